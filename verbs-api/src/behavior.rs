@@ -1,0 +1,327 @@
+//! Behavior: where the specification or practice leaves a choice, which answer a device gives.
+//!
+//! A choice is a *knob*. The default of each is the reading of the specification; a profile is a
+//! set of values. The suite asserts the declared value, and never skips.
+
+use core::fmt;
+
+macro_rules! knob_values {
+    ($( $(#[$meta:meta])* $name:ident { $( $(#[$vmeta:meta])* $variant:ident = $text:literal; )* } )*) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $( $(#[$vmeta])* $variant, )*
+        }
+
+        impl KnobValue for $name {
+            const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            fn text(self) -> &'static str {
+                match self { $( Self::$variant => $text, )* }
+            }
+        }
+    )* };
+}
+
+macro_rules! knobs {
+    ($( $(#[$meta:meta])* $name:ident: $ty:ty = $default:expr, [$($rule:literal),+]; )*) => {
+        /// One answer for every knob.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Behavior {
+            $( $(#[$meta])* pub $name: $ty, )*
+        }
+
+        impl Behavior {
+            /// The reading of the specification: profile `spec`, the default.
+            pub const SPEC: Self = Self { $( $name: $default, )* };
+
+            /// The value of the knob named `knob`, as text; `None` if there is no such knob.
+            pub fn get(&self, knob: &str) -> Option<&'static str> {
+                match knob {
+                    $( stringify!($name) => Some(self.$name.text()), )*
+                    _ => None,
+                }
+            }
+
+            /// Sets a knob by names.
+            ///
+            /// # Errors
+            /// Says which knobs, or which values, there are.
+            pub fn set(&mut self, knob: &str, value: &str) -> Result<(), UnknownKnob> {
+                match knob {
+                    $( stringify!($name) => {
+                        self.$name = parse(knob, value)?;
+                        Ok(())
+                    } )*
+                    _ => Err(UnknownKnob {
+                        message: format!(
+                            "no knob is called {knob}; there are {}",
+                            Knob::ALL.iter().map(|k| k.name).collect::<Vec<_>>().join(", ")
+                        ),
+                    }),
+                }
+            }
+        }
+
+        /// What is known of a device's behavior: `None` for a knob nobody has described.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Declared {
+            $( $(#[$meta])* pub $name: Option<$ty>, )*
+        }
+
+        impl From<Behavior> for Declared {
+            fn from(behavior: Behavior) -> Self {
+                Self { $( $name: Some(behavior.$name), )* }
+            }
+        }
+
+        impl Knob {
+            /// Every knob.
+            pub const ALL: &'static [Knob] = &[
+                $( Knob { name: stringify!($name), rules: &[$($rule),+], values: texts::<$ty> }, )*
+            ];
+        }
+    };
+}
+
+/// A value that a knob can have.
+pub trait KnobValue: Copy + PartialEq + 'static {
+    /// Every value.
+    const ALL: &'static [Self];
+
+    /// Its name in configuration and reports.
+    fn text(self) -> &'static str;
+}
+
+impl KnobValue for bool {
+    const ALL: &'static [Self] = &[false, true];
+
+    fn text(self) -> &'static str {
+        if self { "yes" } else { "no" }
+    }
+}
+
+/// A knob, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Knob {
+    /// Its name, such as `arm_downgrade`.
+    pub name: &'static str,
+    /// The rules it bears on.
+    pub rules: &'static [&'static str],
+    values: fn() -> Vec<&'static str>,
+}
+
+impl Knob {
+    /// The names of its values.
+    pub fn values(&self) -> Vec<&'static str> {
+        (self.values)()
+    }
+}
+
+/// There is no such knob, or the knob has no such value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKnob {
+    message: String,
+}
+
+impl fmt::Display for UnknownKnob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for UnknownKnob {}
+
+impl Default for Behavior {
+    fn default() -> Self {
+        Self::SPEC
+    }
+}
+
+fn texts<T: KnobValue>() -> Vec<&'static str> {
+    T::ALL.iter().map(|value| value.text()).collect()
+}
+
+fn parse<T: KnobValue>(knob: &str, value: &str) -> Result<T, UnknownKnob> {
+    T::ALL
+        .iter()
+        .copied()
+        .find(|v| v.text() == value)
+        .ok_or_else(|| UnknownKnob {
+            message: format!(
+                "{knob} cannot be {value}; it can be {}",
+                texts::<T>().join(", ")
+            ),
+        })
+}
+
+knob_values! {
+    /// Which error completions satisfy a solicited request.
+    ErrorFires {
+        /// All of them.
+        All = "all";
+        /// Those of receives.
+        Receives = "receives";
+        /// None.
+        None = "none";
+    }
+    /// How a verb that a device does not have answers, or that it has it.
+    ResizeSupport {
+        /// It has it.
+        Supported = "supported";
+        /// `ENOSYS`
+        Enosys = "enosys";
+        /// `EOPNOTSUPP`
+        Eopnotsupp = "eopnotsupp";
+    }
+    /// How a CQ's size is rounded up.
+    CqeRounding {
+        /// Not at all.
+        Exact = "exact";
+        /// To the next 2^n - 1.
+        Pow2Minus1 = "pow2_minus_1";
+        /// To the next 2^n.
+        Pow2 = "pow2";
+    }
+    /// What an overrun does.
+    Overrun {
+        /// The CQ is dead: one `CQ_ERR`; each QP that could not complete is in error, with
+        /// `QP_FATAL`.
+        Dead = "dead";
+        /// The new completion is lost, `CQ_ERR` for each; the CQ goes on; a responder whose
+        /// receive was lost goes to error, without an event.
+        DropNew = "drop_new";
+    }
+    /// When a send queue slot becomes free.
+    SqRelease {
+        /// When a completion that covers it is polled.
+        Poll = "poll";
+        /// When the work request completes.
+        Completion = "completion";
+    }
+    /// For which sends `byte_len` of the completion is set.
+    SendByteLen {
+        /// All.
+        All = "all";
+        /// RDMA Reads and atomics.
+        Reads = "reads";
+    }
+    /// What stands in fields of a completion that mean nothing.
+    UndefinedFields {
+        /// Zero.
+        Zero = "zero";
+        /// Garbage, drawn from the seed.
+        Garbage = "garbage";
+    }
+    /// What polling a dead CQ gives when its older completions are gone.
+    PollAfterOverrun {
+        /// A failure.
+        Error = "error";
+        /// Nothing.
+        Empty = "empty";
+    }
+    /// An errno value.
+    Errno {
+        /// `EINVAL`
+        Einval = "einval";
+        /// `ENOMEM`
+        Enomem = "enomem";
+    }
+    /// How a device without a check answers.
+    Check {
+        /// It checks, and refuses.
+        Refused = "refused";
+        /// It does not, and accepts.
+        Accepted = "accepted";
+    }
+    /// How an opcode that the transport does not have is refused.
+    IllegalOpcode {
+        /// At the post, with `EINVAL`.
+        Einval = "einval";
+        /// By a completion with `LOC_QP_OP_ERR`.
+        LocQpOpErr = "loc_qp_op_err";
+    }
+}
+
+knobs! {
+    /// A completion that is present and unpolled when the CQ is armed makes an event.
+    arm_sees_unpolled: bool = false, ["CQ-ARM-03", "CQ-ARM-25", "CQ-ARM-30"];
+    /// An event is merged into an unread one of the same CQ.
+    merge_unread_events: bool = false, ["CQ-ARM-13", "CQ-ARM-49"];
+    /// Error completions satisfy a solicited request.
+    error_fires_solicited: ErrorFires = ErrorFires::All, ["CQ-ARM-09", "CQ-ARM-10", "CQ-ARM-42"];
+    /// Next, then solicited, leaves solicited in force.
+    arm_downgrade: bool = false, ["CQ-ARM-15", "CQ-ARM-16"];
+    /// A receive of a solicited message satisfies a solicited request.
+    recv_se_fires: bool = true, ["CQ-ARM-06", "CQ-ARM-07"];
+    /// A send with SOLICITED satisfies a solicited request on the sender's own CQ.
+    send_se_fires_local: bool = false, ["CQ-ARM-24", "CQ-ARM-44"];
+    /// Arming a CQ that has no channel.
+    arm_no_channel: Check = Check::Accepted, ["CQ-ARM-48"];
+    /// Arming with a handle that is not good.
+    arm_bad_handle: Check = Check::Refused, ["CQ-ARM-21"];
+    /// Whether and how CQ resize is supported.
+    resize_errno: ResizeSupport = ResizeSupport::Supported, ["CQ-RESIZE-16"];
+    /// How CQ sizes are rounded.
+    cqe_rounding: CqeRounding = CqeRounding::Exact, ["CQ-CREATE-01", "CQ-RESIZE-08"];
+    /// A smaller size is really taken; otherwise the size stays.
+    shrink: bool = true, ["CQ-RESIZE-09", "CQ-RESIZE-21"];
+    /// A size below the completions present.
+    shrink_below: Check = Check::Refused, ["CQ-RESIZE-06"];
+    /// What an overrun does.
+    overrun: Overrun = Overrun::Dead, ["CQ-OVR-02", "CQ-OVR-03", "CQ-OVR-04", "CQ-OVR-05"];
+    /// Polling after an overrun.
+    poll_after_overrun: PollAfterOverrun = PollAfterOverrun::Error, ["CQ-POLL-04", "CQ-OVR-02"];
+    /// Unpolled completions of a QP that is destroyed or reset are removed.
+    cqe_purge: bool = false, ["CQ-DESTROY-08"];
+    /// When a send queue slot becomes free.
+    sq_release: SqRelease = SqRelease::Poll, ["SQ-05"];
+    /// The error for too many SGEs, or too much inline data.
+    sge_errno: Errno = Errno::Einval, ["SQ-06", "SQ-09"];
+    /// How an opcode that the transport does not have is refused.
+    illegal_opcode: IllegalOpcode = IllegalOpcode::Einval, ["SQ-20"];
+    /// A UD message above the MTU completes with success and is not sent; otherwise it fails with
+    /// `LOC_LEN_ERR`.
+    ud_over_mtu: Check = Check::Refused, ["UD-10"];
+    /// `GRH` is set in the completions of connected receives.
+    grh_flag_rc: bool = false, ["WC-14"];
+    /// `byte_len` of send completions.
+    send_byte_len: SendByteLen = SendByteLen::All, ["WC-09"];
+    /// Fields of a completion that mean nothing.
+    undefined_wc_fields: UndefinedFields = UndefinedFields::Zero, ["WC-01"];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_of_every_knob_can_be_set_and_read_by_name() {
+        for knob in Knob::ALL {
+            for value in knob.values() {
+                let mut behavior = Behavior::SPEC;
+                behavior.set(knob.name, value).unwrap();
+                assert_eq!(behavior.get(knob.name), Some(value));
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_knob_or_value_says_what_there_is() {
+        let mut behavior = Behavior::SPEC;
+        assert!(
+            behavior
+                .set("arm", "yes")
+                .unwrap_err()
+                .to_string()
+                .contains("arm_downgrade")
+        );
+        let error = behavior.set("overrun", "maybe").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "overrun cannot be maybe; it can be dead, drop_new"
+        );
+    }
+}

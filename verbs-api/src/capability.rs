@@ -1,0 +1,47 @@
+//! Capabilities: may this be asked of the device?
+
+use bitflags::bitflags;
+use core::fmt;
+
+bitflags! {
+    /// What a device, or the backend around it, can do. What it lacks is not asked of it; a
+    /// scenario that needs it is skipped and says what is missing.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Capabilities: u64 {
+        /// RC queue pairs.
+        const RC = 1 << 0;
+        /// UC queue pairs.
+        const UC = 1 << 1;
+        /// UD queue pairs.
+        const UD = 1 << 2;
+        /// Several queue pairs of one process can be connected by attributes alone, so single
+        /// transitions can be made (not iWARP).
+        const MODIFY_CONNECT = 1 << 3;
+        /// Send with immediate.
+        const SEND_WITH_IMM = 1 << 4;
+        /// RDMA Write with immediate.
+        const WRITE_WITH_IMM = 1 << 5;
+        /// RDMA Read.
+        const RDMA_READ = 1 << 6;
+        /// `ibv_resize_cq`.
+        const RESIZE_CQ = 1 << 7;
+        /// RNR NAK instead of a broken connection when no receive is posted.
+        const RNR = 1 << 8;
+        /// More than one completion vector.
+        const COMP_VECTORS = 1 << 9;
+        /// The backend is a laboratory: time, faults, limits, leak counts.
+        const LAB = 1 << 32;
+        /// Verbs may be called from several threads, and blocking waits block.
+        const THREADS = 1 << 33;
+    }
+}
+
+impl fmt::Display for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (name, _)) in self.iter_names().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{}", name.to_ascii_lowercase())?;
+        }
+        Ok(())
+    }
+}

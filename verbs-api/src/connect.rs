@@ -1,0 +1,126 @@
+//! Connecting queue pairs by their attributes.
+
+use crate::ah::AhAttr;
+use crate::device::Mtu;
+use crate::error::Result;
+use crate::handle::{Handle, Qp};
+use crate::mr::Access;
+use crate::qp::{QpAttr, QpAttrMask as M, QpModify, QpState, QpType};
+use crate::verbs::Verbs;
+
+/// How two QPs are connected. The defaults are said on each field; both ends get the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcParams {
+    /// Payload bytes of one packet. Default: 1024.
+    pub path_mtu: Mtu,
+    /// First sequence number of the first QP. Default: 0.
+    pub psn_a: u32,
+    /// First sequence number of the second QP. Default: 0.
+    pub psn_b: u32,
+    /// What each end allows its peer. Default: [`Access::ALL_RDMA`].
+    pub access: Access,
+    /// Code of the wait for an acknowledgement. Default: 14 (67 ms).
+    pub timeout: u8,
+    /// Retries without an answer. Default: 7.
+    pub retry_cnt: u8,
+    /// Retries when the receiver is not ready. Default: 7, which has no limit.
+    pub rnr_retry: u8,
+    /// Code of the wait when no receive is posted. Default: 12 (0.64 ms).
+    pub min_rnr_timer: u8,
+    /// RDMA Reads and atomics outstanding in each direction. Default: 1.
+    pub max_rd_atomic: u8,
+    /// Port of both ends. Default: 1.
+    pub port_num: u8,
+    /// Index in the GID table of both ends. Default: 0.
+    pub sgid_index: u8,
+    /// Index in the P_Key table of both ends. Default: 0.
+    pub pkey_index: u16,
+}
+
+impl Default for RcParams {
+    fn default() -> Self {
+        Self {
+            path_mtu: Mtu::Mtu1024,
+            psn_a: 0,
+            psn_b: 0,
+            access: Access::ALL_RDMA,
+            timeout: 14,
+            retry_cnt: 7,
+            rnr_retry: 7,
+            min_rnr_timer: 12,
+            max_rd_atomic: 1,
+            port_num: 1,
+            sgid_index: 0,
+            pkey_index: 0,
+        }
+    }
+}
+
+/// Connects two RC or UC QPs in RESET by attributes: RESET to INIT to RTR to RTS on both.
+///
+/// What [`Verbs::connect_rc`] does on transports that need no connection manager.
+pub fn by_attributes(verbs: &dyn Verbs, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
+    let ends = [
+        (a, b, params.psn_a, params.psn_b),
+        (b, a, params.psn_b, params.psn_a),
+    ];
+    let mut moves = Vec::with_capacity(2);
+    for (qp, peer, sq_psn, rq_psn) in ends {
+        let dgid = verbs.query_gid(
+            peer.context(),
+            params.port_num,
+            u32::from(params.sgid_index),
+        )?;
+        let attr = QpAttr {
+            path_mtu: params.path_mtu,
+            rq_psn,
+            sq_psn,
+            dest_qp_num: verbs.qp_num(peer)?,
+            qp_access_flags: params.access,
+            ah_attr: Some(AhAttr::global(params.port_num, params.sgid_index, dgid)),
+            pkey_index: params.pkey_index,
+            max_rd_atomic: params.max_rd_atomic,
+            max_dest_rd_atomic: params.max_rd_atomic,
+            min_rnr_timer: params.min_rnr_timer,
+            port_num: params.port_num,
+            timeout: params.timeout,
+            retry_cnt: params.retry_cnt,
+            rnr_retry: params.rnr_retry,
+            ..QpAttr::default()
+        };
+        moves.push((qp, verbs.query_qp(qp, M::STATE)?.init.qp_type, attr));
+    }
+    for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
+        for (qp, qp_type, attr) in &moves {
+            let attr = QpAttr {
+                qp_state: state,
+                ..*attr
+            };
+            verbs.modify_qp(*qp, &attr, M::STATE | required(*qp_type, state))?;
+        }
+    }
+    Ok(())
+}
+
+/// Brings a UD QP from RESET to RTS on port 1 with P_Key index 0 and this Q_Key.
+pub fn ud_to_rts(verbs: &dyn Verbs, qp: Qp, qkey: u32) -> Result<()> {
+    let to_init = QpModify::to(QpState::Init)
+        .set(M::PKEY_INDEX, |attr| attr.pkey_index = 0)
+        .set(M::PORT, |attr| attr.port_num = 1)
+        .set(M::QKEY, |attr| attr.qkey = qkey);
+    let to_rts = QpModify::to(QpState::Rts).set(M::SQ_PSN, |attr| attr.sq_psn = 0);
+    for modify in [to_init, QpModify::to(QpState::Rtr), to_rts] {
+        verbs.modify_qp(qp, &modify.attr, modify.mask)?;
+    }
+    Ok(())
+}
+
+/// The attributes that a connected QP requires on its way to `state`, by the transition table.
+fn required(qp_type: QpType, state: QpState) -> M {
+    let from = match state {
+        QpState::Init => QpState::Reset,
+        QpState::Rtr => QpState::Init,
+        _ => QpState::Rtr,
+    };
+    crate::transition::attributes(qp_type, from, state).map_or(M::empty(), |a| a.required)
+}

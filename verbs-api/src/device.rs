@@ -1,0 +1,166 @@
+//! Devices, ports and their tables.
+
+use core::fmt;
+
+use crate::c_enum::c_enum;
+
+/// One entry of the device list (`ibv_get_device_list`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// The name `open_device` takes, such as `mlx5_0`, `rxe0` or `sim0`.
+    pub name: String,
+    /// The driver behind it, such as `mlx5`, `rxe` or `sim`.
+    pub driver: String,
+    /// How it carries packets.
+    pub transport: Transport,
+}
+
+/// How a device connects queue pairs (`enum ibv_transport_type`, narrowed).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Transport {
+    /// InfiniBand or RoCE: queue pairs are connected by their attributes.
+    Ib,
+    /// iWARP: queue pairs are connected by rdma_cm.
+    Iwarp,
+}
+
+/// Limits and identity of a device (`struct ibv_device_attr`). Counts, unless it says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceAttr {
+    /// Version of the firmware, or of the software that stands for it.
+    pub fw_ver: String,
+    /// GUID of the node.
+    pub node_guid: u64,
+    /// Longest memory region, in bytes.
+    pub max_mr_size: u64,
+    /// Queue pairs.
+    pub max_qp: u32,
+    /// Work requests of one queue of a QP.
+    pub max_qp_wr: u32,
+    /// Scatter/gather entries of one work request.
+    pub max_sge: u32,
+    /// Completion queues.
+    pub max_cq: u32,
+    /// Entries of one CQ.
+    pub max_cqe: u32,
+    /// Memory regions.
+    pub max_mr: u32,
+    /// Protection domains.
+    pub max_pd: u32,
+    /// Address handles.
+    pub max_ah: u32,
+    /// RDMA Reads and atomics that one QP answers at a time.
+    pub max_qp_rd_atom: u8,
+    /// RDMA Reads and atomics that one QP has outstanding at a time.
+    pub max_qp_init_rd_atom: u8,
+    /// Bytes of inline data of one work request.
+    pub max_inline_data: u32,
+    /// Completion vectors (`context->num_comp_vectors`), at least 1.
+    pub num_comp_vectors: u32,
+    /// Ports, numbered from 1.
+    pub phys_port_cnt: u8,
+}
+
+/// State and limits of a port (`struct ibv_port_attr`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortAttr {
+    /// Logical state; traffic needs [`PortState::Active`].
+    pub state: PortState,
+    /// Largest MTU the port can have.
+    pub max_mtu: Mtu,
+    /// The MTU it has; never above `max_mtu`.
+    pub active_mtu: Mtu,
+    /// Entries of the GID table.
+    pub gid_tbl_len: u32,
+    /// Entries of the P_Key table.
+    pub pkey_tbl_len: u16,
+    /// Longest message, in bytes.
+    pub max_msg_sz: u32,
+    /// Local identifier; 0 on Ethernet.
+    pub lid: u16,
+    /// Link layer.
+    pub link_layer: LinkLayer,
+    /// Address vectors must have a GRH (RoCE).
+    pub grh_required: bool,
+    /// P_Key violations seen.
+    pub bad_pkey_cntr: u32,
+    /// Q_Key violations seen.
+    pub qkey_viol_cntr: u32,
+}
+
+c_enum! {
+    /// Logical state of a port (`enum ibv_port_state`).
+    PortState {
+        /// No change of state.
+        Nop = 0, "NOP";
+        /// No link.
+        Down = 1, "DOWN";
+        /// Link, not configured.
+        Init = 2, "INIT";
+        /// Configured, not yet active.
+        Armed = 3, "ARMED";
+        /// Carries traffic.
+        Active = 4, "ACTIVE";
+        /// Link lost for a moment.
+        ActiveDefer = 5, "ACTIVE_DEFER";
+    }
+}
+
+c_enum! {
+    /// Link layer of a port (`IBV_LINK_LAYER_*`).
+    LinkLayer {
+        /// Not said by the driver.
+        Unspecified = 0, "UNSPECIFIED";
+        /// InfiniBand.
+        InfiniBand = 1, "INFINIBAND";
+        /// Ethernet: RoCE or iWARP.
+        Ethernet = 2, "ETHERNET";
+    }
+}
+
+c_enum! {
+    /// Maximum transfer unit: payload bytes of one packet (`enum ibv_mtu`).
+    Mtu {
+        /// 256 bytes.
+        Mtu256 = 1, "256";
+        /// 512 bytes.
+        Mtu512 = 2, "512";
+        /// 1024 bytes.
+        Mtu1024 = 3, "1024";
+        /// 2048 bytes.
+        Mtu2048 = 4, "2048";
+        /// 4096 bytes.
+        Mtu4096 = 5, "4096";
+    }
+}
+
+impl Mtu {
+    /// The MTU in bytes; `None` for a number that names no MTU.
+    pub const fn bytes(self) -> Option<u32> {
+        match self {
+            Self::Mtu256 => Some(256),
+            Self::Mtu512 => Some(512),
+            Self::Mtu1024 => Some(1024),
+            Self::Mtu2048 => Some(2048),
+            Self::Mtu4096 => Some(4096),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// A global identifier in wire order (`union ibv_gid`).
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gid(pub [u8; 16]);
+
+impl fmt::Display for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        core::net::Ipv6Addr::from(self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

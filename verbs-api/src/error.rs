@@ -1,0 +1,513 @@
+//! Errors: one kind for all backends, the verb that failed, and the facts.
+
+use core::fmt;
+
+use crate::handle::Object;
+use crate::qp::{QpAttrMask, QpState};
+use crate::report::{LostWakeup, Stall};
+
+/// What a verb of the trait returns.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+macro_rules! verbs {
+    ($( $variant:ident = $name:literal; )*) => {
+        /// A verb of the trait, by its name in libibverbs where it has one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Verb {
+            $( #[doc = concat!("`", $name, "`")] $variant, )*
+        }
+
+        impl Verb {
+            /// Every verb.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The name, such as `ibv_post_send`.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )* }
+            }
+        }
+    };
+}
+
+verbs! {
+    GetDeviceList = "ibv_get_device_list";
+    OpenDevice = "ibv_open_device";
+    CloseDevice = "ibv_close_device";
+    QueryDevice = "ibv_query_device";
+    QueryPort = "ibv_query_port";
+    QueryGid = "ibv_query_gid";
+    QueryPkey = "ibv_query_pkey";
+    AllocPd = "ibv_alloc_pd";
+    DeallocPd = "ibv_dealloc_pd";
+    AllocMr = "alloc_mr";
+    RegMr = "ibv_reg_mr";
+    DeregMr = "ibv_dereg_mr";
+    QueryMr = "query_mr";
+    ReadMr = "read_mr";
+    WriteMr = "write_mr";
+    CreateCompChannel = "ibv_create_comp_channel";
+    DestroyCompChannel = "ibv_destroy_comp_channel";
+    CreateCq = "ibv_create_cq";
+    QueryCq = "query_cq";
+    ResizeCq = "ibv_resize_cq";
+    ReqNotifyCq = "ibv_req_notify_cq";
+    PollCq = "ibv_poll_cq";
+    GetCqEvent = "ibv_get_cq_event";
+    AckCqEvents = "ibv_ack_cq_events";
+    DestroyCq = "ibv_destroy_cq";
+    CreateQp = "ibv_create_qp";
+    QueryQp = "ibv_query_qp";
+    ModifyQp = "ibv_modify_qp";
+    DestroyQp = "ibv_destroy_qp";
+    CreateAh = "ibv_create_ah";
+    DestroyAh = "ibv_destroy_ah";
+    PostSend = "ibv_post_send";
+    PostRecv = "ibv_post_recv";
+    GetAsyncEvent = "ibv_get_async_event";
+    AckAsyncEvent = "ibv_ack_async_event";
+    ConnectRc = "connect_rc";
+    Lab = "lab";
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+macro_rules! kinds {
+    ($( $(#[$meta:meta])* $variant:ident = $errno:literal, $symbol:literal; )*) => {
+        /// What went wrong, the same for all backends. Each kind stands for one errno value.
+        ///
+        /// The conversions from and to errno (Linux numbers) are total: a number without a kind of
+        /// its own is [`ErrorKind::Os`], and [`ErrorKind::from_errno`] never gives a kind whose
+        /// [`ErrorKind::errno`] is another number.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $( $(#[$meta])* #[doc = concat!("`", $symbol, "`.")] $variant, )*
+            /// The program misused the interface in a way C cannot report (an acknowledgement too
+            /// many, a destroyed channel with a thread waiting on it). `EINVAL` as a number.
+            Usage,
+            /// A wait that nothing can end any more (simulator only). `EDEADLK` as a number.
+            Stalled,
+            /// An errno value without a kind of its own.
+            Os(i32),
+        }
+
+        impl ErrorKind {
+            /// Every kind that [`from_errno`](Self::from_errno) can give, but for [`Os`](Self::Os).
+            pub const FROM_ERRNO: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The kind for an errno value, given as a positive number.
+            pub const fn from_errno(errno: i32) -> Self {
+                match errno {
+                    $( $errno => Self::$variant, )*
+                    other => Self::Os(other),
+                }
+            }
+
+            /// The errno value as a positive number.
+            pub const fn errno(self) -> i32 {
+                match self {
+                    $( Self::$variant => $errno, )*
+                    Self::Usage => 22,
+                    Self::Stalled => 35,
+                    Self::Os(errno) => errno,
+                }
+            }
+
+            /// The symbol of the errno value, such as `EINVAL`.
+            pub const fn symbol(self) -> &'static str {
+                match self {
+                    $( Self::$variant => $symbol, )*
+                    Self::Usage => "EINVAL",
+                    Self::Stalled => "EDEADLK",
+                    Self::Os(_) => "errno",
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The operation is not permitted.
+    Permission = 1, "EPERM";
+    /// No such object.
+    NotFound = 2, "ENOENT";
+    /// Interrupted by a signal.
+    Interrupted = 4, "EINTR";
+    /// Input or output error; also a device that is gone.
+    Io = 5, "EIO";
+    /// Nothing is there yet; the call would have to wait.
+    WouldBlock = 11, "EAGAIN";
+    /// No resources: memory, a full queue, or a limit of the device.
+    NoMemory = 12, "ENOMEM";
+    /// Access denied.
+    Access = 13, "EACCES";
+    /// An address that is not mapped.
+    Fault = 14, "EFAULT";
+    /// Still in use.
+    Busy = 16, "EBUSY";
+    /// It exists already.
+    Exists = 17, "EEXIST";
+    /// No such device.
+    NoDevice = 19, "ENODEV";
+    /// An argument, a handle or a state that the verb does not accept.
+    Invalid = 22, "EINVAL";
+    /// Too many open files in the process.
+    TooManyFiles = 24, "EMFILE";
+    /// The device does not have this function.
+    NotImplemented = 38, "ENOSYS";
+    /// The operation is not supported.
+    NotSupported = 95, "EOPNOTSUPP";
+    /// Not connected.
+    NotConnected = 107, "ENOTCONN";
+    /// The time given has passed.
+    TimedOut = 110, "ETIMEDOUT";
+}
+
+/// Why a handle is not good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadHandle {
+    /// The zero handle.
+    Null,
+    /// Its object has been destroyed.
+    Stale,
+    /// It belongs to another context or another backend.
+    Foreign,
+}
+
+/// The facts behind an error, as far as the backend knows them.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Nothing but the number is known.
+    Unspecified,
+    /// A handle does not name a live object of this context.
+    Handle {
+        /// What it should name.
+        object: Object,
+        /// What is wrong with it.
+        problem: BadHandle,
+    },
+    /// `ibv_modify_qp`: no such transition.
+    InvalidTransition {
+        /// The present state.
+        from: QpState,
+        /// The state that was asked for.
+        to: QpState,
+    },
+    /// `ibv_modify_qp`: the attribute mask does not fit the transition.
+    TransitionMask {
+        /// The present state.
+        from: QpState,
+        /// The state that was asked for.
+        to: QpState,
+        /// Attributes the transition requires and the mask lacks.
+        missing: QpAttrMask,
+        /// Attributes the transition does not allow.
+        extra: QpAttrMask,
+    },
+    /// A number is outside its range.
+    OutOfRange {
+        /// The name of the field or argument.
+        what: &'static str,
+        /// Its value.
+        value: i64,
+        /// The least value allowed.
+        min: i64,
+        /// The greatest value allowed.
+        max: i64,
+    },
+    /// An argument is wrong for another reason.
+    Argument {
+        /// The name of the field or argument.
+        what: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Objects that belong together do not.
+    Mismatch {
+        /// The object that does not fit.
+        object: Object,
+        /// What it must share with the other one, such as `context` or `pd`.
+        must_share: &'static str,
+    },
+    /// Other objects still use this one.
+    InUse {
+        /// The object that was to be destroyed.
+        object: Object,
+        /// A kind of object that still uses it.
+        by: Object,
+        /// How many of them.
+        count: u32,
+    },
+    /// Events of the object that were read have not been acknowledged.
+    Unacknowledged {
+        /// The object that was to be destroyed.
+        object: Object,
+        /// How many events.
+        events: u32,
+    },
+    /// A queue has no free slot.
+    QueueFull {
+        /// Which queue, such as `send queue`.
+        queue: &'static str,
+        /// How many work requests it holds.
+        capacity: u32,
+    },
+    /// A limit was reached.
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// The QP is in a state in which the verb is not allowed.
+    QpState {
+        /// That state.
+        state: QpState,
+    },
+    /// The CQ has overrun and cannot be used any more.
+    CqOverrun,
+    /// No event is queued.
+    NoEvent,
+    /// The call failed because a fault rule said so.
+    Injected,
+    /// A wait that nothing in flight can end, and how things stood.
+    Stall(Box<Stall>),
+    /// A thread that waited when no more work could come.
+    LostWakeup(Box<LostWakeup>),
+    /// A misuse in words: which object, which fact.
+    Usage(Box<str>),
+    /// Anything else the backend says.
+    Text(Box<str>),
+}
+
+/// Why a verb failed.
+///
+/// ```
+/// use verbs_api::{Cause, Error, ErrorKind, Verb};
+///
+/// let cause = Cause::OutOfRange { what: "cqe", value: 0, min: 1, max: 4096 };
+/// let error = Error::new(Verb::ResizeCq, ErrorKind::Invalid, cause);
+/// assert_eq!(error.errno(), 22);
+/// assert_eq!(error.to_string(), "ibv_resize_cq: EINVAL: cqe is 0, allowed are 1 to 4096");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    verb: Verb,
+    kind: ErrorKind,
+    raw: Option<i32>,
+    cause: Cause,
+}
+
+impl Error {
+    /// An error of `verb`, with what is known about it.
+    pub const fn new(verb: Verb, kind: ErrorKind, cause: Cause) -> Self {
+        Self {
+            verb,
+            kind,
+            raw: None,
+            cause,
+        }
+    }
+
+    /// An error that a C call returned as `raw`: an errno value of either sign.
+    pub const fn from_raw(verb: Verb, raw: i32) -> Self {
+        let errno = if raw == i32::MIN { raw } else { raw.abs() };
+        Self {
+            verb,
+            kind: ErrorKind::from_errno(errno),
+            raw: Some(raw),
+            cause: Cause::Unspecified,
+        }
+    }
+
+    /// The same error, with the number that the C call returned, sign and all.
+    #[must_use]
+    pub fn with_raw(self, raw: i32) -> Self {
+        Self {
+            raw: Some(raw),
+            ..self
+        }
+    }
+
+    /// The verb that failed.
+    pub const fn verb(&self) -> Verb {
+        self.verb
+    }
+
+    /// What went wrong.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The errno value, positive.
+    pub const fn errno(&self) -> i32 {
+        self.kind.errno()
+    }
+
+    /// The number as a C call returned it (some drivers return it negative), if one did.
+    pub const fn raw(&self) -> Option<i32> {
+        self.raw
+    }
+
+    /// The facts.
+    pub const fn cause(&self) -> &Cause {
+        &self.cause
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.verb)?;
+        match self.kind {
+            ErrorKind::Os(errno) => write!(f, "errno {errno}")?,
+            ErrorKind::Usage => f.write_str("usage error")?,
+            ErrorKind::Stalled => f.write_str("stalled")?,
+            kind => f.write_str(kind.symbol())?,
+        }
+        match &self.cause {
+            Cause::Unspecified => Ok(()),
+            cause => write!(f, ": {cause}"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unspecified => f.write_str("no more is known"),
+            Self::Handle { object, problem } => {
+                let problem = match problem {
+                    BadHandle::Null => "is the zero handle",
+                    BadHandle::Stale => "names an object that has been destroyed",
+                    BadHandle::Foreign => "belongs to another context",
+                };
+                write!(f, "the {object} handle {problem}")
+            }
+            Self::InvalidTransition { from, to } => {
+                write!(f, "there is no transition from {from} to {to}")
+            }
+            Self::TransitionMask {
+                from,
+                to,
+                missing,
+                extra,
+            } => {
+                write!(f, "{from} to {to}")?;
+                if !missing.is_empty() {
+                    write!(f, " also requires {missing}")?;
+                }
+                if !missing.is_empty() && !extra.is_empty() {
+                    f.write_str(" and")?;
+                }
+                if !extra.is_empty() {
+                    write!(f, " does not allow {extra}")?;
+                }
+                Ok(())
+            }
+            Self::OutOfRange {
+                what,
+                value,
+                min,
+                max,
+            } => {
+                write!(f, "{what} is {value}, allowed are {min} to {max}")
+            }
+            Self::Argument { what, problem } => write!(f, "{what} {problem}"),
+            Self::Mismatch { object, must_share } => {
+                write!(f, "the {object} is of another {must_share}")
+            }
+            Self::InUse { object, by, count } => {
+                write!(f, "the {object} is still used by {count} {by}")
+            }
+            Self::Unacknowledged { object, events } => {
+                write!(
+                    f,
+                    "{events} events of the {object} were read and not acknowledged"
+                )
+            }
+            Self::QueueFull { queue, capacity } => {
+                write!(f, "the {queue} is full: {capacity} work requests")
+            }
+            Self::Limit { what, limit } => write!(f, "the limit of {limit} {what} is reached"),
+            Self::QpState { state } => write!(f, "the qp is in {state}"),
+            Self::CqOverrun => f.write_str("the cq has overrun"),
+            Self::NoEvent => f.write_str("no event is queued"),
+            Self::Injected => f.write_str("a fault rule made the call fail"),
+            Self::Stall(stall) => stall.fmt(f),
+            Self::LostWakeup(lost) => lost.fmt(f),
+            Self::Usage(text) | Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Why `ibv_post_send` or `ibv_post_recv` stopped, and where.
+///
+/// The work requests before [`bad_wr`](Self::bad_wr) have been posted; that one and those after
+/// it have not (SQ-01, RQ-01).
+#[derive(Clone, Debug, PartialEq)]
+pub struct PostError {
+    /// Index of the first work request that was not posted.
+    pub bad_wr: usize,
+    /// Why not.
+    pub error: Error,
+}
+
+impl fmt::Display for PostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} (work request {} of the list)",
+            self.error, self.bad_wr
+        )
+    }
+}
+
+impl core::error::Error for PostError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl From<PostError> for Error {
+    fn from(error: PostError) -> Self {
+        error.error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errno_and_kind_convert_totally_and_back() {
+        for errno in -200..200 {
+            assert_eq!(ErrorKind::from_errno(errno).errno(), errno);
+        }
+        for kind in ErrorKind::FROM_ERRNO {
+            assert_eq!(ErrorKind::from_errno(kind.errno()), *kind);
+        }
+    }
+
+    #[test]
+    fn raw_numbers_keep_their_sign_beside_the_kind() {
+        for raw in [12, -12] {
+            let error = Error::from_raw(Verb::PostSend, raw);
+            assert_eq!(
+                (error.kind(), error.raw()),
+                (ErrorKind::NoMemory, Some(raw))
+            );
+        }
+        assert_eq!(
+            Error::from_raw(Verb::PostSend, i32::MIN).kind(),
+            ErrorKind::Os(i32::MIN)
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! Asynchronous events.
+
+use core::fmt;
+
+use crate::c_enum::c_enum;
+use crate::handle::{Cq, Qp};
+
+/// An asynchronous event (`struct ibv_async_event`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsyncEvent {
+    /// What happened.
+    pub event_type: AsyncEventType,
+    /// To what.
+    pub element: Element,
+}
+
+impl fmt::Display for AsyncEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.event_type, self.element)
+    }
+}
+
+/// What an asynchronous event is about (its union `element`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Element {
+    /// The device.
+    Device,
+    /// A port, from 1.
+    Port(u8),
+    /// A completion queue.
+    Cq(Cq),
+    /// A queue pair.
+    Qp(Qp),
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device => f.write_str("device"),
+            Self::Port(port) => write!(f, "port {port}"),
+            Self::Cq(cq) => cq.fmt(f),
+            Self::Qp(qp) => qp.fmt(f),
+        }
+    }
+}
+
+c_enum! {
+    /// Kind of an asynchronous event (`enum ibv_event_type`, ASYNC-22).
+    AsyncEventType {
+        /// A CQ has overrun.
+        CqErr = 0, "CQ_ERR";
+        /// A QP failed and could not make a completion of it.
+        QpFatal = 1, "QP_FATAL";
+        /// A responder found an invalid request.
+        QpReqErr = 2, "QP_REQ_ERR";
+        /// A responder met an access violation.
+        QpAccessErr = 3, "QP_ACCESS_ERR";
+        /// A message arrived on a QP in RTR.
+        CommEst = 4, "COMM_EST";
+        /// A send queue has drained.
+        SqDrained = 5, "SQ_DRAINED";
+        /// A path has migrated.
+        PathMig = 6, "PATH_MIG";
+        /// A path failed to migrate.
+        PathMigErr = 7, "PATH_MIG_ERR";
+        /// The device is dead.
+        DeviceFatal = 8, "DEVICE_FATAL";
+        /// A port became usable.
+        PortActive = 9, "PORT_ACTIVE";
+        /// A port became unusable.
+        PortErr = 10, "PORT_ERR";
+        /// A LID changed.
+        LidChange = 11, "LID_CHANGE";
+        /// The P_Key table changed.
+        PkeyChange = 12, "PKEY_CHANGE";
+        /// The subnet manager changed.
+        SmChange = 13, "SM_CHANGE";
+        /// A shared receive queue failed.
+        SrqErr = 14, "SRQ_ERR";
+        /// A shared receive queue fell below its limit.
+        SrqLimitReached = 15, "SRQ_LIMIT_REACHED";
+        /// A QP took its last receive from a shared receive queue.
+        QpLastWqeReached = 16, "QP_LAST_WQE_REACHED";
+        /// The subnet manager asks clients to register again.
+        ClientReregister = 17, "CLIENT_REREGISTER";
+        /// The GID table changed.
+        GidChange = 18, "GID_CHANGE";
+        /// A work queue failed.
+        WqFatal = 19, "WQ_FATAL";
+        /// A port's speed changed.
+        DeviceSpeedChange = 20, "DEVICE_SPEED_CHANGE";
+    }
+}

@@ -1,0 +1,169 @@
+//! Handles: `Copy` names for the objects of a backend.
+//!
+//! A handle is an index and a generation, and carries the context it belongs to. It owns nothing:
+//! using one after its object was destroyed, or on another backend, is an error and never somebody
+//! else's object. Generation 0 is never given out, so the default value is the zero handle.
+
+use core::fmt;
+
+/// What kind of object a handle names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Object {
+    /// A context: an open device.
+    Context,
+    /// A protection domain.
+    Pd,
+    /// A memory region.
+    Mr,
+    /// A completion channel.
+    CompChannel,
+    /// A completion queue.
+    Cq,
+    /// A queue pair.
+    Qp,
+    /// An address handle.
+    Ah,
+}
+
+impl Object {
+    /// Short name as it stands in handles and messages, such as `cq`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Context => "ctx",
+            Self::Pd => "pd",
+            Self::Mr => "mr",
+            Self::CompChannel => "channel",
+            Self::Cq => "cq",
+            Self::Qp => "qp",
+            Self::Ah => "ah",
+        }
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn show(f: &mut fmt::Formatter<'_>, object: Object, index: u32, generation: u32) -> fmt::Result {
+    match generation {
+        0 => write!(f, "{object}#null"),
+        1 => write!(f, "{object}#{index}"),
+        _ => write!(f, "{object}#{index}.{generation}"),
+    }
+}
+
+/// An open device (`struct ibv_context`).
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Context {
+    index: u32,
+    generation: u32,
+}
+
+impl Context {
+    /// Makes a handle; for backends. Generation 0 makes a handle that no backend accepts.
+    pub const fn from_parts(index: u32, generation: u32) -> Self {
+        Self { index, generation }
+    }
+
+    /// The backend's index. Its meaning is the backend's own.
+    pub const fn index(self) -> u32 {
+        self.index
+    }
+
+    /// How many objects have had this index so far, this one included; 0 for the zero handle.
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, Object::Context, self.index, self.generation)
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What all handles of objects inside a context have in common.
+pub trait Handle: Copy + fmt::Display {
+    /// What the handle names.
+    const OBJECT: Object;
+
+    /// Makes a handle; for backends. Generation 0 makes a handle that no backend accepts.
+    fn from_parts(context: Context, index: u32, generation: u32) -> Self;
+
+    /// The context in which the object was created.
+    fn context(self) -> Context;
+
+    /// The index within the context's device.
+    fn index(self) -> u32;
+
+    /// How many objects have had this index so far, this one included; 0 for the zero handle.
+    fn generation(self) -> u32;
+}
+
+macro_rules! handles {
+    ($( $(#[$meta:meta])* $name:ident; )*) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name {
+            context: Context,
+            index: u32,
+            generation: u32,
+        }
+
+        impl Handle for $name {
+            const OBJECT: Object = Object::$name;
+
+            fn from_parts(context: Context, index: u32, generation: u32) -> Self {
+                Self { context, index, generation }
+            }
+
+            fn context(self) -> Context {
+                self.context
+            }
+
+            fn index(self) -> u32 {
+                self.index
+            }
+
+            fn generation(self) -> u32 {
+                self.generation
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                show(f, Object::$name, self.index, self.generation)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )* };
+}
+
+handles! {
+    /// A protection domain (`struct ibv_pd`).
+    Pd;
+    /// A memory region (`struct ibv_mr`).
+    Mr;
+    /// A completion channel (`struct ibv_comp_channel`).
+    CompChannel;
+    /// A completion queue (`struct ibv_cq`).
+    Cq;
+    /// A queue pair (`struct ibv_qp`).
+    Qp;
+    /// An address handle (`struct ibv_ah`).
+    Ah;
+}

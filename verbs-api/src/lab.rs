@@ -1,0 +1,145 @@
+//! What only a laboratory can do: hold the clock, lose packets on purpose, run out of memory.
+
+use core::time::Duration;
+
+use crate::cq::WcStatus;
+use crate::error::{ErrorKind, Result, Verb};
+use crate::handle::{Context, Qp};
+use crate::packet::{PacketOpcode, TappedPacket};
+use crate::trace::TraceRecord;
+
+/// A backend that is a laboratory ([`Verbs::lab`](crate::Verbs::lab)). Object-safe, like `Verbs`.
+pub trait Lab {
+    /// Time since the start, of the laboratory's own clock.
+    fn now(&self) -> Duration;
+
+    /// Moves the clock by `by`; timers and packets that fall due on the way take effect in order.
+    fn advance(&self, by: Duration) -> Result<()>;
+
+    /// Runs until no packet is in flight and no timer runs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Stalled`] if that is not reached within the horizon (100 s by default), with
+    /// the timers that still run: an endless RNR retry, for instance.
+    fn settle(&self) -> Result<()>;
+
+    /// No more work will come: each thread that waits for an event now, or later without one being
+    /// there, gets [`Cause::LostWakeup`](crate::Cause::LostWakeup).
+    fn close(&self);
+
+    /// Puts a fault rule in force. The first rule that matches decides.
+    fn inject(&self, fault: Fault) -> Result<FaultId>;
+
+    /// Takes a rule out of force; how often it has struck.
+    fn remove(&self, fault: FaultId) -> Result<u64>;
+
+    /// Starts to record packets. Messages are then sent packet by packet.
+    fn tap(&self);
+
+    /// The packets recorded since [`tap`](Self::tap) or the last call.
+    fn tapped(&self) -> Vec<TappedPacket>;
+
+    /// Brings a port of the context's device up or down (ASYNC-09).
+    fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()>;
+
+    /// Sets a resource limit of the context's device, or lifts it.
+    fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()>;
+
+    /// Live objects of the context's device, over all its contexts.
+    fn live(&self, context: Context) -> Result<Live>;
+
+    /// The trace so far, oldest record first.
+    fn trace(&self) -> Vec<TraceRecord>;
+}
+
+/// A resource that can be made scarce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Open files: completion channels and contexts take one each; beyond it `EMFILE` (CHAN-09).
+    Files,
+    /// Objects of all kinds together; beyond it `ENOMEM` (CHAN-10).
+    Objects,
+    /// Entries of all CQs together; beyond it `ENOMEM` (CQ-RESIZE-15).
+    CqEntries,
+}
+
+/// How many objects of each kind live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Live {
+    /// Contexts.
+    pub contexts: u32,
+    /// Protection domains.
+    pub pds: u32,
+    /// Memory regions.
+    pub mrs: u32,
+    /// Completion channels.
+    pub channels: u32,
+    /// Completion queues.
+    pub cqs: u32,
+    /// Queue pairs.
+    pub qps: u32,
+    /// Address handles.
+    pub ahs: u32,
+}
+
+/// Names a rule that is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FaultId(pub u64);
+
+/// A rule: see something, return a verdict.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Lose packets on their way.
+    DropPacket {
+        /// Which.
+        packets: PacketFilter,
+        /// When.
+        when: When,
+    },
+    /// Make calls of a verb fail. The call has no other effect.
+    FailCall {
+        /// Which verb.
+        verb: Verb,
+        /// When.
+        when: When,
+        /// With which error.
+        error: ErrorKind,
+    },
+    /// Turn completions into errors. The QP goes to the error state, as with a real one.
+    FailCompletion {
+        /// Of which QP; `None` means of any.
+        qp: Option<Qp>,
+        /// When.
+        when: When,
+        /// With which status; [`WcStatus::Success`] is refused.
+        status: WcStatus,
+    },
+}
+
+/// Which of the things that match a rule it strikes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum When {
+    /// Every one.
+    Always,
+    /// The nth from the moment the rule is in force, counted from 1, and no other.
+    Nth(u64),
+    /// The first n.
+    First(u64),
+    /// Each with this probability in a million, drawn from the seed.
+    PerMillion(u32),
+}
+
+/// Which packets a rule looks at. The default is every packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketFilter {
+    /// Only packets to this QP number.
+    pub dest_qpn: Option<u32>,
+    /// Only packets with this opcode.
+    pub opcode: Option<PacketOpcode>,
+    /// Only packets with this sequence number.
+    pub psn: Option<u32>,
+}

@@ -1,0 +1,61 @@
+//! RDMA verbs as an object-safe trait, shared by every backend of verbsim.
+//!
+//! Start with [`Verbs`]: it is what libibverbs is to a process. A program, a scenario of the
+//! conformance suite or a test is written once against `&dyn Verbs` and runs on the simulator
+//! (`verbs-sim`) and on real devices. What only a laboratory can do (hold the clock, lose a packet)
+//! is [`Lab`].
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`Verbs`], [`Wait`] | the trait |
+//! | [`Lab`], [`Fault`] | the laboratory |
+//! | handles: [`Context`], [`Pd`], [`Mr`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`] | `Copy` names of objects |
+//! | [`Error`], [`ErrorKind`], [`Cause`] | what went wrong, and the facts |
+//! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
+//! | [`transition`] | the QP state machine as data |
+//! | [`connect`] | connecting QPs by their attributes |
+//! | [`Capabilities`], [`Behavior`] | what a device can do, and how it answers where it has a choice |
+//!
+//! Rule ids such as CQ-ARM-03 name the rules that the suite checks: `verbsim explain CQ-ARM-03`.
+#![deny(unsafe_code)]
+
+mod ah;
+mod behavior;
+mod c_enum;
+mod capability;
+pub mod connect;
+mod cq;
+mod device;
+mod error;
+mod event;
+mod handle;
+mod lab;
+mod mr;
+mod packet;
+mod qp;
+mod report;
+mod trace;
+pub mod transition;
+mod verbs;
+mod wr;
+
+pub use ah::{AhAttr, GlobalRoute};
+pub use behavior::{
+    Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, IllegalOpcode, Knob, KnobValue,
+    Overrun, PollAfterOverrun, ResizeSupport, SendByteLen, SqRelease, UndefinedFields, UnknownKnob,
+};
+pub use capability::Capabilities;
+pub use connect::RcParams;
+pub use cq::{Arm, CqAttr, CqEvent, CqInit, Wc, WcFlags, WcOpcode, WcStatus};
+pub use device::{DeviceAttr, DeviceInfo, Gid, LinkLayer, Mtu, PortAttr, PortState, Transport};
+pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
+pub use event::{AsyncEvent, AsyncEventType, Element};
+pub use handle::{Ah, CompChannel, Context, Cq, Handle, Mr, Object, Pd, Qp};
+pub use lab::{Fault, FaultId, Lab, Limit, Live, PacketFilter, When};
+pub use mr::{Access, MrAttr, Sge};
+pub use packet::{PacketOpcode, PacketView, Syndrome, TappedPacket};
+pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
+pub use report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
+pub use trace::{TraceEvent, TraceRecord};
+pub use verbs::{Verbs, Wait};
+pub use wr::{Dest, RecvWr, Remote, SendFlags, SendOp, SendWr};

@@ -1,0 +1,174 @@
+//! Packets as a laboratory shows them.
+
+use core::fmt;
+
+use crate::c_enum::c_enum;
+use crate::device::Gid;
+
+c_enum! {
+    /// BTH opcode: transport in the upper three bits, operation below (IBA 9.2).
+    PacketOpcode {
+        /// RC SEND First.
+        RcSendFirst = 0x00, "RC_SEND_FIRST";
+        /// RC SEND Middle.
+        RcSendMiddle = 0x01, "RC_SEND_MIDDLE";
+        /// RC SEND Last.
+        RcSendLast = 0x02, "RC_SEND_LAST";
+        /// RC SEND Last with immediate.
+        RcSendLastImm = 0x03, "RC_SEND_LAST_IMM";
+        /// RC SEND Only.
+        RcSendOnly = 0x04, "RC_SEND_ONLY";
+        /// RC SEND Only with immediate.
+        RcSendOnlyImm = 0x05, "RC_SEND_ONLY_IMM";
+        /// RC RDMA WRITE First.
+        RcWriteFirst = 0x06, "RC_WRITE_FIRST";
+        /// RC RDMA WRITE Middle.
+        RcWriteMiddle = 0x07, "RC_WRITE_MIDDLE";
+        /// RC RDMA WRITE Last.
+        RcWriteLast = 0x08, "RC_WRITE_LAST";
+        /// RC RDMA WRITE Last with immediate.
+        RcWriteLastImm = 0x09, "RC_WRITE_LAST_IMM";
+        /// RC RDMA WRITE Only.
+        RcWriteOnly = 0x0a, "RC_WRITE_ONLY";
+        /// RC RDMA WRITE Only with immediate.
+        RcWriteOnlyImm = 0x0b, "RC_WRITE_ONLY_IMM";
+        /// RC RDMA READ Request.
+        RcReadRequest = 0x0c, "RC_READ_REQUEST";
+        /// RC RDMA READ response First.
+        RcReadResponseFirst = 0x0d, "RC_READ_RESPONSE_FIRST";
+        /// RC RDMA READ response Middle.
+        RcReadResponseMiddle = 0x0e, "RC_READ_RESPONSE_MIDDLE";
+        /// RC RDMA READ response Last.
+        RcReadResponseLast = 0x0f, "RC_READ_RESPONSE_LAST";
+        /// RC RDMA READ response Only.
+        RcReadResponseOnly = 0x10, "RC_READ_RESPONSE_ONLY";
+        /// RC Acknowledge.
+        RcAcknowledge = 0x11, "RC_ACKNOWLEDGE";
+        /// UC SEND First.
+        UcSendFirst = 0x20, "UC_SEND_FIRST";
+        /// UC SEND Middle.
+        UcSendMiddle = 0x21, "UC_SEND_MIDDLE";
+        /// UC SEND Last.
+        UcSendLast = 0x22, "UC_SEND_LAST";
+        /// UC SEND Last with immediate.
+        UcSendLastImm = 0x23, "UC_SEND_LAST_IMM";
+        /// UC SEND Only.
+        UcSendOnly = 0x24, "UC_SEND_ONLY";
+        /// UC SEND Only with immediate.
+        UcSendOnlyImm = 0x25, "UC_SEND_ONLY_IMM";
+        /// UC RDMA WRITE First.
+        UcWriteFirst = 0x26, "UC_WRITE_FIRST";
+        /// UC RDMA WRITE Middle.
+        UcWriteMiddle = 0x27, "UC_WRITE_MIDDLE";
+        /// UC RDMA WRITE Last.
+        UcWriteLast = 0x28, "UC_WRITE_LAST";
+        /// UC RDMA WRITE Last with immediate.
+        UcWriteLastImm = 0x29, "UC_WRITE_LAST_IMM";
+        /// UC RDMA WRITE Only.
+        UcWriteOnly = 0x2a, "UC_WRITE_ONLY";
+        /// UC RDMA WRITE Only with immediate.
+        UcWriteOnlyImm = 0x2b, "UC_WRITE_ONLY_IMM";
+        /// UD SEND Only.
+        UdSendOnly = 0x64, "UD_SEND_ONLY";
+        /// UD SEND Only with immediate.
+        UdSendOnlyImm = 0x65, "UD_SEND_ONLY_IMM";
+    }
+}
+
+c_enum! {
+    /// Syndrome of an acknowledgement: its kind in bits 5 and 6, a code below (IBA 9.7.5.2).
+    Syndrome {
+        /// Positive.
+        Ack = 0x1f, "ACK";
+        /// A gap in the PSNs.
+        NakPsnSequence = 0x60, "NAK_PSN_SEQUENCE";
+        /// Invalid request.
+        NakInvalidRequest = 0x61, "NAK_INVALID_REQUEST";
+        /// Remote access error.
+        NakRemoteAccess = 0x62, "NAK_REMOTE_ACCESS";
+        /// Remote operational error.
+        NakRemoteOperation = 0x63, "NAK_REMOTE_OPERATION";
+    }
+}
+
+impl Syndrome {
+    /// Receiver not ready; `timer` is the code of the wait asked for, 0 to 31 (TMR-06).
+    pub const fn rnr(timer: u8) -> Self {
+        Self::Unknown(0x20 | (timer & 0x1f) as u32)
+    }
+
+    /// The code of the wait asked for, if this is a receiver-not-ready NAK.
+    pub const fn rnr_timer(self) -> Option<u8> {
+        match self {
+            Self::Unknown(raw) if raw & 0x60 == 0x20 => Some((raw & 0x1f) as u8),
+            _ => None,
+        }
+    }
+}
+
+/// A packet on a link, header fields only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketView {
+    /// Source GID.
+    pub sgid: Gid,
+    /// Destination GID.
+    pub dgid: Gid,
+    /// Operation.
+    pub opcode: PacketOpcode,
+    /// Destination QP number.
+    pub dest_qpn: u32,
+    /// Packet sequence number, 24 bits.
+    pub psn: u32,
+    /// Sequence numbers the packet takes: 1, but for a message that travels as one packet.
+    pub psn_span: u32,
+    /// P_Key.
+    pub pkey: u16,
+    /// The sender asks for an acknowledgement.
+    pub ack_req: bool,
+    /// The solicited event bit.
+    pub solicited: bool,
+    /// Payload bytes.
+    pub payload: u64,
+    /// Syndrome, of acknowledgements and of the first and last read response.
+    pub syndrome: Option<Syndrome>,
+    /// Source QP number, of datagrams.
+    pub src_qpn: Option<u32>,
+}
+
+impl fmt::Display for PacketView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} to qp {:#x} psn {:#x}",
+            self.opcode, self.dest_qpn, self.psn
+        )?;
+        if self.psn_span > 1 {
+            write!(f, "+{}", self.psn_span)?;
+        }
+        match self.syndrome {
+            Some(syndrome) => match syndrome.rnr_timer() {
+                Some(timer) => write!(f, " RNR_NAK({timer})")?,
+                None => write!(f, " {syndrome}")?,
+            },
+            None => write!(f, " {} B", self.payload)?,
+        }
+        if self.ack_req {
+            f.write_str(" ack_req")?;
+        }
+        if self.solicited {
+            f.write_str(" solicited")?;
+        }
+        Ok(())
+    }
+}
+
+/// A packet that a laboratory's tap has seen, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TappedPacket {
+    /// When it was sent.
+    pub at: core::time::Duration,
+    /// The packet.
+    pub packet: PacketView,
+    /// It never arrived: a fault rule, or a port that is down.
+    pub dropped: bool,
+}

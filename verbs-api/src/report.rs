@@ -1,0 +1,137 @@
+//! What a backend says of a wait that cannot end.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::handle::{CompChannel, Cq, Qp};
+
+/// Which request for a notification is pending on a CQ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ArmState {
+    /// None.
+    #[default]
+    Off,
+    /// The next solicited or unsuccessful completion.
+    Solicited,
+    /// Any next completion.
+    Next,
+}
+
+impl fmt::Display for ArmState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "not armed",
+            Self::Solicited => "armed solicited",
+            Self::Next => "armed next",
+        })
+    }
+}
+
+/// How a CQ stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CqReport {
+    /// Which.
+    pub cq: Cq,
+    /// The pending request.
+    pub armed: ArmState,
+    /// Completions not polled yet.
+    pub unpolled: u32,
+    /// Entries.
+    pub cqe: u32,
+    /// It has overrun and is dead.
+    pub overrun: bool,
+}
+
+impl fmt::Display for CqReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} is {}, holds {} of {}",
+            self.cq, self.armed, self.unpolled, self.cqe
+        )?;
+        if self.overrun {
+            f.write_str(", has overrun")?;
+        }
+        Ok(())
+    }
+}
+
+/// A timer that still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimerReport {
+    /// Whose.
+    pub qp: Qp,
+    /// What for, such as `ack timeout`.
+    pub what: &'static str,
+    /// When it fires.
+    pub at: Duration,
+}
+
+/// A wait in virtual time that nothing in flight can end, or that ran into the horizon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// What was waited for, such as `an event on channel#0`.
+    pub waiting_for: String,
+    /// The virtual time.
+    pub now: Duration,
+    /// The channel that was waited on, if one was.
+    pub channel: Option<CompChannel>,
+    /// Events queued on that channel.
+    pub queued_events: u32,
+    /// The CQs concerned: those attached to the channel.
+    pub cqs: Vec<CqReport>,
+    /// Timers that still run: not empty if the horizon was the end.
+    pub timers: Vec<TimerReport>,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "waiting for {} at {:?}: ", self.waiting_for, self.now)?;
+        if self.timers.is_empty() {
+            f.write_str("nothing is in flight that could end the wait")?;
+        } else {
+            f.write_str("the horizon is reached and timers still run")?;
+        }
+        if let Some(channel) = self.channel {
+            write!(f, "; {channel} has {} events queued", self.queued_events)?;
+            if self.cqs.is_empty() {
+                f.write_str(" and no cq attached")?;
+            }
+        }
+        for cq in &self.cqs {
+            write!(f, "; {cq}")?;
+        }
+        for timer in &self.timers {
+            write!(
+                f,
+                "; {} of {} fires at {:?}",
+                timer.what, timer.qp, timer.at
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A thread still waited on a channel when the laboratory said that no more work would come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostWakeup {
+    /// The channel.
+    pub channel: CompChannel,
+    /// The CQs attached to it. One that holds unpolled completions and is not armed is the usual
+    /// culprit: it was armed too late, or not polled after arming.
+    pub cqs: Vec<CqReport>,
+}
+
+impl fmt::Display for LostWakeup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "lost wake-up: a thread waits on {} and no more work will come",
+            self.channel
+        )?;
+        for cq in &self.cqs {
+            write!(f, "; {cq}")?;
+        }
+        Ok(())
+    }
+}

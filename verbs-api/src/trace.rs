@@ -1,0 +1,142 @@
+//! The trace: one typed record an event.
+//!
+//! A trace depends on the seed and the calls alone: no address, no clock of the machine, no thread.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::cq::Wc;
+use crate::event::AsyncEvent;
+use crate::handle::{CompChannel, Cq, Qp};
+use crate::packet::PacketView;
+use crate::qp::QpState;
+use crate::report::ArmState;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceRecord {
+    /// When, of the laboratory's clock.
+    pub at: Duration,
+    /// On which node of the fabric.
+    pub node: u32,
+    /// What.
+    pub event: TraceEvent,
+}
+
+impl fmt::Display for TraceRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.at.as_nanos();
+        write!(
+            f,
+            "{:>9}.{:03} us node {} ",
+            nanos / 1000,
+            nanos % 1000,
+            self.node
+        )?;
+        self.event.fmt(f)
+    }
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TraceEvent {
+    /// A verb was called.
+    Call {
+        /// The verb and its arguments.
+        call: String,
+    },
+    /// What the verb returned, if it says more than success.
+    Return {
+        /// The value or the error.
+        value: String,
+    },
+    /// A packet left.
+    Sent(PacketView),
+    /// A packet arrived.
+    Received(PacketView),
+    /// A packet was lost, and why.
+    Lost {
+        /// The packet.
+        packet: PacketView,
+        /// Why.
+        why: &'static str,
+    },
+    /// A packet arrived and was dropped by the transport's rules.
+    Dropped {
+        /// Why.
+        why: &'static str,
+    },
+    /// A completion was added to a CQ.
+    Completion {
+        /// Which CQ.
+        cq: Cq,
+        /// The completion.
+        wc: Wc,
+    },
+    /// A completion found its CQ full.
+    Overrun {
+        /// Which CQ.
+        cq: Cq,
+        /// The completion that was lost.
+        wc: Wc,
+    },
+    /// The pending request of a CQ changed.
+    Armed {
+        /// Which CQ.
+        cq: Cq,
+        /// What is pending now.
+        armed: ArmState,
+    },
+    /// A completion event was queued on a channel.
+    CqEvent {
+        /// Which channel.
+        channel: CompChannel,
+        /// Which CQ it names.
+        cq: Cq,
+    },
+    /// An asynchronous event was queued.
+    Async(AsyncEvent),
+    /// A QP changed state.
+    QpState {
+        /// Which QP.
+        qp: Qp,
+        /// From.
+        from: QpState,
+        /// To.
+        to: QpState,
+    },
+    /// A timer fired.
+    Timer {
+        /// Whose.
+        qp: Qp,
+        /// Which, such as `ack timeout`.
+        what: &'static str,
+    },
+    /// A fault rule struck.
+    Fault {
+        /// What it did.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for TraceEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call { call } => f.write_str(call),
+            Self::Return { value } => write!(f, "  = {value}"),
+            Self::Sent(packet) => write!(f, "  > {packet}"),
+            Self::Received(packet) => write!(f, "  < {packet}"),
+            Self::Lost { packet, why } => write!(f, "  x {packet}: {why}"),
+            Self::Dropped { why } => write!(f, "  dropped: {why}"),
+            Self::Completion { cq, wc } => write!(f, "  {cq} + {wc}"),
+            Self::Overrun { cq, wc } => write!(f, "  {cq} overrun, lost: {wc}"),
+            Self::Armed { cq, armed } => write!(f, "  {cq} {armed}"),
+            Self::CqEvent { channel, cq } => write!(f, "  {channel} event of {cq}"),
+            Self::Async(event) => write!(f, "  async event {event}"),
+            Self::QpState { qp, from, to } => write!(f, "  {qp} {from} => {to}"),
+            Self::Timer { qp, what } => write!(f, "  {what} of {qp} fires"),
+            Self::Fault { what } => write!(f, "  fault: {what}"),
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The QP state machine as data (QP-STATE-01..08): which transitions there are, and which
+//! attributes each requires and allows.
+
+use crate::qp::{QpAttrMask as M, QpState, QpType};
+
+/// Attributes of one transition for one transport. `STATE` is always allowed and not listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Must be in the mask.
+    pub required: M,
+    /// May be in the mask.
+    pub optional: M,
+}
+
+/// A transition that exists, with its attributes for each transport that has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Transition {
+    /// From this state.
+    pub from: QpState,
+    /// To this state, which may be the same.
+    pub to: QpState,
+    /// By transport.
+    pub by_type: &'static [(QpType, Attributes)],
+}
+
+/// The attributes for a transition of a QP of this transport, or `None` if there is no such
+/// transition (`ibv_modify_qp` then gives `EINVAL`).
+///
+/// ```
+/// use verbs_api::{QpAttrMask, QpState, QpType, transition};
+///
+/// let to_init = transition::attributes(QpType::Ud, QpState::Reset, QpState::Init).unwrap();
+/// assert!(to_init.required.contains(QpAttrMask::QKEY));
+/// assert!(transition::attributes(QpType::Rc, QpState::Reset, QpState::Rts).is_none());
+/// ```
+pub fn attributes(qp_type: QpType, from: QpState, to: QpState) -> Option<Attributes> {
+    let row = TABLE.iter().find(|row| row.from == from && row.to == to)?;
+    row.by_type
+        .iter()
+        .find(|(of, _)| *of == qp_type)
+        .map(|(_, attributes)| *attributes)
+}
+
+/// States in which `CUR_STATE` may be given at all (QP-STATE-09).
+pub const CUR_STATE_ALLOWED_IN: &[QpState] =
+    &[QpState::Rtr, QpState::Rts, QpState::Sqd, QpState::Sqe];
+
+const NONE: M = M::empty();
+
+const fn of(required: &[M], optional: &[M]) -> Attributes {
+    Attributes {
+        required: union(required),
+        optional: union(optional),
+    }
+}
+
+const fn union(bits: &[M]) -> M {
+    let mut all = NONE;
+    let mut i = 0;
+    while i < bits.len() {
+        all = all.union(bits[i]);
+        i += 1;
+    }
+    all
+}
+
+const STATE_ONLY: &[(QpType, Attributes)] = &[
+    (QpType::Rc, of(&[], &[])),
+    (QpType::Uc, of(&[], &[])),
+    (QpType::Ud, of(&[], &[])),
+];
+
+const SQD_NOTIFY: &[(QpType, Attributes)] = &[
+    (QpType::Rc, of(&[], &[M::EN_SQD_ASYNC_NOTIFY])),
+    (QpType::Uc, of(&[], &[M::EN_SQD_ASYNC_NOTIFY])),
+    (QpType::Ud, of(&[], &[M::EN_SQD_ASYNC_NOTIFY])),
+];
+
+const TO_RTS_OPTIONAL_RC: &[M] = &[
+    M::CUR_STATE,
+    M::ALT_PATH,
+    M::ACCESS_FLAGS,
+    M::MIN_RNR_TIMER,
+    M::PATH_MIG_STATE,
+];
+const TO_RTS_OPTIONAL_UC: &[M] = &[
+    M::CUR_STATE,
+    M::ALT_PATH,
+    M::ACCESS_FLAGS,
+    M::PATH_MIG_STATE,
+];
+const TO_RTS_OPTIONAL_UD: &[M] = &[M::CUR_STATE, M::QKEY];
+
+const TO_RTS_AGAIN: &[(QpType, Attributes)] = &[
+    (QpType::Rc, of(&[], TO_RTS_OPTIONAL_RC)),
+    (QpType::Uc, of(&[], TO_RTS_OPTIONAL_UC)),
+    (QpType::Ud, of(&[], TO_RTS_OPTIONAL_UD)),
+];
+
+/// Every transition that exists. What is not here gives `EINVAL`.
+pub const TABLE: &[Transition] = &[
+    Transition {
+        from: QpState::Reset,
+        to: QpState::Init,
+        by_type: &[
+            (
+                QpType::Rc,
+                of(&[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS], &[]),
+            ),
+            (
+                QpType::Uc,
+                of(&[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS], &[]),
+            ),
+            (QpType::Ud, of(&[M::PKEY_INDEX, M::PORT, M::QKEY], &[])),
+        ],
+    },
+    Transition {
+        from: QpState::Init,
+        to: QpState::Init,
+        by_type: &[
+            (
+                QpType::Rc,
+                of(&[], &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS]),
+            ),
+            (
+                QpType::Uc,
+                of(&[], &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS]),
+            ),
+            (QpType::Ud, of(&[], &[M::PKEY_INDEX, M::PORT, M::QKEY])),
+        ],
+    },
+    Transition {
+        from: QpState::Init,
+        to: QpState::Rtr,
+        by_type: &[
+            (
+                QpType::Rc,
+                of(
+                    &[
+                        M::AV,
+                        M::PATH_MTU,
+                        M::DEST_QPN,
+                        M::RQ_PSN,
+                        M::MAX_DEST_RD_ATOMIC,
+                        M::MIN_RNR_TIMER,
+                    ],
+                    &[M::ALT_PATH, M::ACCESS_FLAGS, M::PKEY_INDEX],
+                ),
+            ),
+            (
+                QpType::Uc,
+                of(
+                    &[M::AV, M::PATH_MTU, M::DEST_QPN, M::RQ_PSN],
+                    &[M::ALT_PATH, M::ACCESS_FLAGS, M::PKEY_INDEX],
+                ),
+            ),
+            (QpType::Ud, of(&[], &[M::PKEY_INDEX, M::QKEY])),
+        ],
+    },
+    Transition {
+        from: QpState::Rtr,
+        to: QpState::Rts,
+        by_type: &[
+            (
+                QpType::Rc,
+                of(
+                    &[
+                        M::TIMEOUT,
+                        M::RETRY_CNT,
+                        M::RNR_RETRY,
+                        M::SQ_PSN,
+                        M::MAX_QP_RD_ATOMIC,
+                    ],
+                    TO_RTS_OPTIONAL_RC,
+                ),
+            ),
+            (QpType::Uc, of(&[M::SQ_PSN], TO_RTS_OPTIONAL_UC)),
+            (QpType::Ud, of(&[M::SQ_PSN], TO_RTS_OPTIONAL_UD)),
+        ],
+    },
+    Transition {
+        from: QpState::Rts,
+        to: QpState::Rts,
+        by_type: TO_RTS_AGAIN,
+    },
+    Transition {
+        from: QpState::Rts,
+        to: QpState::Sqd,
+        by_type: SQD_NOTIFY,
+    },
+    Transition {
+        from: QpState::Sqd,
+        to: QpState::Rts,
+        by_type: TO_RTS_AGAIN,
+    },
+    Transition {
+        from: QpState::Sqd,
+        to: QpState::Sqd,
+        by_type: &[
+            (
+                QpType::Rc,
+                of(
+                    &[],
+                    &[
+                        M::PORT,
+                        M::AV,
+                        M::TIMEOUT,
+                        M::RETRY_CNT,
+                        M::RNR_RETRY,
+                        M::MAX_QP_RD_ATOMIC,
+                        M::MAX_DEST_RD_ATOMIC,
+                        M::ALT_PATH,
+                        M::ACCESS_FLAGS,
+                        M::PKEY_INDEX,
+                        M::MIN_RNR_TIMER,
+                        M::PATH_MIG_STATE,
+                    ],
+                ),
+            ),
+            (
+                QpType::Uc,
+                of(
+                    &[],
+                    &[
+                        M::AV,
+                        M::ALT_PATH,
+                        M::ACCESS_FLAGS,
+                        M::PKEY_INDEX,
+                        M::PATH_MIG_STATE,
+                    ],
+                ),
+            ),
+            (QpType::Ud, of(&[], &[M::PKEY_INDEX, M::QKEY])),
+        ],
+    },
+    Transition {
+        from: QpState::Sqe,
+        to: QpState::Rts,
+        by_type: &[
+            (QpType::Uc, of(&[], &[M::CUR_STATE, M::ACCESS_FLAGS])),
+            (QpType::Ud, of(&[], &[M::CUR_STATE, M::QKEY])),
+        ],
+    },
+    Transition {
+        from: QpState::Reset,
+        to: QpState::Reset,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Init,
+        to: QpState::Reset,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Rtr,
+        to: QpState::Reset,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Rts,
+        to: QpState::Reset,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Sqd,
+        to: QpState::Reset,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Sqe,
+        to: QpState::Reset,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Err,
+        to: QpState::Reset,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Init,
+        to: QpState::Err,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Rtr,
+        to: QpState::Err,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Rts,
+        to: QpState::Err,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Sqd,
+        to: QpState::Err,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Sqe,
+        to: QpState::Err,
+        by_type: STATE_ONLY,
+    },
+    Transition {
+        from: QpState::Err,
+        to: QpState::Err,
+        by_type: STATE_ONLY,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// QP-STATE-01, -07, -08: no step is skipped, any state goes to RESET, ERR leads to RESET only.
+    #[test]
+    fn the_shape_of_the_state_machine() {
+        for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud] {
+            for from in QpState::ALL {
+                assert!(
+                    attributes(qp_type, *from, QpState::Reset).is_some(),
+                    "{from}"
+                );
+                let forward = [QpState::Init, QpState::Rtr, QpState::Rts];
+                if *from == QpState::Err {
+                    assert!(
+                        forward
+                            .iter()
+                            .all(|to| attributes(qp_type, *from, *to).is_none())
+                    );
+                }
+            }
+            assert!(attributes(qp_type, QpState::Reset, QpState::Err).is_none());
+            assert!(attributes(qp_type, QpState::Reset, QpState::Rtr).is_none());
+            assert!(attributes(qp_type, QpState::Init, QpState::Rts).is_none());
+            assert!(attributes(qp_type, QpState::Rts, QpState::Rtr).is_none());
+        }
+        assert!(attributes(QpType::Rc, QpState::Sqe, QpState::Rts).is_none());
+    }
+
+    #[test]
+    fn no_transition_is_listed_twice_and_no_bit_is_both_required_and_optional() {
+        for (i, row) in TABLE.iter().enumerate() {
+            assert!(
+                TABLE[..i]
+                    .iter()
+                    .all(|other| (other.from, other.to) != (row.from, row.to))
+            );
+            for (_, attributes) in row.by_type {
+                assert!((attributes.required & attributes.optional).is_empty());
+            }
+        }
+    }
+}

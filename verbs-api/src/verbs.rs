@@ -1,0 +1,249 @@
+//! The trait.
+
+use core::time::Duration;
+
+use crate::ah::AhAttr;
+use crate::behavior::Declared;
+use crate::capability::Capabilities;
+use crate::connect::RcParams;
+use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
+use crate::device::{DeviceAttr, DeviceInfo, Gid, PortAttr};
+use crate::error::{PostError, Result};
+use crate::event::AsyncEvent;
+use crate::handle::{Ah, CompChannel, Context, Cq, Mr, Pd, Qp};
+use crate::lab::Lab;
+use crate::mr::{Access, MrAttr};
+use crate::qp::{QpAttr, QpAttrMask, QpInit, QpQuery};
+use crate::wr::{RecvWr, SendWr};
+
+/// How long a verb may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Until it is done.
+    Forever,
+    /// Not at all: [`ErrorKind::WouldBlock`](crate::ErrorKind::WouldBlock), and nothing changed.
+    Poll,
+    /// At most so long: then [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut), nothing changed.
+    For(Duration),
+}
+
+/// What libibverbs is to a process: the device list, and every verb on handles.
+///
+/// Object-safe, so that one suite judges any backend; handles are `Copy`, so that a program can
+/// also say what it must not do (use after destroy, destroy while in use), and get an error for it.
+/// Errors name the verb and the facts; each method lists the kinds a caller should expect.
+///
+/// Any verb gives [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a handle that is zero,
+/// stale, or of another context or backend. That is not repeated below.
+pub trait Verbs: Send + Sync {
+    // Devices
+
+    /// The devices there are (`ibv_get_device_list`, DEV-01).
+    fn devices(&self) -> Result<Vec<DeviceInfo>>;
+
+    /// Opens the device called `name` (`ibv_open_device`). Contexts of one device are independent
+    /// (DEV-02).
+    ///
+    /// # Errors
+    /// `NoDevice` if there is none of that name; `TooManyFiles`.
+    fn open_device(&self, name: &str) -> Result<Context>;
+
+    /// Closes a context (`ibv_close_device`).
+    ///
+    /// # Errors
+    /// `Busy` while objects of the context live: the caller must destroy them first (DEV-03).
+    fn close_device(&self, context: Context) -> Result<()>;
+
+    /// What may be asked of the device.
+    fn capabilities(&self, context: Context) -> Result<Capabilities>;
+
+    /// What is known of how the device answers where it has a choice.
+    fn behavior(&self, context: Context) -> Result<Declared>;
+
+    /// Limits of the device (`ibv_query_device`).
+    fn query_device(&self, context: Context) -> Result<DeviceAttr>;
+
+    /// State of a port, from 1 (`ibv_query_port`, DEV-05).
+    fn query_port(&self, context: Context, port: u8) -> Result<PortAttr>;
+
+    /// An entry of a port's GID table (`ibv_query_gid`, DEV-06).
+    fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid>;
+
+    /// An entry of a port's P_Key table (`ibv_query_pkey`), in the machine's order.
+    fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
+
+    // Protection domains and memory
+
+    /// Makes a protection domain (`ibv_alloc_pd`).
+    fn alloc_pd(&self, context: Context) -> Result<Pd>;
+
+    /// Removes a protection domain (`ibv_dealloc_pd`).
+    ///
+    /// # Errors
+    /// `Busy` while a QP, MR or AH of it lives (PD-01).
+    fn dealloc_pd(&self, pd: Pd) -> Result<()>;
+
+    /// Makes a region of `length` zero bytes that the backend owns. Its bytes are reached with
+    /// [`read_mr`](Self::read_mr) and [`write_mr`](Self::write_mr).
+    ///
+    /// # Errors
+    /// `Invalid` for access bits that do not go together (MR-01) or are unknown (MR-04), or a length
+    /// above `max_mr_size`; `NoMemory`.
+    fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr>;
+
+    /// Registers the caller's memory (`ibv_reg_mr`). Errors as for [`alloc_mr`](Self::alloc_mr).
+    ///
+    /// # Safety
+    /// From this call until [`dereg_mr`](Self::dereg_mr) returned, and until every work request
+    /// that names the region has completed, `addr..addr + length` must be valid memory; with
+    /// `LOCAL_WRITE` it must be writable. The device reads it (and with `LOCAL_WRITE` writes it) at
+    /// any time in between, so no reference to a part may live while work that touches that part
+    /// can be executed.
+    #[allow(unsafe_code, reason = "the one promise the caller makes")]
+    unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr>;
+
+    /// Removes a region (`ibv_dereg_mr`, MR-05).
+    fn dereg_mr(&self, mr: Mr) -> Result<()>;
+
+    /// Address, length and keys of a region (the fields of `struct ibv_mr`, MR-16).
+    fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
+
+    /// Copies bytes out of a region that the backend owns.
+    ///
+    /// # Errors
+    /// `Invalid` outside the region, or for the caller's own memory; `Usage` (simulator) if posted
+    /// work may still write these bytes: its completion has not been polled.
+    fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()>;
+
+    /// Copies bytes into a region that the backend owns. Errors as for [`read_mr`](Self::read_mr);
+    /// `Usage` also if posted work may still read these bytes (SQ-17).
+    fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
+
+    // Completion channels
+
+    /// Makes a completion channel (`ibv_create_comp_channel`).
+    ///
+    /// # Errors
+    /// `TooManyFiles` (CHAN-09), `NoMemory` (CHAN-10).
+    fn create_comp_channel(&self, context: Context) -> Result<CompChannel>;
+
+    /// Removes a channel (`ibv_destroy_comp_channel`).
+    ///
+    /// # Errors
+    /// `Busy` while a CQ is attached (CHAN-38); `Usage` (simulator) while a thread waits on it
+    /// (CHAN-44).
+    fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()>;
+
+    /// Takes the oldest event of a channel (`ibv_get_cq_event`). Each must be acknowledged.
+    ///
+    /// # Errors
+    /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring an event any more.
+    fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent>;
+
+    // Completion queues
+
+    /// Makes a CQ (`ibv_create_cq`).
+    ///
+    /// # Errors
+    /// `Invalid` for `cqe` below 1 or above `max_cqe`, for a completion vector that does not exist,
+    /// for a channel of another context; `NoMemory`.
+    fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq>;
+
+    /// The fields of `struct ibv_cq`.
+    fn query_cq(&self, cq: Cq) -> Result<CqAttr>;
+
+    /// Changes the size of a CQ to at least `cqe` (`ibv_resize_cq`).
+    ///
+    /// # Errors
+    /// `Invalid` for `cqe` below 1, above `max_cqe`, or below the completions present
+    /// (CQ-RESIZE-06); `NoMemory`; `NotImplemented` or `NotSupported` if the device cannot.
+    fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()>;
+
+    /// Asks for one notification (`ibv_req_notify_cq`).
+    fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()>;
+
+    /// Takes the oldest completions (`ibv_poll_cq`); how many were written to the start of `wc`.
+    fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize>;
+
+    /// Acknowledges `nevents` events of a CQ (`ibv_ack_cq_events`).
+    ///
+    /// # Errors
+    /// `Usage` for more than were read and not acknowledged yet (CHAN-37).
+    fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()>;
+
+    /// Removes a CQ and its unpolled completions (`ibv_destroy_cq`). Waits until every event of it
+    /// that was read has been acknowledged (CHAN-35).
+    ///
+    /// # Errors
+    /// `Busy` while a QP uses it, whatever `wait` is (CQ-DESTROY-04); `WouldBlock`, `TimedOut`;
+    /// in the simulator `Stalled` if no other thread can acknowledge.
+    fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()>;
+
+    // Queue pairs
+
+    /// Makes a QP in RESET (`ibv_create_qp`).
+    ///
+    /// # Errors
+    /// `Invalid` for sizes above the device's, CQs of another context; `NotSupported` for a
+    /// transport it does not have; `NoMemory`.
+    fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp>;
+
+    /// The QP number.
+    fn qp_num(&self, qp: Qp) -> Result<u32>;
+
+    /// Attributes of a QP (`ibv_query_qp`). `mask` is a hint; more may be filled (QP-CREATE-09).
+    fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
+
+    /// Changes a QP (`ibv_modify_qp`); a failure changes nothing (QP-STATE-06).
+    ///
+    /// # Errors
+    /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
+    /// of range.
+    fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
+
+    /// Removes a QP in any state (`ibv_destroy_qp`). Waits until its async events that were read
+    /// have been acknowledged (QP-DESTROY-03).
+    fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()>;
+
+    /// Connects two RC QPs in RESET with each other and brings both to RTS: by attributes, or by
+    /// rdma_cm where the transport needs it.
+    fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()>;
+
+    /// Posts sends in order (`ibv_post_send`); stops at the first that cannot be posted.
+    ///
+    /// # Errors
+    /// `Invalid` in a state that does not allow it, for too many SGEs, too much inline data or an
+    /// opcode the transport does not have; `NoMemory` when the queue is full.
+    fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>;
+
+    /// Posts receives in order (`ibv_post_recv`); stops at the first that cannot be posted. Errors
+    /// as for [`post_send`](Self::post_send).
+    fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+
+    // Address handles
+
+    /// Makes an address handle (`ibv_create_ah`, AH-01).
+    fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah>;
+
+    /// Removes an address handle (`ibv_destroy_ah`).
+    fn destroy_ah(&self, ah: Ah) -> Result<()>;
+
+    // Asynchronous events
+
+    /// Takes the oldest asynchronous event of a context (`ibv_get_async_event`). Each must be
+    /// acknowledged. Errors as for [`get_cq_event`](Self::get_cq_event).
+    fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent>;
+
+    /// Acknowledges an asynchronous event (`ibv_ack_async_event`).
+    ///
+    /// # Errors
+    /// `Usage` if no event of the object is waiting for one.
+    fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()>;
+
+    // Beyond verbs
+
+    /// The laboratory around the devices, if the backend is one.
+    fn lab(&self) -> Option<&dyn Lab> {
+        None
+    }
+}

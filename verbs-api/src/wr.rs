@@ -1,0 +1,233 @@
+//! Work requests.
+
+use bitflags::bitflags;
+
+use crate::handle::Ah;
+use crate::mr::Sge;
+
+bitflags! {
+    /// Flags of a send work request (`enum ibv_send_flags`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct SendFlags: u32 {
+        /// Not started before all earlier RDMA Reads and atomics of the queue are done (SQ-12).
+        const FENCE = 1 << 0;
+        /// Make a completion on success too (WC-18).
+        const SIGNALED = 1 << 1;
+        /// Ask for a solicited event at the receiver. Means something for Send and RDMA Write with
+        /// immediate (CQ-ARM-43).
+        const SOLICITED = 1 << 2;
+        /// Take the data at post time; lkeys are not looked at (SQ-08).
+        const INLINE = 1 << 3;
+        /// Let the device fill in the IP checksum.
+        const IP_CSUM = 1 << 4;
+        const _ = !0;
+    }
+}
+
+/// A place in a peer's memory (`wr.rdma`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remote {
+    /// Address of the first byte.
+    pub addr: u64,
+    /// The peer's rkey.
+    pub rkey: u32,
+}
+
+/// What a send work request does (`enum ibv_wr_opcode`, with the fields each needs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendOp {
+    /// `IBV_WR_SEND`
+    Send,
+    /// `IBV_WR_SEND_WITH_IMM`
+    SendWithImm {
+        /// Immediate data as on the wire.
+        imm_data: [u8; 4],
+    },
+    /// `IBV_WR_RDMA_WRITE`
+    RdmaWrite {
+        /// Where to.
+        remote: Remote,
+    },
+    /// `IBV_WR_RDMA_WRITE_WITH_IMM`
+    RdmaWriteWithImm {
+        /// Where to.
+        remote: Remote,
+        /// Immediate data as on the wire.
+        imm_data: [u8; 4],
+    },
+    /// `IBV_WR_RDMA_READ`
+    RdmaRead {
+        /// Where from.
+        remote: Remote,
+    },
+}
+
+impl SendOp {
+    /// The name in C without its prefix, such as `RDMA_WRITE`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Send => "SEND",
+            Self::SendWithImm { .. } => "SEND_WITH_IMM",
+            Self::RdmaWrite { .. } => "RDMA_WRITE",
+            Self::RdmaWriteWithImm { .. } => "RDMA_WRITE_WITH_IMM",
+            Self::RdmaRead { .. } => "RDMA_READ",
+        }
+    }
+}
+
+/// Where a send goes, for QPs that are not connected (`wr.ud`, and later `qp_type.xrc`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dest {
+    /// To the peer of the connection.
+    Connected,
+    /// UD: to a QP behind an address handle.
+    Ud {
+        /// The address handle.
+        ah: Ah,
+        /// QP number there.
+        remote_qpn: u32,
+        /// Q_Key to send; with the top bit set the sending QP's own is used (UD-06).
+        remote_qkey: u32,
+    },
+}
+
+/// A send work request (`struct ibv_send_wr`).
+///
+/// The list of C is a slice here. Made by one of the constructors, signaled unless said otherwise:
+///
+/// ```
+/// use verbs_api::{SendFlags, SendWr, Sge};
+///
+/// let sges = [Sge { addr: 0x1000, length: 64, lkey: 7 }];
+/// let wr = SendWr::send(1, &sges).solicited();
+/// assert_eq!(wr.flags, SendFlags::SIGNALED | SendFlags::SOLICITED);
+/// assert!(SendWr::send(2, &[]).unsignaled().flags.is_empty());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SendWr<'a> {
+    /// The caller's own value, given back in the completion.
+    pub wr_id: u64,
+    /// What to do.
+    pub op: SendOp,
+    /// Flags.
+    pub flags: SendFlags,
+    /// Local memory, gathered (or for a read, scattered) in order.
+    pub sg_list: &'a [Sge],
+    /// Where to.
+    pub dest: Dest,
+}
+
+impl<'a> SendWr<'a> {
+    /// Any operation, signaled, to the connected peer.
+    pub const fn new(wr_id: u64, op: SendOp, sg_list: &'a [Sge]) -> Self {
+        Self {
+            wr_id,
+            op,
+            flags: SendFlags::SIGNALED,
+            sg_list,
+            dest: Dest::Connected,
+        }
+    }
+
+    /// A Send.
+    pub const fn send(wr_id: u64, sg_list: &'a [Sge]) -> Self {
+        Self::new(wr_id, SendOp::Send, sg_list)
+    }
+
+    /// A Send with immediate data.
+    pub const fn send_with_imm(wr_id: u64, sg_list: &'a [Sge], imm_data: [u8; 4]) -> Self {
+        Self::new(wr_id, SendOp::SendWithImm { imm_data }, sg_list)
+    }
+
+    /// An RDMA Write.
+    pub const fn rdma_write(wr_id: u64, sg_list: &'a [Sge], remote: Remote) -> Self {
+        Self::new(wr_id, SendOp::RdmaWrite { remote }, sg_list)
+    }
+
+    /// An RDMA Write with immediate data.
+    pub const fn rdma_write_with_imm(
+        wr_id: u64,
+        sg_list: &'a [Sge],
+        remote: Remote,
+        imm_data: [u8; 4],
+    ) -> Self {
+        Self::new(
+            wr_id,
+            SendOp::RdmaWriteWithImm { remote, imm_data },
+            sg_list,
+        )
+    }
+
+    /// An RDMA Read.
+    pub const fn rdma_read(wr_id: u64, sg_list: &'a [Sge], remote: Remote) -> Self {
+        Self::new(wr_id, SendOp::RdmaRead { remote }, sg_list)
+    }
+
+    /// With more flags.
+    #[must_use]
+    pub const fn flags(self, flags: SendFlags) -> Self {
+        Self {
+            flags: self.flags.union(flags),
+            ..self
+        }
+    }
+
+    /// Without a completion on success.
+    #[must_use]
+    pub const fn unsignaled(self) -> Self {
+        Self {
+            flags: self.flags.difference(SendFlags::SIGNALED),
+            ..self
+        }
+    }
+
+    /// With a solicited event at the receiver.
+    #[must_use]
+    pub const fn solicited(self) -> Self {
+        self.flags(SendFlags::SOLICITED)
+    }
+
+    /// With the data taken at post time.
+    #[must_use]
+    pub const fn inline(self) -> Self {
+        self.flags(SendFlags::INLINE)
+    }
+
+    /// Behind all earlier RDMA Reads and atomics.
+    #[must_use]
+    pub const fn fence(self) -> Self {
+        self.flags(SendFlags::FENCE)
+    }
+
+    /// To a UD queue pair.
+    #[must_use]
+    pub const fn to(self, ah: Ah, remote_qpn: u32, remote_qkey: u32) -> Self {
+        Self {
+            dest: Dest::Ud {
+                ah,
+                remote_qpn,
+                remote_qkey,
+            },
+            ..self
+        }
+    }
+}
+
+/// A receive work request (`struct ibv_recv_wr`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecvWr<'a> {
+    /// The caller's own value, given back in the completion.
+    pub wr_id: u64,
+    /// Local memory, scattered to in order.
+    pub sg_list: &'a [Sge],
+}
+
+impl<'a> RecvWr<'a> {
+    /// A receive into `sg_list`.
+    pub const fn new(wr_id: u64, sg_list: &'a [Sge]) -> Self {
+        Self { wr_id, sg_list }
+    }
+}
