@@ -1,1 +1,71 @@
-fn main() {}
+//! The program `verbsim`: runs the conformance suite against a device, and shows what it checks.
+//!
+//! Thin: `backend` says what the suite runs against; each command is a file.
+
+mod backend;
+mod explain;
+mod list;
+mod output;
+mod rules;
+mod run;
+mod style;
+mod table;
+
+use std::env;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::output::Stop;
+
+/// A software RDMA device with exact verbs semantics, and a conformance suite for any device.
+///
+/// Without arguments: run the suite against the simulator.
+#[derive(Parser)]
+#[command(name = "verbsim", version, after_help = EXIT_STATUS)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run scenarios against a device
+    #[command(after_help = EXIT_STATUS)]
+    Run(run::Args),
+    /// List the scenarios
+    List(list::Args),
+    /// List the rules, each with its scenarios or the reason why it has none
+    Rules(rules::Args),
+    /// Say all there is to say about a rule or a scenario
+    Explain(explain::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = if env::args_os().len() < 2 {
+        Cli::parse_from(["verbsim", "run"])
+    } else {
+        Cli::parse()
+    };
+    let result = match cli.command {
+        Command::Run(args) => run::execute(&args),
+        Command::List(args) => list::execute(&args),
+        Command::Rules(args) => rules::execute(&args),
+        Command::Explain(args) => explain::execute(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(stop) => {
+            if let Stop::Usage(message) = &stop {
+                eprintln!("error: {message}");
+            }
+            stop.exit_code()
+        }
+    }
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  all is well: at least one scenario ran, none failed, none passed unexpectedly
+  1  a scenario failed or passed unexpectedly, or none ran because all were skipped
+  2  the command line makes no sense, or something could not be read or written";

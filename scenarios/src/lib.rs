@@ -1,1 +1,115 @@
-//! Placeholder.
+//! A conformance suite for RDMA devices.
+//!
+//! The suite is written against the trait [`Verbs`](verbs_api::Verbs) alone, so it judges any
+//! backend: the simulator and real devices. It is a catalogue of [rules](rules()), and
+//! [scenarios](Scenario) that check them. Start with [`run()`]: it runs scenarios against a
+//! [`Backend`] and gives a [`Run`](report::Run).
+//!
+//! | module | holds |
+//! |---|---|
+//! | `rules`, `reasons` | the catalogue; why a rule has no scenario |
+//! | [`Scenario`] | a scenario as a row of a table |
+//! | [`Bench`], [`End`], [`Pair`] | what the body of a scenario works with |
+//! | [`Failure`], [`OfRule`] | what is wrong when one fails |
+//! | [`run()`], [`Backend`], [`Deviation`] | running, and judging the outcome |
+//! | [`report`] | the report and its JSON |
+//! | `cq_arm`, `chan`, ... | the scenarios, a file for each [`Group`] |
+
+mod bench;
+mod end;
+mod failure;
+mod reasons;
+pub mod report;
+mod rules;
+mod runner;
+mod scenario;
+
+mod bad_input;
+mod chan;
+mod cq_arm;
+mod cq_create;
+mod cq_destroy;
+mod cq_ovr;
+mod cq_poll;
+mod cq_resize;
+mod wc;
+
+pub use bench::{Bench, Bounds, Negative};
+pub use end::{End, GRH_LEN, Pair, PairOptions, QKEY, pattern};
+pub use failure::{Failure, FailureKind, OfRule, Result, expect_err, expect_err_among};
+pub use reasons::reason;
+pub use rules::{Level, Rule, rule, rules};
+pub use runner::{Backend, Deviation, run, select};
+pub use scenario::{Body, Hazards, Scenario};
+
+/// Scenarios on one subject.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// The first part of their ids.
+    pub name: &'static str,
+    /// The subject in words.
+    pub title: &'static str,
+    /// The scenarios.
+    pub scenarios: &'static [Scenario],
+}
+
+/// All scenarios, by subject.
+pub const GROUPS: &[Group] = &[
+    group("cq_arm", "CQ arming", cq_arm::SCENARIOS),
+    group("chan", "Completion channels", chan::SCENARIOS),
+    group("cq_resize", "CQ resize", cq_resize::SCENARIOS),
+    group("cq_create", "CQ creation", cq_create::SCENARIOS),
+    group("cq_poll", "Polling", cq_poll::SCENARIOS),
+    group("cq_ovr", "CQ overrun", cq_ovr::SCENARIOS),
+    group("cq_destroy", "CQ destruction", cq_destroy::SCENARIOS),
+    group("wc", "Work completions", wc::SCENARIOS),
+    group("bad_input", "Bad input", bad_input::SCENARIOS),
+];
+
+/// All scenarios, in the order of [`GROUPS`].
+pub fn all() -> impl Iterator<Item = &'static Scenario> {
+    GROUPS.iter().flat_map(|group| group.scenarios)
+}
+
+const fn group(name: &'static str, title: &'static str, scenarios: &'static [Scenario]) -> Group {
+    Group {
+        name,
+        title,
+        scenarios,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn scenario_ids_are_unique_and_name_their_group() {
+        let mut seen = BTreeSet::new();
+        for group in GROUPS {
+            for scenario in group.scenarios {
+                assert_eq!(scenario.group(), group.name, "{}", scenario.id);
+                assert!(seen.insert(scenario.id), "{} twice", scenario.id);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_of_a_scenario_can_share_its_bench() {
+        fn shared<T: Sync>() {}
+        shared::<Bench<'_>>();
+        shared::<End<'_>>();
+    }
+
+    #[test]
+    fn scenarios_cite_rules_that_exist() {
+        for scenario in all() {
+            assert!(!scenario.rules.is_empty(), "{}", scenario.id);
+            for id in scenario.rules {
+                assert!(rule(id).is_some(), "{}: no rule {id}", scenario.id);
+            }
+        }
+    }
+}

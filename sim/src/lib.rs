@@ -1,1 +1,48 @@
-//! Placeholder.
+//! A software RDMA device with exact verbs semantics: deterministic, in process.
+//!
+//! [`Sim`] is a fabric of simulated devices behind the trait [`Verbs`](verbs_api::Verbs), and a
+//! laboratory ([`Lab`](verbs_api::Lab)) around them. [`Node`] is one device as a plain struct, for
+//! searches and tests that want to drive it by hand.
+//!
+//! # What is supported
+//! RC, UC and UD queue pairs with Send, RDMA Write (both with immediate data) and RDMA Read;
+//! completion queues with arming, overrun and resize; completion channels; asynchronous events;
+//! address handles; any number of nodes and ports; virtual time, faults, limits, a trace.
+//!
+//! # What is rejected
+//! Queue pairs of other transports and access flags for what is not supported: `EOPNOTSUPP` and
+//! `EINVAL`. Alternate paths: `EINVAL`.
+//!
+//! # Divergence from hardware
+//! - Inline data must lie in some memory region (of any key), since the simulator knows no other
+//!   memory.
+//! - Reading or writing bytes that posted work owns, through `read_mr` and `write_mr`, is an error.
+//! - Remote and local keys of a region differ always, so that one in the place of the other is
+//!   noticed.
+//! - Acknowledging too many events is an error, not a destroy that never returns.
+//!
+//! # Where things are
+//! The core is sans-IO: `node` has no lock, no clock and no I/O; `packet` and `memory` are what it
+//! is made of. `world` is the thin shell around it: locks, waiting, the clock, and how packets move.
+//! `sim` and `lab` map the traits on it, `wire` holds the tap and the fault rules.
+#![deny(unsafe_code)]
+
+mod config;
+mod fault;
+mod lab;
+mod memory;
+mod node;
+mod packet;
+mod rng;
+mod sim;
+mod sync;
+mod table;
+mod time;
+mod wire;
+mod world;
+
+pub use config::{Mode, SimConfig};
+pub use node::Node;
+pub use packet::Packet;
+pub use sim::Sim;
+pub use time::Time;

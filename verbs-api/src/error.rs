@@ -476,6 +476,13 @@ impl core::error::Error for PostError {
     }
 }
 
+impl From<Error> for PostError {
+    /// An error that concerns the call as a whole: nothing was posted.
+    fn from(error: Error) -> Self {
+        Self { bad_wr: 0, error }
+    }
+}
+
 impl From<PostError> for Error {
     fn from(error: PostError) -> Self {
         error.error

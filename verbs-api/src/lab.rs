@@ -108,7 +108,8 @@ pub enum Fault {
         /// With which error.
         error: ErrorKind,
     },
-    /// Turn completions into errors. The QP goes to the error state, as with a real one.
+    /// Turn successful completions into errors. The QP goes to the error state, as with a real one.
+    /// Each device counts for itself.
     FailCompletion {
         /// Of which QP; `None` means of any.
         qp: Option<Qp>,

@@ -195,8 +195,9 @@ impl fmt::Display for QpAttrMask {
 }
 
 /// Attributes of a QP (`struct ibv_qp_attr`). Ranges are those of QP-STATE-27.
+///
+/// Write it with `..QpAttr::default()`: fields may be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct QpAttr {
     /// The state, or the state to go to.
     pub qp_state: QpState,

@@ -48,10 +48,9 @@ pub trait Verbs: Send + Sync {
     /// `NoDevice` if there is none of that name; `TooManyFiles`.
     fn open_device(&self, name: &str) -> Result<Context>;
 
-    /// Closes a context (`ibv_close_device`).
-    ///
-    /// # Errors
-    /// `Busy` while objects of the context live: the caller must destroy them first (DEV-03).
+    /// Closes a context (`ibv_close_device`). What it still has goes with it, as when the kernel
+    /// cleans up behind a process: handles are stale, peers get no answer (LIFE-07). Programs should
+    /// destroy their objects first (DEV-03).
     fn close_device(&self, context: Context) -> Result<()>;
 
     /// What may be asked of the device.
@@ -94,9 +93,8 @@ pub trait Verbs: Send + Sync {
     /// Registers the caller's memory (`ibv_reg_mr`). Errors as for [`alloc_mr`](Self::alloc_mr).
     ///
     /// # Safety
-    /// From this call until [`dereg_mr`](Self::dereg_mr) returned, and until every work request
-    /// that names the region has completed, `addr..addr + length` must be valid memory; with
-    /// `LOCAL_WRITE` it must be writable. The device reads it (and with `LOCAL_WRITE` writes it) at
+    /// From this call until [`dereg_mr`](Self::dereg_mr) or [`close_device`](Self::close_device)
+    /// returned, `addr..addr + length` must be valid memory; with `LOCAL_WRITE` it must be writable. The device reads it (and with `LOCAL_WRITE` writes it) at
     /// any time in between, so no reference to a part may live while work that touches that part
     /// can be executed.
     #[allow(unsafe_code, reason = "the one promise the caller makes")]

@@ -1,0 +1,453 @@
+//! The bench a scenario works at: two open devices, and ways to wait that suit every backend.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use verbs_api::{
+    Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
+    KnobValue, Lab, Qp, QpAttrMask, QpModify, QpState, Verbs, Wait, Wc, WcStatus,
+};
+
+use crate::failure::{Failure, Result};
+
+/// What a scenario works with: two open devices, A and B, and the verbs themselves, to which it
+/// dereferences.
+///
+/// Bodies run unchanged in virtual time, with threads, and on real devices. So they assume nothing
+/// about what has or has not happened right after a post, never sleep, and wait through the bench:
+///
+/// - *something happens*: [`poll`](Self::poll), [`one`](Self::one), [`drain`](Self::drain),
+///   [`take_event`](Self::take_event), [`expect_event`](Self::expect_event),
+///   [`async_event`](Self::async_event), [`until`](Self::until);
+/// - *nothing happens*: [`no_event`](Self::no_event), [`no_completion`](Self::no_completion),
+///   [`no_async_event`](Self::no_async_event). Exact in a laboratory, a bounded wait elsewhere;
+/// - *set up*: [`rc_pair`](Self::rc_pair), [`pair`](Self::pair), [`end`](Self::end);
+/// - *queue pairs*: [`modify`](Self::modify), [`to_err`](Self::to_err), [`state`](Self::state).
+pub struct Bench<'v> {
+    verbs: &'v dyn Verbs,
+    a: Context,
+    b: Context,
+    needs: Capabilities,
+    bounds: Bounds,
+    negative: AtomicU8,
+}
+
+/// How long the bench waits where there is no laboratory that knows when all is quiet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// For something that has to come. Default: 10 s.
+    pub positive: Duration,
+    /// For something that must not come. Default: 100 ms.
+    pub negative: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            positive: Duration::from_secs(10),
+            negative: Duration::from_millis(100),
+        }
+    }
+}
+
+/// How sure it is that nothing happened where nothing was to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Negative {
+    /// Certain: nothing was in flight any more.
+    Exact,
+    /// It did not happen within [`Bounds::negative`].
+    Waited,
+}
+
+impl<'v> Bench<'v> {
+    /// Opens the first two devices of `verbs` as A and B, or the only one twice. `needs` is what
+    /// the scenario declares.
+    pub fn new(verbs: &'v dyn Verbs, needs: Capabilities, bounds: Bounds) -> Result<Self> {
+        let devices = verbs.devices()?;
+        let (Some(first), last) = (devices.first(), devices.get(1)) else {
+            return Err(Failure::assertion("at least one device", "none"));
+        };
+        let a = verbs.open_device(&first.name)?;
+        let b = verbs.open_device(&last.unwrap_or(first).name)?;
+        Ok(Self {
+            verbs,
+            a,
+            b,
+            needs,
+            bounds,
+            negative: AtomicU8::new(0),
+        })
+    }
+
+    /// The backend.
+    pub fn verbs(&self) -> &'v dyn Verbs {
+        self.verbs
+    }
+
+    /// The open device of side A.
+    pub fn ctx_a(&self) -> Context {
+        self.a
+    }
+
+    /// The open device of side B. May be the same device, but never the same context.
+    pub fn ctx_b(&self) -> Context {
+        self.b
+    }
+
+    /// What is known of how the devices answer where they have a choice.
+    pub fn behavior(&self) -> Result<Declared> {
+        Ok(self.verbs.behavior(self.a)?)
+    }
+
+    /// The laboratory.
+    ///
+    /// # Panics
+    /// If the scenario does not say that it needs `LAB`.
+    pub fn lab(&self) -> &'v dyn Lab {
+        self.require(Capabilities::LAB);
+        self.verbs.lab().expect("capability lab comes with a lab")
+    }
+
+    /// How sure the scenario was so far that nothing happened, if it asked.
+    pub fn negative(&self) -> Option<Negative> {
+        match self.negative.load(Ordering::Relaxed) {
+            0 => None,
+            EXACT => Some(Negative::Exact),
+            _ => Some(Negative::Waited),
+        }
+    }
+
+    // Something happens
+
+    /// The next `n` completions of a CQ, oldest first, of whatever status.
+    pub fn poll(&self, cq: Cq, n: usize) -> Result<Vec<Wc>> {
+        let mut got = Vec::new();
+        let mut patience = self.patience(EMPTY_POLLS);
+        while got.len() < n {
+            if self.poll_once(cq, n - got.len(), &mut got)? > 0 {
+                patience = self.patience(EMPTY_POLLS);
+            } else if !patience.once_more()? {
+                let expected = format!("{n} completions on {cq}");
+                return Err(Failure::hang(expected, list(&got)));
+            }
+        }
+        Ok(got)
+    }
+
+    /// The next completion of a CQ, of whatever status.
+    pub fn one(&self, cq: Cq) -> Result<Wc> {
+        Ok(self.poll(cq, 1)?[0])
+    }
+
+    /// The next `n` completions of a CQ, all of which must be successes.
+    pub fn successes(&self, cq: Cq, n: usize) -> Result<Vec<Wc>> {
+        let got = self.poll(cq, n)?;
+        if got.iter().all(|wc| wc.status == WcStatus::Success) {
+            return Ok(got);
+        }
+        let expected = format!("{n} successes on {cq}");
+        Err(Failure::assertion(expected, list(&got)))
+    }
+
+    /// The next completion of a CQ, which must have this status.
+    pub fn one_with(&self, cq: Cq, status: WcStatus, rule: &'static str) -> Result<Wc> {
+        let expected = format!("a completion with {status} on {cq}");
+        match self.one(cq) {
+            Ok(wc) if wc.status == status => Ok(wc),
+            Ok(wc) => Err(Failure::assertion(expected, wc.to_string()).of_rule(rule)),
+            Err(failure) => Err(failure.of_rule(rule)),
+        }
+    }
+
+    /// Polls until the CQ is empty at this moment, as an event handler does.
+    pub fn drain(&self, cq: Cq) -> Result<Vec<Wc>> {
+        let mut got = Vec::new();
+        while self.poll_once(cq, 16, &mut got)? > 0 {}
+        Ok(got)
+    }
+
+    /// All completions of a CQ that are there or still come: those once all is quiet in a
+    /// laboratory, elsewhere those until none has come for [`Bounds::negative`].
+    pub fn poll_all(&self, cq: Cq) -> Result<Vec<Wc>> {
+        self.settle()?;
+        let mut got = self.drain(cq)?;
+        if self.verbs.lab().is_some() {
+            return Ok(got);
+        }
+        let mut quiet_since = Instant::now();
+        while quiet_since.elapsed() < self.bounds.negative {
+            if self.poll_once(cq, 16, &mut got)? > 0 {
+                quiet_since = Instant::now();
+            }
+            thread::yield_now();
+        }
+        Ok(got)
+    }
+
+    /// Takes the next event of a channel and does not acknowledge it.
+    pub fn take_event(&self, channel: CompChannel) -> Result<CqEvent> {
+        Ok(self.verbs.get_cq_event(channel, self.wait())?)
+    }
+
+    /// Takes the next event of a channel, of whatever CQ, and acknowledges it.
+    pub fn event_and_ack(&self, channel: CompChannel) -> Result<CqEvent> {
+        let event = self.take_event(channel)?;
+        self.verbs.ack_cq_events(event.cq, 1)?;
+        Ok(event)
+    }
+
+    /// Takes the next event of a channel, which must be of `cq`, and acknowledges it.
+    pub fn expect_event(
+        &self,
+        channel: CompChannel,
+        cq: Cq,
+        rule: &'static str,
+    ) -> Result<CqEvent> {
+        let expected = format!("an event of {cq} on {channel}");
+        match self.event_and_ack(channel) {
+            Ok(event) if event.cq == cq => Ok(event),
+            Ok(event) => {
+                let seen = format!("an event of {}", event.cq);
+                Err(Failure::assertion(expected, seen).of_rule(rule))
+            }
+            Err(failure) => Err(Failure {
+                expected,
+                ..failure.of_rule(rule)
+            }),
+        }
+    }
+
+    /// Takes the next asynchronous event of a context and does not acknowledge it.
+    pub fn take_async_event(&self, context: Context) -> Result<AsyncEvent> {
+        Ok(self.verbs.get_async_event(context, self.wait())?)
+    }
+
+    /// Takes the next asynchronous event of a context and acknowledges it.
+    pub fn async_event(&self, context: Context) -> Result<AsyncEvent> {
+        let event = self.take_async_event(context)?;
+        self.verbs.ack_async_event(context, &event)?;
+        Ok(event)
+    }
+
+    /// Tries `attempt` until it gives something: once all is quiet in a laboratory, elsewhere for
+    /// at most [`Bounds::positive`]. `what` says what is waited for.
+    pub fn until<T>(&self, what: &str, attempt: impl Fn() -> Result<Option<T>>) -> Result<T> {
+        let mut patience = self.patience(0);
+        loop {
+            if let Some(value) = attempt()? {
+                return Ok(value);
+            }
+            if !patience.once_more()? {
+                return Err(Failure::hang(what, "it did not happen"));
+            }
+        }
+    }
+
+    /// In a laboratory, lets everything happen that is under way; elsewhere nothing.
+    pub fn settle(&self) -> Result {
+        match self.verbs.lab() {
+            Some(lab) => Ok(lab.settle()?),
+            None => Ok(()),
+        }
+    }
+
+    /// How long a verb may wait for something that has to come: for ever in virtual time, where
+    /// the backend reports a stall, else [`Bounds::positive`].
+    pub fn wait(&self) -> Wait {
+        if self.stepped() {
+            Wait::Forever
+        } else {
+            Wait::For(self.bounds.positive)
+        }
+    }
+
+    // Nothing happens
+
+    /// No event is on the channel, and none comes.
+    pub fn no_event(&self, channel: CompChannel, rule: &'static str) -> Result {
+        let wait = self.quiet()?;
+        let result = self.verbs.get_cq_event(channel, wait);
+        let result = result.map(|event| format!("an event of {}", event.cq));
+        nothing(result, format!("no event on {channel}"), rule)
+    }
+
+    /// No asynchronous event is there, and none comes.
+    pub fn no_async_event(&self, context: Context, rule: &'static str) -> Result {
+        let wait = self.quiet()?;
+        let result = self.verbs.get_async_event(context, wait);
+        let result = result.map(|event| event.to_string());
+        nothing(result, format!("no asynchronous event on {context}"), rule)
+    }
+
+    /// No completion is in the CQ, and none comes.
+    pub fn no_completion(&self, cq: Cq, rule: &'static str) -> Result {
+        let end = match self.quiet()? {
+            Wait::For(negative) => Instant::now().checked_add(negative),
+            _ => None,
+        };
+        let mut got = Vec::new();
+        loop {
+            if self.poll_once(cq, 16, &mut got)? > 0 {
+                let expected = format!("no completion on {cq}");
+                return Err(Failure::assertion(expected, list(&got)).of_rule(rule));
+            }
+            if end.is_none_or(|end| Instant::now() >= end) {
+                return Ok(());
+            }
+            thread::yield_now();
+        }
+    }
+
+    // Choices, arming, queue pairs
+
+    /// The device answers as it declares, `seen` being what it did; anything is good if it
+    /// declares nothing.
+    pub fn as_declared<T: KnobValue>(
+        &self,
+        rule: &'static str,
+        declared: Option<T>,
+        seen: T,
+    ) -> Result {
+        match declared {
+            Some(declared) if declared != seen => {
+                let expected = format!("{}, as declared", declared.text());
+                Err(Failure::assertion(expected, seen.text()).of_rule(rule))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks for one notification.
+    pub fn arm(&self, cq: Cq, arm: Arm) -> Result {
+        Ok(self.verbs.req_notify_cq(cq, arm)?)
+    }
+
+    /// Changes a queue pair.
+    pub fn modify(&self, qp: Qp, modify: QpModify) -> Result {
+        Ok(self.verbs.modify_qp(qp, &modify.attr, modify.mask)?)
+    }
+
+    /// Brings a queue pair to the error state: what it holds is flushed.
+    pub fn to_err(&self, qp: Qp) -> Result {
+        self.modify(qp, QpModify::to(QpState::Err))
+    }
+
+    /// Brings a queue pair back to its beginning.
+    pub fn to_reset(&self, qp: Qp) -> Result {
+        self.modify(qp, QpModify::to(QpState::Reset))
+    }
+
+    /// The state of a queue pair.
+    pub fn state(&self, qp: Qp) -> Result<QpState> {
+        Ok(self.verbs.query_qp(qp, QpAttrMask::STATE)?.attr.qp_state)
+    }
+
+    /// Panics unless the scenario says that it needs this: otherwise it would be run on a device
+    /// without it.
+    pub(crate) fn require(&self, what: Capabilities) {
+        assert!(
+            self.needs.contains(what),
+            "the scenario must say that it needs {}",
+            what.difference(self.needs)
+        );
+    }
+
+    fn poll_once(&self, cq: Cq, n: usize, got: &mut Vec<Wc>) -> Result<usize> {
+        let mut wc = vec![Wc::default(); n];
+        let polled = self.verbs.poll_cq(cq, &mut wc)?;
+        got.extend_from_slice(&wc[..polled]);
+        Ok(polled)
+    }
+
+    /// Virtual time moves only when this thread lets it.
+    fn stepped(&self) -> bool {
+        self.verbs.lab().is_some() && !self.needs.contains(Capabilities::THREADS)
+    }
+
+    /// How long to wait for what must not come; after it the answer is known.
+    fn quiet(&self) -> Result<Wait> {
+        self.settle()?;
+        let (wait, negative) = match self.verbs.lab() {
+            Some(_) => (Wait::Poll, EXACT),
+            None => (Wait::For(self.bounds.negative), WAITED),
+        };
+        self.negative.fetch_max(negative, Ordering::Relaxed);
+        Ok(wait)
+    }
+
+    fn patience(&self, free_tries: u32) -> Patience<'_> {
+        Patience {
+            lab: self.verbs.lab(),
+            stepped: self.stepped(),
+            free_tries,
+            deadline: Instant::now() + self.bounds.positive,
+        }
+    }
+}
+
+impl<'v> Deref for Bench<'v> {
+    type Target = dyn Verbs + 'v;
+
+    fn deref(&self) -> &Self::Target {
+        self.verbs
+    }
+}
+
+/// Decides whether it makes sense to look once more.
+struct Patience<'v> {
+    lab: Option<&'v dyn Lab>,
+    stepped: bool,
+    free_tries: u32,
+    deadline: Instant,
+}
+
+impl Patience<'_> {
+    fn once_more(&mut self) -> Result<bool> {
+        if self.stepped && self.free_tries > 0 {
+            self.free_tries -= 1;
+            return Ok(true);
+        }
+        if let Some(lab) = self.lab {
+            lab.settle()?;
+        }
+        if self.stepped {
+            // Nothing is under way any more: one last look.
+            return Ok(self.lab.take().is_some());
+        }
+        thread::yield_now();
+        Ok(Instant::now() < self.deadline)
+    }
+}
+
+fn nothing(
+    result: Result<String, verbs_api::Error>,
+    expected: String,
+    rule: &'static str,
+) -> Result {
+    match result {
+        Ok(seen) => Err(Failure::assertion(expected, seen).of_rule(rule)),
+        Err(error) => match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(()),
+            _ => Err(Failure::from(error).of_rule(rule)),
+        },
+    }
+}
+
+fn list(completions: &[Wc]) -> String {
+    if completions.is_empty() {
+        return "none".to_string();
+    }
+    let each: Vec<_> = completions.iter().map(Wc::to_string).collect();
+    format!("{}: {}", completions.len(), each.join("; "))
+}
+
+/// In virtual time a poll of an empty CQ is one step of the world: so many steps are tried before
+/// everything is let happen. It keeps an endless retry elsewhere from being in the way.
+const EMPTY_POLLS: u32 = 1000;
+
+const EXACT: u8 = 1;
+const WAITED: u8 = 2;

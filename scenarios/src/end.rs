@@ -1,0 +1,385 @@
+//! Two ends of a connection, with memory, queues and a channel each, and traffic between them.
+
+use verbs_api::{
+    Access, AhAttr, Capabilities, CompChannel, Context, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp,
+    QpCap, QpInit, QpType, RcParams, RecvWr, Remote, SendWr, Sge, connect,
+};
+
+use crate::bench::Bench;
+use crate::failure::{Failure, Result};
+
+/// Bytes that the GRH takes at the start of a UD receive.
+pub const GRH_LEN: u32 = 40;
+
+/// Q_Key of the UD queue pairs the bench makes.
+pub const QKEY: u32 = 0x1111_1111;
+
+/// Two connected ends.
+#[derive(Clone, Copy)]
+pub struct Pair<'b> {
+    /// On side A.
+    pub a: End<'b>,
+    /// On side B.
+    pub b: End<'b>,
+}
+
+/// A queue pair and what belongs to it.
+///
+/// The region has two halves: messages leave from its start, and land in the second half, at
+/// [`landing`](Self::landing). The short methods use these two places, and all their sends are
+/// signaled; anything else goes through [`post`](Self::post).
+#[derive(Clone, Copy)]
+pub struct End<'b> {
+    bench: &'b Bench<'b>,
+    peer: Option<Peer>,
+    /// The open device.
+    pub context: Context,
+    /// The protection domain of the region and the queue pair.
+    pub pd: Pd,
+    /// The region.
+    pub mr: Mr,
+    /// Its address, length and keys.
+    pub mem: MrAttr,
+    /// The channel of `recv_cq`; the zero handle if that has none.
+    pub channel: CompChannel,
+    /// The channel of `send_cq`: the same as `channel`, unless asked for otherwise.
+    pub send_channel: CompChannel,
+    /// Where completions of sends go.
+    pub send_cq: Cq,
+    /// Where completions of receives go.
+    pub recv_cq: Cq,
+    /// The queue pair.
+    pub qp: Qp,
+    /// Its number.
+    pub qp_num: u32,
+    /// Its transport.
+    pub qp_type: QpType,
+}
+
+/// What a pair is made like. Both ends are alike.
+///
+/// ```
+/// # use verbs_scenarios::PairOptions;
+/// let options = PairOptions { one_cq: true, recv_cqe: 4, ..PairOptions::default() };
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairOptions {
+    /// Transport: RC, UC or UD. Default: RC.
+    pub qp_type: QpType,
+    /// Least entries of the CQ of sends. Default: 64.
+    pub send_cqe: i32,
+    /// Least entries of the CQ of receives. Default: 64.
+    pub recv_cqe: i32,
+    /// Sends and receives of an end share one CQ, of `recv_cqe` entries. Default: no.
+    pub one_cq: bool,
+    /// The CQs have a channel. Default: yes.
+    pub channel: bool,
+    /// The CQ of sends has a channel of its own. Default: no, both CQs share one.
+    pub separate_channels: bool,
+    /// Sizes of the queue pairs. Default: that of [`QpCap`].
+    pub cap: QpCap,
+    /// Every send makes a completion. Default: no.
+    pub sq_sig_all: bool,
+    /// How RC and UC queue pairs are connected. Default: that of [`RcParams`].
+    pub rc: RcParams,
+    /// Bytes of the region. Default: 64 KiB.
+    pub mem: usize,
+    /// What the region allows. Default: [`Access::ALL_RDMA`].
+    pub access: Access,
+}
+
+impl Default for PairOptions {
+    fn default() -> Self {
+        Self {
+            qp_type: QpType::Rc,
+            send_cqe: 64,
+            recv_cqe: 64,
+            one_cq: false,
+            channel: true,
+            separate_channels: false,
+            cap: QpCap::default(),
+            sq_sig_all: false,
+            rc: RcParams::default(),
+            mem: 64 * 1024,
+            access: Access::ALL_RDMA,
+        }
+    }
+}
+
+impl PairOptions {
+    /// The defaults with this transport.
+    pub fn of(qp_type: QpType) -> Self {
+        Self {
+            qp_type,
+            ..Self::default()
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Peer {
+    mem: MrAttr,
+    ud: Option<(verbs_api::Ah, u32)>,
+}
+
+impl<'v> Bench<'v> {
+    /// A connected RC pair with the default options.
+    pub fn rc_pair(&self) -> Result<Pair<'_>> {
+        self.pair(PairOptions::default())
+    }
+
+    /// A connected pair: the ends can send to each other.
+    pub fn pair(&self, options: PairOptions) -> Result<Pair<'_>> {
+        let a = self.end(self.ctx_a(), options)?;
+        let b = self.end(self.ctx_b(), options)?;
+        self.connect(a, b, options)
+    }
+
+    /// One more connected pair on the CQs of `first`, with regions of its own.
+    pub fn second_pair<'b>(&'b self, first: &Pair<'_>, options: PairOptions) -> Result<Pair<'b>> {
+        let a = self.end_on(first.a.send_cq, first.a.recv_cq, options)?;
+        let b = self.end_on(first.b.send_cq, first.b.recv_cq, options)?;
+        self.connect(a, b, options)
+    }
+
+    /// An end of its own, its queue pair in RESET.
+    pub fn end(&self, context: Context, options: PairOptions) -> Result<End<'_>> {
+        let channel = |wanted: bool| match wanted {
+            true => self.create_comp_channel(context).map(Some),
+            false => Ok(None),
+        };
+        let recv_channel = channel(options.channel)?;
+        let send_channel = match options.separate_channels {
+            true => channel(options.channel)?,
+            false => recv_channel,
+        };
+        let cq = |cqe, channel| {
+            let init = CqInit {
+                channel,
+                ..CqInit::new(cqe)
+            };
+            self.create_cq(context, &init)
+        };
+        let recv_cq = cq(options.recv_cqe, recv_channel)?;
+        let send_cq = match options.one_cq {
+            true => recv_cq,
+            false => cq(options.send_cqe, send_channel)?,
+        };
+        self.end_on(send_cq, recv_cq, options)
+    }
+
+    /// An end on CQs that exist, with a protection domain and region of its own, its queue pair
+    /// in RESET.
+    pub fn end_on(&self, send_cq: Cq, recv_cq: Cq, options: PairOptions) -> Result<End<'_>> {
+        self.require(match options.qp_type {
+            QpType::Rc => Capabilities::RC,
+            QpType::Uc => Capabilities::UC,
+            QpType::Ud => Capabilities::UD,
+            _ => Capabilities::empty(),
+        });
+        let context = recv_cq.context();
+        let pd = self.alloc_pd(context)?;
+        let mr = self.alloc_mr(pd, options.mem, options.access)?;
+        let mut init = QpInit::new(options.qp_type, send_cq, recv_cq).cap(options.cap);
+        init.sq_sig_all = options.sq_sig_all;
+        let qp = self.create_qp(pd, &init)?;
+        Ok(End {
+            bench: self,
+            peer: None,
+            context,
+            pd,
+            mr,
+            mem: self.query_mr(mr)?,
+            channel: self.query_cq(recv_cq)?.channel.unwrap_or_default(),
+            send_channel: self.query_cq(send_cq)?.channel.unwrap_or_default(),
+            send_cq,
+            recv_cq,
+            qp,
+            qp_num: self.qp_num(qp)?,
+            qp_type: options.qp_type,
+        })
+    }
+
+    /// Connects two ends and brings both to RTS; UD queue pairs get address handles of each other.
+    pub fn connect<'b>(&'b self, a: End<'b>, b: End<'b>, options: PairOptions) -> Result<Pair<'b>> {
+        let (mut to_a, mut to_b) = (None, None);
+        match options.qp_type {
+            QpType::Ud => {
+                for end in [&a, &b] {
+                    connect::ud_to_rts(self.verbs(), end.qp, QKEY)?;
+                }
+                to_a = Some((self.ah(&b, &a)?, a.qp_num));
+                to_b = Some((self.ah(&a, &b)?, b.qp_num));
+            }
+            QpType::Uc => connect::by_attributes(self.verbs(), a.qp, b.qp, &options.rc)?,
+            _ => self.connect_rc(a.qp, b.qp, &options.rc)?,
+        }
+        let peer = |end: &End<'_>, ud| Some(Peer { mem: end.mem, ud });
+        let (peer_of_a, peer_of_b) = (peer(&b, to_b), peer(&a, to_a));
+        Ok(Pair {
+            a: End {
+                peer: peer_of_a,
+                ..a
+            },
+            b: End {
+                peer: peer_of_b,
+                ..b
+            },
+        })
+    }
+
+    fn ah(&self, from: &End<'_>, to: &End<'_>) -> Result<verbs_api::Ah> {
+        let dgid = self.query_gid(to.context, 1, 0)?;
+        Ok(self.create_ah(from.pd, &AhAttr::global(1, 0, dgid))?)
+    }
+}
+
+impl<'b> End<'b> {
+    /// Offset in the region at which messages land: its half.
+    pub fn landing(&self) -> u64 {
+        self.mem.length / 2
+    }
+
+    /// The entry for `len` bytes at `offset` of the region.
+    pub fn sge(&self, offset: u64, len: u32) -> Sge {
+        self.mem.sge(offset, len)
+    }
+
+    /// The place in the peer's region at which messages land.
+    pub fn remote(&self) -> Remote {
+        let mem = self.connected().mem;
+        mem.remote(mem.length / 2)
+    }
+
+    /// A place in the peer's region with a key that is none: work that names it ends with
+    /// `REM_ACCESS_ERR`.
+    pub fn bad_remote(&self) -> Remote {
+        let good = self.remote();
+        Remote {
+            rkey: good.rkey ^ 0xa5,
+            ..good
+        }
+    }
+
+    /// The work request, addressed to the peer. Only UD needs it.
+    pub fn to_peer<'s>(&self, wr: SendWr<'s>) -> SendWr<'s> {
+        match self.connected().ud {
+            Some((ah, qp_num)) => wr.to(ah, qp_num, QKEY),
+            None => wr,
+        }
+    }
+
+    /// Posts one send to the peer.
+    pub fn post(&self, wr: SendWr<'_>) -> Result {
+        Ok(self.bench.post_send(self.qp, &[self.to_peer(wr)])?)
+    }
+
+    /// Sends `len` bytes.
+    pub fn send(&self, wr_id: u64, len: u32) -> Result {
+        self.post(SendWr::send(wr_id, &[self.sge(0, len)]))
+    }
+
+    /// Sends `len` bytes and asks for a solicited event.
+    pub fn send_solicited(&self, wr_id: u64, len: u32) -> Result {
+        self.post(SendWr::send(wr_id, &[self.sge(0, len)]).solicited())
+    }
+
+    /// Sends `len` bytes with immediate data.
+    pub fn send_imm(&self, wr_id: u64, len: u32, imm: [u8; 4]) -> Result {
+        self.bench.require(Capabilities::SEND_WITH_IMM);
+        self.post(SendWr::send_with_imm(wr_id, &[self.sge(0, len)], imm))
+    }
+
+    /// Writes `len` bytes to the peer's landing place.
+    pub fn write(&self, wr_id: u64, len: u32) -> Result {
+        self.post(SendWr::rdma_write(
+            wr_id,
+            &[self.sge(0, len)],
+            self.remote(),
+        ))
+    }
+
+    /// Writes `len` bytes to the peer's landing place, with immediate data.
+    pub fn write_imm(&self, wr_id: u64, len: u32, imm: [u8; 4]) -> Result {
+        self.bench.require(Capabilities::WRITE_WITH_IMM);
+        let sges = [self.sge(0, len)];
+        self.post(SendWr::rdma_write_with_imm(
+            wr_id,
+            &sges,
+            self.remote(),
+            imm,
+        ))
+    }
+
+    /// Reads `len` bytes from the start of the peer's region to the landing place of this one.
+    pub fn read(&self, wr_id: u64, len: u32) -> Result {
+        self.bench.require(Capabilities::RDMA_READ);
+        let sges = [self.sge(self.landing(), len)];
+        let remote = self.connected().mem.remote(0);
+        self.post(SendWr::rdma_read(wr_id, &sges, remote))
+    }
+
+    /// Posts a receive at the landing place with room for `len` bytes of payload, and for the GRH
+    /// on UD.
+    pub fn recv(&self, wr_id: u64, len: u32) -> Result {
+        self.recv_at(wr_id, self.landing(), len)
+    }
+
+    /// Posts a receive at `offset` with room for `len` bytes of payload, and for the GRH on UD.
+    pub fn recv_at(&self, wr_id: u64, offset: u64, len: u32) -> Result {
+        let sges = [self.sge(offset, len + self.grh())];
+        let wr = RecvWr::new(wr_id, &sges);
+        Ok(self.bench.post_recv(self.qp, &[wr])?)
+    }
+
+    /// Fills the first `len` bytes of the region with the pattern of `tag`.
+    pub fn fill(&self, tag: u8, len: u32) -> Result {
+        self.fill_at(0, tag, len)
+    }
+
+    /// Fills `len` bytes at `offset` with the pattern of `tag`.
+    pub fn fill_at(&self, offset: u64, tag: u8, len: u32) -> Result {
+        Ok(self
+            .bench
+            .write_mr(self.mr, offset as usize, &pattern(tag, len))?)
+    }
+
+    /// The pattern of `tag` has landed: `len` bytes of it, behind the GRH on UD.
+    pub fn expect_data(&self, tag: u8, len: u32, rule: &'static str) -> Result {
+        self.expect_data_at(self.landing() + u64::from(self.grh()), tag, len, rule)
+    }
+
+    /// The pattern of `tag` stands at `offset`.
+    pub fn expect_data_at(&self, offset: u64, tag: u8, len: u32, rule: &'static str) -> Result {
+        let mut seen = vec![0; len as usize];
+        self.bench.read_mr(self.mr, offset as usize, &mut seen)?;
+        let expected = pattern(tag, len);
+        match seen.iter().zip(&expected).position(|(a, b)| a != b) {
+            None => Ok(()),
+            Some(at) => Err(Failure::assertion(
+                format!("byte {at} of {len} is {:#04x}", expected[at]),
+                format!("{:#04x}", seen[at]),
+            )
+            .of_rule(rule)),
+        }
+    }
+
+    fn grh(&self) -> u32 {
+        if self.qp_type == QpType::Ud {
+            GRH_LEN
+        } else {
+            0
+        }
+    }
+
+    fn connected(&self) -> Peer {
+        self.peer.expect("the end is connected")
+    }
+}
+
+/// `len` bytes that differ from place to place and from tag to tag.
+pub fn pattern(tag: u8, len: u32) -> Vec<u8> {
+    (0..len)
+        .map(|i| tag.wrapping_add((i as u8).wrapping_mul(31)) ^ (i >> 8) as u8)
+        .collect()
+}

@@ -1,0 +1,228 @@
+//! What is wrong when a scenario fails, and the checks that say so.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+use verbs_api::{Cause, Error, ErrorKind, PostError};
+
+/// What a scenario body returns.
+pub type Result<T = (), E = Failure> = core::result::Result<T, E>;
+
+/// A device that did not do as a rule says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// How it failed.
+    pub kind: FailureKind,
+    /// The rule that does not hold; `None` when what failed only leads up to it.
+    pub rule: Option<&'static str>,
+    /// What should have been seen.
+    pub expected: String,
+    /// What was seen.
+    pub seen: String,
+}
+
+/// How a scenario failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailureKind {
+    /// Something else was seen than expected.
+    Assertion,
+    /// Something that had to come did not.
+    Hang,
+    /// The backend, or the scenario, broke down.
+    Crash,
+}
+
+impl FailureKind {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Assertion => "assertion",
+            Self::Hang => "hang",
+            Self::Crash => "crash",
+        }
+    }
+}
+
+impl Failure {
+    /// Something else was seen than expected.
+    pub fn assertion(expected: impl Into<String>, seen: impl Into<String>) -> Self {
+        Self {
+            kind: FailureKind::Assertion,
+            rule: None,
+            expected: expected.into(),
+            seen: seen.into(),
+        }
+    }
+
+    /// Something that had to come did not.
+    pub fn hang(expected: impl Into<String>, seen: impl Into<String>) -> Self {
+        Self {
+            kind: FailureKind::Hang,
+            ..Self::assertion(expected, seen)
+        }
+    }
+
+    /// The same failure, of this rule if it names none yet.
+    #[must_use]
+    pub fn of_rule(self, rule: &'static str) -> Self {
+        Self {
+            rule: self.rule.or(Some(rule)),
+            ..self
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    /// A verb that should have succeeded.
+    fn from(error: Error) -> Self {
+        let waited = matches!(error.kind(), ErrorKind::Stalled | ErrorKind::TimedOut)
+            || matches!(error.cause(), Cause::LostWakeup(_));
+        let expected = format!("{} succeeds", error.verb());
+        if waited {
+            Self::hang(expected, error.to_string())
+        } else {
+            Self::assertion(expected, error.to_string())
+        }
+    }
+}
+
+impl From<PostError> for Failure {
+    fn from(error: PostError) -> Self {
+        Self {
+            seen: error.to_string(),
+            ..error.error.into()
+        }
+    }
+}
+
+/// Says which rule a result is about: `bench.req_notify_cq(cq, arm).rule("CQ-ARM-20")?`.
+pub trait OfRule<T> {
+    /// The result, its failure being of `rule` if it names none yet.
+    fn rule(self, rule: &'static str) -> Result<T>;
+}
+
+impl<T, E: Into<Failure>> OfRule<T> for Result<T, E> {
+    fn rule(self, rule: &'static str) -> Result<T> {
+        self.map_err(|error| error.into().of_rule(rule))
+    }
+}
+
+/// A verb that must fail, with this kind of error. Gives the error, for a look at its facts.
+pub fn expect_err<T, E>(result: Result<T, E>, kind: ErrorKind, rule: &'static str) -> Result<E>
+where
+    T: Debug,
+    E: Clone + Into<Error>,
+{
+    expect_err_among(result, &[kind], rule)
+}
+
+/// A verb that must fail, with one of these kinds of error.
+pub fn expect_err_among<T, E>(
+    result: Result<T, E>,
+    kinds: &[ErrorKind],
+    rule: &'static str,
+) -> Result<E>
+where
+    T: Debug,
+    E: Clone + Into<Error>,
+{
+    let symbols: Vec<_> = kinds.iter().map(|kind| kind.symbol()).collect();
+    let expected = format!("an error {}", symbols.join(" or "));
+    match result {
+        Ok(value) => Err(Failure::assertion(expected, format!("success: {value:?}")).of_rule(rule)),
+        Err(error) => {
+            let facts: Error = error.clone().into();
+            if kinds.contains(&facts.kind()) {
+                Ok(error)
+            } else {
+                Err(Failure::assertion(expected, facts.to_string()).of_rule(rule))
+            }
+        }
+    }
+}
+
+/// Fails with `rule` unless a condition holds: `check!("CQ-POLL-01", n <= 4, "at most 4", "{n}")`.
+///
+/// Takes the rule, the condition, what is expected, and what was seen as arguments of `format!`.
+macro_rules! check {
+    ($rule:expr, $condition:expr, $expected:expr, $($seen:tt)+) => {
+        if !$condition {
+            return Err($crate::Failure::assertion($expected, format!($($seen)+)).of_rule($rule));
+        }
+    };
+}
+
+/// Fails with `rule` unless what was seen equals what is expected:
+/// `check_eq!("WC-02", wc.wr_id, 7)`, or with words for it, `check_eq!("WC-02", wc.wr_id, 7, "wr_id")`.
+macro_rules! check_eq {
+    ($rule:expr, $seen:expr, $expected:expr) => {
+        $crate::failure::check_eq!($rule, $seen, $expected, stringify!($seen))
+    };
+    ($rule:expr, $seen:expr, $expected:expr, $what:expr) => {
+        match (&$seen, &$expected) {
+            (seen, expected) => {
+                if *seen != *expected {
+                    return Err($crate::Failure::assertion(
+                        format!("{} is {expected:?}", $what),
+                        format!("{seen:?}"),
+                    )
+                    .of_rule($rule));
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {check, check_eq};
+
+#[cfg(test)]
+mod tests {
+    use verbs_api::Verb;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_that_did_not_end_is_a_hang() {
+        for (kind, failure) in [
+            (ErrorKind::Invalid, FailureKind::Assertion),
+            (ErrorKind::TimedOut, FailureKind::Hang),
+            (ErrorKind::Stalled, FailureKind::Hang),
+        ] {
+            let error = Error::new(Verb::GetCqEvent, kind, Cause::Unspecified);
+            assert_eq!(Failure::from(error).kind, failure);
+        }
+    }
+
+    #[test]
+    fn the_innermost_rule_wins() {
+        let inner: Result = Err(Failure::assertion("", "").of_rule("WC-01"));
+        assert_eq!(inner.rule("WC-02").unwrap_err().rule, Some("WC-01"));
+    }
+
+    #[test]
+    fn an_expected_error_must_come_and_be_of_the_kind() {
+        let invalid = Error::new(Verb::ResizeCq, ErrorKind::Invalid, Cause::Unspecified);
+        let refused: Result<(), Error> = Err(invalid.clone());
+        assert!(expect_err(refused.clone(), ErrorKind::Invalid, "WC-01").is_ok());
+        let failure = expect_err(refused, ErrorKind::Busy, "WC-01").unwrap_err();
+        assert_eq!(failure.expected, "an error EBUSY");
+        let accepted: Result<(), Error> = Ok(());
+        assert!(expect_err(accepted, ErrorKind::Invalid, "WC-01").is_err());
+    }
+
+    #[test]
+    fn checks_say_what_was_expected_and_seen() {
+        fn body(n: u32) -> Result {
+            check!("WC-01", n > 0, "at least one", "{n}");
+            check_eq!("WC-02", n, 1, "the count");
+            check_eq!("WC-03", n, 1);
+            Ok(())
+        }
+        assert!(body(1).is_ok());
+        assert_eq!(body(0).unwrap_err().seen, "0");
+        let failure = body(2).unwrap_err();
+        assert_eq!(failure.expected, "the count is 1");
+        assert_eq!((failure.seen.as_str(), failure.rule), ("2", Some("WC-02")));
+    }
+}

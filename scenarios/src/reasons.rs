@@ -1,0 +1,61 @@
+//! Why a rule has no scenario.
+
+use crate::rules::{Level, Rule};
+
+/// Why `rule` has no scenario, if there is a reason. One without a reason is a gap.
+///
+/// Meant for rules that no scenario cites.
+pub fn reason(rule: &Rule) -> Option<&'static str> {
+    let by_id = BY_ID.iter().find(|(id, _)| *id == rule.id);
+    match (by_id, rule.level) {
+        (Some((_, reason)), _) => Some(reason),
+        (None, Level::Informative) => Some("informative: nothing to assert"),
+        (None, _) if COVERED.contains(&rule.group.as_str()) => None,
+        (None, _) => Some("not covered yet"),
+    }
+}
+
+const BY_ID: &[(&str, &str)] = &[
+    ("CHAN-03", "C ABI: needs the channel's file descriptor"),
+    ("CHAN-30", "C ABI: needs the channel's file descriptor"),
+    ("CHAN-31", "C ABI: needs signals"),
+    ("CQ-RESIZE-32", "needs extended CQ"),
+    ("CQ-CREATE-14", "needs extended CQ"),
+    ("CQ-CREATE-15", "needs extended CQ"),
+    ("CQ-CREATE-16", "needs extended CQ"),
+    ("CQ-DESTROY-06", "needs SRQ (XRC) or WQ"),
+    ("WC-12", "needs send with invalidate"),
+    ("WC-26", "needs memory windows"),
+];
+
+/// Groups of which every rule has a scenario or a reason of its own.
+const COVERED: &[&str] = &[
+    "CQ-ARM",
+    "CHAN",
+    "CQ-RESIZE",
+    "CQ-CREATE",
+    "CQ-POLL",
+    "CQ-OVR",
+    "CQ-DESTROY",
+    "WC",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{rule, rules};
+
+    #[test]
+    fn reasons_name_rules_that_exist_and_that_no_scenario_cites() {
+        for (id, _) in BY_ID {
+            assert!(rule(id).is_some(), "there is no rule {id}");
+            let citing = crate::all().find(|scenario| scenario.rules.contains(id));
+            if let Some(scenario) = citing {
+                panic!("{id} has a reason and a scenario, {}", scenario.id);
+            }
+        }
+        for group in COVERED {
+            assert!(rules().iter().any(|rule| rule.group == *group), "{group}");
+        }
+    }
+}

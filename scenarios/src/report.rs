@@ -1,0 +1,177 @@
+//! The report of a run, and its JSON.
+//!
+//! A report holds one [`Run`] for each profile of the device that the suite ran against.
+
+use serde::Serialize;
+
+use crate::bench::Negative;
+use crate::failure::FailureKind;
+
+/// Version of the JSON: it changes when a field is renamed, removed, or changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// What the suite found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// One for each device and profile.
+    pub runs: Vec<Run>,
+}
+
+impl Report {
+    /// A report of these runs.
+    pub fn new(runs: Vec<Run>) -> Self {
+        Self {
+            schema: SCHEMA,
+            runs,
+        }
+    }
+
+    /// All is well: in no run did a scenario fail or unexpectedly pass, and in each one ran.
+    pub fn is_good(&self) -> bool {
+        !self.runs.is_empty() && self.runs.iter().all(|run| run.summary.is_good())
+    }
+}
+
+/// What the suite found on one device under one profile.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Run {
+    /// Of what.
+    #[serde(flatten)]
+    pub info: BackendInfo,
+    /// How many scenarios ended how.
+    pub summary: Summary,
+    /// Each scenario, in the order they ran.
+    pub scenarios: Vec<Entry>,
+}
+
+/// What a run was of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BackendInfo {
+    /// Version of the program that ran the suite.
+    pub version: String,
+    /// The backend, such as `sim`.
+    pub backend: String,
+    /// The device, such as `sim0`.
+    pub device: String,
+    /// The driver behind the device.
+    pub driver: String,
+    /// Release of the kernel, where one is concerned.
+    pub kernel: Option<String>,
+    /// The profile: the set of behavior values that was in force, or that the device was judged by.
+    pub profile: String,
+    /// The seed of all that was random; 0 where nothing was.
+    pub seed: u64,
+}
+
+/// How many scenarios ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Passed.
+    pub passed: usize,
+    /// Failed, without a deviation that explains it.
+    pub failed: usize,
+    /// Not run: something that the scenario needs is missing.
+    pub skipped: usize,
+    /// Failed as a recorded deviation says.
+    pub known_deviations: usize,
+    /// Passed, although a deviation is recorded.
+    pub unexpected_passes: usize,
+}
+
+impl Summary {
+    /// No scenario failed or unexpectedly passed, and at least one ran.
+    pub fn is_good(&self) -> bool {
+        self.ran() > 0 && self.failed == 0 && self.unexpected_passes == 0
+    }
+
+    /// How many scenarios ran: all but the skipped ones.
+    pub fn ran(&self) -> usize {
+        self.passed + self.failed + self.known_deviations + self.unexpected_passes
+    }
+
+    pub(crate) fn count(&mut self, outcome: Outcome) {
+        *match outcome {
+            Outcome::Passed => &mut self.passed,
+            Outcome::Failed => &mut self.failed,
+            Outcome::Skipped => &mut self.skipped,
+            Outcome::KnownDeviation => &mut self.known_deviations,
+            Outcome::UnexpectedPass => &mut self.unexpected_passes,
+        } += 1;
+    }
+}
+
+/// One scenario of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    /// Its id.
+    pub id: &'static str,
+    /// The rules it checks.
+    pub rules: &'static [&'static str],
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why, unless it passed or simply failed: what is missing, or what the deviation says.
+    pub reason: Option<String>,
+    /// What was wrong, if it failed or showed a known deviation.
+    pub failure: Option<FailureReport>,
+    /// How sure it is that nothing happened where nothing was to happen; `None` if it did not ask.
+    pub negative: Option<Negative>,
+}
+
+/// How a scenario ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The device did as the rules say.
+    Passed,
+    /// It did not, and no recorded deviation explains it.
+    Failed,
+    /// Not run: something that the scenario needs is missing.
+    Skipped,
+    /// It did not, as a recorded deviation says.
+    KnownDeviation,
+    /// It did, although a deviation is recorded.
+    UnexpectedPass,
+}
+
+/// What was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailureReport {
+    /// How it failed.
+    pub kind: FailureKind,
+    /// The rule that does not hold, if what failed is a rule and not what leads up to it.
+    pub rule: Option<&'static str>,
+    /// What should have been seen.
+    pub expected: String,
+    /// What was seen.
+    pub seen: String,
+    /// The last calls, packets and completions, oldest first, a line each; empty where the backend
+    /// keeps no trace.
+    pub trace: Vec<String>,
+    /// The command that runs the scenario again.
+    pub replay: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_is_that_something_ran_and_nothing_surprised() {
+        let good = |outcomes: &[Outcome]| {
+            let mut summary = Summary::default();
+            for outcome in outcomes {
+                summary.count(*outcome);
+            }
+            summary.is_good()
+        };
+        assert!(good(&[Outcome::Passed, Outcome::Skipped]));
+        assert!(good(&[Outcome::KnownDeviation]));
+        assert!(!good(&[]));
+        assert!(!good(&[Outcome::Skipped]));
+        assert!(!good(&[Outcome::Passed, Outcome::Failed]));
+        assert!(!good(&[Outcome::Passed, Outcome::UnexpectedPass]));
+        assert!(!Report::new(Vec::new()).is_good());
+    }
+}

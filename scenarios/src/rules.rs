@@ -1,0 +1,90 @@
+//! The catalogue of rules: what the scenarios check, one normative sentence each.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+/// One normative sentence with an id that never changes.
+///
+/// In `source` and `divergence`, `man` is a man page of rdma-core, `lib:`, `providers/` and
+/// `verbs.h` are its files, `k:` is a file of Linux, `pyv:` one of rdma-core's Python tests,
+/// `mojo:` and `rdmamojo` are pages of that site, `IBA` is the InfiniBand Architecture
+/// Specification, volume 1; "(recalled)" marks a source cited from memory.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Rule {
+    /// Its id, such as `CQ-ARM-03`.
+    pub id: String,
+    /// The id without its number, such as `CQ-ARM`.
+    pub group: String,
+    /// Stated by the pages on arming, resizing and channels that the suite began with.
+    pub seed: bool,
+    /// How firmly it is asserted.
+    pub level: Level,
+    /// The sentence.
+    pub rule: String,
+    /// Who states it.
+    pub source: String,
+    /// How it can be observed.
+    pub observe: String,
+    /// Devices or drivers known to differ.
+    pub divergence: Option<String>,
+}
+
+/// How firmly a rule is asserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Level {
+    /// Must hold; a difference is a deviation of the device.
+    #[serde(rename = "M")]
+    Must,
+    /// The outcome must lie in a set; which member is a knob of the device's behavior.
+    #[serde(rename = "A")]
+    Allowed,
+    /// Informative: stated by a source, but nothing to assert.
+    #[serde(rename = "I")]
+    Informative,
+}
+
+impl Level {
+    /// The letter it has in the catalogue.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Must => 'M',
+            Self::Allowed => 'A',
+            Self::Informative => 'I',
+        }
+    }
+}
+
+/// Every rule, in the order of the catalogue.
+pub fn rules() -> &'static [Rule] {
+    &RULES
+}
+
+/// The rule with this id.
+pub fn rule(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.id == id)
+}
+
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../rules.json")).expect("the catalogue is part of the crate")
+});
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_start_with_their_group() {
+        let mut seen = BTreeSet::new();
+        for rule in rules() {
+            assert!(seen.insert(&rule.id), "{} twice", rule.id);
+            let (group, number) = rule.id.rsplit_once('-').unwrap();
+            assert_eq!(group, rule.group);
+            assert_eq!(number.len(), 2);
+        }
+        assert_eq!(rules().len(), 545);
+        assert_eq!(rules().iter().filter(|rule| rule.seed).count(), 86);
+    }
+}

@@ -1,0 +1,312 @@
+//! Running scenarios and judging how they end.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use verbs_api::{Capabilities, Verbs};
+
+use crate::bench::{Bench, Bounds, Negative};
+use crate::failure::{Failure, FailureKind, Result};
+use crate::report::{BackendInfo, Entry, FailureReport, Outcome, Run, Summary};
+use crate::scenario::Scenario;
+
+/// Something the suite can run against.
+pub trait Backend: Sync {
+    /// What it is, for the report.
+    fn info(&self) -> BackendInfo;
+
+    /// A fresh world: devices with nothing on them. With `threads`, its verbs may be called from
+    /// several threads.
+    fn start(&self, threads: bool) -> verbs_api::Result<Box<dyn Verbs>>;
+
+    /// The command that runs one scenario again, with the same seed and profile.
+    fn replay(&self, scenario: &Scenario) -> String;
+
+    /// Recorded deviations of its device. Default: none.
+    fn deviations(&self) -> &[Deviation] {
+        &[]
+    }
+
+    /// How long to wait where the backend is no laboratory. Default: that of [`Bounds`].
+    fn bounds(&self) -> Bounds {
+        Bounds::default()
+    }
+}
+
+/// A recorded, explained difference of a device from the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deviation {
+    /// The scenario that shows it.
+    pub scenario: String,
+    /// Text that stands in what the failure says it has seen; a failure without it is another
+    /// failure.
+    pub symptom: String,
+    /// Why the device is so.
+    pub reason: String,
+    /// Who says so.
+    pub source: String,
+}
+
+/// Runs scenarios in their order, each in a fresh world. `before` is called before each.
+///
+/// # Errors
+/// If no world can be had at all.
+pub fn run(
+    backend: &dyn Backend,
+    scenarios: &[&'static Scenario],
+    mut before: impl FnMut(&'static Scenario),
+) -> verbs_api::Result<Run> {
+    let capabilities = capabilities(backend)?;
+    let mut summary = Summary::default();
+    let mut entries = Vec::with_capacity(scenarios.len());
+    for scenario in scenarios {
+        before(scenario);
+        let entry = judge(backend, scenario, capabilities);
+        summary.count(entry.outcome);
+        entries.push(entry);
+    }
+    Ok(Run {
+        info: backend.info(),
+        summary,
+        scenarios: entries,
+    })
+}
+
+/// The scenarios that `pattern` means: the one with that id, else those that check the rule with
+/// that id, else those whose id contains it.
+pub fn select(pattern: &str) -> Vec<&'static Scenario> {
+    let pick = |wanted: &dyn Fn(&Scenario) -> bool| -> Vec<&'static Scenario> {
+        crate::all().filter(|scenario| wanted(scenario)).collect()
+    };
+    let tries: [&dyn Fn(&Scenario) -> bool; 3] = [
+        &|scenario| scenario.id == pattern,
+        &|scenario| {
+            scenario
+                .rules
+                .iter()
+                .any(|id| id.eq_ignore_ascii_case(pattern))
+        },
+        &|scenario| scenario.id.contains(pattern),
+    ];
+    let mut found = tries.into_iter().map(pick);
+    found.find(|some| !some.is_empty()).unwrap_or_default()
+}
+
+/// What both sides of a bench can do, with and without threads.
+fn capabilities(backend: &dyn Backend) -> verbs_api::Result<Capabilities> {
+    let mut all = Capabilities::empty();
+    for threads in [false, true] {
+        let verbs = backend.start(threads)?;
+        let mut both = Capabilities::all();
+        for device in verbs.devices()?.iter().take(2) {
+            let context = verbs.open_device(&device.name)?;
+            both &= verbs.capabilities(context)?;
+            verbs.close_device(context)?;
+        }
+        all |= both;
+    }
+    Ok(all)
+}
+
+fn judge(backend: &dyn Backend, scenario: &'static Scenario, capabilities: Capabilities) -> Entry {
+    let entry = Entry {
+        id: scenario.id,
+        rules: scenario.rules,
+        outcome: Outcome::Passed,
+        reason: None,
+        failure: None,
+        negative: None,
+    };
+    let missing = scenario.needs.difference(capabilities);
+    if !missing.is_empty() {
+        return Entry {
+            outcome: Outcome::Skipped,
+            reason: Some(format!("needs {missing}")),
+            ..entry
+        };
+    }
+    let (negative, failure) = attempt(backend, scenario);
+    let deviation = backend
+        .deviations()
+        .iter()
+        .find(|deviation| deviation.scenario == scenario.id);
+    let (outcome, reason) = verdict(failure.as_ref(), deviation);
+    Entry {
+        outcome,
+        reason,
+        failure,
+        negative,
+        ..entry
+    }
+}
+
+/// What an attempt comes to, in the light of what is known of the device.
+fn verdict(
+    failure: Option<&FailureReport>,
+    deviation: Option<&Deviation>,
+) -> (Outcome, Option<String>) {
+    match (failure, deviation) {
+        (None, None) => (Outcome::Passed, None),
+        (None, Some(deviation)) => {
+            let reason = format!("expected {}: {}", deviation.symptom, deviation.reason);
+            (Outcome::UnexpectedPass, Some(reason))
+        }
+        (Some(failure), Some(deviation)) if failure.seen.contains(&deviation.symptom) => {
+            let reason = format!("{} ({})", deviation.reason, deviation.source);
+            (Outcome::KnownDeviation, Some(reason))
+        }
+        (Some(_), _) => (Outcome::Failed, None),
+    }
+}
+
+/// Runs the body in a fresh world.
+fn attempt(
+    backend: &dyn Backend,
+    scenario: &'static Scenario,
+) -> (Option<Negative>, Option<FailureReport>) {
+    let threads = scenario.needs.contains(Capabilities::THREADS);
+    let world = match no_panic(|| Ok(backend.start(threads)?)) {
+        Ok(world) => world,
+        Err(failure) => {
+            let failure = report(backend, scenario, failure, Vec::new());
+            return (None, Some(failure));
+        }
+    };
+    let verbs = world.as_ref();
+    let mut negative = None;
+    let mut body = || {
+        let bench = Bench::new(verbs, scenario.needs, backend.bounds())?;
+        let result = (scenario.body)(&bench);
+        negative = bench.negative();
+        result
+    };
+    let result = no_panic(|| {
+        if threads {
+            watched(verbs, &mut body)
+        } else {
+            body()
+        }
+    });
+    let failure = result.err().map(|failure| {
+        let trace = no_panic(|| Ok(tail(verbs))).unwrap_or_default();
+        report(backend, scenario, failure, trace)
+    });
+    (negative, failure)
+}
+
+/// Runs a body with threads. After [`WATCH`], those that wait are told that nothing will come, so
+/// that a lost wake-up is a failure and not a run that never ends.
+fn watched(verbs: &dyn Verbs, body: impl FnOnce() -> Result) -> Result {
+    thread::scope(|scope| {
+        let (done, watch) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            if watch.recv_timeout(WATCH) == Err(mpsc::RecvTimeoutError::Timeout)
+                && let Some(lab) = verbs.lab()
+            {
+                lab.close();
+            }
+        });
+        let result = body();
+        drop(done);
+        result
+    })
+}
+
+fn report(
+    backend: &dyn Backend,
+    scenario: &Scenario,
+    failure: Failure,
+    trace: Vec<String>,
+) -> FailureReport {
+    FailureReport {
+        kind: failure.kind,
+        rule: failure.rule,
+        expected: failure.expected,
+        seen: failure.seen,
+        trace,
+        replay: backend.replay(scenario),
+    }
+}
+
+/// The last records of the trace, in words.
+fn tail(verbs: &dyn Verbs) -> Vec<String> {
+    let trace = verbs.lab().map_or_else(Vec::new, |lab| lab.trace());
+    let skip = trace.len().saturating_sub(TRACE_TAIL);
+    trace[skip..].iter().map(ToString::to_string).collect()
+}
+
+fn no_panic<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+        Err(Failure {
+            kind: FailureKind::Crash,
+            ..Failure::assertion("no panic", message(panic.as_ref()))
+        })
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without a message").to_string()
+}
+
+/// Records of the trace that a failure shows.
+const TRACE_TAIL: usize = 40;
+
+/// How long a scenario with threads may take.
+const WATCH: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deviation_explains_its_own_symptom_only() {
+        let failure = |seen: &str| FailureReport {
+            kind: FailureKind::Assertion,
+            rule: None,
+            expected: String::new(),
+            seen: seen.to_string(),
+            trace: Vec::new(),
+            replay: String::new(),
+        };
+        let deviation = Deviation {
+            scenario: String::new(),
+            symptom: "an event".to_string(),
+            reason: "it merges".to_string(),
+            source: "its manual".to_string(),
+        };
+        let (same, other) = (failure("an event of cq#0"), failure("ENOMEM"));
+        let outcome = |failure, deviation| verdict(failure, deviation).0;
+        assert_eq!(outcome(None, None), Outcome::Passed);
+        assert_eq!(outcome(Some(&same), None), Outcome::Failed);
+        assert_eq!(outcome(None, Some(&deviation)), Outcome::UnexpectedPass);
+        assert_eq!(outcome(Some(&other), Some(&deviation)), Outcome::Failed);
+        let known = verdict(Some(&same), Some(&deviation));
+        let reason = "it merges (its manual)".to_string();
+        assert_eq!(known, (Outcome::KnownDeviation, Some(reason)));
+    }
+
+    #[test]
+    fn a_panic_is_a_crash_with_its_message() {
+        let failure = no_panic(|| -> Result { panic!("no cq {}", 7) }).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Crash);
+        assert_eq!(failure.seen, "no cq 7");
+    }
+
+    #[test]
+    fn a_pattern_is_an_id_a_rule_or_a_part_of_an_id() {
+        let first = crate::all().next().unwrap();
+        assert_eq!(select(first.id).len(), 1);
+        assert!(
+            select(&first.rules[0].to_ascii_lowercase())
+                .iter()
+                .any(|s| s.id == first.id)
+        );
+        assert!(select("cq_arm.").iter().all(|s| s.group() == "cq_arm"));
+        assert!(select("no such scenario").is_empty());
+    }
+}

@@ -1,0 +1,94 @@
+//! A scenario as data: a row in a table.
+
+use bitflags::bitflags;
+use verbs_api::Capabilities;
+
+use crate::bench::Bench;
+use crate::failure::Result;
+
+/// A small program against the trait that checks one or more rules.
+///
+/// ```
+/// use verbs_api::Capabilities;
+/// use verbs_scenarios::{Bench, Result, Scenario};
+///
+/// const ROW: Scenario = Scenario::new("cq_poll.empty_cq_gives_zero", &["CQ-POLL-03"], body)
+///     .needs(Capabilities::LAB);
+///
+/// fn body(bench: &Bench<'_>) -> Result {
+///     let pair = bench.rc_pair()?;
+///     bench.no_completion(pair.a.send_cq, "CQ-POLL-03")
+/// }
+/// # assert_eq!(ROW.group(), "cq_poll");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its group and, behind a dot, the behavior it checks:
+    /// `cq_arm.next_fires_for_any_completion`.
+    pub id: &'static str,
+    /// The rules it checks, the main one first.
+    pub rules: &'static [&'static str],
+    /// What the device and the backend must be able to do.
+    pub needs: Capabilities,
+    /// What it can do to a device that breaks the rules.
+    pub hazards: Hazards,
+    /// The program.
+    pub body: Body,
+}
+
+/// The program of a scenario.
+pub type Body = fn(&Bench<'_>) -> Result;
+
+bitflags! {
+    /// What a scenario can do to a device that breaks the rules. One with hazards runs in a
+    /// process of its own on real drivers.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Hazards: u8 {
+        /// A call may never return.
+        const MAY_HANG = 1 << 0;
+        /// The process may crash.
+        const MAY_CRASH = 1 << 1;
+    }
+}
+
+impl Scenario {
+    /// A scenario without hazards that needs RC queue pairs and nothing else.
+    pub const fn new(id: &'static str, rules: &'static [&'static str], body: Body) -> Self {
+        Self {
+            id,
+            rules,
+            needs: Capabilities::RC,
+            hazards: Hazards::empty(),
+            body,
+        }
+    }
+
+    /// One that also needs `more`.
+    #[must_use]
+    pub const fn needs(self, more: Capabilities) -> Self {
+        Self {
+            needs: self.needs.union(more),
+            ..self
+        }
+    }
+
+    /// One that also has these hazards.
+    #[must_use]
+    pub const fn hazards(self, more: Hazards) -> Self {
+        Self {
+            hazards: self.hazards.union(more),
+            ..self
+        }
+    }
+
+    /// The part of the id before the dot.
+    pub fn group(&self) -> &'static str {
+        self.id.split_once('.').map_or(self.id, |(group, _)| group)
+    }
+
+    /// The part of the id behind the dot in words, such as `next fires for any completion`.
+    pub fn behavior(&self) -> String {
+        let behavior = self.id.split_once('.').map_or("", |(_, behavior)| behavior);
+        behavior.replace('_', " ")
+    }
+}

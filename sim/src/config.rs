@@ -1,0 +1,111 @@
+//! How a simulation is set up.
+
+use core::time::Duration;
+
+use verbs_api::Behavior;
+
+/// How the simulator runs what is posted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Packets and timers wait in one queue ordered by time. A step, a poll that finds nothing, a
+    /// blocking wait or [`Lab::settle`](verbs_api::Lab::settle) moves the clock. For one thread: a
+    /// second one gets a usage error. Fully deterministic. The default.
+    #[default]
+    Stepped,
+    /// A posted work request runs as far as it can before the post returns. For any number of
+    /// threads; waits block. Timers fire when the clock is moved by
+    /// [`Lab::advance`](verbs_api::Lab::advance) or `settle`.
+    Inline,
+}
+
+/// The set-up of a [`Sim`](crate::Sim).
+///
+/// ```
+/// use verbs_sim::{Mode, Sim, SimConfig};
+///
+/// let sim = Sim::new(SimConfig::new().nodes(3).seed(7).mode(Mode::Inline));
+/// ```
+#[derive(Clone, Debug)]
+pub struct SimConfig {
+    pub(crate) nodes: u32,
+    pub(crate) ports: u8,
+    pub(crate) seed: u64,
+    pub(crate) mode: Mode,
+    pub(crate) behavior: Behavior,
+    pub(crate) trace: bool,
+    pub(crate) latency: Duration,
+    pub(crate) horizon: Duration,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SimConfig {
+    /// Two nodes `sim0` and `sim1` with one port each, stepped, seed 0, behavior of the
+    /// specification, no trace, 1 us from port to port, a horizon of 100 s.
+    pub const fn new() -> Self {
+        Self {
+            nodes: 2,
+            ports: 1,
+            seed: 0,
+            mode: Mode::Stepped,
+            behavior: Behavior::SPEC,
+            trace: false,
+            latency: Duration::from_micros(1),
+            horizon: Duration::from_secs(100),
+        }
+    }
+
+    /// How many nodes: devices `sim0`, `sim1`, ... At least 1, at most 65,535.
+    #[must_use]
+    pub const fn nodes(self, nodes: u32) -> Self {
+        assert!(nodes >= 1 && nodes <= 0xffff, "1 to 65,535 nodes");
+        Self { nodes, ..self }
+    }
+
+    /// How many ports each node has, 1 to 250. Every port reaches every other.
+    #[must_use]
+    pub const fn ports(self, ports: u8) -> Self {
+        assert!(ports >= 1 && ports <= 250, "1 to 250 ports");
+        Self { ports, ..self }
+    }
+
+    /// The seed of everything random.
+    #[must_use]
+    pub const fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// How posted work runs.
+    #[must_use]
+    pub const fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// How the devices answer where they have a choice.
+    #[must_use]
+    pub const fn behavior(self, behavior: Behavior) -> Self {
+        Self { behavior, ..self }
+    }
+
+    /// Whether a trace is kept ([`Lab::trace`](verbs_api::Lab::trace)).
+    #[must_use]
+    pub const fn trace(self, trace: bool) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// Time of a packet from port to port, in stepped mode.
+    #[must_use]
+    pub const fn latency(self, latency: Duration) -> Self {
+        Self { latency, ..self }
+    }
+
+    /// How far a wait or `settle` may move the clock before it is called a stall.
+    #[must_use]
+    pub const fn horizon(self, horizon: Duration) -> Self {
+        Self { horizon, ..self }
+    }
+}

@@ -1,0 +1,166 @@
+//! The simulator as a laboratory.
+
+use core::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use verbs_api::{
+    Cause, Context, Error, ErrorKind, Fault, FaultId, Handle, Lab, Limit, Live, Object, Result,
+    Stall, TappedPacket, TraceRecord, Verb, WcStatus, When,
+};
+
+use crate::node::CompletionRule;
+use crate::sim::Sim;
+
+/// Numbers fault rules over all simulations; nothing a run decides or prints depends on them.
+static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
+
+impl Lab for Sim {
+    fn now(&self) -> Duration {
+        self.world.now().since_start()
+    }
+
+    fn advance(&self, by: Duration) -> Result<()> {
+        self.world.check_thread(Verb::Lab)?;
+        self.world.advance(self.world.now().after(by));
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.world.check_thread(Verb::Lab)?;
+        if self.world.settle() {
+            return Ok(());
+        }
+        let stall = Stall {
+            waiting_for: "everything to settle".to_owned(),
+            now: self.now(),
+            channel: None,
+            queued_events: 0,
+            cqs: Vec::new(),
+            timers: self.world.timers(),
+        };
+        Err(Error::new(
+            Verb::Lab,
+            ErrorKind::Stalled,
+            Cause::Stall(Box::new(stall)),
+        ))
+    }
+
+    fn close(&self) {
+        self.world.close();
+    }
+
+    fn inject(&self, fault: Fault) -> Result<FaultId> {
+        check(&fault)?;
+        let id = NEXT_FAULT.fetch_add(1, Ordering::Relaxed);
+        match fault {
+            Fault::DropPacket { packets, when } => {
+                self.world
+                    .rewire(|wire| wire.drop_packets(id, packets, when));
+            }
+            Fault::FailCall { verb, when, error } => {
+                self.world
+                    .rewire(|wire| wire.fail_calls(id, verb, error, when));
+            }
+            Fault::FailCompletion { qp, when, status } => {
+                for node in self.nodes_of(qp.map(Handle::context))? {
+                    let rule = CompletionRule::new(id, qp, status, when);
+                    self.world
+                        .work(node, |node, _| node.add_completion_rule(rule));
+                }
+            }
+            _ => {
+                return Err(refused(
+                    "fault",
+                    "is of a kind this laboratory does not have",
+                ));
+            }
+        }
+        Ok(FaultId(id))
+    }
+
+    fn remove(&self, fault: FaultId) -> Result<u64> {
+        if let Some(struck) = self.world.rewire(|wire| wire.remove(fault.0)) {
+            return Ok(struck);
+        }
+        let take = |node| {
+            self.world
+                .work(node, |node, _| node.remove_completion_rule(fault.0))
+        };
+        let struck: Vec<u64> = self.nodes_of(None)?.filter_map(take).collect();
+        if struck.is_empty() {
+            return Err(refused("fault", "is not in force"));
+        }
+        Ok(struck.iter().sum())
+    }
+
+    fn tap(&self) {
+        self.world.rewire(|wire| wire.start_tap());
+    }
+
+    fn tapped(&self) -> Vec<TappedPacket> {
+        self.world.wire.lock().tapped()
+    }
+
+    fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
+        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        self.world
+            .work(node, |node, _| node.set_port(context, port, up))
+    }
+
+    fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {
+        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        self.world
+            .work(node, |node, _| node.set_limit(limit, value));
+        Ok(())
+    }
+
+    fn live(&self, context: Context) -> Result<Live> {
+        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        Ok(self.world.look(node, |node| node.live()))
+    }
+
+    fn trace(&self) -> Vec<TraceRecord> {
+        self.world.trace()
+    }
+}
+
+impl Sim {
+    fn nodes_of(&self, context: Option<Context>) -> Result<std::ops::Range<u32>> {
+        match context {
+            Some(context) => {
+                let node = self.world.node_of(Verb::Lab, Object::Qp, context)?;
+                Ok(node..node + 1)
+            }
+            None => Ok(0..self.world.config.nodes),
+        }
+    }
+}
+
+fn refused(what: &'static str, problem: &'static str) -> Error {
+    Error::new(
+        Verb::Lab,
+        ErrorKind::Invalid,
+        Cause::Argument { what, problem },
+    )
+}
+
+fn check(fault: &Fault) -> Result<()> {
+    let when = match fault {
+        Fault::DropPacket { when, .. } | Fault::FailCall { when, .. } => when,
+        Fault::FailCompletion {
+            status: WcStatus::Success,
+            ..
+        } => {
+            return Err(refused("status", "must be an error"));
+        }
+        Fault::FailCompletion { when, .. } => when,
+        _ => return Ok(()),
+    };
+    match when {
+        When::Nth(0) => Err(refused("when", "counts from 1")),
+        When::PerMillion(rate) if *rate > 1_000_000 => {
+            Err(refused("when", "is at most a million in a million"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,134 @@
+//! Completion channels.
+
+use std::collections::VecDeque;
+
+use verbs_api::{
+    Cause, CompChannel as ChannelHandle, Context, CqEvent, CqReport, Error, ErrorKind, Handle,
+    Limit, Object, Result, TraceEvent, Verb,
+};
+
+use super::{InContext, Node, in_use};
+
+/// A completion channel.
+#[derive(Clone, Debug)]
+pub(super) struct Channel {
+    handle: ChannelHandle,
+    /// CQs attached.
+    pub(super) cqs: u32,
+    /// Events not read yet, by the index of their CQ, oldest first (CHAN-33).
+    events: VecDeque<u32>,
+    /// Threads that wait; kept by the shell.
+    pub(super) waiters: u32,
+}
+
+impl InContext for Channel {
+    fn context(&self) -> Context {
+        self.handle.context()
+    }
+}
+
+impl Node {
+    /// `ibv_create_comp_channel`
+    pub fn create_comp_channel(&mut self, context: Context) -> Result<ChannelHandle> {
+        let verb = Verb::CreateCompChannel;
+        self.find_context(verb, context)?;
+        self.check_limit(verb, Limit::Files, "open files", self.files() + 1)?;
+        self.check_room(verb, "completion channels", self.channels.len(), u32::MAX)?;
+        let id = self.channels.insert(|id| Channel {
+            handle: ChannelHandle::from_parts(context, id.index, id.generation),
+            cqs: 0,
+            events: VecDeque::new(),
+            waiters: 0,
+        });
+        Ok(ChannelHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// `ibv_destroy_comp_channel`
+    pub fn destroy_comp_channel(&mut self, channel: ChannelHandle) -> Result<()> {
+        let verb = Verb::DestroyCompChannel;
+        let index = Self::find(&self.channels, verb, channel)?;
+        let found = self.channels.at(index);
+        if found.cqs > 0 {
+            return Err(in_use(verb, Object::CompChannel, Object::Cq, found.cqs));
+        }
+        if found.waiters > 0 {
+            let text = format!("{} threads wait on {channel}", found.waiters);
+            return Err(Error::new(
+                verb,
+                ErrorKind::Usage,
+                Cause::Usage(text.into()),
+            ));
+        }
+        self.channels.remove(index);
+        Ok(())
+    }
+
+    /// `ibv_get_cq_event` that does not wait.
+    pub fn get_cq_event(&mut self, channel: ChannelHandle) -> Result<CqEvent> {
+        let index = Self::find(&self.channels, Verb::GetCqEvent, channel)?;
+        let Some(cq) = self.channels.at_mut(index).events.pop_front() else {
+            return Err(Error::new(
+                Verb::GetCqEvent,
+                ErrorKind::WouldBlock,
+                Cause::NoEvent,
+            ));
+        };
+        let cq = self.cqs.at_mut(cq);
+        cq.events_unacked += 1;
+        Ok(CqEvent {
+            cq: cq.handle,
+            cq_context: cq.init.cq_context,
+        })
+    }
+
+    /// A thread starts or stops to wait on a channel.
+    pub(crate) fn count_waiter(&mut self, channel: ChannelHandle, starts: bool) {
+        if let Ok(index) = Self::find(&self.channels, Verb::GetCqEvent, channel) {
+            let waiters = &mut self.channels.at_mut(index).waiters;
+            *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
+        }
+    }
+
+    /// How a channel stands: events queued, and the CQs attached to it.
+    pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
+        let Ok(index) = Self::find(&self.channels, Verb::GetCqEvent, channel) else {
+            return (0, Vec::new());
+        };
+        let attached = self.cqs.iter().filter(|(_, cq)| cq.channel == Some(index));
+        let queued = self.channels.at(index).events.len() as u32;
+        (queued, attached.map(|(_, cq)| cq.report()).collect())
+    }
+
+    /// Queues an event of a CQ on its channel.
+    pub(super) fn queue_event(&mut self, cq: u32) {
+        let Some(index) = self.cqs.at(cq).channel else {
+            return;
+        };
+        let channel = self.channels.at_mut(index);
+        if self.behavior.merge_unread_events && channel.events.contains(&cq) {
+            return;
+        }
+        channel.events.push_back(cq);
+        let channel = channel.handle;
+        self.news = true;
+        let cq = self.cqs.at(cq).handle;
+        self.note(TraceEvent::CqEvent { channel, cq });
+    }
+
+    /// Discards the unread events of a CQ that goes away (CHAN-36), and lets go of its channel.
+    pub(super) fn detach(&mut self, channel: u32, cq: u32) {
+        let channel = self.channels.at_mut(channel);
+        channel.events.retain(|of| *of != cq);
+        channel.cqs -= 1;
+    }
+
+    pub(super) fn remove_channels_of(&mut self, context: Context) {
+        let of = |(index, channel): (u32, &Channel)| {
+            (channel.handle.context() == context).then_some(index)
+        };
+        let indices: Vec<u32> = self.channels.iter().filter_map(of).collect();
+        for index in indices {
+            self.channels.remove(index);
+        }
+    }
+}

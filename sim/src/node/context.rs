@@ -1,0 +1,315 @@
+//! Contexts, device and port queries, asynchronous events.
+
+use std::collections::VecDeque;
+
+use verbs_api::{
+    AsyncEvent, AsyncEventType, Capabilities, Cause, Context, DeviceAttr, Element, Error,
+    ErrorKind, Gid, Limit, LinkLayer, Mtu, PortAttr, PortState, Result, TraceEvent, Verb,
+};
+
+use super::{Gids, Node, context_of, in_range, invalid};
+use crate::packet::PortId;
+
+/// An open context.
+#[derive(Clone, Debug)]
+pub(super) struct OpenDevice {
+    events: VecDeque<AsyncEvent>,
+    /// Events of the device or a port that were read and not acknowledged.
+    unacked: u32,
+}
+
+/// A port of the node.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    pub(super) gids: Vec<Gid>,
+    pub(super) pkeys: Vec<u16>,
+    pub(super) up: bool,
+    pub(super) bad_pkeys: u32,
+    pub(super) bad_qkeys: u32,
+}
+
+/// The MTU of every port.
+pub(super) const PORT_MTU: Mtu = Mtu::Mtu4096;
+/// The longest message.
+pub(super) const MAX_MSG_SZ: u32 = 1 << 31;
+const DEFAULT_PKEY: u16 = 0xffff;
+
+impl Port {
+    pub(super) fn new(id: PortId) -> Self {
+        let pkeys = vec![DEFAULT_PKEY];
+        Self {
+            gids: port_gids(id).into(),
+            pkeys,
+            up: true,
+            bad_pkeys: 0,
+            bad_qkeys: 0,
+        }
+    }
+}
+
+/// The GIDs of a port: a link-local one, and one that maps an IPv4 address.
+fn port_gids(PortId { node, port }: PortId) -> [Gid; 2] {
+    let [high, low] = (node as u16).to_be_bytes();
+    let mut local = [0; 16];
+    local[..2].copy_from_slice(&[0xfe, 0x80]);
+    local[8..].copy_from_slice(&[0x02, 0, 0, 0xff, 0xfe, high, low, port]);
+    let mut mapped = [0; 16];
+    mapped[10..12].copy_from_slice(&[0xff, 0xff]);
+    mapped[12..].copy_from_slice(&[10, high, low, port]);
+    [Gid(local), Gid(mapped)]
+}
+
+/// All GIDs of a fabric of so many nodes and ports.
+pub(crate) fn gids(nodes: u32, ports: u8) -> Gids {
+    let ids = (0..nodes).flat_map(|node| (1..=ports).map(move |port| PortId { node, port }));
+    ids.flat_map(|id| port_gids(id).map(|gid| (gid, id)))
+        .collect()
+}
+
+pub(super) fn device_attr(node: u32, ports: u8) -> DeviceAttr {
+    DeviceAttr {
+        fw_ver: env!("CARGO_PKG_VERSION").to_owned(),
+        node_guid: 0x0200_00ff_fe00_0000 | u64::from(node) << 8,
+        max_mr_size: 1 << 40,
+        max_qp: super::qp::MAX_QP,
+        max_qp_wr: 32_768,
+        max_sge: 32,
+        max_cq: 65_536,
+        max_cqe: 4_194_304,
+        max_mr: 1 << 20,
+        max_pd: 65_536,
+        max_ah: 65_536,
+        max_qp_rd_atom: 128,
+        max_qp_init_rd_atom: 128,
+        max_inline_data: 1024,
+        num_comp_vectors: 4,
+        phys_port_cnt: ports,
+    }
+}
+
+impl Node {
+    /// `ibv_open_device`
+    pub fn open_device(&mut self) -> Result<Context> {
+        self.check_limit(
+            Verb::OpenDevice,
+            Limit::Files,
+            "open files",
+            self.files() + 1,
+        )?;
+        let max = 1 << 16;
+        self.check_room(Verb::OpenDevice, "contexts", self.contexts.len(), max)?;
+        let id = self.contexts.insert(|_| OpenDevice {
+            events: VecDeque::new(),
+            unacked: 0,
+        });
+        Ok(context_of(self.id, id))
+    }
+
+    /// `ibv_close_device`: all that the context still has goes with it, as when the kernel cleans
+    /// up behind a process.
+    pub fn close_device(&mut self, context: Context) -> Result<()> {
+        let index = self.find_context(Verb::CloseDevice, context)?;
+        self.remove_qps_of(context);
+        self.remove_cqs_and_channels_of(context);
+        self.remove_regions_of(context);
+        self.remove_domains_of(context);
+        self.contexts.remove(index);
+        self.news = true;
+        Ok(())
+    }
+
+    /// What may be asked of the device.
+    pub fn capabilities(&self, context: Context) -> Result<Capabilities> {
+        self.find_context(Verb::QueryDevice, context)?;
+        let mut all = Capabilities::all();
+        if self.behavior.resize_errno != verbs_api::ResizeSupport::Supported {
+            all.remove(Capabilities::RESIZE_CQ);
+        }
+        Ok(all)
+    }
+
+    /// `ibv_query_device`
+    pub fn query_device(&self, context: Context) -> Result<DeviceAttr> {
+        self.find_context(Verb::QueryDevice, context)?;
+        Ok(self.attr.clone())
+    }
+
+    /// `ibv_query_port`
+    pub fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
+        self.find_context(Verb::QueryPort, context)?;
+        let port = self.check_port(Verb::QueryPort, port)?;
+        Ok(PortAttr {
+            state: if port.up {
+                PortState::Active
+            } else {
+                PortState::Down
+            },
+            max_mtu: PORT_MTU,
+            active_mtu: PORT_MTU,
+            gid_tbl_len: port.gids.len() as u32,
+            pkey_tbl_len: port.pkeys.len() as u16,
+            max_msg_sz: MAX_MSG_SZ,
+            lid: 0,
+            link_layer: LinkLayer::Ethernet,
+            grh_required: true,
+            bad_pkey_cntr: port.bad_pkeys,
+            qkey_viol_cntr: port.bad_qkeys,
+        })
+    }
+
+    /// `ibv_query_gid`
+    pub fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
+        self.find_context(Verb::QueryGid, context)?;
+        let gids = &self.check_port(Verb::QueryGid, port)?.gids;
+        in_range(
+            Verb::QueryGid,
+            "index",
+            i64::from(index),
+            0,
+            gids.len() as i64 - 1,
+        )?;
+        Ok(gids[index as usize])
+    }
+
+    /// `ibv_query_pkey`
+    pub fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
+        self.find_context(Verb::QueryPkey, context)?;
+        let pkeys = &self.check_port(Verb::QueryPkey, port)?.pkeys;
+        in_range(
+            Verb::QueryPkey,
+            "index",
+            i64::from(index),
+            0,
+            pkeys.len() as i64 - 1,
+        )?;
+        Ok(pkeys[usize::from(index)])
+    }
+
+    pub(super) fn check_port(&self, verb: Verb, port: u8) -> Result<&Port> {
+        in_range(
+            verb,
+            "port_num",
+            i64::from(port),
+            1,
+            self.ports.len() as i64,
+        )?;
+        Ok(&self.ports[usize::from(port) - 1])
+    }
+
+    /// A port by a number that has been checked.
+    pub(super) fn port(&self, port: u8) -> &Port {
+        &self.ports[usize::from(port) - 1]
+    }
+
+    pub(super) fn port_mut(&mut self, port: u8) -> &mut Port {
+        &mut self.ports[usize::from(port) - 1]
+    }
+
+    /// Brings a port up or down; every context learns of it (ASYNC-09, ASYNC-13).
+    pub(crate) fn set_port(&mut self, context: Context, port: u8, up: bool) -> Result<()> {
+        self.find_context(Verb::Lab, context)?;
+        let was_up = self.check_port(Verb::Lab, port)?.up;
+        self.port_mut(port).up = up;
+        if was_up != up {
+            let event_type = if up {
+                AsyncEventType::PortActive
+            } else {
+                AsyncEventType::PortErr
+            };
+            let contexts: Vec<u32> = self.contexts.iter().map(|(index, _)| index).collect();
+            for index in contexts {
+                self.queue_async(
+                    index,
+                    AsyncEvent {
+                        event_type,
+                        element: Element::Port(port),
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Raises an event about an object of a context.
+    pub(super) fn raise(&mut self, context: Context, event_type: AsyncEventType, element: Element) {
+        self.queue_async(
+            super::slot_of(context),
+            AsyncEvent {
+                event_type,
+                element,
+            },
+        );
+    }
+
+    fn queue_async(&mut self, index: u32, event: AsyncEvent) {
+        self.contexts.at_mut(index).events.push_back(event);
+        self.news = true;
+        self.note(TraceEvent::Async(event));
+    }
+
+    /// `ibv_get_async_event` that does not wait.
+    pub fn get_async_event(&mut self, context: Context) -> Result<AsyncEvent> {
+        let index = self.find_context(Verb::GetAsyncEvent, context)?;
+        let open = self.contexts.at_mut(index);
+        let Some(event) = open.events.pop_front() else {
+            return Err(Error::new(
+                Verb::GetAsyncEvent,
+                ErrorKind::WouldBlock,
+                Cause::NoEvent,
+            ));
+        };
+        match event.element {
+            Element::Cq(cq) => {
+                let index = Self::find(&self.cqs, Verb::GetAsyncEvent, cq)?;
+                self.cqs.at_mut(index).async_unacked += 1;
+            }
+            Element::Qp(qp) => {
+                let index = Self::find(&self.qps, Verb::GetAsyncEvent, qp)?;
+                self.qps.at_mut(index).async_unacked += 1;
+            }
+            _ => open.unacked += 1,
+        }
+        Ok(event)
+    }
+
+    /// `ibv_ack_async_event`
+    pub fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
+        let verb = Verb::AckAsyncEvent;
+        let index = self.find_context(verb, context)?;
+        let unacked = match event.element {
+            Element::Cq(cq) => {
+                let index = Self::find_in(&self.cqs, verb, context, cq)?;
+                &mut self.cqs.at_mut(index).async_unacked
+            }
+            Element::Qp(qp) => {
+                let index = Self::find_in(&self.qps, verb, context, qp)?;
+                &mut self.qps.at_mut(index).async_unacked
+            }
+            Element::Device | Element::Port(_) => &mut self.contexts.at_mut(index).unacked,
+            _ => {
+                return Err(invalid(
+                    verb,
+                    "element",
+                    "is of a kind this device does not have",
+                ));
+            }
+        };
+        if *unacked == 0 {
+            let text = format!("no event of {} waits to be acknowledged", event.element);
+            return Err(Error::new(
+                verb,
+                ErrorKind::Usage,
+                Cause::Usage(text.into()),
+            ));
+        }
+        *unacked -= 1;
+        self.news = true;
+        Ok(())
+    }
+
+    /// Discards the unread events of an object that goes away (ASYNC-06).
+    pub(super) fn discard_async(&mut self, context: Context, element: Element) {
+        let open = self.contexts.at_mut(super::slot_of(context));
+        open.events.retain(|event| event.element != element);
+    }
+}

@@ -1,0 +1,407 @@
+//! Completion queues: the ring, overrun, resize, acknowledgements.
+
+use std::collections::VecDeque;
+
+use verbs_api::{
+    Arm, AsyncEventType, Cause, Check, Context, Cq as CqHandle, CqAttr, CqInit, CqReport,
+    CqeRounding, Element, Error, ErrorKind, Handle, Limit, Object, Overrun, PollAfterOverrun,
+    ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags, WcStatus,
+};
+
+use super::notify::{Added, Notify};
+use super::qp::Trouble;
+use super::{InContext, Node, in_range, in_use, invalid};
+
+/// A completion queue.
+#[derive(Clone, Debug)]
+pub(super) struct Cq {
+    pub(super) handle: CqHandle,
+    pub(super) init: CqInit,
+    pub(super) channel: Option<u32>,
+    ring: VecDeque<Entry>,
+    cqe: u32,
+    notify: Notify,
+    /// It has overrun and cannot be used any more.
+    dead: bool,
+    /// Send queues and receive queues of QPs that use it.
+    pub(super) users: u32,
+    /// Events that were read and not acknowledged.
+    pub(super) events_unacked: u32,
+    pub(super) async_unacked: u32,
+}
+
+/// A completion in the ring, with what polling it gives back to the QP.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    wc: Wc,
+    ticket: Ticket,
+    /// It would have satisfied a solicited request.
+    solicited: bool,
+}
+
+/// Which work request a completion is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    pub(super) qp: u32,
+    pub(super) qp_generation: u32,
+    /// Of its receive queue, not of its send queue.
+    pub(super) recv: bool,
+    /// Number of the work request in its queue.
+    pub(super) seq: u64,
+}
+
+/// A completion was made with the status it should have.
+pub(super) type Delivered = bool;
+
+impl InContext for Cq {
+    fn context(&self) -> Context {
+        self.handle.context()
+    }
+}
+
+impl Cq {
+    pub(super) fn report(&self) -> CqReport {
+        CqReport {
+            cq: self.handle,
+            armed: self.notify.state(),
+            unpolled: self.ring.len() as u32,
+            cqe: self.cqe,
+            overrun: self.dead,
+        }
+    }
+}
+
+impl Node {
+    /// `ibv_create_cq`
+    pub fn create_cq(&mut self, context: Context, init: &CqInit) -> Result<CqHandle> {
+        let verb = Verb::CreateCq;
+        self.find_context(verb, context)?;
+        in_range(
+            verb,
+            "cqe",
+            i64::from(init.cqe),
+            1,
+            i64::from(self.attr.max_cqe),
+        )?;
+        let vectors = i64::from(self.attr.num_comp_vectors);
+        in_range(
+            verb,
+            "comp_vector",
+            i64::from(init.comp_vector),
+            0,
+            vectors - 1,
+        )?;
+        let channel = match init.channel {
+            Some(channel) => Some(Self::find_in(&self.channels, verb, context, channel)?),
+            None => None,
+        };
+        self.check_room(verb, "completion queues", self.cqs.len(), self.attr.max_cq)?;
+        let cqe = self.rounded(init.cqe as u32);
+        self.check_limit(
+            verb,
+            Limit::CqEntries,
+            "CQ entries",
+            self.cq_entries + u64::from(cqe),
+        )?;
+        self.cq_entries += u64::from(cqe);
+        if let Some(channel) = channel {
+            self.channels.at_mut(channel).cqs += 1;
+        }
+        let id = self.cqs.insert(|id| Cq {
+            handle: CqHandle::from_parts(context, id.index, id.generation),
+            init: *init,
+            channel,
+            ring: VecDeque::new(),
+            cqe,
+            notify: Notify::default(),
+            dead: false,
+            users: 0,
+            events_unacked: 0,
+            async_unacked: 0,
+        });
+        Ok(CqHandle::from_parts(context, id.index, id.generation))
+    }
+
+    fn rounded(&self, cqe: u32) -> u32 {
+        match self.behavior.cqe_rounding {
+            CqeRounding::Exact => cqe,
+            CqeRounding::Pow2Minus1 => (cqe + 1).next_power_of_two() - 1,
+            CqeRounding::Pow2 => cqe.next_power_of_two(),
+        }
+    }
+
+    /// The fields of `struct ibv_cq`.
+    pub fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
+        let cq = self.cqs.at(Self::find(&self.cqs, Verb::QueryCq, cq)?);
+        Ok(CqAttr {
+            cqe: cq.cqe,
+            cq_context: cq.init.cq_context,
+            channel: cq.init.channel,
+            comp_vector: cq.init.comp_vector as u32,
+        })
+    }
+
+    /// `ibv_resize_cq`
+    pub fn resize_cq(&mut self, cq: CqHandle, cqe: i32) -> Result<()> {
+        let verb = Verb::ResizeCq;
+        let index = Self::find(&self.cqs, verb, cq)?;
+        let refusal = match self.behavior.resize_errno {
+            ResizeSupport::Supported => None,
+            ResizeSupport::Enosys => Some(ErrorKind::NotImplemented),
+            ResizeSupport::Eopnotsupp => Some(ErrorKind::NotSupported),
+        };
+        if let Some(kind) = refusal {
+            let cause = Cause::Argument {
+                what: "the device",
+                problem: "cannot resize CQs",
+            };
+            return Err(Error::new(verb, kind, cause));
+        }
+        in_range(verb, "cqe", i64::from(cqe), 1, i64::from(self.attr.max_cqe))?;
+        let found = self.cqs.at(index);
+        if found.dead {
+            return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
+        }
+        let present = found.ring.len() as u32;
+        let mut new = self.rounded(cqe as u32);
+        if (cqe as u32) < present {
+            if self.behavior.shrink_below == Check::Refused {
+                let (value, min) = (i64::from(cqe), i64::from(present));
+                let max = i64::from(self.attr.max_cqe);
+                let cause = Cause::OutOfRange {
+                    what: "cqe",
+                    value,
+                    min,
+                    max,
+                };
+                return Err(Error::new(verb, ErrorKind::Invalid, cause));
+            }
+            new = self.rounded(present);
+        }
+        if new < found.cqe && !self.behavior.shrink {
+            new = found.cqe;
+        }
+        let entries = self.cq_entries - u64::from(found.cqe) + u64::from(new);
+        if new > found.cqe {
+            self.check_limit(verb, Limit::CqEntries, "CQ entries", entries)?;
+        }
+        self.cq_entries = entries;
+        self.cqs.at_mut(index).cqe = new;
+        Ok(())
+    }
+
+    /// `ibv_req_notify_cq`
+    pub fn req_notify_cq(&mut self, cq: CqHandle, arm: Arm) -> Result<()> {
+        let verb = Verb::ReqNotifyCq;
+        let index = match Self::find(&self.cqs, verb, cq) {
+            Err(_) if self.behavior.arm_bad_handle == Check::Accepted => return Ok(()),
+            found => found?,
+        };
+        let found = self.cqs.at_mut(index);
+        if found.dead {
+            return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
+        }
+        if found.channel.is_none() && self.behavior.arm_no_channel == Check::Refused {
+            return Err(invalid(verb, "cq", "has no completion channel"));
+        }
+        let before = found.notify.state();
+        found.notify.arm(arm, &self.behavior);
+        let armed = found.notify.state();
+        let unpolled = found
+            .ring
+            .iter()
+            .any(|entry| entry.solicited || !arm.solicited_only());
+        if before != armed {
+            self.note(TraceEvent::Armed { cq, armed });
+        }
+        if self.behavior.arm_sees_unpolled && unpolled {
+            self.cqs.at_mut(index).notify = Notify::default();
+            self.queue_event(index);
+        }
+        Ok(())
+    }
+
+    /// `ibv_poll_cq`
+    pub fn poll_cq(&mut self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
+        let index = Self::find(&self.cqs, Verb::PollCq, cq)?;
+        let found = self.cqs.at_mut(index);
+        if found.dead
+            && found.ring.is_empty()
+            && !wc.is_empty()
+            && self.behavior.poll_after_overrun == PollAfterOverrun::Error
+        {
+            return Err(Error::new(Verb::PollCq, ErrorKind::Io, Cause::CqOverrun));
+        }
+        let mut count = 0;
+        while count < wc.len()
+            && let Some(entry) = self.cqs.at_mut(index).ring.pop_front()
+        {
+            wc[count] = entry.wc;
+            count += 1;
+            self.release(entry.ticket);
+        }
+        Ok(count)
+    }
+
+    /// `ibv_ack_cq_events`
+    pub fn ack_cq_events(&mut self, cq: CqHandle, nevents: u32) -> Result<()> {
+        let verb = Verb::AckCqEvents;
+        let index = Self::find(&self.cqs, verb, cq)?;
+        let unacked = &mut self.cqs.at_mut(index).events_unacked;
+        if nevents > *unacked {
+            let text = format!(
+                "{nevents} events of {cq} are acknowledged, but only {unacked} were read and not \
+                 acknowledged yet"
+            );
+            return Err(Error::new(
+                verb,
+                ErrorKind::Usage,
+                Cause::Usage(text.into()),
+            ));
+        }
+        *unacked -= nevents;
+        self.news = true;
+        Ok(())
+    }
+
+    /// `ibv_destroy_cq` that does not wait.
+    pub fn destroy_cq(&mut self, cq: CqHandle) -> Result<()> {
+        let verb = Verb::DestroyCq;
+        let index = Self::find(&self.cqs, verb, cq)?;
+        let found = self.cqs.at(index);
+        if found.users > 0 {
+            return Err(in_use(verb, Object::Cq, Object::Qp, found.users));
+        }
+        let events = found.events_unacked + found.async_unacked;
+        if events > 0 {
+            let cause = Cause::Unacknowledged {
+                object: Object::Cq,
+                events,
+            };
+            return Err(Error::new(verb, ErrorKind::WouldBlock, cause));
+        }
+        self.remove_cq(index);
+        Ok(())
+    }
+
+    fn remove_cq(&mut self, index: u32) {
+        let cq = self.cqs.remove(index);
+        self.cq_entries -= u64::from(cq.cqe);
+        if let Some(channel) = cq.channel {
+            self.detach(channel, index);
+        }
+        self.discard_async(cq.handle.context(), Element::Cq(cq.handle));
+        self.news = true;
+    }
+
+    pub(super) fn remove_cqs_and_channels_of(&mut self, context: Context) {
+        let of = |(index, cq): (u32, &Cq)| (cq.handle.context() == context).then_some(index);
+        let indices: Vec<u32> = self.cqs.iter().filter_map(of).collect();
+        for index in indices {
+            self.remove_cq(index);
+        }
+        self.remove_channels_of(context);
+    }
+
+    /// Removes the unpolled completions of a QP, where the device does so (CQ-DESTROY-08).
+    pub(super) fn purge(&mut self, cq: u32, qp: u32, qp_generation: u32) {
+        if self.behavior.cqe_purge {
+            let of = |ticket: &Ticket| ticket.qp == qp && ticket.qp_generation == qp_generation;
+            self.cqs.at_mut(cq).ring.retain(|entry| !of(&entry.ticket));
+        }
+    }
+
+    /// Adds a completion. False if it was lost, or a fault rule made it an error: the QP then goes
+    /// to the error state when the present operation is done.
+    pub(super) fn complete(
+        &mut self,
+        index: u32,
+        mut wc: Wc,
+        ticket: Ticket,
+        solicited: bool,
+    ) -> Delivered {
+        let mut delivered = true;
+        if wc.status == WcStatus::Success
+            && let Some(status) = self.strike(ticket.qp)
+        {
+            wc.status = status;
+            delivered = false;
+            self.troubled.push(Trouble {
+                qp: ticket.qp,
+                fatal: false,
+            });
+        }
+        if wc.status != WcStatus::Success {
+            self.undefine(&mut wc);
+        }
+        let cq = self.cqs.at_mut(index);
+        let handle = cq.handle;
+        if cq.dead || cq.ring.len() >= cq.cqe as usize {
+            self.overrun(index, &wc, ticket);
+            return false;
+        }
+        let recv = ticket.recv;
+        let added = Added {
+            recv,
+            success: wc.status == WcStatus::Success,
+            solicited,
+        };
+        let solicited = added.is_solicited(&self.behavior);
+        cq.ring.push_back(Entry {
+            wc,
+            ticket,
+            solicited,
+        });
+        let fires = cq.notify.added(added, &self.behavior);
+        self.news = true;
+        self.note(TraceEvent::Completion { cq: handle, wc });
+        if fires {
+            self.queue_event(index);
+        }
+        delivered
+    }
+
+    fn overrun(&mut self, index: u32, wc: &Wc, ticket: Ticket) {
+        let cq = self.cqs.at_mut(index);
+        let handle = cq.handle;
+        let was_dead = cq.dead;
+        match self.behavior.overrun {
+            Overrun::Dead => {
+                cq.dead = true;
+                cq.notify = Notify::default();
+                self.troubled.push(Trouble {
+                    qp: ticket.qp,
+                    fatal: true,
+                });
+            }
+            Overrun::DropNew if ticket.recv => self.troubled.push(Trouble {
+                qp: ticket.qp,
+                fatal: false,
+            }),
+            Overrun::DropNew => {}
+        }
+        self.note(TraceEvent::Overrun {
+            cq: handle,
+            wc: *wc,
+        });
+        if !was_dead {
+            self.raise(handle.context(), AsyncEventType::CqErr, Element::Cq(handle));
+        }
+    }
+
+    /// Fills the fields that mean nothing on an error (WC-01).
+    fn undefine(&mut self, wc: &mut Wc) {
+        let garbage = match self.behavior.undefined_wc_fields {
+            UndefinedFields::Zero => 0,
+            UndefinedFields::Garbage => self.random.any(),
+        };
+        wc.byte_len = garbage as u32;
+        wc.imm_data = ((garbage >> 32) as u32).to_be_bytes();
+        wc.wc_flags = WcFlags::from_bits_retain((garbage >> 16) as u32);
+        wc.src_qp = (garbage >> 8) as u32;
+        wc.slid = (garbage >> 24) as u16;
+        wc.sl = (garbage >> 40) as u8;
+        wc.dlid_path_bits = (garbage >> 48) as u8;
+        wc.pkey_index = (garbage >> 4) as u16;
+    }
+}

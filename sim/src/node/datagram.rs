@@ -1,0 +1,170 @@
+//! Unreliable datagrams.
+
+use std::sync::Arc;
+use verbs_api::{Access, Ah as AhHandle, Check, Dest, Gid, Verb, Wc, WcFlags, WcOpcode, WcStatus};
+
+use super::Node;
+use super::qp::Send;
+use super::requester::OutPacket;
+use crate::memory::{Gone, Payload, Scatter};
+use crate::packet::{Deth, Op, Packet, Route};
+
+/// Bytes in front of every datagram in its receive buffer (UD-02).
+const GRH_BYTES: u32 = 40;
+/// With this bit set in the Q_Key of a work request the QP's own is used (UD-06).
+const QKEY_OF_QP: u32 = 1 << 31;
+
+impl Node {
+    /// What makes a datagram fail at the sender (UD-10, UD-12).
+    pub(super) fn check_datagram(&self, index: u32, send: &Send) -> Result<(), WcStatus> {
+        let Dest::Ud { ah, .. } = send.dest else {
+            return Err(WcStatus::LocQpOpErr);
+        };
+        let of_pd = Self::find(&self.ahs, Verb::PostSend, ah)
+            .is_ok_and(|ah| self.ahs.at(ah).pd == self.qps.at(index).pd);
+        if !of_pd {
+            return Err(WcStatus::LocQpOpErr);
+        }
+        if send.length > self.mtu(index) && self.behavior.ud_over_mtu == Check::Refused {
+            return Err(WcStatus::LocLenErr);
+        }
+        Ok(())
+    }
+
+    /// Sends a datagram. One that is longer than the MTU is not sent.
+    pub(super) fn send_datagram(
+        &mut self,
+        index: u32,
+        packet: OutPacket,
+        ah: AhHandle,
+        remote_qpn: u32,
+        remote_qkey: u32,
+    ) {
+        let Ok(ah) = Self::find(&self.ahs, Verb::PostSend, ah) else {
+            return;
+        };
+        if !packet.first || !packet.last || packet.payload.len() > self.mtu(index) as usize {
+            return;
+        }
+        let qp = self.qps.at(index);
+        let ah = self.ahs.at(ah);
+        let qkey = if remote_qkey & QKEY_OF_QP == 0 {
+            remote_qkey
+        } else {
+            qp.attr.qkey
+        };
+        let op = Op::Datagram(Deth {
+            qkey,
+            src_qpn: qp.qp_num,
+            sl: ah.attr.sl,
+        });
+        let packet = OutPacket {
+            op,
+            ack_req: false,
+            ..packet
+        };
+        let pkey = self.pkey_of(index);
+        let packet = packet.addressed(ah.route, verbs_api::QpType::Ud, remote_qpn, pkey);
+        self.send(packet);
+    }
+
+    /// A datagram for a UD QP: what does not fit is dropped without a word (UD-05, -08, -09).
+    pub(super) fn receive_datagram(
+        &mut self,
+        index: u32,
+        packet: &Packet,
+        deth: Deth,
+    ) -> Result<(), &'static str> {
+        let qp = self.qps.at(index);
+        if deth.qkey != qp.attr.qkey {
+            let port = qp.attr.port_num;
+            self.port_mut(port).bad_qkeys += 1;
+            return Err("the Q_Key does not match");
+        }
+        if !qp.rq.has_undone() {
+            return Err("no receive is posted");
+        }
+        let recv = qp.rq.get(qp.rq.oldest());
+        let length = packet.payload.len() as u32 + GRH_BYTES;
+        if u64::from(length) > recv.length() {
+            return Err("the receive is too small");
+        }
+        let touch = |start: u32, length: u32| {
+            self.touch(
+                qp.pd,
+                &recv.list,
+                start.into(),
+                length.into(),
+                Access::LOCAL_WRITE,
+            )
+        };
+        let wc = match (touch(0, GRH_BYTES), touch(GRH_BYTES, length - GRH_BYTES)) {
+            (Ok(grh), Ok(data)) => {
+                place(packet, &grh, &data).map_err(|Gone| "its memory went away")?;
+                let imm = if packet.imm.is_some() {
+                    WcFlags::WITH_IMM
+                } else {
+                    WcFlags::empty()
+                };
+                Wc {
+                    opcode: WcOpcode::Recv,
+                    byte_len: length,
+                    imm_data: packet.imm.unwrap_or_default(),
+                    src_qp: deth.src_qpn,
+                    sl: deth.sl,
+                    wc_flags: WcFlags::GRH | imm,
+                    ..Wc::default()
+                }
+            }
+            _ => Wc {
+                opcode: WcOpcode::Recv,
+                status: WcStatus::LocProtErr,
+                ..Wc::default()
+            },
+        };
+        self.complete_recv(index, wc, packet.solicited);
+        if wc.status != WcStatus::Success {
+            self.enter_error(index);
+        }
+        Ok(())
+    }
+}
+
+fn place(packet: &Packet, grh: &Scatter, data: &Scatter) -> Result<(), Gone> {
+    let header: Arc<[u8]> = Arc::new(grh_bytes(&packet.route, packet.payload.len() as u16));
+    Payload::inline(header).copy_to(grh)?;
+    packet.payload.copy_to(data)
+}
+
+/// The 40 bytes: a GRH, or for IPv4 its header in the last 20 of them (UD-03).
+fn grh_bytes(route: &Route, payload: u16) -> [u8; GRH_BYTES as usize] {
+    // UDP (8), BTH (12), DETH (8), ICRC (4) stand between the header and its end.
+    const BEHIND: u16 = 32;
+    const HOP_LIMIT: u8 = 64;
+    const UDP: u8 = 17;
+    let mut bytes = [0; GRH_BYTES as usize];
+    if let (Some(from), Some(to)) = (ipv4(route.sgid), ipv4(route.dgid)) {
+        let header = &mut bytes[20..];
+        header[0] = 0x45;
+        header[2..4].copy_from_slice(&(20 + BEHIND + payload).to_be_bytes());
+        header[8] = HOP_LIMIT;
+        header[9] = UDP;
+        header[12..16].copy_from_slice(&from);
+        header[16..20].copy_from_slice(&to);
+        return bytes;
+    }
+    bytes[0] = 0x60;
+    bytes[4..6].copy_from_slice(&(BEHIND + payload).to_be_bytes());
+    bytes[6] = UDP;
+    bytes[7] = HOP_LIMIT;
+    bytes[8..24].copy_from_slice(&route.sgid.0);
+    bytes[24..40].copy_from_slice(&route.dgid.0);
+    bytes
+}
+
+/// The IPv4 address that a GID maps.
+fn ipv4(gid: Gid) -> Option<[u8; 4]> {
+    std::net::Ipv6Addr::from(gid.0)
+        .to_ipv4_mapped()
+        .map(|addr| addr.octets())
+}

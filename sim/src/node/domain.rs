@@ -1,0 +1,138 @@
+//! Protection domains and address handles.
+
+use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Result, Verb};
+
+use super::{InContext, Node, in_range, in_use, invalid};
+use crate::packet::{PortId, Route};
+
+/// A protection domain.
+#[derive(Clone, Debug)]
+pub(super) struct Pd {
+    context: Context,
+    pub(super) mrs: u32,
+    pub(super) qps: u32,
+    pub(super) ahs: u32,
+}
+
+/// An address handle.
+#[derive(Clone, Debug)]
+pub(super) struct Ah {
+    context: Context,
+    pub(super) pd: u32,
+    pub(super) attr: AhAttr,
+    pub(super) route: Route,
+}
+
+impl InContext for Pd {
+    fn context(&self) -> Context {
+        self.context
+    }
+}
+
+impl InContext for Ah {
+    fn context(&self) -> Context {
+        self.context
+    }
+}
+
+impl Node {
+    /// `ibv_alloc_pd`
+    pub fn alloc_pd(&mut self, context: Context) -> Result<PdHandle> {
+        self.find_context(Verb::AllocPd, context)?;
+        self.check_room(
+            Verb::AllocPd,
+            "protection domains",
+            self.pds.len(),
+            self.attr.max_pd,
+        )?;
+        let id = self.pds.insert(|_| Pd {
+            context,
+            mrs: 0,
+            qps: 0,
+            ahs: 0,
+        });
+        Ok(PdHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// `ibv_dealloc_pd`
+    pub fn dealloc_pd(&mut self, pd: PdHandle) -> Result<()> {
+        let index = Self::find(&self.pds, Verb::DeallocPd, pd)?;
+        let users = self.pds.at(index);
+        let users = [
+            (Object::Qp, users.qps),
+            (Object::Mr, users.mrs),
+            (Object::Ah, users.ahs),
+        ];
+        if let Some((by, count)) = users.into_iter().find(|(_, count)| *count > 0) {
+            return Err(in_use(Verb::DeallocPd, Object::Pd, by, count));
+        }
+        self.pds.remove(index);
+        Ok(())
+    }
+
+    /// `ibv_create_ah`
+    pub fn create_ah(&mut self, pd: PdHandle, attr: &AhAttr) -> Result<AhHandle> {
+        let index = Self::find(&self.pds, Verb::CreateAh, pd)?;
+        let route = self.route(Verb::CreateAh, attr)?;
+        self.check_room(
+            Verb::CreateAh,
+            "address handles",
+            self.ahs.len(),
+            self.attr.max_ah,
+        )?;
+        let context = pd.context();
+        let id = self.ahs.insert(|_| Ah {
+            context,
+            pd: index,
+            attr: *attr,
+            route,
+        });
+        self.pds.at_mut(index).ahs += 1;
+        Ok(AhHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// `ibv_destroy_ah`
+    pub fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
+        let index = Self::find(&self.ahs, Verb::DestroyAh, ah)?;
+        let ah = self.ahs.remove(index);
+        self.pds.at_mut(ah.pd).ahs -= 1;
+        Ok(())
+    }
+
+    pub(super) fn remove_domains_of(&mut self, context: Context) {
+        let of =
+            |(index, object): (u32, &dyn InContext)| (object.context() == context).then_some(index);
+        let ahs: Vec<u32> = self.ahs.iter().filter_map(|(i, ah)| of((i, ah))).collect();
+        let pds: Vec<u32> = self.pds.iter().filter_map(|(i, pd)| of((i, pd))).collect();
+        for index in ahs {
+            self.ahs.remove(index);
+        }
+        for index in pds {
+            self.pds.remove(index);
+        }
+    }
+
+    /// Checks an address vector and looks up where it leads (AH-01, QP-STATE-29).
+    pub(super) fn route(&self, verb: Verb, attr: &AhAttr) -> Result<Route> {
+        let port = self.check_port(verb, attr.port_num)?;
+        in_range(verb, "sl", i64::from(attr.sl), 0, 15)?;
+        let Some(grh) = attr.grh else {
+            return Err(invalid(
+                verb,
+                "ah_attr",
+                "must be global: the port requires a GRH",
+            ));
+        };
+        let last = port.gids.len() as i64 - 1;
+        in_range(verb, "sgid_index", i64::from(grh.sgid_index), 0, last)?;
+        Ok(Route {
+            from: PortId {
+                node: self.id,
+                port: attr.port_num,
+            },
+            to: self.gids.get(&grh.dgid).copied(),
+            sgid: port.gids[usize::from(grh.sgid_index)],
+            dgid: grh.dgid,
+        })
+    }
+}

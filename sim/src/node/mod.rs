@@ -1,0 +1,381 @@
+//! A node: one simulated device, as a plain struct.
+//!
+//! Verbs and packets go in, with the time where it matters; packets, events and the next deadline
+//! come out. There is no lock, no clock and no I/O here, and the whole is `Clone`, so that a search
+//! can try what would happen.
+//!
+//! Methods, in the order a driver of the node calls them:
+//!
+//! - verbs: one method each, named as in libibverbs;
+//! - inputs: [`handle_packet`](Node::handle_packet), [`handle_timeout`](Node::handle_timeout);
+//! - outputs: [`poll_packet`](Node::poll_packet), [`next_deadline`](Node::next_deadline).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `context` | contexts, device and port queries, asynchronous events |
+//! | `domain` | protection domains, address handles |
+//! | `region` | memory regions, and the checks of scatter/gather lists |
+//! | `channel` | completion channels |
+//! | `cq`, `notify` | completion queues; arming |
+//! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
+//! | `queue` | a work queue: what is posted, under way, done and not polled yet |
+//! | `requester`, `responder`, `datagram` | the transports |
+//! | `fault` | rules that turn completions into errors |
+
+mod channel;
+mod context;
+mod cq;
+mod datagram;
+mod domain;
+mod fault;
+mod modify;
+mod notify;
+mod post;
+mod qp;
+mod queue;
+mod region;
+mod requester;
+mod responder;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use verbs_api::{
+    BadHandle, Behavior, Cause, Context, DeviceAttr, Error, ErrorKind, Gid, Handle, Limit, Live,
+    Object, Qp as QpHandle, Result, TimerReport, TraceEvent, Verb,
+};
+
+use crate::packet::{Packet, PortId};
+use crate::rng::{Purpose, Random};
+use crate::table::{Id, Table};
+use crate::time::Time;
+
+pub(crate) use context::gids;
+pub(crate) use fault::CompletionRule;
+
+/// The GIDs of a fabric and the ports that have them.
+pub(crate) type Gids = BTreeMap<Gid, PortId>;
+
+/// One simulated device.
+#[derive(Clone, Debug)]
+pub struct Node {
+    id: u32,
+    behavior: Behavior,
+    attr: DeviceAttr,
+    ports: Vec<context::Port>,
+    gids: Arc<Gids>,
+    contexts: Table<context::OpenDevice>,
+    pds: Table<domain::Pd>,
+    ahs: Table<domain::Ah>,
+    mrs: Table<region::Mr>,
+    channels: Table<channel::Channel>,
+    cqs: Table<cq::Cq>,
+    qps: Table<qp::Qp>,
+    limits: BTreeMap<Limit, u64>,
+    cq_entries: u64,
+    next_addr: u64,
+    completion_rules: Vec<CompletionRule>,
+    random: Random,
+    outbox: VecDeque<Packet>,
+    timers: BTreeSet<(Time, u32)>,
+    /// QPs whose completion could not be made or was turned into an error: they go to the error
+    /// state when the present operation is done.
+    troubled: Vec<qp::Trouble>,
+    whole_messages: bool,
+    news: bool,
+    trace: Option<Vec<TraceEvent>>,
+}
+
+/// What all objects inside a context have.
+pub(crate) trait InContext {
+    fn context(&self) -> Context;
+}
+
+impl Node {
+    /// A node with `ports` ports on a fabric with these GIDs.
+    pub(crate) fn new(id: u32, ports: u8, behavior: Behavior, gids: Arc<Gids>, seed: u64) -> Self {
+        Self {
+            id,
+            behavior,
+            attr: context::device_attr(id, ports),
+            ports: (1..=ports)
+                .map(|port| context::Port::new(PortId { node: id, port }))
+                .collect(),
+            gids,
+            contexts: Table::default(),
+            pds: Table::default(),
+            ahs: Table::default(),
+            mrs: Table::default(),
+            channels: Table::default(),
+            cqs: Table::default(),
+            qps: Table::default(),
+            limits: BTreeMap::new(),
+            cq_entries: 0,
+            next_addr: region::first_addr(id),
+            completion_rules: Vec::new(),
+            random: Random::new(seed, Purpose::Node, id),
+            outbox: VecDeque::new(),
+            timers: BTreeSet::new(),
+            troubled: Vec::new(),
+            whole_messages: false,
+            news: false,
+            trace: None,
+        }
+    }
+
+    /// A node of its own with one port, behavior as given: for tests and searches that need no
+    /// fabric. Its packets reach itself only, with [`run`](Self::run).
+    pub fn alone(behavior: Behavior, seed: u64) -> Self {
+        Self::new(0, 1, behavior, Arc::new(context::gids(1, 1)), seed)
+    }
+
+    /// Delivers packets to this node itself until none is left. Packets to other nodes are lost.
+    pub fn run(&mut self, now: Time) {
+        while let Some(packet) = self.poll_packet() {
+            if packet.route.to.is_some_and(|to| to.node == self.id) {
+                self.handle_packet(now, packet);
+            }
+        }
+    }
+
+    /// The next packet to send, oldest first.
+    pub fn poll_packet(&mut self) -> Option<Packet> {
+        self.outbox.pop_front()
+    }
+
+    /// Whether the next packet to send goes to this node itself.
+    pub(crate) fn next_packet_is_loopback(&self) -> bool {
+        let to = self.outbox.front().and_then(|packet| packet.route.to);
+        to.is_some_and(|to| to.node == self.id)
+    }
+
+    /// All packets that wait to be sent.
+    pub(crate) fn take_packets(&mut self) -> VecDeque<Packet> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Whether packets wait to be sent.
+    pub(crate) fn has_packets(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do; `None` if no timer runs.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// The timers that run.
+    pub fn timers(&self) -> Vec<TimerReport> {
+        let report = |(at, index): &(Time, u32)| {
+            let qp = self.qps.at(*index);
+            TimerReport {
+                qp: qp.handle,
+                what: qp.timer_name(),
+                at: at.since_start(),
+            }
+        };
+        self.timers.iter().map(report).collect()
+    }
+
+    /// Lets whole messages travel as one packet, where nothing can observe the difference.
+    pub(crate) fn set_whole_messages(&mut self, whole: bool) {
+        self.whole_messages = whole;
+    }
+
+    /// Starts to keep trace records.
+    pub(crate) fn start_trace(&mut self) {
+        self.trace = Some(Vec::new());
+    }
+
+    /// The trace records since the last call.
+    pub(crate) fn take_trace(&mut self) -> Vec<TraceEvent> {
+        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Whether something happened since the last call that a waiting thread may wait for.
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Sets or lifts a resource limit.
+    pub(crate) fn set_limit(&mut self, limit: Limit, value: Option<u64>) {
+        match value {
+            Some(value) => self.limits.insert(limit, value),
+            None => self.limits.remove(&limit),
+        };
+    }
+
+    /// How many objects live.
+    pub fn live(&self) -> Live {
+        let mut live = Live::default();
+        live.contexts = self.contexts.len();
+        live.pds = self.pds.len();
+        live.mrs = self.mrs.len();
+        live.channels = self.channels.len();
+        live.cqs = self.cqs.len();
+        live.qps = self.qps.len();
+        live.ahs = self.ahs.len();
+        live
+    }
+
+    /// The behavior the node was made with.
+    pub fn behavior(&self) -> Behavior {
+        self.behavior
+    }
+
+    fn note(&mut self, event: TraceEvent) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(event);
+        }
+    }
+
+    /// The index of a handle's object, if the handle is good.
+    fn find<H: Handle, T: InContext>(table: &Table<T>, verb: Verb, handle: H) -> Result<u32> {
+        let problem = match table.get(handle.index(), handle.generation()) {
+            Ok(object) if object.context() == handle.context() => return Ok(handle.index()),
+            Ok(_) => BadHandle::Foreign,
+            Err(problem) => problem,
+        };
+        Err(bad_handle(verb, H::OBJECT, problem))
+    }
+
+    /// As [`find`](Self::find), for an object that must be of this context.
+    fn find_in<H: Handle, T: InContext>(
+        table: &Table<T>,
+        verb: Verb,
+        context: Context,
+        handle: H,
+    ) -> Result<u32> {
+        let index = Self::find(table, verb, handle)?;
+        if handle.context() == context {
+            return Ok(index);
+        }
+        let cause = Cause::Mismatch {
+            object: H::OBJECT,
+            must_share: "context",
+        };
+        Err(Error::new(verb, ErrorKind::Invalid, cause))
+    }
+
+    fn find_context(&self, verb: Verb, context: Context) -> Result<u32> {
+        let index = slot_of(context);
+        match self.contexts.get(index, context.generation()) {
+            Ok(_) => Ok(index),
+            Err(problem) => Err(bad_handle(verb, Object::Context, problem)),
+        }
+    }
+
+    /// Refuses one more object where a limit of the laboratory or the device is reached.
+    fn check_room(&self, verb: Verb, what: &'static str, count: u32, max: u32) -> Result<()> {
+        if count >= max {
+            let cause = Cause::Limit {
+                what,
+                limit: u64::from(max),
+            };
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        }
+        let live = self.live();
+        let objects = [
+            live.pds,
+            live.mrs,
+            live.channels,
+            live.cqs,
+            live.qps,
+            live.ahs,
+        ]
+        .map(u64::from);
+        self.check_limit(
+            verb,
+            Limit::Objects,
+            "objects",
+            objects.iter().sum::<u64>() + 1,
+        )
+    }
+
+    fn check_limit(&self, verb: Verb, limit: Limit, what: &'static str, count: u64) -> Result<()> {
+        match self.limits.get(&limit) {
+            Some(max) if count > *max => {
+                let kind = match limit {
+                    Limit::Files => ErrorKind::TooManyFiles,
+                    _ => ErrorKind::NoMemory,
+                };
+                Err(Error::new(verb, kind, Cause::Limit { what, limit: *max }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn files(&self) -> u64 {
+        u64::from(self.contexts.len()) + u64::from(self.channels.len())
+    }
+
+    /// Starts, moves or stops the timer of a QP. A QP has one, for what it waits for.
+    fn set_timer(&mut self, index: u32, at: Option<Time>) {
+        let timer = &mut self.qps.at_mut(index).deadline;
+        if *timer == at {
+            return;
+        }
+        if let Some(old) = std::mem::replace(timer, at) {
+            self.timers.remove(&(old, index));
+        }
+        if let Some(at) = at {
+            self.timers.insert((at, index));
+        }
+    }
+
+    /// Lets every timer fire that is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(&(at, index)) = self.timers.first()
+            && at <= now
+        {
+            let qp = self.qps.at(index);
+            let (qp, what): (QpHandle, _) = (qp.handle, qp.timer_name());
+            self.note(TraceEvent::Timer { qp, what });
+            self.set_timer(index, None);
+            self.timeout(now, index);
+            self.finish();
+        }
+    }
+}
+
+/// The slot of a context within its node. The rest of the index is the node.
+pub(crate) fn slot_of(context: Context) -> u32 {
+    context.index() & 0xffff
+}
+
+/// The node of a context.
+pub(crate) fn node_of(context: Context) -> u32 {
+    context.index() >> 16
+}
+
+fn context_of(node: u32, id: Id) -> Context {
+    Context::from_parts(node << 16 | id.index, id.generation)
+}
+
+pub(crate) fn bad_handle(verb: Verb, object: Object, problem: BadHandle) -> Error {
+    Error::new(verb, ErrorKind::Invalid, Cause::Handle { object, problem })
+}
+
+fn invalid(verb: Verb, what: &'static str, problem: &'static str) -> Error {
+    Error::new(verb, ErrorKind::Invalid, Cause::Argument { what, problem })
+}
+
+fn in_range(verb: Verb, what: &'static str, value: i64, min: i64, max: i64) -> Result<()> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::new(
+        verb,
+        ErrorKind::Invalid,
+        Cause::OutOfRange {
+            what,
+            value,
+            min,
+            max,
+        },
+    ))
+}
+
+fn in_use(verb: Verb, object: Object, by: Object, count: u32) -> Error {
+    Error::new(verb, ErrorKind::Busy, Cause::InUse { object, by, count })
+}

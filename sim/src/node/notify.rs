@@ -1,0 +1,84 @@
+//! Arming: which added completion makes an event.
+//!
+//! The words of `ibv_req_notify_cq`: a notification is asked for the next completion of the
+//! requested type that is added to the CQ *after* the call. Solicited-only means a receive whose
+//! sender set the solicited bit, or any unsuccessful completion. A request for the next completion
+//! takes precedence over one for a solicited completion. One notification, then the CQ is unarmed.
+//!
+//! ```text
+//!            arm next              arm next
+//!     off ------------> next <-------------- solicited
+//!      |                 |  ^                  |    ^
+//!      | arm solicited   |  | arm solicited    |    | arm solicited
+//!      +-----------------|--+-- (stays) -------|----+
+//!                        |                     |
+//!        any completion  |                     | solicited or unsuccessful completion
+//!                        +------> off <--------+
+//! ```
+
+use verbs_api::{Arm, ArmState, Behavior, ErrorFires};
+
+/// What of an added completion matters to arming.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Added {
+    /// Of a receive, not of a send.
+    pub(crate) recv: bool,
+    /// Its status is success.
+    pub(crate) success: bool,
+    /// The sender set the solicited bit; for a send, the work request did.
+    pub(crate) solicited: bool,
+}
+
+impl Added {
+    /// Whether it satisfies a solicited-only request.
+    pub(crate) fn is_solicited(self, behavior: &Behavior) -> bool {
+        let marked = self.solicited
+            && if self.recv {
+                behavior.recv_se_fires
+            } else {
+                behavior.send_se_fires_local
+            };
+        let failed = !self.success
+            && match behavior.error_fires_solicited {
+                ErrorFires::All => true,
+                ErrorFires::Receives => self.recv,
+                ErrorFires::None => false,
+            };
+        // A solicited receive that failed is an error, not a solicited receive.
+        failed || (marked && (self.success || !self.recv))
+    }
+}
+
+/// The arm state of one CQ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Notify {
+    state: ArmState,
+}
+
+impl Notify {
+    pub(crate) fn state(self) -> ArmState {
+        self.state
+    }
+
+    /// `ibv_req_notify_cq`.
+    pub(crate) fn arm(&mut self, arm: Arm, behavior: &Behavior) {
+        self.state = match (self.state, arm.solicited_only()) {
+            (_, false) => ArmState::Next,
+            (ArmState::Next, true) if !behavior.arm_downgrade => ArmState::Next,
+            (_, true) => ArmState::Solicited,
+        };
+    }
+
+    /// A completion was added: whether that makes an event. If so the CQ is unarmed.
+    pub(crate) fn added(&mut self, added: Added, behavior: &Behavior) -> bool {
+        let fires = match self.state {
+            ArmState::Off => false,
+            ArmState::Next => true,
+            ArmState::Solicited => added.is_solicited(behavior),
+        };
+        if fires {
+            self.state = ArmState::Off;
+        }
+        fires
+    }
+}

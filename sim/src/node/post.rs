@@ -1,0 +1,191 @@
+//! Posting.
+
+use verbs_api::{
+    Cause, Dest, Errno, Error, ErrorKind, IllegalOpcode, PostError, Qp as QpHandle, QpState,
+    QpType, RecvWr, Result, SendFlags, SendOp, SendWr, Sge, Verb, WcStatus,
+};
+
+use super::context::MAX_MSG_SZ;
+use super::qp::{Recv, Send};
+use super::{Node, in_range, invalid};
+use crate::memory::Payload;
+use crate::packet::Psn;
+use crate::time::Time;
+
+impl Node {
+    /// `ibv_post_send`
+    pub fn post_send(
+        &mut self,
+        now: Time,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        let index = Self::find(&self.qps, Verb::PostSend, qp)
+            .map_err(|error| PostError { bad_wr: 0, error })?;
+        let posted = post_each(list, |wr| self.push_send(index, wr));
+        match self.qps.at(index).attr.qp_state {
+            QpState::Sqe | QpState::Err => self.flush_sends(index),
+            _ => self.pump(now, index),
+        }
+        self.finish();
+        posted
+    }
+
+    /// `ibv_post_recv`
+    pub fn post_recv(&mut self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let index = Self::find(&self.qps, Verb::PostRecv, qp)
+            .map_err(|error| PostError { bad_wr: 0, error })?;
+        let posted = post_each(list, |wr| self.push_recv(index, wr));
+        if self.qps.at(index).attr.qp_state == QpState::Err {
+            self.flush_recvs(index);
+        }
+        self.finish();
+        posted
+    }
+
+    fn push_send(&mut self, index: u32, wr: &SendWr<'_>) -> Result<()> {
+        let verb = Verb::PostSend;
+        let qp = self.qps.at(index);
+        let state = qp.attr.qp_state;
+        if matches!(state, QpState::Reset | QpState::Init | QpState::Rtr) {
+            return Err(Error::new(
+                verb,
+                ErrorKind::Invalid,
+                Cause::QpState { state },
+            ));
+        }
+        let failed = match legal(qp.init.qp_type, &wr.op) {
+            true => None,
+            false if self.behavior.illegal_opcode == IllegalOpcode::LocQpOpErr => {
+                Some(WcStatus::LocQpOpErr)
+            }
+            false => return Err(invalid(verb, "opcode", "is not one of the qp's transport")),
+        };
+        let cap = qp.init.cap;
+        self.check_sges(verb, wr.sg_list, cap.max_send_sge)?;
+        if qp.init.qp_type == QpType::Ud {
+            let Dest::Ud { ah, .. } = wr.dest else {
+                return Err(invalid(
+                    verb,
+                    "ah",
+                    "is missing: a UD send names its destination",
+                ));
+            };
+            Self::find(&self.ahs, verb, ah)?;
+        }
+        let length: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
+        let mut inline = None;
+        if wr.flags.contains(SendFlags::INLINE) {
+            if matches!(wr.op, SendOp::RdmaRead { .. }) {
+                return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
+            }
+            if length > u64::from(cap.max_inline_data) {
+                let (value, max) = (length as i64, cap.max_inline_data.into());
+                let cause = Cause::OutOfRange {
+                    what: "inline data",
+                    value,
+                    min: 0,
+                    max,
+                };
+                return Err(Error::new(verb, self.sge_errno(), cause));
+            }
+        }
+        if qp.sq.is_full() {
+            let cause = Cause::QueueFull {
+                queue: "send queue",
+                capacity: qp.sq.capacity(),
+            };
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        }
+        if wr.flags.contains(SendFlags::INLINE) {
+            let bytes = self.take_inline(wr.sg_list).map_err(|_| {
+                let cause = Cause::Argument {
+                    what: "inline data",
+                    problem: "is in no memory region",
+                };
+                Error::new(verb, ErrorKind::Fault, cause)
+            })?;
+            inline = Some(bytes);
+        }
+        self.qps.at_mut(index).sq.push(Send {
+            wr_id: wr.wr_id,
+            op: wr.op,
+            flags: wr.flags,
+            list: wr.sg_list.into(),
+            dest: wr.dest,
+            length: length as u32,
+            inline,
+            payload: Payload::default(),
+            first: Psn::default(),
+            span: 0,
+            got: 0,
+            failed,
+        });
+        Ok(())
+    }
+
+    fn push_recv(&mut self, index: u32, wr: &RecvWr<'_>) -> Result<()> {
+        let verb = Verb::PostRecv;
+        let qp = self.qps.at(index);
+        let state = qp.attr.qp_state;
+        if state == QpState::Reset {
+            return Err(Error::new(
+                verb,
+                ErrorKind::Invalid,
+                Cause::QpState { state },
+            ));
+        }
+        self.check_sges(verb, wr.sg_list, qp.init.cap.max_recv_sge)?;
+        if qp.rq.is_full() {
+            let cause = Cause::QueueFull {
+                queue: "receive queue",
+                capacity: qp.rq.capacity(),
+            };
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        }
+        self.qps.at_mut(index).rq.push(Recv {
+            wr_id: wr.wr_id,
+            list: wr.sg_list.into(),
+        });
+        Ok(())
+    }
+
+    fn check_sges(&self, verb: Verb, list: &[Sge], max: u32) -> Result<()> {
+        if list.len() <= max as usize {
+            return Ok(());
+        }
+        let (value, max) = (list.len() as i64, i64::from(max));
+        let cause = Cause::OutOfRange {
+            what: "num_sge",
+            value,
+            min: 0,
+            max,
+        };
+        Err(Error::new(verb, self.sge_errno(), cause))
+    }
+
+    fn sge_errno(&self) -> ErrorKind {
+        match self.behavior.sge_errno {
+            Errno::Einval => ErrorKind::Invalid,
+            Errno::Enomem => ErrorKind::NoMemory,
+        }
+    }
+}
+
+fn post_each<W>(list: &[W], mut post: impl FnMut(&W) -> Result<()>) -> Result<(), PostError> {
+    for (bad_wr, wr) in list.iter().enumerate() {
+        post(wr).map_err(|error| PostError { bad_wr, error })?;
+    }
+    Ok(())
+}
+
+/// Which operations a transport has (SQ-18).
+fn legal(qp_type: QpType, op: &SendOp) -> bool {
+    match op {
+        SendOp::Send | SendOp::SendWithImm { .. } => true,
+        SendOp::RdmaWrite { .. } | SendOp::RdmaWriteWithImm { .. } => qp_type != QpType::Ud,
+        SendOp::RdmaRead { .. } => qp_type == QpType::Rc,
+        _ => false,
+    }
+}

@@ -1,0 +1,443 @@
+//! Queue pairs: life, completion of work, errors.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use verbs_api::{
+    AsyncEventType, Cause, Context, Dest, Element, Error, ErrorKind, Handle, Object,
+    Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery, QpState, QpType,
+    Result, SendByteLen, SendFlags, SendOp, Sge, SqRelease, TraceEvent, Verb, Wc, WcOpcode,
+    WcStatus,
+};
+
+use super::cq::{Delivered, Ticket};
+use super::queue::WorkQueue;
+use super::requester::Requester;
+use super::responder::Responder;
+use super::{InContext, Node, in_range};
+use crate::memory::Payload;
+use crate::packet::{Psn, Route};
+use crate::table::Id;
+use crate::time::Time;
+
+/// A queue pair.
+#[derive(Clone, Debug)]
+pub(super) struct Qp {
+    pub(super) handle: QpHandle,
+    pub(super) pd: u32,
+    pub(super) qp_num: u32,
+    pub(super) init: QpInit,
+    pub(super) attr: QpAttr,
+    pub(super) send_cq: u32,
+    pub(super) recv_cq: u32,
+    /// To the peer, of a connected QP.
+    pub(super) route: Option<Route>,
+    pub(super) sq: WorkQueue<Send>,
+    pub(super) rq: WorkQueue<Recv>,
+    pub(super) requester: Requester,
+    pub(super) responder: Responder,
+    pub(super) deadline: Option<Time>,
+    pub(super) async_unacked: u32,
+    /// `QP_FATAL` has been raised.
+    fatal: bool,
+}
+
+/// A send in its queue.
+#[derive(Clone, Debug)]
+pub(super) struct Send {
+    pub(super) wr_id: u64,
+    pub(super) op: SendOp,
+    pub(super) flags: SendFlags,
+    pub(super) list: SmallVec<[Sge; 2]>,
+    pub(super) dest: Dest,
+    pub(super) length: u32,
+    /// Bytes taken at post time.
+    pub(super) inline: Option<Arc<[u8]>>,
+    /// Set when it starts.
+    pub(super) payload: Payload,
+    pub(super) first: Psn,
+    pub(super) span: u32,
+    /// Bytes of an RDMA Read that have come.
+    pub(super) got: u32,
+    /// It cannot be done; it completes with this status when its turn comes.
+    pub(super) failed: Option<WcStatus>,
+}
+
+/// A receive in its queue.
+#[derive(Clone, Debug)]
+pub(super) struct Recv {
+    pub(super) wr_id: u64,
+    pub(super) list: SmallVec<[Sge; 2]>,
+}
+
+/// A QP that has to go to the error state.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trouble {
+    pub(super) qp: u32,
+    /// With `QP_FATAL`.
+    pub(super) fatal: bool,
+}
+
+/// QP numbers are 24 bits: the slot plus 2 (0 and 1 are reserved) in the lower 17, and above them a
+/// tag that changes each time the slot is used.
+const INDEX_BITS: u32 = 17;
+pub(super) const MAX_QP: u32 = (1 << INDEX_BITS) - 2;
+
+fn qp_num(id: Id) -> u32 {
+    ((id.generation - 1) & 0x7f) << INDEX_BITS | (id.index + 2)
+}
+
+impl InContext for Qp {
+    fn context(&self) -> Context {
+        self.handle.context()
+    }
+}
+
+impl Qp {
+    pub(super) fn timer_name(&self) -> &'static str {
+        if self.requester.waits_for_receiver() {
+            "RNR timer"
+        } else {
+            "ack timeout"
+        }
+    }
+
+    fn ticket(&self, index: u32, recv: bool, seq: u64) -> Ticket {
+        Ticket {
+            qp: index,
+            qp_generation: self.handle.generation(),
+            recv,
+            seq,
+        }
+    }
+}
+
+impl Recv {
+    pub(super) fn length(&self) -> u64 {
+        self.list.iter().map(|sge| u64::from(sge.length)).sum()
+    }
+}
+
+impl Node {
+    /// `ibv_create_qp`
+    pub fn create_qp(&mut self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
+        let verb = Verb::CreateQp;
+        let pd_index = Self::find(&self.pds, verb, pd)?;
+        let context = pd.context();
+        let send_cq = Self::find_in(&self.cqs, verb, context, init.send_cq)?;
+        let recv_cq = Self::find_in(&self.cqs, verb, context, init.recv_cq)?;
+        if !matches!(init.qp_type, QpType::Rc | QpType::Uc | QpType::Ud) {
+            let cause = Cause::Argument {
+                what: "qp_type",
+                problem: "is not supported",
+            };
+            return Err(Error::new(verb, ErrorKind::NotSupported, cause));
+        }
+        self.check_cap(verb, &init.cap)?;
+        self.check_room(verb, "queue pairs", self.qps.len(), self.attr.max_qp)?;
+        let attr = QpAttr {
+            cap: init.cap,
+            ..QpAttr::default()
+        };
+        let id = self.qps.insert(|id| Qp {
+            handle: QpHandle::from_parts(context, id.index, id.generation),
+            pd: pd_index,
+            qp_num: qp_num(id),
+            init: *init,
+            attr,
+            send_cq,
+            recv_cq,
+            route: None,
+            sq: WorkQueue::new(init.cap.max_send_wr),
+            rq: WorkQueue::new(init.cap.max_recv_wr),
+            requester: Requester::default(),
+            responder: Responder::default(),
+            deadline: None,
+            async_unacked: 0,
+            fatal: false,
+        });
+        self.pds.at_mut(pd_index).qps += 1;
+        self.cqs.at_mut(send_cq).users += 1;
+        self.cqs.at_mut(recv_cq).users += 1;
+        Ok(QpHandle::from_parts(context, id.index, id.generation))
+    }
+
+    fn check_cap(&self, verb: Verb, cap: &QpCap) -> Result<()> {
+        let (wr, sge) = (i64::from(self.attr.max_qp_wr), i64::from(self.attr.max_sge));
+        in_range(verb, "max_send_wr", i64::from(cap.max_send_wr), 0, wr)?;
+        in_range(verb, "max_recv_wr", i64::from(cap.max_recv_wr), 0, wr)?;
+        in_range(verb, "max_send_sge", i64::from(cap.max_send_sge), 0, sge)?;
+        in_range(verb, "max_recv_sge", i64::from(cap.max_recv_sge), 0, sge)?;
+        let inline = i64::from(self.attr.max_inline_data);
+        in_range(
+            verb,
+            "max_inline_data",
+            i64::from(cap.max_inline_data),
+            0,
+            inline,
+        )
+    }
+
+    /// The QP number.
+    pub fn qp_num(&self, qp: QpHandle) -> Result<u32> {
+        Ok(self
+            .qps
+            .at(Self::find(&self.qps, Verb::QueryQp, qp)?)
+            .qp_num)
+    }
+
+    /// `ibv_query_qp`: everything, whatever the mask.
+    pub fn query_qp(&self, qp: QpHandle, _mask: QpAttrMask) -> Result<QpQuery> {
+        let qp = self.qps.at(Self::find(&self.qps, Verb::QueryQp, qp)?);
+        let state = qp.attr.qp_state;
+        let sq_draining = state == QpState::Sqd && qp.requester.is_busy(&qp.sq);
+        let attr = QpAttr {
+            cur_qp_state: state,
+            sq_draining,
+            ..qp.attr
+        };
+        Ok(QpQuery {
+            qp_num: qp.qp_num,
+            attr,
+            init: qp.init,
+        })
+    }
+
+    /// `ibv_destroy_qp` that does not wait.
+    pub fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
+        let verb = Verb::DestroyQp;
+        let index = Self::find(&self.qps, verb, qp)?;
+        let events = self.qps.at(index).async_unacked;
+        if events > 0 {
+            let cause = Cause::Unacknowledged {
+                object: Object::Qp,
+                events,
+            };
+            return Err(Error::new(verb, ErrorKind::WouldBlock, cause));
+        }
+        self.remove_qp(index);
+        Ok(())
+    }
+
+    fn remove_qp(&mut self, index: u32) {
+        self.set_timer(index, None);
+        let qp = self.qps.remove(index);
+        for cq in [qp.send_cq, qp.recv_cq] {
+            self.purge(cq, index, qp.handle.generation());
+            self.cqs.at_mut(cq).users -= 1;
+        }
+        self.pds.at_mut(qp.pd).qps -= 1;
+        self.discard_async(qp.handle.context(), Element::Qp(qp.handle));
+        self.news = true;
+    }
+
+    pub(super) fn remove_qps_of(&mut self, context: Context) {
+        let of = |(index, qp): (u32, &Qp)| (qp.handle.context() == context).then_some(index);
+        let indices: Vec<u32> = self.qps.iter().filter_map(of).collect();
+        for index in indices {
+            self.remove_qp(index);
+        }
+    }
+
+    /// The QP with a number.
+    pub(super) fn qp_of_number(&self, qp_num: u32) -> Option<u32> {
+        let index = (qp_num & ((1 << INDEX_BITS) - 1)).checked_sub(2)?;
+        self.qps
+            .peek(index)
+            .filter(|qp| qp.qp_num == qp_num)
+            .map(|_| index)
+    }
+
+    /// The only writer of a QP's state.
+    pub(super) fn set_state(&mut self, index: u32, to: QpState) {
+        let qp = self.qps.at_mut(index);
+        let from = std::mem::replace(&mut qp.attr.qp_state, to);
+        let qp = qp.handle;
+        if from != to {
+            self.note(TraceEvent::QpState { qp, from, to });
+        }
+    }
+
+    /// Back to RESET: the queues are cleared without completions (QP-STATE-25).
+    pub(super) fn reset(&mut self, index: u32) {
+        self.set_timer(index, None);
+        self.set_state(index, QpState::Reset);
+        let qp = self.qps.at_mut(index);
+        qp.attr = QpAttr {
+            cap: qp.init.cap,
+            ..QpAttr::default()
+        };
+        qp.route = None;
+        qp.sq.clear();
+        qp.rq.clear();
+        qp.requester = Requester::default();
+        qp.responder = Responder::default();
+        qp.fatal = false;
+        let (cqs, generation) = ([qp.send_cq, qp.recv_cq], qp.handle.generation());
+        for cq in cqs {
+            self.purge(cq, index, generation);
+        }
+    }
+
+    /// The oldest send that is not done completes. A failure stops the queue: RC goes to ERR, UC
+    /// and UD to SQE (QP-STATE-15, -17).
+    pub(super) fn finish_send(&mut self, index: u32, status: WcStatus) {
+        self.complete_send(index, status);
+        if status == WcStatus::Success {
+            return;
+        }
+        if self.qps.at(index).init.qp_type == QpType::Rc {
+            self.enter_error(index);
+        } else {
+            self.set_state(index, QpState::Sqe);
+            self.flush_sends(index);
+        }
+    }
+
+    fn complete_send(&mut self, index: u32, status: WcStatus) {
+        let behavior = self.behavior;
+        let qp = self.qps.at_mut(index);
+        let seq = qp.sq.finish();
+        let send = qp.sq.get(seq);
+        let is_read = matches!(send.op, SendOp::RdmaRead { .. });
+        if is_read {
+            qp.requester.read_is_done(seq);
+        }
+        let signaled = qp.init.sq_sig_all || send.flags.contains(SendFlags::SIGNALED);
+        let wc = Wc {
+            wr_id: send.wr_id,
+            status,
+            opcode: wc_opcode(&send.op),
+            byte_len: match behavior.send_byte_len {
+                SendByteLen::Reads if !is_read => 0,
+                _ => send.length,
+            },
+            qp_num: qp.qp_num,
+            ..Wc::default()
+        };
+        let solicited = send.flags.contains(SendFlags::SOLICITED);
+        let (cq, ticket) = (qp.send_cq, qp.ticket(index, false, seq));
+        if behavior.sq_release == SqRelease::Completion {
+            qp.sq.release(seq);
+        }
+        if signaled || status != WcStatus::Success {
+            self.complete(cq, wc, ticket, solicited);
+        }
+    }
+
+    /// The oldest receive completes. `wc` has status, opcode and what the message brought.
+    pub(super) fn complete_recv(&mut self, index: u32, wc: Wc, solicited: bool) -> Delivered {
+        let release_now = self.behavior.sq_release == SqRelease::Completion;
+        let qp = self.qps.at_mut(index);
+        let seq = qp.rq.finish();
+        let wc = Wc {
+            wr_id: qp.rq.get(seq).wr_id,
+            qp_num: qp.qp_num,
+            ..wc
+        };
+        let (cq, ticket) = (qp.recv_cq, qp.ticket(index, true, seq));
+        if release_now {
+            qp.rq.release(seq);
+        }
+        self.complete(cq, wc, ticket, solicited)
+    }
+
+    /// A completion was polled: its slot and those before it are free.
+    pub(super) fn release(&mut self, ticket: Ticket) {
+        let alive = self.qps.get(ticket.qp, ticket.qp_generation).is_ok();
+        if alive {
+            let qp = self.qps.at_mut(ticket.qp);
+            if ticket.recv {
+                qp.rq.release(ticket.seq)
+            } else {
+                qp.sq.release(ticket.seq)
+            }
+        }
+    }
+
+    pub(super) fn flush_sends(&mut self, index: u32) {
+        while self.qps.at(index).sq.has_undone() {
+            self.complete_send(index, WcStatus::WrFlushErr);
+        }
+    }
+
+    pub(super) fn flush_recvs(&mut self, index: u32) {
+        let wc = Wc {
+            status: WcStatus::WrFlushErr,
+            opcode: WcOpcode::Recv,
+            ..Wc::default()
+        };
+        while self.qps.at(index).rq.has_undone() {
+            self.complete_recv(index, wc, false);
+        }
+    }
+
+    /// To the error state: all that is outstanding is flushed, in order (QP-FLUSH-01, -02).
+    pub(super) fn enter_error(&mut self, index: u32) {
+        self.set_timer(index, None);
+        self.set_state(index, QpState::Err);
+        let qp = self.qps.at_mut(index);
+        qp.requester.stop();
+        qp.responder = Responder::default();
+        self.flush_sends(index);
+        self.flush_recvs(index);
+    }
+
+    /// Puts the QPs in error whose completion could not be made. Every operation ends with it.
+    pub(super) fn finish(&mut self) {
+        while let Some(trouble) = self.troubled.pop() {
+            let index = trouble.qp;
+            if trouble.fatal && !std::mem::replace(&mut self.qps.at_mut(index).fatal, true) {
+                let handle = self.qps.at(index).handle;
+                self.raise(
+                    handle.context(),
+                    AsyncEventType::QpFatal,
+                    Element::Qp(handle),
+                );
+            }
+            if !matches!(
+                self.qps.at(index).attr.qp_state,
+                QpState::Reset | QpState::Err
+            ) {
+                self.enter_error(index);
+            }
+        }
+    }
+
+    /// The posted work that owns bytes of a range: the device may still write them, or (if the
+    /// caller wants to write) read them.
+    pub(super) fn owner_of(
+        &self,
+        pd: u32,
+        range: Range<u64>,
+        for_write: bool,
+    ) -> Option<(QpHandle, &'static str, u64)> {
+        let overlaps = |list: &[Sge]| {
+            let end = |sge: &Sge| sge.addr.saturating_add(u64::from(sge.length));
+            list.iter()
+                .any(|sge| sge.addr < range.end && range.start < end(sge))
+        };
+        let owns = |send: &&Send| {
+            let written = matches!(send.op, SendOp::RdmaRead { .. });
+            send.inline.is_none() && (for_write || written) && overlaps(&send.list)
+        };
+        for (_, qp) in self.qps.iter().filter(|(_, qp)| qp.pd == pd) {
+            if let Some(send) = qp.sq.iter().find(owns) {
+                return Some((qp.handle, "send queue", send.wr_id));
+            }
+            if let Some(recv) = qp.rq.iter().find(|recv| overlaps(&recv.list)) {
+                return Some((qp.handle, "receive queue", recv.wr_id));
+            }
+        }
+        None
+    }
+}
+
+fn wc_opcode(op: &SendOp) -> WcOpcode {
+    match op {
+        SendOp::RdmaWrite { .. } | SendOp::RdmaWriteWithImm { .. } => WcOpcode::RdmaWrite,
+        SendOp::RdmaRead { .. } => WcOpcode::RdmaRead,
+        _ => WcOpcode::Send,
+    }
+}

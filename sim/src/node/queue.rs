@@ -1,0 +1,95 @@
+//! A work queue.
+//!
+//! Work requests are numbered in the order of posting, for the life of the QP. They stay in the
+//! queue until a completion that covers them is polled, since until then their bytes belong to the
+//! device and their slot is taken:
+//!
+//! ```text
+//!     | done, not polled | under way ... | waiting ... |
+//!     ^ base             ^ done                        ^ end
+//! ```
+
+use std::collections::VecDeque;
+
+/// The send queue or the receive queue of a QP.
+#[derive(Clone, Debug)]
+pub(super) struct WorkQueue<W> {
+    requests: VecDeque<W>,
+    base: u64,
+    done: u64,
+    capacity: u32,
+}
+
+impl<W> WorkQueue<W> {
+    pub(super) fn new(capacity: u32) -> Self {
+        Self {
+            requests: VecDeque::new(),
+            base: 0,
+            done: 0,
+            capacity,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.requests.len() >= self.capacity as usize
+    }
+
+    pub(super) fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Puts a request at the end; the queue must not be full.
+    pub(super) fn push(&mut self, request: W) {
+        self.requests.push_back(request);
+    }
+
+    /// The number after the last one.
+    pub(super) fn end(&self) -> u64 {
+        self.base + self.requests.len() as u64
+    }
+
+    /// The number of the oldest request that is not done; [`end`](Self::end) if all are.
+    pub(super) fn oldest(&self) -> u64 {
+        self.done
+    }
+
+    /// Whether a request is not done.
+    pub(super) fn has_undone(&self) -> bool {
+        self.done < self.end()
+    }
+
+    pub(super) fn get(&self, seq: u64) -> &W {
+        &self.requests[(seq - self.base) as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, seq: u64) -> &mut W {
+        &mut self.requests[(seq - self.base) as usize]
+    }
+
+    /// The oldest request that is not done is done now; its number.
+    pub(super) fn finish(&mut self) -> u64 {
+        debug_assert!(self.has_undone());
+        self.done += 1;
+        self.done - 1
+    }
+
+    /// Frees the slots of done requests up to this one.
+    pub(super) fn release(&mut self, seq: u64) {
+        while self.base < self.done && self.base <= seq {
+            self.requests.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// Drops all requests; numbers go on.
+    pub(super) fn clear(&mut self) {
+        self.base = self.end();
+        self.done = self.base;
+        self.requests.clear();
+    }
+
+    /// All requests whose bytes still belong to the device.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &W> {
+        self.requests.iter()
+    }
+}

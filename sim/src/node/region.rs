@@ -1,0 +1,343 @@
+//! Memory regions, and the checks of scatter/gather lists and remote addresses.
+
+use std::sync::Arc;
+
+use verbs_api::{
+    Access, Cause, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr, Object,
+    Pd as PdHandle, Result, Sge, Verb,
+};
+
+use super::{InContext, Node, bad_handle, in_range, invalid};
+use crate::memory::{Gone, Region, Scatter, Slice};
+use crate::table::Id;
+
+/// A memory region.
+#[derive(Clone, Debug)]
+pub(super) struct Mr {
+    context: Context,
+    pd: u32,
+    region: Arc<Region>,
+    attr: MrAttr,
+    access: Access,
+    owned: bool,
+}
+
+impl InContext for Mr {
+    fn context(&self) -> Context {
+        self.context
+    }
+}
+
+/// Memory that a work request names is not valid for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ProtectionFault;
+
+const KNOWN: Access = Access::ALL_RDMA.union(Access::REMOTE_ATOMIC);
+/// Owned regions start on a page, with an empty page behind each.
+const PAGE: u64 = 4096;
+/// Remote keys have this bit and local keys have not, so that one in the place of the other is
+/// noticed.
+const RKEY: u32 = 1 << 31;
+
+/// Where a node's owned regions start. Nodes have ranges of their own.
+pub(super) fn first_addr(node: u32) -> u64 {
+    (u64::from(node) + 1) << 40
+}
+
+/// The keys of a region: its slot, and a tag that changes each time the slot is used.
+fn keys(id: Id) -> (u32, u32) {
+    let key = (id.index + 1) << 8 | id.generation & 0xff;
+    (key, key | RKEY)
+}
+
+impl Node {
+    /// A region of the simulator's own memory.
+    pub fn alloc_mr(&mut self, pd: PdHandle, length: usize, access: Access) -> Result<MrHandle> {
+        let verb = Verb::AllocMr;
+        let index = self.check_mr(verb, pd, length, access)?;
+        let Some(region) = Region::owned(length) else {
+            let cause = Cause::Text("the machine has no memory for the region".into());
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        };
+        let addr = self.next_addr;
+        self.next_addr += (length as u64).div_ceil(PAGE) * PAGE + PAGE;
+        Ok(self.insert_mr(pd, index, region, addr, length, access, true))
+    }
+
+    /// A region of the caller's memory.
+    ///
+    /// # Safety
+    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
+    pub unsafe fn reg_mr(
+        &mut self,
+        pd: PdHandle,
+        addr: *mut u8,
+        length: usize,
+        access: Access,
+    ) -> Result<MrHandle> {
+        let verb = Verb::RegMr;
+        let index = self.check_mr(verb, pd, length, access)?;
+        if addr.is_null() {
+            let cause = Cause::Argument {
+                what: "addr",
+                problem: "is not mapped",
+            };
+            return Err(Error::new(verb, ErrorKind::Fault, cause));
+        }
+        if (addr as u64).checked_add(length as u64).is_none() {
+            return Err(invalid(verb, "addr", "and length wrap around"));
+        }
+        // SAFETY: the caller's promise covers the time until `dereg_mr`, which retires the region.
+        let region = unsafe { Region::of_caller(addr, length) };
+        Ok(self.insert_mr(pd, index, region, addr as u64, length, access, false))
+    }
+
+    fn check_mr(&self, verb: Verb, pd: PdHandle, length: usize, access: Access) -> Result<u32> {
+        let index = Self::find(&self.pds, verb, pd)?;
+        if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
+            return Err(invalid(
+                verb,
+                "access",
+                "has bits that the device does not support",
+            ));
+        }
+        if access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
+            && !access.contains(Access::LOCAL_WRITE)
+        {
+            return Err(invalid(
+                verb,
+                "access",
+                "allows remote writes but no local ones",
+            ));
+        }
+        let max = i64::try_from(self.attr.max_mr_size).unwrap_or(i64::MAX);
+        in_range(
+            verb,
+            "length",
+            i64::try_from(length).unwrap_or(i64::MAX),
+            0,
+            max,
+        )?;
+        self.check_room(verb, "memory regions", self.mrs.len(), self.attr.max_mr)?;
+        Ok(index)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of a region, once")]
+    fn insert_mr(
+        &mut self,
+        pd: PdHandle,
+        pd_index: u32,
+        region: Arc<Region>,
+        addr: u64,
+        length: usize,
+        access: Access,
+        owned: bool,
+    ) -> MrHandle {
+        let context = pd.context();
+        let id = self.mrs.insert(|id| {
+            let (lkey, rkey) = keys(id);
+            let attr = MrAttr {
+                addr,
+                length: length as u64,
+                lkey,
+                rkey,
+            };
+            Mr {
+                context,
+                pd: pd_index,
+                region,
+                attr,
+                access,
+                owned,
+            }
+        });
+        self.pds.at_mut(pd_index).mrs += 1;
+        MrHandle::from_parts(context, id.index, id.generation)
+    }
+
+    /// `ibv_dereg_mr`
+    pub fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
+        let index = Self::find(&self.mrs, Verb::DeregMr, mr)?;
+        let mr = self.mrs.remove(index);
+        mr.region.retire();
+        self.pds.at_mut(mr.pd).mrs -= 1;
+        Ok(())
+    }
+
+    pub(super) fn remove_regions_of(&mut self, context: Context) {
+        let of = |(index, mr): (u32, &Mr)| (mr.context == context).then_some(index);
+        let indices: Vec<u32> = self.mrs.iter().filter_map(of).collect();
+        for index in indices {
+            self.mrs.remove(index).region.retire();
+        }
+    }
+
+    /// The fields of `struct ibv_mr`.
+    pub fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {
+        let index = Self::find(&self.mrs, Verb::QueryMr, mr)?;
+        Ok(self.mrs.at(index).attr)
+    }
+
+    /// Copies bytes out of an owned region.
+    pub fn read_mr(&self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let region = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
+        region
+            .read(offset, bytes)
+            .map_err(|Gone| stale(Verb::ReadMr))
+    }
+
+    /// Copies bytes into an owned region.
+    pub fn write_mr(&self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
+        let region = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
+        region
+            .write(offset, bytes)
+            .map_err(|Gone| stale(Verb::WriteMr))
+    }
+
+    /// The region, if the range lies within it and no posted work owns a byte of it.
+    fn own_bytes(&self, verb: Verb, mr: MrHandle, offset: usize, length: usize) -> Result<&Region> {
+        let index = Self::find(&self.mrs, verb, mr)?;
+        let found = self.mrs.at(index);
+        if !found.owned {
+            return Err(invalid(verb, "mr", "is the caller's own memory"));
+        }
+        let end = offset.saturating_add(length) as u64;
+        if end > found.attr.length {
+            let max = found.attr.length as i64;
+            let value = i64::try_from(end).unwrap_or(i64::MAX);
+            let cause = Cause::OutOfRange {
+                what: "offset + length",
+                value,
+                min: 0,
+                max,
+            };
+            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        }
+        let start = found.attr.addr + offset as u64;
+        let range = start..start + length as u64;
+        if let Some((qp, queue, wr_id)) = self.owner_of(found.pd, range, verb == Verb::WriteMr) {
+            let text = format!(
+                "{mr}+{offset:#x}, {length} bytes, belongs to work request {wr_id:#x} of the \
+                 {queue} of {qp} until its completion has been polled"
+            );
+            return Err(Error::new(
+                verb,
+                ErrorKind::Usage,
+                Cause::Usage(text.into()),
+            ));
+        }
+        Ok(&found.region)
+    }
+
+    /// The parts of regions that `length` bytes from `start` of a scatter/gather list touch
+    /// (SQ-22, RQ-07). Only what is touched is checked: an entry of length 0 may name anything
+    /// (SQ-23), and a receive may be larger than its region (RQ-08).
+    pub(super) fn touch(
+        &self,
+        pd: u32,
+        list: &[Sge],
+        start: u64,
+        length: u64,
+        need: Access,
+    ) -> Result<Scatter, ProtectionFault> {
+        let mut slices = Scatter::new();
+        let (mut skip, mut left) = (start, length);
+        for sge in list {
+            if left == 0 {
+                break;
+            }
+            let here = u64::from(sge.length);
+            if skip >= here {
+                skip -= here;
+                continue;
+            }
+            let take = left.min(here - skip);
+            let addr = sge.addr.checked_add(skip).ok_or(ProtectionFault)?;
+            let mr = self.mr_of_key(sge.lkey).ok_or(ProtectionFault)?;
+            slices.push(mr.slice(pd, addr, take, need)?);
+            skip = 0;
+            left -= take;
+        }
+        if left == 0 {
+            Ok(slices)
+        } else {
+            Err(ProtectionFault)
+        }
+    }
+
+    /// The part of a region that a peer names (RDMA-03, -05, -06, -07).
+    pub(super) fn touch_remote(
+        &self,
+        pd: u32,
+        rkey: u32,
+        addr: u64,
+        length: u64,
+        need: Access,
+    ) -> Result<Slice, ProtectionFault> {
+        let mr = self.mr_of_key(rkey & !RKEY).ok_or(ProtectionFault)?;
+        if mr.attr.rkey != rkey {
+            return Err(ProtectionFault);
+        }
+        mr.slice(pd, addr, length, need)
+    }
+
+    fn mr_of_key(&self, lkey: u32) -> Option<&Mr> {
+        let index = (lkey >> 8).checked_sub(1)?;
+        self.mrs.peek(index).filter(|mr| mr.attr.lkey == lkey)
+    }
+
+    /// Takes the bytes of an inline work request now. Its lkeys are not looked at (SQ-08), but the
+    /// addresses must lie in some region, since the simulator has no other memory.
+    pub(super) fn take_inline(&self, list: &[Sge]) -> Result<Arc<[u8]>, ProtectionFault> {
+        let length: usize = list.iter().map(|sge| sge.length as usize).sum();
+        let mut bytes = vec![0; length];
+        let mut rest = &mut bytes[..];
+        for sge in list.iter().filter(|sge| sge.length > 0) {
+            let (now, later) = rest.split_at_mut(sge.length as usize);
+            let holds = |mr: &&Mr| mr.range(sge.addr, u64::from(sge.length)).is_some();
+            let by_key = self.mr_of_key(sge.lkey).filter(holds);
+            let mr = by_key.or_else(|| self.mrs.iter().map(|(_, mr)| mr).find(holds));
+            let mr = mr.ok_or(ProtectionFault)?;
+            let offset = mr
+                .range(sge.addr, u64::from(sge.length))
+                .ok_or(ProtectionFault)?;
+            mr.region
+                .read(offset, now)
+                .map_err(|Gone| ProtectionFault)?;
+            rest = later;
+        }
+        Ok(bytes.into())
+    }
+}
+
+impl Mr {
+    /// The offset of a range, if it lies within the region.
+    fn range(&self, addr: u64, length: u64) -> Option<usize> {
+        let offset = addr.checked_sub(self.attr.addr)?;
+        let end = offset.checked_add(length)?;
+        (end <= self.attr.length).then_some(offset as usize)
+    }
+
+    fn slice(
+        &self,
+        pd: u32,
+        addr: u64,
+        length: u64,
+        need: Access,
+    ) -> Result<Slice, ProtectionFault> {
+        if self.pd != pd || !self.access.contains(need) {
+            return Err(ProtectionFault);
+        }
+        let offset = self.range(addr, length).ok_or(ProtectionFault)?;
+        Ok(Slice {
+            region: self.region.clone(),
+            offset,
+            length: length as usize,
+        })
+    }
+}
+
+fn stale(verb: Verb) -> Error {
+    bad_handle(verb, Object::Mr, verbs_api::BadHandle::Stale)
+}

@@ -1,0 +1,618 @@
+//! The requester side: starts sends in order, transmits, takes acknowledgements and read responses,
+//! tries again.
+//!
+//! The send queue of an RC QP, in sequence numbers:
+//!
+//! ```text
+//!     | done | acknowledged up to `una` ... | sent up to `at` ... | waiting |
+//! ```
+//!
+//! After a loss `at` goes back (go-back-N); what was started keeps its numbers.
+
+use core::time::Duration;
+
+use verbs_api::{
+    Access, Dest, QpAttr, QpState, QpType, SendFlags, SendOp, Syndrome, TraceEvent, WcStatus,
+};
+
+use super::Node;
+use super::qp::Send;
+use super::queue::WorkQueue;
+use crate::memory::{Gone, Payload};
+use crate::packet::{Op, Packet, Psn, Reth};
+use crate::time::Time;
+
+/// State of the requester side of a QP.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Requester {
+    /// The number the next send to start gets.
+    next: Psn,
+    /// The oldest number not acknowledged.
+    una: Psn,
+    /// The send to transmit next, and its packet.
+    at: u64,
+    at_packet: u32,
+    /// The first send that was never started.
+    fresh: u64,
+    /// RDMA Reads under way.
+    reads: u8,
+    retries: u8,
+    rnr_retries: u8,
+    waits_for_receiver: bool,
+}
+
+/// Whether the next send could be started.
+enum Start {
+    Started,
+    /// Earlier work must be done first.
+    Blocked,
+    Failed(WcStatus),
+}
+
+/// The wait that a receiver-not-ready NAK asks for, by its code, in units of 10 us (TMR-06).
+const RNR_WAIT: [u64; 32] = [
+    65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024,
+    1_536, 2_048, 3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
+];
+
+fn rnr_wait(code: u8) -> Duration {
+    Duration::from_micros(RNR_WAIT[usize::from(code & 31)] * 10)
+}
+
+/// The wait for an acknowledgement: 4.096 us times 2 to the power of the code; 0 is for ever.
+fn ack_timeout(code: u8) -> Option<Duration> {
+    (code != 0).then(|| Duration::from_nanos(4_096 << (code & 31)))
+}
+
+impl Requester {
+    /// RTR to RTS.
+    pub(super) fn start_at(&mut self, psn: Psn, first: u64, attr: &QpAttr) {
+        let (retries, rnr_retries) = (attr.retry_cnt, attr.rnr_retry);
+        *self = Self {
+            next: psn,
+            una: psn,
+            at: first,
+            fresh: first,
+            retries,
+            rnr_retries,
+            ..*self
+        };
+    }
+
+    /// Leaves out what was flushed.
+    pub(super) fn skip_to(&mut self, seq: u64) {
+        *self = Self {
+            at: seq,
+            at_packet: 0,
+            fresh: seq,
+            ..*self
+        };
+    }
+
+    /// The QP goes to the error state.
+    pub(super) fn stop(&mut self) {
+        self.waits_for_receiver = false;
+    }
+
+    pub(super) fn waits_for_receiver(&self) -> bool {
+        self.waits_for_receiver
+    }
+
+    /// Whether started work is not done.
+    pub(super) fn is_busy(&self, sq: &WorkQueue<Send>) -> bool {
+        sq.oldest() < self.fresh
+    }
+
+    /// An RDMA Read is done, one way or the other.
+    pub(super) fn read_is_done(&mut self, seq: u64) {
+        if seq < self.fresh {
+            self.reads -= 1;
+        }
+    }
+
+    fn restore_retries(&mut self, attr: &QpAttr) {
+        self.retries = attr.retry_cnt;
+        self.rnr_retries = attr.rnr_retry;
+    }
+}
+
+impl Send {
+    fn is_read(&self) -> bool {
+        matches!(self.op, SendOp::RdmaRead { .. })
+    }
+
+    /// The number of the first response of a read that has not come.
+    fn next_response(&self, mtu: u32) -> Psn {
+        self.first.plus(self.got / mtu)
+    }
+
+    fn end(&self) -> Psn {
+        self.first.plus(self.span)
+    }
+}
+
+/// Sequence numbers that a message of so many bytes takes.
+pub(super) fn packets(length: u32, mtu: u32) -> u32 {
+    length.div_ceil(mtu).max(1)
+}
+
+impl Node {
+    /// Starts and transmits what can be.
+    pub(super) fn pump(&mut self, now: Time, index: u32) {
+        loop {
+            let qp = self.qps.at(index);
+            let may_start = match qp.attr.qp_state {
+                QpState::Rts => true,
+                QpState::Sqd => false,
+                _ => return,
+            };
+            let seq = qp.requester.at;
+            if qp.requester.waits_for_receiver || seq == qp.sq.end() {
+                break;
+            }
+            if seq == qp.requester.fresh {
+                if !may_start {
+                    break;
+                }
+                match self.start(index, seq) {
+                    Start::Started => {}
+                    Start::Blocked => break,
+                    Start::Failed(status) => {
+                        if self.qps.at(index).sq.oldest() < seq {
+                            break;
+                        }
+                        self.finish_send(index, status);
+                        continue;
+                    }
+                }
+            }
+            self.transmit(index, seq);
+        }
+        self.keep_timer(now, index, false);
+    }
+
+    /// Gives the next send its sequence numbers and its payload.
+    fn start(&mut self, index: u32, seq: u64) -> Start {
+        let qp = self.qps.at(index);
+        let send = qp.sq.get(seq);
+        if let Some(status) = send.failed {
+            return Start::Failed(status);
+        }
+        let reads = qp.requester.reads;
+        if send.flags.contains(SendFlags::FENCE) && reads > 0 {
+            return Start::Blocked;
+        }
+        if send.is_read() {
+            match qp.attr.max_rd_atomic {
+                0 => return Start::Failed(WcStatus::LocQpOpErr),
+                most if reads >= most => return Start::Blocked,
+                _ => {}
+            }
+        }
+        let payload = match (&send.inline, send.is_read()) {
+            // Local memory of a read is looked at when the response comes (RDMA-15).
+            (_, true) => Payload::default(),
+            (Some(bytes), _) => Payload::inline(bytes.clone()),
+            (None, _) => {
+                match self.touch(qp.pd, &send.list, 0, send.length.into(), Access::empty()) {
+                    Ok(slices) => Payload::gather(slices),
+                    Err(_) => return Start::Failed(WcStatus::LocProtErr),
+                }
+            }
+        };
+        if qp.init.qp_type == QpType::Ud
+            && let Err(status) = self.check_datagram(index, send)
+        {
+            return Start::Failed(status);
+        }
+        let mtu = self.mtu(index);
+        let qp = self.qps.at_mut(index);
+        let send = qp.sq.get_mut(seq);
+        send.payload = payload;
+        send.first = qp.requester.next;
+        send.span = packets(send.length, mtu);
+        qp.requester.next = send.end();
+        qp.requester.fresh = seq + 1;
+        qp.requester.reads += u8::from(send.is_read());
+        Start::Started
+    }
+
+    /// Payload bytes of one packet of a QP.
+    pub(super) fn mtu(&self, index: u32) -> u32 {
+        let qp = self.qps.at(index);
+        let mtu = match qp.init.qp_type {
+            QpType::Ud => super::context::PORT_MTU,
+            _ => qp.attr.path_mtu,
+        };
+        mtu.bytes().expect("modify checks the path MTU")
+    }
+
+    /// Sends the next packet of a started send, or all that is left of it at once.
+    fn transmit(&mut self, index: u32, seq: u64) {
+        let mtu = self.mtu(index);
+        let whole = self.whole_messages;
+        let qp = self.qps.at_mut(index);
+        let qp_type = qp.init.qp_type;
+        let send = qp.sq.get(seq);
+        let packet = qp.requester.at_packet;
+        let left = send.span - packet;
+        let span = if whole || send.is_read() { left } else { 1 };
+        let last = span == left;
+        let psn = send.first.plus(packet);
+        let imm = match send.op {
+            SendOp::SendWithImm { imm_data } | SendOp::RdmaWriteWithImm { imm_data, .. } => {
+                Some(imm_data)
+            }
+            _ => None,
+        };
+        let start = packet * mtu;
+        let length = if last {
+            send.length - start
+        } else {
+            span * mtu
+        };
+        let (psn, span, op, payload) = match send.op {
+            SendOp::RdmaRead { remote } => {
+                let addr = remote.addr.wrapping_add(send.got.into());
+                let reth = Reth {
+                    addr,
+                    rkey: remote.rkey,
+                    length: send.length - send.got,
+                };
+                (
+                    send.next_response(mtu),
+                    1,
+                    Op::ReadRequest(reth),
+                    Payload::default(),
+                )
+            }
+            SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. } => {
+                let reth = Reth {
+                    addr: remote.addr,
+                    rkey: remote.rkey,
+                    length: send.length,
+                };
+                let reth = (packet == 0).then_some(reth);
+                (
+                    psn,
+                    span,
+                    Op::Write(reth),
+                    send.payload.part(start as usize, length as usize),
+                )
+            }
+            _ => (
+                psn,
+                span,
+                Op::Send,
+                send.payload.part(start as usize, length as usize),
+            ),
+        };
+        let (solicited, dest, is_read) = (
+            send.flags.contains(SendFlags::SOLICITED),
+            send.dest,
+            send.is_read(),
+        );
+        if last {
+            qp.requester.at = seq + 1;
+            qp.requester.at_packet = 0;
+        } else {
+            qp.requester.at_packet = packet + span;
+        }
+        let packet = OutPacket {
+            op,
+            first: packet == 0 || is_read,
+            last,
+            psn,
+            span,
+            ack_req: last,
+            solicited: solicited && last && !is_read && (imm.is_some() || op == Op::Send),
+            imm: imm.filter(|_| last),
+            payload,
+        };
+        match dest {
+            Dest::Ud {
+                ah,
+                remote_qpn,
+                remote_qkey,
+            } if qp_type == QpType::Ud => {
+                self.send_datagram(index, packet, ah, remote_qpn, remote_qkey);
+            }
+            _ => self.send_to_peer(index, packet),
+        }
+        if last && qp_type != QpType::Rc {
+            self.finish_send(index, WcStatus::Success);
+        }
+    }
+
+    /// Sends a packet to the peer of a connected QP.
+    pub(super) fn send_to_peer(&mut self, index: u32, packet: OutPacket) {
+        let qp = self.qps.at(index);
+        let Some(route) = qp.route else { return };
+        let (transport, dest_qpn) = (qp.init.qp_type, qp.attr.dest_qp_num);
+        let pkey = self.pkey_of(index);
+        self.send(packet.addressed(route, transport, dest_qpn, pkey));
+    }
+
+    /// Hands a packet to the fabric, if the port is up.
+    pub(super) fn send(&mut self, packet: Packet) {
+        if self.trace.is_some() {
+            self.note(TraceEvent::Sent(packet.view()));
+        }
+        if self.port(packet.route.from.port).up {
+            self.outbox.push_back(packet);
+        } else if self.trace.is_some() {
+            self.note(TraceEvent::Lost {
+                packet: packet.view(),
+                why: "the port is down",
+            });
+        }
+    }
+
+    pub(super) fn pkey_of(&self, index: u32) -> u16 {
+        let attr = &self.qps.at(index).attr;
+        self.port(attr.port_num).pkeys[usize::from(attr.pkey_index)]
+    }
+
+    /// The ack timer runs while started work of an RC QP is not done. `restart` after progress.
+    fn keep_timer(&mut self, now: Time, index: u32, restart: bool) {
+        let qp = self.qps.at(index);
+        if qp.init.qp_type != QpType::Rc || qp.requester.waits_for_receiver {
+            return;
+        }
+        let timeout = ack_timeout(qp.attr.timeout).filter(|_| qp.requester.is_busy(&qp.sq));
+        match timeout {
+            Some(timeout) if restart || qp.deadline.is_none() => {
+                self.set_timer(index, Some(now.after(timeout)));
+            }
+            Some(_) => {}
+            None => self.set_timer(index, None),
+        }
+    }
+
+    /// An acknowledgement for an RC QP.
+    pub(super) fn acknowledge(&mut self, now: Time, index: u32, psn: Psn, syndrome: Syndrome) {
+        if !self.expects(index, psn) {
+            return;
+        }
+        if syndrome == Syndrome::Ack {
+            self.progress(now, index, psn.plus(1));
+            return self.pump(now, index);
+        }
+        // A NAK acknowledges all before it.
+        if !self.progress(now, index, psn) {
+            return self.pump(now, index);
+        }
+        if let Some(code) = syndrome.rnr_timer() {
+            return self.wait_for_receiver(now, index, psn, code);
+        }
+        match syndrome {
+            Syndrome::NakPsnSequence => self.retry(now, index, psn),
+            Syndrome::NakInvalidRequest => self.fail(index, WcStatus::RemInvReqErr),
+            Syndrome::NakRemoteAccess => self.fail(index, WcStatus::RemAccessErr),
+            Syndrome::NakRemoteOperation => self.fail(index, WcStatus::RemOpErr),
+            _ => self.fail(index, WcStatus::BadRespErr),
+        }
+    }
+
+    /// Whether an answer with this number can be for something under way.
+    fn expects(&self, index: u32, psn: Psn) -> bool {
+        let qp = self.qps.at(index);
+        matches!(qp.attr.qp_state, QpState::Rts | QpState::Sqd)
+            && psn.after(qp.requester.una) >= 0
+            && psn.after(qp.requester.next) < 0
+    }
+
+    /// All before `upto` is acknowledged. False if a read response was found missing instead; the
+    /// read is then tried again.
+    fn progress(&mut self, now: Time, index: u32, upto: Psn) -> bool {
+        let mtu = self.mtu(index);
+        let mut reached = upto;
+        let mut lost_response = None;
+        loop {
+            let qp = self.qps.at(index);
+            if !qp.requester.is_busy(&qp.sq) {
+                break;
+            }
+            let send = qp.sq.get(qp.sq.oldest());
+            if send.is_read() {
+                let missing = send.next_response(mtu);
+                reached = missing;
+                lost_response = (upto.after(missing) > 0).then_some(missing);
+                break;
+            }
+            if upto.after(send.end()) < 0 {
+                break;
+            }
+            self.finish_send(index, WcStatus::Success);
+        }
+        let qp = self.qps.at_mut(index);
+        if reached.after(upto) > 0 {
+            reached = upto;
+        }
+        if reached.after(qp.requester.una) > 0 {
+            qp.requester.una = reached;
+            qp.requester.restore_retries(&qp.attr);
+            self.catch_up(index);
+            self.keep_timer(now, index, true);
+            self.check_drained(index);
+        }
+        if let Some(missing) = lost_response {
+            self.retry(now, index, missing);
+        }
+        lost_response.is_none()
+    }
+
+    /// What was acknowledged is not transmitted again.
+    fn catch_up(&mut self, index: u32) {
+        let qp = self.qps.at(index);
+        let (oldest, una) = (qp.sq.oldest(), qp.requester.una);
+        if qp.requester.at < oldest || (qp.requester.at == oldest && oldest < qp.requester.fresh) {
+            self.rewind(index, una, false);
+        }
+    }
+
+    /// Goes on transmitting at `psn`; only forward unless `back`.
+    fn rewind(&mut self, index: u32, psn: Psn, back: bool) {
+        let qp = self.qps.at_mut(index);
+        let mut seq = qp.sq.oldest();
+        while seq < qp.requester.fresh && psn.after(qp.sq.get(seq).end()) >= 0 {
+            seq += 1;
+        }
+        let mut packet = 0;
+        if seq < qp.requester.fresh {
+            let send = qp.sq.get(seq);
+            if !send.is_read() {
+                packet = psn.after(send.first).max(0) as u32;
+            }
+        }
+        let requester = &mut qp.requester;
+        if back || (seq, packet) > (requester.at, requester.at_packet) {
+            (requester.at, requester.at_packet) = (seq, packet);
+        }
+    }
+
+    /// Tries again from `psn` (TMR-03): a time-out, or an answer that says something was lost.
+    fn retry(&mut self, now: Time, index: u32, psn: Psn) {
+        let qp = self.qps.at_mut(index);
+        if qp.requester.retries == 0 {
+            return self.fail(index, WcStatus::RetryExcErr);
+        }
+        qp.requester.retries -= 1;
+        self.rewind(index, psn, true);
+        self.keep_timer(now, index, true);
+        self.pump(now, index);
+    }
+
+    /// The receiver is not ready (RNR-01): wait as long as it asked for.
+    fn wait_for_receiver(&mut self, now: Time, index: u32, psn: Psn, code: u8) {
+        let qp = self.qps.at_mut(index);
+        match qp.requester.rnr_retries {
+            0 => return self.fail(index, WcStatus::RnrRetryExcErr),
+            7 => {}
+            _ => qp.requester.rnr_retries -= 1,
+        }
+        qp.requester.waits_for_receiver = true;
+        self.rewind(index, psn, true);
+        self.set_timer(index, Some(now.after(rnr_wait(code))));
+    }
+
+    /// The oldest send fails.
+    fn fail(&mut self, index: u32, status: WcStatus) {
+        let qp = self.qps.at(index);
+        if qp.sq.has_undone() {
+            self.finish_send(index, status);
+        }
+    }
+
+    /// A read response for an RC QP.
+    pub(super) fn take_response(&mut self, now: Time, index: u32, packet: &Packet) {
+        // It acknowledges all before it.
+        if !self.expects(index, packet.psn) || !self.progress(now, index, packet.psn) {
+            return self.pump(now, index);
+        }
+        let mtu = self.mtu(index);
+        let qp = self.qps.at(index);
+        if !qp.requester.is_busy(&qp.sq) {
+            return;
+        }
+        let seq = qp.sq.oldest();
+        let send = qp.sq.get(seq);
+        if !send.is_read() || send.next_response(mtu) != packet.psn {
+            return;
+        }
+        let length = packet.payload.len() as u64;
+        let target = self.touch(
+            qp.pd,
+            &send.list,
+            send.got.into(),
+            length,
+            Access::LOCAL_WRITE,
+        );
+        let Ok(target) = target else {
+            return self.fail(index, WcStatus::LocProtErr);
+        };
+        if packet.payload.copy_to(&target) == Err(Gone) {
+            // The memory went away while the packet was on its way: it is lost.
+            return;
+        }
+        let qp = self.qps.at_mut(index);
+        let send = qp.sq.get_mut(seq);
+        send.got += length as u32;
+        let complete = send.got >= send.length;
+        qp.requester.una = packet.psn.plus(packet.span);
+        qp.requester.restore_retries(&qp.attr);
+        if complete {
+            self.finish_send(index, WcStatus::Success);
+        }
+        self.catch_up(index);
+        self.keep_timer(now, index, true);
+        self.check_drained(index);
+        self.pump(now, index);
+    }
+
+    /// The timer of an RC QP fired.
+    pub(super) fn timeout(&mut self, now: Time, index: u32) {
+        let requester = &mut self.qps.at_mut(index).requester;
+        if std::mem::take(&mut requester.waits_for_receiver) {
+            return self.pump(now, index);
+        }
+        let una = requester.una;
+        self.retry(now, index, una);
+    }
+}
+
+/// A packet without its address.
+pub(super) struct OutPacket {
+    pub(super) op: Op,
+    pub(super) first: bool,
+    pub(super) last: bool,
+    pub(super) psn: Psn,
+    pub(super) span: u32,
+    pub(super) ack_req: bool,
+    pub(super) solicited: bool,
+    pub(super) imm: Option<[u8; 4]>,
+    pub(super) payload: Payload,
+}
+
+impl OutPacket {
+    pub(super) fn addressed(
+        self,
+        route: crate::packet::Route,
+        transport: QpType,
+        dest_qpn: u32,
+        pkey: u16,
+    ) -> Packet {
+        Packet {
+            route,
+            transport,
+            op: self.op,
+            first: self.first,
+            last: self.last,
+            dest_qpn,
+            psn: self.psn,
+            span: self.span,
+            pkey,
+            ack_req: self.ack_req,
+            solicited: self.solicited,
+            imm: self.imm,
+            payload: self.payload,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TMR-06, TMR-01: the tables of waits.
+    #[test]
+    fn waits_by_code() {
+        assert_eq!(rnr_wait(0), Duration::from_micros(655_360));
+        assert_eq!(rnr_wait(1), Duration::from_micros(10));
+        assert_eq!(rnr_wait(12), Duration::from_micros(640));
+        assert_eq!(rnr_wait(31), Duration::from_micros(491_520));
+        assert_eq!(ack_timeout(0), None);
+        assert_eq!(ack_timeout(1), Some(Duration::from_nanos(8_192)));
+        assert_eq!(ack_timeout(31), Some(Duration::from_nanos(4_096 << 31)));
+    }
+}

@@ -1,0 +1,440 @@
+//! The responder side of connected QPs, and the door through which all packets come.
+
+use verbs_api::{
+    Access, AsyncEventType, Element, Handle, QpState, QpType, Syndrome, TraceEvent, Wc, WcFlags,
+    WcOpcode, WcStatus,
+};
+
+use super::Node;
+use super::requester::{OutPacket, packets};
+use crate::memory::{Gone, Payload, Scatter};
+use crate::packet::{Op, Packet, Psn, Reth};
+use crate::time::Time;
+
+/// State of the responder side of a QP.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Responder {
+    /// The sequence number of the next request.
+    expected: Psn,
+    /// A NAK is out for the expected request: what comes out of order meanwhile is ignored.
+    nak_is_out: bool,
+    /// The message that is arriving.
+    message: Option<Message>,
+}
+
+/// A message of several packets that is arriving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    Send { got: u32 },
+    Write { reth: Reth, got: u32 },
+}
+
+/// Why a request was not carried out.
+enum Refusal {
+    /// No receive is posted.
+    NotReady,
+    /// Its memory went away on the way: as if the packet were lost.
+    Lost,
+    /// It cannot be done. The receive it would have consumed completes with this status, if there
+    /// is one.
+    Fault {
+        syndrome: Syndrome,
+        recv: Option<WcStatus>,
+        event: Option<AsyncEventType>,
+    },
+}
+
+const INVALID: Refusal = Refusal::Fault {
+    syndrome: Syndrome::NakInvalidRequest,
+    recv: None,
+    event: None,
+};
+const ACCESS: Refusal = Refusal::Fault {
+    syndrome: Syndrome::NakRemoteAccess,
+    recv: None,
+    event: Some(AsyncEventType::QpAccessErr),
+};
+
+impl Responder {
+    /// INIT to RTR.
+    pub(super) fn expect(&mut self, psn: Psn) {
+        *self = Self {
+            expected: psn,
+            ..Self::default()
+        };
+    }
+}
+
+impl Node {
+    /// A packet arrived.
+    pub fn handle_packet(&mut self, now: Time, packet: Packet) {
+        if self.trace.is_some() {
+            self.note(TraceEvent::Received(packet.view()));
+        }
+        if let Err(why) = self.accept(now, packet) {
+            self.note(TraceEvent::Dropped { why });
+        }
+        self.finish();
+    }
+
+    fn accept(&mut self, now: Time, packet: Packet) -> Result<(), &'static str> {
+        let Some(to) = packet.route.to else {
+            return Err("no port has this GID");
+        };
+        if !self.port(to.port).up {
+            return Err("the port is down");
+        }
+        let index = self.qp_of_number(packet.dest_qpn).ok_or("no such qp")?;
+        let qp = self.qps.at(index);
+        if qp.init.qp_type != packet.transport {
+            return Err("the qp is of another transport");
+        }
+        if !matches!(
+            qp.attr.qp_state,
+            QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe
+        ) {
+            return Err("the qp is not ready to receive");
+        }
+        if qp.attr.port_num != to.port {
+            return Err("the qp is on another port");
+        }
+        if self.pkey_of(index) & 0x7fff != packet.pkey & 0x7fff {
+            self.port_mut(to.port).bad_pkeys += 1;
+            return Err("the P_Key does not match");
+        }
+        if qp.init.qp_type != QpType::Ud
+            && qp
+                .route
+                .is_none_or(|route| route.to != Some(packet.route.from))
+        {
+            return Err("it is not from the peer");
+        }
+        match (qp.init.qp_type, packet.op) {
+            (QpType::Rc, Op::Acknowledge(syndrome)) => {
+                self.acknowledge(now, index, packet.psn, syndrome);
+                Ok(())
+            }
+            (QpType::Rc, Op::ReadResponse) => {
+                self.take_response(now, index, &packet);
+                Ok(())
+            }
+            (QpType::Rc, _) => self.respond(index, &packet),
+            (QpType::Uc, _) => self.receive_unreliable(index, &packet),
+            (_, Op::Datagram(deth)) => self.receive_datagram(index, &packet, deth),
+            _ => Err("the packet makes no sense"),
+        }
+    }
+
+    /// A request for an RC QP.
+    fn respond(&mut self, index: u32, packet: &Packet) -> Result<(), &'static str> {
+        let responder = &mut self.qps.at_mut(index).responder;
+        let expected = responder.expected;
+        match packet.psn.after(expected) {
+            0 => responder.nak_is_out = false,
+            1.. => {
+                if !std::mem::replace(&mut responder.nak_is_out, true) {
+                    self.answer(index, expected, Syndrome::NakPsnSequence);
+                }
+                return Err("the sequence number is ahead");
+            }
+            _ => return self.answer_duplicate(index, packet),
+        }
+        match self.execute(index, packet) {
+            Ok(()) => {
+                if packet.ack_req && !matches!(packet.op, Op::ReadRequest(_)) {
+                    self.answer(index, packet.psn.plus(packet.span - 1), Syndrome::Ack);
+                }
+                Ok(())
+            }
+            Err(Refusal::Lost) => Err("its memory went away"),
+            Err(Refusal::NotReady) => {
+                let qp = self.qps.at_mut(index);
+                qp.responder.nak_is_out = true;
+                let timer = qp.attr.min_rnr_timer;
+                self.answer(index, packet.psn, Syndrome::rnr(timer));
+                Err("no receive is posted")
+            }
+            Err(Refusal::Fault {
+                syndrome,
+                recv,
+                event,
+            }) => {
+                self.answer(index, packet.psn, syndrome);
+                if let Some(event) = event {
+                    let qp = self.qps.at(index).handle;
+                    self.raise(qp.context(), event, Element::Qp(qp));
+                }
+                if let Some(status) = recv
+                    && self.qps.at(index).rq.has_undone()
+                {
+                    let wc = Wc {
+                        status,
+                        opcode: WcOpcode::Recv,
+                        ..Wc::default()
+                    };
+                    self.complete_recv(index, wc, packet.solicited);
+                }
+                self.enter_error(index);
+                Ok(())
+            }
+        }
+    }
+
+    /// A request that was carried out before: an acknowledgement or a response was lost.
+    fn answer_duplicate(&mut self, index: u32, packet: &Packet) -> Result<(), &'static str> {
+        match packet.op {
+            Op::ReadRequest(reth) => {
+                // The rights may have gone meanwhile; then there is no answer any more.
+                let _ = self.read(index, packet.psn, reth);
+            }
+            _ => {
+                let last = self.qps.at(index).responder.expected.previous();
+                self.answer(index, last, Syndrome::Ack);
+            }
+        }
+        Err("a duplicate")
+    }
+
+    /// Carries out the expected request.
+    fn execute(&mut self, index: u32, packet: &Packet) -> Result<(), Refusal> {
+        let message = self.qps.at(index).responder.message;
+        if packet.first != message.is_none() {
+            return Err(INVALID);
+        }
+        let span = match (packet.op, message) {
+            (Op::Send, None) => self.take_send(index, packet, 0)?,
+            (Op::Send, Some(Message::Send { got })) => self.take_send(index, packet, got)?,
+            (Op::Write(Some(reth)), None) => self.take_write(index, packet, reth, 0)?,
+            (Op::Write(None), Some(Message::Write { reth, got })) => {
+                self.take_write(index, packet, reth, got)?
+            }
+            (Op::ReadRequest(reth), None) => {
+                if self.qps.at(index).attr.max_dest_rd_atomic == 0 {
+                    return Err(INVALID);
+                }
+                self.read(index, packet.psn, reth)?
+            }
+            _ => return Err(INVALID),
+        };
+        let responder = &mut self.qps.at_mut(index).responder;
+        responder.expected = packet.psn.plus(span);
+        Ok(())
+    }
+
+    /// Puts the data of a Send into the oldest receive, from `got` on.
+    fn take_send(&mut self, index: u32, packet: &Packet, got: u32) -> Result<u32, Refusal> {
+        let target = self.receive_target(index, packet, got)?;
+        packet
+            .payload
+            .copy_to(&target)
+            .map_err(|Gone| Refusal::Lost)?;
+        let got = got + packet.payload.len() as u32;
+        let responder = &mut self.qps.at_mut(index).responder;
+        if !packet.last {
+            responder.message = Some(Message::Send { got });
+            return Ok(packet.span);
+        }
+        responder.message = None;
+        self.complete_message(index, packet, WcOpcode::Recv, got)?;
+        Ok(packet.span)
+    }
+
+    fn receive_target(&self, index: u32, packet: &Packet, got: u32) -> Result<Scatter, Refusal> {
+        let qp = self.qps.at(index);
+        if !qp.rq.has_undone() {
+            return Err(Refusal::NotReady);
+        }
+        let recv = qp.rq.get(qp.rq.oldest());
+        let length = packet.payload.len() as u64;
+        let fault = |syndrome, status| Refusal::Fault {
+            syndrome,
+            recv: Some(status),
+            event: None,
+        };
+        if u64::from(got) + length > recv.length() {
+            return Err(fault(Syndrome::NakInvalidRequest, WcStatus::LocLenErr));
+        }
+        self.touch(qp.pd, &recv.list, got.into(), length, Access::LOCAL_WRITE)
+            .map_err(|_| fault(Syndrome::NakRemoteOperation, WcStatus::LocProtErr))
+    }
+
+    /// Puts the data of an RDMA Write into memory, from `got` on.
+    fn take_write(
+        &mut self,
+        index: u32,
+        packet: &Packet,
+        reth: Reth,
+        got: u32,
+    ) -> Result<u32, Refusal> {
+        let qp = self.qps.at(index);
+        // Immediate data needs a receive; nothing is placed before there is one.
+        if packet.imm.is_some() && !qp.rq.has_undone() {
+            return Err(Refusal::NotReady);
+        }
+        let denied = || match (packet.imm, ACCESS) {
+            (
+                Some(_),
+                Refusal::Fault {
+                    syndrome, event, ..
+                },
+            ) => Refusal::Fault {
+                syndrome,
+                recv: Some(WcStatus::LocAccessErr),
+                event,
+            },
+            (_, access) => access,
+        };
+        // All of the range is checked at the start, and the rest again with each packet, since
+        // the region may go in between. A write of no bytes names no memory (RDMA-10).
+        let left = reth.length - got.min(reth.length);
+        if left > 0 {
+            if !qp.attr.qp_access_flags.contains(Access::REMOTE_WRITE) {
+                return Err(denied());
+            }
+            let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
+            let mut target = self
+                .touch_remote(qp.pd, reth.rkey, addr, left.into(), Access::REMOTE_WRITE)
+                .map_err(|_| denied())?;
+            let length = packet.payload.len();
+            if length > left as usize {
+                return Err(INVALID);
+            }
+            target.length = length;
+            packet
+                .payload
+                .copy_to(&[target])
+                .map_err(|Gone| Refusal::Lost)?;
+        }
+        let got = got + packet.payload.len() as u32;
+        let responder = &mut self.qps.at_mut(index).responder;
+        if !packet.last {
+            responder.message = Some(Message::Write { reth, got });
+            return Ok(packet.span);
+        }
+        responder.message = None;
+        if got != reth.length {
+            return Err(INVALID);
+        }
+        if packet.imm.is_some() {
+            self.complete_message(index, packet, WcOpcode::RecvRdmaWithImm, got)?;
+        }
+        Ok(packet.span)
+    }
+
+    /// The last packet of a message that consumes a receive has been placed.
+    fn complete_message(
+        &mut self,
+        index: u32,
+        packet: &Packet,
+        opcode: WcOpcode,
+        length: u32,
+    ) -> Result<(), Refusal> {
+        let mut wc_flags = WcFlags::empty();
+        if packet.imm.is_some() {
+            wc_flags |= WcFlags::WITH_IMM;
+        }
+        if self.behavior.grh_flag_rc {
+            wc_flags |= WcFlags::GRH;
+        }
+        let wc = Wc {
+            opcode,
+            byte_len: length,
+            imm_data: packet.imm.unwrap_or_default(),
+            wc_flags,
+            ..Wc::default()
+        };
+        if self.complete_recv(index, wc, packet.solicited) {
+            return Ok(());
+        }
+        // The QP goes to the error state; the requester must not take it for done.
+        let syndrome = Syndrome::NakRemoteOperation;
+        Err(Refusal::Fault {
+            syndrome,
+            recv: None,
+            event: None,
+        })
+    }
+
+    /// Answers an RDMA Read; how many sequence numbers the response takes.
+    fn read(&mut self, index: u32, psn: Psn, reth: Reth) -> Result<u32, Refusal> {
+        let mtu = self.mtu(index);
+        let qp = self.qps.at(index);
+        let payload = if reth.length == 0 {
+            Payload::default()
+        } else {
+            if !qp.attr.qp_access_flags.contains(Access::REMOTE_READ) {
+                return Err(ACCESS);
+            }
+            let length = reth.length.into();
+            let source =
+                self.touch_remote(qp.pd, reth.rkey, reth.addr, length, Access::REMOTE_READ);
+            Payload::gather(Scatter::from_iter([source.map_err(|_| ACCESS)?]))
+        };
+        let span = packets(reth.length, mtu);
+        let step = if self.whole_messages { span } else { 1 };
+        let mut packet = 0;
+        while packet < span {
+            let last = packet + step == span;
+            let start = (packet * mtu) as usize;
+            let length = if last {
+                reth.length as usize - start
+            } else {
+                (step * mtu) as usize
+            };
+            let response = OutPacket {
+                op: Op::ReadResponse,
+                first: packet == 0,
+                last,
+                psn: psn.plus(packet),
+                span: step,
+                ack_req: false,
+                solicited: false,
+                imm: None,
+                payload: payload.part(start, length),
+            };
+            self.send_to_peer(index, response);
+            packet += step;
+        }
+        Ok(span)
+    }
+
+    fn answer(&mut self, index: u32, psn: Psn, syndrome: Syndrome) {
+        let packet = OutPacket {
+            op: Op::Acknowledge(syndrome),
+            first: true,
+            last: true,
+            psn,
+            span: 1,
+            ack_req: false,
+            solicited: false,
+            imm: None,
+            payload: Payload::default(),
+        };
+        self.send_to_peer(index, packet);
+    }
+
+    /// A request for a UC QP: what is wrong or incomplete is dropped without a word (UC-03..06).
+    fn receive_unreliable(&mut self, index: u32, packet: &Packet) -> Result<(), &'static str> {
+        let responder = &mut self.qps.at_mut(index).responder;
+        let offset = packet.psn.after(responder.expected);
+        if offset < 0 {
+            return Err("a duplicate");
+        }
+        if packet.first {
+            // A new message; what was left of the one before is gone, its receive is used again.
+            responder.message = None;
+        } else if offset != 0 {
+            responder.message = None;
+        }
+        responder.expected = packet.psn.plus(packet.span);
+        let Err(refusal) = self.execute(index, packet) else {
+            return Ok(());
+        };
+        self.qps.at_mut(index).responder.message = None;
+        Err(match refusal {
+            Refusal::NotReady => "no receive is posted",
+            Refusal::Lost => "its memory went away",
+            Refusal::Fault { .. } => "the message cannot be taken",
+        })
+    }
+}

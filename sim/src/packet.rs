@@ -1,0 +1,175 @@
+//! Packets: BTH fields, extended headers, payload.
+
+use verbs_api::{Gid, PacketOpcode, PacketView, QpType, Syndrome};
+
+use crate::memory::Payload;
+
+/// A port of the fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PortId {
+    pub(crate) node: u32,
+    pub(crate) port: u8,
+}
+
+/// Where a packet goes and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) from: PortId,
+    /// `None` if no port of the fabric has the destination GID.
+    pub(crate) to: Option<PortId>,
+    pub(crate) sgid: Gid,
+    pub(crate) dgid: Gid,
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    pub(crate) route: Route,
+    pub(crate) transport: QpType,
+    pub(crate) op: Op,
+    /// The first packet of its message.
+    pub(crate) first: bool,
+    /// The last packet of its message.
+    pub(crate) last: bool,
+    pub(crate) dest_qpn: u32,
+    pub(crate) psn: Psn,
+    /// Sequence numbers it takes: more than one if a whole message travels as one packet.
+    pub(crate) span: u32,
+    pub(crate) pkey: u16,
+    pub(crate) ack_req: bool,
+    pub(crate) solicited: bool,
+    pub(crate) imm: Option<[u8; 4]>,
+    pub(crate) payload: Payload,
+}
+
+/// What a packet does, with its extended header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Send,
+    /// The header is in the first packet only.
+    Write(Option<Reth>),
+    ReadRequest(Reth),
+    ReadResponse,
+    Acknowledge(Syndrome),
+    /// A datagram.
+    Datagram(Deth),
+}
+
+/// RDMA extended header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reth {
+    pub(crate) addr: u64,
+    pub(crate) rkey: u32,
+    pub(crate) length: u32,
+}
+
+/// Datagram extended header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deth {
+    pub(crate) qkey: u32,
+    pub(crate) src_qpn: u32,
+    /// Service level of the path, for the completion.
+    pub(crate) sl: u8,
+}
+
+impl Packet {
+    /// The packet as a laboratory shows it.
+    pub(crate) fn view(&self) -> PacketView {
+        PacketView {
+            sgid: self.route.sgid,
+            dgid: self.route.dgid,
+            opcode: self.opcode(),
+            dest_qpn: self.dest_qpn,
+            psn: self.psn.value(),
+            psn_span: self.span,
+            pkey: self.pkey,
+            ack_req: self.ack_req,
+            solicited: self.solicited,
+            payload: self.payload.len() as u64,
+            syndrome: match self.op {
+                Op::Acknowledge(syndrome) => Some(syndrome),
+                _ => None,
+            },
+            src_qpn: match self.op {
+                Op::Datagram(deth) => Some(deth.src_qpn),
+                _ => None,
+            },
+        }
+    }
+
+    fn opcode(&self) -> PacketOpcode {
+        // Only, First, Middle, Last, with immediate data after Last and Only.
+        let position = match (self.first, self.last, self.imm.is_some()) {
+            (true, false, _) => 0,
+            (false, false, _) => 1,
+            (false, true, false) => 2,
+            (false, true, true) => 3,
+            (true, true, false) => 4,
+            (true, true, true) => 5,
+        };
+        let transport = match self.transport {
+            QpType::Uc => 0x20,
+            QpType::Ud => 0x60,
+            _ => 0x00,
+        };
+        let operation = match self.op {
+            Op::Send | Op::Datagram(_) => position,
+            Op::Write(_) => 6 + position,
+            Op::ReadRequest(_) => 0x0c,
+            Op::ReadResponse if self.first && self.last => 0x10,
+            Op::ReadResponse => 0x0d + position,
+            Op::Acknowledge(_) => 0x11,
+        };
+        PacketOpcode::from(transport | operation)
+    }
+}
+
+/// A packet sequence number: 24 bits, arithmetic modulo 2^24 (TMR-13).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Psn(u32);
+
+impl Psn {
+    const BITS: u32 = 24;
+    /// The greatest number.
+    pub(crate) const MAX: u32 = (1 << Self::BITS) - 1;
+
+    pub(crate) fn new(value: u32) -> Self {
+        Self(value & Self::MAX)
+    }
+
+    pub(crate) fn value(self) -> u32 {
+        self.0
+    }
+
+    /// The number `by` after this one.
+    pub(crate) fn plus(self, by: u32) -> Self {
+        Self::new(self.0.wrapping_add(by))
+    }
+
+    /// The number before this one.
+    pub(crate) fn previous(self) -> Self {
+        Self::new(self.0.wrapping_sub(1))
+    }
+
+    /// How far this one is after `other`; negative if it is before it. The half circle decides.
+    pub(crate) fn after(self, other: Self) -> i32 {
+        let shift = 32 - Self::BITS;
+        ((self.0.wrapping_sub(other.0) << shift) as i32) >> shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TMR-13: sequence numbers wrap at 24 bits.
+    #[test]
+    fn sequence_numbers_compare_around_the_wrap() {
+        let last = Psn::new(Psn::MAX);
+        assert_eq!(last.plus(1), Psn::new(0));
+        assert_eq!(last.plus(3).after(last), 3);
+        assert_eq!(last.after(last.plus(3)), -3);
+        assert_eq!(Psn::new(0).previous(), last);
+        assert_eq!(Psn::new(1 << 23).after(Psn::new(0)), -(1 << 23));
+    }
+}

@@ -1,0 +1,522 @@
+//! The simulator as a backend: every verb of the trait on the node it concerns.
+
+use verbs_api::{
+    Access, Ah, AhAttr, Arm, AsyncEvent, Capabilities, Cause, CompChannel, Context, Cq, CqAttr,
+    CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, Error, ErrorKind, Gid, Handle, Lab, Mr,
+    MrAttr, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams,
+    RecvWr, Result, SendWr, TraceEvent, Transport, Verb, Verbs, Wait, Wc, connect,
+};
+
+use crate::config::{Mode, SimConfig};
+use crate::node::Node;
+use crate::time::Time;
+use crate::world::{WaitFor, World};
+
+/// A fabric of simulated RDMA devices: implements [`Verbs`] and, as a laboratory, [`Lab`].
+///
+/// ```
+/// use verbs_api::{Arm, CqInit, Verbs};
+/// use verbs_sim::{Sim, SimConfig};
+///
+/// let sim = Sim::new(SimConfig::new());
+/// let context = sim.open_device("sim0")?;
+/// let cq = sim.create_cq(context, &CqInit::new(16))?;
+/// sim.req_notify_cq(cq, Arm::NEXT)?;
+/// # Ok::<(), verbs_api::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Sim {
+    pub(crate) world: World,
+}
+
+impl Sim {
+    /// Starts a simulation.
+    pub fn new(config: SimConfig) -> Self {
+        Self {
+            world: World::new(config),
+        }
+    }
+
+    fn node(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
+        self.world.check_thread(verb)?;
+        self.world.node_of(verb, object, context)
+    }
+
+    /// A verb that only looks.
+    fn query<R>(
+        &self,
+        verb: Verb,
+        object: Object,
+        context: Context,
+        look: impl FnOnce(&Node) -> Result<R>,
+    ) -> Result<R> {
+        let node = self.node(verb, object, context)?;
+        self.world.check_call(verb)?;
+        self.world.look(node, look)
+    }
+
+    /// A verb that does something. `say` gives its arguments, for the trace.
+    fn call<R: Say, E: From<Error> + std::fmt::Display>(
+        &self,
+        verb: Verb,
+        object: Object,
+        context: Context,
+        say: impl FnOnce() -> String,
+        work: impl FnOnce(&mut Node, Time) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let node = self.node(verb, object, context)?;
+        self.traced(node, verb, say, || {
+            self.world.check_call(verb)?;
+            self.world.work(node, work)
+        })
+    }
+
+    /// A verb that may wait.
+    fn wait<R: Say>(
+        &self,
+        verb: Verb,
+        context: Context,
+        (wait, wait_for): (Wait, WaitFor),
+        say: impl FnOnce() -> String,
+        attempt: impl FnMut(&mut Node) -> Result<R>,
+    ) -> Result<R> {
+        let object = match wait_for {
+            WaitFor::Event(_) => Object::CompChannel,
+            WaitFor::AsyncEvent(_) => Object::Context,
+            WaitFor::Acknowledgement(object) => object,
+        };
+        let node = self.node(verb, object, context)?;
+        self.traced(node, verb, say, || {
+            self.world.check_call(verb)?;
+            self.world.wait(node, verb, wait, wait_for, attempt)
+        })
+    }
+
+    fn traced<R: Say, E: std::fmt::Display>(
+        &self,
+        node: u32,
+        verb: Verb,
+        say: impl FnOnce() -> String,
+        run: impl FnOnce() -> Result<R, E>,
+    ) -> Result<R, E> {
+        if !self.world.is_traced() {
+            return run();
+        }
+        self.world.record(
+            node,
+            TraceEvent::Call {
+                call: format!("{verb}({})", say()),
+            },
+        );
+        let result = run();
+        let value = match &result {
+            Ok(value) => value.say(),
+            Err(error) => error.to_string(),
+        };
+        if !value.is_empty() {
+            self.world.record(node, TraceEvent::Return { value });
+        }
+        result
+    }
+}
+
+/// What a verb returned, for the trace.
+trait Say {
+    fn say(&self) -> String;
+}
+
+impl Say for () {
+    fn say(&self) -> String {
+        String::new()
+    }
+}
+
+macro_rules! say {
+    ($($name:ident),*) => { $(
+        impl Say for $name {
+            fn say(&self) -> String {
+                self.to_string()
+            }
+        }
+    )* };
+}
+
+say!(Context, Pd, Mr, CompChannel, Cq, Qp, Ah, AsyncEvent);
+
+impl Say for CqEvent {
+    fn say(&self) -> String {
+        self.cq.to_string()
+    }
+}
+
+impl Verbs for Sim {
+    fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        let device = |node| DeviceInfo {
+            name: format!("sim{node}"),
+            driver: "sim".to_owned(),
+            transport: Transport::Ib,
+        };
+        Ok((0..self.world.config.nodes).map(device).collect())
+    }
+
+    fn open_device(&self, name: &str) -> Result<Context> {
+        let verb = Verb::OpenDevice;
+        let number = name
+            .strip_prefix("sim")
+            .and_then(|number| number.parse().ok());
+        let Some(node) = number.filter(|node| *node < self.world.config.nodes) else {
+            let last = self.world.config.nodes - 1;
+            let text = format!("there is no device {name}, only sim0 to sim{last}");
+            return Err(Error::new(
+                verb,
+                ErrorKind::NoDevice,
+                Cause::Text(text.into()),
+            ));
+        };
+        self.world.check_thread(verb)?;
+        self.traced(
+            node,
+            verb,
+            || name.to_owned(),
+            || {
+                self.world.check_call(verb)?;
+                self.world.work(node, |node, _| node.open_device())
+            },
+        )
+    }
+
+    fn close_device(&self, context: Context) -> Result<()> {
+        let say = || context.to_string();
+        self.call(
+            Verb::CloseDevice,
+            Object::Context,
+            context,
+            say,
+            |node, _| node.close_device(context),
+        )
+    }
+
+    fn capabilities(&self, context: Context) -> Result<Capabilities> {
+        let mut capabilities = self.query(Verb::QueryDevice, Object::Context, context, |node| {
+            node.capabilities(context)
+        })?;
+        if self.world.config.mode == Mode::Stepped {
+            capabilities.remove(Capabilities::THREADS);
+        }
+        Ok(capabilities)
+    }
+
+    fn behavior(&self, context: Context) -> Result<Declared> {
+        self.query(Verb::QueryDevice, Object::Context, context, |node| {
+            Ok(node.behavior().into())
+        })
+    }
+
+    fn query_device(&self, context: Context) -> Result<DeviceAttr> {
+        self.query(Verb::QueryDevice, Object::Context, context, |node| {
+            node.query_device(context)
+        })
+    }
+
+    fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
+        self.query(Verb::QueryPort, Object::Context, context, |node| {
+            node.query_port(context, port)
+        })
+    }
+
+    fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
+        self.query(Verb::QueryGid, Object::Context, context, |node| {
+            node.query_gid(context, port, index)
+        })
+    }
+
+    fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
+        self.query(Verb::QueryPkey, Object::Context, context, |node| {
+            node.query_pkey(context, port, index)
+        })
+    }
+
+    fn alloc_pd(&self, context: Context) -> Result<Pd> {
+        let say = || context.to_string();
+        self.call(Verb::AllocPd, Object::Context, context, say, |node, _| {
+            node.alloc_pd(context)
+        })
+    }
+
+    fn dealloc_pd(&self, pd: Pd) -> Result<()> {
+        let say = || pd.to_string();
+        self.call(Verb::DeallocPd, Object::Pd, pd.context(), say, |node, _| {
+            node.dealloc_pd(pd)
+        })
+    }
+
+    fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
+        let say = || format!("{pd}, {length} B, {:#x}", access.bits());
+        self.call(Verb::AllocMr, Object::Pd, pd.context(), say, |node, _| {
+            node.alloc_mr(pd, length, access)
+        })
+    }
+
+    #[expect(unsafe_code, reason = "the unsafe method of the trait")]
+    unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
+        let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
+        self.call(Verb::RegMr, Object::Pd, pd.context(), say, |node, _| {
+            // SAFETY: the caller of this method makes the same promise.
+            unsafe { node.reg_mr(pd, addr, length, access) }
+        })
+    }
+
+    fn dereg_mr(&self, mr: Mr) -> Result<()> {
+        let say = || mr.to_string();
+        self.call(Verb::DeregMr, Object::Mr, mr.context(), say, |node, _| {
+            node.dereg_mr(mr)
+        })
+    }
+
+    fn query_mr(&self, mr: Mr) -> Result<MrAttr> {
+        self.query(Verb::QueryMr, Object::Mr, mr.context(), |node| {
+            node.query_mr(mr)
+        })
+    }
+
+    fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        self.query(Verb::ReadMr, Object::Mr, mr.context(), |node| {
+            node.read_mr(mr, offset, bytes)
+        })
+    }
+
+    fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
+        self.query(Verb::WriteMr, Object::Mr, mr.context(), |node| {
+            node.write_mr(mr, offset, bytes)
+        })
+    }
+
+    fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
+        let say = || context.to_string();
+        self.call(
+            Verb::CreateCompChannel,
+            Object::Context,
+            context,
+            say,
+            |node, _| node.create_comp_channel(context),
+        )
+    }
+
+    fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
+        let (say, context) = (|| channel.to_string(), channel.context());
+        self.call(
+            Verb::DestroyCompChannel,
+            Object::CompChannel,
+            context,
+            say,
+            |node, _| node.destroy_comp_channel(channel),
+        )
+    }
+
+    fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
+        let say = || format!("{channel}, {wait:?}");
+        let wait = (wait, WaitFor::Event(channel));
+        self.wait(Verb::GetCqEvent, channel.context(), wait, say, |node| {
+            node.get_cq_event(channel)
+        })
+    }
+
+    fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
+        let say = || match init.channel {
+            Some(channel) => format!("{context}, {} entries, {channel}", init.cqe),
+            None => format!("{context}, {} entries", init.cqe),
+        };
+        self.call(Verb::CreateCq, Object::Context, context, say, |node, _| {
+            node.create_cq(context, init)
+        })
+    }
+
+    fn query_cq(&self, cq: Cq) -> Result<CqAttr> {
+        self.query(Verb::QueryCq, Object::Cq, cq.context(), |node| {
+            node.query_cq(cq)
+        })
+    }
+
+    fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
+        let say = || format!("{cq}, {cqe}");
+        self.call(Verb::ResizeCq, Object::Cq, cq.context(), say, |node, _| {
+            node.resize_cq(cq, cqe)
+        })
+    }
+
+    fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
+        let say = || format!("{cq}, {arm}");
+        self.call(
+            Verb::ReqNotifyCq,
+            Object::Cq,
+            cq.context(),
+            say,
+            |node, _| node.req_notify_cq(cq, arm),
+        )
+    }
+
+    fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        let node = self.node(Verb::PollCq, Object::Cq, cq.context())?;
+        self.world.check_call(Verb::PollCq)?;
+        let count = self.world.work(node, |node, _| node.poll_cq(cq, wc));
+        if self.world.is_traced() && count != Ok(0) {
+            let call = format!("{}({cq}, {})", Verb::PollCq, wc.len());
+            self.world.record(node, TraceEvent::Call { call });
+            let value = match &count {
+                Ok(count) => count.to_string(),
+                Err(error) => error.to_string(),
+            };
+            self.world.record(node, TraceEvent::Return { value });
+        }
+        if count == Ok(0) && !wc.is_empty() && self.world.config.mode == Mode::Stepped {
+            // So that a program that polls makes progress.
+            self.world
+                .step(self.world.now().after(self.world.config.horizon));
+        }
+        count
+    }
+
+    fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
+        let say = || format!("{cq}, {nevents}");
+        self.call(
+            Verb::AckCqEvents,
+            Object::Cq,
+            cq.context(),
+            say,
+            |node, _| node.ack_cq_events(cq, nevents),
+        )
+    }
+
+    fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
+        let say = || format!("{cq}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Object::Cq));
+        self.wait(Verb::DestroyCq, cq.context(), wait, say, |node| {
+            node.destroy_cq(cq)
+        })
+    }
+
+    fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
+        let say = || format!("{pd}, {}, {}, {}", init.qp_type, init.send_cq, init.recv_cq);
+        self.call(Verb::CreateQp, Object::Pd, pd.context(), say, |node, _| {
+            node.create_qp(pd, init)
+        })
+    }
+
+    fn qp_num(&self, qp: Qp) -> Result<u32> {
+        self.query(Verb::QueryQp, Object::Qp, qp.context(), |node| {
+            node.qp_num(qp)
+        })
+    }
+
+    fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery> {
+        self.query(Verb::QueryQp, Object::Qp, qp.context(), |node| {
+            node.query_qp(qp, mask)
+        })
+    }
+
+    fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
+        let say = || match mask.contains(QpAttrMask::STATE) {
+            true => format!("{qp}, {}, {mask}", attr.qp_state),
+            false => format!("{qp}, {mask}"),
+        };
+        self.call(
+            Verb::ModifyQp,
+            Object::Qp,
+            qp.context(),
+            say,
+            |node, now| node.modify_qp(now, qp, attr, mask),
+        )
+    }
+
+    fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
+        let say = || format!("{qp}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Object::Qp));
+        self.wait(Verb::DestroyQp, qp.context(), wait, say, |node| {
+            node.destroy_qp(qp)
+        })
+    }
+
+    fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
+        self.world.check_call(Verb::ConnectRc)?;
+        connect::by_attributes(self, a, b, params)
+    }
+
+    fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let say = || {
+            let shown: Vec<String> = list
+                .iter()
+                .map(|wr| {
+                    let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+                    let flags: Vec<&str> = wr.flags.iter_names().map(|(name, _)| name).collect();
+                    format!(
+                        "{} {:#x} {bytes} B {}",
+                        wr.op.name(),
+                        wr.wr_id,
+                        flags.join("|")
+                    )
+                })
+                .collect();
+            format!("{qp}, [{}]", shown.join(", "))
+        };
+        self.call(
+            Verb::PostSend,
+            Object::Qp,
+            qp.context(),
+            say,
+            |node, now| node.post_send(now, qp, list),
+        )
+    }
+
+    fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let say = || {
+            let shown: Vec<String> = list
+                .iter()
+                .map(|wr| {
+                    let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+                    format!("{:#x} {bytes} B", wr.wr_id)
+                })
+                .collect();
+            format!("{qp}, [{}]", shown.join(", "))
+        };
+        self.call(Verb::PostRecv, Object::Qp, qp.context(), say, |node, _| {
+            node.post_recv(qp, list)
+        })
+    }
+
+    fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
+        let say = || format!("{pd}, port {}", attr.port_num);
+        self.call(Verb::CreateAh, Object::Pd, pd.context(), say, |node, _| {
+            node.create_ah(pd, attr)
+        })
+    }
+
+    fn destroy_ah(&self, ah: Ah) -> Result<()> {
+        let say = || ah.to_string();
+        self.call(Verb::DestroyAh, Object::Ah, ah.context(), say, |node, _| {
+            node.destroy_ah(ah)
+        })
+    }
+
+    fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
+        let say = || format!("{context}, {wait:?}");
+        let wait = (wait, WaitFor::AsyncEvent(context));
+        self.wait(Verb::GetAsyncEvent, context, wait, say, |node| {
+            node.get_async_event(context)
+        })
+    }
+
+    fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
+        let say = || format!("{context}, {event}");
+        self.call(
+            Verb::AckAsyncEvent,
+            Object::Context,
+            context,
+            say,
+            |node, _| node.ack_async_event(context, event),
+        )
+    }
+
+    fn lab(&self) -> Option<&dyn Lab> {
+        Some(self)
+    }
+}

@@ -1,0 +1,148 @@
+//! Objects in slots, named by index and generation.
+
+use std::collections::VecDeque;
+
+use verbs_api::BadHandle;
+
+/// A table of objects. A freed slot is used again with the next generation, but only after
+/// [`QUARANTINE`] others were freed, so that numbers made from an index are not reused at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<T> {
+    slots: Vec<Slot<T>>,
+    free: VecDeque<u32>,
+    live: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+/// Index and generation of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+const QUARANTINE: usize = 64;
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: VecDeque::new(),
+            live: 0,
+        }
+    }
+}
+
+impl<T> Table<T> {
+    /// How many objects live.
+    pub(crate) fn len(&self) -> u32 {
+        self.live
+    }
+
+    /// The object of a handle's index and generation.
+    pub(crate) fn get(&self, index: u32, generation: u32) -> Result<&T, BadHandle> {
+        match self.slots.get(index as usize) {
+            Some(slot) if slot.generation == generation => {
+                slot.value.as_ref().ok_or(BadHandle::Stale)
+            }
+            slot => Err(Self::problem(slot, generation)),
+        }
+    }
+
+    fn problem(slot: Option<&Slot<T>>, generation: u32) -> BadHandle {
+        match slot {
+            _ if generation == 0 => BadHandle::Null,
+            Some(slot) if generation < slot.generation => BadHandle::Stale,
+            _ => BadHandle::Foreign,
+        }
+    }
+
+    /// The object at an index that is known to be in use.
+    pub(crate) fn at(&self, index: u32) -> &T {
+        self.slots[index as usize]
+            .value
+            .as_ref()
+            .expect("the index is in use")
+    }
+
+    /// The object at an index that is known to be in use.
+    pub(crate) fn at_mut(&mut self, index: u32) -> &mut T {
+        self.slots[index as usize]
+            .value
+            .as_mut()
+            .expect("the index is in use")
+    }
+
+    /// The object at an index, if it is in use.
+    pub(crate) fn peek(&self, index: u32) -> Option<&T> {
+        self.slots.get(index as usize)?.value.as_ref()
+    }
+
+    /// Puts in an object made from its id.
+    pub(crate) fn insert(&mut self, make: impl FnOnce(Id) -> T) -> Id {
+        let index = if self.free.len() > QUARANTINE {
+            self.free.pop_front().expect("it is not empty")
+        } else {
+            self.slots.push(Slot {
+                generation: 0,
+                value: None,
+            });
+            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 objects")
+        };
+        let slot = &mut self.slots[index as usize];
+        slot.generation += 1;
+        let id = Id {
+            index,
+            generation: slot.generation,
+        };
+        slot.value = Some(make(id));
+        self.live += 1;
+        id
+    }
+
+    /// Takes out the object at an index that is in use.
+    pub(crate) fn remove(&mut self, index: u32) -> T {
+        let value = self.slots[index as usize]
+            .value
+            .take()
+            .expect("the index is in use");
+        self.free.push_back(index);
+        self.live -= 1;
+        value
+    }
+
+    /// The live objects in the order of their index.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..)
+            .zip(&self.slots)
+            .filter_map(|(index, slot)| Some((index, slot.value.as_ref()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_id_never_names_the_next_object() {
+        let mut table = Table::default();
+        let mut old = Vec::new();
+        for i in 0..500 {
+            let id = table.insert(|_| i);
+            assert_eq!(table.get(id.index, id.generation), Ok(&i));
+            table.remove(id.index);
+            old.push(id);
+        }
+        assert!(table.slots.len() < 100, "slots are used again");
+        for id in old {
+            assert_eq!(table.get(id.index, id.generation), Err(BadHandle::Stale));
+        }
+        assert_eq!(table.get(0, 0), Err(BadHandle::Null));
+        assert_eq!(table.get(9999, 1), Err(BadHandle::Foreign));
+    }
+}

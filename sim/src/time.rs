@@ -1,0 +1,36 @@
+//! Time as the core sees it: nanoseconds since the start, given as an argument.
+
+use core::time::Duration;
+
+/// Nanoseconds since the start of the laboratory's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The start.
+    pub const ZERO: Self = Self(0);
+
+    /// So many nanoseconds after the start.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the start.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Time since the start.
+    pub const fn since_start(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+
+    /// Later by `by`; the end of time if that is too far.
+    #[must_use]
+    pub fn after(self, by: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}

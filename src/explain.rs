@@ -1,0 +1,121 @@
+//! `verbsim explain`: all there is to say about a rule or a scenario.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use verbs_scenarios::{Level, Rule, Scenario, all, rule, rules};
+
+use crate::list::Listed;
+use crate::output::{Format, Stop, json, print};
+use crate::rules::coverage;
+use crate::style::{Look, Style};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Id of a rule or a scenario, such as `CQ-ARM-17`
+    id: String,
+    /// How to show it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
+    let id = &args.id;
+    let found = rules().iter().find(|rule| rule.id.eq_ignore_ascii_case(id));
+    let scenario = all().find(|scenario| scenario.id == id);
+    let style = Style::of_stdout();
+    let text = match (found, scenario, args.format) {
+        (Some(rule), _, Format::Json) => json(&RuleJson::new(rule)),
+        (Some(rule), _, Format::Table) => explain_rule(rule, style),
+        (None, Some(scenario), Format::Json) => json(&ScenarioJson::new(scenario)),
+        (None, Some(scenario), Format::Table) => explain_scenario(scenario, style),
+        (None, None, _) => {
+            return Err(Stop::usage(format!(
+                "no rule and no scenario is called {id}; see `verbsim rules` and `verbsim list`"
+            )));
+        }
+    };
+    print(&text)
+}
+
+#[derive(Serialize)]
+struct RuleJson {
+    kind: &'static str,
+    #[serde(flatten)]
+    rule: &'static Rule,
+    scenarios: Vec<&'static str>,
+    reason: Option<&'static str>,
+}
+
+impl RuleJson {
+    fn new(rule: &'static Rule) -> Self {
+        let (scenarios, reason) = coverage(rule);
+        Self {
+            kind: "rule",
+            rule,
+            scenarios,
+            reason,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ScenarioJson {
+    kind: &'static str,
+    #[serde(flatten)]
+    scenario: Listed,
+}
+
+impl ScenarioJson {
+    fn new(scenario: &Scenario) -> Self {
+        Self {
+            kind: "scenario",
+            scenario: Listed::new(scenario),
+        }
+    }
+}
+
+fn explain_rule(rule: &'static Rule, style: Style) -> String {
+    let (scenarios, reason) = coverage(rule);
+    let level = match rule.level {
+        Level::Must => "must hold",
+        Level::Allowed => "one of a set of outcomes; the device's behavior says which",
+        Level::Informative => "informative",
+    };
+    let checked = match reason {
+        _ if !scenarios.is_empty() => scenarios.join(", "),
+        Some(reason) => format!("by no scenario: {reason}"),
+        None => "by no scenario".to_string(),
+    };
+    let mut text = format!("{} {}\n", style.paint(Look::Bold, &rule.id), rule.rule);
+    let fields = [
+        ("level", format!("{}: {level}", rule.level.letter())),
+        ("source", rule.source.clone()),
+        ("observe", rule.observe.clone()),
+        ("differs", rule.divergence.clone().unwrap_or_default()),
+        ("checked", checked),
+    ];
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+        let name = style.paint(Look::Dim, &format!("{name:<8}"));
+        writeln!(text, "  {name} {value}").expect("a string");
+    }
+    text
+}
+
+fn explain_scenario(scenario: &Scenario, style: Style) -> String {
+    let listed = Listed::new(scenario);
+    let mut text = style.paint(Look::Bold, scenario.id) + "\n";
+    let lists = [("needs", listed.needs), ("hazards", listed.hazards)];
+    for (name, values) in lists.iter().filter(|(_, values)| !values.is_empty()) {
+        let name = style.paint(Look::Dim, &format!("{name:<8}"));
+        writeln!(text, "  {name} {}", values.join(", ")).expect("a string");
+    }
+    for id in scenario.rules {
+        let sentence = rule(id).map_or("", |rule| &rule.rule);
+        let name = style.paint(Look::Dim, &format!("{:<8}", "rule"));
+        writeln!(text, "  {name} {id} {sentence}").expect("a string");
+    }
+    let name = style.paint(Look::Dim, &format!("{:<8}", "run"));
+    writeln!(text, "  {name} verbsim run --filter {}", scenario.id).expect("a string");
+    text
+}

@@ -1,0 +1,230 @@
+//! `verbsim run`: the suite against a device.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use verbs_scenarios::report::{BackendInfo, Entry, FailureReport, Outcome, Report, Run, Summary};
+use verbs_scenarios::{Backend, GROUPS, Scenario, rule, run, select};
+
+use crate::backend::Kind;
+use crate::output::{Format, Stop, json, print, save};
+use crate::style::{Look, Style};
+use crate::table::Plain;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to run against
+    #[arg(long, value_enum, default_value = "sim")]
+    backend: Kind,
+    /// Which set of behavior values; `all` for each of them in turn
+    #[arg(long, value_name = "NAME", default_value = "spec")]
+    profile: String,
+    /// Only the scenario with this id, else those that check the rule with this id, else those
+    /// whose id contains this
+    #[arg(long, value_name = "PATTERN")]
+    filter: Option<String>,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// How to show the result
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Write the result to this file, and only the summary to the standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
+    let scenarios = match &args.filter {
+        None => verbs_scenarios::all().collect(),
+        Some(pattern) => select(pattern),
+    };
+    if scenarios.is_empty() {
+        let pattern = args.filter.as_deref().unwrap_or_default();
+        return Err(Stop::usage(format!(
+            "no scenario matches {pattern}; `verbsim list` shows all"
+        )));
+    }
+    let backends = args.backend.with_profile(&args.profile, args.seed);
+    let mut runs = Vec::new();
+    for backend in backends.map_err(Stop::Usage)? {
+        runs.push(run_with_progress(backend.as_ref(), &scenarios)?);
+    }
+    let report = Report::new(runs);
+    let text = |style| match args.format {
+        Format::Table => table(&report, style),
+        Format::Json => json(&report),
+    };
+    let style = Style::of_stdout();
+    match &args.out {
+        None => print(&text(style))?,
+        Some(path) => {
+            save(path, &text(Style::plain()))?;
+            print(
+                &report
+                    .runs
+                    .iter()
+                    .map(|run| summary(run, style))
+                    .collect::<String>(),
+            )?;
+        }
+    }
+    if report.is_good() {
+        Ok(())
+    } else {
+        Err(Stop::NotGood)
+    }
+}
+
+/// With a line that shows how far it is, if the standard error is a terminal.
+fn run_with_progress(backend: &dyn Backend, scenarios: &[&'static Scenario]) -> Result<Run, Stop> {
+    let bar = ProgressBar::new(scenarios.len() as u64);
+    let template = ProgressStyle::with_template("{pos}/{len} {wide_msg}");
+    bar.set_style(template.expect("the template is good"));
+    let result = run(backend, scenarios, |scenario| {
+        bar.set_message(scenario.id);
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    result.map_err(|error| Stop::usage(format!("{}: {error}", backend.info().backend)))
+}
+
+fn table(report: &Report, style: Style) -> String {
+    let mut text = String::new();
+    for run in &report.runs {
+        text += &scenarios(run, style);
+        for entry in &run.scenarios {
+            if let (Some(failure), Outcome::Failed) = (&entry.failure, entry.outcome) {
+                text += &failed(run, entry, failure, style);
+            }
+        }
+        text += &summary(run, style);
+    }
+    text
+}
+
+/// A row for each scenario, below a heading for each group.
+fn scenarios(run: &Run, style: Style) -> String {
+    let mut table = Plain::new(style);
+    for group in GROUPS {
+        let of_group = |entry: &&Entry| group.scenarios.iter().any(|s| s.id == entry.id);
+        let entries: Vec<_> = run.scenarios.iter().filter(of_group).collect();
+        if entries.is_empty() {
+            continue;
+        }
+        if !table.is_empty() {
+            table.row([style.cell(Look::Plain, "")]);
+        }
+        let passed = entries
+            .iter()
+            .filter(|e| e.outcome == Outcome::Passed)
+            .count();
+        table.row([
+            style.cell(Look::Plain, ""),
+            style.cell(Look::Bold, group.title),
+            style.cell(Look::Dim, format!("{passed} of {} passed", entries.len())),
+        ]);
+        for entry in entries {
+            table.row(row(entry, style));
+        }
+    }
+    table.text() + "\n"
+}
+
+fn row(entry: &Entry, style: Style) -> [comfy_table::Cell; 3] {
+    let (mark, look) = mark(entry.outcome);
+    let scenario = verbs_scenarios::all().find(|scenario| scenario.id == entry.id);
+    let mut words = scenario.map_or_else(|| entry.id.to_string(), Scenario::behavior);
+    if let Some(reason) = &entry.reason {
+        write!(words, ": {reason}").expect("a string");
+    }
+    let text = if entry.outcome == Outcome::Passed {
+        Look::Plain
+    } else {
+        look
+    };
+    [
+        style.cell(look, mark),
+        style.cell(text, words),
+        style.cell(Look::Dim, entry.rules.join(" ")),
+    ]
+}
+
+const fn mark(outcome: Outcome) -> (&'static str, Look) {
+    match outcome {
+        Outcome::Passed => ("✓", Look::Green),
+        Outcome::Failed => ("✗", Look::Red),
+        Outcome::Skipped => ("-", Look::Dim),
+        Outcome::KnownDeviation => ("~", Look::Yellow),
+        Outcome::UnexpectedPass => ("!", Look::Red),
+    }
+}
+
+/// A failure in full.
+fn failed(run: &Run, entry: &Entry, failure: &FailureReport, style: Style) -> String {
+    let title = format!("{} failed: {}", entry.id, failure.kind.name());
+    let mut text = style.paint(Look::Red, &title) + "\n";
+    let mut field = |name: &str, value: &str| {
+        let name = style.paint(Look::Bold, &format!("{name:<9}"));
+        writeln!(text, "  {name} {value}").expect("a string");
+    };
+    let (name, rules) = match failure.rule {
+        Some(id) => ("rule", vec![id]),
+        None => ("checks", entry.rules.to_vec()),
+    };
+    for id in rules {
+        let sentence = rule(id).map_or("", |rule| &rule.rule);
+        field(name, &format!("{id}: {sentence}"));
+    }
+    field("expected", &failure.expected);
+    field("seen", &failure.seen);
+    field("seed", &run.info.seed.to_string());
+    field("replay", &failure.replay);
+    if !failure.trace.is_empty() {
+        field("trace", "the last calls and packets");
+    }
+    for line in &failure.trace {
+        writeln!(text, "    {}", style.paint(Look::Dim, line)).expect("a string");
+    }
+    text + "\n"
+}
+
+fn summary(run: &Run, style: Style) -> String {
+    let Summary {
+        passed,
+        failed,
+        skipped,
+        known_deviations,
+        unexpected_passes,
+    } = run.summary;
+    let part = |count: usize, words: &str, look| {
+        let look = if count == 0 { Look::Plain } else { look };
+        style.paint(look, &format!("{count} {words}"))
+    };
+    let mut parts = vec![
+        part(passed, "passed", Look::Green),
+        part(failed, "failed", Look::Red),
+    ];
+    for (count, words, look) in [
+        (skipped, "skipped", Look::Plain),
+        (known_deviations, "known deviations", Look::Yellow),
+        (unexpected_passes, "unexpected passes", Look::Red),
+    ] {
+        if count > 0 {
+            parts.push(part(count, words, look));
+        }
+    }
+    if run.summary.ran() == 0 {
+        parts.push(style.paint(Look::Red, "none ran"));
+    }
+    let BackendInfo {
+        backend,
+        device,
+        profile,
+        seed,
+        ..
+    } = &run.info;
+    let what = format!("{backend} {device}, profile {profile}, seed {seed}");
+    format!("{}: {}\n", style.paint(Look::Bold, &what), parts.join(", "))
+}

@@ -1,0 +1,41 @@
+//! Tables without lines.
+
+use comfy_table::{Cell, ContentArrangement, Table, presets};
+
+use crate::style::Style;
+
+/// A table that is written line by line.
+pub(crate) struct Plain {
+    table: Table,
+}
+
+impl Plain {
+    pub(crate) fn new(style: Style) -> Self {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        if style.wraps() {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+        } else {
+            table.force_no_tty();
+        }
+        Self { table }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.table.add_row(cells.into_iter().collect::<Vec<_>>());
+    }
+
+    /// The lines, without blanks at their ends.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for line in self.table.lines() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
