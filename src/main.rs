@@ -1,8 +1,8 @@
 //! The program `verbsim`: runs the conformance suite against a device, and shows what it checks.
 //!
-//! Thin: `backend` says what the suite runs against; each command is a file.
+//! Thin: each command is a file; the library `verbsim` says what the suite runs against.
 
-mod backend;
+mod devices;
 mod explain;
 mod list;
 mod output;
@@ -37,6 +37,8 @@ enum Command {
     List(list::Args),
     /// List the rules, each with its scenarios or the reason why it has none
     Rules(rules::Args),
+    /// List devices, their ports, what they can do and how they behave
+    Devices(devices::Args),
     /// Say all there is to say about a rule or a scenario
     Explain(explain::Args),
 }
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::execute(&args),
         Command::List(args) => list::execute(&args),
         Command::Rules(args) => rules::execute(&args),
+        Command::Devices(args) => devices::execute(&args),
         Command::Explain(args) => explain::execute(&args),
     };
     match result {

@@ -6,27 +6,20 @@ use std::path::PathBuf;
 use indicatif::{ProgressBar, ProgressStyle};
 use verbs_scenarios::report::{BackendInfo, Entry, FailureReport, Outcome, Report, Run, Summary};
 use verbs_scenarios::{Backend, GROUPS, Scenario, rule, run, select};
+use verbsim::backend::Choice;
 
-use crate::backend::Kind;
 use crate::output::{Format, Stop, json, print, save};
 use crate::style::{Look, Style};
 use crate::table::Plain;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to run against
-    #[arg(long, value_enum, default_value = "sim")]
-    backend: Kind,
-    /// Which set of behavior values; `all` for each of them in turn
-    #[arg(long, value_name = "NAME", default_value = "spec")]
-    profile: String,
+    #[command(flatten)]
+    choice: Choice,
     /// Only the scenario with this id, else those that check the rule with this id, else those
     /// whose id contains this
     #[arg(long, value_name = "PATTERN")]
     filter: Option<String>,
-    /// Seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
     /// How to show the result
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -46,7 +39,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             "no scenario matches {pattern}; `verbsim list` shows all"
         )));
     }
-    let backends = args.backend.with_profile(&args.profile, args.seed);
+    let backends = args.choice.backends();
     let mut runs = Vec::new();
     for backend in backends.map_err(Stop::Usage)? {
         runs.push(run_with_progress(backend.as_ref(), &scenarios)?);

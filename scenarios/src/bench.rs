@@ -1,11 +1,12 @@
 //! The bench a scenario works at: two open devices, and ways to wait that suit every backend.
 
 use std::ops::Deref;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use verbs_api::{
     Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
     KnobValue, Lab, Qp, QpAttrMask, QpModify, QpState, Verbs, Wait, Wc, WcStatus,
@@ -21,7 +22,8 @@ use crate::failure::{Failure, Result};
 ///
 /// - *something happens*: [`poll`](Self::poll), [`one`](Self::one), [`drain`](Self::drain),
 ///   [`take_event`](Self::take_event), [`expect_event`](Self::expect_event),
-///   [`async_event`](Self::async_event), [`until`](Self::until);
+///   [`async_event`](Self::async_event), [`until`](Self::until),
+///   [`waits_until`](Self::waits_until);
 /// - *nothing happens*: [`no_event`](Self::no_event), [`no_completion`](Self::no_completion),
 ///   [`no_async_event`](Self::no_async_event). Exact in a laboratory, a bounded wait elsewhere;
 /// - *set up*: [`rc_pair`](Self::rc_pair), [`pair`](Self::pair), [`end`](Self::end);
@@ -54,7 +56,7 @@ impl Default for Bounds {
 }
 
 /// How sure it is that nothing happened where nothing was to happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Negative {
     /// Certain: nothing was in flight any more.
@@ -221,6 +223,23 @@ impl<'v> Bench<'v> {
         }
     }
 
+    /// Takes and acknowledges all events of a channel that are there or still come: those once all
+    /// is quiet in a laboratory, elsewhere those until none has come for [`Bounds::negative`].
+    pub fn cq_events(&self, channel: CompChannel) -> Result<Vec<CqEvent>> {
+        let wait = self.quiet()?;
+        let mut got = Vec::new();
+        loop {
+            match self.verbs.get_cq_event(channel, wait) {
+                Ok(event) => {
+                    self.verbs.ack_cq_events(event.cq, 1)?;
+                    got.push(event);
+                }
+                Err(error) if is_nothing(&error) => return Ok(got),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Takes the next asynchronous event of a context and does not acknowledge it.
     pub fn take_async_event(&self, context: Context) -> Result<AsyncEvent> {
         Ok(self.verbs.get_async_event(context, self.wait())?)
@@ -231,6 +250,22 @@ impl<'v> Bench<'v> {
         let event = self.take_async_event(context)?;
         self.verbs.ack_async_event(context, &event)?;
         Ok(event)
+    }
+
+    /// All asynchronous events of a context that are there or still come, acknowledged.
+    pub fn async_events(&self, context: Context) -> Result<Vec<AsyncEvent>> {
+        let wait = self.quiet()?;
+        let mut got = Vec::new();
+        loop {
+            match self.verbs.get_async_event(context, wait) {
+                Ok(event) => {
+                    self.verbs.ack_async_event(context, &event)?;
+                    got.push(event);
+                }
+                Err(error) if is_nothing(&error) => return Ok(got),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Tries `attempt` until it gives something: once all is quiet in a laboratory, elsewhere for
@@ -245,6 +280,35 @@ impl<'v> Bench<'v> {
                 return Err(Failure::hang(what, "it did not happen"));
             }
         }
+    }
+
+    /// Makes a call that has to wait, in a thread of its own, and lets `release` end the wait: what
+    /// the call gives. It must not return before.
+    pub fn waits_until<T: Send>(
+        &self,
+        rule: &'static str,
+        call: impl FnOnce() -> T + Send,
+        release: impl FnOnce() -> Result,
+    ) -> Result<T> {
+        self.require(Capabilities::THREADS);
+        let pause = match self.verbs.lab() {
+            Some(_) => IN_MEMORY,
+            None => self.bounds.negative,
+        };
+        self.negative.fetch_max(WAITED, Ordering::Relaxed);
+        thread::scope(|scope| {
+            let call = scope.spawn(call);
+            let end = Instant::now() + pause;
+            while Instant::now() < end && !call.is_finished() {
+                thread::yield_now();
+            }
+            if call.is_finished() {
+                return Err(Failure::assertion("the call waits", "it returned").of_rule(rule));
+            }
+            let released = release();
+            let value = call.join().unwrap_or_else(|panic| resume_unwind(panic));
+            released.map(|()| value)
+        })
     }
 
     /// In a laboratory, lets everything happen that is under way; elsewhere nothing.
@@ -430,11 +494,13 @@ fn nothing(
 ) -> Result {
     match result {
         Ok(seen) => Err(Failure::assertion(expected, seen).of_rule(rule)),
-        Err(error) => match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(()),
-            _ => Err(Failure::from(error).of_rule(rule)),
-        },
+        Err(error) if is_nothing(&error) => Ok(()),
+        Err(error) => Err(Failure::from(error).of_rule(rule)),
     }
+}
+
+fn is_nothing(error: &verbs_api::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 fn list(completions: &[Wc]) -> String {
@@ -448,6 +514,9 @@ fn list(completions: &[Wc]) -> String {
 /// In virtual time a poll of an empty CQ is one step of the world: so many steps are tried before
 /// everything is let happen. It keeps an endless retry elsewhere from being in the way.
 const EMPTY_POLLS: u32 = 1000;
+
+/// Within this time a simulated device does what it does, if it does not wait.
+const IN_MEMORY: Duration = Duration::from_millis(2);
 
 const EXACT: u8 = 1;
 const WAITED: u8 = 2;

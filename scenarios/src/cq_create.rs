@@ -1,14 +1,134 @@
-//! Creating CQs: sizes, channels, completion vectors.
+//! Creating CQs: sizes, channels, completion vectors, how many, and who shares them.
 
-use verbs_api::{CqInit, ErrorKind};
+use verbs_api::{Arm, Capabilities, Cq, CqInit, CqeRounding, ErrorKind, Limit, Wait, WcOpcode};
 
-use crate::{Bench, Result, Scenario, expect_err};
+use crate::cq_ovr::{Queue, Tight};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, PairOptions, Result, Scenario, expect_err, wr_ids};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[Scenario::new(
-    "cq_create.size_below_one_is_refused",
-    &["CQ-CREATE-03"],
-    size_below_one_is_refused,
-)];
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "cq_create.size_is_at_least_what_was_asked",
+        &["CQ-CREATE-01"],
+        size_is_at_least_what_was_asked,
+    ),
+    Scenario::new(
+        "cq_create.every_entry_can_be_used",
+        &["CQ-CREATE-02"],
+        every_entry_can_be_used,
+    ),
+    Scenario::new(
+        "cq_create.size_below_one_is_refused",
+        &["CQ-CREATE-03"],
+        size_below_one_is_refused,
+    ),
+    Scenario::new(
+        "cq_create.size_above_the_limit_is_refused",
+        &["CQ-CREATE-04"],
+        size_above_the_limit_is_refused,
+    ),
+    Scenario::new(
+        "cq_create.cq_without_channel_is_polled",
+        &["CQ-CREATE-05"],
+        cq_without_channel_is_polled,
+    ),
+    Scenario::new(
+        "cq_create.context_value_comes_with_every_event",
+        &["CQ-CREATE-06"],
+        context_value_comes_with_every_event,
+    ),
+    Scenario::new(
+        "cq_create.vector_is_one_of_the_device",
+        &["CQ-CREATE-07"],
+        vector_is_one_of_the_device,
+    ),
+    Scenario::new(
+        "cq_create.as_many_cqs_as_the_limit_says",
+        &["CQ-CREATE-08"],
+        as_many_cqs_as_the_limit_says,
+    )
+    .needs(Capabilities::LAB),
+    Scenario::new(
+        "cq_create.many_qps_share_a_cq",
+        &["CQ-CREATE-09"],
+        many_qps_share_a_cq,
+    ),
+    Scenario::new(
+        "cq_create.completions_of_all_qps_must_fit",
+        &["CQ-CREATE-09"],
+        completions_of_all_qps_must_fit,
+    ),
+    Scenario::new(
+        "cq_create.cqs_of_different_qps_are_apart",
+        &["CQ-CREATE-10"],
+        cqs_of_different_qps_are_apart,
+    ),
+    Scenario::new(
+        "cq_create.sends_and_receives_go_to_their_cqs",
+        &["CQ-CREATE-11"],
+        sends_and_receives_go_to_their_cqs,
+    ),
+    Scenario::new(
+        "cq_create.failure_leaves_the_channel_free",
+        &["CQ-CREATE-13"],
+        failure_leaves_the_channel_free,
+    ),
+    Scenario::new(
+        "cq_create.failure_leaks_nothing",
+        &["CQ-CREATE-13"],
+        failure_leaks_nothing,
+    )
+    .needs(Capabilities::LAB),
+];
+
+/// Sizes around powers of two.
+pub(crate) const SIZES: [i32; 14] = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 1000, 1023, 1024];
+
+/// A CQ has the size it should have when `asked` entries were asked for.
+pub(crate) fn expect_size(bench: &Bench<'_>, cq: Cq, asked: i32, rule: &'static str) -> Result {
+    let (asked, cqe) = (asked as u32, bench.query_cq(cq)?.cqe);
+    check!(
+        rule,
+        cqe >= asked,
+        format!("at least {asked} entries"),
+        "{cqe}"
+    );
+    let Some(declared) = bench.behavior()?.cqe_rounding else {
+        return Ok(());
+    };
+    let expected = match declared {
+        CqeRounding::Exact => asked,
+        CqeRounding::Pow2 => asked.next_power_of_two(),
+        CqeRounding::Pow2Minus1 => (asked + 1).next_power_of_two() - 1,
+    };
+    check_eq!(rule, cqe, expected, format!("the size asked as {asked}"));
+    Ok(())
+}
+
+fn size_is_at_least_what_was_asked(bench: &Bench<'_>) -> Result {
+    for asked in SIZES {
+        let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(asked));
+        let cq = cq.rule("CQ-CREATE-01")?;
+        expect_size(bench, cq, asked, "CQ-CREATE-01")?;
+        bench.destroy_cq(cq, Wait::Poll)?;
+    }
+    Ok(())
+}
+
+fn every_entry_can_be_used(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        for asked in [1, 2, 3, 8, 9, 31] {
+            let tight = Tight::new(bench, queue, asked)?;
+            let cqe = tight.cqe()?;
+            tight.fill(0..cqe)?;
+            bench.no_async_event(tight.end.context, "CQ-CREATE-02")?;
+            let got = bench.successes(tight.cq, cqe as usize);
+            let got = wr_ids(&got.rule("CQ-CREATE-02")?);
+            check_eq!("CQ-CREATE-02", got, (0..cqe).collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
 
 fn size_below_one_is_refused(bench: &Bench<'_>) -> Result {
     for cqe in [0, -1, i32::MIN] {
@@ -16,4 +136,257 @@ fn size_below_one_is_refused(bench: &Bench<'_>) -> Result {
         expect_err(refused, ErrorKind::Invalid, "CQ-CREATE-03")?;
     }
     Ok(())
+}
+
+fn size_above_the_limit_is_refused(bench: &Bench<'_>) -> Result {
+    for above in sizes_above_the_limit(bench)? {
+        let refused = bench.create_cq(bench.ctx_a(), &CqInit::new(above));
+        expect_err(refused, ErrorKind::Invalid, "CQ-CREATE-04")?;
+    }
+    let max = largest_size(bench)?;
+    match bench.create_cq(bench.ctx_a(), &CqInit::new(max)) {
+        Ok(cq) => expect_size(bench, cq, max, "CQ-CREATE-04"),
+        error => expect_err(error, ErrorKind::NoMemory, "CQ-CREATE-04").map(drop),
+    }
+}
+
+/// The largest size that may be asked for.
+pub(crate) fn largest_size(bench: &Bench<'_>) -> Result<i32> {
+    let max = bench.query_device(bench.ctx_a())?.max_cqe;
+    Ok(i32::try_from(max).unwrap_or(i32::MAX))
+}
+
+/// Sizes that are too large; none if the limit is the largest number.
+pub(crate) fn sizes_above_the_limit(bench: &Bench<'_>) -> Result<Vec<i32>> {
+    let next = largest_size(bench)?.checked_add(1);
+    Ok(next.into_iter().flat_map(|next| [next, i32::MAX]).collect())
+}
+
+fn cq_without_channel_is_polled(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(PairOptions {
+        channel: false,
+        ..PairOptions::default()
+    })?;
+    pair.deliver(0..8).rule("CQ-CREATE-05")?;
+    let got = bench.successes(pair.b.recv_cq, 8).rule("CQ-CREATE-05")?;
+    check_eq!("CQ-CREATE-05", wr_ids(&got), (0..8).collect::<Vec<_>>());
+    for cq in [pair.a.send_cq, pair.b.recv_cq] {
+        check_eq!("CQ-CREATE-05", bench.query_cq(cq)?.channel, None);
+    }
+    Ok(())
+}
+
+fn context_value_comes_with_every_event(bench: &Bench<'_>) -> Result {
+    let channel = bench.create_comp_channel(bench.ctx_b())?;
+    for value in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+        let init = CqInit::new(8).channel(channel).context(value);
+        let cq = bench.create_cq(bench.ctx_b(), &init)?;
+        check_eq!("CQ-CREATE-06", bench.query_cq(cq)?.cq_context, value);
+        let tight = Tight::on(bench, Queue::Recv, cq)?;
+        for wr_id in 0..3 {
+            bench.arm(cq, Arm::NEXT)?;
+            tight.push(wr_id)?;
+            let event = bench.expect_event(channel, cq, "CQ-CREATE-06")?;
+            check_eq!("CQ-CREATE-06", event.cq_context, value);
+            bench.successes(cq, 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn vector_is_one_of_the_device(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_b();
+    let vectors = bench.query_device(context)?.num_comp_vectors as i32;
+    let channel = bench.create_comp_channel(context)?;
+    let init = |vector| CqInit::new(8).channel(channel).comp_vector(vector);
+    for vector in [-1, vectors, i32::MIN, i32::MAX] {
+        let refused = bench.create_cq(context, &init(vector));
+        expect_err(refused, ErrorKind::Invalid, "CQ-CREATE-07")?;
+    }
+    for vector in [0, vectors - 1] {
+        let cq = bench
+            .create_cq(context, &init(vector))
+            .rule("CQ-CREATE-07")?;
+        let seen = bench.query_cq(cq)?.comp_vector;
+        check_eq!("CQ-CREATE-07", seen, vector as u32, "the vector");
+        let tight = Tight::on(bench, Queue::Recv, cq)?;
+        bench.arm(cq, Arm::NEXT)?;
+        tight.push(0)?;
+        bench.expect_event(channel, cq, "CQ-CREATE-07")?;
+    }
+    Ok(())
+}
+
+fn as_many_cqs_as_the_limit_says(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_b();
+    let pair = bench.rc_pair()?;
+    pair.deliver(0..2)?;
+    let room = bench.query_device(context)?.max_cq - bench.lab().live(context)?.cqs;
+    let init = CqInit::new(1);
+    let mut last = Cq::default();
+    for nth in 1..=room {
+        last = in_case(
+            &format!("CQ {nth} of {room}"),
+            bench.create_cq(context, &init).rule("CQ-CREATE-08"),
+        )?;
+    }
+    let refused = bench.create_cq(context, &init);
+    expect_err(refused, ErrorKind::NoMemory, "CQ-CREATE-08")?;
+    pair.deliver(2..4).rule("CQ-CREATE-08")?;
+    let got = bench.successes(pair.b.recv_cq, 4).rule("CQ-CREATE-08")?;
+    check_eq!("CQ-CREATE-08", wr_ids(&got), [0, 1, 2, 3]);
+    bench.destroy_cq(last, Wait::Poll).rule("CQ-CREATE-08")?;
+    bench.create_cq(context, &init).rule("CQ-CREATE-08")?;
+    Ok(())
+}
+
+fn many_qps_share_a_cq(bench: &Bench<'_>) -> Result {
+    let first = bench.rc_pair()?;
+    let mut pairs = vec![first];
+    for _ in 1..5 {
+        pairs.push(bench.second_pair(&first, PairOptions::default())?);
+    }
+    for round in 0..3 {
+        for pair in &pairs {
+            pair.b.recv(round, 8)?;
+            pair.a.send(round, 8)?;
+        }
+    }
+    for (cq, qps) in [
+        (
+            first.a.send_cq,
+            pairs.iter().map(|pair| pair.a.qp_num).collect::<Vec<_>>(),
+        ),
+        (
+            first.b.recv_cq,
+            pairs.iter().map(|pair| pair.b.qp_num).collect(),
+        ),
+    ] {
+        let got = bench.successes(cq, 15).rule("CQ-CREATE-09")?;
+        for qp in qps {
+            let of_qp: Vec<_> = got.iter().copied().filter(|wc| wc.qp_num == qp).collect();
+            check_eq!(
+                "CQ-CREATE-09",
+                wr_ids(&of_qp),
+                [0, 1, 2],
+                format!("qp_num {qp:#x}")
+            );
+        }
+        bench.no_completion(cq, "CQ-CREATE-09")?;
+    }
+    Ok(())
+}
+
+fn completions_of_all_qps_must_fit(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        let first = Tight::new(bench, queue, 4)?;
+        let second = Tight::on(bench, queue, first.cq)?;
+        let count = first.too_many()?;
+        let half = first.cqe()? / 2;
+        first.fill(0..half)?;
+        second.fill(half..first.cqe()?)?;
+        bench.no_async_event(first.end.context, "CQ-CREATE-09")?;
+        first.push_all(first.cqe()?..count)?;
+        first.cq_err("CQ-CREATE-09")?;
+    }
+    Ok(())
+}
+
+fn cqs_of_different_qps_are_apart(bench: &Bench<'_>) -> Result {
+    let [busy, calm] = [bench.rc_pair()?, bench.rc_pair()?];
+    bench.arm(calm.b.recv_cq, Arm::NEXT)?;
+    busy.deliver(0..16)?;
+    bench.no_event(calm.b.channel, "CQ-CREATE-10")?;
+    bench.no_completion(calm.b.recv_cq, "CQ-CREATE-10")?;
+    calm.deliver(0..1)?;
+    bench.expect_event(calm.b.channel, calm.b.recv_cq, "CQ-CREATE-10")?;
+    for (pair, count) in [(calm, 1), (busy, 16)] {
+        let got = bench
+            .successes(pair.b.recv_cq, count)
+            .rule("CQ-CREATE-10")?;
+        let own = got.iter().all(|wc| wc.qp_num == pair.b.qp_num);
+        check!(
+            "CQ-CREATE-10",
+            own,
+            format!("of qp_num {:#x}", pair.b.qp_num),
+            "{got:?}"
+        );
+    }
+    Ok(())
+}
+
+fn sends_and_receives_go_to_their_cqs(bench: &Bench<'_>) -> Result {
+    for one_cq in [false, true] {
+        let pair = bench.pair(PairOptions {
+            one_cq,
+            ..PairOptions::default()
+        })?;
+        for wr_id in 0..4 {
+            for (from, to) in [(pair.a, pair.b), (pair.b, pair.a)] {
+                to.recv(wr_id, 8)?;
+                from.send(wr_id, 8)?;
+            }
+        }
+        for end in [pair.a, pair.b] {
+            let per_cq = if one_cq { 8 } else { 4 };
+            for (cq, opcode) in [(end.send_cq, WcOpcode::Send), (end.recv_cq, WcOpcode::Recv)] {
+                if one_cq && opcode == WcOpcode::Recv {
+                    continue;
+                }
+                let got = bench.successes(cq, per_cq).rule("CQ-CREATE-11")?;
+                let of_kind = got.iter().filter(|wc| wc.opcode == opcode).count();
+                check_eq!("CQ-CREATE-11", of_kind, 4, format!("{opcode} on {cq}"));
+                bench.no_completion(cq, "CQ-CREATE-11")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Requests that every device refuses.
+fn bad_requests(bench: &Bench<'_>) -> Result<Vec<CqInit>> {
+    let vectors = bench.query_device(bench.ctx_a())?.num_comp_vectors as i32;
+    let mut bad: Vec<_> = sizes_above_the_limit(bench)?
+        .into_iter()
+        .map(CqInit::new)
+        .collect();
+    bad.extend([
+        CqInit::new(0),
+        CqInit::new(-1),
+        CqInit::new(8).comp_vector(vectors),
+        CqInit::new(8).comp_vector(-1),
+    ]);
+    Ok(bad)
+}
+
+fn failure_leaves_the_channel_free(bench: &Bench<'_>) -> Result {
+    let channel = bench.create_comp_channel(bench.ctx_a())?;
+    for bad in bad_requests(bench)? {
+        let refused = bench.create_cq(bench.ctx_a(), &bad.channel(channel));
+        expect_err(refused, ErrorKind::Invalid, "CQ-CREATE-13")?;
+    }
+    bench.destroy_comp_channel(channel).rule("CQ-CREATE-13")
+}
+
+fn failure_leaks_nothing(bench: &Bench<'_>) -> Result {
+    let (lab, context) = (bench.lab(), bench.ctx_a());
+    let channel = bench.create_comp_channel(context)?;
+    let before = lab.live(context)?;
+    for bad in bad_requests(bench)? {
+        let refused = bench.create_cq(context, &bad.channel(channel));
+        expect_err(refused, ErrorKind::Invalid, "CQ-CREATE-13")?;
+    }
+    let good = CqInit::new(8).channel(channel);
+    for limit in [Limit::Objects, Limit::CqEntries] {
+        lab.set_limit(context, limit, Some(0))?;
+        let refused = bench.create_cq(context, &good);
+        expect_err(refused, ErrorKind::NoMemory, "CQ-CREATE-13")?;
+        lab.set_limit(context, limit, None)?;
+    }
+    check_eq!("CQ-CREATE-13", lab.live(context)?, before, "what lives");
+    // Were entries of the failed ones still counted, so many would not fit.
+    lab.set_limit(context, Limit::CqEntries, Some(8))?;
+    let cq = bench.create_cq(context, &CqInit::new(1).channel(channel));
+    bench.destroy_cq(cq.rule("CQ-CREATE-13")?, Wait::Poll)?;
+    bench.destroy_comp_channel(channel).rule("CQ-CREATE-13")
 }

@@ -1,24 +1,396 @@
-//! Destroying CQs: what keeps them busy, what they wait for.
+//! Destroying CQs: what keeps them busy, what they wait for, what goes with them.
 
-use verbs_api::{ErrorKind, Wait};
+use std::time::Duration;
 
-use crate::{Bench, OfRule, PairOptions, Result, Scenario, expect_err};
+use verbs_api::{
+    Arm, AsyncEvent, AsyncEventType, Capabilities, Cq, CqInit, Element, ErrorKind, Handle, QpCap,
+    Wait, Wc,
+};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[Scenario::new(
-    "cq_destroy.cq_of_a_qp_is_busy",
-    &["CQ-DESTROY-01"],
-    cq_of_a_qp_is_busy,
-)];
+use crate::failure::{check, check_eq};
+use crate::{Bench, End, Failure, Hazards, OfRule, Pair, PairOptions, Result, Scenario};
+use crate::{expect_err, expect_err_among};
 
-fn cq_of_a_qp_is_busy(bench: &Bench<'_>) -> Result {
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "cq_destroy.cq_of_a_qp_is_busy_and_stays_usable",
+        &["CQ-DESTROY-01"],
+        cq_of_a_qp_is_busy_and_stays_usable,
+    ),
+    Scenario::new(
+        "cq_destroy.cq_is_busy_until_its_last_qp_is_gone",
+        &["CQ-DESTROY-01"],
+        cq_is_busy_until_its_last_qp_is_gone,
+    ),
+    Scenario::new(
+        "cq_destroy.unpolled_completions_are_discarded",
+        &["CQ-DESTROY-02"],
+        unpolled_completions_are_discarded,
+    ),
+    Scenario::new(
+        "cq_destroy.would_block_until_async_events_are_acknowledged",
+        &["CQ-DESTROY-03", "ASYNC-03"],
+        would_block_until_async_events_are_acknowledged,
+    )
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "cq_destroy.unread_async_events_go_with_their_cq",
+        &["CQ-DESTROY-03", "ASYNC-06"],
+        unread_async_events_go_with_their_cq,
+    )
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "cq_destroy.waits_for_the_acknowledgement_of_a_completion_event",
+        &["CQ-DESTROY-03", "CHAN-35"],
+        waits_for_the_acknowledgement_of_a_completion_event,
+    )
+    .needs(Capabilities::THREADS)
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "cq_destroy.waits_for_the_acknowledgement_of_an_async_event",
+        &["CQ-DESTROY-03", "ASYNC-03"],
+        waits_for_the_acknowledgement_of_an_async_event,
+    )
+    .needs(Capabilities::THREADS)
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "cq_destroy.wait_that_no_thread_can_end_stalls",
+        &["CQ-DESTROY-03", "CHAN-35"],
+        wait_that_no_thread_can_end_stalls,
+    )
+    .needs(Capabilities::LAB),
+    Scenario::new(
+        "cq_destroy.busy_comes_before_waiting",
+        &["CQ-DESTROY-04"],
+        busy_comes_before_waiting,
+    )
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "cq_destroy.bad_handle_is_refused",
+        &["CQ-DESTROY-05"],
+        bad_handle_is_refused,
+    ),
+    Scenario::new(
+        "cq_destroy.lets_go_of_its_channel",
+        &["CQ-DESTROY-07"],
+        lets_go_of_its_channel,
+    ),
+    Scenario::new(
+        "cq_destroy.completions_of_a_destroyed_qp_all_stay_or_all_go",
+        &["CQ-DESTROY-08"],
+        completions_of_a_destroyed_qp_all_stay_or_all_go,
+    ),
+    Scenario::new(
+        "cq_destroy.completions_of_a_reset_qp_all_stay_or_all_go",
+        &["CQ-DESTROY-08"],
+        completions_of_a_reset_qp_all_stay_or_all_go,
+    )
+    .needs(Capabilities::MODIFY_CONNECT),
+];
+
+fn cq_of_a_qp_is_busy_and_stays_usable(bench: &Bench<'_>) -> Result {
+    for one_cq in [false, true] {
+        let unconnected = bench.end(
+            bench.ctx_a(),
+            PairOptions {
+                one_cq,
+                ..PairOptions::default()
+            },
+        )?;
+        are_busy(bench, &unconnected)?;
+        go_with_the_qp(bench, &unconnected)?;
+        let pair = bench.pair(PairOptions {
+            one_cq,
+            ..PairOptions::default()
+        })?;
+        are_busy(bench, &pair.a)?;
+        are_busy(bench, &pair.b)?;
+        pass(bench, &pair, 1).rule("CQ-DESTROY-01")?;
+        bench.successes(pair.b.recv_cq, 1).rule("CQ-DESTROY-01")?;
+        bench.to_err(pair.a.qp)?;
+        are_busy(bench, &pair.a)?;
+        go_with_the_qp(bench, &pair.a)?;
+        go_with_the_qp(bench, &pair.b)?;
+    }
+    Ok(())
+}
+
+fn cq_is_busy_until_its_last_qp_is_gone(bench: &Bench<'_>) -> Result {
+    let options = PairOptions::default();
+    let last = bench.end(bench.ctx_a(), options)?;
+    for _ in 0..2 {
+        let other = bench.end_on(last.send_cq, last.recv_cq, options)?;
+        bench.destroy_qp(other.qp, bench.wait())?;
+        are_busy(bench, &last)?;
+    }
+    go_with_the_qp(bench, &last)
+}
+
+fn unpolled_completions_are_discarded(bench: &Bench<'_>) -> Result {
+    for unpolled in [0, 1, 16] {
+        let pair = bench.pair(PairOptions {
+            recv_cqe: 16,
+            ..PairOptions::default()
+        })?;
+        for wr_id in 0..unpolled {
+            pass(bench, &pair, wr_id)?;
+        }
+        let end = pair.b;
+        bench.destroy_qp(end.qp, bench.wait())?;
+        bench
+            .destroy_cq(end.recv_cq, Wait::Poll)
+            .rule("CQ-DESTROY-02")?;
+        let gone = bench.poll_cq(end.recv_cq, &mut [Wc::default()]);
+        expect_err(gone, ErrorKind::Invalid, "CQ-DESTROY-02")?;
+        let next = bench.create_cq(end.context, &CqInit::new(16))?;
+        bench.no_completion(next, "CQ-DESTROY-02")?;
+    }
+    Ok(())
+}
+
+fn would_block_until_async_events_are_acknowledged(bench: &Bench<'_>) -> Result {
+    let end = overrun(bench)?;
+    let event = cq_error(bench, &end)?;
+    bench.destroy_qp(end.qp, bench.wait())?;
+    would_block(bench, end.send_cq)?;
+    bench.ack_async_event(end.context, &event)?;
+    bench
+        .destroy_cq(end.send_cq, Wait::Poll)
+        .rule("CQ-DESTROY-03")
+}
+
+fn unread_async_events_go_with_their_cq(bench: &Bench<'_>) -> Result {
+    let end = overrun(bench)?;
+    bench.settle()?;
+    bench.destroy_qp(end.qp, bench.wait())?;
+    bench
+        .destroy_cq(end.send_cq, Wait::Poll)
+        .rule("CQ-DESTROY-03")?;
+    bench.no_async_event(end.context, "ASYNC-06")
+}
+
+fn waits_for_the_acknowledgement_of_a_completion_event(bench: &Bench<'_>) -> Result {
+    let end = with_event_read(bench)?;
+    bench.destroy_qp(end.qp, bench.wait())?;
+    let destroy = || bench.destroy_cq(end.send_cq, bench.wait());
+    let acknowledge = || Ok(bench.ack_cq_events(end.send_cq, 1)?);
+    bench
+        .waits_until("CQ-DESTROY-03", destroy, acknowledge)?
+        .rule("CQ-DESTROY-03")
+}
+
+fn waits_for_the_acknowledgement_of_an_async_event(bench: &Bench<'_>) -> Result {
+    let end = overrun(bench)?;
+    let event = cq_error(bench, &end)?;
+    bench.destroy_qp(end.qp, bench.wait())?;
+    let destroy = || bench.destroy_cq(end.send_cq, bench.wait());
+    let acknowledge = || Ok(bench.ack_async_event(end.context, &event)?);
+    bench
+        .waits_until("CQ-DESTROY-03", destroy, acknowledge)?
+        .rule("CQ-DESTROY-03")
+}
+
+fn wait_that_no_thread_can_end_stalls(bench: &Bench<'_>) -> Result {
+    let end = with_event_read(bench)?;
+    bench.destroy_qp(end.qp, bench.wait())?;
+    let endless = bench.destroy_cq(end.send_cq, Wait::Forever);
+    expect_err(endless, ErrorKind::Stalled, "CQ-DESTROY-03")?;
+    bench.ack_cq_events(end.send_cq, 1)?;
+    bench.destroy_cq(end.send_cq, Wait::Forever).rule("CHAN-35")
+}
+
+fn busy_comes_before_waiting(bench: &Bench<'_>) -> Result {
+    let end = with_event_read(bench)?;
+    for wait in [Wait::Poll, bench.wait(), Wait::For(Duration::from_secs(1))] {
+        let busy = bench.destroy_cq(end.send_cq, wait);
+        expect_err(busy, ErrorKind::Busy, "CQ-DESTROY-04")?;
+    }
+    bench.destroy_qp(end.qp, bench.wait())?;
+    would_block(bench, end.send_cq).rule("CQ-DESTROY-04")?;
+    bench.ack_cq_events(end.send_cq, 1)?;
+    bench
+        .destroy_cq(end.send_cq, Wait::Poll)
+        .rule("CQ-DESTROY-04")
+}
+
+fn bad_handle_is_refused(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_a();
+    let live = bench.create_cq(context, &CqInit::new(4))?;
+    let gone = bench.create_cq(context, &CqInit::new(4))?;
+    bench.destroy_cq(gone, Wait::Poll)?;
+    let (index, generation) = (live.index(), live.generation());
+    let handles = [
+        ("zero", Cq::default()),
+        ("destroyed", gone),
+        (
+            "of another context",
+            Cq::from_parts(bench.ctx_b(), index, generation),
+        ),
+        (
+            "out of range",
+            Cq::from_parts(context, u32::MAX, generation),
+        ),
+        (
+            "of a later generation",
+            Cq::from_parts(context, index, generation + 1),
+        ),
+    ];
+    for (what, cq) in handles {
+        let refused = bench.destroy_cq(cq, Wait::Poll);
+        check!(
+            "CQ-DESTROY-05",
+            refused.is_err(),
+            "an error",
+            "success for a handle that is {what}"
+        );
+        let kinds = [ErrorKind::Invalid, ErrorKind::NotFound];
+        expect_err_among(refused, &kinds, "CQ-DESTROY-05")?;
+    }
+    bench.destroy_cq(live, Wait::Poll).rule("CQ-DESTROY-05")
+}
+
+fn lets_go_of_its_channel(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let busy = || {
+        let busy = bench.destroy_comp_channel(end.channel);
+        expect_err(busy, ErrorKind::Busy, "CQ-DESTROY-07")
+    };
+    are_busy(bench, &end)?;
+    busy()?;
+    bench.destroy_qp(end.qp, bench.wait())?;
+    bench.destroy_cq(end.send_cq, Wait::Poll)?;
+    busy()?;
+    bench.destroy_cq(end.recv_cq, Wait::Poll)?;
+    bench
+        .destroy_comp_channel(end.channel)
+        .rule("CQ-DESTROY-07")
+}
+
+fn completions_of_a_destroyed_qp_all_stay_or_all_go(bench: &Bench<'_>) -> Result {
+    completions_of_a_qp_that_goes(bench, |end| Ok(bench.destroy_qp(end.qp, bench.wait())?))
+}
+
+fn completions_of_a_reset_qp_all_stay_or_all_go(bench: &Bench<'_>) -> Result {
+    completions_of_a_qp_that_goes(bench, |end| bench.to_reset(end.qp))
+}
+
+/// Two QPs share a CQ that holds completions of both in turn when one of them goes.
+fn completions_of_a_qp_that_goes(bench: &Bench<'_>, go: impl FnOnce(&End<'_>) -> Result) -> Result {
+    let options = PairOptions::default();
+    let stays = bench.pair(options)?;
+    let goes = bench.second_pair(&stays, options)?;
+    for wr_id in 0..6 {
+        pass(bench, &stays, wr_id)?;
+        pass(bench, &goes, wr_id)?;
+    }
+    let cq = stays.b.recv_cq;
+    bench.poll(cq, 2)?;
+    go(&goes.b)?;
+    let left = bench.poll_all(cq)?;
+    let of = |end: &End<'_>| -> Vec<u64> {
+        let of = left.iter().filter(|wc| wc.qp_num == end.qp_num);
+        of.map(|wc| wc.wr_id).collect()
+    };
+    check_eq!(
+        "CQ-DESTROY-08",
+        of(&stays.b),
+        [1, 2, 3, 4, 5],
+        "the completions of the QP that stays"
+    );
+    let purged = match &of(&goes.b)[..] {
+        [] => true,
+        [1, 2, 3, 4, 5] => false,
+        other => {
+            let seen = format!("{other:?}");
+            let failure = Failure::assertion("all of 1 to 5 in order, or none", seen);
+            return Err(failure.of_rule("CQ-DESTROY-08"));
+        }
+    };
+    bench.as_declared("CQ-DESTROY-08", bench.behavior()?.cqe_purge, purged)
+}
+
+/// Passes a message from A to B. The completion of its receive is then there, and not polled.
+fn pass(bench: &Bench<'_>, pair: &Pair<'_>, wr_id: u64) -> Result {
+    let (a, b) = (pair.a, pair.b);
+    bench.arm(b.recv_cq, Arm::NEXT)?;
+    b.recv(wr_id, 8)?;
+    a.send(wr_id, 8)?;
+    bench.successes(a.send_cq, 1)?;
+    bench.event_and_ack(b.channel)?;
+    Ok(())
+}
+
+/// Its queue pair uses them: neither CQ of the end can be destroyed.
+fn are_busy(bench: &Bench<'_>, end: &End<'_>) -> Result {
     for cq in [end.send_cq, end.recv_cq] {
         let busy = bench.destroy_cq(cq, Wait::Poll);
         expect_err(busy, ErrorKind::Busy, "CQ-DESTROY-01")?;
     }
-    bench.destroy_qp(end.qp, bench.wait())?;
-    for cq in [end.send_cq, end.recv_cq] {
-        bench.destroy_cq(cq, Wait::Poll).rule("CQ-DESTROY-01")?;
-    }
     Ok(())
+}
+
+/// The CQs of an end can be destroyed once its queue pair is.
+fn go_with_the_qp(bench: &Bench<'_>, end: &End<'_>) -> Result {
+    bench.destroy_qp(end.qp, bench.wait())?;
+    bench
+        .destroy_cq(end.send_cq, Wait::Poll)
+        .rule("CQ-DESTROY-01")?;
+    if end.recv_cq == end.send_cq {
+        return Ok(());
+    }
+    bench
+        .destroy_cq(end.recv_cq, Wait::Poll)
+        .rule("CQ-DESTROY-01")
+}
+
+/// The CQ cannot be destroyed yet, and still lives.
+fn would_block(bench: &Bench<'_>, cq: Cq) -> Result {
+    let waits = bench.destroy_cq(cq, Wait::Poll);
+    expect_err(waits, ErrorKind::WouldBlock, "CQ-DESTROY-03")?;
+    bench.query_cq(cq).rule("CQ-DESTROY-03")?;
+    Ok(())
+}
+
+/// An end with an event of its send CQ that was read and not acknowledged.
+fn with_event_read<'b>(bench: &'b Bench<'_>) -> Result<End<'b>> {
+    let end = bench.rc_pair()?.a;
+    bench.arm(end.send_cq, Arm::NEXT)?;
+    end.write(1, 8)?;
+    bench.take_event(end.send_channel)?;
+    Ok(end)
+}
+
+/// An end on one CQ, to which more completions were made than it can hold.
+fn overrun<'b>(bench: &'b Bench<'_>) -> Result<End<'b>> {
+    let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(1))?;
+    let writes = bench.query_cq(cq)?.cqe + 1;
+    let options = PairOptions {
+        cap: QpCap {
+            max_send_wr: writes,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    };
+    let a = bench.end_on(cq, cq, options)?;
+    let b = bench.end(bench.ctx_b(), options)?;
+    let pair = bench.connect(a, b, options)?;
+    for wr_id in 0..writes {
+        pair.a.write(wr_id.into(), 8)?;
+    }
+    Ok(pair.a)
+}
+
+/// Reads the `CQ_ERR` of an end's CQ, and does not acknowledge it; others it does.
+fn cq_error(bench: &Bench<'_>, end: &End<'_>) -> Result<AsyncEvent> {
+    let wanted = AsyncEvent {
+        event_type: AsyncEventType::CqErr,
+        element: Element::Cq(end.send_cq),
+    };
+    loop {
+        let event = bench.take_async_event(end.context)?;
+        if event == wanted {
+            return Ok(event);
+        }
+        bench.ack_async_event(end.context, &event)?;
+    }
 }

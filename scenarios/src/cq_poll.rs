@@ -1,26 +1,394 @@
 //! Polling: how many, in which order, once each.
 
-use crate::failure::check_eq;
-use crate::{Bench, OfRule, Result, Scenario};
+use std::sync::Mutex;
+use std::thread;
 
-pub(crate) const SCENARIOS: &[Scenario] = &[Scenario::new(
-    "cq_poll.completions_come_in_posting_order",
-    &["CQ-POLL-07", "CQ-POLL-03"],
-    completions_come_in_posting_order,
-)];
+use verbs_api::{Capabilities, Cq, CqInit, Overrun, PollAfterOverrun, QpCap, QpType, Wc, WcStatus};
 
-fn completions_come_in_posting_order(bench: &Bench<'_>) -> Result {
+use crate::cq_ovr::{Queue, Tight};
+use crate::failure::{check, check_eq};
+use crate::{Bench, OfRule, PairOptions, Result, Scenario, wr_ids};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "cq_poll.at_most_as_many_as_asked_oldest_first",
+        &["CQ-POLL-01", "CQ-POLL-02"],
+        at_most_as_many_as_asked_oldest_first,
+    ),
+    Scenario::new(
+        "cq_poll.empty_cq_gives_zero",
+        &["CQ-POLL-03"],
+        empty_cq_gives_zero,
+    ),
+    Scenario::new(
+        "cq_poll.overrun_cq_gives_a_failure_after_the_last",
+        &["CQ-POLL-04"],
+        overrun_cq_gives_a_failure_after_the_last,
+    ),
+    Scenario::new(
+        "cq_poll.each_completion_comes_once",
+        &["CQ-POLL-05"],
+        each_completion_comes_once,
+    ),
+    Scenario::new(
+        "cq_poll.threads_share_the_completions",
+        &["CQ-POLL-05"],
+        threads_share_the_completions,
+    )
+    .needs(Capabilities::THREADS),
+    Scenario::new(
+        "cq_poll.no_entries_gives_zero_and_changes_nothing",
+        &["CQ-POLL-06"],
+        no_entries_gives_zero_and_changes_nothing,
+    ),
+    Scenario::new(
+        "cq_poll.completions_come_in_posting_order",
+        &["CQ-POLL-07"],
+        completions_come_in_posting_order,
+    )
+    .needs(Capabilities::UC.union(Capabilities::UD)),
+    Scenario::new(
+        "cq_poll.mixed_sends_complete_in_posting_order",
+        &["CQ-POLL-07"],
+        mixed_sends_complete_in_posting_order,
+    )
+    .needs(Capabilities::RDMA_READ),
+    Scenario::new(
+        "cq_poll.flushed_work_completes_in_posting_order",
+        &["CQ-POLL-07"],
+        flushed_work_completes_in_posting_order,
+    ),
+    Scenario::new(
+        "cq_poll.queues_that_share_a_cq_keep_their_own_order",
+        &["CQ-POLL-08", "CQ-POLL-07"],
+        queues_that_share_a_cq_keep_their_own_order,
+    ),
+    Scenario::new(
+        "cq_poll.array_is_not_written_beyond_its_end",
+        &["CQ-POLL-09"],
+        array_is_not_written_beyond_its_end,
+    ),
+    Scenario::new(
+        "cq_poll.only_polling_makes_room",
+        &["CQ-POLL-10"],
+        only_polling_makes_room,
+    ),
+    Scenario::new(
+        "cq_poll.full_cq_raises_an_error_or_loses_nothing",
+        &["CQ-POLL-11"],
+        full_cq_raises_an_error_or_loses_nothing,
+    ),
+    Scenario::new(
+        "cq_poll.data_is_there_with_its_completion",
+        &["CQ-POLL-12"],
+        data_is_there_with_its_completion,
+    )
+    .needs(Capabilities::RDMA_READ),
+];
+
+fn at_most_as_many_as_asked_oldest_first(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let cq = pair.b.recv_cq;
+    for (present, room) in [(1, 1), (5, 1), (5, 4), (5, 5), (5, 6), (5, 64)] {
+        pair.deliver(0..present)?;
+        bench.settle()?;
+        let mut left = (0..present).collect::<Vec<_>>();
+        while !left.is_empty() {
+            let expected = left.drain(..left.len().min(room)).collect::<Vec<_>>();
+            let got = wr_ids(&poll_up_to(bench, cq, room)?);
+            check_eq!("CQ-POLL-01", got, expected, format!("a poll of {room}"));
+        }
+        let more = poll_up_to(bench, cq, room)?;
+        check_eq!("CQ-POLL-02", more.len(), 0, "a poll of the emptied CQ");
+    }
+    Ok(())
+}
+
+/// One poll for at most `room` completions.
+fn poll_up_to(bench: &Bench<'_>, cq: Cq, room: usize) -> Result<Vec<Wc>> {
+    let mut wc = vec![Wc::default(); room];
+    let count = bench.poll_cq(cq, &mut wc)?;
+    check!(
+        "CQ-POLL-01",
+        count <= room,
+        format!("at most {room}"),
+        "{count}"
+    );
+    wc.truncate(count);
+    Ok(wc)
+}
+
+fn empty_cq_gives_zero(bench: &Bench<'_>) -> Result {
+    let unused = bench.create_cq(bench.ctx_a(), &CqInit::new(8))?;
+    bench.no_completion(unused, "CQ-POLL-03")?;
+    let pair = bench.rc_pair()?;
+    pair.b.recv(0, 8)?;
+    for cq in [pair.a.send_cq, pair.a.recv_cq, pair.b.recv_cq] {
+        bench.no_completion(cq, "CQ-POLL-03")?;
+    }
+    pair.a.send(1, 8)?;
+    for cq in [pair.a.send_cq, pair.b.recv_cq] {
+        bench.successes(cq, 1)?;
+        bench.no_completion(cq, "CQ-POLL-03")?;
+    }
+    Ok(())
+}
+
+fn overrun_cq_gives_a_failure_after_the_last(bench: &Bench<'_>) -> Result {
+    let behavior = bench.behavior()?;
+    let declared = match behavior.overrun {
+        Some(Overrun::DropNew) => Some(PollAfterOverrun::Empty),
+        _ => behavior.poll_after_overrun,
+    };
+    for queue in Queue::BOTH {
+        let tight = Tight::new(bench, queue, 4)?;
+        tight.overrun("CQ-POLL-04")?;
+        let (_, first) = tight.leftovers()?;
+        let (more, again) = tight.leftovers()?;
+        for seen in [first, again] {
+            bench.as_declared("CQ-POLL-04", declared, seen)?;
+        }
+        check_eq!("CQ-POLL-04", more.len(), 0, "completions after the failure");
+    }
+    Ok(())
+}
+
+fn each_completion_comes_once(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
-    bench.no_completion(a.send_cq, "CQ-POLL-03")?;
-    for wr_id in 0..8 {
-        b.recv(100 + wr_id, 8)?;
-        a.send(wr_id, 8)?;
+    // Enough rounds for the rings of the default size to wrap.
+    for round in 0..16 {
+        let expected: Vec<u64> = (round * 10..round * 10 + 10).collect();
+        for wr_id in &expected {
+            b.recv(*wr_id, 8)?;
+            a.send(*wr_id, 8)?;
+        }
+        for cq in [a.send_cq, b.recv_cq] {
+            let got = bench.successes(cq, 10).rule("CQ-POLL-05")?;
+            check_eq!("CQ-POLL-05", wr_ids(&got), expected);
+        }
     }
-    for (cq, first) in [(a.send_cq, 0), (b.recv_cq, 100)] {
-        let got = bench.successes(cq, 8).rule("CQ-POLL-07")?;
-        let order: Vec<_> = got.iter().map(|wc| wc.wr_id - first).collect();
-        check_eq!("CQ-POLL-07", order, (0..8).collect::<Vec<u64>>());
+    for cq in [a.send_cq, b.recv_cq] {
+        bench.no_completion(cq, "CQ-POLL-05")?;
+    }
+    Ok(())
+}
+
+fn threads_share_the_completions(bench: &Bench<'_>) -> Result {
+    const TOTAL: u64 = 400;
+    const THREADS: usize = 4;
+    let pair = bench.pair(PairOptions {
+        recv_cqe: TOTAL as i32,
+        cap: QpCap {
+            max_recv_wr: TOTAL as u32,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    })?;
+    let polled = Mutex::new(Vec::new());
+    let poll = || {
+        bench.until("all completions are polled", || {
+            let mut wc = [Wc::default(); 3];
+            let got = bench.poll_cq(pair.b.recv_cq, &mut wc)?;
+            let mut polled = polled.lock().expect("no poller panics");
+            polled.extend(wr_ids(&wc[..got]));
+            Ok((polled.len() >= TOTAL as usize).then_some(()))
+        })
+    };
+    let feed = || (0..TOTAL).try_for_each(|wr_id| pair.deliver(wr_id..wr_id + 1));
+    thread::scope(|scope| {
+        let pollers: Vec<_> = (0..THREADS).map(|_| scope.spawn(poll)).collect();
+        let fed = feed();
+        let mut results = pollers
+            .into_iter()
+            .map(|poller| poller.join().expect("no poller panics"));
+        fed.and(results.try_for_each(|result| result.rule("CQ-POLL-05")))
+    })?;
+    let mut union = polled.into_inner().expect("no poller panics");
+    union.sort_unstable();
+    check_eq!("CQ-POLL-05", union, (0..TOTAL).collect::<Vec<_>>());
+    bench.no_completion(pair.b.recv_cq, "CQ-POLL-05")
+}
+
+fn no_entries_gives_zero_and_changes_nothing(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let cq = pair.b.recv_cq;
+    let poll_none = || bench.poll_cq(cq, &mut []).rule("CQ-POLL-06");
+    check_eq!("CQ-POLL-06", poll_none()?, 0, "a poll of the empty CQ");
+    pair.deliver(0..3)?;
+    check_eq!("CQ-POLL-06", poll_none()?, 0, "a poll of 3 completions");
+    let got = bench.successes(cq, 3).rule("CQ-POLL-06")?;
+    check_eq!("CQ-POLL-06", wr_ids(&got), [0, 1, 2]);
+    Ok(())
+}
+
+fn completions_come_in_posting_order(bench: &Bench<'_>) -> Result {
+    for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud] {
+        let pair = bench.pair(PairOptions::of(qp_type))?;
+        let (a, b) = (pair.a, pair.b);
+        for wr_id in 0..8 {
+            b.recv(100 + wr_id, 3000)?;
+        }
+        // Long and short ones: what is quicker must not overtake.
+        for wr_id in 0..8 {
+            let len = if wr_id % 2 == 0 { 1000 } else { 1 };
+            a.send(wr_id, len)?;
+        }
+        for (cq, first) in [(a.send_cq, 0), (b.recv_cq, 100)] {
+            let got = bench.successes(cq, 8).rule("CQ-POLL-07")?;
+            let expected = (first..first + 8).collect::<Vec<_>>();
+            check_eq!(
+                "CQ-POLL-07",
+                wr_ids(&got),
+                expected,
+                format!("{qp_type} order")
+            );
+        }
+    }
+    Ok(())
+}
+
+fn mixed_sends_complete_in_posting_order(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let (a, b) = (pair.a, pair.b);
+    for wr_id in 0..15 {
+        match wr_id % 3 {
+            0 => a.read(wr_id, 5000)?,
+            1 => a.write(wr_id, 8)?,
+            _ => {
+                b.recv(wr_id, 8)?;
+                a.send(wr_id, 8)?;
+            }
+        }
+    }
+    let got = bench.successes(a.send_cq, 15).rule("CQ-POLL-07")?;
+    check_eq!("CQ-POLL-07", wr_ids(&got), (0..15).collect::<Vec<_>>());
+    let got = bench.successes(b.recv_cq, 5).rule("CQ-POLL-07")?;
+    check_eq!("CQ-POLL-07", wr_ids(&got), [2, 5, 8, 11, 14]);
+    Ok(())
+}
+
+fn flushed_work_completes_in_posting_order(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    for wr_id in 0..8 {
+        b.recv(wr_id, 8)?;
+    }
+    for wr_id in 0..3 {
+        pair.a.send(wr_id, 8)?;
+    }
+    bench.successes(pair.a.send_cq, 3)?;
+    bench.to_err(b.qp)?;
+    b.recv(8, 8)?;
+    let got = bench.poll(b.recv_cq, 9).rule("CQ-POLL-07")?;
+    check_eq!("CQ-POLL-07", wr_ids(&got), (0..9).collect::<Vec<_>>());
+    let flushed = got.iter().map(|wc| wc.status == WcStatus::WrFlushErr);
+    let expected: Vec<_> = (0..9).map(|wr_id| wr_id >= 3).collect();
+    check_eq!(
+        "CQ-POLL-07",
+        flushed.collect::<Vec<_>>(),
+        expected,
+        "flushed"
+    );
+    Ok(())
+}
+
+fn queues_that_share_a_cq_keep_their_own_order(bench: &Bench<'_>) -> Result {
+    let options = PairOptions {
+        one_cq: true,
+        ..PairOptions::default()
+    };
+    let first = bench.pair(options)?;
+    let second = bench.second_pair(&first, options)?;
+    // The first digit tells the queue.
+    for i in 0..8 {
+        for (pair, a_recv, b_recv) in [(first, 100, 200), (second, 300, 400)] {
+            pair.a.recv(a_recv + i, 8)?;
+            pair.b.recv(b_recv + i, 8)?;
+            pair.a.send(a_recv + 400 + i, 8)?;
+            pair.b.send(b_recv + 400 + i, 8)?;
+        }
+    }
+    for (cq, queues) in [
+        (first.a.recv_cq, [100, 300, 500, 700]),
+        (first.b.recv_cq, [200, 400, 600, 800]),
+    ] {
+        let got = wr_ids(&bench.successes(cq, 32).rule("CQ-POLL-08")?);
+        for queue in queues {
+            let of_queue: Vec<_> = got.iter().filter(|id| **id / 100 * 100 == queue).collect();
+            let expected: Vec<_> = (queue..queue + 8).collect();
+            check_eq!("CQ-POLL-07", of_queue, expected.iter().collect::<Vec<_>>());
+        }
+        bench.no_completion(cq, "CQ-POLL-08")?;
+    }
+    Ok(())
+}
+
+fn array_is_not_written_beyond_its_end(bench: &Bench<'_>) -> Result {
+    let canary = Wc {
+        wr_id: 0xdead_beef_dead_beef,
+        vendor_err: 0xdead_beef,
+        ..Wc::default()
+    };
+    let pair = bench.rc_pair()?;
+    pair.deliver(0..5)?;
+    bench.settle()?;
+    let mut wc = [canary; 8];
+    let got = bench.poll_cq(pair.b.recv_cq, &mut wc[2..5])?;
+    check_eq!("CQ-POLL-09", (got, wr_ids(&wc[2..5])), (3, vec![0, 1, 2]));
+    let around: Vec<_> = wc[..2].iter().chain(&wc[5..]).copied().collect();
+    check_eq!(
+        "CQ-POLL-09",
+        around,
+        [canary; 5],
+        "what is around the array"
+    );
+    Ok(())
+}
+
+fn only_polling_makes_room(bench: &Bench<'_>) -> Result {
+    let tight = Tight::new(bench, Queue::Recv, 4)?;
+    let cqe = tight.cqe()?;
+    for _ in 0..10 {
+        tight.fill(0..cqe)?;
+        bench.successes(tight.cq, cqe as usize).rule("CQ-POLL-10")?;
+    }
+    bench.no_async_event(tight.end.context, "CQ-POLL-10")?;
+    tight.overrun("CQ-POLL-10")?;
+    Ok(())
+}
+
+fn full_cq_raises_an_error_or_loses_nothing(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        let tight = Tight::new(bench, queue, 4)?;
+        let count = tight.too_many()?;
+        tight.push_all(0..count)?;
+        let events = bench.async_events(tight.end.context)?;
+        if !events.contains(&tight.cq_err_event()) {
+            let got = bench.successes(tight.cq, count as usize);
+            let got = wr_ids(&got.rule("CQ-POLL-11")?);
+            check_eq!("CQ-POLL-11", got, (0..count).collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
+
+fn data_is_there_with_its_completion(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let (a, b) = (pair.a, pair.b);
+    for (round, len) in [1, 8, 1024, 1025, 4096, 20_000].into_iter().enumerate() {
+        let tag = round as u8 + 1;
+        a.fill(tag, len)?;
+        b.recv(1, len)?;
+        a.send(1, len)?;
+        bench.successes(b.recv_cq, 1)?;
+        b.expect_data(tag, len, "CQ-POLL-12")?;
+        bench.successes(a.send_cq, 1)?;
+
+        b.fill(tag ^ 0x80, len)?;
+        a.read(2, len)?;
+        bench.successes(a.send_cq, 1)?;
+        a.expect_data(tag ^ 0x80, len, "CQ-POLL-12")?;
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! Two ends of a connection, with memory, queues and a channel each, and traffic between them.
 
+use std::ops::Range;
+
 use verbs_api::{
     Access, AhAttr, Capabilities, CompChannel, Context, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp,
-    QpCap, QpInit, QpType, RcParams, RecvWr, Remote, SendWr, Sge, connect,
+    QpCap, QpInit, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, connect,
 };
 
 use crate::bench::Bench;
@@ -234,6 +236,20 @@ impl<'v> Bench<'v> {
     }
 }
 
+impl Pair<'_> {
+    /// Lets A send a message for each of these receives of B. Their completions then lie in B's
+    /// CQ; those of the sends have been polled.
+    pub fn deliver(&self, wr_ids: Range<u64>) -> Result {
+        let count = wr_ids.clone().count();
+        for wr_id in wr_ids {
+            self.b.recv(wr_id, 8)?;
+            self.a.send(wr_id, 8)?;
+        }
+        self.a.bench.successes(self.a.send_cq, count)?;
+        Ok(())
+    }
+}
+
 impl<'b> End<'b> {
     /// Offset in the region at which messages land: its half.
     pub fn landing(&self) -> u64 {
@@ -375,6 +391,11 @@ impl<'b> End<'b> {
     fn connected(&self) -> Peer {
         self.peer.expect("the end is connected")
     }
+}
+
+/// Which work requests these completions are of.
+pub fn wr_ids(completions: &[Wc]) -> Vec<u64> {
+    completions.iter().map(|wc| wc.wr_id).collect()
 }
 
 /// `len` bytes that differ from place to place and from tag to tag.

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use verbs_api::{Cause, Error, ErrorKind, PostError};
 
 /// What a scenario body returns.
@@ -22,7 +22,7 @@ pub struct Failure {
 }
 
 /// How a scenario failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailureKind {
     /// Something else was seen than expected.
@@ -140,6 +140,14 @@ where
             }
         }
     }
+}
+
+/// Says in which case of a table a failure was seen.
+pub(crate) fn in_case<T>(case: &str, result: Result<T>) -> Result<T> {
+    result.map_err(|failure| Failure {
+        seen: format!("{} ({case})", failure.seen),
+        ..failure
+    })
 }
 
 /// Fails with `rule` unless a condition holds: `check!("CQ-POLL-01", n <= 4, "at most 4", "{n}")`.

@@ -16,6 +16,7 @@
 //! | `cq_arm`, `chan`, ... | the scenarios, a file for each [`Group`] |
 
 mod bench;
+pub mod deviations;
 mod end;
 mod failure;
 mod reasons;
@@ -35,11 +36,12 @@ mod cq_resize;
 mod wc;
 
 pub use bench::{Bench, Bounds, Negative};
-pub use end::{End, GRH_LEN, Pair, PairOptions, QKEY, pattern};
+pub use deviations::Deviation;
+pub use end::{End, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
 pub use failure::{Failure, FailureKind, OfRule, Result, expect_err, expect_err_among};
 pub use reasons::reason;
 pub use rules::{Level, Rule, rule, rules};
-pub use runner::{Backend, Deviation, run, select};
+pub use runner::{Attempt, Backend, run, select};
 pub use scenario::{Body, Hazards, Scenario};
 
 /// Scenarios on one subject.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use verbs_api::{Capabilities, Verbs};
 
 use crate::bench::{Bench, Bounds, Negative};
+use crate::deviations::Deviation;
 use crate::failure::{Failure, FailureKind, Result};
 use crate::report::{BackendInfo, Entry, FailureReport, Outcome, Run, Summary};
 use crate::scenario::Scenario;
@@ -26,8 +27,14 @@ pub trait Backend: Sync {
     fn replay(&self, scenario: &Scenario) -> String;
 
     /// Recorded deviations of its device. Default: none.
-    fn deviations(&self) -> &[Deviation] {
-        &[]
+    fn deviations(&self) -> Vec<Deviation> {
+        Vec::new()
+    }
+
+    /// Runs a scenario with hazards in a process of its own. Default: `None`, it cannot, or need
+    /// not, since nothing here can hang or crash.
+    fn isolated(&self, _scenario: &Scenario) -> Option<Attempt> {
+        None
     }
 
     /// How long to wait where the backend is no laboratory. Default: that of [`Bounds`].
@@ -36,18 +43,13 @@ pub trait Backend: Sync {
     }
 }
 
-/// A recorded, explained difference of a device from the rules.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deviation {
-    /// The scenario that shows it.
-    pub scenario: String,
-    /// Text that stands in what the failure says it has seen; a failure without it is another
-    /// failure.
-    pub symptom: String,
-    /// Why the device is so.
-    pub reason: String,
-    /// Who says so.
-    pub source: String,
+/// What came of running a scenario once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attempt {
+    /// How sure it is that nothing happened where nothing was to happen.
+    pub negative: Option<Negative>,
+    /// What was wrong.
+    pub failure: Option<FailureReport>,
 }
 
 /// Runs scenarios in their order, each in a fresh world. `before` is called before each.
@@ -128,12 +130,18 @@ fn judge(backend: &dyn Backend, scenario: &'static Scenario, capabilities: Capab
             ..entry
         };
     }
-    let (negative, failure) = attempt(backend, scenario);
-    let deviation = backend
-        .deviations()
+    let hazards = !scenario.hazards.is_empty();
+    let isolated = if hazards {
+        backend.isolated(scenario)
+    } else {
+        None
+    };
+    let Attempt { negative, failure } = isolated.unwrap_or_else(|| attempt(backend, scenario));
+    let deviations = backend.deviations();
+    let known = deviations
         .iter()
-        .find(|deviation| deviation.scenario == scenario.id);
-    let (outcome, reason) = verdict(failure.as_ref(), deviation);
+        .filter(|deviation| deviation.scenario == scenario.id);
+    let (outcome, reason) = verdict(failure.as_ref(), &known.collect::<Vec<_>>());
     Entry {
         outcome,
         reason,
@@ -144,35 +152,37 @@ fn judge(backend: &dyn Backend, scenario: &'static Scenario, capabilities: Capab
 }
 
 /// What an attempt comes to, in the light of what is known of the device.
-fn verdict(
-    failure: Option<&FailureReport>,
-    deviation: Option<&Deviation>,
-) -> (Outcome, Option<String>) {
-    match (failure, deviation) {
-        (None, None) => (Outcome::Passed, None),
-        (None, Some(deviation)) => {
-            let reason = format!("expected {}: {}", deviation.symptom, deviation.reason);
-            (Outcome::UnexpectedPass, Some(reason))
-        }
-        (Some(failure), Some(deviation)) if failure.seen.contains(&deviation.symptom) => {
+fn verdict(failure: Option<&FailureReport>, known: &[&Deviation]) -> (Outcome, Option<String>) {
+    let Some(failure) = failure else {
+        let Some(deviation) = known.iter().find(|deviation| !deviation.sometimes) else {
+            return (Outcome::Passed, None);
+        };
+        let reason = format!("expected {}: {}", deviation.symptom, deviation.reason);
+        return (Outcome::UnexpectedPass, Some(reason));
+    };
+    match known
+        .iter()
+        .find(|deviation| failure.seen.contains(&deviation.symptom))
+    {
+        Some(deviation) => {
             let reason = format!("{} ({})", deviation.reason, deviation.source);
             (Outcome::KnownDeviation, Some(reason))
         }
-        (Some(_), _) => (Outcome::Failed, None),
+        None => (Outcome::Failed, None),
     }
 }
 
 /// Runs the body in a fresh world.
-fn attempt(
-    backend: &dyn Backend,
-    scenario: &'static Scenario,
-) -> (Option<Negative>, Option<FailureReport>) {
+fn attempt(backend: &dyn Backend, scenario: &'static Scenario) -> Attempt {
     let threads = scenario.needs.contains(Capabilities::THREADS);
     let world = match no_panic(|| Ok(backend.start(threads)?)) {
         Ok(world) => world,
         Err(failure) => {
-            let failure = report(backend, scenario, failure, Vec::new());
-            return (None, Some(failure));
+            let failure = Some(report(backend, scenario, failure, Vec::new()));
+            return Attempt {
+                negative: None,
+                failure,
+            };
         }
     };
     let verbs = world.as_ref();
@@ -194,24 +204,31 @@ fn attempt(
         let trace = no_panic(|| Ok(tail(verbs))).unwrap_or_default();
         report(backend, scenario, failure, trace)
     });
-    (negative, failure)
+    Attempt { negative, failure }
 }
 
-/// Runs a body with threads. After [`WATCH`], those that wait are told that nothing will come, so
-/// that a lost wake-up is a failure and not a run that never ends.
+/// Runs a body with threads. After [`WATCH`], those that wait are told that nothing will come, and
+/// the scenario has failed: a lost wake-up must not be a run that never ends.
 fn watched(verbs: &dyn Verbs, body: impl FnOnce() -> Result) -> Result {
     thread::scope(|scope| {
         let (done, watch) = mpsc::channel::<()>();
-        scope.spawn(move || {
-            if watch.recv_timeout(WATCH) == Err(mpsc::RecvTimeoutError::Timeout)
-                && let Some(lab) = verbs.lab()
-            {
+        let watch = scope.spawn(move || {
+            let late = watch.recv_timeout(WATCH) == Err(mpsc::RecvTimeoutError::Timeout);
+            if late && let Some(lab) = verbs.lab() {
                 lab.close();
             }
+            late
         });
         let result = body();
         drop(done);
-        result
+        let late = watch.join().expect("it does not panic");
+        result.and_then(|()| match late {
+            true => Err(Failure::hang(
+                format!("an end within {WATCH:?}"),
+                "it had to be woken",
+            )),
+            false => Ok(()),
+        })
     })
 }
 
@@ -278,14 +295,22 @@ mod tests {
             symptom: "an event".to_string(),
             reason: "it merges".to_string(),
             source: "its manual".to_string(),
+            kernels: Vec::new(),
+            sometimes: false,
+            not_modelled: None,
         };
         let (same, other) = (failure("an event of cq#0"), failure("ENOMEM"));
-        let outcome = |failure, deviation| verdict(failure, deviation).0;
-        assert_eq!(outcome(None, None), Outcome::Passed);
-        assert_eq!(outcome(Some(&same), None), Outcome::Failed);
-        assert_eq!(outcome(None, Some(&deviation)), Outcome::UnexpectedPass);
-        assert_eq!(outcome(Some(&other), Some(&deviation)), Outcome::Failed);
-        let known = verdict(Some(&same), Some(&deviation));
+        let outcome = |failure, known: &[&Deviation]| verdict(failure, known).0;
+        assert_eq!(outcome(None, &[]), Outcome::Passed);
+        assert_eq!(outcome(Some(&same), &[]), Outcome::Failed);
+        assert_eq!(outcome(None, &[&deviation]), Outcome::UnexpectedPass);
+        assert_eq!(outcome(Some(&other), &[&deviation]), Outcome::Failed);
+        let at_times = Deviation {
+            sometimes: true,
+            ..deviation.clone()
+        };
+        assert_eq!(outcome(None, &[&at_times]), Outcome::Passed);
+        let known = verdict(Some(&same), &[&deviation]);
         let reason = "it merges (its manual)".to_string();
         assert_eq!(known, (Outcome::KnownDeviation, Some(reason)));
     }

@@ -110,13 +110,12 @@ impl Lab for Sim {
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
         self.world
-            .work(node, |node, _| node.set_limit(limit, value));
-        Ok(())
+            .work(node, |node, _| node.set_limit(context, limit, value))
     }
 
     fn live(&self, context: Context) -> Result<Live> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        Ok(self.world.look(node, |node| node.live()))
+        self.world.look(node, |node| node.live_of(context))
     }
 
     fn trace(&self) -> Vec<TraceRecord> {

@@ -36,7 +36,6 @@ mod packet;
 mod rng;
 mod sim;
 mod sync;
-mod table;
 mod time;
 mod wire;
 mod world;

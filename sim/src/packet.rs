@@ -132,6 +132,8 @@ impl Psn {
     const BITS: u32 = 24;
     /// The greatest number.
     pub(crate) const MAX: u32 = (1 << Self::BITS) - 1;
+    /// The most numbers that may be under way: with more, old and new could not be told apart.
+    pub(crate) const WINDOW: u32 = 1 << (Self::BITS - 1);
 
     pub(crate) fn new(value: u32) -> Self {
         Self(value & Self::MAX)
@@ -149,6 +151,11 @@ impl Psn {
     /// The number before this one.
     pub(crate) fn previous(self) -> Self {
         Self::new(self.0.wrapping_sub(1))
+    }
+
+    /// How many numbers from `start` to this one, going up.
+    pub(crate) fn distance(self, start: Self) -> u32 {
+        self.0.wrapping_sub(start.0) & Self::MAX
     }
 
     /// How far this one is after `other`; negative if it is before it. The half circle decides.

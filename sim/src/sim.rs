@@ -208,7 +208,7 @@ impl Verbs for Sim {
 
     fn behavior(&self, context: Context) -> Result<Declared> {
         self.query(Verb::QueryDevice, Object::Context, context, |node| {
-            Ok(node.behavior().into())
+            node.behavior(context).map(Into::into)
         })
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::ThreadId;
 
 use verbs_api::{
@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(crate) config: SimConfig,
     cells: Vec<Cell>,
     now: AtomicU64,
+    /// Nodes whose packets some thread is delivering.
+    in_transit: AtomicU32,
     flight: Mutex<Flight>,
     pub(crate) wire: Mutex<Wire>,
     /// Whether the wire has to be asked.
@@ -96,6 +98,7 @@ impl World {
         Self {
             cells: (0..nodes).map(cell).collect(),
             now: AtomicU64::new(0),
+            in_transit: AtomicU32::new(0),
             flight: Mutex::new(Flight::default()),
             wire: Mutex::new(Wire::new(config.seed)),
             watched: AtomicBool::new(false),
@@ -275,7 +278,7 @@ impl World {
                 return Err(Error::new(verb, ErrorKind::TimedOut, error.cause().clone()));
             }
             if self.closed.load(Ordering::Relaxed) {
-                return Err(lost_wakeup(&seat.node, verb, wait_for, || self.now()));
+                return Err(lost_wakeup(&seat.node, verb, wait_for, self.now()));
             }
             if let WaitFor::Event(channel) = wait_for {
                 seat.node.count_waiter(channel, true);
@@ -313,7 +316,7 @@ impl World {
         let limit = self.now().after(self.config.horizon);
         while self.step(limit) {}
         self.wake_all();
-        self.next_due().is_none()
+        self.next_due().is_none_or(|due| due.at() <= limit)
     }
 
     /// Lets the next packet arrive or the next timer fire, if one is due until `limit`.
@@ -321,9 +324,9 @@ impl World {
         let Some(due) = self.next_due().filter(|due| due.at() <= limit) else {
             return false;
         };
-        self.set_now(due.at());
         match due {
-            Due::Packet(_) => {
+            Due::Packet(at) => {
+                self.set_now(at);
                 let popped = self.flight.lock().packets.pop_first();
                 if let Some((_, packet)) = popped
                     && let Some(to) = packet.route.to
@@ -331,9 +334,27 @@ impl World {
                     self.work(to.node, |node, now| node.handle_packet(now, packet));
                 }
             }
-            Due::Timer(_, node) => self.work(node, |node, now| node.handle_timeout(now)),
+            Due::Timer(at, node) => self.fire(at, node),
         }
         true
+    }
+
+    /// Lets the timers of a node fire that are due at `at`. Where several threads run, not while
+    /// one delivers packets: an acknowledgement that is in transit is in time.
+    fn fire(&self, at: Time, index: u32) {
+        loop {
+            let mut seat = self.cells[index as usize].seat.lock();
+            if seat.node.next_deadline() != Some(at) {
+                return;
+            }
+            if self.in_transit.load(Ordering::SeqCst) == 0 {
+                self.set_now(at);
+                seat.node.handle_timeout(at);
+                return self.settle_node(index, seat);
+            }
+            drop(seat);
+            std::thread::yield_now();
+        }
     }
 
     fn next_due(&self) -> Option<Due> {
@@ -371,6 +392,9 @@ impl World {
     }
 
     fn stalled(&self, node: u32, verb: Verb, wait_for: WaitFor) -> Error {
+        if self.closed.load(Ordering::Relaxed) {
+            return self.look(node, |node| lost_wakeup(node, verb, wait_for, self.now()));
+        }
         let timers = match wait_for {
             WaitFor::Acknowledgement(_) => Vec::new(),
             _ => self.timers(),
@@ -391,9 +415,21 @@ impl World {
         }
         self.publish(index, &mut seat);
         if seat.node.has_packets() && !seat.draining {
-            seat.draining = true;
+            self.claim(&mut seat);
             self.drain(index, seat);
         }
+    }
+
+    /// This thread delivers the packets of the node from now on.
+    fn claim(&self, seat: &mut Seat) {
+        seat.draining = true;
+        self.in_transit.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Nothing is left to deliver.
+    fn unclaim(&self, seat: &mut Seat) {
+        seat.draining = false;
+        self.in_transit.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn publish(&self, index: u32, seat: &mut MutexGuard<'_, Seat>) {
@@ -490,7 +526,7 @@ impl World {
                 let mut seat = self.cells[index as usize].seat.lock();
                 batch = seat.node.take_packets();
                 if batch.is_empty() {
-                    seat.draining = false;
+                    self.unclaim(&mut seat);
                     ours.pop();
                 }
                 continue;
@@ -508,14 +544,14 @@ impl World {
             seat.node.handle_packet(self.now(), packet);
             self.publish(to, &mut seat);
             if seat.node.has_packets() && !seat.draining {
-                seat.draining = true;
+                self.claim(&mut seat);
                 ours.push(to);
             }
             // With nothing of ours left to deliver, the answers come next, under the same lock.
             if batch.is_empty() && ours.contains(&to) {
                 batch = seat.node.take_packets();
                 if batch.is_empty() {
-                    seat.draining = false;
+                    self.unclaim(&mut seat);
                     ours.retain(|of| *of != to);
                 }
             }
@@ -561,13 +597,13 @@ fn stall(node: &Node, wait_for: WaitFor, now: Time) -> Stall {
     }
 }
 
-fn lost_wakeup(node: &Node, verb: Verb, wait_for: WaitFor, now: impl FnOnce() -> Time) -> Error {
+fn lost_wakeup(node: &Node, verb: Verb, wait_for: WaitFor, now: Time) -> Error {
     let cause = match wait_for {
         WaitFor::Event(channel) => {
             let (_, cqs) = node.channel_report(channel);
             Cause::LostWakeup(Box::new(LostWakeup { channel, cqs }))
         }
-        _ => Cause::Stall(Box::new(stall(node, wait_for, now()))),
+        _ => Cause::Stall(Box::new(stall(node, wait_for, now))),
     };
     Error::new(verb, ErrorKind::Stalled, cause)
 }

@@ -36,6 +36,11 @@ macro_rules! knobs {
             /// The reading of the specification: profile `spec`, the default.
             pub const SPEC: Self = Self { $( $name: $default, )* };
 
+            /// The behavior of a driver or profile by name: `spec`, `rxe`, `siw`, `mlx5`.
+            pub fn profile(name: &str) -> Option<Self> {
+                PROFILES.iter().find(|(of, _)| *of == name).map(|(_, behavior)| *behavior)
+            }
+
             /// The value of the knob named `knob`, as text; `None` if there is no such knob.
             pub fn get(&self, knob: &str) -> Option<&'static str> {
                 match knob {
@@ -71,6 +76,16 @@ macro_rules! knobs {
             $( $(#[$meta])* pub $name: Option<$ty>, )*
         }
 
+        impl Declared {
+            /// The declared value of the knob named `knob`, as text.
+            pub fn get(&self, knob: &str) -> Option<&'static str> {
+                match knob {
+                    $( stringify!($name) => self.$name.map(KnobValue::text), )*
+                    _ => None,
+                }
+            }
+        }
+
         impl From<Behavior> for Declared {
             fn from(behavior: Behavior) -> Self {
                 Self { $( $name: Some(behavior.$name), )* }
@@ -85,6 +100,53 @@ macro_rules! knobs {
         }
     };
 }
+
+/// Named sets of values. `rxe` is soft-RoCE and `siw` soft-iWARP of Linux 6.1, as measured; `mlx5`
+/// is the ConnectX family, from its driver and reports.
+pub const PROFILES: &[(&str, Behavior)] = &[
+    ("spec", Behavior::SPEC),
+    ("rxe", RXE),
+    ("siw", SIW),
+    ("mlx5", MLX5),
+];
+
+const RXE: Behavior = Behavior {
+    error_fires_solicited: ErrorFires::Receives,
+    cqe_rounding: CqeRounding::Pow2Minus1,
+    overrun: Overrun::DropNew,
+    poll_after_overrun: PollAfterOverrun::Empty,
+    sq_release: SqRelease::Completion,
+    illegal_opcode: IllegalOpcode::LocQpOpErr,
+    ud_over_mtu: Check::Accepted,
+    grh_flag_rc: true,
+    ..Behavior::SPEC
+};
+
+const SIW: Behavior = Behavior {
+    error_fires_solicited: ErrorFires::None,
+    arm_downgrade: true,
+    recv_se_fires: false,
+    send_se_fires_local: true,
+    arm_bad_handle: Check::Accepted,
+    resize_errno: ResizeSupport::Eopnotsupp,
+    cqe_rounding: CqeRounding::Pow2,
+    overrun: Overrun::DropNew,
+    poll_after_overrun: PollAfterOverrun::Empty,
+    sq_release: SqRelease::Completion,
+    ..Behavior::SPEC
+};
+
+const MLX5: Behavior = Behavior {
+    arm_sees_unpolled: true,
+    merge_unread_events: true,
+    arm_bad_handle: Check::Accepted,
+    cqe_rounding: CqeRounding::Pow2Minus1,
+    cqe_purge: true,
+    sge_errno: Errno::Enomem,
+    illegal_opcode: IllegalOpcode::LocQpOpErr,
+    send_byte_len: SendByteLen::Reads,
+    ..Behavior::SPEC
+};
 
 /// A value that a knob can have.
 pub trait KnobValue: Copy + PartialEq + 'static {

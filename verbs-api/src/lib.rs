@@ -14,6 +14,7 @@
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
 //! | [`transition`] | the QP state machine as data |
 //! | [`connect`] | connecting QPs by their attributes |
+//! | [`table`] | what a backend keeps behind its handles |
 //! | [`Capabilities`], [`Behavior`] | what a device can do, and how it answers where it has a choice |
 //!
 //! Rule ids such as CQ-ARM-03 name the rules that the suite checks: `verbsim explain CQ-ARM-03`.
@@ -34,6 +35,7 @@ mod mr;
 mod packet;
 mod qp;
 mod report;
+pub mod table;
 mod trace;
 pub mod transition;
 mod verbs;
@@ -42,7 +44,8 @@ mod wr;
 pub use ah::{AhAttr, GlobalRoute};
 pub use behavior::{
     Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, IllegalOpcode, Knob, KnobValue,
-    Overrun, PollAfterOverrun, ResizeSupport, SendByteLen, SqRelease, UndefinedFields, UnknownKnob,
+    Overrun, PROFILES, PollAfterOverrun, ResizeSupport, SendByteLen, SqRelease, UndefinedFields,
+    UnknownKnob,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;

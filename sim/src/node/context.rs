@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use verbs_api::{
-    AsyncEvent, AsyncEventType, Capabilities, Cause, Context, DeviceAttr, Element, Error,
+    AsyncEvent, AsyncEventType, Behavior, Capabilities, Cause, Context, DeviceAttr, Element, Error,
     ErrorKind, Gid, Limit, LinkLayer, Mtu, PortAttr, PortState, Result, TraceEvent, Verb,
 };
 
@@ -32,6 +32,8 @@ pub(super) struct Port {
 pub(super) const PORT_MTU: Mtu = Mtu::Mtu4096;
 /// The longest message.
 pub(super) const MAX_MSG_SZ: u32 = 1 << 31;
+/// A context's slot has 16 bits in its handle; some slots rest before they are used again.
+const MAX_CONTEXTS: u32 = 65_000;
 const DEFAULT_PKEY: u16 = 0xffff;
 
 impl Port {
@@ -96,7 +98,7 @@ impl Node {
             "open files",
             self.files() + 1,
         )?;
-        let max = 1 << 16;
+        let max = MAX_CONTEXTS;
         self.check_room(Verb::OpenDevice, "contexts", self.contexts.len(), max)?;
         let id = self.contexts.insert(|_| OpenDevice {
             events: VecDeque::new(),
@@ -126,6 +128,12 @@ impl Node {
             all.remove(Capabilities::RESIZE_CQ);
         }
         Ok(all)
+    }
+
+    /// How the device answers where it has a choice.
+    pub fn behavior(&self, context: Context) -> Result<Behavior> {
+        self.find_context(Verb::QueryDevice, context)?;
+        Ok(self.behavior)
     }
 
     /// `ibv_query_device`

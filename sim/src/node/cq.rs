@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use verbs_api::{
     Arm, AsyncEventType, Cause, Check, Context, Cq as CqHandle, CqAttr, CqInit, CqReport,
     CqeRounding, Element, Error, ErrorKind, Handle, Limit, Object, Overrun, PollAfterOverrun,
-    ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags, WcStatus,
+    ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::notify::{Added, Notify};
@@ -23,7 +23,7 @@ pub(super) struct Cq {
     notify: Notify,
     /// It has overrun and cannot be used any more.
     dead: bool,
-    /// Send queues and receive queues of QPs that use it.
+    /// QPs that use it.
     pub(super) users: u32,
     /// Events that were read and not acknowledged.
     pub(super) events_unacked: u32,
@@ -395,6 +395,9 @@ impl Node {
             UndefinedFields::Zero => 0,
             UndefinedFields::Garbage => self.random.any(),
         };
+        if garbage != 0 {
+            wc.opcode = WcOpcode::from((garbage >> 12) as u32);
+        }
         wc.byte_len = garbage as u32;
         wc.imm_data = ((garbage >> 32) as u32).to_be_bytes();
         wc.wc_flags = WcFlags::from_bits_retain((garbage >> 16) as u32);

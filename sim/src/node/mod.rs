@@ -47,8 +47,8 @@ use verbs_api::{
 
 use crate::packet::{Packet, PortId};
 use crate::rng::{Purpose, Random};
-use crate::table::{Id, Table};
 use crate::time::Time;
+use verbs_api::table::{Id, Table};
 
 pub(crate) use context::gids;
 pub(crate) use fault::CompletionRule;
@@ -198,11 +198,24 @@ impl Node {
     }
 
     /// Sets or lifts a resource limit.
-    pub(crate) fn set_limit(&mut self, limit: Limit, value: Option<u64>) {
+    pub(crate) fn set_limit(
+        &mut self,
+        context: Context,
+        limit: Limit,
+        value: Option<u64>,
+    ) -> Result<()> {
+        self.find_context(Verb::Lab, context)?;
         match value {
             Some(value) => self.limits.insert(limit, value),
             None => self.limits.remove(&limit),
         };
+        Ok(())
+    }
+
+    /// How many objects live, asked through a context.
+    pub(crate) fn live_of(&self, context: Context) -> Result<Live> {
+        self.find_context(Verb::Lab, context)?;
+        Ok(self.live())
     }
 
     /// How many objects live.
@@ -216,11 +229,6 @@ impl Node {
         live.qps = self.qps.len();
         live.ahs = self.ahs.len();
         live
-    }
-
-    /// The behavior the node was made with.
-    pub fn behavior(&self) -> Behavior {
-        self.behavior
     }
 
     fn note(&mut self, event: TraceEvent) {

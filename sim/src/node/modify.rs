@@ -180,7 +180,9 @@ impl Node {
         if has(M::PATH_MIG_STATE) {
             own.path_mig_state = attr.path_mig_state;
         }
-        own.en_sqd_async_notify = has(M::EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
+        if has(M::EN_SQD_ASYNC_NOTIFY) {
+            own.en_sqd_async_notify = attr.en_sqd_async_notify;
+        }
         if route.is_some() {
             qp.route = route;
             own.ah_attr = attr.ah_attr;
@@ -203,7 +205,10 @@ impl Node {
             }
             (QpState::Sqe, QpState::Rts) => qp.requester.skip_to(qp.sq.end()),
             (QpState::Rts, QpState::Sqd) => self.check_drained(index),
-            (QpState::Sqd, QpState::Rts) => self.pump(now, index),
+            (QpState::Sqd, QpState::Rts) => {
+                qp.attr.en_sqd_async_notify = false;
+                self.pump(now, index);
+            }
             _ => {}
         }
     }

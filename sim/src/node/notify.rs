@@ -44,8 +44,7 @@ impl Added {
                 ErrorFires::Receives => self.recv,
                 ErrorFires::None => false,
             };
-        // A solicited receive that failed is an error, not a solicited receive.
-        failed || (marked && (self.success || !self.recv))
+        failed || marked
     }
 }
 

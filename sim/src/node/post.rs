@@ -1,8 +1,8 @@
 //! Posting.
 
 use verbs_api::{
-    Cause, Dest, Errno, Error, ErrorKind, IllegalOpcode, PostError, Qp as QpHandle, QpState,
-    QpType, RecvWr, Result, SendFlags, SendOp, SendWr, Sge, Verb, WcStatus,
+    Cause, Dest, Errno, Error, ErrorKind, Handle, IllegalOpcode, PostError, Qp as QpHandle,
+    QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendWr, Sge, Verb, WcStatus,
 };
 
 use super::context::MAX_MSG_SZ;
@@ -62,7 +62,7 @@ impl Node {
             false => return Err(invalid(verb, "opcode", "is not one of the qp's transport")),
         };
         let cap = qp.init.cap;
-        self.check_sges(verb, wr.sg_list, cap.max_send_sge)?;
+        check_sges(verb, wr.sg_list, cap.max_send_sge, self.sge_errno())?;
         if qp.init.qp_type == QpType::Ud {
             let Dest::Ud { ah, .. } = wr.dest else {
                 return Err(invalid(
@@ -71,7 +71,7 @@ impl Node {
                     "is missing: a UD send names its destination",
                 ));
             };
-            Self::find(&self.ahs, verb, ah)?;
+            Self::find_in(&self.ahs, verb, qp.handle.context(), ah)?;
         }
         let length: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
         in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
@@ -136,7 +136,12 @@ impl Node {
                 Cause::QpState { state },
             ));
         }
-        self.check_sges(verb, wr.sg_list, qp.init.cap.max_recv_sge)?;
+        check_sges(
+            verb,
+            wr.sg_list,
+            qp.init.cap.max_recv_sge,
+            ErrorKind::Invalid,
+        )?;
         if qp.rq.is_full() {
             let cause = Cause::QueueFull {
                 queue: "receive queue",
@@ -151,26 +156,29 @@ impl Node {
         Ok(())
     }
 
-    fn check_sges(&self, verb: Verb, list: &[Sge], max: u32) -> Result<()> {
-        if list.len() <= max as usize {
-            return Ok(());
-        }
-        let (value, max) = (list.len() as i64, i64::from(max));
-        let cause = Cause::OutOfRange {
-            what: "num_sge",
-            value,
-            min: 0,
-            max,
-        };
-        Err(Error::new(verb, self.sge_errno(), cause))
-    }
-
     fn sge_errno(&self) -> ErrorKind {
         match self.behavior.sge_errno {
             Errno::Einval => ErrorKind::Invalid,
             Errno::Enomem => ErrorKind::NoMemory,
         }
     }
+}
+
+fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> {
+    if list.len() <= max as usize {
+        return Ok(());
+    }
+    let (value, max) = (list.len() as i64, i64::from(max));
+    Err(Error::new(
+        verb,
+        kind,
+        Cause::OutOfRange {
+            what: "num_sge",
+            value,
+            min: 0,
+            max,
+        },
+    ))
 }
 
 fn post_each<W>(list: &[W], mut post: impl FnMut(&W) -> Result<()>) -> Result<(), PostError> {

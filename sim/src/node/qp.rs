@@ -18,8 +18,8 @@ use super::responder::Responder;
 use super::{InContext, Node, in_range};
 use crate::memory::Payload;
 use crate::packet::{Psn, Route};
-use crate::table::Id;
 use crate::time::Time;
+use verbs_api::table::Id;
 
 /// A queue pair.
 #[derive(Clone, Debug)]
@@ -82,7 +82,8 @@ pub(super) struct Trouble {
 /// QP numbers are 24 bits: the slot plus 2 (0 and 1 are reserved) in the lower 17, and above them a
 /// tag that changes each time the slot is used.
 const INDEX_BITS: u32 = 17;
-pub(super) const MAX_QP: u32 = (1 << INDEX_BITS) - 2;
+/// Leaves room for slots that rest before they are used again.
+pub(super) const MAX_QP: u32 = (1 << INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32;
 
 fn qp_num(id: Id) -> u32 {
     ((id.generation - 1) & 0x7f) << INDEX_BITS | (id.index + 2)
@@ -101,6 +102,13 @@ impl Qp {
         } else {
             "ack timeout"
         }
+    }
+
+    /// The CQs it uses: one or two.
+    fn cqs(&self) -> SmallVec<[u32; 2]> {
+        let mut cqs = SmallVec::from([self.send_cq, self.recv_cq]);
+        cqs.dedup();
+        cqs
     }
 
     fn ticket(&self, index: u32, recv: bool, seq: u64) -> Ticket {
@@ -158,8 +166,9 @@ impl Node {
             fatal: false,
         });
         self.pds.at_mut(pd_index).qps += 1;
-        self.cqs.at_mut(send_cq).users += 1;
-        self.cqs.at_mut(recv_cq).users += 1;
+        for cq in self.qps.at(id.index).cqs() {
+            self.cqs.at_mut(cq).users += 1;
+        }
         Ok(QpHandle::from_parts(context, id.index, id.generation))
     }
 
@@ -223,7 +232,7 @@ impl Node {
     fn remove_qp(&mut self, index: u32) {
         self.set_timer(index, None);
         let qp = self.qps.remove(index);
-        for cq in [qp.send_cq, qp.recv_cq] {
+        for cq in qp.cqs() {
             self.purge(cq, index, qp.handle.generation());
             self.cqs.at_mut(cq).users -= 1;
         }
@@ -274,7 +283,7 @@ impl Node {
         qp.requester = Requester::default();
         qp.responder = Responder::default();
         qp.fatal = false;
-        let (cqs, generation) = ([qp.send_cq, qp.recv_cq], qp.handle.generation());
+        let (cqs, generation) = (qp.cqs(), qp.handle.generation());
         for cq in cqs {
             self.purge(cq, index, generation);
         }

@@ -9,7 +9,7 @@ use verbs_api::{
 
 use super::{InContext, Node, bad_handle, in_range, invalid};
 use crate::memory::{Gone, Region, Scatter, Slice};
-use crate::table::Id;
+use verbs_api::table::Id;
 
 /// A memory region.
 #[derive(Clone, Debug)]

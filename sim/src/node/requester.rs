@@ -39,6 +39,9 @@ pub(super) struct Requester {
     retries: u8,
     rnr_retries: u8,
     waits_for_receiver: bool,
+    /// A read is tried again, and no response of the new try has come: what else is missing is
+    /// missing for the same loss.
+    recovers: bool,
 }
 
 /// Whether the next send could be started.
@@ -113,6 +116,7 @@ impl Requester {
     fn restore_retries(&mut self, attr: &QpAttr) {
         self.retries = attr.retry_cnt;
         self.rnr_retries = attr.rnr_retry;
+        self.recovers = false;
     }
 }
 
@@ -205,12 +209,16 @@ impl Node {
         {
             return Start::Failed(status);
         }
-        let mtu = self.mtu(index);
+        let span = packets(send.length, self.mtu(index));
+        let reach = qp.requester.next.distance(qp.requester.una) + span;
+        if reach > Psn::WINDOW && qp.requester.is_busy(&qp.sq) {
+            return Start::Blocked;
+        }
         let qp = self.qps.at_mut(index);
         let send = qp.sq.get_mut(seq);
         send.payload = payload;
         send.first = qp.requester.next;
-        send.span = packets(send.length, mtu);
+        send.span = span;
         qp.requester.next = send.end();
         qp.requester.fresh = seq + 1;
         qp.requester.reads += u8::from(send.is_read());
@@ -397,15 +405,16 @@ impl Node {
     /// Whether an answer with this number can be for something under way.
     fn expects(&self, index: u32, psn: Psn) -> bool {
         let qp = self.qps.at(index);
+        let una = qp.requester.una;
         matches!(qp.attr.qp_state, QpState::Rts | QpState::Sqd)
-            && psn.after(qp.requester.una) >= 0
-            && psn.after(qp.requester.next) < 0
+            && psn.distance(una) < qp.requester.next.distance(una)
     }
 
     /// All before `upto` is acknowledged. False if a read response was found missing instead; the
     /// read is then tried again.
     fn progress(&mut self, now: Time, index: u32, upto: Psn) -> bool {
         let mtu = self.mtu(index);
+        let una = self.qps.at(index).requester.una;
         let mut reached = upto;
         let mut lost_response = None;
         loop {
@@ -416,27 +425,28 @@ impl Node {
             let send = qp.sq.get(qp.sq.oldest());
             if send.is_read() {
                 let missing = send.next_response(mtu);
-                reached = missing;
-                lost_response = (upto.after(missing) > 0).then_some(missing);
+                if upto.distance(una) > missing.distance(una) {
+                    reached = missing;
+                    lost_response = Some(missing);
+                }
                 break;
             }
-            if upto.after(send.end()) < 0 {
+            if upto.distance(una) < send.end().distance(una) {
                 break;
             }
             self.finish_send(index, WcStatus::Success);
         }
         let qp = self.qps.at_mut(index);
-        if reached.after(upto) > 0 {
-            reached = upto;
-        }
-        if reached.after(qp.requester.una) > 0 {
+        if reached != una {
             qp.requester.una = reached;
             qp.requester.restore_retries(&qp.attr);
             self.catch_up(index);
             self.keep_timer(now, index, true);
             self.check_drained(index);
         }
-        if let Some(missing) = lost_response {
+        if let Some(missing) = lost_response
+            && !std::mem::replace(&mut self.qps.at_mut(index).requester.recovers, true)
+        {
             self.retry(now, index, missing);
         }
         lost_response.is_none()
@@ -455,14 +465,17 @@ impl Node {
     fn rewind(&mut self, index: u32, psn: Psn, back: bool) {
         let qp = self.qps.at_mut(index);
         let mut seq = qp.sq.oldest();
-        while seq < qp.requester.fresh && psn.after(qp.sq.get(seq).end()) >= 0 {
+        let una = qp.requester.una;
+        let is_before = |send: &Send| send.end().distance(una) <= psn.distance(una);
+        while seq < qp.requester.fresh && is_before(qp.sq.get(seq)) {
             seq += 1;
         }
         let mut packet = 0;
         if seq < qp.requester.fresh {
             let send = qp.sq.get(seq);
-            if !send.is_read() {
-                packet = psn.after(send.first).max(0) as u32;
+            let offset = psn.distance(send.first);
+            if !send.is_read() && offset < send.span {
+                packet = offset;
             }
         }
         let requester = &mut qp.requester;
@@ -556,6 +569,7 @@ impl Node {
         if std::mem::take(&mut requester.waits_for_receiver) {
             return self.pump(now, index);
         }
+        requester.recovers = false;
         let una = requester.una;
         self.retry(now, index, una);
     }

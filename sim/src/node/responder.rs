@@ -16,6 +16,8 @@ use crate::time::Time;
 pub(super) struct Responder {
     /// The sequence number of the next request.
     expected: Psn,
+    /// How many it has seen: what lies further back is no duplicate, but was never expected.
+    taken: u32,
     /// A NAK is out for the expected request: what comes out of order meanwhile is ignored.
     nak_is_out: bool,
     /// The message that is arriving.
@@ -137,6 +139,9 @@ impl Node {
                 }
                 return Err("the sequence number is ahead");
             }
+            behind if behind.unsigned_abs() > responder.taken => {
+                return Err("the sequence number was never expected");
+            }
             _ => return self.answer_duplicate(index, packet),
         }
         match self.execute(index, packet) {
@@ -187,10 +192,11 @@ impl Node {
                 // The rights may have gone meanwhile; then there is no answer any more.
                 let _ = self.read(index, packet.psn, reth);
             }
-            _ => {
+            _ if packet.ack_req => {
                 let last = self.qps.at(index).responder.expected.previous();
                 self.answer(index, last, Syndrome::Ack);
             }
+            _ => {}
         }
         Err("a duplicate")
     }
@@ -218,6 +224,7 @@ impl Node {
         };
         let responder = &mut self.qps.at_mut(index).responder;
         responder.expected = packet.psn.plus(span);
+        responder.taken = (responder.taken + span).min(Psn::WINDOW);
         Ok(())
     }
 

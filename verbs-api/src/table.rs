@@ -1,13 +1,13 @@
-//! Objects in slots, named by index and generation.
+//! Objects in slots, named by index and generation: what a backend keeps behind its handles.
 
 use std::collections::VecDeque;
 
-use verbs_api::BadHandle;
+use crate::error::BadHandle;
 
 /// A table of objects. A freed slot is used again with the next generation, but only after
 /// [`QUARANTINE`] others were freed, so that numbers made from an index are not reused at once.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<T> {
+pub struct Table<T> {
     slots: Vec<Slot<T>>,
     free: VecDeque<u32>,
     live: u32,
@@ -21,12 +21,15 @@ struct Slot<T> {
 
 /// Index and generation of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Id {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+pub struct Id {
+    /// The slot.
+    pub index: u32,
+    /// How many objects have been in the slot so far, this one included.
+    pub generation: u32,
 }
 
-const QUARANTINE: usize = 64;
+/// How many freed slots rest before the oldest is used again.
+pub const QUARANTINE: usize = 64;
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
@@ -40,12 +43,20 @@ impl<T> Default for Table<T> {
 
 impl<T> Table<T> {
     /// How many objects live.
-    pub(crate) fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.live
     }
 
+    /// Whether none lives.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
     /// The object of a handle's index and generation.
-    pub(crate) fn get(&self, index: u32, generation: u32) -> Result<&T, BadHandle> {
+    ///
+    /// # Errors
+    /// What is wrong with the handle, if it names no object that lives.
+    pub fn get(&self, index: u32, generation: u32) -> Result<&T, BadHandle> {
         match self.slots.get(index as usize) {
             Some(slot) if slot.generation == generation => {
                 slot.value.as_ref().ok_or(BadHandle::Stale)
@@ -62,16 +73,16 @@ impl<T> Table<T> {
         }
     }
 
-    /// The object at an index that is known to be in use.
-    pub(crate) fn at(&self, index: u32) -> &T {
+    /// The object at an index that is known to be in use; panics otherwise.
+    pub fn at(&self, index: u32) -> &T {
         self.slots[index as usize]
             .value
             .as_ref()
             .expect("the index is in use")
     }
 
-    /// The object at an index that is known to be in use.
-    pub(crate) fn at_mut(&mut self, index: u32) -> &mut T {
+    /// The object at an index that is known to be in use; panics otherwise.
+    pub fn at_mut(&mut self, index: u32) -> &mut T {
         self.slots[index as usize]
             .value
             .as_mut()
@@ -79,12 +90,12 @@ impl<T> Table<T> {
     }
 
     /// The object at an index, if it is in use.
-    pub(crate) fn peek(&self, index: u32) -> Option<&T> {
+    pub fn peek(&self, index: u32) -> Option<&T> {
         self.slots.get(index as usize)?.value.as_ref()
     }
 
     /// Puts in an object made from its id.
-    pub(crate) fn insert(&mut self, make: impl FnOnce(Id) -> T) -> Id {
+    pub fn insert(&mut self, make: impl FnOnce(Id) -> T) -> Id {
         let index = if self.free.len() > QUARANTINE {
             self.free.pop_front().expect("it is not empty")
         } else {
@@ -105,8 +116,8 @@ impl<T> Table<T> {
         id
     }
 
-    /// Takes out the object at an index that is in use.
-    pub(crate) fn remove(&mut self, index: u32) -> T {
+    /// Takes out the object at an index that is known to be in use; panics otherwise.
+    pub fn remove(&mut self, index: u32) -> T {
         let value = self.slots[index as usize]
             .value
             .take()
@@ -117,7 +128,7 @@ impl<T> Table<T> {
     }
 
     /// The live objects in the order of their index.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..)
             .zip(&self.slots)
             .filter_map(|(index, slot)| Some((index, slot.value.as_ref()?)))

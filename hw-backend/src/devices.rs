@@ -1,0 +1,134 @@
+//! The devices of this machine.
+
+use std::fs;
+use std::path::Path;
+
+use verbs_api::{Cause, DeviceInfo, Error, ErrorKind, Result, Transport, Verb};
+
+use crate::errno::{check_pointer, errno};
+use crate::hw::name_of;
+use crate::objects::Device;
+use crate::owner::Owned;
+use crate::sys;
+
+/// All of them, by name.
+pub(crate) fn list() -> Result<Vec<DeviceInfo>> {
+    with_list(Verb::GetDeviceList, |devices| {
+        // SAFETY: the list is not freed before `with_list` returns.
+        Ok(devices
+            .iter()
+            .map(|device| unsafe { info(*device) })
+            .collect())
+    })
+}
+
+/// Opens one.
+pub(crate) fn open(name: &str) -> Result<Device> {
+    let verb = Verb::OpenDevice;
+    with_list(verb, |devices| {
+        // SAFETY: the list is not freed before `with_list` returns.
+        let infos: Vec<DeviceInfo> = devices
+            .iter()
+            .map(|device| unsafe { info(*device) })
+            .collect();
+        let Some(at) = infos.iter().position(|info| info.name == name) else {
+            let names: Vec<&str> = infos.iter().map(|info| info.name.as_str()).collect();
+            let there_are = if names.is_empty() {
+                "there is none".into()
+            } else {
+                names.join(", ")
+            };
+            let text = format!("no device is called {name}: {there_are}");
+            return Err(Error::new(
+                verb,
+                ErrorKind::NoDevice,
+                Cause::Text(text.into()),
+            ));
+        };
+        // SAFETY: an entry of a list that has not been freed.
+        let raw = check_pointer(verb, unsafe { sys::ibv_open_device(devices[at]) })?;
+        let DeviceInfo {
+            name,
+            driver,
+            transport,
+        } = infos[at].clone();
+        // SAFETY: just opened, and ours.
+        let raw = unsafe { Owned::new(raw, sys::ibv_close_device) };
+        Ok(Device {
+            raw,
+            name,
+            driver,
+            transport,
+        })
+    })
+}
+
+fn with_list<R>(verb: Verb, work: impl FnOnce(&[*mut sys::ibv_device]) -> Result<R>) -> Result<R> {
+    let mut count = 0;
+    // SAFETY: the count is ours to write.
+    let list = unsafe { sys::ibv_get_device_list(&mut count) };
+    if list.is_null() {
+        return match ErrorKind::from_errno(errno()) {
+            // The kernel has no RDMA at all: no devices.
+            ErrorKind::NotImplemented => work(&[]),
+            _ => check_pointer(verb, list).and_then(|_| work(&[])),
+        };
+    }
+    // SAFETY: the library says so many entries.
+    let devices = unsafe { std::slice::from_raw_parts(list, usize::try_from(count).unwrap_or(0)) };
+    let result = work(devices);
+    // SAFETY: the list came from `ibv_get_device_list` and is not used any more.
+    unsafe { sys::ibv_free_device_list(list) };
+    result
+}
+
+/// # Safety
+/// `device` is an entry of a device list that has not been freed.
+unsafe fn info(device: *mut sys::ibv_device) -> DeviceInfo {
+    /// `IBV_TRANSPORT_IWARP`
+    const IWARP: i32 = 1;
+    // SAFETY: the caller's promise.
+    let (name, transport) = unsafe { (name_of(device), (*device).transport_type) };
+    let driver = driver(&name);
+    let transport = if transport == IWARP {
+        Transport::Iwarp
+    } else {
+        Transport::Ib
+    };
+    DeviceInfo {
+        name,
+        driver,
+        transport,
+    }
+}
+
+/// The driver behind a device: the kernel module of its parent, or for devices in software their
+/// own description.
+fn driver(name: &str) -> String {
+    let dir = Path::new("/sys/class/infiniband").join(name);
+    let module = fs::canonicalize(dir.join("device/driver")).ok();
+    let module = module
+        .as_deref()
+        .and_then(Path::file_name)
+        .map(|name| name.to_string_lossy());
+    if let Some(module) = module {
+        return module
+            .trim_end_matches("_core")
+            .trim_end_matches("_ib")
+            .to_owned();
+    }
+    let desc = fs::read_to_string(dir.join("node_desc")).unwrap_or_default();
+    match desc.trim() {
+        "rxe" => "rxe".to_owned(),
+        "Software iWARP stack" => "siw".to_owned(),
+        _ => "unknown".to_owned(),
+    }
+}
+
+/// The version of the kernel.
+pub fn kernel() -> String {
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,0 +1,36 @@
+//! RDMA verbs on real devices, through libibverbs.
+//!
+//! [`Hw`] implements [`Verbs`](verbs_api::Verbs). It is there with feature `hw`, which links
+//! libibverbs and librdmacm; without it this crate is empty, so that the rest of the workspace
+//! builds on a machine that has neither.
+//!
+//! Only what would make C touch memory that is gone, or wait for ever, is stopped before it: a
+//! stale handle, an acknowledgement too many, inline data outside any region, a wait without bound.
+//! Every other mistake goes to the driver, since the suite judges the driver.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `hw` | the backend: tables of objects, every verb |
+//! | `sys` | every name of the C bindings, with their gaps filled |
+//! | `owner`, `objects` | one owner for each C object; what it keeps alive |
+//! | `convert`, `errno` | structures and errors to and from C |
+//! | `wait` | bounded waits on file descriptors |
+//! | `cm` | connecting by rdma_cm |
+//! | `devices`, `probe`, `obstacles` | which devices there are, what they can do, what is in the way |
+#![cfg(feature = "hw")]
+
+mod cm;
+mod convert;
+mod devices;
+mod errno;
+mod hw;
+mod objects;
+mod obstacles;
+mod owner;
+mod probe;
+mod sys;
+mod wait;
+
+pub use devices::kernel;
+pub use hw::Hw;
+pub use obstacles::obstacles;

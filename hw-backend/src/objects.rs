@@ -1,0 +1,176 @@
+//! The objects behind the handles. Each holds its parents, declared after its own C object: fields
+//! are dropped in order, so a child goes before what it depends on.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use parking_lot::Mutex;
+use verbs_api::{Context, QpInit, Transport};
+
+use crate::cm::Connection;
+use crate::owner::Owned;
+use crate::sys;
+
+/// An open device.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) raw: Owned<sys::ibv_context>,
+    pub(crate) name: String,
+    pub(crate) driver: String,
+    pub(crate) transport: Transport,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pd {
+    pub(crate) raw: Owned<sys::ibv_pd>,
+    pub(crate) context: Context,
+    pub(crate) device: Arc<Device>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Mr {
+    pub(crate) raw: Owned<sys::ibv_mr>,
+    pub(crate) memory: Memory,
+    pub(crate) pd: Arc<Pd>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) raw: Owned<sys::ibv_comp_channel>,
+    pub(crate) waiters: AtomicU32,
+    pub(crate) context: Context,
+    pub(crate) _device: Arc<Device>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cq {
+    pub(crate) raw: Owned<sys::ibv_cq>,
+    pub(crate) context: Context,
+    pub(crate) cq_context: u64,
+    pub(crate) comp_vector: u32,
+    pub(crate) channel: Option<(verbs_api::CompChannel, Arc<Channel>)>,
+    /// Events read and not acknowledged.
+    pub(crate) unacked: AtomicU32,
+    pub(crate) async_unacked: AtomicU32,
+    pub(crate) _device: Arc<Device>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Qp {
+    pub(crate) raw: Owned<sys::ibv_qp>,
+    pub(crate) context: Context,
+    pub(crate) init: QpInit,
+    pub(crate) qp_num: u32,
+    pub(crate) async_unacked: AtomicU32,
+    /// What rdma_cm connected it with; it ends after the QP.
+    pub(crate) connection: Mutex<Option<Arc<Connection>>>,
+    pub(crate) _cqs: [Arc<Cq>; 2],
+    pub(crate) pd: Arc<Pd>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ah {
+    pub(crate) raw: Owned<sys::ibv_ah>,
+    pub(crate) pd: Arc<Pd>,
+}
+
+/// What has a context: the one a handle must carry.
+pub(crate) trait InContext {
+    fn context(&self) -> Context;
+}
+
+macro_rules! in_context {
+    ($($name:ident: $($path:ident).+;)*) => { $(
+        impl InContext for $name {
+            fn context(&self) -> Context {
+                self.$($path).+
+            }
+        }
+    )* };
+}
+
+in_context! {
+    Pd: context;
+    Mr: pd.context;
+    Channel: context;
+    Cq: context;
+    Qp: context;
+    Ah: pd.context;
+}
+
+/// The bytes of a region.
+#[derive(Debug)]
+pub(crate) enum Memory {
+    /// Ours: page-aligned, freed with the region.
+    Owned { start: *mut u8, layout: Layout },
+    /// The caller's.
+    Caller { start: *mut u8, length: usize },
+}
+
+// SAFETY: the bytes are only reached through volatile copies, which the device's own writes make
+// necessary anyway; nothing hands out references to them.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+/// Regions start on a page.
+const PAGE: usize = 4096;
+
+impl Memory {
+    /// Zero bytes; `None` if there is no memory.
+    pub(crate) fn owned(length: usize) -> Option<Self> {
+        let layout = Layout::from_size_align(length.max(1), PAGE).ok()?;
+        // SAFETY: the layout has a size above zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        (!start.is_null()).then_some(Self::Owned { start, layout })
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        match self {
+            Self::Owned { start, .. } | Self::Caller { start, .. } => *start,
+        }
+    }
+
+    /// Whether a range of addresses lies within.
+    pub(crate) fn holds(&self, addr: u64, length: u64) -> bool {
+        let size = match self {
+            Self::Owned { layout, .. } => layout.size(),
+            Self::Caller { length, .. } => *length,
+        };
+        let start = self.start() as u64;
+        addr >= start && addr - start <= size as u64 && length <= size as u64 - (addr - start)
+    }
+
+    /// Copies bytes out, as the device may write them at the same time.
+    ///
+    /// # Safety
+    /// The range lies within the memory.
+    pub(crate) unsafe fn read(&self, offset: usize, into: &mut [u8]) {
+        for (i, byte) in into.iter_mut().enumerate() {
+            // SAFETY: the range lies within the memory, which lives as long as `self`.
+            *byte = unsafe { self.start().add(offset + i).read_volatile() };
+        }
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Safety
+    /// The range lies within the memory.
+    pub(crate) unsafe fn write(&self, offset: usize, from: &[u8]) {
+        for (i, byte) in from.iter().enumerate() {
+            // SAFETY: as in `read`.
+            unsafe { self.start().add(offset + i).write_volatile(*byte) };
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Self::Owned { start, layout } = *self {
+            // SAFETY: allocated in `owned` with this layout; the region that used it is gone,
+            // since it is declared before its memory.
+            unsafe { dealloc(start, layout) };
+        }
+    }
+}

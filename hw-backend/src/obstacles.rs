@@ -1,0 +1,59 @@
+//! Why there is no device, or why it cannot be used.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::{Resource, getrlimit};
+
+/// Bytes of locked memory that the conformance suite needs at a time.
+const LOCKED_MEMORY: u64 = 8 << 20;
+
+/// What stands in the way of using RDMA devices on this machine, a sentence each; empty if nothing
+/// is known to.
+pub fn obstacles() -> Vec<String> {
+    let mut found = Vec::new();
+    let devices = names_in("/sys/class/infiniband");
+    if devices.is_empty() {
+        found.push(
+            "the kernel has no RDMA device (/sys/class/infiniband is empty or missing): there is \
+             no adapter, or its driver is not loaded; soft-RoCE needs none: `modprobe rdma_rxe`, \
+             then `rdma link add rxe0 type rxe netdev eth0`"
+                .to_owned(),
+        );
+        return found;
+    }
+    let files = names_in("/sys/class/infiniband_verbs");
+    let files: Vec<_> = files
+        .iter()
+        .filter(|name| name.starts_with("uverbs"))
+        .collect();
+    if files.is_empty() {
+        found.push("the kernel module ib_uverbs is not loaded: `modprobe ib_uverbs`".to_owned());
+    }
+    for name in files {
+        let path = Path::new("/dev/infiniband").join(name);
+        if let Err(error) = fs::OpenOptions::new().read(true).write(true).open(&path) {
+            found.push(format!("{} cannot be opened: {error}", path.display()));
+        }
+    }
+    if let Some(limit) = getrlimit(Resource::Memlock).current
+        && limit < LOCKED_MEMORY
+        && !rustix::process::geteuid().is_root()
+    {
+        found.push(format!(
+            "the limit of locked memory is {} KiB, the suite needs {} KiB: `ulimit -l {1}`",
+            limit / 1024,
+            LOCKED_MEMORY / 1024
+        ));
+    }
+    found
+}
+
+fn names_in(dir: &str) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}

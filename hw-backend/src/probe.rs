@@ -1,0 +1,32 @@
+//! What a device can do, and how it answers where it has a choice.
+
+use verbs_api::{Behavior, Capabilities, Declared, DeviceAttr, Transport};
+
+use crate::objects::Device;
+
+/// From the device's transport and attributes, and for drivers that are known from what they do.
+pub(crate) fn capabilities(device: &Device, attr: &DeviceAttr) -> Capabilities {
+    let mut all = Capabilities::all() - Capabilities::LAB;
+    if attr.num_comp_vectors < 2 {
+        all -= Capabilities::COMP_VECTORS;
+    }
+    if device.transport == Transport::Iwarp {
+        // Connected by rdma_cm only; Sends and RDMA Writes have no immediate data, and a missing
+        // receive ends the connection.
+        all -= Capabilities::UC
+            | Capabilities::UD
+            | Capabilities::MODIFY_CONNECT
+            | Capabilities::SEND_WITH_IMM
+            | Capabilities::WRITE_WITH_IMM
+            | Capabilities::RNR;
+    }
+    if device.driver == "siw" {
+        all -= Capabilities::RESIZE_CQ;
+    }
+    all
+}
+
+/// By driver; nothing is known of one without a profile.
+pub(crate) fn behavior(driver: &str) -> Declared {
+    Behavior::profile(driver).map_or_else(Declared::default, Declared::from)
+}

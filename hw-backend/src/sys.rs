@@ -1,0 +1,178 @@
+//! Every name of the C bindings, in one place, with their gaps filled and their traps closed.
+//!
+//! Inline functions of `verbs.h` go through the context's operations table, as there. The async
+//! event is a structure of our own, because the bindings make its type a Rust enum, which may not
+//! hold a number of a newer library. Extended verbs of the bindings are never used: on 64-bit
+//! machines they do not find the extended context.
+
+use std::ffi::{c_int, c_void};
+use std::mem::offset_of;
+
+pub(crate) use rdma_sys::{
+    ibv_ack_async_event, ibv_ack_cq_events, ibv_ah, ibv_ah_attr, ibv_alloc_pd, ibv_async_event,
+    ibv_close_device, ibv_comp_channel, ibv_context, ibv_cq, ibv_create_ah,
+    ibv_create_comp_channel, ibv_create_cq, ibv_create_qp, ibv_dealloc_pd, ibv_dereg_mr,
+    ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq, ibv_destroy_qp, ibv_device,
+    ibv_device_attr, ibv_free_device_list, ibv_get_async_event, ibv_get_cq_event,
+    ibv_get_device_list, ibv_get_device_name, ibv_gid, ibv_global_route, ibv_modify_qp, ibv_mr,
+    ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr,
+    ibv_query_device, ibv_query_gid, ibv_query_pkey, ibv_query_qp, ibv_recv_wr, ibv_reg_mr,
+    ibv_resize_cq, ibv_send_wr, ibv_sge, ibv_wc,
+};
+pub(crate) use rdma_sys::{
+    rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_cm_event, rdma_cm_id, rdma_conn_param,
+    rdma_connect, rdma_create_event_channel, rdma_create_id, rdma_destroy_event_channel,
+    rdma_destroy_id, rdma_event_channel, rdma_get_cm_event, rdma_listen, rdma_port_space,
+    rdma_resolve_addr, rdma_resolve_route,
+};
+use rdma_sys::{verbs_context, wr_t};
+
+/// `struct ibv_async_event`, with a type that may hold any number.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct AsyncEvent {
+    /// A pointer, or a port number in its lower half.
+    pub(crate) element: usize,
+    pub(crate) event_type: u32,
+}
+
+const _: () = assert!(size_of::<AsyncEvent>() == size_of::<ibv_async_event>());
+const _: () =
+    assert!(offset_of!(AsyncEvent, event_type) == offset_of!(ibv_async_event, event_type));
+
+/// `ENOSYS`, for an operation that a driver has not filled in.
+const MISSING: c_int = libc::ENOSYS;
+
+/// `ibv_poll_cq`
+///
+/// # Safety
+/// `cq` is a live CQ; `wc` has room for `entries`.
+pub(crate) unsafe fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
+    // SAFETY: a live CQ has a live context with a filled operations table.
+    let op = unsafe { (*(*cq).context).ops.poll_cq };
+    // SAFETY: the caller's promise is the operation's.
+    op.map_or(-MISSING, |op| unsafe { op(cq, entries, wc) })
+}
+
+/// `ibv_req_notify_cq`
+///
+/// # Safety
+/// `cq` is a live CQ.
+pub(crate) unsafe fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
+    // SAFETY: as in `poll_cq`.
+    let op = unsafe { (*(*cq).context).ops.req_notify_cq };
+    // SAFETY: as in `poll_cq`.
+    op.map_or(MISSING, |op| unsafe { op(cq, solicited_only) })
+}
+
+/// `ibv_post_send`
+///
+/// # Safety
+/// `qp` is a live QP; the list and all it points to are valid.
+pub(crate) unsafe fn post_send(
+    qp: *mut ibv_qp,
+    wr: *mut ibv_send_wr,
+    bad_wr: &mut *mut ibv_send_wr,
+) -> c_int {
+    // SAFETY: a live QP has a live context with a filled operations table.
+    let op = unsafe { (*(*qp).context).ops.post_send };
+    // SAFETY: the caller's promise is the operation's.
+    op.map_or(MISSING, |op| unsafe { op(qp, wr, bad_wr) })
+}
+
+/// `ibv_post_recv`
+///
+/// # Safety
+/// `qp` is a live QP; the list and all it points to are valid.
+pub(crate) unsafe fn post_recv(
+    qp: *mut ibv_qp,
+    wr: *mut ibv_recv_wr,
+    bad_wr: &mut *mut ibv_recv_wr,
+) -> c_int {
+    // SAFETY: as in `post_send`.
+    let op = unsafe { (*(*qp).context).ops.post_recv };
+    // SAFETY: as in `post_send`.
+    op.map_or(MISSING, |op| unsafe { op(qp, wr, bad_wr) })
+}
+
+/// `ibv_query_port`: the extended operation if there is one, which fills the link layer and the
+/// flags; it gets the size that this program knows of the structure.
+///
+/// # Safety
+/// `context` is a live context.
+pub(crate) unsafe fn query_port(
+    context: *mut ibv_context,
+    port: u8,
+    attr: &mut ibv_port_attr,
+) -> c_int {
+    // SAFETY: `context` is live.
+    let extended = unsafe { extended(context) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).query_port });
+    match op {
+        // SAFETY: the attribute structure has the size that is given.
+        Some(op) => unsafe { op(context, port, attr, size_of::<ibv_port_attr>()) },
+        // SAFETY: the exported function fills the first part of the structure, which is the same
+        // in `ibv_port_attr`; the rest is zero.
+        None => unsafe { rdma_sys::ibv_query_port(context, port, std::ptr::from_mut(attr).cast()) },
+    }
+}
+
+/// The extended context around a context (`verbs_get_ctx`), if it has `query_port`.
+///
+/// # Safety
+/// `context` is a live context.
+unsafe fn extended(context: *mut ibv_context) -> Option<*mut verbs_context> {
+    // SAFETY: `context` is live.
+    if unsafe { (*context).abi_compat } as usize != usize::MAX {
+        return None;
+    }
+    // SAFETY: `abi_compat` with all bits set is libibverbs' word that the context is the last
+    // member of an extended one.
+    let extended = unsafe { context.byte_sub(offset_of!(verbs_context, context)) };
+    let extended = extended.cast::<verbs_context>();
+    // Fields are added at the front: one exists if the size reaches back to it.
+    let needed = size_of::<verbs_context>() - offset_of!(verbs_context, query_port);
+    // SAFETY: as above, it is live.
+    (unsafe { (*extended).sz } >= needed).then_some(extended)
+}
+
+/// A send work request that is all zero.
+pub(crate) fn empty_send_wr() -> ibv_send_wr {
+    // SAFETY: all fields are numbers, pointers and unions of them, for which zero is a value.
+    unsafe { std::mem::zeroed() }
+}
+
+/// The part of a send work request for RDMA.
+pub(crate) fn rdma(remote_addr: u64, rkey: u32) -> wr_t {
+    wr_t {
+        rdma: rdma_sys::rdma_t { remote_addr, rkey },
+    }
+}
+
+/// The part of a send work request for datagrams.
+pub(crate) fn datagram(ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32) -> wr_t {
+    wr_t {
+        ud: rdma_sys::ud_t {
+            ah,
+            remote_qpn,
+            remote_qkey,
+        },
+    }
+}
+
+/// Immediate data as on the wire.
+pub(crate) fn set_imm(wr: &mut ibv_send_wr, imm_data: [u8; 4]) {
+    wr.imm_data_invalidated_rkey_union.imm_data = u32::from_ne_bytes(imm_data);
+}
+
+/// Immediate data of a completion, as on the wire.
+pub(crate) fn imm_of(wc: &ibv_wc) -> [u8; 4] {
+    // SAFETY: both members of the union are 32-bit numbers.
+    unsafe { wc.imm_data_invalidated_rkey_union.imm_data }.to_ne_bytes()
+}
+
+/// A pointer as C takes it for the caller's own values.
+pub(crate) fn token(value: u64) -> *mut c_void {
+    std::ptr::without_provenance_mut(value as usize)
+}

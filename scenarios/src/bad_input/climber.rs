@@ -1,0 +1,146 @@
+//! A queue pair that goes from state to state, one transition at a time.
+
+use verbs_api::{
+    Access, AhAttr, Mtu, QpAttr, QpAttrMask, QpQuery, QpState, QpType, SendWr, Sge, transition,
+};
+
+use crate::{Bench, End, Failure, PairOptions, QKEY, Result};
+
+/// An end with a peer that is none of its business, and attributes that are good for any
+/// transition.
+pub(super) struct Climber<'b> {
+    bench: &'b Bench<'b>,
+    pub(super) end: End<'b>,
+    peer: End<'b>,
+    pub(super) attr: QpAttr,
+}
+
+/// Each state from which the next can be reached.
+const LADDER: [QpState; 5] = [
+    QpState::Reset,
+    QpState::Init,
+    QpState::Rtr,
+    QpState::Rts,
+    QpState::Sqd,
+];
+
+impl<'b> Climber<'b> {
+    /// On side A, in RESET.
+    pub(super) fn new(bench: &'b Bench<'_>, qp_type: QpType) -> Result<Self> {
+        Ok(Self::pair(bench, qp_type)?.0)
+    }
+
+    /// Two that are each other's peers, in RESET.
+    pub(super) fn pair(bench: &'b Bench<'_>, qp_type: QpType) -> Result<(Self, Self)> {
+        let options = PairOptions::of(qp_type);
+        let a = bench.end(bench.ctx_a(), options)?;
+        let b = bench.end(bench.ctx_b(), options)?;
+        Ok((Self::of(bench, a, b)?, Self::of(bench, b, a)?))
+    }
+
+    fn of(bench: &'b Bench<'_>, end: End<'b>, peer: End<'b>) -> Result<Self> {
+        let dgid = bench.query_gid(peer.context, 1, 0)?;
+        let attr = QpAttr {
+            path_mtu: Mtu::Mtu1024,
+            qkey: QKEY,
+            dest_qp_num: peer.qp_num,
+            qp_access_flags: Access::ALL_RDMA,
+            ah_attr: Some(AhAttr::global(1, 0, dgid)),
+            max_rd_atomic: 1,
+            max_dest_rd_atomic: 1,
+            min_rnr_timer: 12,
+            port_num: 1,
+            timeout: 14,
+            retry_cnt: 7,
+            rnr_retry: 7,
+            ..QpAttr::default()
+        };
+        Ok(Self {
+            bench,
+            end,
+            peer,
+            attr,
+        })
+    }
+
+    /// The address of the peer.
+    pub(super) fn av(&self) -> AhAttr {
+        self.attr.ah_attr.expect("it has an address")
+    }
+
+    /// Asks for a change with the attributes of this mask.
+    pub(super) fn change(&self, to: QpState, mask: QpAttrMask) -> verbs_api::Result<()> {
+        let attr = QpAttr {
+            qp_state: to,
+            ..self.attr
+        };
+        self.bench.modify_qp(self.end.qp, &attr, mask)
+    }
+
+    /// One transition, with the attributes it requires.
+    pub(super) fn go(&self, to: QpState) -> Result {
+        let from = self.bench.state(self.end.qp)?;
+        Ok(self.change(to, required(self.end.qp_type, from, to))?)
+    }
+
+    /// All transitions that lead from the present state to this one.
+    pub(super) fn reach(&self, state: QpState) -> Result {
+        match state {
+            QpState::Err => {
+                self.reach(QpState::Init)?;
+                self.go(QpState::Err)
+            }
+            QpState::Sqe => {
+                self.reach(QpState::Rts)?;
+                self.fail_a_send()
+            }
+            _ => {
+                let rung = |state| LADDER.iter().position(|rung| *rung == state);
+                let from = rung(self.bench.state(self.end.qp)?);
+                for next in (0..LADDER.len()).filter(|i| Some(*i) > from && Some(*i) <= rung(state))
+                {
+                    self.go(LADDER[next])?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// All that can be queried.
+    pub(super) fn query(&self) -> Result<QpQuery> {
+        Ok(self.bench.query_qp(self.end.qp, QpAttrMask::all())?)
+    }
+
+    /// Posts work to the peer.
+    pub(super) fn post(&self, list: &[SendWr<'_>]) -> Result<(), verbs_api::PostError> {
+        let mut list = list.to_vec();
+        if self.end.qp_type == QpType::Ud {
+            let ah = self.bench.create_ah(self.end.pd, &self.av())?;
+            for wr in &mut list {
+                *wr = wr.to(ah, self.peer.qp_num, QKEY);
+            }
+        }
+        self.bench.post_send(self.end.qp, &list)
+    }
+
+    /// To SQE, by a send from memory with a bad key.
+    fn fail_a_send(&self) -> Result {
+        let good = self.end.sge(0, 8);
+        let bad = Sge {
+            lkey: good.lkey ^ 0xa5,
+            ..good
+        };
+        self.post(&[SendWr::send(0, &[bad])])?;
+        self.bench.one(self.end.send_cq)?;
+        match self.bench.state(self.end.qp)? {
+            QpState::Sqe => Ok(()),
+            other => Err(Failure::assertion("SQE", other.to_string()).of_rule("QP-STATE-15")),
+        }
+    }
+}
+
+/// The least mask for a transition: the state alone for one that does not exist.
+pub(super) fn required(qp_type: QpType, from: QpState, to: QpState) -> QpAttrMask {
+    let attributes = transition::attributes(qp_type, from, to);
+    QpAttrMask::STATE | attributes.map_or(QpAttrMask::empty(), |a| a.required)
+}

@@ -1,0 +1,278 @@
+//! Creating with bad arguments, or beyond a limit; bad table indices.
+
+use std::fmt::Debug;
+
+use verbs_api::{
+    Access, AhAttr, CqInit, DeviceAttr, Error, ErrorKind, GlobalRoute, Limit, QpCap, QpInit, QpType,
+};
+
+use super::{live, refused};
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, Failure, OfRule, PairOptions, Result};
+
+const INVALID: [ErrorKind; 1] = [ErrorKind::Invalid];
+const UNSUPPORTED: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NotSupported];
+
+pub(super) fn qp_sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result {
+    type Size = (&'static str, fn(&DeviceAttr) -> u32, fn(&mut QpCap, u32));
+    const SIZES: [Size; 5] = [
+        ("max_send_wr", |d| d.max_qp_wr, |cap, n| cap.max_send_wr = n),
+        ("max_recv_wr", |d| d.max_qp_wr, |cap, n| cap.max_recv_wr = n),
+        ("max_send_sge", |d| d.max_sge, |cap, n| cap.max_send_sge = n),
+        ("max_recv_sge", |d| d.max_sge, |cap, n| cap.max_recv_sge = n),
+        (
+            "max_inline_data",
+            |d| d.max_inline_data,
+            |cap, n| cap.max_inline_data = n,
+        ),
+    ];
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let device = bench.query_device(end.context)?;
+    let create = |set: fn(&mut QpCap, u32), size| {
+        let mut cap = QpCap {
+            max_send_wr: 1,
+            max_recv_wr: 1,
+            ..QpCap::default()
+        };
+        set(&mut cap, size);
+        let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq).cap(cap);
+        bench.create_qp(end.pd, &init)
+    };
+    for (what, limit, set) in SIZES {
+        let limit = limit(&device);
+        for size in [limit + 1, u32::MAX] {
+            let kinds = [ErrorKind::Invalid, ErrorKind::NoMemory];
+            let result = refused(bench, &kinds, "QP-CREATE-02", || create(set, size));
+            in_case(&format!("{what} {size}"), result)?;
+        }
+        let created = in_case(what, create(set, limit).rule("QP-CREATE-02"))?;
+        bench.destroy_qp(created, bench.wait())?;
+    }
+    Ok(())
+}
+
+pub(super) fn unknown_qp_type_is_refused(bench: &Bench<'_>) -> Result {
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    for raw in [0xfe, 0x7fff_ffff] {
+        let init = QpInit::new(QpType::from(raw), end.send_cq, end.recv_cq);
+        refused(bench, &UNSUPPORTED, "QP-CREATE-03", || {
+            bench.create_qp(end.pd, &init)
+        })?;
+    }
+    Ok(())
+}
+
+pub(super) fn remote_write_without_local_write_is_refused(bench: &Bench<'_>) -> Result {
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    for access in [
+        Access::REMOTE_WRITE,
+        Access::REMOTE_ATOMIC,
+        Access::REMOTE_WRITE | Access::REMOTE_READ,
+        Access::REMOTE_WRITE | Access::REMOTE_ATOMIC,
+    ] {
+        refused(bench, &INVALID, "MR-01", || bench.alloc_mr(pd, 64, access))?;
+    }
+    for access in [Access::REMOTE_READ, Access::empty(), Access::ALL_RDMA] {
+        bench.alloc_mr(pd, 64, access).rule("MR-01")?;
+    }
+    Ok(())
+}
+
+pub(super) fn unknown_access_bits_are_refused(bench: &Bench<'_>) -> Result {
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let with = |bit: u32| Access::LOCAL_WRITE | Access::from_bits_retain(1 << bit);
+    for bit in [18, 19, 30, 31] {
+        let result = refused(bench, &UNSUPPORTED, "MR-04", || {
+            bench.alloc_mr(pd, 64, with(bit))
+        });
+        in_case(&format!("bit {bit}"), result)?;
+    }
+    // Optional bits may be unknown.
+    for bit in [20, 29] {
+        let created = bench.alloc_mr(pd, 64, with(bit)).rule("MR-04");
+        in_case(&format!("bit {bit}"), created)?;
+    }
+    Ok(())
+}
+
+pub(super) fn region_above_the_limit_is_refused(bench: &Bench<'_>) -> Result {
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let most = bench.query_device(bench.ctx_a())?.max_mr_size;
+    let above = usize::try_from(most.saturating_add(1)).unwrap_or(usize::MAX);
+    for length in [above, usize::MAX] {
+        // The machine's memory may end before the device's limit does.
+        let kinds = [ErrorKind::Invalid, ErrorKind::NoMemory];
+        refused(bench, &kinds, "MR-15", || {
+            bench.alloc_mr(pd, length, Access::empty())
+        })?;
+    }
+    bench.dealloc_pd(pd).rule("LIFE-06")
+}
+
+pub(super) fn address_vector_that_leads_nowhere_is_refused(bench: &Bench<'_>) -> Result {
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let good = AhAttr::global(1, 0, bench.query_gid(bench.ctx_a(), 1, 0)?);
+    for attr in bad_addresses(bench, &good)? {
+        let result = refused(bench, &INVALID, "AH-01", || bench.create_ah(pd, &attr));
+        in_case(&format!("{attr:?}"), result)?;
+    }
+    let ah = bench.create_ah(pd, &good).rule("AH-01")?;
+    bench.destroy_ah(ah)?;
+    bench.dealloc_pd(pd).rule("LIFE-06")
+}
+
+/// Address vectors that side A must refuse, made from a good one.
+pub(super) fn bad_addresses(bench: &Bench<'_>, good: &AhAttr) -> Result<Vec<AhAttr>> {
+    let port = bench.query_port(bench.ctx_a(), 1)?;
+    let mut bad = Vec::new();
+    for port_num in bad_ports(bench)? {
+        bad.push(AhAttr { port_num, ..*good });
+    }
+    if port.grh_required {
+        bad.push(AhAttr { grh: None, ..*good });
+    }
+    if let (Some(grh), Ok(sgid_index)) = (good.grh, u8::try_from(port.gid_tbl_len)) {
+        let grh = Some(GlobalRoute { sgid_index, ..grh });
+        bad.push(AhAttr { grh, ..*good });
+    }
+    Ok(bad)
+}
+
+/// Port numbers that no port of side A has.
+pub(super) fn bad_ports(bench: &Bench<'_>) -> Result<Vec<u8>> {
+    let count = bench.query_device(bench.ctx_a())?.phys_port_cnt;
+    Ok(std::iter::once(0).chain(count.checked_add(1)).collect())
+}
+
+pub(super) fn port_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_a();
+    for port in bad_ports(bench)? {
+        refused(bench, &INVALID, "DEV-05", || {
+            bench.query_port(context, port)
+        })?;
+        any_error(bench.query_gid(context, port, 0), "DEV-05")?;
+        any_error(bench.query_pkey(context, port, 0), "DEV-05")?;
+    }
+    for port in 1..=bench.query_device(context)?.phys_port_cnt {
+        bench.query_port(context, port).rule("DEV-05")?;
+    }
+    Ok(())
+}
+
+pub(super) fn table_index_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_a();
+    let port = bench.query_port(context, 1)?;
+    for index in [port.gid_tbl_len, u32::MAX] {
+        any_error(bench.query_gid(context, 1, index), "DEV-06")?;
+    }
+    for index in [port.pkey_tbl_len, u16::MAX] {
+        any_error(bench.query_pkey(context, 1, index), "DEV-06")?;
+    }
+    bench.query_gid(context, 1, 0).rule("DEV-06")?;
+    let last = port.pkey_tbl_len - 1;
+    bench.query_pkey(context, 1, last).rule("DEV-06").map(drop)
+}
+
+/// The verb fails; no errno is laid down.
+fn any_error<T: Debug>(result: Result<T, Error>, rule: &'static str) -> Result {
+    match result {
+        Err(_) => Ok(()),
+        Ok(value) => Err(Failure::assertion("an error", format!("{value:?}")).of_rule(rule)),
+    }
+}
+
+pub(super) fn failed_creation_leaves_no_reference(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_a();
+    let channel = bench.create_comp_channel(context)?;
+    let cq = bench.create_cq(context, &CqInit::new(4))?;
+    let pd = bench.alloc_pd(context)?;
+    for init in [
+        CqInit::new(0).channel(channel),
+        CqInit::new(i32::MAX).channel(channel),
+        CqInit::new(4).channel(channel).comp_vector(-1),
+    ] {
+        refused(bench, &INVALID, "CQ-CREATE-13", || {
+            bench.create_cq(context, &init)
+        })?;
+    }
+    let too_large = QpCap {
+        max_send_wr: u32::MAX,
+        ..QpCap::default()
+    };
+    refused(
+        bench,
+        &[ErrorKind::Invalid, ErrorKind::NoMemory],
+        "LIFE-06",
+        || bench.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq).cap(too_large)),
+    )?;
+    refused(bench, &INVALID, "LIFE-06", || {
+        bench.alloc_mr(pd, 64, Access::REMOTE_WRITE)
+    })?;
+    bench.destroy_comp_channel(channel).rule("CQ-CREATE-13")?;
+    bench.destroy_cq(cq, bench.wait()).rule("LIFE-06")?;
+    bench.dealloc_pd(pd).rule("LIFE-06")
+}
+
+pub(super) fn creation_without_memory_changes_nothing(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_a();
+    let end = bench.end(context, PairOptions::default())?;
+    let ah_attr = AhAttr::global(1, 0, bench.query_gid(context, 1, 0)?);
+    let with_channel = CqInit::new(4).channel(end.channel);
+    let qp_init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
+    type Creation<'c> = (&'c str, &'static str, &'c dyn Fn() -> verbs_api::Result<()>);
+    let creations: [Creation<'_>; 6] = [
+        ("pd", "PD-03", &|| bench.alloc_pd(context).map(drop)),
+        ("mr", "LIFE-06", &|| {
+            bench.alloc_mr(end.pd, 64, Access::empty()).map(drop)
+        }),
+        ("channel", "CHAN-10", &|| {
+            bench.create_comp_channel(context).map(drop)
+        }),
+        ("cq", "LIFE-06", &|| {
+            bench.create_cq(context, &with_channel).map(drop)
+        }),
+        ("qp", "LIFE-06", &|| {
+            bench.create_qp(end.pd, &qp_init).map(drop)
+        }),
+        ("ah", "LIFE-06", &|| {
+            bench.create_ah(end.pd, &ah_attr).map(drop)
+        }),
+    ];
+    bench.lab().set_limit(context, Limit::Objects, Some(0))?;
+    for (what, rule, create) in creations {
+        let result = refused(bench, &[ErrorKind::NoMemory], rule, create);
+        in_case(what, result)?;
+    }
+    bench.lab().set_limit(context, Limit::Objects, None)?;
+    bench.destroy_qp(end.qp, bench.wait())?;
+    for cq in [end.send_cq, end.recv_cq] {
+        bench.destroy_cq(cq, bench.wait()).rule("LIFE-06")?;
+    }
+    bench.destroy_comp_channel(end.channel).rule("CHAN-10")?;
+    bench.dereg_mr(end.mr)?;
+    bench.dealloc_pd(end.pd).rule("LIFE-06")
+}
+
+pub(super) fn too_many_open_files_change_nothing(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_a();
+    let Some(device) = bench.devices()?.into_iter().next() else {
+        return Err(Failure::assertion("at least one device", "none"));
+    };
+    let files = bench.lab().live(context)?;
+    let files = u64::from(files.contexts + files.channels);
+    // Room for one more channel.
+    bench
+        .lab()
+        .set_limit(context, Limit::Files, Some(files + 1))?;
+    let channel = bench.create_comp_channel(context).rule("CHAN-09")?;
+    let kinds = [ErrorKind::TooManyFiles];
+    refused(bench, &kinds, "CHAN-09", || {
+        bench.create_comp_channel(context)
+    })?;
+    refused(bench, &kinds, "CHAN-09", || bench.open_device(&device.name))?;
+    let before = live(bench)?;
+    bench.destroy_comp_channel(channel)?;
+    bench.create_comp_channel(context).rule("CHAN-09")?;
+    check_eq!("CHAN-09", live(bench)?, before, "the live objects");
+    Ok(())
+}

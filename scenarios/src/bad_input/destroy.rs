@@ -1,0 +1,126 @@
+//! Destroying what is in use.
+
+use verbs_api::{AhAttr, ErrorKind, QpType};
+
+use super::{live, refused, still_works};
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, End, OfRule, PairOptions, Result};
+
+/// What an end with one CQ consists of, and what uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Pd,
+    Mr,
+    Channel,
+    Cq,
+    Qp,
+}
+
+impl Part {
+    const ALL: [Self; 5] = [Self::Pd, Self::Mr, Self::Channel, Self::Cq, Self::Qp];
+
+    fn users(self) -> (&'static [Self], &'static str) {
+        match self {
+            Self::Pd => (&[Self::Mr, Self::Qp], "PD-01"),
+            Self::Channel => (&[Self::Cq], "CHAN-38"),
+            Self::Cq => (&[Self::Qp], "CQ-DESTROY-01"),
+            Self::Mr | Self::Qp => (&[], "LIFE-01"),
+        }
+    }
+
+    fn destroy(self, bench: &Bench<'_>, end: &End<'_>) -> verbs_api::Result<()> {
+        match self {
+            Self::Pd => bench.dealloc_pd(end.pd),
+            Self::Mr => bench.dereg_mr(end.mr),
+            Self::Channel => bench.destroy_comp_channel(end.channel),
+            Self::Cq => bench.destroy_cq(end.recv_cq, bench.wait()),
+            Self::Qp => bench.destroy_qp(end.qp, bench.wait()),
+        }
+    }
+}
+
+/// In every order: what is in use is busy, and goes once it is not.
+pub(super) fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Result {
+    let before = live(bench)?;
+    for order in orders(&Part::ALL) {
+        let end = bench.end(
+            bench.ctx_a(),
+            PairOptions {
+                one_cq: true,
+                mem: 4096,
+                ..PairOptions::default()
+            },
+        )?;
+        let mut left = order.clone();
+        while !left.is_empty() {
+            for part in left.clone() {
+                let result = attempt(bench, &end, part, &mut left);
+                in_case(&format!("in the order {order:?}"), result)?;
+            }
+        }
+        check_eq!("LIFE-02", live(bench)?, before, "the live objects");
+    }
+    Ok(())
+}
+
+fn attempt(bench: &Bench<'_>, end: &End<'_>, part: Part, left: &mut Vec<Part>) -> Result {
+    let (users, rule) = part.users();
+    if users.iter().any(|user| left.contains(user)) {
+        refused(bench, &[ErrorKind::Busy], rule, || part.destroy(bench, end)).map(drop)
+    } else {
+        left.retain(|other| *other != part);
+        part.destroy(bench, end).rule(rule)
+    }
+}
+
+fn orders(parts: &[Part]) -> Vec<Vec<Part>> {
+    if parts.is_empty() {
+        return vec![Vec::new()];
+    }
+    let first = |part: &Part| {
+        let rest: Vec<_> = parts
+            .iter()
+            .copied()
+            .filter(|other| other != part)
+            .collect();
+        let with = |mut order: Vec<Part>| {
+            order.insert(0, *part);
+            order
+        };
+        orders(&rest).into_iter().map(with).collect::<Vec<_>>()
+    };
+    parts.iter().flat_map(first).collect()
+}
+
+pub(super) fn refused_destruction_leaves_a_working_connection(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(PairOptions {
+        separate_channels: true,
+        ..PairOptions::default()
+    })?;
+    let busy = [ErrorKind::Busy];
+    for end in [pair.a, pair.b] {
+        refused(bench, &busy, "PD-01", || bench.dealloc_pd(end.pd))?;
+        for cq in [end.send_cq, end.recv_cq] {
+            refused(bench, &busy, "CQ-DESTROY-01", || {
+                bench.destroy_cq(cq, bench.wait())
+            })?;
+        }
+        for channel in [end.send_channel, end.channel] {
+            refused(bench, &busy, "CHAN-38", || {
+                bench.destroy_comp_channel(channel)
+            })?;
+        }
+    }
+    still_works(bench, &pair, "LIFE-01")
+}
+
+pub(super) fn domain_with_an_address_handle_is_busy(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(PairOptions::of(QpType::Ud))?;
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let dgid = bench.query_gid(bench.ctx_a(), 1, 0)?;
+    let ah = bench.create_ah(pd, &AhAttr::global(1, 0, dgid))?;
+    refused(bench, &[ErrorKind::Busy], "PD-01", || bench.dealloc_pd(pd))?;
+    bench.destroy_ah(ah).rule("PD-01")?;
+    bench.dealloc_pd(pd).rule("PD-01")?;
+    still_works(bench, &pair, "LIFE-01")
+}

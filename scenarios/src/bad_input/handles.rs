@@ -1,0 +1,426 @@
+//! Handles that are zero, stale, or of another context, for every verb.
+
+use verbs_api::{
+    Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, Check, CompChannel, Context, Cq, CqInit,
+    Element, ErrorKind, Handle, Mr, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState, QpType,
+    RcParams, RecvWr, SendWr, Verb, Wait, Wc,
+};
+
+use super::{refused, still_works};
+use crate::failure::in_case;
+use crate::{Bench, End, Failure, OfRule, PairOptions, QKEY, Result, expect_err};
+
+/// A handle of each kind.
+#[derive(Clone, Copy, Default)]
+struct Handles {
+    context: Context,
+    pd: Pd,
+    mr: Mr,
+    channel: CompChannel,
+    cq: Cq,
+    qp: Qp,
+    ah: Ah,
+}
+
+impl Handles {
+    fn of(end: &End<'_>) -> Self {
+        Self {
+            context: end.context,
+            pd: end.pd,
+            mr: end.mr,
+            channel: end.channel,
+            cq: end.recv_cq,
+            qp: end.qp,
+            ah: Ah::default(),
+        }
+    }
+
+    /// The same numbers in another context.
+    fn moved_to(&self, context: Context) -> Self {
+        self.map(|_, index, generation| (context, index, generation))
+    }
+
+    fn map(&self, new: impl Fn(Context, u32, u32) -> (Context, u32, u32)) -> Self {
+        fn one<H: Handle>(handle: H, new: impl Fn(Context, u32, u32) -> (Context, u32, u32)) -> H {
+            let (context, index, generation) =
+                new(handle.context(), handle.index(), handle.generation());
+            H::from_parts(context, index, generation)
+        }
+        Self {
+            context: Context::from_parts(u32::MAX, 1),
+            pd: one(self.pd, &new),
+            mr: one(self.mr, &new),
+            channel: one(self.channel, &new),
+            cq: one(self.cq, &new),
+            qp: one(self.qp, &new),
+            ah: one(self.ah, &new),
+        }
+    }
+}
+
+type Call = fn(&Bench<'_>, &Handles, &Handles) -> verbs_api::Result<()>;
+
+/// Every verb with a bad handle in each place in turn, and good ones in the others.
+const CALLS: &[(Verb, &str, Call)] = &[
+    (Verb::CloseDevice, "DEV-13", |v, _, bad| {
+        v.close_device(bad.context)
+    }),
+    (Verb::QueryDevice, "DEV-13", |v, _, bad| {
+        v.query_device(bad.context).map(drop)
+    }),
+    (Verb::QueryDevice, "DEV-13", |v, _, bad| {
+        v.capabilities(bad.context).map(drop)
+    }),
+    (Verb::QueryDevice, "DEV-13", |v, _, bad| {
+        v.verbs().behavior(bad.context).map(drop)
+    }),
+    (Verb::QueryPort, "DEV-13", |v, _, bad| {
+        v.query_port(bad.context, 1).map(drop)
+    }),
+    (Verb::QueryGid, "DEV-13", |v, _, bad| {
+        v.query_gid(bad.context, 1, 0).map(drop)
+    }),
+    (Verb::QueryPkey, "DEV-13", |v, _, bad| {
+        v.query_pkey(bad.context, 1, 0).map(drop)
+    }),
+    (Verb::AllocPd, "DEV-13", |v, _, bad| {
+        v.alloc_pd(bad.context).map(drop)
+    }),
+    (Verb::DeallocPd, "PD-04", |v, _, bad| v.dealloc_pd(bad.pd)),
+    (Verb::AllocMr, "PD-04", |v, _, bad| {
+        v.alloc_mr(bad.pd, 64, Access::empty()).map(drop)
+    }),
+    (Verb::DeregMr, "MR-22", |v, _, bad| v.dereg_mr(bad.mr)),
+    (Verb::QueryMr, "MR-22", |v, _, bad| {
+        v.query_mr(bad.mr).map(drop)
+    }),
+    (Verb::ReadMr, "MR-22", |v, _, bad| {
+        v.read_mr(bad.mr, 0, &mut [0])
+    }),
+    (Verb::WriteMr, "MR-22", |v, _, bad| {
+        v.write_mr(bad.mr, 0, &[0])
+    }),
+    (Verb::CreateCompChannel, "DEV-13", |v, _, bad| {
+        v.create_comp_channel(bad.context).map(drop)
+    }),
+    (Verb::DestroyCompChannel, "DEV-13", |v, _, bad| {
+        v.destroy_comp_channel(bad.channel)
+    }),
+    (Verb::GetCqEvent, "DEV-13", |v, _, bad| {
+        v.get_cq_event(bad.channel, Wait::Poll).map(drop)
+    }),
+    (Verb::CreateCq, "DEV-13", |v, _, bad| {
+        v.create_cq(bad.context, &CqInit::new(1)).map(drop)
+    }),
+    (Verb::CreateCq, "DEV-13", |v, good, bad| {
+        let init = CqInit::new(1).channel(bad.channel);
+        v.create_cq(good.context, &init).map(drop)
+    }),
+    (Verb::QueryCq, "CQ-DESTROY-05", |v, _, bad| {
+        v.query_cq(bad.cq).map(drop)
+    }),
+    (Verb::ResizeCq, "CQ-DESTROY-05", |v, _, bad| {
+        v.resize_cq(bad.cq, 1)
+    }),
+    (Verb::PollCq, "CQ-DESTROY-05", |v, _, bad| {
+        v.poll_cq(bad.cq, &mut [Wc::default()]).map(drop)
+    }),
+    (Verb::AckCqEvents, "CQ-DESTROY-05", |v, _, bad| {
+        v.ack_cq_events(bad.cq, 0)
+    }),
+    (Verb::DestroyCq, "CQ-DESTROY-05", |v, _, bad| {
+        v.destroy_cq(bad.cq, Wait::Poll)
+    }),
+    (Verb::CreateQp, "PD-04", |v, good, bad| {
+        let init = QpInit::new(QpType::Rc, good.cq, good.cq);
+        v.create_qp(bad.pd, &init).map(drop)
+    }),
+    (Verb::CreateQp, "QP-CREATE-05", |v, good, bad| {
+        let init = QpInit::new(QpType::Rc, bad.cq, good.cq);
+        v.create_qp(good.pd, &init).map(drop)
+    }),
+    (Verb::CreateQp, "QP-CREATE-05", |v, good, bad| {
+        let init = QpInit::new(QpType::Rc, good.cq, bad.cq);
+        v.create_qp(good.pd, &init).map(drop)
+    }),
+    (Verb::QueryQp, "QP-STATE-32", |v, _, bad| {
+        v.qp_num(bad.qp).map(drop)
+    }),
+    (Verb::QueryQp, "QP-STATE-32", |v, _, bad| {
+        v.query_qp(bad.qp, QpAttrMask::STATE).map(drop)
+    }),
+    (Verb::ModifyQp, "QP-STATE-32", |v, _, bad| {
+        let QpModify { attr, mask } = QpModify::to(QpState::Reset);
+        v.modify_qp(bad.qp, &attr, mask)
+    }),
+    (Verb::DestroyQp, "QP-STATE-32", |v, _, bad| {
+        v.destroy_qp(bad.qp, Wait::Poll)
+    }),
+    (Verb::ConnectRc, "QP-STATE-32", |v, good, bad| {
+        v.connect_rc(bad.qp, good.qp, &RcParams::default())
+    }),
+    (Verb::ConnectRc, "QP-STATE-32", |v, good, bad| {
+        v.connect_rc(good.qp, bad.qp, &RcParams::default())
+    }),
+    (Verb::PostSend, "QP-STATE-32", |v, _, bad| {
+        Ok(v.post_send(bad.qp, &[SendWr::send(1, &[])])?)
+    }),
+    (Verb::PostRecv, "QP-STATE-32", |v, _, bad| {
+        Ok(v.post_recv(bad.qp, &[RecvWr::new(1, &[])])?)
+    }),
+    (Verb::GetAsyncEvent, "DEV-13", |v, _, bad| {
+        v.get_async_event(bad.context, Wait::Poll).map(drop)
+    }),
+    (Verb::AckAsyncEvent, "DEV-13", |v, _, bad| {
+        v.ack_async_event(bad.context, &event(Element::Port(1)))
+    }),
+    (Verb::AckAsyncEvent, "DEV-13", |v, good, bad| {
+        v.ack_async_event(good.context, &event(Element::Cq(bad.cq)))
+    }),
+    (Verb::AckAsyncEvent, "DEV-13", |v, good, bad| {
+        v.ack_async_event(good.context, &event(Element::Qp(bad.qp)))
+    }),
+];
+
+/// The verbs on address handles, which only datagrams need.
+const AH_CALLS: &[(Verb, &str, Call)] = &[
+    (Verb::CreateAh, "PD-04", |v, good, bad| {
+        v.create_ah(bad.pd, &to_itself(v, good)?).map(drop)
+    }),
+    (Verb::DestroyAh, "AH-06", |v, _, bad| v.destroy_ah(bad.ah)),
+    (Verb::PostSend, "DEV-13", |v, good, bad| {
+        let number = v.qp_num(good.qp)?;
+        let send = SendWr::send(1, &[]).to(bad.ah, number, QKEY);
+        Ok(v.post_send(good.qp, &[send])?)
+    }),
+];
+
+pub(super) fn every_verb_refuses_handles_that_are_none(bench: &Bench<'_>) -> Result {
+    let options = PairOptions::default();
+    let a = bench.end(bench.ctx_a(), options)?;
+    let good = Handles::of(&a);
+    for (problem, bad) in bad_handles(bench, &good, options)? {
+        refuse_all(bench, CALLS, &good, problem, &bad)?;
+    }
+    // It is connected only now: no refused call may have moved it.
+    let b = bench.end(bench.ctx_b(), options)?;
+    let pair = bench.connect(a, b, options)?;
+    still_works(bench, &pair, "DEV-02")
+}
+
+pub(super) fn address_handles_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+    let options = PairOptions::of(QpType::Ud);
+    let pair = bench.pair(options)?;
+    let good = Handles::of(&pair.a);
+    let ah = bench.create_ah(good.pd, &to_itself(bench, &good)?)?;
+    let good = Handles { ah, ..good };
+    for (problem, bad) in bad_handles(bench, &good, options)? {
+        refuse_all(bench, AH_CALLS, &good, problem, &bad)?;
+    }
+    still_works(bench, &pair, "DEV-13")
+}
+
+fn refuse_all(
+    bench: &Bench<'_>,
+    calls: &[(Verb, &'static str, Call)],
+    good: &Handles,
+    problem: &str,
+    bad: &Handles,
+) -> Result {
+    for (verb, rule, call) in calls {
+        let result = refused(bench, &[ErrorKind::Invalid], rule, || {
+            call(bench, good, bad)
+        });
+        in_case(&format!("{verb}, {problem} handle"), result)?;
+    }
+    Ok(())
+}
+
+/// Sets of handles that name nothing, each with a word for it.
+fn bad_handles(
+    bench: &Bench<'_>,
+    good: &Handles,
+    options: PairOptions,
+) -> Result<Vec<(&'static str, Handles)>> {
+    let closed = make(bench, options)?;
+    bench.close_device(closed.context)?;
+    let destroyed = make(bench, options)?;
+    destroy(bench, &destroyed)?;
+    let stale = Handles {
+        context: closed.context,
+        ..destroyed
+    };
+    let moved = good.moved_to(open_again(bench)?);
+    let next = good.map(|context, index, generation| (context, index, generation + 1));
+    let invented = good.map(|context, _, _| (context, u32::MAX, 1));
+    Ok(vec![
+        ("zero", Handles::default()),
+        ("closed", closed),
+        ("stale", stale),
+        ("moved", moved),
+        ("next", next),
+        ("invented", invented),
+    ])
+}
+
+/// An object of each kind, in a context of its own.
+fn make(bench: &Bench<'_>, options: PairOptions) -> Result<Handles> {
+    let options = PairOptions {
+        one_cq: true,
+        ..options
+    };
+    let made = Handles::of(&bench.end(open_again(bench)?, options)?);
+    if options.qp_type != QpType::Ud {
+        return Ok(made);
+    }
+    let ah = bench.create_ah(made.pd, &to_itself(bench, &made)?)?;
+    Ok(Handles { ah, ..made })
+}
+
+/// Destroys all but the context.
+fn destroy(bench: &Bench<'_>, handles: &Handles) -> Result {
+    if handles.ah != Ah::default() {
+        bench.destroy_ah(handles.ah)?;
+    }
+    bench.destroy_qp(handles.qp, bench.wait())?;
+    bench.destroy_cq(handles.cq, bench.wait())?;
+    bench.destroy_comp_channel(handles.channel)?;
+    bench.dereg_mr(handles.mr)?;
+    Ok(bench.dealloc_pd(handles.pd)?)
+}
+
+/// The device of side A, opened once more.
+fn open_again(bench: &Bench<'_>) -> Result<Context> {
+    match bench.devices()?.first() {
+        Some(device) => Ok(bench.open_device(&device.name)?),
+        None => Err(Failure::assertion("at least one device", "none")),
+    }
+}
+
+fn to_itself(bench: &Bench<'_>, handles: &Handles) -> verbs_api::Result<AhAttr> {
+    let dgid = bench.query_gid(handles.context, 1, 0)?;
+    Ok(AhAttr::global(1, 0, dgid))
+}
+
+fn event(element: Element) -> AsyncEvent {
+    AsyncEvent {
+        event_type: AsyncEventType::QpFatal,
+        element,
+    }
+}
+
+pub(super) fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
+    let options = PairOptions::default();
+    let good = Handles::of(&bench.end(bench.ctx_a(), options)?);
+    // Some devices never look at the handle, and say so.
+    let accepts = bench.behavior()?.arm_bad_handle == Some(Check::Accepted);
+    for (problem, bad) in bad_handles(bench, &good, options)? {
+        for arm in [Arm::NEXT, Arm::SOLICITED] {
+            let armed = bench.req_notify_cq(bad.cq, arm);
+            in_case(
+                problem,
+                match accepts {
+                    true => armed.rule("CQ-ARM-21"),
+                    false => expect_err(armed, ErrorKind::Invalid, "CQ-ARM-21").map(drop),
+                },
+            )?;
+        }
+    }
+    bench.no_event(good.channel, "CQ-ARM-21")
+}
+
+pub(super) fn objects_of_another_context_are_refused(bench: &Bench<'_>) -> Result {
+    let invalid = [ErrorKind::Invalid];
+    let own = bench.end(bench.ctx_a(), PairOptions::default())?;
+    for context in [open_again(bench)?, bench.ctx_b()] {
+        let other = bench.end(context, PairOptions::default())?;
+        let with_channel = CqInit::new(1).channel(other.channel);
+        refused(bench, &invalid, "DEV-13", || {
+            bench.create_cq(own.context, &with_channel)
+        })?;
+        for (send_cq, recv_cq) in [
+            (other.send_cq, other.recv_cq),
+            (other.send_cq, own.recv_cq),
+            (own.send_cq, other.recv_cq),
+        ] {
+            let init = QpInit::new(QpType::Rc, send_cq, recv_cq);
+            refused(bench, &invalid, "QP-CREATE-05", || {
+                bench.create_qp(own.pd, &init)
+            })?;
+        }
+        for element in [Element::Cq(other.recv_cq), Element::Qp(other.qp)] {
+            refused(bench, &invalid, "DEV-13", || {
+                bench.ack_async_event(own.context, &event(element))
+            })?;
+        }
+        // None of them is held by a failed creation.
+        bench.destroy_qp(other.qp, bench.wait())?;
+        for cq in [other.send_cq, other.recv_cq] {
+            bench.destroy_cq(cq, bench.wait()).rule("DEV-02")?;
+        }
+        bench.destroy_comp_channel(other.channel).rule("DEV-02")?;
+    }
+    Ok(())
+}
+
+pub(super) fn address_handle_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(PairOptions::of(QpType::Ud))?;
+    for context in [open_again(bench)?, bench.ctx_b()] {
+        let pd = bench.alloc_pd(context)?;
+        let dgid = bench.query_gid(context, 1, 0)?;
+        let ah = bench.create_ah(pd, &AhAttr::global(1, 0, dgid))?;
+        let data = [pair.a.sge(0, 8)];
+        let send = SendWr::send(1, &data).to(ah, pair.b.qp_num, QKEY);
+        refused(bench, &[ErrorKind::Invalid], "DEV-13", || {
+            bench.post_send(pair.a.qp, &[send])
+        })?;
+    }
+    still_works(bench, &pair, "DEV-13")
+}
+
+pub(super) fn stale_handle_never_names_a_later_object(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_a();
+    let mut old = Vec::new();
+    for _ in 0..200 {
+        let channel = bench.create_comp_channel(context)?;
+        let cq = bench.create_cq(context, &CqInit::new(1).channel(channel))?;
+        let pd = bench.alloc_pd(context)?;
+        bench.destroy_cq(cq, bench.wait())?;
+        bench.destroy_comp_channel(channel)?;
+        bench.dealloc_pd(pd)?;
+        old.push((pd, channel, cq));
+    }
+    let last = bench.end(context, PairOptions::default())?;
+    let invalid = [ErrorKind::Invalid];
+    for (pd, channel, cq) in old {
+        refused(bench, &invalid, "LIFE-05", || bench.dealloc_pd(pd))?;
+        refused(bench, &invalid, "LIFE-05", || {
+            bench.destroy_comp_channel(channel)
+        })?;
+        refused(bench, &invalid, "LIFE-05", || {
+            bench.destroy_cq(cq, Wait::Poll)
+        })?;
+    }
+    bench.state(last.qp).rule("LIFE-05").map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_on_a_handle_is_called() {
+        // These take no handle, cannot be called safely, or have a scenario of their own.
+        let without = [
+            Verb::GetDeviceList,
+            Verb::OpenDevice,
+            Verb::RegMr,
+            Verb::ReqNotifyCq,
+            Verb::Lab,
+        ];
+        for verb in Verb::ALL {
+            let called = [CALLS, AH_CALLS].concat().iter().any(|row| row.0 == *verb);
+            assert_eq!(called, !without.contains(verb), "{verb}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Work on memory that is not valid for it.
+
+use verbs_api::{Access, ErrorKind, MrAttr, QpCap, QpState, RecvWr, Remote, SendWr, Sge, WcStatus};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, expect_err};
+
+/// Bytes of each region here.
+const MEM: u32 = 4096;
+const END: u64 = MEM as u64;
+
+/// 8 bytes that are not valid memory, and the rules that say so.
+struct Place {
+    what: &'static str,
+    /// As the source or target of a send.
+    local: &'static str,
+    /// As the target of a receive.
+    receive: &'static str,
+    /// As the target or source of a peer.
+    remote: &'static str,
+    /// The region that they claim to be in.
+    region: fn(&Bench<'_>, &End<'_>) -> Result<MrAttr>,
+    offset: u64,
+}
+
+/// The key is right, the range is not.
+const RANGES: [Place; 9] = [
+    outside("begins one byte before the region", 0_u64.wrapping_sub(1)),
+    outside("ends where the region begins", 0_u64.wrapping_sub(8)),
+    outside("ends one byte behind the region", END - 7),
+    outside("begins where the region ends", END),
+    outside("is 4 GiB behind the region", END + (1 << 32)),
+    outside("is half of all addresses away", 1 << 63),
+    at("begins at address 0", 0),
+    at("ends with the last address", u64::MAX - 7),
+    at("wraps around the last address", u64::MAX - 3),
+];
+
+const KEYS: [Place; 3] = [
+    Place {
+        region: |_, end| {
+            Ok(MrAttr {
+                lkey: end.mem.lkey ^ 0xa5,
+                rkey: end.mem.rkey ^ 0xa5,
+                ..end.mem
+            })
+        },
+        remote: "RDMA-05",
+        ..outside("has no key", 0)
+    },
+    Place {
+        region: |bench, end| {
+            let pd = bench.alloc_pd(end.context)?;
+            let mr = bench.alloc_mr(pd, 64, Access::ALL_RDMA)?;
+            Ok(bench.query_mr(mr)?)
+        },
+        local: "PD-02",
+        receive: "PD-02",
+        remote: "RDMA-07",
+        ..outside("is of another domain", 0)
+    },
+    Place {
+        region: |bench, end| {
+            let mr = bench.alloc_mr(end.pd, 64, Access::ALL_RDMA)?;
+            let attr = bench.query_mr(mr)?;
+            bench.dereg_mr(mr)?;
+            Ok(attr)
+        },
+        local: "MR-05",
+        receive: "MR-05",
+        remote: "MR-05",
+        ..outside("is gone", 0)
+    },
+];
+
+/// Valid memory that only a local source may be in.
+const READ_ONLY: Place = Place {
+    region: |bench, end| {
+        let mr = bench.alloc_mr(end.pd, 64, Access::empty())?;
+        Ok(bench.query_mr(mr)?)
+    },
+    remote: "RDMA-03",
+    ..outside("allows local reads only", 0)
+};
+
+const fn outside(what: &'static str, offset: u64) -> Place {
+    Place {
+        what,
+        local: "SQ-22",
+        receive: "RQ-07",
+        remote: "RDMA-06",
+        region: |_, end| Ok(end.mem),
+        offset,
+    }
+}
+
+const fn at(what: &'static str, address: u64) -> Place {
+    Place {
+        region: |_, end| Ok(MrAttr { addr: 0, ..end.mem }),
+        ..outside(what, address)
+    }
+}
+
+fn unreadable() -> impl Iterator<Item = &'static Place> {
+    RANGES.iter().chain(&KEYS)
+}
+
+fn unwritable() -> impl Iterator<Item = &'static Place> {
+    unreadable().chain([&READ_ONLY])
+}
+
+/// Tries each place on a new pair.
+fn each(
+    bench: &Bench<'_>,
+    places: impl Iterator<Item = &'static Place>,
+    attempt: impl Fn(Pair<'_>, &'static Place) -> Result,
+) -> Result {
+    for place in places {
+        in_case(place.what, attempt(small_pair(bench)?, place))?;
+    }
+    Ok(())
+}
+
+fn small_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
+    bench.pair(PairOptions {
+        mem: MEM as usize,
+        cap: QpCap {
+            max_send_sge: 2,
+            max_recv_sge: 2,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    })
+}
+
+pub(super) fn send_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
+    each(bench, unreadable(), |Pair { a, b }, place| {
+        let bad = [(place.region)(bench, &a)?.sge(place.offset, 8)];
+        b.recv(1, 8)?;
+        a.post(SendWr::send(2, &bad)).rule(place.local)?;
+        bench.one_with(a.send_cq, WcStatus::LocProtErr, place.local)?;
+        bench.no_completion(b.recv_cq, place.local)
+    })
+}
+
+pub(super) fn write_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
+    each(bench, unreadable(), |Pair { a, b }, place| {
+        b.fill_at(b.landing(), 5, 8)?;
+        let bad = [(place.region)(bench, &a)?.sge(place.offset, 8)];
+        let write = SendWr::rdma_write(1, &bad, a.remote());
+        a.post(write).rule(place.local)?;
+        bench.one_with(a.send_cq, WcStatus::LocProtErr, place.local)?;
+        b.expect_data(5, 8, place.local)
+    })
+}
+
+pub(super) fn read_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
+    each(bench, unwritable(), |Pair { a, .. }, place| {
+        let bad = [(place.region)(bench, &a)?.sge(place.offset, 8)];
+        a.post(SendWr::rdma_read(1, &bad, a.remote()))
+            .rule(place.local)?;
+        bench.one_with(a.send_cq, WcStatus::LocProtErr, place.local)?;
+        bench.no_completion(a.send_cq, place.local)
+    })
+}
+
+/// It is found out when the message arrives, not at the post.
+pub(super) fn receive_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
+    each(bench, unwritable(), |Pair { a, b }, place| {
+        let bad = [(place.region)(bench, &b)?.sge(place.offset, 8)];
+        bench
+            .post_recv(b.qp, &[RecvWr::new(1, &bad)])
+            .rule(place.receive)?;
+        bench.no_completion(b.recv_cq, place.receive)?;
+        a.send(2, 8)?;
+        bench.one_with(b.recv_cq, WcStatus::LocProtErr, place.receive)?;
+        bench
+            .one_with(a.send_cq, WcStatus::RemOpErr, place.receive)
+            .map(drop)
+    })
+}
+
+pub(super) fn receive_larger_than_its_memory_may_take_what_fits(bench: &Bench<'_>) -> Result {
+    for lengths in [[MEM + 8, 0], [u32::MAX, 1], [1 << 31, 1 << 31]] {
+        let post = |b: &End<'_>| {
+            let room = lengths.map(|length| b.sge(0, length));
+            bench
+                .post_recv(b.qp, &[RecvWr::new(1, &room)])
+                .rule("RQ-08")
+        };
+        let Pair { a, b } = small_pair(bench)?;
+        post(&b)?;
+        a.fill(3, 8)?;
+        a.send(2, 8)?;
+        let wc = bench.one(b.recv_cq)?;
+        match wc.status {
+            WcStatus::Success => b.expect_data_at(0, 3, 8, "RQ-08")?,
+            WcStatus::LocProtErr => {}
+            _ => {
+                return Err(Failure::assertion(
+                    "SUCCESS or LOC_PROT_ERR",
+                    wc.to_string(),
+                ));
+            }
+        }
+        let Pair { a, b } = small_pair(bench)?;
+        post(&b)?;
+        a.post(SendWr::send(2, &[a.sge(0, MEM), a.sge(0, 1)]))?;
+        bench.one_with(b.recv_cq, WcStatus::LocProtErr, "RQ-08")?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_to_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
+    each(bench, unwritable(), |Pair { a, b }, place| {
+        b.fill_at(0, 5, MEM)?;
+        let remote = (place.region)(bench, &b)?.remote(place.offset);
+        a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], remote))?;
+        denied(bench, &a, &b, place)?;
+        b.expect_data_at(0, 5, MEM, place.remote)
+    })
+}
+
+pub(super) fn read_from_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
+    each(bench, unwritable(), |Pair { a, b }, place| {
+        a.fill_at(a.landing(), 5, 8)?;
+        let remote = (place.region)(bench, &b)?.remote(place.offset);
+        a.post(SendWr::rdma_read(1, &[a.sge(a.landing(), 8)], remote))?;
+        denied(bench, &a, &b, place)?;
+        a.expect_data(5, 8, place.remote)
+    })
+}
+
+/// The work of A on memory of B fails, and both are in error.
+fn denied(bench: &Bench<'_>, a: &End<'_>, b: &End<'_>, place: &Place) -> Result {
+    bench.one_with(a.send_cq, WcStatus::RemAccessErr, place.remote)?;
+    bench.no_completion(b.recv_cq, place.remote)?;
+    for end in [a, b] {
+        bench
+            .until("the QP is in error", || {
+                let state = bench.state(end.qp)?;
+                Ok((state == QpState::Err).then_some(()))
+            })
+            .rule("RDMA-08")?;
+    }
+    Ok(())
+}
+
+/// The two keys of a region may have the same value; then there is nothing to see.
+pub(super) fn key_in_the_place_of_the_other_is_none(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = small_pair(bench)?;
+    if b.mem.lkey != b.mem.rkey {
+        let remote = Remote {
+            rkey: b.mem.lkey,
+            ..a.remote()
+        };
+        a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], remote))?;
+        bench.one_with(a.send_cq, WcStatus::RemAccessErr, "MR-03")?;
+    }
+    let Pair { a, .. } = small_pair(bench)?;
+    if a.mem.lkey != a.mem.rkey {
+        let data = Sge {
+            lkey: a.mem.rkey,
+            ..a.sge(0, 8)
+        };
+        a.post(SendWr::rdma_write(1, &[data], a.remote()))?;
+        bench.one_with(a.send_cq, WcStatus::LocProtErr, "MR-03")?;
+    }
+    Ok(())
+}
+
+pub(super) fn very_ends_of_a_region_can_be_used(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = small_pair(bench)?;
+    for (tag, (offset, len)) in (1..).zip([(0, 1), (END - 1, 1), (0, MEM)]) {
+        a.fill_at(offset, tag, len)?;
+        let data = [a.sge(offset, len)];
+        a.post(SendWr::rdma_write(1, &data, b.mem.remote(offset)))?;
+        bench.one_with(a.send_cq, WcStatus::Success, "MR-20")?;
+        b.expect_data_at(offset, tag, len, "MR-20")?;
+        a.fill_at(offset, !tag, len)?;
+        b.recv_at(1, offset, len)?;
+        a.post(SendWr::send(2, &data))?;
+        bench.one_with(b.recv_cq, WcStatus::Success, "MR-20")?;
+        bench.one_with(a.send_cq, WcStatus::Success, "MR-20")?;
+        b.expect_data_at(offset, !tag, len, "MR-20")?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
+    each(bench, unwritable(), |Pair { a, b }, place| {
+        let remote = (place.region)(bench, &b)?.remote(place.offset);
+        a.post(SendWr::rdma_write(1, &[a.sge(0, 0)], remote))?;
+        bench
+            .one_with(a.send_cq, WcStatus::Success, "RDMA-10")
+            .map(drop)
+    })
+}
+
+pub(super) fn read_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
+    each(bench, unwritable(), |Pair { a, b }, place| {
+        let remote = (place.region)(bench, &b)?.remote(place.offset);
+        a.post(SendWr::rdma_read(1, &[a.sge(0, 0)], remote))?;
+        bench
+            .one_with(a.send_cq, WcStatus::Success, "RDMA-10")
+            .map(drop)
+    })
+}
+
+pub(super) fn entry_of_no_bytes_may_name_any_address(bench: &Bench<'_>) -> Result {
+    let empty = |end: &End<'_>, place: &Place| -> Result<Sge> {
+        Ok((place.region)(bench, end)?.sge(place.offset, 0))
+    };
+    each(bench, RANGES.iter(), |Pair { a, b }, place| {
+        a.fill(4, 8)?;
+        let into = [empty(&b, place)?, b.sge(b.landing(), 8)];
+        bench
+            .post_recv(b.qp, &[RecvWr::new(1, &into)])
+            .rule("SQ-23")?;
+        a.post(SendWr::send(2, &[empty(&a, place)?, a.sge(0, 8)]))
+            .rule("SQ-23")?;
+        let wc = bench.one_with(b.recv_cq, WcStatus::Success, "SQ-23")?;
+        check_eq!("SQ-23", wc.byte_len, 8);
+        bench.one_with(a.send_cq, WcStatus::Success, "SQ-23")?;
+        b.expect_data(4, 8, "SQ-23")
+    })?;
+    // Whether the key of an empty entry is looked at depends on the device.
+    each(bench, KEYS.iter(), |Pair { a, b }, place| {
+        b.recv(1, 8)?;
+        a.post(SendWr::send(2, &[empty(&a, place)?]))
+            .rule("SQ-23")?;
+        let wc = bench.one(a.send_cq)?;
+        check!(
+            "SQ-23",
+            matches!(wc.status, WcStatus::Success | WcStatus::LocProtErr),
+            "SUCCESS or LOC_PROT_ERR",
+            "{wc}"
+        );
+        Ok(())
+    })
+}
+
+pub(super) fn message_above_the_longest_fails(bench: &Bench<'_>) -> Result {
+    let longest = bench.query_port(bench.ctx_a(), 1)?.max_msg_sz;
+    // One of the greatest length is allowed, but there is no memory for it.
+    let Pair { a, .. } = small_pair(bench)?;
+    a.post(SendWr::send(1, &[a.sge(0, longest)]))
+        .rule("SQ-21")?;
+    bench.one_with(a.send_cq, WcStatus::LocProtErr, "SQ-22")?;
+    for lengths in [
+        [longest, 1],
+        [1, longest],
+        [u32::MAX, 0],
+        [u32::MAX, u32::MAX],
+        // Their sum has 33 bits, the lower 32 of which are 0.
+        [1 << 31, 1 << 31],
+    ] {
+        let Pair { a, b } = small_pair(bench)?;
+        b.recv(1, 8)?;
+        let data = lengths.map(|length| a.sge(0, length));
+        let result = match bench.post_send(a.qp, &[SendWr::send(2, &data)]) {
+            Ok(()) => bench
+                .one_with(a.send_cq, WcStatus::LocLenErr, "SQ-21")
+                .map(drop),
+            error => expect_err(error, ErrorKind::Invalid, "SQ-21").map(drop),
+        };
+        in_case(&format!("{lengths:?} bytes"), result)?;
+        bench.no_completion(b.recv_cq, "SQ-21")?;
+    }
+    Ok(())
+}

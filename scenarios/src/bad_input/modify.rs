@@ -1,0 +1,264 @@
+//! Changes of a queue pair that do not exist: by the transition table, every pair of states, every
+//! attribute that is missing or must not be there; and values out of range.
+
+use verbs_api::{
+    DeviceAttr, ErrorKind, Mtu, PortAttr, QpAttr, QpAttrMask as M, QpState, QpType, transition,
+};
+
+use super::climber::{Climber, required};
+use super::create::{bad_addresses, bad_ports};
+use super::refused;
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, OfRule, Result};
+
+pub(super) const ILLEGAL: &[&str] = &[
+    "QP-STATE-01",
+    "QP-STATE-02",
+    "QP-STATE-03",
+    "QP-STATE-04",
+    "QP-STATE-05",
+    "QP-STATE-06",
+    "QP-STATE-07",
+    "QP-STATE-08",
+    "QP-STATE-09",
+];
+
+const STATES: [QpState; 6] = [
+    QpState::Reset,
+    QpState::Init,
+    QpState::Rtr,
+    QpState::Rts,
+    QpState::Sqd,
+    QpState::Err,
+];
+
+pub(super) fn illegal_change_of_an_rc_qp_is_refused(bench: &Bench<'_>) -> Result {
+    illegal_changes(bench, QpType::Rc, &STATES)
+}
+
+pub(super) fn illegal_change_of_a_uc_qp_is_refused(bench: &Bench<'_>) -> Result {
+    illegal_changes(bench, QpType::Uc, &STATES)
+}
+
+pub(super) fn illegal_change_of_a_ud_qp_is_refused(bench: &Bench<'_>) -> Result {
+    illegal_changes(bench, QpType::Ud, &STATES)
+}
+
+pub(super) fn illegal_change_in_sqe_is_refused(bench: &Bench<'_>) -> Result {
+    illegal_changes(bench, QpType::Uc, &[QpState::Sqe])?;
+    illegal_changes(bench, QpType::Ud, &[QpState::Sqe])
+}
+
+/// From each of these states to every state: each mask that differs in one attribute from the one
+/// required, and that itself if there is no such transition.
+fn illegal_changes(bench: &Bench<'_>, qp_type: QpType, states: &[QpState]) -> Result {
+    let known: Vec<M> = M::all()
+        .iter_names()
+        .map(|(_, bit)| bit)
+        .filter(|bit| *bit != M::RATE_LIMIT)
+        .collect();
+    for from in states {
+        let mut qp = Climber::new(bench, qp_type)?;
+        qp.reach(*from)?;
+        qp.attr.cur_qp_state = *from;
+        for to in QpState::ALL.iter().chain(&[QpState::Unknown(7)]) {
+            let good = required(qp_type, *from, *to);
+            let one_off = known.iter().map(|bit| good ^ *bit);
+            for mask in one_off.chain([good]) {
+                if !is_legal(qp_type, *from, *to, mask) {
+                    let rule = rule_of(qp_type, *from, *to, mask);
+                    stays(bench, &qp, &[ErrorKind::Invalid], rule, *to, mask)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_legal(qp_type: QpType, from: QpState, to: QpState, mask: M) -> bool {
+    let to = if mask.contains(M::STATE) { to } else { from };
+    let Some(attributes) = transition::attributes(qp_type, from, to) else {
+        return false;
+    };
+    let all = attributes.required | attributes.optional | M::STATE;
+    mask.contains(attributes.required) && all.contains(mask)
+}
+
+/// The rule that says that this change is illegal.
+fn rule_of(qp_type: QpType, from: QpState, to: QpState, mask: M) -> &'static str {
+    let exists = transition::attributes(qp_type, from, to).is_some();
+    let lacks = !mask.contains(required(qp_type, from, to));
+    match (from, to) {
+        (QpState::Reset, QpState::Err) => "QP-STATE-07",
+        (QpState::Err, _) if !exists => "QP-STATE-08",
+        _ if !exists => "QP-STATE-01",
+        (QpState::Reset, QpState::Init) if lacks => "QP-STATE-02",
+        (QpState::Init, QpState::Rtr) if lacks => "QP-STATE-03",
+        (QpState::Rtr, QpState::Rts) if lacks => "QP-STATE-04",
+        _ if mask.contains(M::CUR_STATE) => "QP-STATE-09",
+        _ => "QP-STATE-05",
+    }
+}
+
+pub(super) fn wrong_current_state_is_refused(bench: &Bench<'_>) -> Result {
+    for from in [QpState::Rtr, QpState::Rts, QpState::Sqd] {
+        for to in QpState::ALL {
+            let attributes = transition::attributes(QpType::Rc, from, *to);
+            if attributes.is_none_or(|a| !a.optional.contains(M::CUR_STATE)) {
+                continue;
+            }
+            let mut qp = Climber::new(bench, QpType::Rc)?;
+            qp.reach(from)?;
+            let mask = required(QpType::Rc, from, *to) | M::CUR_STATE;
+            for wrong in QpState::ALL.iter().filter(|state| **state != from) {
+                qp.attr.cur_qp_state = *wrong;
+                let result = stays(bench, &qp, &[ErrorKind::Invalid], "QP-STATE-09", *to, mask);
+                in_case(&format!("it is not in {wrong}"), result)?;
+            }
+            qp.attr.cur_qp_state = from;
+            qp.change(*to, mask).rule("QP-STATE-09")?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn unknown_attribute_is_refused(bench: &Bench<'_>) -> Result {
+    const NOT_FOUND: ErrorKind = ErrorKind::Os(2);
+    let kinds = [ErrorKind::Invalid, ErrorKind::NotSupported, NOT_FOUND];
+    let qp = Climber::new(bench, QpType::Rc)?;
+    for to in [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Err] {
+        let from = bench.state(qp.end.qp)?;
+        for bit in [26, 30, 31] {
+            let unknown = M::from_bits_retain(1 << bit);
+            let mask = required(QpType::Rc, from, to) | unknown;
+            stays(bench, &qp, &kinds, "QP-STATE-32", to, mask)?;
+        }
+        qp.go(to)?;
+    }
+    Ok(())
+}
+
+/// A number that is required on the way to a state: how it is set, its greatest value, and others
+/// that are not allowed.
+struct Range {
+    what: &'static str,
+    to: QpState,
+    set: fn(&mut QpAttr, u32),
+    greatest: u32,
+    bad: Vec<u32>,
+}
+
+impl Range {
+    /// From 0 to `greatest`, in a field of 8 bits.
+    fn byte(what: &'static str, to: QpState, greatest: u8, set: fn(&mut QpAttr, u32)) -> Self {
+        let bad = [
+            greatest.checked_add(1),
+            (greatest < u8::MAX).then_some(u8::MAX),
+        ];
+        Self {
+            what,
+            to,
+            set,
+            greatest: greatest.into(),
+            bad: bad.into_iter().flatten().map(u32::from).collect(),
+        }
+    }
+}
+
+fn ranges(device: &DeviceAttr, port: &PortAttr, bad_ports: &[u8]) -> Vec<Range> {
+    let (init, rtr, rts) = (QpState::Init, QpState::Rtr, QpState::Rts);
+    let (requester, responder) = (device.max_qp_init_rd_atom, device.max_qp_rd_atom);
+    vec![
+        Range {
+            what: "port_num",
+            to: init,
+            set: |attr, n| attr.port_num = n as u8,
+            greatest: 1,
+            bad: bad_ports.iter().copied().map(u32::from).collect(),
+        },
+        Range {
+            what: "pkey_index",
+            to: init,
+            set: |attr, n| attr.pkey_index = n as u16,
+            greatest: u32::from(port.pkey_tbl_len) - 1,
+            bad: vec![port.pkey_tbl_len.into(), u16::MAX.into()],
+        },
+        Range {
+            what: "path_mtu",
+            to: rtr,
+            set: |attr, n| attr.path_mtu = Mtu::from(n),
+            greatest: port.active_mtu.into(),
+            bad: vec![0, 6, 1024],
+        },
+        Range::byte("min_rnr_timer", rtr, 31, |attr, n| {
+            attr.min_rnr_timer = n as u8;
+        }),
+        Range::byte("max_dest_rd_atomic", rtr, responder, |attr, n| {
+            attr.max_dest_rd_atomic = n as u8;
+        }),
+        Range::byte("max_rd_atomic", rts, requester, |attr, n| {
+            attr.max_rd_atomic = n as u8;
+        }),
+        Range::byte("timeout", rts, 31, |attr, n| attr.timeout = n as u8),
+        Range::byte("retry_cnt", rts, 7, |attr, n| attr.retry_cnt = n as u8),
+        Range::byte("rnr_retry", rts, 7, |attr, n| attr.rnr_retry = n as u8),
+    ]
+}
+
+pub(super) fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
+    let mut qp = Climber::new(bench, QpType::Rc)?;
+    let device = bench.query_device(qp.end.context)?;
+    let port = bench.query_port(qp.end.context, 1)?;
+    let ranges = ranges(&device, &port, &bad_ports(bench)?);
+    for to in [QpState::Init, QpState::Rtr, QpState::Rts] {
+        let mask = required(QpType::Rc, bench.state(qp.end.qp)?, to);
+        for range in ranges.iter().filter(|range| range.to == to) {
+            for bad in &range.bad {
+                (range.set)(&mut qp.attr, *bad);
+                let result = stays(bench, &qp, &[ErrorKind::Invalid], "QP-STATE-27", to, mask);
+                in_case(&format!("{} {bad}", range.what), result)?;
+            }
+            (range.set)(&mut qp.attr, range.greatest);
+        }
+        qp.go(to).rule("QP-STATE-27")?;
+    }
+    Ok(())
+}
+
+pub(super) fn bad_address_of_the_peer_is_refused(bench: &Bench<'_>) -> Result {
+    let mut qp = Climber::new(bench, QpType::Rc)?;
+    qp.reach(QpState::Init)?;
+    let good = qp.attr.ah_attr;
+    let mask = required(QpType::Rc, QpState::Init, QpState::Rtr);
+    for av in bad_addresses(bench, &qp.av())? {
+        // Also a GRH that names no GID of the port is none.
+        let of_port = av.port_num != qp.attr.port_num;
+        let rule = if of_port {
+            "QP-STATE-27"
+        } else {
+            "QP-STATE-29"
+        };
+        qp.attr.ah_attr = Some(av);
+        let result = stays(bench, &qp, &[ErrorKind::Invalid], rule, QpState::Rtr, mask);
+        in_case(&format!("{av:?}"), result)?;
+    }
+    qp.attr.ah_attr = good;
+    qp.go(QpState::Rtr).rule("QP-STATE-29")
+}
+
+/// The change is refused, and all that can be queried stays as it was.
+fn stays(
+    bench: &Bench<'_>,
+    qp: &Climber<'_>,
+    kinds: &[ErrorKind],
+    rule: &'static str,
+    to: QpState,
+    mask: M,
+) -> Result {
+    let before = qp.query()?;
+    let result = refused(bench, kinds, rule, || qp.change(to, mask));
+    let from = before.attr.qp_state;
+    in_case(&format!("{from} to {to} with {mask}"), result)?;
+    check_eq!("QP-STATE-06", qp.query()?, before, "the queue pair");
+    Ok(())
+}

@@ -1,0 +1,338 @@
+//! Work that cannot be posted.
+
+use verbs_api::{
+    Cq, Errno, ErrorKind, IllegalOpcode, PostError, QpAttrMask, QpCap, QpState, QpType, RecvWr,
+    SendWr, WcStatus,
+};
+
+use super::climber::Climber;
+use super::{refused, still_works};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, OfRule, PairOptions, Result, expect_err, wr_ids};
+
+const INVALID: [ErrorKind; 1] = [ErrorKind::Invalid];
+const FULL: [ErrorKind; 1] = [ErrorKind::NoMemory];
+/// Too much of something: both are good, a device has one of them.
+const TOO_MUCH: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NoMemory];
+
+pub(super) fn list_of_sends_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let (a, b) = (pair.a, pair.b);
+    let most = cap(bench, &a)?.max_send_sge as usize;
+    let (good, full) = ([a.sge(0, 8)], vec![a.sge(0, 1); most]);
+    let too_many = vec![a.sge(0, 1); most + 1];
+    let list = [
+        SendWr::send(1, &good),
+        SendWr::send(2, &full),
+        SendWr::send(3, &too_many),
+        SendWr::send(4, &good),
+    ];
+    for wr_id in 1..=2 {
+        b.recv(wr_id, 64)?;
+    }
+    let error = refused(bench, &TOO_MUCH, "SQ-06", || bench.post_send(a.qp, &list))?;
+    declared_errno(bench, "SQ-06", &error)?;
+    check_eq!("SQ-01", error.bad_wr, 2);
+    for cq in [a.send_cq, b.recv_cq] {
+        let seen = wr_ids(&bench.successes(cq, 2).rule("SQ-01")?);
+        check_eq!("SQ-01", seen, [1, 2], "the work before the bad one");
+        bench.no_completion(cq, "SQ-01")?;
+    }
+    still_works(bench, &pair, "SQ-01")
+}
+
+pub(super) fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let (a, b) = (pair.a, pair.b);
+    let most = cap(bench, &b)?.max_recv_sge as usize;
+    let entry = |i: usize| b.sge(b.landing() + 8 * i as u64, 8);
+    let full: Vec<_> = (0..most).map(entry).collect();
+    let too_many: Vec<_> = (0..=most).map(entry).collect();
+    let list = [
+        RecvWr::new(1, &full[..1]),
+        RecvWr::new(2, &full),
+        RecvWr::new(3, &too_many),
+        RecvWr::new(4, &full),
+    ];
+    let error = refused(bench, &INVALID, "RQ-03", || bench.post_recv(b.qp, &list))?;
+    check_eq!("RQ-01", error.bad_wr, 2);
+    for wr_id in 1..=2 {
+        a.send(wr_id, 8)?;
+    }
+    let seen = wr_ids(&bench.successes(b.recv_cq, 2).rule("RQ-01")?);
+    check_eq!("RQ-01", seen, [1, 2], "the receives before the bad one");
+    bench.successes(a.send_cq, 2)?;
+    // It takes a receive of its own: neither the third nor the fourth was posted.
+    still_works(bench, &pair, "RQ-01")
+}
+
+pub(super) fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(PairOptions {
+        cap: QpCap {
+            max_inline_data: 64,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    })?;
+    let (a, b) = (pair.a, pair.b);
+    let most = cap(bench, &a)?.max_inline_data;
+    let longest = bench.query_port(a.context, 1)?.max_msg_sz;
+    for length in [most + 1, longest] {
+        let data = [a.sge(0, length)];
+        let error = refused(bench, &TOO_MUCH, "SQ-09", || {
+            bench.post_send(a.qp, &[SendWr::send(1, &data).inline()])
+        })?;
+        declared_errno(bench, "SQ-09", &error)?;
+        check_eq!("SQ-09", error.bad_wr, 0);
+    }
+    b.recv(2, most)?;
+    a.post(SendWr::send(3, &[a.sge(0, most)]).inline())
+        .rule("SQ-09")?;
+    bench.successes(b.recv_cq, 1)?;
+    bench.successes(a.send_cq, 1)?;
+    still_works(bench, &pair, "SQ-09")
+}
+
+pub(super) fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(PairOptions {
+        cap: QpCap {
+            max_inline_data: 64,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    })?;
+    let a = pair.a;
+    let into = [a.sge(a.landing(), 8)];
+    let read = SendWr::rdma_read(1, &into, a.remote()).inline();
+    match bench.post_send(a.qp, &[read]) {
+        Ok(()) => {
+            let wc = bench.one(a.send_cq)?;
+            let failed = wc.status != WcStatus::Success;
+            check!("SQ-10", failed, "an error", "{wc}");
+            Ok(())
+        }
+        error => {
+            expect_err(error, ErrorKind::Invalid, "SQ-10")?;
+            still_works(bench, &pair, "SQ-10")
+        }
+    }
+}
+
+/// Without a receive at the peer, sends wait.
+pub(super) fn full_send_queue_takes_no_more(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(deep_cqs())?;
+    let (a, b) = (pair.a, pair.b);
+    let most = cap(bench, &a)?.max_send_wr as usize;
+    let ids: Vec<u64> = (0..=most as u64).collect();
+    let data = [a.sge(0, 8)];
+    let list: Vec<_> = ids.iter().map(|id| SendWr::send(*id, &data)).collect();
+    let error = refused(bench, &FULL, "SQ-03", || bench.post_send(a.qp, &list))?;
+    check_eq!("SQ-03", error.bad_wr, most);
+    let error = refused(bench, &FULL, "SQ-03", || bench.post_send(a.qp, &list))?;
+    check_eq!("SQ-03", error.bad_wr, 0);
+    let at_once = cap(bench, &b)?.max_recv_wr as usize;
+    for some in ids[..most].chunks(at_once) {
+        for id in some {
+            b.recv(*id, 8)?;
+        }
+        bench.successes(b.recv_cq, some.len()).rule("SQ-03")?;
+    }
+    let seen = wr_ids(&bench.successes(a.send_cq, most).rule("SQ-03")?);
+    check_eq!("SQ-03", seen, ids[..most], "completed");
+    still_works(bench, &pair, "SQ-03")
+}
+
+pub(super) fn full_receive_queue_takes_no_more(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(deep_cqs())?;
+    let (a, b) = (pair.a, pair.b);
+    let most = cap(bench, &b)?.max_recv_wr as usize;
+    let room = [b.sge(b.landing(), 8)];
+    let ids: Vec<u64> = (0..=most as u64).collect();
+    let list: Vec<_> = ids.iter().map(|id| RecvWr::new(*id, &room)).collect();
+    let error = refused(bench, &FULL, "RQ-02", || bench.post_recv(b.qp, &list))?;
+    check_eq!("RQ-02", error.bad_wr, most);
+    let error = refused(bench, &FULL, "RQ-02", || bench.post_recv(b.qp, &list))?;
+    check_eq!("RQ-02", error.bad_wr, 0);
+    for id in &ids[..most] {
+        a.send(*id, 8)?;
+        bench.successes(a.send_cq, 1).rule("RQ-02")?;
+    }
+    let seen = wr_ids(&bench.successes(b.recv_cq, most).rule("RQ-02")?);
+    check_eq!("RQ-02", seen, ids[..most], "completed");
+    still_works(bench, &pair, "RQ-02")
+}
+
+/// Room for the completions of queues that a device made larger than asked for.
+fn deep_cqs() -> PairOptions {
+    PairOptions {
+        send_cqe: 1024,
+        recv_cqe: 1024,
+        ..PairOptions::default()
+    }
+}
+
+pub(super) fn read_on_uc_is_refused(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(PairOptions::of(QpType::Uc))?;
+    let a = pair.a;
+    let data = [a.sge(a.landing(), 8)];
+    illegal(bench, &a, SendWr::rdma_read(1, &data, a.remote()))
+}
+
+pub(super) fn rdma_on_ud_is_refused(bench: &Bench<'_>) -> Result {
+    for kind in 0..3 {
+        let a = bench.pair(PairOptions::of(QpType::Ud))?.a;
+        let (data, remote) = ([a.sge(a.landing(), 8)], a.remote());
+        let work = match kind {
+            0 => SendWr::rdma_write(1, &data, remote),
+            1 => SendWr::rdma_write_with_imm(1, &data, remote, [0; 4]),
+            _ => SendWr::rdma_read(1, &data, remote),
+        };
+        in_case(work.op.name(), illegal(bench, &a, a.to_peer(work)))?;
+    }
+    Ok(())
+}
+
+/// An operation that the transport does not have is refused at once, or fails.
+fn illegal(bench: &Bench<'_>, a: &End<'_>, wr: SendWr<'_>) -> Result {
+    let result = bench.post_send(a.qp, &[wr]);
+    let seen = if result.is_ok() {
+        bench.one_with(a.send_cq, WcStatus::LocQpOpErr, "SQ-20")?;
+        IllegalOpcode::LocQpOpErr
+    } else {
+        let error = expect_err(result, ErrorKind::Invalid, "SQ-20")?;
+        check_eq!("SQ-20", error.bad_wr, 0);
+        IllegalOpcode::Einval
+    };
+    bench.no_completion(a.send_cq, "SQ-18")?;
+    bench.as_declared("SQ-20", bench.behavior()?.illegal_opcode, seen)
+}
+
+pub(super) const STATES: &[&str] = &["QP-STATE-18", "QP-STATE-19", "QP-STATE-20", "QP-STATE-21"];
+
+/// What happens to work that is posted in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Refused,
+    Accepted,
+    Flushed,
+}
+
+/// Sends and receives in each state.
+const FATES: [(QpState, Fate, Fate); 6] = [
+    (QpState::Reset, Fate::Refused, Fate::Refused),
+    (QpState::Init, Fate::Refused, Fate::Accepted),
+    (QpState::Rtr, Fate::Refused, Fate::Accepted),
+    (QpState::Rts, Fate::Accepted, Fate::Accepted),
+    (QpState::Sqd, Fate::Accepted, Fate::Accepted),
+    (QpState::Err, Fate::Flushed, Fate::Flushed),
+];
+
+pub(super) fn rc_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
+    fates(bench, QpType::Rc)
+}
+
+pub(super) fn uc_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
+    fates(bench, QpType::Uc)
+}
+
+pub(super) fn ud_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
+    fates(bench, QpType::Ud)
+}
+
+fn fates(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    for (state, of_send, of_receive) in FATES {
+        let qp = Climber::new(bench, qp_type)?;
+        qp.reach(state)?;
+        let end = qp.end;
+        let data = [end.sge(0, 64)];
+        let receives = [RecvWr::new(3, &data), RecvWr::new(4, &data)];
+        let received = match of_receive {
+            Fate::Refused => "QP-STATE-19",
+            Fate::Accepted => "QP-STATE-20",
+            Fate::Flushed => "QP-STATE-21",
+        };
+        let posted = bench.post_recv(end.qp, &receives);
+        let result = meets(posted, of_receive, received);
+        in_case(&format!("a receive in {state}"), result)?;
+        let sends = [SendWr::send(1, &data), SendWr::send(2, &data)];
+        let sent = match of_send {
+            Fate::Flushed => "QP-STATE-21",
+            _ => "QP-STATE-18",
+        };
+        let result = meets(qp.post(&sends), of_send, sent);
+        in_case(&format!("a send in {state}"), result)?;
+        let flushed = of_send == Fate::Flushed;
+        for (cq, wr_id) in [(end.send_cq, 1), (end.recv_cq, 3)]
+            .iter()
+            .filter(|_| flushed)
+        {
+            let seen = bench.poll(*cq, 2).rule("QP-STATE-21")?;
+            let seen: Vec<_> = seen.iter().map(|wc| (wc.wr_id, wc.status)).collect();
+            let expected = [*wr_id, wr_id + 1].map(|wr_id| (wr_id, WcStatus::WrFlushErr));
+            check_eq!("QP-STATE-21", seen, expected, "flushed work");
+        }
+    }
+    Ok(())
+}
+
+fn meets(posted: Result<(), PostError>, fate: Fate, rule: &'static str) -> Result {
+    if fate != Fate::Refused {
+        return posted.rule(rule);
+    }
+    let error = expect_err(posted, ErrorKind::Invalid, rule)?;
+    check_eq!(rule, error.bad_wr, 0);
+    Ok(())
+}
+
+pub(super) fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
+    for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
+        let (a, b) = Climber::pair(bench, QpType::Rc)?;
+        b.reach(QpState::Rts)?;
+        a.reach(state)?;
+        let data = [a.end.sge(0, 8)];
+        let refused = a.post(&[SendWr::send(1, &data)]);
+        expect_err(refused, ErrorKind::Invalid, "QP-STATE-18")?;
+        a.reach(QpState::Rts)?;
+        b.end.recv(2, 8)?;
+        a.post(&[SendWr::send(3, &data)])?;
+        for (cq, wr_id) in [(b.end.recv_cq, 2), (a.end.send_cq, 3)] {
+            let result = only(bench, cq, wr_id, "QP-STATE-18");
+            in_case(&format!("posted in {state}"), result)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn refused_receive_is_not_queued(bench: &Bench<'_>) -> Result {
+    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    let room = [b.end.sge(0, 8)];
+    let refused = bench.post_recv(b.end.qp, &[RecvWr::new(1, &room)]);
+    expect_err(refused, ErrorKind::Invalid, "QP-STATE-19")?;
+    a.reach(QpState::Rts)?;
+    b.reach(QpState::Rts)?;
+    b.end.recv(2, 8)?;
+    let data = [a.end.sge(0, 8)];
+    a.post(&[SendWr::send(3, &data)])?;
+    only(bench, b.end.recv_cq, 2, "QP-STATE-19")
+}
+
+/// Exactly one completion comes, a success of this work.
+fn only(bench: &Bench<'_>, cq: Cq, wr_id: u64, rule: &'static str) -> Result {
+    let seen = wr_ids(&bench.successes(cq, 1).rule(rule)?);
+    check_eq!(rule, seen, [wr_id], "completed");
+    bench.no_completion(cq, rule)
+}
+
+/// The sizes that the queue pair really has.
+fn cap(bench: &Bench<'_>, end: &End<'_>) -> Result<QpCap> {
+    Ok(bench.query_qp(end.qp, QpAttrMask::CAP)?.init.cap)
+}
+
+/// Too much was refused as the device declares.
+fn declared_errno(bench: &Bench<'_>, rule: &'static str, error: &PostError) -> Result {
+    let seen = match error.error.kind() {
+        ErrorKind::NoMemory => Errno::Enomem,
+        _ => Errno::Einval,
+    };
+    bench.as_declared(rule, bench.behavior()?.sge_errno, seen)
+}

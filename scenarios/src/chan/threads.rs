@@ -1,0 +1,135 @@
+//! Several threads at channels.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use verbs_api::{Arm, Cq, CqInit, ErrorKind};
+
+use super::{complete, destroy, fire, fire_and_take, writer, writers};
+use crate::failure::{Failure, check_eq};
+use crate::{Bench, End, OfRule, Result, expect_err};
+
+pub(super) fn each_channel_wakes_its_own_thread(bench: &Bench<'_>) -> Result {
+    let mut groups: Vec<Vec<End<'_>>> = Vec::new();
+    for _ in 0..3 {
+        let channel = bench.create_comp_channel(bench.ctx_a())?;
+        groups.push(writers(bench, channel, 2)?);
+    }
+    let (report, reports) = mpsc::channel();
+    thread::scope(|scope| {
+        for group in &groups {
+            let (report, channel) = (report.clone(), group[0].channel);
+            scope.spawn(move || {
+                for _ in group {
+                    let event = bench.event_and_ack(channel);
+                    report.send((channel, event)).expect("someone listens");
+                }
+            });
+        }
+        for turn in 0..2 {
+            for end in groups.iter().rev().map(|group| &group[turn]) {
+                fire(bench, end)?;
+                let (channel, event) = reports.recv().expect("the threads live");
+                let woken = (channel, event.rule("CHAN-05")?.cq);
+                check_eq!("CHAN-05", woken, (end.channel, end.send_cq), "what wakes");
+            }
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn sleeping_reader_is_woken_by_an_armed_cq_only(bench: &Bench<'_>) -> Result {
+    let channel = bench.create_comp_channel(bench.ctx_a())?;
+    let writers = writers(bench, channel, 2)?;
+    let (armed, unarmed) = (&writers[0], &writers[1]);
+    let read = || bench.event_and_ack(channel);
+    let event = bench.waits_until("CHAN-26", read, || {
+        complete(bench, unarmed)?;
+        fire(bench, armed)
+    })?;
+    check_eq!("CHAN-13", event.rule("CHAN-13")?.cq, armed.send_cq);
+    bench.no_event(channel, "CHAN-13")
+}
+
+pub(super) fn threads_share_a_channel_and_each_event_goes_to_one(bench: &Bench<'_>) -> Result {
+    const EVENTS: u32 = 48;
+    let channel = bench.create_comp_channel(bench.ctx_a())?;
+    let writers = writers(bench, channel, u64::from(EVENTS))?;
+    for writer in &writers {
+        bench.arm(writer.send_cq, Arm::NEXT)?;
+    }
+    let left = AtomicU32::new(EVENTS);
+    let claim = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+    // Whichever thread is free claims the next event: none has to get any.
+    let read = || {
+        let mut read = Vec::new();
+        while claim().is_ok() {
+            read.push(bench.event_and_ack(channel)?.cq);
+        }
+        Ok(read)
+    };
+    let mut read = thread::scope(|scope| -> Result<Vec<Cq>> {
+        let readers: Vec<_> = (0..4).map(|_| scope.spawn(read)).collect();
+        for writer in &writers {
+            writer.write(1, 8)?;
+        }
+        let mut all = Vec::new();
+        for reader in readers {
+            let read: Result<Vec<Cq>> = reader.join().expect("no panic");
+            all.extend(read.rule("CHAN-20")?);
+        }
+        Ok(all)
+    })?;
+    read.sort_unstable();
+    let fired: Vec<Cq> = writers.iter().map(|end| end.send_cq).collect();
+    check_eq!("CHAN-20", read, fired, "the events of all threads");
+    bench.no_event(channel, "CHAN-20")
+}
+
+pub(super) fn any_thread_acknowledges(bench: &Bench<'_>) -> Result {
+    let channel = bench.create_comp_channel(bench.ctx_a())?;
+    let writer = writer(bench, &CqInit::new(16).channel(channel))?;
+    let (to_acknowledge, read) = mpsc::channel();
+    thread::scope(|scope| {
+        let acknowledger = scope.spawn(move || -> Result {
+            // Two at a time, so that it is always behind the reader.
+            while let (Ok(first), Ok(_)) = (read.recv(), read.recv()) {
+                bench.ack_cq_events(first, 2)?;
+            }
+            Ok(())
+        });
+        for _ in 0..100 {
+            let event = fire_and_take(bench, &writer).rule("CHAN-42")?;
+            to_acknowledge.send(event.cq).expect("someone acknowledges");
+        }
+        drop(to_acknowledge);
+        acknowledger.join().expect("no panic").rule("CHAN-42")
+    })?;
+    destroy(bench, &writer).rule("CHAN-42")
+}
+
+pub(super) fn destroy_with_a_thread_waiting_is_a_usage_error(bench: &Bench<'_>) -> Result {
+    // The thread may be late, and its channel gone before it waits: then once more.
+    for _ in 0..100 {
+        let channel = bench.create_comp_channel(bench.ctx_a())?;
+        let mut destroyed = Ok(());
+        let read = bench.waits_until(
+            "CHAN-44",
+            || bench.event_and_ack(channel),
+            || {
+                destroyed = bench.destroy_comp_channel(channel);
+                match destroyed {
+                    Ok(()) => Ok(()),
+                    Err(_) => fire(bench, &writer(bench, &CqInit::new(16).channel(channel))?),
+                }
+            },
+        )?;
+        if destroyed.is_err() {
+            expect_err(destroyed, ErrorKind::Usage, "CHAN-44")?;
+            read.rule("CHAN-44")?;
+            return Ok(());
+        }
+    }
+    Err(Failure::assertion("a usage error", "success, each of 100 times").of_rule("CHAN-44"))
+}

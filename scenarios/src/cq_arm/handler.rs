@@ -1,0 +1,393 @@
+//! Handlers: events and completions are two things, and no completion may be missed.
+
+use std::hint::spin_loop;
+use std::ops::Range;
+use std::sync::Barrier;
+use std::thread;
+
+use verbs_api::{Arm, CompChannel, Cq, ErrorKind, QpCap, SendFlags, SendWr, Wait, Wc, WcStatus};
+
+use super::{BOTH, PLAIN, deliver, leave, post};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
+
+pub(super) fn one_event_for_many_completions(bench: &Bench<'_>) -> Result {
+    for poll_first in [false, true] {
+        let pair = bench.rc_pair()?;
+        let b = pair.b;
+        bench.arm(b.recv_cq, Arm::NEXT)?;
+        for wr_id in 0..10 {
+            post(&pair, wr_id, PLAIN)?;
+        }
+        if poll_first {
+            take(bench, b.recv_cq, 0..10, "CQ-ARM-32")?;
+            bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-29")?;
+        } else {
+            bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-29")?;
+            take(bench, b.recv_cq, 0..10, "CQ-ARM-29")?;
+        }
+        bench.no_event(b.channel, "CQ-ARM-29")?;
+    }
+    Ok(())
+}
+
+pub(super) fn request_made_after_the_last_arrival_waits(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    for wr_id in 0..10 {
+        leave(bench, &pair, wr_id, PLAIN)?;
+    }
+    take(bench, b.recv_cq, 0..2, "CQ-ARM-32")?;
+    bench.arm(b.recv_cq, Arm::NEXT)?;
+    bench.no_event(b.channel, "CQ-ARM-30")?;
+    take(bench, b.recv_cq, 2..10, "CQ-ARM-32")?;
+    bench.no_event(b.channel, "CQ-ARM-30")?;
+    deliver(bench, &pair, PLAIN)?;
+    bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-30")?;
+    Ok(())
+}
+
+pub(super) fn event_does_not_oblige_to_poll(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    for wr_id in 0..4 {
+        bench.arm(b.recv_cq, Arm::NEXT)?;
+        post(&pair, wr_id, PLAIN)?;
+        bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-33")?;
+    }
+    take(bench, b.recv_cq, 0..4, "CQ-ARM-33")?;
+    bench.no_event(b.channel, "CQ-ARM-33")
+}
+
+pub(super) fn completion_stays_until_it_is_polled(bench: &Bench<'_>) -> Result {
+    stays_until_polled(bench, |_| Ok(()))
+}
+
+pub(super) fn completion_stays_through_resizes(bench: &Bench<'_>) -> Result {
+    stays_until_polled(bench, |cq| {
+        for cqe in [100, 4] {
+            bench.resize_cq(cq, cqe).rule("CQ-ARM-34")?;
+        }
+        Ok(())
+    })
+}
+
+/// Events, requests and `disturb` take no completion away; a poll takes each once.
+fn stays_until_polled(bench: &Bench<'_>, disturb: impl Fn(Cq) -> Result) -> Result {
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    for wr_id in 0..3 {
+        leave(bench, &pair, wr_id, PLAIN)?;
+    }
+    for arm in BOTH {
+        bench.arm(b.recv_cq, arm)?;
+        disturb(b.recv_cq)?;
+        check_eq!("CQ-ARM-34", bench.poll_cq(b.recv_cq, &mut [])?, 0);
+    }
+    for wr_id in 0..3 {
+        take(bench, b.recv_cq, wr_id..wr_id + 1, "CQ-ARM-34")?;
+        disturb(b.recv_cq)?;
+    }
+    bench.no_completion(b.recv_cq, "CQ-ARM-34")
+}
+
+pub(super) fn event_may_come_with_an_empty_cq(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    for _ in 0..3 {
+        bench.arm(b.recv_cq, Arm::NEXT)?;
+        deliver(bench, &pair, PLAIN)?;
+        bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-53")?;
+        let present = bench.drain(b.recv_cq).rule("CQ-ARM-38")?;
+        check_eq!("CQ-ARM-38", present, []);
+        bench.no_event(b.channel, "CQ-ARM-53")?;
+    }
+    Ok(())
+}
+
+pub(super) fn polling_and_reading_neither_arm_nor_disarm(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    let handle = || -> Result {
+        for _ in 0..3 {
+            check_eq!("CQ-ARM-39", bench.drain(b.recv_cq)?, []);
+            let empty = bench.get_cq_event(b.channel, Wait::Poll);
+            expect_err(empty, ErrorKind::WouldBlock, "CQ-ARM-39")?;
+            bench.ack_cq_events(b.recv_cq, 0)?;
+        }
+        Ok(())
+    };
+    handle()?;
+    deliver(bench, &pair, PLAIN)?;
+    bench.no_event(b.channel, "CQ-ARM-39")?;
+
+    bench.arm(b.recv_cq, Arm::NEXT)?;
+    handle()?;
+    deliver(bench, &pair, PLAIN)?;
+    bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-39")?;
+    Ok(())
+}
+
+pub(super) fn unacknowledged_events_do_not_hold_up_requests(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    for _ in 0..3 {
+        bench.arm(b.recv_cq, Arm::NEXT)?;
+        deliver(bench, &pair, PLAIN)?;
+        let event = bench.take_event(b.channel).rule("CQ-ARM-39")?;
+        check_eq!("CQ-ARM-39", event.cq, b.recv_cq);
+    }
+    bench.ack_cq_events(b.recv_cq, 3)?;
+    deliver(bench, &pair, PLAIN)?;
+    bench.no_event(b.channel, "CQ-ARM-39")
+}
+
+/// The next completions are successes with these wr_ids.
+fn take(bench: &Bench<'_>, cq: Cq, wr_ids: Range<u64>, rule: &'static str) -> Result {
+    let count = (wr_ids.end - wr_ids.start) as usize;
+    let got = bench.successes(cq, count).rule(rule)?;
+    let got: Vec<_> = got.iter().map(|wc| wc.wr_id).collect();
+    check_eq!(rule, got, wr_ids.collect::<Vec<_>>(), "wr_ids");
+    Ok(())
+}
+
+/// The safe handler, one call at a time: get event, acknowledge, arm, poll until empty.
+struct Handler<'b> {
+    bench: &'b Bench<'b>,
+    channel: CompChannel,
+    cq: Cq,
+    arm: Arm,
+    /// Room for so many completions in a poll.
+    batch: usize,
+    next: Call,
+    seen: Vec<u64>,
+    events: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Call {
+    GetEvent,
+    Ack,
+    Arm,
+    Poll,
+}
+
+impl<'b> Handler<'b> {
+    /// Arms the CQ of receives of `end`.
+    fn start(bench: &'b Bench<'b>, end: &End<'_>, arm: Arm, batch: usize) -> Result<Self> {
+        bench.arm(end.recv_cq, arm)?;
+        Ok(Self {
+            bench,
+            channel: end.channel,
+            cq: end.recv_cq,
+            arm,
+            batch,
+            next: Call::GetEvent,
+            seen: Vec::new(),
+            events: 0,
+        })
+    }
+
+    /// Makes the next call. Without an event, within `wait`, that stays the one to get it.
+    fn step(&mut self, wait: Wait) -> Result {
+        let (bench, cq) = (self.bench, self.cq);
+        self.next = match self.next {
+            Call::GetEvent => match bench.get_cq_event(self.channel, wait) {
+                Ok(event) => {
+                    check_eq!("CQ-ARM-31", event.cq, cq);
+                    self.events += 1;
+                    Call::Ack
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Call::GetEvent,
+                Err(error) => return Err(error).rule("CQ-ARM-37"),
+            },
+            Call::Ack => {
+                bench.ack_cq_events(cq, 1)?;
+                Call::Arm
+            }
+            Call::Arm => {
+                bench.arm(cq, self.arm)?;
+                Call::Poll
+            }
+            Call::Poll => {
+                let mut wc = vec![Wc::default(); self.batch];
+                let polled = bench.poll_cq(cq, &mut wc)?;
+                for wc in &wc[..polled] {
+                    check_eq!("CQ-ARM-31", wc.status, WcStatus::Success);
+                    self.seen.push(wc.wr_id);
+                }
+                if polled == 0 {
+                    Call::GetEvent
+                } else {
+                    Call::Poll
+                }
+            }
+        };
+        Ok(())
+    }
+
+    /// Goes on until it has seen so many completions.
+    fn until_seen(&mut self, count: usize) -> Result {
+        while self.seen.len() < count {
+            self.step(self.bench.wait())?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn safe_handler_misses_nothing_in_any_order(bench: &Bench<'_>) -> Result {
+    for arm in BOTH {
+        for batch in [1, 4] {
+            let pair = bench.rc_pair()?;
+            let mut handler = Handler::start(bench, &pair.b, arm, batch)?;
+            for arrivals in schedules() {
+                let case = format!("arrivals {arrivals:#b}, {arm}, polls of {batch}");
+                in_case(&case, run_schedule(bench, &pair, &mut handler, arrivals))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+const TICKS: u32 = 12;
+const ARRIVALS: u32 = 3;
+
+/// Every choice of the ticks at which a message arrives; at the others the handler makes a call.
+fn schedules() -> impl Iterator<Item = u32> {
+    (0_u32..1 << TICKS).filter(|ticks| ticks.count_ones() == ARRIVALS)
+}
+
+fn run_schedule(
+    bench: &Bench<'_>,
+    pair: &Pair<'_>,
+    handler: &mut Handler<'_>,
+    arrivals: u32,
+) -> Result {
+    let mut arrived = 0;
+    for tick in 0..TICKS {
+        if arrivals >> tick & 1 == 0 {
+            handler.step(Wait::Poll)?;
+        } else {
+            post(pair, arrived, SendFlags::SOLICITED)?;
+            bench.settle()?;
+            arrived += 1;
+        }
+    }
+    let count = arrived as usize;
+    handler.until_seen(count)?;
+    let events = std::mem::take(&mut handler.events);
+    check!(
+        "CQ-ARM-31",
+        events <= count + 1,
+        "an event for each completion at most",
+        "{events}"
+    );
+    let seen = std::mem::take(&mut handler.seen);
+    check_eq!(
+        "CQ-ARM-31",
+        seen,
+        (0..arrived).collect::<Vec<_>>(),
+        "wr_ids"
+    );
+    bench.successes(pair.a.send_cq, count)?;
+    Ok(())
+}
+
+const SENDERS: usize = 4;
+const MESSAGES: u64 = 200;
+
+pub(super) fn safe_handler_misses_nothing_of_many_senders(bench: &Bench<'_>) -> Result {
+    let pairs = many_to_one(bench)?;
+    let mut handler = Handler::start(bench, &pairs[0].b, Arm::NEXT, 8)?;
+    thread::scope(|scope| -> Result {
+        let senders: Vec<_> = pairs
+            .iter()
+            .map(|pair| scope.spawn(|| send_all(&pair.a)))
+            .collect();
+        let handled = handler.until_seen(SENDERS * MESSAGES as usize);
+        for sender in senders {
+            sender.join().expect("a sender does not panic")?;
+        }
+        handled
+    })?;
+    handler.seen.sort_unstable();
+    let all: Vec<_> = (0..SENDERS as u64 * MESSAGES).collect();
+    check_eq!("CQ-ARM-31", handler.seen, all, "wr_ids");
+    Ok(())
+}
+
+/// Pairs with their receives on one CQ, all of them posted; the wr_id of each is its own.
+fn many_to_one<'b>(bench: &'b Bench<'_>) -> Result<Vec<Pair<'b>>> {
+    let options = PairOptions {
+        cap: QpCap {
+            max_send_wr: MESSAGES as u32,
+            max_recv_wr: MESSAGES as u32,
+            ..QpCap::default()
+        },
+        recv_cqe: (SENDERS as u64 * MESSAGES) as i32,
+        mem: 4096,
+        ..PairOptions::default()
+    };
+    let first = bench.pair(options)?;
+    let mut pairs = vec![first];
+    while pairs.len() < SENDERS {
+        let a = bench.end(bench.ctx_a(), options)?;
+        let b = bench.end_on(first.b.send_cq, first.b.recv_cq, options)?;
+        pairs.push(bench.connect(a, b, options)?);
+    }
+    let mut wr_ids = 0..;
+    for pair in &pairs {
+        for wr_id in wr_ids.by_ref().take(MESSAGES as usize) {
+            pair.b.recv(wr_id, 8)?;
+        }
+    }
+    Ok(pairs)
+}
+
+/// Unsignaled, so that nothing has to be polled in between.
+fn send_all(a: &End<'_>) -> Result {
+    let sges = [a.sge(0, 8)];
+    for wr_id in 0..MESSAGES {
+        a.post(SendWr::send(wr_id, &sges).unsignaled())?;
+    }
+    Ok(())
+}
+
+const ROUNDS: u32 = 100;
+
+pub(super) fn completion_beside_a_request_fires_or_is_seen(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    for round in 0..ROUNDS {
+        let barrier = Barrier::new(2);
+        let seen = thread::scope(|scope| -> Result<usize> {
+            let sender = scope.spawn(|| {
+                barrier.wait();
+                post(&pair, 1, PLAIN)
+            });
+            barrier.wait();
+            (0..round * 20).for_each(|_| spin_loop());
+            let armed = bench.arm(b.recv_cq, Arm::NEXT);
+            let seen = bench.poll_cq(b.recv_cq, &mut [Wc::default()]);
+            sender.join().expect("the sender does not panic")?;
+            armed?;
+            Ok(seen?)
+        })?;
+        let fired = bench.cq_events(b.channel)?.len();
+        let case = format!("round {round}: seen {seen}, events {fired}");
+        check!(
+            "CQ-ARM-37",
+            seen == 1 || fired == 1,
+            "one is seen or fires",
+            "{case}"
+        );
+        check!("CQ-ARM-37", fired <= 1, "at most one event", "{case}");
+        bench.successes(b.recv_cq, 1 - seen)?;
+        bench.successes(pair.a.send_cq, 1)?;
+        if fired == 0 {
+            deliver(bench, &pair, PLAIN)?;
+            bench.expect_event(b.channel, b.recv_cq, "CQ-ARM-37")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,463 @@
+//! Which completion satisfies which request: the table of `ibv_req_notify_cq`, cell by cell.
+
+use verbs_api::{
+    Arm, CompChannel, Cq, Fault, QpType, RcParams, RecvWr, SendFlags, SendOp, SendWr, Sge,
+    WcStatus, When,
+};
+
+use super::{PLAIN, post};
+use crate::failure::in_case;
+use crate::{Bench, End, Pair, PairOptions, Result};
+
+/// A way to make one completion.
+struct Kind {
+    name: &'static str,
+    /// Says whether it satisfies a solicited request.
+    rule: &'static str,
+    solicited: bool,
+    /// It is of a send of A; otherwise of a receive of B.
+    of_send: bool,
+    status: WcStatus,
+    make: Make,
+}
+
+type Make = fn(&Bench<'_>, &Pair<'_>) -> Result;
+
+impl Kind {
+    const fn sent(name: &'static str, rule: &'static str, status: WcStatus, make: Make) -> Self {
+        Self {
+            name,
+            rule,
+            solicited: !matches!(status, WcStatus::Success),
+            of_send: true,
+            status,
+            make,
+        }
+    }
+
+    const fn received(
+        name: &'static str,
+        rule: &'static str,
+        status: WcStatus,
+        make: Make,
+    ) -> Self {
+        Self {
+            of_send: false,
+            ..Self::sent(name, rule, status, make)
+        }
+    }
+
+    const fn solicited(self) -> Self {
+        Self {
+            solicited: true,
+            ..self
+        }
+    }
+
+    fn watched(&self, pair: &Pair<'_>) -> (Cq, CompChannel) {
+        if self.of_send {
+            (pair.a.send_cq, pair.a.send_channel)
+        } else {
+            (pair.b.recv_cq, pair.b.channel)
+        }
+    }
+}
+
+/// What every transport has.
+const MESSAGES: &[Kind] = &[
+    Kind::sent("send", "CQ-ARM-24", WcStatus::Success, |_, pair| {
+        post(pair, 1, PLAIN)
+    }),
+    Kind::sent(
+        "solicited send",
+        "CQ-ARM-44",
+        WcStatus::Success,
+        |_, pair| post(pair, 1, SendFlags::SOLICITED),
+    ),
+    Kind::received("receive", "CQ-ARM-08", WcStatus::Success, |_, pair| {
+        post(pair, 1, PLAIN)
+    }),
+    Kind::received(
+        "solicited receive",
+        "CQ-ARM-06",
+        WcStatus::Success,
+        |_, pair| post(pair, 1, SendFlags::SOLICITED),
+    )
+    .solicited(),
+];
+
+const WRITES: &[Kind] = &[
+    Kind::sent("write", "CQ-ARM-24", WcStatus::Success, |_, pair| {
+        pair.a.write(1, 8)
+    }),
+    Kind::sent(
+        "solicited write",
+        "CQ-ARM-43",
+        WcStatus::Success,
+        |_, pair| {
+            let a = pair.a;
+            a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.remote()).solicited())
+        },
+    ),
+];
+
+const READS: &[Kind] = &[
+    Kind::sent("read", "CQ-ARM-24", WcStatus::Success, |_, pair| {
+        pair.a.read(1, 8)
+    }),
+    Kind::sent(
+        "solicited read",
+        "CQ-ARM-43",
+        WcStatus::Success,
+        |_, pair| {
+            let a = pair.a;
+            a.post(SendWr::rdma_read(1, &[a.sge(a.landing(), 8)], a.remote()).solicited())
+        },
+    ),
+];
+
+const SENDS_WITH_IMM: &[Kind] = &[
+    Kind::sent(
+        "solicited send with immediate",
+        "CQ-ARM-44",
+        WcStatus::Success,
+        |_, pair| send_with_imm(pair, SendFlags::SOLICITED),
+    ),
+    Kind::received(
+        "receive of send with immediate",
+        "CQ-ARM-08",
+        WcStatus::Success,
+        |_, pair| send_with_imm(pair, PLAIN),
+    ),
+    Kind::received(
+        "solicited receive of send with immediate",
+        "CQ-ARM-06",
+        WcStatus::Success,
+        |_, pair| send_with_imm(pair, SendFlags::SOLICITED),
+    )
+    .solicited(),
+];
+
+const WRITES_WITH_IMM: &[Kind] = &[
+    Kind::sent(
+        "solicited write with immediate",
+        "CQ-ARM-44",
+        WcStatus::Success,
+        |_, pair| write_with_imm(pair, SendFlags::SOLICITED),
+    ),
+    Kind::received(
+        "receive of write with immediate",
+        "CQ-ARM-08",
+        WcStatus::Success,
+        |_, pair| write_with_imm(pair, PLAIN),
+    ),
+    Kind::received(
+        "solicited receive of write with immediate",
+        "CQ-ARM-07",
+        WcStatus::Success,
+        |_, pair| write_with_imm(pair, SendFlags::SOLICITED),
+    )
+    .solicited(),
+];
+
+const SEND_ERRORS: &[Kind] = &[
+    Kind::sent(
+        "send with a bad lkey",
+        "CQ-ARM-09",
+        WcStatus::LocProtErr,
+        |_, pair| {
+            let a = pair.a;
+            a.post(SendWr::send(1, &[bad_sge(&a)]))
+        },
+    ),
+    Kind::sent(
+        "write with a bad rkey",
+        "CQ-ARM-09",
+        WcStatus::RemAccessErr,
+        |_, pair| {
+            let a = pair.a;
+            a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.bad_remote()))
+        },
+    ),
+    Kind::sent(
+        "send to a receive too small",
+        "CQ-ARM-09",
+        WcStatus::RemInvReqErr,
+        |_, pair| too_long(pair, PLAIN),
+    ),
+    Kind::sent(
+        "send to a receive with a bad lkey",
+        "CQ-ARM-09",
+        WcStatus::RemOpErr,
+        to_bad_receive,
+    ),
+    Kind::sent(
+        "send to a dead queue pair",
+        "CQ-ARM-09",
+        WcStatus::RetryExcErr,
+        |bench, pair| {
+            bench.to_err(pair.b.qp)?;
+            pair.a.send(1, 8)
+        },
+    ),
+];
+
+const RECEIVER_NOT_READY: &[Kind] = &[Kind::sent(
+    "send without a receive",
+    "CQ-ARM-09",
+    WcStatus::RnrRetryExcErr,
+    |_, pair| pair.a.send(1, 8),
+)];
+
+const RECEIVE_ERRORS: &[Kind] = &[
+    Kind::received(
+        "receive too small",
+        "CQ-ARM-10",
+        WcStatus::LocLenErr,
+        |_, pair| too_long(pair, PLAIN),
+    ),
+    Kind::received(
+        "receive too small for a solicited send",
+        "CQ-ARM-10",
+        WcStatus::LocLenErr,
+        |_, pair| too_long(pair, SendFlags::SOLICITED),
+    ),
+    Kind::received(
+        "receive with a bad lkey",
+        "CQ-ARM-10",
+        WcStatus::LocProtErr,
+        to_bad_receive,
+    ),
+];
+
+const FLUSHES: &[Kind] = &[
+    Kind::sent(
+        "flushed send",
+        "CQ-ARM-42",
+        WcStatus::WrFlushErr,
+        |bench, pair| {
+            bench.to_err(pair.a.qp)?;
+            pair.a.send(1, 8)
+        },
+    ),
+    Kind::received(
+        "flushed receive",
+        "CQ-ARM-42",
+        WcStatus::WrFlushErr,
+        |bench, pair| {
+            pair.b.recv(1, 8)?;
+            bench.to_err(pair.b.qp)
+        },
+    ),
+];
+
+fn send_with_imm(pair: &Pair<'_>, flags: SendFlags) -> Result {
+    let a = pair.a;
+    pair.b.recv(1, 8)?;
+    a.post(SendWr::send_with_imm(1, &[a.sge(0, 8)], [1; 4]).flags(flags))
+}
+
+fn write_with_imm(pair: &Pair<'_>, flags: SendFlags) -> Result {
+    let a = pair.a;
+    pair.b.recv(1, 8)?;
+    let op = SendOp::RdmaWriteWithImm {
+        remote: a.remote(),
+        imm_data: [1; 4],
+    };
+    a.post(SendWr::new(1, op, &[a.sge(0, 8)]).flags(flags))
+}
+
+/// A message one byte longer than the receive.
+fn too_long(pair: &Pair<'_>, flags: SendFlags) -> Result {
+    pair.b.recv(1, 8)?;
+    pair.a
+        .post(SendWr::send(1, &[pair.a.sge(0, 9)]).flags(flags))
+}
+
+fn to_bad_receive(bench: &Bench<'_>, pair: &Pair<'_>) -> Result {
+    let sges = [bad_sge(&pair.b)];
+    bench.post_recv(pair.b.qp, &[RecvWr::new(1, &sges)])?;
+    pair.a.send(1, 8)
+}
+
+fn bad_sge(end: &End<'_>) -> Sge {
+    Sge {
+        lkey: end.mem.lkey ^ 0xa5,
+        ..end.sge(0, 8)
+    }
+}
+
+const NOT: &[&[Arm]] = &[&[]];
+const NEXT: &[&[Arm]] = &[&[Arm::NEXT]];
+const SOLICITED: &[&[Arm]] = &[&[Arm::SOLICITED]];
+const UPGRADE: &[&[Arm]] = &[&[Arm::SOLICITED, Arm::NEXT]];
+const DOWNGRADE: &[&[Arm]] = &[&[Arm::NEXT, Arm::SOLICITED]];
+const EVERY: &[&[Arm]] = &[NOT[0], NEXT[0], SOLICITED[0], UPGRADE[0], DOWNGRADE[0]];
+
+/// Each kind of completion, after each sequence of requests, makes an event as the table says: one
+/// for any request with a next among them, one for a solicited request if the kind satisfies it.
+fn follow_the_table<'k>(
+    bench: &Bench<'_>,
+    qp_type: QpType,
+    kinds: impl IntoIterator<Item = &'k Kind>,
+    columns: &[&[Arm]],
+) -> Result {
+    for kind in kinds {
+        for requests in columns {
+            let case = format!("{} after {requests:?}", kind.name);
+            in_case(&case, cell(bench, qp_type, kind, requests))?;
+        }
+    }
+    Ok(())
+}
+
+fn cell(bench: &Bench<'_>, qp_type: QpType, kind: &Kind, requests: &[Arm]) -> Result {
+    let pair = bench.pair(impatient(qp_type))?;
+    let (cq, channel) = kind.watched(&pair);
+    for arm in requests {
+        bench.arm(cq, *arm)?;
+    }
+    (kind.make)(bench, &pair)?;
+    let (rule, fires) = match requests {
+        [] => ("CQ-ARM-40", false),
+        [Arm::SOLICITED] => (kind.rule, kind.solicited),
+        [Arm::NEXT] => ("CQ-ARM-11", true),
+        [Arm::SOLICITED, ..] => ("CQ-ARM-14", true),
+        _ => ("CQ-ARM-15", true),
+    };
+    bench.one_with(cq, kind.status, rule)?;
+    if fires {
+        bench.expect_event(channel, cq, rule)?;
+    }
+    bench.no_event(channel, rule)
+}
+
+/// Sends that cannot be done fail soon.
+fn impatient(qp_type: QpType) -> PairOptions {
+    PairOptions {
+        rc: RcParams {
+            timeout: 12,
+            retry_cnt: 2,
+            rnr_retry: 1,
+            ..RcParams::default()
+        },
+        ..PairOptions::of(qp_type)
+    }
+}
+
+/// Every kind that needs no more than RC.
+fn basic() -> impl Iterator<Item = &'static Kind> {
+    [MESSAGES, WRITES, SEND_ERRORS, RECEIVE_ERRORS, FLUSHES]
+        .into_iter()
+        .flatten()
+}
+
+pub(super) fn unarmed_cq_makes_no_event(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, basic(), NOT)
+}
+
+pub(super) fn next_fires_for_any_completion(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, basic(), NEXT)
+}
+
+pub(super) fn solicited_is_upgraded_by_next(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, basic(), UPGRADE)
+}
+
+pub(super) fn next_is_not_downgraded_by_solicited(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, basic(), DOWNGRADE)
+}
+
+pub(super) fn receive_fires_solicited_if_its_message_asked_for_it(bench: &Bench<'_>) -> Result {
+    let receives = MESSAGES.iter().filter(|kind| !kind.of_send);
+    follow_the_table(bench, QpType::Rc, receives, SOLICITED)
+}
+
+pub(super) fn successful_sends_do_not_fire_solicited(bench: &Bench<'_>) -> Result {
+    let sends = MESSAGES.iter().filter(|kind| kind.of_send);
+    follow_the_table(bench, QpType::Rc, sends.chain(WRITES), SOLICITED)
+}
+
+pub(super) fn send_errors_fire_solicited(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, SEND_ERRORS, SOLICITED)
+}
+
+pub(super) fn receive_errors_fire_solicited(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, RECEIVE_ERRORS, SOLICITED)
+}
+
+pub(super) fn flushes_fire_solicited(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, FLUSHES, SOLICITED)
+}
+
+pub(super) fn receiver_not_ready_fires_as_any_error(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, RECEIVER_NOT_READY, EVERY)
+}
+
+pub(super) fn read_fires_next_only(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, READS, EVERY)
+}
+
+pub(super) fn send_with_imm_fires_as_a_send(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, SENDS_WITH_IMM, EVERY)
+}
+
+pub(super) fn write_with_imm_fires_as_a_send(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, WRITES_WITH_IMM, EVERY)
+}
+
+pub(super) fn uc_follows_the_same_table(bench: &Bench<'_>) -> Result {
+    let kinds = [MESSAGES, WRITES, FLUSHES].into_iter().flatten();
+    follow_the_table(bench, QpType::Uc, kinds, EVERY)
+}
+
+pub(super) fn uc_with_immediate_follows_the_same_table(bench: &Bench<'_>) -> Result {
+    let kinds = SENDS_WITH_IMM.iter().chain(WRITES_WITH_IMM);
+    follow_the_table(bench, QpType::Uc, kinds, EVERY)
+}
+
+pub(super) fn ud_follows_the_same_table(bench: &Bench<'_>) -> Result {
+    let kinds = MESSAGES.iter().chain(FLUSHES);
+    follow_the_table(bench, QpType::Ud, kinds, EVERY)
+}
+
+pub(super) fn ud_with_immediate_follows_the_same_table(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Ud, SENDS_WITH_IMM, EVERY)
+}
+
+pub(super) fn every_error_status_fires_solicited(bench: &Bench<'_>) -> Result {
+    let errors = WcStatus::ALL
+        .iter()
+        .filter(|status| **status != WcStatus::Success);
+    for status in errors {
+        let case = format!("{status}");
+        for (of_send, rule) in [(true, "CQ-ARM-09"), (false, "CQ-ARM-10")] {
+            in_case(&case, fails_by_fault(bench, *status, of_send, rule))?;
+        }
+    }
+    Ok(())
+}
+
+/// A fault rule makes one end of a message fail.
+fn fails_by_fault(
+    bench: &Bench<'_>,
+    status: WcStatus,
+    of_send: bool,
+    rule: &'static str,
+) -> Result {
+    let pair = bench.pair(impatient(QpType::Rc))?;
+    let (end, cq) = match of_send {
+        true => (pair.a, pair.a.send_cq),
+        false => (pair.b, pair.b.recv_cq),
+    };
+    bench.lab().inject(Fault::FailCompletion {
+        qp: Some(end.qp),
+        when: When::Nth(1),
+        status,
+    })?;
+    bench.arm(cq, Arm::SOLICITED)?;
+    post(&pair, 1, PLAIN)?;
+    bench.one_with(cq, status, rule)?;
+    bench.expect_event(end.channel, cq, rule)?;
+    bench.no_event(end.channel, rule)
+}

@@ -1,0 +1,277 @@
+//! CQ overrun: one completion too many.
+
+mod tight;
+
+use verbs_api::{
+    Arm, AsyncEvent, AsyncEventType, Capabilities, ErrorKind, KnobValue, Overrun, QpState, RecvWr,
+    SendWr, WcStatus,
+};
+
+pub(crate) use tight::{Queue, Tight};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, Failure, OfRule, Result, Scenario, expect_err, wr_ids};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "cq_ovr.one_completion_too_many_raises_cq_err",
+        &["CQ-OVR-01"],
+        one_completion_too_many_raises_cq_err,
+    ),
+    Scenario::new(
+        "cq_ovr.overrun_cq_cannot_be_used",
+        &["CQ-OVR-02"],
+        overrun_cq_cannot_be_used,
+    ),
+    Scenario::new(
+        "cq_ovr.older_completions_can_be_polled",
+        &["CQ-OVR-03"],
+        older_completions_can_be_polled,
+    ),
+    Scenario::new(
+        "cq_ovr.qps_that_lost_a_completion_fail",
+        &["CQ-OVR-04"],
+        qps_that_lost_a_completion_fail,
+    ),
+    Scenario::new(
+        "cq_ovr.event_comes_once_however_many_are_lost",
+        &["CQ-OVR-05"],
+        event_comes_once_however_many_are_lost,
+    ),
+    Scenario::new(
+        "cq_ovr.other_cqs_and_qps_go_on",
+        &["CQ-OVR-06", "CQ-CREATE-10"],
+        other_cqs_and_qps_go_on,
+    ),
+    Scenario::new(
+        "cq_ovr.overrun_cq_can_be_destroyed",
+        &["CQ-OVR-07"],
+        overrun_cq_can_be_destroyed,
+    ),
+    Scenario::new(
+        "cq_ovr.memory_and_completions_stay_true",
+        &["CQ-OVR-08"],
+        memory_and_completions_stay_true,
+    ),
+];
+
+fn one_completion_too_many_raises_cq_err(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        let tight = Tight::new(bench, queue, 3)?;
+        let cqe = tight.cqe()?;
+        tight.fill(0..cqe)?;
+        bench.no_async_event(tight.end.context, "CQ-OVR-01")?;
+        tight.push_all(cqe..tight.too_many()?)?;
+        tight.cq_err("CQ-OVR-01")?;
+    }
+    Ok(())
+}
+
+fn overrun_cq_cannot_be_used(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        in_case(&format!("{queue:?}"), check_use_after_overrun(bench, queue))?;
+    }
+    Ok(())
+}
+
+fn check_use_after_overrun(bench: &Bench<'_>, queue: Queue) -> Result {
+    let tight = Tight::new(bench, queue, 4)?;
+    let count = tight.overrun("CQ-OVR-02")?;
+    let same = |what, dead| {
+        let seen = if dead {
+            Overrun::Dead
+        } else {
+            Overrun::DropNew
+        };
+        in_case(what, expect_overrun(bench, "CQ-OVR-02", seen))
+    };
+    for arm in [Arm::NEXT, Arm::SOLICITED] {
+        same("arm", bench.req_notify_cq(tight.cq, arm).is_err())?;
+    }
+    if bench
+        .capabilities(tight.end.context)?
+        .contains(Capabilities::RESIZE_CQ)
+    {
+        let larger = tight.cqe()? as i32 * 2;
+        same("resize", bench.resize_cq(tight.cq, larger).is_err())?;
+    }
+    tight.leftovers()?;
+    tight.push_all(count..count + 2)?;
+    let (new, _) = tight.leftovers()?;
+    same("new completions", new.is_empty())
+}
+
+/// An overrun has the effect that the device declares, or that of the rules if it declares none.
+fn expect_overrun(bench: &Bench<'_>, rule: &'static str, seen: Overrun) -> Result {
+    let declared = bench.behavior()?.overrun.unwrap_or(Overrun::Dead);
+    check_eq!(
+        rule,
+        seen.text(),
+        declared.text(),
+        "the effect of an overrun"
+    );
+    Ok(())
+}
+
+fn older_completions_can_be_polled(bench: &Bench<'_>) -> Result {
+    let declared = bench.behavior()?.overrun.is_some();
+    for queue in Queue::BOTH {
+        let tight = Tight::new(bench, queue, 5)?;
+        let cqe = tight.cqe()?;
+        let count = tight.overrun("CQ-OVR-03")?;
+        let got = wr_ids(&tight.leftovers()?.0);
+        let in_order = got.is_sorted_by(|older, newer| older < newer);
+        check!(
+            "CQ-OVR-03",
+            in_order,
+            "completions in their order",
+            "{got:?}"
+        );
+        let lost = (got.len() as u64) < count;
+        check!("CQ-OVR-03", lost, format!("fewer than {count}"), "{got:?}");
+        if declared {
+            let oldest: Vec<_> = got.into_iter().take(cqe as usize).collect();
+            check_eq!("CQ-OVR-03", oldest, (0..cqe).collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
+
+fn qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        let first = Tight::new(bench, queue, 4)?;
+        let second = Tight::on(bench, queue, first.cq)?;
+        first.overrun("CQ-OVR-04")?;
+        second.push_all(0..first.too_many()?)?;
+        let events = bench.async_events(first.end.context)?;
+        let states = [bench.state(first.end.qp)?, bench.state(second.end.qp)?];
+        match (bench.behavior()?.overrun, queue) {
+            (Some(Overrun::Dead), _) => {
+                check_eq!("CQ-OVR-04", states, [QpState::Err; 2]);
+                for tight in [first, second] {
+                    let fatal = events.iter().filter(|e| **e == tight.qp_fatal_event());
+                    let what = format!("the number of {}", tight.qp_fatal_event());
+                    check_eq!("CQ-OVR-04", fatal.count(), 1, what);
+                }
+            }
+            (Some(Overrun::DropNew), Queue::Recv) => {
+                check_eq!("CQ-OVR-04", states, [QpState::Err; 2]);
+                no_qp_fatal(&events)?;
+            }
+            (Some(Overrun::DropNew), Queue::Send) => {
+                check_eq!("CQ-OVR-04", states, [QpState::Rts; 2]);
+                no_qp_fatal(&events)?;
+            }
+            (None, _) => {
+                let good = states
+                    .iter()
+                    .all(|s| matches!(s, QpState::Rts | QpState::Err));
+                check!("CQ-OVR-04", good, "RTS or ERR", "{states:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn no_qp_fatal(events: &[AsyncEvent]) -> Result {
+    let fatal = AsyncEventType::QpFatal;
+    match events.iter().find(|event| event.event_type == fatal) {
+        None => Ok(()),
+        Some(event) => {
+            Err(Failure::assertion("no QP_FATAL", event.to_string()).of_rule("CQ-OVR-04"))
+        }
+    }
+}
+
+fn event_comes_once_however_many_are_lost(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        let first = Tight::new(bench, queue, 2)?;
+        let others = [
+            Tight::on(bench, queue, first.cq)?,
+            Tight::on(bench, queue, first.cq)?,
+        ];
+        let count = first.overrun("CQ-OVR-05")?;
+        first.push_all(count..count + 3)?;
+        for other in others {
+            other.push_all(0..3)?;
+        }
+        let events = bench.async_events(first.end.context)?;
+        let seen = match events.contains(&first.cq_err_event()) {
+            false => Overrun::Dead,
+            true => Overrun::DropNew,
+        };
+        expect_overrun(bench, "CQ-OVR-05", seen)?;
+    }
+    Ok(())
+}
+
+fn other_cqs_and_qps_go_on(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        let other = bench.rc_pair()?;
+        let tight = Tight::new(bench, queue, 4)?;
+        other.deliver(0..4)?;
+        bench.arm(other.b.recv_cq, Arm::NEXT)?;
+        tight.overrun("CQ-OVR-06")?;
+        other.deliver(4..8).rule("CQ-OVR-06")?;
+        bench.expect_event(other.b.channel, other.b.recv_cq, "CQ-OVR-06")?;
+        let got = bench.successes(other.b.recv_cq, 8).rule("CQ-CREATE-10")?;
+        check_eq!("CQ-CREATE-10", wr_ids(&got), (0..8).collect::<Vec<_>>());
+        for end in [other.a, other.b] {
+            check_eq!("CQ-OVR-06", bench.state(end.qp)?, QpState::Rts);
+        }
+        let own = [tight.cq_err_event(), tight.qp_fatal_event()];
+        for event in bench.async_events(tight.end.context)? {
+            let expected = format!("no event but of {} and {}", tight.cq, tight.end.qp);
+            check!("CQ-OVR-06", own.contains(&event), expected, "{event}");
+        }
+    }
+    Ok(())
+}
+
+fn overrun_cq_can_be_destroyed(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        let tight = Tight::new(bench, queue, 4)?;
+        tight.overrun("CQ-OVR-07")?;
+        bench.async_events(tight.end.context)?;
+        let used = bench.destroy_cq(tight.cq, bench.wait());
+        expect_err(used, ErrorKind::Busy, "CQ-OVR-07")?;
+        bench.destroy_qp(tight.end.qp, bench.wait())?;
+        let destroyed = bench.destroy_cq(tight.cq, bench.wait());
+        destroyed.rule("CQ-OVR-07")?;
+        bench
+            .destroy_comp_channel(tight.channel)
+            .rule("CQ-OVR-07")?;
+    }
+    Ok(())
+}
+
+fn memory_and_completions_stay_true(bench: &Bench<'_>) -> Result {
+    const LEN: u32 = 32;
+    const GAP: u8 = 0xee;
+    let tight = Tight::new(bench, Queue::Recv, 4)?;
+    let (a, b) = (tight.pair.a, tight.pair.b);
+    let count = tight.too_many()?;
+    let source = |i: u64| i * u64::from(LEN);
+    let slot = |i: u64| b.landing() + 2 * source(i);
+    let gap = |i: u64| slot(i) + u64::from(LEN);
+    for i in 0..count {
+        a.fill_at(source(i), i as u8, LEN)?;
+        b.fill_at(gap(i), GAP, LEN)?;
+    }
+    for i in 0..count {
+        bench.post_recv(b.qp, &[RecvWr::new(i, &[b.sge(slot(i), LEN)])])?;
+        a.post(SendWr::send(i, &[a.sge(source(i), LEN)]))?;
+    }
+    tight.cq_err("CQ-OVR-08")?;
+    let (got, _) = tight.leftovers()?;
+    let order = wr_ids(&got);
+    let known = order.iter().all(|wr_id| *wr_id < count);
+    let once = order.is_sorted_by(|older, newer| older < newer);
+    let expected = format!("some of 0 to {}, in order", count - 1);
+    check!("CQ-OVR-08", known && once, expected, "{order:?}");
+    for wc in got.iter().filter(|wc| wc.status == WcStatus::Success) {
+        check_eq!("CQ-OVR-08", (wc.qp_num, wc.byte_len), (b.qp_num, LEN));
+        b.expect_data_at(slot(wc.wr_id), wc.wr_id as u8, LEN, "CQ-OVR-08")?;
+    }
+    (0..count).try_for_each(|i| b.expect_data_at(gap(i), GAP, LEN, "CQ-OVR-08"))
+}

@@ -1,0 +1,284 @@
+//! Completions, arming, events and all else that a resize keeps.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use verbs_api::{Arm, Cq, CqInit, ErrorKind};
+
+use super::{expect_armed, requests_beside_completions};
+use crate::cq_ovr::{Queue, Tight};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err_among, wr_ids};
+
+/// Sizes for a CQ that has 64 entries and holds at most eight completions.
+const SIZES: [i32; 6] = [200, 64, 33, 8, 9, 100];
+
+pub(super) fn completions_survive_in_order(bench: &Bench<'_>) -> Result {
+    for (present, size) in [(0, 200), (1, 1), (4, 200), (4, 5), (4, 4), (8, 64), (8, 8)] {
+        let pair = bench.rc_pair()?;
+        pair.deliver(0..present)?;
+        bench.settle()?;
+        bench.resize_cq(pair.b.recv_cq, size).rule("CQ-RESIZE-03")?;
+        let got = bench.successes(pair.b.recv_cq, present as usize);
+        let got = wr_ids(&got.rule("CQ-RESIZE-22")?);
+        check_eq!("CQ-RESIZE-22", got, (0..present).collect::<Vec<_>>());
+        bench.no_completion(pair.b.recv_cq, "CQ-RESIZE-22")?;
+    }
+    Ok(())
+}
+
+pub(super) fn partly_polled_ring_is_kept_at_every_index(bench: &Bench<'_>) -> Result {
+    const PRESENT: u64 = 6;
+    let pair = bench.pair(PairOptions {
+        recv_cqe: PRESENT as i32 + 1,
+        ..PairOptions::default()
+    })?;
+    let cq = pair.b.recv_cq;
+    let mut first = 0;
+    // The first index moves on by six from round to round, through rings of changing size.
+    for size in [8, 7, 13, 16] {
+        for polled in 0..=PRESENT {
+            pair.deliver(first..first + PRESENT)?;
+            bench.settle()?;
+            let mut got = bench.successes(cq, polled as usize)?;
+            let left = (PRESENT - polled).max(1) as i32;
+            for new in [left, size] {
+                bench.resize_cq(cq, new).rule("CQ-RESIZE-29")?;
+            }
+            let rest = bench.successes(cq, (PRESENT - polled) as usize);
+            got.extend(rest.rule("CQ-RESIZE-29")?);
+            let expected: Vec<_> = (first..first + PRESENT).collect();
+            let what = format!("the order with {polled} polled before");
+            check_eq!("CQ-RESIZE-22", wr_ids(&got), expected, what);
+            first += PRESENT;
+        }
+    }
+    bench.no_completion(cq, "CQ-RESIZE-29")
+}
+
+pub(super) fn request_survives_with_its_type(bench: &Bench<'_>) -> Result {
+    for size in [200, 64, 8] {
+        for request in [None, Some(Arm::SOLICITED), Some(Arm::NEXT)] {
+            let pair = bench.rc_pair()?;
+            let cq = pair.b.recv_cq;
+            if let Some(arm) = request {
+                bench.arm(cq, arm)?;
+            }
+            bench.resize_cq(cq, size).rule("CQ-RESIZE-04")?;
+            let armed = expect_armed(bench, &pair, request, 0, "CQ-RESIZE-24");
+            in_case(&format!("{request:?}, to {size}"), armed)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn armed_cq_with_completions_makes_no_event(bench: &Bench<'_>) -> Result {
+    for request in requests_beside_completions(bench)? {
+        let pair = bench.rc_pair()?;
+        let cq = pair.b.recv_cq;
+        pair.deliver(0..4)?;
+        bench.settle()?;
+        if let Some(arm) = request {
+            bench.arm(cq, arm)?;
+        }
+        for size in [100, 64, 4] {
+            bench.resize_cq(cq, size).rule("CQ-RESIZE-20")?;
+            bench.no_event(pair.b.channel, "CQ-RESIZE-25")?;
+        }
+        bench.successes(cq, 4)?;
+        let armed = expect_armed(bench, &pair, request, 4, "CQ-RESIZE-20");
+        in_case(&format!("{request:?}"), armed)?;
+    }
+    Ok(())
+}
+
+pub(super) fn queued_event_stays_readable(bench: &Bench<'_>) -> Result {
+    for size in [200, 64, 2] {
+        let pair = bench.rc_pair()?;
+        let cq = pair.b.recv_cq;
+        bench.arm(cq, Arm::NEXT)?;
+        pair.deliver(0..2)?;
+        bench.settle()?;
+        bench.resize_cq(cq, size)?;
+        bench.expect_event(pair.b.channel, cq, "CQ-RESIZE-30")?;
+        bench.no_event(pair.b.channel, "CQ-RESIZE-30")?;
+    }
+    Ok(())
+}
+
+pub(super) fn channel_context_vector_and_qps_stay(bench: &Bench<'_>) -> Result {
+    const CONTEXT: u64 = 0x0123_4567_89ab_cdef;
+    let context = bench.ctx_b();
+    let channel = bench.create_comp_channel(context)?;
+    let vector = bench.query_device(context)?.num_comp_vectors as i32 - 1;
+    let init = CqInit::new(8).channel(channel).context(CONTEXT);
+    let cq = bench.create_cq(context, &init.comp_vector(vector))?;
+    let tight = Tight::on(bench, Queue::Recv, cq)?;
+    let before = bench.query_cq(cq)?;
+    let other = bench.query_cq(tight.end.send_cq)?;
+    for size in [50, 3] {
+        bench.resize_cq(cq, size)?;
+        let after = bench.query_cq(cq)?;
+        check_eq!("CQ-RESIZE-27", after.channel, before.channel);
+        check_eq!("CQ-RESIZE-27", after.cq_context, before.cq_context);
+        check_eq!("CQ-RESIZE-27", after.comp_vector, before.comp_vector);
+        let beside = bench.query_cq(tight.end.send_cq)?;
+        check_eq!("CQ-RESIZE-27", beside, other, "the other CQ of the QP");
+
+        bench.arm(cq, Arm::NEXT)?;
+        tight.push(0)?;
+        let event = bench.expect_event(channel, cq, "CQ-RESIZE-27")?;
+        check_eq!("CQ-RESIZE-27", event.cq_context, CONTEXT);
+        let wc = bench.successes(cq, 1).rule("CQ-RESIZE-27")?[0];
+        check_eq!("CQ-RESIZE-27", wc.qp_num, tight.end.qp_num);
+        let destroyed = bench.destroy_cq(cq, bench.wait());
+        expect_err_among(destroyed, &[ErrorKind::Busy], "CQ-RESIZE-27")?;
+    }
+    Ok(())
+}
+
+pub(super) fn any_number_of_qps_may_use_the_cq(bench: &Bench<'_>) -> Result {
+    let alone = bench.create_cq(bench.ctx_a(), &CqInit::new(64))?;
+    for size in SIZES {
+        bench.resize_cq(alone, size).rule("CQ-RESIZE-05")?;
+    }
+    for qps in [1, 2, 4] {
+        let case = format!("{qps} QPs");
+        in_case(&case, resize_under_qps(bench, qps).rule("CQ-RESIZE-05"))?;
+    }
+    Ok(())
+}
+
+fn resize_under_qps(bench: &Bench<'_>, qps: usize) -> Result {
+    let first = bench.rc_pair()?;
+    let mut pairs = vec![first];
+    for _ in 1..qps {
+        pairs.push(bench.second_pair(&first, PairOptions::default())?);
+    }
+    let cqs = [first.a.send_cq, first.b.recv_cq];
+    for size in SIZES {
+        cqs.iter().try_for_each(|cq| bench.resize_cq(*cq, size))?;
+    }
+    for size in SIZES {
+        for pair in &pairs {
+            pair.b.recv(0, 8)?;
+            pair.a.send(0, 8)?;
+            pair.b.recv(1, 8)?;
+            pair.a.send(1, 8)?;
+        }
+        cqs.iter().try_for_each(|cq| bench.resize_cq(*cq, size))?;
+        expect_of_each(bench, &pairs, |pair| pair.a, first.a.send_cq)?;
+        expect_of_each(bench, &pairs, |pair| pair.b, first.b.recv_cq)?;
+    }
+    Ok(())
+}
+
+/// The CQ has two completions of every queue pair, in order.
+fn expect_of_each<'b>(
+    bench: &Bench<'_>,
+    pairs: &[Pair<'b>],
+    end: impl Fn(&Pair<'b>) -> End<'b>,
+    cq: Cq,
+) -> Result {
+    let got = bench.successes(cq, 2 * pairs.len())?;
+    for pair in pairs {
+        let qp_num = end(pair).qp_num;
+        let own: Vec<_> = got
+            .iter()
+            .copied()
+            .filter(|wc| wc.qp_num == qp_num)
+            .collect();
+        check_eq!(
+            "CQ-RESIZE-05",
+            wr_ids(&own),
+            [0, 1],
+            format!("qp_num {qp_num:#x}")
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn traffic_goes_on_through_resizes(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let cqs = [pair.a.send_cq, pair.b.recv_cq];
+    let mut sizes = SIZES.into_iter().cycle();
+    let resize = |size: Option<i32>| {
+        cqs.iter()
+            .try_for_each(|cq| bench.resize_cq(*cq, size.expect("there is always one more")))
+            .rule("CQ-RESIZE-23")
+    };
+    for round in 0..40 {
+        let expected: Vec<u64> = (8 * round..8 * round + 8).collect();
+        for (i, wr_id) in expected.iter().enumerate() {
+            pair.b.recv(*wr_id, 8)?;
+            pair.a.send(*wr_id, 8)?;
+            if i % 3 == 2 {
+                resize(sizes.next())?;
+            }
+        }
+        for cq in cqs {
+            let mut got = bench.successes(cq, 3).rule("CQ-RESIZE-23")?;
+            resize(sizes.next())?;
+            got.extend(bench.successes(cq, 5).rule("CQ-RESIZE-23")?);
+            check_eq!("CQ-RESIZE-23", wr_ids(&got), expected);
+        }
+    }
+    cqs.iter()
+        .try_for_each(|cq| bench.no_completion(*cq, "CQ-RESIZE-23"))
+}
+
+pub(super) fn traffic_goes_on_while_a_thread_resizes(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let cqs = [pair.a.send_cq, pair.b.recv_cq];
+    let done = AtomicBool::new(false);
+    let resize = || {
+        for size in SIZES.into_iter().cycle() {
+            if done.load(Ordering::Relaxed) {
+                break;
+            }
+            cqs.iter()
+                .try_for_each(|cq| bench.resize_cq(*cq, size))
+                .rule("CQ-RESIZE-23")?;
+        }
+        Ok(())
+    };
+    let traffic = || {
+        for round in 0..100 {
+            let expected: Vec<u64> = (8 * round..8 * round + 8).collect();
+            for wr_id in &expected {
+                pair.b.recv(*wr_id, 8)?;
+                pair.a.send(*wr_id, 8)?;
+            }
+            for cq in cqs {
+                let got = bench.successes(cq, 8).rule("CQ-RESIZE-23")?;
+                check_eq!("CQ-RESIZE-23", wr_ids(&got), expected);
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let resizer = scope.spawn(resize);
+        let result = traffic();
+        done.store(true, Ordering::Relaxed);
+        result.and(resizer.join().expect("it does not panic"))
+    })?;
+    cqs.iter()
+        .try_for_each(|cq| bench.no_completion(*cq, "CQ-RESIZE-23"))
+}
+
+pub(super) fn overrun_cq_does_not_get_back_what_it_lost(bench: &Bench<'_>) -> Result {
+    for queue in Queue::BOTH {
+        let tight = Tight::new(bench, queue, 4)?;
+        let count = tight.overrun("CQ-RESIZE-31")?;
+        let larger = 2 * count as i32;
+        let resized = bench.resize_cq(tight.cq, larger);
+        if resized.is_err() {
+            expect_err_among(resized, &[ErrorKind::Invalid], "CQ-RESIZE-31")?;
+        }
+        let got = wr_ids(&tight.leftovers()?.0);
+        let lost = (got.len() as u64) < count && got.is_sorted_by(|older, newer| older < newer);
+        let expected = format!("fewer than the {count} completions, in order");
+        check!("CQ-RESIZE-31", lost, expected, "{got:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Recorded deviations of drivers: one file a driver.
+
+use serde::Deserialize;
+
+/// A recorded, explained difference of a device from the rules.
+///
+/// The files are in `scenarios/deviations`. One that no longer shows is an unexpected pass, and
+/// fails the run.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deviation {
+    /// The scenario that shows it.
+    pub scenario: String,
+    /// Text that stands in what the failure says it has seen; a failure without it is another
+    /// failure.
+    pub symptom: String,
+    /// Why the device is so, in a sentence.
+    pub reason: String,
+    /// Who says so: kernel file and function, man page, or measurement.
+    pub source: String,
+    /// Kernel releases it holds for, by their beginning, such as `6.1.`. Default: all.
+    #[serde(default)]
+    pub kernels: Vec<String>,
+    /// It comes and goes: the scenario may also pass. Default: false.
+    #[serde(default)]
+    pub sometimes: bool,
+    /// Why the simulator's profile of the driver does not show it. Default: it does.
+    pub not_modelled: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    deviation: Vec<Deviation>,
+}
+
+const FILES: &[(&str, &str)] = &[
+    ("rxe", include_str!("../deviations/rxe.toml")),
+    ("siw", include_str!("../deviations/siw.toml")),
+    ("mlx5", include_str!("../deviations/mlx5.toml")),
+];
+
+/// The deviations of a driver on a kernel of this release.
+pub fn of_driver(driver: &str, kernel: &str) -> Vec<Deviation> {
+    let holds = |deviation: &Deviation| {
+        let kernels = &deviation.kernels;
+        kernels.is_empty()
+            || kernels
+                .iter()
+                .any(|release| kernel.starts_with(release.as_str()))
+    };
+    all(driver).into_iter().filter(holds).collect()
+}
+
+/// The deviations that the simulator's profile of a driver shows. The profiles are of kernel 6.1.
+pub fn of_profile(driver: &str) -> Vec<Deviation> {
+    let modelled = |deviation: &Deviation| deviation.not_modelled.is_none();
+    of_driver(driver, "6.1.")
+        .into_iter()
+        .filter(modelled)
+        .collect()
+}
+
+fn all(driver: &str) -> Vec<Deviation> {
+    let file = FILES.iter().find(|(of, _)| *of == driver);
+    file.map_or_else(Vec::new, |(name, text)| {
+        let file: File = toml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        file.deviation
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_deviation_names_a_scenario_and_says_why() {
+        for (driver, _) in FILES {
+            for deviation in all(driver) {
+                let id = &deviation.scenario;
+                assert!(
+                    crate::all().any(|scenario| scenario.id == id),
+                    "{driver}: {id}"
+                );
+                for text in [&deviation.symptom, &deviation.reason, &deviation.source] {
+                    assert!(!text.is_empty(), "{driver}: {id}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Which work gives a completion, and how many.
+
+use std::collections::BTreeMap;
+
+use verbs_api::{QpType, Remote, SendWr, Sge, Wc, WcStatus};
+
+use super::Kind;
+use crate::failure::{check, check_eq};
+use crate::{Bench, End, Pair, PairOptions, Result, wr_ids};
+
+/// What makes work fail, and the status that comes of it.
+#[derive(Clone, Copy, Debug)]
+enum Flaw {
+    LocalKey,
+    RemoteKey,
+}
+
+impl Flaw {
+    const ALL: [Self; 2] = [Self::LocalKey, Self::RemoteKey];
+
+    fn status(self) -> WcStatus {
+        match self {
+            Self::LocalKey => WcStatus::LocProtErr,
+            Self::RemoteKey => WcStatus::RemAccessErr,
+        }
+    }
+
+    /// Where a write with this flaw goes.
+    fn remote(self, a: &End<'_>) -> Remote {
+        match self {
+            Self::LocalKey => a.remote(),
+            Self::RemoteKey => a.bad_remote(),
+        }
+    }
+
+    /// Where a write with this flaw takes its data.
+    fn sge(self, a: &End<'_>) -> Sge {
+        let good = a.sge(0, 8);
+        match self {
+            Self::LocalKey => Sge {
+                lkey: good.lkey ^ 0xa5,
+                ..good
+            },
+            Self::RemoteKey => good,
+        }
+    }
+}
+
+pub(super) fn unsignaled_failure_gives_a_completion(bench: &Bench<'_>) -> Result {
+    for flaw in Flaw::ALL {
+        let Pair { a, .. } = bench.rc_pair()?;
+        a.post(SendWr::rdma_write(1, &[flaw.sge(&a)], flaw.remote(&a)).unsignaled())?;
+        let wc = bench.one_with(a.send_cq, flaw.status(), "WC-17")?;
+        check_eq!("WC-17", wc.wr_id, 1);
+        // The queue pair is in error now: this is flushed.
+        a.post(SendWr::send(2, &[]).unsignaled())?;
+        let wc = bench.one_with(a.send_cq, WcStatus::WrFlushErr, "WC-17")?;
+        check_eq!("WC-17", wc.wr_id, 2);
+    }
+    Ok(())
+}
+
+pub(super) fn unsignaled_success_gives_no_completion(bench: &Bench<'_>) -> Result {
+    let kinds = [Kind::Send, Kind::Write, Kind::Read];
+    silent(bench, PairOptions::default(), &kinds)
+}
+
+pub(super) fn unsignaled_success_gives_no_completion_on_uc(bench: &Bench<'_>) -> Result {
+    silent(
+        bench,
+        PairOptions::of(QpType::Uc),
+        &[Kind::Send, Kind::Write],
+    )
+}
+
+pub(super) fn unsignaled_success_gives_no_completion_on_ud(bench: &Bench<'_>) -> Result {
+    silent(bench, PairOptions::of(QpType::Ud), &[Kind::Send])
+}
+
+/// Behind unsignaled work of each kind, only the signaled marker completes.
+fn silent(bench: &Bench<'_>, options: PairOptions, kinds: &[Kind]) -> Result {
+    const MARKER: u64 = 99;
+    let Pair { a, b } = bench.pair(options)?;
+    let mut receives = 0;
+    for (wr_id, kind) in (0..).zip(kinds.repeat(3)) {
+        if kind.takes_a_receive() {
+            b.recv(wr_id, 8)?;
+            receives += 1;
+        }
+        let offset = if kind == Kind::Read { a.landing() } else { 0 };
+        a.post(kind.work(&a, wr_id, &[a.sge(offset, 8)]).unsignaled())?;
+    }
+    b.recv(MARKER, 8)?;
+    a.send(MARKER, 8)?;
+    check_eq!("WC-18", wr_ids(&bench.successes(a.send_cq, 1)?), [MARKER]);
+    bench.successes(b.recv_cq, receives + 1)?;
+    bench.no_completion(a.send_cq, "WC-18")
+}
+
+pub(super) fn every_send_completes_where_all_are_signaled(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions {
+        sq_sig_all: true,
+        ..PairOptions::default()
+    })?;
+    for (wr_id, kind) in (0..).zip([Kind::Send, Kind::Write, Kind::Read].repeat(2)) {
+        b.recv(wr_id, 8)?;
+        let sges = [a.sge(a.landing(), 8)];
+        let work = kind.work(&a, wr_id, &sges);
+        a.post(if wr_id < 3 { work.unsignaled() } else { work })?;
+    }
+    let seen = wr_ids(&bench.successes(a.send_cq, 6)?);
+    check_eq!("WC-19", seen, [0, 1, 2, 3, 4, 5]);
+    bench.no_completion(a.send_cq, "WC-19")
+}
+
+pub(super) fn every_consumed_receive_completes(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    for wr_id in 0..8 {
+        b.recv(wr_id, 64)?;
+    }
+    for len in [0, 64, 1, 0, 8] {
+        a.post(SendWr::send(1, &[a.sge(0, len)]).unsignaled())?;
+    }
+    let seen = wr_ids(&bench.successes(b.recv_cq, 5)?);
+    check_eq!("WC-20", seen, [0, 1, 2, 3, 4], "consumed receives");
+    bench.no_completion(b.recv_cq, "WC-20")?;
+    bench.to_err(b.qp)?;
+    let seen = wr_ids(&bench.poll(b.recv_cq, 3)?);
+    check_eq!("WC-20", seen, [5, 6, 7], "flushed receives");
+    bench.no_completion(b.recv_cq, "WC-20")
+}
+
+/// Sends 0 to 5 succeed, 6 fails, 7 to 9 are flushed; those with odd numbers are unsignaled.
+pub(super) fn no_work_request_completes_twice(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    let post = |work: SendWr<'_>| match work.wr_id % 2 {
+        0 => a.post(work),
+        _ => a.post(work.unsignaled()),
+    };
+    for wr_id in 0..8 {
+        b.recv(wr_id, 8)?;
+    }
+    for wr_id in 0..6 {
+        post(SendWr::send(wr_id, &[a.sge(0, 8)]))?;
+    }
+    post(SendWr::rdma_write(6, &[a.sge(0, 8)], a.bad_remote()))?;
+    for wr_id in 7..10 {
+        post(SendWr::send(wr_id, &[a.sge(0, 8)]))?;
+    }
+    let sends = counts(&bench.poll_all(a.send_cq)?);
+    let expected = [0, 2, 4, 6, 7, 8, 9].map(|wr_id| (wr_id, 1));
+    check_eq!("WC-21", sends, BTreeMap::from(expected), "completed sends");
+    // The peer has failed too, but need not have.
+    bench.to_err(b.qp)?;
+    let receives = counts(&bench.poll_all(b.recv_cq)?);
+    let expected = (0..8).map(|wr_id| (wr_id, 1)).collect();
+    check_eq!("WC-21", receives, expected, "completed receives");
+    for end in [a, b] {
+        bench.to_reset(end.qp)?;
+        bench.no_completion(end.send_cq, "WC-21")?;
+        bench.no_completion(end.recv_cq, "WC-21")?;
+    }
+    Ok(())
+}
+
+fn counts(list: &[Wc]) -> BTreeMap<u64, u32> {
+    let mut counts = BTreeMap::new();
+    for wc in list {
+        *counts.entry(wc.wr_id).or_default() += 1;
+    }
+    counts
+}
+
+pub(super) fn first_failure_has_its_status_and_the_rest_is_flushed(bench: &Bench<'_>) -> Result {
+    for flaw in Flaw::ALL {
+        let Pair { a, b } = bench.rc_pair()?;
+        for wr_id in 0..4 {
+            b.recv(wr_id, 8)?;
+        }
+        let (good, bad) = ([a.sge(0, 8)], [flaw.sge(&a)]);
+        bench.post_send(
+            a.qp,
+            &[
+                SendWr::send(0, &good),
+                SendWr::rdma_write(1, &bad, flaw.remote(&a)),
+                SendWr::send(2, &good),
+                SendWr::rdma_write(3, &bad, flaw.remote(&a)),
+            ],
+        )?;
+        let seen = bench.poll(a.send_cq, 4)?;
+        let seen: Vec<_> = seen.iter().map(|wc| (wc.wr_id, wc.status)).collect();
+        let expected = [
+            (0, WcStatus::Success),
+            (1, flaw.status()),
+            (2, WcStatus::WrFlushErr),
+            (3, WcStatus::WrFlushErr),
+        ];
+        check_eq!("WC-33", seen, expected, format!("what {flaw:?} leads to"));
+        bench.no_completion(a.send_cq, "WC-33")?;
+    }
+    Ok(())
+}
+
+pub(super) fn success_stands_for_all_work_before_it(bench: &Bench<'_>) -> Result {
+    const ROOM: u64 = 3072;
+    let Pair { a, b } = bench.rc_pair()?;
+    // Odd numbers are sends, the others are writes.
+    let lengths: [u32; 8] = [1, 3000, 64, 1024, 8, 2049, 1025, 1];
+    for (wr_id, len) in (0..).zip(lengths) {
+        let offset = wr_id * ROOM;
+        a.fill_at(offset, wr_id as u8, len)?;
+        let sges = [a.sge(offset, len)];
+        let work = if wr_id % 2 == 1 {
+            b.recv_at(wr_id, b.landing() + offset, len)?;
+            SendWr::send(wr_id, &sges)
+        } else {
+            SendWr::rdma_write(wr_id, &sges, b.mem.remote(b.landing() + offset))
+        };
+        a.post(if wr_id == 7 { work } else { work.unsignaled() })?;
+    }
+    let seen = wr_ids(&bench.successes(a.send_cq, 1)?);
+    check_eq!("WC-34", seen, [7], "the signaled send");
+    bench.successes(b.recv_cq, 4)?;
+    for (wr_id, len) in (0..).zip(lengths) {
+        let offset = b.landing() + wr_id * ROOM;
+        b.expect_data_at(offset, wr_id as u8, len, "WC-34")?;
+    }
+    Ok(())
+}
+
+pub(super) fn no_success_behind_an_unsignaled_failure(bench: &Bench<'_>) -> Result {
+    for flaw in Flaw::ALL {
+        let Pair { a, b } = bench.rc_pair()?;
+        b.recv(1, 8)?;
+        let (good, bad) = ([a.sge(0, 8)], [flaw.sge(&a)]);
+        let fails = SendWr::rdma_write(1, &bad, flaw.remote(&a)).unsignaled();
+        bench.post_send(a.qp, &[fails, SendWr::send(2, &good)])?;
+        let seen = bench.poll(a.send_cq, 2)?;
+        check_eq!("WC-33", seen[0].status, flaw.status());
+        check!(
+            "WC-34",
+            seen[1].wr_id == 2 && seen[1].status == WcStatus::WrFlushErr,
+            "wr_id 2 is flushed",
+            "{}",
+            seen[1]
+        );
+    }
+    Ok(())
+}

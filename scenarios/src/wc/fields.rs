@@ -1,0 +1,355 @@
+//! The fields of completions on connections.
+
+use verbs_api::{
+    QpCap, RecvWr, SendByteLen, SendWr, Sge, UndefinedFields, WcFlags, WcOpcode, WcStatus,
+};
+
+use super::Kind;
+use crate::failure::{check, check_eq};
+use crate::{Bench, End, PairOptions, Result, pattern, wr_ids};
+
+pub(super) fn wr_id_comes_back_in_all_its_bits(bench: &Bench<'_>) -> Result {
+    const WR_IDS: [u64; 5] = [0, 1, 1 << 32, 1 << 63, u64::MAX];
+    let pair = bench.rc_pair()?;
+    let (a, b) = (pair.a, pair.b);
+    for wr_id in WR_IDS {
+        b.recv(wr_id, 8)?;
+        a.send(wr_id, 8)?;
+    }
+    for cq in [a.send_cq, b.recv_cq] {
+        let seen = wr_ids(&bench.successes(cq, WR_IDS.len())?);
+        check_eq!("WC-02", seen, WR_IDS, "wr_id of successes");
+    }
+    bench.to_err(a.qp)?;
+    for wr_id in WR_IDS {
+        a.recv(wr_id, 8)?;
+        a.send(wr_id, 8)?;
+    }
+    for cq in [a.send_cq, a.recv_cq] {
+        let seen = wr_ids(&bench.poll(cq, WR_IDS.len())?);
+        check_eq!("WC-02", seen, WR_IDS, "wr_id of flushed work");
+    }
+    Ok(())
+}
+
+pub(super) fn qp_num_tells_queue_pairs_on_one_cq_apart(bench: &Bench<'_>) -> Result {
+    let options = PairOptions {
+        one_cq: true,
+        ..PairOptions::default()
+    };
+    let first = bench.pair(options)?;
+    let second = bench.second_pair(&first, options)?;
+    for (one, other) in [(first.a, second.a), (first.b, second.b)] {
+        check!(
+            "WC-03",
+            one.qp_num != other.qp_num,
+            "two QP numbers",
+            "{} twice",
+            one.qp_num
+        );
+    }
+    // Each wr_id is the number of the QP it was posted on.
+    let receive = |end: &End<'_>| end.recv(end.qp_num.into(), 8);
+    let expect_own_numbers = || {
+        for cq in [first.a.send_cq, first.b.send_cq] {
+            let mut seen = bench.poll(cq, 2)?;
+            for wc in &seen {
+                check_eq!("WC-03", u64::from(wc.qp_num), wc.wr_id, "qp_num");
+            }
+            seen.dedup_by_key(|wc| wc.qp_num);
+            check_eq!("WC-03", seen.len(), 2, "QPs with a completion");
+        }
+        Ok(())
+    };
+    for pair in [second, first] {
+        receive(&pair.b)?;
+        pair.a.send(pair.a.qp_num.into(), 8)?;
+    }
+    expect_own_numbers()?;
+    for end in [first.a, second.a, second.b, first.b] {
+        receive(&end)?;
+        bench.to_err(end.qp)?;
+    }
+    expect_own_numbers()
+}
+
+pub(super) fn opcode_names_what_was_posted(bench: &Bench<'_>) -> Result {
+    opcodes(
+        bench,
+        &[
+            (Kind::Send, WcOpcode::Send, Some(WcOpcode::Recv)),
+            (Kind::Write, WcOpcode::RdmaWrite, None),
+            (Kind::Read, WcOpcode::RdmaRead, None),
+        ],
+    )
+}
+
+pub(super) fn opcode_names_what_was_posted_with_immediate(bench: &Bench<'_>) -> Result {
+    let to_write = Some(WcOpcode::RecvRdmaWithImm);
+    opcodes(
+        bench,
+        &[
+            (Kind::SendImm, WcOpcode::Send, Some(WcOpcode::Recv)),
+            (Kind::WriteImm, WcOpcode::RdmaWrite, to_write),
+        ],
+    )
+}
+
+/// Each kind completes with its opcode at the sender, and with the other at the receiver, if it
+/// takes a receive.
+fn opcodes(bench: &Bench<'_>, kinds: &[(Kind, WcOpcode, Option<WcOpcode>)]) -> Result {
+    let pair = bench.rc_pair()?;
+    let (a, b) = (pair.a, pair.b);
+    for (kind, of_send, of_receive) in kinds {
+        for len in [0, 64] {
+            b.recv(1, 64)?;
+            a.post(kind.work(&a, 2, &[a.sge(a.landing(), len)]))?;
+            let wc = bench.successes(a.send_cq, 1)?[0];
+            check_eq!("WC-04", wc.opcode, *of_send, format!("opcode of {kind:?}"));
+            check!(
+                "WC-05",
+                !wc.opcode.is_recv(),
+                "no receive bit in a send",
+                "{wc}"
+            );
+            if let Some(opcode) = of_receive {
+                let wc = bench.successes(b.recv_cq, 1)?[0];
+                check_eq!(
+                    "WC-05",
+                    wc.opcode,
+                    *opcode,
+                    format!("opcode behind {kind:?}")
+                );
+                check!(
+                    "WC-05",
+                    wc.opcode.is_recv(),
+                    "the receive bit in a receive",
+                    "{wc}"
+                );
+            }
+        }
+    }
+    bench.no_completion(b.recv_cq, "WC-05")
+}
+
+pub(super) fn byte_len_of_a_receive_is_that_of_the_message(bench: &Bench<'_>) -> Result {
+    let mtu = PairOptions::default().rc.path_mtu.bytes().unwrap_or(1024);
+    byte_lens(
+        bench,
+        PairOptions::default(),
+        &[0, 1, mtu - 1, mtu, mtu + 1, 3 * mtu],
+    )
+}
+
+/// Messages of these lengths, the last of which fills its receive, complete receives with them.
+pub(super) fn byte_lens(bench: &Bench<'_>, options: PairOptions, lengths: &[u32]) -> Result {
+    let pair = bench.pair(options)?;
+    let (a, b) = (pair.a, pair.b);
+    let room = lengths.last().copied().unwrap_or(0);
+    for (wr_id, len) in (0..).zip(lengths) {
+        b.recv(wr_id, room)?;
+        a.send(wr_id, *len)?;
+        let wc = bench.successes(b.recv_cq, 1)?[0];
+        check_eq!("WC-06", (wc.wr_id, wc.byte_len), (wr_id, *len));
+    }
+    Ok(())
+}
+
+pub(super) fn byte_len_of_a_write_with_immediate_is_that_of_the_write(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let (a, b) = (pair.a, pair.b);
+    for len in [0, 1, 1023, 1024, 1025, 4096] {
+        // Its own room does not matter.
+        b.recv(1, 8)?;
+        a.write_imm(2, len, [0; 4])?;
+        let wc = bench.successes(b.recv_cq, 1)?[0];
+        check_eq!("WC-08", wc.byte_len, len);
+    }
+    Ok(())
+}
+
+pub(super) fn byte_len_of_a_read_is_that_of_the_read(bench: &Bench<'_>) -> Result {
+    let a = bench.rc_pair()?.a;
+    for len in [0, 1, 1023, 1024, 1025, 4096] {
+        a.read(1, len)?;
+        let wc = bench.successes(a.send_cq, 1)?[0];
+        check_eq!("WC-09", wc.byte_len, len);
+    }
+    Ok(())
+}
+
+pub(super) fn byte_len_of_other_sends_is_as_declared(bench: &Bench<'_>) -> Result {
+    let declared = bench.behavior()?.send_byte_len;
+    let pair = bench.rc_pair()?;
+    let (a, b) = (pair.a, pair.b);
+    for len in [1, 1025] {
+        for kind in [Kind::Send, Kind::Write] {
+            if kind.takes_a_receive() {
+                b.recv(1, len)?;
+            }
+            a.post(kind.work(&a, 2, &[a.sge(0, len)]))?;
+            let wc = bench.successes(a.send_cq, 1)?[0];
+            let seen = match wc.byte_len == len {
+                true => SendByteLen::All,
+                false => SendByteLen::Reads,
+            };
+            bench.as_declared("WC-09", declared, seen)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn immediate_data_is_delivered_bit_for_bit(bench: &Bench<'_>) -> Result {
+    let kinds = [Kind::Send, Kind::SendImm, Kind::Write, Kind::WriteImm];
+    immediates(bench, PairOptions::default(), &kinds)
+}
+
+/// Immediate data comes with the receives of messages that have it and of no others.
+pub(super) fn immediates(bench: &Bench<'_>, options: PairOptions, kinds: &[Kind]) -> Result {
+    const IMMS: [[u8; 4]; 4] = [[1, 2, 3, 4], [0; 4], [0xff; 4], [0x80, 0, 0, 1]];
+    let pair = bench.pair(options)?;
+    let (a, b) = (pair.a, pair.b);
+    for kind in kinds {
+        for (imm, len) in IMMS.into_iter().flat_map(|imm| [(imm, 0), (imm, 16)]) {
+            if kind.takes_a_receive() {
+                b.recv(1, 16)?;
+            }
+            a.post(kind.work_with(&a, 2, &[a.sge(0, len)], imm))?;
+            bench.successes(a.send_cq, 1)?;
+            if !kind.takes_a_receive() {
+                continue;
+            }
+            let wc = bench.successes(b.recv_cq, 1)?[0];
+            let flagged = wc.wc_flags.contains(WcFlags::WITH_IMM);
+            let what = format!("WITH_IMM of {kind:?}, {len} bytes");
+            check_eq!("WC-11", flagged, kind.has_imm(), what);
+            if flagged {
+                check_eq!("WC-10", wc.imm_data, imm);
+            }
+        }
+    }
+    bench.no_completion(b.recv_cq, "WC-11")
+}
+
+pub(super) fn grh_flag_of_a_connected_receive_is_as_declared(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    pair.b.recv(1, 8)?;
+    pair.a.send(2, 8)?;
+    let wc = bench.successes(pair.b.recv_cq, 1)?[0];
+    let seen = wc.wc_flags.contains(WcFlags::GRH);
+    bench.as_declared("WC-14", bench.behavior()?.grh_flag_rc, seen)
+}
+
+/// Nothing can be said of a device: the number has no portable meaning.
+pub(super) fn vendor_err_of_a_simulated_success_is_zero(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    pair.b.recv(1, 8)?;
+    pair.a.send(2, 8)?;
+    for cq in [pair.a.send_cq, pair.b.recv_cq] {
+        check_eq!("WC-16", bench.successes(cq, 1)?[0].vendor_err, 0);
+    }
+    Ok(())
+}
+
+pub(super) fn failure_names_its_work_request_and_qp(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let (a, b) = (pair.a, pair.b);
+    for wr_id in [1 << 40, 2 << 40] {
+        b.recv(wr_id, 8)?;
+        a.send_solicited(wr_id, 9)?;
+    }
+    let mut undefined = UndefinedFields::Zero;
+    for (end, cq, status) in [
+        (a, a.send_cq, WcStatus::RemInvReqErr),
+        (b, b.recv_cq, WcStatus::LocLenErr),
+    ] {
+        let seen = bench.poll(cq, 2)?;
+        let facts: Vec<_> = seen
+            .iter()
+            .map(|wc| (wc.wr_id, wc.status, wc.qp_num))
+            .collect();
+        let expected = [
+            (1 << 40, status, end.qp_num),
+            (2 << 40, WcStatus::WrFlushErr, end.qp_num),
+        ];
+        check_eq!("WC-01", facts, expected, "wr_id, status and qp_num");
+        if seen.iter().any(|wc| {
+            wc.byte_len != 0 || wc.imm_data != [0; 4] || wc.src_qp != 0 || !wc.wc_flags.is_empty()
+        }) {
+            undefined = UndefinedFields::Garbage;
+        }
+    }
+    bench.as_declared("WC-01", bench.behavior()?.undefined_wc_fields, undefined)
+}
+
+/// Pieces of a region: offset and length, in the order of a list. One is empty, and the order is
+/// not that of the addresses.
+const FROM: [(u64, u32); 4] = [(3000, 7), (0, 600), (900, 0), (700, 1400)];
+const INTO: [(u64, u32); 4] = [(5000, 1), (2000, 1023), (0, 500), (1000, 483)];
+
+pub(super) fn scatter_gather_lists_are_used_in_their_order(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(many_sges())?;
+    let (a, b) = (pair.a, pair.b);
+    a.fill(1, 4096)?;
+    let into = pieces(&b, b.landing(), &INTO);
+    bench.post_recv(b.qp, &[RecvWr::new(1, &into)])?;
+    a.post(SendWr::send(2, &pieces(&a, 0, &FROM)))?;
+    let wc = bench.successes(b.recv_cq, 1)?[0];
+    check_eq!("WC-35", wc.byte_len, total(&FROM));
+    expect_scattered(bench, &b, &gathered(&pattern(1, 4096)))
+}
+
+pub(super) fn read_scatters_in_the_order_of_its_list(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(many_sges())?;
+    let (a, b) = (pair.a, pair.b);
+    b.fill(2, total(&INTO))?;
+    let into = pieces(&a, a.landing(), &INTO);
+    a.post(SendWr::rdma_read(1, &into, b.mem.remote(0)))?;
+    let wc = bench.successes(a.send_cq, 1)?[0];
+    check_eq!("WC-35", wc.byte_len, total(&INTO));
+    expect_scattered(bench, &a, &pattern(2, total(&INTO)))
+}
+
+fn many_sges() -> PairOptions {
+    PairOptions {
+        cap: QpCap {
+            max_send_sge: 4,
+            max_recv_sge: 4,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    }
+}
+
+fn pieces(end: &End<'_>, base: u64, list: &[(u64, u32); 4]) -> [Sge; 4] {
+    list.map(|(offset, len)| end.sge(base + offset, len))
+}
+
+fn total(list: &[(u64, u32)]) -> u32 {
+    list.iter().map(|(_, len)| len).sum()
+}
+
+/// The bytes that the list `FROM` collects.
+fn gathered(memory: &[u8]) -> Vec<u8> {
+    let piece = |(offset, len): &(u64, u32)| &memory[*offset as usize..][..*len as usize];
+    FROM.iter().flat_map(piece).copied().collect()
+}
+
+/// The bytes lie in the pieces of the list `INTO`.
+fn expect_scattered(bench: &Bench<'_>, end: &End<'_>, bytes: &[u8]) -> Result {
+    let mut rest = bytes;
+    for (offset, len) in INTO {
+        let (expected, later) = rest.split_at(len as usize);
+        let mut seen = vec![0; expected.len()];
+        let offset = end.landing() + offset;
+        bench.read_mr(end.mr, offset as usize, &mut seen)?;
+        check!(
+            "WC-35",
+            seen == expected,
+            format!("the next {len} bytes at offset {offset:#x}"),
+            "other bytes"
+        );
+        rest = later;
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! What leads to each status.
+
+use std::collections::BTreeSet;
+
+use verbs_api::{
+    AhAttr, Check, Cq, ErrorKind, QpType, RcParams, RecvWr, SendWr, Sge, Wc, WcStatus,
+};
+
+use crate::failure::{check, check_eq};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, wr_ids};
+
+pub(super) fn receive_too_small_is_a_length_error(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    b.recv(5, 64)?;
+    a.send(6, 64)?;
+    bench.successes(b.recv_cq, 1).rule("WC-22")?;
+    bench.successes(a.send_cq, 1).rule("WC-27")?;
+    b.recv(7, 63)?;
+    a.send(8, 64)?;
+    only(bench, b.recv_cq, 7, WcStatus::LocLenErr, "WC-22")?;
+    only(bench, a.send_cq, 8, WcStatus::RemInvReqErr, "WC-27")
+}
+
+pub(super) fn datagram_above_the_mtu_is_a_length_error(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    let mtu = bench.query_port(a.context, 1)?.active_mtu;
+    let mtu = mtu.bytes().unwrap_or(4096);
+    b.recv(1, mtu + 1)?;
+    a.send(2, mtu + 1)?;
+    let wc = bench.one(a.send_cq)?;
+    let seen = match wc.status {
+        WcStatus::LocLenErr => Check::Refused,
+        WcStatus::Success => Check::Accepted,
+        _ => return Err(unexpected(&wc, "LOC_LEN_ERR or SUCCESS").of_rule("WC-22")),
+    };
+    bench.as_declared("UD-10", bench.behavior()?.ud_over_mtu, seen)?;
+    bench.no_completion(b.recv_cq, "UD-10")
+}
+
+pub(super) fn read_without_read_depth_is_an_operation_error(bench: &Bench<'_>) -> Result {
+    let rc = RcParams {
+        max_rd_atomic: 0,
+        ..RcParams::default()
+    };
+    let a = with(bench, rc)?.a;
+    let into = [a.sge(a.landing(), 8)];
+    let read = SendWr::rdma_read(1, &into, a.remote());
+    match bench.post_send(a.qp, &[read]) {
+        Ok(()) => only(bench, a.send_cq, 1, WcStatus::LocQpOpErr, "WC-23"),
+        refused => expect_err(refused, ErrorKind::Invalid, "RDMA-20").map(drop),
+    }
+}
+
+pub(super) fn address_handle_of_another_pd_is_an_operation_error(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    let other_pd = bench.alloc_pd(a.context)?;
+    let dgid = bench.query_gid(b.context, 1, 0)?;
+    let ah = bench.create_ah(other_pd, &AhAttr::global(1, 0, dgid))?;
+    b.recv(1, 8)?;
+    let data = [a.sge(0, 8)];
+    let send = SendWr::send(2, &data).to(ah, b.qp_num, QKEY);
+    bench.post_send(a.qp, &[send])?;
+    let wc = bench.one(a.send_cq)?;
+    match wc.status {
+        WcStatus::LocQpOpErr => bench.no_completion(b.recv_cq, "UD-12"),
+        // A device that does not look at the domain of an address handle.
+        WcStatus::Success if bench.verbs().lab().is_none() => Ok(()),
+        _ => Err(unexpected(&wc, "LOC_QP_OP_ERR").of_rule("WC-23")),
+    }
+}
+
+pub(super) fn send_from_memory_with_a_bad_key_is_a_protection_error(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    b.recv(1, 8)?;
+    a.post(SendWr::send(2, &[bad_key(&a)]))?;
+    only(bench, a.send_cq, 2, WcStatus::LocProtErr, "WC-24")?;
+    bench.no_completion(b.recv_cq, "WC-24")
+}
+
+pub(super) fn receive_into_memory_with_a_bad_key_is_a_protection_error(
+    bench: &Bench<'_>,
+) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    bench.post_recv(b.qp, &[RecvWr::new(1, &[bad_key(&b)])])?;
+    bench.no_completion(b.recv_cq, "WC-24")?;
+    a.send(2, 8)?;
+    only(bench, b.recv_cq, 1, WcStatus::LocProtErr, "WC-24")?;
+    only(bench, a.send_cq, 2, WcStatus::RemOpErr, "WC-29")
+}
+
+pub(super) fn work_of_a_qp_in_error_is_flushed(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    b.recv(1, 8)?;
+    a.send(2, 8)?;
+    bench.successes(b.recv_cq, 1)?;
+    bench.successes(a.send_cq, 1)?;
+    b.recv(3, 8)?;
+    b.recv(4, 8)?;
+    bench.to_err(b.qp)?;
+    b.recv(5, 8)?;
+    b.send(6, 8)?;
+    for (cq, expected) in [(b.recv_cq, vec![3, 4, 5]), (b.send_cq, vec![6])] {
+        let seen = bench.poll(cq, expected.len())?;
+        check_eq!("WC-25", wr_ids(&seen), expected);
+        for wc in &seen {
+            check_eq!("WC-25", wc.status, WcStatus::WrFlushErr);
+        }
+        bench.no_completion(cq, "WC-25")?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_with_a_bad_rkey_is_a_remote_access_error(bench: &Bench<'_>) -> Result {
+    let a = bench.rc_pair()?.a;
+    a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.bad_remote()))?;
+    only(bench, a.send_cq, 1, WcStatus::RemAccessErr, "WC-28")
+}
+
+pub(super) fn read_with_a_bad_rkey_is_a_remote_access_error(bench: &Bench<'_>) -> Result {
+    let a = bench.rc_pair()?.a;
+    let into = [a.sge(a.landing(), 8)];
+    a.post(SendWr::rdma_read(1, &into, a.bad_remote()))?;
+    only(bench, a.send_cq, 1, WcStatus::RemAccessErr, "WC-28")
+}
+
+pub(super) fn silent_peer_uses_up_the_retries(bench: &Bench<'_>) -> Result {
+    let rc = RcParams {
+        timeout: 8,
+        retry_cnt: 1,
+        ..RcParams::default()
+    };
+    let Pair { a, b } = with(bench, rc)?;
+    bench.to_err(b.qp)?;
+    a.send(1, 8)?;
+    only(bench, a.send_cq, 1, WcStatus::RetryExcErr, "WC-30")
+}
+
+pub(super) fn peer_without_receives_uses_up_the_rnr_retries(bench: &Bench<'_>) -> Result {
+    for rnr_retry in [0, 1] {
+        let rc = RcParams {
+            rnr_retry,
+            ..RcParams::default()
+        };
+        let a = with(bench, rc)?.a;
+        a.send(1, 8)?;
+        only(bench, a.send_cq, 1, WcStatus::RnrRetryExcErr, "WC-31")?;
+    }
+    Ok(())
+}
+
+pub(super) fn every_status_has_a_text_of_its_own(_: &Bench<'_>) -> Result {
+    let texts: BTreeSet<_> = WcStatus::ALL.iter().map(|s| s.describe()).collect();
+    check_eq!("WC-32", texts.len(), WcStatus::ALL.len(), "texts");
+    check!("WC-32", !texts.contains(""), "no empty text", "one");
+    let beyond = WcStatus::ALL.len() as u32;
+    for raw in [beyond, u32::MAX] {
+        let text = WcStatus::from(raw).describe();
+        check!("WC-32", !text.is_empty(), "a text", "none for {raw}");
+    }
+    Ok(())
+}
+
+/// The next completion is of this work with this status, and no other follows it.
+fn only(bench: &Bench<'_>, cq: Cq, wr_id: u64, status: WcStatus, rule: &'static str) -> Result {
+    let wc = bench.one_with(cq, status, rule)?;
+    check_eq!(rule, wc.wr_id, wr_id);
+    bench.no_completion(cq, rule)
+}
+
+fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
+    bench.pair(PairOptions {
+        rc,
+        ..PairOptions::default()
+    })
+}
+
+fn bad_key(end: &End<'_>) -> Sge {
+    Sge {
+        lkey: end.mem.lkey ^ 0xa5,
+        ..end.sge(end.landing(), 8)
+    }
+}
+
+fn unexpected(wc: &Wc, expected: &str) -> Failure {
+    Failure::assertion(expected, wc.to_string())
+}

@@ -1,0 +1,101 @@
+//! What datagrams and unreliable connections add to the fields of completions.
+
+use verbs_api::{AhAttr, LinkLayer, QpType, SendWr, WcFlags};
+
+use super::Kind;
+use super::fields::{byte_lens, immediates};
+use crate::failure::{check, check_eq};
+use crate::{Bench, End, GRH_LEN, Pair, PairOptions, QKEY, Result};
+
+pub(super) fn byte_len_of_a_receive_is_that_of_the_message(bench: &Bench<'_>) -> Result {
+    let options = PairOptions::of(QpType::Uc);
+    let mtu = options.rc.path_mtu.bytes().unwrap_or(1024);
+    byte_lens(bench, options, &[0, 1, mtu - 1, mtu, mtu + 1, 3 * mtu])
+}
+
+pub(super) fn byte_len_of_a_datagram_counts_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    let mtu = bench.query_port(a.context, 1)?.active_mtu;
+    let mtu = mtu.bytes().unwrap_or(256);
+    for len in [0, 1, mtu - 1, mtu] {
+        b.recv(1, mtu)?;
+        a.send(2, len)?;
+        let wc = bench.successes(b.recv_cq, 1)?[0];
+        check_eq!("WC-07", wc.byte_len, len + GRH_LEN);
+    }
+    Ok(())
+}
+
+pub(super) fn immediate_data_is_delivered_bit_for_bit_on_uc(bench: &Bench<'_>) -> Result {
+    let kinds = [Kind::Send, Kind::SendImm, Kind::Write, Kind::WriteImm];
+    immediates(bench, PairOptions::of(QpType::Uc), &kinds)
+}
+
+pub(super) fn immediate_data_is_delivered_bit_for_bit_on_ud(bench: &Bench<'_>) -> Result {
+    let kinds = [Kind::Send, Kind::SendImm];
+    immediates(bench, PairOptions::of(QpType::Ud), &kinds)
+}
+
+pub(super) fn src_qp_names_the_sender_of_a_datagram(bench: &Bench<'_>) -> Result {
+    let options = PairOptions::of(QpType::Ud);
+    let first = bench.pair(options)?;
+    let second = bench.second_pair(&first, options)?;
+    let to = first.b;
+    for from in [first.a, second.a, first.a] {
+        to.recv(1, 8)?;
+        send_over(bench, &from, &to, ah_attr(bench, &to)?)?;
+        let wc = bench.successes(to.recv_cq, 1)?[0];
+        check_eq!("WC-13", wc.src_qp, from.qp_num);
+        check_eq!("WC-13", wc.qp_num, to.qp_num);
+    }
+    Ok(())
+}
+
+pub(super) fn grh_flag_is_set_on_datagrams_with_a_grh(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    b.recv(1, 8)?;
+    a.send(2, 8)?;
+    let wc = bench.successes(b.recv_cq, 1)?[0];
+    check!(
+        "WC-14",
+        wc.wc_flags.contains(WcFlags::GRH),
+        "the flag GRH",
+        "{:?}",
+        wc.wc_flags
+    );
+    Ok(())
+}
+
+pub(super) fn datagram_says_which_path_it_took(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    let port = bench.query_port(a.context, 1)?;
+    for sl in [0, 3] {
+        b.recv(1, 8)?;
+        let attr = ah_attr(bench, &b)?;
+        send_over(bench, &a, &b, AhAttr { sl, ..attr })?;
+        let wc = bench.successes(b.recv_cq, 1)?[0];
+        // A service level is a matter of InfiniBand: Ethernet need not carry it.
+        let lost = port.link_layer != LinkLayer::InfiniBand && wc.sl == 0;
+        if !lost {
+            check_eq!("WC-15", wc.sl, sl, "sl");
+        }
+        check_eq!("WC-15", wc.slid, port.lid, "slid");
+        check_eq!("WC-15", wc.dlid_path_bits, 0, "dlid_path_bits");
+    }
+    Ok(())
+}
+
+fn ah_attr(bench: &Bench<'_>, to: &End<'_>) -> Result<AhAttr> {
+    let dgid = bench.query_gid(to.context, 1, 0)?;
+    Ok(AhAttr::global(1, 0, dgid))
+}
+
+/// Sends 8 bytes from one end to another over an address handle of its own.
+fn send_over(bench: &Bench<'_>, from: &End<'_>, to: &End<'_>, attr: AhAttr) -> Result {
+    let ah = bench.create_ah(from.pd, &attr)?;
+    let data = [from.sge(0, 8)];
+    let wr = SendWr::send(2, &data).to(ah, to.qp_num, QKEY);
+    bench.post_send(from.qp, &[wr])?;
+    bench.successes(from.send_cq, 1)?;
+    Ok(bench.destroy_ah(ah)?)
+}

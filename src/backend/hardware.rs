@@ -1,0 +1,206 @@
+//! A device of this machine.
+
+use std::env;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use serde::Deserialize;
+use verbs_api::Verbs;
+use verbs_hw::Hw;
+use verbs_scenarios::report::{BackendInfo, FailureReport};
+use verbs_scenarios::{
+    Attempt, Backend, Deviation, FailureKind, Negative, Scenario, deviations, rule,
+};
+
+use super::Choice;
+
+/// A device of this machine, and the one of the other side.
+#[derive(Clone, Debug)]
+pub struct Hardware {
+    devices: [String; 2],
+    driver: String,
+    /// Scenarios with hazards run in this process too.
+    in_process: bool,
+}
+
+/// How long a process with a scenario that has hazards may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+impl Hardware {
+    pub(super) fn chosen(choice: &Choice) -> Result<Self, String> {
+        let there = Hw::new().devices().map_err(|error| error.to_string())?;
+        let names: Vec<&str> = there.iter().map(|info| info.name.as_str()).collect();
+        let Some(first) = names.first() else {
+            return Err("this machine has no RDMA device; `verbsim devices` says more".to_string());
+        };
+        let device = choice
+            .device
+            .clone()
+            .unwrap_or_else(|| (*first).to_string());
+        let peer = choice.peer_device.clone().unwrap_or_else(|| device.clone());
+        for name in [&device, &peer] {
+            if !names.contains(&name.as_str()) {
+                return Err(format!(
+                    "no device is called {name}; there are {}",
+                    names.join(", ")
+                ));
+            }
+        }
+        let driver = there.iter().find(|info| info.name == device);
+        let driver = driver.map_or_else(String::new, |info| info.driver.clone());
+        Ok(Self {
+            devices: [device, peer],
+            driver,
+            in_process: choice.in_process,
+        })
+    }
+
+    fn arguments(&self, scenario: &Scenario) -> [String; 9] {
+        let [device, peer] = self.devices.clone();
+        let fixed = |text: &str| text.to_string();
+        [
+            fixed("run"),
+            fixed("--backend"),
+            fixed("hw"),
+            fixed("--device"),
+            device,
+            fixed("--peer-device"),
+            peer,
+            fixed("--filter"),
+            fixed(scenario.id),
+        ]
+    }
+
+    fn failure(&self, scenario: &Scenario, kind: FailureKind, seen: String) -> Attempt {
+        let failure = FailureReport {
+            kind,
+            rule: None,
+            expected: "the process with the scenario ends and reports".to_string(),
+            seen,
+            trace: Vec::new(),
+            replay: self.replay(scenario),
+        };
+        Attempt {
+            negative: None,
+            failure: Some(failure),
+        }
+    }
+}
+
+impl Backend for Hardware {
+    fn info(&self) -> BackendInfo {
+        BackendInfo {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            backend: "hw".to_string(),
+            device: self.devices[0].clone(),
+            driver: self.driver.clone(),
+            kernel: Some(verbs_hw::kernel()),
+            profile: self.driver.clone(),
+            seed: 0,
+        }
+    }
+
+    fn start(&self, _threads: bool) -> verbs_api::Result<Box<dyn Verbs>> {
+        Ok(Box::new(Hw::only(&self.devices)))
+    }
+
+    fn deviations(&self) -> Vec<Deviation> {
+        deviations::of_driver(&self.driver, &verbs_hw::kernel())
+    }
+
+    fn isolated(&self, scenario: &Scenario) -> Option<Attempt> {
+        if self.in_process {
+            return None;
+        }
+        let program = env::current_exe().ok()?;
+        let mut child = Command::new(program)
+            .args(self.arguments(scenario))
+            .args(["--format", "json", "--in-process"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let mut stdout = child.stdout.take()?;
+        let (done, report) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            let mut text = String::new();
+            // What cannot be read is judged below like a report that is not there.
+            let _ = stdout.read_to_string(&mut text);
+            let _ = done.send(text);
+        });
+        let text = report.recv_timeout(DEADLINE);
+        if text.is_err() {
+            // It may have ended on its own meanwhile.
+            let _ = child.kill();
+        }
+        let status = child.wait().ok()?;
+        let _ = reader.join();
+        Some(
+            match text.ok().as_deref().map(serde_json::from_str::<Report>) {
+                None => {
+                    let seen = format!("nothing after {} s; it was killed", DEADLINE.as_secs());
+                    self.failure(scenario, FailureKind::Hang, seen)
+                }
+                Some(Ok(report)) => report.attempt(self.replay(scenario)),
+                Some(Err(_)) => {
+                    self.failure(scenario, FailureKind::Crash, format!("no report; {status}"))
+                }
+            },
+        )
+    }
+
+    fn replay(&self, scenario: &Scenario) -> String {
+        format!("verbsim {}", self.arguments(scenario).join(" "))
+    }
+}
+
+/// What is read of the report of a process with one scenario.
+#[derive(Deserialize)]
+struct Report {
+    runs: [OneRun; 1],
+}
+
+#[derive(Deserialize)]
+struct OneRun {
+    scenarios: [Entry; 1],
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    negative: Option<Negative>,
+    failure: Option<Failed>,
+}
+
+#[derive(Deserialize)]
+struct Failed {
+    kind: FailureKind,
+    rule: Option<String>,
+    expected: String,
+    seen: String,
+}
+
+impl Report {
+    fn attempt(self, replay: String) -> Attempt {
+        let [
+            OneRun {
+                scenarios: [Entry { negative, failure }],
+            },
+        ] = self.runs;
+        let failure = failure.map(|failed| FailureReport {
+            kind: failed.kind,
+            rule: failed
+                .rule
+                .and_then(|id| rule(&id))
+                .map(|rule| rule.id.as_str()),
+            expected: failed.expected,
+            seen: failed.seen,
+            trace: Vec::new(),
+            replay,
+        });
+        Attempt { negative, failure }
+    }
+}

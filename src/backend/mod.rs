@@ -1,0 +1,121 @@
+//! What the suite can run against: the simulator under each of its profiles, and with feature `hw`
+//! the devices of this machine.
+
+#[cfg(feature = "hw")]
+mod hardware;
+mod simulator;
+
+#[cfg(feature = "hw")]
+pub use hardware::Hardware;
+pub use simulator::Simulator;
+
+use clap::{Args, ValueEnum};
+use verbs_api::{PROFILES, Verbs};
+use verbs_scenarios::Backend;
+use verbs_sim::{Sim, SimConfig};
+
+/// Name of the option value that means every profile.
+pub const ALL_PROFILES: &str = "all";
+
+/// A backend to choose on the command line. The default is what there is beyond the simulator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// The simulator
+    #[cfg_attr(not(feature = "hw"), default)]
+    Sim,
+    /// A device of this machine, through libibverbs
+    #[cfg(feature = "hw")]
+    #[default]
+    Hw,
+}
+
+impl Kind {
+    /// All its devices, with nothing on them.
+    pub fn verbs(self) -> Box<dyn Verbs> {
+        match self {
+            Self::Sim => Box::new(Sim::new(SimConfig::new())),
+            #[cfg(feature = "hw")]
+            Self::Hw => Box::new(verbs_hw::Hw::new()),
+        }
+    }
+
+    /// What is in the way of using its devices, a sentence each.
+    pub fn obstacles(self) -> Vec<String> {
+        match self {
+            Self::Sim => Vec::new(),
+            #[cfg(feature = "hw")]
+            Self::Hw => verbs_hw::obstacles(),
+        }
+    }
+}
+
+/// Which backend, as the command line says it.
+#[derive(Args, Clone, Debug)]
+pub struct Choice {
+    /// What to run against
+    #[arg(long, value_enum, default_value = "sim")]
+    pub backend: Kind,
+    /// Which set of behavior values the simulator has; `all` for each of them in turn
+    #[arg(long, value_name = "NAME", default_value = "spec")]
+    pub profile: String,
+    /// Seed of everything random in the simulator
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Which device
+    #[cfg(feature = "hw")]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// The device of the other side [default: the same]
+    #[cfg(feature = "hw")]
+    #[arg(long, value_name = "NAME")]
+    pub peer_device: Option<String>,
+    /// Port of the device
+    #[cfg(feature = "hw")]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub port: u8,
+    /// Index in the port's GID table
+    #[cfg(feature = "hw")]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub gid_index: u8,
+    /// Run scenarios with hazards in this process too, and not each in one of its own
+    #[cfg(feature = "hw")]
+    #[arg(long)]
+    pub in_process: bool,
+}
+
+impl Choice {
+    /// The backends that are meant: several for [`ALL_PROFILES`].
+    ///
+    /// # Errors
+    /// Says which profiles or devices there are.
+    pub fn backends(&self) -> Result<Vec<Box<dyn Backend>>, String> {
+        match self.backend {
+            Kind::Sim => self.simulators(),
+            #[cfg(feature = "hw")]
+            Kind::Hw => Hardware::chosen(self).map(|hw| vec![Box::new(hw) as Box<dyn Backend>]),
+        }
+    }
+
+    fn simulators(&self) -> Result<Vec<Box<dyn Backend>>, String> {
+        let name = &self.profile;
+        let chosen = PROFILES
+            .iter()
+            .filter(|(of, _)| name == ALL_PROFILES || name == of);
+        let simulator = |(profile, behavior): &(&'static str, _)| -> Box<dyn Backend> {
+            Box::new(Simulator {
+                profile,
+                behavior: *behavior,
+                seed: self.seed,
+            })
+        };
+        let chosen: Vec<_> = chosen.map(simulator).collect();
+        if chosen.is_empty() {
+            let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
+            let names = names.join(", ");
+            return Err(format!(
+                "no profile is called {name}; there are {names}, and {ALL_PROFILES} for each of them"
+            ));
+        }
+        Ok(chosen)
+    }
+}

@@ -1,0 +1,52 @@
+//! The simulator under a profile.
+
+use verbs_api::{Behavior, Verbs};
+use verbs_scenarios::report::BackendInfo;
+use verbs_scenarios::{Backend, Deviation, Scenario, deviations};
+use verbs_sim::{Mode, Sim, SimConfig};
+
+/// The simulator: a world of its own for each scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulator {
+    /// Name of the profile, for reports.
+    pub profile: &'static str,
+    /// How its devices answer where they have a choice.
+    pub behavior: Behavior,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Backend for Simulator {
+    fn info(&self) -> BackendInfo {
+        BackendInfo {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            backend: "sim".to_string(),
+            device: "sim0".to_string(),
+            driver: "sim".to_string(),
+            kernel: None,
+            profile: self.profile.to_string(),
+            seed: self.seed,
+        }
+    }
+
+    fn start(&self, threads: bool) -> verbs_api::Result<Box<dyn Verbs>> {
+        let mode = if threads { Mode::Inline } else { Mode::Stepped };
+        let config = SimConfig::new()
+            .seed(self.seed)
+            .behavior(self.behavior)
+            .mode(mode)
+            .trace(true);
+        Ok(Box::new(Sim::new(config)))
+    }
+
+    fn deviations(&self) -> Vec<Deviation> {
+        deviations::of_profile(self.profile)
+    }
+
+    fn replay(&self, scenario: &Scenario) -> String {
+        format!(
+            "verbsim run --filter {} --seed {} --profile {}",
+            scenario.id, self.seed, self.profile
+        )
+    }
+}

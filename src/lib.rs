@@ -1,0 +1,3 @@
+//! What the program `verbsim` and the tests of the whole run the conformance suite against.
+
+pub mod backend;

@@ -1,0 +1,55 @@
+//! The conformance suite on the simulator that keeps to the specification.
+
+use verbs_api::Behavior;
+use verbs_scenarios::report::{Entry, Outcome, Run};
+use verbsim::backend::Simulator;
+
+/// Under the specification every scenario runs and passes, whatever the seed: none fails, none is
+/// skipped, none deviates.
+#[test]
+fn the_default_profile_passes_every_scenario() {
+    let scenarios = verbs_scenarios::all().count();
+    assert!(scenarios > 0);
+    for seed in 0..3 {
+        let run = run(seed);
+        let is_passed = |entry: &&Entry| entry.outcome == Outcome::Passed;
+        let others = run.scenarios.iter().filter(|entry| !is_passed(entry));
+        let others: Vec<_> = others.map(in_words).collect();
+        assert!(others.is_empty(), "seed {seed}:\n{}", others.join("\n"));
+        assert_eq!(run.summary.passed, scenarios, "seed {seed}");
+    }
+}
+
+/// The same seed gives the same report.
+#[test]
+fn a_report_can_be_had_again() {
+    assert_eq!(run(3), run(3));
+}
+
+fn run(seed: u64) -> Run {
+    let backend = Simulator {
+        profile: "spec",
+        behavior: Behavior::SPEC,
+        seed,
+    };
+    let scenarios: Vec<_> = verbs_scenarios::all().collect();
+    verbs_scenarios::run(&backend, &scenarios, |_| ()).unwrap()
+}
+
+/// How a scenario ended that did not pass.
+fn in_words(entry: &Entry) -> String {
+    let Entry {
+        id,
+        outcome,
+        reason,
+        failure,
+        ..
+    } = entry;
+    match failure {
+        Some(failure) => format!(
+            "{id}: {outcome:?}: expected {}, seen {}\n    {}",
+            failure.expected, failure.seen, failure.replay
+        ),
+        None => format!("{id}: {outcome:?}: {reason:?}"),
+    }
+}
