@@ -161,7 +161,7 @@ impl Hw {
     }
 
     /// Inline data is copied by the library in this process, so it must be memory we know.
-    fn check_inline(&self, list: &[Sge]) -> Result<()> {
+    fn check_inline(&self, list: &[Sge], max: u32) -> Result<()> {
         let tables = self.tables.lock();
         let known = |sge: &Sge| {
             let length = u64::from(sge.length);
@@ -174,11 +174,27 @@ impl Hw {
         if list.iter().all(known) {
             return Ok(());
         }
-        let cause = Cause::Argument {
-            what: "inline data",
-            problem: "is in no memory region",
+        let length: i64 = list.iter().map(|sge| i64::from(sge.length)).sum();
+        let (kind, cause) = if length > i64::from(max) {
+            let what = "inline data";
+            let cause = Cause::OutOfRange {
+                what,
+                value: length,
+                min: 0,
+                max: max.into(),
+            };
+            (ErrorKind::Invalid, cause)
+        } else {
+            let what = "inline data";
+            (
+                ErrorKind::Fault,
+                Cause::Argument {
+                    what,
+                    problem: "is in no memory region",
+                },
+            )
         };
-        Err(Error::new(Verb::PostSend, ErrorKind::Fault, cause))
+        Err(Error::new(Verb::PostSend, kind, cause))
     }
 
     /// Waits until `unacked` is 0, as the library would, but bounded.
@@ -205,12 +221,15 @@ impl Hw {
         }
     }
 
+    /// Counts acknowledgements, once `tell` has passed them to the library: whoever waits for the
+    /// count may destroy the object at once.
     fn acknowledge(
         &self,
         verb: Verb,
         unacked: &AtomicU32,
         count: u32,
         what: impl std::fmt::Display,
+        tell: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let _tables = self.tables.lock();
         let left = unacked.load(Ordering::Relaxed);
@@ -225,6 +244,7 @@ impl Hw {
                 Cause::Usage(text.into()),
             ));
         }
+        tell()?;
         unacked.store(left - count, Ordering::Relaxed);
         self.acknowledged.notify_all();
         Ok(())
@@ -674,12 +694,13 @@ impl Verbs for Hw {
     fn ack_cq_events(&self, cq: CqHandle, nevents: u32) -> Result<()> {
         let verb = Verb::AckCqEvents;
         let found = self.cq(verb, cq)?;
-        self.acknowledge(verb, &found.unacked, nevents, cq)?;
-        // SAFETY: the CQ is live, and so many events were read.
-        let result = found
-            .raw
-            .with(|cq| unsafe { sys::ibv_ack_cq_events(cq, nevents) });
-        result.map_err(destroyed(verb, Object::Cq))
+        self.acknowledge(verb, &found.unacked, nevents, cq, || {
+            // SAFETY: the CQ is live, and so many events were read.
+            let told = found
+                .raw
+                .with(|cq| unsafe { sys::ibv_ack_cq_events(cq, nevents) });
+            told.map_err(destroyed(verb, Object::Cq))
+        })
     }
 
     fn destroy_cq(&self, cq: CqHandle, wait: Wait) -> Result<()> {
@@ -832,7 +853,8 @@ impl Verbs for Hw {
         for (bad_wr, wr) in list.iter().enumerate() {
             let at = |error| PostError { bad_wr, error };
             if wr.flags.contains(SendFlags::INLINE) {
-                self.check_inline(wr.sg_list).map_err(at)?;
+                self.check_inline(wr.sg_list, found.init.cap.max_inline_data)
+                    .map_err(at)?;
             }
             if let Dest::Ud { ah, .. } = wr.dest {
                 ahs.push(self.find(|tables| &tables.ahs, verb, ah).map_err(at)?);
@@ -989,28 +1011,41 @@ impl Verbs for Hw {
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
         let verb = Verb::AckAsyncEvent;
         self.device(verb, context)?;
-        let element = match event.element {
+        let event_type = event.event_type.into();
+        let tell = |element| {
+            let mut event = sys::AsyncEvent {
+                element,
+                event_type,
+            };
+            // SAFETY: the structure has the layout of C's, and names a live object of which an
+            // event was read, or none.
+            unsafe { sys::ibv_ack_async_event(std::ptr::from_mut(&mut event).cast()) };
+            Ok(())
+        };
+        let of_another = |object, of: Context| {
+            let cause = Cause::Mismatch {
+                object,
+                must_share: "context",
+            };
+            let error = Error::new(verb, ErrorKind::Invalid, cause);
+            if of == context { Ok(()) } else { Err(error) }
+        };
+        match event.element {
             Element::Cq(cq) => {
                 let found = self.cq(verb, cq)?;
-                self.acknowledge(verb, &found.async_unacked, 1, cq)?;
-                found.raw.address()
+                of_another(Object::Cq, found.context)?;
+                let address = found.raw.address();
+                self.acknowledge(verb, &found.async_unacked, 1, cq, || tell(address))
             }
             Element::Qp(qp) => {
                 let found = self.qp(verb, qp)?;
-                self.acknowledge(verb, &found.async_unacked, 1, qp)?;
-                found.raw.address()
+                of_another(Object::Qp, found.context)?;
+                let address = found.raw.address();
+                self.acknowledge(verb, &found.async_unacked, 1, qp, || tell(address))
             }
-            Element::Port(port) => usize::from(port),
-            _ => 0,
-        };
-        let mut event = sys::AsyncEvent {
-            element,
-            event_type: event.event_type.into(),
-        };
-        // SAFETY: the structure has the layout of C's, and names a live object of which an event
-        // was read.
-        unsafe { sys::ibv_ack_async_event(std::ptr::from_mut(&mut event).cast()) };
-        Ok(())
+            Element::Port(port) => tell(usize::from(port)),
+            _ => tell(0),
+        }
     }
 }
 

@@ -130,18 +130,25 @@ fn judge(backend: &dyn Backend, scenario: &'static Scenario, capabilities: Capab
             ..entry
         };
     }
+    let deviations = backend.deviations();
+    let known: Vec<_> = deviations
+        .iter()
+        .filter(|deviation| deviation.scenario == scenario.id)
+        .collect();
+    let mut bounds = backend.bounds();
+    if !known.is_empty() {
+        // What is known not to come need not be waited for long.
+        bounds.positive = bounds.positive.min(KNOWN_TO_DEVIATE);
+    }
     let hazards = !scenario.hazards.is_empty();
     let isolated = if hazards {
         backend.isolated(scenario)
     } else {
         None
     };
-    let Attempt { negative, failure } = isolated.unwrap_or_else(|| attempt(backend, scenario));
-    let deviations = backend.deviations();
-    let known = deviations
-        .iter()
-        .filter(|deviation| deviation.scenario == scenario.id);
-    let (outcome, reason) = verdict(failure.as_ref(), &known.collect::<Vec<_>>());
+    let Attempt { negative, failure } =
+        isolated.unwrap_or_else(|| attempt(backend, scenario, bounds));
+    let (outcome, reason) = verdict(failure.as_ref(), &known);
     Entry {
         outcome,
         reason,
@@ -173,7 +180,7 @@ fn verdict(failure: Option<&FailureReport>, known: &[&Deviation]) -> (Outcome, O
 }
 
 /// Runs the body in a fresh world.
-fn attempt(backend: &dyn Backend, scenario: &'static Scenario) -> Attempt {
+fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -> Attempt {
     let threads = scenario.needs.contains(Capabilities::THREADS);
     let world = match no_panic(|| Ok(backend.start(threads)?)) {
         Ok(world) => world,
@@ -188,7 +195,7 @@ fn attempt(backend: &dyn Backend, scenario: &'static Scenario) -> Attempt {
     let verbs = world.as_ref();
     let mut negative = None;
     let mut body = || {
-        let bench = Bench::new(verbs, scenario.needs, backend.bounds())?;
+        let bench = Bench::new(verbs, scenario.needs, bounds)?;
         let result = (scenario.body)(&bench);
         negative = bench.negative();
         result
@@ -272,6 +279,9 @@ fn message(panic: &(dyn Any + Send)) -> String {
 
 /// Records of the trace that a failure shows.
 const TRACE_TAIL: usize = 40;
+
+/// How long to wait for what a deviation says may not come.
+const KNOWN_TO_DEVIATE: Duration = Duration::from_secs(2);
 
 /// How long a scenario with threads may take.
 const WATCH: Duration = Duration::from_secs(60);

@@ -27,7 +27,7 @@ pub struct Hardware {
 }
 
 /// How long a process with a scenario that has hazards may take.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(40);
 
 impl Hardware {
     pub(super) fn chosen(choice: &Choice) -> Result<Self, String> {

@@ -188,6 +188,12 @@ bitflags! {
     }
 }
 
+impl QpAttrMask {
+    /// The attributes of the InfiniBand specification, all of which a query can ask for; libibverbs
+    /// refuses others there.
+    pub const STANDARD: Self = Self::from_bits_retain((1 << 21) - 1);
+}
+
 impl fmt::Display for QpAttrMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         bitflags::parser::to_writer(self, f)

@@ -108,7 +108,7 @@ impl<'b> Climber<'b> {
 
     /// All that can be queried.
     pub(super) fn query(&self) -> Result<QpQuery> {
-        Ok(self.bench.query_qp(self.end.qp, QpAttrMask::all())?)
+        Ok(self.bench.query_qp(self.end.qp, QpAttrMask::STANDARD)?)
     }
 
     /// Posts work to the peer.
