@@ -32,6 +32,7 @@ pub struct SimConfig {
     pub(crate) seed: u64,
     pub(crate) mode: Mode,
     pub(crate) behavior: Behavior,
+    pub(crate) declared: Option<Behavior>,
     pub(crate) trace: bool,
     pub(crate) latency: Duration,
     pub(crate) horizon: Duration,
@@ -53,6 +54,7 @@ impl SimConfig {
             seed: 0,
             mode: Mode::Stepped,
             behavior: Behavior::SPEC,
+            declared: None,
             trace: false,
             latency: Duration::from_micros(1),
             horizon: Duration::from_secs(100),
@@ -89,6 +91,15 @@ impl SimConfig {
     #[must_use]
     pub const fn behavior(self, behavior: Behavior) -> Self {
         Self { behavior, ..self }
+    }
+
+    /// What the devices say of their behavior, if it is not the truth: a planted defect.
+    #[must_use]
+    pub const fn declare(self, declared: Behavior) -> Self {
+        Self {
+            declared: Some(declared),
+            ..self
+        }
     }
 
     /// Whether a trace is kept ([`Lab::trace`](verbs_api::Lab::trace)).

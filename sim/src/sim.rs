@@ -208,7 +208,9 @@ impl Verbs for Sim {
 
     fn behavior(&self, context: Context) -> Result<Declared> {
         self.query(Verb::QueryDevice, Object::Context, context, |node| {
-            node.behavior(context).map(Into::into)
+            let declared = self.world.config.declared;
+            node.behavior(context)
+                .map(|own| declared.unwrap_or(own).into())
         })
     }
 

@@ -127,7 +127,6 @@ const SIW: Behavior = Behavior {
     arm_downgrade: true,
     recv_se_fires: false,
     send_se_fires_local: true,
-    arm_bad_handle: Check::Accepted,
     resize_errno: ResizeSupport::Eopnotsupp,
     cqe_rounding: CqeRounding::Pow2,
     overrun: Overrun::DropNew,
@@ -139,7 +138,6 @@ const SIW: Behavior = Behavior {
 const MLX5: Behavior = Behavior {
     arm_sees_unpolled: true,
     merge_unread_events: true,
-    arm_bad_handle: Check::Accepted,
     cqe_rounding: CqeRounding::Pow2Minus1,
     cqe_purge: true,
     sge_errno: Errno::Enomem,

@@ -226,6 +226,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(Capabilities::RNR),
     Scenario::new(
+        "bad_input.done_send_keeps_its_slot_until_it_is_polled",
+        &["SQ-05", "SQ-03"],
+        post::done_send_keeps_its_slot_until_it_is_polled,
+    ),
+    Scenario::new(
         "bad_input.full_receive_queue_takes_no_more",
         &["RQ-02"],
         post::full_receive_queue_takes_no_more,

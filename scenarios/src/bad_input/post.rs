@@ -2,7 +2,7 @@
 
 use verbs_api::{
     Cq, Errno, ErrorKind, IllegalOpcode, PostError, QpAttrMask, QpCap, QpState, QpType, RecvWr,
-    SendWr, WcStatus,
+    SendWr, SqRelease, WcStatus,
 };
 
 use super::climber::Climber;
@@ -140,6 +140,33 @@ pub(super) fn full_send_queue_takes_no_more(bench: &Bench<'_>) -> Result {
     let seen = wr_ids(&bench.successes(a.send_cq, most).rule("SQ-03")?);
     check_eq!("SQ-03", seen, ids[..most], "completed");
     still_works(bench, &pair, "SQ-03")
+}
+
+/// RDMA Writes are done when the peer has acknowledged them; what was written last shows it.
+pub(super) fn done_send_keeps_its_slot_until_it_is_polled(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(deep_cqs())?;
+    let (a, b) = (pair.a, pair.b);
+    let most = cap(bench, &a)?.max_send_wr;
+    b.recv(0, 8)?;
+    for wr_id in 1..u64::from(most) {
+        a.write(wr_id, 8)?;
+    }
+    a.send(u64::from(most), 8)?;
+    bench.one(b.recv_cq)?;
+    bench.settle()?;
+    let release = match bench.post_send(a.qp, &[SendWr::rdma_write(0, &[], a.remote())]) {
+        Ok(()) => SqRelease::Completion,
+        Err(error) => {
+            check_eq!("SQ-05", error.error.kind(), ErrorKind::NoMemory);
+            SqRelease::Poll
+        }
+    };
+    bench.as_declared("SQ-05", bench.behavior()?.sq_release, release)?;
+    bench.poll(a.send_cq, 1)?;
+    bench
+        .post_send(a.qp, &[SendWr::rdma_write(0, &[], a.remote())])
+        .rule("SQ-05")?;
+    Ok(())
 }
 
 pub(super) fn full_receive_queue_takes_no_more(bench: &Bench<'_>) -> Result {

@@ -42,7 +42,7 @@ pub(super) fn partly_polled_ring_is_kept_at_every_index(bench: &Bench<'_>) -> Re
             bench.settle()?;
             let mut got = bench.successes(cq, polled as usize)?;
             let left = (PRESENT - polled).max(1) as i32;
-            for new in [left, size] {
+            for new in [left, left + 1, size] {
                 bench.resize_cq(cq, new).rule("CQ-RESIZE-29")?;
             }
             let rest = bench.successes(cq, (PRESENT - polled) as usize);

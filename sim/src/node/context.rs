@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use verbs_api::{
-    AsyncEvent, AsyncEventType, Behavior, Capabilities, Cause, Context, DeviceAttr, Element, Error,
-    ErrorKind, Gid, Limit, LinkLayer, Mtu, PortAttr, PortState, Result, TraceEvent, Verb,
+    AsyncEvent, AsyncEventType, Behavior, Capabilities, Cause, Context, CqeRounding, DeviceAttr,
+    Element, Error, ErrorKind, Gid, Limit, LinkLayer, Mtu, PortAttr, PortState, Result, TraceEvent,
+    Verb,
 };
 
 use super::{Gids, Node, context_of, in_range, invalid};
@@ -68,7 +69,7 @@ pub(crate) fn gids(nodes: u32, ports: u8) -> Gids {
         .collect()
 }
 
-pub(super) fn device_attr(node: u32, ports: u8) -> DeviceAttr {
+pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAttr {
     DeviceAttr {
         fw_ver: env!("CARGO_PKG_VERSION").to_owned(),
         node_guid: 0x0200_00ff_fe00_0000 | u64::from(node) << 8,
@@ -77,7 +78,10 @@ pub(super) fn device_attr(node: u32, ports: u8) -> DeviceAttr {
         max_qp_wr: 32_768,
         max_sge: 32,
         max_cq: 65_536,
-        max_cqe: 4_194_304,
+        max_cqe: match behavior.cqe_rounding {
+            CqeRounding::Pow2Minus1 => 4_194_303,
+            _ => 4_194_304,
+        },
         max_mr: 1 << 20,
         max_pd: 65_536,
         max_ah: 65_536,

@@ -97,7 +97,7 @@ impl Node {
         Self {
             id,
             behavior,
-            attr: context::device_attr(id, ports),
+            attr: context::device_attr(id, ports, &behavior),
             ports: (1..=ports)
                 .map(|port| context::Port::new(PortId { node: id, port }))
                 .collect(),
