@@ -104,7 +104,7 @@ fn datagrams(ends: &[End<'_>]) {
     for (near, far) in ends.iter().zip(ends.iter().skip(1)) {
         let (qp, peer) = (near.qp(QpType::Ud, 4), far.qp(QpType::Ud, 4));
         for qp in [qp, peer] {
-            connect::ud_to_rts(near.verbs, qp, QKEY).unwrap();
+            connect::ud_to_rts(near.verbs, qp, 1, QKEY).unwrap();
         }
         let gid = far.verbs.query_gid(far.context, 1, 1).unwrap();
         let ah = near.verbs.create_ah(near.pd, &AhAttr::global(1, 1, gid));

@@ -747,7 +747,7 @@ impl<'v> Datagrams<'v> {
         let (near, far) = (rc.near, rc.far);
         let (qp, peer) = (near.qp(QpType::Ud, 16), far.qp(QpType::Ud, 16));
         for qp in [qp, peer] {
-            connect::ud_to_rts(verbs, qp, QKEY).unwrap();
+            connect::ud_to_rts(verbs, qp, 1, QKEY).unwrap();
         }
         Self {
             near,

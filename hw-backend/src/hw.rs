@@ -805,7 +805,7 @@ impl Verbs for Hw {
         Ok(QpQuery {
             qp_num: found.qp_num,
             attr: convert::qp_attr_back(&attr),
-            init: found.init,
+            init: found.init.cap(convert::cap_back(&init.cap)),
         })
     }
 
@@ -857,7 +857,15 @@ impl Verbs for Hw {
                     .map_err(at)?;
             }
             if let Dest::Ud { ah, .. } = wr.dest {
-                ahs.push(self.find(|tables| &tables.ahs, verb, ah).map_err(at)?);
+                let ah = self.find(|tables| &tables.ahs, verb, ah).map_err(at)?;
+                if ah.pd.context() != found.context {
+                    let cause = Cause::Mismatch {
+                        object: Object::Ah,
+                        must_share: "context",
+                    };
+                    return Err(at(Error::new(verb, ErrorKind::Invalid, cause)));
+                }
+                ahs.push(ah);
             }
         }
         let mut sges: Vec<Vec<sys::ibv_sge>> = list

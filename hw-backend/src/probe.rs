@@ -11,14 +11,7 @@ pub(crate) fn capabilities(device: &Device, attr: &DeviceAttr) -> Capabilities {
         all -= Capabilities::COMP_VECTORS;
     }
     if device.transport == Transport::Iwarp {
-        // Connected by rdma_cm only; Sends and RDMA Writes have no immediate data, and a missing
-        // receive ends the connection.
-        all -= Capabilities::UC
-            | Capabilities::UD
-            | Capabilities::MODIFY_CONNECT
-            | Capabilities::SEND_WITH_IMM
-            | Capabilities::WRITE_WITH_IMM
-            | Capabilities::RNR;
+        all -= Capabilities::IWARP_LACKS;
     }
     if device.driver == "siw" {
         all -= Capabilities::RESIZE_CQ;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use verbs_api::{
-    Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
+    AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
     KnobValue, Lab, Qp, QpAttrMask, QpModify, QpState, Verbs, Wait, Wc, WcStatus,
 };
 
@@ -34,6 +34,7 @@ pub struct Bench<'v> {
     b: Context,
     needs: Capabilities,
     bounds: Bounds,
+    place: Place,
     negative: AtomicU8,
 }
 
@@ -55,6 +56,24 @@ impl Default for Bounds {
     }
 }
 
+/// Where on a device the bench works: on both sides the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The port. Default: 1.
+    pub port_num: u8,
+    /// Index in its GID table. Default: 0.
+    pub sgid_index: u8,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            port_num: 1,
+            sgid_index: 0,
+        }
+    }
+}
+
 /// How sure it is that nothing happened where nothing was to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -68,7 +87,12 @@ pub enum Negative {
 impl<'v> Bench<'v> {
     /// Opens the first two devices of `verbs` as A and B, or the only one twice. `needs` is what
     /// the scenario declares.
-    pub fn new(verbs: &'v dyn Verbs, needs: Capabilities, bounds: Bounds) -> Result<Self> {
+    pub fn new(
+        verbs: &'v dyn Verbs,
+        needs: Capabilities,
+        bounds: Bounds,
+        place: Place,
+    ) -> Result<Self> {
         let devices = verbs.devices()?;
         let (Some(first), last) = (devices.first(), devices.get(1)) else {
             return Err(Failure::assertion("at least one device", "none"));
@@ -81,8 +105,29 @@ impl<'v> Bench<'v> {
             b,
             needs,
             bounds,
+            place,
             negative: AtomicU8::new(0),
         })
+    }
+
+    /// Where on the devices it works.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// The port it works on.
+    pub fn port(&self) -> u8 {
+        self.place.port_num
+    }
+
+    /// The way to the port of a context.
+    pub fn route_to(&self, context: Context) -> verbs_api::Result<AhAttr> {
+        let Place {
+            port_num,
+            sgid_index,
+        } = self.place;
+        let dgid = self.query_gid(context, port_num, sgid_index.into())?;
+        Ok(AhAttr::global(port_num, sgid_index, dgid))
     }
 
     /// The backend.

@@ -16,12 +16,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "cq_destroy.cq_of_a_qp_is_busy_and_stays_usable",
         &["CQ-DESTROY-01"],
         cq_of_a_qp_is_busy_and_stays_usable,
-    ),
+    )
+    .hazards(Hazards::MAY_CRASH),
     Scenario::new(
         "cq_destroy.cq_is_busy_until_its_last_qp_is_gone",
         &["CQ-DESTROY-01"],
         cq_is_busy_until_its_last_qp_is_gone,
-    ),
+    )
+    .hazards(Hazards::MAY_CRASH),
     Scenario::new(
         "cq_destroy.unpolled_completions_are_discarded",
         &["CQ-DESTROY-02"],
@@ -64,7 +66,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["CQ-DESTROY-04"],
         busy_comes_before_waiting,
     )
-    .hazards(Hazards::MAY_HANG),
+    .hazards(Hazards::MAY_HANG.union(Hazards::MAY_CRASH)),
     Scenario::new(
         "cq_destroy.bad_handle_is_refused",
         &["CQ-DESTROY-05"],

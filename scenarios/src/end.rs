@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use verbs_api::{
-    Access, AhAttr, Capabilities, CompChannel, Context, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp,
-    QpCap, QpInit, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, connect,
+    Access, Capabilities, CompChannel, Context, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp, QpCap,
+    QpInit, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, connect,
 };
 
-use crate::bench::Bench;
+use crate::bench::{Bench, Place};
 use crate::failure::{Failure, Result};
 
 /// Bytes that the GRH takes at the start of a UD receive.
@@ -204,17 +204,26 @@ impl<'v> Bench<'v> {
 
     /// Connects two ends and brings both to RTS; UD queue pairs get address handles of each other.
     pub fn connect<'b>(&'b self, a: End<'b>, b: End<'b>, options: PairOptions) -> Result<Pair<'b>> {
+        let Place {
+            port_num,
+            sgid_index,
+        } = self.place();
+        let rc = RcParams {
+            port_num,
+            sgid_index,
+            ..options.rc
+        };
         let (mut to_a, mut to_b) = (None, None);
         match options.qp_type {
             QpType::Ud => {
                 for end in [&a, &b] {
-                    connect::ud_to_rts(self.verbs(), end.qp, QKEY)?;
+                    connect::ud_to_rts(self.verbs(), end.qp, port_num, QKEY)?;
                 }
                 to_a = Some((self.ah(&b, &a)?, a.qp_num));
                 to_b = Some((self.ah(&a, &b)?, b.qp_num));
             }
-            QpType::Uc => connect::by_attributes(self.verbs(), a.qp, b.qp, &options.rc)?,
-            _ => self.connect_rc(a.qp, b.qp, &options.rc)?,
+            QpType::Uc => connect::by_attributes(self.verbs(), a.qp, b.qp, &rc)?,
+            _ => self.connect_rc(a.qp, b.qp, &rc)?,
         }
         let peer = |end: &End<'_>, ud| Some(Peer { mem: end.mem, ud });
         let (peer_of_a, peer_of_b) = (peer(&b, to_b), peer(&a, to_a));
@@ -231,8 +240,7 @@ impl<'v> Bench<'v> {
     }
 
     fn ah(&self, from: &End<'_>, to: &End<'_>) -> Result<verbs_api::Ah> {
-        let dgid = self.query_gid(to.context, 1, 0)?;
-        Ok(self.create_ah(from.pd, &AhAttr::global(1, 0, dgid))?)
+        Ok(self.create_ah(from.pd, &self.route_to(to.context)?)?)
     }
 }
 

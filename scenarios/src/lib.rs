@@ -35,7 +35,7 @@ mod cq_poll;
 mod cq_resize;
 mod wc;
 
-pub use bench::{Bench, Bounds, Negative};
+pub use bench::{Bench, Bounds, Negative, Place};
 pub use deviations::Deviation;
 pub use end::{End, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
 pub use failure::{Failure, FailureKind, OfRule, Result, expect_err, expect_err_among};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use verbs_api::{Capabilities, Verbs};
 
-use crate::bench::{Bench, Bounds, Negative};
+use crate::bench::{Bench, Bounds, Negative, Place};
 use crate::deviations::Deviation;
 use crate::failure::{Failure, FailureKind, Result};
 use crate::report::{BackendInfo, Entry, FailureReport, Outcome, Run, Summary};
@@ -35,6 +35,11 @@ pub trait Backend: Sync {
     /// not, since nothing here can hang or crash.
     fn isolated(&self, _scenario: &Scenario) -> Option<Attempt> {
         None
+    }
+
+    /// Where on its devices to work. Default: that of [`Place`].
+    fn place(&self) -> Place {
+        Place::default()
     }
 
     /// How long to wait where the backend is no laboratory. Default: that of [`Bounds`].
@@ -195,7 +200,7 @@ fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -
     let verbs = world.as_ref();
     let mut negative = None;
     let mut body = || {
-        let bench = Bench::new(verbs, scenario.needs, bounds)?;
+        let bench = Bench::new(verbs, scenario.needs, bounds, backend.place())?;
         let result = (scenario.body)(&bench);
         negative = bench.negative();
         result

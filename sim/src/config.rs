@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use verbs_api::Behavior;
+use verbs_api::{Behavior, Capabilities};
 
 /// How the simulator runs what is posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +33,7 @@ pub struct SimConfig {
     pub(crate) mode: Mode,
     pub(crate) behavior: Behavior,
     pub(crate) declared: Option<Behavior>,
+    pub(crate) lacks: Capabilities,
     pub(crate) trace: bool,
     pub(crate) latency: Duration,
     pub(crate) horizon: Duration,
@@ -55,6 +56,7 @@ impl SimConfig {
             mode: Mode::Stepped,
             behavior: Behavior::SPEC,
             declared: None,
+            lacks: Capabilities::empty(),
             trace: false,
             latency: Duration::from_micros(1),
             horizon: Duration::from_secs(100),
@@ -100,6 +102,12 @@ impl SimConfig {
             declared: Some(declared),
             ..self
         }
+    }
+
+    /// What the devices do not claim to have. Default: they have everything.
+    #[must_use]
+    pub const fn lacks(self, lacks: Capabilities) -> Self {
+        Self { lacks, ..self }
     }
 
     /// Whether a trace is kept ([`Lab::trace`](verbs_api::Lab::trace)).

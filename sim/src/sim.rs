@@ -200,6 +200,7 @@ impl Verbs for Sim {
         let mut capabilities = self.query(Verb::QueryDevice, Object::Context, context, |node| {
             node.capabilities(context)
         })?;
+        capabilities.remove(self.world.config.lacks);
         if self.world.config.mode == Mode::Stepped {
             capabilities.remove(Capabilities::THREADS);
         }

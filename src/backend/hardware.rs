@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use serde::Deserialize;
-use verbs_api::Verbs;
+use verbs_api::{PortState, Verbs};
 use verbs_hw::Hw;
 use verbs_scenarios::report::{BackendInfo, FailureReport};
 use verbs_scenarios::{
-    Attempt, Backend, Deviation, FailureKind, Negative, Scenario, deviations, rule,
+    Attempt, Backend, Deviation, FailureKind, Negative, Place, Scenario, deviations, rule,
 };
 
 use super::Choice;
@@ -24,6 +24,7 @@ pub struct Hardware {
     driver: String,
     /// Scenarios with hazards run in this process too.
     in_process: bool,
+    place: Place,
 }
 
 /// How long a process with a scenario that has hazards may take.
@@ -51,27 +52,34 @@ impl Hardware {
         }
         let driver = there.iter().find(|info| info.name == device);
         let driver = driver.map_or_else(String::new, |info| info.driver.clone());
+        let place = Place {
+            port_num: choice.port,
+            sgid_index: choice.gid_index,
+        };
+        for name in [&device, &peer] {
+            check_place(name, place)?;
+        }
         Ok(Self {
             devices: [device, peer],
             driver,
             in_process: choice.in_process,
+            place,
         })
     }
 
-    fn arguments(&self, scenario: &Scenario) -> [String; 9] {
-        let [device, peer] = self.devices.clone();
-        let fixed = |text: &str| text.to_string();
-        [
-            fixed("run"),
-            fixed("--backend"),
-            fixed("hw"),
-            fixed("--device"),
-            device,
-            fixed("--peer-device"),
-            peer,
-            fixed("--filter"),
-            fixed(scenario.id),
-        ]
+    /// The command line of one scenario.
+    fn arguments(&self, scenario: &Scenario) -> Vec<String> {
+        let [device, peer] = &self.devices;
+        let Place {
+            port_num,
+            sgid_index,
+        } = self.place;
+        let id = scenario.id;
+        let line = format!(
+            "run --backend hw --device {device} --peer-device {peer} --port {port_num} \
+             --gid-index {sgid_index} --filter {id}"
+        );
+        line.split(' ').map(str::to_string).collect()
     }
 
     fn failure(&self, scenario: &Scenario, kind: FailureKind, seen: String) -> Attempt {
@@ -105,6 +113,10 @@ impl Backend for Hardware {
 
     fn start(&self, _threads: bool) -> verbs_api::Result<Box<dyn Verbs>> {
         Ok(Box::new(Hw::only(&self.devices)))
+    }
+
+    fn place(&self) -> Place {
+        self.place
     }
 
     fn deviations(&self) -> Vec<Deviation> {
@@ -156,6 +168,32 @@ impl Backend for Hardware {
     fn replay(&self, scenario: &Scenario) -> String {
         format!("verbsim {}", self.arguments(scenario).join(" "))
     }
+}
+
+/// Whether the suite can work there, before it tries.
+fn check_place(device: &str, place: Place) -> Result<(), String> {
+    let Place {
+        port_num,
+        sgid_index,
+    } = place;
+    let hw = Hw::new();
+    let in_words = |error: verbs_api::Error| format!("{device}: {error}");
+    let context = hw.open_device(device).map_err(in_words)?;
+    let ports = hw.query_device(context).map_err(in_words)?.phys_port_cnt;
+    if port_num == 0 || port_num > ports {
+        return Err(format!("{device} has no port {port_num}, but 1 to {ports}"));
+    }
+    let port = hw.query_port(context, port_num).map_err(in_words)?;
+    if port.state != PortState::Active {
+        return Err(format!("port {port_num} of {device} is {}", port.state));
+    }
+    if u32::from(sgid_index) >= port.gid_tbl_len {
+        let last = port.gid_tbl_len.saturating_sub(1);
+        return Err(format!(
+            "port {port_num} of {device} has no GID {sgid_index}, but 0 to {last}"
+        ));
+    }
+    Ok(())
 }
 
 /// What is read of the report of a process with one scenario.

@@ -34,6 +34,7 @@ impl Backend for Simulator {
         let config = SimConfig::new()
             .seed(self.seed)
             .behavior(self.behavior)
+            .lacks(verbs_api::lacks(self.profile))
             .mode(mode)
             .trace(true);
         Ok(Box::new(Sim::new(config)))

@@ -5,6 +5,8 @@
 
 use core::fmt;
 
+use crate::Capabilities;
+
 macro_rules! knob_values {
     ($( $(#[$meta:meta])* $name:ident { $( $(#[$vmeta:meta])* $variant:ident = $text:literal; )* } )*) => { $(
         $(#[$meta])*
@@ -145,6 +147,15 @@ const MLX5: Behavior = Behavior {
     send_byte_len: SendByteLen::Reads,
     ..Behavior::SPEC
 };
+
+/// What the devices of a profile lack: an iWARP device has RC alone, connected by rdma_cm, without
+/// immediate data and receiver-not-ready.
+pub fn lacks(profile: &str) -> Capabilities {
+    match profile {
+        "siw" => Capabilities::IWARP_LACKS,
+        _ => Capabilities::empty(),
+    }
+}
 
 /// A value that a knob can have.
 pub trait KnobValue: Copy + PartialEq + 'static {

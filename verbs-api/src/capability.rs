@@ -36,6 +36,17 @@ bitflags! {
     }
 }
 
+impl Capabilities {
+    /// What no iWARP device has: it is connected by rdma_cm only; Sends and RDMA Writes have no
+    /// immediate data, and a missing receive ends the connection.
+    pub const IWARP_LACKS: Self = Self::UC
+        .union(Self::UD)
+        .union(Self::MODIFY_CONNECT)
+        .union(Self::SEND_WITH_IMM)
+        .union(Self::WRITE_WITH_IMM)
+        .union(Self::RNR);
+}
+
 impl fmt::Display for Capabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, _)) in self.iter_names().enumerate() {

@@ -102,11 +102,11 @@ pub fn by_attributes(verbs: &dyn Verbs, a: Qp, b: Qp, params: &RcParams) -> Resu
     Ok(())
 }
 
-/// Brings a UD QP from RESET to RTS on port 1 with P_Key index 0 and this Q_Key.
-pub fn ud_to_rts(verbs: &dyn Verbs, qp: Qp, qkey: u32) -> Result<()> {
+/// Brings a UD QP from RESET to RTS on this port with P_Key index 0 and this Q_Key.
+pub fn ud_to_rts(verbs: &dyn Verbs, qp: Qp, port_num: u8, qkey: u32) -> Result<()> {
     let to_init = QpModify::to(QpState::Init)
         .set(M::PKEY_INDEX, |attr| attr.pkey_index = 0)
-        .set(M::PORT, |attr| attr.port_num = 1)
+        .set(M::PORT, |attr| attr.port_num = port_num)
         .set(M::QKEY, |attr| attr.qkey = qkey);
     let to_rts = QpModify::to(QpState::Rts).set(M::SQ_PSN, |attr| attr.sq_psn = 0);
     for modify in [to_init, QpModify::to(QpState::Rtr), to_rts] {

@@ -45,7 +45,7 @@ pub use ah::{AhAttr, GlobalRoute};
 pub use behavior::{
     Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, IllegalOpcode, Knob, KnobValue,
     Overrun, PROFILES, PollAfterOverrun, ResizeSupport, SendByteLen, SqRelease, UndefinedFields,
-    UnknownKnob,
+    UnknownKnob, lacks,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;

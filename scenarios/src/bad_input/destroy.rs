@@ -1,6 +1,6 @@
 //! Destroying what is in use.
 
-use verbs_api::{AhAttr, ErrorKind, QpType};
+use verbs_api::{ErrorKind, QpType};
 
 use super::{live, refused, still_works};
 use crate::failure::{check_eq, in_case};
@@ -117,8 +117,7 @@ pub(super) fn refused_destruction_leaves_a_working_connection(bench: &Bench<'_>)
 pub(super) fn domain_with_an_address_handle_is_busy(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions::of(QpType::Ud))?;
     let pd = bench.alloc_pd(bench.ctx_a())?;
-    let dgid = bench.query_gid(bench.ctx_a(), 1, 0)?;
-    let ah = bench.create_ah(pd, &AhAttr::global(1, 0, dgid))?;
+    let ah = bench.create_ah(pd, &bench.route_to(bench.ctx_a())?)?;
     refused(bench, &[ErrorKind::Busy], "PD-01", || bench.dealloc_pd(pd))?;
     bench.destroy_ah(ah).rule("PD-01")?;
     bench.dealloc_pd(pd).rule("PD-01")?;

@@ -298,8 +298,7 @@ fn open_again(bench: &Bench<'_>) -> Result<Context> {
 }
 
 fn to_itself(bench: &Bench<'_>, handles: &Handles) -> verbs_api::Result<AhAttr> {
-    let dgid = bench.query_gid(handles.context, 1, 0)?;
-    Ok(AhAttr::global(1, 0, dgid))
+    bench.route_to(handles.context)
 }
 
 fn event(element: Element) -> AsyncEvent {
@@ -367,8 +366,7 @@ pub(super) fn address_handle_of_another_context_is_refused(bench: &Bench<'_>) ->
     let pair = bench.pair(PairOptions::of(QpType::Ud))?;
     for context in [open_again(bench)?, bench.ctx_b()] {
         let pd = bench.alloc_pd(context)?;
-        let dgid = bench.query_gid(context, 1, 0)?;
-        let ah = bench.create_ah(pd, &AhAttr::global(1, 0, dgid))?;
+        let ah = bench.create_ah(pd, &bench.route_to(context)?)?;
         let data = [pair.a.sge(0, 8)];
         let send = SendWr::send(1, &data).to(ah, pair.b.qp_num, QKEY);
         refused(bench, &[ErrorKind::Invalid], "DEV-13", || {

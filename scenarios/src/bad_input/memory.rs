@@ -341,10 +341,11 @@ pub(super) fn entry_of_no_bytes_may_name_any_address(bench: &Bench<'_>) -> Resul
 }
 
 pub(super) fn message_above_the_longest_fails(bench: &Bench<'_>) -> Result {
-    let longest = bench.query_port(bench.ctx_a(), 1)?.max_msg_sz;
-    // One of the greatest length is allowed, but there is no memory for it.
+    let longest = bench.query_port(bench.ctx_a(), bench.port())?.max_msg_sz;
+    // One of the greatest length is allowed, but there is no memory for it: not for its beginning
+    // either, which a device may send, and then wait for a receive, before it gets to the rest.
     let Pair { a, .. } = small_pair(bench)?;
-    a.post(SendWr::send(1, &[a.sge(0, longest)]))
+    a.post(SendWr::send(1, &[a.sge(END, longest)]))
         .rule("SQ-21")?;
     bench.one_with(a.send_cq, WcStatus::LocProtErr, "SQ-22")?;
     for lengths in [

@@ -132,12 +132,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "bad_input.objects_go_in_the_order_of_their_use_only",
         &["LIFE-01", "PD-01", "CHAN-38", "CQ-DESTROY-01", "LIFE-02"],
         destroy::objects_go_in_the_order_of_their_use_only,
-    ),
+    )
+    .hazards(Hazards::MAY_CRASH),
     Scenario::new(
         "bad_input.refused_destruction_leaves_a_working_connection",
         &["LIFE-01", "PD-01", "CHAN-38", "CQ-DESTROY-01"],
         destroy::refused_destruction_leaves_a_working_connection,
-    ),
+    )
+    .hazards(Hazards::MAY_CRASH),
     Scenario::new(
         "bad_input.domain_with_an_address_handle_is_busy",
         &["LIFE-01", "PD-01"],

@@ -208,7 +208,7 @@ fn ranges(device: &DeviceAttr, port: &PortAttr, bad_ports: &[u8]) -> Vec<Range> 
 pub(super) fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
     let mut qp = Climber::new(bench, QpType::Rc)?;
     let device = bench.query_device(qp.end.context)?;
-    let port = bench.query_port(qp.end.context, 1)?;
+    let port = bench.query_port(qp.end.context, bench.port())?;
     let ranges = ranges(&device, &port, &bad_ports(bench)?);
     for to in [QpState::Init, QpState::Rtr, QpState::Rts] {
         let mask = required(QpType::Rc, bench.state(qp.end.qp)?, to);

@@ -76,7 +76,7 @@ pub(super) fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
     })?;
     let (a, b) = (pair.a, pair.b);
     let most = cap(bench, &a)?.max_inline_data;
-    let longest = bench.query_port(a.context, 1)?.max_msg_sz;
+    let longest = bench.query_port(a.context, bench.port())?.max_msg_sz;
     for length in [most + 1, longest] {
         let data = [a.sge(0, length)];
         let error = refused(bench, &TOO_MUCH, "SQ-09", || {
@@ -289,11 +289,11 @@ fn fates(bench: &Bench<'_>, qp_type: QpType) -> Result {
         let result = meets(qp.post(&sends), of_send, sent);
         in_case(&format!("a send in {state}"), result)?;
         let flushed = of_send == Fate::Flushed;
-        for (cq, wr_id) in [(end.send_cq, 1), (end.recv_cq, 3)]
+        for (what, cq, wr_id) in [("sends", end.send_cq, 1), ("receives", end.recv_cq, 3)]
             .iter()
             .filter(|_| flushed)
         {
-            let seen = bench.poll(*cq, 2).rule("QP-STATE-21")?;
+            let seen = in_case(what, bench.poll(*cq, 2).rule("QP-STATE-21"))?;
             let seen: Vec<_> = seen.iter().map(|wc| (wc.wr_id, wc.status)).collect();
             let expected = [*wr_id, wr_id + 1].map(|wr_id| (wr_id, WcStatus::WrFlushErr));
             check_eq!("QP-STATE-21", seen, expected, "flushed work");

@@ -5,8 +5,8 @@ use verbs_api::{
 };
 
 use super::Kind;
-use crate::failure::{check, check_eq};
-use crate::{Bench, End, PairOptions, Result, pattern, wr_ids};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, OfRule, PairOptions, Result, pattern, wr_ids};
 
 pub(super) fn wr_id_comes_back_in_all_its_bits(bench: &Bench<'_>) -> Result {
     const WR_IDS: [u64; 5] = [0, 1, 1 << 32, 1 << 63, u64::MAX];
@@ -25,9 +25,9 @@ pub(super) fn wr_id_comes_back_in_all_its_bits(bench: &Bench<'_>) -> Result {
         a.recv(wr_id, 8)?;
         a.send(wr_id, 8)?;
     }
-    for cq in [a.send_cq, a.recv_cq] {
-        let seen = wr_ids(&bench.poll(cq, WR_IDS.len())?);
-        check_eq!("WC-02", seen, WR_IDS, "wr_id of flushed work");
+    for (what, cq) in [("sends", a.send_cq), ("receives", a.recv_cq)] {
+        let seen = in_case(what, bench.poll(cq, WR_IDS.len()).rule("WC-02"))?;
+        check_eq!("WC-02", wr_ids(&seen), WR_IDS, "wr_id of flushed work");
     }
     Ok(())
 }

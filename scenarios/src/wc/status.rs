@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use verbs_api::{
-    AhAttr, Check, Cq, ErrorKind, QpType, RcParams, RecvWr, SendWr, Sge, Wc, WcStatus,
-};
+use verbs_api::{Check, Cq, ErrorKind, QpType, RcParams, RecvWr, SendWr, Sge, Wc, WcStatus};
 
 use crate::failure::{check, check_eq};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, wr_ids};
@@ -23,7 +21,7 @@ pub(super) fn receive_too_small_is_a_length_error(bench: &Bench<'_>) -> Result {
 
 pub(super) fn datagram_above_the_mtu_is_a_length_error(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
-    let mtu = bench.query_port(a.context, 1)?.active_mtu;
+    let mtu = bench.query_port(a.context, bench.port())?.active_mtu;
     let mtu = mtu.bytes().unwrap_or(4096);
     b.recv(1, mtu + 1)?;
     a.send(2, mtu + 1)?;
@@ -54,8 +52,7 @@ pub(super) fn read_without_read_depth_is_an_operation_error(bench: &Bench<'_>) -
 pub(super) fn address_handle_of_another_pd_is_an_operation_error(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
     let other_pd = bench.alloc_pd(a.context)?;
-    let dgid = bench.query_gid(b.context, 1, 0)?;
-    let ah = bench.create_ah(other_pd, &AhAttr::global(1, 0, dgid))?;
+    let ah = bench.create_ah(other_pd, &bench.route_to(b.context)?)?;
     b.recv(1, 8)?;
     let data = [a.sge(0, 8)];
     let send = SendWr::send(2, &data).to(ah, b.qp_num, QKEY);

@@ -15,7 +15,7 @@ pub(super) fn byte_len_of_a_receive_is_that_of_the_message(bench: &Bench<'_>) ->
 
 pub(super) fn byte_len_of_a_datagram_counts_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
-    let mtu = bench.query_port(a.context, 1)?.active_mtu;
+    let mtu = bench.query_port(a.context, bench.port())?.active_mtu;
     let mtu = mtu.bytes().unwrap_or(256);
     for len in [0, 1, mtu - 1, mtu] {
         b.recv(1, mtu)?;
@@ -68,7 +68,7 @@ pub(super) fn grh_flag_is_set_on_datagrams_with_a_grh(bench: &Bench<'_>) -> Resu
 
 pub(super) fn datagram_says_which_path_it_took(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
-    let port = bench.query_port(a.context, 1)?;
+    let port = bench.query_port(a.context, bench.port())?;
     for sl in [0, 3] {
         b.recv(1, 8)?;
         let attr = ah_attr(bench, &b)?;
@@ -86,8 +86,7 @@ pub(super) fn datagram_says_which_path_it_took(bench: &Bench<'_>) -> Result {
 }
 
 fn ah_attr(bench: &Bench<'_>, to: &End<'_>) -> Result<AhAttr> {
-    let dgid = bench.query_gid(to.context, 1, 0)?;
-    Ok(AhAttr::global(1, 0, dgid))
+    Ok(bench.route_to(to.context)?)
 }
 
 /// Sends 8 bytes from one end to another over an address handle of its own.
