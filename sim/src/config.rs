@@ -64,6 +64,9 @@ impl SimConfig {
     }
 
     /// How many nodes: devices `sim0`, `sim1`, ... At least 1, at most 65,535.
+    ///
+    /// # Panics
+    /// Outside that range.
     #[must_use]
     pub const fn nodes(self, nodes: u32) -> Self {
         assert!(nodes >= 1 && nodes <= 0xffff, "1 to 65,535 nodes");
@@ -71,6 +74,9 @@ impl SimConfig {
     }
 
     /// How many ports each node has, 1 to 250. Every port reaches every other.
+    ///
+    /// # Panics
+    /// Outside that range.
     #[must_use]
     pub const fn ports(self, ports: u8) -> Self {
         assert!(ports >= 1 && ports <= 250, "1 to 250 ports");

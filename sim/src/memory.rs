@@ -8,6 +8,7 @@
 //! at happens while it is held.
 #![allow(unsafe_code)]
 
+use std::alloc::Layout;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -54,12 +55,22 @@ impl Region {
         })
     }
 
-    /// Zero bytes of the simulator's own; `None` if there is no memory for them.
+    /// Zero bytes of the simulator's own; `None` if there is no memory for them. The machine gives
+    /// them when they are first touched, so that a large region costs nothing until it is used.
     pub(crate) fn owned(length: usize) -> Option<Arc<Self>> {
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).ok()?;
-        bytes.resize(length, 0);
-        Some(Self::new(Bytes::Owned(bytes.into_boxed_slice())))
+        let layout = Layout::array::<u8>(length).ok()?;
+        if length == 0 {
+            return Some(Self::new(Bytes::Owned(Box::default())));
+        }
+        // SAFETY: the layout has a size above zero.
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        if start.is_null() {
+            return None;
+        }
+        let bytes = std::ptr::slice_from_raw_parts_mut(start, length);
+        // SAFETY: just allocated by the global allocator with the layout of this slice, and zero is
+        // a value of its items; nothing else has the pointer.
+        Some(Self::new(Bytes::Owned(unsafe { Box::from_raw(bytes) })))
     }
 
     /// The caller's memory.
@@ -366,6 +377,17 @@ mod tests {
         let mut seen = [0; 10];
         region.read(0, &mut seen).unwrap();
         assert_eq!(seen, [0, 1, 0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_large_region_costs_nothing_until_it_is_used() {
+        assert!(Region::owned(usize::MAX / 2).is_none());
+        let region = Region::owned(8 << 30).unwrap();
+        region.write((8 << 30) - 1, &[7]).unwrap();
+        let mut seen = [0; 2];
+        region.read((8 << 30) - 2, &mut seen).unwrap();
+        assert_eq!(seen, [0, 7]);
+        assert!(Region::owned(0).is_some());
     }
 
     #[test]

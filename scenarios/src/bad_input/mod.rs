@@ -24,7 +24,7 @@ use std::fmt::Debug;
 use verbs_api::{Capabilities, Error, ErrorKind, Live};
 
 use crate::failure::check_eq;
-use crate::{Bench, OfRule, Pair, Result, Scenario, expect_err_among};
+use crate::{Bench, Hazards, OfRule, Pair, Result, Scenario, expect_err_among};
 
 const STEPS: Capabilities = Capabilities::MODIFY_CONNECT;
 
