@@ -1,6 +1,6 @@
 //! RDMA verbs on real devices, through libibverbs.
 //!
-//! [`Hw`] implements [`Verbs`](verbs_api::Verbs). It is there with feature `hw`, which links
+//! `Hw` implements [`Verbs`](verbs_api::Verbs). It is there with feature `hw`, which links
 //! libibverbs and librdmacm; without it this crate is empty, so that the rest of the workspace
 //! builds on a machine that has neither.
 //!

@@ -144,21 +144,18 @@ impl Backend for Hardware {
             let _ = stdout.read_to_string(&mut text);
             let _ = done.send(text);
         });
-        let text = report.recv_timeout(DEADLINE);
-        if text.is_err() {
-            // It may have ended on its own meanwhile.
+        let Ok(text) = report.recv_timeout(DEADLINE) else {
+            // Not waited for: one that is stuck in the kernel does not even end when killed.
             let _ = child.kill();
-        }
+            let seen = format!("nothing after {} s; it was killed", DEADLINE.as_secs());
+            return Some(self.failure(scenario, FailureKind::Hang, seen));
+        };
         let status = child.wait().ok()?;
         let _ = reader.join();
         Some(
-            match text.ok().as_deref().map(serde_json::from_str::<Report>) {
-                None => {
-                    let seen = format!("nothing after {} s; it was killed", DEADLINE.as_secs());
-                    self.failure(scenario, FailureKind::Hang, seen)
-                }
-                Some(Ok(report)) => report.attempt(self.replay(scenario)),
-                Some(Err(_)) => {
+            match serde_json::from_str::<Report>(&text) {
+                Ok(report) => report.attempt(self.replay(scenario)),
+                Err(_) => {
                     self.failure(scenario, FailureKind::Crash, format!("no report; {status}"))
                 }
             },

@@ -341,7 +341,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "bad_input.entry_of_no_bytes_may_name_any_address",
         &["SQ-23"],
         memory::entry_of_no_bytes_may_name_any_address,
-    ),
+    )
+    .hazards(Hazards::MAY_HANG.union(Hazards::MAY_CRASH)),
     Scenario::new(
         "bad_input.message_above_the_longest_fails",
         &["SQ-21", "SQ-22"],

@@ -14,7 +14,7 @@ mod unreliable;
 
 use verbs_api::{Capabilities, SendOp, SendWr, Sge};
 
-use crate::{End, Scenario};
+use crate::{End, Hazards, Scenario};
 
 const IMM: Capabilities = Capabilities::SEND_WITH_IMM.union(Capabilities::WRITE_WITH_IMM);
 
@@ -131,7 +131,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "wc.scatter_gather_lists_are_used_in_their_order",
         &["WC-35"],
         fields::scatter_gather_lists_are_used_in_their_order,
-    ),
+    )
+    .hazards(Hazards::MAY_HANG.union(Hazards::MAY_CRASH)),
     Scenario::new(
         "wc.read_scatters_in_the_order_of_its_list",
         &["WC-35"],
