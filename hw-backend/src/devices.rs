@@ -1,12 +1,12 @@
 //! The devices of this machine.
 
+use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
 
 use verbs_api::{Cause, DeviceInfo, Error, ErrorKind, Result, Transport, Verb};
 
 use crate::errno::{check_pointer, errno};
-use crate::hw::name_of;
 use crate::objects::Device;
 use crate::owner::Owned;
 use crate::sys;
@@ -129,6 +129,17 @@ fn driver(name: &str) -> String {
 pub fn kernel() -> String {
     rustix::system::uname()
         .release()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The name that C keeps for a device.
+///
+/// # Safety
+/// `device` is an entry of a device list that has not been freed.
+unsafe fn name_of(device: *mut sys::ibv_device) -> String {
+    // SAFETY: the caller's promise; the name is a string with an end.
+    unsafe { CStr::from_ptr(sys::ibv_get_device_name(device)) }
         .to_string_lossy()
         .into_owned()
 }

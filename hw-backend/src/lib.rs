@@ -10,7 +10,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `hw` | the backend: tables of objects, every verb |
+//! | `hw`, `verbs` | the backend: tables of objects; every verb |
 //! | `sys` | every name of the C bindings, with their gaps filled |
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
 //! | `convert`, `errno` | structures and errors to and from C |
@@ -29,6 +29,7 @@ mod obstacles;
 mod owner;
 mod probe;
 mod sys;
+mod verbs;
 mod wait;
 
 pub use devices::kernel;

@@ -152,14 +152,10 @@ impl Backend for Hardware {
         };
         let status = child.wait().ok()?;
         let _ = reader.join();
-        Some(
-            match serde_json::from_str::<Report>(&text) {
-                Ok(report) => report.attempt(self.replay(scenario)),
-                Err(_) => {
-                    self.failure(scenario, FailureKind::Crash, format!("no report; {status}"))
-                }
-            },
-        )
+        Some(match serde_json::from_str::<Report>(&text) {
+            Ok(report) => report.attempt(self.replay(scenario)),
+            Err(_) => self.failure(scenario, FailureKind::Crash, format!("no report; {status}")),
+        })
     }
 
     fn replay(&self, scenario: &Scenario) -> String {

@@ -1,0 +1,835 @@
+//! Every verb of the trait.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use verbs_api::{
+    Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, Capabilities, Cause,
+    CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared, Dest,
+    DeviceAttr, DeviceInfo, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle, MrAttr, Object,
+    Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery,
+    RcParams, RecvWr, Result, SendFlags, SendWr, Transport, Verb, Verbs, Wait, Wc, connect,
+};
+
+use crate::errno::{check, check_pointer, destroyed, errno, invalid};
+use crate::objects::{Ah, Channel, Cq, InContext, Memory, Pd, Qp};
+use crate::owner::Owned;
+use crate::wait::{Deadline, set_nonblocking, wait_readable};
+use crate::{cm, convert, devices, probe, sys};
+
+use crate::hw::Hw;
+
+impl Verbs for Hw {
+    fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        let all = devices::list()?;
+        let Some(only) = &self.only else {
+            return Ok(all);
+        };
+        let of = |name: &String| all.iter().find(|info| info.name == *name).cloned();
+        Ok(only.iter().filter_map(of).collect())
+    }
+
+    fn open_device(&self, name: &str) -> Result<Context> {
+        let device = devices::open(name)?;
+        let fd = device.raw.with(|context| {
+            // SAFETY: the context is live.
+            unsafe { (*context).async_fd }
+        });
+        set_nonblocking(
+            Verb::OpenDevice,
+            fd.map_err(destroyed(Verb::OpenDevice, Object::Context))?,
+        )?;
+        let id = self.tables.lock().contexts.insert(|_| Arc::new(device));
+        Ok(Context::from_parts(id.index, id.generation))
+    }
+
+    fn close_device(&self, context: Context) -> Result<()> {
+        self.device(Verb::CloseDevice, context)?;
+        self.remove_objects_of(context);
+        // The device closes with the last of its objects that a call still holds.
+        drop(self.tables.lock().contexts.remove(context.index()));
+        Ok(())
+    }
+
+    fn capabilities(&self, context: Context) -> Result<Capabilities> {
+        let device = self.device(Verb::QueryDevice, context)?;
+        Ok(probe::capabilities(&device, &self.query_device(context)?))
+    }
+
+    fn behavior(&self, context: Context) -> Result<Declared> {
+        let device = self.device(Verb::QueryDevice, context)?;
+        Ok(probe::behavior(&device.driver))
+    }
+
+    fn query_device(&self, context: Context) -> Result<DeviceAttr> {
+        let verb = Verb::QueryDevice;
+        let device = self.device(verb, context)?;
+        let query = |context: *mut sys::ibv_context| {
+            // SAFETY: the structure is plain numbers, for which zero is a value; the context is
+            // live.
+            let mut attr: sys::ibv_device_attr = unsafe { std::mem::zeroed() };
+            // SAFETY: as above.
+            let result = unsafe { sys::ibv_query_device(context, &mut attr) };
+            // SAFETY: the context is live.
+            let vectors = unsafe { (*context).num_comp_vectors };
+            (result, convert::device_attr(&attr, vectors))
+        };
+        let (result, attr) = device
+            .raw
+            .with(query)
+            .map_err(destroyed(verb, Object::Context))?;
+        check(verb, result)?;
+        Ok(attr)
+    }
+
+    fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
+        let verb = Verb::QueryPort;
+        let device = self.device(verb, context)?;
+        // SAFETY: the structure is plain numbers, for which zero is a value.
+        let mut attr: sys::ibv_port_attr = unsafe { std::mem::zeroed() };
+        // SAFETY: the context is live.
+        let query = |context| unsafe { sys::query_port(context, port, &mut attr) };
+        check(
+            verb,
+            device
+                .raw
+                .with(query)
+                .map_err(destroyed(verb, Object::Context))?,
+        )?;
+        Ok(convert::port_attr(&attr))
+    }
+
+    fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
+        let verb = Verb::QueryGid;
+        let device = self.device(verb, context)?;
+        let index = c_int::try_from(index).map_err(|_| invalid(verb, "index", "is too large"))?;
+        let mut gid = sys::ibv_gid { raw: [0; 16] };
+        // SAFETY: the context is live.
+        let query = |context| unsafe { sys::ibv_query_gid(context, port, index, &mut gid) };
+        check(
+            verb,
+            device
+                .raw
+                .with(query)
+                .map_err(destroyed(verb, Object::Context))?,
+        )?;
+        // SAFETY: every member of the union is plain bytes.
+        Ok(Gid(unsafe { gid.raw }))
+    }
+
+    fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
+        let verb = Verb::QueryPkey;
+        let device = self.device(verb, context)?;
+        let mut pkey = 0;
+        // SAFETY: the context is live.
+        let query =
+            |context| unsafe { sys::ibv_query_pkey(context, port, index.into(), &mut pkey) };
+        check(
+            verb,
+            device
+                .raw
+                .with(query)
+                .map_err(destroyed(verb, Object::Context))?,
+        )?;
+        Ok(u16::from_be(pkey))
+    }
+
+    fn alloc_pd(&self, context: Context) -> Result<PdHandle> {
+        let verb = Verb::AllocPd;
+        let device = self.device(verb, context)?;
+        // SAFETY: the context is live.
+        let raw = device
+            .raw
+            .with(|context| unsafe { sys::ibv_alloc_pd(context) });
+        let raw = check_pointer(verb, raw.map_err(destroyed(verb, Object::Context))?)?;
+        // SAFETY: just made, and ours.
+        let raw = unsafe { Owned::new(raw, sys::ibv_dealloc_pd) };
+        Ok(self.insert(
+            |t| &mut t.pds,
+            context,
+            Pd {
+                raw,
+                context,
+                device,
+            },
+        ))
+    }
+
+    fn dealloc_pd(&self, pd: PdHandle) -> Result<()> {
+        let found = self.pd(Verb::DeallocPd, pd)?;
+        destroy(Verb::DeallocPd, Object::Pd, &found.raw)?;
+        self.tables.lock().pds.remove(pd.index());
+        Ok(())
+    }
+
+    fn alloc_mr(&self, pd: PdHandle, length: usize, access: Access) -> Result<MrHandle> {
+        let verb = Verb::AllocMr;
+        self.pd(verb, pd)?;
+        let Some(memory) = Memory::owned(length) else {
+            let cause = Cause::Text("the machine has no memory for the region".into());
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        };
+        self.insert_mr(verb, pd, memory, length, access)
+    }
+
+    #[expect(unsafe_code, reason = "the unsafe method of the trait")]
+    unsafe fn reg_mr(
+        &self,
+        pd: PdHandle,
+        addr: *mut u8,
+        length: usize,
+        access: Access,
+    ) -> Result<MrHandle> {
+        self.insert_mr(
+            Verb::RegMr,
+            pd,
+            Memory::Caller {
+                start: addr,
+                length,
+            },
+            length,
+            access,
+        )
+    }
+
+    fn dereg_mr(&self, mr: MrHandle) -> Result<()> {
+        let found = self.mr(Verb::DeregMr, mr)?;
+        destroy(Verb::DeregMr, Object::Mr, &found.raw)?;
+        self.tables.lock().mrs.remove(mr.index());
+        Ok(())
+    }
+
+    fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {
+        let found = self.mr(Verb::QueryMr, mr)?;
+        let read = |mr: *mut sys::ibv_mr| {
+            // SAFETY: the region is live.
+            let mr = unsafe { &*mr };
+            MrAttr {
+                addr: mr.addr as u64,
+                length: mr.length as u64,
+                lkey: mr.lkey,
+                rkey: mr.rkey,
+            }
+        };
+        found
+            .raw
+            .with(read)
+            .map_err(destroyed(Verb::QueryMr, Object::Mr))
+    }
+
+    fn read_mr(&self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let found = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
+        // SAFETY: `own_bytes` checked the range.
+        unsafe { found.memory.read(offset, bytes) };
+        Ok(())
+    }
+
+    fn write_mr(&self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
+        let found = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
+        // SAFETY: `own_bytes` checked the range.
+        unsafe { found.memory.write(offset, bytes) };
+        Ok(())
+    }
+
+    fn create_comp_channel(&self, context: Context) -> Result<ChannelHandle> {
+        let verb = Verb::CreateCompChannel;
+        let device = self.device(verb, context)?;
+        // SAFETY: the context is live.
+        let raw = device
+            .raw
+            .with(|context| unsafe { sys::ibv_create_comp_channel(context) });
+        let raw = check_pointer(verb, raw.map_err(destroyed(verb, Object::Context))?)?;
+        // SAFETY: just made, so it can be read.
+        let fd = unsafe { (*raw).fd };
+        // SAFETY: just made, and ours.
+        let raw = unsafe { Owned::new(raw, sys::ibv_destroy_comp_channel) };
+        set_nonblocking(verb, fd)?;
+        let waiters = AtomicU32::new(0);
+        let channel = Channel {
+            raw,
+            waiters,
+            context,
+            _device: device,
+        };
+        Ok(self.insert(|t| &mut t.channels, context, channel))
+    }
+
+    fn destroy_comp_channel(&self, channel: ChannelHandle) -> Result<()> {
+        let verb = Verb::DestroyCompChannel;
+        let found = self.channel(verb, channel)?;
+        let idle = || match found.waiters.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            waiters => {
+                let text = format!("{waiters} threads wait on {channel}");
+                Err(Error::new(
+                    verb,
+                    ErrorKind::Usage,
+                    Cause::Usage(text.into()),
+                ))
+            }
+        };
+        let result = found
+            .raw
+            .destroy(idle)?
+            .map_err(destroyed(verb, Object::CompChannel))?;
+        check(verb, result)?;
+        self.tables.lock().channels.remove(channel.index());
+        Ok(())
+    }
+
+    fn get_cq_event(&self, channel: ChannelHandle, wait: Wait) -> Result<CqEvent> {
+        let verb = Verb::GetCqEvent;
+        let found = self.channel(verb, channel)?;
+        let deadline = Deadline::new(wait);
+        loop {
+            let mut cq = std::ptr::null_mut();
+            let mut token = std::ptr::null_mut();
+            let attempt = |channel: *mut sys::ibv_comp_channel| {
+                // SAFETY: the channel is live.
+                let result = unsafe { sys::ibv_get_cq_event(channel, &mut cq, &mut token) };
+                found.waiters.fetch_add(1, Ordering::Relaxed);
+                // SAFETY: the channel is live.
+                (result, errno(), unsafe { (*channel).fd })
+            };
+            let outcome = found
+                .raw
+                .with(attempt)
+                .map_err(destroyed(verb, Object::CompChannel))?;
+            let waited = match outcome {
+                (0, ..) => Ok(true),
+                (_, libc::EAGAIN, fd) => wait_readable(verb, fd, &deadline).map(|()| false),
+                (_, libc::EINTR, _) => Ok(false),
+                (_, errno, _) => Err(Error::from_raw(verb, errno)),
+            };
+            found.waiters.fetch_sub(1, Ordering::Relaxed);
+            if !waited? {
+                continue;
+            }
+            let tables = self.tables.lock();
+            let handle = tables.cq_handles.get(&(cq as usize)).copied();
+            let live =
+                handle.and_then(|cq| Some((cq, tables.cqs.get(cq.index(), cq.generation()).ok()?)));
+            let Some((cq, found)) = live else {
+                let cause = Cause::Text("the event names a CQ that does not exist".into());
+                return Err(Error::new(verb, ErrorKind::Io, cause));
+            };
+            found.unacked.fetch_add(1, Ordering::Relaxed);
+            return Ok(CqEvent {
+                cq,
+                cq_context: found.cq_context,
+            });
+        }
+    }
+
+    fn create_cq(&self, context: Context, init: &CqInit) -> Result<CqHandle> {
+        let verb = Verb::CreateCq;
+        let device = self.device(verb, context)?;
+        let channel = match init.channel {
+            Some(channel) => Some((channel, self.channel(verb, channel)?)),
+            None => None,
+        };
+        // A CQ of one context on a channel of another would mix two command files.
+        if init
+            .channel
+            .is_some_and(|channel| channel.context() != context)
+        {
+            let cause = Cause::Mismatch {
+                object: Object::CompChannel,
+                must_share: "context",
+            };
+            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        }
+        let token = sys::token(init.cq_context);
+        let create = |context| {
+            let create = |channel| {
+                // SAFETY: context and channel are live, or the channel is null.
+                unsafe { sys::ibv_create_cq(context, init.cqe, token, channel, init.comp_vector) }
+            };
+            match &channel {
+                Some((_, channel)) => channel.raw.with(create),
+                None => Ok(create(std::ptr::null_mut())),
+            }
+        };
+        let raw = device
+            .raw
+            .with(create)
+            .map_err(destroyed(verb, Object::Context))?;
+        let raw = check_pointer(verb, raw.map_err(destroyed(verb, Object::CompChannel))?)?;
+        let cq = Cq {
+            // SAFETY: just made, and ours.
+            raw: unsafe { Owned::new(raw, sys::ibv_destroy_cq) },
+            context,
+            cq_context: init.cq_context,
+            comp_vector: init.comp_vector as u32,
+            channel,
+            unacked: AtomicU32::new(0),
+            async_unacked: AtomicU32::new(0),
+            _device: device,
+        };
+        let handle = self.insert(|t| &mut t.cqs, context, cq);
+        self.tables.lock().cq_handles.insert(raw as usize, handle);
+        Ok(handle)
+    }
+
+    fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
+        let found = self.cq(Verb::QueryCq, cq)?;
+        // SAFETY: the CQ is live.
+        let cqe = found.raw.with(|cq| unsafe { (*cq).cqe });
+        let cqe = cqe.map_err(destroyed(Verb::QueryCq, Object::Cq))?;
+        Ok(CqAttr {
+            cqe: u32::try_from(cqe).unwrap_or(0),
+            cq_context: found.cq_context,
+            channel: found.channel.as_ref().map(|(handle, _)| *handle),
+            comp_vector: found.comp_vector,
+        })
+    }
+
+    fn resize_cq(&self, cq: CqHandle, cqe: i32) -> Result<()> {
+        let verb = Verb::ResizeCq;
+        let found = self.cq(verb, cq)?;
+        // SAFETY: the CQ is live.
+        let result = found.raw.with(|cq| unsafe { sys::ibv_resize_cq(cq, cqe) });
+        check(verb, result.map_err(destroyed(verb, Object::Cq))?)
+    }
+
+    fn req_notify_cq(&self, cq: CqHandle, arm: Arm) -> Result<()> {
+        let verb = Verb::ReqNotifyCq;
+        let found = self.cq(verb, cq)?;
+        // SAFETY: the CQ is live.
+        let result = found
+            .raw
+            .with(|cq| unsafe { sys::req_notify_cq(cq, arm.0) });
+        check(verb, result.map_err(destroyed(verb, Object::Cq))?)
+    }
+
+    fn poll_cq(&self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
+        let verb = Verb::PollCq;
+        let found = self.cq(verb, cq)?;
+        // SAFETY: the structure is plain numbers, for which zero is a value.
+        let empty = || unsafe { std::mem::zeroed::<sys::ibv_wc>() };
+        let mut raw: Vec<sys::ibv_wc> = std::iter::repeat_with(empty).take(wc.len()).collect();
+        let entries = c_int::try_from(raw.len()).unwrap_or(c_int::MAX);
+        // SAFETY: the CQ is live, and there is room for so many entries.
+        let poll = |cq| unsafe { sys::poll_cq(cq, entries, raw.as_mut_ptr()) };
+        let count = found.raw.with(poll).map_err(destroyed(verb, Object::Cq))?;
+        if count < 0 {
+            return Err(Error::from_raw(verb, count));
+        }
+        let count = (count as usize).min(wc.len());
+        for (to, from) in wc.iter_mut().zip(&raw[..count]) {
+            *to = convert::wc(from);
+        }
+        Ok(count)
+    }
+
+    fn ack_cq_events(&self, cq: CqHandle, nevents: u32) -> Result<()> {
+        let verb = Verb::AckCqEvents;
+        let found = self.cq(verb, cq)?;
+        self.acknowledge(verb, &found.unacked, nevents, cq, || {
+            // SAFETY: the CQ is live, and so many events were read.
+            let told = found
+                .raw
+                .with(|cq| unsafe { sys::ibv_ack_cq_events(cq, nevents) });
+            told.map_err(destroyed(verb, Object::Cq))
+        })
+    }
+
+    fn destroy_cq(&self, cq: CqHandle, wait: Wait) -> Result<()> {
+        let verb = Verb::DestroyCq;
+        let found = self.cq(verb, cq)?;
+        let unacked =
+            || found.unacked.load(Ordering::Relaxed) + found.async_unacked.load(Ordering::Relaxed);
+        // With a QP on it the driver refuses at once; otherwise the library would wait.
+        let users = |qp: &Arc<Qp>| qp.init.send_cq == cq || qp.init.recv_cq == cq;
+        let busy = self.tables.lock().qps.iter().any(|(_, qp)| users(qp));
+        if !busy {
+            self.wait_acknowledged(verb, Object::Cq, wait, unacked)?;
+        }
+        let address = found.raw.address();
+        destroy(verb, Object::Cq, &found.raw)?;
+        let mut tables = self.tables.lock();
+        tables.cq_handles.remove(&address);
+        tables.cqs.remove(cq.index());
+        Ok(())
+    }
+
+    fn create_qp(&self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
+        let verb = Verb::CreateQp;
+        let parent = self.pd(verb, pd)?;
+        let cqs = [self.cq(verb, init.send_cq)?, self.cq(verb, init.recv_cq)?];
+        if cqs.iter().any(|cq| cq.context != pd.context()) {
+            let cause = Cause::Mismatch {
+                object: Object::Cq,
+                must_share: "context",
+            };
+            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        }
+        let mut actual = *init;
+        let create = |pd| {
+            cqs[0].raw.with(|send_cq| {
+                let same = Arc::ptr_eq(&cqs[0], &cqs[1]);
+                let recv_cq = if same {
+                    Ok(send_cq)
+                } else {
+                    cqs[1].raw.with(|recv_cq| recv_cq)
+                };
+                recv_cq.map(|recv_cq| {
+                    let mut attr = sys::ibv_qp_init_attr {
+                        qp_context: sys::token(init.qp_context),
+                        send_cq,
+                        recv_cq,
+                        srq: std::ptr::null_mut(),
+                        cap: convert::cap(&init.cap),
+                        qp_type: init.qp_type.into(),
+                        sq_sig_all: init.sq_sig_all.into(),
+                    };
+                    // SAFETY: PD and CQs are live.
+                    let raw = unsafe { sys::ibv_create_qp(pd, &mut attr) };
+                    actual.cap = convert::cap_back(&attr.cap);
+                    raw
+                })
+            })
+        };
+        let raw = parent
+            .raw
+            .with(create)
+            .map_err(destroyed(verb, Object::Pd))?;
+        let raw = raw
+            .and_then(|raw| raw)
+            .map_err(destroyed(verb, Object::Cq))?;
+        let raw = check_pointer(verb, raw)?;
+        // SAFETY: just made, so it can be read.
+        let qp_num = unsafe { (*raw).qp_num };
+        let qp = Qp {
+            // SAFETY: just made, and ours.
+            raw: unsafe { Owned::new(raw, sys::ibv_destroy_qp) },
+            context: pd.context(),
+            init: actual,
+            qp_num,
+            async_unacked: AtomicU32::new(0),
+            connection: Mutex::new(None),
+            _cqs: cqs,
+            pd: parent,
+        };
+        let handle = self.insert(|t| &mut t.qps, pd.context(), qp);
+        self.tables.lock().qp_handles.insert(raw as usize, handle);
+        Ok(handle)
+    }
+
+    fn qp_num(&self, qp: QpHandle) -> Result<u32> {
+        Ok(self.qp(Verb::QueryQp, qp)?.qp_num)
+    }
+
+    fn query_qp(&self, qp: QpHandle, mask: QpAttrMask) -> Result<QpQuery> {
+        let verb = Verb::QueryQp;
+        let found = self.qp(verb, qp)?;
+        let mut attr = convert::qp_attr(&QpAttr::default());
+        // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
+        let mut init: sys::ibv_qp_init_attr = unsafe { std::mem::zeroed() };
+        let mask = mask.bits() as c_int;
+        // SAFETY: the QP is live.
+        let query = |qp| unsafe { sys::ibv_query_qp(qp, &mut attr, mask, &mut init) };
+        check(
+            verb,
+            found.raw.with(query).map_err(destroyed(verb, Object::Qp))?,
+        )?;
+        Ok(QpQuery {
+            qp_num: found.qp_num,
+            attr: convert::qp_attr_back(&attr),
+            init: found.init.cap(convert::cap_back(&init.cap)),
+        })
+    }
+
+    fn modify_qp(&self, qp: QpHandle, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
+        let verb = Verb::ModifyQp;
+        let found = self.qp(verb, qp)?;
+        let mut attr = convert::qp_attr(attr);
+        let mask = mask.bits() as c_int;
+        // SAFETY: the QP is live.
+        let modify = |qp| unsafe { sys::ibv_modify_qp(qp, &mut attr, mask) };
+        check(
+            verb,
+            found
+                .raw
+                .with(modify)
+                .map_err(destroyed(verb, Object::Qp))?,
+        )
+    }
+
+    fn destroy_qp(&self, qp: QpHandle, wait: Wait) -> Result<()> {
+        let verb = Verb::DestroyQp;
+        let found = self.qp(verb, qp)?;
+        let unacked = || found.async_unacked.load(Ordering::Relaxed);
+        self.wait_acknowledged(verb, Object::Qp, wait, unacked)?;
+        let address = found.raw.address();
+        destroy(verb, Object::Qp, &found.raw)?;
+        let mut tables = self.tables.lock();
+        tables.qp_handles.remove(&address);
+        tables.qps.remove(qp.index());
+        Ok(())
+    }
+
+    fn connect_rc(&self, a: QpHandle, b: QpHandle, params: &RcParams) -> Result<()> {
+        let (end_a, end_b) = (self.qp(Verb::ConnectRc, a)?, self.qp(Verb::ConnectRc, b)?);
+        match end_a.pd.device.transport {
+            Transport::Iwarp => cm::connect(&end_a, &end_b, params),
+            _ => connect::by_attributes(self, a, b, params),
+        }
+    }
+
+    fn post_send(&self, qp: QpHandle, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let verb = Verb::PostSend;
+        let found = self.qp(verb, qp)?;
+        let mut ahs = Vec::new();
+        for (bad_wr, wr) in list.iter().enumerate() {
+            let at = |error| PostError { bad_wr, error };
+            if wr.flags.contains(SendFlags::INLINE) {
+                self.check_inline(wr.sg_list, found.init.cap.max_inline_data)
+                    .map_err(at)?;
+            }
+            if let Dest::Ud { ah, .. } = wr.dest {
+                let ah = self.find(|tables| &tables.ahs, verb, ah).map_err(at)?;
+                if ah.pd.context() != found.context {
+                    let cause = Cause::Mismatch {
+                        object: Object::Ah,
+                        must_share: "context",
+                    };
+                    return Err(at(Error::new(verb, ErrorKind::Invalid, cause)));
+                }
+                ahs.push(ah);
+            }
+        }
+        let mut sges: Vec<Vec<sys::ibv_sge>> = list
+            .iter()
+            .map(|wr| wr.sg_list.iter().map(convert::sge).collect())
+            .collect();
+        let mut wrs = Vec::with_capacity(list.len());
+        let mut ahs = ahs.iter();
+        for (bad_wr, (wr, sges)) in list.iter().zip(&mut sges).enumerate() {
+            let mut raw = sys::empty_send_wr();
+            raw.wr_id = wr.wr_id;
+            raw.sg_list = sges.as_mut_ptr();
+            raw.num_sge = c_int::try_from(sges.len()).unwrap_or(c_int::MAX);
+            if !convert::send_op(&mut raw, &wr.op, wr.flags) {
+                let error = invalid(verb, "opcode", "is not known to this backend");
+                return Err(PostError { bad_wr, error });
+            }
+            if let Dest::Ud {
+                remote_qpn,
+                remote_qkey,
+                ..
+            } = wr.dest
+                && let Some(ah) = ahs.next()
+            {
+                let ah = ah.raw.with(|ah| ah).map_err(destroyed(verb, Object::Ah));
+                let ah = ah.map_err(|error| PostError { bad_wr, error })?;
+                raw.wr = sys::datagram(ah, remote_qpn, remote_qkey);
+            }
+            wrs.push(raw);
+        }
+        link(&mut wrs, |wr, next| wr.next = next);
+        let mut bad: *mut sys::ibv_send_wr = std::ptr::null_mut();
+        let Some(first) = wrs.first_mut() else {
+            return Ok(());
+        };
+        let first = std::ptr::from_mut(first);
+        // SAFETY: the QP is live; the list is linked through `wrs`, whose entries point into
+        // `sges`; both live until the call returns, after which the library needs neither.
+        let result = found
+            .raw
+            .with(|qp| unsafe { sys::post_send(qp, first, &mut bad) });
+        let result = result.map_err(destroyed(verb, Object::Qp))?;
+        posted(verb, result, first, bad, list.len())
+    }
+
+    fn post_recv(&self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let verb = Verb::PostRecv;
+        let found = self.qp(verb, qp)?;
+        let mut sges: Vec<Vec<sys::ibv_sge>> = list
+            .iter()
+            .map(|wr| wr.sg_list.iter().map(convert::sge).collect())
+            .collect();
+        let mut wrs: Vec<sys::ibv_recv_wr> = list
+            .iter()
+            .zip(&mut sges)
+            .map(|(wr, sges)| sys::ibv_recv_wr {
+                wr_id: wr.wr_id,
+                next: std::ptr::null_mut(),
+                sg_list: sges.as_mut_ptr(),
+                num_sge: c_int::try_from(sges.len()).unwrap_or(c_int::MAX),
+            })
+            .collect();
+        link(&mut wrs, |wr, next| wr.next = next);
+        let mut bad: *mut sys::ibv_recv_wr = std::ptr::null_mut();
+        let Some(first) = wrs.first_mut() else {
+            return Ok(());
+        };
+        let first = std::ptr::from_mut(first);
+        // SAFETY: as in `post_send`.
+        let result = found
+            .raw
+            .with(|qp| unsafe { sys::post_recv(qp, first, &mut bad) });
+        let result = result.map_err(destroyed(verb, Object::Qp))?;
+        posted(verb, result, first, bad, list.len())
+    }
+
+    fn create_ah(&self, pd: PdHandle, attr: &AhAttr) -> Result<AhHandle> {
+        let verb = Verb::CreateAh;
+        let parent = self.pd(verb, pd)?;
+        let mut attr = convert::ah_attr(attr);
+        // SAFETY: the PD is live.
+        let raw = parent
+            .raw
+            .with(|pd| unsafe { sys::ibv_create_ah(pd, &mut attr) });
+        let raw = check_pointer(verb, raw.map_err(destroyed(verb, Object::Pd))?)?;
+        // SAFETY: just made, and ours.
+        let raw = unsafe { Owned::new(raw, sys::ibv_destroy_ah) };
+        Ok(self.insert(|t| &mut t.ahs, pd.context(), Ah { raw, pd: parent }))
+    }
+
+    fn destroy_ah(&self, ah: AhHandle) -> Result<()> {
+        let found: Arc<Ah> = self.find(|tables| &tables.ahs, Verb::DestroyAh, ah)?;
+        destroy(Verb::DestroyAh, Object::Ah, &found.raw)?;
+        self.tables.lock().ahs.remove(ah.index());
+        Ok(())
+    }
+
+    fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
+        let verb = Verb::GetAsyncEvent;
+        let device = self.device(verb, context)?;
+        let deadline = Deadline::new(wait);
+        loop {
+            let mut event = sys::AsyncEvent {
+                element: 0,
+                event_type: 0,
+            };
+            let attempt = |context: *mut sys::ibv_context| {
+                let event = std::ptr::from_mut(&mut event).cast();
+                // SAFETY: the context is live; the structure has the layout of C's.
+                let result = unsafe { sys::ibv_get_async_event(context, event) };
+                // SAFETY: the context is live.
+                (result, errno(), unsafe { (*context).async_fd })
+            };
+            match device
+                .raw
+                .with(attempt)
+                .map_err(destroyed(verb, Object::Context))?
+            {
+                (0, ..) => {}
+                (_, libc::EAGAIN, fd) => {
+                    wait_readable(verb, fd, &deadline)?;
+                    continue;
+                }
+                (_, libc::EINTR, _) => continue,
+                (_, errno, _) => return Err(Error::from_raw(verb, errno)),
+            }
+            let Some(element) = self.element(&event) else {
+                let cause = Cause::Text("the event names an object that does not exist".into());
+                return Err(Error::new(verb, ErrorKind::Io, cause));
+            };
+            match element {
+                Element::Cq(cq) => {
+                    self.cq(verb, cq)?
+                        .async_unacked
+                        .fetch_add(1, Ordering::Relaxed);
+                }
+                Element::Qp(qp) => {
+                    self.qp(verb, qp)?
+                        .async_unacked
+                        .fetch_add(1, Ordering::Relaxed);
+                }
+                _ => {}
+            }
+            return Ok(AsyncEvent {
+                event_type: event.event_type.into(),
+                element,
+            });
+        }
+    }
+
+    fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
+        let verb = Verb::AckAsyncEvent;
+        self.device(verb, context)?;
+        let event_type = event.event_type.into();
+        let tell = |element| {
+            let mut event = sys::AsyncEvent {
+                element,
+                event_type,
+            };
+            // SAFETY: the structure has the layout of C's, and names a live object of which an
+            // event was read, or none.
+            unsafe { sys::ibv_ack_async_event(std::ptr::from_mut(&mut event).cast()) };
+            Ok(())
+        };
+        let of_another = |object, of: Context| {
+            let cause = Cause::Mismatch {
+                object,
+                must_share: "context",
+            };
+            let error = Error::new(verb, ErrorKind::Invalid, cause);
+            if of == context { Ok(()) } else { Err(error) }
+        };
+        match event.element {
+            Element::Cq(cq) => {
+                let found = self.cq(verb, cq)?;
+                of_another(Object::Cq, found.context)?;
+                let address = found.raw.address();
+                self.acknowledge(verb, &found.async_unacked, 1, cq, || tell(address))
+            }
+            Element::Qp(qp) => {
+                let found = self.qp(verb, qp)?;
+                of_another(Object::Qp, found.context)?;
+                let address = found.raw.address();
+                self.acknowledge(verb, &found.async_unacked, 1, qp, || tell(address))
+            }
+            Element::Port(port) => tell(usize::from(port)),
+            _ => tell(0),
+        }
+    }
+}
+
+/// Destroys an object that nothing has to be waited for.
+fn destroy<T>(verb: Verb, object: Object, raw: &Owned<T>) -> Result<()> {
+    let result = raw
+        .destroy(|| Ok::<(), Error>(()))?
+        .map_err(destroyed(verb, object))?;
+    check(verb, result)
+}
+
+/// Makes a linked list of a slice.
+fn link<T>(list: &mut [T], mut set: impl FnMut(&mut T, *mut T)) {
+    let start = list.as_mut_ptr();
+    for i in 1..list.len() {
+        let next = start.wrapping_add(i);
+        set(&mut list[i - 1], next);
+    }
+}
+
+/// The result of a post. A driver may return 0 and name a bad work request all the same.
+fn posted<T>(
+    verb: Verb,
+    result: c_int,
+    first: *mut T,
+    bad: *mut T,
+    count: usize,
+) -> Result<(), PostError> {
+    if result == 0 && bad.is_null() {
+        return Ok(());
+    }
+    let offset = (bad as usize).wrapping_sub(first as usize) / size_of::<T>();
+    let bad_wr = if bad.is_null() {
+        0
+    } else {
+        offset.min(count.saturating_sub(1))
+    };
+    let error = match check(verb, result) {
+        Err(error) => error,
+        Ok(()) => {
+            let text = "the driver returned 0, but named a work request that it did not take";
+            Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into())).with_raw(0)
+        }
+    };
+    Err(PostError { bad_wr, error })
+}
