@@ -5,11 +5,11 @@ mod common;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use common::{End, drain, pair};
+use crossbeam::channel::{self, RecvTimeoutError};
 use verbs_api::{
     Arm, ArmState, Cause, Cq, CqInit, ErrorKind, LostWakeup, Qp, QpType, RcParams, SendWr,
     TraceEvent, Verbs, Wait, Wc,
@@ -25,7 +25,7 @@ fn inline() -> SimConfig {
 
 /// Runs `body`. If that takes too long all waits are ended, so that a hang becomes a failure.
 fn watched(sim: &Sim, body: impl FnOnce()) {
-    let (done, watch) = mpsc::channel::<()>();
+    let (done, watch) = channel::bounded::<()>(0);
     thread::scope(|scope| {
         scope.spawn(move || {
             if watch.recv_timeout(WATCH) == Err(RecvTimeoutError::Timeout) {

@@ -24,6 +24,8 @@ mod convert;
 mod devices;
 mod errno;
 mod hw;
+#[cfg(test)]
+mod layout;
 mod objects;
 mod obstacles;
 mod owner;

@@ -380,7 +380,11 @@ impl<'v> Bench<'v> {
     pub fn no_event(&self, channel: CompChannel, rule: &'static str) -> Result {
         let wait = self.quiet()?;
         let result = self.verbs.get_cq_event(channel, wait);
-        let result = result.map(|event| format!("an event of {}", event.cq));
+        let result = result.map(|event| {
+            // Otherwise the CQ could not be destroyed afterwards.
+            let _ = self.verbs.ack_cq_events(event.cq, 1);
+            format!("an event of {}", event.cq)
+        });
         nothing(result, format!("no event on {channel}"), rule)
     }
 
@@ -388,7 +392,10 @@ impl<'v> Bench<'v> {
     pub fn no_async_event(&self, context: Context, rule: &'static str) -> Result {
         let wait = self.quiet()?;
         let result = self.verbs.get_async_event(context, wait);
-        let result = result.map(|event| event.to_string());
+        let result = result.map(|event| {
+            let _ = self.verbs.ack_async_event(context, &event);
+            event.to_string()
+        });
         nothing(result, format!("no asynchronous event on {context}"), rule)
     }
 

@@ -2,10 +2,10 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crossbeam::channel::{self, RecvTimeoutError};
 use verbs_api::{Capabilities, Verbs};
 
 use crate::bench::{Bench, Bounds, Negative, Place};
@@ -223,9 +223,9 @@ fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -
 /// the scenario has failed: a lost wake-up must not be a run that never ends.
 fn watched(verbs: &dyn Verbs, body: impl FnOnce() -> Result) -> Result {
     thread::scope(|scope| {
-        let (done, watch) = mpsc::channel::<()>();
+        let (done, watch) = channel::bounded::<()>(0);
         let watch = scope.spawn(move || {
-            let late = watch.recv_timeout(WATCH) == Err(mpsc::RecvTimeoutError::Timeout);
+            let late = watch.recv_timeout(WATCH) == Err(RecvTimeoutError::Timeout);
             if late && let Some(lab) = verbs.lab() {
                 lab.close();
             }

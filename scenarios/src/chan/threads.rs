@@ -1,9 +1,9 @@
 //! Several threads at channels.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
 use std::thread;
 
+use crossbeam::channel;
 use verbs_api::{Arm, Cq, CqInit, ErrorKind};
 
 use super::{complete, destroy, fire, fire_and_take, writer, writers};
@@ -16,7 +16,7 @@ pub(super) fn each_channel_wakes_its_own_thread(bench: &Bench<'_>) -> Result {
         let channel = bench.create_comp_channel(bench.ctx_a())?;
         groups.push(writers(bench, channel, 2)?);
     }
-    let (report, reports) = mpsc::channel();
+    let (report, reports) = channel::unbounded();
     thread::scope(|scope| {
         for group in &groups {
             let (report, channel) = (report.clone(), group[0].channel);
@@ -90,7 +90,7 @@ pub(super) fn threads_share_a_channel_and_each_event_goes_to_one(bench: &Bench<'
 pub(super) fn any_thread_acknowledges(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let writer = writer(bench, &CqInit::new(16).channel(channel))?;
-    let (to_acknowledge, read) = mpsc::channel();
+    let (to_acknowledge, read) = channel::unbounded();
     thread::scope(|scope| {
         let acknowledger = scope.spawn(move || -> Result {
             // Two at a time, so that it is always behind the reader.

@@ -1,0 +1,108 @@
+//! Sizes and offsets of the structures that cross the border, compared with those of C.
+
+use std::fmt::Write;
+use std::mem::offset_of;
+use std::process::Command;
+use std::{env, fs};
+
+use crate::sys;
+
+macro_rules! layout {
+    ($list:ident; $( $name:ident { $($field:ident),* } )*) => { $(
+        $list.push((stringify!($name).to_owned(), None, size_of::<sys::$name>()));
+        $( $list.push((
+            stringify!($name).to_owned(),
+            Some(stringify!($field)),
+            offset_of!(sys::$name, $field),
+        )); )*
+    )* };
+}
+
+/// Structure, field or none for its size, bytes.
+type Row = (String, Option<&'static str>, usize);
+
+fn of_bindings() -> Vec<Row> {
+    let mut list = Vec::new();
+    layout! { list;
+        ibv_ah_attr { grh, dlid, sl, src_path_bits, static_rate, is_global, port_num }
+        ibv_async_event { element, event_type }
+        ibv_comp_channel { context, fd, refcnt }
+        ibv_context { device, ops, cmd_fd, async_fd, num_comp_vectors, abi_compat }
+        ibv_cq { context, channel, cq_context, handle, cqe }
+        ibv_device_attr {
+            fw_ver, node_guid, max_mr_size, max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr,
+            max_pd, max_qp_rd_atom, max_qp_init_rd_atom, max_ah, phys_port_cnt
+        }
+        ibv_gid { raw }
+        ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
+        ibv_mr { context, pd, addr, length, handle, lkey, rkey }
+        ibv_port_attr {
+            state, max_mtu, active_mtu, gid_tbl_len, max_msg_sz, bad_pkey_cntr, qkey_viol_cntr,
+            pkey_tbl_len, lid, link_layer, flags
+        }
+        ibv_qp { context, qp_context, pd, send_cq, recv_cq, srq, handle, qp_num, state, qp_type }
+        ibv_qp_attr {
+            qp_state, cur_qp_state, path_mtu, path_mig_state, qkey, rq_psn, sq_psn, dest_qp_num,
+            qp_access_flags, cap, ah_attr, alt_ah_attr, pkey_index, en_sqd_async_notify,
+            sq_draining, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, port_num, timeout,
+            retry_cnt, rnr_retry
+        }
+        ibv_qp_cap { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data }
+        ibv_qp_init_attr { qp_context, send_cq, recv_cq, srq, cap, qp_type, sq_sig_all }
+        ibv_recv_wr { wr_id, next, sg_list, num_sge }
+        ibv_send_wr { wr_id, next, sg_list, num_sge, opcode, send_flags, wr, qp_type }
+        ibv_sge { addr, length, lkey }
+        ibv_wc {
+            wr_id, status, opcode, vendor_err, byte_len, qp_num, src_qp, wc_flags, pkey_index,
+            slid, sl, dlid_path_bits
+        }
+    }
+    list
+}
+
+/// What the C compiler says of the same.
+fn of_c(rows: &[Row]) -> String {
+    let mut program = String::from(
+        "#include <infiniband/verbs.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n",
+    );
+    for (name, field, _) in rows {
+        let c_name = match name.as_str() {
+            "ibv_gid" => "union ibv_gid".to_owned(),
+            name => format!("struct {name}"),
+        };
+        let value = match field {
+            None => format!("sizeof({c_name})"),
+            Some(field) => format!("offsetof({c_name}, {field})"),
+        };
+        writeln!(program, "printf(\"%zu\\n\", (size_t){value});").unwrap();
+    }
+    program.push_str("return 0;\n}\n");
+    let dir = env::temp_dir().join(format!("verbsim-layout-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let (source, binary) = (dir.join("layout.c"), dir.join("layout"));
+    fs::write(&source, program).unwrap();
+    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let compiled = Command::new(compiler)
+        .arg(&source)
+        .arg("-o")
+        .arg(&binary)
+        .status()
+        .unwrap();
+    assert!(compiled.success());
+    let output = Command::new(&binary).output().unwrap();
+    fs::remove_dir_all(&dir).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn structures_have_the_layout_of_c() {
+    let rows = of_bindings();
+    let of_c: Vec<usize> = of_c(&rows)
+        .lines()
+        .map(|line| line.parse().unwrap())
+        .collect();
+    assert_eq!(of_c.len(), rows.len());
+    for ((name, field, ours), theirs) in rows.into_iter().zip(of_c) {
+        assert_eq!(ours, theirs, "{name} {}", field.unwrap_or("size"));
+    }
+}
