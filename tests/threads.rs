@@ -59,7 +59,7 @@ fn waiters_on_one_channel_lose_nothing_and_get_nothing_twice() {
         .collect();
     let seen: Vec<AtomicU64> = (0..TOTAL).map(|_| AtomicU64::new(0)).collect();
     let (polled, events) = (AtomicU64::new(0), AtomicU64::new(0));
-    let (all_polled, watch) = mpsc::channel();
+    let (all_polled, watch) = channel::unbounded();
 
     let in_time = thread::scope(|scope| {
         for _ in 0..WAITERS {
@@ -268,7 +268,7 @@ fn an_event_wakes_the_thread_that_waits_for_it() {
     for _ in 0..ROUNDS {
         near.recv(qp, 0, 0, 0);
     }
-    let (armed, when_armed) = mpsc::channel();
+    let (armed, when_armed) = channel::unbounded();
     let sim = &sim;
     let run = move || {
         thread::scope(|scope| {
