@@ -128,9 +128,10 @@ fn scenarios(run: &Run, style: Style) -> String {
 fn row(entry: &Entry, style: Style) -> [comfy_table::Cell; 3] {
     let (mark, look) = mark(entry.outcome);
     let scenario = verbs_scenarios::all().find(|scenario| scenario.id == entry.id);
-    let mut words = scenario.map_or_else(|| entry.id.to_string(), Scenario::behavior);
+    let words = scenario.map_or_else(|| entry.id.to_string(), Scenario::behavior);
+    let mut rules = entry.rules.join(" ");
     if let Some(reason) = &entry.reason {
-        write!(words, ": {reason}").expect("a string");
+        write!(rules, "  {reason}").expect("a string");
     }
     let text = if entry.outcome == Outcome::Passed {
         Look::Plain
@@ -140,7 +141,7 @@ fn row(entry: &Entry, style: Style) -> [comfy_table::Cell; 3] {
     [
         style.cell(look, mark),
         style.cell(text, words),
-        style.cell(Look::Dim, entry.rules.join(" ")),
+        style.cell(Look::Dim, rules),
     ]
 }
 
