@@ -277,11 +277,7 @@ impl Hw {
         let mut tables = self.tables.lock();
         macro_rules! drain {
             ($($table:ident),*) => { $(
-                let of = |(index, object): (u32, &Arc<_>)| {
-                    (InContext::context(&**object) == context).then_some(index)
-                };
-                let indices: Vec<u32> = tables.$table.iter().filter_map(of).collect();
-                for index in indices {
+                for index in tables.$table.indices(|object| object.context() == context) {
                     drop(tables.$table.remove(index));
                 }
             )* };

@@ -67,11 +67,12 @@ pub fn run(
     mut before: impl FnMut(&'static Scenario),
 ) -> verbs_api::Result<Run> {
     let capabilities = capabilities(backend)?;
+    let deviations = backend.deviations();
     let mut summary = Summary::default();
     let mut entries = Vec::with_capacity(scenarios.len());
     for scenario in scenarios {
         before(scenario);
-        let entry = judge(backend, scenario, capabilities);
+        let entry = judge(backend, scenario, capabilities, &deviations);
         summary.count(entry.outcome);
         entries.push(entry);
     }
@@ -118,7 +119,12 @@ fn capabilities(backend: &dyn Backend) -> verbs_api::Result<Capabilities> {
     Ok(all)
 }
 
-fn judge(backend: &dyn Backend, scenario: &'static Scenario, capabilities: Capabilities) -> Entry {
+fn judge(
+    backend: &dyn Backend,
+    scenario: &'static Scenario,
+    capabilities: Capabilities,
+    deviations: &[Deviation],
+) -> Entry {
     let entry = Entry {
         id: scenario.id,
         rules: scenario.rules,
@@ -135,7 +141,6 @@ fn judge(backend: &dyn Backend, scenario: &'static Scenario, capabilities: Capab
             ..entry
         };
     }
-    let deviations = backend.deviations();
     let known: Vec<_> = deviations
         .iter()
         .filter(|deviation| deviation.scenario == scenario.id)

@@ -127,6 +127,14 @@ impl<T> Table<T> {
         value
     }
 
+    /// The indices of the live objects that are `wanted`, in order.
+    pub fn indices(&self, wanted: impl Fn(&T) -> bool) -> Vec<u32> {
+        self.iter()
+            .filter(|(_, object)| wanted(object))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
     /// The live objects in the order of their index.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..)

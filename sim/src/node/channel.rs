@@ -123,11 +123,10 @@ impl Node {
     }
 
     pub(super) fn remove_channels_of(&mut self, context: Context) {
-        let of = |(index, channel): (u32, &Channel)| {
-            (channel.handle.context() == context).then_some(index)
-        };
-        let indices: Vec<u32> = self.channels.iter().filter_map(of).collect();
-        for index in indices {
+        for index in self
+            .channels
+            .indices(|channel| channel.handle.context() == context)
+        {
             self.channels.remove(index);
         }
     }

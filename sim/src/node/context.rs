@@ -228,8 +228,7 @@ impl Node {
             } else {
                 AsyncEventType::PortErr
             };
-            let contexts: Vec<u32> = self.contexts.iter().map(|(index, _)| index).collect();
-            for index in contexts {
+            for index in self.contexts.indices(|_| true) {
                 self.queue_async(
                     index,
                     AsyncEvent {

@@ -295,9 +295,7 @@ impl Node {
     }
 
     pub(super) fn remove_cqs_and_channels_of(&mut self, context: Context) {
-        let of = |(index, cq): (u32, &Cq)| (cq.handle.context() == context).then_some(index);
-        let indices: Vec<u32> = self.cqs.iter().filter_map(of).collect();
-        for index in indices {
+        for index in self.cqs.indices(|cq| cq.handle.context() == context) {
             self.remove_cq(index);
         }
         self.remove_channels_of(context);

@@ -100,14 +100,10 @@ impl Node {
     }
 
     pub(super) fn remove_domains_of(&mut self, context: Context) {
-        let of =
-            |(index, object): (u32, &dyn InContext)| (object.context() == context).then_some(index);
-        let ahs: Vec<u32> = self.ahs.iter().filter_map(|(i, ah)| of((i, ah))).collect();
-        let pds: Vec<u32> = self.pds.iter().filter_map(|(i, pd)| of((i, pd))).collect();
-        for index in ahs {
+        for index in self.ahs.indices(|ah| ah.context == context) {
             self.ahs.remove(index);
         }
-        for index in pds {
+        for index in self.pds.indices(|pd| pd.context == context) {
             self.pds.remove(index);
         }
     }

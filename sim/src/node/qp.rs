@@ -242,9 +242,7 @@ impl Node {
     }
 
     pub(super) fn remove_qps_of(&mut self, context: Context) {
-        let of = |(index, qp): (u32, &Qp)| (qp.handle.context() == context).then_some(index);
-        let indices: Vec<u32> = self.qps.iter().filter_map(of).collect();
-        for index in indices {
+        for index in self.qps.indices(|qp| qp.handle.context() == context) {
             self.remove_qp(index);
         }
     }

@@ -166,9 +166,7 @@ impl Node {
     }
 
     pub(super) fn remove_regions_of(&mut self, context: Context) {
-        let of = |(index, mr): (u32, &Mr)| (mr.context == context).then_some(index);
-        let indices: Vec<u32> = self.mrs.iter().filter_map(of).collect();
-        for index in indices {
+        for index in self.mrs.indices(|mr| mr.context == context) {
             self.mrs.remove(index).region.retire();
         }
     }
