@@ -14,6 +14,7 @@
 //! | `sys` | every name of the C bindings, with their gaps filled |
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
 //! | `convert`, `errno` | structures and errors to and from C |
+//! | `garble` | handles that are garbled on purpose |
 //! | `wait` | bounded waits on file descriptors |
 //! | `cm` | connecting by rdma_cm |
 //! | `devices`, `probe`, `obstacles` | which devices there are, what they can do, what is in the way |
@@ -23,6 +24,7 @@ mod cm;
 mod convert;
 mod devices;
 mod errno;
+mod garble;
 mod hw;
 #[cfg(test)]
 mod layout;

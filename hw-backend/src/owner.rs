@@ -46,6 +46,16 @@ impl<T> Owned<T> {
         }
     }
 
+    /// Uses the object with all other calls excluded.
+    pub(crate) fn alone<R>(&self, call: impl FnOnce(*mut T) -> R) -> Result<R, Destroyed> {
+        let raw = self.raw.write();
+        if raw.is_null() {
+            Err(Destroyed)
+        } else {
+            Ok(call(*raw))
+        }
+    }
+
     /// Destroys the object, unless the driver refuses with the number returned. `ready` is asked
     /// first, with all other calls excluded.
     pub(crate) fn destroy<E>(

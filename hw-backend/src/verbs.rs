@@ -8,9 +8,10 @@ use parking_lot::Mutex;
 use verbs_api::{
     Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, Capabilities, Cause,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared, Dest,
-    DeviceAttr, DeviceInfo, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle, MrAttr, Object,
-    Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery,
-    RcParams, RecvWr, Result, SendFlags, SendWr, Transport, Verb, Verbs, Wait, Wc, connect,
+    DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle,
+    MrAttr, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
+    QpInit, QpQuery, RcParams, RecvWr, Result, SendFlags, SendWr, Transport, Verb, Verbs, Wait, Wc,
+    connect,
 };
 
 use crate::errno::{check, check_pointer, destroyed, errno, invalid};
@@ -787,6 +788,10 @@ impl Verbs for Hw {
             Element::Port(port) => tell(usize::from(port)),
             _ => tell(0),
         }
+    }
+
+    fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
+        self.garble_object(object, garbled)
     }
 }
 

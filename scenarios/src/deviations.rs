@@ -24,6 +24,10 @@ pub struct Deviation {
     /// It comes and goes: the scenario may also pass. Default: false.
     #[serde(default)]
     pub sometimes: bool,
+    /// The scenario crashes the kernel or leaves it damaged: on this driver it runs only where that
+    /// was allowed ([`Backend::may_crash_kernel`](crate::Backend::may_crash_kernel)). Default: false.
+    #[serde(default)]
+    pub crashes_kernel: bool,
     /// Why the simulator's profile of the driver does not show it. Default: it does.
     pub not_modelled: Option<String>,
 }

@@ -37,6 +37,11 @@ pub trait Backend: Sync {
         None
     }
 
+    /// Whether scenarios may run that are recorded to crash the kernel of its driver. Default: no.
+    fn may_crash_kernel(&self) -> bool {
+        false
+    }
+
     /// Where on its devices to work. Default: that of [`Place`].
     fn place(&self) -> Place {
         Place::default()
@@ -145,6 +150,15 @@ fn judge(
         .iter()
         .filter(|deviation| deviation.scenario == scenario.id)
         .collect();
+    if let Some(deviation) = known.iter().find(|deviation| deviation.crashes_kernel)
+        && !backend.may_crash_kernel()
+    {
+        return Entry {
+            outcome: Outcome::Skipped,
+            reason: Some(format!("would crash the kernel: {}", deviation.reason)),
+            ..entry
+        };
+    }
     let mut bounds = backend.bounds();
     if !known.is_empty() {
         // What is known not to come need not be waited for long.
@@ -317,6 +331,7 @@ mod tests {
             source: "its manual".to_string(),
             kernels: Vec::new(),
             sometimes: false,
+            crashes_kernel: false,
             not_modelled: None,
         };
         let (same, other) = (failure("an event of cq#0"), failure("ENOMEM"));

@@ -2,9 +2,9 @@
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, Capabilities, Cause, CompChannel, Context, Cq, CqAttr,
-    CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, Error, ErrorKind, Gid, Handle, Lab, Mr,
-    MrAttr, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams,
-    RecvWr, Result, SendWr, TraceEvent, Transport, Verb, Verbs, Wait, Wc, connect,
+    CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid, Handle,
+    Lab, Mr, MrAttr, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
+    RcParams, RecvWr, Result, SendWr, TraceEvent, Transport, Verb, Verbs, Wait, Wc, connect,
 };
 
 use crate::config::{Mode, SimConfig};
@@ -517,6 +517,14 @@ impl Verbs for Sim {
             say,
             |node, _| node.ack_async_event(context, event),
         )
+    }
+
+    fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
+        let say = || format!("{object:?}, {garbled}");
+        let (kind, context) = (object.kind(), object.context());
+        self.call(Verb::Garble, kind, context, say, |node, _| {
+            node.garble(object, garbled)
+        })
     }
 
     fn lab(&self) -> Option<&dyn Lab> {

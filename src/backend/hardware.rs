@@ -24,6 +24,7 @@ pub struct Hardware {
     driver: String,
     /// Scenarios with hazards run in this process too.
     in_process: bool,
+    may_crash_kernel: bool,
     place: Place,
 }
 
@@ -63,6 +64,7 @@ impl Hardware {
             devices: [device, peer],
             driver,
             in_process: choice.in_process,
+            may_crash_kernel: choice.may_crash_kernel,
             place,
         })
     }
@@ -79,7 +81,8 @@ impl Hardware {
             "run --backend hw --device {device} --peer-device {peer} --port {port_num} \
              --gid-index {sgid_index} --filter {id}"
         );
-        line.split(' ').map(str::to_string).collect()
+        let crash = self.may_crash_kernel.then_some("--may-crash-kernel");
+        line.split(' ').chain(crash).map(str::to_string).collect()
     }
 
     fn failure(&self, scenario: &Scenario, kind: FailureKind, seen: String) -> Attempt {
@@ -113,6 +116,10 @@ impl Backend for Hardware {
 
     fn start(&self, _threads: bool) -> verbs_api::Result<Box<dyn Verbs>> {
         Ok(Box::new(Hw::only(&self.devices)))
+    }
+
+    fn may_crash_kernel(&self) -> bool {
+        self.may_crash_kernel
     }
 
     fn place(&self) -> Place {

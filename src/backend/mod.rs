@@ -77,6 +77,10 @@ pub struct Choice {
     #[cfg(feature = "hw")]
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub gid_index: u8,
+    /// Also run scenarios that are recorded to crash this driver's kernel
+    #[cfg(feature = "hw")]
+    #[arg(long)]
+    pub may_crash_kernel: bool,
     /// Run scenarios with hazards in this process too, and not each in one of its own
     #[cfg(feature = "hw")]
     #[arg(long)]

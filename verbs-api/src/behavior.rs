@@ -127,6 +127,7 @@ const RXE: Behavior = Behavior {
 const SIW: Behavior = Behavior {
     error_fires_solicited: ErrorFires::None,
     arm_downgrade: true,
+    arm_bad_handle: Check::Accepted,
     recv_se_fires: false,
     send_se_fires_local: true,
     resize_errno: ResizeSupport::Eopnotsupp,
@@ -140,6 +141,7 @@ const SIW: Behavior = Behavior {
 const MLX5: Behavior = Behavior {
     arm_sees_unpolled: true,
     merge_unread_events: true,
+    arm_bad_handle: Check::Accepted,
     cqe_rounding: CqeRounding::Pow2Minus1,
     cqe_purge: true,
     sge_errno: Errno::Enomem,
@@ -331,7 +333,7 @@ knobs! {
     send_se_fires_local: bool = false, ["CQ-ARM-24", "CQ-ARM-44"];
     /// Arming a CQ that has no channel.
     arm_no_channel: Check = Check::Accepted, ["CQ-ARM-48"];
-    /// Arming with a handle that is not good.
+    /// Arming a CQ whose handle is garbled in the C structure.
     arm_bad_handle: Check = Check::Refused, ["CQ-ARM-21"];
     /// Whether and how CQ resize is supported.
     resize_errno: ResizeSupport = ResizeSupport::Supported, ["CQ-RESIZE-16"];

@@ -33,6 +33,9 @@ bitflags! {
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.
         const THREADS = 1 << 33;
+        /// The number by which the driver knows an object can be garbled
+        /// ([`Verbs::garble`](crate::Verbs::garble)).
+        const GARBLE = 1 << 34;
     }
 }
 

@@ -68,6 +68,7 @@ verbs! {
     AckAsyncEvent = "ibv_ack_async_event";
     ConnectRc = "connect_rc";
     Lab = "lab";
+    Garble = "garble";
 }
 
 impl fmt::Display for Verb {
@@ -177,6 +178,8 @@ pub enum BadHandle {
     Stale,
     /// It belongs to another context or another backend.
     Foreign,
+    /// The number by which the driver knows its object has been garbled.
+    Garbled,
 }
 
 /// The facts behind an error, as far as the backend knows them.
@@ -388,6 +391,7 @@ impl fmt::Display for Cause {
                     BadHandle::Null => "is the zero handle",
                     BadHandle::Stale => "names an object that has been destroyed",
                     BadHandle::Foreign => "belongs to another context",
+                    BadHandle::Garbled => "is garbled",
                 };
                 write!(f, "the {object} handle {problem}")
             }

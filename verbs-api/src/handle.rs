@@ -167,3 +167,42 @@ handles! {
     /// An address handle (`struct ibv_ah`).
     Ah;
 }
+
+/// An object that the driver knows by a number of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverObject {
+    /// A protection domain.
+    Pd(Pd),
+    /// A memory region.
+    Mr(Mr),
+    /// A completion queue.
+    Cq(Cq),
+    /// A queue pair.
+    Qp(Qp),
+    /// An address handle.
+    Ah(Ah),
+}
+
+impl DriverObject {
+    /// What kind of object it is.
+    pub fn kind(self) -> Object {
+        match self {
+            Self::Pd(_) => Object::Pd,
+            Self::Mr(_) => Object::Mr,
+            Self::Cq(_) => Object::Cq,
+            Self::Qp(_) => Object::Qp,
+            Self::Ah(_) => Object::Ah,
+        }
+    }
+
+    /// The context in which it was created.
+    pub fn context(self) -> Context {
+        match self {
+            Self::Pd(pd) => pd.context(),
+            Self::Mr(mr) => mr.context(),
+            Self::Cq(cq) => cq.context(),
+            Self::Qp(qp) => qp.context(),
+            Self::Ah(ah) => ah.context(),
+        }
+    }
+}

@@ -53,7 +53,7 @@ pub use cq::{Arm, CqAttr, CqEvent, CqInit, Wc, WcFlags, WcOpcode, WcStatus};
 pub use device::{DeviceAttr, DeviceInfo, Gid, LinkLayer, Mtu, PortAttr, PortState, Transport};
 pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
-pub use handle::{Ah, CompChannel, Context, Cq, Handle, Mr, Object, Pd, Qp};
+pub use handle::{Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Object, Pd, Qp};
 pub use lab::{Fault, FaultId, Lab, Limit, Live, PacketFilter, When};
 pub use mr::{Access, MrAttr, Sge};
 pub use packet::{PacketOpcode, PacketView, Syndrome, TappedPacket};

@@ -28,6 +28,9 @@ pub struct Id {
     pub generation: u32,
 }
 
+/// Set in the generation of a slot whose object is garbled.
+const GARBLED: u32 = 1 << 31;
+
 /// How many freed slots rest before the oldest is used again.
 pub const QUARANTINE: usize = 64;
 
@@ -68,6 +71,7 @@ impl<T> Table<T> {
     fn problem(slot: Option<&Slot<T>>, generation: u32) -> BadHandle {
         match slot {
             _ if generation == 0 => BadHandle::Null,
+            Some(slot) if slot.generation == generation | GARBLED => BadHandle::Garbled,
             Some(slot) if generation < slot.generation => BadHandle::Stale,
             _ => BadHandle::Foreign,
         }
@@ -118,13 +122,26 @@ impl<T> Table<T> {
 
     /// Takes out the object at an index that is known to be in use; panics otherwise.
     pub fn remove(&mut self, index: u32) -> T {
-        let value = self.slots[index as usize]
-            .value
-            .take()
-            .expect("the index is in use");
+        let slot = &mut self.slots[index as usize];
+        let value = slot.value.take().expect("the index is in use");
+        slot.generation &= !GARBLED;
         self.free.push_back(index);
         self.live -= 1;
         value
+    }
+
+    /// Makes the id of an object bad, or good again.
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get), but that a garbled object is found.
+    pub fn garble(&mut self, id: Id, garbled: bool) -> Result<(), BadHandle> {
+        match self.get(id.index, id.generation) {
+            Ok(_) | Err(BadHandle::Garbled) => {}
+            Err(problem) => return Err(problem),
+        }
+        let mark = if garbled { GARBLED } else { 0 };
+        self.slots[id.index as usize].generation = id.generation | mark;
+        Ok(())
     }
 
     /// The indices of the live objects that are `wanted`, in order.
@@ -163,5 +180,19 @@ mod tests {
         }
         assert_eq!(table.get(0, 0), Err(BadHandle::Null));
         assert_eq!(table.get(9999, 1), Err(BadHandle::Foreign));
+    }
+
+    #[test]
+    fn a_garbled_object_is_found_only_once_it_is_put_right() {
+        let mut table = Table::default();
+        let id = table.insert(|_| 'a');
+        table.garble(id, true).unwrap();
+        assert_eq!(table.get(id.index, id.generation), Err(BadHandle::Garbled));
+        table.garble(id, false).unwrap();
+        assert_eq!(table.get(id.index, id.generation), Ok(&'a'));
+        table.garble(id, true).unwrap();
+        table.remove(id.index);
+        assert_eq!(table.get(id.index, id.generation), Err(BadHandle::Stale));
+        assert_eq!(table.garble(id, false), Err(BadHandle::Stale));
     }
 }

@@ -8,9 +8,9 @@ use crate::capability::Capabilities;
 use crate::connect::RcParams;
 use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
 use crate::device::{DeviceAttr, DeviceInfo, Gid, PortAttr};
-use crate::error::{PostError, Result};
+use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
-use crate::handle::{Ah, CompChannel, Context, Cq, Mr, Pd, Qp};
+use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Pd, Qp};
 use crate::lab::Lab;
 use crate::mr::{Access, MrAttr};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpQuery};
@@ -239,6 +239,20 @@ pub trait Verbs: Send + Sync {
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()>;
 
     // Beyond verbs
+
+    /// Garbles the number by which the driver knows an object (the field `handle` of the C
+    /// structure), or puts it right again: so a bad handle gets as far as the driver, and past
+    /// what this trait refuses by itself. Verbs that stay in the process never see the number.
+    ///
+    /// A hazard: C libraries trust it. An object that is still garbled when its context closes may
+    /// live until the process ends.
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::GARBLE`].
+    fn garble(&self, _object: DriverObject, _garbled: bool) -> Result<()> {
+        let cause = Cause::Text("the backend cannot garble handles".into());
+        Err(Error::new(Verb::Garble, ErrorKind::NotSupported, cause))
+    }
 
     /// The laboratory around the devices, if the backend is one.
     fn lab(&self) -> Option<&dyn Lab> {

@@ -4,6 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `handles` | handles that are zero, stale, or of another context, for every verb |
+//! | `garbled` | handles that are good here, and garbled behind the trait |
 //! | `create` | creating with bad arguments, or beyond a limit; bad table indices |
 //! | `destroy` | destroying what is in use |
 //! | `modify` | changes of a queue pair that do not exist |
@@ -14,6 +15,7 @@
 mod climber;
 mod create;
 mod destroy;
+mod garbled;
 mod handles;
 mod memory;
 mod modify;
@@ -70,6 +72,48 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["LIFE-05"],
         handles::stale_handle_never_names_a_later_object,
     ),
+    Scenario::new(
+        "bad_input.garbled_cq_is_not_armed",
+        &["CQ-ARM-21"],
+        garbled::garbled_cq_is_not_armed,
+    )
+    .needs(Capabilities::GARBLE)
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "bad_input.garbled_cq_is_refused",
+        &["CQ-DESTROY-05"],
+        garbled::garbled_cq_is_refused,
+    )
+    .needs(Capabilities::GARBLE)
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "bad_input.garbled_qp_is_refused",
+        &["QP-STATE-32"],
+        garbled::garbled_qp_is_refused,
+    )
+    .needs(Capabilities::GARBLE)
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "bad_input.garbled_region_is_refused",
+        &["MR-22"],
+        garbled::garbled_region_is_refused,
+    )
+    .needs(Capabilities::GARBLE)
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "bad_input.garbled_domain_is_refused",
+        &["PD-04"],
+        garbled::garbled_domain_is_refused,
+    )
+    .needs(Capabilities::GARBLE)
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "bad_input.garbled_address_handle_is_refused",
+        &["AH-06"],
+        garbled::garbled_address_handle_is_refused,
+    )
+    .needs(Capabilities::GARBLE.union(Capabilities::UD))
+    .hazards(Hazards::MAY_CRASH),
     Scenario::new(
         "bad_input.qp_sizes_above_the_limits_are_refused",
         &["QP-CREATE-02"],

@@ -21,6 +21,7 @@
 //! | `queue` | a work queue: what is posted, under way, done and not polled yet |
 //! | `requester`, `responder`, `datagram` | the transports |
 //! | `fault` | rules that turn completions into errors |
+//! | `garble` | handles that are garbled on purpose |
 
 mod channel;
 mod context;
@@ -28,6 +29,7 @@ mod cq;
 mod datagram;
 mod domain;
 mod fault;
+mod garble;
 mod modify;
 mod notify;
 mod post;

@@ -1,0 +1,53 @@
+//! Handles that are garbled on purpose, in the C structures.
+
+use verbs_api::{DriverObject, Object, Result, Verb};
+
+use crate::errno::destroyed;
+use crate::hw::Hw;
+use crate::owner::Owned;
+use crate::sys;
+
+/// The numbers that a kernel gives out are small.
+const GARBLED: u32 = 1 << 31;
+
+impl Hw {
+    pub(crate) fn garble_object(&self, object: DriverObject, garbled: bool) -> Result<()> {
+        let verb = Verb::Garble;
+        match object {
+            DriverObject::Pd(pd) => set(&self.pd(verb, pd)?.raw, Object::Pd, garbled),
+            DriverObject::Mr(mr) => set(&self.mr(verb, mr)?.raw, Object::Mr, garbled),
+            DriverObject::Cq(cq) => set(&self.cq(verb, cq)?.raw, Object::Cq, garbled),
+            DriverObject::Qp(qp) => set(&self.qp(verb, qp)?.raw, Object::Qp, garbled),
+            DriverObject::Ah(ah) => {
+                let ah = self.find(|tables| &tables.ahs, verb, ah)?;
+                set(&ah.raw, Object::Ah, garbled)
+            }
+        }
+    }
+}
+
+/// A C structure with the number by which the kernel knows the object.
+trait Numbered {
+    fn number(&mut self) -> &mut u32;
+}
+
+macro_rules! numbered {
+    ($($name:ident),*) => { $(
+        impl Numbered for sys::$name {
+            fn number(&mut self) -> &mut u32 {
+                &mut self.handle
+            }
+        }
+    )* };
+}
+
+numbered!(ibv_pd, ibv_mr, ibv_cq, ibv_qp, ibv_ah);
+
+fn set<T: Numbered>(raw: &Owned<T>, kind: Object, garbled: bool) -> Result<()> {
+    let set = |object: *mut T| {
+        // SAFETY: the object is live, and no other call is under way that could read the number.
+        let number = unsafe { (*object).number() };
+        *number = *number & !GARBLED | if garbled { GARBLED } else { 0 };
+    };
+    raw.alone(set).map_err(destroyed(Verb::Garble, kind))
+}

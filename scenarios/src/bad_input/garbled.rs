@@ -1,0 +1,136 @@
+//! Handles that are good here, and garbled behind the trait: what the driver itself refuses.
+
+use std::fmt::Debug;
+
+use verbs_api::{
+    Access, Arm, Capabilities, Check, CqInit, DriverObject, Error, ErrorKind, QpAttrMask, QpInit,
+    QpModify, QpState, QpType, Wait,
+};
+
+use super::refused;
+use crate::failure::{Failure, in_case};
+use crate::{Bench, OfRule, PairOptions, Result};
+
+/// How drivers say that they know no such object.
+const NO_SUCH: [ErrorKind; 4] = [
+    ErrorKind::Invalid,
+    ErrorKind::NotFound,
+    ErrorKind::Fault,
+    ErrorKind::NotSupported,
+];
+
+/// Runs calls on an object whose handle is garbled.
+fn garbled(bench: &Bench<'_>, object: DriverObject, calls: impl FnOnce() -> Result) -> Result {
+    bench.garble(object, true)?;
+    let result = calls();
+    bench.garble(object, false)?;
+    result
+}
+
+fn no_such<T, E>(
+    bench: &Bench<'_>,
+    what: &str,
+    rule: &'static str,
+    call: impl FnOnce() -> Result<T, E>,
+) -> Result
+where
+    T: Debug,
+    E: Clone + Into<Error>,
+{
+    in_case(what, refused(bench, &NO_SUCH, rule, call).map(drop))
+}
+
+pub(super) fn garbled_cq_is_not_armed(bench: &Bench<'_>) -> Result {
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let declared = bench.behavior()?.arm_bad_handle;
+    garbled(bench, DriverObject::Cq(end.recv_cq), || {
+        for arm in [Arm::NEXT, Arm::SOLICITED] {
+            let armed = bench.req_notify_cq(end.recv_cq, arm);
+            match (declared, armed) {
+                // Some drivers never look at the handle, and say so.
+                (Some(Check::Accepted) | None, Ok(())) => {}
+                (Some(Check::Accepted), Err(error)) => {
+                    let failure = Failure::assertion("it is armed, as declared", error.to_string());
+                    return Err(failure.of_rule("CQ-ARM-21"));
+                }
+                (_, armed) => no_such(bench, "arm", "CQ-ARM-21", || armed)?,
+            }
+        }
+        Ok(())
+    })?;
+    bench.no_event(end.channel, "CQ-ARM-21")?;
+    bench.arm(end.recv_cq, Arm::NEXT).rule("CQ-ARM-21")
+}
+
+pub(super) fn garbled_cq_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-DESTROY-05";
+    let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
+    let resizes = bench.capabilities(bench.ctx_a())?;
+    garbled(bench, DriverObject::Cq(cq), || {
+        if resizes.contains(Capabilities::RESIZE_CQ) {
+            no_such(bench, "resize", RULE, || bench.resize_cq(cq, 32))?;
+        }
+        no_such(bench, "destroy", RULE, || {
+            bench.destroy_cq(cq, bench.wait())
+        })
+    })?;
+    bench.no_completion(cq, RULE)?;
+    bench.destroy_cq(cq, bench.wait()).rule(RULE)
+}
+
+pub(super) fn garbled_qp_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-32";
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    garbled(bench, DriverObject::Qp(end.qp), || {
+        let QpModify { attr, mask } = QpModify::to(QpState::Err);
+        no_such(bench, "modify", RULE, || {
+            bench.modify_qp(end.qp, &attr, mask)
+        })?;
+        no_such(bench, "query", RULE, || {
+            bench.query_qp(end.qp, QpAttrMask::STATE)
+        })?;
+        no_such(bench, "destroy", RULE, || {
+            bench.destroy_qp(end.qp, Wait::Poll)
+        })
+    })?;
+    crate::failure::check_eq!(RULE, bench.state(end.qp)?, QpState::Reset);
+    bench.destroy_qp(end.qp, bench.wait()).rule(RULE)
+}
+
+pub(super) fn garbled_region_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-22";
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let mr = bench.alloc_mr(end.pd, 64, Access::empty())?;
+    garbled(bench, DriverObject::Mr(mr), || {
+        no_such(bench, "dereg", RULE, || bench.dereg_mr(mr))
+    })?;
+    bench.dereg_mr(mr).rule(RULE)
+}
+
+pub(super) fn garbled_domain_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "PD-04";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
+    garbled(bench, DriverObject::Pd(pd), || {
+        no_such(bench, "region", RULE, || {
+            bench.alloc_mr(pd, 64, Access::empty())
+        })?;
+        no_such(bench, "queue pair", RULE, || {
+            bench.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq))
+        })?;
+        no_such(bench, "dealloc", RULE, || bench.dealloc_pd(pd))
+    })?;
+    let mr = bench.alloc_mr(pd, 64, Access::empty()).rule(RULE)?;
+    bench.dereg_mr(mr)?;
+    bench.dealloc_pd(pd).rule(RULE)
+}
+
+pub(super) fn garbled_address_handle_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "AH-06";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let ah = bench.create_ah(pd, &bench.route_to(bench.ctx_a())?)?;
+    garbled(bench, DriverObject::Ah(ah), || {
+        no_such(bench, "destroy", RULE, || bench.destroy_ah(ah))
+    })?;
+    bench.destroy_ah(ah).rule(RULE)
+}

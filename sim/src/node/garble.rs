@@ -1,0 +1,37 @@
+//! Handles that are garbled on purpose.
+
+use verbs_api::table::{Id, Table};
+use verbs_api::{BadHandle, DriverObject, Handle, Result, Verb};
+
+use super::{InContext, Node};
+
+impl Node {
+    /// Makes the handle of an object bad, or good again.
+    pub fn garble(&mut self, object: DriverObject, garbled: bool) -> Result<()> {
+        match object {
+            DriverObject::Pd(pd) => garble(&mut self.pds, pd, garbled),
+            DriverObject::Mr(mr) => garble(&mut self.mrs, mr, garbled),
+            DriverObject::Cq(cq) => garble(&mut self.cqs, cq, garbled),
+            DriverObject::Qp(qp) => garble(&mut self.qps, qp, garbled),
+            DriverObject::Ah(ah) => garble(&mut self.ahs, ah, garbled),
+        }
+    }
+
+    /// Whether a handle is good but for being garbled.
+    pub(super) fn is_garbled<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> bool {
+        let found = table.get(handle.index(), handle.generation());
+        found.err() == Some(BadHandle::Garbled)
+            && table.at(handle.index()).context() == handle.context()
+    }
+}
+
+fn garble<H: Handle, T: InContext>(table: &mut Table<T>, handle: H, garbled: bool) -> Result<()> {
+    if !Node::is_garbled(table, handle) {
+        Node::find(table, Verb::Garble, handle)?;
+    }
+    let (index, generation) = (handle.index(), handle.generation());
+    let id = Id { index, generation };
+    table
+        .garble(id, garbled)
+        .map_err(|problem| super::bad_handle(Verb::Garble, H::OBJECT, problem))
+}
