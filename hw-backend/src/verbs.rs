@@ -1,6 +1,7 @@
 //! Every verb of the trait.
 
 use std::ffi::c_int;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,7 +18,7 @@ use verbs_api::{
 use crate::errno::{check, check_pointer, destroyed, errno, invalid};
 use crate::objects::{Ah, Channel, Cq, InContext, Memory, Pd, Qp};
 use crate::owner::Owned;
-use crate::wait::{Deadline, set_nonblocking, wait_readable};
+use crate::wait::{Deadline, duplicate, set_nonblocking, wait_readable};
 use crate::{cm, convert, devices, probe, sys};
 
 use crate::hw::Hw;
@@ -788,6 +789,28 @@ impl Verbs for Hw {
             Element::Port(port) => tell(usize::from(port)),
             _ => tell(0),
         }
+    }
+
+    fn channel_fd(&self, channel: ChannelHandle) -> Result<OwnedFd> {
+        let verb = Verb::ChannelFd;
+        let found = self.channel(verb, channel)?;
+        // SAFETY: the channel is live.
+        let fd = |channel: *mut sys::ibv_comp_channel| duplicate(verb, unsafe { (*channel).fd });
+        found
+            .raw
+            .with(fd)
+            .map_err(destroyed(verb, Object::CompChannel))?
+    }
+
+    fn async_fd(&self, context: Context) -> Result<OwnedFd> {
+        let verb = Verb::AsyncFd;
+        let device = self.device(verb, context)?;
+        // SAFETY: the context is live.
+        let fd = |context: *mut sys::ibv_context| duplicate(verb, unsafe { (*context).async_fd });
+        device
+            .raw
+            .with(fd)
+            .map_err(destroyed(verb, Object::Context))?
     }
 
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Waiting on file descriptors, bounded.
 
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -62,5 +62,13 @@ pub(crate) fn set_nonblocking(verb: Verb, fd: RawFd) -> Result<()> {
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     fcntl_getfl(fd)
         .and_then(|flags| fcntl_setfl(fd, flags | OFlags::NONBLOCK))
+        .map_err(|errno| Error::from_raw(verb, errno.raw_os_error()))
+}
+
+/// A descriptor of the caller's own for what an object's stands for. Called while the object lives.
+pub(crate) fn duplicate(verb: Verb, fd: RawFd) -> Result<OwnedFd> {
+    // SAFETY: the descriptor belongs to an object that lives, as the caller says.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::io::fcntl_dupfd_cloexec(fd, 0)
         .map_err(|errno| Error::from_raw(verb, errno.raw_os_error()))
 }

@@ -485,7 +485,7 @@ impl<'v> Bench<'v> {
     }
 
     /// How long to wait for what must not come; after it the answer is known.
-    fn quiet(&self) -> Result<Wait> {
+    pub(crate) fn quiet(&self) -> Result<Wait> {
         self.settle()?;
         let (wait, negative) = match self.verbs.lab() {
             Some(_) => (Wait::Poll, EXACT),

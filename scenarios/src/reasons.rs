@@ -16,7 +16,6 @@ pub fn reason(rule: &Rule) -> Option<&'static str> {
 }
 
 const BY_ID: &[(&str, &str)] = &[
-    ("CHAN-03", "C ABI: needs the channel's file descriptor"),
     ("CHAN-28", "C ABI: needs the return value and errno"),
     ("CHAN-31", "C ABI: needs signals"),
     ("CQ-RESIZE-32", "needs extended CQ"),

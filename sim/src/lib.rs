@@ -27,7 +27,12 @@
 //! `sim` and `lab` map the traits on it, `wire` holds the tap and the fault rules.
 #![deny(unsafe_code)]
 
+#[cfg(all(feature = "fd", not(target_os = "linux")))]
+compile_error!("feature `fd` is for Linux");
+
 mod config;
+#[cfg(feature = "fd")]
+mod descriptor;
 mod fault;
 mod lab;
 mod memory;

@@ -1,5 +1,8 @@
 //! The simulator as a backend: every verb of the trait on the node it concerns.
 
+#[cfg(feature = "fd")]
+use std::os::fd::OwnedFd;
+
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, Capabilities, Cause, CompChannel, Context, Cq, CqAttr,
     CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid, Handle,
@@ -8,6 +11,8 @@ use verbs_api::{
 };
 
 use crate::config::{Mode, SimConfig};
+#[cfg(feature = "fd")]
+use crate::descriptor::EventQueue;
 use crate::node::Node;
 use crate::time::Time;
 use crate::world::{WaitFor, World};
@@ -201,6 +206,9 @@ impl Verbs for Sim {
             node.capabilities(context)
         })?;
         capabilities.remove(self.world.config.lacks);
+        if !cfg!(feature = "fd") {
+            capabilities.remove(Capabilities::FD);
+        }
         if self.world.config.mode == Mode::Stepped {
             capabilities.remove(Capabilities::THREADS);
         }
@@ -517,6 +525,24 @@ impl Verbs for Sim {
             say,
             |node, _| node.ack_async_event(context, event),
         )
+    }
+
+    #[cfg(feature = "fd")]
+    fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
+        let (verb, object) = (Verb::ChannelFd, Object::CompChannel);
+        let node = self.node(verb, object, channel.context())?;
+        self.world.check_call(verb)?;
+        self.world
+            .descriptor(node, verb, EventQueue::Channel(channel))
+    }
+
+    #[cfg(feature = "fd")]
+    fn async_fd(&self, context: Context) -> Result<OwnedFd> {
+        let verb = Verb::AsyncFd;
+        let node = self.node(verb, Object::Context, context)?;
+        self.world.check_call(verb)?;
+        self.world
+            .descriptor(node, verb, EventQueue::Async(context))
     }
 
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {

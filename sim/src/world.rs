@@ -5,6 +5,8 @@
 //! never deliver out of order; in stepped mode all packets wait in one queue.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+#[cfg(feature = "fd")]
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::ThreadId;
@@ -15,6 +17,8 @@ use verbs_api::{
 };
 
 use crate::config::{Mode, SimConfig};
+#[cfg(feature = "fd")]
+use crate::descriptor::{Descriptors, EventQueue};
 use crate::node::{Node, bad_handle, gids, node_of};
 use crate::packet::Packet;
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -53,6 +57,8 @@ pub(crate) struct Seat {
     draining: bool,
     /// The node's deadline as the queue of stepped mode knows it.
     deadline: Option<Time>,
+    #[cfg(feature = "fd")]
+    descriptors: Descriptors,
 }
 
 /// What is under way in stepped mode.
@@ -89,6 +95,8 @@ impl World {
                 node,
                 draining: false,
                 deadline: None,
+                #[cfg(feature = "fd")]
+                descriptors: Descriptors::default(),
             };
             Cell {
                 seat: Mutex::new(seat),
@@ -193,6 +201,13 @@ impl World {
     /// Looks at a node. For what changes nothing.
     pub(crate) fn look<R>(&self, node: u32, look: impl FnOnce(&Node) -> R) -> R {
         look(&self.cells[node as usize].seat.lock().node)
+    }
+
+    /// A duplicate of the descriptor of a queue of events.
+    #[cfg(feature = "fd")]
+    pub(crate) fn descriptor(&self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
+        let seat = &mut *self.cells[node as usize].seat.lock();
+        seat.descriptors.open(verb, of, &seat.node)
     }
 
     /// Works on a node, and lets what comes of it take effect.
@@ -441,6 +456,13 @@ impl World {
                     .into_iter()
                     .map(|event| TraceRecord { at, node, event }),
             );
+        }
+        #[cfg(feature = "fd")]
+        {
+            let Seat {
+                node, descriptors, ..
+            } = &mut **seat;
+            descriptors.update(node);
         }
         if seat.node.take_news() {
             self.cells[index as usize].news.notify_all();

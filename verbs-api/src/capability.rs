@@ -36,6 +36,8 @@ bitflags! {
         /// The number by which the driver knows an object can be garbled
         /// ([`Verbs::garble`](crate::Verbs::garble)).
         const GARBLE = 1 << 34;
+        /// Channels and contexts have file descriptors ([`Verbs::channel_fd`](crate::Verbs)).
+        const FD = 1 << 35;
     }
 }
 

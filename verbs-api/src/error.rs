@@ -68,6 +68,8 @@ verbs! {
     AckAsyncEvent = "ibv_ack_async_event";
     ConnectRc = "connect_rc";
     Lab = "lab";
+    ChannelFd = "channel_fd";
+    AsyncFd = "async_fd";
     Garble = "garble";
 }
 

@@ -1,6 +1,8 @@
 //! The trait.
 
 use core::time::Duration;
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
 
 use crate::ah::AhAttr;
 use crate::behavior::Declared;
@@ -240,6 +242,26 @@ pub trait Verbs: Send + Sync {
 
     // Beyond verbs
 
+    /// The file descriptor of a channel (the field `fd` of `struct ibv_comp_channel`, CHAN-03):
+    /// readable exactly while an event is queued (CHAN-30), for `poll`, `epoll` and what builds on
+    /// them. A duplicate: the caller closes it, and may keep it longer than the channel. Take
+    /// events with [`get_cq_event`](Self::get_cq_event) and [`Wait::Poll`]; bytes that are read
+    /// from it or written to it are lost or invented events.
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::FD`]; `TooManyFiles`.
+    #[cfg(unix)]
+    fn channel_fd(&self, _channel: CompChannel) -> Result<OwnedFd> {
+        Err(unsupported(Verb::ChannelFd, "has no file descriptors"))
+    }
+
+    /// The file descriptor of a context's asynchronous events (the field `async_fd` of
+    /// `struct ibv_context`), as [`channel_fd`](Self::channel_fd).
+    #[cfg(unix)]
+    fn async_fd(&self, _context: Context) -> Result<OwnedFd> {
+        Err(unsupported(Verb::AsyncFd, "has no file descriptors"))
+    }
+
     /// Garbles the number by which the driver knows an object (the field `handle` of the C
     /// structure), or puts it right again: so a bad handle gets as far as the driver, and past
     /// what this trait refuses by itself. Verbs that stay in the process never see the number.
@@ -250,12 +272,16 @@ pub trait Verbs: Send + Sync {
     /// # Errors
     /// `NotSupported` without [`Capabilities::GARBLE`].
     fn garble(&self, _object: DriverObject, _garbled: bool) -> Result<()> {
-        let cause = Cause::Text("the backend cannot garble handles".into());
-        Err(Error::new(Verb::Garble, ErrorKind::NotSupported, cause))
+        Err(unsupported(Verb::Garble, "cannot garble handles"))
     }
 
     /// The laboratory around the devices, if the backend is one.
     fn lab(&self) -> Option<&dyn Lab> {
         None
     }
+}
+
+fn unsupported(verb: Verb, lacks: &str) -> Error {
+    let cause = Cause::Text(format!("the backend {lacks}").into());
+    Error::new(verb, ErrorKind::NotSupported, cause)
 }

@@ -195,6 +195,17 @@ const AH_CALLS: &[(Verb, &str, Call)] = &[
     }),
 ];
 
+/// The verbs that give file descriptors.
+#[cfg(unix)]
+const FD_CALLS: &[(Verb, &str, Call)] = &[
+    (Verb::ChannelFd, "DEV-13", |v, _, bad| {
+        v.channel_fd(bad.channel).map(drop)
+    }),
+    (Verb::AsyncFd, "DEV-13", |v, _, bad| {
+        v.async_fd(bad.context).map(drop)
+    }),
+];
+
 pub(super) fn every_verb_refuses_handles_that_are_none(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let a = bench.end(bench.ctx_a(), options)?;
@@ -218,6 +229,16 @@ pub(super) fn address_handles_that_are_none_are_refused(bench: &Bench<'_>) -> Re
         refuse_all(bench, AH_CALLS, &good, problem, &bad)?;
     }
     still_works(bench, &pair, "DEV-13")
+}
+
+#[cfg(unix)]
+pub(super) fn handles_that_are_none_have_no_descriptor(bench: &Bench<'_>) -> Result {
+    let options = PairOptions::default();
+    let good = Handles::of(&bench.end(bench.ctx_a(), options)?);
+    for (problem, bad) in bad_handles(bench, &good, options)? {
+        refuse_all(bench, FD_CALLS, &good, problem, &bad)?;
+    }
+    Ok(())
 }
 
 fn refuse_all(
@@ -395,7 +416,7 @@ pub(super) fn stale_handle_never_names_a_later_object(bench: &Bench<'_>) -> Resu
     bench.state(last.qp).rule("LIFE-05").map(drop)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
@@ -411,7 +432,10 @@ mod tests {
             Verb::Lab,
         ];
         for verb in Verb::ALL {
-            let called = [CALLS, AH_CALLS].concat().iter().any(|row| row.0 == *verb);
+            let called = [CALLS, AH_CALLS, FD_CALLS]
+                .concat()
+                .iter()
+                .any(|row| row.0 == *verb);
             assert_eq!(called, !without.contains(verb), "{verb}");
         }
     }

@@ -51,6 +51,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         handles::address_handles_that_are_none_are_refused,
     )
     .needs(Capabilities::UD),
+    #[cfg(unix)]
+    Scenario::new(
+        "bad_input.handles_that_are_none_have_no_descriptor",
+        &["DEV-13"],
+        handles::handles_that_are_none_have_no_descriptor,
+    )
+    .needs(Capabilities::FD),
     Scenario::new(
         "bad_input.arming_what_is_no_cq_is_refused",
         &["CQ-ARM-21"],

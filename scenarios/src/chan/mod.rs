@@ -6,9 +6,12 @@
 //! | `steer` | on which channel an event comes |
 //! | `read` | reading events: which, when, in what order |
 //! | `ack` | acknowledging them, and CQs that go away |
+//! | `descriptor` | file descriptors, on Linux |
 //! | `threads` | several threads at channels |
 
 mod ack;
+#[cfg(target_os = "linux")]
+mod descriptor;
 mod life;
 mod read;
 mod steer;
@@ -103,11 +106,6 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         read::empty_channel_would_block,
     ),
     Scenario::new(
-        "chan.wait_returns_exactly_while_an_event_is_unread",
-        &["CHAN-30"],
-        read::wait_returns_exactly_while_an_event_is_unread,
-    ),
-    Scenario::new(
         "chan.wait_that_nothing_can_end_stalls",
         &["CHAN-41", "CHAN-26"],
         read::wait_that_nothing_can_end_stalls,
@@ -181,6 +179,27 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         ack::unacknowledged_events_hold_up_no_others,
     )
     .hazards(Hazards::MAY_HANG),
+    #[cfg(target_os = "linux")]
+    Scenario::new(
+        "chan.descriptor_is_readable_exactly_while_an_event_is_unread",
+        &["CHAN-30", "CHAN-03"],
+        descriptor::descriptor_is_readable_exactly_while_an_event_is_unread,
+    )
+    .needs(Capabilities::FD),
+    #[cfg(target_os = "linux")]
+    Scenario::new(
+        "chan.edge_triggered_epoll_wakes_for_each_event",
+        &["CHAN-30", "CHAN-03"],
+        descriptor::edge_triggered_epoll_wakes_for_each_event,
+    )
+    .needs(Capabilities::FD),
+    #[cfg(target_os = "linux")]
+    Scenario::new(
+        "chan.descriptor_of_a_context_tells_of_asynchronous_events",
+        &["ASYNC-01", "ASYNC-13"],
+        descriptor::descriptor_of_a_context_tells_of_asynchronous_events,
+    )
+    .needs(Capabilities::FD),
     Scenario::new(
         "chan.each_channel_wakes_its_own_thread",
         &["CHAN-05"],

@@ -52,24 +52,6 @@ pub(super) fn empty_channel_would_block(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-/// The part of CHAN-30 that needs no file descriptor: readiness as a bounded wait sees it.
-pub(super) fn wait_returns_exactly_while_an_event_is_unread(bench: &Bench<'_>) -> Result {
-    let channel = bench.create_comp_channel(bench.ctx_a())?;
-    let first = writer(bench, &CqInit::new(16).channel(channel))?;
-    let second = writer(bench, &CqInit::new(16).channel(channel))?;
-    bench.no_event(channel, "CHAN-30")?;
-    for writer in [&first, &second] {
-        fire(bench, writer)?;
-    }
-    for writer in [&first, &second] {
-        bench.expect_event(channel, writer.send_cq, "CHAN-30")?;
-    }
-    bench.no_event(channel, "CHAN-30")?;
-    fire(bench, &first)?;
-    bench.expect_event(channel, first.send_cq, "CHAN-30")?;
-    bench.no_event(channel, "CHAN-30")
-}
-
 pub(super) fn wait_that_nothing_can_end_stalls(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let stalls = |rule| {

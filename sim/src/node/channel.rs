@@ -8,6 +8,8 @@ use verbs_api::{
 };
 
 use super::{InContext, Node, in_use};
+#[cfg(feature = "fd")]
+use crate::descriptor::EventQueue;
 
 /// A completion channel.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub(super) struct Channel {
     pub(super) cqs: u32,
     /// Events not read yet, by the index of their CQ, oldest first (CHAN-33).
     events: VecDeque<u32>,
+    /// How many were queued so far.
+    queued: u64,
     /// Threads that wait; kept by the shell.
     pub(super) waiters: u32,
 }
@@ -38,6 +42,7 @@ impl Node {
             handle: ChannelHandle::from_parts(context, id.index, id.generation),
             cqs: 0,
             events: VecDeque::new(),
+            queued: 0,
             waiters: 0,
         });
         Ok(ChannelHandle::from_parts(context, id.index, id.generation))
@@ -89,6 +94,21 @@ impl Node {
         }
     }
 
+    /// How many events wait to be read in a queue, and how many were put in so far.
+    #[cfg(feature = "fd")]
+    pub(crate) fn event_queue(&self, verb: Verb, of: EventQueue) -> Result<(usize, u64)> {
+        match of {
+            EventQueue::Channel(channel) => {
+                let channel = self.channels.at(Self::find(&self.channels, verb, channel)?);
+                Ok((channel.events.len(), channel.queued))
+            }
+            EventQueue::Async(context) => {
+                let open = self.contexts.at(self.find_context(verb, context)?);
+                Ok((open.events.len(), open.queued))
+            }
+        }
+    }
+
     /// How a channel stands: events queued, and the CQs attached to it.
     pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
         let Ok(index) = Self::find(&self.channels, Verb::GetCqEvent, channel) else {
@@ -109,6 +129,7 @@ impl Node {
             return;
         }
         channel.events.push_back(cq);
+        channel.queued += 1;
         let channel = channel.handle;
         self.news = true;
         let cq = self.cqs.at(cq).handle;

@@ -14,7 +14,9 @@ use crate::packet::PortId;
 /// An open context.
 #[derive(Clone, Debug)]
 pub(super) struct OpenDevice {
-    events: VecDeque<AsyncEvent>,
+    pub(super) events: VecDeque<AsyncEvent>,
+    /// How many were queued so far.
+    pub(super) queued: u64,
     /// Events of the device or a port that were read and not acknowledged.
     unacked: u32,
 }
@@ -106,6 +108,7 @@ impl Node {
         self.check_room(Verb::OpenDevice, "contexts", self.contexts.len(), max)?;
         let id = self.contexts.insert(|_| OpenDevice {
             events: VecDeque::new(),
+            queued: 0,
             unacked: 0,
         });
         Ok(context_of(self.id, id))
@@ -253,7 +256,9 @@ impl Node {
     }
 
     fn queue_async(&mut self, index: u32, event: AsyncEvent) {
-        self.contexts.at_mut(index).events.push_back(event);
+        let open = self.contexts.at_mut(index);
+        open.events.push_back(event);
+        open.queued += 1;
         self.news = true;
         self.note(TraceEvent::Async(event));
     }
