@@ -17,6 +17,11 @@ pub enum Mode {
     /// of threads; waits block. Timers fire when the clock is moved by
     /// [`Lab::advance`](verbs_api::Lab::advance) or `settle`.
     Inline,
+    /// As [`Inline`](Self::Inline), but the time is that of the machine: timers fire on their own,
+    /// in a thread that ends with the simulation, and a wait for a time takes that time. For
+    /// programs with threads that rely on timers, such as a retry after RNR. `advance` is refused,
+    /// and `settle` waits.
+    RealTime,
 }
 
 /// The set-up of a [`Sim`](crate::Sim).

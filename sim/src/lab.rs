@@ -21,6 +21,10 @@ impl Lab for Sim {
 
     fn advance(&self, by: Duration) -> Result<()> {
         self.world.check_thread(Verb::Lab)?;
+        if self.world.clock.real().is_some() {
+            let cause = Cause::Text("the clock is that of the machine: it cannot be moved".into());
+            return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
+        }
         self.world.advance(self.world.now().after(by));
         Ok(())
     }

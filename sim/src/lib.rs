@@ -23,13 +23,15 @@
 //!
 //! # Where things are
 //! The core is sans-IO: `node` has no lock, no clock and no I/O; `packet` and `memory` are what it
-//! is made of. `world` is the thin shell around it: locks, waiting, the clock, and how packets move.
+//! is made of. `world` is the thin shell around it: locks, waiting, and how packets move; `clock` is
+//! its time.
 //! `sim` and `lab` map the traits on it, `wire` holds the tap and the fault rules.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
 compile_error!("feature `fd` is for Linux");
 
+mod clock;
 mod config;
 #[cfg(feature = "fd")]
 mod descriptor;

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, Capabilities, Cause, CompChannel, Context, Cq, CqAttr,
@@ -10,6 +11,7 @@ use verbs_api::{
     RcParams, RecvWr, Result, SendWr, TraceEvent, Transport, Verb, Verbs, Wait, Wc, connect,
 };
 
+use crate::clock::TimerThread;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::EventQueue;
@@ -31,14 +33,17 @@ use crate::world::{WaitFor, World};
 /// ```
 #[derive(Debug)]
 pub struct Sim {
-    pub(crate) world: World,
+    pub(crate) world: Arc<World>,
+    _timers: Option<TimerThread>,
 }
 
 impl Sim {
     /// Starts a simulation.
     pub fn new(config: SimConfig) -> Self {
+        let world = Arc::new(World::new(config));
         Self {
-            world: World::new(config),
+            _timers: TimerThread::start(&world),
+            world,
         }
     }
 

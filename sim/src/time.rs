@@ -10,6 +10,9 @@ impl Time {
     /// The start.
     pub const ZERO: Self = Self(0);
 
+    /// The end.
+    pub const MAX: Self = Self(u64::MAX);
+
     /// So many nanoseconds after the start.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::ThreadId;
 
 use verbs_api::{
@@ -16,6 +16,7 @@ use verbs_api::{
     TimerReport, TraceEvent, TraceRecord, Verb, Wait,
 };
 
+use crate::clock::Clock;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::{Descriptors, EventQueue};
@@ -30,7 +31,7 @@ use crate::wire::Wire;
 pub(crate) struct World {
     pub(crate) config: SimConfig,
     cells: Vec<Cell>,
-    now: AtomicU64,
+    pub(crate) clock: Clock,
     /// Nodes whose packets some thread is delivering.
     in_transit: AtomicU32,
     flight: Mutex<Flight>,
@@ -84,7 +85,7 @@ impl World {
     pub(crate) fn new(config: SimConfig) -> Self {
         let (nodes, ports) = (config.nodes, config.ports);
         let gids = std::sync::Arc::new(gids(nodes, ports));
-        let inline = config.mode == Mode::Inline;
+        let inline = config.mode != Mode::Stepped;
         let cell = |id| {
             let mut node = Node::new(id, ports, config.behavior, gids.clone(), config.seed);
             node.set_whole_messages(inline);
@@ -105,7 +106,10 @@ impl World {
         };
         Self {
             cells: (0..nodes).map(cell).collect(),
-            now: AtomicU64::new(0),
+            clock: match config.mode {
+                Mode::Stepped | Mode::Inline => Clock::virtual_time(),
+                Mode::RealTime => Clock::real_time(),
+            },
             in_transit: AtomicU32::new(0),
             flight: Mutex::new(Flight::default()),
             wire: Mutex::new(Wire::new(config.seed)),
@@ -118,11 +122,7 @@ impl World {
     }
 
     pub(crate) fn now(&self) -> Time {
-        Time::from_nanos(self.now.load(Ordering::Relaxed))
-    }
-
-    fn set_now(&self, to: Time) {
-        self.now.fetch_max(to.as_nanos(), Ordering::Relaxed);
+        self.clock.now()
     }
 
     pub(crate) fn is_traced(&self) -> bool {
@@ -155,7 +155,7 @@ impl World {
             self.watched.store(!wire.is_idle(), Ordering::Relaxed);
             (result, wire.sees_packets())
         };
-        let whole = self.config.mode == Mode::Inline && !sees_packets;
+        let whole = self.config.mode != Mode::Stepped && !sees_packets;
         for cell in &self.cells {
             cell.seat.lock().node.set_whole_messages(whole);
         }
@@ -174,14 +174,14 @@ impl World {
     }
 
     pub(crate) fn check_thread(&self, verb: Verb) -> Result<()> {
-        if self.config.mode == Mode::Inline {
+        if self.config.mode != Mode::Stepped {
             return Ok(());
         }
         let this = std::thread::current().id();
         if *self.owner.get_or_init(|| this) == this {
             return Ok(());
         }
-        let text = "stepped mode is for one thread, and this is a second one; use Mode::Inline";
+        let text = "stepped mode is for one thread, and this is a second one; use Mode::Inline or RealTime";
         Err(Error::new(
             verb,
             ErrorKind::Usage,
@@ -229,7 +229,7 @@ impl World {
     ) -> Result<R> {
         match self.config.mode {
             Mode::Stepped => self.wait_stepped(node, verb, wait, wait_for, attempt),
-            Mode::Inline => {
+            Mode::Inline | Mode::RealTime => {
                 let mut seat = self.cells[node as usize].seat.lock();
                 let result = self.wait_inline(node, &mut seat, verb, wait, wait_for, &mut attempt);
                 self.settle_node(node, seat);
@@ -264,7 +264,7 @@ impl World {
                 continue;
             }
             if let Wait::For(_) = wait {
-                self.set_now(limit);
+                self.clock.move_to(limit);
                 return Err(Error::new(verb, ErrorKind::TimedOut, error.cause().clone()));
             }
             return Err(self.stalled(node, verb, wait_for));
@@ -287,9 +287,11 @@ impl World {
             if error.kind() != ErrorKind::WouldBlock || wait == Wait::Poll {
                 return Err(error);
             }
-            if let Wait::For(time) = wait
-                && self.now() >= start.after(time)
-            {
+            let end = match wait {
+                Wait::For(time) => start.after(time),
+                Wait::Poll | Wait::Forever => Time::MAX,
+            };
+            if self.now() >= end {
                 return Err(Error::new(verb, ErrorKind::TimedOut, error.cause().clone()));
             }
             if self.closed.load(Ordering::Relaxed) {
@@ -298,7 +300,11 @@ impl World {
             if let WaitFor::Event(channel) = wait_for {
                 seat.node.count_waiter(channel, true);
             }
-            self.cells[node as usize].news.wait(seat);
+            let news = &self.cells[node as usize].news;
+            match self.clock.real() {
+                Some(clock) => clock.wait(news, seat, end),
+                None => news.wait(seat),
+            }
             if let WaitFor::Event(channel) = wait_for {
                 seat.node.count_waiter(channel, false);
             }
@@ -322,14 +328,21 @@ impl World {
     /// Moves the clock by what is due until `limit`, then to `limit`.
     pub(crate) fn advance(&self, limit: Time) {
         while self.step(limit) {}
-        self.set_now(limit);
+        self.clock.move_to(limit);
         self.wake_all();
     }
 
     /// Runs until nothing is in flight and no timer runs; false if the horizon came first.
     pub(crate) fn settle(&self) -> bool {
         let limit = self.now().after(self.config.horizon);
-        while self.step(limit) {}
+        loop {
+            if let (Some(clock), Some(due)) = (self.clock.real(), self.next_due()) {
+                clock.wait_until(due.at().min(limit));
+            }
+            if !self.step(limit) {
+                break;
+            }
+        }
         self.wake_all();
         self.next_due().is_none_or(|due| due.at() <= limit)
     }
@@ -341,7 +354,7 @@ impl World {
         };
         match due {
             Due::Packet(at) => {
-                self.set_now(at);
+                self.clock.move_to(at);
                 let popped = self.flight.lock().packets.pop_first();
                 if let Some((_, packet)) = popped
                     && let Some(to) = packet.route.to
@@ -354,6 +367,14 @@ impl World {
         true
     }
 
+    /// Lets all timers fire that are due now, and expects the next one.
+    pub(crate) fn fire_due(&self) {
+        while self.step(self.now()) {}
+        if let (Some(clock), Some(due)) = (self.clock.real(), self.next_due()) {
+            clock.expect(due.at());
+        }
+    }
+
     /// Lets the timers of a node fire that are due at `at`. Where several threads run, not while
     /// one delivers packets: an acknowledgement that is in transit is in time.
     fn fire(&self, at: Time, index: u32) {
@@ -363,8 +384,8 @@ impl World {
                 return;
             }
             if self.in_transit.load(Ordering::SeqCst) == 0 {
-                self.set_now(at);
-                seat.node.handle_timeout(at);
+                self.clock.move_to(at);
+                seat.node.handle_timeout(self.now());
                 return self.settle_node(index, seat);
             }
             drop(seat);
@@ -423,7 +444,7 @@ impl World {
 
     /// After work on a node: its trace, those who wait, its packets. Lets go of the lock.
     fn settle_node(&self, index: u32, mut seat: MutexGuard<'_, Seat>) {
-        if self.config.mode == Mode::Inline {
+        if self.config.mode != Mode::Stepped {
             self.run_loopback(index, &mut seat);
         } else {
             self.put_in_flight(index, &mut seat);
@@ -456,6 +477,9 @@ impl World {
                     .into_iter()
                     .map(|event| TraceRecord { at, node, event }),
             );
+        }
+        if let (Some(clock), Some(due)) = (self.clock.real(), seat.node.next_deadline()) {
+            clock.expect(due);
         }
         #[cfg(feature = "fd")]
         {

@@ -14,6 +14,9 @@ pub trait Lab {
     fn now(&self) -> Duration;
 
     /// Moves the clock by `by`; timers and packets that fall due on the way take effect in order.
+    ///
+    /// # Errors
+    /// `NotSupported` if the clock is that of the machine.
     fn advance(&self, by: Duration) -> Result<()>;
 
     /// Runs until no packet is in flight and no timer runs.
