@@ -13,7 +13,7 @@ use verbs_api::{
     Cause, Error, ErrorKind, QpAttr, QpAttrMask, QpState, RcParams, Result, Verb, Wait,
 };
 
-use crate::errno::{check, check_pointer, destroyed, errno};
+use crate::errno::{check, destroyed, errno, made};
 use crate::objects::{Device, Qp};
 use crate::wait::{Deadline, set_nonblocking, wait_readable};
 use crate::{convert, sys};
@@ -150,9 +150,7 @@ unsafe impl Sync for EventChannel {}
 impl EventChannel {
     fn new() -> Result<Self> {
         // SAFETY: makes a new object.
-        let channel = Self(check_pointer(VERB, unsafe {
-            sys::rdma_create_event_channel()
-        })?);
+        let channel = Self(made(VERB, || unsafe { sys::rdma_create_event_channel() })?);
         set_nonblocking(VERB, channel.fd())?;
         Ok(channel)
     }

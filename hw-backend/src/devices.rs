@@ -6,7 +6,7 @@ use std::path::Path;
 
 use verbs_api::{Cause, DeviceInfo, Error, ErrorKind, Result, Transport, Verb};
 
-use crate::errno::{check_pointer, errno};
+use crate::errno::made;
 use crate::objects::Device;
 use crate::owner::Owned;
 use crate::sys;
@@ -46,7 +46,7 @@ pub(crate) fn open(name: &str) -> Result<Device> {
             ));
         };
         // SAFETY: an entry of a list that has not been freed.
-        let raw = check_pointer(verb, unsafe { sys::ibv_open_device(devices[at]) })?;
+        let raw = made(verb, || unsafe { sys::ibv_open_device(devices[at]) })?;
         let DeviceInfo {
             name,
             driver,
@@ -66,14 +66,11 @@ pub(crate) fn open(name: &str) -> Result<Device> {
 fn with_list<R>(verb: Verb, work: impl FnOnce(&[*mut sys::ibv_device]) -> Result<R>) -> Result<R> {
     let mut count = 0;
     // SAFETY: the count is ours to write.
-    let list = unsafe { sys::ibv_get_device_list(&mut count) };
-    if list.is_null() {
-        return match ErrorKind::from_errno(errno()) {
-            // The kernel has no RDMA at all: no devices.
-            ErrorKind::NotImplemented => work(&[]),
-            _ => check_pointer(verb, list).and_then(|_| work(&[])),
-        };
-    }
+    let list = match made(verb, || unsafe { sys::ibv_get_device_list(&mut count) }) {
+        // The kernel has no RDMA at all: no devices.
+        Err(error) if error.kind() == ErrorKind::NotImplemented => return work(&[]),
+        list => list?,
+    };
     // SAFETY: the library says so many entries.
     let devices = unsafe { std::slice::from_raw_parts(list, usize::try_from(count).unwrap_or(0)) };
     let result = work(devices);

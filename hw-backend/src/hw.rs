@@ -13,7 +13,7 @@ use verbs_api::{
     Verb, Wait,
 };
 
-use crate::errno::{bad_handle, check_pointer, destroyed, invalid};
+use crate::errno::{bad_handle, destroyed, invalid, made};
 use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Pd, Qp};
 use crate::owner::Owned;
 use crate::sys;
@@ -125,12 +125,15 @@ impl Hw {
         let access = access.bits() as c_int;
         // SAFETY: `pd` is live; C checks the range, which `memory` (or the caller of `reg_mr`)
         // keeps valid.
-        let register = |pd| unsafe { sys::ibv_reg_mr(pd, start, length, access) };
+        let register = |pd| {
+            made(verb, || unsafe {
+                sys::ibv_reg_mr(pd, start, length, access)
+            })
+        };
         let raw = parent
             .raw
             .with(register)
-            .map_err(destroyed(verb, Object::Pd))?;
-        let raw = check_pointer(verb, raw)?;
+            .map_err(destroyed(verb, Object::Pd))??;
         // SAFETY: just made, and ours.
         let raw = unsafe { Owned::new(raw, sys::ibv_dereg_mr) };
         Ok(self.insert(

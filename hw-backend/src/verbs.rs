@@ -15,7 +15,7 @@ use verbs_api::{
     connect,
 };
 
-use crate::errno::{check, check_pointer, destroyed, errno, invalid};
+use crate::errno::{check, destroyed, errno, invalid, made};
 use crate::objects::{Ah, Channel, Cq, InContext, Memory, Pd, Qp};
 use crate::owner::Owned;
 use crate::wait::{Deadline, duplicate, set_nonblocking, wait_readable};
@@ -144,8 +144,8 @@ impl Verbs for Hw {
         // SAFETY: the context is live.
         let raw = device
             .raw
-            .with(|context| unsafe { sys::ibv_alloc_pd(context) });
-        let raw = check_pointer(verb, raw.map_err(destroyed(verb, Object::Context))?)?;
+            .with(|context| made(verb, || unsafe { sys::ibv_alloc_pd(context) }));
+        let raw = raw.map_err(destroyed(verb, Object::Context))??;
         // SAFETY: just made, and ours.
         let raw = unsafe { Owned::new(raw, sys::ibv_dealloc_pd) };
         Ok(self.insert(
@@ -241,8 +241,8 @@ impl Verbs for Hw {
         // SAFETY: the context is live.
         let raw = device
             .raw
-            .with(|context| unsafe { sys::ibv_create_comp_channel(context) });
-        let raw = check_pointer(verb, raw.map_err(destroyed(verb, Object::Context))?)?;
+            .with(|context| made(verb, || unsafe { sys::ibv_create_comp_channel(context) }));
+        let raw = raw.map_err(destroyed(verb, Object::Context))??;
         // SAFETY: just made, so it can be read.
         let fd = unsafe { (*raw).fd };
         // SAFETY: just made, and ours.
@@ -346,8 +346,11 @@ impl Verbs for Hw {
         let token = sys::token(init.cq_context);
         let create = |context| {
             let create = |channel| {
-                // SAFETY: context and channel are live, or the channel is null.
-                unsafe { sys::ibv_create_cq(context, init.cqe, token, channel, init.comp_vector) }
+                made(verb, || {
+                    let (cqe, vector) = (init.cqe, init.comp_vector);
+                    // SAFETY: context and channel are live, or the channel is null.
+                    unsafe { sys::ibv_create_cq(context, cqe, token, channel, vector) }
+                })
             };
             match &channel {
                 Some((_, channel)) => channel.raw.with(create),
@@ -358,7 +361,7 @@ impl Verbs for Hw {
             .raw
             .with(create)
             .map_err(destroyed(verb, Object::Context))?;
-        let raw = check_pointer(verb, raw.map_err(destroyed(verb, Object::CompChannel))?)?;
+        let raw = raw.map_err(destroyed(verb, Object::CompChannel))??;
         let cq = Cq {
             // SAFETY: just made, and ours.
             raw: unsafe { Owned::new(raw, sys::ibv_destroy_cq) },
@@ -488,7 +491,7 @@ impl Verbs for Hw {
                         sq_sig_all: init.sq_sig_all.into(),
                     };
                     // SAFETY: PD and CQs are live.
-                    let raw = unsafe { sys::ibv_create_qp(pd, &mut attr) };
+                    let raw = made(verb, || unsafe { sys::ibv_create_qp(pd, &mut attr) });
                     actual.cap = convert::cap_back(&attr.cap);
                     raw
                 })
@@ -500,8 +503,7 @@ impl Verbs for Hw {
             .map_err(destroyed(verb, Object::Pd))?;
         let raw = raw
             .and_then(|raw| raw)
-            .map_err(destroyed(verb, Object::Cq))?;
-        let raw = check_pointer(verb, raw)?;
+            .map_err(destroyed(verb, Object::Cq))??;
         // SAFETY: just made, so it can be read.
         let qp_num = unsafe { (*raw).qp_num };
         let qp = Qp {
@@ -684,8 +686,8 @@ impl Verbs for Hw {
         // SAFETY: the PD is live.
         let raw = parent
             .raw
-            .with(|pd| unsafe { sys::ibv_create_ah(pd, &mut attr) });
-        let raw = check_pointer(verb, raw.map_err(destroyed(verb, Object::Pd))?)?;
+            .with(|pd| made(verb, || unsafe { sys::ibv_create_ah(pd, &mut attr) }));
+        let raw = raw.map_err(destroyed(verb, Object::Pd))??;
         // SAFETY: just made, and ours.
         let raw = unsafe { Owned::new(raw, sys::ibv_destroy_ah) };
         Ok(self.insert(|t| &mut t.ahs, pd.context(), Ah { raw, pd: parent }))
