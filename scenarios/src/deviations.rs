@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::report::FailureReport;
+
 /// A recorded, explained difference of a device from the rules.
 ///
 /// The files are in `scenarios/deviations`. One that no longer shows is an unexpected pass, and
@@ -14,6 +16,8 @@ pub struct Deviation {
     /// Text that stands in what the failure says it has seen; a failure without it is another
     /// failure.
     pub symptom: String,
+    /// The rule that the failure names. Default: any.
+    pub rule: Option<String>,
     /// Why the device is so, in a sentence.
     pub reason: String,
     /// Who says so: kernel file and function, man page, or measurement.
@@ -30,6 +34,17 @@ pub struct Deviation {
     pub crashes_kernel: bool,
     /// Why the simulator's profile of the driver does not show it. Default: it does.
     pub not_modelled: Option<String>,
+}
+
+impl Deviation {
+    /// Whether this is what the failure shows.
+    pub fn explains(&self, failure: &FailureReport) -> bool {
+        failure.seen.contains(&self.symptom)
+            && self
+                .rule
+                .as_deref()
+                .is_none_or(|rule| failure.rule == Some(rule))
+    }
 }
 
 #[derive(Deserialize)]
@@ -85,6 +100,9 @@ mod tests {
                     crate::all().any(|scenario| scenario.id == id),
                     "{driver}: {id}"
                 );
+                if let Some(rule) = &deviation.rule {
+                    assert!(crate::rule(rule).is_some(), "{driver}: {id}: {rule}");
+                }
                 for text in [&deviation.symptom, &deviation.reason, &deviation.source] {
                     assert!(!text.is_empty(), "{driver}: {id}");
                 }

@@ -31,9 +31,10 @@ pub trait Backend: Sync {
         Vec::new()
     }
 
-    /// Runs a scenario with hazards in a process of its own. Default: `None`, it cannot, or need
-    /// not, since nothing here can hang or crash.
-    fn isolated(&self, _scenario: &Scenario) -> Option<Attempt> {
+    /// Runs a scenario with hazards in a process of its own, which gets the time that its waits of
+    /// at most `bounds` may take. Default: `None`, it cannot, or need not, since nothing here can
+    /// hang or crash.
+    fn isolated(&self, _scenario: &Scenario, _bounds: Bounds) -> Option<Attempt> {
         None
     }
 
@@ -166,7 +167,7 @@ fn judge(
     }
     let hazards = !scenario.hazards.is_empty();
     let isolated = if hazards {
-        backend.isolated(scenario)
+        backend.isolated(scenario, bounds)
     } else {
         None
     };
@@ -191,10 +192,7 @@ fn verdict(failure: Option<&FailureReport>, known: &[&Deviation]) -> (Outcome, O
         let reason = format!("expected {}: {}", deviation.symptom, deviation.reason);
         return (Outcome::UnexpectedPass, Some(reason));
     };
-    match known
-        .iter()
-        .find(|deviation| failure.seen.contains(&deviation.symptom))
-    {
+    match known.iter().find(|deviation| deviation.explains(failure)) {
         Some(deviation) => {
             let reason = format!("{} ({})", deviation.reason, deviation.source);
             (Outcome::KnownDeviation, Some(reason))
@@ -315,10 +313,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deviation_explains_its_own_symptom_only() {
+    fn a_deviation_explains_its_own_symptom_and_rule_only() {
         let failure = |seen: &str| FailureReport {
             kind: FailureKind::Assertion,
-            rule: None,
+            rule: Some("CQ-ARM-13"),
             expected: String::new(),
             seen: seen.to_string(),
             trace: Vec::new(),
@@ -327,6 +325,7 @@ mod tests {
         let deviation = Deviation {
             scenario: String::new(),
             symptom: "an event".to_string(),
+            rule: None,
             reason: "it merges".to_string(),
             source: "its manual".to_string(),
             kernels: Vec::new(),
@@ -340,6 +339,16 @@ mod tests {
         assert_eq!(outcome(Some(&same), &[]), Outcome::Failed);
         assert_eq!(outcome(None, &[&deviation]), Outcome::UnexpectedPass);
         assert_eq!(outcome(Some(&other), &[&deviation]), Outcome::Failed);
+        for (rule, expected) in [
+            ("CQ-ARM-13", Outcome::KnownDeviation),
+            ("CQ-ARM-12", Outcome::Failed),
+        ] {
+            let of_rule = Deviation {
+                rule: Some(rule.to_string()),
+                ..deviation.clone()
+            };
+            assert_eq!(outcome(Some(&same), &[&of_rule]), expected);
+        }
         let at_times = Deviation {
             sometimes: true,
             ..deviation.clone()

@@ -4,7 +4,6 @@ use std::env;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use crossbeam::channel;
 use serde::Deserialize;
@@ -12,7 +11,7 @@ use verbs_api::{PortState, Verbs};
 use verbs_hw::Hw;
 use verbs_scenarios::report::{BackendInfo, FailureReport};
 use verbs_scenarios::{
-    Attempt, Backend, Deviation, FailureKind, Negative, Place, Scenario, deviations, rule,
+    Attempt, Backend, Bounds, Deviation, FailureKind, Negative, Place, Scenario, deviations, rule,
 };
 
 use super::Choice;
@@ -28,8 +27,8 @@ pub struct Hardware {
     place: Place,
 }
 
-/// How long a process with a scenario that has hazards may take.
-const DEADLINE: Duration = Duration::from_secs(40);
+/// How many of the longest waits a process with a scenario that has hazards may take.
+const LONGEST_WAITS: u32 = 4;
 
 impl Hardware {
     pub(super) fn chosen(choice: &Choice) -> Result<Self, String> {
@@ -130,7 +129,7 @@ impl Backend for Hardware {
         deviations::of_driver(&self.driver, &verbs_hw::kernel())
     }
 
-    fn isolated(&self, scenario: &Scenario) -> Option<Attempt> {
+    fn isolated(&self, scenario: &Scenario, bounds: Bounds) -> Option<Attempt> {
         if self.in_process {
             return None;
         }
@@ -151,10 +150,11 @@ impl Backend for Hardware {
             let _ = stdout.read_to_string(&mut text);
             let _ = done.send(text);
         });
-        let Ok(text) = report.recv_timeout(DEADLINE) else {
+        let deadline = bounds.positive * LONGEST_WAITS;
+        let Ok(text) = report.recv_timeout(deadline) else {
             // Not waited for: one that is stuck in the kernel does not even end when killed.
             let _ = child.kill();
-            let seen = format!("nothing after {} s; it was killed", DEADLINE.as_secs());
+            let seen = format!("nothing after {} s; it was killed", deadline.as_secs());
             return Some(self.failure(scenario, FailureKind::Hang, seen));
         };
         let status = child.wait().ok()?;
