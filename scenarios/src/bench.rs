@@ -179,7 +179,8 @@ impl<'v> Bench<'v> {
                 patience = self.patience(EMPTY_POLLS);
             } else if !patience.once_more()? {
                 let expected = format!("{n} completions on {cq}");
-                return Err(Failure::hang(expected, list(&got)));
+                let seen = format!("completions: {}", list(&got));
+                return Err(Failure::hang(expected, seen));
             }
         }
         Ok(got)

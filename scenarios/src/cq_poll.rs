@@ -261,8 +261,16 @@ fn mixed_sends_complete_in_posting_order(bench: &Bench<'_>) -> Result {
             }
         }
     }
-    let got = bench.successes(a.send_cq, 15).rule("CQ-POLL-07")?;
-    check_eq!("CQ-POLL-07", wr_ids(&got), (0..15).collect::<Vec<_>>());
+    let got = wr_ids(&bench.successes(a.send_cq, 15).rule("CQ-POLL-07")?);
+    for (wr_id, seen) in (0..15).zip(&got) {
+        let expected = format!("wr_id {wr_id} next");
+        check!(
+            "CQ-POLL-07",
+            *seen == wr_id,
+            expected,
+            "wr_id {seen} in its place: {got:?}"
+        );
+    }
     let got = bench.successes(b.recv_cq, 5).rule("CQ-POLL-07")?;
     check_eq!("CQ-POLL-07", wr_ids(&got), [2, 5, 8, 11, 14]);
     Ok(())

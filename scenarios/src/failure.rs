@@ -80,7 +80,7 @@ impl From<Error> for Failure {
             || matches!(error.cause(), Cause::LostWakeup(_));
         let expected = format!("{} succeeds", error.verb());
         if waited {
-            Self::hang(expected, error.to_string())
+            Self::hang(expected, format!("waited in vain: {error}"))
         } else {
             Self::assertion(expected, error.to_string())
         }

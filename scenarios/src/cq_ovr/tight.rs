@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use verbs_api::{
     AsyncEvent, AsyncEventType, CompChannel, Cq, CqInit, Element, Handle, PollAfterOverrun, QpCap,
-    Wc,
+    SendWr, Wc,
 };
 
 use crate::failure::check;
@@ -97,19 +97,23 @@ impl<'b> Tight<'b> {
 
     /// Starts work that makes one completion in the CQ.
     pub(crate) fn push(&self, wr_id: u64) -> Result {
-        let (a, b) = (self.pair.a, self.pair.b);
-        match self.queue {
-            Queue::Send => a.write(wr_id, 8),
-            Queue::Recv => {
-                b.recv(wr_id, 8)?;
-                a.send(wr_id, 8)
-            }
-        }
+        self.push_all(wr_id..wr_id + 1)
     }
 
-    /// Starts work for these completions.
+    /// Starts work for these completions, all of it at once: a connection may end with the first
+    /// completion that is lost.
     pub(crate) fn push_all(&self, wr_ids: Range<u64>) -> Result {
-        wr_ids.into_iter().try_for_each(|wr_id| self.push(wr_id))
+        let (a, b) = (self.pair.a, self.pair.b);
+        let data = [a.sge(0, 8)];
+        let work = |wr_id| match self.queue {
+            Queue::Send => SendWr::rdma_write(wr_id, &data, a.remote()),
+            Queue::Recv => SendWr::send(wr_id, &data),
+        };
+        if self.queue == Queue::Recv {
+            wr_ids.clone().try_for_each(|wr_id| b.recv(wr_id, 8))?;
+        }
+        let list: Vec<_> = wr_ids.map(work).collect();
+        Ok(self.bench.post_send(a.qp, &list)?)
     }
 
     /// Puts these completions into the CQ, which must have room.
@@ -166,7 +170,16 @@ impl<'b> Tight<'b> {
         }
     }
 
-    /// The completions that can still be polled, and how polling then ends.
+    /// The completions that can still be polled, and those that still come.
+    pub(crate) fn drained(&self) -> Result<Vec<Wc>> {
+        let (mut got, end) = self.leftovers()?;
+        if end == PollAfterOverrun::Empty {
+            got.extend(self.bench.poll_all(self.cq)?);
+        }
+        Ok(got)
+    }
+
+    /// The completions that can be polled at this moment, and how polling then ends.
     pub(crate) fn leftovers(&self) -> Result<(Vec<Wc>, PollAfterOverrun)> {
         self.bench.settle()?;
         let mut got = Vec::new();
