@@ -1,7 +1,18 @@
 //! The knobs are the suite's planted defects: a device that declares the behavior of the
-//! specification and has another is found out.
+//! specification and has another is found out. And whatever they let through does no harm.
 
-use verbs_api::{Behavior, Knob, Verbs};
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{End, settle};
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{Config, RngSeed};
+use verbs_api::{
+    AhAttr, Behavior, Check, ErrorKind, Knob, Mtu, PostWrongState, Qp, QpAttr, QpAttrMask,
+    QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus, connect, transition,
+};
 use verbs_scenarios::report::{BackendInfo, Outcome};
 use verbs_scenarios::{Backend, Scenario, run};
 use verbs_sim::{Mode, Sim, SimConfig};
@@ -72,4 +83,149 @@ fn is_noticed(knob: &Knob, liar: &Liar) -> bool {
         run.scenarios[0].outcome == Outcome::Failed
     };
     likely.iter().any(fails) || rest.iter().any(fails)
+}
+
+/// What a program does to a queue pair.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Asks for a state, and may say in which it is.
+    Change(QpState, Option<QpState>),
+    /// From good memory or bad.
+    Send(bool),
+    Recv,
+    Settle,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let up = [QpState::Init, QpState::Rtr, QpState::Rts];
+    let to = [QpState::Reset, QpState::Rts, QpState::Sqd];
+    let says = [QpState::Rtr, QpState::Rts, QpState::Sqd, QpState::Sqe];
+    prop_oneof![
+        4 => select(up.to_vec()).prop_map(|to| Step::Change(to, None)),
+        1 => select(to.to_vec()).prop_map(|to| Step::Change(to, None)),
+        3 => (select(to.to_vec()), select(says.to_vec())).prop_map(|(to, says)| Step::Change(to, Some(says))),
+        3 => prop::bool::weighted(0.8).prop_map(Step::Send),
+        1 => Just(Step::Recv),
+        1 => Just(Step::Settle),
+    ]
+}
+
+/// QP-STATE-18: with `post_wrong_state` a send is refused, and runs before the next one all the same.
+#[test]
+fn a_send_that_is_refused_and_queued_runs_in_rts() {
+    let mut behavior = Behavior::SPEC;
+    behavior.post_wrong_state = PostWrongState::Queued;
+    let sim = Sim::new(SimConfig::new().behavior(behavior));
+    let [a, b] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 64));
+    let qps = [a.qp(QpType::Rc, 4), b.qp(QpType::Rc, 4)];
+    let refused = sim.post_send(qps[0], &[SendWr::send(1, &[a.mem.sge(0, 7)])]);
+    assert_eq!(refused.unwrap_err().error.kind(), ErrorKind::Invalid);
+    connect::by_attributes(&sim, qps[0], qps[1], &RcParams::default()).unwrap();
+    for wr_id in [1, 2] {
+        b.recv(qps[1], wr_id, 0, 64);
+    }
+    settle(&sim);
+    assert_eq!(b.drain(), [], "it waits for the next send");
+    a.send(qps[0], 2, 0, 8);
+    settle(&sim);
+    let lengths: Vec<_> = b.drain().iter().map(|wc| wc.byte_len).collect();
+    assert_eq!(lengths, [7, 8]);
+    let sent: Vec<_> = a.drain().iter().map(|wc| (wc.wr_id, wc.status)).collect();
+    assert_eq!(sent, [(1, WcStatus::Success), (2, WcStatus::Success)]);
+}
+
+proptest! {
+    #![proptest_config(Config {
+        cases: 4096,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..Config::default()
+    })]
+
+    /// QP-STATE-09, QP-STATE-18, QP-STATE-25: a device that believes what it is told of its state,
+    /// and queues what it refuses, completes nothing twice, and works again after RESET.
+    #[test]
+    fn a_device_without_checks_works_again_after_reset(
+        profile in select(&["rxe", "siw"][..]),
+        qp_type in select(&[QpType::Rc, QpType::Uc][..]),
+        sqe: bool,
+        steps in prop::collection::vec(step(), 0..40),
+    ) {
+        let mut behavior = Behavior::profile(profile).unwrap();
+        behavior.wrong_cur_state = Check::Accepted;
+        behavior.bad_pkey_index = Check::Accepted;
+        behavior.sqe = sqe;
+        let sim = Sim::new(SimConfig::new().behavior(behavior));
+        let ends = [End::open(&sim, "sim0", 256, 4096), End::open(&sim, "sim1", 256, 4096)];
+        let qps = ends.map(|end| end.qp(qp_type, 64));
+        let attr = attr(&ends[1], qps[1]);
+        for (wr_id, step) in (0..).zip(steps) {
+            take(&ends[0], qps[0], attr, wr_id, step);
+        }
+        settle(&sim);
+        let seen = ends[0].drain();
+        let wr_ids: BTreeSet<_> = seen.iter().map(|wc| wc.wr_id).collect();
+        prop_assert_eq!(wr_ids.len(), seen.len(), "{:?}", seen);
+
+        let reset = QpModify::to(QpState::Reset);
+        sim.modify_qp(qps[0], &reset.attr, reset.mask).unwrap();
+        connect::by_attributes(&sim, qps[0], qps[1], &RcParams::default()).unwrap();
+        ends[1].recv(qps[1], 1, 0, 8);
+        ends[0].send(qps[0], 2, 0, 8);
+        settle(&sim);
+        for end in ends {
+            let seen: Vec<_> = end.drain().iter().map(|wc| wc.status).collect();
+            prop_assert_eq!(seen, [WcStatus::Success]);
+        }
+    }
+}
+
+/// Good for any change, towards this peer. What cannot be done fails soon.
+fn attr(peer: &End<'_>, qp: Qp) -> QpAttr {
+    let dgid = peer.verbs.query_gid(peer.context, 1, 0).unwrap();
+    QpAttr {
+        path_mtu: Mtu::Mtu1024,
+        dest_qp_num: peer.verbs.qp_num(qp).unwrap(),
+        ah_attr: Some(AhAttr::global(1, 0, dgid)),
+        port_num: 1,
+        pkey_index: 1,
+        timeout: 8,
+        retry_cnt: 1,
+        rnr_retry: 1,
+        ..QpAttr::default()
+    }
+}
+
+/// Takes a step. It may be refused.
+fn take(end: &End<'_>, qp: Qp, attr: QpAttr, wr_id: u64, step: Step) {
+    let list = [end.mem.sge(0, 8)];
+    match step {
+        Step::Change(to, says) => {
+            let attr = QpAttr {
+                qp_state: to,
+                cur_qp_state: says.unwrap_or(to),
+                ..attr
+            };
+            let qp_type = end
+                .verbs
+                .query_qp(qp, QpAttrMask::CAP)
+                .unwrap()
+                .init
+                .qp_type;
+            let from = says.unwrap_or(end.state(qp));
+            let required = transition::attributes(qp_type, from, to).map(|of| of.required);
+            let mut mask = QpAttrMask::STATE | required.unwrap_or(QpAttrMask::empty());
+            mask.set(QpAttrMask::CUR_STATE, says.is_some());
+            let _ = end.verbs.modify_qp(qp, &attr, mask);
+        }
+        Step::Send(good) => {
+            let bad = [Sge { lkey: 0, ..list[0] }];
+            let list = if good { list } else { bad };
+            let _ = end.verbs.post_send(qp, &[SendWr::send(wr_id, &list)]);
+        }
+        Step::Recv => {
+            let _ = end.verbs.post_recv(qp, &[RecvWr::new(wr_id, &list)]);
+        }
+        Step::Settle => settle(end.verbs),
+    }
 }

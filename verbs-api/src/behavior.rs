@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use crate::Capabilities;
+use crate::{Capabilities, WcStatus};
 
 macro_rules! knob_values {
     ($( $(#[$meta:meta])* $name:ident { $( $(#[$vmeta:meta])* $variant:ident = $text:literal; )* } )*) => { $(
@@ -121,6 +121,15 @@ const RXE: Behavior = Behavior {
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     ud_over_mtu: Check::Accepted,
     grh_flag_rc: true,
+    send_key_status: FaultStatus::LocQpOpErr,
+    recv_fault_status: FaultStatus::LocQpOpErr,
+    recv_short_status: ShortStatus::LocQpOpErr,
+    read_without_depth: Check::Accepted,
+    post_wrong_state: PostWrongState::Queued,
+    flush_post_in_err: FlushPostInErr::Sends,
+    sqe: false,
+    wrong_cur_state: Check::Accepted,
+    bad_pkey_index: Check::Accepted,
     ..Behavior::SPEC
 };
 
@@ -135,6 +144,11 @@ const SIW: Behavior = Behavior {
     overrun: Overrun::DropNew,
     poll_after_overrun: PollAfterOverrun::Empty,
     sq_release: SqRelease::Completion,
+    send_key_status: FaultStatus::LocQpOpErr,
+    send_range_status: FaultStatus::LocQpOpErr,
+    read_fault_status: FaultStatus::GeneralErr,
+    recv_fault_status: FaultStatus::GeneralErr,
+    flush_post_in_err: FlushPostInErr::None,
     ..Behavior::SPEC
 };
 
@@ -316,6 +330,49 @@ knob_values! {
         /// By a completion with `LOC_QP_OP_ERR`.
         LocQpOpErr = "loc_qp_op_err";
     }
+    /// The status of work whose own memory is bad.
+    FaultStatus {
+        /// `LOC_PROT_ERR`
+        LocProtErr = "loc_prot_err";
+        /// `LOC_QP_OP_ERR`
+        LocQpOpErr = "loc_qp_op_err";
+        /// `GENERAL_ERR`
+        GeneralErr = "general_err";
+    }
+    /// The status of a receive that is too small, and of the send that it was for.
+    ShortStatus {
+        /// `LOC_LEN_ERR`, and `REM_INV_REQ_ERR` at the sender.
+        LocLenErr = "loc_len_err";
+        /// `LOC_QP_OP_ERR`, and `REM_OP_ERR` at the sender.
+        LocQpOpErr = "loc_qp_op_err";
+    }
+    /// What becomes of a send that is posted before RTS.
+    PostWrongState {
+        /// `EINVAL`, and nothing is queued.
+        Refused = "refused";
+        /// `EINVAL`, but it is queued all the same: it runs in RTS, with the next send.
+        Queued = "queued";
+    }
+    /// Which work that is posted in ERR is flushed; the other never completes.
+    FlushPostInErr {
+        /// All of it.
+        All = "all";
+        /// Sends.
+        Sends = "sends";
+        /// None.
+        None = "none";
+    }
+}
+
+impl FaultStatus {
+    /// As it stands in a completion.
+    pub fn status(self) -> WcStatus {
+        match self {
+            Self::LocProtErr => WcStatus::LocProtErr,
+            Self::LocQpOpErr => WcStatus::LocQpOpErr,
+            Self::GeneralErr => WcStatus::GeneralErr,
+        }
+    }
 }
 
 knobs! {
@@ -364,6 +421,30 @@ knobs! {
     send_byte_len: SendByteLen = SendByteLen::All, ["WC-09"];
     /// Fields of a completion that mean nothing.
     undefined_wc_fields: UndefinedFields = UndefinedFields::Zero, ["WC-01"];
+    /// The status of a send or write from memory for which its key is not good.
+    send_key_status: FaultStatus = FaultStatus::LocProtErr, ["SQ-22", "WC-24", "WC-33"];
+    /// The status of a send or write from outside the region of its key.
+    send_range_status: FaultStatus = FaultStatus::LocProtErr, ["SQ-22"];
+    /// The status of a read into memory that is not good for it.
+    read_fault_status: FaultStatus = FaultStatus::LocProtErr, ["SQ-22"];
+    /// The status of a receive into memory that is not good for it.
+    recv_fault_status: FaultStatus = FaultStatus::LocProtErr, ["RQ-07", "WC-24"];
+    /// The status of a receive of RC that is too small, and of the send.
+    recv_short_status: ShortStatus = ShortStatus::LocLenErr, ["RQ-05", "WC-22", "WC-27"];
+    /// A read on a QP whose `max_rd_atomic` is 0 is refused or fails with `LOC_QP_OP_ERR`;
+    /// otherwise it waits for ever.
+    read_without_depth: Check = Check::Refused, ["RDMA-20"];
+    /// A send that is posted before RTS.
+    post_wrong_state: PostWrongState = PostWrongState::Refused, ["QP-STATE-18"];
+    /// Which work that is posted in ERR is flushed.
+    flush_post_in_err: FlushPostInErr = FlushPostInErr::All, ["QP-STATE-21", "WC-25"];
+    /// A QP of UC or UD whose send fails goes to SQE; otherwise to ERR.
+    sqe: bool = true, ["QP-STATE-15"];
+    /// A current state that the QP is not in, when it is changed; if accepted, it is taken for the
+    /// real one.
+    wrong_cur_state: Check = Check::Refused, ["QP-STATE-09"];
+    /// An index behind the P_Key table; if accepted, it stands for the default P_Key.
+    bad_pkey_index: Check = Check::Refused, ["QP-STATE-27"];
 }
 
 #[cfg(test)]

@@ -43,9 +43,9 @@ mod wr;
 
 pub use ah::{AhAttr, GlobalRoute};
 pub use behavior::{
-    Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, IllegalOpcode, Knob, KnobValue,
-    Overrun, PROFILES, PollAfterOverrun, ResizeSupport, SendByteLen, SqRelease, UndefinedFields,
-    UnknownKnob, lacks,
+    Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, FaultStatus, FlushPostInErr,
+    IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, PollAfterOverrun, PostWrongState,
+    ResizeSupport, SendByteLen, ShortStatus, SqRelease, UndefinedFields, UnknownKnob, lacks,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;

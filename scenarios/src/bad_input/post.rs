@@ -322,7 +322,7 @@ pub(super) fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
         a.reach(QpState::Rts)?;
         b.end.recv(2, 8)?;
         a.post(&[SendWr::send(3, &data)])?;
-        for (cq, wr_id) in [(b.end.recv_cq, 2), (a.end.send_cq, 3)] {
+        for (cq, wr_id) in [(a.end.send_cq, 3), (b.end.recv_cq, 2)] {
             let result = only(bench, cq, wr_id, "QP-STATE-18");
             in_case(&format!("posted in {state}"), result)?;
         }

@@ -205,9 +205,9 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(Capabilities::UD),
     Scenario::new(
-        "wc.read_without_read_depth_is_an_operation_error",
+        "wc.read_without_read_depth_is_as_declared",
         &["WC-23", "RDMA-20"],
-        status::read_without_read_depth_is_an_operation_error,
+        status::read_without_read_depth_is_as_declared,
     )
     .needs(Capabilities::RDMA_READ),
     Scenario::new(

@@ -35,7 +35,7 @@ pub(super) fn datagram_above_the_mtu_is_a_length_error(bench: &Bench<'_>) -> Res
     bench.no_completion(b.recv_cq, "UD-10")
 }
 
-pub(super) fn read_without_read_depth_is_an_operation_error(bench: &Bench<'_>) -> Result {
+pub(super) fn read_without_read_depth_is_as_declared(bench: &Bench<'_>) -> Result {
     let rc = RcParams {
         max_rd_atomic: 0,
         ..RcParams::default()
@@ -43,10 +43,25 @@ pub(super) fn read_without_read_depth_is_an_operation_error(bench: &Bench<'_>) -
     let a = with(bench, rc)?.a;
     let into = [a.sge(a.landing(), 8)];
     let read = SendWr::rdma_read(1, &into, a.remote());
-    match bench.post_send(a.qp, &[read]) {
-        Ok(()) => only(bench, a.send_cq, 1, WcStatus::LocQpOpErr, "WC-23"),
-        refused => expect_err(refused, ErrorKind::Invalid, "RDMA-20").map(drop),
-    }
+    let declared = bench.behavior()?.read_without_depth;
+    let seen = match bench.post_send(a.qp, &[read]) {
+        Ok(()) if declared == Some(Check::Refused) => {
+            return only(bench, a.send_cq, 1, WcStatus::LocQpOpErr, "WC-23");
+        }
+        Ok(()) => match bench.poll_all(a.send_cq)?[..] {
+            [] => Check::Accepted,
+            [wc] if wc.status == WcStatus::LocQpOpErr => {
+                check_eq!("WC-23", wc.wr_id, 1);
+                Check::Refused
+            }
+            [wc, ..] => return Err(unexpected(&wc, "LOC_QP_OP_ERR or none").of_rule("WC-23")),
+        },
+        refused => {
+            expect_err(refused, ErrorKind::Invalid, "RDMA-20")?;
+            Check::Refused
+        }
+    };
+    bench.as_declared("RDMA-20", declared, seen)
 }
 
 pub(super) fn address_handle_of_another_pd_is_an_operation_error(bench: &Bench<'_>) -> Result {

@@ -37,7 +37,7 @@ pub(super) const PORT_MTU: Mtu = Mtu::Mtu4096;
 pub(super) const MAX_MSG_SZ: u32 = 1 << 31;
 /// A context's slot has 16 bits in its handle; some slots rest before they are used again.
 const MAX_CONTEXTS: u32 = 65_000;
-const DEFAULT_PKEY: u16 = 0xffff;
+pub(super) const DEFAULT_PKEY: u16 = 0xffff;
 
 impl Port {
     pub(super) fn new(id: PortId) -> Self {

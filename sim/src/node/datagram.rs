@@ -118,7 +118,7 @@ impl Node {
             }
             _ => Wc {
                 opcode: WcOpcode::Recv,
-                status: WcStatus::LocProtErr,
+                status: self.behavior.recv_fault_status.status(),
                 ..Wc::default()
             },
         };

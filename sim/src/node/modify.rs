@@ -1,7 +1,7 @@
 //! `ibv_modify_qp`: the checks, and what each transition does.
 
 use verbs_api::{
-    AsyncEventType, Cause, Element, Error, ErrorKind, Handle, Mtu, Qp as QpHandle, QpAttr,
+    AsyncEventType, Cause, Check, Element, Error, ErrorKind, Handle, Mtu, Qp as QpHandle, QpAttr,
     QpAttrMask as M, QpState, Result, Verb, transition,
 };
 
@@ -22,7 +22,7 @@ impl Node {
         } else {
             from
         };
-        self.check_mask(index, from, to, attr, mask)?;
+        self.check_mask(index, from, attr, mask)?;
         let route = self.check_values(index, attr, mask)?;
         self.apply(index, attr, mask, route);
         self.enter(now, index, from, to);
@@ -30,15 +30,18 @@ impl Node {
         Ok(())
     }
 
-    fn check_mask(
-        &self,
-        index: u32,
-        from: QpState,
-        to: QpState,
-        attr: &QpAttr,
-        mask: M,
-    ) -> Result<()> {
+    fn check_mask(&self, index: u32, state: QpState, attr: &QpAttr, mask: M) -> Result<()> {
         let refuse = |cause| Err(Error::new(VERB, ErrorKind::Invalid, cause));
+        let says = mask.contains(M::CUR_STATE);
+        let from = match self.behavior.wrong_cur_state {
+            Check::Accepted if says => attr.cur_qp_state,
+            _ => state,
+        };
+        let to = if mask.contains(M::STATE) {
+            attr.qp_state
+        } else {
+            from
+        };
         let qp_type = self.qps.at(index).init.qp_type;
         let Some(attributes) = transition::attributes(qp_type, from, to) else {
             return refuse(Cause::InvalidTransition { from, to });
@@ -53,8 +56,7 @@ impl Node {
                 extra,
             });
         }
-        if mask.contains(M::CUR_STATE)
-            && (attr.cur_qp_state != from || !transition::CUR_STATE_ALLOWED_IN.contains(&from))
+        if says && (attr.cur_qp_state != from || !transition::CUR_STATE_ALLOWED_IN.contains(&state))
         {
             return Err(invalid(
                 VERB,
@@ -107,7 +109,7 @@ impl Node {
         if mask.contains(M::PORT) {
             self.check_port(VERB, attr.port_num)?;
         }
-        if mask.contains(M::PKEY_INDEX) {
+        if mask.contains(M::PKEY_INDEX) && self.behavior.bad_pkey_index == Check::Refused {
             let port = if mask.contains(M::PORT) {
                 attr.port_num
             } else {
@@ -199,7 +201,7 @@ impl Node {
         match (from, to) {
             (QpState::Init, QpState::Rtr) => qp.responder.expect(Psn::new(qp.attr.rq_psn)),
             (QpState::Rtr, QpState::Rts) => {
-                let first = qp.sq.end();
+                let first = qp.sq.oldest();
                 qp.requester
                     .start_at(Psn::new(qp.attr.sq_psn), first, &qp.attr);
             }

@@ -1,8 +1,9 @@
 //! Posting.
 
 use verbs_api::{
-    Cause, Dest, Errno, Error, ErrorKind, Handle, IllegalOpcode, PostError, Qp as QpHandle,
-    QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendWr, Sge, Verb, WcStatus,
+    Cause, Dest, Errno, Error, ErrorKind, FlushPostInErr, Handle, IllegalOpcode, PostError,
+    PostWrongState, Qp as QpHandle, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendWr,
+    Sge, Verb, WcStatus,
 };
 
 use super::context::MAX_MSG_SZ;
@@ -24,6 +25,7 @@ impl Node {
             .map_err(|error| PostError { bad_wr: 0, error })?;
         let posted = post_each(list, |wr| self.push_send(index, wr));
         match self.qps.at(index).attr.qp_state {
+            QpState::Err if self.behavior.flush_post_in_err == FlushPostInErr::None => {}
             QpState::Sqe | QpState::Err => self.flush_sends(index),
             _ => self.pump(now, index),
         }
@@ -36,7 +38,9 @@ impl Node {
         let index = Self::find(&self.qps, Verb::PostRecv, qp)
             .map_err(|error| PostError { bad_wr: 0, error })?;
         let posted = post_each(list, |wr| self.push_recv(index, wr));
-        if self.qps.at(index).attr.qp_state == QpState::Err {
+        if self.qps.at(index).attr.qp_state == QpState::Err
+            && self.behavior.flush_post_in_err == FlushPostInErr::All
+        {
             self.flush_recvs(index);
         }
         self.finish();
@@ -47,12 +51,10 @@ impl Node {
         let verb = Verb::PostSend;
         let qp = self.qps.at(index);
         let state = qp.attr.qp_state;
-        if matches!(state, QpState::Reset | QpState::Init | QpState::Rtr) {
-            return Err(Error::new(
-                verb,
-                ErrorKind::Invalid,
-                Cause::QpState { state },
-            ));
+        let too_early = matches!(state, QpState::Reset | QpState::Init | QpState::Rtr);
+        let refusal = || Error::new(verb, ErrorKind::Invalid, Cause::QpState { state });
+        if too_early && self.behavior.post_wrong_state == PostWrongState::Refused {
+            return Err(refusal());
         }
         let failed = match legal(qp.init.qp_type, &wr.op) {
             true => None,
@@ -122,7 +124,7 @@ impl Node {
             got: 0,
             failed,
         });
-        Ok(())
+        if too_early { Err(refusal()) } else { Ok(()) }
     }
 
     fn push_recv(&mut self, index: u32, wr: &RecvWr<'_>) -> Result<()> {

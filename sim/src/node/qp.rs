@@ -288,13 +288,13 @@ impl Node {
     }
 
     /// The oldest send that is not done completes. A failure stops the queue: RC goes to ERR, UC
-    /// and UD to SQE (QP-STATE-15, -17).
+    /// and UD to SQE if the device has it (QP-STATE-15, -17).
     pub(super) fn finish_send(&mut self, index: u32, status: WcStatus) {
         self.complete_send(index, status);
         if status == WcStatus::Success {
             return;
         }
-        if self.qps.at(index).init.qp_type == QpType::Rc {
+        if self.qps.at(index).init.qp_type == QpType::Rc || !self.behavior.sqe {
             self.enter_error(index);
         } else {
             self.set_state(index, QpState::Sqe);

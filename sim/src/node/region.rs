@@ -30,7 +30,12 @@ impl InContext for Mr {
 
 /// Memory that a work request names is not valid for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ProtectionFault;
+pub(super) enum ProtectionFault {
+    /// Its key is none, of another domain, or does not allow what is done.
+    Key,
+    /// It lies outside the region of its key.
+    Range,
+}
 
 const KNOWN: Access = Access::ALL_RDMA.union(Access::REMOTE_ATOMIC);
 /// Owned regions start on a page, with an empty page behind each.
@@ -251,8 +256,8 @@ impl Node {
                 continue;
             }
             let take = left.min(here - skip);
-            let addr = sge.addr.checked_add(skip).ok_or(ProtectionFault)?;
-            let mr = self.mr_of_key(sge.lkey).ok_or(ProtectionFault)?;
+            let addr = sge.addr.checked_add(skip).ok_or(ProtectionFault::Range)?;
+            let mr = self.mr_of_key(sge.lkey).ok_or(ProtectionFault::Key)?;
             slices.push(mr.slice(pd, addr, take, need)?);
             skip = 0;
             left -= take;
@@ -260,7 +265,7 @@ impl Node {
         if left == 0 {
             Ok(slices)
         } else {
-            Err(ProtectionFault)
+            Err(ProtectionFault::Range)
         }
     }
 
@@ -273,9 +278,9 @@ impl Node {
         length: u64,
         need: Access,
     ) -> Result<Slice, ProtectionFault> {
-        let mr = self.mr_of_key(rkey & !RKEY).ok_or(ProtectionFault)?;
+        let mr = self.mr_of_key(rkey & !RKEY).ok_or(ProtectionFault::Key)?;
         if mr.attr.rkey != rkey {
-            return Err(ProtectionFault);
+            return Err(ProtectionFault::Key);
         }
         mr.slice(pd, addr, length, need)
     }
@@ -296,13 +301,13 @@ impl Node {
             let holds = |mr: &&Mr| mr.range(sge.addr, u64::from(sge.length)).is_some();
             let by_key = self.mr_of_key(sge.lkey).filter(holds);
             let mr = by_key.or_else(|| self.mrs.iter().map(|(_, mr)| mr).find(holds));
-            let mr = mr.ok_or(ProtectionFault)?;
+            let mr = mr.ok_or(ProtectionFault::Range)?;
             let offset = mr
                 .range(sge.addr, u64::from(sge.length))
-                .ok_or(ProtectionFault)?;
+                .ok_or(ProtectionFault::Range)?;
             mr.region
                 .read(offset, now)
-                .map_err(|Gone| ProtectionFault)?;
+                .map_err(|Gone| ProtectionFault::Range)?;
             rest = later;
         }
         Ok(bytes.into())
@@ -325,9 +330,9 @@ impl Mr {
         need: Access,
     ) -> Result<Slice, ProtectionFault> {
         if self.pd != pd || !self.access.contains(need) {
-            return Err(ProtectionFault);
+            return Err(ProtectionFault::Key);
         }
-        let offset = self.range(addr, length).ok_or(ProtectionFault)?;
+        let offset = self.range(addr, length).ok_or(ProtectionFault::Range)?;
         Ok(Slice {
             region: self.region.clone(),
             offset,

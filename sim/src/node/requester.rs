@@ -12,12 +12,14 @@
 use core::time::Duration;
 
 use verbs_api::{
-    Access, Dest, QpAttr, QpState, QpType, SendFlags, SendOp, Syndrome, TraceEvent, WcStatus,
+    Access, Check, Dest, QpAttr, QpState, QpType, SendFlags, SendOp, Syndrome, TraceEvent, WcStatus,
 };
 
 use super::Node;
+use super::context::DEFAULT_PKEY;
 use super::qp::Send;
 use super::queue::WorkQueue;
+use super::region::ProtectionFault;
 use crate::memory::{Gone, Payload};
 use crate::packet::{Op, Packet, Psn, Reth};
 use crate::time::Time;
@@ -188,7 +190,9 @@ impl Node {
         }
         if send.is_read() {
             match qp.attr.max_rd_atomic {
-                0 => return Start::Failed(WcStatus::LocQpOpErr),
+                0 if self.behavior.read_without_depth == Check::Refused => {
+                    return Start::Failed(WcStatus::LocQpOpErr);
+                }
                 most if reads >= most => return Start::Blocked,
                 _ => {}
             }
@@ -200,7 +204,7 @@ impl Node {
             (None, _) => {
                 match self.touch(qp.pd, &send.list, 0, send.length.into(), Access::empty()) {
                     Ok(slices) => Payload::gather(slices),
-                    Err(_) => return Start::Failed(WcStatus::LocProtErr),
+                    Err(fault) => return Start::Failed(self.status_of(fault)),
                 }
             }
         };
@@ -223,6 +227,15 @@ impl Node {
         qp.requester.fresh = seq + 1;
         qp.requester.reads += u8::from(send.is_read());
         Start::Started
+    }
+
+    /// With which status a send or write fails whose memory is bad.
+    fn status_of(&self, fault: ProtectionFault) -> WcStatus {
+        let status = match fault {
+            ProtectionFault::Key => self.behavior.send_key_status,
+            ProtectionFault::Range => self.behavior.send_range_status,
+        };
+        status.status()
     }
 
     /// Payload bytes of one packet of a QP.
@@ -358,7 +371,9 @@ impl Node {
 
     pub(super) fn pkey_of(&self, index: u32) -> u16 {
         let attr = &self.qps.at(index).attr;
-        self.port(attr.port_num).pkeys[usize::from(attr.pkey_index)]
+        let pkeys = &self.port(attr.port_num).pkeys;
+        let pkey = pkeys.get(usize::from(attr.pkey_index));
+        pkey.copied().unwrap_or(DEFAULT_PKEY)
     }
 
     /// The ack timer runs while started work of an RC QP is not done. `restart` after progress.
@@ -542,7 +557,7 @@ impl Node {
             Access::LOCAL_WRITE,
         );
         let Ok(target) = target else {
-            return self.fail(index, WcStatus::LocProtErr);
+            return self.fail(index, self.behavior.read_fault_status.status());
         };
         if packet.payload.copy_to(&target) == Err(Gone) {
             // The memory went away while the packet was on its way: it is lost.

@@ -1,8 +1,8 @@
 //! The responder side of connected QPs, and the door through which all packets come.
 
 use verbs_api::{
-    Access, AsyncEventType, Element, Handle, QpState, QpType, Syndrome, TraceEvent, Wc, WcFlags,
-    WcOpcode, WcStatus,
+    Access, AsyncEventType, Element, Handle, QpState, QpType, ShortStatus, Syndrome, TraceEvent,
+    Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::Node;
@@ -259,10 +259,18 @@ impl Node {
             event: None,
         };
         if u64::from(got) + length > recv.length() {
-            return Err(fault(Syndrome::NakInvalidRequest, WcStatus::LocLenErr));
+            return Err(match self.behavior.recv_short_status {
+                ShortStatus::LocLenErr => fault(Syndrome::NakInvalidRequest, WcStatus::LocLenErr),
+                ShortStatus::LocQpOpErr => {
+                    fault(Syndrome::NakRemoteOperation, WcStatus::LocQpOpErr)
+                }
+            });
         }
         self.touch(qp.pd, &recv.list, got.into(), length, Access::LOCAL_WRITE)
-            .map_err(|_| fault(Syndrome::NakRemoteOperation, WcStatus::LocProtErr))
+            .map_err(|_| {
+                let status = self.behavior.recv_fault_status.status();
+                fault(Syndrome::NakRemoteOperation, status)
+            })
     }
 
     /// Puts the data of an RDMA Write into memory, from `got` on.
