@@ -123,9 +123,9 @@ impl Hw {
         let parent = self.pd(verb, pd)?;
         let start = memory.start().cast();
         let access = access.bits() as c_int;
-        // SAFETY: `pd` is live; C checks the range, which `memory` (or the caller of `reg_mr`)
-        // keeps valid.
         let register = |pd| {
+            // SAFETY: `pd` is live; C checks the range, which `memory` (or the caller of `reg_mr`)
+            // keeps valid.
             made(verb, || unsafe {
                 sys::ibv_reg_mr(pd, start, length, access)
             })
