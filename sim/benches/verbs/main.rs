@@ -1,0 +1,172 @@
+//! How fast the simulator is in inline mode, and how much memory it takes, beside floors measured
+//! in the same run. Ends with a table of ratios; see `docs/benchmarks.md`.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `floor` | what a machine needs for the least that a verb must do |
+//! | `link` | connected queue pairs, and the operations that are timed |
+//! | `memory` | bytes allocated, counted |
+//! | `stopwatch` | criterion, and what it measured |
+//! | `table` | figures, floors, ratios, aims |
+
+mod floor;
+mod link;
+mod memory;
+mod stopwatch;
+mod table;
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use link::{Fabric, Link};
+use stopwatch::Stopwatch;
+use table::Line;
+
+/// Queue pairs on each node where there are many.
+const MANY: usize = 100_000;
+/// As above, where each benchmark runs only once to see that it works.
+const A_FEW: usize = 200;
+
+fn main() {
+    let mut watch = Stopwatch::new();
+    floors(&mut watch);
+    small_messages(&mut watch);
+    large_messages(&mut watch);
+    two_threads(&mut watch);
+    many_queue_pairs(&mut watch);
+    let idle = memory::of_a_queue_pair(false);
+    let used = memory::of_a_queue_pair(true);
+    if watch.measures() {
+        print!("{}", table::render(&lines(&watch, idle, used)));
+    }
+    watch.finish();
+}
+
+fn floors(watch: &mut Stopwatch) {
+    watch.time("floor/lock and unlock", floor::lock());
+    watch.time("floor/64 B copy, push and pop", floor::copy_and_queue());
+    watch.time("floor/atomic load", floor::load());
+    for (name, bytes) in SIZES {
+        watch.time(&format!("floor/memcpy of {name}"), floor::memcpy(bytes));
+    }
+}
+
+fn small_messages(watch: &mut Stopwatch) {
+    let fabric = Fabric::new(2);
+    let link = fabric.link(0, 1, 4096);
+    watch.time("write of 64 B", || link.write(64));
+    watch.time("send and receive of 64 B", || link.send(64));
+    watch.time("arm, send, event", || link.event(64));
+    watch.time("empty poll", || link.empty_poll());
+    let within = fabric.link(0, 0, 4096);
+    watch.time("write of 64 B to the same node", || within.write(64));
+}
+
+fn large_messages(watch: &mut Stopwatch) {
+    let fabric = Fabric::new(2);
+    for (name, bytes) in SIZES {
+        let link = fabric.link(0, 1, bytes);
+        let write = || link.write(bytes as u32);
+        watch.time(&format!("write of {name}"), write);
+    }
+}
+
+/// Two threads, each with a queue pair and a CQ of its own: time for one message of either.
+fn two_threads(watch: &mut Stopwatch) {
+    let fabric = Fabric::new(4);
+    let shared = [fabric.link(0, 1, 4096), fabric.link(0, 1, 4096)];
+    watch.span("two threads, the same nodes", |rounds| {
+        in_threads(&shared, rounds)
+    });
+    let apart = [fabric.link(0, 1, 4096), fabric.link(2, 3, 4096)];
+    watch.span("two threads, nodes of their own", |rounds| {
+        in_threads(&apart, rounds)
+    });
+}
+
+fn in_threads(links: &[Link<'_>; 2], rounds: u64) -> Duration {
+    let each = rounds.div_ceil(2);
+    let begin = Barrier::new(3);
+    thread::scope(|scope| {
+        let threads = links.each_ref().map(|link| {
+            scope.spawn(|| {
+                begin.wait();
+                for _ in 0..each {
+                    link.write(64);
+                }
+            })
+        });
+        begin.wait();
+        let start = Instant::now();
+        for thread in threads {
+            thread.join().expect("the thread ends");
+        }
+        start.elapsed()
+    })
+}
+
+fn many_queue_pairs(watch: &mut Stopwatch) {
+    let count = if watch.measures() { MANY } else { A_FEW };
+    let fabric = Fabric::new(2);
+    let mut links = fabric.links(0, 1, 4096, 1);
+    watch.time("write of 64 B, 1 queue pair a node", || links.write(0));
+    watch.time("write_mr of 64 B, 1 queue pair a node", || links.fill());
+    links.extend(&fabric, count - 1);
+    watch.time("write of 64 B, many queue pairs, one in use", || {
+        links.write(black_box(count / 2))
+    });
+    watch.time("write_mr of 64 B, many queue pairs", || links.fill());
+    let mut next = 0;
+    watch.time("write of 64 B, many queue pairs in turn", || {
+        next = (next + 1) % count;
+        links.write(next);
+    });
+    let mut random = 1_u64;
+    watch.time("write of 64 B, many queue pairs in random order", || {
+        // A linear congruential generator (Knuth's MMIX): cheap, and random enough for caches.
+        random = random.wrapping_mul(6_364_136_223_846_793_005);
+        random = random.wrapping_add(1_442_695_040_888_963_407);
+        links.write((random >> 33) as usize % count);
+    });
+}
+
+const SIZES: [(&str, usize); 3] = [("4 KiB", 4 << 10), ("64 KiB", 64 << 10), ("1 MiB", 1 << 20)];
+
+/// The table: what is compared with what, and the aims.
+fn lines(watch: &Stopwatch, idle: f64, used: f64) -> Vec<Line> {
+    let time = |name: &str| watch.figure(name);
+    let lock = time("floor/lock and unlock");
+    let sketch = lock + time("floor/64 B copy, push and pop");
+    let copy = |size: &str| time(&format!("floor/memcpy of {size}"));
+    let alone = time("write of 64 B");
+    let one = time("write of 64 B, 1 queue pair a node");
+    let own = "lock + 64 B copy + push/pop";
+    let few = "the same, 1 QP a node";
+    let ns = |name: &str, floor_name: &str, floor| Line::new(name, time(name), floor_name, floor);
+    vec![
+        ns("write of 64 B", own, sketch).aim(6.0),
+        ns("write of 64 B to the same node", own, sketch),
+        ns("send and receive of 64 B", own, sketch),
+        ns("arm, send, event", own, sketch),
+        ns("empty poll", "lock and unlock", lock).aim(0.25),
+        ns("empty poll", "atomic load", time("floor/atomic load")),
+        ns("write of 4 KiB", "memcpy of 4 KiB", copy("4 KiB")),
+        ns("write of 64 KiB", "memcpy of 64 KiB", copy("64 KiB")),
+        ns("write of 1 MiB", "memcpy of 1 MiB", copy("1 MiB")).aim(1.0 / 0.8),
+        ns("two threads, the same nodes", "one thread", alone),
+        ns("two threads, nodes of their own", "one thread", alone),
+        ns("write of 64 B, many queue pairs, one in use", few, one).aim(1.3),
+        ns("write of 64 B, many queue pairs in turn", few, one),
+        ns("write of 64 B, many queue pairs in random order", few, one),
+        ns(
+            "write_mr of 64 B, many queue pairs",
+            few,
+            time("write_mr of 64 B, 1 queue pair a node"),
+        )
+        .aim(1.3),
+        Line::bytes("memory of an idle RC QP of 16+16 WRs", idle, 2048.0).aim(1.0),
+        Line::bytes("the same, when both queues have been full", used, 2048.0).aim(1.0),
+    ]
+}
