@@ -1,62 +1,17 @@
-//! The time of a simulation: virtual, moved by the shell, or that of the machine.
+//! The clock of the machine, and the thread that lets timers fire by it.
 //!
-//! This is the only file of the simulator that reads the clock of the machine, and only in
-//! [`Mode::RealTime`](crate::Mode::RealTime).
+//! This is the only file of the simulator that reads that clock, and only in
+//! [`Mode::RealTime`](crate::Mode::RealTime); otherwise time is virtual.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use crate::fabric::Fabric;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::time::Time;
 use crate::world::World;
-
-/// Where the time comes from.
-#[derive(Debug)]
-pub(crate) enum Clock {
-    /// It moves when the shell moves it.
-    Virtual(AtomicU64),
-    /// It is that of the machine.
-    Real(RealClock),
-}
-
-impl Clock {
-    pub(crate) const fn virtual_time() -> Self {
-        Self::Virtual(AtomicU64::new(0))
-    }
-
-    pub(crate) fn real_time() -> Self {
-        Self::Real(RealClock {
-            start: Instant::now(),
-            alarm: AtomicU64::new(NEVER),
-            state: Mutex::new(State::default()),
-            changed: Condvar::new(),
-        })
-    }
-
-    pub(crate) fn now(&self) -> Time {
-        match self {
-            Self::Virtual(now) => Time::from_nanos(now.load(Ordering::Relaxed)),
-            Self::Real(clock) => clock.now(),
-        }
-    }
-
-    /// Moves virtual time; it never goes back.
-    pub(crate) fn move_to(&self, to: Time) {
-        if let Self::Virtual(now) = self {
-            now.fetch_max(to.as_nanos(), Ordering::Relaxed);
-        }
-    }
-
-    /// The clock of the machine, if that is what counts.
-    pub(crate) fn real(&self) -> Option<&RealClock> {
-        match self {
-            Self::Virtual(_) => None,
-            Self::Real(clock) => Some(clock),
-        }
-    }
-}
 
 /// The clock of the machine, and an alarm for the thread that lets timers fire.
 #[derive(Debug)]
@@ -77,7 +32,17 @@ struct State {
 const NEVER: u64 = u64::MAX;
 
 impl RealClock {
-    fn now(&self) -> Time {
+    /// Its time starts now.
+    pub(crate) fn start() -> Self {
+        Self {
+            start: Instant::now(),
+            alarm: AtomicU64::new(NEVER),
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
         let nanos = self.start.elapsed().as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(NEVER))
     }
@@ -120,9 +85,7 @@ impl RealClock {
             }
             self.alarm.store(NEVER, Ordering::Relaxed);
             // What is set from now on is expected anew.
-            MutexGuard::unlocked(&mut state, || {
-                world.fire_due();
-            });
+            MutexGuard::unlocked(&mut state, || world.with_all(Fabric::catch_up));
         }
     }
 }
@@ -140,10 +103,10 @@ impl TimerThread {
     /// # Panics
     /// If the system can start no thread.
     pub(crate) fn start(world: &Arc<World>) -> Option<Self> {
-        world.clock.real()?;
+        world.clock.as_ref()?;
         let of_thread = world.clone();
         let run = move || {
-            if let Some(clock) = of_thread.clock.real() {
+            if let Some(clock) = &of_thread.clock {
                 clock.run(&of_thread);
             }
         };
@@ -158,7 +121,7 @@ impl TimerThread {
 
 impl Drop for TimerThread {
     fn drop(&mut self) {
-        if let Some(clock) = self.world.clock.real() {
+        if let Some(clock) = &self.world.clock {
             clock.state.lock().ended = true;
             clock.changed.notify_all();
         }

@@ -8,7 +8,8 @@ use verbs_api::{
     Stall, TappedPacket, TraceRecord, Verb, WcStatus, When,
 };
 
-use crate::node::CompletionRule;
+use crate::fabric::Fabric;
+use crate::node::{CompletionRule, Node};
 use crate::sim::Sim;
 
 /// Numbers fault rules over all simulations; nothing a run decides or prints depends on them.
@@ -16,16 +17,17 @@ static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
 
 impl Lab for Sim {
     fn now(&self) -> Duration {
-        self.world.now().since_start()
+        self.world.with(|fabric| fabric.now().since_start())
     }
 
     fn advance(&self, by: Duration) -> Result<()> {
         self.world.check_thread(Verb::Lab)?;
-        if self.world.clock.real().is_some() {
+        if self.world.clock.is_some() {
             let cause = Cause::Text("the clock is that of the machine: it cannot be moved".into());
             return Err(Error::new(Verb::Lab, ErrorKind::NotSupported, cause));
         }
-        self.world.advance(self.world.now().after(by));
+        self.world
+            .with_all(|fabric| fabric.advance(fabric.now().after(by)));
         Ok(())
     }
 
@@ -34,14 +36,14 @@ impl Lab for Sim {
         if self.world.settle() {
             return Ok(());
         }
-        let stall = Stall {
+        let stall = self.world.with(|fabric| Stall {
             waiting_for: "everything to settle".to_owned(),
-            now: self.now(),
+            now: fabric.now().since_start(),
             channel: None,
             queued_events: 0,
             cqs: Vec::new(),
-            timers: self.world.timers(),
-        };
+            timers: fabric.timers(),
+        });
         Err(Error::new(
             Verb::Lab,
             ErrorKind::Stalled,
@@ -50,7 +52,7 @@ impl Lab for Sim {
     }
 
     fn close(&self) {
-        self.world.close();
+        self.world.with_all(Fabric::close);
     }
 
     fn inject(&self, fault: Fault) -> Result<FaultId> {
@@ -59,17 +61,16 @@ impl Lab for Sim {
         match fault {
             Fault::DropPacket { packets, when } => {
                 self.world
-                    .rewire(|wire| wire.drop_packets(id, packets, when));
+                    .with(|fabric| fabric.rewire(|wire| wire.drop_packets(id, packets, when)));
             }
             Fault::FailCall { verb, when, error } => {
                 self.world
-                    .rewire(|wire| wire.fail_calls(id, verb, error, when));
+                    .with(|fabric| fabric.rewire(|wire| wire.fail_calls(id, verb, error, when)));
             }
             Fault::FailCompletion { qp, when, status } => {
                 for node in self.nodes_of(qp.map(Handle::context))? {
                     let rule = CompletionRule::new(id, qp, status, when);
-                    self.world
-                        .work(node, |node, _| node.add_completion_rule(rule));
+                    self.work(node, |node| node.add_completion_rule(rule));
                 }
             }
             _ => {
@@ -83,13 +84,13 @@ impl Lab for Sim {
     }
 
     fn remove(&self, fault: FaultId) -> Result<u64> {
-        if let Some(struck) = self.world.rewire(|wire| wire.remove(fault.0)) {
+        if let Some(struck) = self
+            .world
+            .with(|fabric| fabric.rewire(|wire| wire.remove(fault.0)))
+        {
             return Ok(struck);
         }
-        let take = |node| {
-            self.world
-                .work(node, |node, _| node.remove_completion_rule(fault.0))
-        };
+        let take = |node| self.work(node, |node| node.remove_completion_rule(fault.0));
         let struck: Vec<u64> = self.nodes_of(None)?.filter_map(take).collect();
         if struck.is_empty() {
             return Err(refused("fault", "is not in force"));
@@ -98,36 +99,40 @@ impl Lab for Sim {
     }
 
     fn tap(&self) {
-        self.world.rewire(|wire| wire.start_tap());
+        self.world
+            .with(|fabric| fabric.rewire(|wire| wire.start_tap()));
     }
 
     fn tapped(&self) -> Vec<TappedPacket> {
-        self.world.wire.lock().tapped()
+        self.world.with(|fabric| fabric.tapped())
     }
 
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.world
-            .work(node, |node, _| node.set_port(context, port, up))
+        self.work(node, |node| node.set_port(context, port, up))
     }
 
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.world
-            .work(node, |node, _| node.set_limit(context, limit, value))
+        self.work(node, |node| node.set_limit(context, limit, value))
     }
 
     fn live(&self, context: Context) -> Result<Live> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.world.look(node, |node| node.live_of(context))
+        self.world.with(|fabric| fabric.node(node).live_of(context))
     }
 
     fn trace(&self) -> Vec<TraceRecord> {
-        self.world.trace()
+        self.world.with(|fabric| fabric.trace())
     }
 }
 
 impl Sim {
+    fn work<R>(&self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
+        self.world
+            .with(|fabric| fabric.work(index, |node, _| work(node)))
+    }
+
     fn nodes_of(&self, context: Option<Context>) -> Result<std::ops::Range<u32>> {
         match context {
             Some(context) => {

@@ -23,9 +23,10 @@
 //!
 //! # Where things are
 //! The core is sans-IO: `node` has no lock, no clock and no I/O; `packet` and `memory` are what it
-//! is made of. `world` is the thin shell around it: locks, waiting, and how packets move; `clock` is
-//! its time.
-//! `sim` and `lab` map the traits on it, `wire` holds the tap and the fault rules.
+//! is made of. `fabric` is all nodes and what is between them: the clock, and how packets move; it
+//! is a plain struct too. `world` is the thin shell around it: the lock, and waiting; `clock` is the
+//! machine's time, where that counts. `sim` and `lab` map the traits on it, `wire` holds the tap and
+//! the fault rules.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
@@ -35,6 +36,7 @@ mod clock;
 mod config;
 #[cfg(feature = "fd")]
 mod descriptor;
+mod fabric;
 mod fault;
 mod lab;
 mod memory;
@@ -44,6 +46,7 @@ mod rng;
 mod sim;
 mod sync;
 mod time;
+mod timers;
 mod wire;
 mod world;
 

@@ -1,5 +1,6 @@
 //! The simulator as a backend: every verb of the trait on the node it concerns.
 
+use std::fmt::Display;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,7 +16,9 @@ use crate::clock::TimerThread;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::EventQueue;
+use crate::fabric::Fabric;
 use crate::node::Node;
+use crate::sync::MutexGuard;
 use crate::time::Time;
 use crate::world::{WaitFor, World};
 
@@ -61,12 +64,14 @@ impl Sim {
         look: impl FnOnce(&Node) -> Result<R>,
     ) -> Result<R> {
         let node = self.node(verb, object, context)?;
-        self.world.check_call(verb)?;
-        self.world.look(node, look)
+        self.world.with(|fabric| {
+            fabric.check_call(verb)?;
+            look(fabric.node(node))
+        })
     }
 
     /// A verb that does something. `say` gives its arguments, for the trace.
-    fn call<R: Say, E: From<Error> + std::fmt::Display>(
+    fn call<R: Say, E: From<Error> + Display>(
         &self,
         verb: Verb,
         object: Object,
@@ -75,9 +80,11 @@ impl Sim {
         work: impl FnOnce(&mut Node, Time) -> Result<R, E>,
     ) -> Result<R, E> {
         let node = self.node(verb, object, context)?;
-        self.traced(node, verb, say, || {
-            self.world.check_call(verb)?;
-            self.world.work(node, work)
+        self.world.with(|fabric| {
+            traced(fabric, node, verb, say, |fabric| {
+                fabric.check_call(verb)?;
+                fabric.work(node, work)
+            })
         })
     }
 
@@ -96,43 +103,48 @@ impl Sim {
             WaitFor::Acknowledgement(object) => object,
         };
         let node = self.node(verb, object, context)?;
-        self.traced(node, verb, say, || {
-            self.world.check_call(verb)?;
-            self.world.wait(node, verb, wait, wait_for, attempt)
+        self.world.with(|fabric| {
+            traced(fabric, node, verb, say, |fabric| {
+                fabric.check_call(verb)?;
+                self.world.wait(fabric, node, verb, wait, wait_for, attempt)
+            })
         })
     }
+}
 
-    fn traced<R: Say, E: std::fmt::Display>(
-        &self,
-        node: u32,
-        verb: Verb,
-        say: impl FnOnce() -> String,
-        run: impl FnOnce() -> Result<R, E>,
-    ) -> Result<R, E> {
-        if !self.world.is_traced() {
-            return run();
-        }
-        self.world.record(
-            node,
-            TraceEvent::Call {
-                call: format!("{verb}({})", say()),
-            },
-        );
-        let result = run();
-        let value = match &result {
-            Ok(value) => value.say(),
-            Err(error) => error.to_string(),
-        };
-        if !value.is_empty() {
-            self.world.record(node, TraceEvent::Return { value });
-        }
-        result
+/// Runs a verb; in the trace it stands between its call and what it returned.
+fn traced<R: Say, E: Display>(
+    fabric: &mut MutexGuard<'_, Fabric>,
+    node: u32,
+    verb: Verb,
+    say: impl FnOnce() -> String,
+    run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> Result<R, E>,
+) -> Result<R, E> {
+    if !fabric.is_traced() {
+        return run(fabric);
     }
+    let call = format!("{verb}({})", say());
+    fabric.record(node, TraceEvent::Call { call });
+    let result = run(fabric);
+    let value = match &result {
+        Ok(value) => value.say(),
+        Err(error) => error.to_string(),
+    };
+    if !value.is_empty() {
+        fabric.record(node, TraceEvent::Return { value });
+    }
+    result
 }
 
 /// What a verb returned, for the trace.
 trait Say {
     fn say(&self) -> String;
+}
+
+impl Say for usize {
+    fn say(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl Say for () {
@@ -184,15 +196,13 @@ impl Verbs for Sim {
             ));
         };
         self.world.check_thread(verb)?;
-        self.traced(
-            node,
-            verb,
-            || name.to_owned(),
-            || {
-                self.world.check_call(verb)?;
-                self.world.work(node, |node, _| node.open_device())
-            },
-        )
+        self.world.with(|fabric| {
+            let say = || name.to_owned();
+            traced(fabric, node, verb, say, |fabric| {
+                fabric.check_call(verb)?;
+                fabric.work(node, |node, _| node.open_device())
+            })
+        })
     }
 
     fn close_device(&self, context: Context) -> Result<()> {
@@ -372,24 +382,23 @@ impl Verbs for Sim {
     }
 
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
-        let node = self.node(Verb::PollCq, Object::Cq, cq.context())?;
-        self.world.check_call(Verb::PollCq)?;
-        let count = self.world.work(node, |node, _| node.poll_cq(cq, wc));
-        if self.world.is_traced() && count != Ok(0) {
-            let call = format!("{}({cq}, {})", Verb::PollCq, wc.len());
-            self.world.record(node, TraceEvent::Call { call });
-            let value = match &count {
-                Ok(count) => count.to_string(),
-                Err(error) => error.to_string(),
-            };
-            self.world.record(node, TraceEvent::Return { value });
-        }
-        if count == Ok(0) && !wc.is_empty() && self.world.config.mode == Mode::Stepped {
-            // So that a program that polls makes progress.
-            self.world
-                .step(self.world.now().after(self.world.config.horizon));
-        }
-        count
+        let verb = Verb::PollCq;
+        let node = self.node(verb, Object::Cq, cq.context())?;
+        self.world.with(|fabric| {
+            fabric.check_call(verb)?;
+            let count = fabric.work(node, |node, _| node.poll_cq(cq, wc));
+            if count == Ok(0) {
+                if !wc.is_empty() && self.world.config.mode == Mode::Stepped {
+                    // So that a program that polls makes progress.
+                    let horizon = fabric.now().after(self.world.config.horizon);
+                    fabric.step(horizon);
+                }
+                // A poll that finds nothing is not in the trace.
+                return count;
+            }
+            let say = || format!("{cq}, {}", wc.len());
+            traced(fabric, node, verb, say, |_| count)
+        })
     }
 
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
@@ -453,7 +462,9 @@ impl Verbs for Sim {
     }
 
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
-        self.world.check_call(Verb::ConnectRc)?;
+        self.world.check_thread(Verb::ConnectRc)?;
+        self.world
+            .with(|fabric| fabric.check_call(Verb::ConnectRc))?;
         connect::by_attributes(self, a, b, params)
     }
 
@@ -536,7 +547,6 @@ impl Verbs for Sim {
     fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
         let (verb, object) = (Verb::ChannelFd, Object::CompChannel);
         let node = self.node(verb, object, channel.context())?;
-        self.world.check_call(verb)?;
         self.world
             .descriptor(node, verb, EventQueue::Channel(channel))
     }
@@ -545,7 +555,6 @@ impl Verbs for Sim {
     fn async_fd(&self, context: Context) -> Result<OwnedFd> {
         let verb = Verb::AsyncFd;
         let node = self.node(verb, Object::Context, context)?;
-        self.world.check_call(verb)?;
         self.world
             .descriptor(node, verb, EventQueue::Async(context))
     }

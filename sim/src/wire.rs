@@ -34,11 +34,6 @@ impl Wire {
         self.tap.is_some() || !self.drops.is_empty()
     }
 
-    /// Whether there is anything to ask it.
-    pub(crate) fn is_idle(&self) -> bool {
-        !self.sees_packets() && self.failures.is_empty()
-    }
-
     /// A packet leaves: whether it will arrive.
     pub(crate) fn carry(&mut self, at: Duration, packet: &Packet) -> bool {
         let view = packet.view();

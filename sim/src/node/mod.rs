@@ -39,7 +39,7 @@ mod region;
 mod requester;
 mod responder;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use verbs_api::{
@@ -50,6 +50,7 @@ use verbs_api::{
 use crate::packet::{Packet, PortId};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
+use crate::timers::Timers;
 use verbs_api::table::{Id, Table};
 
 pub(crate) use context::gids;
@@ -79,7 +80,8 @@ pub struct Node {
     completion_rules: Vec<CompletionRule>,
     random: Random,
     outbox: VecDeque<Packet>,
-    timers: BTreeSet<(Time, u32)>,
+    /// One a QP, for what it waits for.
+    timers: Timers,
     /// QPs whose completion could not be made or was turned into an error: they go to the error
     /// state when the present operation is done.
     troubled: Vec<qp::Trouble>,
@@ -117,7 +119,7 @@ impl Node {
             completion_rules: Vec::new(),
             random: Random::new(seed, Purpose::Node, id),
             outbox: VecDeque::new(),
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
             troubled: Vec::new(),
             whole_messages: false,
             news: false,
@@ -145,38 +147,22 @@ impl Node {
         self.outbox.pop_front()
     }
 
-    /// Whether the next packet to send goes to this node itself.
-    pub(crate) fn next_packet_is_loopback(&self) -> bool {
-        let to = self.outbox.front().and_then(|packet| packet.route.to);
-        to.is_some_and(|to| to.node == self.id)
-    }
-
-    /// All packets that wait to be sent.
-    pub(crate) fn take_packets(&mut self) -> VecDeque<Packet> {
-        std::mem::take(&mut self.outbox)
-    }
-
-    /// Whether packets wait to be sent.
-    pub(crate) fn has_packets(&self) -> bool {
-        !self.outbox.is_empty()
-    }
-
     /// When [`handle_timeout`](Self::handle_timeout) has something to do; `None` if no timer runs.
-    pub fn next_deadline(&self) -> Option<Time> {
-        self.timers.first().map(|(at, _)| *at)
+    pub fn next_deadline(&mut self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| at)
     }
 
     /// The timers that run.
     pub fn timers(&self) -> Vec<TimerReport> {
-        let report = |(at, index): &(Time, u32)| {
-            let qp = self.qps.at(*index);
+        let report = |(at, index): (Time, u32)| {
+            let qp = self.qps.at(index);
             TimerReport {
                 qp: qp.handle,
                 what: qp.timer_name(),
                 at: at.since_start(),
             }
         };
-        self.timers.iter().map(report).collect()
+        self.timers.running().into_iter().map(report).collect()
     }
 
     /// Lets whole messages travel as one packet, where nothing can observe the difference.
@@ -319,29 +305,15 @@ impl Node {
         u64::from(self.contexts.len()) + u64::from(self.channels.len())
     }
 
-    /// Starts, moves or stops the timer of a QP. A QP has one, for what it waits for.
-    fn set_timer(&mut self, index: u32, at: Option<Time>) {
-        let timer = &mut self.qps.at_mut(index).deadline;
-        if *timer == at {
-            return;
-        }
-        if let Some(old) = std::mem::replace(timer, at) {
-            self.timers.remove(&(old, index));
-        }
-        if let Some(at) = at {
-            self.timers.insert((at, index));
-        }
-    }
-
     /// Lets every timer fire that is due.
     pub fn handle_timeout(&mut self, now: Time) {
-        while let Some(&(at, index)) = self.timers.first()
+        while let Some((at, index)) = self.timers.first()
             && at <= now
         {
             let qp = self.qps.at(index);
             let (qp, what): (QpHandle, _) = (qp.handle, qp.timer_name());
             self.note(TraceEvent::Timer { qp, what });
-            self.set_timer(index, None);
+            self.timers.set(index, None);
             self.timeout(now, index);
             self.finish();
         }

@@ -18,7 +18,6 @@ use super::responder::Responder;
 use super::{InContext, Node, in_range};
 use crate::memory::Payload;
 use crate::packet::{Psn, Route};
-use crate::time::Time;
 use verbs_api::table::Id;
 
 /// A queue pair.
@@ -37,7 +36,6 @@ pub(super) struct Qp {
     pub(super) rq: WorkQueue<Recv>,
     pub(super) requester: Requester,
     pub(super) responder: Responder,
-    pub(super) deadline: Option<Time>,
     pub(super) async_unacked: u32,
     /// `QP_FATAL` has been raised.
     fatal: bool,
@@ -161,7 +159,6 @@ impl Node {
             rq: WorkQueue::new(init.cap.max_recv_wr),
             requester: Requester::default(),
             responder: Responder::default(),
-            deadline: None,
             async_unacked: 0,
             fatal: false,
         });
@@ -230,7 +227,7 @@ impl Node {
     }
 
     fn remove_qp(&mut self, index: u32) {
-        self.set_timer(index, None);
+        self.timers.set(index, None);
         let qp = self.qps.remove(index);
         for cq in qp.cqs() {
             self.purge(cq, index, qp.handle.generation());
@@ -268,7 +265,7 @@ impl Node {
 
     /// Back to RESET: the queues are cleared without completions (QP-STATE-25).
     pub(super) fn reset(&mut self, index: u32) {
-        self.set_timer(index, None);
+        self.timers.set(index, None);
         self.set_state(index, QpState::Reset);
         let qp = self.qps.at_mut(index);
         qp.attr = QpAttr {
@@ -382,7 +379,7 @@ impl Node {
 
     /// To the error state: all that is outstanding is flushed, in order (QP-FLUSH-01, -02).
     pub(super) fn enter_error(&mut self, index: u32) {
-        self.set_timer(index, None);
+        self.timers.set(index, None);
         self.set_state(index, QpState::Err);
         let qp = self.qps.at_mut(index);
         qp.requester.stop();

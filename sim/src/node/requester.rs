@@ -384,11 +384,11 @@ impl Node {
         }
         let timeout = ack_timeout(qp.attr.timeout).filter(|_| qp.requester.is_busy(&qp.sq));
         match timeout {
-            Some(timeout) if restart || qp.deadline.is_none() => {
-                self.set_timer(index, Some(now.after(timeout)));
+            Some(timeout) if restart || self.timers.get(index).is_none() => {
+                self.timers.set(index, Some(now.after(timeout)));
             }
             Some(_) => {}
-            None => self.set_timer(index, None),
+            None => self.timers.set(index, None),
         }
     }
 
@@ -521,7 +521,7 @@ impl Node {
         }
         qp.requester.waits_for_receiver = true;
         self.rewind(index, psn, true);
-        self.set_timer(index, Some(now.after(rnr_wait(code))));
+        self.timers.set(index, Some(now.after(rnr_wait(code))));
     }
 
     /// The oldest send fails.

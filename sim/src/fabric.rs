@@ -1,0 +1,298 @@
+//! The nodes of a simulation and what is between them: a plain struct, like a node.
+//!
+//! Everything that a simulation is, but for waiting: the clock, the packets under way, the timers,
+//! the rules of the wire, the trace. A verb works on its node; what comes of it happens before
+//! [`work`](Fabric::work) returns (inline), or waits in flight until the clock is moved to it
+//! (stepped).
+
+use std::collections::VecDeque;
+#[cfg(feature = "fd")]
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use verbs_api::{Cause, Error, Result, TappedPacket, TimerReport, TraceEvent, TraceRecord, Verb};
+
+use crate::config::{Mode, SimConfig};
+#[cfg(feature = "fd")]
+use crate::descriptor::{Descriptors, EventQueue};
+use crate::node::{Node, gids};
+use crate::packet::Packet;
+use crate::time::Time;
+use crate::timers::Timers;
+use crate::wire::Wire;
+
+/// The nodes of a simulation and what is between them.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    config: SimConfig,
+    seats: Vec<Seat>,
+    now: Time,
+    /// Packets under way and when they arrive, in that order. In inline mode there are none between
+    /// two verbs.
+    flight: VecDeque<(Time, Packet)>,
+    /// Deadlines of the nodes, but for those in `touched`.
+    timers: Timers,
+    /// Nodes whose deadline may have changed.
+    touched: Vec<u32>,
+    wire: Wire,
+    trace: Option<Vec<TraceRecord>>,
+    /// Nodes where something happened that a waiting thread may wait for.
+    news: Vec<u32>,
+    closed: bool,
+}
+
+/// A node in its place.
+#[derive(Debug)]
+struct Seat {
+    node: Node,
+    /// It is in `touched`.
+    touched: bool,
+    /// Threads that wait for news of it.
+    waiting: u32,
+    #[cfg(feature = "fd")]
+    descriptors: Descriptors,
+}
+
+impl Fabric {
+    pub(crate) fn new(config: SimConfig) -> Self {
+        let (nodes, ports) = (config.nodes, config.ports);
+        let gids = Arc::new(gids(nodes, ports));
+        let seat = |id| {
+            let mut node = Node::new(id, ports, config.behavior, gids.clone(), config.seed);
+            node.set_whole_messages(config.mode != Mode::Stepped);
+            if config.trace {
+                node.start_trace();
+            }
+            Seat {
+                node,
+                touched: false,
+                waiting: 0,
+                #[cfg(feature = "fd")]
+                descriptors: Descriptors::default(),
+            }
+        };
+        Self {
+            seats: (0..nodes).map(seat).collect(),
+            now: Time::ZERO,
+            flight: VecDeque::new(),
+            timers: Timers::default(),
+            touched: Vec::new(),
+            wire: Wire::new(config.seed),
+            trace: config.trace.then(Vec::new),
+            news: Vec::new(),
+            closed: false,
+            config,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// A node, to look at.
+    pub(crate) fn node(&self, index: u32) -> &Node {
+        &self.seats[index as usize].node
+    }
+
+    /// Works on a node, and lets what comes of it take effect.
+    pub(crate) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node, Time) -> R) -> R {
+        let result = work(&mut self.seats[index as usize].node, self.now);
+        self.collect(index);
+        if self.config.mode != Mode::Stepped {
+            while let Some((_, packet)) = self.flight.pop_front() {
+                self.deliver(packet);
+            }
+        }
+        result
+    }
+
+    fn deliver(&mut self, packet: Packet) {
+        // What goes nowhere was lost before.
+        let Some(to) = packet.route.to else { return };
+        let node = &mut self.seats[to.node as usize].node;
+        node.handle_packet(self.now, packet);
+        self.collect(to.node);
+    }
+
+    /// Takes from a node what came of work on it: its trace, then its packets; notes its news.
+    fn collect(&mut self, index: u32) {
+        let seat = &mut self.seats[index as usize];
+        if !std::mem::replace(&mut seat.touched, true) {
+            self.touched.push(index);
+        }
+        if seat.node.take_news() && seat.waiting > 0 {
+            self.news.push(index);
+        }
+        #[cfg(feature = "fd")]
+        seat.descriptors.update(&seat.node);
+        if let Some(trace) = &mut self.trace {
+            let (at, node) = (self.now.since_start(), index);
+            let events = seat.node.take_trace().into_iter();
+            trace.extend(events.map(|event| TraceRecord { at, node, event }));
+        }
+        let at = match self.config.mode {
+            Mode::Inline | Mode::RealTime => self.now,
+            Mode::Stepped => self.now.after(self.config.latency),
+        };
+        while let Some(packet) = self.seats[index as usize].node.poll_packet() {
+            if self.carry(index, &packet) {
+                self.flight.push_back((at, packet));
+            }
+        }
+    }
+
+    /// Whether a packet gets through; the tap sees it.
+    fn carry(&mut self, node: u32, packet: &Packet) -> bool {
+        let lost = if packet.route.to.is_none() {
+            "no port has this GID"
+        } else if self.wire.sees_packets() && !self.wire.carry(self.now.since_start(), packet) {
+            "a fault rule"
+        } else {
+            return true;
+        };
+        if self.is_traced() {
+            let packet = packet.view();
+            self.record(node, TraceEvent::Lost { packet, why: lost });
+        }
+        false
+    }
+
+    /// Lets the next packet arrive or the next timer fire, if one is due until `limit`.
+    pub(crate) fn step(&mut self, limit: Time) -> bool {
+        let packet = self.flight.front().map(|(at, _)| *at);
+        let timer = self.next_timer();
+        let is_due = |at: &Time| *at <= limit;
+        // A packet before a timer, so that an acknowledgement that comes in time is in time.
+        if let Some(at) = packet.filter(is_due)
+            && timer.is_none_or(|(first, _)| at <= first)
+        {
+            self.set_now(at);
+            if let Some((_, packet)) = self.flight.pop_front() {
+                self.deliver(packet);
+            }
+            return true;
+        }
+        let Some((at, index)) = timer.filter(|(at, _)| is_due(at)) else {
+            return false;
+        };
+        self.set_now(at);
+        self.work(index, |node, now| node.handle_timeout(now));
+        true
+    }
+
+    /// Runs until nothing is under way and no timer runs; false if the horizon came first.
+    pub(crate) fn settle(&mut self) -> bool {
+        let limit = self.now.after(self.config.horizon);
+        while self.step(limit) {}
+        self.flight.is_empty() && self.next_timer().is_none()
+    }
+
+    /// Moves the clock by what is due until `limit`, then to `limit`.
+    pub(crate) fn advance(&mut self, limit: Time) {
+        while self.step(limit) {}
+        self.set_now(limit);
+    }
+
+    /// Lets happen what is due by now.
+    pub(crate) fn catch_up(&mut self) {
+        self.advance(self.now);
+    }
+
+    /// Never back.
+    pub(crate) fn set_now(&mut self, to: Time) {
+        self.now = self.now.max(to);
+    }
+
+    /// When the next packet arrives or timer fires.
+    pub(crate) fn next_due(&mut self) -> Option<Time> {
+        let packet = self.flight.front().map(|(at, _)| *at);
+        let timer = self.next_timer().map(|(at, _)| at);
+        packet.into_iter().chain(timer).min()
+    }
+
+    fn next_timer(&mut self) -> Option<(Time, u32)> {
+        for index in self.touched.drain(..) {
+            let seat = &mut self.seats[index as usize];
+            seat.touched = false;
+            self.timers.set(index, seat.node.next_deadline());
+        }
+        self.timers.first()
+    }
+
+    /// All timers that run, in the order of their deadlines.
+    pub(crate) fn timers(&self) -> Vec<TimerReport> {
+        let mut timers: Vec<_> = self
+            .seats
+            .iter()
+            .flat_map(|seat| seat.node.timers())
+            .collect();
+        timers.sort_by_key(|timer| timer.at);
+        timers
+    }
+
+    /// The error that a fault rule makes of a call.
+    pub(crate) fn check_call(&mut self, verb: Verb) -> Result<()> {
+        match self.wire.fail(verb) {
+            Some(kind) => Err(Error::new(verb, kind, Cause::Injected)),
+            None => Ok(()),
+        }
+    }
+
+    /// What the tap saw since the last call.
+    pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
+        self.wire.tapped()
+    }
+
+    /// Changes the rules of the wire, and lets the nodes know what can be observed.
+    pub(crate) fn rewire<R>(&mut self, change: impl FnOnce(&mut Wire) -> R) -> R {
+        let result = change(&mut self.wire);
+        let whole = self.config.mode != Mode::Stepped && !self.wire.sees_packets();
+        for seat in &mut self.seats {
+            seat.node.set_whole_messages(whole);
+        }
+        result
+    }
+
+    /// A duplicate of the descriptor of a queue of events of a node.
+    #[cfg(feature = "fd")]
+    pub(crate) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
+        let seat = &mut self.seats[node as usize];
+        seat.descriptors.open(verb, of, &seat.node)
+    }
+
+    pub(crate) fn is_traced(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// Adds to the trace.
+    pub(crate) fn record(&mut self, node: u32, event: TraceEvent) {
+        let at = self.now.since_start();
+        if let Some(trace) = &mut self.trace {
+            trace.push(TraceRecord { at, node, event });
+        }
+    }
+
+    pub(crate) fn trace(&self) -> Vec<TraceRecord> {
+        self.trace.clone().unwrap_or_default()
+    }
+
+    /// No more work will come.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// One more thread waits for news of a node, or one less.
+    pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
+        let waiting = &mut self.seats[index as usize].waiting;
+        *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
+    }
+
+    /// Nodes that had news since the last call, and whose news a thread waits for.
+    pub(crate) fn take_news(&mut self) -> impl Iterator<Item = u32> {
+        self.news.drain(..)
+    }
+}
