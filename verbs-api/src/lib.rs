@@ -3,7 +3,8 @@
 //! Start with [`Verbs`]: it is what libibverbs is to a process. A program, a scenario of the
 //! conformance suite or a test is written once against `&dyn Verbs` and runs on the simulator
 //! (`verbs-sim`) and on real devices. What only a laboratory can do (hold the clock, lose a packet)
-//! is [`Lab`].
+//! is [`Lab`]. A program that uses RDMA, rather than tests a device, is better off with [`owned`]:
+//! the same objects with owners, and memory that stays as long as work uses it.
 //!
 //! | module | holds |
 //! |---|---|
@@ -14,6 +15,7 @@
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
 //! | [`transition`] | the QP state machine as data |
 //! | [`connect`] | connecting QPs by their attributes |
+//! | [`owned`] | objects that own what they need, for programs |
 //! | [`table`] | what a backend keeps behind its handles |
 //! | [`Capabilities`], [`Behavior`] | what a device can do, and how it answers where it has a choice |
 //!
@@ -32,6 +34,7 @@ mod event;
 mod handle;
 mod lab;
 mod mr;
+pub mod owned;
 mod packet;
 mod qp;
 mod report;

@@ -1,0 +1,202 @@
+//! The context: an open device.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use super::cq::{self, Cq, CqBuilder};
+use super::life::{DestroyError, Owner, Remains, still_held};
+use super::qp::{self, Qp};
+use super::sync::Mutex;
+use super::{CompChannel, Pd};
+use crate::capability::Capabilities;
+use crate::device::{DeviceAttr, Gid, PortAttr};
+use crate::error::{Cause, Error, ErrorKind, Result, Verb};
+use crate::handle;
+use crate::verbs::Verbs;
+
+/// An open device, and the backend it belongs to. Closed when the last clone, and the last object
+/// made from it, is gone.
+#[derive(Clone)]
+pub struct Context(Arc<Inner>);
+
+struct Inner {
+    verbs: Arc<dyn Verbs>,
+    handle: handle::Context,
+    objects: Mutex<Objects>,
+    /// What could not be destroyed when it was dropped. It holds this context: what can never be
+    /// destroyed leaks, with all it was made from.
+    kept: Mutex<Vec<Box<dyn Remains>>>,
+}
+
+/// Which object the handle in an event names.
+#[derive(Default)]
+struct Objects {
+    cqs: BTreeMap<handle::Cq, Weak<Owner<cq::Parts>>>,
+    qps: BTreeMap<handle::Qp, Weak<Owner<qp::Parts>>>,
+}
+
+impl Context {
+    /// Opens the device called `name` ([`Verbs::open_device`]).
+    ///
+    /// # Errors
+    /// `NoDevice` if there is none of that name; `TooManyFiles`.
+    pub fn open(verbs: Arc<dyn Verbs>, name: &str) -> Result<Self> {
+        let handle = verbs.open_device(name)?;
+        Ok(Self(Arc::new(Inner {
+            verbs,
+            handle,
+            objects: Mutex::default(),
+            kept: Mutex::default(),
+        })))
+    }
+
+    /// Limits of the device ([`Verbs::query_device`]).
+    pub fn query_device(&self) -> Result<DeviceAttr> {
+        self.verbs().query_device(self.handle())
+    }
+
+    /// State of a port, from 1 ([`Verbs::query_port`]).
+    pub fn query_port(&self, port: u8) -> Result<PortAttr> {
+        self.verbs().query_port(self.handle(), port)
+    }
+
+    /// An entry of a port's GID table ([`Verbs::query_gid`]).
+    pub fn query_gid(&self, port: u8, index: u32) -> Result<Gid> {
+        self.verbs().query_gid(self.handle(), port, index)
+    }
+
+    /// An entry of a port's P_Key table ([`Verbs::query_pkey`]).
+    pub fn query_pkey(&self, port: u8, index: u16) -> Result<u16> {
+        self.verbs().query_pkey(self.handle(), port, index)
+    }
+
+    /// What may be asked of the device ([`Verbs::capabilities`]).
+    pub fn capabilities(&self) -> Result<Capabilities> {
+        self.verbs().capabilities(self.handle())
+    }
+
+    /// Makes a protection domain ([`Verbs::alloc_pd`]).
+    pub fn alloc_pd(&self) -> Result<Pd> {
+        Pd::alloc(self)
+    }
+
+    /// Makes a completion channel ([`Verbs::create_comp_channel`]).
+    ///
+    /// # Errors
+    /// `TooManyFiles`, `NoMemory`.
+    pub fn create_comp_channel(&self) -> Result<CompChannel> {
+        CompChannel::create(self)
+    }
+
+    /// Starts to make a CQ of at least `cqe` entries.
+    pub fn cq(&self, cqe: i32) -> CqBuilder<'_> {
+        CqBuilder::new(self, cqe)
+    }
+
+    /// The backend. What raw calls can spoil is said in the [module](super#raw-access).
+    pub fn verbs(&self) -> &Arc<dyn Verbs> {
+        &self.0.verbs
+    }
+
+    /// The raw handle, for [`Verbs`].
+    pub fn handle(&self) -> handle::Context {
+        self.0.handle
+    }
+
+    /// Closes the device (`ibv_close_device`) and says what stood in the way, where dropping could
+    /// not.
+    ///
+    /// # Errors
+    /// `Busy` while a clone or an object of it lives; those of the verb. The context comes back
+    /// with the error.
+    pub fn close(self) -> Result<(), DestroyError<Self>> {
+        let closed = match Arc::strong_count(&self.0) {
+            1 => self.verbs().close_device(self.handle()),
+            held => Err(still_held(Verb::CloseDevice, self.handle(), held - 1)),
+        };
+        // Once closed, closing it again in `Drop` does nothing: its handle is stale.
+        closed.map_err(|error| DestroyError {
+            object: self,
+            error,
+        })
+    }
+
+    pub(super) fn enter_cq(&self, cq: &Arc<Owner<cq::Parts>>) {
+        let mut objects = self.0.objects.lock();
+        objects.cqs.insert(cq.handle, Arc::downgrade(cq));
+    }
+
+    pub(super) fn enter_qp(&self, qp: &Arc<Owner<qp::Parts>>) {
+        let mut objects = self.0.objects.lock();
+        objects.qps.insert(qp.handle, Arc::downgrade(qp));
+    }
+
+    pub(super) fn leave_cq(&self, cq: handle::Cq) {
+        self.0.objects.lock().cqs.remove(&cq);
+    }
+
+    pub(super) fn leave_qp(&self, qp: handle::Qp) {
+        self.0.objects.lock().qps.remove(&qp);
+    }
+
+    /// The CQ of this handle, unless it has been dropped or is not of this layer.
+    pub(super) fn find_cq(&self, cq: handle::Cq) -> Option<Cq> {
+        self.0.objects.lock().cqs.get(&cq)?.upgrade().map(Cq)
+    }
+
+    /// The QP of this handle, unless it has been dropped or is not of this layer.
+    pub(super) fn find_qp(&self, qp: handle::Qp) -> Option<Qp> {
+        self.0.objects.lock().qps.get(&qp)?.upgrade().map(Qp)
+    }
+
+    /// Keeps an object that could not be destroyed when it was dropped.
+    pub(super) fn keep(&self, remains: Box<dyn Remains>) {
+        self.0.kept.lock().push(remains);
+        // What stood in its way may have gone in between.
+        self.try_kept_again();
+    }
+
+    /// Tries again to destroy what was kept.
+    pub(super) fn try_kept_again(&self) {
+        let gone = |remains: &mut Box<dyn Remains>| remains.is_gone();
+        let gone: Vec<_> = self.0.kept.lock().extract_if(.., gone).collect();
+        // With the lock free: their parents may go now, and may have to be kept.
+        drop(gone);
+    }
+
+    /// Refuses an object of another context. Handles alone do not tell: those of two backends may
+    /// be equal.
+    pub(super) fn check(&self, verb: Verb, object: handle::Object, of: &Self) -> Result<()> {
+        if self == of {
+            return Ok(());
+        }
+        let cause = Cause::Mismatch {
+            object,
+            must_share: "context",
+        };
+        Err(Error::new(verb, ErrorKind::Invalid, cause))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Nothing is left that could tell the error to anybody.
+        let _ = self.verbs.close_device(self.handle);
+    }
+}
+
+impl PartialEq for Context {
+    /// Whether both are handles of one context.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Context {}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.handle.fmt(f)
+    }
+}

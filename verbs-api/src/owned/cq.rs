@@ -1,0 +1,384 @@
+//! Completion queues.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::ledger::{self, Queue, Released};
+use super::life::{self, Owner, object};
+use super::sync::Mutex;
+use super::{CompChannel, Completions, Context};
+use crate::cq::{Arm, CqAttr, CqInit, Wc, WcStatus};
+use crate::error::{Cause, Error, ErrorKind, Result, Verb};
+use crate::handle::{self, Object};
+use crate::table::Table;
+use crate::verbs::Wait;
+
+/// A completion queue. Any number of threads may poll it: each completion goes to one of them.
+#[derive(Clone)]
+pub struct Cq(pub(super) Arc<Owner<Parts>>);
+
+pub(super) struct Parts {
+    pub(super) handle: handle::Cq,
+    cq_context: u64,
+    channel: Option<CompChannel>,
+    context: Context,
+    state: Mutex<State>,
+}
+
+/// Locked during a poll, so that what it gives is settled in its order.
+#[derive(Default)]
+struct State {
+    /// The queues whose completions come here.
+    queues: Table<Arc<Queue>>,
+    /// What becomes of a queue when no completion from before can come any more.
+    retired: Vec<(u32, Retired)>,
+    /// Completions that were polled and not taken.
+    given_back: VecDeque<Wc>,
+    /// A notification was asked for, and its event has not been read since. Until it is, no other
+    /// has to be asked for; so at most one event a CQ waits on the channel.
+    armed: bool,
+    /// The CQ is in its channel's list of those that may have completions.
+    listed: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Retired {
+    /// The QP was reset: numbers before this one are forgotten.
+    Reset(u32),
+    /// The QP was destroyed.
+    Destroyed,
+}
+
+object!(Cq, "ibv_destroy_cq");
+
+impl life::Parts for Parts {
+    const VERB: Verb = Verb::DestroyCq;
+    type Handle = handle::Cq;
+
+    fn handle(&self) -> handle::Cq {
+        self.handle
+    }
+
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn destroy(&self) -> Result<()> {
+        self.context.verbs().destroy_cq(self.handle, Wait::Poll)
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        self.context.leave_cq(self.handle);
+        if let Some(channel) = &self.channel {
+            channel.detach();
+        }
+    }
+}
+
+/// Makes a CQ: [`Context::cq`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is made before `create`"]
+pub struct CqBuilder<'a> {
+    context: &'a Context,
+    cqe: i32,
+    cq_context: u64,
+    channel: Option<&'a CompChannel>,
+    comp_vector: i32,
+}
+
+impl<'a> CqBuilder<'a> {
+    pub(super) fn new(context: &'a Context, cqe: i32) -> Self {
+        Self {
+            context,
+            cqe,
+            cq_context: 0,
+            channel: None,
+            comp_vector: 0,
+        }
+    }
+
+    /// With events delivered on `channel`. Default: no channel; the CQ is polled, and cannot be
+    /// waited for.
+    pub fn channel(self, channel: &'a CompChannel) -> Self {
+        Self {
+            channel: Some(channel),
+            ..self
+        }
+    }
+
+    /// With a value of the program's own: [`Cq::cq_context`]. Default: 0.
+    pub fn cq_context(self, cq_context: u64) -> Self {
+        Self { cq_context, ..self }
+    }
+
+    /// With a completion vector. Default: 0.
+    pub fn comp_vector(self, comp_vector: i32) -> Self {
+        Self {
+            comp_vector,
+            ..self
+        }
+    }
+
+    /// Makes it ([`Verbs::create_cq`](crate::Verbs::create_cq)).
+    ///
+    /// # Errors
+    /// `Invalid` for a size below 1 or above `max_cqe`, for a completion vector that does not exist,
+    /// for a channel of another context; `NoMemory`.
+    pub fn create(self) -> Result<Cq> {
+        if let Some(channel) = self.channel {
+            let of = channel.context();
+            self.context
+                .check(Verb::CreateCq, Object::CompChannel, of)?;
+        }
+        let init = CqInit {
+            cqe: self.cqe,
+            cq_context: self.cq_context,
+            channel: self.channel.map(CompChannel::handle),
+            comp_vector: self.comp_vector,
+        };
+        let context = self.context.clone();
+        let handle = context.verbs().create_cq(context.handle(), &init)?;
+        let state = State {
+            listed: self.channel.is_some(),
+            ..State::default()
+        };
+        let cq = Cq(Owner::new(Parts {
+            handle,
+            cq_context: self.cq_context,
+            channel: self.channel.inspect(|channel| channel.attach()).cloned(),
+            state: Mutex::new(state),
+            context,
+        }));
+        cq.context().enter_cq(&cq.0);
+        if let Some(channel) = self.channel {
+            let someone_waits = channel.list(&cq.0);
+            if someone_waits {
+                // They have armed the others, and do not know this one yet.
+                cq.0.arm(&mut cq.0.state.lock())?;
+            }
+        }
+        Ok(cq)
+    }
+}
+
+impl Cq {
+    /// The context it was made from.
+    pub fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    /// The channel its events are delivered on.
+    pub fn channel(&self) -> Option<&CompChannel> {
+        self.0.channel.as_ref()
+    }
+
+    /// The program's own value.
+    pub fn cq_context(&self) -> u64 {
+        self.0.cq_context
+    }
+
+    /// The fields of `struct ibv_cq` ([`Verbs::query_cq`](crate::Verbs::query_cq)).
+    pub fn query(&self) -> Result<CqAttr> {
+        self.context().verbs().query_cq(self.handle())
+    }
+
+    /// Changes the size to at least `cqe` ([`Verbs::resize_cq`](crate::Verbs::resize_cq)).
+    pub fn resize(&self, cqe: i32) -> Result<()> {
+        self.context().verbs().resize_cq(self.handle(), cqe)
+    }
+
+    /// Takes the oldest completions (`ibv_poll_cq`), at most 16; none if there is none.
+    ///
+    /// ```
+    /// # use verbs_api::{Result, WcStatus, owned::Cq};
+    /// # fn f(cq: &Cq) -> Result<()> {
+    /// for wc in cq.poll()? {
+    ///     assert_eq!(wc.status, WcStatus::Success, "{wc}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// `wr_id` is what the program posted. `opcode` is right also when the work request failed; the
+    /// other fields are then undefined, as they are in verbs (WC-01). What the work request held is
+    /// let go of. A completion of work posted by a raw handle is given as it is.
+    ///
+    /// # Errors
+    /// Those of [`Verbs::poll_cq`](crate::Verbs::poll_cq): after an overrun, for instance.
+    pub fn poll(&self) -> Result<Completions> {
+        Completions::fill(self, |wcs| self.poll_into(wcs))
+    }
+
+    /// Takes the oldest completions; how many were written to the start of `wcs`. Otherwise as
+    /// [`poll`](Self::poll).
+    pub fn poll_into(&self, wcs: &mut [Wc]) -> Result<usize> {
+        let mut released = Released::new();
+        let mut state = self.0.state.lock();
+        self.0.poll(&mut state, wcs, &mut released)
+    }
+
+    /// Waits for completions; what it gives is not empty. For a CQ that has its channel for itself;
+    /// [`CompChannel::wait`] is for several on one.
+    ///
+    /// The order matters, and this is it: poll; if there is nothing, arm, and *poll again*, since a
+    /// completion that came before the arming makes no event (CQ-ARM-03); only then wait for the
+    /// event; acknowledge it; start over. When it gives `WouldBlock`, the CQ is armed and no event is
+    /// queued, so the next completion makes the channel readable.
+    ///
+    /// Several threads may wait. Each gets what it polled, and should wait again or poll until the
+    /// CQ is empty: the others sleep until the next completion comes.
+    ///
+    /// # Errors
+    /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring a completion any
+    /// more. `Invalid` without a channel, `Usage` if other CQs are on it. Those of polling and
+    /// arming.
+    pub fn wait(&self, wait: Wait) -> Result<Completions> {
+        let refuse = |kind, problem| {
+            let what = "the cq";
+            let cause = Cause::Argument { what, problem };
+            Err(Error::new(Verb::GetCqEvent, kind, cause))
+        };
+        let Some(channel) = self.channel() else {
+            return refuse(ErrorKind::Invalid, "has no completion channel");
+        };
+        loop {
+            if let Some(completions) = self.look()? {
+                return Ok(completions);
+            }
+            if channel.cqs() > 1 {
+                let problem = "is not alone on its channel: wait for them all, on the channel";
+                return refuse(ErrorKind::Usage, problem);
+            }
+            drop(channel.get_event(wait)?);
+        }
+    }
+
+    /// Asks for one notification ([`Verbs::req_notify_cq`](crate::Verbs::req_notify_cq)), for
+    /// programs that handle events themselves; the waits of this layer do it on their own.
+    pub fn req_notify(&self, arm: Arm) -> Result<()> {
+        self.context().verbs().req_notify_cq(self.handle(), arm)
+    }
+
+    /// Completions, or else the CQ is armed and the next one makes an event.
+    pub(super) fn look(&self) -> Result<Option<Completions>> {
+        let completions = Completions::fill(self, |wcs| {
+            let mut released = Released::new();
+            let mut state = self.0.state.lock();
+            let count = self.0.poll(&mut state, wcs, &mut released)?;
+            if count > 0 || state.armed {
+                return Ok(count);
+            }
+            self.0.arm(&mut state)?;
+            self.0.poll(&mut state, wcs, &mut released)
+        })?;
+        Ok((completions.len() > 0).then_some(completions))
+    }
+
+    /// An event of it was read.
+    pub(super) fn event_was_read(&self) {
+        self.0.state.lock().armed = false;
+        self.list();
+    }
+
+    /// Puts it into its channel's list of those that may have completions.
+    pub(super) fn list(&self) {
+        if let Some(channel) = self.channel()
+            && !std::mem::replace(&mut self.0.state.lock().listed, true)
+        {
+            channel.list(&self.0);
+        }
+    }
+
+    /// It has been taken from that list.
+    pub(super) fn unlisted(&self) {
+        self.0.state.lock().listed = false;
+    }
+
+    /// Completions that were polled and not taken.
+    pub(super) fn give_back(&self, wcs: &[Wc]) {
+        self.0.state.lock().given_back.extend(wcs);
+        self.list();
+    }
+
+    /// A queue of a QP with this number, whose completions will come here.
+    pub(super) fn add_queue(&self, qp_num: u32) -> Arc<Queue> {
+        let mut state = self.0.state.lock();
+        let id = state
+            .queues
+            .insert(|id| Arc::new(Queue::new(id.index, qp_num)));
+        state.queues.at(id.index).clone()
+    }
+
+    /// The QP of a queue was reset when this was the number of its next work request.
+    pub(super) fn queue_was_reset(&self, queue: &Queue, next: u32) {
+        self.retire(queue, Retired::Reset(next));
+    }
+
+    /// The QP of a queue was destroyed.
+    pub(super) fn queue_is_gone(&self, queue: &Queue) {
+        self.retire(queue, Retired::Destroyed);
+    }
+
+    fn retire(&self, queue: &Queue, what: Retired) {
+        let mut state = self.0.state.lock();
+        state.retired.retain(|(index, _)| *index != queue.index());
+        state.retired.push((queue.index(), what));
+    }
+}
+
+impl Parts {
+    fn poll(&self, state: &mut State, wcs: &mut [Wc], released: &mut Released) -> Result<usize> {
+        if !state.given_back.is_empty() {
+            let count = wcs.len().min(state.given_back.len());
+            for (wc, back) in wcs.iter_mut().zip(state.given_back.drain(..count)) {
+                *wc = back;
+            }
+            return Ok(count);
+        }
+        let count = self.context.verbs().poll_cq(self.handle, wcs)?;
+        let polled = &mut wcs[..count];
+        for wc in polled {
+            state.settle(wc, released);
+        }
+        if count < wcs.len() {
+            state.is_empty();
+        }
+        Ok(count)
+    }
+
+    fn arm(&self, state: &mut State) -> Result<()> {
+        self.context.verbs().req_notify_cq(self.handle, Arm::NEXT)?;
+        state.armed = true;
+        Ok(())
+    }
+}
+
+impl State {
+    /// Gives a completion the program's own number.
+    fn settle(&self, wc: &mut Wc, released: &mut Released) {
+        let (index, number) = ledger::parts(wc.wr_id);
+        let queue = self.queues.peek(index);
+        let Some(posted) = queue
+            .filter(|queue| queue.qp_num() == wc.qp_num)
+            .and_then(|queue| queue.complete(number, released))
+        else {
+            return;
+        };
+        wc.wr_id = posted.wr_id;
+        if wc.status != WcStatus::Success {
+            wc.opcode = posted.opcode;
+        }
+    }
+
+    /// The CQ was found empty: what is left of QPs that are gone has had its time.
+    fn is_empty(&mut self) {
+        while let Some((index, what)) = self.retired.pop() {
+            match what {
+                Retired::Reset(number) => self.queues.at(index).forget_before(number),
+                Retired::Destroyed => drop(self.queues.remove(index)),
+            }
+        }
+    }
+}

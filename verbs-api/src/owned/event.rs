@@ -1,0 +1,100 @@
+//! Asynchronous events.
+
+use core::fmt;
+
+use super::{Context, Cq, Qp};
+use crate::error::Result;
+use crate::event::{self, AsyncEventType};
+use crate::verbs::Wait;
+
+/// An asynchronous event that was read. It is acknowledged when it is dropped, and holds the object
+/// it is about until then.
+///
+/// An event that is never dropped ([`core::mem::forget`]) is never acknowledged: its object and all
+/// that was made from it stay for ever, and nothing waits for them.
+#[must_use = "dropping it acknowledges the event"]
+pub struct AsyncEvent {
+    raw: event::AsyncEvent,
+    element: Element,
+    context: Context,
+}
+
+/// What an asynchronous event is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Element {
+    /// The device.
+    Device,
+    /// A port, from 1.
+    Port(u8),
+    /// A completion queue.
+    Cq(Cq),
+    /// A queue pair.
+    Qp(Qp),
+}
+
+impl AsyncEvent {
+    /// What happened.
+    pub fn event_type(&self) -> AsyncEventType {
+        self.raw.event_type
+    }
+
+    /// To what.
+    pub fn element(&self) -> &Element {
+        &self.element
+    }
+}
+
+impl Context {
+    /// Takes the oldest asynchronous event (`ibv_get_async_event`). It is acknowledged when the
+    /// guard is dropped.
+    ///
+    /// An event of an object that was dropped before it was read is passed over, and the wait begins
+    /// anew; also one of an object that was made by raw handles.
+    ///
+    /// # Errors
+    /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring an event any more.
+    pub fn get_async_event(&self, wait: Wait) -> Result<AsyncEvent> {
+        let verbs = self.verbs();
+        loop {
+            let raw = verbs.get_async_event(self.handle(), wait)?;
+            let element = match raw.element {
+                event::Element::Device => Some(Element::Device),
+                event::Element::Port(port) => Some(Element::Port(port)),
+                event::Element::Cq(cq) => self.find_cq(cq).map(Element::Cq),
+                event::Element::Qp(qp) => self.find_qp(qp).map(Element::Qp),
+            };
+            if let Some(element) = element {
+                let context = self.clone();
+                return Ok(AsyncEvent {
+                    raw,
+                    element,
+                    context,
+                });
+            }
+            verbs.ack_async_event(self.handle(), &raw)?;
+            // It may have been in the way of the object's destruction.
+            self.try_kept_again();
+        }
+    }
+}
+
+impl Drop for AsyncEvent {
+    fn drop(&mut self) {
+        let verbs = self.context.verbs();
+        // It fails only if the object was destroyed, or the event acknowledged, by raw handles.
+        let _ = verbs.ack_async_event(self.context.handle(), &self.raw);
+    }
+}
+
+impl fmt::Debug for AsyncEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.raw, f)
+    }
+}
+
+impl fmt::Display for AsyncEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.raw, f)
+    }
+}

@@ -1,0 +1,105 @@
+//! For programs that use RDMA: objects that own what they need, over any [`Verbs`](crate::Verbs).
+//!
+//! The types have the names of the handles they own, and methods the names of
+//! libibverbs, so that what is known of verbs holds here. What is added:
+//!
+//! - **Life.** A value is a handle that can be cloned. Its object is destroyed when the last clone is
+//!   gone, and with it all that was made from the object, all work that uses it, and all events of
+//!   it; so a program may drop everything in any order. `destroy` does it at once, and says what is
+//!   in the way.
+//! - **Memory.** The backend owns a region's bytes; the program copies them. Posted work holds the
+//!   regions and address handles it uses until its completion is polled. Safe code cannot make a
+//!   device write to memory that is freed or referred to; registering the caller's own memory is
+//!   [`unsafe`](Pd::reg_mr).
+//! - **Completions.** Each comes with the program's own `wr_id`; how the program chooses them, and
+//!   how many QPs share a CQ, is all the same. An iterator, or a buffer of the caller's.
+//! - **Waiting.** [`Cq::wait`] and [`CompChannel::wait`] arm, poll again, wait and acknowledge in the
+//!   order that loses no completion.
+//!
+//! | object | made by | holds |
+//! |---|---|---|
+//! | [`Context`] | [`Context::open`] | the backend |
+//! | [`Pd`] | [`Context::alloc_pd`] | its context |
+//! | [`Mr`] | [`Pd::alloc_mr`], [`Pd::reg_mr`] | its PD |
+//! | [`Ah`] | [`Pd::create_ah`] | its PD |
+//! | [`CompChannel`] | [`Context::create_comp_channel`] | its context |
+//! | [`Cq`] | [`Context::cq`] | its channel, its context |
+//! | [`Qp`] | [`Pd::qp`] | its PD, its CQs; by its work, regions and address handles |
+//! | [`CqEvent`], [`AsyncEvent`] | [`CompChannel::get_event`], [`Context::get_async_event`] | the object it is about |
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use verbs_api::owned::{Context, RecvWr, SendWr};
+//! use verbs_api::{Access, QpType, RcParams, Result, Verbs, Wait, WcStatus};
+//!
+//! /// Sends a greeting from a device to itself.
+//! fn greet(verbs: Arc<dyn Verbs>, device: &str) -> Result<Vec<u8>> {
+//!     let context = Context::open(verbs, device)?;
+//!     let pd = context.alloc_pd()?;
+//!     let channel = context.create_comp_channel()?;
+//!     let cq = context.cq(16).channel(&channel).create()?;
+//!     let near = pd.qp(QpType::Rc, &cq, &cq).create()?;
+//!     let far = pd.qp(QpType::Rc, &cq, &cq).create()?;
+//!     near.connect_rc(&far, &RcParams::default())?;
+//!
+//!     let mr = pd.alloc_mr(4096, Access::LOCAL_WRITE)?;
+//!     mr.write(0, b"hello")?;
+//!     far.post_recv(&[RecvWr::new(1, &[mr.sge(2048..)])])?;
+//!     near.post_send(&[SendWr::send(2, &[mr.sge(..5)])])?;
+//!     let mut left = 2;
+//!     while left > 0 {
+//!         for wc in cq.wait(Wait::Forever)? {
+//!             assert_eq!(wc.status, WcStatus::Success, "{wc}");
+//!             left -= 1;
+//!         }
+//!     }
+//!     mr.read_vec(2048, 5)
+//! } // everything is destroyed here, queue pairs first
+//! ```
+//!
+//! # When destruction fails
+//!
+//! `destroy` gives the object back with the error. Dropping cannot tell anybody: an object that the
+//! backend does not destroy (an event of it was read by a raw handle and not acknowledged, raw
+//! objects still use it) is kept with all it was made from, and tried again later; if that never
+//! succeeds it stays until the process ends. Nothing waits, here or in `destroy`.
+//!
+//! # Raw access
+//!
+//! Each object gives its raw handle, and a context its backend, for verbs that this layer does not
+//! have. A raw call can spoil what this layer knows, but no more than that:
+//!
+//! - After a raw destroy, calls on the object fail with `Invalid`: the handle names an object that
+//!   has been destroyed. Dropping it is fine.
+//! - Raw posts hold nothing. On a QP of this layer, choose numbers above 2^63, lest they are taken
+//!   for this layer's.
+//! - A raw poll takes completions out of the sight of this layer: what their work held is let go of
+//!   with a later completion of the queue, or with the QP.
+//! - A raw read of an event takes it from who waits here; the CQ is not armed again before it is
+//!   polled here. Events of raw objects that are read here are acknowledged and passed over.
+
+mod ah;
+mod channel;
+mod completions;
+mod context;
+mod cq;
+mod event;
+mod ledger;
+mod life;
+mod mr;
+mod pd;
+mod qp;
+mod sync;
+mod wr;
+
+pub use ah::Ah;
+pub use channel::{CompChannel, CqEvent};
+pub use completions::Completions;
+pub use context::Context;
+pub use cq::{Cq, CqBuilder};
+pub use event::{AsyncEvent, Element};
+pub use life::DestroyError;
+pub use mr::{Mr, Sge};
+pub use pd::Pd;
+pub use qp::{Qp, QpBuilder};
+pub use wr::{Dest, RecvWr, SendWr};

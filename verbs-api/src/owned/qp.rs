@@ -1,0 +1,428 @@
+//! Queue pairs.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::ledger::{Hold, Posted, Queue};
+use super::life::{self, Owner, Parts as _, object};
+use super::wr::{Dest, RecvWr, SendWr};
+use super::{Context, Cq, Pd, Sge};
+use crate::connect::{self, Endpoint, RcParams};
+use crate::cq::WcOpcode;
+use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
+use crate::handle::{self, Object};
+use crate::qp::{QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
+use crate::verbs::Wait;
+use crate::{mr, wr};
+
+/// A queue pair. Any number of threads may post on it.
+///
+/// Posted work holds the regions and address handles it uses until its completion has been polled:
+/// for an unsignaled send, that of a later one of the send queue; or until the QP is reset or
+/// destroyed.
+///
+/// Destroying it, or dropping the last handle, ends the work that is under way without completions.
+/// Those that are in the CQ already may come out with the program's `wr_id`, or be removed: that is
+/// the device's choice (CQ-DESTROY-08).
+///
+/// ```compile_fail,E0382
+/// # use verbs_api::owned::{Qp, RecvWr};
+/// # fn f(qp: Qp) {
+/// qp.destroy().unwrap();
+/// qp.post_recv(&[RecvWr::new(1, &[])]).unwrap(); // borrow of moved value
+/// # }
+/// ```
+///
+/// A thread that may outlive the function gets a clone, not a borrow:
+///
+/// ```compile_fail,E0373
+/// # use verbs_api::owned::{Qp, RecvWr};
+/// # fn f(qp: Qp) {
+/// std::thread::spawn(|| qp.post_recv(&[])); // closure may outlive `f`, and borrows `qp`
+/// # drop(qp);
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Qp(pub(super) Arc<Owner<Parts>>);
+
+pub(super) struct Parts {
+    pub(super) handle: handle::Qp,
+    num: u32,
+    qp_type: QpType,
+    pd: Pd,
+    send: Side,
+    recv: Side,
+}
+
+/// One of the two queues, and where its completions go.
+struct Side {
+    queue: Arc<Queue>,
+    cq: Cq,
+}
+
+object!(Qp, "ibv_destroy_qp");
+
+impl life::Parts for Parts {
+    const VERB: Verb = Verb::DestroyQp;
+    type Handle = handle::Qp;
+
+    fn handle(&self) -> handle::Qp {
+        self.handle
+    }
+
+    fn context(&self) -> &Context {
+        self.pd.context()
+    }
+
+    fn destroy(&self) -> Result<()> {
+        self.context().verbs().destroy_qp(self.handle, Wait::Poll)
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        self.context().leave_qp(self.handle);
+        for side in [&self.send, &self.recv] {
+            let (_, holds) = side.queue.lock().release();
+            drop(holds);
+            side.cq.queue_is_gone(&side.queue);
+        }
+    }
+}
+
+/// Makes a queue pair: [`Pd::qp`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is made before `create`"]
+pub struct QpBuilder<'a> {
+    pd: &'a Pd,
+    send_cq: &'a Cq,
+    recv_cq: &'a Cq,
+    qp_type: QpType,
+    cap: QpCap,
+    sq_sig_all: bool,
+}
+
+impl<'a> QpBuilder<'a> {
+    pub(super) fn new(pd: &'a Pd, qp_type: QpType, send_cq: &'a Cq, recv_cq: &'a Cq) -> Self {
+        Self {
+            pd,
+            send_cq,
+            recv_cq,
+            qp_type,
+            cap: QpCap::default(),
+            sq_sig_all: false,
+        }
+    }
+
+    /// With all sizes at once. Default: those below.
+    pub fn cap(self, cap: QpCap) -> Self {
+        Self { cap, ..self }
+    }
+
+    /// With this many work requests in the send queue. Default: 16.
+    pub fn max_send_wr(mut self, max_send_wr: u32) -> Self {
+        self.cap.max_send_wr = max_send_wr;
+        self
+    }
+
+    /// With this many work requests in the receive queue. Default: 16.
+    pub fn max_recv_wr(mut self, max_recv_wr: u32) -> Self {
+        self.cap.max_recv_wr = max_recv_wr;
+        self
+    }
+
+    /// With this many entries in the list of a send. Default: 1.
+    pub fn max_send_sge(mut self, max_send_sge: u32) -> Self {
+        self.cap.max_send_sge = max_send_sge;
+        self
+    }
+
+    /// With this many entries in the list of a receive. Default: 1.
+    pub fn max_recv_sge(mut self, max_recv_sge: u32) -> Self {
+        self.cap.max_recv_sge = max_recv_sge;
+        self
+    }
+
+    /// With this many bytes of inline data. Default: 0.
+    pub fn max_inline_data(mut self, max_inline_data: u32) -> Self {
+        self.cap.max_inline_data = max_inline_data;
+        self
+    }
+
+    /// With a completion for every send. Default: for signaled ones, and those that fail.
+    pub fn sq_sig_all(self) -> Self {
+        Self {
+            sq_sig_all: true,
+            ..self
+        }
+    }
+
+    /// Makes it, in RESET ([`Verbs::create_qp`](crate::Verbs::create_qp)).
+    ///
+    /// # Errors
+    /// `Invalid` for sizes above the device's, or a CQ of another context; `NotSupported` for a
+    /// transport the device does not have; `NoMemory`.
+    pub fn create(self) -> Result<Qp> {
+        let context = self.pd.context();
+        for cq in [self.send_cq, self.recv_cq] {
+            context.check(Verb::CreateQp, Object::Cq, cq.context())?;
+        }
+        let (send_cq, recv_cq) = (self.send_cq.handle(), self.recv_cq.handle());
+        let mut init = QpInit::new(self.qp_type, send_cq, recv_cq).cap(self.cap);
+        init.sq_sig_all = self.sq_sig_all;
+        let verbs = context.verbs();
+        let handle = verbs.create_qp(self.pd.handle(), &init)?;
+        let num = verbs.qp_num(handle).inspect_err(|_| {
+            let _ = verbs.destroy_qp(handle, Wait::Poll);
+        })?;
+        let side = |cq: &Cq| Side {
+            queue: cq.add_queue(num),
+            cq: cq.clone(),
+        };
+        let qp = Qp(Owner::new(Parts {
+            handle,
+            num,
+            qp_type: self.qp_type,
+            pd: self.pd.clone(),
+            send: side(self.send_cq),
+            recv: side(self.recv_cq),
+        }));
+        context.enter_qp(&qp.0);
+        Ok(qp)
+    }
+}
+
+impl Qp {
+    /// The protection domain it was made from.
+    pub fn pd(&self) -> &Pd {
+        &self.0.pd
+    }
+
+    /// Where completions of sends go.
+    pub fn send_cq(&self) -> &Cq {
+        &self.0.send.cq
+    }
+
+    /// Where completions of receives go.
+    pub fn recv_cq(&self) -> &Cq {
+        &self.0.recv.cq
+    }
+
+    /// The QP number.
+    pub fn num(&self) -> u32 {
+        self.0.num
+    }
+
+    /// Its transport.
+    pub fn qp_type(&self) -> QpType {
+        self.0.qp_type
+    }
+
+    /// Attributes ([`Verbs::query_qp`](crate::Verbs::query_qp)).
+    pub fn query(&self, mask: QpAttrMask) -> Result<QpQuery> {
+        self.0.context().verbs().query_qp(self.handle(), mask)
+    }
+
+    /// Its state.
+    pub fn state(&self) -> Result<QpState> {
+        Ok(self.query(QpAttrMask::STATE)?.attr.qp_state)
+    }
+
+    /// Changes it ([`Verbs::modify_qp`](crate::Verbs::modify_qp)); a failure changes nothing. A QP
+    /// that goes to RESET lets go of what its work requests held.
+    ///
+    /// # Errors
+    /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
+    /// of range.
+    pub fn modify(&self, modify: &QpModify) -> Result<()> {
+        let verbs = self.0.context().verbs();
+        let change = || verbs.modify_qp(self.handle(), &modify.attr, modify.mask);
+        let resets =
+            modify.mask.contains(QpAttrMask::STATE) && modify.attr.qp_state == QpState::Reset;
+        if !resets {
+            return change();
+        }
+        let (send, recv) = (&self.0.send, &self.0.recv);
+        // Nobody posts in between, so that all that is released was posted before.
+        let (locked_send, locked_recv) = (send.queue.lock(), recv.queue.lock());
+        change()?;
+        let (next_send, send_holds) = locked_send.release();
+        let (next_recv, recv_holds) = locked_recv.release();
+        drop((send_holds, recv_holds));
+        send.cq.queue_was_reset(&send.queue, next_send);
+        recv.cq.queue_was_reset(&recv.queue, next_recv);
+        Ok(())
+    }
+
+    /// Connects it with another QP of this process, both RC and in RESET, and brings both to RTS
+    /// ([`Verbs::connect_rc`](crate::Verbs::connect_rc)). Works on every transport.
+    ///
+    /// # Errors
+    /// `Invalid` in another state, for a value out of range, or for a QP of another backend.
+    pub fn connect_rc(&self, peer: &Self, params: &RcParams) -> Result<()> {
+        let verbs = self.0.context().verbs();
+        // The backends themselves, not their tables of methods, of which there may be several.
+        let address = |of: &Self| Arc::as_ptr(of.0.context().verbs()).cast::<()>();
+        if address(self) != address(peer) {
+            let cause = Cause::Mismatch {
+                object: Object::Qp,
+                must_share: "backend",
+            };
+            return Err(Error::new(Verb::ConnectRc, ErrorKind::Invalid, cause));
+        }
+        verbs.connect_rc(self.handle(), peer.handle(), params)
+    }
+
+    /// What a peer in another process needs to [`connect`](Self::connect) with this QP.
+    pub fn endpoint(&self, params: &RcParams) -> Result<Endpoint> {
+        connect::endpoint(&**self.0.context().verbs(), self.handle(), params)
+    }
+
+    /// Connects it, RC or UC and in RESET, with the QP of a peer, and brings it to RTS; the peer
+    /// does the same with this one's endpoint ([`connect::to_endpoint`]). Not on iWARP.
+    ///
+    /// ```no_run
+    /// use std::io::{Read, Write};
+    /// use std::net::TcpStream;
+    /// use verbs_api::{RcParams, connect::Endpoint, owned::Qp};
+    ///
+    /// fn connect(qp: &Qp, mut peer: TcpStream) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let params = RcParams::default();
+    ///     peer.write_all(&qp.endpoint(&params)?.to_bytes())?;
+    ///     let mut bytes = [0; Endpoint::BYTES];
+    ///     peer.read_exact(&mut bytes)?;
+    ///     qp.connect(&Endpoint::from_bytes(bytes), &params)?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// Receives for the first messages should be posted before the peer knows that this QP is
+    /// ready; from INIT on that is possible.
+    pub fn connect(&self, peer: &Endpoint, params: &RcParams) -> Result<()> {
+        connect::to_endpoint(&**self.0.context().verbs(), self.handle(), peer, params)
+    }
+
+    /// Brings a UD QP from RESET to RTS on this port, with P_Key index 0 and this Q_Key
+    /// ([`connect::ud_to_rts`]).
+    pub fn activate(&self, port_num: u8, qkey: u32) -> Result<()> {
+        connect::ud_to_rts(&**self.0.context().verbs(), self.handle(), port_num, qkey)
+    }
+
+    /// Posts sends in order ([`Verbs::post_send`](crate::Verbs::post_send)); stops at the first that
+    /// cannot be posted.
+    ///
+    /// # Errors
+    /// `Invalid` in a state that does not allow it, for bytes that a region does not have, a region
+    /// or address handle of another protection domain, too many SGEs, too much inline data, or an
+    /// opcode the transport does not have; `NoMemory` when the queue is full.
+    pub fn post_send(&self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let verb = Verb::PostSend;
+        let (sges, bad) = self.resolve(verb, list, |wr| wr.sg_list, |wr| self.check_dest(wr));
+        let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
+        let entries = list.iter().map(|wr| {
+            let posted = Posted {
+                wr_id: wr.wr_id,
+                opcode: opcode(&wr.op),
+            };
+            let ah = match wr.dest {
+                Dest::Ud { ah, .. } => Some(Hold::Ah(ah.clone())),
+                Dest::Connected => None,
+            };
+            (posted, regions(wr.sg_list).chain(ah))
+        });
+        self.0.send.queue.post(entries, |first| {
+            let mut sges = &sges[..];
+            let raw = list.iter().enumerate().map(|(place, wr)| {
+                let (now, later) = sges.split_at(wr.sg_list.len());
+                sges = later;
+                let raw = wr::SendWr {
+                    flags: wr.flags,
+                    ..wr::SendWr::new(first.wr_id(place), wr.op, now)
+                };
+                match wr.dest {
+                    Dest::Connected => raw,
+                    Dest::Ud {
+                        ah,
+                        remote_qpn,
+                        remote_qkey,
+                    } => raw.to(ah.handle(), remote_qpn, remote_qkey),
+                }
+            });
+            let raw: SmallVec<[_; 4]> = raw.collect();
+            self.0.context().verbs().post_send(self.handle(), &raw)
+        })?;
+        bad.map_or(Ok(()), Err)
+    }
+
+    /// Posts receives in order ([`Verbs::post_recv`](crate::Verbs::post_recv)); stops at the first
+    /// that cannot be posted. Errors as for [`post_send`](Self::post_send).
+    pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let verb = Verb::PostRecv;
+        let (sges, bad) = self.resolve(verb, list, |wr| wr.sg_list, |_| Ok(()));
+        let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
+        let entries = list.iter().map(|wr| {
+            let posted = Posted {
+                wr_id: wr.wr_id,
+                opcode: WcOpcode::Recv,
+            };
+            (posted, regions(wr.sg_list))
+        });
+        self.0.recv.queue.post(entries, |first| {
+            let mut sges = &sges[..];
+            let raw = list.iter().enumerate().map(|(place, wr)| {
+                let (now, later) = sges.split_at(wr.sg_list.len());
+                sges = later;
+                wr::RecvWr::new(first.wr_id(place), now)
+            });
+            let raw: SmallVec<[_; 4]> = raw.collect();
+            self.0.context().verbs().post_recv(self.handle(), &raw)
+        })?;
+        bad.map_or(Ok(()), Err)
+    }
+
+    /// The entries of all work requests up to the first that is bad, and that one.
+    fn resolve<'a, W>(
+        &self,
+        verb: Verb,
+        list: &'a [W],
+        sg_list: impl Fn(&W) -> &'a [Sge<'a>],
+        check: impl Fn(&W) -> Result<()>,
+    ) -> (SmallVec<[mr::Sge; 8]>, Option<PostError>) {
+        let mut sges = SmallVec::new();
+        for (bad_wr, wr) in list.iter().enumerate() {
+            let before = sges.len();
+            let resolved = check(wr).and_then(|()| {
+                for sge in sg_list(wr) {
+                    sges.push(sge.resolve(verb, self.pd())?);
+                }
+                Ok(())
+            });
+            if let Err(error) = resolved {
+                sges.truncate(before);
+                return (sges, Some(PostError { bad_wr, error }));
+            }
+        }
+        (sges, None)
+    }
+
+    fn check_dest(&self, wr: &SendWr<'_>) -> Result<()> {
+        match wr.dest {
+            Dest::Connected => Ok(()),
+            Dest::Ud { ah, .. } => self.pd().check(Verb::PostSend, Object::Ah, ah.pd()),
+        }
+    }
+}
+
+fn regions(sg_list: &[Sge<'_>]) -> impl Iterator<Item = Hold> {
+    sg_list.iter().map(|sge| Hold::Mr(sge.mr().clone()))
+}
+
+/// What the completion of a send is of.
+fn opcode(op: &wr::SendOp) -> WcOpcode {
+    match op {
+        wr::SendOp::Send | wr::SendOp::SendWithImm { .. } => WcOpcode::Send,
+        wr::SendOp::RdmaWrite { .. } | wr::SendOp::RdmaWriteWithImm { .. } => WcOpcode::RdmaWrite,
+        wr::SendOp::RdmaRead { .. } => WcOpcode::RdmaRead,
+    }
+}

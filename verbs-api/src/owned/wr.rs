@@ -1,0 +1,155 @@
+//! Work requests: as those of the trait, but they name regions and address handles.
+
+use super::{Ah, Sge};
+use crate::wr::{Remote, SendFlags, SendOp};
+
+/// A send work request. Made by one of the constructors, signaled unless said otherwise:
+///
+/// ```
+/// use verbs_api::owned::{Mr, SendWr};
+/// # fn f(mr: &Mr) {
+/// let list = [mr.sge(..64)];
+/// let wr = SendWr::send(7, &list).solicited().unsignaled();
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SendWr<'a> {
+    /// The caller's own value, given back in the completion.
+    pub wr_id: u64,
+    /// What to do.
+    pub op: SendOp,
+    /// Flags.
+    pub flags: SendFlags,
+    /// Local memory, gathered (or for a read, scattered) in order.
+    pub sg_list: &'a [Sge<'a>],
+    /// Where to.
+    pub dest: Dest<'a>,
+}
+
+/// Where a send goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dest<'a> {
+    /// To the peer of the connection.
+    Connected,
+    /// UD: to a QP behind an address handle.
+    Ud {
+        /// The address handle.
+        ah: &'a Ah,
+        /// QP number there.
+        remote_qpn: u32,
+        /// Q_Key to send; with the top bit set the sending QP's own is used (UD-06).
+        remote_qkey: u32,
+    },
+}
+
+impl<'a> SendWr<'a> {
+    /// Any operation, signaled, to the connected peer.
+    pub const fn new(wr_id: u64, op: SendOp, sg_list: &'a [Sge<'a>]) -> Self {
+        Self {
+            wr_id,
+            op,
+            flags: SendFlags::SIGNALED,
+            sg_list,
+            dest: Dest::Connected,
+        }
+    }
+
+    /// A Send.
+    pub const fn send(wr_id: u64, sg_list: &'a [Sge<'a>]) -> Self {
+        Self::new(wr_id, SendOp::Send, sg_list)
+    }
+
+    /// A Send with immediate data.
+    pub const fn send_with_imm(wr_id: u64, sg_list: &'a [Sge<'a>], imm_data: [u8; 4]) -> Self {
+        Self::new(wr_id, SendOp::SendWithImm { imm_data }, sg_list)
+    }
+
+    /// An RDMA Write.
+    pub const fn rdma_write(wr_id: u64, sg_list: &'a [Sge<'a>], remote: Remote) -> Self {
+        Self::new(wr_id, SendOp::RdmaWrite { remote }, sg_list)
+    }
+
+    /// An RDMA Write with immediate data.
+    pub const fn rdma_write_with_imm(
+        wr_id: u64,
+        sg_list: &'a [Sge<'a>],
+        remote: Remote,
+        imm_data: [u8; 4],
+    ) -> Self {
+        let op = SendOp::RdmaWriteWithImm { remote, imm_data };
+        Self::new(wr_id, op, sg_list)
+    }
+
+    /// An RDMA Read.
+    pub const fn rdma_read(wr_id: u64, sg_list: &'a [Sge<'a>], remote: Remote) -> Self {
+        Self::new(wr_id, SendOp::RdmaRead { remote }, sg_list)
+    }
+
+    /// With more flags.
+    #[must_use]
+    pub const fn flags(self, flags: SendFlags) -> Self {
+        Self {
+            flags: self.flags.union(flags),
+            ..self
+        }
+    }
+
+    /// Without a completion on success. Its regions are held until a later completion of the send
+    /// queue has been polled.
+    #[must_use]
+    pub const fn unsignaled(self) -> Self {
+        Self {
+            flags: self.flags.difference(SendFlags::SIGNALED),
+            ..self
+        }
+    }
+
+    /// With a solicited event at the receiver.
+    #[must_use]
+    pub const fn solicited(self) -> Self {
+        self.flags(SendFlags::SOLICITED)
+    }
+
+    /// With the data taken at post time.
+    #[must_use]
+    pub const fn inline(self) -> Self {
+        self.flags(SendFlags::INLINE)
+    }
+
+    /// Behind all earlier RDMA Reads and atomics.
+    #[must_use]
+    pub const fn fence(self) -> Self {
+        self.flags(SendFlags::FENCE)
+    }
+
+    /// To a UD queue pair.
+    #[must_use]
+    pub const fn to(self, ah: &'a Ah, remote_qpn: u32, remote_qkey: u32) -> Self {
+        Self {
+            dest: Dest::Ud {
+                ah,
+                remote_qpn,
+                remote_qkey,
+            },
+            ..self
+        }
+    }
+}
+
+/// A receive work request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecvWr<'a> {
+    /// The caller's own value, given back in the completion.
+    pub wr_id: u64,
+    /// Local memory, scattered to in order.
+    pub sg_list: &'a [Sge<'a>],
+}
+
+impl<'a> RecvWr<'a> {
+    /// A receive into `sg_list`.
+    pub const fn new(wr_id: u64, sg_list: &'a [Sge<'a>]) -> Self {
+        Self { wr_id, sg_list }
+    }
+}
