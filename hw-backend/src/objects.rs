@@ -3,7 +3,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use verbs_api::{Context, QpInit, Transport};
@@ -108,8 +108,8 @@ pub(crate) enum Memory {
     Caller { start: *mut u8, length: usize },
 }
 
-// SAFETY: the bytes are only reached through volatile copies, which the device's own writes make
-// necessary anyway; nothing hands out references to them.
+// SAFETY: the bytes are only reached through atomic copies, so that threads may read and write them
+// at the same time; nothing hands out references to them.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -142,14 +142,14 @@ impl Memory {
         addr >= start && addr - start <= size as u64 && length <= size as u64 - (addr - start)
     }
 
-    /// Copies bytes out, as the device may write them at the same time.
+    /// Copies bytes out, as the device or another thread may write them at the same time.
     ///
     /// # Safety
     /// The range lies within the memory.
     pub(crate) unsafe fn read(&self, offset: usize, into: &mut [u8]) {
         for (i, byte) in into.iter_mut().enumerate() {
             // SAFETY: the range lies within the memory, which lives as long as `self`.
-            *byte = unsafe { self.start().add(offset + i).read_volatile() };
+            *byte = unsafe { self.byte(offset + i) }.load(Ordering::Relaxed);
         }
     }
 
@@ -160,8 +160,18 @@ impl Memory {
     pub(crate) unsafe fn write(&self, offset: usize, from: &[u8]) {
         for (i, byte) in from.iter().enumerate() {
             // SAFETY: as in `read`.
-            unsafe { self.start().add(offset + i).write_volatile(*byte) };
+            unsafe { self.byte(offset + i) }.store(*byte, Ordering::Relaxed);
         }
+    }
+
+    /// One byte, for atomic access only.
+    ///
+    /// # Safety
+    /// The offset lies within the memory.
+    unsafe fn byte(&self, offset: usize) -> &AtomicU8 {
+        // SAFETY: the byte lies within the memory, which lives as long as `self`; the copies of this
+        // type are all atomic.
+        unsafe { AtomicU8::from_ptr(self.start().add(offset)) }
     }
 }
 

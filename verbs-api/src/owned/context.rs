@@ -153,8 +153,6 @@ impl Context {
     /// Keeps an object that could not be destroyed when it was dropped.
     pub(super) fn keep(&self, remains: Box<dyn Remains>) {
         self.0.kept.lock().push(remains);
-        // What stood in its way may have gone in between.
-        self.try_kept_again();
     }
 
     /// Tries again to destroy what was kept.

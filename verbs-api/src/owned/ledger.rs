@@ -115,7 +115,9 @@ impl Queue {
     /// No completion of a number before this one will come. What they held has been released.
     pub(super) fn forget_before(&self, number: u32) {
         let mut ledger = self.ledger.lock();
-        let (Ok(at) | Err(at)) = ledger.position(number);
+        // Numbers wrap around: of two, the earlier is the one that is less than half the circle back.
+        let is_before = |entry: &Entry| (entry.number.wrapping_sub(number) as i32) < 0;
+        let at = ledger.entries.partition_point(is_before);
         ledger.entries.drain(..at);
     }
 }
@@ -243,6 +245,7 @@ mod tests {
         assert_eq!(complete(&queue, before), Some(1), "not polled yet");
         queue.forget_before(end);
         assert_eq!(complete(&queue, before + 1), None);
+        queue.forget_before(end.wrapping_sub(1));
         assert_eq!(complete(&queue, after), Some(3));
     }
 }

@@ -90,10 +90,13 @@ impl<P: Parts> Drop for Owner<P> {
         let Some(parts) = self.parts.take() else {
             return;
         };
-        if !*self.destroyed.get_mut() && !parts.is_gone() {
-            let context = parts.context().clone();
+        let context = parts.context().clone();
+        if *self.destroyed.get_mut() || parts.is_gone() {
+            drop(parts);
+        } else {
             context.keep(Box::new(parts));
         }
+        context.try_kept_again();
     }
 }
 

@@ -1,0 +1,11 @@
+//! Objects that own what they need (`verbs_api::owned`), on the simulator: what they hold, when they
+//! go, and what comes of using them in ways that would be errors on raw handles.
+
+mod bench;
+mod connecting;
+mod events;
+mod ledger;
+mod life;
+mod raw;
+mod waiting;
+mod work;

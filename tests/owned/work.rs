@@ -1,0 +1,343 @@
+//! What posted work holds, and the numbers it comes back with.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use verbs_api::owned::{Dest, RecvWr, SendWr};
+use verbs_api::{
+    Access, AhAttr, Cause, ErrorKind, Object, QpModify, QpState, QpType, RcParams, Wait, WcOpcode,
+    WcStatus,
+};
+use verbs_sim::SimConfig;
+
+use crate::bench::{Bench, End, drain, pair, recv, send, wr_ids};
+
+/// SQ-17: a region that the program drops stays until the completion of its work is polled, and so
+/// the work succeeds.
+#[test]
+fn work_holds_its_region_until_its_completion_is_polled() {
+    let bench = Bench::stepped();
+    let (ends, [near, far]) = pair(&bench);
+    let (from, into) = (ends[0].small_mr(), ends[1].small_mr());
+    from.write(0, b"received").unwrap();
+    far.post_recv(&[RecvWr::new(1, &[into.sge(..)])]).unwrap();
+    near.post_send(&[SendWr::send(2, &[from.sge(..)])]).unwrap();
+    let raw = into.handle();
+    drop((from, into));
+    bench.settle();
+    assert_eq!((bench.live(0).mrs, bench.live(1).mrs), (2, 2));
+    assert_eq!(drain(&ends[0].cq)[0].status, WcStatus::Success);
+    assert_eq!((bench.live(0).mrs, bench.live(1).mrs), (1, 2));
+    let wc = ends[1].cq.poll().unwrap().next().unwrap();
+    assert_eq!((wc.wr_id, wc.byte_len), (1, 8));
+    assert_eq!(bench.live(1).mrs, 1, "{raw} is gone with its last holder");
+}
+
+/// WC-19, QP-FLUSH-01: unsignaled work is let go of by the next completion of its queue, of whatever
+/// kind; that of the other queue says nothing about it.
+#[test]
+fn unsignaled_work_is_released_by_a_later_completion_of_its_queue() {
+    for fails in [false, true] {
+        let bench = Bench::stepped();
+        let (ends, [near, far]) = pair(&bench);
+        for wr_id in 0..4 {
+            recv(&far, wr_id);
+        }
+        for wr_id in 0..3 {
+            let mr = ends[0].small_mr();
+            let list = [mr.sge(..0)];
+            let empty = SendWr::send(wr_id, &[]).unsignaled();
+            let held = SendWr::send(wr_id, &list).unsignaled();
+            near.post_send(&[empty, held]).unwrap();
+            recv(&far, wr_id);
+        }
+        recv(&near, 9);
+        recv(&near, 9);
+        send(&far, 9);
+        bench.settle();
+        assert_eq!(wr_ids(&ends[0].cq), [9], "a receive");
+        assert_eq!(bench.live(0).mrs, 4);
+        if fails {
+            near.modify(&QpModify::to(QpState::Err)).unwrap();
+            near.post_send(&[SendWr::send(5, &[]).unsignaled()])
+                .unwrap();
+        } else {
+            recv(&far, 0);
+            send(&near, 5);
+        }
+        bench.settle();
+        let sent = drain(&ends[0].cq);
+        let sent = sent.iter().find(|wc| wc.opcode == WcOpcode::Send);
+        assert_eq!(sent.map(|wc| wc.wr_id), Some(5));
+        assert_eq!(bench.live(0).mrs, 1);
+    }
+}
+
+/// Work that will not be executed any more is let go of at once: its QP is reset, or destroyed.
+#[test]
+fn work_of_a_qp_that_is_reset_or_destroyed_is_released() {
+    let bench = Bench::stepped();
+    let (ends, [near, _far]) = pair(&bench);
+    let post = || {
+        let mr = ends[0].small_mr();
+        near.post_recv(&[RecvWr::new(1, &[mr.sge(..)])]).unwrap();
+        mr
+    };
+    let mr = post();
+    let refused = mr.destroy().unwrap_err();
+    near.modify(&QpModify::to(QpState::Reset)).unwrap();
+    refused.object.destroy().unwrap();
+    near.modify(&reinit()).unwrap();
+    let mr = post();
+    let refused = mr.destroy().unwrap_err();
+    near.destroy().unwrap();
+    refused.object.destroy().unwrap();
+}
+
+fn reinit() -> QpModify {
+    use verbs_api::QpAttrMask as M;
+    QpModify::to(QpState::Init)
+        .set(M::PKEY_INDEX, |_| {})
+        .set(M::PORT, |attr| attr.port_num = 1)
+        .set(M::ACCESS_FLAGS, |_| {})
+}
+
+/// CQ-DESTROY-08: completions of a QP that is gone come out with the program's numbers, where the
+/// device keeps them, while another QP of the same CQ goes on.
+#[test]
+fn completions_outlive_their_qp_with_the_numbers_of_the_program() {
+    for purges in [false, true] {
+        let mut behavior = verbs_api::Behavior::SPEC;
+        behavior.cqe_purge = purges;
+        let bench = Bench::new(SimConfig::new().behavior(behavior));
+        let (ends, [near, far]) = pair(&bench);
+        let (other, peer) = (ends[0].qp(QpType::Rc), ends[1].qp(QpType::Rc));
+        other.connect_rc(&peer, &RcParams::default()).unwrap();
+        for wr_id in 70..73 {
+            recv(&far, 0);
+            send(&near, wr_id);
+        }
+        bench.settle();
+        near.destroy().unwrap();
+        recv(&peer, 0);
+        send(&other, 80);
+        bench.settle();
+        let expected: &[u64] = if purges { &[80] } else { &[70, 71, 72, 80] };
+        assert_eq!(wr_ids(&ends[0].cq), expected, "purges: {purges}");
+    }
+}
+
+/// A loop over completions that ends early, or panics, loses none.
+#[test]
+fn completions_not_taken_come_again() {
+    let bench = Bench::stepped();
+    let (ends, [near, far]) = pair(&bench);
+    for wr_id in 0..6 {
+        recv(&far, 0);
+        send(&near, wr_id);
+    }
+    bench.settle();
+    let cq = &ends[0].cq;
+    let first = cq.poll().unwrap().next().unwrap();
+    assert_eq!(first.wr_id, 0);
+    let panics = || {
+        for wc in cq.poll().unwrap() {
+            assert_ne!(wc.wr_id, 2, "as this test wants it");
+        }
+    };
+    catch_unwind(AssertUnwindSafe(panics)).unwrap_err();
+    let mut some = [Default::default(); 2];
+    assert_eq!(cq.poll_into(&mut some).unwrap(), 2);
+    assert_eq!(some.map(|wc| wc.wr_id), [3, 4]);
+    let waited = cq.wait(Wait::Forever).unwrap();
+    assert_eq!(waited.as_slice()[0].wr_id, 5);
+}
+
+/// SQ-01, SQ-03, RQ-02: a list stops at the first that cannot be posted; what comes before runs, and
+/// nothing holds the rest.
+#[test]
+fn what_is_refused_is_not_held() {
+    let bench = Bench::stepped();
+    let (ends, [near, far]) = pair(&bench);
+    let other_pd = ends[0].context.alloc_pd().unwrap();
+    let foreign = other_pd.alloc_mr(8, Access::LOCAL_WRITE).unwrap();
+    let (good, held) = (ends[0].small_mr(), ends[0].small_mr());
+    let (good_list, held_list) = ([good.sge(..)], [held.sge(4..)]);
+    for (bad, what) in [
+        (
+            foreign.sge(..),
+            "ibv_post_recv: EINVAL: the mr is of another pd",
+        ),
+        (
+            good.sge(4..9),
+            "ibv_post_recv: EINVAL: end of the sge is 9, allowed are 4 to 8",
+        ),
+        (
+            good.sge(9..),
+            "ibv_post_recv: EINVAL: start of the sge is 9, allowed are 0 to 8",
+        ),
+        (
+            good.sge(3..=usize::MAX),
+            "ibv_post_recv: EINVAL: end of the sge is 9223372036854775807, allowed are 3 to 8",
+        ),
+    ] {
+        let list = [bad];
+        let refused = near
+            .post_recv(&[
+                RecvWr::new(1, &good_list),
+                RecvWr::new(2, &list),
+                RecvWr::new(3, &held_list),
+            ])
+            .unwrap_err();
+        assert_eq!(refused.bad_wr, 1);
+        assert_eq!(refused.error.to_string(), what);
+    }
+    // Four are posted, room is for twelve more.
+    let list = vec![RecvWr::new(4, &held_list); 14];
+    let refused = near.post_recv(&list).unwrap_err();
+    assert_eq!(
+        (refused.bad_wr, refused.error.kind()),
+        (12, ErrorKind::NoMemory)
+    );
+    for _ in 0..16 {
+        send(&far, 0);
+    }
+    bench.settle();
+    assert_eq!(wr_ids(&ends[0].cq), [[1; 4].as_slice(), &[4; 12]].concat());
+    good.destroy().unwrap();
+    held.destroy().unwrap();
+    foreign.destroy().unwrap();
+}
+
+/// CQ-OVR-04: work whose completion was lost holds its region until its QP is gone.
+#[test]
+fn an_overrun_loses_completions_but_no_region() {
+    let bench = Bench::stepped();
+    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let small = ends[0].context.cq(1).create().unwrap();
+    let near = ends[0].pd.qp(QpType::Rc, &small, &small).create().unwrap();
+    let far = ends[1].qp(QpType::Rc);
+    near.connect_rc(&far, &RcParams::default()).unwrap();
+    for wr_id in 0..3 {
+        recv(&far, 0);
+        let mr = ends[0].small_mr();
+        near.post_send(&[SendWr::send(wr_id, &[mr.sge(..0)])])
+            .unwrap();
+    }
+    bench.settle();
+    assert_eq!(near.state().unwrap(), QpState::Err);
+    let mut polled = [Default::default(); 4];
+    assert_eq!(small.poll_into(&mut polled), Ok(1));
+    assert_eq!(polled[0].wr_id, 0);
+    let error = small.poll().unwrap_err();
+    assert_eq!(error.cause(), &Cause::CqOverrun);
+    assert_eq!(bench.live(0).mrs, 3);
+    near.destroy().unwrap();
+    assert_eq!(bench.live(0).mrs, 1);
+    small.destroy().unwrap();
+}
+
+/// UD-01, AH-04: an address handle is held as a region is.
+#[test]
+fn a_datagram_holds_its_address_handle() {
+    let bench = Bench::stepped();
+    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let qps = ends.each_ref().map(|end| end.qp(QpType::Ud));
+    for qp in &qps {
+        qp.activate(1, 0x11).unwrap();
+    }
+    let into = ends[1].pd.alloc_mr(48, Access::LOCAL_WRITE).unwrap();
+    qps[1]
+        .post_recv(&[RecvWr::new(1, &[into.sge(..)])])
+        .unwrap();
+    ends[0].mr.write(0, b"datagram").unwrap();
+    let gid = ends[1].context.query_gid(1, 0).unwrap();
+    let ah = ends[0].pd.create_ah(&AhAttr::global(1, 0, gid)).unwrap();
+    let list = [ends[0].mr.sge(..8)];
+    let wr = SendWr::send(2, &list).to(&ah, qps[1].num(), 0x11);
+    qps[0].post_send(&[wr]).unwrap();
+    let refused = ah.destroy().unwrap_err();
+    assert_eq!(refused.error.kind(), ErrorKind::Busy);
+    bench.settle();
+    assert_eq!(wr_ids(&ends[0].cq), [2]);
+    refused.object.destroy().unwrap();
+    assert_eq!(wr_ids(&ends[1].cq), [1]);
+    assert_eq!(into.read_vec(40, 8).unwrap(), b"datagram");
+
+    let foreign = ends[1].pd.create_ah(&AhAttr::global(1, 0, gid)).unwrap();
+    let wr = SendWr::send(2, &[]).to(&foreign, 1, 0x11);
+    assert!(matches!(wr.dest, Dest::Ud { .. }));
+    let refused = qps[0].post_send(&[wr]).unwrap_err();
+    let must_share = "pd";
+    let object = Object::Ah;
+    assert_eq!(
+        refused.error.cause(),
+        &Cause::Mismatch { object, must_share }
+    );
+}
+
+/// SQ-25, CQ-POLL-05: several threads post on the QPs of one CQ, several poll it. Each number comes
+/// once, and everything is let go of.
+#[test]
+fn threads_that_post_and_poll_get_each_number_once() {
+    const POSTERS: u64 = 4;
+    const EACH: u64 = 400;
+    let bench = Bench::inline();
+    let (ends, [near, far]) = pair(&bench);
+    let (other, peer) = (ends[0].qp(QpType::Rc), ends[1].qp(QpType::Rc));
+    other.connect_rc(&peer, &RcParams::default()).unwrap();
+    let (seen, count) = (Mutex::new(BTreeSet::new()), AtomicUsize::new(0));
+    const TOTAL: usize = (POSTERS * EACH) as usize;
+    bench.watched(|| {
+        thread::scope(|scope| {
+            for poster in 0..POSTERS {
+                let (ends, [near, far, other, peer]) = (&ends, [&near, &far, &other, &peer]);
+                scope.spawn(move || {
+                    let (qp, peer) = if poster % 2 == 0 {
+                        (near, far)
+                    } else {
+                        (other, peer)
+                    };
+                    for i in 0..EACH {
+                        while peer.post_recv(&[RecvWr::new(0, &[])]).is_err() {
+                            drain(&ends[1].cq);
+                        }
+                        let mr = ends[0].small_mr();
+                        let list = [mr.sge(..0)];
+                        let wr = SendWr::send(poster << 32 | i, &list);
+                        let wr = if i % 4 == 0 { wr } else { wr.unsignaled() };
+                        // The last one is signaled, so that all are let go of.
+                        let wr = if i == EACH - 1 {
+                            SendWr::send(wr.wr_id, &list)
+                        } else {
+                            wr
+                        };
+                        while qp.post_send(&[wr]).is_err() {
+                            thread::yield_now();
+                        }
+                    }
+                });
+            }
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let expected = (0..EACH).filter(|i| i % 4 == 0 || *i == EACH - 1).count();
+                    while count.load(Ordering::Relaxed) < expected * POSTERS as usize {
+                        for wc in ends[0].cq.poll().unwrap() {
+                            assert_eq!(wc.status, WcStatus::Success, "{wc}");
+                            assert!(seen.lock().unwrap().insert(wc.wr_id), "{wc} came twice");
+                            count.fetch_add(1, Ordering::Relaxed);
+                        }
+                        thread::yield_now();
+                    }
+                });
+            }
+        });
+    });
+    assert!(seen.into_inner().unwrap().len() < TOTAL);
+    // What was posted behind a queue's last signaled one was posted by the other thread.
+    drop((near, far, other, peer));
+    assert_eq!(bench.live(0).mrs, 1);
+}
