@@ -13,7 +13,7 @@ use verbs_api::{
     Verb, Wait,
 };
 
-use crate::errno::{bad_handle, destroyed, invalid, made};
+use crate::errno::{bad_handle, check, destroyed, invalid, made};
 use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Pd, Qp};
 use crate::owner::Owned;
 use crate::sys;
@@ -29,6 +29,10 @@ pub struct Hw {
     pub(crate) only: Option<Vec<String>>,
     pub(crate) tables: Mutex<Tables>,
     acknowledged: Condvar,
+    /// Held while an event is read and counted, and while an object that has events is destroyed.
+    /// The library's destroy waits until all events that were read are acknowledged, with all other
+    /// calls on the object kept out; so none may be read that we do not know of.
+    pub(crate) reading: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -204,15 +208,32 @@ impl Hw {
         Err(Error::new(Verb::PostSend, kind, cause))
     }
 
-    /// Waits until `unacked` is 0, as the library would, but bounded.
-    pub(crate) fn wait_acknowledged(
+    /// Destroys an object that has events, when all that were read have been acknowledged.
+    pub(crate) fn destroy_acknowledged<T>(
         &self,
-        verb: Verb,
-        object: Object,
+        (verb, object): (Verb, Object),
+        raw: &Owned<T>,
         wait: Wait,
         unacked: impl Fn() -> u32,
     ) -> Result<()> {
         let deadline = Deadline::new(wait);
+        loop {
+            self.wait_acknowledged(verb, object, &deadline, &unacked)?;
+            let _reading = self.reading.lock();
+            if unacked() == 0 {
+                return destroy(verb, object, raw);
+            }
+        }
+    }
+
+    /// Waits until `unacked` is 0, as the library would, but bounded.
+    fn wait_acknowledged(
+        &self,
+        verb: Verb,
+        object: Object,
+        deadline: &Deadline,
+        unacked: impl Fn() -> u32,
+    ) -> Result<()> {
         let mut tables = self.tables.lock();
         loop {
             let events = unacked();
@@ -289,4 +310,12 @@ impl Hw {
         tables.cq_handles.retain(|_, cq| cq.context() != context);
         tables.qp_handles.retain(|_, qp| qp.context() != context);
     }
+}
+
+/// Destroys an object that nothing has to be waited for.
+pub(crate) fn destroy<T>(verb: Verb, object: Object, raw: &Owned<T>) -> Result<()> {
+    let result = raw
+        .destroy(|| Ok::<(), Error>(()))?
+        .map_err(destroyed(verb, object))?;
+    check(verb, result)
 }

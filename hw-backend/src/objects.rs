@@ -2,6 +2,7 @@
 //! are dropped in order, so a child goes before what it depends on.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -33,6 +34,16 @@ pub(crate) struct Mr {
     pub(crate) raw: Owned<sys::ibv_mr>,
     pub(crate) memory: Memory,
     pub(crate) pd: Arc<Pd>,
+}
+
+impl Drop for Mr {
+    /// A region that the driver does not let go of keeps its memory: the device may still write it.
+    fn drop(&mut self) {
+        let Ok(result) = self.raw.destroy(|| Ok::<(), Infallible>(()));
+        if matches!(result, Ok(refusal) if refusal != 0) {
+            std::mem::forget(std::mem::replace(&mut self.memory, Memory::none()));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -124,6 +135,13 @@ impl Memory {
         // SAFETY: the layout has a size above zero.
         let start = unsafe { alloc_zeroed(layout) };
         (!start.is_null()).then_some(Self::Owned { start, layout })
+    }
+
+    fn none() -> Self {
+        Self::Caller {
+            start: std::ptr::null_mut(),
+            length: 0,
+        }
     }
 
     pub(crate) fn start(&self) -> *mut u8 {

@@ -21,7 +21,7 @@ use crate::owner::Owned;
 use crate::wait::{Deadline, duplicate, set_nonblocking, wait_readable};
 use crate::{cm, convert, devices, probe, sys};
 
-use crate::hw::Hw;
+use crate::hw::{Hw, destroy};
 
 impl Verbs for Hw {
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
@@ -295,10 +295,15 @@ impl Verbs for Hw {
                 // SAFETY: the channel is live.
                 (result, errno(), unsafe { (*channel).fd })
             };
+            let reading = self.reading.lock();
             let outcome = found
                 .raw
                 .with(attempt)
                 .map_err(destroyed(verb, Object::CompChannel))?;
+            if outcome.0 != 0 {
+                // There is nothing to count.
+                drop(reading);
+            }
             let waited = match outcome {
                 (0, ..) => Ok(true),
                 (_, libc::EAGAIN, fd) => wait_readable(verb, fd, &deadline).map(|()| false),
@@ -449,13 +454,17 @@ impl Verbs for Hw {
         // With a QP on it the driver refuses at once; otherwise the library would wait.
         let users = |qp: &Arc<Qp>| qp.init.send_cq == cq || qp.init.recv_cq == cq;
         let busy = self.tables.lock().qps.iter().any(|(_, qp)| users(qp));
-        if !busy {
-            self.wait_acknowledged(verb, Object::Cq, wait, unacked)?;
-        }
         let address = found.raw.address();
-        destroy(verb, Object::Cq, &found.raw)?;
+        if busy {
+            destroy(verb, Object::Cq, &found.raw)?;
+        } else {
+            self.destroy_acknowledged((verb, Object::Cq), &found.raw, wait, unacked)?;
+        }
         let mut tables = self.tables.lock();
-        tables.cq_handles.remove(&address);
+        // A new one may be at its address already.
+        if tables.cq_handles.get(&address) == Some(&cq) {
+            tables.cq_handles.remove(&address);
+        }
         tables.cqs.remove(cq.index());
         Ok(())
     }
@@ -566,11 +575,13 @@ impl Verbs for Hw {
         let verb = Verb::DestroyQp;
         let found = self.qp(verb, qp)?;
         let unacked = || found.async_unacked.load(Ordering::Relaxed);
-        self.wait_acknowledged(verb, Object::Qp, wait, unacked)?;
         let address = found.raw.address();
-        destroy(verb, Object::Qp, &found.raw)?;
+        self.destroy_acknowledged((verb, Object::Qp), &found.raw, wait, unacked)?;
         let mut tables = self.tables.lock();
-        tables.qp_handles.remove(&address);
+        // A new one may be at its address already.
+        if tables.qp_handles.get(&address) == Some(&qp) {
+            tables.qp_handles.remove(&address);
+        }
         tables.qps.remove(qp.index());
         Ok(())
     }
@@ -716,11 +727,16 @@ impl Verbs for Hw {
                 // SAFETY: the context is live.
                 (result, errno(), unsafe { (*context).async_fd })
             };
-            match device
+            let reading = self.reading.lock();
+            let outcome = device
                 .raw
                 .with(attempt)
-                .map_err(destroyed(verb, Object::Context))?
-            {
+                .map_err(destroyed(verb, Object::Context))?;
+            if outcome.0 != 0 {
+                // There is nothing to count.
+                drop(reading);
+            }
+            match outcome {
                 (0, ..) => {}
                 (_, libc::EAGAIN, fd) => {
                     wait_readable(verb, fd, &deadline)?;
@@ -818,14 +834,6 @@ impl Verbs for Hw {
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
         self.garble_object(object, garbled)
     }
-}
-
-/// Destroys an object that nothing has to be waited for.
-fn destroy<T>(verb: Verb, object: Object, raw: &Owned<T>) -> Result<()> {
-    let result = raw
-        .destroy(|| Ok::<(), Error>(()))?
-        .map_err(destroyed(verb, object))?;
-    check(verb, result)
 }
 
 /// Makes a linked list of a slice.
