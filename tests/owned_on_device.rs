@@ -126,7 +126,7 @@ fn objects_go_while_events_are_read(verbs: Arc<dyn Verbs>, device: &str) -> Resu
             }
         });
         let rounds = || {
-            for _ in 0..ROUNDS {
+            for round in 0..ROUNDS {
                 let cq = context.cq(4).channel(&channel).create()?;
                 cq.req_notify(Arm::NEXT)?;
                 let qp = pd.qp(QpType::Rc, &rest, &cq).create()?;
@@ -134,6 +134,9 @@ fn objects_go_while_events_are_read(verbs: Arc<dyn Verbs>, device: &str) -> Resu
                 qp.connect_rc(&peer, &RcParams::default())?;
                 qp.post_recv(&[RecvWr::new(0, &[mr.sge(..)])])?;
                 qp.modify(&QpModify::to(QpState::Err))?;
+                while round == 0 && read.load(Ordering::Relaxed) == 0 {
+                    thread::yield_now();
+                }
             }
             Ok(())
         };
@@ -141,7 +144,6 @@ fn objects_go_while_events_are_read(verbs: Arc<dyn Verbs>, device: &str) -> Resu
         done.store(true, Ordering::Relaxed);
         result
     })?;
-    assert!(read.into_inner() > 0, "no event was read");
     // None of them stayed behind.
     drop((rest, mr, pd));
     channel.destroy()?;

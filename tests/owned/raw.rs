@@ -1,6 +1,6 @@
 //! Raw calls on objects that have owners: errors, or outcomes that are documented, and never worse.
 
-use verbs_api::owned::{RecvWr, SendWr};
+use verbs_api::owned::{CompChannel, RecvWr, SendWr};
 use verbs_api::{
     Access, Arm, BadHandle, Cause, CqInit, Error, ErrorKind, QpInit, QpModify, QpState, QpType,
     RcParams, Verbs, Wait,
@@ -76,6 +76,54 @@ fn a_raw_event_delays_the_end_of_a_cq_and_nothing_else() {
     drop(context.create_comp_channel().unwrap());
     drop(context);
     bench.assert_nothing_lives();
+}
+
+/// An event of a CQ that no program can get hold of any more is acknowledged and passed over, and the
+/// CQ goes if that was in its way; also if it is one of a raw CQ.
+#[test]
+fn events_without_an_owner_are_acknowledged_and_passed_over() {
+    let bench = Bench::stepped();
+    let (ends, [near, far]) = pair(&bench);
+    let channel = ends[0].channel.clone();
+    for _ in 0..2 {
+        ends[0].cq.req_notify(Arm::NEXT).unwrap();
+        recv(&near, 1);
+        send(&far, 1);
+        bench.settle();
+    }
+    let event = bench.sim.get_cq_event(channel.handle(), Wait::Poll);
+    drop((ends, near, far));
+    assert_eq!(
+        bench.live(0).cqs,
+        1,
+        "an event was read raw, another is queued"
+    );
+    bench.sim.ack_cq_events(event.unwrap().cq, 1).unwrap();
+    let passed_over = |channel: &CompChannel| {
+        let error = channel.get_event(Wait::Poll).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    };
+    passed_over(&channel);
+    assert_eq!(bench.live(0).cqs, 0);
+
+    let end = End::open(&bench, "sim0");
+    let init = CqInit::new(4).channel(end.channel.handle());
+    let raw = bench.sim.create_cq(end.context.handle(), &init).unwrap();
+    bench.sim.req_notify_cq(raw, Arm::NEXT).unwrap();
+    let init = QpInit::new(QpType::Rc, raw, raw);
+    let qp = bench.sim.create_qp(end.pd.handle(), &init).unwrap();
+    let peer = end.qp(QpType::Rc);
+    let params = RcParams::default();
+    bench.sim.connect_rc(qp, peer.handle(), &params).unwrap();
+    bench
+        .sim
+        .post_recv(qp, &[verbs_api::RecvWr::new(1, &[])])
+        .unwrap();
+    send(&peer, 1);
+    bench.settle();
+    passed_over(&end.channel);
+    bench.sim.destroy_qp(qp, Wait::Poll).unwrap();
+    bench.sim.destroy_cq(raw, Wait::Poll).unwrap();
 }
 
 /// Raw objects keep what they use, and go on with numbers of their own beside objects of this layer.

@@ -343,7 +343,7 @@ impl Parts {
             state.settle(wc, released);
         }
         if count < wcs.len() {
-            state.is_empty();
+            state.was_found_empty();
         }
         Ok(count)
     }
@@ -373,12 +373,33 @@ impl State {
     }
 
     /// The CQ was found empty: what is left of QPs that are gone has had its time.
-    fn is_empty(&mut self) {
+    fn was_found_empty(&mut self) {
         while let Some((index, what)) = self.retired.pop() {
             match what {
                 Retired::Reset(number) => self.queues.at(index).forget_before(number),
                 Retired::Destroyed => drop(self.queues.remove(index)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of a QP that is gone is forgotten, or a program that makes many would grow.
+    #[test]
+    fn queues_of_qps_that_are_gone_are_forgotten_when_the_cq_is_empty() {
+        let mut state = State::default();
+        for qp_num in 0..3 {
+            state
+                .queues
+                .insert(|id| Arc::new(Queue::new(id.index, qp_num)));
+        }
+        state.retired = vec![(0, Retired::Destroyed), (2, Retired::Reset(0))];
+        state.was_found_empty();
+        assert!(state.queues.peek(0).is_none());
+        assert_eq!(state.queues.len(), 2);
+        assert!(state.retired.is_empty());
     }
 }
