@@ -9,8 +9,8 @@ use parking_lot::{Condvar, Mutex};
 use verbs_api::table::{Id, Table};
 use verbs_api::{
     Access, BadHandle, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, Element,
-    Error, ErrorKind, Handle, Mr as MrHandle, Object, Pd as PdHandle, Qp as QpHandle, Result, Sge,
-    Verb, Wait,
+    Error, ErrorKind, Handle, Mr as MrHandle, Object, Pd as PdHandle, Qp as QpHandle, Result, Verb,
+    Wait,
 };
 
 use crate::errno::{bad_handle, check, destroyed, invalid, made};
@@ -169,43 +169,6 @@ impl Hw {
             return Err(invalid(verb, "offset + length", "is outside the region"));
         }
         Ok(found)
-    }
-
-    /// Inline data is copied by the library in this process, so it must be memory we know.
-    pub(crate) fn check_inline(&self, list: &[Sge], max: u32) -> Result<()> {
-        let tables = self.tables.lock();
-        let known = |sge: &Sge| {
-            let length = u64::from(sge.length);
-            length == 0
-                || tables
-                    .mrs
-                    .iter()
-                    .any(|(_, mr)| mr.memory.holds(sge.addr, length))
-        };
-        if list.iter().all(known) {
-            return Ok(());
-        }
-        let length: i64 = list.iter().map(|sge| i64::from(sge.length)).sum();
-        let (kind, cause) = if length > i64::from(max) {
-            let what = "inline data";
-            let cause = Cause::OutOfRange {
-                what,
-                value: length,
-                min: 0,
-                max: max.into(),
-            };
-            (ErrorKind::Invalid, cause)
-        } else {
-            let what = "inline data";
-            (
-                ErrorKind::Fault,
-                Cause::Argument {
-                    what,
-                    problem: "is in no memory region",
-                },
-            )
-        };
-        Err(Error::new(Verb::PostSend, kind, cause))
     }
 
     /// Destroys an object that has events, when all that were read have been acknowledged.

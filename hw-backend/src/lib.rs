@@ -13,6 +13,7 @@
 //! | `hw`, `verbs` | the backend: tables of objects; every verb |
 //! | `sys` | every name of the C bindings, with their gaps filled |
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
+//! | `post` | posting: what the lists use lives until the call is over |
 //! | `convert`, `errno` | structures and errors to and from C |
 //! | `garble` | handles that are garbled on purpose |
 //! | `wait` | bounded waits on file descriptors |
@@ -31,6 +32,7 @@ mod layout;
 mod objects;
 mod obstacles;
 mod owner;
+mod post;
 mod probe;
 mod sys;
 mod verbs;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 
 /// A C object, and the function that destroys it. Calls on the object share a lock that its
 /// destruction takes alone, so that no call can reach memory that another thread has freed.
@@ -46,6 +46,17 @@ impl<T> Owned<T> {
         }
     }
 
+    /// The object, which lives as long as what is returned. One thread may hold it several times.
+    pub(crate) fn hold(&self) -> Result<Held<'_, T>, Destroyed> {
+        // Not behind a thread that waits to destroy it, or holding it twice could be a deadlock.
+        let raw = self.raw.read_recursive();
+        if raw.is_null() {
+            Err(Destroyed)
+        } else {
+            Ok(Held(raw))
+        }
+    }
+
     /// Uses the object with all other calls excluded.
     pub(crate) fn alone<R>(&self, call: impl FnOnce(*mut T) -> R) -> Result<R, Destroyed> {
         let raw = self.raw.write();
@@ -78,6 +89,15 @@ impl<T> Owned<T> {
     /// The pointer as a number, to find the object that C names.
     pub(crate) fn address(&self) -> usize {
         *self.raw.read() as usize
+    }
+}
+
+/// An object that cannot be destroyed now.
+pub(crate) struct Held<'a, T>(RwLockReadGuard<'a, *mut T>);
+
+impl<T> Held<'_, T> {
+    pub(crate) fn get(&self) -> *mut T {
+        *self.0
     }
 }
 

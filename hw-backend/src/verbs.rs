@@ -8,15 +8,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use verbs_api::{
     Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, Capabilities, Cause,
-    CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared, Dest,
+    CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared,
     DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle,
     MrAttr, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
-    QpInit, QpQuery, RcParams, RecvWr, Result, SendFlags, SendWr, Transport, Verb, Verbs, Wait, Wc,
-    connect,
+    QpInit, QpQuery, RcParams, RecvWr, Result, SendWr, Transport, Verb, Verbs, Wait, Wc, connect,
 };
 
 use crate::errno::{check, destroyed, errno, invalid, made};
-use crate::objects::{Ah, Channel, Cq, InContext, Memory, Pd, Qp};
+use crate::objects::{Ah, Channel, Cq, Memory, Pd, Qp};
 use crate::owner::Owned;
 use crate::wait::{Deadline, duplicate, set_nonblocking, wait_readable};
 use crate::{cm, convert, devices, probe, sys};
@@ -480,39 +479,23 @@ impl Verbs for Hw {
             };
             return Err(Error::new(verb, ErrorKind::Invalid, cause));
         }
-        let mut actual = *init;
-        let create = |pd| {
-            cqs[0].raw.with(|send_cq| {
-                let same = Arc::ptr_eq(&cqs[0], &cqs[1]);
-                let recv_cq = if same {
-                    Ok(send_cq)
-                } else {
-                    cqs[1].raw.with(|recv_cq| recv_cq)
-                };
-                recv_cq.map(|recv_cq| {
-                    let mut attr = sys::ibv_qp_init_attr {
-                        qp_context: sys::token(init.qp_context),
-                        send_cq,
-                        recv_cq,
-                        srq: std::ptr::null_mut(),
-                        cap: convert::cap(&init.cap),
-                        qp_type: init.qp_type.into(),
-                        sq_sig_all: init.sq_sig_all.into(),
-                    };
-                    // SAFETY: PD and CQs are live.
-                    let raw = made(verb, || unsafe { sys::ibv_create_qp(pd, &mut attr) });
-                    actual.cap = convert::cap_back(&attr.cap);
-                    raw
-                })
-            })
+        let held = |cq: usize| cqs[cq].raw.hold().map_err(destroyed(verb, Object::Cq));
+        let (send_cq, recv_cq) = (held(0)?, held(1)?);
+        let mut attr = sys::ibv_qp_init_attr {
+            qp_context: sys::token(init.qp_context),
+            send_cq: send_cq.get(),
+            recv_cq: recv_cq.get(),
+            srq: std::ptr::null_mut(),
+            cap: convert::cap(&init.cap),
+            qp_type: init.qp_type.into(),
+            sq_sig_all: init.sq_sig_all.into(),
         };
-        let raw = parent
-            .raw
-            .with(create)
-            .map_err(destroyed(verb, Object::Pd))?;
-        let raw = raw
-            .and_then(|raw| raw)
-            .map_err(destroyed(verb, Object::Cq))??;
+        // SAFETY: the PD is live, and so are the CQs, which are held.
+        let create = |pd| made(verb, || unsafe { sys::ibv_create_qp(pd, &mut attr) });
+        let raw = parent.raw.with(create);
+        let raw = raw.map_err(destroyed(verb, Object::Pd))??;
+        drop((send_cq, recv_cq));
+        let actual = init.cap(convert::cap_back(&attr.cap));
         // SAFETY: just made, so it can be read.
         let qp_num = unsafe { (*raw).qp_num };
         let qp = Qp {
@@ -595,99 +578,11 @@ impl Verbs for Hw {
     }
 
     fn post_send(&self, qp: QpHandle, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let verb = Verb::PostSend;
-        let found = self.qp(verb, qp)?;
-        let mut ahs = Vec::new();
-        for (bad_wr, wr) in list.iter().enumerate() {
-            let at = |error| PostError { bad_wr, error };
-            if wr.flags.contains(SendFlags::INLINE) {
-                self.check_inline(wr.sg_list, found.init.cap.max_inline_data)
-                    .map_err(at)?;
-            }
-            if let Dest::Ud { ah, .. } = wr.dest {
-                let ah = self.find(|tables| &tables.ahs, verb, ah).map_err(at)?;
-                if ah.pd.context() != found.context {
-                    let cause = Cause::Mismatch {
-                        object: Object::Ah,
-                        must_share: "context",
-                    };
-                    return Err(at(Error::new(verb, ErrorKind::Invalid, cause)));
-                }
-                ahs.push(ah);
-            }
-        }
-        let mut sges: Vec<Vec<sys::ibv_sge>> = list
-            .iter()
-            .map(|wr| wr.sg_list.iter().map(convert::sge).collect())
-            .collect();
-        let mut wrs = Vec::with_capacity(list.len());
-        let mut ahs = ahs.iter();
-        for (bad_wr, (wr, sges)) in list.iter().zip(&mut sges).enumerate() {
-            let mut raw = sys::empty_send_wr();
-            raw.wr_id = wr.wr_id;
-            raw.sg_list = sges.as_mut_ptr();
-            raw.num_sge = c_int::try_from(sges.len()).unwrap_or(c_int::MAX);
-            if !convert::send_op(&mut raw, &wr.op, wr.flags) {
-                let error = invalid(verb, "opcode", "is not known to this backend");
-                return Err(PostError { bad_wr, error });
-            }
-            if let Dest::Ud {
-                remote_qpn,
-                remote_qkey,
-                ..
-            } = wr.dest
-                && let Some(ah) = ahs.next()
-            {
-                let ah = ah.raw.with(|ah| ah).map_err(destroyed(verb, Object::Ah));
-                let ah = ah.map_err(|error| PostError { bad_wr, error })?;
-                raw.wr = sys::datagram(ah, remote_qpn, remote_qkey);
-            }
-            wrs.push(raw);
-        }
-        link(&mut wrs, |wr, next| wr.next = next);
-        let mut bad: *mut sys::ibv_send_wr = std::ptr::null_mut();
-        let Some(first) = wrs.first_mut() else {
-            return Ok(());
-        };
-        let first = std::ptr::from_mut(first);
-        // SAFETY: the QP is live; the list is linked through `wrs`, whose entries point into
-        // `sges`; both live until the call returns, after which the library needs neither.
-        let result = found
-            .raw
-            .with(|qp| unsafe { sys::post_send(qp, first, &mut bad) });
-        let result = result.map_err(destroyed(verb, Object::Qp))?;
-        posted(verb, result, first, bad, list.len())
+        self.post_sends(qp, list)
     }
 
     fn post_recv(&self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let verb = Verb::PostRecv;
-        let found = self.qp(verb, qp)?;
-        let mut sges: Vec<Vec<sys::ibv_sge>> = list
-            .iter()
-            .map(|wr| wr.sg_list.iter().map(convert::sge).collect())
-            .collect();
-        let mut wrs: Vec<sys::ibv_recv_wr> = list
-            .iter()
-            .zip(&mut sges)
-            .map(|(wr, sges)| sys::ibv_recv_wr {
-                wr_id: wr.wr_id,
-                next: std::ptr::null_mut(),
-                sg_list: sges.as_mut_ptr(),
-                num_sge: c_int::try_from(sges.len()).unwrap_or(c_int::MAX),
-            })
-            .collect();
-        link(&mut wrs, |wr, next| wr.next = next);
-        let mut bad: *mut sys::ibv_recv_wr = std::ptr::null_mut();
-        let Some(first) = wrs.first_mut() else {
-            return Ok(());
-        };
-        let first = std::ptr::from_mut(first);
-        // SAFETY: as in `post_send`.
-        let result = found
-            .raw
-            .with(|qp| unsafe { sys::post_recv(qp, first, &mut bad) });
-        let result = result.map_err(destroyed(verb, Object::Qp))?;
-        posted(verb, result, first, bad, list.len())
+        self.post_recvs(qp, list)
     }
 
     fn create_ah(&self, pd: PdHandle, attr: &AhAttr) -> Result<AhHandle> {
@@ -834,40 +729,4 @@ impl Verbs for Hw {
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
         self.garble_object(object, garbled)
     }
-}
-
-/// Makes a linked list of a slice.
-fn link<T>(list: &mut [T], mut set: impl FnMut(&mut T, *mut T)) {
-    let start = list.as_mut_ptr();
-    for i in 1..list.len() {
-        let next = start.wrapping_add(i);
-        set(&mut list[i - 1], next);
-    }
-}
-
-/// The result of a post. A driver may return 0 and name a bad work request all the same.
-fn posted<T>(
-    verb: Verb,
-    result: c_int,
-    first: *mut T,
-    bad: *mut T,
-    count: usize,
-) -> Result<(), PostError> {
-    if result == 0 && bad.is_null() {
-        return Ok(());
-    }
-    let offset = (bad as usize).wrapping_sub(first as usize) / size_of::<T>();
-    let bad_wr = if bad.is_null() {
-        0
-    } else {
-        offset.min(count.saturating_sub(1))
-    };
-    let error = match check(verb, result) {
-        Err(error) => error,
-        Ok(()) => {
-            let text = "the driver returned 0, but named a work request that it did not take";
-            Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into())).with_raw(0)
-        }
-    };
-    Err(PostError { bad_wr, error })
 }

@@ -140,6 +140,18 @@ impl CompChannel {
         }
     }
 
+    /// A descriptor that is readable exactly while an event is queued
+    /// ([`Verbs::channel_fd`](crate::Verbs::channel_fd)), for `poll`, `epoll` and async runtimes.
+    /// Watch it, and call [`wait`](Self::wait) with [`Wait::Poll`] when it is readable.
+    ///
+    /// # Errors
+    /// `NotSupported` on a backend without [`Capabilities::FD`](crate::Capabilities::FD);
+    /// `TooManyFiles`.
+    #[cfg(unix)]
+    pub fn fd(&self) -> Result<std::os::fd::OwnedFd> {
+        self.context().verbs().channel_fd(self.handle())
+    }
+
     /// How many CQs are attached.
     pub(super) fn cqs(&self) -> usize {
         self.0.state.lock().cqs

@@ -77,6 +77,17 @@ impl Context {
             self.try_kept_again();
         }
     }
+
+    /// A descriptor that is readable exactly while an asynchronous event is queued
+    /// ([`Verbs::async_fd`](crate::Verbs::async_fd)).
+    ///
+    /// # Errors
+    /// `NotSupported` on a backend without [`Capabilities::FD`](crate::Capabilities::FD);
+    /// `TooManyFiles`.
+    #[cfg(unix)]
+    pub fn async_fd(&self) -> Result<std::os::fd::OwnedFd> {
+        self.verbs().async_fd(self.handle())
+    }
 }
 
 impl Drop for AsyncEvent {

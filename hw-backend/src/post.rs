@@ -1,0 +1,222 @@
+//! Posting work. What a list names is held until the call is over, so that no other thread can
+//! destroy it while the library reads it.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use verbs_api::{
+    Cause, Dest, Error, ErrorKind, Object, PostError, Qp as QpHandle, RecvWr, Result, SendFlags,
+    SendWr, Sge, Verb,
+};
+
+use crate::convert;
+use crate::errno::{check, destroyed, invalid};
+use crate::hw::Hw;
+use crate::objects::{Ah, Mr, Qp};
+use crate::owner::Held;
+use crate::sys;
+
+/// What a send uses, found by its handles.
+struct Found {
+    ah: Option<Arc<Ah>>,
+    /// The regions of its inline data, which the library copies.
+    inline: Vec<Arc<Mr>>,
+}
+
+/// What a send uses, with destruction kept out.
+struct Uses<'a> {
+    ah: Option<Held<'a, sys::ibv_ah>>,
+    _inline: Vec<Held<'a, sys::ibv_mr>>,
+}
+
+impl Hw {
+    /// `ibv_post_send`
+    pub(crate) fn post_sends(&self, qp: QpHandle, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let verb = Verb::PostSend;
+        let qp = self.qp(verb, qp)?;
+        let (found, mut refused) = until_refused(list.iter().map(|wr| self.used_by(&qp, wr)));
+        let (uses, gone) = until_refused(found.iter().map(Found::hold));
+        refused = gone.or(refused);
+        let mut sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
+        let built = list.iter().zip(&mut sges).zip(&uses);
+        let (mut wrs, unknown) = until_refused(built.map(|((wr, sges), uses)| {
+            let mut raw = sys::empty_send_wr();
+            raw.wr_id = wr.wr_id;
+            raw.sg_list = sges.as_mut_ptr();
+            raw.num_sge = count(sges);
+            if !convert::send_op(&mut raw, &wr.op, wr.flags) {
+                return Err(invalid(verb, "opcode", "is not known to this backend"));
+            }
+            if let (
+                Dest::Ud {
+                    remote_qpn,
+                    remote_qkey,
+                    ..
+                },
+                Some(ah),
+            ) = (wr.dest, &uses.ah)
+            {
+                raw.wr = sys::datagram(ah.get(), remote_qpn, remote_qkey);
+            }
+            Ok(raw)
+        }));
+        refused = unknown.or(refused);
+        link(&mut wrs, |wr, next| wr.next = next);
+        post(verb, &qp, &mut wrs, |qp, first, bad| {
+            // SAFETY: the QP is live; the list is linked through `wrs`, whose entries point into
+            // `sges` and to what `uses` holds. All live until the call returns, after which the
+            // library needs none of them.
+            unsafe { sys::post_send(qp, first, bad) }
+        })?;
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// `ibv_post_recv`
+    pub(crate) fn post_recvs(&self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let verb = Verb::PostRecv;
+        let qp = self.qp(verb, qp)?;
+        let mut sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
+        let built = list.iter().zip(&mut sges);
+        let mut wrs: Vec<_> = built
+            .map(|(wr, sges)| sys::ibv_recv_wr {
+                wr_id: wr.wr_id,
+                next: std::ptr::null_mut(),
+                sg_list: sges.as_mut_ptr(),
+                num_sge: count(sges),
+            })
+            .collect();
+        link(&mut wrs, |wr, next| wr.next = next);
+        post(verb, &qp, &mut wrs, |qp, first, bad| {
+            // SAFETY: the QP is live; the list is linked through `wrs`, whose entries point into
+            // `sges`. Both live until the call returns.
+            unsafe { sys::post_recv(qp, first, bad) }
+        })
+    }
+
+    fn used_by(&self, qp: &Qp, wr: &SendWr<'_>) -> Result<Found> {
+        let verb = Verb::PostSend;
+        let inline = if wr.flags.contains(SendFlags::INLINE) {
+            self.regions_of(wr.sg_list, qp.init.cap.max_inline_data)?
+        } else {
+            Vec::new()
+        };
+        let Dest::Ud { ah, .. } = wr.dest else {
+            return Ok(Found { ah: None, inline });
+        };
+        let ah = self.find(|tables| &tables.ahs, verb, ah)?;
+        if ah.pd.context != qp.context {
+            let cause = Cause::Mismatch {
+                object: Object::Ah,
+                must_share: "context",
+            };
+            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        }
+        let ah = Some(ah);
+        Ok(Found { ah, inline })
+    }
+
+    /// The regions that inline data lies in: the library copies it in this process, so it must be
+    /// memory we know.
+    fn regions_of(&self, list: &[Sge], max: u32) -> Result<Vec<Arc<Mr>>> {
+        let tables = self.tables.lock();
+        let used = list.iter().filter(|sge| sge.length > 0);
+        let region_of = |sge: &Sge| {
+            let mut mrs = tables.mrs.iter().map(|(_, mr)| mr);
+            let found = mrs.find(|mr| mr.memory.holds(sge.addr, u64::from(sge.length)));
+            found.cloned()
+        };
+        if let Some(regions) = used.map(region_of).collect() {
+            return Ok(regions);
+        }
+        let what = "inline data";
+        let length: i64 = list.iter().map(|sge| i64::from(sge.length)).sum();
+        let (kind, cause) = if length > i64::from(max) {
+            let cause = Cause::OutOfRange {
+                what,
+                value: length,
+                min: 0,
+                max: max.into(),
+            };
+            (ErrorKind::Invalid, cause)
+        } else {
+            let problem = "is in no memory region";
+            (ErrorKind::Fault, Cause::Argument { what, problem })
+        };
+        Err(Error::new(Verb::PostSend, kind, cause))
+    }
+}
+
+impl Found {
+    fn hold(&self) -> Result<Uses<'_>> {
+        let verb = Verb::PostSend;
+        let ah = self.ah.as_ref().map(|ah| ah.raw.hold()).transpose();
+        let inline = self.inline.iter().map(|mr| mr.raw.hold());
+        Ok(Uses {
+            ah: ah.map_err(destroyed(verb, Object::Ah))?,
+            _inline: inline
+                .collect::<Result<_, _>>()
+                .map_err(destroyed(verb, Object::Mr))?,
+        })
+    }
+}
+
+/// What was made of the requests before the first that is refused, and that one.
+fn until_refused<T>(made: impl Iterator<Item = Result<T>>) -> (Vec<T>, Option<PostError>) {
+    let mut all = Vec::new();
+    for (bad_wr, made) in made.enumerate() {
+        match made {
+            Ok(made) => all.push(made),
+            Err(error) => return (all, Some(PostError { bad_wr, error })),
+        }
+    }
+    (all, None)
+}
+
+fn entries(list: &[Sge]) -> Vec<sys::ibv_sge> {
+    list.iter().map(convert::sge).collect()
+}
+
+fn count(sges: &[sys::ibv_sge]) -> c_int {
+    c_int::try_from(sges.len()).unwrap_or(c_int::MAX)
+}
+
+/// Makes a linked list of a slice.
+fn link<T>(list: &mut [T], mut set: impl FnMut(&mut T, *mut T)) {
+    let mut next = std::ptr::null_mut();
+    for wr in list.iter_mut().rev() {
+        set(wr, next);
+        next = wr;
+    }
+}
+
+/// Posts a list. A driver may return 0 and name a bad work request all the same.
+fn post<T>(
+    verb: Verb,
+    qp: &Qp,
+    wrs: &mut [T],
+    call: impl FnOnce(*mut sys::ibv_qp, *mut T, &mut *mut T) -> c_int,
+) -> Result<(), PostError> {
+    if wrs.is_empty() {
+        return Ok(());
+    }
+    let (first, mut bad) = (wrs.as_mut_ptr(), std::ptr::null_mut());
+    let result = qp.raw.with(|qp| call(qp, first, &mut bad));
+    let result = result.map_err(destroyed(verb, Object::Qp))?;
+    if result == 0 && bad.is_null() {
+        return Ok(());
+    }
+    let offset = (bad as usize).wrapping_sub(first as usize) / size_of::<T>();
+    let bad_wr = if bad.is_null() {
+        0
+    } else {
+        offset.min(wrs.len() - 1)
+    };
+    let error = match check(verb, result) {
+        Err(error) => error,
+        Ok(()) => {
+            let text = "the driver returned 0, but named a work request that it did not take";
+            Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into())).with_raw(0)
+        }
+    };
+    Err(PostError { bad_wr, error })
+}
