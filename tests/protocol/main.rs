@@ -1,0 +1,13 @@
+//! The transports, under loss and against the clock.
+//!
+//! Everything is in virtual time: counts of packets and times are exact.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod link;
+mod loss;
+mod order;
+mod sequence;
+mod timers;
+mod uc;
+mod ud;

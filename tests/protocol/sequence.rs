@@ -1,0 +1,67 @@
+//! Sequence numbers: wrapping, and not matching.
+
+use crate::common::settle;
+use crate::link::{Link, statuses};
+use verbs_api::{Lab, Mtu, QpState, QpType, RcParams, WcStatus};
+use verbs_sim::{Sim, SimConfig};
+
+/// TMR-13: sequence numbers go from 0xffffff to 0 within a message and between messages.
+#[test]
+fn sequence_numbers_wrap() {
+    let sim = Sim::new(SimConfig::new());
+    let params = RcParams {
+        path_mtu: Mtu::Mtu256,
+        psn_a: 0xff_fffe,
+        ..RcParams::default()
+    };
+    let link = Link::new(&sim, QpType::Rc, &params);
+    sim.tap();
+    for length in [1024, 256] {
+        link.far.recv(link.peer, 0, 0, 4096);
+        link.near.send(link.qp, 0, 0, length);
+    }
+    settle(&sim);
+    assert_eq!(statuses(&link.near.drain()), [WcStatus::Success; 2]);
+    let tapped = sim.tapped();
+    let sent = link.requests(&tapped).map(|tapped| tapped.packet.psn);
+    assert!(sent.eq([0xff_fffe, 0xff_ffff, 0, 1, 2]));
+}
+
+/// TMR-14: where the first sequence numbers do not match nothing is delivered, and the sender ends
+/// with RETRY_EXC_ERR, whichever way and however far they are apart.
+#[test]
+fn mismatched_sequence_numbers_deliver_nothing() {
+    for apart in [
+        1,
+        2,
+        1 << 22,
+        (1 << 23) - 1,
+        1 << 23,
+        (1 << 23) + 1,
+        -(1 << 22),
+        -3,
+        -2,
+        -1,
+    ] {
+        for packets in 1..=3 {
+            if (-2..0).contains(&apart) && packets > -apart {
+                // A later packet of the message has the number that is expected: another error.
+                continue;
+            }
+            let sim = Sim::new(SimConfig::new());
+            let link = Link::new(&sim, QpType::Rc, &RcParams::default());
+            link.change(link.peer, |attr| {
+                attr.rq_psn = attr.rq_psn.wrapping_sub_signed(apart) & 0xff_ffff;
+            });
+            link.far.recv(link.peer, 0, 0, 4096);
+            link.near.send(link.qp, 0, 0, packets as u32 * 1024);
+            settle(&sim);
+            assert_eq!(
+                (statuses(&link.near.drain()), link.far.drain()),
+                (vec![WcStatus::RetryExcErr], vec![]),
+                "{apart:#x} apart, {packets} packets"
+            );
+            assert_eq!(link.near.state(link.qp), QpState::Err);
+        }
+    }
+}
