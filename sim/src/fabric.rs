@@ -15,6 +15,8 @@ use verbs_api::{Cause, Error, Result, TappedPacket, TimerReport, TraceEvent, Tra
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::{Descriptors, EventQueue};
+use crate::empty::EmptyCqs;
+use crate::memory::SharedMemory;
 use crate::node::{Node, gids};
 use crate::packet::Packet;
 use crate::time::Time;
@@ -27,9 +29,9 @@ pub(crate) struct Fabric {
     config: SimConfig,
     seats: Vec<Seat>,
     now: Time,
-    /// Packets under way and when they arrive, in that order. In inline mode there are none between
+    /// Packets under way, in the order in which they arrive. In inline mode there are none between
     /// two verbs.
-    flight: VecDeque<(Time, Packet)>,
+    flight: VecDeque<Packet>,
     /// Deadlines of the nodes, but for those in `touched`.
     timers: Timers,
     /// Nodes whose deadline may have changed.
@@ -38,6 +40,7 @@ pub(crate) struct Fabric {
     trace: Option<Vec<TraceRecord>>,
     /// Nodes where something happened that a waiting thread may wait for.
     news: Vec<u32>,
+    empty: Arc<EmptyCqs>,
     closed: bool,
 }
 
@@ -56,10 +59,9 @@ struct Seat {
 impl Fabric {
     pub(crate) fn new(config: SimConfig) -> Self {
         let (nodes, ports) = (config.nodes, config.ports);
-        let gids = Arc::new(gids(nodes, ports));
+        let shared = (Arc::new(gids(nodes, ports)), SharedMemory::default());
         let seat = |id| {
-            let mut node = Node::new(id, ports, config.behavior, gids.clone(), config.seed);
-            node.set_whole_messages(config.mode != Mode::Stepped);
+            let mut node = Node::new(id, ports, config.behavior, shared.clone(), config.seed);
             if config.trace {
                 node.start_trace();
             }
@@ -71,7 +73,7 @@ impl Fabric {
                 descriptors: Descriptors::default(),
             }
         };
-        Self {
+        let mut fabric = Self {
             seats: (0..nodes).map(seat).collect(),
             now: Time::ZERO,
             flight: VecDeque::new(),
@@ -80,13 +82,21 @@ impl Fabric {
             wire: Wire::new(config.seed),
             trace: config.trace.then(Vec::new),
             news: Vec::new(),
+            empty: Arc::new(EmptyCqs::new()),
             closed: false,
             config,
-        }
+        };
+        fabric.inform_nodes();
+        fabric
     }
 
     pub(crate) fn now(&self) -> Time {
         self.now
+    }
+
+    /// The CQs that can be seen to be empty without the lock.
+    pub(crate) fn empty_cqs(&self) -> &Arc<EmptyCqs> {
+        &self.empty
     }
 
     /// A node, to look at.
@@ -99,7 +109,7 @@ impl Fabric {
         let result = work(&mut self.seats[index as usize].node, self.now);
         self.collect(index);
         if self.config.mode != Mode::Stepped {
-            while let Some((_, packet)) = self.flight.pop_front() {
+            while let Some(packet) = self.flight.pop_front() {
                 self.deliver(packet);
             }
         }
@@ -107,7 +117,7 @@ impl Fabric {
     }
 
     fn deliver(&mut self, packet: Packet) {
-        // What goes nowhere was lost before.
+        // What goes nowhere is lost.
         let Some(to) = packet.route.to else { return };
         let node = &mut self.seats[to.node as usize].node;
         node.handle_packet(self.now, packet);
@@ -130,13 +140,16 @@ impl Fabric {
             let events = seat.node.take_trace().into_iter();
             trace.extend(events.map(|event| TraceRecord { at, node, event }));
         }
-        let at = match self.config.mode {
-            Mode::Inline | Mode::RealTime => self.now,
-            Mode::Stepped => self.now.after(self.config.latency),
-        };
+        let seen = self.is_traced() || self.wire.sees_packets();
+        if self.config.mode != Mode::Stepped && !seen {
+            return self.seats[index as usize]
+                .node
+                .move_packets(&mut self.flight);
+        }
+        let arrives = self.now.after(self.config.latency);
         while let Some(packet) = self.seats[index as usize].node.poll_packet() {
             if self.carry(index, &packet) {
-                self.flight.push_back((at, packet));
+                self.flight.push_back(Packet { arrives, ..packet });
             }
         }
     }
@@ -159,7 +172,7 @@ impl Fabric {
 
     /// Lets the next packet arrive or the next timer fire, if one is due until `limit`.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
-        let packet = self.flight.front().map(|(at, _)| *at);
+        let packet = self.flight.front().map(|packet| packet.arrives);
         let timer = self.next_timer();
         let is_due = |at: &Time| *at <= limit;
         // A packet before a timer, so that an acknowledgement that comes in time is in time.
@@ -167,7 +180,7 @@ impl Fabric {
             && timer.is_none_or(|(first, _)| at <= first)
         {
             self.set_now(at);
-            if let Some((_, packet)) = self.flight.pop_front() {
+            if let Some(packet) = self.flight.pop_front() {
                 self.deliver(packet);
             }
             return true;
@@ -205,7 +218,7 @@ impl Fabric {
 
     /// When the next packet arrives or timer fires.
     pub(crate) fn next_due(&mut self) -> Option<Time> {
-        let packet = self.flight.front().map(|(at, _)| *at);
+        let packet = self.flight.front().map(|packet| packet.arrives);
         let timer = self.next_timer().map(|(at, _)| at);
         packet.into_iter().chain(timer).min()
     }
@@ -246,11 +259,22 @@ impl Fabric {
     /// Changes the rules of the wire, and lets the nodes know what can be observed.
     pub(crate) fn rewire<R>(&mut self, change: impl FnOnce(&mut Wire) -> R) -> R {
         let result = change(&mut self.wire);
-        let whole = self.config.mode != Mode::Stepped && !self.wire.sees_packets();
-        for seat in &mut self.seats {
-            seat.node.set_whole_messages(whole);
-        }
+        self.inform_nodes();
         result
+    }
+
+    /// Tells the nodes what is seen of what they do. In stepped mode that is all: each packet is an
+    /// event, and so is each poll, which moves the clock.
+    fn inform_nodes(&mut self) {
+        let inline = self.config.mode != Mode::Stepped;
+        let whole_messages = inline && !self.wire.sees_packets();
+        let quiet_polls = inline && !self.wire.fails_calls();
+        self.empty.clear();
+        for seat in &mut self.seats {
+            seat.node.set_whole_messages(whole_messages);
+            seat.node
+                .show_empty_cqs(quiet_polls.then(|| self.empty.clone()));
+        }
     }
 
     /// A duplicate of the descriptor of a queue of events of a node.

@@ -11,6 +11,7 @@ use verbs_api::{
 use crate::fabric::Fabric;
 use crate::node::{CompletionRule, Node};
 use crate::sim::Sim;
+use crate::wire::Wire;
 
 /// Numbers fault rules over all simulations; nothing a run decides or prints depends on them.
 static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
@@ -60,12 +61,10 @@ impl Lab for Sim {
         let id = NEXT_FAULT.fetch_add(1, Ordering::Relaxed);
         match fault {
             Fault::DropPacket { packets, when } => {
-                self.world
-                    .with(|fabric| fabric.rewire(|wire| wire.drop_packets(id, packets, when)));
+                self.rewire(|wire| wire.drop_packets(id, packets, when));
             }
             Fault::FailCall { verb, when, error } => {
-                self.world
-                    .with(|fabric| fabric.rewire(|wire| wire.fail_calls(id, verb, error, when)));
+                self.rewire(|wire| wire.fail_calls(id, verb, error, when));
             }
             Fault::FailCompletion { qp, when, status } => {
                 for node in self.nodes_of(qp.map(Handle::context))? {
@@ -84,10 +83,7 @@ impl Lab for Sim {
     }
 
     fn remove(&self, fault: FaultId) -> Result<u64> {
-        if let Some(struck) = self
-            .world
-            .with(|fabric| fabric.rewire(|wire| wire.remove(fault.0)))
-        {
+        if let Some(struck) = self.rewire(|wire| wire.remove(fault.0)) {
             return Ok(struck);
         }
         let take = |node| self.work(node, |node| node.remove_completion_rule(fault.0));
@@ -99,8 +95,7 @@ impl Lab for Sim {
     }
 
     fn tap(&self) {
-        self.world
-            .with(|fabric| fabric.rewire(|wire| wire.start_tap()));
+        self.rewire(|wire| wire.start_tap());
     }
 
     fn tapped(&self) -> Vec<TappedPacket> {
@@ -131,6 +126,10 @@ impl Sim {
     fn work<R>(&self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         self.world
             .with(|fabric| fabric.work(index, |node, _| work(node)))
+    }
+
+    fn rewire<R>(&self, change: impl FnOnce(&mut Wire) -> R) -> R {
+        self.world.with(|fabric| fabric.rewire(change))
     }
 
     fn nodes_of(&self, context: Option<Context>) -> Result<std::ops::Range<u32>> {

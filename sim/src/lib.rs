@@ -36,6 +36,7 @@ mod clock;
 mod config;
 #[cfg(feature = "fd")]
 mod descriptor;
+mod empty;
 mod fabric;
 mod fault;
 mod lab;

@@ -3,6 +3,7 @@
 use verbs_api::{Gid, PacketOpcode, PacketView, QpType, Syndrome};
 
 use crate::memory::Payload;
+use crate::time::Time;
 
 /// A port of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +41,8 @@ pub struct Packet {
     pub(crate) solicited: bool,
     pub(crate) imm: Option<[u8; 4]>,
     pub(crate) payload: Payload,
+    /// Set by the fabric when the packet leaves; means nothing in inline mode.
+    pub(crate) arrives: Time,
 }
 
 /// What a packet does, with its extended header.
@@ -85,7 +88,7 @@ impl Packet {
             pkey: self.pkey,
             ack_req: self.ack_req,
             solicited: self.solicited,
-            payload: self.payload.len() as u64,
+            payload: self.payload.len().into(),
             syndrome: match self.op {
                 Op::Acknowledge(syndrome) => Some(syndrome),
                 _ => None,

@@ -110,6 +110,28 @@ impl Sim {
             })
         })
     }
+
+    /// Polls under the lock. Apart from the poll that takes none, so that this one stays small.
+    #[inline(never)]
+    fn poll(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        let verb = Verb::PollCq;
+        let node = self.node(verb, Object::Cq, cq.context())?;
+        self.world.with(|fabric| {
+            fabric.check_call(verb)?;
+            let count = fabric.work(node, |node, _| node.poll_cq(cq, wc));
+            if count == Ok(0) {
+                if !wc.is_empty() && self.world.config.mode == Mode::Stepped {
+                    // So that a program that polls makes progress.
+                    let horizon = fabric.now().after(self.world.config.horizon);
+                    fabric.step(horizon);
+                }
+                // A poll that finds nothing is not in the trace.
+                return count;
+            }
+            let say = || format!("{cq}, {}", wc.len());
+            traced(fabric, node, verb, say, |_| count)
+        })
+    }
 }
 
 /// Runs a verb; in the trace it stands between its call and what it returned.
@@ -382,23 +404,10 @@ impl Verbs for Sim {
     }
 
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
-        let verb = Verb::PollCq;
-        let node = self.node(verb, Object::Cq, cq.context())?;
-        self.world.with(|fabric| {
-            fabric.check_call(verb)?;
-            let count = fabric.work(node, |node, _| node.poll_cq(cq, wc));
-            if count == Ok(0) {
-                if !wc.is_empty() && self.world.config.mode == Mode::Stepped {
-                    // So that a program that polls makes progress.
-                    let horizon = fabric.now().after(self.world.config.horizon);
-                    fabric.step(horizon);
-                }
-                // A poll that finds nothing is not in the trace.
-                return count;
-            }
-            let say = || format!("{cq}, {}", wc.len());
-            traced(fabric, node, verb, say, |_| count)
-        })
+        if self.world.is_empty(cq) {
+            return Ok(0);
+        }
+        self.poll(cq, wc)
     }
 
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {

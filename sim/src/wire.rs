@@ -34,6 +34,11 @@ impl Wire {
         self.tap.is_some() || !self.drops.is_empty()
     }
 
+    /// Whether a rule may make an error of a call.
+    pub(crate) fn fails_calls(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
     /// A packet leaves: whether it will arrive.
     pub(crate) fn carry(&mut self, at: Duration, packet: &Packet) -> bool {
         let view = packet.view();

@@ -6,18 +6,19 @@
 
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::thread::ThreadId;
 
 use verbs_api::{
-    BadHandle, Cause, CompChannel, Context, Error, ErrorKind, LostWakeup, Object, Result, Stall,
-    Verb, Wait,
+    BadHandle, Cause, CompChannel, Context, Cq, Error, ErrorKind, LostWakeup, Object, Result,
+    Stall, Verb, Wait,
 };
 
 use crate::clock::RealClock;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::EventQueue;
+use crate::empty::EmptyCqs;
 use crate::fabric::Fabric;
 use crate::node::{Node, bad_handle, node_of};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -31,6 +32,8 @@ pub(crate) struct World {
     /// One a node, for threads that wait for something to happen there. Notified with the lock
     /// held, so that no thread is between its look and its wait.
     news: Vec<Condvar>,
+    /// The CQs that polling finds nothing in, if nobody has to know that they were polled.
+    empty: Arc<EmptyCqs>,
     /// The one thread of stepped mode.
     owner: OnceLock<ThreadId>,
     /// The clock of the machine, where that counts.
@@ -50,8 +53,10 @@ pub(crate) enum WaitFor {
 
 impl World {
     pub(crate) fn new(config: SimConfig) -> Self {
+        let fabric = Fabric::new(config.clone());
         Self {
-            fabric: Mutex::new(Fabric::new(config.clone())),
+            empty: fabric.empty_cqs().clone(),
+            fabric: Mutex::new(fabric),
             news: (0..config.nodes).map(|_| Condvar::new()).collect(),
             owner: OnceLock::new(),
             clock: (config.mode == Mode::RealTime).then(RealClock::start),
@@ -74,6 +79,11 @@ impl World {
             ErrorKind::Usage,
             Cause::Usage(text.into()),
         ))
+    }
+
+    /// Whether polling a CQ does nothing but to find nothing: seen without the lock.
+    pub(crate) fn is_empty(&self, cq: Cq) -> bool {
+        self.empty.contains(cq)
     }
 
     /// The number of the node that a context is of.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam::queue::ArrayQueue;
 use parking_lot::Mutex;
+use verbs_api::Wc;
 
 /// An uncontended lock is taken and let go.
 pub(crate) fn lock() -> impl FnMut() {
@@ -12,13 +13,13 @@ pub(crate) fn lock() -> impl FnMut() {
     move || *black_box(&mutex).lock() += 1
 }
 
-/// 64 bytes are copied; an item goes through a bounded queue.
+/// 64 bytes are copied; a completion goes through a bounded queue.
 pub(crate) fn copy_and_queue() -> impl FnMut() {
     let (from, mut into) = (vec![1_u8; 64], vec![0_u8; 64]);
     let queue = ArrayQueue::new(16);
     move || {
         black_box(&mut into[..]).copy_from_slice(black_box(&from));
-        queue.push(black_box(1_u64)).expect("it is empty");
+        queue.push(black_box(Wc::default())).expect("it is empty");
         black_box(queue.pop());
     }
 }

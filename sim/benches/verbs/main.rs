@@ -59,7 +59,7 @@ fn small_messages(watch: &mut Stopwatch) {
     watch.time("write of 64 B", || link.write(64));
     watch.time("send and receive of 64 B", || link.send(64));
     watch.time("arm, send, event", || link.event(64));
-    watch.time("empty poll", || link.empty_poll());
+    watch.time("empty poll", link.empty_poll());
     let within = fabric.link(0, 0, 4096);
     watch.time("write of 64 B to the same node", || within.write(64));
 }

@@ -119,6 +119,7 @@ impl Node {
             events_unacked: 0,
             async_unacked: 0,
         });
+        self.show(id.index);
         Ok(CqHandle::from_parts(context, id.index, id.generation))
     }
 
@@ -242,6 +243,9 @@ impl Node {
             count += 1;
             self.release(entry.ticket);
         }
+        if count > 0 {
+            self.show(index);
+        }
         Ok(count)
     }
 
@@ -288,6 +292,9 @@ impl Node {
 
     fn remove_cq(&mut self, index: u32) {
         let cq = self.cqs.remove(index);
+        if let Some(shown) = &self.shown.0 {
+            shown.set(cq.handle, false);
+        }
         self.cq_entries -= u64::from(cq.cqe);
         if let Some(channel) = cq.channel {
             self.detach(channel, index);
@@ -308,6 +315,15 @@ impl Node {
         if self.behavior.cqe_purge {
             let of = |ticket: &Ticket| ticket.qp == qp && ticket.qp_generation == qp_generation;
             self.cqs.at_mut(cq).ring.retain(|entry| !of(&entry.ticket));
+            self.show(cq);
+        }
+    }
+
+    /// Shows whether a CQ is empty. One that has overrun has more to say than that.
+    pub(super) fn show(&self, index: u32) {
+        if let Some(shown) = &self.shown.0 {
+            let cq = self.cqs.at(index);
+            shown.set(cq.handle, cq.ring.is_empty() && !cq.dead);
         }
     }
 
@@ -352,7 +368,10 @@ impl Node {
             ticket,
             solicited,
         });
-        let fires = cq.notify.added(added, &self.behavior);
+        let (fires, is_first) = (cq.notify.added(added, &self.behavior), cq.ring.len() == 1);
+        if is_first {
+            self.show(index);
+        }
         self.news = true;
         self.note(TraceEvent::Completion { cq: handle, wc });
         if fires {
@@ -369,6 +388,7 @@ impl Node {
             Overrun::Dead => {
                 cq.dead = true;
                 cq.notify = Notify::default();
+                self.show(index);
                 self.troubled.push(Trouble {
                     qp: ticket.qp,
                     fatal: true,

@@ -6,7 +6,7 @@ use verbs_api::{Access, Ah as AhHandle, Check, Dest, Gid, Verb, Wc, WcFlags, WcO
 use super::Node;
 use super::qp::Send;
 use super::requester::OutPacket;
-use crate::memory::{Gone, Payload, Scatter};
+use crate::memory::{Gone, Payload, Scatter, SharedMemory};
 use crate::packet::{Deth, Op, Packet, Route};
 
 /// Bytes in front of every datagram in its receive buffer (UD-02).
@@ -43,7 +43,7 @@ impl Node {
         let Ok(ah) = Self::find(&self.ahs, Verb::PostSend, ah) else {
             return;
         };
-        if !packet.first || !packet.last || packet.payload.len() > self.mtu(index) as usize {
+        if !packet.first || !packet.last || packet.payload.len() > self.mtu(index) {
             return;
         }
         let qp = self.qps.at(index);
@@ -85,7 +85,7 @@ impl Node {
             return Err("no receive is posted");
         }
         let recv = qp.rq.get(qp.rq.oldest());
-        let length = packet.payload.len() as u32 + GRH_BYTES;
+        let length = packet.payload.len() + GRH_BYTES;
         if u64::from(length) > recv.length() {
             return Err("the receive is too small");
         }
@@ -100,7 +100,7 @@ impl Node {
         };
         let wc = match (touch(0, GRH_BYTES), touch(GRH_BYTES, length - GRH_BYTES)) {
             (Ok(grh), Ok(data)) => {
-                place(packet, &grh, &data).map_err(|Gone| "its memory went away")?;
+                place(&self.memory, packet, &grh, &data).map_err(|Gone| "its memory went away")?;
                 let imm = if packet.imm.is_some() {
                     WcFlags::WITH_IMM
                 } else {
@@ -130,10 +130,15 @@ impl Node {
     }
 }
 
-fn place(packet: &Packet, grh: &Scatter, data: &Scatter) -> Result<(), Gone> {
+fn place(
+    memory: &SharedMemory,
+    packet: &Packet,
+    grh: &Scatter,
+    data: &Scatter,
+) -> Result<(), Gone> {
     let header: Arc<[u8]> = Arc::new(grh_bytes(&packet.route, packet.payload.len() as u16));
-    Payload::inline(header).copy_to(grh)?;
-    packet.payload.copy_to(data)
+    Payload::inline(header).copy_to(memory, grh)?;
+    packet.payload.copy_to(memory, data)
 }
 
 /// The 40 bytes: a GRH, or for IPv4 its header in the last 20 of them (UD-03).

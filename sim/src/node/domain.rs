@@ -12,6 +12,8 @@ pub(super) struct Pd {
     pub(super) mrs: u32,
     pub(super) qps: u32,
     pub(super) ahs: u32,
+    /// Work requests in the queues of its QPs: their bytes belong to the device.
+    pub(super) posted: u32,
 }
 
 /// An address handle.
@@ -50,6 +52,7 @@ impl Node {
             mrs: 0,
             qps: 0,
             ahs: 0,
+            posted: 0,
         });
         Ok(PdHandle::from_parts(context, id.index, id.generation))
     }

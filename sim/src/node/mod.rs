@@ -47,6 +47,8 @@ use verbs_api::{
     Object, Qp as QpHandle, Result, TimerReport, TraceEvent, Verb,
 };
 
+use crate::empty::EmptyCqs;
+use crate::memory::SharedMemory;
 use crate::packet::{Packet, PortId};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
@@ -67,6 +69,7 @@ pub struct Node {
     attr: DeviceAttr,
     ports: Vec<context::Port>,
     gids: Arc<Gids>,
+    memory: SharedMemory,
     contexts: Table<context::OpenDevice>,
     pds: Table<domain::Pd>,
     ahs: Table<domain::Ah>,
@@ -87,7 +90,18 @@ pub struct Node {
     troubled: Vec<qp::Trouble>,
     whole_messages: bool,
     news: bool,
+    shown: Shown,
     trace: Option<Vec<TraceEvent>>,
+}
+
+/// Where the node shows which CQs are empty. A clone of the node shows nothing.
+#[derive(Debug, Default)]
+struct Shown(Option<Arc<EmptyCqs>>);
+
+impl Clone for Shown {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
 }
 
 /// What all objects inside a context have.
@@ -96,8 +110,14 @@ pub(crate) trait InContext {
 }
 
 impl Node {
-    /// A node with `ports` ports on a fabric with these GIDs.
-    pub(crate) fn new(id: u32, ports: u8, behavior: Behavior, gids: Arc<Gids>, seed: u64) -> Self {
+    /// A node with `ports` ports on a fabric with these GIDs and this memory.
+    pub(crate) fn new(
+        id: u32,
+        ports: u8,
+        behavior: Behavior,
+        (gids, memory): (Arc<Gids>, SharedMemory),
+        seed: u64,
+    ) -> Self {
         Self {
             id,
             behavior,
@@ -106,6 +126,7 @@ impl Node {
                 .map(|port| context::Port::new(PortId { node: id, port }))
                 .collect(),
             gids,
+            memory,
             contexts: Table::default(),
             pds: Table::default(),
             ahs: Table::default(),
@@ -123,6 +144,7 @@ impl Node {
             troubled: Vec::new(),
             whole_messages: false,
             news: false,
+            shown: Shown::default(),
             trace: None,
         }
     }
@@ -130,7 +152,8 @@ impl Node {
     /// A node of its own with one port, behavior as given: for tests and searches that need no
     /// fabric. Its packets reach itself only, with [`run`](Self::run).
     pub fn alone(behavior: Behavior, seed: u64) -> Self {
-        Self::new(0, 1, behavior, Arc::new(context::gids(1, 1)), seed)
+        let shared = (Arc::new(context::gids(1, 1)), SharedMemory::default());
+        Self::new(0, 1, behavior, shared, seed)
     }
 
     /// Delivers packets to this node itself until none is left. Packets to other nodes are lost.
@@ -145,6 +168,15 @@ impl Node {
     /// The next packet to send, oldest first.
     pub fn poll_packet(&mut self) -> Option<Packet> {
         self.outbox.pop_front()
+    }
+
+    /// Moves all packets that wait to be sent to the end of a queue.
+    pub(crate) fn move_packets(&mut self, queue: &mut VecDeque<Packet>) {
+        if queue.is_empty() {
+            std::mem::swap(queue, &mut self.outbox);
+        } else {
+            queue.append(&mut self.outbox);
+        }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do; `None` if no timer runs.
@@ -168,6 +200,14 @@ impl Node {
     /// Lets whole messages travel as one packet, where nothing can observe the difference.
     pub(crate) fn set_whole_messages(&mut self, whole: bool) {
         self.whole_messages = whole;
+    }
+
+    /// From now on shows here which CQs are empty, or nowhere.
+    pub(crate) fn show_empty_cqs(&mut self, to: Option<Arc<EmptyCqs>>) {
+        self.shown = Shown(to);
+        for cq in self.cqs.indices(|_| true) {
+            self.show(cq);
+        }
     }
 
     /// Starts to keep trace records.

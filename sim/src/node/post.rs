@@ -77,7 +77,7 @@ impl Node {
         }
         let length: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
         in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
-        let mut inline = None;
+        let mut payload = Payload::default();
         if wr.flags.contains(SendFlags::INLINE) {
             if matches!(wr.op, SendOp::RdmaRead { .. }) {
                 return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
@@ -108,17 +108,18 @@ impl Node {
                 };
                 Error::new(verb, ErrorKind::Fault, cause)
             })?;
-            inline = Some(bytes);
+            payload = Payload::inline(bytes);
         }
-        self.qps.at_mut(index).sq.push(Send {
+        let qp = self.qps.at_mut(index);
+        self.pds.at_mut(qp.pd).posted += 1;
+        qp.sq.push(Send {
             wr_id: wr.wr_id,
             op: wr.op,
             flags: wr.flags,
             list: wr.sg_list.into(),
             dest: wr.dest,
             length: length as u32,
-            inline,
-            payload: Payload::default(),
+            payload,
             first: Psn::default(),
             span: 0,
             got: 0,
@@ -151,7 +152,9 @@ impl Node {
             };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
-        self.qps.at_mut(index).rq.push(Recv {
+        let qp = self.qps.at_mut(index);
+        self.pds.at_mut(qp.pd).posted += 1;
+        qp.rq.push(Recv {
             wr_id: wr.wr_id,
             list: wr.sg_list.into(),
         });

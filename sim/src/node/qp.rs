@@ -1,7 +1,6 @@
 //! Queue pairs: life, completion of work, errors.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 use verbs_api::{
@@ -47,12 +46,10 @@ pub(super) struct Send {
     pub(super) wr_id: u64,
     pub(super) op: SendOp,
     pub(super) flags: SendFlags,
-    pub(super) list: SmallVec<[Sge; 2]>,
+    pub(super) list: SmallVec<[Sge; 1]>,
     pub(super) dest: Dest,
     pub(super) length: u32,
-    /// Bytes taken at post time.
-    pub(super) inline: Option<Arc<[u8]>>,
-    /// Set when it starts.
+    /// Set when it starts; of inline data, when it is posted.
     pub(super) payload: Payload,
     pub(super) first: Psn,
     pub(super) span: u32,
@@ -66,7 +63,7 @@ pub(super) struct Send {
 #[derive(Clone, Debug)]
 pub(super) struct Recv {
     pub(super) wr_id: u64,
-    pub(super) list: SmallVec<[Sge; 2]>,
+    pub(super) list: SmallVec<[Sge; 1]>,
 }
 
 /// A QP that has to go to the error state.
@@ -233,7 +230,9 @@ impl Node {
             self.purge(cq, index, qp.handle.generation());
             self.cqs.at_mut(cq).users -= 1;
         }
-        self.pds.at_mut(qp.pd).qps -= 1;
+        let pd = self.pds.at_mut(qp.pd);
+        pd.qps -= 1;
+        pd.posted -= (qp.sq.iter().count() + qp.rq.iter().count()) as u32;
         self.discard_async(qp.handle.context(), Element::Qp(qp.handle));
         self.news = true;
     }
@@ -273,8 +272,8 @@ impl Node {
             ..QpAttr::default()
         };
         qp.route = None;
-        qp.sq.clear();
-        qp.rq.clear();
+        let dropped = qp.sq.clear() + qp.rq.clear();
+        let pd = qp.pd;
         qp.requester = Requester::default();
         qp.responder = Responder::default();
         qp.fatal = false;
@@ -282,6 +281,7 @@ impl Node {
         for cq in cqs {
             self.purge(cq, index, generation);
         }
+        self.pds.at_mut(pd).posted -= dropped;
     }
 
     /// The oldest send that is not done completes. A failure stops the queue: RC goes to ERR, UC
@@ -323,7 +323,8 @@ impl Node {
         let solicited = send.flags.contains(SendFlags::SOLICITED);
         let (cq, ticket) = (qp.send_cq, qp.ticket(index, false, seq));
         if behavior.sq_release == SqRelease::Completion {
-            qp.sq.release(seq);
+            let released = qp.sq.release(seq);
+            self.pds.at_mut(qp.pd).posted -= released;
         }
         if signaled || status != WcStatus::Success {
             self.complete(cq, wc, ticket, solicited);
@@ -342,7 +343,8 @@ impl Node {
         };
         let (cq, ticket) = (qp.recv_cq, qp.ticket(index, true, seq));
         if release_now {
-            qp.rq.release(seq);
+            let released = qp.rq.release(seq);
+            self.pds.at_mut(qp.pd).posted -= released;
         }
         self.complete(cq, wc, ticket, solicited)
     }
@@ -352,11 +354,12 @@ impl Node {
         let alive = self.qps.get(ticket.qp, ticket.qp_generation).is_ok();
         if alive {
             let qp = self.qps.at_mut(ticket.qp);
-            if ticket.recv {
+            let released = if ticket.recv {
                 qp.rq.release(ticket.seq)
             } else {
                 qp.sq.release(ticket.seq)
-            }
+            };
+            self.pds.at_mut(qp.pd).posted -= released;
         }
     }
 
@@ -424,8 +427,13 @@ impl Node {
         };
         let owns = |send: &&Send| {
             let written = matches!(send.op, SendOp::RdmaRead { .. });
-            send.inline.is_none() && (for_write || written) && overlaps(&send.list)
+            !send.flags.contains(SendFlags::INLINE)
+                && (for_write || written)
+                && overlaps(&send.list)
         };
+        if self.pds.at(pd).posted == 0 {
+            return None;
+        }
         for (_, qp) in self.qps.iter().filter(|(_, qp)| qp.pd == pd) {
             if let Some(send) = qp.sq.iter().find(owns) {
                 return Some((qp.handle, "send queue", send.wr_id));

@@ -73,19 +73,33 @@ impl<W> WorkQueue<W> {
         self.done - 1
     }
 
-    /// Frees the slots of done requests up to this one.
-    pub(super) fn release(&mut self, seq: u64) {
+    /// Frees the slots of done requests up to this one; how many.
+    pub(super) fn release(&mut self, seq: u64) -> u32 {
+        let first = self.base;
         while self.base < self.done && self.base <= seq {
             self.requests.pop_front();
             self.base += 1;
         }
+        self.shrink();
+        (self.base - first) as u32
     }
 
-    /// Drops all requests; numbers go on.
-    pub(super) fn clear(&mut self) {
-        self.base = self.end();
-        self.done = self.base;
+    /// Drops all requests; how many. Numbers go on.
+    pub(super) fn clear(&mut self) -> u32 {
+        let end = self.end();
+        let dropped = (end - self.base) as u32;
+        (self.base, self.done) = (end, end);
         self.requests.clear();
+        self.shrink();
+        dropped
+    }
+
+    /// An idle queue does not keep the memory of a busy one.
+    fn shrink(&mut self) {
+        const KEPT: usize = 4;
+        if self.requests.is_empty() && self.requests.capacity() > KEPT {
+            self.requests.shrink_to(KEPT);
+        }
     }
 
     /// All requests whose bytes still belong to the device.

@@ -8,7 +8,7 @@ use verbs_api::{
 };
 
 use super::{InContext, Node, bad_handle, in_range, invalid};
-use crate::memory::{Gone, Region, Scatter, Slice};
+use crate::memory::{Gone, RegionId, Scatter, Slice};
 use verbs_api::table::Id;
 
 /// A memory region.
@@ -16,7 +16,7 @@ use verbs_api::table::Id;
 pub(super) struct Mr {
     context: Context,
     pd: u32,
-    region: Arc<Region>,
+    region: RegionId,
     attr: MrAttr,
     access: Access,
     owned: bool,
@@ -60,7 +60,7 @@ impl Node {
     pub fn alloc_mr(&mut self, pd: PdHandle, length: usize, access: Access) -> Result<MrHandle> {
         let verb = Verb::AllocMr;
         let index = self.check_mr(verb, pd, length, access)?;
-        let Some(region) = Region::owned(length) else {
+        let Some(region) = self.memory.lock().add_owned(length) else {
             let cause = Cause::Text("the machine has no memory for the region".into());
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         };
@@ -93,8 +93,8 @@ impl Node {
         if (addr as u64).checked_add(length as u64).is_none() {
             return Err(invalid(verb, "addr", "and length wrap around"));
         }
-        // SAFETY: the caller's promise covers the time until `dereg_mr`, which retires the region.
-        let region = unsafe { Region::of_caller(addr, length) };
+        // SAFETY: the caller's promise covers the time until `dereg_mr`, which removes the region.
+        let region = unsafe { self.memory.lock().add_of_caller(addr, length) };
         Ok(self.insert_mr(pd, index, region, addr as u64, length, access, false))
     }
 
@@ -133,7 +133,7 @@ impl Node {
         &mut self,
         pd: PdHandle,
         pd_index: u32,
-        region: Arc<Region>,
+        region: RegionId,
         addr: u64,
         length: usize,
         access: Access,
@@ -165,14 +165,15 @@ impl Node {
     pub fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
         let index = Self::find(&self.mrs, Verb::DeregMr, mr)?;
         let mr = self.mrs.remove(index);
-        mr.region.retire();
+        self.memory.lock().remove(mr.region);
         self.pds.at_mut(mr.pd).mrs -= 1;
         Ok(())
     }
 
     pub(super) fn remove_regions_of(&mut self, context: Context) {
         for index in self.mrs.indices(|mr| mr.context == context) {
-            self.mrs.remove(index).region.retire();
+            let mr = self.mrs.remove(index);
+            self.memory.lock().remove(mr.region);
         }
     }
 
@@ -185,21 +186,29 @@ impl Node {
     /// Copies bytes out of an owned region.
     pub fn read_mr(&self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let region = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
-        region
-            .read(offset, bytes)
+        self.memory
+            .lock()
+            .read(region, offset, bytes)
             .map_err(|Gone| stale(Verb::ReadMr))
     }
 
     /// Copies bytes into an owned region.
     pub fn write_mr(&self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
         let region = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
-        region
-            .write(offset, bytes)
+        self.memory
+            .lock()
+            .write(region, offset, bytes)
             .map_err(|Gone| stale(Verb::WriteMr))
     }
 
     /// The region, if the range lies within it and no posted work owns a byte of it.
-    fn own_bytes(&self, verb: Verb, mr: MrHandle, offset: usize, length: usize) -> Result<&Region> {
+    fn own_bytes(
+        &self,
+        verb: Verb,
+        mr: MrHandle,
+        offset: usize,
+        length: usize,
+    ) -> Result<RegionId> {
         let index = Self::find(&self.mrs, verb, mr)?;
         let found = self.mrs.at(index);
         if !found.owned {
@@ -230,7 +239,7 @@ impl Node {
                 Cause::Usage(text.into()),
             ));
         }
-        Ok(&found.region)
+        Ok(found.region)
     }
 
     /// The parts of regions that `length` bytes from `start` of a scatter/gather list touch
@@ -305,8 +314,9 @@ impl Node {
             let offset = mr
                 .range(sge.addr, u64::from(sge.length))
                 .ok_or(ProtectionFault::Range)?;
-            mr.region
-                .read(offset, now)
+            self.memory
+                .lock()
+                .read(mr.region, offset, now)
                 .map_err(|Gone| ProtectionFault::Range)?;
             rest = later;
         }
@@ -334,9 +344,9 @@ impl Mr {
         }
         let offset = self.range(addr, length).ok_or(ProtectionFault::Range)?;
         Ok(Slice {
-            region: self.region.clone(),
+            region: self.region,
             offset,
-            length: length as usize,
+            length: length as u32,
         })
     }
 }

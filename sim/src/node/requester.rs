@@ -197,15 +197,15 @@ impl Node {
                 _ => {}
             }
         }
-        let payload = match (&send.inline, send.is_read()) {
-            // Local memory of a read is looked at when the response comes (RDMA-15).
-            (_, true) => Payload::default(),
-            (Some(bytes), _) => Payload::inline(bytes.clone()),
-            (None, _) => {
-                match self.touch(qp.pd, &send.list, 0, send.length.into(), Access::empty()) {
-                    Ok(slices) => Payload::gather(slices),
-                    Err(fault) => return Start::Failed(self.status_of(fault)),
-                }
+        // Local memory of a read is looked at when the response comes (RDMA-15); inline data has
+        // been taken.
+        let is_there = send.is_read() || send.flags.contains(SendFlags::INLINE);
+        let payload = if is_there {
+            None
+        } else {
+            match self.touch(qp.pd, &send.list, 0, send.length.into(), Access::empty()) {
+                Ok(slices) => Some(Payload::Slices(slices)),
+                Err(fault) => return Start::Failed(self.status_of(fault)),
             }
         };
         if qp.init.qp_type == QpType::Ud
@@ -220,7 +220,9 @@ impl Node {
         }
         let qp = self.qps.at_mut(index);
         let send = qp.sq.get_mut(seq);
-        send.payload = payload;
+        if let Some(payload) = payload {
+            send.payload = payload;
+        }
         send.first = qp.requester.next;
         send.span = span;
         qp.requester.next = send.end();
@@ -294,19 +296,9 @@ impl Node {
                     length: send.length,
                 };
                 let reth = (packet == 0).then_some(reth);
-                (
-                    psn,
-                    span,
-                    Op::Write(reth),
-                    send.payload.part(start as usize, length as usize),
-                )
+                (psn, span, Op::Write(reth), send.payload.part(start, length))
             }
-            _ => (
-                psn,
-                span,
-                Op::Send,
-                send.payload.part(start as usize, length as usize),
-            ),
+            _ => (psn, span, Op::Send, send.payload.part(start, length)),
         };
         let (solicited, dest, is_read) = (
             send.flags.contains(SendFlags::SOLICITED),
@@ -548,7 +540,7 @@ impl Node {
         if !send.is_read() || send.next_response(mtu) != packet.psn {
             return;
         }
-        let length = packet.payload.len() as u64;
+        let length = u64::from(packet.payload.len());
         let target = self.touch(
             qp.pd,
             &send.list,
@@ -559,7 +551,7 @@ impl Node {
         let Ok(target) = target else {
             return self.fail(index, self.behavior.read_fault_status.status());
         };
-        if packet.payload.copy_to(&target) == Err(Gone) {
+        if packet.payload.copy_to(&self.memory, &target) == Err(Gone) {
             // The memory went away while the packet was on its way: it is lost.
             return;
         }
@@ -625,6 +617,7 @@ impl OutPacket {
             solicited: self.solicited,
             imm: self.imm,
             payload: self.payload,
+            arrives: Time::ZERO,
         }
     }
 }

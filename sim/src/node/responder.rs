@@ -233,9 +233,9 @@ impl Node {
         let target = self.receive_target(index, packet, got)?;
         packet
             .payload
-            .copy_to(&target)
+            .copy_to(&self.memory, &target)
             .map_err(|Gone| Refusal::Lost)?;
-        let got = got + packet.payload.len() as u32;
+        let got = got + packet.payload.len();
         let responder = &mut self.qps.at_mut(index).responder;
         if !packet.last {
             responder.message = Some(Message::Send { got });
@@ -252,7 +252,7 @@ impl Node {
             return Err(Refusal::NotReady);
         }
         let recv = qp.rq.get(qp.rq.oldest());
-        let length = packet.payload.len() as u64;
+        let length = u64::from(packet.payload.len());
         let fault = |syndrome, status| Refusal::Fault {
             syndrome,
             recv: Some(status),
@@ -311,16 +311,16 @@ impl Node {
                 .touch_remote(qp.pd, reth.rkey, addr, left.into(), Access::REMOTE_WRITE)
                 .map_err(|_| denied())?;
             let length = packet.payload.len();
-            if length > left as usize {
+            if length > left {
                 return Err(INVALID);
             }
             target.length = length;
             packet
                 .payload
-                .copy_to(&[target])
+                .copy_to(&self.memory, &[target])
                 .map_err(|Gone| Refusal::Lost)?;
         }
-        let got = got + packet.payload.len() as u32;
+        let got = got + packet.payload.len();
         let responder = &mut self.qps.at_mut(index).responder;
         if !packet.last {
             responder.message = Some(Message::Write { reth, got });
@@ -383,18 +383,18 @@ impl Node {
             let length = reth.length.into();
             let source =
                 self.touch_remote(qp.pd, reth.rkey, reth.addr, length, Access::REMOTE_READ);
-            Payload::gather(Scatter::from_iter([source.map_err(|_| ACCESS)?]))
+            Payload::Slices(Scatter::from_iter([source.map_err(|_| ACCESS)?]))
         };
         let span = packets(reth.length, mtu);
         let step = if self.whole_messages { span } else { 1 };
         let mut packet = 0;
         while packet < span {
             let last = packet + step == span;
-            let start = (packet * mtu) as usize;
+            let start = packet * mtu;
             let length = if last {
-                reth.length as usize - start
+                reth.length - start
             } else {
-                (step * mtu) as usize
+                step * mtu
             };
             let response = OutPacket {
                 op: Op::ReadResponse,

@@ -1,0 +1,139 @@
+//! Which CQs have nothing to poll, for threads that do not hold the lock.
+//!
+//! A node writes here, with the lock held, when a CQ becomes empty or gets its first completion; who
+//! polls looks here first. That a CQ is empty may be old news when it is read, as with any look at a
+//! CQ that other threads fill; but what a thread knows to have happened it also sees here. A CQ that
+//! is not known to be empty is polled under the lock.
+
+use std::array;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use verbs_api::{Cq, Handle};
+
+/// Handles of empty CQs. Where two fall on one slot, the later one is known.
+#[derive(Debug)]
+pub(crate) struct EmptyCqs {
+    slots: [Slot; SLOTS],
+}
+
+/// The handle of an empty CQ, in two words.
+#[derive(Debug, Default)]
+struct Slot {
+    context: AtomicU64,
+    own: AtomicU64,
+}
+
+const SLOTS: usize = 1024;
+
+impl EmptyCqs {
+    pub(crate) fn new() -> Self {
+        let known = Self {
+            slots: array::from_fn(|_| Slot::default()),
+        };
+        known.clear();
+        known
+    }
+
+    /// Whether a handle is that of a CQ that lives and is known to be empty.
+    pub(crate) fn contains(&self, cq: Cq) -> bool {
+        // Read in two steps, and still never both words of a CQ that is known not to be empty: its
+        // own word was there before it was not.
+        let slot = &self.slots[slot_of(cq)];
+        let (context, own) = words(cq);
+        slot.own.load(Ordering::Relaxed) == own && slot.context.load(Ordering::Relaxed) == context
+    }
+
+    /// Writes down whether a CQ that lives is empty.
+    pub(crate) fn set(&self, cq: Cq, empty: bool) {
+        let slot = &self.slots[slot_of(cq)];
+        let (context, own) = words(cq);
+        if empty {
+            slot.context.store(context, Ordering::Relaxed);
+            slot.own.store(own, Ordering::Relaxed);
+        } else if self.contains(cq) {
+            self.forget(slot_of(cq));
+        }
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&self) {
+        (0..SLOTS).for_each(|slot| self.forget(slot));
+    }
+
+    /// Leaves words that no handle has which falls on this slot.
+    fn forget(&self, slot: usize) {
+        self.slots[slot].own.store(!slot as u64, Ordering::Relaxed);
+        self.slots[slot].context.store(0, Ordering::Relaxed);
+    }
+}
+
+/// CQs of one index on several nodes should not meet; the node is the upper half of the context.
+fn slot_of(cq: Cq) -> usize {
+    (cq.index() ^ cq.context().index() >> 10) as usize % SLOTS
+}
+
+fn words(cq: Cq) -> (u64, u64) {
+    let word = |index: u32, generation: u32| u64::from(index) | u64::from(generation) << 32;
+    let context = cq.context();
+    (
+        word(context.index(), context.generation()),
+        word(cq.index(), cq.generation()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use verbs_api::Context;
+
+    use super::*;
+
+    fn cq(context: (u32, u32), index: u32, generation: u32) -> Cq {
+        Cq::from_parts(Context::from_parts(context.0, context.1), index, generation)
+    }
+
+    /// A handle of a CQ that is gone, or of another context, is not taken for one of an empty CQ.
+    #[test]
+    fn only_the_very_handle_is_known() {
+        let known = EmptyCqs::new();
+        let the_cq = cq((3, 1), 2000, 2);
+        assert!(!known.contains(the_cq));
+        known.set(the_cq, true);
+        assert!(known.contains(the_cq));
+        let others = [
+            cq((4, 1), 2000, 2),
+            cq((3, 2), 2000, 2),
+            cq((3, 1), 2000 + SLOTS as u32, 2),
+            cq((3, 1), 2000, 1),
+        ];
+        assert!(!others.into_iter().any(|other| known.contains(other)));
+        known.set(the_cq, false);
+        assert!(!known.contains(the_cq));
+    }
+
+    #[test]
+    fn of_two_in_one_slot_the_later_is_known() {
+        let known = EmptyCqs::new();
+        let (first, second) = (cq((0, 1), 7, 1), cq((0, 1), 7 + SLOTS as u32, 1));
+        known.set(first, true);
+        known.set(second, true);
+        assert!(!known.contains(first) && known.contains(second));
+        known.set(first, false);
+        assert!(known.contains(second));
+        known.clear();
+        assert!(!known.contains(second));
+    }
+
+    /// Handles that no backend gave out are not known, also to a table that knows nothing.
+    #[test]
+    fn nothing_is_no_handle() {
+        let known = EmptyCqs::new();
+        known.set(cq((5 << 16, 1), 9, 1), true);
+        known.clear();
+        for index in 0..SLOTS as u32 {
+            for context in [(0, 0), (0, 1), (5 << 16, 0), (5 << 16, 1)] {
+                assert!(!known.contains(cq(context, index, 0)));
+                assert!(!known.contains(cq(context, !index, u32::MAX)));
+            }
+        }
+    }
+}
