@@ -61,7 +61,9 @@ impl RealClock {
     /// Waits for news, but no longer than until `end`; without an end if that is too far away.
     pub(crate) fn wait<T>(&self, news: &Condvar, guard: &mut MutexGuard<'_, T>, end: Time) {
         match self.start.checked_add(end.since_start()) {
-            Some(end) => drop(news.wait_until(guard, end)),
+            Some(end) => {
+                news.wait_until(guard, end);
+            }
             None => news.wait(guard),
         }
     }

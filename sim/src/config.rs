@@ -41,6 +41,7 @@ pub struct SimConfig {
     pub(crate) declared: Option<Behavior>,
     pub(crate) lacks: Capabilities,
     pub(crate) trace: bool,
+    pub(crate) trace_threads: bool,
     pub(crate) latency: Duration,
     pub(crate) horizon: Duration,
 }
@@ -64,6 +65,7 @@ impl SimConfig {
             declared: None,
             lacks: Capabilities::empty(),
             trace: false,
+            trace_threads: false,
             latency: Duration::from_micros(1),
             horizon: Duration::from_secs(100),
         }
@@ -126,6 +128,18 @@ impl SimConfig {
     #[must_use]
     pub const fn trace(self, trace: bool) -> Self {
         Self { trace, ..self }
+    }
+
+    /// Whether a trace is kept that also says which thread did what
+    /// ([`Sim::thread_trace`](crate::Sim::thread_trace)), and has polls that find nothing. For
+    /// models: it is no longer the same for the same seed and calls. Default: no.
+    #[must_use]
+    pub const fn trace_threads(self, trace_threads: bool) -> Self {
+        Self {
+            trace: self.trace || trace_threads,
+            trace_threads,
+            ..self
+        }
     }
 
     /// Time of a packet from port to port, in stepped mode.

@@ -268,7 +268,7 @@ impl Fabric {
     fn inform_nodes(&mut self) {
         let inline = self.config.mode != Mode::Stepped;
         let whole_messages = inline && !self.wire.sees_packets();
-        let quiet_polls = inline && !self.wire.fails_calls();
+        let quiet_polls = inline && !self.wire.fails_calls() && !self.config.trace_threads;
         self.empty.clear();
         for seat in &mut self.seats {
             seat.node.set_whole_messages(whole_messages);
@@ -286,6 +286,11 @@ impl Fabric {
 
     pub(crate) fn is_traced(&self) -> bool {
         self.trace.is_some()
+    }
+
+    /// Records in the trace so far.
+    pub(crate) fn trace_len(&self) -> usize {
+        self.trace.as_ref().map_or(0, Vec::len)
     }
 
     /// Adds to the trace.

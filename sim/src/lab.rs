@@ -8,7 +8,6 @@ use verbs_api::{
     Stall, TappedPacket, TraceRecord, Verb, WcStatus, When,
 };
 
-use crate::fabric::Fabric;
 use crate::node::{CompletionRule, Node};
 use crate::sim::Sim;
 use crate::wire::Wire;
@@ -53,7 +52,7 @@ impl Lab for Sim {
     }
 
     fn close(&self) {
-        self.world.with_all(Fabric::close);
+        self.world.with(|fabric| self.world.close(fabric));
     }
 
     fn inject(&self, fault: Fault) -> Result<FaultId> {

@@ -26,7 +26,7 @@
 //! is made of. `fabric` is all nodes and what is between them: the clock, and how packets move; it
 //! is a plain struct too. `world` is the thin shell around it: the lock, and waiting; `clock` is the
 //! machine's time, where that counts. `sim` and `lab` map the traits on it, `wire` holds the tap and
-//! the fault rules.
+//! the fault rules. `model` is what models of concurrent programs ask of a simulation.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
@@ -41,6 +41,7 @@ mod fabric;
 mod fault;
 mod lab;
 mod memory;
+mod model;
 mod node;
 mod packet;
 mod rng;
@@ -52,6 +53,7 @@ mod wire;
 mod world;
 
 pub use config::{Mode, SimConfig};
+pub use model::{Participant, Step, What};
 pub use node::Node;
 pub use packet::Packet;
 pub use sim::Sim;

@@ -1,3 +1,4 @@
-//! The locks of the simulator, named in one place so that they can be exchanged as one.
+//! The locks of the simulator: those of [`verbs_api::sync`], which a model checker can exchange.
 
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+pub(crate) use verbs_api::sync::thread::{self, ThreadId};
+pub(crate) use verbs_api::sync::{CHECKED, Condvar, Mutex, MutexGuard};

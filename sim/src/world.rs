@@ -7,7 +7,6 @@
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
-use std::thread::ThreadId;
 
 use verbs_api::{
     BadHandle, Cause, CompChannel, Context, Cq, Error, ErrorKind, LostWakeup, Object, Result,
@@ -20,8 +19,9 @@ use crate::config::{Mode, SimConfig};
 use crate::descriptor::EventQueue;
 use crate::empty::EmptyCqs;
 use crate::fabric::Fabric;
+use crate::model::{Roster, Turns};
 use crate::node::{Node, bad_handle, node_of};
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, thread};
 use crate::time::Time;
 
 /// A fabric that threads share.
@@ -34,6 +34,10 @@ pub(crate) struct World {
     news: Vec<Condvar>,
     /// The CQs that polling finds nothing in, if nobody has to know that they were polled.
     empty: Arc<EmptyCqs>,
+    /// The threads that take part, where somebody says who they are.
+    pub(crate) roster: Roster,
+    /// Whose turn it was, where that is traced.
+    pub(crate) turns: Option<Turns>,
     /// The one thread of stepped mode.
     owner: OnceLock<ThreadId>,
     /// The clock of the machine, where that counts.
@@ -53,11 +57,17 @@ pub(crate) enum WaitFor {
 
 impl World {
     pub(crate) fn new(config: SimConfig) -> Self {
+        assert!(
+            !(CHECKED && config.mode == Mode::RealTime),
+            "Mode::RealTime is by the clock of the machine, which a model checker does not have: use Mode::Inline"
+        );
         let fabric = Fabric::new(config.clone());
         Self {
             empty: fabric.empty_cqs().clone(),
             fabric: Mutex::new(fabric),
             news: (0..config.nodes).map(|_| Condvar::new()).collect(),
+            roster: Roster::new(config.nodes),
+            turns: config.trace_threads.then(Turns::default),
             owner: OnceLock::new(),
             clock: (config.mode == Mode::RealTime).then(RealClock::start),
             config,
@@ -69,7 +79,7 @@ impl World {
         if self.config.mode != Mode::Stepped {
             return Ok(());
         }
-        let this = std::thread::current().id();
+        let this = thread::current().id();
         if *self.owner.get_or_init(|| this) == this {
             return Ok(());
         }
@@ -109,6 +119,7 @@ impl World {
     pub(crate) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
         let mut fabric = self.fabric.lock();
         self.tell_time(&mut fabric);
+        self.note_turn(&fabric);
         let result = run(&mut fabric);
         self.wake(&mut fabric);
         result
@@ -120,6 +131,12 @@ impl World {
         }
     }
 
+    fn note_turn(&self, fabric: &Fabric) {
+        if let Some(turns) = &self.turns {
+            turns.begin(fabric.trace_len());
+        }
+    }
+
     fn wake(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock
             && let Some(due) = fabric.next_due()
@@ -127,7 +144,7 @@ impl World {
             clock.expect(due);
         }
         for node in fabric.take_news() {
-            self.news[node as usize].notify_all();
+            self.notify(node as usize);
         }
     }
 
@@ -135,11 +152,24 @@ impl World {
     pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
         self.with(|fabric| {
             let result = run(fabric);
-            for news in &self.news {
-                news.notify_all();
+            for node in 0..self.news.len() {
+                self.notify(node);
             }
             result
         })
+    }
+
+    /// No more work will come: whoever waits is told so.
+    pub(crate) fn close(&self, fabric: &mut Fabric) {
+        fabric.close();
+        for node in 0..self.news.len() {
+            self.notify(node);
+        }
+    }
+
+    fn notify(&self, node: usize) {
+        self.roster.woken(node);
+        self.news[node].notify_all();
     }
 
     /// Runs until nothing is under way and no timer runs; false if the horizon came first.
@@ -227,11 +257,17 @@ impl World {
         count(fabric, true);
         self.wake(fabric);
         let news = &self.news[index as usize];
-        match (&self.clock, limit) {
-            (Some(clock), Some(limit)) => clock.wait(news, fabric, limit),
-            _ => news.wait(fabric),
+        if self.config.mode == Mode::Inline && self.roster.sleeps(index as usize) {
+            // This was the last thread that could have gone on.
+            self.close(fabric);
+        } else {
+            match (&self.clock, limit) {
+                (Some(clock), Some(limit)) => clock.wait(news, fabric, limit),
+                _ => news.wait(fabric),
+            }
         }
         self.tell_time(fabric);
+        self.note_turn(fabric);
         count(fabric, false);
     }
 

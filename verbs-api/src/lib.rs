@@ -17,6 +17,7 @@
 //! | [`connect`] | connecting QPs by their attributes |
 //! | [`owned`] | objects that own what they need, for programs |
 //! | [`table`] | what a backend keeps behind its handles |
+//! | [`sync`] | the locks and threads that a model checker can take the place of |
 //! | [`Capabilities`], [`Behavior`] | what a device can do, and how it answers where it has a choice |
 //!
 //! Rule ids such as CQ-ARM-03 name the rules that the suite checks: `verbsim explain CQ-ARM-03`.
@@ -38,6 +39,7 @@ pub mod owned;
 mod packet;
 mod qp;
 mod report;
+pub mod sync;
 pub mod table;
 mod trace;
 pub mod transition;

@@ -94,6 +94,12 @@ impl Node {
         }
     }
 
+    /// How many events were queued on a channel so far.
+    pub(crate) fn events_queued(&self, verb: Verb, channel: ChannelHandle) -> Result<u64> {
+        let channel = self.channels.at(Self::find(&self.channels, verb, channel)?);
+        Ok(channel.queued)
+    }
+
     /// How many events wait to be read in a queue, and how many were put in so far.
     #[cfg(feature = "fd")]
     pub(crate) fn event_queue(&self, verb: Verb, of: EventQueue) -> Result<(usize, u64)> {

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use super::life::{self, Owner, object};
-use super::sync::Mutex;
 use super::{Completions, Context, Cq, cq};
 use crate::error::{Result, Verb};
 use crate::handle;
+use crate::sync::Mutex;
 use crate::verbs::Wait;
 
 /// A completion channel.

@@ -7,12 +7,12 @@ use std::sync::{Arc, Weak};
 use super::cq::{self, Cq, CqBuilder};
 use super::life::{DestroyError, Owner, Remains, still_held};
 use super::qp::{self, Qp};
-use super::sync::Mutex;
 use super::{CompChannel, Pd};
 use crate::capability::Capabilities;
 use crate::device::{DeviceAttr, Gid, PortAttr};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle;
+use crate::sync::Mutex;
 use crate::verbs::Verbs;
 
 /// An open device, and the backend it belongs to. Closed when the last clone, and the last object

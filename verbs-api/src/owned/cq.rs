@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::ledger::{self, Queue, Released};
 use super::life::{self, Owner, object};
-use super::sync::Mutex;
 use super::{CompChannel, Completions, Context};
 use crate::cq::{Arm, CqAttr, CqInit, Wc, WcStatus};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle::{self, Object};
+use crate::sync::Mutex;
 use crate::table::Table;
 use crate::verbs::Wait;
 

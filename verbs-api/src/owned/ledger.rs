@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use super::sync::{Mutex, MutexGuard};
 use super::{Ah, Mr};
 use crate::cq::WcOpcode;
 use crate::error::PostError;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The send queue or the receive queue of a QP, as its CQ knows it.
 pub(super) struct Queue {

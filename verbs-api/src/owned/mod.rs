@@ -89,7 +89,6 @@ mod life;
 mod mr;
 mod pd;
 mod qp;
-mod sync;
 mod wr;
 
 pub use ah::Ah;

@@ -1,0 +1,349 @@
+//! What a model is made of: one simulated device, queue pairs that lead back to it, threads.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use verbs_api::sync::thread;
+use verbs_api::{
+    Access, CompChannel, Context, Cq, CqInit, Mr, Pd, Qp, QpInit, QpType, RcParams, RecvWr, SendWr,
+    Verbs, Wait, Wc,
+};
+use verbs_sim::{Participant, Sim, SimConfig, Step};
+
+use crate::failure::{Failure, Outcome};
+
+/// A device to itself, in one execution of a model: a context, a PD, a channel, and threads.
+///
+/// Handles are `Copy`: take them out, and move them into the threads.
+#[derive(Clone)]
+pub struct Bench(Arc<Inner>);
+
+struct Inner {
+    sim: Arc<Sim>,
+    context: Context,
+    pd: Pd,
+    channel: CompChannel,
+    threads: Mutex<Threads>,
+}
+
+#[derive(Default)]
+struct Threads {
+    /// In the order of their start.
+    names: Vec<String>,
+    running: Vec<(String, thread::JoinHandle<()>)>,
+    /// Those who take part, by name: not while they wait for each other, outside the simulation.
+    taking_part: Vec<(String, Participant)>,
+    failures: Vec<(String, Failure)>,
+}
+
+/// The name of the thread that runs the body.
+pub(crate) const BODY: &str = "main";
+
+/// The note in front of the first thread: what comes before is the set-up.
+pub(crate) const START: &str = "start";
+
+/// How the note of a failure begins.
+pub(crate) const FAILED: &str = "failed: ";
+
+/// One execution of a model.
+pub(crate) struct Execution {
+    /// The threads, in the order of their start.
+    pub(crate) threads: Vec<String>,
+    /// What went wrong, and in which thread.
+    pub(crate) failures: Vec<(String, Failure)>,
+    /// What happened, if that was asked for.
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Bench {
+    /// Runs a model once, and waits for all its threads.
+    pub(crate) fn execute(config: SimConfig, body: impl FnOnce(&Self) -> Outcome) -> Execution {
+        let bench = Self::new(config).expect("a fresh simulation has all that a bench takes");
+        bench.resume(None);
+        bench.run(BODY, || body(&bench));
+        bench.suspend();
+        while let Some((_, thread)) = bench.next_running() {
+            // What happened in it has been noted.
+            let _ = thread.join();
+        }
+        let mut threads = bench.threads();
+        Execution {
+            threads: std::mem::take(&mut threads.names),
+            failures: std::mem::take(&mut threads.failures),
+            steps: bench.sim().thread_trace(),
+        }
+    }
+
+    fn new(config: SimConfig) -> verbs_api::Result<Self> {
+        let sim = Arc::new(Sim::new(config));
+        let context = sim.open_device("sim0")?;
+        Ok(Self(Arc::new(Inner {
+            context,
+            pd: sim.alloc_pd(context)?,
+            channel: sim.create_comp_channel(context)?,
+            threads: Mutex::default(),
+            sim,
+        })))
+    }
+
+    /// The simulation: all verbs, and the laboratory.
+    pub fn sim(&self) -> &Arc<Sim> {
+        &self.0.sim
+    }
+
+    /// The context of the device, `sim0`.
+    pub fn context(&self) -> Context {
+        self.0.context
+    }
+
+    /// A protection domain.
+    pub fn pd(&self) -> Pd {
+        self.0.pd
+    }
+
+    /// The channel of the CQs that [`cq`](Self::cq) makes.
+    pub fn channel(&self) -> CompChannel {
+        self.0.channel
+    }
+
+    /// A CQ of at least `cqe` entries on the channel.
+    pub fn cq(&self, cqe: i32) -> verbs_api::Result<Cq> {
+        let init = CqInit::new(cqe).channel(self.channel());
+        self.sim().create_cq(self.context(), &init)
+    }
+
+    /// A connection of the device with itself: what is sent on it completes in `recv_cq`, for which
+    /// `receives` empty receives are posted, `wr_id` from 0. Its sends complete only if they fail or
+    /// are signaled, in a CQ of their own.
+    pub fn link(&self, recv_cq: Cq, receives: u64) -> Outcome<Link> {
+        let send_cq = self.sim().create_cq(self.context(), &CqInit::new(16))?;
+        self.link_between(send_cq, recv_cq, receives)
+    }
+
+    /// As [`link`](Self::link); sends complete in `send_cq`, which may be `recv_cq`.
+    pub fn link_between(&self, send_cq: Cq, recv_cq: Cq, receives: u64) -> Outcome<Link> {
+        let sim = self.sim();
+        let near = sim.create_qp(self.pd(), &QpInit::new(QpType::Rc, send_cq, send_cq))?;
+        let far = sim.create_qp(self.pd(), &QpInit::new(QpType::Rc, send_cq, recv_cq))?;
+        sim.connect_rc(near, far, &RcParams::default())?;
+        for wr_id in 0..receives {
+            sim.post_recv(far, &[RecvWr::new(wr_id, &[])])?;
+        }
+        Ok(Link { near, far })
+    }
+
+    /// A region of the device's own memory that it may write to.
+    pub fn mr(&self, length: usize) -> verbs_api::Result<Mr> {
+        self.sim().alloc_mr(self.pd(), length, Access::LOCAL_WRITE)
+    }
+
+    /// Starts a thread of the model. Its failure is the model's; all threads are waited for.
+    ///
+    /// A wait for an event or an acknowledgement that cannot come returns an error
+    /// ([`Sim::participate`]), so a thread need not be stopped.
+    pub fn spawn<T, E>(
+        &self,
+        name: &str,
+        run: impl FnOnce(&Self) -> Result<T, E> + Send + 'static,
+    ) -> Thread<T>
+    where
+        T: Send + 'static,
+        E: Into<Failure>,
+    {
+        if self.threads().names.is_empty() {
+            self.note(START);
+        }
+        let value = Arc::new(Mutex::new(None));
+        {
+            let mut threads = self.threads();
+            assert!(
+                !threads.names.iter().any(|other| other == name),
+                "threads of a model have names of their own, and {name} is taken"
+            );
+            threads.names.push(name.to_owned());
+            let participant = self.sim().participate();
+            threads.taking_part.push((name.to_owned(), participant));
+        }
+        let (bench, into, own_name) = (self.clone(), value.clone(), name.to_owned());
+        let job = move || {
+            *lock(&into) = bench.run(&own_name, || run(&bench));
+            bench.suspend();
+        };
+        let builder = thread::Builder::new().name(name.to_owned());
+        #[cfg(loom)]
+        let builder = builder.stack_size(STACK);
+        let handle = builder.spawn(job).expect("a thread can be started");
+        self.threads().running.push((name.to_owned(), handle));
+        Thread {
+            name: name.to_owned(),
+            bench: self.clone(),
+            value,
+        }
+    }
+
+    /// Adds a line to what this thread did, for a counterexample.
+    pub fn note(&self, note: impl Into<String>) {
+        self.sim().note(note);
+    }
+
+    /// Fails if completions are left in a CQ: for the end of a model.
+    pub fn expect_empty(&self, cq: Cq) -> Outcome {
+        let mut wcs = [Wc::default(); 16];
+        match self.sim().poll_cq(cq, &mut wcs)? {
+            0 => Ok(()),
+            left => Err(Failure::new(format!(
+                "{left} completions are left in {cq}: no thread polled them"
+            ))),
+        }
+    }
+
+    /// Runs a part of the model, and notes its failure.
+    fn run<T, E: Into<Failure>>(
+        &self,
+        thread: &str,
+        part: impl FnOnce() -> Result<T, E>,
+    ) -> Option<T> {
+        let result = match catch_unwind(AssertUnwindSafe(part)) {
+            Ok(result) => result.map_err(Into::into),
+            Err(panic) => Err(Failure::new(panic_message(panic))),
+        };
+        let failure = match result {
+            Ok(value) => return Some(value),
+            Err(failure) => failure,
+        };
+        if !failure.follows {
+            self.note(format!("{FAILED}{}", failure.message()));
+        }
+        self.threads().failures.push((thread.to_owned(), failure));
+        None
+    }
+
+    /// This thread takes no part any more: it has ended, or waits for another one.
+    pub(crate) fn suspend(&self) {
+        let name = self.own_name();
+        let participant = {
+            let mut threads = self.threads();
+            let at = threads
+                .taking_part
+                .iter()
+                .position(|(other, _)| *other == name);
+            at.map(|at| threads.taking_part.swap_remove(at))
+        };
+        drop(participant);
+    }
+
+    /// This thread takes part again: with what whoever woke it got for it.
+    pub(crate) fn resume(&self, participant: Option<Participant>) {
+        let participant = participant.unwrap_or_else(|| self.sim().participate());
+        let name = self.own_name();
+        self.threads().taking_part.push((name, participant));
+    }
+
+    fn own_name(&self) -> String {
+        let thread = thread::current();
+        let threads = self.threads();
+        let known = |name: &&str| threads.names.iter().any(|other| other == name);
+        thread.name().filter(known).unwrap_or(BODY).to_owned()
+    }
+
+    fn next_running(&self) -> Option<(String, thread::JoinHandle<()>)> {
+        self.threads().running.pop()
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Threads> {
+        lock(&self.0.threads)
+    }
+}
+
+/// Words of stack a thread has: the simulator's calls are deep in a build without optimization.
+#[cfg(loom)]
+const STACK: usize = 0x8000;
+
+/// A thread of a model: [`Bench::spawn`]. One that nobody joins is waited for at the end.
+pub struct Thread<T> {
+    name: String,
+    bench: Bench,
+    value: Arc<Mutex<Option<T>>>,
+}
+
+impl<T> Thread<T> {
+    /// Waits until it has ended.
+    ///
+    /// # Errors
+    /// It failed.
+    pub fn join(self) -> Outcome<T> {
+        let handle = {
+            let mut threads = self.bench.threads();
+            let at = threads
+                .running
+                .iter()
+                .position(|(name, _)| *name == self.name);
+            at.map(|at| threads.running.remove(at).1)
+        };
+        self.bench.suspend();
+        if let Some(handle) = handle {
+            // What happened in it has been noted.
+            let _ = handle.join();
+        }
+        self.bench.resume(None);
+        let value = lock(&self.value).take();
+        value.ok_or_else(|| Failure::following(format!("thread {} failed", self.name)))
+    }
+}
+
+/// A connection of the device with itself: [`Bench::link`].
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// The side that sends.
+    pub near: Qp,
+    /// The side that receives.
+    pub far: Qp,
+}
+
+impl Link {
+    /// Destroys both queue pairs, so that their CQs can be destroyed.
+    pub fn destroy(&self, bench: &Bench) -> Outcome {
+        for qp in [self.near, self.far] {
+            bench.sim().destroy_qp(qp, Wait::Forever)?;
+        }
+        Ok(())
+    }
+
+    /// Sends an empty message: one completion in the CQ of the receiving side.
+    pub fn send(&self, bench: &Bench, wr_id: u64) -> Outcome {
+        self.post(bench, SendWr::send(wr_id, &[]).unsignaled())
+    }
+
+    /// As [`send`](Self::send), with a completion on the sending side too.
+    pub fn send_signaled(&self, bench: &Bench, wr_id: u64) -> Outcome {
+        self.post(bench, SendWr::send(wr_id, &[]))
+    }
+
+    /// As [`send`](Self::send), with a solicited event at the receiver.
+    pub fn send_solicited(&self, bench: &Bench, wr_id: u64) -> Outcome {
+        self.post(bench, SendWr::send(wr_id, &[]).unsignaled().solicited())
+    }
+
+    fn post(&self, bench: &Bench, wr: SendWr<'_>) -> Outcome {
+        Ok(bench.sim().post_send(self.near, &[wr])?)
+    }
+}
+
+fn panic_message(panic: Box<dyn Any + Send>) -> String {
+    let text = match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
+        (Some(text), _) => text.clone(),
+        (_, Some(text)) => (*text).to_owned(),
+        // Not of a program: how a checker ends a thread.
+        _ => resume_unwind(panic),
+    };
+    // The checker's own words for an execution that cannot go on.
+    if text.starts_with("deadlock") || text.starts_with("Model exceeded") {
+        resume_unwind(panic);
+    }
+    format!("panicked: {text}")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,61 @@
+//! Model checking of event loops against a simulated RDMA device.
+//!
+//! A *model* is a small program of two to four threads on the simulator. [`check`] tries its
+//! interleavings: all of them in a build with `--cfg loom`, a sample of them with `--cfg shuttle`, and
+//! one without either, so that models are ordinary tests too. Everything that a program can observe
+//! of the device (a post, a completion, an arming, an event, an acknowledgement, a destroy) is a
+//! point where another thread may come in between.
+//!
+//! ```
+//! use verbs_api::{Arm, ErrorKind, Verbs, Wait, Wc};
+//!
+//! verbs_models::check(|bench| {
+//!     let cq = bench.cq(4)?;
+//!     let link = bench.link(cq, 2)?;
+//!     bench.spawn("loop", move |bench| {
+//!         let (verbs, mut left) = (bench.sim(), 2);
+//!         loop {
+//!             verbs.req_notify_cq(cq, Arm::NEXT)?;
+//!             left -= verbs.poll_cq(cq, &mut [Wc::default(); 4])?; // again, after arming
+//!             if left == 0 {
+//!                 return Ok::<_, verbs_api::Error>(());
+//!             }
+//!             let event = verbs.get_cq_event(bench.channel(), Wait::Forever)?;
+//!             verbs.ack_cq_events(event.cq, 1)?;
+//!         }
+//!     });
+//!     bench.spawn("peer", move |bench| {
+//!         link.send(bench, 1)?;
+//!         link.send(bench, 2)
+//!     });
+//!     Ok(())
+//! });
+//! ```
+//!
+//! | item | is |
+//! |---|---|
+//! | [`check`], [`Search`], [`Report`] | the search, how it is bounded, and whether it was complete |
+//! | [`Bench`], [`Link`], [`Thread`] | what a model is made of |
+//! | [`Failure`], [`Counterexample`] | what went wrong, and the steps that led there |
+//! | [`library`] | event loops, right ones and wrong ones |
+//! | [`sync`](verbs_api::sync) | locks and threads for the program under test |
+//!
+//! `docs/model-checking.md` is the guide.
+#![deny(unsafe_code)]
+
+mod bench;
+mod block_on;
+mod diagram;
+mod failure;
+pub mod library;
+mod search;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/model-checking.md")]
+struct Guide;
+
+pub use bench::{Bench, Link, Thread};
+pub use diagram::Counterexample;
+pub use failure::{Failure, Outcome};
+pub use search::{CHECKER, Checker, Coverage, Report, Search, check};
+pub use verbs_api::sync;
