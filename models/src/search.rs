@@ -14,6 +14,7 @@ use crate::failure::{Failure, Outcome};
 ///
 /// # Panics
 /// As [`Report::expect_holds`].
+#[track_caller]
 pub fn check(body: impl Fn(&Bench) -> Outcome + Send + Sync + 'static) {
     Search::new().run(body).expect_holds();
 }
