@@ -38,7 +38,7 @@
 //! | [`Bench`], [`Link`], [`Thread`] | what a model is made of |
 //! | [`Failure`], [`Counterexample`] | what went wrong, and the steps that led there |
 //! | [`library`] | event loops, right ones and wrong ones |
-//! | [`sync`](verbs_api::sync) | locks and threads for the program under test |
+//! | [`sync`] | locks and threads for the program under test |
 //!
 //! `docs/model-checking.md` is the guide.
 #![deny(unsafe_code)]

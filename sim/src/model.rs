@@ -67,7 +67,7 @@ impl Sim {
     pub fn wait_for_edge(&self, channel: CompChannel, seen: u64) -> Result<u64> {
         let verb = Verb::ChannelFd;
         let say = || format!("{channel}, edge after {seen} events");
-        let wait = (Wait::Forever, WaitFor::Event(channel));
+        let wait = (Wait::Forever, WaitFor::Edge(channel));
         self.wait(verb, channel.context(), wait, say, |node| {
             let queued = node.events_queued(verb, channel)?;
             if queued > seen {
@@ -93,7 +93,7 @@ impl Drop for Participant {
             counts.all_sleep()
         };
         if all_wait {
-            self.world.with(|fabric| self.world.close(fabric));
+            self.world.with(|fabric| self.world.close_idle(fabric));
         }
     }
 }

@@ -112,7 +112,7 @@ impl Sim {
         attempt: impl FnMut(&mut Node) -> Result<R>,
     ) -> Result<R> {
         let object = match wait_for {
-            WaitFor::Event(_) => Object::CompChannel,
+            WaitFor::Event(_) | WaitFor::Edge(_) => Object::CompChannel,
             WaitFor::AsyncEvent(_) => Object::Context,
             WaitFor::Acknowledgement(object) => object,
         };

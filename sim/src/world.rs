@@ -49,6 +49,8 @@ pub(crate) struct World {
 pub(crate) enum WaitFor {
     /// An event on a channel.
     Event(CompChannel),
+    /// An edge of a channel's descriptor: another event than those seen.
+    Edge(CompChannel),
     /// An asynchronous event.
     AsyncEvent(Context),
     /// Another thread to acknowledge events.
@@ -159,6 +161,21 @@ impl World {
         })
     }
 
+    /// Closes a simulation in which every thread sleeps.
+    ///
+    /// # Panics
+    /// If one of them should have been woken: a mistake of the simulator that closing would hide.
+    pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
+        for node in 0..self.config.nodes {
+            let missed = fabric.node(node).waited_for_and_queued();
+            assert!(
+                missed.is_none(),
+                "no thread was woken for an event on {missed:?}"
+            );
+        }
+        self.close(fabric);
+    }
+
     /// No more work will come: whoever waits is told so.
     pub(crate) fn close(&self, fabric: &mut Fabric) {
         fabric.close();
@@ -259,7 +276,7 @@ impl World {
         let news = &self.news[index as usize];
         if self.config.mode == Mode::Inline && self.roster.sleeps(index as usize) {
             // This was the last thread that could have gone on.
-            self.close(fabric);
+            self.close_idle(fabric);
         } else {
             match (&self.clock, limit) {
                 (Some(clock), Some(limit)) => clock.wait(news, fabric, limit),
@@ -292,6 +309,7 @@ impl World {
 fn stall(node: &Node, wait_for: WaitFor, now: Time) -> Stall {
     let (waiting_for, channel) = match wait_for {
         WaitFor::Event(channel) => (format!("an event on {channel}"), Some(channel)),
+        WaitFor::Edge(channel) => (format!("an edge of {channel}"), Some(channel)),
         WaitFor::AsyncEvent(context) => (format!("an asynchronous event of {context}"), None),
         WaitFor::Acknowledgement(object) => (
             format!("another thread to acknowledge events of the {object}"),
@@ -314,7 +332,7 @@ fn stall(node: &Node, wait_for: WaitFor, now: Time) -> Stall {
 
 fn lost_wakeup(node: &Node, verb: Verb, wait_for: WaitFor, now: Time) -> Error {
     let cause = match wait_for {
-        WaitFor::Event(channel) => {
+        WaitFor::Event(channel) | WaitFor::Edge(channel) => {
             let (_, cqs) = node.channel_report(channel);
             Cause::LostWakeup(Box::new(LostWakeup { channel, cqs }))
         }

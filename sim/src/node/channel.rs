@@ -94,6 +94,13 @@ impl Node {
         }
     }
 
+    /// A channel that a thread waits on although an event is queued there.
+    pub(crate) fn waited_for_and_queued(&self) -> Option<ChannelHandle> {
+        let missed = |channel: &&Channel| channel.waiters > 0 && !channel.events.is_empty();
+        let mut channels = self.channels.iter().map(|(_, channel)| channel);
+        channels.find(missed).map(|channel| channel.handle)
+    }
+
     /// How many events were queued on a channel so far.
     pub(crate) fn events_queued(&self, verb: Verb, channel: ChannelHandle) -> Result<u64> {
         let channel = self.channels.at(Self::find(&self.channels, verb, channel)?);
