@@ -6,10 +6,9 @@
 mod common;
 mod model;
 
-use common::{End, pair};
+use common::{End, pair, property_config};
 use model::{Completion, Model};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
 use verbs_api::{
     Arm, AsyncEventType, Cq, CqInit, Element, Error, ErrorKind, Qp, QpState, QpType, RcParams,
     RecvWr, SendOp, SendWr, Sge, Verbs, Wait, Wc, WcOpcode, WcStatus,
@@ -84,20 +83,8 @@ fn work() -> impl Strategy<Value = Work> {
     ]
 }
 
-fn config() -> Config {
-    let given = Config::default();
-    Config {
-        rng_seed: match given.rng_seed {
-            RngSeed::Random => RngSeed::Fixed(0),
-            fixed => fixed,
-        },
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
-        ..given
-    }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(property_config())]
 
     /// CQ-ARM-01 to -17, -29, -36, -39, -49, -50, -52, -53, CHAN-33 to -37, CQ-OVR-01 to -07,
     /// CQ-RESIZE-01 to -09, -22 to -30, CQ-DESTROY-04: several CQs on one channel do what the model

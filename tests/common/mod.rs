@@ -1,6 +1,7 @@
 //! What the tests share: an end of a connection, and ways to see what came of it.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
 use verbs_api::{
     Access, CompChannel, Context, Cq, CqInit, ErrorKind, Mr, MrAttr, Pd, Qp, QpCap, QpInit,
     QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Verbs, Wait, Wc, connect,
@@ -146,4 +147,18 @@ pub(crate) fn take_events(verbs: &dyn Verbs, channel: CompChannel) -> Vec<Cq> {
 /// Lets everything happen that is under way.
 pub(crate) fn settle(verbs: &dyn Verbs) {
     verbs.lab().unwrap().settle().unwrap();
+}
+
+/// How properties are run: from one seed unless another is given, so that a run is like the last;
+/// failures are kept beside the test.
+pub(crate) fn property_config() -> Config {
+    let given = Config::default();
+    Config {
+        rng_seed: match given.rng_seed {
+            RngSeed::Random => RngSeed::Fixed(0),
+            fixed => fixed,
+        },
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..given
+    }
 }

@@ -2,10 +2,9 @@
 
 use core::time::Duration;
 
-use crate::common::settle;
+use crate::common::{property_config, settle};
 use crate::link::{Kind, Link, Work, lose, run, statuses, wr_ids};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
 use verbs_api::{Fault, Lab, Mtu, QpType, RcParams, Syndrome, WcStatus, When};
 use verbs_sim::{Sim, SimConfig};
 
@@ -92,18 +91,6 @@ fn each_single_loss(program: &[Work], params: &RcParams) -> u64 {
     unreachable!("some packet is the last")
 }
 
-fn config() -> Config {
-    let given = Config::default();
-    Config {
-        rng_seed: match given.rng_seed {
-            RngSeed::Random => RngSeed::Fixed(0),
-            fixed => fixed,
-        },
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
-        ..given
-    }
-}
-
 fn program() -> impl Strategy<Value = (Mtu, Vec<Work>)> {
     let mtu = prop_oneof![
         Just((Mtu::Mtu256, 256_u32)),
@@ -127,7 +114,7 @@ fn program() -> impl Strategy<Value = (Mtu, Vec<Work>)> {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(property_config())]
 
     /// TMR-05, TMR-08, TMR-13, SQ-12, RDMA-18: with up to one packet in five lost, a program sees
     /// what it would see without loss; or up to some work request, that one with RETRY_EXC_ERR, and
