@@ -118,25 +118,28 @@ async fn serve(context: Context, mut client: TcpStream) -> Result<u64> {
     let cq = AsyncCq::new(cq.clone())?;
     let receive = |n| qp.post_recv(&[RecvWr::new(n, &[mr.sge(half(n))])]);
     connect(&side, &mut client, || Ok((0..2).try_for_each(receive)?)).await?;
-    let mut echoed = 0;
-    loop {
+    // A reply may be known to have arrived only after the goodbye: the two are of different queues.
+    let (mut replies, mut arrived, mut goodbye) = (0, 0, false);
+    while !goodbye || arrived < replies {
         for wc in cq.wait().await? {
             succeeded(&wc)?;
             match wc.opcode {
-                WcOpcode::Recv if wc.byte_len == 0 => return Ok(echoed),
+                WcOpcode::Recv if wc.byte_len == 0 => goodbye = true,
                 WcOpcode::Recv => {
                     let start = half(wc.wr_id).start;
                     let reply = [mr.sge(start..start + wc.byte_len as usize)];
                     qp.post_send(&[SendWr::send(wc.wr_id, &reply)])?;
+                    replies += 1;
                 }
                 // The reply has arrived, so its half can take another message.
                 _ => {
                     receive(wc.wr_id)?;
-                    echoed += 1;
+                    arrived += 1;
                 }
             }
         }
     }
+    Ok(arrived)
 }
 
 /// Sends messages one after the other, and checks that each comes back.
