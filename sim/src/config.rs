@@ -12,9 +12,8 @@ pub enum Mode {
     /// second one gets a usage error. Fully deterministic. The default.
     #[default]
     Stepped,
-    /// A posted work request runs as far as it can before the post returns; while another thread
-    /// delivers packets of the same node, it may be that thread that delivers these. For any number
-    /// of threads; waits block. Timers fire when the clock is moved by
+    /// A posted work request runs as far as it can before the post returns, on all nodes it
+    /// concerns. For any number of threads, one of which works at a time; waits block. Timers fire when the clock is moved by
     /// [`Lab::advance`](verbs_api::Lab::advance) or `settle`.
     Inline,
     /// As [`Inline`](Self::Inline), but the time is that of the machine: timers fire on their own,

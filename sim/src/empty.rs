@@ -35,6 +35,7 @@ impl EmptyCqs {
     }
 
     /// Whether a handle is that of a CQ that lives and is known to be empty.
+    #[inline]
     pub(crate) fn contains(&self, cq: Cq) -> bool {
         // Read in two steps, and still never both words of a CQ that is known not to be empty: its
         // own word was there before it was not.

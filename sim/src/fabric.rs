@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use verbs_api::{Cause, Error, Result, TappedPacket, TimerReport, TraceEvent, TraceRecord, Verb};
+use verbs_api::{
+    Cause, Cq, Error, Result, TappedPacket, TimerReport, TraceEvent, TraceRecord, Verb, Wc,
+};
 
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
@@ -41,6 +43,8 @@ pub(crate) struct Fabric {
     /// Nodes where something happened that a waiting thread may wait for.
     news: Vec<u32>,
     empty: Arc<EmptyCqs>,
+    /// Nobody sees single packets: they go straight from one node to the other.
+    unseen: bool,
     closed: bool,
 }
 
@@ -83,6 +87,7 @@ impl Fabric {
             trace: config.trace.then(Vec::new),
             news: Vec::new(),
             empty: Arc::new(EmptyCqs::new()),
+            unseen: false,
             closed: false,
             config,
         };
@@ -116,6 +121,11 @@ impl Fabric {
         result
     }
 
+    /// Polls a CQ of a node. Nothing comes of it that would have to take effect.
+    pub(crate) fn poll_cq(&mut self, index: u32, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        self.seats[index as usize].node.poll_cq(cq, wc)
+    }
+
     fn deliver(&mut self, packet: Packet) {
         // What goes nowhere is lost.
         let Some(to) = packet.route.to else { return };
@@ -130,21 +140,18 @@ impl Fabric {
         if !std::mem::replace(&mut seat.touched, true) {
             self.touched.push(index);
         }
-        if seat.node.take_news() && seat.waiting > 0 {
+        if seat.waiting > 0 && seat.node.take_news() {
             self.news.push(index);
         }
         #[cfg(feature = "fd")]
         seat.descriptors.update(&seat.node);
+        if self.unseen {
+            return seat.node.move_packets(&mut self.flight);
+        }
         if let Some(trace) = &mut self.trace {
             let (at, node) = (self.now.since_start(), index);
             let events = seat.node.take_trace().into_iter();
             trace.extend(events.map(|event| TraceRecord { at, node, event }));
-        }
-        let seen = self.is_traced() || self.wire.sees_packets();
-        if self.config.mode != Mode::Stepped && !seen {
-            return self.seats[index as usize]
-                .node
-                .move_packets(&mut self.flight);
         }
         let arrives = self.now.after(self.config.latency);
         while let Some(packet) = self.seats[index as usize].node.poll_packet() {
@@ -245,6 +252,9 @@ impl Fabric {
 
     /// The error that a fault rule makes of a call.
     pub(crate) fn check_call(&mut self, verb: Verb) -> Result<()> {
+        if !self.wire.fails_calls() {
+            return Ok(());
+        }
         match self.wire.fail(verb) {
             Some(kind) => Err(Error::new(verb, kind, Cause::Injected)),
             None => Ok(()),
@@ -268,6 +278,7 @@ impl Fabric {
     fn inform_nodes(&mut self) {
         let inline = self.config.mode != Mode::Stepped;
         let whole_messages = inline && !self.wire.sees_packets();
+        self.unseen = whole_messages && !self.is_traced();
         let quiet_polls = inline && !self.wire.fails_calls() && !self.config.trace_threads;
         self.empty.clear();
         for seat in &mut self.seats {

@@ -132,7 +132,7 @@ impl Sim {
         let node = self.node(verb, Object::Cq, cq.context())?;
         self.world.with(|fabric| {
             fabric.check_call(verb)?;
-            let count = fabric.work(node, |node, _| node.poll_cq(cq, wc));
+            let count = fabric.poll_cq(node, cq, wc);
             if count == Ok(0) {
                 if !wc.is_empty() && self.world.config.mode == Mode::Stepped {
                     // So that a program that polls makes progress.
@@ -425,6 +425,7 @@ impl Verbs for Sim {
         )
     }
 
+    #[inline]
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
         if !CHECKED && self.world.is_empty(cq) {
             return Ok(0);

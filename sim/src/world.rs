@@ -78,9 +78,13 @@ impl World {
 
     /// Refuses a second thread in stepped mode.
     pub(crate) fn check_thread(&self, verb: Verb) -> Result<()> {
-        if self.config.mode != Mode::Stepped {
-            return Ok(());
+        match self.config.mode {
+            Mode::Inline | Mode::RealTime => Ok(()),
+            Mode::Stepped => self.check_owner(verb),
         }
+    }
+
+    fn check_owner(&self, verb: Verb) -> Result<()> {
         let this = thread::current().id();
         if *self.owner.get_or_init(|| this) == this {
             return Ok(());
@@ -94,6 +98,7 @@ impl World {
     }
 
     /// Whether polling a CQ does nothing but to find nothing: seen without the lock.
+    #[inline]
     pub(crate) fn is_empty(&self, cq: Cq) -> bool {
         self.empty.contains(cq)
     }

@@ -172,6 +172,9 @@ impl Node {
 
     /// Moves all packets that wait to be sent to the end of a queue.
     pub(crate) fn move_packets(&mut self, queue: &mut VecDeque<Packet>) {
+        if self.outbox.is_empty() {
+            return;
+        }
         if queue.is_empty() {
             std::mem::swap(queue, &mut self.outbox);
         } else {

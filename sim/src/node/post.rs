@@ -1,5 +1,6 @@
 //! Posting.
 
+use smallvec::SmallVec;
 use verbs_api::{
     Cause, Dest, Errno, Error, ErrorKind, FlushPostInErr, Handle, IllegalOpcode, PostError,
     PostWrongState, Qp as QpHandle, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendWr,
@@ -116,7 +117,7 @@ impl Node {
             wr_id: wr.wr_id,
             op: wr.op,
             flags: wr.flags,
-            list: wr.sg_list.into(),
+            list: SmallVec::from_slice(wr.sg_list),
             dest: wr.dest,
             length: length as u32,
             payload,
@@ -156,7 +157,7 @@ impl Node {
         self.pds.at_mut(qp.pd).posted += 1;
         qp.rq.push(Recv {
             wr_id: wr.wr_id,
-            list: wr.sg_list.into(),
+            list: SmallVec::from_slice(wr.sg_list),
         });
         Ok(())
     }

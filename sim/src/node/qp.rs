@@ -300,7 +300,7 @@ impl Node {
     }
 
     fn complete_send(&mut self, index: u32, status: WcStatus) {
-        let behavior = self.behavior;
+        let behavior = &self.behavior;
         let qp = self.qps.at_mut(index);
         let seq = qp.sq.finish();
         let send = qp.sq.get(seq);
@@ -393,6 +393,12 @@ impl Node {
 
     /// Puts the QPs in error whose completion could not be made. Every operation ends with it.
     pub(super) fn finish(&mut self) {
+        if !self.troubled.is_empty() {
+            self.end_troubles();
+        }
+    }
+
+    fn end_troubles(&mut self) {
         while let Some(trouble) = self.troubled.pop() {
             let index = trouble.qp;
             if trouble.fatal && !std::mem::replace(&mut self.qps.at_mut(index).fatal, true) {

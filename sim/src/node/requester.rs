@@ -139,12 +139,18 @@ impl Send {
 
 /// Sequence numbers that a message of so many bytes takes.
 pub(super) fn packets(length: u32, mtu: u32) -> u32 {
-    length.div_ceil(mtu).max(1)
+    // Most are short, and dividing takes long.
+    if length <= mtu {
+        1
+    } else {
+        length.div_ceil(mtu)
+    }
 }
 
 impl Node {
     /// Starts and transmits what can be.
     pub(super) fn pump(&mut self, now: Time, index: u32) {
+        let mut transmits = false;
         loop {
             let qp = self.qps.at(index);
             let may_start = match qp.attr.qp_state {
@@ -173,8 +179,11 @@ impl Node {
                 }
             }
             self.transmit(index, seq);
+            transmits = true;
         }
-        self.keep_timer(now, index, false);
+        if transmits {
+            self.keep_timer(now, index, false);
+        }
     }
 
     /// Gives the next send its sequence numbers and its payload.
@@ -338,6 +347,7 @@ impl Node {
     }
 
     /// Sends a packet to the peer of a connected QP.
+    #[inline]
     pub(super) fn send_to_peer(&mut self, index: u32, packet: OutPacket) {
         let qp = self.qps.at(index);
         let Some(route) = qp.route else { return };
@@ -347,6 +357,7 @@ impl Node {
     }
 
     /// Hands a packet to the fabric, if the port is up.
+    #[inline]
     pub(super) fn send(&mut self, packet: Packet) {
         if self.trace.is_some() {
             self.note(TraceEvent::Sent(packet.view()));
@@ -596,6 +607,7 @@ pub(super) struct OutPacket {
 }
 
 impl OutPacket {
+    #[inline]
     pub(super) fn addressed(
         self,
         route: crate::packet::Route,
