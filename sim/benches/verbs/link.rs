@@ -142,8 +142,8 @@ impl Link<'_> {
     /// A poll that finds nothing, into a buffer that is used again as a program does.
     pub(crate) fn empty_poll(&self) -> impl FnMut() {
         let mut wc = [Wc::default(); 16];
-        let (verbs, cq) = (self.verbs, self.near.cq);
-        move || assert!(matches!(verbs.poll_cq(*black_box(&cq), &mut wc), Ok(0)))
+        let (verbs, cq) = black_box((self.verbs, self.near.cq));
+        move || assert!(matches!(verbs.poll_cq(cq, &mut wc), Ok(0)))
     }
 
     /// Fills both queues of both ends as far as they go, and empties them again.
