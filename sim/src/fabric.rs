@@ -34,6 +34,8 @@ pub(crate) struct Fabric {
     /// Packets under way, in the order in which they arrive. In inline mode there are none between
     /// two verbs.
     flight: VecDeque<Packet>,
+    /// An empty queue, kept for its memory.
+    spare: VecDeque<Packet>,
     /// Deadlines of the nodes, but for those in `touched`.
     timers: Timers,
     /// Nodes whose deadline may have changed.
@@ -81,6 +83,7 @@ impl Fabric {
             seats: (0..nodes).map(seat).collect(),
             now: Time::ZERO,
             flight: VecDeque::new(),
+            spare: VecDeque::new(),
             timers: Timers::default(),
             touched: Vec::new(),
             wire: Wire::new(config.seed),
@@ -114,9 +117,7 @@ impl Fabric {
         let result = work(&mut self.seats[index as usize].node, self.now);
         self.collect(index);
         if self.config.mode != Mode::Stepped {
-            while let Some(packet) = self.flight.pop_front() {
-                self.deliver(packet);
-            }
+            self.deliver_all();
         }
         result
     }
@@ -126,7 +127,20 @@ impl Fabric {
         self.seats[index as usize].node.poll_cq(cq, wc)
     }
 
-    fn deliver(&mut self, packet: Packet) {
+    /// Delivers what is under way, and what that makes the nodes send.
+    fn deliver_all(&mut self) {
+        while !self.flight.is_empty() {
+            let mut packets = std::mem::take(&mut self.spare);
+            std::mem::swap(&mut packets, &mut self.flight);
+            for packet in &packets {
+                self.deliver(packet);
+            }
+            packets.clear();
+            self.spare = packets;
+        }
+    }
+
+    fn deliver(&mut self, packet: &Packet) {
         // What goes nowhere is lost.
         let Some(to) = packet.route.to else { return };
         let node = &mut self.seats[to.node as usize].node;
@@ -188,7 +202,7 @@ impl Fabric {
         {
             self.set_now(at);
             if let Some(packet) = self.flight.pop_front() {
-                self.deliver(packet);
+                self.deliver(&packet);
             }
             return true;
         }

@@ -9,11 +9,11 @@
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::slice;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use smallvec::{SmallVec, smallvec};
 
 /// The memory that the nodes of a fabric share.
 pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
@@ -250,8 +250,36 @@ impl Slice {
     }
 }
 
-/// Parts of regions, in order.
-pub(crate) type Scatter = SmallVec<[Slice; 1]>;
+/// Parts of regions, in order. Nearly always there is one, which takes no memory of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Scatter {
+    #[default]
+    Nothing,
+    One(Slice),
+    Many(Arc<[Slice]>),
+}
+
+impl Deref for Scatter {
+    type Target = [Slice];
+
+    fn deref(&self) -> &[Slice] {
+        match self {
+            Self::Nothing => &[],
+            Self::One(slice) => slice::from_ref(slice),
+            Self::Many(slices) => slices,
+        }
+    }
+}
+
+impl Scatter {
+    /// The bytes from `first`, `count` of them, of a list that is long enough.
+    fn part(&self, first: u32, count: u32) -> Self {
+        match self {
+            Self::One(slice) => Self::One(slice.part(first, count)),
+            slices => Self::Many(cut(slices, first, count).into()),
+        }
+    }
+}
 
 /// What a packet carries. Nothing is copied until it is delivered.
 #[derive(Clone, Debug)]
@@ -271,7 +299,7 @@ pub(crate) enum Payload {
 
 impl Default for Payload {
     fn default() -> Self {
-        Self::Slices(Scatter::new())
+        Self::Slices(Scatter::Nothing)
     }
 }
 
@@ -296,7 +324,7 @@ impl Payload {
     /// The bytes from `first`, `count` of them; the range must lie within the payload.
     pub(crate) fn part(&self, first: u32, count: u32) -> Self {
         match self {
-            Self::Slices(slices) => Self::Slices(cut(slices, first, count)),
+            Self::Slices(slices) => Self::Slices(slices.part(first, count)),
             Self::Inline { bytes, start, .. } => Self::Inline {
                 bytes: bytes.clone(),
                 start: start + first,
@@ -328,7 +356,7 @@ impl Payload {
             return memory.copy(from, into);
         }
         let mut done = 0;
-        for from in slices {
+        for from in &**slices {
             let mut at = 0;
             for into in &cut(target, done, from.length) {
                 memory.copy(&from.part(at, into.length), into)?;
@@ -341,11 +369,8 @@ impl Payload {
 }
 
 /// The bytes from `first`, `count` of them, of a list that is long enough.
-fn cut(slices: &[Slice], first: u32, count: u32) -> Scatter {
-    if let [slice] = slices {
-        return smallvec![slice.part(first, count)];
-    }
-    let mut parts = Scatter::new();
+fn cut(slices: &[Slice], first: u32, count: u32) -> Vec<Slice> {
+    let mut parts = Vec::new();
     let (mut skip, mut left) = (first, count);
     for slice in slices {
         if left == 0 {
@@ -376,7 +401,7 @@ mod tests {
     }
 
     fn payload(slices: &[Slice]) -> Payload {
-        Payload::Slices(slices.into())
+        Payload::Slices(Scatter::Many(slices.into()))
     }
 
     fn shared(memory: Memory) -> SharedMemory {

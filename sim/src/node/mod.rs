@@ -160,7 +160,7 @@ impl Node {
     pub fn run(&mut self, now: Time) {
         while let Some(packet) = self.poll_packet() {
             if packet.route.to.is_some_and(|to| to.node == self.id) {
-                self.handle_packet(now, packet);
+                self.handle_packet(now, &packet);
             }
         }
     }

@@ -5,7 +5,7 @@ use verbs_api::{
     QpAttrMask as M, QpState, Result, Verb, transition,
 };
 
-use super::context::PORT_MTU;
+use super::context::PORT_MTU_BYTES;
 use super::{Node, in_range, invalid};
 use crate::packet::{Psn, Route};
 use crate::time::Time;
@@ -178,6 +178,7 @@ impl Node {
         }
         if has(M::PATH_MTU) {
             own.path_mtu = attr.path_mtu;
+            qp.mtu = attr.path_mtu.bytes().unwrap_or(PORT_MTU_BYTES);
         }
         if has(M::PATH_MIG_STATE) {
             own.path_mig_state = attr.path_mig_state;
@@ -234,9 +235,8 @@ impl Node {
 }
 
 fn check_mtu(mtu: Mtu) -> Result<()> {
-    let most = PORT_MTU.bytes().unwrap_or(0);
     match mtu.bytes() {
-        Some(bytes) if bytes <= most => Ok(()),
+        Some(bytes) if bytes <= PORT_MTU_BYTES => Ok(()),
         _ => Err(invalid(
             VERB,
             "path_mtu",

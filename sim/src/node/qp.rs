@@ -10,6 +10,7 @@ use verbs_api::{
     WcStatus,
 };
 
+use super::context::PORT_MTU_BYTES;
 use super::cq::{Delivered, Ticket};
 use super::queue::WorkQueue;
 use super::requester::Requester;
@@ -29,6 +30,8 @@ pub(super) struct Qp {
     pub(super) attr: QpAttr,
     pub(super) send_cq: u32,
     pub(super) recv_cq: u32,
+    /// Payload bytes of one packet.
+    pub(super) mtu: u32,
     /// To the peer, of a connected QP.
     pub(super) route: Option<Route>,
     pub(super) sq: WorkQueue<Send>,
@@ -151,6 +154,7 @@ impl Node {
             attr,
             send_cq,
             recv_cq,
+            mtu: PORT_MTU_BYTES,
             route: None,
             sq: WorkQueue::new(init.cap.max_send_wr),
             rq: WorkQueue::new(init.cap.max_recv_wr),

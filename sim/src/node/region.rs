@@ -253,7 +253,22 @@ impl Node {
         length: u64,
         need: Access,
     ) -> Result<Scatter, ProtectionFault> {
-        let mut slices = Scatter::new();
+        let slice = |addr: u64, length, lkey| {
+            let mr = self.mr_of_key(lkey).ok_or(ProtectionFault::Key)?;
+            mr.slice(pd, addr, length, need)
+        };
+        if length == 0 {
+            return Ok(Scatter::Nothing);
+        }
+        if let [sge] = list {
+            let end = start.checked_add(length).ok_or(ProtectionFault::Range)?;
+            let addr = sge.addr.checked_add(start).ok_or(ProtectionFault::Range)?;
+            if end > u64::from(sge.length) {
+                return Err(ProtectionFault::Range);
+            }
+            return Ok(Scatter::One(slice(addr, length, sge.lkey)?));
+        }
+        let mut slices = Vec::new();
         let (mut skip, mut left) = (start, length);
         for sge in list {
             if left == 0 {
@@ -266,13 +281,12 @@ impl Node {
             }
             let take = left.min(here - skip);
             let addr = sge.addr.checked_add(skip).ok_or(ProtectionFault::Range)?;
-            let mr = self.mr_of_key(sge.lkey).ok_or(ProtectionFault::Key)?;
-            slices.push(mr.slice(pd, addr, take, need)?);
+            slices.push(slice(addr, take, sge.lkey)?);
             skip = 0;
             left -= take;
         }
         if left == 0 {
-            Ok(slices)
+            Ok(Scatter::Many(slices.into()))
         } else {
             Err(ProtectionFault::Range)
         }

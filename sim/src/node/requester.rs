@@ -251,12 +251,7 @@ impl Node {
 
     /// Payload bytes of one packet of a QP.
     pub(super) fn mtu(&self, index: u32) -> u32 {
-        let qp = self.qps.at(index);
-        let mtu = match qp.init.qp_type {
-            QpType::Ud => super::context::PORT_MTU,
-            _ => qp.attr.path_mtu,
-        };
-        mtu.bytes().expect("modify checks the path MTU")
+        self.qps.at(index).mtu
     }
 
     /// Sends the next packet of a started send, or all that is left of it at once.

@@ -69,7 +69,7 @@ impl Responder {
 
 impl Node {
     /// A packet arrived.
-    pub fn handle_packet(&mut self, now: Time, packet: Packet) {
+    pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
         if self.trace.is_some() {
             self.note(TraceEvent::Received(packet.view()));
         }
@@ -79,7 +79,7 @@ impl Node {
         self.finish();
     }
 
-    fn accept(&mut self, now: Time, packet: Packet) -> Result<(), &'static str> {
+    fn accept(&mut self, now: Time, packet: &Packet) -> Result<(), &'static str> {
         let Some(to) = packet.route.to else {
             return Err("no port has this GID");
         };
@@ -117,12 +117,12 @@ impl Node {
                 Ok(())
             }
             (QpType::Rc, Op::ReadResponse) => {
-                self.take_response(now, index, &packet);
+                self.take_response(now, index, packet);
                 Ok(())
             }
-            (QpType::Rc, _) => self.respond(index, &packet),
-            (QpType::Uc, _) => self.receive_unreliable(index, &packet),
-            (_, Op::Datagram(deth)) => self.receive_datagram(index, &packet, deth),
+            (QpType::Rc, _) => self.respond(index, packet),
+            (QpType::Uc, _) => self.receive_unreliable(index, packet),
+            (_, Op::Datagram(deth)) => self.receive_datagram(index, packet, deth),
             _ => Err("the packet makes no sense"),
         }
     }
@@ -383,7 +383,7 @@ impl Node {
             let length = reth.length.into();
             let source =
                 self.touch_remote(qp.pd, reth.rkey, reth.addr, length, Access::REMOTE_READ);
-            Payload::Slices(Scatter::from_iter([source.map_err(|_| ACCESS)?]))
+            Payload::Slices(Scatter::One(source.map_err(|_| ACCESS)?))
         };
         let span = packets(reth.length, mtu);
         let step = if self.whole_messages { span } else { 1 };
