@@ -37,8 +37,8 @@ impl EmptyCqs {
     /// Whether a handle is that of a CQ that lives and is known to be empty.
     #[inline]
     pub(crate) fn contains(&self, cq: Cq) -> bool {
-        // Read in two steps, and still never both words of a CQ that is known not to be empty: its
-        // own word was there before it was not.
+        // Two reads are enough: a CQ that gets a completion loses its own word, and a thread that
+        // knows of the completion does not read that word again.
         let slot = &self.slots[slot_of(cq)];
         let (context, own) = words(cq);
         slot.own.load(Ordering::Relaxed) == own && slot.context.load(Ordering::Relaxed) == context

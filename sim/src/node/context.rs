@@ -33,6 +33,7 @@ pub(super) struct Port {
 
 /// The MTU of every port.
 pub(super) const PORT_MTU: Mtu = Mtu::Mtu4096;
+/// As above, in bytes.
 pub(super) const PORT_MTU_BYTES: u32 = 4096;
 /// The longest message.
 pub(super) const MAX_MSG_SZ: u32 = 1 << 31;
