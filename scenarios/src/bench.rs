@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use verbs_api::{
     AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
-    KnobValue, Lab, Qp, QpAttrMask, QpModify, QpState, Verbs, Wait, Wc, WcStatus,
+    KnobValue, Lab, Live, Qp, QpAttrMask, QpModify, QpState, Verbs, Wait, Wc, WcStatus,
 };
 
 use crate::failure::{Failure, Result};
@@ -157,6 +157,14 @@ impl<'v> Bench<'v> {
     pub fn lab(&self) -> &'v dyn Lab {
         self.require(Capabilities::LAB);
         self.verbs.lab().expect("capability lab comes with a lab")
+    }
+
+    /// How many objects live on each side, where that can be known.
+    pub fn live(&self) -> Result<Option<[Live; 2]>> {
+        match self.verbs.lab() {
+            Some(lab) => Ok(Some([lab.live(self.a)?, lab.live(self.b)?])),
+            None => Ok(None),
+        }
     }
 
     /// How sure the scenario was so far that nothing happened, if it asked.

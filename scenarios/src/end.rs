@@ -8,7 +8,7 @@ use verbs_api::{
 };
 
 use crate::bench::{Bench, Place};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, OfRule, Result, check_eq};
 
 /// Bytes that the GRH takes at the start of a UD receive.
 pub const GRH_LEN: u32 = 40;
@@ -213,20 +213,29 @@ impl<'v> Bench<'v> {
             sgid_index,
             ..options.rc
         };
-        let (mut to_a, mut to_b) = (None, None);
         match options.qp_type {
             QpType::Ud => {
                 for end in [&a, &b] {
                     connect::ud_to_rts(self.verbs(), end.qp, port_num, QKEY)?;
                 }
-                to_a = Some((self.ah(&b, &a)?, a.qp_num));
-                to_b = Some((self.ah(&a, &b)?, b.qp_num));
             }
             QpType::Uc => connect::by_attributes(self.verbs(), a.qp, b.qp, &rc)?,
             _ => self.connect_rc(a.qp, b.qp, &rc)?,
         }
-        let peer = |end: &End<'_>, ud| Some(Peer { mem: end.mem, ud });
-        let (peer_of_a, peer_of_b) = (peer(&b, to_b), peer(&a, to_a));
+        self.introduce(a, b)
+    }
+
+    /// Lets two ends know each other's address and memory, and changes nothing about their queue
+    /// pairs.
+    pub fn introduce<'b>(&'b self, a: End<'b>, b: End<'b>) -> Result<Pair<'b>> {
+        let peer = |from: &End<'_>, to: &End<'_>| -> Result<Option<Peer>> {
+            let ud = match to.qp_type {
+                QpType::Ud => Some((self.ah(from, to)?, to.qp_num)),
+                _ => None,
+            };
+            Ok(Some(Peer { mem: to.mem, ud }))
+        };
+        let (peer_of_a, peer_of_b) = (peer(&a, &b)?, peer(&b, &a)?);
         Ok(Pair {
             a: End {
                 peer: peer_of_a,
@@ -255,6 +264,21 @@ impl Pair<'_> {
         }
         self.a.bench.successes(self.a.send_cq, count)?;
         Ok(())
+    }
+
+    /// A message still goes from A to B, and nothing else is there.
+    pub fn still_works(&self, rule: &'static str) -> Result {
+        const MARKER: u64 = 0x3a4b;
+        let (a, b, bench) = (self.a, self.b, self.a.bench);
+        a.fill(7, 64)?;
+        b.recv(MARKER, 64).rule(rule)?;
+        a.send(MARKER, 64).rule(rule)?;
+        for cq in [a.send_cq, b.recv_cq] {
+            let wc = bench.successes(cq, 1).rule(rule)?[0];
+            check_eq!(rule, wc.wr_id, MARKER);
+            bench.no_completion(cq, rule)?;
+        }
+        b.expect_data(7, 64, rule)
     }
 }
 

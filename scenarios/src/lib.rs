@@ -16,9 +16,11 @@
 //! | `cq_arm`, `chan`, ... | the scenarios, a file for each [`Group`] |
 
 mod bench;
+mod climber;
 pub mod deviations;
 mod end;
 mod failure;
+mod kind;
 mod reasons;
 pub mod report;
 mod rules;
@@ -33,6 +35,9 @@ mod cq_destroy;
 mod cq_ovr;
 mod cq_poll;
 mod cq_resize;
+mod qp_flush;
+mod rq;
+mod sq;
 mod wc;
 
 pub use bench::{Bench, Bounds, Negative, Place};
@@ -65,6 +70,9 @@ pub const GROUPS: &[Group] = &[
     group("cq_ovr", "CQ overrun", cq_ovr::SCENARIOS),
     group("cq_destroy", "CQ destruction", cq_destroy::SCENARIOS),
     group("wc", "Work completions", wc::SCENARIOS),
+    group("qp_flush", "Error state and flushing", qp_flush::SCENARIOS),
+    group("sq", "Send queues", sq::SCENARIOS),
+    group("rq", "Receive queues", rq::SCENARIOS),
     group("bad_input", "Bad input", bad_input::SCENARIOS),
 ];
 

@@ -304,6 +304,20 @@ impl Default for Payload {
 }
 
 impl Payload {
+    /// The bytes that parts of regions hold now, in order.
+    pub(crate) fn copied(memory: &SharedMemory, slices: &[Slice]) -> Result<Self, Gone> {
+        let length: u32 = slices.iter().map(|slice| slice.length).sum();
+        let mut bytes = vec![0; length as usize];
+        let mut rest = &mut bytes[..];
+        let memory = memory.lock();
+        for slice in slices {
+            let (now, later) = rest.split_at_mut(slice.length as usize);
+            memory.read(slice.region, slice.offset, now)?;
+            rest = later;
+        }
+        Ok(Self::inline(bytes.into()))
+    }
+
     /// Bytes taken at post time.
     pub(crate) fn inline(bytes: Arc<[u8]>) -> Self {
         Self::Inline {

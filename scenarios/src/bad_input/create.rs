@@ -6,7 +6,7 @@ use verbs_api::{
     Access, AhAttr, CqInit, DeviceAttr, Error, ErrorKind, GlobalRoute, Limit, QpCap, QpInit, QpType,
 };
 
-use super::{live, refused};
+use super::refused;
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, Failure, OfRule, PairOptions, Result};
 
@@ -277,9 +277,9 @@ pub(super) fn too_many_open_files_change_nothing(bench: &Bench<'_>) -> Result {
         bench.create_comp_channel(context)
     })?;
     refused(bench, &kinds, "CHAN-09", || bench.open_device(&device.name))?;
-    let before = live(bench)?;
+    let before = bench.live()?;
     bench.destroy_comp_channel(channel)?;
     bench.create_comp_channel(context).rule("CHAN-09")?;
-    check_eq!("CHAN-09", live(bench)?, before, "the live objects");
+    check_eq!("CHAN-09", bench.live()?, before, "the live objects");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use verbs_api::{ErrorKind, QpType};
 
-use super::{live, refused, still_works};
+use super::refused;
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, End, OfRule, PairOptions, Result};
 
@@ -41,7 +41,7 @@ impl Part {
 
 /// In every order: what is in use is busy, and goes once it is not.
 pub(super) fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Result {
-    let before = live(bench)?;
+    let before = bench.live()?;
     for order in orders(&Part::ALL) {
         let end = bench.end(
             bench.ctx_a(),
@@ -58,7 +58,7 @@ pub(super) fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Re
                 in_case(&format!("in the order {order:?}"), result)?;
             }
         }
-        check_eq!("LIFE-02", live(bench)?, before, "the live objects");
+        check_eq!("LIFE-02", bench.live()?, before, "the live objects");
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ pub(super) fn refused_destruction_leaves_a_working_connection(bench: &Bench<'_>)
             })?;
         }
     }
-    still_works(bench, &pair, "LIFE-01")
+    pair.still_works("LIFE-01")
 }
 
 pub(super) fn domain_with_an_address_handle_is_busy(bench: &Bench<'_>) -> Result {
@@ -121,5 +121,5 @@ pub(super) fn domain_with_an_address_handle_is_busy(bench: &Bench<'_>) -> Result
     refused(bench, &[ErrorKind::Busy], "PD-01", || bench.dealloc_pd(pd))?;
     bench.destroy_ah(ah).rule("PD-01")?;
     bench.dealloc_pd(pd).rule("PD-01")?;
-    still_works(bench, &pair, "LIFE-01")
+    pair.still_works("LIFE-01")
 }

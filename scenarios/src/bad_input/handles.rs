@@ -6,7 +6,7 @@ use verbs_api::{
     SendWr, Verb, Wait, Wc,
 };
 
-use super::{refused, still_works};
+use super::refused;
 use crate::failure::in_case;
 use crate::{Bench, End, Failure, OfRule, PairOptions, QKEY, Result, expect_err};
 
@@ -216,7 +216,7 @@ pub(super) fn every_verb_refuses_handles_that_are_none(bench: &Bench<'_>) -> Res
     // It is connected only now: no refused call may have moved it.
     let b = bench.end(bench.ctx_b(), options)?;
     let pair = bench.connect(a, b, options)?;
-    still_works(bench, &pair, "DEV-02")
+    pair.still_works("DEV-02")
 }
 
 pub(super) fn address_handles_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
@@ -228,7 +228,7 @@ pub(super) fn address_handles_that_are_none_are_refused(bench: &Bench<'_>) -> Re
     for (problem, bad) in bad_handles(bench, &good, options)? {
         refuse_all(bench, AH_CALLS, &good, problem, &bad)?;
     }
-    still_works(bench, &pair, "DEV-13")
+    pair.still_works("DEV-13")
 }
 
 #[cfg(unix)]
@@ -387,7 +387,7 @@ pub(super) fn address_handle_of_another_context_is_refused(bench: &Bench<'_>) ->
             bench.post_send(pair.a.qp, &[send])
         })?;
     }
-    still_works(bench, &pair, "DEV-13")
+    pair.still_works("DEV-13")
 }
 
 pub(super) fn stale_handle_never_names_a_later_object(bench: &Bench<'_>) -> Result {

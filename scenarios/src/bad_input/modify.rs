@@ -5,9 +5,9 @@ use verbs_api::{
     DeviceAttr, ErrorKind, Mtu, PortAttr, QpAttr, QpAttrMask as M, QpState, QpType, transition,
 };
 
-use super::climber::{Climber, required};
 use super::create::{bad_addresses, bad_ports};
 use super::refused;
+use crate::climber::{Climber, required};
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, OfRule, Result};
 

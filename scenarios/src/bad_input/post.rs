@@ -1,12 +1,12 @@
 //! Work that cannot be posted.
 
 use verbs_api::{
-    Cq, Errno, ErrorKind, IllegalOpcode, PostError, QpAttrMask, QpCap, QpState, QpType, RecvWr,
-    SendWr, SqRelease, WcStatus,
+    Cq, Errno, ErrorKind, PostError, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendWr, SqRelease,
+    WcStatus,
 };
 
-use super::climber::Climber;
-use super::{refused, still_works};
+use super::refused;
+use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, OfRule, PairOptions, Result, expect_err, wr_ids};
 
@@ -38,7 +38,7 @@ pub(super) fn list_of_sends_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
         check_eq!("SQ-01", seen, [1, 2], "the work before the bad one");
         bench.no_completion(cq, "SQ-01")?;
     }
-    still_works(bench, &pair, "SQ-01")
+    pair.still_works("SQ-01")
 }
 
 pub(super) fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
@@ -63,7 +63,7 @@ pub(super) fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result
     check_eq!("RQ-01", seen, [1, 2], "the receives before the bad one");
     bench.successes(a.send_cq, 2)?;
     // It takes a receive of its own: neither the third nor the fourth was posted.
-    still_works(bench, &pair, "RQ-01")
+    pair.still_works("RQ-01")
 }
 
 pub(super) fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
@@ -90,7 +90,7 @@ pub(super) fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
         .rule("SQ-09")?;
     bench.successes(b.recv_cq, 1)?;
     bench.successes(a.send_cq, 1)?;
-    still_works(bench, &pair, "SQ-09")
+    pair.still_works("SQ-09")
 }
 
 pub(super) fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
@@ -113,7 +113,7 @@ pub(super) fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
         }
         error => {
             expect_err(error, ErrorKind::Invalid, "SQ-10")?;
-            still_works(bench, &pair, "SQ-10")
+            pair.still_works("SQ-10")
         }
     }
 }
@@ -139,7 +139,7 @@ pub(super) fn full_send_queue_takes_no_more(bench: &Bench<'_>) -> Result {
     }
     let seen = wr_ids(&bench.successes(a.send_cq, most).rule("SQ-03")?);
     check_eq!("SQ-03", seen, ids[..most], "completed");
-    still_works(bench, &pair, "SQ-03")
+    pair.still_works("SQ-03")
 }
 
 /// RDMA Writes are done when the peer has acknowledged them; what was written last shows it.
@@ -186,7 +186,7 @@ pub(super) fn full_receive_queue_takes_no_more(bench: &Bench<'_>) -> Result {
     }
     let seen = wr_ids(&bench.successes(b.recv_cq, most).rule("RQ-02")?);
     check_eq!("RQ-02", seen, ids[..most], "completed");
-    still_works(bench, &pair, "RQ-02")
+    pair.still_works("RQ-02")
 }
 
 /// Room for the completions of queues that a device made larger than asked for.
@@ -196,42 +196,6 @@ fn deep_cqs() -> PairOptions {
         recv_cqe: 1024,
         ..PairOptions::default()
     }
-}
-
-pub(super) fn read_on_uc_is_refused(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(PairOptions::of(QpType::Uc))?;
-    let a = pair.a;
-    let data = [a.sge(a.landing(), 8)];
-    illegal(bench, &a, SendWr::rdma_read(1, &data, a.remote()))
-}
-
-pub(super) fn rdma_on_ud_is_refused(bench: &Bench<'_>) -> Result {
-    for kind in 0..3 {
-        let a = bench.pair(PairOptions::of(QpType::Ud))?.a;
-        let (data, remote) = ([a.sge(a.landing(), 8)], a.remote());
-        let work = match kind {
-            0 => SendWr::rdma_write(1, &data, remote),
-            1 => SendWr::rdma_write_with_imm(1, &data, remote, [0; 4]),
-            _ => SendWr::rdma_read(1, &data, remote),
-        };
-        in_case(work.op.name(), illegal(bench, &a, a.to_peer(work)))?;
-    }
-    Ok(())
-}
-
-/// An operation that the transport does not have is refused at once, or fails.
-fn illegal(bench: &Bench<'_>, a: &End<'_>, wr: SendWr<'_>) -> Result {
-    let result = bench.post_send(a.qp, &[wr]);
-    let seen = if result.is_ok() {
-        bench.one_with(a.send_cq, WcStatus::LocQpOpErr, "SQ-20")?;
-        IllegalOpcode::LocQpOpErr
-    } else {
-        let error = expect_err(result, ErrorKind::Invalid, "SQ-20")?;
-        check_eq!("SQ-20", error.bad_wr, 0);
-        IllegalOpcode::Einval
-    };
-    bench.no_completion(a.send_cq, "SQ-18")?;
-    bench.as_declared("SQ-20", bench.behavior()?.illegal_opcode, seen)
 }
 
 pub(super) const STATES: &[&str] = &["QP-STATE-18", "QP-STATE-19", "QP-STATE-20", "QP-STATE-21"];

@@ -12,11 +12,10 @@ mod fields;
 mod status;
 mod unreliable;
 
-use verbs_api::{Capabilities, SendOp, SendWr, Sge};
+use verbs_api::Capabilities;
 
-use crate::{End, Hazards, Scenario};
-
-const IMM: Capabilities = Capabilities::SEND_WITH_IMM.union(Capabilities::WRITE_WITH_IMM);
+use crate::kind::{IMM, Kind};
+use crate::{Hazards, Scenario};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario::new(
@@ -259,50 +258,3 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         status::every_status_has_a_text_of_its_own,
     ),
 ];
-
-/// A kind of work for the send queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Send,
-    SendImm,
-    Write,
-    WriteImm,
-    Read,
-}
-
-impl Kind {
-    /// Work of this kind from `a` to its peer's landing place, signaled.
-    fn work<'s>(self, a: &End<'_>, wr_id: u64, sges: &'s [Sge]) -> SendWr<'s> {
-        self.work_with(a, wr_id, sges, [1, 2, 3, 4])
-    }
-
-    /// The same, with this immediate data if it has any.
-    fn work_with<'s>(
-        self,
-        a: &End<'_>,
-        wr_id: u64,
-        sges: &'s [Sge],
-        imm_data: [u8; 4],
-    ) -> SendWr<'s> {
-        let op = match self {
-            Self::Send => SendOp::Send,
-            Self::SendImm => SendOp::SendWithImm { imm_data },
-            Self::Write => SendOp::RdmaWrite { remote: a.remote() },
-            Self::WriteImm => SendOp::RdmaWriteWithImm {
-                remote: a.remote(),
-                imm_data,
-            },
-            Self::Read => SendOp::RdmaRead { remote: a.remote() },
-        };
-        SendWr::new(wr_id, op, sges)
-    }
-
-    fn has_imm(self) -> bool {
-        matches!(self, Self::SendImm | Self::WriteImm)
-    }
-
-    /// The peer needs a receive for it.
-    fn takes_a_receive(self) -> bool {
-        !matches!(self, Self::Write | Self::Read)
-    }
-}

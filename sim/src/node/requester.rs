@@ -212,8 +212,14 @@ impl Node {
         let payload = if is_there {
             None
         } else {
-            match self.touch(qp.pd, &send.list, 0, send.length.into(), Access::empty()) {
-                Ok(slices) => Some(Payload::Slices(slices)),
+            let found = self.touch(qp.pd, &send.list, 0, send.length.into(), Access::empty());
+            let payload = found.and_then(|slices| match qp.init.qp_type {
+                QpType::Rc => Ok(Payload::Slices(slices)),
+                // The send is done, and its memory the program's again, before this arrives.
+                _ => Payload::copied(&self.memory, &slices).map_err(|Gone| ProtectionFault::Key),
+            });
+            match payload {
+                Ok(payload) => Some(payload),
                 Err(fault) => return Start::Failed(self.status_of(fault)),
             }
         };

@@ -4,15 +4,13 @@ use verbs_api::{
     Access, AhAttr, Mtu, QpAttr, QpAttrMask, QpQuery, QpState, QpType, SendWr, Sge, transition,
 };
 
-use crate::{Bench, End, Failure, PairOptions, QKEY, Result};
+use crate::{Bench, End, Failure, Pair, PairOptions, QKEY, Result};
 
-/// An end with a peer that is none of its business, and attributes that are good for any
-/// transition.
-pub(super) struct Climber<'b> {
+/// An end with a peer, both in RESET at first, and attributes that are good for any transition.
+pub(crate) struct Climber<'b> {
     bench: &'b Bench<'b>,
-    pub(super) end: End<'b>,
-    peer: End<'b>,
-    pub(super) attr: QpAttr,
+    pub(crate) end: End<'b>,
+    pub(crate) attr: QpAttr,
 }
 
 /// Each state from which the next can be reached.
@@ -26,50 +24,49 @@ const LADDER: [QpState; 5] = [
 
 impl<'b> Climber<'b> {
     /// On side A, in RESET.
-    pub(super) fn new(bench: &'b Bench<'_>, qp_type: QpType) -> Result<Self> {
+    pub(crate) fn new(bench: &'b Bench<'_>, qp_type: QpType) -> Result<Self> {
         Ok(Self::pair(bench, qp_type)?.0)
     }
 
     /// Two that are each other's peers, in RESET.
-    pub(super) fn pair(bench: &'b Bench<'_>, qp_type: QpType) -> Result<(Self, Self)> {
-        let options = PairOptions::of(qp_type);
-        let a = bench.end(bench.ctx_a(), options)?;
-        let b = bench.end(bench.ctx_b(), options)?;
-        Ok((Self::of(bench, a, b)?, Self::of(bench, b, a)?))
+    pub(crate) fn pair(bench: &'b Bench<'_>, qp_type: QpType) -> Result<(Self, Self)> {
+        Self::pair_with(bench, PairOptions::of(qp_type))
     }
 
-    fn of(bench: &'b Bench<'_>, end: End<'b>, peer: End<'b>) -> Result<Self> {
-        let dgid = bench.query_gid(peer.context, 1, 0)?;
+    /// The same, made with these options; how they are connected is up to their attributes.
+    pub(crate) fn pair_with(bench: &'b Bench<'_>, options: PairOptions) -> Result<(Self, Self)> {
+        let a = bench.end(bench.ctx_a(), options)?;
+        let b = bench.end(bench.ctx_b(), options)?;
+        let Pair { a, b } = bench.introduce(a, b)?;
+        Ok((Self::of(bench, a, &b)?, Self::of(bench, b, &a)?))
+    }
+
+    fn of(bench: &'b Bench<'_>, end: End<'b>, peer: &End<'_>) -> Result<Self> {
         let attr = QpAttr {
             path_mtu: Mtu::Mtu1024,
             qkey: QKEY,
             dest_qp_num: peer.qp_num,
             qp_access_flags: Access::ALL_RDMA,
-            ah_attr: Some(AhAttr::global(1, 0, dgid)),
+            ah_attr: Some(bench.route_to(peer.context)?),
             max_rd_atomic: 1,
             max_dest_rd_atomic: 1,
             min_rnr_timer: 12,
-            port_num: 1,
+            port_num: bench.port(),
             timeout: 14,
             retry_cnt: 7,
             rnr_retry: 7,
             ..QpAttr::default()
         };
-        Ok(Self {
-            bench,
-            end,
-            peer,
-            attr,
-        })
+        Ok(Self { bench, end, attr })
     }
 
     /// The address of the peer.
-    pub(super) fn av(&self) -> AhAttr {
+    pub(crate) fn av(&self) -> AhAttr {
         self.attr.ah_attr.expect("it has an address")
     }
 
     /// Asks for a change with the attributes of this mask.
-    pub(super) fn change(&self, to: QpState, mask: QpAttrMask) -> verbs_api::Result<()> {
+    pub(crate) fn change(&self, to: QpState, mask: QpAttrMask) -> verbs_api::Result<()> {
         let attr = QpAttr {
             qp_state: to,
             ..self.attr
@@ -78,13 +75,13 @@ impl<'b> Climber<'b> {
     }
 
     /// One transition, with the attributes it requires.
-    pub(super) fn go(&self, to: QpState) -> Result {
+    pub(crate) fn go(&self, to: QpState) -> Result {
         let from = self.bench.state(self.end.qp)?;
         Ok(self.change(to, required(self.end.qp_type, from, to))?)
     }
 
     /// All transitions that lead from the present state to this one.
-    pub(super) fn reach(&self, state: QpState) -> Result {
+    pub(crate) fn reach(&self, state: QpState) -> Result {
         match state {
             QpState::Err => {
                 self.reach(QpState::Init)?;
@@ -107,19 +104,13 @@ impl<'b> Climber<'b> {
     }
 
     /// All that can be queried.
-    pub(super) fn query(&self) -> Result<QpQuery> {
+    pub(crate) fn query(&self) -> Result<QpQuery> {
         Ok(self.bench.query_qp(self.end.qp, QpAttrMask::STANDARD)?)
     }
 
     /// Posts work to the peer.
-    pub(super) fn post(&self, list: &[SendWr<'_>]) -> Result<(), verbs_api::PostError> {
-        let mut list = list.to_vec();
-        if self.end.qp_type == QpType::Ud {
-            let ah = self.bench.create_ah(self.end.pd, &self.av())?;
-            for wr in &mut list {
-                *wr = wr.to(ah, self.peer.qp_num, QKEY);
-            }
-        }
+    pub(crate) fn post(&self, list: &[SendWr<'_>]) -> Result<(), verbs_api::PostError> {
+        let list: Vec<_> = list.iter().map(|wr| self.end.to_peer(*wr)).collect();
         self.bench.post_send(self.end.qp, &list)
     }
 
@@ -140,7 +131,7 @@ impl<'b> Climber<'b> {
 }
 
 /// The least mask for a transition: the state alone for one that does not exist.
-pub(super) fn required(qp_type: QpType, from: QpState, to: QpState) -> QpAttrMask {
+pub(crate) fn required(qp_type: QpType, from: QpState, to: QpState) -> QpAttrMask {
     let attributes = transition::attributes(qp_type, from, to);
     QpAttrMask::STATE | attributes.map_or(QpAttrMask::empty(), |a| a.required)
 }

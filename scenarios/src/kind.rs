@@ -1,0 +1,64 @@
+//! The kinds of work for a send queue.
+
+use verbs_api::{Capabilities, SendOp, SendWr, Sge};
+
+use crate::End;
+
+/// What a device needs for the kinds with immediate data.
+pub(crate) const IMM: Capabilities =
+    Capabilities::SEND_WITH_IMM.union(Capabilities::WRITE_WITH_IMM);
+
+/// A kind of work for the send queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Send,
+    SendImm,
+    Write,
+    WriteImm,
+    Read,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Send,
+        Self::SendImm,
+        Self::Write,
+        Self::WriteImm,
+        Self::Read,
+    ];
+
+    /// Work of this kind from `a` to its peer's landing place, signaled.
+    pub(crate) fn work<'s>(self, a: &End<'_>, wr_id: u64, sges: &'s [Sge]) -> SendWr<'s> {
+        self.work_with(a, wr_id, sges, [1, 2, 3, 4])
+    }
+
+    /// The same, with this immediate data if it has any.
+    pub(crate) fn work_with<'s>(
+        self,
+        a: &End<'_>,
+        wr_id: u64,
+        sges: &'s [Sge],
+        imm_data: [u8; 4],
+    ) -> SendWr<'s> {
+        let op = match self {
+            Self::Send => SendOp::Send,
+            Self::SendImm => SendOp::SendWithImm { imm_data },
+            Self::Write => SendOp::RdmaWrite { remote: a.remote() },
+            Self::WriteImm => SendOp::RdmaWriteWithImm {
+                remote: a.remote(),
+                imm_data,
+            },
+            Self::Read => SendOp::RdmaRead { remote: a.remote() },
+        };
+        SendWr::new(wr_id, op, sges)
+    }
+
+    pub(crate) fn has_imm(self) -> bool {
+        matches!(self, Self::SendImm | Self::WriteImm)
+    }
+
+    /// The peer needs a receive for it.
+    pub(crate) fn takes_a_receive(self) -> bool {
+        !matches!(self, Self::Write | Self::Read)
+    }
+}

@@ -1,0 +1,457 @@
+//! The error state: what is outstanding is flushed, in order, once; and who gets there.
+
+use std::thread;
+
+use verbs_api::{
+    Capabilities, Cq, Fault, PacketFilter, QpCap, QpState, QpType, RcParams, RecvWr, Remote,
+    SendWr, Sge, Wc, WcStatus, When,
+};
+
+use crate::climber::Climber;
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "qp_flush.everything_outstanding_is_flushed_in_order",
+        &["QP-FLUSH-01", "QP-FLUSH-02"],
+        everything_outstanding_is_flushed_in_order,
+    )
+    .needs(Capabilities::RNR),
+    Scenario::new(
+        "qp_flush.receives_are_flushed_in_order",
+        &["QP-FLUSH-01", "QP-FLUSH-02"],
+        receives_are_flushed_in_order,
+    ),
+    Scenario::new(
+        "qp_flush.receives_are_flushed_in_order_on_uc",
+        &["QP-FLUSH-01", "QP-FLUSH-02"],
+        receives_are_flushed_in_order_on_uc,
+    )
+    .needs(Capabilities::UC),
+    Scenario::new(
+        "qp_flush.receives_are_flushed_in_order_on_ud",
+        &["QP-FLUSH-01", "QP-FLUSH-02"],
+        receives_are_flushed_in_order_on_ud,
+    )
+    .needs(Capabilities::UD),
+    Scenario::new(
+        "qp_flush.local_failure_stands_between_successes_and_flushes",
+        &["QP-FLUSH-03"],
+        local_failure_stands_between_successes_and_flushes,
+    ),
+    Scenario::new(
+        "qp_flush.refused_work_stands_between_successes_and_flushes",
+        &["QP-FLUSH-03"],
+        refused_work_stands_between_successes_and_flushes,
+    ),
+    Scenario::new(
+        "qp_flush.sends_of_another_thread_complete_once",
+        &["QP-FLUSH-07"],
+        sends_of_another_thread_complete_once,
+    )
+    .needs(Capabilities::THREADS),
+    Scenario::new(
+        "qp_flush.receives_of_another_thread_complete_once",
+        &["QP-FLUSH-07"],
+        receives_of_another_thread_complete_once,
+    )
+    .needs(Capabilities::THREADS),
+    Scenario::new(
+        "qp_flush.last_send_stands_for_all_before_it",
+        &["QP-FLUSH-08", "QP-FLUSH-02"],
+        last_send_stands_for_all_before_it,
+    )
+    .needs(Capabilities::RNR),
+    Scenario::new(
+        "qp_flush.last_receive_stands_for_all_before_it",
+        &["QP-FLUSH-08", "QP-FLUSH-02"],
+        last_receive_stands_for_all_before_it,
+    ),
+    Scenario::new(
+        "qp_flush.refusal_for_want_of_rights_puts_both_ends_in_error",
+        &["QP-FLUSH-09"],
+        refusal_for_want_of_rights_puts_both_ends_in_error,
+    ),
+    Scenario::new(
+        "qp_flush.refusal_of_an_invalid_request_puts_both_ends_in_error",
+        &["QP-FLUSH-09"],
+        refusal_of_an_invalid_request_puts_both_ends_in_error,
+    ),
+    Scenario::new(
+        "qp_flush.fault_of_the_responder_puts_both_ends_in_error",
+        &["QP-FLUSH-09"],
+        fault_of_the_responder_puts_both_ends_in_error,
+    ),
+    Scenario::new(
+        "qp_flush.receiver_that_is_never_ready_stays_as_it_is",
+        &["QP-FLUSH-10"],
+        receiver_that_is_never_ready_stays_as_it_is,
+    )
+    .needs(Capabilities::RNR),
+    Scenario::new(
+        "qp_flush.peer_that_never_answers_stays_as_it_is",
+        &["QP-FLUSH-10"],
+        peer_that_never_answers_stays_as_it_is,
+    )
+    .needs(Capabilities::MODIFY_CONNECT),
+    Scenario::new(
+        "qp_flush.peer_whose_answers_are_lost_stays_as_it_is",
+        &["QP-FLUSH-10"],
+        peer_whose_answers_are_lost_stays_as_it_is,
+    )
+    .needs(Capabilities::LAB),
+    Scenario::new(
+        "qp_flush.nothing_completes_after_the_queue_pair_is_gone",
+        &["QP-FLUSH-11"],
+        nothing_completes_after_the_queue_pair_is_gone,
+    ),
+    Scenario::new(
+        "qp_flush.waiting_sends_do_not_complete_after_the_queue_pair_is_gone",
+        &["QP-FLUSH-11"],
+        waiting_sends_do_not_complete_after_the_queue_pair_is_gone,
+    )
+    .needs(Capabilities::RNR),
+];
+
+/// Signaled sends and others, and receives.
+fn everything_outstanding_is_flushed_in_order(bench: &Bench<'_>) -> Result {
+    for (sends, receives) in [(1, 0), (0, 1), (16, 16), (7, 3)] {
+        for one_cq in [false, true] {
+            let Pair { a, .. } = bench.pair(PairOptions {
+                one_cq,
+                ..PairOptions::default()
+            })?;
+            for wr_id in 0..sends {
+                let data = [a.sge(0, 8)];
+                let send = SendWr::send(wr_id, &data);
+                a.post(if wr_id % 3 == 0 {
+                    send
+                } else {
+                    send.unsignaled()
+                })?;
+            }
+            for wr_id in 0..receives {
+                a.recv(100 + wr_id, 8)?;
+            }
+            bench.to_err(a.qp)?;
+            let result = flushed(bench, &a, 0..sends, 100..100 + receives, "QP-FLUSH-01");
+            in_case(&format!("{sends} sends, {receives} receives"), result)?;
+        }
+    }
+    Ok(())
+}
+
+/// Exactly these sends and receives are flushed, each queue in order.
+fn flushed(
+    bench: &Bench<'_>,
+    end: &End<'_>,
+    sends: std::ops::Range<u64>,
+    receives: std::ops::Range<u64>,
+    rule: &'static str,
+) -> Result {
+    let (sends, receives): (Vec<_>, Vec<_>) = (sends.collect(), receives.collect());
+    let completions = if end.send_cq == end.recv_cq {
+        bench
+            .poll(end.recv_cq, sends.len() + receives.len())
+            .rule(rule)?
+    } else {
+        let mut all = bench.poll(end.send_cq, sends.len()).rule(rule)?;
+        all.extend(bench.poll(end.recv_cq, receives.len()).rule(rule)?);
+        all
+    };
+    for wc in &completions {
+        check_eq!(rule, wc.status, WcStatus::WrFlushErr, format!("{wc}"));
+    }
+    let of = |of_receive: bool| -> Vec<u64> {
+        let ids = completions.iter().map(|wc| wc.wr_id);
+        ids.filter(|id| receives.contains(id) == of_receive)
+            .collect()
+    };
+    check_eq!("QP-FLUSH-02", of(false), sends, "the flushed sends");
+    check_eq!("QP-FLUSH-02", of(true), receives, "the flushed receives");
+    for cq in [end.send_cq, end.recv_cq] {
+        bench.no_completion(cq, rule)?;
+    }
+    Ok(())
+}
+
+fn receives_are_flushed_in_order(bench: &Bench<'_>) -> Result {
+    receives_are_flushed(bench, QpType::Rc)
+}
+
+fn receives_are_flushed_in_order_on_uc(bench: &Bench<'_>) -> Result {
+    receives_are_flushed(bench, QpType::Uc)
+}
+
+fn receives_are_flushed_in_order_on_ud(bench: &Bench<'_>) -> Result {
+    receives_are_flushed(bench, QpType::Ud)
+}
+
+/// What was delivered before stays a success.
+fn receives_are_flushed(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    for taken in [0, 1, 5] {
+        let Pair { a, b } = bench.pair(PairOptions::of(qp_type))?;
+        for wr_id in 0..12 {
+            b.recv(wr_id, 8)?;
+        }
+        for wr_id in 0..taken {
+            a.send(wr_id, 8)?;
+        }
+        let got = bench.successes(b.recv_cq, taken as usize)?;
+        check_eq!("QP-FLUSH-02", wr_ids(&got), (0..taken).collect::<Vec<_>>());
+        bench.successes(a.send_cq, taken as usize)?;
+        bench.to_err(b.qp)?;
+        let result = flushed(bench, &b, 0..0, taken..12, "QP-FLUSH-01");
+        in_case(&format!("{taken} taken before"), result)?;
+    }
+    Ok(())
+}
+
+fn local_failure_stands_between_successes_and_flushes(bench: &Bench<'_>) -> Result {
+    between(bench, |a| {
+        let good = a.sge(0, 8);
+        let lkey = good.lkey ^ 0xa5;
+        (Sge { lkey, ..good }, a.remote())
+    })
+}
+
+fn refused_work_stands_between_successes_and_flushes(bench: &Bench<'_>) -> Result {
+    between(bench, |a| (a.sge(0, 8), a.bad_remote()))
+}
+
+/// Lists of writes, one of them from or to bad memory.
+fn between(bench: &Bench<'_>, bad: impl Fn(&End<'_>) -> (Sge, Remote)) -> Result {
+    const RULE: &str = "QP-FLUSH-03";
+    for (before, behind) in [(0, 0), (0, 4), (3, 0), (3, 4)] {
+        let Pair { a, .. } = bench.rc_pair()?;
+        let (from, to) = bad(&a);
+        let (good, from) = ([a.sge(0, 8)], [from]);
+        let work = |wr_id| match wr_id {
+            _ if wr_id == before => SendWr::rdma_write(wr_id, &from, to),
+            _ => SendWr::rdma_write(wr_id, &good, a.remote()),
+        };
+        let list: Vec<_> = (0..=before + behind).map(work).collect();
+        bench.post_send(a.qp, &list)?;
+        let got = bench.poll(a.send_cq, list.len()).rule(RULE)?;
+        let kind = |wc: &Wc| match wc.status {
+            WcStatus::Success => "success",
+            WcStatus::WrFlushErr => "flush",
+            _ => "failure",
+        };
+        let seen: Vec<_> = got.iter().map(|wc| (wc.wr_id, kind(wc))).collect();
+        let expected = |wr_id| match wr_id {
+            _ if wr_id < before => (wr_id, "success"),
+            _ if wr_id == before => (wr_id, "failure"),
+            _ => (wr_id, "flush"),
+        };
+        let expected: Vec<_> = (0..=before + behind).map(expected).collect();
+        check_eq!(RULE, seen, expected, "the completions");
+        bench.no_completion(a.send_cq, RULE)?;
+    }
+    Ok(())
+}
+
+fn sends_of_another_thread_complete_once(bench: &Bench<'_>) -> Result {
+    race(bench, |end, wr_id| {
+        let data = [end.sge(0, 8)];
+        bench.post_send(end.qp, &[SendWr::rdma_write(wr_id, &data, end.remote())])
+    })
+}
+
+fn receives_of_another_thread_complete_once(bench: &Bench<'_>) -> Result {
+    race(bench, |end, wr_id| {
+        let room = [end.sge(end.landing(), 8)];
+        bench.post_recv(end.qp, &[RecvWr::new(wr_id, &room)])
+    })
+}
+
+/// One thread posts as long as there is room, another brings the queue pair to ERR meanwhile: what
+/// was accepted completes, once, in order.
+fn race(
+    bench: &Bench<'_>,
+    post: impl Fn(&End<'_>, u64) -> Result<(), verbs_api::PostError> + Sync,
+) -> Result {
+    const RULE: &str = "QP-FLUSH-07";
+    for _ in 0..4 {
+        let Pair { a, .. } = bench.pair(PairOptions {
+            one_cq: true,
+            recv_cqe: 256,
+            cap: QpCap {
+                max_send_wr: 64,
+                max_recv_wr: 64,
+                ..QpCap::default()
+            },
+            ..PairOptions::default()
+        })?;
+        let accepted = thread::scope(|scope| {
+            let poster = scope.spawn(|| (0..64).take_while(|id| post(&a, *id).is_ok()).count());
+            bench.to_err(a.qp)?;
+            Ok::<_, Failure>(poster.join().expect("no panic"))
+        })?;
+        let got = wr_ids(&bench.poll(a.recv_cq, accepted).rule(RULE)?);
+        check_eq!(RULE, got, (0..accepted as u64).collect::<Vec<_>>());
+        bench.no_completion(a.recv_cq, RULE)?;
+    }
+    Ok(())
+}
+
+fn last_send_stands_for_all_before_it(bench: &Bench<'_>) -> Result {
+    let Pair { a, .. } = bench.rc_pair()?;
+    for wr_id in 0..6 {
+        let data = [a.sge(0, 8)];
+        a.post(SendWr::send(wr_id, &data).unsignaled())?;
+    }
+    bench.to_err(a.qp)?;
+    a.send(6, 8).rule("QP-FLUSH-08")?;
+    until_sentinel(bench, a.send_cq)
+}
+
+fn last_receive_stands_for_all_before_it(bench: &Bench<'_>) -> Result {
+    let Pair { b, .. } = bench.rc_pair()?;
+    for wr_id in 0..6 {
+        b.recv(wr_id, 8)?;
+    }
+    bench.to_err(b.qp)?;
+    b.recv(6, 8).rule("QP-FLUSH-08")?;
+    until_sentinel(bench, b.recv_cq)
+}
+
+/// Number 6 comes, and all before it have come then.
+fn until_sentinel(bench: &Bench<'_>, cq: Cq) -> Result {
+    let got = bench.poll(cq, 7).rule("QP-FLUSH-08")?;
+    check_eq!("QP-FLUSH-08", wr_ids(&got), (0..7).collect::<Vec<_>>());
+    for wc in got {
+        check_eq!("QP-FLUSH-08", wc.status, WcStatus::WrFlushErr);
+    }
+    Ok(())
+}
+
+fn refusal_for_want_of_rights_puts_both_ends_in_error(bench: &Bench<'_>) -> Result {
+    both_fail(bench, |a, _| {
+        a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.bad_remote()))
+    })
+}
+
+fn refusal_of_an_invalid_request_puts_both_ends_in_error(bench: &Bench<'_>) -> Result {
+    both_fail(bench, |a, b| {
+        b.recv(1, 8)?;
+        a.send(1, 9)
+    })
+}
+
+fn fault_of_the_responder_puts_both_ends_in_error(bench: &Bench<'_>) -> Result {
+    both_fail(bench, |a, b| {
+        let mut room = b.sge(b.landing(), 8);
+        room.lkey ^= 0xa5;
+        bench.post_recv(b.qp, &[RecvWr::new(1, &[room])])?;
+        a.send(1, 8)
+    })
+}
+
+fn both_fail(bench: &Bench<'_>, fail: impl Fn(&End<'_>, &End<'_>) -> Result) -> Result {
+    const RULE: &str = "QP-FLUSH-09";
+    let Pair { a, b } = bench.rc_pair()?;
+    fail(&a, &b)?;
+    let wc = bench.one(a.send_cq).rule(RULE)?;
+    let failed = wc.status != WcStatus::Success;
+    check_eq!(RULE, failed, true, format!("that it failed, {wc},"));
+    for (side, end) in [("requester", a), ("responder", b)] {
+        let in_error = || Ok((bench.state(end.qp)? == QpState::Err).then_some(()));
+        bench
+            .until(&format!("the {side} in ERR"), in_error)
+            .rule(RULE)?;
+    }
+    Ok(())
+}
+
+/// It gives up soon.
+fn impatient() -> PairOptions {
+    PairOptions {
+        rc: RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            rnr_retry: 1,
+            min_rnr_timer: 1,
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    }
+}
+
+fn receiver_that_is_never_ready_stays_as_it_is(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(impatient())?;
+    a.send(1, 8)?;
+    bench.one_with(a.send_cq, WcStatus::RnrRetryExcErr, "QP-FLUSH-10")?;
+    one_fails(bench, &a, &b, QpState::Rts)
+}
+
+/// The peer is in INIT.
+fn peer_that_never_answers_stays_as_it_is(bench: &Bench<'_>) -> Result {
+    let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
+    (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
+    a.reach(QpState::Rts)?;
+    b.reach(QpState::Init)?;
+    a.end.send(1, 8)?;
+    bench.one_with(a.end.send_cq, WcStatus::RetryExcErr, "QP-FLUSH-10")?;
+    one_fails(bench, &a.end, &b.end, QpState::Init)
+}
+
+fn peer_whose_answers_are_lost_stays_as_it_is(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(impatient())?;
+    bench.lab().inject(Fault::DropPacket {
+        packets: PacketFilter {
+            dest_qpn: Some(a.qp_num),
+            ..PacketFilter::default()
+        },
+        when: When::Always,
+    })?;
+    a.write(1, 8)?;
+    bench.one_with(a.send_cq, WcStatus::RetryExcErr, "QP-FLUSH-10")?;
+    one_fails(bench, &a, &b, QpState::Rts)
+}
+
+/// The requester is in ERR, the responder where it was, and none of its receives is gone.
+fn one_fails(bench: &Bench<'_>, a: &End<'_>, b: &End<'_>, was: QpState) -> Result {
+    const RULE: &str = "QP-FLUSH-10";
+    let state = bench.state(a.qp)?;
+    check_eq!(RULE, state, QpState::Err, "the requester's state");
+    b.recv(5, 8).rule(RULE)?;
+    bench.no_completion(b.recv_cq, RULE)?;
+    check_eq!(RULE, bench.state(b.qp)?, was, "the responder's state");
+    Ok(())
+}
+
+fn nothing_completes_after_the_queue_pair_is_gone(bench: &Bench<'_>) -> Result {
+    gone_under_load(bench, |_| Ok(()))
+}
+
+fn waiting_sends_do_not_complete_after_the_queue_pair_is_gone(bench: &Bench<'_>) -> Result {
+    gone_under_load(bench, |b| {
+        for wr_id in 0..8 {
+            b.send(wr_id, 8)?;
+        }
+        Ok(())
+    })
+}
+
+fn gone_under_load(bench: &Bench<'_>, load: impl Fn(&End<'_>) -> Result) -> Result {
+    const RULE: &str = "QP-FLUSH-11";
+    for state in [QpState::Rts, QpState::Err] {
+        let Pair { b, .. } = bench.rc_pair()?;
+        for wr_id in 100..108 {
+            b.recv(wr_id, 8)?;
+        }
+        load(&b)?;
+        if state == QpState::Err {
+            bench.to_err(b.qp)?;
+        }
+        bench.destroy_qp(b.qp, bench.wait()).rule(RULE)?;
+        for cq in [b.send_cq, b.recv_cq] {
+            // What was in there already may be.
+            bench.drain(cq)?;
+            bench.no_completion(cq, RULE)?;
+        }
+    }
+    Ok(())
+}

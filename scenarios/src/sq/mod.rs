@@ -1,0 +1,189 @@
+//! Send queues: what they take, in which order it runs, and when it is done.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `opcode` | which operation each transport has |
+//! | `post` | what a post takes and answers; inline data |
+//! | `order` | order of work, fences, when work is done |
+//! | `apart` | queue pairs and threads beside each other |
+
+mod apart;
+mod opcode;
+mod order;
+mod post;
+
+use verbs_api::Capabilities;
+
+use crate::kind::IMM;
+use crate::{Hazards, Scenario};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "sq.rc_qp_has_sends_writes_and_reads",
+        &["SQ-18"],
+        opcode::rc_qp_has_sends_writes_and_reads,
+    )
+    .needs(Capabilities::RDMA_READ),
+    Scenario::new(
+        "sq.rc_qp_has_the_operations_of_its_table",
+        &["SQ-18", "SQ-19"],
+        opcode::rc_qp_has_the_operations_of_its_table,
+    )
+    .needs(IMM.union(Capabilities::RDMA_READ)),
+    Scenario::new(
+        "sq.uc_qp_has_the_operations_of_its_table",
+        &["SQ-18", "SQ-19", "SQ-20"],
+        opcode::uc_qp_has_the_operations_of_its_table,
+    )
+    .needs(IMM.union(Capabilities::UC)),
+    Scenario::new(
+        "sq.ud_qp_has_the_operations_of_its_table",
+        &["SQ-18", "SQ-19", "SQ-20", "UD-11"],
+        opcode::ud_qp_has_the_operations_of_its_table,
+    )
+    .needs(Capabilities::SEND_WITH_IMM.union(Capabilities::UD)),
+    Scenario::new(
+        "sq.queue_takes_as_much_at_once_as_it_says",
+        &["SQ-04"],
+        post::queue_takes_as_much_at_once_as_it_says,
+    ),
+    Scenario::new(
+        "sq.waiting_queue_takes_as_much_as_it_says",
+        &["SQ-04"],
+        post::waiting_queue_takes_as_much_as_it_says,
+    )
+    .needs(Capabilities::RNR),
+    Scenario::new(
+        "sq.empty_list_is_posted_with_success",
+        &["SQ-24"],
+        post::empty_list_is_posted_with_success,
+    ),
+    Scenario::new(
+        "sq.message_without_entries_has_no_bytes",
+        &["SQ-07"],
+        post::message_without_entries_has_no_bytes,
+    )
+    .needs(Capabilities::RDMA_READ),
+    Scenario::new(
+        "sq.message_without_entries_has_no_bytes_on_uc",
+        &["SQ-07"],
+        post::message_without_entries_has_no_bytes_on_uc,
+    )
+    .needs(Capabilities::UC),
+    Scenario::new(
+        "sq.message_without_entries_has_no_bytes_on_ud",
+        &["SQ-07"],
+        post::message_without_entries_has_no_bytes_on_ud,
+    )
+    .needs(Capabilities::UD),
+    Scenario::new(
+        "sq.inline_data_is_taken_at_the_post",
+        &["SQ-08"],
+        post::inline_data_is_taken_at_the_post,
+    ),
+    Scenario::new(
+        "sq.inline_data_is_taken_at_the_post_however_long_it_waits",
+        &["SQ-08"],
+        post::inline_data_is_taken_at_the_post_however_long_it_waits,
+    )
+    .needs(Capabilities::RNR),
+    Scenario::new(
+        "sq.inline_data_needs_no_key",
+        &["SQ-08"],
+        post::inline_data_needs_no_key,
+    ),
+    Scenario::new(
+        "sq.memory_of_posted_work_is_the_devices",
+        &["SQ-17"],
+        post::memory_of_posted_work_is_the_devices,
+    )
+    .needs(Capabilities::LAB.union(Capabilities::RDMA_READ)),
+    Scenario::new(
+        "sq.work_of_all_kinds_and_lengths_keeps_its_order",
+        &["SQ-11"],
+        order::work_of_all_kinds_and_lengths_keeps_its_order,
+    )
+    .needs(IMM.union(Capabilities::RDMA_READ)),
+    Scenario::new(
+        "sq.sends_and_writes_keep_their_order",
+        &["SQ-11"],
+        order::sends_and_writes_keep_their_order,
+    ),
+    Scenario::new(
+        "sq.uc_work_keeps_its_order",
+        &["SQ-11"],
+        order::uc_work_keeps_its_order,
+    )
+    .needs(Capabilities::UC),
+    Scenario::new(
+        "sq.ud_work_keeps_its_order",
+        &["SQ-11"],
+        order::ud_work_keeps_its_order,
+    )
+    .needs(Capabilities::UD),
+    Scenario::new(
+        "sq.fenced_work_waits_for_the_reads_before_it",
+        &["SQ-12"],
+        order::fenced_work_waits_for_the_reads_before_it,
+    )
+    .needs(Capabilities::RDMA_READ),
+    Scenario::new(
+        "sq.fenced_work_waits_for_a_read_that_is_tried_again",
+        &["SQ-12"],
+        order::fenced_work_waits_for_a_read_that_is_tried_again,
+    )
+    .needs(Capabilities::LAB.union(Capabilities::RDMA_READ)),
+    Scenario::new(
+        "sq.written_data_is_there_when_a_later_send_is_received",
+        &["SQ-14"],
+        order::written_data_is_there_when_a_later_send_is_received,
+    ),
+    Scenario::new("sq.later_write_wins", &["SQ-14"], order::later_write_wins),
+    Scenario::new(
+        "sq.rc_success_means_that_the_data_is_there",
+        &["SQ-15"],
+        order::rc_success_means_that_the_data_is_there,
+    ),
+    Scenario::new(
+        "sq.rc_send_without_an_answer_is_no_success",
+        &["SQ-15"],
+        order::rc_send_without_an_answer_is_no_success,
+    )
+    .needs(Capabilities::LAB),
+    Scenario::new(
+        "sq.uc_success_says_nothing_of_the_receiver",
+        &["SQ-16"],
+        order::uc_success_says_nothing_of_the_receiver,
+    )
+    .needs(Capabilities::UC),
+    Scenario::new(
+        "sq.ud_success_says_nothing_of_the_receiver",
+        &["SQ-16"],
+        order::ud_success_says_nothing_of_the_receiver,
+    )
+    .needs(Capabilities::UD),
+    Scenario::new(
+        "sq.memory_of_an_unreliable_send_is_free_when_it_is_done",
+        &["SQ-17"],
+        order::memory_of_an_unreliable_send_is_free_when_it_is_done,
+    )
+    .needs(Capabilities::UC.union(Capabilities::UD)),
+    Scenario::new(
+        "sq.posts_of_threads_all_complete_each_thread_in_its_order",
+        &["SQ-25"],
+        apart::posts_of_threads_all_complete_each_thread_in_its_order,
+    )
+    .needs(Capabilities::THREADS),
+    Scenario::new(
+        "sq.queue_pair_that_waits_holds_up_no_other",
+        &["SQ-29"],
+        apart::queue_pair_that_waits_holds_up_no_other,
+    )
+    .needs(Capabilities::RNR),
+    Scenario::new(
+        "sq.more_work_than_the_cq_has_room_for_can_be_posted",
+        &["SQ-30"],
+        apart::more_work_than_the_cq_has_room_for_can_be_posted,
+    )
+    .hazards(Hazards::MAY_HANG),
+];

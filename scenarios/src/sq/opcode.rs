@@ -1,0 +1,113 @@
+//! Which operation each transport has.
+
+use verbs_api::{ErrorKind, IllegalOpcode, QpType, SendWr, WcStatus};
+
+use crate::failure::{check_eq, in_case};
+use crate::kind::Kind;
+use crate::{Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err};
+
+/// The transports that have an operation: RC, UC and UD.
+const OPERATIONS: [(Kind, [bool; 3]); 5] = [
+    (Kind::Send, [true, true, true]),
+    (Kind::SendImm, [true, true, true]),
+    (Kind::Write, [true, true, false]),
+    (Kind::WriteImm, [true, true, false]),
+    (Kind::Read, [true, false, false]),
+];
+
+const TRANSPORTS: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
+
+/// What the transport has, without immediate data.
+pub(super) fn rc_qp_has_sends_writes_and_reads(bench: &Bench<'_>) -> Result {
+    for (kind, _) in OPERATIONS.iter().filter(|(kind, _)| !kind.has_imm()) {
+        in_case(&format!("{kind:?}"), runs(bench, QpType::Rc, *kind))?;
+    }
+    Ok(())
+}
+
+pub(super) fn rc_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
+    table(bench, QpType::Rc)
+}
+
+pub(super) fn uc_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
+    table(bench, QpType::Uc)
+}
+
+pub(super) fn ud_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
+    table(bench, QpType::Ud)
+}
+
+fn table(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    for (kind, had) in OPERATIONS {
+        let of = TRANSPORTS.iter().zip(had).find(|(of, _)| **of == qp_type);
+        let result = match of {
+            Some((_, true)) => runs(bench, qp_type, kind),
+            _ => is_refused(bench, qp_type, kind),
+        };
+        in_case(&format!("{kind:?}"), result)?;
+    }
+    Ok(())
+}
+
+/// It moves its data, of several lengths, to or from the peer, and its immediate data.
+fn runs(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
+    const RULE: &str = "SQ-18";
+    let Pair { a, b } = bench.pair(PairOptions::of(qp_type))?;
+    let grh = if qp_type == QpType::Ud { GRH_LEN } else { 0 };
+    for (tag, length) in [(1, 64), (2, 1000), (3, 0)] {
+        let (source, sink) = if kind == Kind::Read { (b, a) } else { (a, b) };
+        source.fill(tag, length)?;
+        let offset = if kind == Kind::Read { a.landing() } else { 0 };
+        if kind.takes_a_receive() {
+            b.recv(8, length)?;
+        } else {
+            // A marker behind it shows that it has arrived.
+            b.recv(8, 0)?;
+        }
+        let imm = [9, 8, 7, tag];
+        let data = [a.sge(offset, length)];
+        let mut work = kind.work_with(&a, 7, &data, imm);
+        if let verbs_api::SendOp::RdmaRead { remote } = &mut work.op {
+            *remote = b.mem.remote(0);
+        }
+        a.post(work).rule(RULE)?;
+        if !kind.takes_a_receive() {
+            a.send(9, 0)?;
+        }
+        let sent = bench.successes(a.send_cq, 1).rule(RULE)?[0];
+        check_eq!(RULE, sent.wr_id, 7);
+        let received = bench.successes(b.recv_cq, 1).rule(RULE)?[0];
+        check_eq!(RULE, received.wr_id, 8);
+        if kind.has_imm() {
+            check_eq!("SQ-19", received.imm_data, imm, "the immediate data");
+            let bytes = received.byte_len - grh;
+            check_eq!("SQ-19", bytes, length, "the length of the message");
+        }
+        if !kind.takes_a_receive() {
+            bench.successes(a.send_cq, 1).rule(RULE)?;
+        }
+        sink.expect_data(tag, length, RULE)?;
+    }
+    Ok(())
+}
+
+/// It is refused at once, or fails.
+fn is_refused(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
+    let a = bench.pair(PairOptions::of(qp_type))?.a;
+    let data = [a.sge(a.landing(), 8)];
+    illegal(bench, &a, a.to_peer(kind.work(&a, 1, &data)))
+}
+
+fn illegal(bench: &Bench<'_>, a: &End<'_>, wr: SendWr<'_>) -> Result {
+    let result = bench.post_send(a.qp, &[wr]);
+    let seen = if result.is_ok() {
+        bench.one_with(a.send_cq, WcStatus::LocQpOpErr, "SQ-20")?;
+        IllegalOpcode::LocQpOpErr
+    } else {
+        let error = expect_err(result, ErrorKind::Invalid, "SQ-20")?;
+        check_eq!("SQ-20", error.bad_wr, 0);
+        IllegalOpcode::Einval
+    };
+    bench.no_completion(a.send_cq, "SQ-18")?;
+    bench.as_declared("SQ-20", bench.behavior()?.illegal_opcode, seen)
+}

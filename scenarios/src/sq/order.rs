@@ -1,0 +1,241 @@
+//! Order of work, fences, when work is done.
+
+use verbs_api::{
+    Fault, PacketFilter, PacketOpcode, QpCap, QpType, RcParams, SendWr, WcStatus, When,
+};
+
+use crate::failure::{check_eq, in_case};
+use crate::kind::Kind;
+use crate::{Bench, GRH_LEN, OfRule, Pair, PairOptions, Result, wr_ids};
+
+pub(super) fn work_of_all_kinds_and_lengths_keeps_its_order(bench: &Bench<'_>) -> Result {
+    in_order(bench, QpType::Rc, &Kind::ALL)
+}
+
+pub(super) fn sends_and_writes_keep_their_order(bench: &Bench<'_>) -> Result {
+    in_order(bench, QpType::Rc, &[Kind::Write, Kind::Send])
+}
+
+pub(super) fn uc_work_keeps_its_order(bench: &Bench<'_>) -> Result {
+    in_order(bench, QpType::Uc, &[Kind::Send, Kind::Write])
+}
+
+pub(super) fn ud_work_keeps_its_order(bench: &Bench<'_>) -> Result {
+    in_order(bench, QpType::Ud, &[Kind::Send])
+}
+
+/// A list of work, long and short mixed, completes in its order; its messages arrive in it too.
+fn in_order(bench: &Bench<'_>, qp_type: QpType, kinds: &[Kind]) -> Result {
+    const COUNT: usize = 15;
+    let pair = bench.pair(PairOptions {
+        cap: QpCap {
+            max_send_wr: 32,
+            max_recv_wr: 32,
+            ..QpCap::default()
+        },
+        ..PairOptions::of(qp_type)
+    })?;
+    let Pair { a, b } = pair;
+    let lengths: &[u32] = match qp_type {
+        QpType::Ud => &[900, 0, 1, 512],
+        _ => &[9000, 0, 1, 1024, 1025, 300],
+    };
+    let work: Vec<_> = (0..COUNT)
+        .map(|i| (kinds[i % kinds.len()], lengths[i % lengths.len()]))
+        .collect();
+    let data = work.iter().map(|(kind, length)| {
+        let offset = if *kind == Kind::Read { a.landing() } else { 0 };
+        [a.sge(offset, *length)]
+    });
+    let data: Vec<_> = data.collect();
+    let list = work.iter().zip(&data).enumerate();
+    let list = list.map(|(i, ((kind, _), data))| a.to_peer(kind.work(&a, i as u64, data)));
+    let list: Vec<_> = list.collect();
+    let messages: Vec<_> = work
+        .iter()
+        .filter(|(kind, _)| kind.takes_a_receive())
+        .collect();
+    for wr_id in 0..messages.len() as u64 {
+        b.recv(wr_id, 9000)?;
+    }
+    bench.post_send(a.qp, &list)?;
+    let sent = bench.successes(a.send_cq, COUNT).rule("SQ-11")?;
+    let expected: Vec<_> = (0..COUNT as u64).collect();
+    check_eq!("SQ-11", wr_ids(&sent), expected, "the order of completions");
+    let got = bench.successes(b.recv_cq, messages.len()).rule("SQ-11")?;
+    let grh = if qp_type == QpType::Ud { GRH_LEN } else { 0 };
+    let seen: Vec<_> = got.iter().map(|wc| wc.byte_len - grh).collect();
+    let expected: Vec<_> = messages.iter().map(|(_, length)| *length).collect();
+    check_eq!("SQ-11", seen, expected, "the lengths of the messages");
+    Ok(())
+}
+
+/// What was read is sent on: the data of the send is that of the peer.
+pub(super) fn fenced_work_waits_for_the_reads_before_it(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    for (tag, length) in [(1, 8), (2, 1024), (3, 20_000)] {
+        relay(&Pair { a, b }, tag, length)?;
+        bench.successes(a.send_cq, 2).rule("SQ-12")?;
+        bench.successes(b.recv_cq, 1).rule("SQ-12")?;
+        b.expect_data(tag, length, "SQ-12")?;
+    }
+    Ok(())
+}
+
+/// Posts a read, and a fenced send of what is read.
+fn relay(pair: &Pair<'_>, tag: u8, length: u32) -> Result {
+    let Pair { a, b } = pair;
+    b.fill(tag, length)?;
+    a.fill_at(a.landing(), 0xee, length)?;
+    b.recv(1, length)?;
+    a.read(2, length)?;
+    let data = [a.sge(a.landing(), length)];
+    a.post(SendWr::send(3, &data).fence())
+}
+
+pub(super) fn fenced_work_waits_for_a_read_that_is_tried_again(bench: &Bench<'_>) -> Result {
+    for nth in 1..=3 {
+        let Pair { a, b } = bench.rc_pair()?;
+        bench.lab().tap();
+        let lost = bench.lab().inject(Fault::DropPacket {
+            packets: PacketFilter {
+                dest_qpn: Some(a.qp_num),
+                ..PacketFilter::default()
+            },
+            when: When::Nth(nth),
+        })?;
+        let length = 3 * 1024;
+        relay(&Pair { a, b }, nth as u8, length)?;
+        bench.successes(a.send_cq, 2).rule("SQ-12")?;
+        bench.successes(b.recv_cq, 1).rule("SQ-12")?;
+        check_eq!("SQ-12", bench.lab().remove(lost)?, 1, "packets lost");
+        in_case(
+            &format!("response {nth} was lost"),
+            b.expect_data(nth as u8, length, "SQ-12"),
+        )?;
+    }
+    Ok(())
+}
+
+/// The write is not signaled, and longer than the send.
+pub(super) fn written_data_is_there_when_a_later_send_is_received(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    for (tag, length) in [(1, 1), (2, 1024), (3, 5000), (4, 30_000)] {
+        a.fill(tag, length)?;
+        b.recv_at(1, 0, 8)?;
+        let data = [a.sge(0, length)];
+        let write = SendWr::rdma_write(2, &data, a.remote()).unsignaled();
+        let marker = [a.sge(0, 0)];
+        bench.post_send(a.qp, &[write, SendWr::send(3, &marker)])?;
+        bench.successes(b.recv_cq, 1)?;
+        b.expect_data(tag, length, "SQ-14")?;
+        bench.successes(a.send_cq, 1)?;
+    }
+    Ok(())
+}
+
+pub(super) fn later_write_wins(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    const LENGTH: u32 = 3000;
+    for tag in 0..8_u8 {
+        a.fill_at(u64::from(tag) * 3000, tag, LENGTH)?;
+    }
+    let data: Vec<_> = (0..8).map(|tag| [a.sge(tag * 3000, LENGTH)]).collect();
+    let writes = data.iter().enumerate();
+    let list: Vec<_> = writes
+        .map(|(i, data)| SendWr::rdma_write(i as u64, data, a.remote()))
+        .collect();
+    bench.post_send(a.qp, &list)?;
+    b.recv_at(1, 0, 0)?;
+    a.send(9, 0)?;
+    bench.successes(b.recv_cq, 1)?;
+    b.expect_data(7, LENGTH, "SQ-14")?;
+    bench.successes(a.send_cq, 9).map(drop)
+}
+
+pub(super) fn rc_success_means_that_the_data_is_there(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    for (tag, length) in [(1, 1), (2, 1024), (3, 5000), (4, 30_000)] {
+        a.fill(tag, length)?;
+        a.write(1, length)?;
+        bench.successes(a.send_cq, 1)?;
+        in_case(
+            &format!("a write of {length}"),
+            b.expect_data(tag, length, "SQ-15"),
+        )?;
+    }
+    Ok(())
+}
+
+/// The message arrives, and all its acknowledgements are lost.
+pub(super) fn rc_send_without_an_answer_is_no_success(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions {
+        rc: RcParams {
+            timeout: 8,
+            retry_cnt: 2,
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    })?;
+    bench.lab().inject(Fault::DropPacket {
+        packets: PacketFilter {
+            opcode: Some(PacketOpcode::RcAcknowledge),
+            ..PacketFilter::default()
+        },
+        when: When::Always,
+    })?;
+    b.recv(1, 8)?;
+    a.send(2, 8)?;
+    bench.successes(b.recv_cq, 1)?;
+    let wc = bench.one_with(a.send_cq, WcStatus::RetryExcErr, "SQ-15")?;
+    check_eq!("SQ-15", wc.wr_id, 2);
+    bench.no_completion(b.recv_cq, "SQ-15")
+}
+
+/// There is no receive, or no such queue pair any more.
+pub(super) fn uc_success_says_nothing_of_the_receiver(bench: &Bench<'_>) -> Result {
+    unheard(bench, QpType::Uc)
+}
+
+pub(super) fn ud_success_says_nothing_of_the_receiver(bench: &Bench<'_>) -> Result {
+    unheard(bench, QpType::Ud)
+}
+
+fn unheard(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions::of(qp_type))?;
+    for _ in 0..3 {
+        a.send(1, 8)?;
+        bench.successes(a.send_cq, 1).rule("SQ-16")?;
+    }
+    bench.no_completion(b.recv_cq, "SQ-16")?;
+    bench.destroy_qp(b.qp, bench.wait())?;
+    a.send(2, 8)?;
+    let wc = bench.successes(a.send_cq, 1).rule("SQ-16")?[0];
+    check_eq!("SQ-16", wc.wr_id, 2);
+    Ok(())
+}
+
+/// The sender reuses its memory as soon as it has polled; each message has what was sent.
+pub(super) fn memory_of_an_unreliable_send_is_free_when_it_is_done(bench: &Bench<'_>) -> Result {
+    const LENGTH: u32 = 1000;
+    for qp_type in [QpType::Uc, QpType::Ud] {
+        let Pair { a, b } = bench.pair(PairOptions::of(qp_type))?;
+        let place = |tag: u8| b.landing() + u64::from(tag) * 2048;
+        for tag in 0..8 {
+            b.recv_at(tag.into(), place(tag), LENGTH)?;
+        }
+        for tag in 0..8 {
+            a.fill(tag, LENGTH).rule("SQ-17")?;
+            a.send(tag.into(), LENGTH)?;
+            bench.successes(a.send_cq, 1)?;
+        }
+        a.fill(0xee, LENGTH).rule("SQ-17")?;
+        bench.successes(b.recv_cq, 8)?;
+        let grh = if qp_type == QpType::Ud { GRH_LEN } else { 0 };
+        for tag in 0..8 {
+            let result = b.expect_data_at(place(tag) + u64::from(grh), tag, LENGTH, "SQ-17");
+            in_case(&format!("message {tag} on {qp_type}"), result)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! What a post takes and answers; inline data.
+
+use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpType, RecvWr, SendWr, Sge, SqRelease};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::kind::Kind;
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
+
+/// Queues of several sizes, with room for their completions, and how many sends each takes.
+fn of_sizes(bench: &Bench<'_>, test: impl Fn(&Pair<'_>, usize) -> Result) -> Result {
+    for max_send_wr in [1, 2, 5, 16, 60] {
+        let pair = bench.pair(PairOptions {
+            send_cqe: 256,
+            cap: QpCap {
+                max_send_wr,
+                ..QpCap::default()
+            },
+            ..PairOptions::default()
+        })?;
+        let most = bench.query_qp(pair.a.qp, QpAttrMask::CAP)?.init.cap;
+        check!(
+            "SQ-04",
+            most.max_send_wr >= max_send_wr,
+            format!("at least {max_send_wr}"),
+            "{}",
+            most.max_send_wr
+        );
+        let result = test(&pair, most.max_send_wr as usize);
+        in_case(&format!("{max_send_wr} asked for"), result)?;
+    }
+    Ok(())
+}
+
+pub(super) fn queue_takes_as_much_at_once_as_it_says(bench: &Bench<'_>) -> Result {
+    of_sizes(bench, |Pair { a, .. }, most| {
+        let data = [a.sge(0, 8)];
+        let work = |wr_id| SendWr::rdma_write(wr_id, &data, a.remote());
+        let list: Vec<_> = (0..most as u64).map(work).collect();
+        bench.post_send(a.qp, &list).rule("SQ-04")?;
+        let got = bench.successes(a.send_cq, most).rule("SQ-04")?;
+        check_eq!("SQ-04", wr_ids(&got), (0..most as u64).collect::<Vec<_>>());
+        // And again, now that they have been polled.
+        bench.post_send(a.qp, &list).rule("SQ-04")?;
+        bench.successes(a.send_cq, most).rule("SQ-04").map(drop)
+    })
+}
+
+/// One by one, while the peer has no receive for the first.
+pub(super) fn waiting_queue_takes_as_much_as_it_says(bench: &Bench<'_>) -> Result {
+    of_sizes(bench, |Pair { a, b }, most| {
+        for wr_id in 0..most as u64 {
+            let posted = a.send(wr_id, 8).rule("SQ-04");
+            in_case(&format!("number {wr_id}"), posted)?;
+        }
+        for wr_id in 0..most as u64 {
+            b.recv(wr_id, 8)?;
+            bench.successes(b.recv_cq, 1).rule("SQ-04")?;
+        }
+        bench.successes(a.send_cq, most).rule("SQ-04").map(drop)
+    })
+}
+
+pub(super) fn empty_list_is_posted_with_success(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    bench.post_send(pair.a.qp, &[]).rule("SQ-24")?;
+    bench.post_recv(pair.b.qp, &[]).rule("SQ-24")?;
+    pair.still_works("SQ-24")
+}
+
+pub(super) fn message_without_entries_has_no_bytes(bench: &Bench<'_>) -> Result {
+    without_entries(bench, QpType::Rc, &[Kind::Send, Kind::Write, Kind::Read])
+}
+
+pub(super) fn message_without_entries_has_no_bytes_on_uc(bench: &Bench<'_>) -> Result {
+    without_entries(bench, QpType::Uc, &[Kind::Send, Kind::Write])
+}
+
+pub(super) fn message_without_entries_has_no_bytes_on_ud(bench: &Bench<'_>) -> Result {
+    without_entries(bench, QpType::Ud, &[Kind::Send])
+}
+
+fn without_entries(bench: &Bench<'_>, qp_type: QpType, kinds: &[Kind]) -> Result {
+    let pair = bench.pair(PairOptions::of(qp_type))?;
+    let Pair { a, b } = pair;
+    for kind in kinds {
+        let run = || -> Result {
+            b.fill_at(b.landing(), 4, 64)?;
+            if kind.takes_a_receive() {
+                b.recv(1, 64)?;
+            }
+            a.post(kind.work(&a, 2, &[])).rule("SQ-07")?;
+            let sent = bench.successes(a.send_cq, 1).rule("SQ-07")?[0];
+            check_eq!("SQ-07", sent.wr_id, 2);
+            if kind.takes_a_receive() {
+                let wc = bench.successes(b.recv_cq, 1).rule("SQ-07")?[0];
+                let grh = if qp_type == QpType::Ud { 40 } else { 0 };
+                check_eq!("SQ-07", wc.byte_len, grh);
+            }
+            if qp_type != QpType::Ud {
+                b.expect_data_at(b.landing(), 4, 64, "SQ-07")?;
+            }
+            Ok(())
+        };
+        in_case(&format!("{kind:?}"), run())?;
+    }
+    pair.still_works("SQ-07")
+}
+
+const INLINE: u32 = 48;
+
+fn inline_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
+    bench.pair(PairOptions {
+        cap: QpCap {
+            max_inline_data: INLINE,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    })
+}
+
+/// Each is overwritten right behind its post.
+pub(super) fn inline_data_is_taken_at_the_post(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = inline_pair(bench)?;
+    for tag in 0..8 {
+        b.recv(1, INLINE)?;
+        a.fill(tag, INLINE)?;
+        a.post(SendWr::send(2, &[a.sge(0, INLINE)]).inline())?;
+        a.fill(0xee, INLINE).rule("SQ-08")?;
+        bench.successes(b.recv_cq, 1)?;
+        bench.successes(a.send_cq, 1)?;
+        b.expect_data(tag, INLINE, "SQ-08")?;
+    }
+    Ok(())
+}
+
+/// Both a send and the write in front of it wait until the peer has a receive for another.
+pub(super) fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = inline_pair(bench)?;
+    let post = |wr: SendWr<'_>, tag| -> Result {
+        a.fill(tag, INLINE)?;
+        a.post(wr.inline())?;
+        a.fill(0xee, INLINE).rule("SQ-08")
+    };
+    let data = [a.sge(0, INLINE)];
+    a.send(1, 0)?;
+    post(SendWr::rdma_write(2, &data, a.remote()), 5)?;
+    post(SendWr::send(3, &data), 6)?;
+    b.recv_at(1, 0, INLINE)?;
+    b.recv_at(3, 0, INLINE)?;
+    bench.successes(b.recv_cq, 2)?;
+    bench.successes(a.send_cq, 3)?;
+    b.expect_data(5, INLINE, "SQ-08")?;
+    b.expect_data_at(0, 6, INLINE, "SQ-08")
+}
+
+/// Its key is none, and one of another domain.
+pub(super) fn inline_data_needs_no_key(bench: &Bench<'_>) -> Result {
+    let pair = inline_pair(bench)?;
+    let Pair { a, b } = pair;
+    let other = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let good = a.sge(0, INLINE);
+    let keys = [good.lkey ^ 0xa5, 0, other.mem.lkey];
+    for (tag, lkey) in keys.into_iter().enumerate() {
+        a.fill(tag as u8, INLINE)?;
+        b.recv(1, INLINE)?;
+        let data = [Sge { lkey, ..good }];
+        a.post(SendWr::send(2, &data).inline()).rule("SQ-08")?;
+        bench.successes(a.send_cq, 1).rule("SQ-08")?;
+        bench.successes(b.recv_cq, 1).rule("SQ-08")?;
+        b.expect_data(tag as u8, INLINE, "SQ-08")?;
+    }
+    Ok(())
+}
+
+/// The laboratory refuses to touch it until a completion that covers it has been polled.
+pub(super) fn memory_of_posted_work_is_the_devices(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    let write = |end: &End<'_>, offset: u64| bench.write_mr(end.mr, offset as usize, &[1; 4]);
+    let usage = |result| expect_err(result, ErrorKind::Usage, "SQ-17").map(drop);
+    let (inside, last, behind) = (60, 63, 64);
+    a.post(SendWr::send(1, &[a.sge(0, 64)]).unsignaled())?;
+    a.send(2, 0)?;
+    a.read(3, 64)?;
+    for offset in [0, inside, last, a.landing()] {
+        usage(write(&a, offset))?;
+    }
+    write(&a, behind).rule("SQ-17")?;
+    // Bytes that are only sent may be read, those that are waited for may not.
+    let mut byte = [0];
+    bench.read_mr(a.mr, 0, &mut byte).rule("SQ-17")?;
+    usage(bench.read_mr(a.mr, a.landing() as usize, &mut byte))?;
+    let room = [b.sge(b.landing(), 64)];
+    let receives = [1, 2].map(|wr_id| RecvWr::new(wr_id, &room));
+    bench.post_recv(b.qp, &receives)?;
+    bench.settle()?;
+    // All is done, and nobody knows it yet.
+    if bench.behavior()?.sq_release == Some(SqRelease::Poll) {
+        usage(write(&a, 0))?;
+        usage(write(&a, a.landing()))?;
+    }
+    let done = wr_ids(&bench.successes(a.send_cq, 2)?);
+    check_eq!("SQ-17", done, [2, 3]);
+    write(&a, 0).rule("SQ-17")?;
+    write(&a, a.landing()).rule("SQ-17")
+}
