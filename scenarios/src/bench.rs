@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use verbs_api::{
     AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
-    KnobValue, Lab, Live, Qp, QpAttrMask, QpModify, QpState, Verbs, Wait, Wc, WcStatus,
+    KnobValue, Lab, Live, Qp, QpAttrMask, QpModify, QpState, RcParams, Verbs, Wait, Wc, WcStatus,
 };
 
 use crate::failure::{Failure, Result};
@@ -128,6 +128,15 @@ impl<'v> Bench<'v> {
         } = self.place;
         let dgid = self.query_gid(context, port_num, sgid_index.into())?;
         Ok(AhAttr::global(port_num, sgid_index, dgid))
+    }
+
+    /// How queue pairs are connected on this port, otherwise by default.
+    pub fn rc_params(&self) -> RcParams {
+        RcParams {
+            port_num: self.place.port_num,
+            sgid_index: self.place.sgid_index,
+            ..RcParams::default()
+        }
     }
 
     /// The backend.

@@ -35,7 +35,11 @@ mod cq_destroy;
 mod cq_ovr;
 mod cq_poll;
 mod cq_resize;
+mod life;
+mod qp_create;
+mod qp_destroy;
 mod qp_flush;
+mod qp_state;
 mod rq;
 mod sq;
 mod wc;
@@ -70,9 +74,21 @@ pub const GROUPS: &[Group] = &[
     group("cq_ovr", "CQ overrun", cq_ovr::SCENARIOS),
     group("cq_destroy", "CQ destruction", cq_destroy::SCENARIOS),
     group("wc", "Work completions", wc::SCENARIOS),
+    group(
+        "qp_create",
+        "Queue pair creation and query",
+        qp_create::SCENARIOS,
+    ),
+    group("qp_state", "Queue pair states", qp_state::SCENARIOS),
     group("qp_flush", "Error state and flushing", qp_flush::SCENARIOS),
+    group(
+        "qp_destroy",
+        "Queue pair destruction",
+        qp_destroy::SCENARIOS,
+    ),
     group("sq", "Send queues", sq::SCENARIOS),
     group("rq", "Receive queues", rq::SCENARIOS),
+    group("life", "Life of objects", life::SCENARIOS),
     group("bad_input", "Bad input", bad_input::SCENARIOS),
 ];
 

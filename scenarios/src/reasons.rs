@@ -25,6 +25,19 @@ const BY_ID: &[(&str, &str)] = &[
     ("CQ-DESTROY-06", "needs SRQ (XRC) or WQ"),
     ("WC-12", "needs send with invalidate"),
     ("WC-26", "needs memory windows"),
+    ("QP-CREATE-04", "needs SRQ"),
+    (
+        "QP-CREATE-11",
+        "needs a process with the privilege for Q_Keys and one without",
+    ),
+    ("QP-FLUSH-04", "needs SRQ"),
+    ("QP-FLUSH-05", "needs SRQ"),
+    (
+        "QP-FLUSH-06",
+        "both outcomes are allowed, so there is nothing to assert",
+    ),
+    ("QP-DESTROY-02", "needs multicast"),
+    ("QP-DESTROY-04", "needs memory windows"),
     ("SQ-02", "C ABI: needs the number that the call returns"),
     (
         "SQ-13",
@@ -46,8 +59,13 @@ const COVERED: &[&str] = &[
     "CQ-OVR",
     "CQ-DESTROY",
     "WC",
+    "QP-CREATE",
+    "QP-STATE",
+    "QP-FLUSH",
+    "QP-DESTROY",
     "SQ",
     "RQ",
+    "LIFE",
 ];
 
 #[cfg(test)]

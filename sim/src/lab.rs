@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{
-    Cause, Context, Error, ErrorKind, Fault, FaultId, Handle, Lab, Limit, Live, Object, Result,
-    Stall, TappedPacket, TraceRecord, Verb, WcStatus, When,
+    Cause, Context, Error, ErrorKind, Fault, FaultId, Handle, Lab, Limit, Live, Mtu, Object,
+    Result, Stall, TappedPacket, TraceRecord, Verb, WcStatus, When,
 };
 
 use crate::node::{CompletionRule, Node};
@@ -104,6 +104,11 @@ impl Lab for Sim {
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
         self.work(node, |node| node.set_port(context, port, up))
+    }
+
+    fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
+        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        self.work(node, |node| node.set_mtu(context, port, mtu))
     }
 
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {

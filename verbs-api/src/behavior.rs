@@ -127,6 +127,8 @@ const RXE: Behavior = Behavior {
     read_without_depth: Check::Accepted,
     post_wrong_state: PostWrongState::Queued,
     flush_post_in_err: FlushPostInErr::Sends,
+    sq_drained_always: true,
+    mtu_above_active: Check::Accepted,
     sqe: false,
     wrong_cur_state: Check::Accepted,
     bad_pkey_index: Check::Accepted,
@@ -149,6 +151,7 @@ const SIW: Behavior = Behavior {
     read_fault_status: FaultStatus::GeneralErr,
     recv_fault_status: FaultStatus::GeneralErr,
     flush_post_in_err: FlushPostInErr::None,
+    number_reuse: true,
     ..Behavior::SPEC
 };
 
@@ -438,6 +441,14 @@ knobs! {
     post_wrong_state: PostWrongState = PostWrongState::Refused, ["QP-STATE-18"];
     /// Which work that is posted in ERR is flushed.
     flush_post_in_err: FlushPostInErr = FlushPostInErr::All, ["QP-STATE-21", "WC-25"];
+    /// `SQ_DRAINED` is raised whether it was asked for or not.
+    sq_drained_always: bool = false, ["QP-STATE-11", "ASYNC-16"];
+    /// `COMM_EST` is raised, once, when the first message arrives on a connected QP in RTR.
+    comm_est: bool = false, ["QP-STATE-24", "ASYNC-08"];
+    /// A path MTU above the port's active one; if accepted, up to the greatest that it can have.
+    mtu_above_active: Check = Check::Refused, ["QP-STATE-28"];
+    /// The number of a QP that is gone is given to the next one.
+    number_reuse: bool = false, ["QP-DESTROY-06"];
     /// A QP of UC or UD whose send fails goes to SQE; otherwise to ERR.
     sqe: bool = true, ["QP-STATE-15"];
     /// A current state that the QP is not in, when it is changed; if accepted, it is taken for the

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::cq::WcStatus;
+use crate::device::Mtu;
 use crate::error::{ErrorKind, Result, Verb};
 use crate::handle::{Context, Qp};
 use crate::packet::{PacketOpcode, TappedPacket};
@@ -45,6 +46,9 @@ pub trait Lab {
     /// Brings a port of the context's device up or down (ASYNC-09).
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()>;
 
+    /// Sets the active MTU of a port, at most its greatest, as when that of its link changes.
+    fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
+
     /// Sets a resource limit of the context's device, or lifts it.
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()>;
 
@@ -63,6 +67,8 @@ pub enum Limit {
     Files,
     /// Objects of all kinds together; beyond it `ENOMEM` (CHAN-10).
     Objects,
+    /// Queue pairs: `max_qp` of the device; beyond it `ENOMEM` (QP-CREATE-12).
+    QueuePairs,
     /// Entries of all CQs together; beyond it `ENOMEM` (CQ-RESIZE-15).
     CqEntries,
 }

@@ -10,6 +10,7 @@ use crate::error::BadHandle;
 pub struct Table<T> {
     slots: Vec<Slot<T>>,
     free: VecDeque<u32>,
+    quarantine: usize,
     live: u32,
 }
 
@@ -39,12 +40,21 @@ impl<T> Default for Table<T> {
         Self {
             slots: Vec::new(),
             free: VecDeque::new(),
+            quarantine: QUARANTINE,
             live: 0,
         }
     }
 }
 
 impl<T> Table<T> {
+    /// A table that uses a freed slot at once.
+    pub fn without_quarantine() -> Self {
+        Self {
+            quarantine: 0,
+            ..Self::default()
+        }
+    }
+
     /// How many objects live.
     pub fn len(&self) -> u32 {
         self.live
@@ -100,7 +110,7 @@ impl<T> Table<T> {
 
     /// Puts in an object made from its id.
     pub fn insert(&mut self, make: impl FnOnce(Id) -> T) -> Id {
-        let index = if self.free.len() > QUARANTINE {
+        let index = if self.free.len() > self.quarantine {
             self.free.pop_front().expect("it is not empty")
         } else {
             self.slots.push(Slot {

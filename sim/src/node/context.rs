@@ -27,11 +27,12 @@ pub(super) struct Port {
     pub(super) gids: Vec<Gid>,
     pub(super) pkeys: Vec<u16>,
     pub(super) up: bool,
+    pub(super) mtu: Mtu,
     pub(super) bad_pkeys: u32,
     pub(super) bad_qkeys: u32,
 }
 
-/// The MTU of every port.
+/// The greatest MTU of every port, and at first its active one.
 pub(super) const PORT_MTU: Mtu = Mtu::Mtu4096;
 /// As above, in bytes.
 pub(super) const PORT_MTU_BYTES: u32 = 4096;
@@ -48,6 +49,7 @@ impl Port {
             gids: port_gids(id).into(),
             pkeys,
             up: true,
+            mtu: PORT_MTU,
             bad_pkeys: 0,
             bad_qkeys: 0,
         }
@@ -148,7 +150,12 @@ impl Node {
     /// `ibv_query_device`
     pub fn query_device(&self, context: Context) -> Result<DeviceAttr> {
         self.find_context(Verb::QueryDevice, context)?;
-        Ok(self.attr.clone())
+        let limit = self.limits.get(&Limit::QueuePairs);
+        let limit = limit.map_or(u32::MAX, |limit| (*limit).try_into().unwrap_or(u32::MAX));
+        Ok(DeviceAttr {
+            max_qp: self.attr.max_qp.min(limit),
+            ..self.attr.clone()
+        })
     }
 
     /// `ibv_query_port`
@@ -162,7 +169,7 @@ impl Node {
                 PortState::Down
             },
             max_mtu: PORT_MTU,
-            active_mtu: PORT_MTU,
+            active_mtu: port.mtu,
             gid_tbl_len: port.gids.len() as u32,
             pkey_tbl_len: port.pkeys.len() as u16,
             max_msg_sz: MAX_MSG_SZ,
@@ -243,6 +250,20 @@ impl Node {
                 );
             }
         }
+        Ok(())
+    }
+
+    /// Sets the active MTU of a port. QPs that are connected keep theirs.
+    pub(crate) fn set_mtu(&mut self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
+        self.find_context(Verb::Lab, context)?;
+        self.check_port(Verb::Lab, port)?;
+        if mtu
+            .bytes()
+            .is_none_or(|bytes| Some(bytes) > PORT_MTU.bytes())
+        {
+            return Err(invalid(Verb::Lab, "mtu", "is none that a port can have"));
+        }
+        self.port_mut(port).mtu = mtu;
         Ok(())
     }
 

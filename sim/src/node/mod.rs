@@ -133,7 +133,11 @@ impl Node {
             mrs: Table::default(),
             channels: Table::default(),
             cqs: Table::default(),
-            qps: Table::default(),
+            qps: if behavior.number_reuse {
+                Table::without_quarantine()
+            } else {
+                Table::default()
+            },
             limits: BTreeMap::new(),
             cq_entries: 0,
             next_addr: region::first_addr(id),

@@ -1,11 +1,11 @@
 //! `ibv_modify_qp`: the checks, and what each transition does.
 
 use verbs_api::{
-    AsyncEventType, Cause, Check, Element, Error, ErrorKind, Handle, Mtu, Qp as QpHandle, QpAttr,
+    AsyncEventType, Cause, Check, Element, Error, ErrorKind, Handle, Qp as QpHandle, QpAttr,
     QpAttrMask as M, QpState, Result, Verb, transition,
 };
 
-use super::context::PORT_MTU_BYTES;
+use super::context::{PORT_MTU, PORT_MTU_BYTES};
 use super::{Node, in_range, invalid};
 use crate::packet::{Psn, Route};
 use crate::time::Time;
@@ -119,7 +119,7 @@ impl Node {
             in_range(VERB, "pkey_index", attr.pkey_index.into(), 0, last)?;
         }
         if mask.contains(M::PATH_MTU) {
-            check_mtu(attr.path_mtu)?;
+            self.check_mtu(index, attr, mask)?;
         }
         if mask.contains(M::ALT_PATH) {
             return Err(invalid(
@@ -135,6 +135,26 @@ impl Node {
             return Err(invalid(VERB, "ah_attr", "is missing"));
         };
         self.route(VERB, av).map(Some)
+    }
+
+    /// A path MTU is not above the port's (QP-STATE-28).
+    fn check_mtu(&self, index: u32, attr: &QpAttr, mask: M) -> Result<()> {
+        let port = match mask.contains(M::PORT) {
+            true => attr.port_num,
+            false => self.qps.at(index).attr.port_num,
+        };
+        let most = match self.behavior.mtu_above_active {
+            Check::Accepted => PORT_MTU,
+            Check::Refused => self.port(port).mtu,
+        };
+        match attr.path_mtu.bytes() {
+            Some(bytes) if Some(bytes) <= most.bytes() => Ok(()),
+            _ => Err(invalid(
+                VERB,
+                "path_mtu",
+                "is not an MTU, or above the port's",
+            )),
+        }
     }
 
     fn apply(&mut self, index: u32, attr: &QpAttr, mask: M, route: Option<Route>) {
@@ -207,9 +227,14 @@ impl Node {
                     .start_at(Psn::new(qp.attr.sq_psn), first, &qp.attr);
             }
             (QpState::Sqe, QpState::Rts) => qp.requester.skip_to(qp.sq.end()),
-            (QpState::Rts, QpState::Sqd) => self.check_drained(index),
+            (QpState::Rts, QpState::Sqd) => {
+                qp.tells_when_drained =
+                    qp.attr.en_sqd_async_notify || self.behavior.sq_drained_always;
+                self.check_drained(index);
+            }
             (QpState::Sqd, QpState::Rts) => {
                 qp.attr.en_sqd_async_notify = false;
+                qp.tells_when_drained = false;
                 self.pump(now, index);
             }
             _ => {}
@@ -220,10 +245,10 @@ impl Node {
     pub(super) fn check_drained(&mut self, index: u32) {
         let qp = self.qps.at_mut(index);
         if qp.attr.qp_state == QpState::Sqd
-            && qp.attr.en_sqd_async_notify
+            && qp.tells_when_drained
             && !qp.requester.is_busy(&qp.sq)
         {
-            qp.attr.en_sqd_async_notify = false;
+            qp.tells_when_drained = false;
             let handle = qp.handle;
             self.raise(
                 handle.context(),
@@ -231,16 +256,5 @@ impl Node {
                 Element::Qp(handle),
             );
         }
-    }
-}
-
-fn check_mtu(mtu: Mtu) -> Result<()> {
-    match mtu.bytes() {
-        Some(bytes) if bytes <= PORT_MTU_BYTES => Ok(()),
-        _ => Err(invalid(
-            VERB,
-            "path_mtu",
-            "is not an MTU, or above the port's",
-        )),
     }
 }

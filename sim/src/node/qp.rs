@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    AsyncEventType, Cause, Context, Dest, Element, Error, ErrorKind, Handle, Object,
+    AsyncEventType, Cause, Context, Dest, Element, Error, ErrorKind, Handle, Limit, Object,
     Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery, QpState, QpType,
     Result, SendByteLen, SendFlags, SendOp, Sge, SqRelease, TraceEvent, Verb, Wc, WcOpcode,
     WcStatus,
@@ -39,6 +39,10 @@ pub(super) struct Qp {
     pub(super) requester: Requester,
     pub(super) responder: Responder,
     pub(super) async_unacked: u32,
+    /// In SQD: `SQ_DRAINED` is to be raised once.
+    pub(super) tells_when_drained: bool,
+    /// `COMM_EST` has been raised, for this connection.
+    pub(super) comm_est: bool,
     /// `QP_FATAL` has been raised.
     fatal: bool,
 }
@@ -83,8 +87,9 @@ const INDEX_BITS: u32 = 17;
 /// Leaves room for slots that rest before they are used again.
 pub(super) const MAX_QP: u32 = (1 << INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32;
 
-fn qp_num(id: Id) -> u32 {
-    ((id.generation - 1) & 0x7f) << INDEX_BITS | (id.index + 2)
+fn qp_num(id: Id, number_reuse: bool) -> u32 {
+    let tag = if number_reuse { 0 } else { id.generation - 1 };
+    (tag & 0x7f) << INDEX_BITS | (id.index + 2)
 }
 
 impl InContext for Qp {
@@ -142,14 +147,17 @@ impl Node {
         }
         self.check_cap(verb, &init.cap)?;
         self.check_room(verb, "queue pairs", self.qps.len(), self.attr.max_qp)?;
+        let count = u64::from(self.qps.len()) + 1;
+        self.check_limit(verb, Limit::QueuePairs, "queue pairs", count)?;
         let attr = QpAttr {
             cap: init.cap,
             ..QpAttr::default()
         };
+        let number_reuse = self.behavior.number_reuse;
         let id = self.qps.insert(|id| Qp {
             handle: QpHandle::from_parts(context, id.index, id.generation),
             pd: pd_index,
-            qp_num: qp_num(id),
+            qp_num: qp_num(id, number_reuse),
             init: *init,
             attr,
             send_cq,
@@ -161,6 +169,8 @@ impl Node {
             requester: Requester::default(),
             responder: Responder::default(),
             async_unacked: 0,
+            tells_when_drained: false,
+            comm_est: false,
             fatal: false,
         });
         self.pds.at_mut(pd_index).qps += 1;
@@ -280,6 +290,8 @@ impl Node {
         let pd = qp.pd;
         qp.requester = Requester::default();
         qp.responder = Responder::default();
+        qp.tells_when_drained = false;
+        qp.comm_est = false;
         qp.fatal = false;
         let (cqs, generation) = (qp.cqs(), qp.handle.generation());
         for cq in cqs {

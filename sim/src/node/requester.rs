@@ -17,6 +17,7 @@ use verbs_api::{
 
 use super::Node;
 use super::context::DEFAULT_PKEY;
+use super::context::PORT_MTU_BYTES;
 use super::qp::Send;
 use super::queue::WorkQueue;
 use super::region::ProtectionFault;
@@ -257,7 +258,15 @@ impl Node {
 
     /// Payload bytes of one packet of a QP.
     pub(super) fn mtu(&self, index: u32) -> u32 {
-        self.qps.at(index).mtu
+        let qp = self.qps.at(index);
+        match qp.init.qp_type {
+            QpType::Ud => self
+                .port(qp.attr.port_num)
+                .mtu
+                .bytes()
+                .unwrap_or(PORT_MTU_BYTES),
+            _ => qp.mtu,
+        }
     }
 
     /// Sends the next packet of a started send, or all that is left of it at once.

@@ -111,6 +111,10 @@ impl Node {
         {
             return Err("it is not from the peer");
         }
+        if self.behavior.comm_est {
+            self.establish(index);
+        }
+        let qp = self.qps.at(index);
         match (qp.init.qp_type, packet.op) {
             (QpType::Rc, Op::Acknowledge(syndrome)) => {
                 self.acknowledge(now, index, packet.psn, syndrome);
@@ -124,6 +128,16 @@ impl Node {
             (QpType::Uc, _) => self.receive_unreliable(index, packet),
             (_, Op::Datagram(deth)) => self.receive_datagram(index, packet, deth),
             _ => Err("the packet makes no sense"),
+        }
+    }
+
+    /// A connected QP in RTR learns that its peer is ready to send (QP-STATE-24).
+    fn establish(&mut self, index: u32) {
+        let qp = self.qps.at_mut(index);
+        let in_rtr = qp.attr.qp_state == QpState::Rtr && qp.init.qp_type != QpType::Ud;
+        if in_rtr && !std::mem::replace(&mut qp.comm_est, true) {
+            let qp = qp.handle;
+            self.raise(qp.context(), AsyncEventType::CommEst, Element::Qp(qp));
         }
     }
 

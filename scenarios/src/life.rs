@@ -1,0 +1,236 @@
+//! Life of objects: many at once, beside each other, and what is left when a context ends.
+
+use std::thread;
+
+use verbs_api::{
+    Access, Capabilities, CqInit, ErrorKind, QpInit, QpType, RcParams, Wait, WcStatus,
+};
+
+use crate::failure::{check_eq, in_case};
+use crate::{
+    Bench, End, Failure, Hazards, OfRule, Pair, PairOptions, Result, Scenario, expect_err,
+};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "life.cycles_of_creation_leave_nothing_behind",
+        &["LIFE-02"],
+        cycles_of_creation_leave_nothing_behind,
+    ),
+    Scenario::new(
+        "life.threads_create_and_destroy_beside_each_other",
+        &["LIFE-03", "LIFE-02"],
+        threads_create_and_destroy_beside_each_other,
+    )
+    .needs(Capabilities::THREADS),
+    Scenario::new(
+        "life.threads_create_on_one_domain_and_queue",
+        &["LIFE-03"],
+        threads_create_on_one_domain_and_queue,
+    )
+    .needs(Capabilities::THREADS),
+    Scenario::new(
+        "life.destruction_of_one_connection_leaves_the_others",
+        &["LIFE-04"],
+        destruction_of_one_connection_leaves_the_others,
+    ),
+    Scenario::new(
+        "life.destruction_of_one_region_leaves_the_others",
+        &["LIFE-04"],
+        destruction_of_one_region_leaves_the_others,
+    ),
+    Scenario::new(
+        "life.end_of_a_context_frees_what_it_had",
+        &["LIFE-07"],
+        end_of_a_context_frees_what_it_had,
+    )
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "life.peer_of_a_context_that_ended_gets_no_answer",
+        &["LIFE-07"],
+        peer_of_a_context_that_ended_gets_no_answer,
+    )
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "life.end_of_a_context_leaves_the_others",
+        &["LIFE-04"],
+        end_of_a_context_leaves_the_others,
+    )
+    .hazards(Hazards::MAY_HANG),
+];
+
+/// All an end has, children first.
+fn destroy(bench: &Bench<'_>, end: &End<'_>) -> verbs_api::Result<()> {
+    bench.destroy_qp(end.qp, bench.wait())?;
+    bench.destroy_cq(end.send_cq, bench.wait())?;
+    bench.destroy_cq(end.recv_cq, bench.wait())?;
+    bench.destroy_comp_channel(end.channel)?;
+    bench.dereg_mr(end.mr)?;
+    bench.dealloc_pd(end.pd)
+}
+
+fn cycles_of_creation_leave_nothing_behind(bench: &Bench<'_>) -> Result {
+    const CYCLES: u32 = 100;
+    let options = PairOptions {
+        mem: 4096,
+        ..PairOptions::default()
+    };
+    let before = bench.live()?;
+    for cycle in 0..CYCLES {
+        let end = bench.end(bench.ctx_a(), options);
+        let end = in_case(&format!("cycle {cycle}"), end.rule("LIFE-02"))?;
+        destroy(bench, &end).rule("LIFE-02")?;
+    }
+    check_eq!("LIFE-02", bench.live()?, before, "the live objects");
+    Ok(())
+}
+
+fn threads_create_and_destroy_beside_each_other(bench: &Bench<'_>) -> Result {
+    let before = bench.live()?;
+    let cycles = || -> Result {
+        for _ in 0..8 {
+            let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+            destroy(bench, &end)?;
+        }
+        Ok(())
+    };
+    all(4, cycles).rule("LIFE-03")?;
+    check_eq!("LIFE-02", bench.live()?, before, "the live objects");
+    bench.rc_pair()?.still_works("LIFE-03")
+}
+
+/// On the same domain, channel and CQ, which then are free of users.
+fn threads_create_on_one_domain_and_queue(bench: &Bench<'_>) -> Result {
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let cycles = || -> Result {
+        for _ in 0..8 {
+            let cq = bench.create_cq(end.context, &CqInit::new(4).channel(end.channel))?;
+            let init = QpInit::new(QpType::Rc, end.send_cq, cq);
+            let qp = bench.create_qp(end.pd, &init)?;
+            let mr = bench.alloc_mr(end.pd, 4096, Access::ALL_RDMA)?;
+            bench.destroy_qp(qp, bench.wait())?;
+            bench.dereg_mr(mr)?;
+            bench.destroy_cq(cq, bench.wait())?;
+        }
+        Ok(())
+    };
+    all(4, cycles).rule("LIFE-03")?;
+    destroy(bench, &end).rule("LIFE-03")
+}
+
+/// Runs it in so many threads.
+fn all(count: usize, work: impl Fn() -> Result + Sync) -> Result {
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(&work)).collect();
+        let results = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"));
+        results.collect::<Result<Vec<()>, Failure>>().map(drop)
+    })
+}
+
+/// Both connections have work under way on CQs of their own.
+fn destruction_of_one_connection_leaves_the_others(bench: &Bench<'_>) -> Result {
+    let stays = bench.rc_pair()?;
+    let goes = bench.rc_pair()?;
+    let place = |wr_id: u64| stays.b.landing() + 64 * wr_id;
+    for wr_id in 0..4 {
+        stays.b.recv_at(wr_id, place(wr_id), 64)?;
+        goes.b.recv(wr_id, 64)?;
+    }
+    stays.a.fill(1, 64)?;
+    for part in 0..4 {
+        stays.a.send(part, 64)?;
+        match part {
+            0 => bench.destroy_qp(goes.a.qp, bench.wait())?,
+            1 => {
+                bench.destroy_cq(goes.a.send_cq, bench.wait())?;
+                bench.destroy_cq(goes.a.recv_cq, bench.wait())?;
+                bench.destroy_comp_channel(goes.a.channel)?;
+            }
+            2 => bench.dereg_mr(goes.a.mr)?,
+            _ => bench.dealloc_pd(goes.a.pd)?,
+        }
+        for cq in [stays.a.send_cq, stays.b.recv_cq] {
+            let wc = bench.successes(cq, 1).rule("LIFE-04")?[0];
+            check_eq!("LIFE-04", wc.wr_id, part);
+        }
+        stays.b.expect_data_at(place(part), 1, 64, "LIFE-04")?;
+    }
+    stays.still_works("LIFE-04")
+}
+
+fn destruction_of_one_region_leaves_the_others(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    for _ in 0..4 {
+        let other = bench.alloc_mr(pair.a.pd, 4096, Access::ALL_RDMA)?;
+        pair.a.fill(2, 64)?;
+        pair.b.recv(1, 64)?;
+        pair.a.send(2, 64)?;
+        bench.dereg_mr(other)?;
+        bench.successes(pair.b.recv_cq, 1).rule("LIFE-04")?;
+        bench.successes(pair.a.send_cq, 1).rule("LIFE-04")?;
+        pair.b.expect_data(2, 64, "LIFE-04")?;
+    }
+    pair.still_works("LIFE-04")
+}
+
+/// Its handles are none any more, and the device has nothing of it left.
+fn end_of_a_context_frees_what_it_had(bench: &Bench<'_>) -> Result {
+    let name = bench.devices()?.swap_remove(0).name;
+    let before = bench.live()?;
+    for unread in [false, true] {
+        let context = bench.open_device(&name)?;
+        let end = bench.end(context, PairOptions::default())?;
+        if unread {
+            bench.arm(end.recv_cq, verbs_api::Arm::NEXT)?;
+        }
+        bench.close_device(context).rule("LIFE-07")?;
+        check_eq!("LIFE-07", bench.live()?, before, "the live objects");
+        let stale = [
+            bench.dealloc_pd(end.pd),
+            bench.dereg_mr(end.mr),
+            bench.destroy_comp_channel(end.channel),
+            bench.destroy_cq(end.recv_cq, Wait::Poll),
+            bench.destroy_qp(end.qp, Wait::Poll),
+        ];
+        for result in stale {
+            expect_err(result, ErrorKind::Invalid, "LIFE-07")?;
+        }
+    }
+    Ok(())
+}
+
+fn peer_of_a_context_that_ended_gets_no_answer(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions {
+        rc: RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    })?;
+    for wr_id in 0..4 {
+        b.recv(wr_id, 8)?;
+    }
+    a.send(1, 8)?;
+    bench.successes(a.send_cq, 1)?;
+    bench.close_device(b.context).rule("LIFE-07")?;
+    a.send(2, 8)?;
+    bench
+        .one_with(a.send_cq, WcStatus::RetryExcErr, "LIFE-07")
+        .map(drop)
+}
+
+fn end_of_a_context_leaves_the_others(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let name = bench.devices()?.swap_remove(0).name;
+    let context = bench.open_device(&name)?;
+    bench.end(context, PairOptions::default())?;
+    pair.b.recv(1, 8)?;
+    pair.a.send(2, 8)?;
+    bench.close_device(context)?;
+    bench.successes(pair.b.recv_cq, 1).rule("LIFE-04")?;
+    bench.successes(pair.a.send_cq, 1).rule("LIFE-04")?;
+    pair.still_works("LIFE-04")
+}

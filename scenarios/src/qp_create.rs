@@ -1,0 +1,381 @@
+//! Queue pairs when they are new, and what a query tells of them.
+
+use std::collections::BTreeSet;
+
+use verbs_api::{
+    Capabilities, Cq, ErrorKind, Limit, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState,
+    QpType, RecvWr, SendWr, Wait,
+};
+
+use crate::climber::{Climber, required};
+use crate::failure::{check, check_eq, in_case};
+use crate::{
+    Bench, End, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
+};
+
+const STEPS: Capabilities = Capabilities::MODIFY_CONNECT;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "qp_create.new_rc_qp_is_in_reset_and_has_what_was_asked_for",
+        &["QP-CREATE-01", "QP-CREATE-08"],
+        new_rc_qp_is_in_reset_and_has_what_was_asked_for,
+    ),
+    Scenario::new(
+        "qp_create.new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for",
+        &["QP-CREATE-01", "QP-CREATE-08"],
+        new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for,
+    )
+    .needs(Capabilities::UC.union(Capabilities::UD)),
+    Scenario::new(
+        "qp_create.queue_without_entries_takes_no_work",
+        &["QP-CREATE-06"],
+        queue_without_entries_takes_no_work,
+    ),
+    Scenario::new(
+        "qp_create.live_qps_have_different_numbers",
+        &["QP-CREATE-07"],
+        live_qps_have_different_numbers,
+    ),
+    Scenario::new(
+        "qp_create.reserved_numbers_are_given_to_none",
+        &["QP-CREATE-07"],
+        reserved_numbers_are_given_to_none,
+    )
+    .needs(STEPS),
+    Scenario::new(
+        "qp_create.query_tells_what_was_set_on_an_rc_qp",
+        &["QP-CREATE-08"],
+        query_tells_what_was_set_on_an_rc_qp,
+    )
+    .needs(STEPS),
+    Scenario::new(
+        "qp_create.query_tells_what_was_set_on_a_uc_qp",
+        &["QP-CREATE-08"],
+        query_tells_what_was_set_on_a_uc_qp,
+    )
+    .needs(STEPS.union(Capabilities::UC)),
+    Scenario::new(
+        "qp_create.query_tells_what_was_set_on_a_ud_qp",
+        &["QP-CREATE-08"],
+        query_tells_what_was_set_on_a_ud_qp,
+    )
+    .needs(STEPS.union(Capabilities::UD)),
+    Scenario::new(
+        "qp_create.query_follows_a_connection_into_error",
+        &["QP-CREATE-08"],
+        query_follows_a_connection_into_error,
+    ),
+    Scenario::new(
+        "qp_create.query_for_one_attribute_tells_it",
+        &["QP-CREATE-09"],
+        query_for_one_attribute_tells_it,
+    ),
+    Scenario::new(
+        "qp_create.inline_size_that_was_given_can_be_used_and_asked_for",
+        &["QP-CREATE-10"],
+        inline_size_that_was_given_can_be_used_and_asked_for,
+    ),
+    Scenario::new(
+        "qp_create.as_many_exist_as_the_device_says",
+        &["QP-CREATE-12"],
+        as_many_exist_as_the_device_says,
+    )
+    .needs(Capabilities::LAB),
+];
+
+fn new_rc_qp_is_in_reset_and_has_what_was_asked_for(bench: &Bench<'_>) -> Result {
+    new_qps(bench, QpType::Rc)
+}
+
+fn new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for(bench: &Bench<'_>) -> Result {
+    new_qps(bench, QpType::Uc)?;
+    new_qps(bench, QpType::Ud)
+}
+
+fn cap(send: (u32, u32), recv: (u32, u32), inline: u32) -> QpCap {
+    QpCap {
+        max_send_wr: send.0,
+        max_send_sge: send.1,
+        max_recv_wr: recv.0,
+        max_recv_sge: recv.1,
+        max_inline_data: inline,
+    }
+}
+
+fn new_qps(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let caps = [
+        cap((1, 1), (1, 1), 0),
+        cap((16, 2), (3, 1), 0),
+        cap((3, 1), (100, 2), 1),
+        cap((100, 3), (17, 3), 48),
+    ];
+    for (i, asked) in caps.into_iter().enumerate() {
+        // CQs of both kinds, and one for both.
+        let cqs = [
+            (end.send_cq, end.recv_cq),
+            (end.recv_cq, end.send_cq),
+            (end.recv_cq, end.recv_cq),
+        ];
+        let (send_cq, recv_cq) = cqs[i % 3];
+        let mut init = QpInit::new(qp_type, send_cq, recv_cq).cap(asked);
+        init.sq_sig_all = i % 2 == 1;
+        let qp = bench.create_qp(end.pd, &init).rule("QP-CREATE-01")?;
+        let seen = bench.query_qp(qp, M::STATE | M::CAP)?;
+        check_eq!("QP-CREATE-01", seen.attr.qp_state, QpState::Reset);
+        check_eq!("QP-CREATE-01", seen.qp_num, bench.qp_num(qp)?);
+        let got = seen.init.cap;
+        let enough = got.max_send_wr >= asked.max_send_wr
+            && got.max_send_sge >= asked.max_send_sge
+            && got.max_recv_wr >= asked.max_recv_wr
+            && got.max_recv_sge >= asked.max_recv_sge
+            && got.max_inline_data >= asked.max_inline_data;
+        check!(
+            "QP-CREATE-01",
+            enough,
+            format!("at least {asked:?}"),
+            "{got:?}"
+        );
+        let asked = init.cap(got);
+        check_eq!("QP-CREATE-08", seen.init, asked, "what it was made with");
+        bench.destroy_qp(qp, bench.wait())?;
+    }
+    Ok(())
+}
+
+/// A device may have no such queues.
+fn queue_without_entries_takes_no_work(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-06";
+    let one_way = |max_send_wr, max_recv_wr| PairOptions {
+        cap: QpCap {
+            max_send_wr,
+            max_recv_wr,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    };
+    let (sends, receives) = (one_way(16, 0), one_way(0, 16));
+    let probe = bench.end(bench.ctx_a(), PairOptions::default())?;
+    for options in [sends, receives] {
+        let init = QpInit::new(QpType::Rc, probe.send_cq, probe.recv_cq).cap(options.cap);
+        match bench.create_qp(probe.pd, &init) {
+            Ok(qp) => bench.destroy_qp(qp, Wait::Poll)?,
+            refused => return expect_err(refused, ErrorKind::Invalid, RULE).map(drop),
+        }
+    }
+    let a = bench.end(bench.ctx_a(), sends)?;
+    let b = bench.end(bench.ctx_b(), receives)?;
+    let pair = bench.connect(a, b, sends)?;
+    pair.still_works(RULE)?;
+    let Pair { a, b } = pair;
+    let none = [ErrorKind::NoMemory, ErrorKind::Invalid];
+    let size = |end: &End<'_>| bench.query_qp(end.qp, M::CAP).map(|query| query.init.cap);
+    if size(&a)?.max_recv_wr == 0 {
+        let room = [a.sge(0, 8)];
+        let posted = bench.post_recv(a.qp, &[RecvWr::new(1, &room)]);
+        expect_err_among(posted, &none, RULE)?;
+    }
+    if size(&b)?.max_send_wr == 0 {
+        let data = [b.sge(0, 8)];
+        let posted = bench.post_send(b.qp, &[SendWr::send(1, &data)]);
+        expect_err_among(posted, &none, RULE)?;
+    }
+    Ok(())
+}
+
+/// Some go and others come meanwhile.
+fn live_qps_have_different_numbers(bench: &Bench<'_>) -> Result {
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let mut live = BTreeSet::from([end.qp_num]);
+    let mut qps = Vec::new();
+    for i in 0..48 {
+        let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
+        let qp = bench.create_qp(end.pd, &init)?;
+        let number = bench.qp_num(qp)?;
+        let new = live.insert(number);
+        check!("QP-CREATE-07", new, "a number of its own", "{number} again");
+        qps.push((qp, number));
+        if i % 3 == 2 {
+            let (gone, number) = qps.swap_remove(i / 3);
+            bench.destroy_qp(gone, bench.wait())?;
+            live.remove(&number);
+        }
+    }
+    Ok(())
+}
+
+/// 0 and 1 are of the management of an InfiniBand or RoCE port; numbers have 24 bits.
+fn reserved_numbers_are_given_to_none(bench: &Bench<'_>) -> Result {
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    for _ in 0..8 {
+        let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
+        let qp = bench.create_qp(end.pd, &init)?;
+        let number = bench.qp_num(qp)?;
+        let fine = (2..1 << 24).contains(&number);
+        check!("QP-CREATE-07", fine, "from 2, in 24 bits", "{number}");
+    }
+    Ok(())
+}
+
+fn query_tells_what_was_set_on_an_rc_qp(bench: &Bench<'_>) -> Result {
+    tells_what_was_set(bench, QpType::Rc)
+}
+
+fn query_tells_what_was_set_on_a_uc_qp(bench: &Bench<'_>) -> Result {
+    tells_what_was_set(bench, QpType::Uc)
+}
+
+fn query_tells_what_was_set_on_a_ud_qp(bench: &Bench<'_>) -> Result {
+    tells_what_was_set(bench, QpType::Ud)
+}
+
+/// After each transition, all attributes that were set so far, and the sizes.
+fn tells_what_was_set(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    const RULE: &str = "QP-CREATE-08";
+    let mut qp = Climber::new(bench, qp_type)?;
+    qp.attr = QpAttr {
+        rq_psn: 0x123456,
+        sq_psn: 0x654321,
+        timeout: 13,
+        retry_cnt: 5,
+        rnr_retry: 3,
+        min_rnr_timer: 17,
+        max_rd_atomic: 2,
+        max_dest_rd_atomic: 4,
+        ..qp.attr
+    };
+    let init = qp.query()?.init;
+    let mut set = M::empty();
+    let up = [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Sqd];
+    for state in up {
+        let from = bench.state(qp.end.qp)?;
+        set |= required(qp_type, from, state) - M::STATE;
+        qp.go(state)?;
+        let seen = qp.query()?;
+        check_eq!(RULE, seen.attr.qp_state, state);
+        check_eq!(RULE, seen.init, init, "what it was made with");
+        for (name, bit) in set.iter_names() {
+            let what = format!("{name} in {state}");
+            check_eq!(RULE, of(bit, &seen.attr), of(bit, &qp.attr), what);
+        }
+    }
+    Ok(())
+}
+
+/// The attribute of this bit, in words.
+fn of(bit: M, attr: &QpAttr) -> String {
+    match bit {
+        M::STATE => attr.qp_state.to_string(),
+        M::ACCESS_FLAGS => format!("{:?}", attr.qp_access_flags),
+        M::PKEY_INDEX => attr.pkey_index.to_string(),
+        M::PORT => attr.port_num.to_string(),
+        M::QKEY => format!("{:#x}", attr.qkey),
+        M::AV => {
+            let route = attr.ah_attr.and_then(|av| av.grh);
+            format!("{:?}", route.map(|grh| (grh.dgid, grh.sgid_index)))
+        }
+        M::PATH_MTU => format!("{:?}", attr.path_mtu),
+        M::TIMEOUT => attr.timeout.to_string(),
+        M::RETRY_CNT => attr.retry_cnt.to_string(),
+        M::RNR_RETRY => attr.rnr_retry.to_string(),
+        M::RQ_PSN => format!("{:#x}", attr.rq_psn),
+        M::SQ_PSN => format!("{:#x}", attr.sq_psn),
+        M::MAX_QP_RD_ATOMIC => attr.max_rd_atomic.to_string(),
+        M::MIN_RNR_TIMER => attr.min_rnr_timer.to_string(),
+        M::MAX_DEST_RD_ATOMIC => attr.max_dest_rd_atomic.to_string(),
+        M::DEST_QPN => format!("{:#x}", attr.dest_qp_num),
+        M::CAP => format!("{:?}", attr.cap),
+        _ => String::new(),
+    }
+}
+
+fn query_follows_a_connection_into_error(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-08";
+    let Pair { a, b } = bench.rc_pair()?;
+    for end in [a, b] {
+        let query = |state| -> Result<QpQuery> {
+            let seen = bench.query_qp(end.qp, M::STATE)?;
+            check_eq!(RULE, seen.attr.qp_state, state);
+            let cqs: [Cq; 2] = [seen.init.send_cq, seen.init.recv_cq];
+            check_eq!(RULE, cqs, [end.send_cq, end.recv_cq], "the CQs");
+            check_eq!(RULE, seen.init.qp_type, QpType::Rc);
+            Ok(seen)
+        };
+        let connected = query(QpState::Rts)?;
+        check_eq!(RULE, connected.qp_num, end.qp_num);
+    }
+    bench.to_err(a.qp)?;
+    check_eq!(RULE, bench.state(a.qp)?, QpState::Err);
+    Ok(())
+}
+
+/// The same as a query for everything tells.
+fn query_for_one_attribute_tells_it(bench: &Bench<'_>) -> Result {
+    let Pair { a, .. } = bench.rc_pair()?;
+    let all = bench.query_qp(a.qp, M::STANDARD)?.attr;
+    for (name, bit) in M::STANDARD.iter_names() {
+        let one = bench.query_qp(a.qp, bit).rule("QP-CREATE-09");
+        let one = in_case(name, one)?.attr;
+        check_eq!("QP-CREATE-09", of(bit, &one), of(bit, &all), name);
+    }
+    Ok(())
+}
+
+fn inline_size_that_was_given_can_be_used_and_asked_for(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-10";
+    for asked in [0, 1, 20, 64] {
+        let with = |max_inline_data| PairOptions {
+            cap: QpCap {
+                max_inline_data,
+                ..QpCap::default()
+            },
+            ..PairOptions::default()
+        };
+        let size = |end: &End<'_>| -> Result<u32> {
+            Ok(bench.query_qp(end.qp, M::CAP)?.init.cap.max_inline_data)
+        };
+        let given = size(&bench.pair(with(asked))?.a)?;
+        let Pair { a, b } = bench.pair(with(given)).rule(RULE)?;
+        check!(
+            RULE,
+            size(&a)? >= given,
+            format!("at least {given}"),
+            "less"
+        );
+        a.fill(3, given)?;
+        b.recv(1, given)?;
+        let wr = [a.sge(0, given)];
+        a.post(SendWr::send(2, &wr).inline()).rule(RULE)?;
+        bench.successes(a.send_cq, 1).rule(RULE)?;
+        bench.successes(b.recv_cq, 1).rule(RULE)?;
+        b.expect_data(3, given, RULE)?;
+    }
+    Ok(())
+}
+
+fn as_many_exist_as_the_device_says(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-12";
+    let context = bench.ctx_a();
+    bench.lab().set_limit(context, Limit::QueuePairs, Some(6))?;
+    check_eq!(RULE, bench.query_device(context)?.max_qp, 6);
+    let pair = bench.rc_pair()?;
+    let a = pair.a;
+    let init = QpInit::new(QpType::Rc, a.send_cq, a.recv_cq);
+    let create = || bench.create_qp(a.pd, &init);
+    let mut others = Vec::new();
+    for _ in 0..5 {
+        others.push(create().rule(RULE)?);
+    }
+    for _ in 0..2 {
+        let before = bench.live()?;
+        expect_err_among(create(), &[ErrorKind::NoMemory, ErrorKind::Invalid], RULE)?;
+        check_eq!(RULE, bench.live()?, before, "the live objects");
+        pair.still_works(RULE)?;
+        if let Some(gone) = others.pop() {
+            bench.destroy_qp(gone, bench.wait())?;
+            create().rule(RULE)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! Destroying queue pairs: in any state, waiting for acknowledgements, what peers see.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use verbs_api::{
+    AsyncEvent, AsyncEventType, Capabilities, Element, ErrorKind, QpAttrMask, QpInit, QpModify,
+    QpState, QpType, RcParams, Wait, WcStatus,
+};
+
+use crate::climber::Climber;
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, Hazards, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
+
+const STEPS: Capabilities = Capabilities::MODIFY_CONNECT;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "qp_destroy.rc_qp_goes_in_every_state",
+        &["QP-DESTROY-01"],
+        rc_qp_goes_in_every_state,
+    )
+    .needs(STEPS),
+    Scenario::new(
+        "qp_destroy.uc_qp_goes_in_every_state",
+        &["QP-DESTROY-01"],
+        uc_qp_goes_in_every_state,
+    )
+    .needs(STEPS.union(Capabilities::UC)),
+    Scenario::new(
+        "qp_destroy.ud_qp_goes_in_every_state",
+        &["QP-DESTROY-01"],
+        ud_qp_goes_in_every_state,
+    )
+    .needs(STEPS.union(Capabilities::UD)),
+    Scenario::new(
+        "qp_destroy.uc_and_ud_qps_go_in_sqe",
+        &["QP-DESTROY-01"],
+        uc_and_ud_qps_go_in_sqe,
+    )
+    .needs(STEPS.union(Capabilities::UC).union(Capabilities::UD)),
+    Scenario::new(
+        "qp_destroy.qp_goes_connected_and_in_error",
+        &["QP-DESTROY-01"],
+        qp_goes_connected_and_in_error,
+    ),
+    Scenario::new(
+        "qp_destroy.would_block_until_async_events_are_acknowledged",
+        &["QP-DESTROY-03", "ASYNC-03"],
+        would_block_until_async_events_are_acknowledged,
+    )
+    .needs(STEPS)
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "qp_destroy.waits_for_the_acknowledgement_of_an_async_event",
+        &["QP-DESTROY-03", "ASYNC-03"],
+        waits_for_the_acknowledgement_of_an_async_event,
+    )
+    .needs(STEPS.union(Capabilities::THREADS))
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "qp_destroy.unread_async_events_go_with_their_qp",
+        &["QP-DESTROY-03", "ASYNC-06"],
+        unread_async_events_go_with_their_qp,
+    )
+    .needs(STEPS)
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "qp_destroy.peer_of_an_rc_qp_that_is_gone_gets_no_answer",
+        &["QP-DESTROY-05"],
+        peer_of_an_rc_qp_that_is_gone_gets_no_answer,
+    ),
+    Scenario::new(
+        "qp_destroy.message_to_a_qp_that_is_gone_reaches_no_other",
+        &["QP-DESTROY-05"],
+        message_to_a_qp_that_is_gone_reaches_no_other,
+    )
+    .needs(STEPS),
+    Scenario::new(
+        "qp_destroy.number_of_a_qp_that_is_gone_is_used_again_as_declared",
+        &["QP-DESTROY-06"],
+        number_of_a_qp_that_is_gone_is_used_again_as_declared,
+    ),
+];
+
+fn rc_qp_goes_in_every_state(bench: &Bench<'_>) -> Result {
+    in_every_state(bench, QpType::Rc)
+}
+
+fn uc_qp_goes_in_every_state(bench: &Bench<'_>) -> Result {
+    in_every_state(bench, QpType::Uc)
+}
+
+fn ud_qp_goes_in_every_state(bench: &Bench<'_>) -> Result {
+    in_every_state(bench, QpType::Ud)
+}
+
+fn uc_and_ud_qps_go_in_sqe(bench: &Bench<'_>) -> Result {
+    for qp_type in [QpType::Uc, QpType::Ud] {
+        go_in(bench, qp_type, &[QpState::Sqe])?;
+    }
+    Ok(())
+}
+
+fn in_every_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    let states = [
+        QpState::Reset,
+        QpState::Init,
+        QpState::Rtr,
+        QpState::Rts,
+        QpState::Sqd,
+        QpState::Err,
+    ];
+    go_in(bench, qp_type, &states)
+}
+
+fn go_in(bench: &Bench<'_>, qp_type: QpType, states: &[QpState]) -> Result {
+    for state in states {
+        let qp = Climber::new(bench, qp_type)?;
+        qp.reach(*state)?;
+        let destroyed = bench.destroy_qp(qp.end.qp, bench.wait());
+        in_case(&state.to_string(), destroyed.rule("QP-DESTROY-01"))?;
+        let again = bench.destroy_qp(qp.end.qp, Wait::Poll);
+        expect_err(again, ErrorKind::Invalid, "QP-DESTROY-01")?;
+        for cq in [qp.end.send_cq, qp.end.recv_cq] {
+            bench.destroy_cq(cq, bench.wait()).rule("QP-DESTROY-01")?;
+        }
+    }
+    Ok(())
+}
+
+/// Without single transitions.
+fn qp_goes_connected_and_in_error(bench: &Bench<'_>) -> Result {
+    for in_error in [false, true] {
+        let Pair { a, b } = bench.rc_pair()?;
+        if in_error {
+            bench.to_err(a.qp)?;
+        }
+        for end in [a, b] {
+            let destroyed = bench.destroy_qp(end.qp, bench.wait());
+            destroyed.rule("QP-DESTROY-01")?;
+            let again = bench.destroy_qp(end.qp, Wait::Poll);
+            expect_err(again, ErrorKind::Invalid, "QP-DESTROY-01")?;
+        }
+    }
+    Ok(())
+}
+
+/// A queue pair with an event: it has drained.
+fn with_an_event<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
+    let pair = bench.rc_pair()?;
+    let notify = QpModify::to(QpState::Sqd).set(QpAttrMask::EN_SQD_ASYNC_NOTIFY, |attr| {
+        attr.en_sqd_async_notify = true;
+    });
+    bench.modify(pair.a.qp, notify)?;
+    Ok(pair)
+}
+
+fn take(bench: &Bench<'_>, pair: &Pair<'_>) -> Result<AsyncEvent> {
+    let event = bench.take_async_event(pair.a.context)?;
+    let expected = AsyncEvent {
+        event_type: AsyncEventType::SqDrained,
+        element: Element::Qp(pair.a.qp),
+    };
+    check_eq!("QP-DESTROY-03", event, expected, "the event");
+    Ok(event)
+}
+
+fn would_block_until_async_events_are_acknowledged(bench: &Bench<'_>) -> Result {
+    let pair = with_an_event(bench)?;
+    let event = take(bench, &pair)?;
+    let (qp, context) = (pair.a.qp, pair.a.context);
+    let waits = [
+        (Wait::Poll, ErrorKind::WouldBlock),
+        (Wait::For(Duration::from_millis(1)), ErrorKind::TimedOut),
+    ];
+    for (wait, kind) in waits {
+        expect_err(bench.destroy_qp(qp, wait), kind, "QP-DESTROY-03")?;
+    }
+    // Nothing has changed.
+    let state = bench.state(qp).rule("QP-DESTROY-03")?;
+    check_eq!("QP-DESTROY-03", state, QpState::Sqd);
+    bench.ack_async_event(context, &event)?;
+    bench.destroy_qp(qp, Wait::Poll).rule("QP-DESTROY-03")
+}
+
+fn waits_for_the_acknowledgement_of_an_async_event(bench: &Bench<'_>) -> Result {
+    let pair = with_an_event(bench)?;
+    let event = take(bench, &pair)?;
+    let (qp, context) = (pair.a.qp, pair.a.context);
+    let destroyed = bench.waits_until(
+        "QP-DESTROY-03",
+        || bench.destroy_qp(qp, bench.wait()),
+        || Ok(bench.ack_async_event(context, &event)?),
+    )?;
+    destroyed.rule("QP-DESTROY-03")
+}
+
+fn unread_async_events_go_with_their_qp(bench: &Bench<'_>) -> Result {
+    let pair = with_an_event(bench)?;
+    bench.settle()?;
+    let destroyed = bench.destroy_qp(pair.a.qp, Wait::Poll);
+    destroyed.rule("QP-DESTROY-03")?;
+    bench.no_async_event(pair.a.context, "ASYNC-06")
+}
+
+fn peer_of_an_rc_qp_that_is_gone_gets_no_answer(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions {
+        rc: RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    })?;
+    b.recv(1, 8)?;
+    bench.destroy_qp(b.qp, bench.wait())?;
+    a.send(2, 8)?;
+    let wc = bench.one_with(a.send_cq, WcStatus::RetryExcErr, "QP-DESTROY-05")?;
+    check_eq!("QP-DESTROY-05", wc.wr_id, 2);
+    Ok(())
+}
+
+/// Others are made on its CQs meanwhile, up to its state, with receives.
+fn message_to_a_qp_that_is_gone_reaches_no_other(bench: &Bench<'_>) -> Result {
+    let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
+    (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
+    a.reach(QpState::Rts)?;
+    b.reach(QpState::Rts)?;
+    bench.destroy_qp(b.end.qp, bench.wait())?;
+    let mut others = Vec::new();
+    for _ in 0..4 {
+        let other = Climber::new(bench, QpType::Rc)?;
+        other.reach(QpState::Rts)?;
+        other.end.recv(1, 8)?;
+        others.push(other);
+    }
+    a.end.send(2, 8)?;
+    bench.one_with(a.end.send_cq, WcStatus::RetryExcErr, "QP-DESTROY-05")?;
+    for other in others {
+        let seen = bench.drain(other.end.recv_cq)?;
+        check!("QP-DESTROY-05", seen.is_empty(), "none", "{seen:?}");
+    }
+    Ok(())
+}
+
+fn number_of_a_qp_that_is_gone_is_used_again_as_declared(bench: &Bench<'_>) -> Result {
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
+    let mut gone = BTreeSet::new();
+    let mut reused = false;
+    for _ in 0..8 {
+        let qp = bench.create_qp(end.pd, &init)?;
+        reused |= !gone.insert(bench.qp_num(qp)?);
+        bench.destroy_qp(qp, bench.wait())?;
+    }
+    let declared = bench.behavior()?.number_reuse;
+    bench.as_declared("QP-DESTROY-06", declared, reused)
+}

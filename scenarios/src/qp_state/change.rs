@@ -1,0 +1,261 @@
+//! Attributes that change, RESET, and two changes at once.
+
+use std::thread;
+
+use verbs_api::{
+    Access, Check, ErrorKind, Mtu, QpAttr, QpAttrMask as M, QpModify, QpState, QpType, RcParams,
+    WcStatus, connect, transition,
+};
+
+use crate::climber::{Climber, required};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
+
+/// Sends that wait, and receives, as many as there is room for; and again.
+pub(super) fn reset_drops_what_was_posted(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-25";
+    let pair = bench.rc_pair()?;
+    let Pair { a, b } = pair;
+    let most = bench.query_qp(a.qp, M::CAP)?.init.cap;
+    for _ in 0..2 {
+        for wr_id in 0..most.max_send_wr {
+            a.send(wr_id.into(), 8).rule(RULE)?;
+        }
+        for wr_id in 0..most.max_recv_wr {
+            a.recv(wr_id.into(), 8).rule(RULE)?;
+        }
+        bench.to_reset(a.qp)?;
+        for cq in [a.send_cq, a.recv_cq] {
+            bench.no_completion(cq, RULE)?;
+        }
+        bench.to_reset(b.qp)?;
+        let params = bench.rc_params();
+        connect::by_attributes(bench.verbs(), a.qp, b.qp, &params)?;
+        pair.still_works(RULE)?;
+    }
+    Ok(())
+}
+
+pub(super) fn reset_drops_receives_of_uc_and_ud(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-25";
+    for qp_type in [QpType::Uc, QpType::Ud] {
+        let (a, b) = Climber::pair(bench, qp_type)?;
+        a.reach(QpState::Rts)?;
+        b.reach(QpState::Rts)?;
+        for wr_id in 0..8 {
+            b.end.recv(wr_id, 8)?;
+        }
+        for qp in [&a, &b] {
+            qp.go(QpState::Reset)?;
+        }
+        bench.no_completion(b.end.recv_cq, RULE)?;
+        for qp in [&a, &b] {
+            qp.reach(QpState::Rts)?;
+        }
+        b.end.recv(9, 8)?;
+        a.end.send(1, 8)?;
+        let seen = wr_ids(&bench.successes(b.end.recv_cq, 1).rule(RULE)?);
+        check_eq!(RULE, seen, [9], format!("what {qp_type} completed"));
+        bench.successes(a.end.send_cq, 1)?;
+    }
+    Ok(())
+}
+
+/// From RTS and from ERR, with other sequence numbers each time.
+pub(super) fn reset_qp_connects_again(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-25";
+    let pair = bench.rc_pair()?;
+    let Pair { a, b } = pair;
+    for (round, psn) in [0, 0x00ff_ffff, 77, 77].into_iter().enumerate() {
+        pair.still_works(RULE)?;
+        if round % 2 == 1 {
+            bench.to_err(a.qp)?;
+        }
+        for qp in [a.qp, b.qp] {
+            bench.to_reset(qp)?;
+            check_eq!(RULE, bench.state(qp)?, QpState::Reset);
+        }
+        let params = RcParams {
+            psn_a: psn,
+            psn_b: psn ^ 0x1234,
+            ..bench.rc_params()
+        };
+        connect::by_attributes(bench.verbs(), a.qp, b.qp, &params).rule(RULE)?;
+    }
+    pair.still_works(RULE)
+}
+
+/// Rights that are taken away and given back count from then on.
+pub(super) fn rights_change_in_rts(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-26";
+    let rights = |access| {
+        QpModify::to(QpState::Rts).set(M::ACCESS_FLAGS, |attr| attr.qp_access_flags = access)
+    };
+    let Pair { a, b } = bench.pair(PairOptions {
+        rc: RcParams {
+            access: Access::empty(),
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    })?;
+    bench
+        .modify(b.qp, rights(Access::REMOTE_WRITE))
+        .rule(RULE)?;
+    a.fill(6, 64)?;
+    a.write(1, 64)?;
+    bench.successes(a.send_cq, 1).rule(RULE)?;
+    b.expect_data(6, 64, RULE)?;
+    bench.modify(b.qp, rights(Access::REMOTE_READ)).rule(RULE)?;
+    a.fill(7, 64)?;
+    a.write(2, 64)?;
+    let wc = bench.one(a.send_cq)?;
+    check!(RULE, wc.status != WcStatus::Success, "a refusal", "{wc}");
+    b.expect_data(6, 64, RULE)
+}
+
+pub(super) fn optional_attributes_change_in_rts(bench: &Bench<'_>) -> Result {
+    optional(bench, QpType::Rc)
+}
+
+pub(super) fn optional_attributes_of_uc_and_ud_change_in_rts(bench: &Bench<'_>) -> Result {
+    optional(bench, QpType::Uc)?;
+    optional(bench, QpType::Ud)
+}
+
+/// Each alone, all together, and none.
+fn optional(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    const RULE: &str = "QP-STATE-26";
+    let table = transition::attributes(qp_type, QpState::Rts, QpState::Rts);
+    let optional = table.map_or(M::empty(), |attributes| attributes.optional);
+    let bits = optional - M::ALT_PATH - M::PATH_MIG_STATE;
+    let (mut a, b) = Climber::pair(bench, qp_type)?;
+    b.reach(QpState::Rts)?;
+    a.reach(QpState::Rts)?;
+    a.attr.cur_qp_state = QpState::Rts;
+    for (i, mask) in (1..).zip(bits.iter().chain([M::empty(), bits])) {
+        a.attr.min_rnr_timer = i;
+        a.attr.qkey = u32::from(i);
+        let changed = a.change(QpState::Rts, M::STATE | mask).rule(RULE);
+        in_case(&format!("with {mask}"), changed)?;
+        let seen = a.query()?.attr;
+        check_eq!(RULE, seen.qp_state, QpState::Rts);
+        if mask.contains(M::MIN_RNR_TIMER) {
+            check_eq!(RULE, seen.min_rnr_timer, i);
+        }
+        if mask.contains(M::QKEY) {
+            check_eq!(RULE, seen.qkey, u32::from(i));
+        }
+        b.end.recv(1, 8)?;
+        a.end.send(2, 8)?;
+        for cq in [a.end.send_cq, b.end.recv_cq] {
+            bench.successes(cq, 1).rule(RULE)?;
+        }
+    }
+    Ok(())
+}
+
+/// In a laboratory the port's MTU is made smaller than its greatest; elsewhere it is what it is.
+pub(super) fn mtu_above_that_of_the_port_is_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-28";
+    if let Some(lab) = bench.verbs().lab() {
+        lab.set_mtu(bench.ctx_a(), bench.port(), Mtu::Mtu1024)?;
+    }
+    let port = bench.query_port(bench.ctx_a(), bench.port())?;
+    let active = u32::from(port.active_mtu);
+    let mut qp = Climber::new(bench, QpType::Rc)?;
+    qp.reach(QpState::Init)?;
+    let mask = required(QpType::Rc, QpState::Init, QpState::Rtr);
+    if active < u32::from(port.max_mtu) {
+        qp.attr.path_mtu = Mtu::from(active + 1);
+        let seen = match qp.change(QpState::Rtr, mask) {
+            Ok(()) => Check::Accepted,
+            refused => {
+                expect_err(refused, ErrorKind::Invalid, RULE)?;
+                check_eq!(RULE, bench.state(qp.end.qp)?, QpState::Init);
+                Check::Refused
+            }
+        };
+        bench.as_declared(RULE, bench.behavior()?.mtu_above_active, seen)?;
+        qp = Climber::new(bench, QpType::Rc)?;
+        qp.reach(QpState::Init)?;
+    }
+    qp.attr.path_mtu = port.active_mtu;
+    qp.change(QpState::Rtr, mask).rule(RULE)
+}
+
+pub(super) fn read_depths_are_at_least_what_was_asked_for(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-30";
+    let device = bench.query_device(bench.ctx_a())?;
+    let most = device.max_qp_init_rd_atom.min(device.max_qp_rd_atom);
+    for depth in [0, 1, 2, 3, 5, most].into_iter().filter(|n| *n <= most) {
+        let mut qp = Climber::new(bench, QpType::Rc)?;
+        (qp.attr.max_rd_atomic, qp.attr.max_dest_rd_atomic) = (depth, depth);
+        in_case(&format!("{depth}"), qp.reach(QpState::Rts).rule(RULE))?;
+        let seen = qp.query()?.attr;
+        for (name, seen) in [
+            ("max_rd_atomic", seen.max_rd_atomic),
+            ("max_dest_rd_atomic", seen.max_dest_rd_atomic),
+        ] {
+            check!(
+                RULE,
+                seen >= depth,
+                format!("{name} of {depth} or more"),
+                "{seen}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Each of two changes succeeds or is refused as in one of the two orders.
+pub(super) fn changes_of_two_threads_come_one_after_the_other(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-33";
+    for _ in 0..4 {
+        let (a, _b) = Climber::pair(bench, QpType::Rc)?;
+        let both = |first: QpModify, second: QpModify| {
+            let other = a.end.qp;
+            thread::scope(|scope| {
+                let one = scope.spawn(|| bench.modify_qp(other, &first.attr, first.mask).is_ok());
+                let two = bench.modify_qp(other, &second.attr, second.mask).is_ok();
+                (one.join().expect("no panic"), two)
+            })
+        };
+        a.reach(QpState::Init)?;
+        // Both exist, in either order: the later one is in force.
+        let rights = |access| {
+            QpModify::to(QpState::Init).set(M::ACCESS_FLAGS, |attr| attr.qp_access_flags = access)
+        };
+        let (read, write) = (Access::REMOTE_READ, Access::REMOTE_WRITE);
+        let done = both(rights(read), rights(write));
+        check_eq!(RULE, done, (true, true), "what succeeded");
+        let seen = a.query()?.attr.qp_access_flags;
+        check!(
+            RULE,
+            [read, write].contains(&seen),
+            "one of them",
+            "{seen:?}"
+        );
+        // Only in one order both exist, and either order ends in ERR.
+        a.reach(QpState::Rts)?;
+        let (sqd, err) = both(QpModify::to(QpState::Sqd), QpModify::to(QpState::Err));
+        check!(RULE, err, "RTS or SQD to ERR", "refused (SQD {sqd})");
+        check_eq!(RULE, bench.state(a.end.qp)?, QpState::Err);
+        // The later one is INIT to INIT, which allows the same attributes.
+        a.go(QpState::Reset)?;
+        let attr = QpAttr {
+            qp_state: QpState::Init,
+            ..a.attr
+        };
+        let mask = required(QpType::Rc, QpState::Reset, QpState::Init);
+        let init = QpModify { attr, mask };
+        let (one, two) = both(init, init);
+        check!(
+            RULE,
+            one && two,
+            "RESET to INIT, and INIT to INIT",
+            "{one} {two}"
+        );
+        check_eq!(RULE, bench.state(a.end.qp)?, QpState::Init);
+    }
+    Ok(())
+}

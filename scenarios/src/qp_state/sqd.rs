@@ -1,0 +1,271 @@
+//! SQD: sends wait, the rest goes on.
+
+use verbs_api::{
+    Access, AsyncEvent, AsyncEventType, Element, GlobalRoute, QpAttr, QpAttrMask as M, QpModify,
+    QpState, QpType, transition,
+};
+
+use crate::climber::Climber;
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, wr_ids};
+
+pub(super) fn sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
+    wait_for_rts(bench, QpType::Rc)
+}
+
+pub(super) fn uc_and_ud_sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
+    wait_for_rts(bench, QpType::Uc)?;
+    wait_for_rts(bench, QpType::Ud)
+}
+
+/// Twice, with work before, in and behind SQD: all completes in order.
+fn wait_for_rts(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    const RULE: &str = "QP-STATE-10";
+    let Pair { a, b } = bench.pair(PairOptions::of(qp_type))?;
+    for round in 0..2 {
+        let first = round * 10;
+        for wr_id in first..first + 5 {
+            b.recv(wr_id, 8)?;
+        }
+        a.send(first, 8)?;
+        bench.successes(a.send_cq, 1)?;
+        bench.successes(b.recv_cq, 1)?;
+        bench.modify(a.qp, QpModify::to(QpState::Sqd))?;
+        for wr_id in first + 1..first + 4 {
+            a.send(wr_id, 8).rule(RULE)?;
+        }
+        for cq in [a.send_cq, b.recv_cq] {
+            bench.no_completion(cq, RULE)?;
+        }
+        bench.modify(a.qp, QpModify::to(QpState::Rts)).rule(RULE)?;
+        let held: Vec<_> = (first + 1..first + 4).collect();
+        for cq in [a.send_cq, b.recv_cq] {
+            let seen = bench.successes(cq, 3).rule(RULE)?;
+            check_eq!(RULE, wr_ids(&seen), held, "what was held");
+        }
+        a.send(first + 4, 8).rule(RULE)?;
+        for cq in [a.send_cq, b.recv_cq] {
+            let seen = bench.successes(cq, 1).rule(RULE)?;
+            check_eq!(RULE, wr_ids(&seen), [first + 4]);
+        }
+    }
+    Ok(())
+}
+
+/// A send that has found no receive is under way; what is posted behind SQD is not.
+pub(super) fn work_under_way_is_finished_in_sqd(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    under_way(bench, &a)?;
+    let draining = || -> Result<bool> {
+        let attr = bench.query_qp(a.qp, M::STATE)?.attr;
+        check_eq!("QP-STATE-12", attr.qp_state, QpState::Sqd);
+        Ok(attr.sq_draining)
+    };
+    bench.modify(a.qp, QpModify::to(QpState::Sqd))?;
+    a.send(3, 8)?;
+    check_eq!("QP-STATE-12", draining()?, true, "sq_draining");
+    for wr_id in 1..=3 {
+        b.recv(wr_id, 8)?;
+    }
+    for cq in [a.send_cq, b.recv_cq] {
+        let seen = bench.successes(cq, 2).rule("QP-STATE-10")?;
+        check_eq!("QP-STATE-10", wr_ids(&seen), [1, 2], "what was under way");
+        bench.no_completion(cq, "QP-STATE-10")?;
+    }
+    check_eq!("QP-STATE-12", draining()?, false, "sq_draining");
+    bench.modify(a.qp, QpModify::to(QpState::Rts))?;
+    for cq in [a.send_cq, b.recv_cq] {
+        let seen = bench.successes(cq, 1).rule("QP-STATE-10")?;
+        check_eq!("QP-STATE-10", wr_ids(&seen), [3], "what was held");
+    }
+    Ok(())
+}
+
+/// Two sends are sent and refused for want of a receive.
+fn under_way(bench: &Bench<'_>, a: &End<'_>) -> Result {
+    for wr_id in 1..=2 {
+        a.send(wr_id, 8)?;
+    }
+    Ok(bench.lab().advance(std::time::Duration::from_micros(50))?)
+}
+
+pub(super) fn idle_queue_is_drained_at_once(bench: &Bench<'_>) -> Result {
+    let Pair { a, .. } = bench.rc_pair()?;
+    bench.modify(a.qp, QpModify::to(QpState::Sqd))?;
+    let drained = || Ok((!bench.query_qp(a.qp, M::STATE)?.attr.sq_draining).then_some(()));
+    bench.until("sq_draining is 0", drained).rule("QP-STATE-12")
+}
+
+/// RTS to SQD, with notification.
+fn notify() -> QpModify {
+    QpModify::to(QpState::Sqd).set(M::EN_SQD_ASYNC_NOTIFY, |attr| {
+        attr.en_sqd_async_notify = true;
+    })
+}
+
+fn is_told(bench: &Bench<'_>, a: &End<'_>) -> Result {
+    let event = bench.async_event(a.context).rule("QP-STATE-11")?;
+    let expected = AsyncEvent {
+        event_type: AsyncEventType::SqDrained,
+        element: Element::Qp(a.qp),
+    };
+    check_eq!("ASYNC-16", event, expected, "the event");
+    bench.no_async_event(a.context, "QP-STATE-11")
+}
+
+/// Each time it is asked for.
+pub(super) fn drained_queue_is_told_once_if_that_was_asked_for(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    for _ in 0..2 {
+        pair.deliver(0..3)?;
+        bench.successes(pair.b.recv_cq, 3)?;
+        bench.modify(pair.a.qp, notify())?;
+        is_told(bench, &pair.a)?;
+        bench.modify(pair.a.qp, QpModify::to(QpState::Rts))?;
+    }
+    Ok(())
+}
+
+/// Also not when it was asked for the last time, or is asked not to.
+pub(super) fn drained_queue_is_not_told_unasked(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let a = &pair.a;
+    let not = QpModify::to(QpState::Sqd).set(M::EN_SQD_ASYNC_NOTIFY, |attr| {
+        attr.en_sqd_async_notify = false;
+    });
+    for unasked in [QpModify::to(QpState::Sqd), not] {
+        pair.deliver(0..3)?;
+        bench.successes(pair.b.recv_cq, 3)?;
+        bench.modify(a.qp, unasked)?;
+        bench.no_async_event(a.context, "QP-STATE-11")?;
+        bench.modify(a.qp, QpModify::to(QpState::Rts))?;
+        bench.modify(a.qp, notify())?;
+        is_told(bench, a)?;
+        bench.modify(a.qp, QpModify::to(QpState::Rts))?;
+    }
+    Ok(())
+}
+
+pub(super) fn queue_is_told_to_be_drained_when_it_is(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    under_way(bench, &a)?;
+    bench.modify(a.qp, notify())?;
+    a.send(3, 8)?;
+    bench.lab().advance(std::time::Duration::from_millis(5))?;
+    let early = bench.get_async_event(a.context, verbs_api::Wait::Poll);
+    crate::expect_err(early, verbs_api::ErrorKind::WouldBlock, "QP-STATE-11")?;
+    for wr_id in 1..=3 {
+        b.recv(wr_id, 8)?;
+    }
+    is_told(bench, &a)?;
+    let done = bench.drain(a.send_cq)?;
+    check_eq!("ASYNC-16", wr_ids(&done), [1, 2], "what was under way");
+    Ok(())
+}
+
+/// Its sends, writes and reads.
+pub(super) fn peer_goes_on_while_the_queue_is_drained(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-13";
+    let Pair { a, b } = bench.rc_pair()?;
+    a.recv_at(1, a.landing() + 8192, 64)?;
+    bench.modify(a.qp, QpModify::to(QpState::Sqd))?;
+    a.recv_at(2, a.landing() + 8192, 64).rule(RULE)?;
+    a.fill(4, 3000)?;
+    b.fill(5, 3000)?;
+    b.write(10, 3000)?;
+    b.read(11, 3000)?;
+    b.send(12, 64)?;
+    b.send(13, 64)?;
+    let done = bench.successes(b.send_cq, 4).rule(RULE)?;
+    check_eq!(RULE, wr_ids(&done), [10, 11, 12, 13]);
+    let got = bench.successes(a.recv_cq, 2).rule(RULE)?;
+    check_eq!(RULE, wr_ids(&got), [1, 2]);
+    a.expect_data(5, 3000, RULE)?;
+    b.expect_data(4, 3000, RULE)?;
+    check_eq!(RULE, bench.state(a.qp)?, QpState::Sqd);
+    Ok(())
+}
+
+pub(super) fn rc_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
+    attributes_change(bench, QpType::Rc)
+}
+
+pub(super) fn uc_and_ud_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
+    attributes_change(bench, QpType::Uc)?;
+    attributes_change(bench, QpType::Ud)
+}
+
+/// Each attribute that the table allows, to a value that it did not have where it can have another.
+fn attributes_change(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    const RULE: &str = "QP-STATE-14";
+    let table = transition::attributes(qp_type, QpState::Sqd, QpState::Sqd);
+    let optional = table.map_or(M::empty(), |attributes| attributes.optional);
+    // Path migration is a matter of its own.
+    let bits = optional - M::ALT_PATH - M::PATH_MIG_STATE;
+    let (mut a, b) = Climber::pair(bench, qp_type)?;
+    b.reach(QpState::Rts)?;
+    a.reach(QpState::Sqd)?;
+    for (name, bit) in bits.iter_names() {
+        change(&mut a.attr, bit);
+        let changed = a.change(QpState::Sqd, M::STATE | bit).rule(RULE);
+        in_case(name, changed)?;
+        let seen = value(&a.query()?.attr, bit);
+        check_eq!(RULE, seen, value(&a.attr, bit), name);
+        check_eq!(RULE, bench.state(a.end.qp)?, QpState::Sqd);
+    }
+    a.go(QpState::Rts)?;
+    if qp_type != QpType::Ud {
+        b.end.recv(1, 8)?;
+        a.end.send(2, 8)?;
+        for cq in [a.end.send_cq, b.end.recv_cq] {
+            bench.successes(cq, 1).rule(RULE)?;
+        }
+    }
+    Ok(())
+}
+
+fn change(attr: &mut QpAttr, bit: M) {
+    match bit {
+        M::ACCESS_FLAGS => attr.qp_access_flags = Access::REMOTE_READ,
+        M::QKEY => attr.qkey = 0x2222_2222,
+        M::TIMEOUT => attr.timeout = 16,
+        M::RETRY_CNT => attr.retry_cnt = 3,
+        M::RNR_RETRY => attr.rnr_retry = 5,
+        M::MIN_RNR_TIMER => attr.min_rnr_timer = 20,
+        M::MAX_QP_RD_ATOMIC => attr.max_rd_atomic = 2,
+        M::MAX_DEST_RD_ATOMIC => attr.max_dest_rd_atomic = 4,
+        M::AV => {
+            if let Some(av) = &mut attr.ah_attr {
+                av.grh = av.grh.map(|grh| GlobalRoute {
+                    hop_limit: 32,
+                    traffic_class: 4,
+                    ..grh
+                });
+            }
+        }
+        // There is one port, and one P_Key.
+        _ => {}
+    }
+}
+
+fn value(attr: &QpAttr, bit: M) -> u64 {
+    match bit {
+        M::ACCESS_FLAGS => attr.qp_access_flags.bits().into(),
+        M::QKEY => attr.qkey.into(),
+        M::TIMEOUT => attr.timeout.into(),
+        M::RETRY_CNT => attr.retry_cnt.into(),
+        M::RNR_RETRY => attr.rnr_retry.into(),
+        M::MIN_RNR_TIMER => attr.min_rnr_timer.into(),
+        M::MAX_QP_RD_ATOMIC => attr.max_rd_atomic.into(),
+        M::MAX_DEST_RD_ATOMIC => attr.max_dest_rd_atomic.into(),
+        M::AV => {
+            let grh = attr.ah_attr.and_then(|av| av.grh);
+            grh.map_or(0, |grh| {
+                u64::from(grh.hop_limit) << 8 | u64::from(grh.traffic_class)
+            })
+        }
+        M::PORT => attr.port_num.into(),
+        M::PKEY_INDEX => attr.pkey_index.into(),
+        _ => 0,
+    }
+}

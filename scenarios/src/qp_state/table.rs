@@ -1,0 +1,209 @@
+//! Which side of a queue pair runs in each state.
+
+use verbs_api::{AsyncEvent, AsyncEventType, Element, QpState, QpType, RecvWr, SendWr, WcStatus};
+
+use crate::climber::Climber;
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, Result, wr_ids};
+
+/// A state, whether its send queue runs, and whether its receive queue takes messages (table A3 of
+/// the rules). SQE is apart, since not every device and transport has it.
+const STATES: [(QpState, bool, bool); 6] = [
+    (QpState::Reset, false, false),
+    (QpState::Init, false, false),
+    (QpState::Rtr, false, true),
+    (QpState::Rts, true, true),
+    (QpState::Sqd, false, true),
+    (QpState::Err, false, false),
+];
+
+pub(super) fn rc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
+    table(bench, QpType::Rc)
+}
+
+pub(super) fn uc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
+    table(bench, QpType::Uc)
+}
+
+pub(super) fn ud_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
+    table(bench, QpType::Ud)
+}
+
+fn table(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    for (state, sends, takes) in STATES {
+        let result = sends_in(bench, qp_type, state, sends);
+        in_case(&format!("the send queue in {state}"), result)?;
+        let result = takes_in(bench, qp_type, state, takes);
+        in_case(&format!("the receive queue in {state}"), result)?;
+    }
+    Ok(())
+}
+
+/// What is posted in the state is sent, or is not: the peer sees it.
+fn sends_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, sends: bool) -> Result {
+    const RULE: &str = "QP-STATE-10";
+    let (a, b) = Climber::pair(bench, qp_type)?;
+    b.reach(QpState::Rts)?;
+    a.reach(state)?;
+    b.end.recv(1, 8)?;
+    // What the post answers is bad input's.
+    let data = [a.end.sge(0, 8)];
+    let _ = a.post(&[SendWr::send(2, &data)]);
+    if sends {
+        for cq in [a.end.send_cq, b.end.recv_cq] {
+            bench.successes(cq, 1).rule(RULE)?;
+        }
+        return Ok(());
+    }
+    bench.no_completion(b.end.recv_cq, RULE)?;
+    let own = bench.drain(a.end.send_cq)?;
+    let flushed = own.iter().all(|wc| wc.status == WcStatus::WrFlushErr);
+    check!(RULE, flushed, "no completion but a flush", "{own:?}");
+    Ok(())
+}
+
+/// A message from the peer is received, or is dropped.
+fn takes_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, takes: bool) -> Result {
+    let (mut a, b) = Climber::pair(bench, qp_type)?;
+    (a.attr.timeout, a.attr.retry_cnt) = (8, 1);
+    a.reach(QpState::Rts)?;
+    b.reach(state)?;
+    let room = [b.end.sge(b.end.landing(), 64)];
+    let posted = bench.post_recv(b.end.qp, &[RecvWr::new(1, &room)]);
+    if takes {
+        posted.rule("QP-STATE-20")?;
+    }
+    a.end.fill(3, 8)?;
+    a.end.send(2, 8)?;
+    if takes {
+        let rule = match state {
+            QpState::Sqd => "QP-STATE-13",
+            QpState::Rtr => "QP-STATE-22",
+            _ => "QP-STATE-20",
+        };
+        bench.successes(b.end.recv_cq, 1).rule(rule)?;
+        bench.successes(a.end.send_cq, 1).rule(rule)?;
+        return b.end.expect_data(3, 8, rule);
+    }
+    let sent = bench.one(a.end.send_cq)?;
+    let lost = [
+        WcStatus::RetryExcErr,
+        WcStatus::RemOpErr,
+        WcStatus::FatalErr,
+    ];
+    let expected = match qp_type {
+        QpType::Rc => lost.contains(&sent.status),
+        _ => sent.status == WcStatus::Success,
+    };
+    check!(
+        "QP-STATE-23",
+        expected,
+        "a message that is dropped",
+        "{sent}"
+    );
+    let got = bench.drain(b.end.recv_cq)?;
+    let flushed = got.iter().all(|wc| wc.status == WcStatus::WrFlushErr);
+    check!("QP-STATE-23", flushed, "no message", "{got:?}");
+    check_eq!("QP-STATE-23", bench.state(b.end.qp)?, state);
+    Ok(())
+}
+
+pub(super) fn receives_posted_in_init_are_used_from_rtr_on(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-20";
+    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    a.reach(QpState::Rts)?;
+    let mut wr_id = 0;
+    for state in [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Sqd] {
+        b.reach(state)?;
+        for _ in 0..2 {
+            b.end.recv(wr_id, 8).rule(RULE)?;
+            wr_id += 1;
+        }
+    }
+    for i in 0..wr_id {
+        a.end.send(i, 8)?;
+    }
+    let got = bench.successes(b.end.recv_cq, wr_id as usize).rule(RULE)?;
+    check_eq!(RULE, wr_ids(&got), (0..wr_id).collect::<Vec<_>>());
+    Ok(())
+}
+
+pub(super) fn qp_in_rtr_is_read_and_written(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-22";
+    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    a.reach(QpState::Rts)?;
+    b.reach(QpState::Rtr)?;
+    for (tag, length) in [(1, 8), (2, 4000)] {
+        a.end.fill(tag, length)?;
+        b.end.fill(tag + 100, length)?;
+        a.end.write(1, length)?;
+        a.end.read(2, length)?;
+        let done = bench.successes(a.end.send_cq, 2).rule(RULE)?;
+        check_eq!(RULE, wr_ids(&done), [1, 2]);
+        b.end.expect_data(tag, length, RULE)?;
+        a.end.expect_data(tag + 100, length, RULE)?;
+    }
+    check_eq!(RULE, bench.state(b.end.qp)?, QpState::Rtr);
+    Ok(())
+}
+
+/// A retry comes after the responder is ready: what was dropped before is sent again.
+pub(super) fn message_that_is_tried_again_finds_the_qp_ready(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-23";
+    for state in [QpState::Reset, QpState::Init] {
+        let (a, b) = Climber::pair(bench, QpType::Rc)?;
+        a.reach(QpState::Rts)?;
+        b.reach(state)?;
+        a.end.send(1, 8)?;
+        // The first try is lost, and the first retry far.
+        bench.lab().advance(std::time::Duration::from_millis(1))?;
+        let early = bench.drain(a.end.send_cq)?;
+        check!(RULE, early.is_empty(), "no completion yet", "{early:?}");
+        b.reach(QpState::Rtr)?;
+        b.end.recv(2, 8)?;
+        for cq in [a.end.send_cq, b.end.recv_cq] {
+            bench.successes(cq, 1).rule(RULE)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn first_message_in_rtr_is_told_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-24";
+    let told = established(bench, QpType::Rc)?;
+    check!(RULE, told <= 1, "at most one event", "{told}");
+    bench.as_declared(RULE, bench.behavior()?.comm_est, told == 1)
+}
+
+pub(super) fn first_datagram_in_rtr_is_not_told(bench: &Bench<'_>) -> Result {
+    check_eq!("QP-STATE-24", established(bench, QpType::Ud)?, 0, "events");
+    Ok(())
+}
+
+/// Messages arrive in RTR: how many events tell it. The state stays.
+fn established(bench: &Bench<'_>, qp_type: QpType) -> Result<usize> {
+    const RULE: &str = "QP-STATE-24";
+    let (a, b) = Climber::pair(bench, qp_type)?;
+    a.reach(QpState::Rts)?;
+    b.reach(QpState::Rtr)?;
+    for wr_id in 0..3 {
+        b.end.recv(wr_id, 8)?;
+        a.end.send(wr_id, 8)?;
+        bench.successes(b.end.recv_cq, 1)?;
+    }
+    let events = bench.async_events(b.end.context)?;
+    let expected = AsyncEvent {
+        event_type: AsyncEventType::CommEst,
+        element: Element::Qp(b.end.qp),
+    };
+    for event in &events {
+        check_eq!(RULE, *event, expected, "the event");
+    }
+    check_eq!(RULE, bench.state(b.end.qp)?, QpState::Rtr);
+    b.reach(QpState::Rts)?;
+    b.end.recv(9, 8)?;
+    a.end.send(9, 8)?;
+    bench.successes(b.end.recv_cq, 1)?;
+    let later = bench.async_events(b.end.context)?;
+    Ok(events.len() + later.len())
+}
