@@ -128,6 +128,7 @@ const RXE: Behavior = Behavior {
     post_wrong_state: PostWrongState::Queued,
     flush_post_in_err: FlushPostInErr::Sends,
     sq_drained_always: true,
+    sqd_resumes: false,
     mtu_above_active: Check::Accepted,
     sqe: false,
     wrong_cur_state: Check::Accepted,
@@ -443,6 +444,8 @@ knobs! {
     flush_post_in_err: FlushPostInErr = FlushPostInErr::All, ["QP-STATE-21", "WC-25"];
     /// `SQ_DRAINED` is raised whether it was asked for or not.
     sq_drained_always: bool = false, ["QP-STATE-11", "ASYNC-16"];
+    /// Sends that were held in SQD run when the QP comes back to RTS; otherwise with the next send.
+    sqd_resumes: bool = true, ["QP-STATE-10"];
     /// `COMM_EST` is raised, once, when the first message arrives on a connected QP in RTR.
     comm_est: bool = false, ["QP-STATE-24", "ASYNC-08"];
     /// A path MTU above the port's active one; if accepted, up to the greatest that it can have.

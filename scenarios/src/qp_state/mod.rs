@@ -98,11 +98,23 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(STEPS),
     Scenario::new(
-        "qp_state.uc_and_ud_sends_posted_in_sqd_wait_for_rts",
+        "qp_state.uc_sends_posted_in_sqd_wait_for_rts",
         &["QP-STATE-10"],
-        sqd::uc_and_ud_sends_posted_in_sqd_wait_for_rts,
+        sqd::uc_sends_posted_in_sqd_wait_for_rts,
     )
-    .needs(UC.union(UD)),
+    .needs(UC),
+    Scenario::new(
+        "qp_state.ud_sends_posted_in_sqd_wait_for_rts",
+        &["QP-STATE-10"],
+        sqd::ud_sends_posted_in_sqd_wait_for_rts,
+    )
+    .needs(UD),
+    Scenario::new(
+        "qp_state.held_sends_run_before_later_ones",
+        &["QP-STATE-10"],
+        sqd::held_sends_run_before_later_ones,
+    )
+    .needs(STEPS),
     Scenario::new(
         "qp_state.work_under_way_is_finished_in_sqd",
         &["QP-STATE-10", "QP-STATE-12"],
@@ -146,11 +158,17 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(STEPS),
     Scenario::new(
-        "qp_state.uc_and_ud_attributes_change_in_sqd",
+        "qp_state.uc_attributes_change_in_sqd",
         &["QP-STATE-14"],
-        sqd::uc_and_ud_attributes_change_in_sqd,
+        sqd::uc_attributes_change_in_sqd,
     )
-    .needs(UC.union(UD)),
+    .needs(UC),
+    Scenario::new(
+        "qp_state.ud_attributes_change_in_sqd",
+        &["QP-STATE-14"],
+        sqd::ud_attributes_change_in_sqd,
+    )
+    .needs(UD),
     Scenario::new(
         "qp_state.failed_send_of_uc_leads_to_sqe",
         &["QP-STATE-15"],

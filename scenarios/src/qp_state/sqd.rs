@@ -13,8 +13,11 @@ pub(super) fn sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
     wait_for_rts(bench, QpType::Rc)
 }
 
-pub(super) fn uc_and_ud_sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
-    wait_for_rts(bench, QpType::Uc)?;
+pub(super) fn uc_sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
+    wait_for_rts(bench, QpType::Uc)
+}
+
+pub(super) fn ud_sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
     wait_for_rts(bench, QpType::Ud)
 }
 
@@ -52,6 +55,28 @@ fn wait_for_rts(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
+/// The held sends run no later than with the next one, in front of it.
+pub(super) fn held_sends_run_before_later_ones(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-10";
+    let Pair { a, b } = bench.rc_pair()?;
+    for wr_id in 0..5 {
+        b.recv(wr_id, 8)?;
+    }
+    bench.modify(a.qp, QpModify::to(QpState::Sqd))?;
+    for wr_id in 0..3 {
+        a.send(wr_id, 8).rule(RULE)?;
+    }
+    bench.modify(a.qp, QpModify::to(QpState::Rts))?;
+    for wr_id in 3..5 {
+        a.send(wr_id, 8).rule(RULE)?;
+    }
+    for cq in [a.send_cq, b.recv_cq] {
+        let seen = wr_ids(&bench.successes(cq, 5).rule(RULE)?);
+        check_eq!(RULE, seen, [0, 1, 2, 3, 4], "the order of work");
+    }
+    Ok(())
+}
+
 /// A send that has found no receive is under way; what is posted behind SQD is not.
 pub(super) fn work_under_way_is_finished_in_sqd(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
@@ -74,9 +99,11 @@ pub(super) fn work_under_way_is_finished_in_sqd(bench: &Bench<'_>) -> Result {
     }
     check_eq!("QP-STATE-12", draining()?, false, "sq_draining");
     bench.modify(a.qp, QpModify::to(QpState::Rts))?;
+    b.recv(4, 8)?;
+    a.send(4, 8)?;
     for cq in [a.send_cq, b.recv_cq] {
-        let seen = bench.successes(cq, 1).rule("QP-STATE-10")?;
-        check_eq!("QP-STATE-10", wr_ids(&seen), [3], "what was held");
+        let seen = bench.successes(cq, 2).rule("QP-STATE-10")?;
+        check_eq!("QP-STATE-10", wr_ids(&seen), [3, 4], "what was held first");
     }
     Ok(())
 }
@@ -190,8 +217,11 @@ pub(super) fn rc_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
     attributes_change(bench, QpType::Rc)
 }
 
-pub(super) fn uc_and_ud_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
-    attributes_change(bench, QpType::Uc)?;
+pub(super) fn uc_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
+    attributes_change(bench, QpType::Uc)
+}
+
+pub(super) fn ud_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
     attributes_change(bench, QpType::Ud)
 }
 
@@ -236,8 +266,8 @@ fn change(attr: &mut QpAttr, bit: M) {
         M::MAX_DEST_RD_ATOMIC => attr.max_dest_rd_atomic = 4,
         M::AV => {
             if let Some(av) = &mut attr.ah_attr {
+                // The hop limit may be that of the route.
                 av.grh = av.grh.map(|grh| GlobalRoute {
-                    hop_limit: 32,
                     traffic_class: 4,
                     ..grh
                 });
@@ -260,9 +290,7 @@ fn value(attr: &QpAttr, bit: M) -> u64 {
         M::MAX_DEST_RD_ATOMIC => attr.max_dest_rd_atomic.into(),
         M::AV => {
             let grh = attr.ah_attr.and_then(|av| av.grh);
-            grh.map_or(0, |grh| {
-                u64::from(grh.hop_limit) << 8 | u64::from(grh.traffic_class)
-            })
+            grh.map_or(0, |grh| grh.traffic_class.into())
         }
         M::PORT => attr.port_num.into(),
         M::PKEY_INDEX => attr.pkey_index.into(),

@@ -235,7 +235,9 @@ impl Node {
             (QpState::Sqd, QpState::Rts) => {
                 qp.attr.en_sqd_async_notify = false;
                 qp.tells_when_drained = false;
-                self.pump(now, index);
+                if self.behavior.sqd_resumes {
+                    self.pump(now, index);
+                }
             }
             _ => {}
         }
