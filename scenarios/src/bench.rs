@@ -25,7 +25,8 @@ use crate::failure::{Failure, Result};
 ///   [`async_event`](Self::async_event), [`until`](Self::until),
 ///   [`waits_until`](Self::waits_until);
 /// - *nothing happens*: [`no_event`](Self::no_event), [`no_completion`](Self::no_completion),
-///   [`no_async_event`](Self::no_async_event). Exact in a laboratory, a bounded wait elsewhere;
+///   [`no_async_event`](Self::no_async_event),
+///   [`no_completion_meanwhile`](Self::no_completion_meanwhile). Exact in a laboratory, a bounded wait elsewhere;
 /// - *set up*: [`rc_pair`](Self::rc_pair), [`pair`](Self::pair), [`end`](Self::end);
 /// - *queue pairs*: [`modify`](Self::modify), [`to_err`](Self::to_err), [`state`](Self::state).
 pub struct Bench<'v> {
@@ -436,6 +437,22 @@ impl<'v> Bench<'v> {
         }
     }
 
+    /// No completion is in the CQ after a while, though work may be under way that never ends by
+    /// itself: retries without a limit.
+    pub fn no_completion_meanwhile(&self, cq: Cq, rule: &'static str) -> Result {
+        let Some(lab) = self.verbs.lab() else {
+            return self.no_completion(cq, rule);
+        };
+        lab.advance(MEANWHILE)?;
+        self.negative.fetch_max(EXACT, Ordering::Relaxed);
+        let mut got = Vec::new();
+        if self.poll_once(cq, 16, &mut got)? == 0 {
+            return Ok(());
+        }
+        let expected = format!("no completion on {cq} within {MEANWHILE:?}");
+        Err(Failure::assertion(expected, list(&got)).of_rule(rule))
+    }
+
     // Choices, arming, queue pairs
 
     /// The device answers as it declares, `seen` being what it did; anything is good if it
@@ -584,6 +601,9 @@ fn list(completions: &[Wc]) -> String {
 /// In virtual time a poll of an empty CQ is one step of the world: so many steps are tried before
 /// everything is let happen. It keeps an endless retry elsewhere from being in the way.
 const EMPTY_POLLS: u32 = 1000;
+
+/// A while, in a laboratory: much longer than the waits that a scenario lets work through.
+const MEANWHILE: Duration = Duration::from_millis(50);
 
 /// Within this time a simulated device does what it does, if it does not wait.
 const IN_MEMORY: Duration = Duration::from_millis(2);

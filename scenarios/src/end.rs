@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use verbs_api::{
     Access, Capabilities, CompChannel, Context, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp, QpCap,
-    QpInit, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, connect,
+    QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, connect,
 };
 
 use crate::bench::{Bench, Place};
@@ -204,19 +204,11 @@ impl<'v> Bench<'v> {
 
     /// Connects two ends and brings both to RTS; UD queue pairs get address handles of each other.
     pub fn connect<'b>(&'b self, a: End<'b>, b: End<'b>, options: PairOptions) -> Result<Pair<'b>> {
-        let Place {
-            port_num,
-            sgid_index,
-        } = self.place();
-        let rc = RcParams {
-            port_num,
-            sgid_index,
-            ..options.rc
-        };
+        let rc = self.at_its_place(options.rc);
         match options.qp_type {
             QpType::Ud => {
                 for end in [&a, &b] {
-                    connect::ud_to_rts(self.verbs(), end.qp, port_num, QKEY)?;
+                    connect::ud_to_rts(self.verbs(), end.qp, rc.port_num, QKEY)?;
                 }
             }
             QpType::Uc => connect::by_attributes(self.verbs(), a.qp, b.qp, &rc)?,
@@ -246,6 +238,65 @@ impl<'v> Bench<'v> {
                 ..b
             },
         })
+    }
+
+    /// Connects two ends of RC or UC by attributes, each in its own way: `psn_a` is the first
+    /// sequence number an end sends, and `psn_b` the first it expects.
+    pub fn connect_each<'b>(
+        &'b self,
+        a: End<'b>,
+        b: End<'b>,
+        of_a: RcParams,
+        of_b: RcParams,
+    ) -> Result<Pair<'b>> {
+        self.require(Capabilities::MODIFY_CONNECT);
+        for (end, params, peer) in [(&a, of_a, &b), (&b, of_b, &a)] {
+            self.climb(end, peer, params, QpState::Rts)?;
+        }
+        let peer = |end: &End<'_>| {
+            let (mem, ud) = (end.mem, None);
+            Some(Peer { mem, ud })
+        };
+        let (peer_of_a, peer_of_b) = (peer(&b), peer(&a));
+        Ok(Pair {
+            a: End {
+                peer: peer_of_a,
+                ..a
+            },
+            b: End {
+                peer: peer_of_b,
+                ..b
+            },
+        })
+    }
+
+    /// Brings the queue pair of an end of RC or UC from RESET to `state`, with the PSNs of `params`
+    /// as in [`connect_each`](Self::connect_each). The peer stays as it is.
+    pub fn climb(&self, end: &End<'_>, peer: &End<'_>, params: RcParams, state: QpState) -> Result {
+        let params = self.at_its_place(params);
+        let peer = connect::Endpoint {
+            psn: params.psn_b,
+            ..connect::endpoint(self.verbs(), peer.qp, &params)?
+        };
+        Ok(connect::to_state(
+            self.verbs(),
+            end.qp,
+            &peer,
+            &params,
+            state,
+        )?)
+    }
+
+    fn at_its_place(&self, params: RcParams) -> RcParams {
+        let Place {
+            port_num,
+            sgid_index,
+        } = self.place();
+        RcParams {
+            port_num,
+            sgid_index,
+            ..params
+        }
     }
 
     fn ah(&self, from: &End<'_>, to: &End<'_>) -> Result<verbs_api::Ah> {
@@ -392,6 +443,13 @@ impl<'b> End<'b> {
             .write_mr(self.mr, offset as usize, &pattern(tag, len))?)
     }
 
+    /// `len` bytes of the region from `offset` on.
+    pub fn bytes(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.bench.read_mr(self.mr, offset as usize, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// The pattern of `tag` has landed: `len` bytes of it, behind the GRH on UD.
     pub fn expect_data(&self, tag: u8, len: u32, rule: &'static str) -> Result {
         self.expect_data_at(self.landing() + u64::from(self.grh()), tag, len, rule)
@@ -399,8 +457,7 @@ impl<'b> End<'b> {
 
     /// The pattern of `tag` stands at `offset`.
     pub fn expect_data_at(&self, offset: u64, tag: u8, len: u32, rule: &'static str) -> Result {
-        let mut seen = vec![0; len as usize];
-        self.bench.read_mr(self.mr, offset as usize, &mut seen)?;
+        let seen = self.bytes(offset, len as usize)?;
         let expected = pattern(tag, len);
         match seen.iter().zip(&expected).position(|(a, b)| a != b) {
             None => Ok(()),

@@ -27,6 +27,8 @@ mod rules;
 mod runner;
 mod scenario;
 
+mod ah;
+mod async_event;
 mod bad_input;
 mod chan;
 mod cq_arm;
@@ -35,13 +37,21 @@ mod cq_destroy;
 mod cq_ovr;
 mod cq_poll;
 mod cq_resize;
+mod dev;
+mod errors;
 mod life;
+mod mr;
 mod qp_create;
 mod qp_destroy;
 mod qp_flush;
 mod qp_state;
+mod rdma;
+mod rnr;
 mod rq;
 mod sq;
+mod tmr;
+mod uc;
+mod ud;
 mod wc;
 
 pub use bench::{Bench, Bounds, Negative, Place};
@@ -89,6 +99,16 @@ pub const GROUPS: &[Group] = &[
     group("sq", "Send queues", sq::SCENARIOS),
     group("rq", "Receive queues", rq::SCENARIOS),
     group("life", "Life of objects", life::SCENARIOS),
+    group("rdma", "RDMA Read and Write", rdma::SCENARIOS),
+    group("errors", "Errors of connections", errors::SCENARIOS),
+    group("rnr", "Receiver not ready", rnr::SCENARIOS),
+    group("tmr", "Timers and retries", tmr::SCENARIOS),
+    group("uc", "Unreliable connections", uc::SCENARIOS),
+    group("ud", "Datagrams", ud::SCENARIOS),
+    group("ah", "Address handles", ah::SCENARIOS),
+    group("mr", "Memory regions", mr::SCENARIOS),
+    group("dev", "Devices and ports", dev::SCENARIOS),
+    group("async_event", "Asynchronous events", async_event::SCENARIOS),
     group("bad_input", "Bad input", bad_input::SCENARIOS),
 ];
 

@@ -11,7 +11,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use verbs_api::{
-    Cause, Cq, Error, Result, TappedPacket, TimerReport, TraceEvent, TraceRecord, Verb, Wc,
+    Cause, Context, Cq, Error, Gid, Result, TappedPacket, TimerReport, TraceEvent, TraceRecord,
+    Verb, Wc,
 };
 
 use crate::config::{Mode, SimConfig};
@@ -23,7 +24,7 @@ use crate::node::{Node, gids};
 use crate::packet::Packet;
 use crate::time::Time;
 use crate::timers::Timers;
-use crate::wire::Wire;
+use crate::wire::{Harm, Wire};
 
 /// The nodes of a simulation and what is between them.
 #[derive(Debug)]
@@ -168,27 +169,54 @@ impl Fabric {
             trace.extend(events.map(|event| TraceRecord { at, node, event }));
         }
         let arrives = self.now.after(self.config.latency);
-        while let Some(packet) = self.seats[index as usize].node.poll_packet() {
-            if self.carry(index, &packet) {
-                self.flight.push_back(Packet { arrives, ..packet });
+        while let Some(mut packet) = self.seats[index as usize].node.poll_packet() {
+            packet.arrives = arrives;
+            if packet.route.to.is_none() {
+                self.lose(index, &packet, "no port has this GID");
+                continue;
             }
+            match self.harm_to(&packet) {
+                None => {}
+                Some(Harm::Loss) => {
+                    self.lose(index, &packet, "a fault rule");
+                    continue;
+                }
+                Some(Harm::Damage) => packet.damaged = true,
+                Some(Harm::Duplication) => self.flight.push_back(packet.clone()),
+            }
+            self.flight.push_back(packet);
         }
     }
 
-    /// Whether a packet gets through; the tap sees it.
-    fn carry(&mut self, node: u32, packet: &Packet) -> bool {
-        let lost = if packet.route.to.is_none() {
-            "no port has this GID"
-        } else if self.wire.sees_packets() && !self.wire.carry(self.now.since_start(), packet) {
-            "a fault rule"
-        } else {
-            return true;
-        };
+    /// What happens to a packet on its way; the tap sees it.
+    fn harm_to(&mut self, packet: &Packet) -> Option<Harm> {
+        if !self.wire.sees_packets() {
+            return None;
+        }
+        self.wire.carry(self.now.since_start(), packet)
+    }
+
+    fn lose(&mut self, node: u32, packet: &Packet, why: &'static str) {
         if self.is_traced() {
             let packet = packet.view();
-            self.record(node, TraceEvent::Lost { packet, why: lost });
+            self.record(node, TraceEvent::Lost { packet, why });
         }
-        false
+    }
+
+    /// Puts a GID into the table of a port; all nodes learn where it is.
+    pub(crate) fn set_gid(
+        &mut self,
+        node: u32,
+        context: Context,
+        port: u8,
+        index: u32,
+        gid: Gid,
+    ) -> Result<()> {
+        let gids = self.work(node, |node, _| node.set_gid(context, port, index, gid))?;
+        for seat in &mut self.seats {
+            seat.node.adopt_gids(gids.clone());
+        }
+        Ok(())
     }
 
     /// Lets the next packet arrive or the next timer fire, if one is due until `limit`.

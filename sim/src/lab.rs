@@ -4,13 +4,14 @@ use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{
-    Cause, Context, Error, ErrorKind, Fault, FaultId, Handle, Lab, Limit, Live, Mtu, Object,
-    Result, Stall, TappedPacket, TraceRecord, Verb, WcStatus, When,
+    AsyncEventType, Cause, Context, Error, ErrorKind, Fault, FaultId, Gid, Handle, Lab, Limit,
+    Live, Mtu, Object, PacketFilter, Result, Stall, TappedPacket, TraceRecord, Verb, WcStatus,
+    When,
 };
 
 use crate::node::{CompletionRule, Node};
 use crate::sim::Sim;
-use crate::wire::Wire;
+use crate::wire::{Harm, Wire};
 
 /// Numbers fault rules over all simulations; nothing a run decides or prints depends on them.
 static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
@@ -59,8 +60,10 @@ impl Lab for Sim {
         check(&fault)?;
         let id = NEXT_FAULT.fetch_add(1, Ordering::Relaxed);
         match fault {
-            Fault::DropPacket { packets, when } => {
-                self.rewire(|wire| wire.drop_packets(id, packets, when));
+            Fault::DropPacket { packets, when } => self.harm(id, Harm::Loss, packets, when),
+            Fault::CorruptPacket { packets, when } => self.harm(id, Harm::Damage, packets, when),
+            Fault::DuplicatePacket { packets, when } => {
+                self.harm(id, Harm::Duplication, packets, when);
             }
             Fault::FailCall { verb, when, error } => {
                 self.rewire(|wire| wire.fail_calls(id, verb, error, when));
@@ -111,6 +114,22 @@ impl Lab for Sim {
         self.work(node, |node| node.set_mtu(context, port, mtu))
     }
 
+    fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()> {
+        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        self.world
+            .with(|fabric| fabric.set_gid(node, context, port, index, gid))
+    }
+
+    fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {
+        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        self.work(node, |node| node.set_pkey(context, port, index, pkey))
+    }
+
+    fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()> {
+        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        self.work(node, |node| node.announce(context, port, kind))
+    }
+
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
         self.work(node, |node| node.set_limit(context, limit, value))
@@ -127,6 +146,11 @@ impl Lab for Sim {
 }
 
 impl Sim {
+    fn harm(&self, id: u64, harm: Harm, packets: PacketFilter, when: When) {
+        self.world
+            .with(|fabric| fabric.rewire(|wire| wire.harm_packets(id, harm, packets, when)));
+    }
+
     fn work<R>(&self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         self.world
             .with(|fabric| fabric.work(index, |node, _| work(node)))
@@ -157,7 +181,10 @@ fn refused(what: &'static str, problem: &'static str) -> Error {
 
 fn check(fault: &Fault) -> Result<()> {
     let when = match fault {
-        Fault::DropPacket { when, .. } | Fault::FailCall { when, .. } => when,
+        Fault::DropPacket { when, .. }
+        | Fault::CorruptPacket { when, .. }
+        | Fault::DuplicatePacket { when, .. }
+        | Fault::FailCall { when, .. } => when,
         Fault::FailCompletion {
             status: WcStatus::Success,
             ..

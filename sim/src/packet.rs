@@ -43,6 +43,8 @@ pub struct Packet {
     pub(crate) payload: Payload,
     /// Set by the fabric when the packet leaves; means nothing in inline mode.
     pub(crate) arrives: Time,
+    /// Its checksum is wrong (ICRC).
+    pub(crate) damaged: bool,
 }
 
 /// What a packet does, with its extended header.

@@ -12,17 +12,28 @@ use crate::rng::{Purpose, Random};
 #[derive(Debug)]
 pub(crate) struct Wire {
     tap: Option<Vec<TappedPacket>>,
-    drops: Vec<(u64, PacketFilter, Striker)>,
+    harms: Vec<(u64, Harm, PacketFilter, Striker)>,
     failures: Vec<(u64, Verb, ErrorKind, Striker)>,
     packet_random: Random,
     call_random: Random,
+}
+
+/// What can happen to a packet on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Harm {
+    /// It never arrives.
+    Loss,
+    /// It arrives with a checksum that is wrong.
+    Damage,
+    /// It arrives twice.
+    Duplication,
 }
 
 impl Wire {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             tap: None,
-            drops: Vec::new(),
+            harms: Vec::new(),
             failures: Vec::new(),
             packet_random: Random::new(seed, Purpose::PacketFaults, 0),
             call_random: Random::new(seed, Purpose::CallFaults, 0),
@@ -31,7 +42,7 @@ impl Wire {
 
     /// Whether single packets can be observed.
     pub(crate) fn sees_packets(&self) -> bool {
-        self.tap.is_some() || !self.drops.is_empty()
+        self.tap.is_some() || !self.harms.is_empty()
     }
 
     /// Whether a rule may make an error of a call.
@@ -39,23 +50,24 @@ impl Wire {
         !self.failures.is_empty()
     }
 
-    /// A packet leaves: whether it will arrive.
-    pub(crate) fn carry(&mut self, at: Duration, packet: &Packet) -> bool {
+    /// A packet leaves: what happens to it on its way, if anything does.
+    pub(crate) fn carry(&mut self, at: Duration, packet: &Packet) -> Option<Harm> {
         let view = packet.view();
         let random = &mut self.packet_random;
         let mut matching = self
-            .drops
+            .harms
             .iter_mut()
-            .filter(|(_, filter, _)| matches(filter, &view));
-        let dropped = matching.any(|(_, _, striker)| striker.strikes(random));
+            .filter(|(_, _, filter, _)| matches(filter, &view));
+        let harm =
+            matching.find_map(|(_, harm, _, striker)| striker.strikes(random).then_some(*harm));
         if let Some(tap) = &mut self.tap {
             tap.push(TappedPacket {
                 at,
                 packet: view,
-                dropped,
+                dropped: harm == Some(Harm::Loss),
             });
         }
-        !dropped
+        harm
     }
 
     /// A verb is called: the error that a rule makes of it.
@@ -73,8 +85,8 @@ impl Wire {
         self.tap.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(crate) fn drop_packets(&mut self, id: u64, filter: PacketFilter, when: When) {
-        self.drops.push((id, filter, Striker::new(when)));
+    pub(crate) fn harm_packets(&mut self, id: u64, harm: Harm, filter: PacketFilter, when: When) {
+        self.harms.push((id, harm, filter, Striker::new(when)));
     }
 
     pub(crate) fn fail_calls(&mut self, id: u64, verb: Verb, kind: ErrorKind, when: When) {
@@ -83,8 +95,8 @@ impl Wire {
 
     /// Takes a rule out: how often it has struck, if it was there.
     pub(crate) fn remove(&mut self, id: u64) -> Option<u64> {
-        if let Some(at) = self.drops.iter().position(|(of, ..)| *of == id) {
-            return Some(self.drops.remove(at).2.struck());
+        if let Some(at) = self.harms.iter().position(|(of, ..)| *of == id) {
+            return Some(self.harms.remove(at).3.struck());
         }
         let at = self.failures.iter().position(|(of, ..)| *of == id)?;
         Some(self.failures.remove(at).3.struck())

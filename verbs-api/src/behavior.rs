@@ -125,6 +125,10 @@ const RXE: Behavior = Behavior {
     recv_fault_status: FaultStatus::LocQpOpErr,
     recv_short_status: ShortStatus::LocQpOpErr,
     read_without_depth: Check::Accepted,
+    qp_access_status: QpAccessStatus::RemInvReqErr,
+    qp_access_event: false,
+    zero_len_mr: Check::Refused,
+    retry7: Retry7::Unlimited,
     post_wrong_state: PostWrongState::Queued,
     flush_post_in_err: FlushPostInErr::Sends,
     sq_drained_always: true,
@@ -149,10 +153,10 @@ const SIW: Behavior = Behavior {
     sq_release: SqRelease::Completion,
     send_key_status: FaultStatus::LocQpOpErr,
     send_range_status: FaultStatus::LocQpOpErr,
-    read_fault_status: FaultStatus::GeneralErr,
     recv_fault_status: FaultStatus::GeneralErr,
     flush_post_in_err: FlushPostInErr::None,
     number_reuse: true,
+    zero_len_mr: Check::Refused,
     ..Behavior::SPEC
 };
 
@@ -350,6 +354,20 @@ knob_values! {
         /// `LOC_QP_OP_ERR`, and `REM_OP_ERR` at the sender.
         LocQpOpErr = "loc_qp_op_err";
     }
+    /// The status of an operation that the responder's queue pair does not allow.
+    QpAccessStatus {
+        /// `REM_ACCESS_ERR`
+        RemAccessErr = "rem_access_err";
+        /// `REM_INV_REQ_ERR`
+        RemInvReqErr = "rem_inv_req_err";
+    }
+    /// What a retry count of 7 means, where there is no answer.
+    Retry7 {
+        /// Seven retries.
+        Seven = "seven";
+        /// Retries without a limit.
+        Unlimited = "unlimited";
+    }
     /// What becomes of a send that is posted before RTS.
     PostWrongState {
         /// `EINVAL`, and nothing is queued.
@@ -438,6 +456,14 @@ knobs! {
     /// A read on a QP whose `max_rd_atomic` is 0 is refused or fails with `LOC_QP_OP_ERR`;
     /// otherwise it waits for ever.
     read_without_depth: Check = Check::Refused, ["RDMA-20"];
+    /// An RDMA operation that the responder's queue pair does not allow.
+    qp_access_status: QpAccessStatus = QpAccessStatus::RemAccessErr, ["RDMA-04"];
+    /// The responder gets `QP_ACCESS_ERR` for an access violation.
+    qp_access_event: bool = true, ["RDMA-09", "ASYNC-15"];
+    /// A memory region of no bytes.
+    zero_len_mr: Check = Check::Accepted, ["MR-10"];
+    /// A retry count of 7.
+    retry7: Retry7 = Retry7::Seven, ["TMR-04"];
     /// A send that is posted before RTS.
     post_wrong_state: PostWrongState = PostWrongState::Refused, ["QP-STATE-18"];
     /// Which work that is posted in ERR is flushed.

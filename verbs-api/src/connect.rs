@@ -113,11 +113,26 @@ pub fn endpoint(verbs: &dyn Verbs, qp: Qp, params: &RcParams) -> Result<Endpoint
 /// `params`; `psn_b` is not used, as the peer's is in its endpoint. Not on iWARP, which connects by
 /// rdma_cm.
 pub fn to_endpoint(verbs: &dyn Verbs, qp: Qp, peer: &Endpoint, params: &RcParams) -> Result<()> {
+    to_state(verbs, qp, peer, params, QpState::Rts)
+}
+
+/// As [`to_endpoint`], but only as far as `state`: INIT, RTR or RTS.
+pub fn to_state(
+    verbs: &dyn Verbs,
+    qp: Qp,
+    peer: &Endpoint,
+    params: &RcParams,
+    state: QpState,
+) -> Result<()> {
     let qp_type = verbs.query_qp(qp, M::STATE)?.init.qp_type;
     let attr = attributes(peer, params.psn_a, params);
-    [QpState::Init, QpState::Rtr, QpState::Rts]
-        .into_iter()
-        .try_for_each(|state| step(verbs, qp, qp_type, &attr, state))
+    for step_to in [QpState::Init, QpState::Rtr, QpState::Rts] {
+        step(verbs, qp, qp_type, &attr, step_to)?;
+        if step_to == state {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Connects two RC or UC QPs in RESET by attributes: RESET to INIT to RTR to RTS on both.

@@ -3,8 +3,9 @@
 use core::time::Duration;
 
 use crate::cq::WcStatus;
-use crate::device::Mtu;
+use crate::device::{Gid, Mtu};
 use crate::error::{ErrorKind, Result, Verb};
+use crate::event::AsyncEventType;
 use crate::handle::{Context, Qp};
 use crate::packet::{PacketOpcode, TappedPacket};
 use crate::trace::TraceRecord;
@@ -48,6 +49,27 @@ pub trait Lab {
 
     /// Sets the active MTU of a port, at most its greatest, as when that of its link changes.
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
+
+    /// Puts a GID into the table of a port (`ibv_query_gid`); each context is told by `GID_CHANGE`
+    /// (ASYNC-20). Who sends to a GID that is gone gets no answer; zero empties the entry.
+    ///
+    /// # Errors
+    /// `Invalid` for an index behind the table, or a GID that another entry of the fabric has.
+    fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()>;
+
+    /// Puts a P_Key into the table of a port (`ibv_query_pkey`); each context is told by
+    /// `PKEY_CHANGE` (ASYNC-20). Zero empties the entry.
+    ///
+    /// # Errors
+    /// `Invalid` for an index behind the table.
+    fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()>;
+
+    /// Lets a port tell each context what a subnet manager or a cable would: `LID_CHANGE`,
+    /// `SM_CHANGE`, `CLIENT_REREGISTER` or `DEVICE_SPEED_CHANGE` (ASYNC-20, ASYNC-21).
+    ///
+    /// # Errors
+    /// `Invalid` for another kind: those have causes of their own.
+    fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()>;
 
     /// Sets a resource limit of the context's device, or lifts it.
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()>;
@@ -103,6 +125,20 @@ pub struct FaultId(pub u64);
 pub enum Fault {
     /// Lose packets on their way.
     DropPacket {
+        /// Which.
+        packets: PacketFilter,
+        /// When.
+        when: When,
+    },
+    /// Damage packets on their way: they arrive with a checksum that is wrong (TMR-12).
+    CorruptPacket {
+        /// Which.
+        packets: PacketFilter,
+        /// When.
+        when: When,
+    },
+    /// Let packets arrive twice (TMR-09).
+    DuplicatePacket {
         /// Which.
         packets: PacketFilter,
         /// When.

@@ -50,7 +50,8 @@ pub use ah::{AhAttr, GlobalRoute};
 pub use behavior::{
     Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, FaultStatus, FlushPostInErr,
     IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, PollAfterOverrun, PostWrongState,
-    ResizeSupport, SendByteLen, ShortStatus, SqRelease, UndefinedFields, UnknownKnob, lacks,
+    QpAccessStatus, ResizeSupport, Retry7, SendByteLen, ShortStatus, SqRelease, UndefinedFields,
+    UnknownKnob, lacks,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;

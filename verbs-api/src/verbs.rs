@@ -226,6 +226,9 @@ pub trait Verbs: Send + Sync {
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah>;
 
     /// Removes an address handle (`ibv_destroy_ah`).
+    ///
+    /// # Errors
+    /// `Usage` (simulator) while posted work names it whose completion has not been polled (UD-16).
     fn destroy_ah(&self, ah: Ah) -> Result<()>;
 
     // Asynchronous events

@@ -239,7 +239,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     .needs(STEPS),
     Scenario::new(
         "bad_input.attribute_out_of_range_is_refused",
-        &["QP-STATE-27", "QP-STATE-06"],
+        &["QP-STATE-27", "QP-STATE-06", "TMR-07"],
         modify::attribute_out_of_range_is_refused,
     )
     .needs(STEPS),
@@ -318,23 +318,23 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     .needs(STEPS),
     Scenario::new(
         "bad_input.send_from_outside_its_memory_fails",
-        &["SQ-22", "PD-02", "MR-05"],
+        &["SQ-22", "PD-02", "MR-14", "MR-05"],
         memory::send_from_outside_its_memory_fails,
     ),
     Scenario::new(
         "bad_input.write_from_outside_its_memory_fails",
-        &["SQ-22", "PD-02", "MR-05"],
+        &["SQ-22", "PD-02", "MR-14", "MR-05"],
         memory::write_from_outside_its_memory_fails,
     ),
     Scenario::new(
         "bad_input.read_to_outside_its_memory_fails",
-        &["SQ-22", "PD-02", "MR-05"],
+        &["SQ-22", "PD-02", "MR-14", "MR-05"],
         memory::read_to_outside_its_memory_fails,
     )
     .needs(Capabilities::RDMA_READ),
     Scenario::new(
         "bad_input.receive_to_outside_its_memory_fails",
-        &["RQ-07", "PD-02", "MR-05"],
+        &["RQ-07", "PD-02", "MR-14", "MR-05"],
         memory::receive_to_outside_its_memory_fails,
     ),
     Scenario::new(
@@ -344,12 +344,16 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     Scenario::new(
         "bad_input.write_to_outside_remote_memory_fails",
-        &["RDMA-05", "RDMA-06", "RDMA-07", "PD-02", "MR-05", "RDMA-08"],
+        &[
+            "RDMA-05", "RDMA-06", "RDMA-07", "PD-02", "MR-14", "MR-05", "RDMA-08",
+        ],
         memory::write_to_outside_remote_memory_fails,
     ),
     Scenario::new(
         "bad_input.read_from_outside_remote_memory_fails",
-        &["RDMA-05", "RDMA-06", "RDMA-07", "PD-02", "MR-05", "RDMA-08"],
+        &[
+            "RDMA-05", "RDMA-06", "RDMA-07", "PD-02", "MR-14", "MR-05", "RDMA-08",
+        ],
         memory::read_from_outside_remote_memory_fails,
     )
     .needs(Capabilities::RDMA_READ),

@@ -15,7 +15,7 @@ use crate::{Bench, Failure, OfRule, Result, Scenario, expect_err, wr_ids};
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario::new(
         "cq_ovr.one_completion_too_many_raises_cq_err",
-        &["CQ-OVR-01"],
+        &["CQ-OVR-01", "ASYNC-19"],
         one_completion_too_many_raises_cq_err,
     ),
     Scenario::new(
@@ -30,7 +30,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     Scenario::new(
         "cq_ovr.qps_that_lost_a_completion_fail",
-        &["CQ-OVR-04"],
+        &["CQ-OVR-04", "ASYNC-07"],
         qps_that_lost_a_completion_fail,
     ),
     Scenario::new(

@@ -44,10 +44,9 @@ pub(super) const DEFAULT_PKEY: u16 = 0xffff;
 
 impl Port {
     pub(super) fn new(id: PortId) -> Self {
-        let pkeys = vec![DEFAULT_PKEY];
         Self {
             gids: port_gids(id).into(),
-            pkeys,
+            pkeys: vec![DEFAULT_PKEY, 0, 0, 0],
             up: true,
             mtu: PORT_MTU,
             bad_pkeys: 0,
@@ -240,15 +239,7 @@ impl Node {
             } else {
                 AsyncEventType::PortErr
             };
-            for index in self.contexts.indices(|_| true) {
-                self.queue_async(
-                    index,
-                    AsyncEvent {
-                        event_type,
-                        element: Element::Port(port),
-                    },
-                );
-            }
+            self.tell_all(port, event_type);
         }
         Ok(())
     }
@@ -265,6 +256,18 @@ impl Node {
         }
         self.port_mut(port).mtu = mtu;
         Ok(())
+    }
+
+    /// Every context learns of an event of a port (ASYNC-13).
+    pub(super) fn tell_all(&mut self, port: u8, event_type: AsyncEventType) {
+        let element = Element::Port(port);
+        for index in self.contexts.indices(|_| true) {
+            let event = AsyncEvent {
+                event_type,
+                element,
+            };
+            self.queue_async(index, event);
+        }
     }
 
     /// Raises an event about an object of a context.

@@ -1,6 +1,9 @@
 //! Protection domains and address handles.
 
-use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Result, Verb};
+use verbs_api::{
+    Ah as AhHandle, AhAttr, Cause, Context, Error, ErrorKind, Handle, Object, Pd as PdHandle,
+    Result, Verb,
+};
 
 use super::{InContext, Node, in_range, in_use, invalid};
 use crate::packet::{PortId, Route};
@@ -94,9 +97,17 @@ impl Node {
         Ok(AhHandle::from_parts(context, id.index, id.generation))
     }
 
-    /// `ibv_destroy_ah`
+    /// `ibv_destroy_ah`. Not while posted work names it (UD-16).
     pub fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
-        let index = Self::find(&self.ahs, Verb::DestroyAh, ah)?;
+        let verb = Verb::DestroyAh;
+        let index = Self::find(&self.ahs, verb, ah)?;
+        if let Some((qp, wr_id)) = self.user_of_ah(ah) {
+            let text = format!(
+                "work request {wr_id:#x} of {qp} needs {ah} until its completion has been polled"
+            );
+            let cause = Cause::Usage(text.into());
+            return Err(Error::new(verb, ErrorKind::Usage, cause));
+        }
         let ah = self.ahs.remove(index);
         self.pds.at_mut(ah.pd).ahs -= 1;
         Ok(())

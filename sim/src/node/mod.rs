@@ -13,6 +13,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `context` | contexts, device and port queries, asynchronous events |
+//! | `tables` | changes of the GID and P_Key tables of a port |
 //! | `domain` | protection domains, address handles |
 //! | `region` | memory regions, and the checks of scatter/gather lists |
 //! | `channel` | completion channels |
@@ -38,6 +39,7 @@ mod queue;
 mod region;
 mod requester;
 mod responder;
+mod tables;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    AsyncEventType, Cause, Context, Dest, Element, Error, ErrorKind, Handle, Limit, Object,
-    Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery, QpState, QpType,
-    Result, SendByteLen, SendFlags, SendOp, Sge, SqRelease, TraceEvent, Verb, Wc, WcOpcode,
+    Ah as AhHandle, AsyncEventType, Cause, Context, Dest, Element, Error, ErrorKind, Handle, Limit,
+    Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery, QpState,
+    QpType, Result, SendByteLen, SendFlags, SendOp, Sge, SqRelease, TraceEvent, Verb, Wc, WcOpcode,
     WcStatus,
 };
 
@@ -432,6 +432,15 @@ impl Node {
                 self.enter_error(index);
             }
         }
+    }
+
+    /// A send whose slot is taken and that goes over an address handle.
+    pub(super) fn user_of_ah(&self, ah: AhHandle) -> Option<(QpHandle, u64)> {
+        let uses = |send: &&Send| matches!(send.dest, Dest::Ud { ah: of, .. } if of == ah);
+        self.qps.iter().find_map(|(_, qp)| {
+            let send = qp.sq.iter().find(uses)?;
+            Some((qp.handle, send.wr_id))
+        })
     }
 
     /// The posted work that owns bytes of a range: the device may still write them, or (if the

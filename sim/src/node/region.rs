@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use verbs_api::{
-    Access, Cause, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr, Object,
+    Access, Cause, Check, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr, Object,
     Pd as PdHandle, Result, Sge, Verb,
 };
 
@@ -115,6 +115,9 @@ impl Node {
                 "access",
                 "allows remote writes but no local ones",
             ));
+        }
+        if length == 0 && self.behavior.zero_len_mr == Check::Refused {
+            return Err(invalid(verb, "length", "is 0"));
         }
         let max = i64::try_from(self.attr.max_mr_size).unwrap_or(i64::MAX);
         in_range(

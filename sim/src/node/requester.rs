@@ -12,7 +12,8 @@
 use core::time::Duration;
 
 use verbs_api::{
-    Access, Check, Dest, QpAttr, QpState, QpType, SendFlags, SendOp, Syndrome, TraceEvent, WcStatus,
+    Access, Check, Dest, QpAttr, QpState, QpType, Retry7, SendFlags, SendOp, Syndrome, TraceEvent,
+    WcStatus,
 };
 
 use super::Node;
@@ -514,11 +515,13 @@ impl Node {
 
     /// Tries again from `psn` (TMR-03): a time-out, or an answer that says something was lost.
     fn retry(&mut self, now: Time, index: u32, psn: Psn) {
+        let endless = self.behavior.retry7 == Retry7::Unlimited;
         let qp = self.qps.at_mut(index);
-        if qp.requester.retries == 0 {
-            return self.fail(index, WcStatus::RetryExcErr);
+        match qp.requester.retries {
+            0 => return self.fail(index, WcStatus::RetryExcErr),
+            7.. if endless => {}
+            _ => qp.requester.retries -= 1,
         }
-        qp.requester.retries -= 1;
         self.rewind(index, psn, true);
         self.keep_timer(now, index, true);
         self.pump(now, index);
@@ -640,6 +643,7 @@ impl OutPacket {
             imm: self.imm,
             payload: self.payload,
             arrives: Time::ZERO,
+            damaged: false,
         }
     }
 }

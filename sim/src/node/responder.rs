@@ -1,12 +1,13 @@
 //! The responder side of connected QPs, and the door through which all packets come.
 
 use verbs_api::{
-    Access, AsyncEventType, Element, Handle, QpState, QpType, ShortStatus, Syndrome, TraceEvent,
-    Wc, WcFlags, WcOpcode, WcStatus,
+    Access, AsyncEventType, Element, Handle, QpAccessStatus, QpState, QpType, ShortStatus,
+    Syndrome, TraceEvent, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::Node;
 use super::requester::{OutPacket, packets};
+use super::tables::pkeys_match;
 use crate::memory::{Gone, Payload, Scatter};
 use crate::packet::{Op, Packet, Psn, Reth};
 use crate::time::Time;
@@ -51,11 +52,6 @@ const INVALID: Refusal = Refusal::Fault {
     recv: None,
     event: None,
 };
-const ACCESS: Refusal = Refusal::Fault {
-    syndrome: Syndrome::NakRemoteAccess,
-    recv: None,
-    event: Some(AsyncEventType::QpAccessErr),
-};
 
 impl Responder {
     /// INIT to RTR.
@@ -86,6 +82,9 @@ impl Node {
         if !self.port(to.port).up {
             return Err("the port is down");
         }
+        if packet.damaged {
+            return Err("the checksum is wrong");
+        }
         let index = self.qp_of_number(packet.dest_qpn).ok_or("no such qp")?;
         let qp = self.qps.at(index);
         if qp.init.qp_type != packet.transport {
@@ -100,7 +99,7 @@ impl Node {
         if qp.attr.port_num != to.port {
             return Err("the qp is on another port");
         }
-        if self.pkey_of(index) & 0x7fff != packet.pkey & 0x7fff {
+        if !pkeys_match(self.pkey_of(index), packet.pkey) {
             self.port_mut(to.port).bad_pkeys += 1;
             return Err("the P_Key does not match");
         }
@@ -300,25 +299,14 @@ impl Node {
         if packet.imm.is_some() && !qp.rq.has_undone() {
             return Err(Refusal::NotReady);
         }
-        let denied = || match (packet.imm, ACCESS) {
-            (
-                Some(_),
-                Refusal::Fault {
-                    syndrome, event, ..
-                },
-            ) => Refusal::Fault {
-                syndrome,
-                recv: Some(WcStatus::LocAccessErr),
-                event,
-            },
-            (_, access) => access,
-        };
+        let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
+        let denied = || self.access_fault(recv);
         // All of the range is checked at the start, and the rest again with each packet, since
         // the region may go in between. A write of no bytes names no memory (RDMA-10).
         let left = reth.length - got.min(reth.length);
         if left > 0 {
             if !qp.attr.qp_access_flags.contains(Access::REMOTE_WRITE) {
-                return Err(denied());
+                return Err(self.not_enabled(recv));
             }
             let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
             let mut target = self
@@ -348,6 +336,23 @@ impl Node {
             self.complete_message(index, packet, WcOpcode::RecvRdmaWithImm, got)?;
         }
         Ok(packet.span)
+    }
+
+    /// A peer named memory that it may not use so (RDMA-03, RDMA-09).
+    fn access_fault(&self, recv: Option<WcStatus>) -> Refusal {
+        Refusal::Fault {
+            syndrome: Syndrome::NakRemoteAccess,
+            recv,
+            event: (self.behavior.qp_access_event).then_some(AsyncEventType::QpAccessErr),
+        }
+    }
+
+    /// The queue pair does not allow the operation, whatever the memory does (RDMA-04).
+    fn not_enabled(&self, recv: Option<WcStatus>) -> Refusal {
+        match self.behavior.qp_access_status {
+            QpAccessStatus::RemAccessErr => self.access_fault(recv),
+            QpAccessStatus::RemInvReqErr => INVALID,
+        }
     }
 
     /// The last packet of a message that consumes a receive has been placed.
@@ -392,12 +397,12 @@ impl Node {
             Payload::default()
         } else {
             if !qp.attr.qp_access_flags.contains(Access::REMOTE_READ) {
-                return Err(ACCESS);
+                return Err(self.not_enabled(None));
             }
             let length = reth.length.into();
             let source =
                 self.touch_remote(qp.pd, reth.rkey, reth.addr, length, Access::REMOTE_READ);
-            Payload::Slices(Scatter::One(source.map_err(|_| ACCESS)?))
+            Payload::Slices(Scatter::One(source.map_err(|_| self.access_fault(None))?))
         };
         let span = packets(reth.length, mtu);
         let step = if self.whole_messages { span } else { 1 };

@@ -1,0 +1,81 @@
+//! Address handles.
+
+use verbs_api::{Capabilities, ErrorKind, QpModify, QpState, QpType, SendWr, WcStatus};
+
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err};
+
+const UD: Capabilities = Capabilities::UD;
+const LAB: Capabilities = Capabilities::LAB;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "ah.serves_all_queue_pairs_of_its_domain",
+        &["AH-03"],
+        serves_all_queue_pairs_of_its_domain,
+    )
+    .needs(UD),
+    Scenario::new(
+        "ah.with_work_outstanding_cannot_be_destroyed",
+        &["AH-04", "UD-16"],
+        with_work_outstanding_cannot_be_destroyed,
+    )
+    .needs(UD.union(LAB)),
+    Scenario::new(
+        "ah.there_are_as_many_as_the_device_says",
+        &["AH-05"],
+        there_are_as_many_as_the_device_says,
+    )
+    .needs(LAB),
+];
+
+fn serves_all_queue_pairs_of_its_domain(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "AH-03";
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    let ah = bench.create_ah(a.pd, &bench.route_to(b.context)?)?;
+    let init = verbs_api::QpInit::new(QpType::Ud, a.send_cq, a.recv_cq);
+    let second = bench.create_qp(a.pd, &init)?;
+    verbs_api::connect::ud_to_rts(bench.verbs(), second, bench.port(), QKEY)?;
+    for round in 0..5 {
+        for (qp, number) in [(a.qp, a.qp_num), (second, bench.qp_num(second)?)] {
+            b.recv(round, 8)?;
+            let data = [a.sge(0, 8)];
+            let send = SendWr::send(round, &data).to(ah, b.qp_num, QKEY);
+            bench.post_send(qp, &[send]).rule(RULE)?;
+            let result = bench.one_with(b.recv_cq, WcStatus::Success, RULE);
+            let wc = in_case(&format!("round {round}"), result)?;
+            check_eq!(RULE, wc.src_qp, number);
+            bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        }
+    }
+    Ok(bench.destroy_ah(ah)?)
+}
+
+/// A mistake of the program: the simulator says so, a device may do anything.
+fn with_work_outstanding_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    let ah = bench.create_ah(a.pd, &bench.route_to(b.context)?)?;
+    let data = [a.sge(0, 8)];
+    let send = SendWr::send(1, &data).to(ah, b.qp_num, QKEY);
+    // There the send waits.
+    bench.modify(a.qp, QpModify::to(QpState::Sqd))?;
+    bench.post_send(a.qp, &[send])?;
+    expect_err(bench.destroy_ah(ah), ErrorKind::Usage, "UD-16")?;
+    bench.modify(a.qp, QpModify::to(QpState::Rts))?;
+    bench.successes(a.send_cq, 1).rule("AH-04")?;
+    bench.destroy_ah(ah).rule("AH-04")
+}
+
+fn there_are_as_many_as_the_device_says(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "AH-05";
+    let context = bench.ctx_a();
+    let most = bench.query_device(context)?.max_ah;
+    let pd = bench.alloc_pd(context)?;
+    let to = bench.route_to(context)?;
+    let all: Vec<_> = (0..most)
+        .map(|_| bench.create_ah(pd, &to).rule(RULE))
+        .collect::<Result<_>>()?;
+    expect_err(bench.create_ah(pd, &to), ErrorKind::NoMemory, RULE)?;
+    bench.destroy_ah(all[0])?;
+    bench.create_ah(pd, &to).rule(RULE).map(drop)
+}

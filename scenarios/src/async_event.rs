@@ -1,0 +1,398 @@
+//! Asynchronous events.
+
+use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+use std::thread;
+
+use verbs_api::{
+    AhAttr, AsyncEvent, AsyncEventType, Capabilities, Context, Element, ErrorKind, Gid, PortState,
+    QpAttrMask, QpModify, QpState, QpType, RcParams, SendWr, WcStatus,
+};
+
+use crate::cq_ovr::{Queue, Tight};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario};
+
+const LAB: Capabilities = Capabilities::LAB;
+const APART: Capabilities = Capabilities::MODIFY_CONNECT;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "async_event.event_of_a_cq_names_it",
+        &["ASYNC-02", "ASYNC-05"],
+        event_of_a_cq_names_it,
+    ),
+    Scenario::new(
+        "async_event.event_of_a_port_names_it",
+        &["ASYNC-02", "ASYNC-09", "ASYNC-13", "ASYNC-05"],
+        event_of_a_port_names_it,
+    )
+    .needs(LAB),
+    Scenario::new(
+        "async_event.one_of_several_threads_gets_it",
+        &["ASYNC-04"],
+        one_of_several_threads_gets_it,
+    )
+    .needs(Capabilities::THREADS),
+    Scenario::new(
+        "async_event.message_before_rts_raises_at_most_comm_est",
+        &["ASYNC-08"],
+        message_before_rts_raises_at_most_comm_est,
+    )
+    .needs(APART.union(Capabilities::UC)),
+    Scenario::new(
+        "async_event.datagram_raises_nothing",
+        &["ASYNC-08"],
+        datagram_raises_nothing,
+    )
+    .needs(Capabilities::UD),
+    Scenario::new(
+        "async_event.every_kind_has_a_text_of_its_own",
+        &["ASYNC-11"],
+        every_kind_has_a_text_of_its_own,
+    ),
+    Scenario::new(
+        "async_event.drained_queue_says_so_once",
+        &["ASYNC-16", "ASYNC-02"],
+        drained_queue_says_so_once,
+    )
+    .needs(APART),
+    Scenario::new(
+        "async_event.path_migration_is_refused_where_there_is_none",
+        &["ASYNC-17"],
+        path_migration_is_refused_where_there_is_none,
+    )
+    .needs(APART),
+    Scenario::new(
+        "async_event.change_of_a_table_is_told_and_can_be_read",
+        &["ASYNC-20", "ASYNC-13"],
+        change_of_a_table_is_told_and_can_be_read,
+    )
+    .needs(LAB),
+    Scenario::new(
+        "async_event.what_a_port_announces_is_told",
+        &["ASYNC-20", "ASYNC-21", "ASYNC-02"],
+        what_a_port_announces_is_told,
+    )
+    .needs(LAB),
+    Scenario::new(
+        "async_event.kinds_have_the_numbers_of_c",
+        &["ASYNC-22"],
+        kinds_have_the_numbers_of_c,
+    ),
+];
+
+fn event_of_a_cq_names_it(bench: &Bench<'_>) -> Result {
+    let overrun = || -> Result<Tight<'_>> {
+        let tight = Tight::new(bench, Queue::Recv, 1)?;
+        let cqe = tight.cqe()?;
+        tight.push_all(0..cqe + 1)?;
+        Ok(tight)
+    };
+    // Each is read after both have come.
+    let first = overrun()?;
+    bench.poll_all(first.pair.a.send_cq)?;
+    let second = overrun()?;
+    bench.poll_all(second.pair.a.send_cq)?;
+    let events = bench.async_events(bench.ctx_b())?;
+    let of_cqs = events
+        .iter()
+        .filter(|event| event.event_type == AsyncEventType::CqErr);
+    let elements: Vec<_> = of_cqs.map(|event| event.element).collect();
+    let expected = [first.cq, second.cq].map(Element::Cq);
+    check_eq!(
+        "ASYNC-02",
+        elements.iter().collect::<Vec<_>>(),
+        expected.iter().collect::<Vec<_>>()
+    );
+    for event in &events {
+        let fits = match event.event_type {
+            AsyncEventType::CqErr => matches!(event.element, Element::Cq(_)),
+            AsyncEventType::QpFatal => matches!(event.element, Element::Qp(_)),
+            _ => false,
+        };
+        check!("ASYNC-05", fits, "events of CQs and queue pairs", "{event}");
+    }
+    Ok(())
+}
+
+fn event_of_a_port_names_it(bench: &Bench<'_>) -> Result {
+    let (lab, port) = (bench.lab(), bench.port());
+    let name = &bench.devices()?[0].name;
+    let other = bench.open_device(name)?;
+    for up in [false, true, true, false, true] {
+        lab.set_port(bench.ctx_a(), port, up)?;
+    }
+    // What is as it was raises nothing.
+    let kinds = [
+        AsyncEventType::PortErr,
+        AsyncEventType::PortActive,
+        AsyncEventType::PortErr,
+        AsyncEventType::PortActive,
+    ];
+    let expected = kinds.map(|event_type| AsyncEvent {
+        event_type,
+        element: Element::Port(port),
+    });
+    for context in [bench.ctx_a(), other] {
+        let seen = bench.async_events(context)?;
+        check_eq!("ASYNC-05", seen, expected, "the events");
+    }
+    bench.no_async_event(bench.ctx_b(), "ASYNC-13")?;
+    for (up, state) in [(false, PortState::Down), (true, PortState::Active)] {
+        lab.set_port(bench.ctx_a(), port, up)?;
+        let event = bench.async_event(bench.ctx_a()).rule("ASYNC-09")?;
+        let agrees = (event.event_type == AsyncEventType::PortActive) == up;
+        check!("ASYNC-09", agrees, "the event of the change", "{event}");
+        check_eq!(
+            "ASYNC-09",
+            bench.query_port(bench.ctx_a(), port)?.state,
+            state
+        );
+    }
+    Ok(())
+}
+
+/// Three threads wait and three CQs overrun: each thread gets another event.
+fn one_of_several_threads_gets_it(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ASYNC-04";
+    let context = bench.ctx_b();
+    let tight = || Tight::new(bench, Queue::Recv, 1);
+    let cqs = [tight()?, tight()?, tight()?];
+    let mut events: Vec<AsyncEvent> = thread::scope(|scope| {
+        let threads = cqs
+            .each_ref()
+            .map(|_| scope.spawn(|| bench.async_event(context)));
+        for tight in &cqs {
+            tight.push_all(0..tight.cqe()? + 1)?;
+        }
+        let join = |thread: thread::ScopedJoinHandle<'_, Result<AsyncEvent>>| {
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect::<Result<_>>()
+    })?;
+    // Those that no thread waited for: a device may also tell of the queue pairs.
+    events.extend(bench.async_events(context)?);
+    for tight in &cqs {
+        let of_it = events
+            .iter()
+            .filter(|event| event.element == Element::Cq(tight.cq));
+        check_eq!(RULE, of_it.count(), 1, format!("events of {}", tight.cq));
+    }
+    Ok(())
+}
+
+/// `COMM_EST` is for the receiver to go on by; a device need not raise it.
+fn message_before_rts_raises_at_most_comm_est(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ASYNC-08";
+    for qp_type in [QpType::Rc, QpType::Uc] {
+        let options = PairOptions::of(qp_type);
+        let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
+        let (a, b) = (a?, b?);
+        let rc = RcParams::default();
+        bench.climb(&b, &a, rc, QpState::Rtr)?;
+        bench.climb(&a, &b, rc, QpState::Rts)?;
+        let send = |wr_id| -> Result {
+            let data = [a.sge(0, 8)];
+            b.recv(wr_id, 8)?;
+            bench.post_send(a.qp, &[SendWr::send(wr_id, &data)])?;
+            bench.successes(b.recv_cq, 1).rule(RULE).map(drop)
+        };
+        send(1)?;
+        send(2)?;
+        let comm_est = AsyncEvent {
+            event_type: AsyncEventType::CommEst,
+            element: Element::Qp(b.qp),
+        };
+        let events = bench.async_events(b.context)?;
+        check!(
+            RULE,
+            events.is_empty() || events == [comm_est],
+            "nothing, or COMM_EST once",
+            "{events:?} ({qp_type})"
+        );
+        let to_rts = QpModify::to(QpState::Rts).set(QpAttrMask::SQ_PSN, |attr| attr.sq_psn = 0);
+        let to_rts = match qp_type {
+            QpType::Rc => to_rts
+                .set(QpAttrMask::TIMEOUT, |attr| attr.timeout = 14)
+                .set(QpAttrMask::RETRY_CNT, |attr| attr.retry_cnt = 7)
+                .set(QpAttrMask::RNR_RETRY, |attr| attr.rnr_retry = 7)
+                .set(QpAttrMask::MAX_QP_RD_ATOMIC, |attr| attr.max_rd_atomic = 1),
+            _ => to_rts,
+        };
+        bench.modify(b.qp, to_rts)?;
+        send(3)?;
+        bench.no_async_event(b.context, RULE)?;
+    }
+    Ok(())
+}
+
+fn datagram_raises_nothing(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    b.recv(1, 8)?;
+    a.send(2, 8)?;
+    bench.successes(b.recv_cq, 1)?;
+    for end in [&a, &b] {
+        bench.no_async_event(end.context, "ASYNC-08")?;
+    }
+    Ok(())
+}
+
+fn every_kind_has_a_text_of_its_own(_: &Bench<'_>) -> Result {
+    let texts: BTreeSet<_> = AsyncEventType::ALL
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    check_eq!("ASYNC-11", texts.len(), AsyncEventType::ALL.len(), "texts");
+    check!("ASYNC-11", !texts.contains(""), "no empty text", "one");
+    let unknown = AsyncEventType::from(u32::MAX).to_string();
+    check!("ASYNC-11", !unknown.is_empty(), "a text", "none");
+    Ok(())
+}
+
+fn drained_queue_says_so_once(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ASYNC-16";
+    let Pair { a, b } = bench.rc_pair()?;
+    for round in 0..3 {
+        for wr_id in 0..4 {
+            b.recv(wr_id, 3000)?;
+            a.send(wr_id, 3000)?;
+        }
+        let drain = QpModify::to(QpState::Sqd).set(QpAttrMask::EN_SQD_ASYNC_NOTIFY, |attr| {
+            attr.en_sqd_async_notify = true;
+        });
+        bench.modify(a.qp, drain)?;
+        let event = bench.async_event(a.context).rule(RULE)?;
+        let expected = AsyncEvent {
+            event_type: AsyncEventType::SqDrained,
+            element: Element::Qp(a.qp),
+        };
+        check_eq!("ASYNC-02", event, expected);
+        // What was started is done; how much that is depends on the device.
+        let before = bench.poll_all(a.send_cq)?.len();
+        bench.modify(a.qp, QpModify::to(QpState::Rts))?;
+        bench.successes(a.send_cq, 4 - before).rule(RULE)?;
+        bench.successes(b.recv_cq, 4)?;
+        let once = bench.no_async_event(a.context, RULE);
+        in_case(&format!("round {round}"), once)?;
+    }
+    Ok(())
+}
+
+fn path_migration_is_refused_where_there_is_none(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ASYNC-17";
+    let Pair { a, b } = bench.rc_pair()?;
+    let way: AhAttr = bench.route_to(b.context)?;
+    let alternate =
+        QpModify::to(QpState::Rts).set(QpAttrMask::ALT_PATH, |attr| attr.alt_ah_attr = Some(way));
+    match bench.modify_qp(a.qp, &alternate.attr, alternate.mask) {
+        Err(error) if error.kind() == ErrorKind::Invalid => {}
+        Err(error) if error.kind() == ErrorKind::NotSupported => {}
+        result => {
+            let seen = format!("{result:?}");
+            let failure = Failure::assertion("EINVAL or EOPNOTSUPP", seen);
+            return Err(failure.of_rule(RULE));
+        }
+    }
+    check_eq!(RULE, bench.state(a.qp)?, QpState::Rts);
+    quiet(bench, &[&a, &b], RULE)
+}
+
+fn quiet(bench: &Bench<'_>, ends: &[&End<'_>], rule: &'static str) -> Result {
+    ends.iter()
+        .try_for_each(|end| bench.no_async_event(end.context, rule))
+}
+
+/// The next event of a context is of this kind and of the port of the bench.
+fn told(bench: &Bench<'_>, context: Context, event_type: AsyncEventType) -> Result {
+    let event = bench.async_event(context).rule("ASYNC-20")?;
+    let element = Element::Port(bench.port());
+    let expected = AsyncEvent {
+        event_type,
+        element,
+    };
+    check_eq!("ASYNC-20", event, expected);
+    Ok(())
+}
+
+fn change_of_a_table_is_told_and_can_be_read(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ASYNC-20";
+    let (lab, port, context) = (bench.lab(), bench.port(), bench.ctx_b());
+    let other = bench.open_device(&bench.devices()?[1].name)?;
+    let index = u32::from(bench.place().sgid_index);
+    let pair = bench.pair(PairOptions {
+        rc: RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    })?;
+    let gid = Gid([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+    lab.set_gid(context, port, index, gid)?;
+    lab.set_pkey(context, port, 1, 0x8123)?;
+    for context in [context, other] {
+        told(bench, context, AsyncEventType::GidChange)?;
+        check_eq!(RULE, bench.query_gid(context, port, index)?, gid);
+        told(bench, context, AsyncEventType::PkeyChange)?;
+        check_eq!(RULE, bench.query_pkey(context, port, 1)?, 0x8123);
+        bench.no_async_event(context, "ASYNC-13")?;
+    }
+    bench.no_async_event(bench.ctx_a(), "ASYNC-13")?;
+    // The address of the peer is gone; who asks for the new one reaches it.
+    pair.a.write(1, 8)?;
+    bench.one_with(pair.a.send_cq, WcStatus::RetryExcErr, RULE)?;
+    let a = bench.rc_pair()?.a;
+    a.write(1, 8)?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop)
+}
+
+fn what_a_port_announces_is_told(bench: &Bench<'_>) -> Result {
+    let kinds = [
+        AsyncEventType::LidChange,
+        AsyncEventType::SmChange,
+        AsyncEventType::ClientReregister,
+        AsyncEventType::DeviceSpeedChange,
+    ];
+    for kind in kinds {
+        bench.lab().announce(bench.ctx_a(), bench.port(), kind)?;
+        let result = told(bench, bench.ctx_a(), kind);
+        match kind {
+            AsyncEventType::DeviceSpeedChange => result.rule("ASYNC-21")?,
+            _ => result?,
+        }
+        bench.no_async_event(bench.ctx_b(), "ASYNC-20")?;
+    }
+    Ok(())
+}
+
+fn kinds_have_the_numbers_of_c(_: &Bench<'_>) -> Result {
+    const IN_ORDER: [AsyncEventType; 21] = [
+        AsyncEventType::CqErr,
+        AsyncEventType::QpFatal,
+        AsyncEventType::QpReqErr,
+        AsyncEventType::QpAccessErr,
+        AsyncEventType::CommEst,
+        AsyncEventType::SqDrained,
+        AsyncEventType::PathMig,
+        AsyncEventType::PathMigErr,
+        AsyncEventType::DeviceFatal,
+        AsyncEventType::PortActive,
+        AsyncEventType::PortErr,
+        AsyncEventType::LidChange,
+        AsyncEventType::PkeyChange,
+        AsyncEventType::SmChange,
+        AsyncEventType::SrqErr,
+        AsyncEventType::SrqLimitReached,
+        AsyncEventType::QpLastWqeReached,
+        AsyncEventType::ClientReregister,
+        AsyncEventType::GidChange,
+        AsyncEventType::WqFatal,
+        AsyncEventType::DeviceSpeedChange,
+    ];
+    for (number, kind) in (0_u32..).zip(IN_ORDER) {
+        check_eq!("ASYNC-22", u32::from(kind), number, "the number");
+        check_eq!("ASYNC-22", AsyncEventType::from(number), kind, "the kind");
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Devices, their limits and their ports.
+
+use verbs_api::{
+    Access, Capabilities, CqInit, ErrorKind, LinkLayer, PortState, QpCap, QpInit, QpType, RcParams,
+    Transport, WcStatus,
+};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario};
+
+const LAB: Capabilities = Capabilities::LAB;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "dev.opened_device_outlives_the_list",
+        &["DEV-01", "DEV-02"],
+        opened_device_outlives_the_list,
+    ),
+    Scenario::new(
+        "dev.limits_can_be_reached",
+        &["DEV-04"],
+        limits_can_be_reached,
+    ),
+    Scenario::new(
+        "dev.port_of_ethernet_has_no_lid_and_needs_a_grh",
+        &["DEV-08"],
+        port_of_ethernet_has_no_lid_and_needs_a_grh,
+    ),
+    Scenario::new(
+        "dev.active_port_has_an_mtu_that_it_can_have",
+        &["DEV-09"],
+        active_port_has_an_mtu_that_it_can_have,
+    ),
+    Scenario::new(
+        "dev.nothing_passes_a_port_that_is_down",
+        &["DEV-09"],
+        nothing_passes_a_port_that_is_down,
+    )
+    .needs(LAB),
+];
+
+fn opened_device_outlives_the_list(bench: &Bench<'_>) -> Result {
+    let list = bench.devices().rule("DEV-01")?;
+    check!("DEV-01", !list.is_empty(), "a device", "none");
+    check_eq!("DEV-01", bench.devices()?, list, "the next list");
+    let name = &list[0].name;
+    let first = bench.open_device(name)?;
+    drop(list);
+    let second = bench
+        .open_device(&bench.devices()?[0].name)
+        .rule("DEV-02")?;
+    check!("DEV-02", first != second, "two contexts", "{first} twice");
+    let pd = bench.alloc_pd(second).rule("DEV-02")?;
+    bench.close_device(first)?;
+    // What is of the other context is still there.
+    bench.query_device(second).rule("DEV-02")?;
+    bench.dealloc_pd(pd).rule("DEV-02")?;
+    Ok(bench.close_device(second)?)
+}
+
+/// Each limit by itself. The machine may have no memory for it.
+fn limits_can_be_reached(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-04";
+    let context = bench.ctx_a();
+    let limits = bench.query_device(context)?;
+    let reached = |what: &str, result: verbs_api::Result<()>| match result {
+        Err(error) if error.kind() == ErrorKind::NoMemory && bench.verbs().lab().is_none() => {
+            Ok(())
+        }
+        result => in_case(what, result.map_err(Failure::from)).rule(RULE),
+    };
+    let cqe = i32::try_from(limits.max_cqe).unwrap_or(i32::MAX);
+    reached(
+        "max_cqe",
+        bench
+            .create_cq(context, &CqInit::new(cqe))
+            .and_then(|cq| bench.destroy_cq(cq, bench.wait())),
+    )?;
+    let vector = limits.num_comp_vectors as i32 - 1;
+    reached(
+        "num_comp_vectors",
+        bench
+            .create_cq(context, &CqInit::new(4).comp_vector(vector))
+            .map(drop),
+    )?;
+    let end = bench.end(context, PairOptions::default())?;
+    let least = QpCap::default();
+    let (max_send_wr, max_send_sge) = (limits.max_qp_wr, limits.max_sge);
+    for (what, cap) in [
+        (
+            "max_qp_wr of sends",
+            QpCap {
+                max_send_wr,
+                ..least
+            },
+        ),
+        (
+            "max_qp_wr of receives",
+            QpCap {
+                max_recv_wr: max_send_wr,
+                ..least
+            },
+        ),
+        (
+            "max_sge of sends",
+            QpCap {
+                max_send_sge,
+                ..least
+            },
+        ),
+        (
+            "max_sge of receives",
+            QpCap {
+                max_recv_sge: max_send_sge,
+                ..least
+            },
+        ),
+    ] {
+        let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq).cap(cap);
+        let made = bench.create_qp(end.pd, &init);
+        reached(what, made.and_then(|qp| bench.destroy_qp(qp, bench.wait())))?;
+    }
+    for (what, count) in [
+        ("max_qp", limits.max_qp),
+        ("max_cq", limits.max_cq),
+        ("max_mr", limits.max_mr),
+        ("max_pd", limits.max_pd),
+        ("phys_port_cnt", limits.phys_port_cnt.into()),
+    ] {
+        check!(RULE, count > 0, "a limit", "{what} is 0");
+    }
+    let mr = bench.alloc_mr(end.pd, 1, Access::empty()).rule(RULE)?;
+    Ok(bench.dereg_mr(mr)?)
+}
+
+fn port_of_ethernet_has_no_lid_and_needs_a_grh(bench: &Bench<'_>) -> Result {
+    let port = bench.query_port(bench.ctx_a(), bench.port())?;
+    let transport = bench.devices()?.first().map(|device| device.transport);
+    if port.link_layer != LinkLayer::Ethernet {
+        return Ok(());
+    }
+    check_eq!("DEV-08", port.lid, 0, "lid");
+    // iWARP has no GRH.
+    if transport == Some(Transport::Ib) {
+        check_eq!("DEV-08", port.grh_required, true, "grh_required");
+    }
+    Ok(())
+}
+
+fn active_port_has_an_mtu_that_it_can_have(bench: &Bench<'_>) -> Result {
+    let port = bench.query_port(bench.ctx_a(), bench.port())?;
+    check_eq!("DEV-09", port.state, PortState::Active);
+    let (active, most) = (port.active_mtu.bytes(), port.max_mtu.bytes());
+    check!(
+        "DEV-09",
+        active.is_some() && active <= most,
+        "an MTU up to the greatest",
+        "active {active:?}, greatest {most:?}"
+    );
+    Ok(())
+}
+
+fn nothing_passes_a_port_that_is_down(bench: &Bench<'_>) -> Result {
+    let rc = RcParams {
+        timeout: 8,
+        retry_cnt: 1,
+        ..RcParams::default()
+    };
+    for down in [bench.ctx_a(), bench.ctx_b()] {
+        let Pair { a, b } = bench.pair(PairOptions {
+            rc,
+            ..PairOptions::default()
+        })?;
+        b.recv(1, 8)?;
+        bench.lab().set_port(down, bench.port(), false)?;
+        let state = bench.query_port(down, bench.port())?.state;
+        check!(
+            "DEV-09",
+            state != PortState::Active,
+            "not ACTIVE",
+            "{state}"
+        );
+        a.send(2, 8)?;
+        bench.one_with(a.send_cq, WcStatus::RetryExcErr, "DEV-09")?;
+        bench.no_completion(b.recv_cq, "DEV-09")?;
+        bench.lab().set_port(down, bench.port(), true)?;
+        let Pair { a, b } = bench.rc_pair()?;
+        b.recv(1, 8)?;
+        a.send(2, 8)?;
+        bench.one_with(a.send_cq, WcStatus::Success, "DEV-09")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,399 @@
+//! The matrix of errors of a reliable connection: what each cause does to both sides. It is that of
+//! acknowledged packets: iWARP, which ends the connection for any of them, has another.
+
+use verbs_api::{
+    Access, AsyncEvent, AsyncEventType, Capabilities, Element, MrAttr, QpAccessStatus, QpState,
+    RcParams, RecvWr, Remote, SendOp, SendWr, Sge, WcStatus,
+};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
+
+const READ: Capabilities = Capabilities::RDMA_READ;
+const IMM: Capabilities = Capabilities::WRITE_WITH_IMM;
+/// No iWARP.
+const NAKS: Capabilities = Capabilities::MODIFY_CONNECT;
+const LEN: u32 = 8;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "errors.local_memory_of_a_send_or_write",
+        &["WC-24", "ASYNC-12"],
+        local_memory_of_a_send_or_write,
+    )
+    .needs(NAKS),
+    Scenario::new(
+        "errors.local_memory_of_a_read",
+        &["RDMA-16", "ASYNC-12"],
+        local_memory_of_a_read,
+    )
+    .needs(NAKS.union(READ)),
+    Scenario::new(
+        "errors.memory_that_the_peer_denies_to_a_write",
+        &["RDMA-08", "QP-FLUSH-09", "ASYNC-12"],
+        memory_that_the_peer_denies_to_a_write,
+    )
+    .needs(NAKS),
+    Scenario::new(
+        "errors.memory_that_the_peer_denies_to_a_read",
+        &["RDMA-08", "QP-FLUSH-09", "ASYNC-12"],
+        memory_that_the_peer_denies_to_a_read,
+    )
+    .needs(NAKS.union(READ)),
+    Scenario::new(
+        "errors.memory_that_the_peer_denies_to_a_write_with_immediate",
+        &["RDMA-13", "QP-FLUSH-09"],
+        memory_that_the_peer_denies_to_a_write_with_immediate,
+    )
+    .needs(NAKS.union(IMM)),
+    Scenario::new(
+        "errors.operation_that_the_queue_pair_of_the_peer_denies",
+        &["RDMA-04", "QP-FLUSH-09"],
+        operation_that_the_queue_pair_of_the_peer_denies,
+    )
+    .needs(NAKS.union(READ)),
+    Scenario::new(
+        "errors.receive_that_is_too_small",
+        &["RQ-05", "QP-FLUSH-09", "ASYNC-12"],
+        receive_that_is_too_small,
+    )
+    .needs(NAKS),
+    Scenario::new(
+        "errors.memory_of_a_receive",
+        &["RQ-07", "QP-FLUSH-09"],
+        memory_of_a_receive,
+    )
+    .needs(NAKS),
+    Scenario::new(
+        "errors.no_receive_at_all",
+        &["RNR-03", "QP-FLUSH-10", "RNR-06", "ASYNC-12"],
+        no_receive_at_all,
+    )
+    .needs(Capabilities::RNR.union(IMM)),
+    Scenario::new(
+        "errors.no_answer_at_all",
+        &["TMR-03", "QP-FLUSH-10", "ASYNC-12"],
+        no_answer_at_all,
+    )
+    .needs(NAKS),
+];
+
+/// What a row of the matrix says.
+struct Row {
+    requester: WcStatus,
+    /// What may become of the oldest receive, if there is one: nothing, if this is empty.
+    receive: &'static [WcStatus],
+    responder: QpState,
+    event: Option<AsyncEventType>,
+    rule: &'static str,
+}
+
+impl Row {
+    /// The requester fails alone.
+    const fn alone(requester: WcStatus, rule: &'static str) -> Self {
+        Self {
+            requester,
+            receive: &[],
+            responder: QpState::Rts,
+            event: None,
+            rule,
+        }
+    }
+
+    /// Both fail; receives are flushed.
+    const fn both(requester: WcStatus, rule: &'static str) -> Self {
+        Self {
+            requester,
+            receive: &[WcStatus::WrFlushErr],
+            responder: QpState::Err,
+            event: None,
+            rule,
+        }
+    }
+
+    fn receive(self, receive: &'static [WcStatus]) -> Self {
+        Self { receive, ..self }
+    }
+
+    /// The responder has `QP_ACCESS_ERR`, if it is a device that says so.
+    fn access(self, bench: &Bench<'_>) -> Result<Self> {
+        let says_so = bench.behavior()?.qp_access_event == Some(true);
+        Ok(Self {
+            event: says_so.then_some(AsyncEventType::QpAccessErr),
+            ..self
+        })
+    }
+
+    /// A posts this, and two sends behind it; B has receives, of work requests 10 and 11, or none.
+    /// Then all is as the row says.
+    fn follows(
+        &self,
+        bench: &Bench<'_>,
+        Pair { a, b }: Pair<'_>,
+        cause: SendWr<'_>,
+        receives: usize,
+    ) -> Result {
+        let data = [a.sge(0, LEN)];
+        let behind = [SendWr::send(2, &data), SendWr::send(3, &data).unsignaled()];
+        bench.post_send(a.qp, &[cause, behind[0], behind[1]])?;
+        let failed = bench.one_with(a.send_cq, self.requester, self.rule)?;
+        check_eq!(self.rule, failed.wr_id, cause.wr_id);
+        let flushed = bench.poll(a.send_cq, 2).rule(self.rule)?;
+        check_eq!(self.rule, wr_ids(&flushed), [2, 3], "what is behind");
+        let statuses: Vec<_> = flushed.iter().map(|wc| wc.status).collect();
+        check_eq!(self.rule, statuses, [WcStatus::WrFlushErr; 2]);
+        self.reaches(bench, &a, QpState::Err)?;
+        if self.responder == QpState::Err {
+            let seen = bench.poll(b.recv_cq, receives).rule(self.rule)?;
+            for (wc, wr_id) in seen.iter().zip(10..) {
+                let oldest = wr_id == 10 && self.receive.contains(&wc.status);
+                let as_it_should = oldest || wr_id > 10 && wc.status == WcStatus::WrFlushErr;
+                check!(
+                    self.rule,
+                    wc.wr_id == wr_id && as_it_should,
+                    format!("{:?}, then WR_FLUSH_ERR", self.receive),
+                    "{wc}"
+                );
+            }
+        }
+        match self.event {
+            Some(event_type) => {
+                let event = bench.async_event(b.context).rule(self.rule)?;
+                let element = Element::Qp(b.qp);
+                let expected = AsyncEvent {
+                    event_type,
+                    element,
+                };
+                check_eq!(self.rule, event, expected);
+            }
+            // The bench cannot know what a device does that declares nothing.
+            None if self.may_say_so(bench)? => {}
+            None => bench.no_async_event(b.context, self.rule)?,
+        }
+        bench.no_completion(b.recv_cq, self.rule)?;
+        self.reaches(bench, &b, self.responder)?;
+        bench.no_async_event(a.context, "ASYNC-12")
+    }
+
+    fn may_say_so(&self, bench: &Bench<'_>) -> Result<bool> {
+        let denied = self.requester == WcStatus::RemAccessErr;
+        Ok(denied && bench.behavior()?.qp_access_event.is_none())
+    }
+
+    fn reaches(&self, bench: &Bench<'_>, end: &End<'_>, state: QpState) -> Result {
+        bench
+            .until(&format!("{} is in {state}", end.qp), || {
+                Ok((bench.state(end.qp)? == state).then_some(()))
+            })
+            .rule(self.rule)
+    }
+}
+
+/// Two receives, of work requests 10 and 11.
+fn with_receives<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
+    let pair = bench.rc_pair()?;
+    for wr_id in [10, 11] {
+        pair.b.recv(wr_id, LEN)?;
+    }
+    Ok(pair)
+}
+
+fn local_memory_of_a_send_or_write(bench: &Bench<'_>) -> Result {
+    let row = Row::alone(WcStatus::LocProtErr, "WC-24");
+    for write in [false, true] {
+        let pair = with_receives(bench)?;
+        let outside = [pair.a.sge(pair.a.mem.length, LEN)];
+        let remote = pair.a.remote();
+        let op = match write {
+            true => SendOp::RdmaWrite { remote },
+            false => SendOp::Send,
+        };
+        let cause = SendWr::new(1, op, &outside);
+        in_case(op.name(), row.follows(bench, pair, cause, 2))?;
+    }
+    Ok(())
+}
+
+fn local_memory_of_a_read(bench: &Bench<'_>) -> Result {
+    let row = Row::alone(WcStatus::LocProtErr, "RDMA-16");
+    let pair = bench.rc_pair()?;
+    let outside = [pair.a.sge(pair.a.mem.length, LEN)];
+    let cause = SendWr::rdma_read(1, &outside, pair.a.remote());
+    // What is behind the read may have arrived before its answer, if there is a receive for it.
+    row.follows(bench, pair, cause, 0)
+}
+
+/// Places in the memory of B that A must not use in a way, and why.
+fn denied(bench: &Bench<'_>, b: &End<'_>, need: Access) -> Result<Vec<(&'static str, Remote)>> {
+    let good = b.mem;
+    let other_pd = bench.alloc_pd(b.context)?;
+    let attr =
+        |pd, access| -> Result<MrAttr> { Ok(bench.query_mr(bench.alloc_mr(pd, 64, access)?)?) };
+    let bad_key = MrAttr {
+        rkey: good.rkey ^ 0xa5,
+        ..good
+    };
+    let allowed = Access::ALL_RDMA.difference(need);
+    Ok(vec![
+        ("key", bad_key.remote(0)),
+        ("range", good.remote(good.length - 7)),
+        ("right", attr(b.pd, allowed)?.remote(0)),
+        ("domain", attr(other_pd, Access::ALL_RDMA)?.remote(0)),
+    ])
+}
+
+/// The same for each place that is denied.
+fn each_denied(
+    bench: &Bench<'_>,
+    row: &Row,
+    need: Access,
+    op: impl Fn(Remote) -> SendOp,
+) -> Result {
+    let reason = |n: usize| -> Result<(&'static str, Remote, Pair<'_>)> {
+        let pair = with_receives(bench)?;
+        let (why, remote) = denied(bench, &pair.b, need)?[n];
+        Ok((why, remote, pair))
+    };
+    for n in 0..4 {
+        let (why, remote, pair) = reason(n)?;
+        let local = [pair.a.sge(pair.a.landing(), LEN)];
+        let cause = SendWr::new(1, op(remote), &local);
+        in_case(why, row.follows(bench, pair, cause, 2))?;
+    }
+    Ok(())
+}
+
+fn memory_that_the_peer_denies_to_a_write(bench: &Bench<'_>) -> Result {
+    let row = Row::both(WcStatus::RemAccessErr, "RDMA-08").access(bench)?;
+    each_denied(bench, &row, Access::REMOTE_WRITE, |remote| {
+        SendOp::RdmaWrite { remote }
+    })
+}
+
+fn memory_that_the_peer_denies_to_a_read(bench: &Bench<'_>) -> Result {
+    let row = Row::both(WcStatus::RemAccessErr, "RDMA-08").access(bench)?;
+    each_denied(bench, &row, Access::REMOTE_READ, |remote| {
+        SendOp::RdmaRead { remote }
+    })
+}
+
+fn memory_that_the_peer_denies_to_a_write_with_immediate(bench: &Bench<'_>) -> Result {
+    let row = Row::both(WcStatus::RemAccessErr, "RDMA-13")
+        .receive(&[
+            WcStatus::LocAccessErr,
+            WcStatus::LocProtErr,
+            WcStatus::WrFlushErr,
+        ])
+        .access(bench)?;
+    each_denied(bench, &row, Access::REMOTE_WRITE, |remote| {
+        SendOp::RdmaWriteWithImm {
+            remote,
+            imm_data: [1; 4],
+        }
+    })
+}
+
+fn operation_that_the_queue_pair_of_the_peer_denies(bench: &Bench<'_>) -> Result {
+    let of_b = RcParams {
+        access: Access::LOCAL_WRITE,
+        ..RcParams::default()
+    };
+    for is_read in [false, true] {
+        let options = PairOptions::default();
+        let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
+        let pair = bench.connect_each(a?, b?, RcParams::default(), of_b)?;
+        for wr_id in [10, 11] {
+            pair.b.recv(wr_id, LEN)?;
+        }
+        let remote = pair.a.remote();
+        let op = match is_read {
+            true => SendOp::RdmaRead { remote },
+            false => SendOp::RdmaWrite { remote },
+        };
+        let row = match bench.behavior()?.qp_access_status {
+            Some(QpAccessStatus::RemInvReqErr) => Row::both(WcStatus::RemInvReqErr, "RDMA-04"),
+            _ => Row::both(WcStatus::RemAccessErr, "RDMA-04").access(bench)?,
+        };
+        let local = [pair.a.sge(pair.a.landing(), LEN)];
+        in_case(
+            op.name(),
+            row.follows(bench, pair, SendWr::new(1, op, &local), 2),
+        )?;
+    }
+    Ok(())
+}
+
+fn receive_that_is_too_small(bench: &Bench<'_>) -> Result {
+    let row = Row::both(WcStatus::RemInvReqErr, "RQ-05").receive(&[WcStatus::LocLenErr]);
+    let pair = with_receives(bench)?;
+    let data = [pair.a.sge(0, LEN + 1)];
+    row.follows(bench, pair, SendWr::send(1, &data), 2)
+}
+
+fn memory_of_a_receive(bench: &Bench<'_>) -> Result {
+    let row = Row::both(WcStatus::RemOpErr, "RQ-07").receive(&[WcStatus::LocProtErr]);
+    let Pair { a, b } = bench.rc_pair()?;
+    let good = b.sge(0, LEN);
+    let bad = Sge {
+        addr: b.mem.addr + b.mem.length,
+        ..good
+    };
+    for (wr_id, entry) in [(10, bad), (11, good)] {
+        bench.post_recv(b.qp, &[RecvWr::new(wr_id, &[entry])])?;
+    }
+    let data = [a.sge(0, LEN)];
+    row.follows(bench, Pair { a, b }, SendWr::send(1, &data), 2)
+}
+
+fn no_receive_at_all(bench: &Bench<'_>) -> Result {
+    let row = Row::alone(WcStatus::RnrRetryExcErr, "RNR-03");
+    let rc = |rnr_retry| RcParams {
+        rnr_retry,
+        min_rnr_timer: 1,
+        ..RcParams::default()
+    };
+    for rnr_retry in [0, 1, 3, 6] {
+        for imm in [false, true] {
+            let pair = bench.pair(PairOptions {
+                rc: rc(rnr_retry),
+                ..PairOptions::default()
+            })?;
+            let remote = pair.a.remote();
+            let op = match imm {
+                true => SendOp::RdmaWriteWithImm {
+                    remote,
+                    imm_data: [1; 4],
+                },
+                false => SendOp::Send,
+            };
+            let data = [pair.a.sge(0, LEN)];
+            let result = row.follows(bench, pair, SendWr::new(1, op, &data), 0);
+            in_case(&format!("{} with {rnr_retry} retries", op.name()), result)?;
+        }
+    }
+    Ok(())
+}
+
+/// The peer has been reset.
+fn no_answer_at_all(bench: &Bench<'_>) -> Result {
+    let row = Row {
+        responder: QpState::Reset,
+        ..Row::alone(WcStatus::RetryExcErr, "TMR-03")
+    };
+    for retry_cnt in [0, 1, 6] {
+        let rc = RcParams {
+            timeout: 8,
+            retry_cnt,
+            ..RcParams::default()
+        };
+        let pair = bench.pair(PairOptions {
+            rc,
+            ..PairOptions::default()
+        })?;
+        bench.to_reset(pair.b.qp)?;
+        let data = [pair.a.sge(0, LEN)];
+        let result = row.follows(bench, pair, SendWr::send(1, &data), 0);
+        in_case(&format!("{retry_cnt} retries"), result)?;
+    }
+    Ok(())
+}

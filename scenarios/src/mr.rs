@@ -1,0 +1,205 @@
+//! Memory regions.
+
+use std::collections::BTreeSet;
+
+use verbs_api::{Access, Capabilities, Check, ErrorKind, RecvWr, SendWr, WcStatus};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, Failure, OfRule, Pair, Result, Scenario, expect_err};
+
+const LAB: Capabilities = Capabilities::LAB;
+const LEN: u32 = 8;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "mr.region_is_as_it_was_asked_for",
+        &["MR-16"],
+        region_is_as_it_was_asked_for,
+    ),
+    Scenario::new(
+        "mr.region_can_go_while_receives_name_it",
+        &["MR-06", "MR-05"],
+        region_can_go_while_receives_name_it,
+    ),
+    Scenario::new(
+        "mr.region_can_go_while_it_is_written",
+        &["MR-06"],
+        region_can_go_while_it_is_written,
+    )
+    // What iWARP has sent when the connection ends depends on the moment.
+    .needs(Capabilities::MODIFY_CONNECT),
+    Scenario::new(
+        "mr.region_of_no_bytes_is_as_declared",
+        &["MR-10"],
+        region_of_no_bytes_is_as_declared,
+    ),
+    Scenario::new(
+        "mr.keys_are_not_used_again_at_once",
+        &["MR-17"],
+        keys_are_not_used_again_at_once,
+    )
+    .needs(LAB),
+    Scenario::new(
+        "mr.access_flags_that_the_device_lacks_are_refused",
+        &["MR-19"],
+        access_flags_that_the_device_lacks_are_refused,
+    ),
+];
+
+fn region_is_as_it_was_asked_for(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-16";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let mut spans = Vec::new();
+    let mut keys = BTreeSet::new();
+    for length in [1, 4095, 4096, 4097, 100_000] {
+        let attr = bench.query_mr(bench.alloc_mr(pd, length, Access::ALL_RDMA)?)?;
+        check_eq!(RULE, attr.length, length as u64);
+        check!(
+            RULE,
+            keys.insert(attr.lkey),
+            "a key of its own",
+            "{:#x}",
+            attr.lkey
+        );
+        spans.push(attr.addr..attr.addr + attr.length);
+    }
+    spans.sort_by_key(|span| span.start);
+    for pair in spans.windows(2) {
+        check!(
+            RULE,
+            pair[0].end <= pair[1].start,
+            "memory of its own",
+            "{pair:x?}"
+        );
+    }
+    Ok(())
+}
+
+fn region_can_go_while_receives_name_it(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-06";
+    let Pair { a, b } = bench.rc_pair()?;
+    let mr = bench.alloc_mr(b.pd, 64, Access::LOCAL_WRITE)?;
+    let into = bench.query_mr(mr)?;
+    for (wr_id, offset) in [(10, 0), (11, 8)] {
+        bench.post_recv(b.qp, &[RecvWr::new(wr_id, &[into.sge(offset, LEN)])])?;
+    }
+    a.send(1, LEN)?;
+    let wc = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    check_eq!(RULE, wc.wr_id, 10);
+    bench.dereg_mr(mr).rule(RULE)?;
+    bench.no_completion(b.recv_cq, RULE)?;
+    a.send(2, LEN)?;
+    let wc = bench.one_with(b.recv_cq, WcStatus::LocProtErr, "MR-05")?;
+    check_eq!(RULE, wc.wr_id, 11);
+    Ok(())
+}
+
+/// Writes that were executed before are right, the others fail, and nothing else is written.
+fn region_can_go_while_it_is_written(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-06";
+    let Pair { a, b } = bench.rc_pair()?;
+    let guard = bench.alloc_mr(b.pd, 4096, Access::empty())?;
+    let mr = bench.alloc_mr(b.pd, 16_000, Access::ALL_RDMA)?;
+    let to = bench.query_mr(mr)?.remote(0);
+    bench.write_mr(guard, 0, &[3; 4096])?;
+    let data = [a.sge(0, 16_000)];
+    let list: Vec<_> = (0..10)
+        .map(|wr_id| SendWr::rdma_write(wr_id, &data, to))
+        .collect();
+    bench.post_send(a.qp, &list)?;
+    bench.dereg_mr(mr).rule(RULE)?;
+    let done = bench.poll(a.send_cq, 10).rule(RULE)?;
+    let failed = done.iter().position(|wc| wc.status != WcStatus::Success);
+    for (n, wc) in done.iter().enumerate() {
+        let expected = match failed {
+            Some(first) if n == first => WcStatus::RemAccessErr,
+            Some(first) if n > first => WcStatus::WrFlushErr,
+            _ => WcStatus::Success,
+        };
+        check_eq!(RULE, (wc.wr_id, wc.status), (n as u64, expected));
+    }
+    let mut after = vec![0; 4096];
+    bench.read_mr(guard, 0, &mut after)?;
+    check!(
+        RULE,
+        after == [3; 4096],
+        "other memory as it was",
+        "other bytes"
+    );
+    Ok(())
+}
+
+fn region_of_no_bytes_is_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-10";
+    let Pair { a, b } = bench.rc_pair()?;
+    let seen = match bench.alloc_mr(b.pd, 0, Access::ALL_RDMA) {
+        Ok(mr) => {
+            let remote = bench.query_mr(mr)?.remote(0);
+            a.post(SendWr::rdma_write(1, &[a.sge(0, 1)], remote))?;
+            bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
+            Check::Accepted
+        }
+        refused => {
+            expect_err(refused, ErrorKind::Invalid, RULE)?;
+            Check::Refused
+        }
+    };
+    bench.as_declared(RULE, bench.behavior()?.zero_len_mr, seen)
+}
+
+fn keys_are_not_used_again_at_once(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-17";
+    let Pair { a, b } = bench.rc_pair()?;
+    let mut keys = BTreeSet::new();
+    let mut first = None;
+    for _ in 0..100 {
+        let mr = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
+        let attr = bench.query_mr(mr)?;
+        first.get_or_insert(attr.rkey);
+        for key in [attr.lkey, attr.rkey] {
+            check!(RULE, keys.insert(key), "a new key", "{key:#x} again");
+        }
+        bench.dereg_mr(mr)?;
+    }
+    let mr = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
+    let mut remote = bench.query_mr(mr)?.remote(0);
+    remote.rkey = first.unwrap_or_default();
+    a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], remote))?;
+    bench
+        .one_with(a.send_cq, WcStatus::RemAccessErr, RULE)
+        .map(drop)
+}
+
+/// A device that has the feature accepts the flag, and the memory works.
+fn access_flags_that_the_device_lacks_are_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-19";
+    const ON_DEMAND: u32 = 1 << 6;
+    const FLUSH_GLOBAL: u32 = 1 << 8;
+    const FLUSH_PERSISTENT: u32 = 1 << 9;
+    const RELAXED_ORDERING: u32 = 1 << 20;
+    let Pair { a, b } = bench.rc_pair()?;
+    for (what, bit, optional) in [
+        ("ON_DEMAND", ON_DEMAND, false),
+        ("FLUSH_GLOBAL", FLUSH_GLOBAL, false),
+        ("FLUSH_PERSISTENT", FLUSH_PERSISTENT, false),
+        ("RELAXED_ORDERING", RELAXED_ORDERING, true),
+    ] {
+        let access = Access::ALL_RDMA | Access::from_bits_retain(bit);
+        let may_have_it = optional || bench.verbs().lab().is_none();
+        match bench.alloc_mr(b.pd, 64, access) {
+            Ok(mr) if may_have_it => {
+                let remote = bench.query_mr(mr)?.remote(0);
+                a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], remote))?;
+                in_case(what, bench.one_with(a.send_cq, WcStatus::Success, RULE))?;
+            }
+            Err(error)
+                if !optional
+                    && matches!(error.kind(), ErrorKind::Invalid | ErrorKind::NotSupported) => {}
+            result => {
+                let seen = format!("{result:?} ({what})");
+                return Err(Failure::assertion("as the device can", seen).of_rule(RULE));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Reads that are outstanding at a time, and what is behind them.
+
+use verbs_api::{PacketOpcode, PacketView, QpState, RcParams, SendWr, WcStatus};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};
+
+/// Reads posted at once.
+const READS: u64 = 10;
+
+fn with_depth<'b>(bench: &'b Bench<'_>, max_rd_atomic: u8) -> Result<Pair<'b>> {
+    let rc = RcParams {
+        max_rd_atomic,
+        ..RcParams::default()
+    };
+    bench.pair(PairOptions {
+        rc,
+        ..PairOptions::default()
+    })
+}
+
+pub(super) fn reads_beyond_the_depth_wait(bench: &Bench<'_>) -> Result {
+    for depth in [1, 2, 4] {
+        let Pair { a, b } = with_depth(bench, depth)?;
+        b.fill(6, 3000)?;
+        for wr_id in 0..READS {
+            a.read(wr_id, 3000)?;
+        }
+        let done = bench.successes(a.send_cq, READS as usize).rule("RDMA-18")?;
+        let in_order: Vec<_> = (0..READS).collect();
+        in_case(
+            &format!("depth {depth}"),
+            same("RDMA-18", &wr_ids(&done), &in_order),
+        )?;
+        a.expect_data(6, 3000, "RDMA-18")?;
+    }
+    Ok(())
+}
+
+fn same(rule: &'static str, seen: &[u64], expected: &[u64]) -> Result {
+    check_eq!(rule, seen, expected, "the order");
+    Ok(())
+}
+
+pub(super) fn no_more_reads_are_outstanding_than_allowed(bench: &Bench<'_>) -> Result {
+    for depth in [1, 2, 4] {
+        let a = with_depth(bench, depth)?.a;
+        bench.lab().tap();
+        for wr_id in 0..READS {
+            a.read(wr_id, 3000)?;
+        }
+        bench.successes(a.send_cq, READS as usize)?;
+        let (mut now, mut most) = (0, 0);
+        for packet in packets(bench) {
+            match packet.opcode {
+                PacketOpcode::RcReadRequest => now += 1,
+                PacketOpcode::RcReadResponseLast | PacketOpcode::RcReadResponseOnly => now -= 1,
+                _ => {}
+            }
+            most = most.max(now);
+        }
+        // All of the depth is used, too.
+        check_eq!("RDMA-18", most, i32::from(depth), "reads outstanding");
+    }
+    Ok(())
+}
+
+fn packets(bench: &Bench<'_>) -> Vec<PacketView> {
+    let tapped = bench.lab().tapped();
+    tapped.into_iter().map(|tapped| tapped.packet).collect()
+}
+
+pub(super) fn responder_without_depth_refuses_reads(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-19";
+    let options = PairOptions::default();
+    let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
+    let of_a = RcParams {
+        timeout: 8,
+        retry_cnt: 1,
+        ..RcParams::default()
+    };
+    let of_b = RcParams {
+        max_rd_atomic: 0,
+        ..of_a
+    };
+    let Pair { a, .. } = bench.connect_each(a?, b?, of_a, of_b)?;
+    a.read(1, 8)?;
+    let wc = bench.one(a.send_cq).rule(RULE)?;
+    // The laboratory's device answers; another may let the requester wait in vain.
+    let silent = bench.verbs().lab().is_none() && wc.status == WcStatus::RetryExcErr;
+    check!(
+        RULE,
+        wc.status == WcStatus::RemInvReqErr || silent,
+        "REM_INV_REQ_ERR or RETRY_EXC_ERR",
+        "{wc}"
+    );
+    let state = bench.state(a.qp)?;
+    check_eq!(RULE, state, QpState::Err);
+    Ok(())
+}
+
+/// Unless it is fenced.
+pub(super) fn send_may_leave_before_the_response_of_a_read(bench: &Bench<'_>) -> Result {
+    for fenced in [false, true] {
+        let Pair { a, b } = bench.rc_pair()?;
+        bench.lab().tap();
+        b.recv(1, 8)?;
+        let into = [a.sge(a.landing(), 3000)];
+        let data = [a.sge(0, 8)];
+        let send = SendWr::send(3, &data);
+        let send = if fenced { send.fence() } else { send };
+        let read = SendWr::rdma_read(2, &into, b.mem.remote(0));
+        bench.post_send(a.qp, &[read, send])?;
+        bench.successes(a.send_cq, 2)?;
+        let seen = packets(bench);
+        let at = |opcode| seen.iter().position(|packet| packet.opcode == opcode);
+        let early = at(PacketOpcode::RcSendOnly) < at(PacketOpcode::RcReadResponseLast);
+        check_eq!("RDMA-27", early, !fenced, "the send leaves first");
+    }
+    Ok(())
+}

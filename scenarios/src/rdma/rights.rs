@@ -1,0 +1,238 @@
+//! What the region and the queue pair of the responder allow, and which fault is found first.
+
+use verbs_api::{
+    Access, AsyncEvent, AsyncEventType, Element, QpAccessStatus, RcParams, Remote, SendOp, SendWr,
+    Sge, WcStatus,
+};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result};
+
+const LOCAL: Access = Access::LOCAL_WRITE;
+const LEN: u32 = 8;
+
+/// What a peer can ask for, and the right it needs.
+const OPERATIONS: [(&str, Access); 2] = [
+    ("write", Access::REMOTE_WRITE),
+    ("read", Access::REMOTE_READ),
+];
+
+const RIGHTS: [Access; 6] = [
+    Access::empty(),
+    LOCAL,
+    LOCAL.union(Access::REMOTE_WRITE),
+    Access::REMOTE_READ,
+    LOCAL.union(Access::REMOTE_READ),
+    Access::ALL_RDMA,
+];
+
+/// A writes to or reads from a place, signaled, in the way that needs `right`.
+fn ask(a: &End<'_>, right: Access, remote: Remote) -> Result {
+    let (op, local) = match right {
+        Access::REMOTE_READ => (SendOp::RdmaRead { remote }, a.sge(a.landing(), LEN)),
+        _ => (SendOp::RdmaWrite { remote }, a.sge(0, LEN)),
+    };
+    a.post(SendWr::new(1, op, &[local]))
+}
+
+pub(super) fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-03";
+    for rights in RIGHTS {
+        for (what, needed) in OPERATIONS {
+            let Pair { a, b } = bench.rc_pair()?;
+            let mr = bench.alloc_mr(b.pd, 64, rights)?;
+            bench.write_mr(mr, 0, &[7; 64])?;
+            a.fill(1, LEN)?;
+            ask(&a, needed, bench.query_mr(mr)?.remote(0))?;
+            let status = match rights.contains(needed) {
+                true => WcStatus::Success,
+                false => WcStatus::RemAccessErr,
+            };
+            let case = format!("{what} where {rights:?} is allowed");
+            in_case(&case, bench.one_with(a.send_cq, status, RULE))?;
+            if !rights.contains(needed) {
+                let mut after = [0; 64];
+                bench.read_mr(mr, 0, &mut after)?;
+                check!(RULE, after == [7; 64], "the memory as it was", "{after:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn queue_pair_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-04";
+    let declared = bench.behavior()?.qp_access_status;
+    for rights in [
+        LOCAL | Access::REMOTE_READ,
+        LOCAL | Access::REMOTE_WRITE,
+        LOCAL,
+    ] {
+        for (what, needed) in OPERATIONS {
+            let options = PairOptions::default();
+            let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
+            let of_b = RcParams {
+                access: rights,
+                ..RcParams::default()
+            };
+            let Pair { a, b } = bench.connect_each(a?, b?, RcParams::default(), of_b)?;
+            b.fill_at(b.landing(), 3, LEN)?;
+            ask(&a, needed, a.remote())?;
+            let wc = bench.one(a.send_cq)?;
+            let case = format!("{what} where the queue pair allows {rights:?}");
+            let seen = match wc.status {
+                WcStatus::RemAccessErr => QpAccessStatus::RemAccessErr,
+                WcStatus::RemInvReqErr => QpAccessStatus::RemInvReqErr,
+                status if rights.contains(needed) => {
+                    in_case(&case, Ok(check_success(RULE, status)?))?;
+                    continue;
+                }
+                _ => {
+                    let expected = "REM_ACCESS_ERR or REM_INV_REQ_ERR";
+                    let failure = Failure::assertion(expected, wc.to_string());
+                    return in_case(&case, Err(failure.of_rule(RULE)));
+                }
+            };
+            let allowed = rights.contains(needed);
+            check!(RULE, !allowed, "SUCCESS", "{wc} ({case})");
+            in_case(&case, bench.as_declared(RULE, declared, seen))?;
+            b.expect_data(3, LEN, RULE)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_success(rule: &'static str, status: WcStatus) -> Result {
+    check_eq!(rule, status, WcStatus::Success);
+    Ok(())
+}
+
+pub(super) fn responder_learns_of_an_access_violation(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    let outside = b.mem.remote(b.mem.length - 1);
+    a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], outside))?;
+    // With what it ends here is a matter of other rules.
+    bench.one(a.send_cq)?;
+    let expected = AsyncEvent {
+        event_type: AsyncEventType::QpAccessErr,
+        element: Element::Qp(b.qp),
+    };
+    let events = match bench.behavior()?.qp_access_event {
+        Some(true) => vec![bench.async_event(b.context).rule("RDMA-09")?],
+        _ => bench.async_events(b.context)?,
+    };
+    let seen = match events[..] {
+        [] => false,
+        [event] => {
+            check_eq!("ASYNC-15", event, expected);
+            true
+        }
+        _ => {
+            let seen = format!("{events:?}");
+            return Err(Failure::assertion("at most one event", seen).of_rule("ASYNC-15"));
+        }
+    };
+    bench.as_declared("RDMA-09", bench.behavior()?.qp_access_event, seen)?;
+    bench.no_async_event(a.context, "ASYNC-15")
+}
+
+pub(super) fn denied_write_with_immediate_completes_no_receive_with_success(
+    bench: &Bench<'_>,
+) -> Result {
+    const RULE: &str = "RDMA-13";
+    let Pair { a, b } = bench.rc_pair()?;
+    b.recv(1, LEN)?;
+    let data = [a.sge(0, LEN)];
+    let write = SendWr::rdma_write_with_imm(2, &data, a.bad_remote(), [1; 4]);
+    a.post(write)?;
+    bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
+    let wc = bench.one(b.recv_cq).rule(RULE)?;
+    let allowed = [
+        WcStatus::LocAccessErr,
+        WcStatus::LocProtErr,
+        WcStatus::WrFlushErr,
+    ];
+    check!(
+        RULE,
+        wc.wr_id == 1 && allowed.contains(&wc.status),
+        "LOC_ACCESS_ERR, LOC_PROT_ERR or WR_FLUSH_ERR",
+        "{wc}"
+    );
+    Ok(())
+}
+
+fn bad_key(entry: Sge) -> Sge {
+    Sge {
+        lkey: entry.lkey ^ 0xa5,
+        ..entry
+    }
+}
+
+pub(super) fn write_with_both_keys_bad_is_a_local_error(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-14";
+    let Pair { a, b } = bench.rc_pair()?;
+    // Outside the region: its status is the same on devices that tell key and range apart.
+    let bad = [a.sge(a.mem.length, LEN)];
+    a.post(SendWr::rdma_write(1, &bad, a.bad_remote()))?;
+    bench.one_with(a.send_cq, WcStatus::LocProtErr, RULE)?;
+    let Pair { a, .. } = bench.second_pair(&Pair { a, b }, PairOptions::default())?;
+    b.fill_at(b.landing(), 9, LEN)?;
+    let bad = [bad_key(a.sge(0, LEN))];
+    a.post(SendWr::rdma_write(1, &bad, a.bad_remote()))?;
+    let wc = bench.one(a.send_cq)?;
+    // SQ-22 says with which status, if there is but this fault.
+    let remote = matches!(wc.status, WcStatus::RemAccessErr | WcStatus::Success);
+    check!(RULE, !remote, "a local error", "{wc}");
+    bench.no_async_event(b.context, RULE)?;
+    b.expect_data(9, LEN, RULE)
+}
+
+pub(super) fn read_with_both_keys_bad_is_found_at_one_side(bench: &Bench<'_>) -> Result {
+    let a = bench.rc_pair()?.a;
+    let into = [bad_key(a.sge(a.landing(), LEN))];
+    a.post(SendWr::rdma_read(1, &into, a.bad_remote()))?;
+    let wc = bench.one(a.send_cq).rule("RDMA-15")?;
+    let at_once = bench.verbs().lab().is_none() && wc.status == WcStatus::LocProtErr;
+    check!(
+        "RDMA-15",
+        wc.status == WcStatus::RemAccessErr || at_once,
+        "REM_ACCESS_ERR, or LOC_PROT_ERR of a device that checks earlier",
+        "{wc}"
+    );
+    Ok(())
+}
+
+pub(super) fn read_needs_local_write(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-16";
+    let Pair { a, b } = bench.rc_pair()?;
+    let mr = bench.alloc_mr(a.pd, 64, Access::REMOTE_READ)?;
+    let into = [bench.query_mr(mr)?.sge(0, LEN)];
+    b.fill(1, LEN)?;
+    a.post(SendWr::rdma_read(1, &into, b.mem.remote(0)))?;
+    bench.one_with(a.send_cq, WcStatus::LocProtErr, RULE)?;
+    let mut after = [0; 64];
+    bench.read_mr(mr, 0, &mut after)?;
+    check!(RULE, after == [0; 64], "the memory as it was", "{after:?}");
+    Ok(())
+}
+
+pub(super) fn memory_without_rights_can_be_sent_from(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    let mr = bench.alloc_mr(a.pd, LEN as usize, Access::empty())?;
+    let data = [bench.query_mr(mr)?.sge(0, LEN)];
+    bench.write_mr(mr, 0, &crate::pattern(4, LEN))?;
+    b.recv(1, LEN)?;
+    a.post(SendWr::send(2, &data)).rule("MR-02")?;
+    bench.one_with(b.recv_cq, WcStatus::Success, "MR-02")?;
+    b.expect_data(4, LEN, "MR-02")?;
+    bench.one_with(a.send_cq, WcStatus::Success, "MR-02")?;
+    bench.write_mr(mr, 0, &crate::pattern(6, LEN))?;
+    a.post(SendWr::rdma_write(3, &data, a.remote()))
+        .rule("RDMA-17")?;
+    b.recv_at(1, 0, LEN)?;
+    // Comes behind the write.
+    a.send(4, LEN)?;
+    bench.one_with(b.recv_cq, WcStatus::Success, "RDMA-17")?;
+    bench.successes(a.send_cq, 2).rule("RDMA-17")?;
+    b.expect_data(6, LEN, "RDMA-17")
+}

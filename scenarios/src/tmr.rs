@@ -1,0 +1,522 @@
+//! Timers, retries and sequence numbers of reliable connections.
+
+use std::time::Duration;
+
+use verbs_api::{
+    Capabilities, Fault, Mtu, PacketFilter, PacketOpcode, QpType, RcParams, SendWr, Wc, WcStatus,
+    When,
+};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
+
+const LAB: Capabilities = Capabilities::LAB;
+const READ: Capabilities = Capabilities::RDMA_READ;
+const IMM: Capabilities = Capabilities::WRITE_WITH_IMM;
+const APART: Capabilities = Capabilities::MODIFY_CONNECT;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "tmr.silent_peer_costs_all_retries_and_their_time",
+        &["TMR-01", "TMR-02", "TMR-03"],
+        silent_peer_costs_all_retries_and_their_time,
+    )
+    .needs(LAB),
+    Scenario::new(
+        "tmr.seven_retries_are_seven",
+        &["TMR-04"],
+        seven_retries_are_seven,
+    )
+    .needs(APART),
+    Scenario::new(
+        "tmr.progress_restores_the_retries",
+        &["TMR-05"],
+        progress_restores_the_retries,
+    )
+    .needs(LAB),
+    Scenario::new(
+        "tmr.receiver_asks_for_the_wait_of_its_code",
+        &["TMR-06", "RNR-05"],
+        receiver_asks_for_the_wait_of_its_code,
+    )
+    .needs(LAB.union(Capabilities::RNR)),
+    Scenario::new(
+        "tmr.loss_of_any_packet_costs_nothing_but_time",
+        &["TMR-08", "TMR-09", "RDMA-23", "RDMA-24"],
+        loss_of_any_packet_costs_nothing_but_time,
+    )
+    .needs(LAB.union(READ).union(IMM)),
+    Scenario::new(
+        "tmr.packets_that_come_twice_are_executed_once",
+        &["TMR-09", "RDMA-24"],
+        packets_that_come_twice_are_executed_once,
+    )
+    .needs(LAB.union(READ).union(IMM)),
+    Scenario::new(
+        "tmr.damaged_packets_are_as_good_as_lost",
+        &["TMR-12"],
+        damaged_packets_are_as_good_as_lost,
+    )
+    .needs(LAB.union(READ).union(IMM)),
+    Scenario::new(
+        "tmr.other_partition_is_not_heard",
+        &["TMR-15"],
+        other_partition_is_not_heard,
+    )
+    .needs(LAB),
+    Scenario::new(
+        "tmr.datagram_of_another_partition_is_not_heard",
+        &["TMR-15"],
+        datagram_of_another_partition_is_not_heard,
+    )
+    .needs(LAB.union(Capabilities::UD)),
+    Scenario::new(
+        "tmr.without_a_timeout_work_waits_for_the_end_of_the_queue_pair",
+        &["TMR-10", "TMR-01"],
+        without_a_timeout_work_waits_for_the_end_of_the_queue_pair,
+    )
+    .needs(APART),
+    Scenario::new(
+        "tmr.waiting_for_a_receive_uses_up_no_retries",
+        &["TMR-11"],
+        waiting_for_a_receive_uses_up_no_retries,
+    )
+    .needs(Capabilities::RNR),
+    Scenario::new(
+        "tmr.sequence_numbers_wrap_around",
+        &["TMR-13"],
+        sequence_numbers_wrap_around,
+    )
+    .needs(READ.union(APART)),
+    Scenario::new(
+        "tmr.other_sequence_numbers_are_not_taken",
+        &["TMR-14"],
+        other_sequence_numbers_are_not_taken,
+    )
+    .needs(APART),
+];
+
+fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
+    bench.pair(PairOptions {
+        rc,
+        ..PairOptions::default()
+    })
+}
+
+/// The times at which sends of one packet left, since the tap was last read.
+fn times_of_sends(bench: &Bench<'_>) -> Vec<Duration> {
+    let tapped = bench.lab().tapped();
+    let is_send = |opcode| opcode == PacketOpcode::RcSendOnly;
+    let sends = tapped.iter().filter(|seen| is_send(seen.packet.opcode));
+    sends.map(|seen| seen.at).collect()
+}
+
+fn silent_peer_costs_all_retries_and_their_time(bench: &Bench<'_>) -> Result {
+    for retry_cnt in [0, 1, 6] {
+        for timeout in [1, 8, 14, 18] {
+            let rc = RcParams {
+                timeout,
+                retry_cnt,
+                ..RcParams::default()
+            };
+            let Pair { a, b } = with(bench, rc)?;
+            bench.destroy_qp(b.qp, bench.wait())?;
+            bench.lab().tap();
+            a.send(1, 8)?;
+            bench.one_with(a.send_cq, WcStatus::RetryExcErr, "TMR-03")?;
+            let end = bench.lab().now();
+            let mut times = times_of_sends(bench);
+            let case = format!("timeout {timeout}, {retry_cnt} retries");
+            let tries = usize::from(retry_cnt) + 1;
+            in_case(&case, as_many(&times, tries))?;
+            times.push(end);
+            let least = Duration::from_nanos(4096 << timeout);
+            for (rule, pair) in std::iter::repeat("TMR-01").zip(times.windows(2)) {
+                let waited = pair[1] - pair[0];
+                check!(
+                    rule,
+                    (least..=least * 4).contains(&waited),
+                    format!("{least:?} to four times that"),
+                    "{waited:?} ({case})"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn as_many(times: &[Duration], tries: usize) -> Result {
+    check_eq!("TMR-03", times.len(), tries, "attempts");
+    Ok(())
+}
+
+fn seven_retries_are_seven(bench: &Bench<'_>) -> Result {
+    let rc = RcParams {
+        timeout: 8,
+        retry_cnt: 7,
+        ..RcParams::default()
+    };
+    let Pair { a, b } = with(bench, rc)?;
+    bench.to_reset(b.qp)?;
+    a.send(1, 8)?;
+    let expected = "a completion with RETRY_EXC_ERR";
+    let wc = match bench.verbs().lab() {
+        // The laboratory would not come to rest while retries go on.
+        Some(lab) => {
+            lab.advance(Duration::from_secs(1))?;
+            bench.drain(a.send_cq)?.first().copied()
+        }
+        None => Some(bench.one(a.send_cq).rule("TMR-04")?),
+    };
+    match wc {
+        Some(wc) => check_eq!("TMR-04", wc.status, WcStatus::RetryExcErr),
+        None => return Err(Failure::hang(expected, "completions: none").of_rule("TMR-04")),
+    }
+    Ok(())
+}
+
+fn progress_restores_the_retries(bench: &Bench<'_>) -> Result {
+    let rc = RcParams {
+        retry_cnt: 1,
+        timeout: 8,
+        ..RcParams::default()
+    };
+    let Pair { a, b } = with(bench, rc)?;
+    for wr_id in 0..5 {
+        let lost = bench.lab().inject(Fault::DropPacket {
+            packets: PacketFilter {
+                dest_qpn: Some(b.qp_num),
+                ..PacketFilter::default()
+            },
+            when: When::Nth(1),
+        })?;
+        a.write(wr_id, 8)?;
+        let done = bench.one_with(a.send_cq, WcStatus::Success, "TMR-05");
+        in_case(&format!("write {wr_id}"), done)?;
+        let lost = bench.lab().remove(lost)?;
+        check_eq!("TMR-05", lost, 1, "packets lost");
+    }
+    Ok(())
+}
+
+/// Waits by their code, in units of 10 us.
+const RNR_WAITS: [u64; 32] = [
+    65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+    2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+];
+
+fn receiver_asks_for_the_wait_of_its_code(bench: &Bench<'_>) -> Result {
+    for (code, units) in (0..).zip(RNR_WAITS) {
+        let rc = RcParams {
+            // The time-out must not be in the way of the longest wait.
+            timeout: 0,
+            rnr_retry: 1,
+            min_rnr_timer: code,
+            ..RcParams::default()
+        };
+        let a = with(bench, rc)?.a;
+        bench.lab().tap();
+        a.send(1, 8)?;
+        bench.one_with(a.send_cq, WcStatus::RnrRetryExcErr, "TMR-06")?;
+        let times = times_of_sends(bench);
+        check_eq!("TMR-06", times.len(), 2, "attempts");
+        let (waited, least) = (times[1] - times[0], Duration::from_micros(10 * units));
+        // No other code is so near; the way there and back counts too.
+        let most = least + least / 5 + Duration::from_micros(4);
+        check!(
+            if waited < least { "RNR-05" } else { "TMR-06" },
+            (least..=most).contains(&waited),
+            format!("{least:?} for code {code}"),
+            "{waited:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Bytes of the messages here: three packets each.
+const LEN: u32 = 3 * 256 - 5;
+
+/// A send, a write, a write with immediate and a read, and what both sides see of them. `fault`
+/// strikes as often as is said.
+fn program(bench: &Bench<'_>, fault: Option<Fault>) -> Result<(Seen, Packets)> {
+    let rc = RcParams {
+        path_mtu: Mtu::Mtu256,
+        timeout: 8,
+        ..RcParams::default()
+    };
+    let Pair { a, b } = with(bench, rc)?;
+    bench.lab().tap();
+    let fault = fault.map(|fault| bench.lab().inject(fault)).transpose()?;
+    a.fill(1, LEN)?;
+    b.fill(2, LEN)?;
+    for (wr_id, offset) in (0..).zip([8192, 12288, 16384]) {
+        b.recv_at(wr_id, offset, LEN)?;
+    }
+    let (data, into) = ([a.sge(0, LEN)], [a.sge(a.landing(), LEN)]);
+    let to = |offset| b.mem.remote(b.landing() + offset);
+    let list = [
+        SendWr::send(10, &data),
+        SendWr::rdma_write(11, &data, to(0)),
+        SendWr::rdma_write_with_imm(12, &data, to(4096), [7; 4]),
+        SendWr::rdma_read(13, &into, b.mem.remote(0)),
+        SendWr::send(14, &data),
+    ];
+    bench.post_send(a.qp, &list)?;
+    let sent = bench.poll_all(a.send_cq)?;
+    let received = bench.poll_all(b.recv_cq)?;
+    let packets = Packets {
+        sent: bench.lab().tapped().len() as u64,
+        struck: fault.map_or(Ok(0), |fault| bench.lab().remove(fault))?,
+    };
+    let plain = |wcs: Vec<Wc>| -> Vec<Wc> {
+        let without = |wc| Wc { qp_num: 0, ..wc };
+        wcs.into_iter().map(without).collect()
+    };
+    let seen = Seen {
+        sent: plain(sent),
+        received: plain(received),
+        read: a.bytes(a.landing(), 2 * LEN as usize)?,
+        written: b.bytes(0, b.mem.length as usize)?,
+    };
+    Ok((seen, packets))
+}
+
+struct Packets {
+    sent: u64,
+    struck: u64,
+}
+
+#[derive(PartialEq)]
+struct Seen {
+    sent: Vec<Wc>,
+    received: Vec<Wc>,
+    read: Vec<u8>,
+    written: Vec<u8>,
+}
+
+/// Each packet in turn meets this fault, then all of them do, if `all`: what can be seen is the
+/// same as without.
+fn each_packet(
+    bench: &Bench<'_>,
+    rule: &'static str,
+    fault: impl Fn(When) -> Fault,
+    all: bool,
+) -> Result {
+    let (expected, packets) = program(bench, None)?;
+    check_eq!(rule, wr_ids(&expected.sent), [10, 11, 12, 13, 14]);
+    let each = (1..=packets.sent).map(When::Nth);
+    for when in each.chain(all.then_some(When::Always)) {
+        let case = format!("{when:?} of {} packets", packets.sent);
+        let (seen, packets) = program(bench, Some(fault(when)))?;
+        check!(rule, packets.struck > 0, "a packet struck", "none ({case})");
+        in_case(&case, same(&seen, &expected)).rule(rule)?;
+    }
+    Ok(())
+}
+
+const EVERY: PacketFilter = PacketFilter {
+    dest_qpn: None,
+    opcode: None,
+    psn: None,
+};
+
+fn loss_of_any_packet_costs_nothing_but_time(bench: &Bench<'_>) -> Result {
+    let packets = EVERY;
+    each_packet(
+        bench,
+        "TMR-08",
+        |when| Fault::DropPacket { packets, when },
+        false,
+    )
+}
+
+fn packets_that_come_twice_are_executed_once(bench: &Bench<'_>) -> Result {
+    let packets = EVERY;
+    let twice = |when| Fault::DuplicatePacket { packets, when };
+    each_packet(bench, "TMR-09", twice, true)
+}
+
+fn damaged_packets_are_as_good_as_lost(bench: &Bench<'_>) -> Result {
+    let packets = EVERY;
+    let damage = |when| Fault::CorruptPacket { packets, when };
+    each_packet(bench, "TMR-12", damage, false)?;
+    // Nothing of a damaged datagram or message gets through, however often it is sent.
+    let rc = RcParams {
+        timeout: 8,
+        retry_cnt: 2,
+        ..RcParams::default()
+    };
+    let Pair { a, b } = with(bench, rc)?;
+    b.recv(1, 8)?;
+    bench.lab().inject(damage(When::Always))?;
+    a.send(2, 8)?;
+    bench.one_with(a.send_cq, WcStatus::RetryExcErr, "TMR-12")?;
+    bench.no_completion(b.recv_cq, "TMR-12")
+}
+
+/// P_Keys of two partitions, and whether packets pass between them.
+const PARTITIONS: [(u16, u16, bool); 5] = [
+    (0x8001, 0x8001, true),
+    (0x8001, 0x0001, true),
+    (0x0001, 0x0001, false),
+    (0x8001, 0x8002, false),
+    (0x8001, 0xffff, false),
+];
+
+/// Puts these P_Keys at the index of both sides that the bench's queue pairs use.
+fn set_pkeys(bench: &Bench<'_>, of_a: u16, of_b: u16) -> Result {
+    for (side, pkey) in [(bench.ctx_a(), of_a), (bench.ctx_b(), of_b)] {
+        bench.lab().set_pkey(side, bench.port(), 0, pkey)?;
+    }
+    Ok(())
+}
+
+fn other_partition_is_not_heard(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-15";
+    for (of_a, of_b, pass) in PARTITIONS {
+        set_pkeys(bench, of_a, of_b)?;
+        let rc = RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        };
+        let Pair { a, b } = with(bench, rc)?;
+        b.recv(1, 8)?;
+        a.send(2, 8)?;
+        let case = format!("P_Keys {of_a:#06x} and {of_b:#06x}");
+        let status = match pass {
+            true => WcStatus::Success,
+            false => WcStatus::RetryExcErr,
+        };
+        in_case(&case, bench.one_with(a.send_cq, status, RULE))?;
+        let arrived = bench.poll_all(b.recv_cq)?.len();
+        check_eq!(RULE, arrived, usize::from(pass), case);
+    }
+    Ok(())
+}
+
+fn datagram_of_another_partition_is_not_heard(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-15";
+    for (of_a, of_b, pass) in PARTITIONS {
+        set_pkeys(bench, of_a, of_b)?;
+        let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+        let before = bench.query_port(b.context, bench.port())?.bad_pkey_cntr;
+        b.recv(1, 8)?;
+        a.send(2, 8)?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        let arrived = bench.poll_all(b.recv_cq)?.len();
+        let after = bench.query_port(b.context, bench.port())?.bad_pkey_cntr;
+        let seen = (arrived == 1, after - before);
+        check_eq!(
+            RULE,
+            seen,
+            (pass, u32::from(!pass)),
+            "arrived, and violations"
+        );
+    }
+    Ok(())
+}
+
+fn same(seen: &Seen, expected: &Seen) -> Result {
+    check_eq!("RDMA-24", seen.sent, expected.sent, "completions of sends");
+    check_eq!(
+        "TMR-09",
+        seen.received,
+        expected.received,
+        "those of receives"
+    );
+    check!(
+        "RDMA-23",
+        seen.read == expected.read,
+        "the same data read",
+        "other data"
+    );
+    check!("TMR-08", *seen == *expected, "the same data", "other data");
+    Ok(())
+}
+
+fn without_a_timeout_work_waits_for_the_end_of_the_queue_pair(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-10";
+    let rc = RcParams {
+        timeout: 0,
+        retry_cnt: 1,
+        ..RcParams::default()
+    };
+    let Pair { a, b } = with(bench, rc)?;
+    bench.to_reset(b.qp)?;
+    a.send(1, 8)?;
+    bench.no_completion_meanwhile(a.send_cq, RULE)?;
+    bench.to_err(a.qp)?;
+    let wc = bench.one_with(a.send_cq, WcStatus::WrFlushErr, RULE)?;
+    check_eq!(RULE, wc.wr_id, 1);
+    bench.no_completion(a.send_cq, RULE)
+}
+
+fn waiting_for_a_receive_uses_up_no_retries(bench: &Bench<'_>) -> Result {
+    let rc = RcParams {
+        retry_cnt: 0,
+        rnr_retry: 7,
+        min_rnr_timer: 1,
+        ..RcParams::default()
+    };
+    let Pair { a, b } = with(bench, rc)?;
+    a.send(1, 8)?;
+    bench.no_completion_meanwhile(a.send_cq, "TMR-11")?;
+    b.recv(1, 8)?;
+    bench
+        .one_with(a.send_cq, WcStatus::Success, "TMR-11")
+        .map(drop)
+}
+
+fn sequence_numbers_wrap_around(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-13";
+    const LEN: u32 = 20_000;
+    for psn in [0x00ff_fffe, 0x00ff_ffff, 0x007f_fffe] {
+        let rc = RcParams {
+            path_mtu: Mtu::Mtu256,
+            psn_a: psn,
+            psn_b: psn - 3,
+            ..RcParams::default()
+        };
+        let Pair { a, b } = with(bench, rc)?;
+        for (from, to) in [(&a, &b), (&b, &a)] {
+            from.fill(3, LEN)?;
+            to.fill_at(to.landing(), 0, LEN)?;
+            from.write(1, LEN)?;
+            to.recv_at(2, 0, 8)?;
+            from.send(3, 8)?;
+            bench.successes(from.send_cq, 2).rule(RULE)?;
+            bench.successes(to.recv_cq, 1).rule(RULE)?;
+            to.expect_data(3, LEN, RULE)?;
+            to.fill(4, LEN)?;
+            from.read(4, LEN)?;
+            bench.successes(from.send_cq, 1).rule(RULE)?;
+            from.expect_data(4, LEN, RULE)?;
+        }
+    }
+    Ok(())
+}
+
+fn other_sequence_numbers_are_not_taken(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-14";
+    for off in [1, 1 << 23, 0x00ff_ffff] {
+        let options = PairOptions::default();
+        let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
+        let rc = RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        };
+        let off_by = RcParams { psn_b: off, ..rc };
+        let Pair { a, b } = bench.connect_each(a?, b?, rc, off_by)?;
+        b.recv(1, 8)?;
+        a.send(2, 8)?;
+        let case = format!("off by {off:#x}");
+        in_case(
+            &case,
+            bench.one_with(a.send_cq, WcStatus::RetryExcErr, RULE),
+        )?;
+        in_case(&case, bench.no_completion(b.recv_cq, RULE))?;
+    }
+    Ok(())
+}

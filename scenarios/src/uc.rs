@@ -1,0 +1,279 @@
+//! Unreliable connections: what is wrong or incomplete is dropped without a word.
+
+use verbs_api::{
+    Access, Capabilities, ErrorKind, Fault, IllegalOpcode, Mtu, PacketFilter, QpState, QpType,
+    RcParams, Remote, SendWr, WcOpcode, WcStatus, When,
+};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err, wr_ids};
+
+const IMM: Capabilities = Capabilities::WRITE_WITH_IMM;
+const LAB: Capabilities = Capabilities::LAB;
+const LEN: u32 = 8;
+
+const fn uc(
+    id: &'static str,
+    rules: &'static [&'static str],
+    body: fn(&Bench<'_>) -> Result,
+) -> Scenario {
+    Scenario::new(id, rules, body).needs(Capabilities::UC)
+}
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    uc(
+        "uc.work_succeeds_without_an_answer",
+        &["UC-01"],
+        work_succeeds_without_an_answer,
+    ),
+    uc("uc.there_are_no_reads", &["UC-02"], there_are_no_reads),
+    uc(
+        "uc.message_without_a_receive_is_dropped",
+        &["UC-03"],
+        message_without_a_receive_is_dropped,
+    ),
+    uc(
+        "uc.message_with_a_lost_packet_is_dropped_as_a_whole",
+        &["UC-04"],
+        message_with_a_lost_packet_is_dropped_as_a_whole,
+    )
+    .needs(LAB),
+    uc(
+        "uc.denied_write_is_dropped",
+        &["UC-05"],
+        denied_write_is_dropped,
+    ),
+    uc(
+        "uc.message_that_is_too_long_never_arrives",
+        &["UC-06"],
+        message_that_is_too_long_never_arrives,
+    ),
+    uc(
+        "uc.write_with_immediate_consumes_a_receive",
+        &["UC-07"],
+        write_with_immediate_consumes_a_receive,
+    )
+    .needs(IMM),
+    uc(
+        "uc.messages_arrive_in_order_and_once",
+        &["UC-08"],
+        messages_arrive_in_order_and_once,
+    ),
+    uc(
+        "uc.messages_that_survive_losses_are_in_order",
+        &["UC-08"],
+        messages_that_survive_losses_are_in_order,
+    )
+    .needs(LAB),
+    uc(
+        "uc.local_error_stops_the_send_queue_alone",
+        &["UC-09"],
+        local_error_stops_the_send_queue_alone,
+    ),
+];
+
+fn uc_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
+    bench.pair(PairOptions::of(QpType::Uc))
+}
+
+/// A message of 8 bytes from A is the next thing that B receives, with this receive.
+fn next_is(bench: &Bench<'_>, Pair { a, b }: Pair<'_>, recv: u64, rule: &'static str) -> Result {
+    a.fill(77, LEN)?;
+    a.send(1000, LEN)?;
+    let wc = bench.one_with(b.recv_cq, WcStatus::Success, rule)?;
+    check_eq!(rule, (wc.wr_id, wc.byte_len), (recv, LEN));
+    b.expect_data(77, LEN, rule)
+}
+
+fn work_succeeds_without_an_answer(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = uc_pair(bench)?;
+    bench.to_reset(b.qp)?;
+    for len in [0, LEN, 5000] {
+        a.send(1, len)?;
+        a.write(2, len)?;
+    }
+    bench.successes(a.send_cq, 6).rule("UC-01")?;
+    check_eq!("UC-01", bench.state(a.qp)?, QpState::Rts);
+    Ok(())
+}
+
+fn there_are_no_reads(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-02";
+    let Pair { a, .. } = uc_pair(bench)?;
+    let into = [a.sge(a.landing(), LEN)];
+    let seen = match bench.post_send(a.qp, &[SendWr::rdma_read(1, &into, a.remote())]) {
+        Ok(()) => {
+            bench.one_with(a.send_cq, WcStatus::LocQpOpErr, RULE)?;
+            IllegalOpcode::LocQpOpErr
+        }
+        refused => {
+            expect_err(refused, ErrorKind::Invalid, RULE)?;
+            IllegalOpcode::Einval
+        }
+    };
+    bench.as_declared(RULE, bench.behavior()?.illegal_opcode, seen)
+}
+
+fn message_without_a_receive_is_dropped(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = uc_pair(bench)?;
+    for len in [LEN + 1, 5000] {
+        a.send(1, len)?;
+        bench.one_with(a.send_cq, WcStatus::Success, "UC-03")?;
+        bench.no_completion(b.recv_cq, "UC-03")?;
+    }
+    b.recv(2, 5000)?;
+    next_is(bench, Pair { a, b }, 2, "UC-03")?;
+    bench.no_completion(b.recv_cq, "UC-03")
+}
+
+fn message_with_a_lost_packet_is_dropped_as_a_whole(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-04";
+    let rc = RcParams {
+        path_mtu: Mtu::Mtu256,
+        ..RcParams::default()
+    };
+    for lost in 1..=4 {
+        let Pair { a, b } = bench.pair(PairOptions {
+            rc,
+            ..PairOptions::of(QpType::Uc)
+        })?;
+        b.recv(10, 1024)?;
+        bench.lab().inject(Fault::DropPacket {
+            packets: PacketFilter::default(),
+            when: When::Nth(lost),
+        })?;
+        a.send(1, 1024)?;
+        let case = format!("packet {lost} of 4");
+        in_case(&case, bench.no_completion(b.recv_cq, RULE))?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        in_case(&case, next_is(bench, Pair { a, b }, 10, RULE))?;
+    }
+    Ok(())
+}
+
+fn denied_write_is_dropped(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-05";
+    for case in ["key", "range", "right", "domain"] {
+        let Pair { a, b } = uc_pair(bench)?;
+        let other_pd = bench.alloc_pd(b.context)?;
+        let place = |pd, access| -> Result<Remote> {
+            let mr = bench.alloc_mr(pd, 64, access)?;
+            Ok(bench.query_mr(mr)?.remote(0))
+        };
+        let remote = match case {
+            "key" => a.bad_remote(),
+            "range" => b.mem.remote(b.mem.length - 7),
+            "right" => place(b.pd, Access::LOCAL_WRITE | Access::REMOTE_READ)?,
+            _ => place(other_pd, Access::ALL_RDMA)?,
+        };
+        b.fill_at(0, 5, b.mem.length as u32)?;
+        b.recv(10, LEN)?;
+        a.fill(6, LEN)?;
+        let data = [a.sge(0, LEN)];
+        a.post(SendWr::rdma_write(1, &data, remote))?;
+        in_case(case, bench.one_with(a.send_cq, WcStatus::Success, RULE))?;
+        in_case(case, bench.no_completion(b.recv_cq, RULE))?;
+        let untouched = crate::pattern(5, b.mem.length as u32);
+        // The receive owns its memory until it is polled.
+        in_case(case, next_is(bench, Pair { a, b }, 10, RULE))?;
+        let (end, seen) = (b.landing() as usize, b.bytes(0, b.mem.length as usize)?);
+        let behind = end + LEN as usize;
+        let same = seen[..end] == untouched[..end] && seen[behind..] == untouched[behind..];
+        check!(RULE, same, "the memory as it was", "other bytes ({case})");
+    }
+    Ok(())
+}
+
+fn message_that_is_too_long_never_arrives(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-06";
+    let Pair { a, b } = uc_pair(bench)?;
+    b.recv(10, LEN)?;
+    a.send(1, LEN + 1)?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    match bench.poll_all(b.recv_cq)?[..] {
+        [] => next_is(bench, Pair { a, b }, 10, RULE),
+        // A device that drops it uses the receive for the next message.
+        [wc] if wc.status == WcStatus::LocLenErr && bench.verbs().lab().is_none() => Ok(()),
+        [wc, ..] => {
+            let expected = "LOC_LEN_ERR or nothing";
+            Err(Failure::assertion(expected, wc.to_string()).of_rule(RULE))
+        }
+    }
+}
+
+fn write_with_immediate_consumes_a_receive(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-07";
+    let Pair { a, b } = uc_pair(bench)?;
+    for wr_id in [10, 11] {
+        b.recv_at(wr_id, 0, LEN)?;
+    }
+    a.fill(8, 5000)?;
+    a.write_imm(1, 5000, [1, 2, 3, 4])?;
+    let wc = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    let seen = (wc.wr_id, wc.opcode, wc.byte_len, wc.imm_data);
+    let expected = (10, WcOpcode::RecvRdmaWithImm, 5000, [1, 2, 3, 4]);
+    check_eq!(RULE, seen, expected);
+    b.expect_data(8, 5000, RULE)?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    bench.no_completion(b.recv_cq, RULE)
+}
+
+fn messages_arrive_in_order_and_once(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = uc_pair(bench)?;
+    for wr_id in 0..16 {
+        b.recv(wr_id, 5000)?;
+    }
+    let lengths: Vec<_> = (0..15).map(|n| 1 + n * 300).collect();
+    for len in &lengths {
+        a.send(1, *len)?;
+    }
+    bench.successes(a.send_cq, 15).rule("UC-08")?;
+    let seen = bench.successes(b.recv_cq, 15).rule("UC-08")?;
+    let arrived: Vec<_> = seen.iter().map(|wc| wc.byte_len).collect();
+    check_eq!("UC-08", arrived, lengths, "lengths of what arrived");
+    bench.no_completion(b.recv_cq, "UC-08")
+}
+
+/// Gaps are allowed; nothing else.
+fn messages_that_survive_losses_are_in_order(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-08";
+    let Pair { a, b } = uc_pair(bench)?;
+    let lost = bench.lab().inject(Fault::DropPacket {
+        packets: PacketFilter::default(),
+        when: When::PerMillion(150_000),
+    })?;
+    let (mut arrived, mut posted) = (Vec::new(), 0);
+    for number in 0..100 {
+        // What did not arrive has not used the receive.
+        if posted == arrived.len() {
+            b.recv(posted as u64, 3000)?;
+            posted += 1;
+        }
+        // Of three packets.
+        a.send(number, 2500 + number as u32)?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        arrived.extend(bench.poll_all(b.recv_cq)?);
+    }
+    let lost = bench.lab().remove(lost)?;
+    check!(RULE, lost > 0, "some packets lost", "none");
+    let lengths: Vec<_> = arrived.iter().map(|wc| wc.byte_len).collect();
+    let ascend = lengths.windows(2).all(|pair| pair[0] < pair[1]);
+    check!(RULE, ascend, "each once, in order", "lengths {lengths:?}");
+    let ids = wr_ids(&arrived);
+    let in_order: Vec<_> = (0..ids.len() as u64).collect();
+    check_eq!(RULE, ids, in_order, "the receives used");
+    Ok(())
+}
+
+fn local_error_stops_the_send_queue_alone(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-09";
+    let Pair { a, b } = uc_pair(bench)?;
+    a.recv(10, LEN)?;
+    let outside = [a.sge(a.mem.length, LEN)];
+    a.post(SendWr::send(1, &outside))?;
+    bench.one_with(a.send_cq, WcStatus::LocProtErr, RULE)?;
+    let state = bench.state(a.qp)?;
+    check_eq!(RULE, state, QpState::Sqe);
+    b.send(2, LEN)?;
+    bench.one_with(a.recv_cq, WcStatus::Success, RULE).map(drop)
+}
