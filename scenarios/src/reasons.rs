@@ -61,7 +61,6 @@ const BY_ID: &[(&str, &str)] = &[
     ),
     ("QP-DESTROY-02", "needs multicast"),
     ("QP-DESTROY-04", "needs memory windows"),
-    ("SQ-02", "C ABI: needs the number that the call returns"),
     (
         "SQ-13",
         "both outcomes are allowed, so there is nothing to assert",

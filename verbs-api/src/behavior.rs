@@ -157,6 +157,7 @@ const SIW: Behavior = Behavior {
     flush_post_in_err: FlushPostInErr::None,
     number_reuse: true,
     zero_len_mr: Check::Refused,
+    negative_errno: true,
     ..Behavior::SPEC
 };
 
@@ -430,6 +431,8 @@ knobs! {
     cqe_purge: bool = false, ["CQ-DESTROY-08"];
     /// When a send queue slot becomes free.
     sq_release: SqRelease = SqRelease::Poll, ["SQ-05"];
+    /// A post that fails returns the number of its error with a minus sign.
+    negative_errno: bool = false, ["SQ-02"];
     /// The error for too many SGEs, or too much inline data.
     sge_errno: Errno = Errno::Einval, ["SQ-06", "SQ-09"];
     /// How an opcode that the transport does not have is refused.

@@ -193,6 +193,19 @@ mod tests {
     }
 
     #[test]
+    fn without_quarantine_a_slot_is_used_at_once_under_another_id() {
+        let mut table = Table::without_quarantine();
+        let first = table.insert(|_| 'a');
+        table.remove(first.index);
+        let second = table.insert(|_| 'b');
+        assert_eq!(second.index, first.index);
+        assert_eq!(
+            table.get(first.index, first.generation),
+            Err(BadHandle::Stale)
+        );
+    }
+
+    #[test]
     fn a_garbled_object_is_found_only_once_it_is_put_right() {
         let mut table = Table::default();
         let id = table.insert(|_| 'a');

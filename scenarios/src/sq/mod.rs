@@ -54,6 +54,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(Capabilities::RNR),
     Scenario::new(
+        "sq.number_of_an_error_is_positive",
+        &["SQ-02"],
+        post::number_of_an_error_is_positive,
+    ),
+    Scenario::new(
         "sq.empty_list_is_posted_with_success",
         &["SQ-24"],
         post::empty_list_is_posted_with_success,

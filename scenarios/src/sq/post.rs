@@ -4,7 +4,7 @@ use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpType, RecvWr, SendWr, Sge, SqRel
 
 use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids};
 
 /// Queues of several sizes, with room for their completions, and how many sends each takes.
 fn of_sizes(bench: &Bench<'_>, test: impl Fn(&Pair<'_>, usize) -> Result) -> Result {
@@ -58,6 +58,25 @@ pub(super) fn waiting_queue_takes_as_much_as_it_says(bench: &Bench<'_>) -> Resul
         }
         bench.successes(a.send_cq, most).rule("SQ-04").map(drop)
     })
+}
+
+/// Where a C call returned it: the queue pair has room for one entry, the device for fewer than these.
+pub(super) fn number_of_an_error_is_positive(bench: &Bench<'_>) -> Result {
+    let pair = bench.rc_pair()?;
+    let Pair { a, b } = pair;
+    let too_many = vec![a.sge(0, 1); 64];
+    let posts = [
+        bench.post_send(a.qp, &[SendWr::send(1, &too_many)]),
+        bench.post_recv(b.qp, &[RecvWr::new(1, &too_many)]),
+    ];
+    for posted in posts {
+        let kinds = [ErrorKind::Invalid, ErrorKind::NoMemory];
+        let refused = expect_err_among(posted, &kinds, "SQ-02")?.error;
+        let number = refused.raw().unwrap_or(refused.kind().errno());
+        let verb = refused.verb();
+        check!("SQ-02", number > 0, "an errno value", "{number} of {verb}");
+    }
+    pair.still_works("SQ-02")
 }
 
 pub(super) fn empty_list_is_posted_with_success(bench: &Bench<'_>) -> Result {

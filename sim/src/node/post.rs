@@ -25,6 +25,7 @@ impl Node {
         let index = Self::find(&self.qps, Verb::PostSend, qp)
             .map_err(|error| PostError { bad_wr: 0, error })?;
         let posted = post_each(list, |wr| self.push_send(index, wr));
+        let posted = posted.map_err(|error| self.as_returned(error));
         match self.qps.at(index).attr.qp_state {
             QpState::Err if self.behavior.flush_post_in_err == FlushPostInErr::None => {}
             QpState::Sqe | QpState::Err => self.flush_sends(index),
@@ -39,6 +40,7 @@ impl Node {
         let index = Self::find(&self.qps, Verb::PostRecv, qp)
             .map_err(|error| PostError { bad_wr: 0, error })?;
         let posted = post_each(list, |wr| self.push_recv(index, wr));
+        let posted = posted.map_err(|error| self.as_returned(error));
         if self.qps.at(index).attr.qp_state == QpState::Err
             && self.behavior.flush_post_in_err == FlushPostInErr::All
         {
@@ -160,6 +162,18 @@ impl Node {
             list: SmallVec::from_slice(wr.sg_list),
         });
         Ok(())
+    }
+
+    /// With the number that a C call would have returned, where that is of the wrong sign.
+    fn as_returned(&self, failed: PostError) -> PostError {
+        if !self.behavior.negative_errno {
+            return failed;
+        }
+        let raw = -failed.error.kind().errno();
+        PostError {
+            error: failed.error.with_raw(raw),
+            ..failed
+        }
     }
 
     fn sge_errno(&self) -> ErrorKind {
