@@ -5,12 +5,12 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 use verbs_api::table::{Id, Table};
 use verbs_api::{
     Access, BadHandle, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, Element,
-    Error, ErrorKind, Handle, Mr as MrHandle, Object, Pd as PdHandle, Qp as QpHandle, Result, Verb,
-    Wait,
+    Error, ErrorKind, Handle, Mr as MrHandle, MrChange, Object, Pd as PdHandle, Qp as QpHandle,
+    Result, Verb, Wait,
 };
 
 use crate::errno::{bad_handle, check, destroyed, invalid, made};
@@ -145,30 +145,88 @@ impl Hw {
             pd.context(),
             Mr {
                 raw,
-                memory,
-                pd: parent,
+                memory: RwLock::new(memory),
+                before: Mutex::default(),
+                pds: Mutex::new(vec![parent]),
+                context: pd.context(),
             },
         ))
     }
 
-    /// Checks a range of a region of our own memory.
+    /// Uses the memory of a region of our own, a range of which has been checked. It stays the
+    /// region's meanwhile.
     pub(crate) fn own_bytes(
         &self,
         verb: Verb,
         mr: MrHandle,
-        offset: usize,
-        length: usize,
-    ) -> Result<Arc<Mr>> {
+        (offset, length): (usize, usize),
+        copy: impl FnOnce(&Memory),
+    ) -> Result<()> {
         let found = self.mr(verb, mr)?;
-        if matches!(found.memory, Memory::Caller { .. }) {
+        let memory = found.memory.read();
+        if matches!(*memory, Memory::Caller { .. }) {
             return Err(invalid(verb, "mr", "is the caller's own memory"));
         }
-        let start = found.memory.start() as u64;
+        let start = memory.start() as u64;
         let addr = start.checked_add(offset as u64);
-        if !addr.is_some_and(|addr| found.memory.holds(addr, length as u64)) {
+        if !addr.is_some_and(|addr| memory.holds(addr, length as u64)) {
             return Err(invalid(verb, "offset + length", "is outside the region"));
         }
-        Ok(found)
+        copy(&memory);
+        Ok(())
+    }
+
+    /// Changes a region: the memory it gets, if any, is its own from then on, whatever C says.
+    pub(crate) fn change_mr(&self, mr: MrHandle, change: &MrChange) -> Result<c_int> {
+        let verb = Verb::ReregMr;
+        let found = self.mr(verb, mr)?;
+        let pd = change.pd.map(|pd| self.pd(verb, pd)).transpose()?;
+        if pd.as_ref().is_some_and(|pd| pd.context != found.context) {
+            let cause = Cause::Mismatch {
+                object: Object::Pd,
+                must_share: "context",
+            };
+            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        }
+        let memory = match change.length.map(Memory::owned) {
+            Some(None) => {
+                let cause = Cause::Text("the machine has no memory for the region".into());
+                return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+            }
+            memory => memory.flatten(),
+        };
+        let mut flags = 0;
+        for (named, flag) in [
+            (memory.is_some(), sys::CHANGE_TRANSLATION),
+            (pd.is_some(), sys::CHANGE_PD),
+            (change.access.is_some(), sys::CHANGE_ACCESS),
+        ] {
+            flags |= if named { flag } else { 0 };
+        }
+        let held = pd.as_ref().map(|pd| pd.raw.hold()).transpose();
+        let held = held.map_err(destroyed(verb, Object::Pd))?;
+        let raw_pd = held.as_ref().map_or(std::ptr::null_mut(), |pd| pd.get());
+        let start = memory.as_ref().map_or(std::ptr::null_mut(), Memory::start);
+        let length = change.length.unwrap_or(0);
+        let access = change.access.unwrap_or_default().bits() as c_int;
+        let mut own = found.memory.write();
+        let change = |mr| {
+            // SAFETY: region and domain are live; the memory is kept as long as the region.
+            unsafe { sys::ibv_rereg_mr(mr, flags, raw_pd, start.cast(), length, access) }
+        };
+        let result = found.raw.alone(change);
+        let result = result.map_err(destroyed(verb, Object::Mr))?;
+        if let Some(memory) = memory {
+            // As long as the change may have come about the new memory stays, and the old one too.
+            let other = match result {
+                0 | sys::ERR_DO_FORK_OLD => std::mem::replace(&mut *own, memory),
+                _ => memory,
+            };
+            found.before.lock().push(other);
+        }
+        drop(held);
+        found.pds.lock().extend(pd);
+        Ok(result)
     }
 
     /// Destroys an object that has events, when all that were read have been acknowledged.

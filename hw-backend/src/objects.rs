@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use verbs_api::{Context, QpInit, Transport};
 
 use crate::cm::Connection;
@@ -32,8 +32,13 @@ pub(crate) struct Pd {
 #[derive(Debug)]
 pub(crate) struct Mr {
     pub(crate) raw: Owned<sys::ibv_mr>,
-    pub(crate) memory: Memory,
-    pub(crate) pd: Arc<Pd>,
+    pub(crate) memory: RwLock<Memory>,
+    /// Memory that it does not have any more. Kept as long as the region: a post may be copying from
+    /// it, and the device may still know it.
+    pub(crate) before: Mutex<Vec<Memory>>,
+    /// Domains it is or was in.
+    pub(crate) pds: Mutex<Vec<Arc<Pd>>>,
+    pub(crate) context: Context,
 }
 
 impl Drop for Mr {
@@ -41,7 +46,8 @@ impl Drop for Mr {
     fn drop(&mut self) {
         let Ok(result) = self.raw.destroy(|| Ok::<(), Infallible>(()));
         if matches!(result, Ok(refusal) if refusal != 0) {
-            std::mem::forget(std::mem::replace(&mut self.memory, Memory::none()));
+            std::mem::forget(std::mem::replace(self.memory.get_mut(), Memory::none()));
+            std::mem::forget(std::mem::take(self.before.get_mut()));
         }
     }
 }
@@ -103,7 +109,7 @@ macro_rules! in_context {
 
 in_context! {
     Pd: context;
-    Mr: pd.context;
+    Mr: context;
     Channel: context;
     Cq: context;
     Qp: context;

@@ -17,7 +17,7 @@ pub(crate) use rdma_sys::{
     ibv_get_device_list, ibv_get_device_name, ibv_gid, ibv_global_route, ibv_modify_qp, ibv_mr,
     ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr,
     ibv_query_device, ibv_query_gid, ibv_query_pkey, ibv_query_qp, ibv_recv_wr, ibv_reg_mr,
-    ibv_resize_cq, ibv_send_wr, ibv_sge, ibv_wc,
+    ibv_rereg_mr, ibv_resize_cq, ibv_send_wr, ibv_sge, ibv_wc,
 };
 pub(crate) use rdma_sys::{
     rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_cm_event, rdma_cm_id, rdma_conn_param,
@@ -39,6 +39,19 @@ pub(crate) struct AsyncEvent {
 const _: () = assert!(size_of::<AsyncEvent>() == size_of::<ibv_async_event>());
 const _: () =
     assert!(offset_of!(AsyncEvent, event_type) == offset_of!(ibv_async_event, event_type));
+
+/// `IBV_REREG_MR_CHANGE_TRANSLATION`
+pub(crate) const CHANGE_TRANSLATION: c_int = 1 << 0;
+/// `IBV_REREG_MR_CHANGE_PD`
+pub(crate) const CHANGE_PD: c_int = 1 << 1;
+/// `IBV_REREG_MR_CHANGE_ACCESS`
+pub(crate) const CHANGE_ACCESS: c_int = 1 << 2;
+/// `IBV_REREG_MR_ERR_INPUT`
+pub(crate) const ERR_INPUT: c_int = -1;
+/// `IBV_REREG_MR_ERR_DONT_FORK_NEW`
+pub(crate) const ERR_DONT_FORK_NEW: c_int = -2;
+/// `IBV_REREG_MR_ERR_DO_FORK_OLD`
+pub(crate) const ERR_DO_FORK_OLD: c_int = -3;
 
 /// `ENOSYS`, for an operation that a driver has not filled in.
 const MISSING: c_int = libc::ENOSYS;

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use verbs_api::{
-    Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, Capabilities, Cause,
+    Access, AfterRereg, Ah as AhHandle, AhAttr, Arm, AsyncEvent, Capabilities, Cause,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared,
     DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle,
-    MrAttr, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
-    QpInit, QpQuery, RcParams, RecvWr, Result, SendWr, Transport, Verb, Verbs, Wait, Wc, connect,
+    MrAttr, MrChange, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr,
+    QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Transport, Verb,
+    Verbs, Wait, Wc, connect,
 };
 
 use crate::errno::{check, destroyed, errno, invalid, made};
@@ -195,6 +196,18 @@ impl Verbs for Hw {
         )
     }
 
+    fn rereg_mr(&self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+        let region = match self.change_mr(mr, change)? {
+            0 => return Ok(()),
+            sys::ERR_INPUT | sys::ERR_DONT_FORK_NEW => AfterRereg::Old,
+            sys::ERR_DO_FORK_OLD => AfterRereg::New,
+            _ => AfterRereg::Unusable,
+        };
+        // The number says what is left of the region; why is in errno.
+        let error = Error::from_raw(Verb::ReregMr, errno());
+        Err(ReregError { region, error })
+    }
+
     fn dereg_mr(&self, mr: MrHandle) -> Result<()> {
         let found = self.mr(Verb::DeregMr, mr)?;
         destroy(Verb::DeregMr, Object::Mr, &found.raw)?;
@@ -221,17 +234,17 @@ impl Verbs for Hw {
     }
 
     fn read_mr(&self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
-        let found = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
-        // SAFETY: `own_bytes` checked the range.
-        unsafe { found.memory.read(offset, bytes) };
-        Ok(())
+        self.own_bytes(Verb::ReadMr, mr, (offset, bytes.len()), |memory| {
+            // SAFETY: `own_bytes` checked the range.
+            unsafe { memory.read(offset, bytes) }
+        })
     }
 
     fn write_mr(&self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
-        let found = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
-        // SAFETY: `own_bytes` checked the range.
-        unsafe { found.memory.write(offset, bytes) };
-        Ok(())
+        self.own_bytes(Verb::WriteMr, mr, (offset, bytes.len()), |memory| {
+            // SAFETY: `own_bytes` checked the range.
+            unsafe { memory.write(offset, bytes) }
+        })
     }
 
     fn create_comp_channel(&self, context: Context) -> Result<ChannelHandle> {

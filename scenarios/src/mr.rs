@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use verbs_api::{Access, Capabilities, Check, ErrorKind, RecvWr, SendWr, WcStatus};
+use verbs_api::{
+    Access, AfterRereg, Capabilities, Check, ErrorKind, Mr, MrChange, RecvWr, SendOp, SendWr,
+    WcStatus,
+};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Failure, OfRule, Pair, Result, Scenario, expect_err};
@@ -33,6 +36,30 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["MR-10"],
         region_of_no_bytes_is_as_declared,
     ),
+    Scenario::new(
+        "mr.change_of_access_holds_at_once",
+        &["MR-08"],
+        change_of_access_holds_at_once,
+    )
+    .needs(Capabilities::REREG_MR),
+    Scenario::new(
+        "mr.change_of_domain_moves_the_region",
+        &["MR-08", "PD-01", "MR-14"],
+        change_of_domain_moves_the_region,
+    )
+    .needs(Capabilities::REREG_MR),
+    Scenario::new(
+        "mr.change_of_memory_leaves_the_rest",
+        &["MR-08", "MR-16"],
+        change_of_memory_leaves_the_rest,
+    )
+    .needs(Capabilities::REREG_MR),
+    Scenario::new(
+        "mr.refused_change_leaves_the_region_as_it_was",
+        &["MR-09", "MR-08"],
+        refused_change_leaves_the_region_as_it_was,
+    )
+    .needs(Capabilities::REREG_MR),
     Scenario::new(
         "mr.keys_are_not_used_again_at_once",
         &["MR-17"],
@@ -145,6 +172,183 @@ fn region_of_no_bytes_is_as_declared(bench: &Bench<'_>) -> Result {
         }
     };
     bench.as_declared(RULE, bench.behavior()?.zero_len_mr, seen)
+}
+
+/// A writes 8 bytes to the start of a region of B, and reads them back: with which statuses.
+fn used(bench: &Bench<'_>, mr: Mr) -> Result<[WcStatus; 2]> {
+    let mut statuses = [WcStatus::Success; 2];
+    for (n, status) in statuses.iter_mut().enumerate() {
+        // On a pair of its own, whose domain is that of the region.
+        let Pair { a, b } = bench.rc_pair()?;
+        let to_its_domain = MrChange {
+            pd: Some(b.pd),
+            ..MrChange::default()
+        };
+        bench
+            .rereg_mr(mr, &to_its_domain)
+            .map_err(|refused| refused.error)?;
+        let remote = bench.query_mr(mr)?.remote(0);
+        let op = match n {
+            0 => SendOp::RdmaWrite { remote },
+            _ => SendOp::RdmaRead { remote },
+        };
+        a.post(SendWr::new(1, op, &[a.sge(0, LEN)]))?;
+        *status = bench.one(a.send_cq)?.status;
+    }
+    Ok(statuses)
+}
+
+fn change_of_access_holds_at_once(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-08";
+    const YES: WcStatus = WcStatus::Success;
+    const NO: WcStatus = WcStatus::RemAccessErr;
+    let pd = bench.alloc_pd(bench.ctx_b())?;
+    let mr = bench.alloc_mr(pd, 64, Access::ALL_RDMA)?;
+    let before = bench.query_mr(mr)?;
+    let local = Access::LOCAL_WRITE;
+    for (access, statuses) in [
+        (Access::REMOTE_READ, [NO, YES]),
+        (local | Access::REMOTE_WRITE, [YES, NO]),
+        (local, [NO, NO]),
+        (Access::ALL_RDMA, [YES, YES]),
+    ] {
+        let change = MrChange {
+            access: Some(access),
+            ..MrChange::default()
+        };
+        bench
+            .rereg_mr(mr, &change)
+            .map_err(|refused| refused.error)
+            .rule(RULE)?;
+        check_eq!(RULE, used(bench, mr)?, statuses, format!("{access:?}"));
+        let after = bench.query_mr(mr)?;
+        let (seen, expected) = ((after.addr, after.length), (before.addr, before.length));
+        check_eq!(RULE, seen, expected, "the memory");
+    }
+    Ok(bench.dereg_mr(mr)?)
+}
+
+fn change_of_domain_moves_the_region(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-08";
+    let [from, to] = [
+        bench.alloc_pd(bench.ctx_b())?,
+        bench.alloc_pd(bench.ctx_b())?,
+    ];
+    let mr = bench.alloc_mr(from, 64, Access::ALL_RDMA)?;
+    let Pair { a, b } = bench.rc_pair()?;
+    let move_to = |pd| -> Result {
+        let change = MrChange {
+            pd: Some(pd),
+            ..MrChange::default()
+        };
+        Ok(bench
+            .rereg_mr(mr, &change)
+            .map_err(|refused| refused.error)?)
+    };
+    move_to(to).rule(RULE)?;
+    // The region is one of the new domain alone.
+    expect_err(bench.dealloc_pd(to), ErrorKind::Busy, "PD-01")?;
+    bench.dealloc_pd(from).rule("PD-01")?;
+    move_to(b.pd).rule(RULE)?;
+    bench.write_mr(mr, 0, &crate::pattern(3, LEN)).rule(RULE)?;
+    let into = [a.sge(a.landing(), LEN)];
+    a.post(SendWr::rdma_read(1, &into, bench.query_mr(mr)?.remote(0)))?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    a.expect_data(3, LEN, RULE)?;
+    move_to(to).rule(RULE)?;
+    a.post(SendWr::rdma_read(2, &into, bench.query_mr(mr)?.remote(0)))?;
+    bench
+        .one_with(a.send_cq, WcStatus::RemAccessErr, "MR-14")
+        .map(drop)
+}
+
+fn change_of_memory_leaves_the_rest(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-08";
+    for length in [4, 64, 100_000] {
+        let Pair { a, b } = bench.rc_pair()?;
+        let mr = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
+        bench.write_mr(mr, 0, &[1; 64])?;
+        let change = MrChange {
+            length: Some(length),
+            ..MrChange::default()
+        };
+        bench
+            .rereg_mr(mr, &change)
+            .map_err(|refused| refused.error)
+            .rule(RULE)?;
+        let after = bench.query_mr(mr)?;
+        check_eq!("MR-16", after.length, length as u64);
+        let mut bytes = vec![1; length];
+        bench.read_mr(mr, 0, &mut bytes)?;
+        check!(
+            RULE,
+            bytes.iter().all(|byte| *byte == 0),
+            "new memory",
+            "the old"
+        );
+        a.fill(9, 4)?;
+        let data = [a.sge(0, 4)];
+        let last = after.remote(after.length - 4);
+        a.post(SendWr::rdma_write(1, &data, last))?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        bench.read_mr(mr, length - 4, &mut bytes[..4])?;
+        check_eq!(
+            RULE,
+            bytes[..4],
+            crate::pattern(9, 4)[..],
+            "what was written"
+        );
+        a.post(SendWr::rdma_write(2, &data, after.remote(after.length - 3)))?;
+        bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
+    }
+    Ok(())
+}
+
+fn refused_change_leaves_the_region_as_it_was(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-09";
+    let pd = bench.alloc_pd(bench.ctx_b())?;
+    let mr = bench.alloc_mr(pd, 64, Access::ALL_RDMA)?;
+    let before = bench.query_mr(mr)?;
+    bench.write_mr(mr, 0, &[5; 64])?;
+    let with = |access| MrChange {
+        access: Some(access),
+        ..MrChange::default()
+    };
+    for (rule, change) in [
+        (RULE, MrChange::default()),
+        ("MR-08", with(Access::REMOTE_WRITE)),
+        ("MR-08", with(Access::REMOTE_ATOMIC | Access::REMOTE_READ)),
+        ("MR-08", with(Access::from_bits_retain(1 << 19))),
+    ] {
+        let case = format!("{change:?}");
+        match bench.rereg_mr(mr, &change) {
+            Err(refused) => {
+                let (seen, kind) = (refused.region, refused.error.kind());
+                let old = seen == AfterRereg::Old && kind == ErrorKind::Invalid;
+                check!(
+                    rule,
+                    old,
+                    "EINVAL, and the old region",
+                    "{kind:?}, {seen:?} ({case})"
+                );
+            }
+            Ok(()) => {
+                let failure = Failure::assertion("an error", format!("success ({case})"));
+                return Err(failure.of_rule(rule));
+            }
+        }
+        check_eq!(RULE, bench.query_mr(mr)?, before);
+    }
+    let mut bytes = [0; 64];
+    bench.read_mr(mr, 0, &mut bytes)?;
+    check!(
+        RULE,
+        bytes == [5; 64],
+        "its bytes as they were",
+        "{bytes:?}"
+    );
+    check_eq!(RULE, used(bench, mr)?, [WcStatus::Success; 2]);
+    Ok(bench.dereg_mr(mr)?)
 }
 
 fn keys_are_not_used_again_at_once(bench: &Bench<'_>) -> Result {

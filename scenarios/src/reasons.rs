@@ -27,8 +27,6 @@ const BY_ID: &[(&str, &str)] = &[
     ("RDMA-22", "needs ibv_reg_mr_iova"),
     ("RDMA-26", "promises nothing: no scenario could fail"),
     ("MR-07", "needs memory windows"),
-    ("MR-08", "needs ibv_rereg_mr"),
-    ("MR-09", "needs ibv_rereg_mr"),
     ("MR-11", OWN_MEMORY),
     ("MR-12", OWN_MEMORY),
     ("MR-13", OWN_MEMORY),

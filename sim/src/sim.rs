@@ -8,8 +8,9 @@ use std::sync::Arc;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, Capabilities, Cause, CompChannel, Context, Cq, CqAttr,
     CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid, Handle,
-    Lab, Mr, MrAttr, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
-    RcParams, RecvWr, Result, SendWr, TraceEvent, Transport, Verb, Verbs, Wait, Wc, connect,
+    Lab, Mr, MrAttr, MrChange, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit,
+    QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, TraceEvent, Transport, Verb, Verbs,
+    Wait, Wc, connect,
 };
 
 use crate::clock::TimerThread;
@@ -335,6 +336,13 @@ impl Verbs for Sim {
         self.call(Verb::RegMr, Object::Pd, pd.context(), say, |node, _| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe { node.reg_mr(pd, addr, length, access) }
+        })
+    }
+
+    fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
+        let say = || format!("{mr}, {change:?}");
+        self.call(Verb::ReregMr, Object::Mr, mr.context(), say, |node, _| {
+            node.rereg_mr(mr, change)
         })
     }
 

@@ -173,11 +173,12 @@ const MLX5: Behavior = Behavior {
     ..Behavior::SPEC
 };
 
-/// What the devices of a profile lack: an iWARP device has RC alone, connected by rdma_cm, without
+/// What the devices of a profile lack. The drivers of Linux 6.1 cannot change a region; an iWARP device has RC alone, connected by rdma_cm, without
 /// immediate data and receiver-not-ready.
 pub fn lacks(profile: &str) -> Capabilities {
     match profile {
-        "siw" => Capabilities::IWARP_LACKS,
+        "rxe" => Capabilities::REREG_MR,
+        "siw" => Capabilities::IWARP_LACKS.union(Capabilities::REREG_MR),
         _ => Capabilities::empty(),
     }
 }

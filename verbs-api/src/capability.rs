@@ -29,6 +29,8 @@ bitflags! {
         const RNR = 1 << 8;
         /// More than one completion vector.
         const COMP_VECTORS = 1 << 9;
+        /// `ibv_rereg_mr`.
+        const REREG_MR = 1 << 10;
         /// The backend is a laboratory: time, faults, limits, leak counts.
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.

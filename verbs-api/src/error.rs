@@ -42,6 +42,7 @@ verbs! {
     DeallocPd = "ibv_dealloc_pd";
     AllocMr = "alloc_mr";
     RegMr = "ibv_reg_mr";
+    ReregMr = "ibv_rereg_mr";
     DeregMr = "ibv_dereg_mr";
     QueryMr = "query_mr";
     ReadMr = "read_mr";

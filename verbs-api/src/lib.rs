@@ -61,7 +61,7 @@ pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use handle::{Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Object, Pd, Qp};
 pub use lab::{Fault, FaultId, Lab, Limit, Live, PacketFilter, When};
-pub use mr::{Access, MrAttr, Sge};
+pub use mr::{Access, AfterRereg, MrAttr, MrChange, ReregError, Sge};
 pub use packet::{PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 pub use report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};

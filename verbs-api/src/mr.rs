@@ -1,6 +1,11 @@
 //! Memory regions.
 
+use core::fmt;
+
 use bitflags::bitflags;
+
+use crate::error::Error;
+use crate::handle::Pd;
 
 bitflags! {
     /// What a region or a QP allows (`enum ibv_access_flags`).
@@ -57,6 +62,61 @@ pub struct Sge {
     pub length: u32,
     /// The region's lkey.
     pub lkey: u32,
+}
+
+/// What `ibv_rereg_mr` changes; `None` leaves a part as it is. The default changes nothing, which is
+/// refused.
+///
+/// ```
+/// use verbs_api::{Access, MrChange};
+///
+/// let read_only = MrChange { access: Some(Access::empty()), ..MrChange::default() };
+/// assert_eq!(read_only.length, None);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MrChange {
+    /// `CHANGE_PD`: the domain it goes to.
+    pub pd: Option<Pd>,
+    /// `CHANGE_ACCESS`: what it allows.
+    pub access: Option<Access>,
+    /// `CHANGE_TRANSLATION`: so many new zero bytes, which the backend owns, in the place of the old.
+    pub length: Option<usize>,
+}
+
+/// A failed change of a region.
+#[derive(Clone, Debug)]
+pub struct ReregError {
+    /// What is left of the region.
+    pub region: AfterRereg,
+    /// What went wrong.
+    pub error: Error,
+}
+
+impl fmt::Display for ReregError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl core::error::Error for ReregError {}
+
+impl From<Error> for ReregError {
+    /// An error from before the device was asked.
+    fn from(error: Error) -> Self {
+        let region = AfterRereg::Old;
+        Self { region, error }
+    }
+}
+
+/// What is left of a region whose change failed (`enum ibv_rereg_mr_err_code`, MR-09).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterRereg {
+    /// It is as it was: `ERR_INPUT`, `ERR_DONT_FORK_NEW`.
+    Old,
+    /// It is changed, and the old memory is left in a bad state for `fork`: `ERR_DO_FORK_OLD`.
+    New,
+    /// It must not be used any more, only removed: `ERR_CMD`, `ERR_CMD_AND_DO_FORK_NEW`.
+    Unusable,
 }
 
 impl MrAttr {

@@ -14,7 +14,7 @@ use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
 use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Pd, Qp};
 use crate::lab::Lab;
-use crate::mr::{Access, MrAttr};
+use crate::mr::{Access, MrAttr, MrChange, ReregError};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpQuery};
 use crate::wr::{RecvWr, SendWr};
 
@@ -101,6 +101,16 @@ pub trait Verbs: Send + Sync {
     /// can be executed.
     #[allow(unsafe_code, reason = "the one promise the caller makes")]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr>;
+
+    /// Changes a region (`ibv_rereg_mr`, MR-08): the parts that `change` names. Its keys may be others
+    /// afterwards ([`query_mr`](Self::query_mr)).
+    ///
+    /// # Errors
+    /// `Invalid` for a change of nothing, a PD of another context, or access bits as for
+    /// [`alloc_mr`](Self::alloc_mr); `Busy` (simulator) while posted work owns bytes of memory that
+    /// is to be replaced; `NoMemory`; `NotSupported` without [`Capabilities::REREG_MR`]. The error says
+    /// what is left of the region (MR-09).
+    fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;
 
     /// Removes a region (`ibv_dereg_mr`, MR-05).
     fn dereg_mr(&self, mr: Mr) -> Result<()>;

@@ -2,8 +2,8 @@
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, CompChannel, Context, Cq, CqInit, Element,
-    ErrorKind, Handle, Mr, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr,
-    SendWr, Verb, Wait, Wc,
+    ErrorKind, Handle, Mr, MrChange, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState, QpType,
+    RcParams, RecvWr, SendWr, Verb, Wait, Wc,
 };
 
 use super::refused;
@@ -89,6 +89,13 @@ const CALLS: &[(Verb, &str, Call)] = &[
     (Verb::DeallocPd, "PD-04", |v, _, bad| v.dealloc_pd(bad.pd)),
     (Verb::AllocMr, "PD-04", |v, _, bad| {
         v.alloc_mr(bad.pd, 64, Access::empty()).map(drop)
+    }),
+    (Verb::ReregMr, "MR-22", |v, _, bad| {
+        let change = MrChange {
+            access: Some(Access::empty()),
+            ..MrChange::default()
+        };
+        v.rereg_mr(bad.mr, &change).map_err(|refused| refused.error)
     }),
     (Verb::DeregMr, "MR-22", |v, _, bad| v.dereg_mr(bad.mr)),
     (Verb::QueryMr, "MR-22", |v, _, bad| {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use verbs_api::{
-    Access, Cause, Check, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr, Object,
-    Pd as PdHandle, Result, Sge, Verb,
+    Access, Cause, Check, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange,
+    Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
 };
 
 use super::{InContext, Node, bad_handle, in_range, invalid};
@@ -59,13 +59,8 @@ impl Node {
     /// A region of the simulator's own memory.
     pub fn alloc_mr(&mut self, pd: PdHandle, length: usize, access: Access) -> Result<MrHandle> {
         let verb = Verb::AllocMr;
-        let index = self.check_mr(verb, pd, length, access)?;
-        let Some(region) = self.memory.lock().add_owned(length) else {
-            let cause = Cause::Text("the machine has no memory for the region".into());
-            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
-        };
-        let addr = self.next_addr;
-        self.next_addr += (length as u64).div_ceil(PAGE) * PAGE + PAGE;
+        let index = self.check_new_mr(verb, pd, length, access)?;
+        let (region, addr) = self.new_memory(verb, length)?;
         Ok(self.insert_mr(pd, index, region, addr, length, access, true))
     }
 
@@ -82,7 +77,7 @@ impl Node {
         access: Access,
     ) -> Result<MrHandle> {
         let verb = Verb::RegMr;
-        let index = self.check_mr(verb, pd, length, access)?;
+        let index = self.check_new_mr(verb, pd, length, access)?;
         if addr.is_null() {
             let cause = Cause::Argument {
                 what: "addr",
@@ -98,8 +93,26 @@ impl Node {
         Ok(self.insert_mr(pd, index, region, addr as u64, length, access, false))
     }
 
-    fn check_mr(&self, verb: Verb, pd: PdHandle, length: usize, access: Access) -> Result<u32> {
+    /// Zero bytes of the simulator's own, and their address.
+    fn new_memory(&mut self, verb: Verb, length: usize) -> Result<(RegionId, u64)> {
+        let Some(region) = self.memory.lock().add_owned(length) else {
+            let cause = Cause::Text("the machine has no memory for the region".into());
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        };
+        let addr = self.next_addr;
+        self.next_addr += (length as u64).div_ceil(PAGE) * PAGE + PAGE;
+        Ok((region, addr))
+    }
+
+    /// The domain of a region that may be made.
+    fn check_new_mr(&self, verb: Verb, pd: PdHandle, length: usize, access: Access) -> Result<u32> {
         let index = Self::find(&self.pds, verb, pd)?;
+        self.check_mr(verb, length, access)?;
+        self.check_room(verb, "memory regions", self.mrs.len(), self.attr.max_mr)?;
+        Ok(index)
+    }
+
+    fn check_mr(&self, verb: Verb, length: usize, access: Access) -> Result<()> {
         if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
             return Err(invalid(
                 verb,
@@ -126,9 +139,7 @@ impl Node {
             i64::try_from(length).unwrap_or(i64::MAX),
             0,
             max,
-        )?;
-        self.check_room(verb, "memory regions", self.mrs.len(), self.attr.max_mr)?;
-        Ok(index)
+        )
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of a region, once")]
@@ -162,6 +173,48 @@ impl Node {
         });
         self.pds.at_mut(pd_index).mrs += 1;
         MrHandle::from_parts(context, id.index, id.generation)
+    }
+
+    /// `ibv_rereg_mr`. Everything is checked before anything changes, so that a failure leaves the
+    /// region as it was (MR-09).
+    pub fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+        let verb = Verb::ReregMr;
+        let index = Self::find(&self.mrs, verb, mr)?;
+        if *change == MrChange::default() {
+            return Err(invalid(verb, "change", "names nothing").into());
+        }
+        let of_pd = |pd| Self::find_in(&self.pds, verb, mr.context(), pd);
+        let pd = change.pd.map(of_pd).transpose()?;
+        let old = self.mrs.at(index);
+        let length = change.length.unwrap_or(old.attr.length as usize);
+        self.check_mr(verb, length, change.access.unwrap_or(old.access))?;
+        if change.length.is_some() {
+            let all = old.attr.addr..old.attr.addr + old.attr.length;
+            if let Some((qp, queue, wr_id)) = self.owner_of(old.pd, all, true) {
+                let text = format!("work request {wr_id:#x} of the {queue} of {qp} uses {mr}");
+                let cause = Cause::Text(text.into());
+                return Err(Error::new(verb, ErrorKind::Busy, cause).into());
+            }
+        }
+        let memory = match change.length {
+            Some(length) => Some(self.new_memory(verb, length)?),
+            None => None,
+        };
+        let own = self.mrs.at_mut(index);
+        if let Some((region, addr)) = memory {
+            let before = std::mem::replace(&mut own.region, region);
+            self.memory.lock().remove(before);
+            own.owned = true;
+            own.attr.addr = addr;
+            own.attr.length = length as u64;
+        }
+        own.access = change.access.unwrap_or(own.access);
+        if let Some(pd) = pd {
+            let before = std::mem::replace(&mut own.pd, pd);
+            self.pds.at_mut(before).mrs -= 1;
+            self.pds.at_mut(pd).mrs += 1;
+        }
+        Ok(())
     }
 
     /// `ibv_dereg_mr`
