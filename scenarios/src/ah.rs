@@ -62,7 +62,9 @@ fn with_work_outstanding_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     bench.post_send(a.qp, &[send])?;
     expect_err(bench.destroy_ah(ah), ErrorKind::Usage, "UD-16")?;
     bench.modify(a.qp, QpModify::to(QpState::Rts))?;
-    bench.successes(a.send_cq, 1).rule("AH-04")?;
+    // Some devices go on with what waited only at the next post.
+    bench.post_send(a.qp, &[send])?;
+    bench.successes(a.send_cq, 2).rule("AH-04")?;
     bench.destroy_ah(ah).rule("AH-04")
 }
 
