@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use verbs_api::{
     AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
-    KnobValue, Lab, Live, Qp, QpAttrMask, QpModify, QpState, RcParams, Verbs, Wait, Wc, WcStatus,
+    KnobValue, Lab, Live, Qp, QpAttrMask, QpModify, QpState, RcParams, ShortDatagram, Verbs, Wait,
+    Wc, WcStatus,
 };
 
 use crate::failure::{Failure, Result};
@@ -470,6 +471,21 @@ impl<'v> Bench<'v> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What became of an unreliable message for which the receive is too small, as declared: it is
+    /// dropped, or the receive fails.
+    pub fn short_message(&self, recv_cq: Cq, rule: &'static str) -> Result<ShortDatagram> {
+        let seen = match self.poll_all(recv_cq)?[..] {
+            [] => ShortDatagram::Drop,
+            [wc] if wc.status == WcStatus::LocLenErr => ShortDatagram::LocLenErr,
+            [wc, ..] => {
+                let expected = "LOC_LEN_ERR or nothing";
+                return Err(Failure::assertion(expected, wc.to_string()).of_rule(rule));
+            }
+        };
+        self.as_declared(rule, self.behavior()?.ud_short_recv, seen)?;
+        Ok(seen)
     }
 
     /// Asks for one notification.

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use verbs_api::{
     Cause, Context, Cq, Error, Gid, Result, TappedPacket, TimerReport, TraceEvent, TraceRecord,
     Verb, Wc,
@@ -19,7 +20,7 @@ use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::{Descriptors, EventQueue};
 use crate::empty::EmptyCqs;
-use crate::memory::SharedMemory;
+use crate::memory::Memory;
 use crate::node::{Node, gids};
 use crate::packet::Packet;
 use crate::time::Time;
@@ -66,7 +67,8 @@ struct Seat {
 impl Fabric {
     pub(crate) fn new(config: SimConfig) -> Self {
         let (nodes, ports) = (config.nodes, config.ports);
-        let shared = (Arc::new(gids(nodes, ports)), SharedMemory::default());
+        let memory = Memory::new(config.behavior.placement);
+        let shared = (Arc::new(gids(nodes, ports)), Arc::new(Mutex::new(memory)));
         let seat = |id| {
             let mut node = Node::new(id, ports, config.behavior, shared.clone(), config.seed);
             if config.trace {

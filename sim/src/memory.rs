@@ -4,6 +4,10 @@
 //! sender until it is delivered. It has a lock of its own, held for one copy, with no other lock
 //! taken meanwhile.
 //!
+//! A device may place the data of a message late ([`Placement::Late`]): what is not placed yet waits
+//! here, in order. It is placed before a completion is polled, and before anything but the program
+//! looks at the same region.
+//!
 //! The lock is parking_lot's and not the facade's on purpose: nothing that a model checker could
 //! switch at happens while it is held.
 #![allow(unsafe_code)]
@@ -14,6 +18,7 @@ use std::slice;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use verbs_api::Placement;
 
 /// The memory that the nodes of a fabric share.
 pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
@@ -23,6 +28,15 @@ pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
 pub(crate) struct Memory {
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// What is still to be placed, oldest first; `None` where nothing is ever late.
+    late: Option<Vec<Late>>,
+}
+
+/// Bytes that are not where they belong yet.
+#[derive(Debug)]
+struct Late {
+    bytes: Vec<u8>,
+    into: Slice,
 }
 
 #[derive(Debug)]
@@ -63,6 +77,14 @@ pub(crate) struct Gone;
 const ALIGNMENT: usize = 64;
 
 impl Memory {
+    /// No regions yet.
+    pub(crate) fn new(placement: Placement) -> Self {
+        Self {
+            late: (placement == Placement::Late).then(Vec::new),
+            ..Self::default()
+        }
+    }
+
     /// A region of zero bytes of the simulator's own; `None` if there is no memory for them. The
     /// machine gives them when they are first touched, so that a large region costs nothing until
     /// it is used.
@@ -109,6 +131,7 @@ impl Memory {
 
     /// Lets go of the bytes of a region. No copy touches them afterwards.
     pub(crate) fn remove(&mut self, region: RegionId) {
+        self.settle_if(|late| late.region == region);
         if let Some(slot) = self.slots.get_mut(region.index as usize)
             && slot.generation == region.generation
             && !matches!(slot.bytes, Bytes::Nothing)
@@ -118,8 +141,8 @@ impl Memory {
         }
     }
 
-    /// Copies bytes out of a region. The range must lie within it.
-    pub(crate) fn read(
+    /// Copies bytes out of a region, as they are now. The range must lie within it.
+    pub(crate) fn peek(
         &self,
         region: RegionId,
         offset: usize,
@@ -131,6 +154,17 @@ impl Memory {
         Ok(())
     }
 
+    /// Copies bytes out of a region. The range must lie within it.
+    pub(crate) fn read(
+        &mut self,
+        region: RegionId,
+        offset: usize,
+        into: &mut [u8],
+    ) -> Result<(), Gone> {
+        self.settle_if(|late| late.region == region);
+        self.peek(region, offset, into)
+    }
+
     /// Copies bytes into a region. The range must lie within it.
     pub(crate) fn write(
         &mut self,
@@ -138,8 +172,52 @@ impl Memory {
         offset: usize,
         from: &[u8],
     ) -> Result<(), Gone> {
+        self.settle_if(|late| late.region == region);
         let into = self.bytes_mut(region)?.as_mut_slice()?;
         into[offset..offset + from.len()].copy_from_slice(from);
+        Ok(())
+    }
+
+    /// Places all that is late.
+    pub(crate) fn settle(&mut self) {
+        let Some(late) = &mut self.late else { return };
+        for Late { bytes, into } in std::mem::take(late) {
+            // Into a region that is gone nothing is placed.
+            if let Ok(all) = self.bytes_mut(into.region).and_then(Bytes::as_mut_slice) {
+                all[into.range()].copy_from_slice(&bytes);
+            }
+        }
+    }
+
+    /// Nothing that `is_late` says so of is late afterwards.
+    fn settle_if(&mut self, is_late: impl Fn(&Slice) -> bool) {
+        let late = self.late.iter().flatten();
+        if late.map(|late| &late.into).any(is_late) {
+            self.settle();
+        }
+    }
+
+    /// Places the end of a message, and leaves its beginning for later.
+    fn place_late(&mut self, message: &[u8], target: &[Slice]) -> Result<(), Gone> {
+        let mut rest = message;
+        let mut beginnings = Vec::new();
+        for into in target {
+            // Of two messages for the same bytes the later one wins.
+            self.settle_if(|late| late.overlaps(into));
+            let (bytes, behind) = rest.split_at(into.length as usize);
+            rest = behind;
+            let (first, last) = bytes.split_at(bytes.len() / 2);
+            let middle = into.offset + first.len();
+            let all = self.bytes_mut(into.region)?.as_mut_slice()?;
+            all[middle..middle + last.len()].copy_from_slice(last);
+            beginnings.push(Late {
+                bytes: first.to_vec(),
+                into: into.part(0, first.len() as u32),
+            });
+        }
+        if let Some(late) = &mut self.late {
+            late.append(&mut beginnings);
+        }
         Ok(())
     }
 
@@ -241,6 +319,11 @@ impl Slice {
         self.offset..self.offset + self.length as usize
     }
 
+    fn overlaps(&self, other: &Self) -> bool {
+        let (own, other_range) = (self.range(), other.range());
+        self.region == other.region && own.start < other_range.end && other_range.start < own.end
+    }
+
     fn part(&self, start: u32, length: u32) -> Self {
         Self {
             region: self.region,
@@ -305,16 +388,8 @@ impl Default for Payload {
 
 impl Payload {
     /// The bytes that parts of regions hold now, in order.
-    pub(crate) fn copied(memory: &SharedMemory, slices: &[Slice]) -> Result<Self, Gone> {
-        let length: u32 = slices.iter().map(|slice| slice.length).sum();
-        let mut bytes = vec![0; length as usize];
-        let mut rest = &mut bytes[..];
-        let memory = memory.lock();
-        for slice in slices {
-            let (now, later) = rest.split_at_mut(slice.length as usize);
-            memory.read(slice.region, slice.offset, now)?;
-            rest = later;
-        }
+    pub(crate) fn copied(memory: &SharedMemory, slices: &Scatter) -> Result<Self, Gone> {
+        let bytes = Self::Slices(slices.clone()).bytes(&mut memory.lock())?;
         Ok(Self::inline(bytes.into()))
     }
 
@@ -347,9 +422,33 @@ impl Payload {
         }
     }
 
+    /// The bytes it stands for.
+    fn bytes(&self, memory: &mut Memory) -> Result<Vec<u8>, Gone> {
+        let slices = match self {
+            Self::Slices(slices) => slices,
+            Self::Inline {
+                bytes,
+                start,
+                length,
+            } => return Ok(bytes[*start as usize..(*start + *length) as usize].to_vec()),
+        };
+        let mut bytes = vec![0; self.len() as usize];
+        let mut rest = &mut bytes[..];
+        for slice in &**slices {
+            let (now, later) = rest.split_at_mut(slice.length as usize);
+            memory.read(slice.region, slice.offset, now)?;
+            rest = later;
+        }
+        Ok(bytes)
+    }
+
     /// Copies all of it to the target, which must have the same length.
     pub(crate) fn copy_to(&self, memory: &SharedMemory, target: &[Slice]) -> Result<(), Gone> {
         let mut memory = memory.lock();
+        if memory.late.is_some() {
+            let message = self.bytes(&mut memory)?;
+            return memory.place_late(&message, target);
+        }
         let slices = match self {
             Self::Slices(slices) => slices,
             Self::Inline {

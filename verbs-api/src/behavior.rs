@@ -38,7 +38,7 @@ macro_rules! knobs {
             /// The reading of the specification: profile `spec`, the default.
             pub const SPEC: Self = Self { $( $name: $default, )* };
 
-            /// The behavior of a driver or profile by name: `spec`, `rxe`, `siw`, `mlx5`.
+            /// The behavior of a driver or profile by name ([`PROFILES`]).
             pub fn profile(name: &str) -> Option<Self> {
                 PROFILES.iter().find(|(of, _)| *of == name).map(|(_, behavior)| *behavior)
             }
@@ -104,12 +104,14 @@ macro_rules! knobs {
 }
 
 /// Named sets of values. `rxe` is soft-RoCE and `siw` soft-iWARP of Linux 6.1, as measured; `mlx5`
-/// is the ConnectX family, from its driver and reports.
+/// is the ConnectX family, from its driver and reports; `adversarial` is none that anybody has
+/// seen: all that the rules allow and a program may not expect, at once.
 pub const PROFILES: &[(&str, Behavior)] = &[
     ("spec", Behavior::SPEC),
     ("rxe", RXE),
     ("siw", SIW),
     ("mlx5", MLX5),
+    ("adversarial", ADVERSARIAL),
 ];
 
 const RXE: Behavior = Behavior {
@@ -137,6 +139,8 @@ const RXE: Behavior = Behavior {
     sqe: false,
     wrong_cur_state: Check::Accepted,
     bad_pkey_index: Check::Accepted,
+    ud_short_recv: ShortDatagram::LocQpOpErr,
+    ah_pd_check: Check::Accepted,
     ..Behavior::SPEC
 };
 
@@ -170,6 +174,26 @@ const MLX5: Behavior = Behavior {
     sge_errno: Errno::Enomem,
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     send_byte_len: SendByteLen::Reads,
+    ..Behavior::SPEC
+};
+
+const ADVERSARIAL: Behavior = Behavior {
+    merge_unread_events: true,
+    cqe_rounding: CqeRounding::Pow2Minus1,
+    shrink: false,
+    comm_est: true,
+    sge_errno: Errno::Enomem,
+    illegal_opcode: IllegalOpcode::LocQpOpErr,
+    ud_over_mtu: Check::Accepted,
+    ud_short_recv: ShortDatagram::LocLenErr,
+    send_byte_len: SendByteLen::Reads,
+    undefined_wc_fields: UndefinedFields::Garbage,
+    number_reuse: true,
+    key_reuse: true,
+    recv_sgl_overhang: Check::Refused,
+    zero_len_sge_check: Check::Refused,
+    spurious_events: true,
+    placement: Placement::Late,
     ..Behavior::SPEC
 };
 
@@ -377,6 +401,30 @@ knob_values! {
         /// `EINVAL`, but it is queued all the same: it runs in RTS, with the next send.
         Queued = "queued";
     }
+    /// What becomes of an unreliable message for which the receive is too small.
+    ShortDatagram {
+        /// It is dropped, and the receive stays.
+        Drop = "drop";
+        /// The receive completes with `LOC_LEN_ERR`, and the queue pair goes to ERR.
+        LocLenErr = "loc_len_err";
+        /// The receive completes with `LOC_QP_OP_ERR`, and the queue pair goes to ERR.
+        LocQpOpErr = "loc_qp_op_err";
+    }
+    /// When a Send or RDMA Write of a connected queue pair is done.
+    SendDone {
+        /// When the responder has acknowledged it.
+        Acknowledged = "acknowledged";
+        /// When all of it is on its way.
+        Sent = "sent";
+    }
+    /// When the data of a message is where it belongs.
+    Placement {
+        /// As it arrives.
+        Arrival = "arrival";
+        /// The end of the data at once, and the rest when a completion is polled: no earlier than
+        /// has to be.
+        Late = "late";
+    }
     /// Which work that is posted in ERR is flushed; the other never completes.
     FlushPostInErr {
         /// All of it.
@@ -395,6 +443,17 @@ impl FaultStatus {
             Self::LocProtErr => WcStatus::LocProtErr,
             Self::LocQpOpErr => WcStatus::LocQpOpErr,
             Self::GeneralErr => WcStatus::GeneralErr,
+        }
+    }
+}
+
+impl ShortDatagram {
+    /// As it stands in the completion of the receive, if there is one.
+    pub fn status(self) -> Option<WcStatus> {
+        match self {
+            Self::Drop => None,
+            Self::LocLenErr => Some(WcStatus::LocLenErr),
+            Self::LocQpOpErr => Some(WcStatus::LocQpOpErr),
         }
     }
 }
@@ -482,6 +541,8 @@ knobs! {
     mtu_above_active: Check = Check::Refused, ["QP-STATE-28"];
     /// The number of a QP that is gone is given to the next one.
     number_reuse: bool = false, ["QP-DESTROY-06"];
+    /// The keys of a region that is gone are given to the next one.
+    key_reuse: bool = false, ["MR-17"];
     /// A QP of UC or UD whose send fails goes to SQE; otherwise to ERR.
     sqe: bool = true, ["QP-STATE-15"];
     /// A current state that the QP is not in, when it is changed; if accepted, it is taken for the
@@ -489,6 +550,30 @@ knobs! {
     wrong_cur_state: Check = Check::Refused, ["QP-STATE-09"];
     /// An index behind the P_Key table; if accepted, it stands for the default P_Key.
     bad_pkey_index: Check = Check::Refused, ["QP-STATE-27"];
+    /// A receive that is posted in RESET; if accepted, it is used later.
+    post_recv_reset: Check = Check::Refused, ["QP-STATE-19"];
+    /// A change from RESET to ERR.
+    reset_to_err: Check = Check::Refused, ["QP-STATE-07"];
+    /// Packets for a queue pair in INIT are kept until it is ready; otherwise they are dropped.
+    buffer_when_not_ready: bool = false, ["QP-STATE-23"];
+    /// When a Send or RDMA Write of RC is done.
+    send_done: SendDone = SendDone::Acknowledged, ["SQ-15"];
+    /// A receive whose list reaches outside its memory, where the message does not.
+    recv_sgl_overhang: Check = Check::Accepted, ["RQ-08"];
+    /// A message of RC for which there is no receive is asked for again later; otherwise the
+    /// connection ends.
+    rnr: bool = true, ["RNR-01"];
+    /// A message of UC or UD for which the receive is too small.
+    ud_short_recv: ShortDatagram = ShortDatagram::Drop, ["UD-09", "UC-06"];
+    /// An address handle of another protection domain than the queue pair's.
+    ah_pd_check: Check = Check::Refused, ["UD-12"];
+    /// A key that is none, in an entry of no bytes of a scatter/gather list.
+    zero_len_sge_check: Check = Check::Accepted, ["SQ-23"];
+    /// A completion that is lost to an overrun satisfies a request all the same: its event finds
+    /// nothing new.
+    spurious_events: bool = false, ["CQ-ARM-51"];
+    /// When the data of a message is where it belongs.
+    placement: Placement = Placement::Arrival, ["RDMA-26"];
 }
 
 #[cfg(test)]

@@ -49,9 +49,9 @@ mod wr;
 pub use ah::{AhAttr, GlobalRoute};
 pub use behavior::{
     Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, FaultStatus, FlushPostInErr,
-    IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, PollAfterOverrun, PostWrongState,
-    QpAccessStatus, ResizeSupport, Retry7, SendByteLen, ShortStatus, SqRelease, UndefinedFields,
-    UnknownKnob, lacks,
+    IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, Placement, PollAfterOverrun, PostWrongState,
+    QpAccessStatus, ResizeSupport, Retry7, SendByteLen, SendDone, ShortDatagram, ShortStatus,
+    SqRelease, UndefinedFields, UnknownKnob, lacks,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;

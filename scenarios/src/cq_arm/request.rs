@@ -338,6 +338,8 @@ pub(super) fn lost_completion_is_known_by_its_cq_error(bench: &Bench<'_>) -> Res
         leave(bench, &pair, 0, PLAIN)?;
     }
     bench.arm(b.recv_cq, Arm::NEXT)?;
+    // A device may tell of what is there already.
+    bench.cq_events(b.channel)?;
     b.recv(1, 8)?;
     pair.a.send(1, 8)?;
     let error = bench.async_event(b.context).rule("CQ-ARM-51")?;
@@ -345,7 +347,7 @@ pub(super) fn lost_completion_is_known_by_its_cq_error(bench: &Bench<'_>) -> Res
     check_eq!("CQ-ARM-51", error.element, Element::Cq(b.recv_cq));
     let events = bench.cq_events(b.channel)?.len();
     check!("CQ-ARM-51", events <= 1, "at most one event", "{events}");
-    Ok(())
+    bench.as_declared("CQ-ARM-51", bench.behavior()?.spurious_events, events == 1)
 }
 
 pub(super) fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {

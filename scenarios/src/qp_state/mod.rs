@@ -80,6 +80,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(STEPS.union(Capabilities::LAB)),
     Scenario::new(
+        "qp_state.message_that_comes_in_init_is_kept_as_declared",
+        &["QP-STATE-23"],
+        table::message_that_comes_in_init_is_kept_as_declared,
+    )
+    .needs(STEPS.union(Capabilities::LAB)),
+    Scenario::new(
         "qp_state.first_message_in_rtr_is_told_as_declared",
         &["QP-STATE-24", "ASYNC-08"],
         table::first_message_in_rtr_is_told_as_declared,

@@ -168,6 +168,26 @@ pub(super) fn message_that_is_tried_again_finds_the_qp_ready(bench: &Bench<'_>) 
     Ok(())
 }
 
+/// It is dropped, and tried again long after; or it is there as soon as the queue pair is ready.
+pub(super) fn message_that_comes_in_init_is_kept_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-23";
+    let moment = std::time::Duration::from_millis(1);
+    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    a.reach(QpState::Rts)?;
+    b.reach(QpState::Init)?;
+    b.end.recv(2, 8)?;
+    a.end.send(1, 8)?;
+    bench.lab().advance(moment)?;
+    b.reach(QpState::Rtr)?;
+    bench.lab().advance(moment)?;
+    let early = bench.drain(b.end.recv_cq)?;
+    let left = 1 - early.len().min(1);
+    bench.successes(b.end.recv_cq, left).rule(RULE)?;
+    bench.successes(a.end.send_cq, 1).rule(RULE)?;
+    let declared = bench.behavior()?.buffer_when_not_ready;
+    bench.as_declared(RULE, declared, !early.is_empty())
+}
+
 pub(super) fn first_message_in_rtr_is_told_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-24";
     let told = established(bench, QpType::Rc)?;

@@ -1,6 +1,6 @@
 //! Which bytes are moved.
 
-use verbs_api::{ErrorKind, QpCap, SendOp, SendWr, Sge, WcFlags, WcOpcode, WcStatus};
+use verbs_api::{ErrorKind, Placement, QpCap, SendOp, SendWr, Sge, WcFlags, WcOpcode, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
@@ -156,6 +156,30 @@ pub(super) fn message_has_at_most_max_msg_sz_bytes(bench: &Bench<'_>) -> Result 
             };
             in_case(&format!("{} of {len} bytes", op.name()), result)?;
         }
+    }
+    Ok(())
+}
+
+/// That the last byte is there says nothing of the first, before a completion says that all is.
+pub(super) fn all_of_a_write_is_there_only_when_a_completion_says_so(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-26";
+    let Pair { a, b } = bench.rc_pair()?;
+    for len in [2, 8, 5000] {
+        a.fill(1, len)?;
+        b.fill_at(b.landing(), 0, len)?;
+        let place = |end: &End<'_>, at: u32| end.bytes(end.landing() + u64::from(at), 1);
+        let (before, last) = (place(&b, 0)?, place(&b, len - 1)?);
+        a.write(1, len)?;
+        bench.lab().advance(std::time::Duration::from_millis(1))?;
+        let arrived = place(&b, len - 1)?;
+        check!(RULE, arrived != last, "the last byte", "{arrived:?}");
+        let seen = match place(&b, 0)? == before {
+            true => Placement::Late,
+            false => Placement::Arrival,
+        };
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        b.expect_data(1, len, RULE)?;
+        bench.as_declared(RULE, bench.behavior()?.placement, seen)?;
     }
     Ok(())
 }

@@ -33,6 +33,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(READ),
     Scenario::new(
+        "rdma.all_of_a_write_is_there_only_when_a_completion_says_so",
+        &["RDMA-26"],
+        data::all_of_a_write_is_there_only_when_a_completion_says_so,
+    )
+    .needs(Capabilities::LAB),
+    Scenario::new(
         "rdma.write_is_not_seen_by_the_responder",
         &["RDMA-11"],
         data::write_is_not_seen_by_the_responder,

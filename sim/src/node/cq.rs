@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use verbs_api::{
     Arm, AsyncEventType, Cause, Check, Context, Cq as CqHandle, CqAttr, CqInit, CqReport,
-    CqeRounding, Element, Error, ErrorKind, Handle, Limit, Object, Overrun, PollAfterOverrun,
-    ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags, WcOpcode, WcStatus,
+    CqeRounding, Element, Error, ErrorKind, Handle, Limit, Object, Overrun, Placement,
+    PollAfterOverrun, ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags,
+    WcOpcode, WcStatus,
 };
 
 use super::notify::{Added, Notify};
@@ -245,6 +246,9 @@ impl Node {
         }
         if count > 0 {
             self.show(index);
+            if self.behavior.placement == Placement::Late {
+                self.memory.lock().settle();
+            }
         }
         Ok(count)
     }
@@ -353,7 +357,7 @@ impl Node {
         let cq = self.cqs.at_mut(index);
         let handle = cq.handle;
         if cq.dead || cq.ring.len() >= cq.cqe as usize {
-            self.overrun(index, &wc, ticket);
+            self.overrun(index, &wc, ticket, solicited);
             return false;
         }
         let recv = ticket.recv;
@@ -380,10 +384,16 @@ impl Node {
         delivered
     }
 
-    fn overrun(&mut self, index: u32, wc: &Wc, ticket: Ticket) {
+    fn overrun(&mut self, index: u32, wc: &Wc, ticket: Ticket, solicited: bool) {
         let cq = self.cqs.at_mut(index);
         let handle = cq.handle;
         let was_dead = cq.dead;
+        let added = Added {
+            recv: ticket.recv,
+            success: wc.status == WcStatus::Success,
+            solicited,
+        };
+        let fires = self.behavior.spurious_events && cq.notify.added(added, &self.behavior);
         match self.behavior.overrun {
             Overrun::Dead => {
                 cq.dead = true;
@@ -404,6 +414,9 @@ impl Node {
             cq: handle,
             wc: *wc,
         });
+        if fires {
+            self.queue_event(index);
+        }
         if !was_dead {
             self.raise(handle.context(), AsyncEventType::CqErr, Element::Cq(handle));
         }

@@ -20,8 +20,10 @@ impl Node {
         let Dest::Ud { ah, .. } = send.dest else {
             return Err(WcStatus::LocQpOpErr);
         };
-        let of_pd = Self::find(&self.ahs, Verb::PostSend, ah)
-            .is_ok_and(|ah| self.ahs.at(ah).pd == self.qps.at(index).pd);
+        let of_pd = Self::find(&self.ahs, Verb::PostSend, ah).is_ok_and(|ah| {
+            let unchecked = self.behavior.ah_pd_check == Check::Accepted;
+            unchecked || self.ahs.at(ah).pd == self.qps.at(index).pd
+        });
         if !of_pd {
             return Err(WcStatus::LocQpOpErr);
         }
@@ -87,7 +89,11 @@ impl Node {
         let recv = qp.rq.get(qp.rq.oldest());
         let length = packet.payload.len() + GRH_BYTES;
         if u64::from(length) > recv.length() {
-            return Err("the receive is too small");
+            let Some(status) = self.behavior.ud_short_recv.status() else {
+                return Err("the receive is too small");
+            };
+            self.fail_recv(index, status, packet.solicited);
+            return Ok(());
         }
         let touch = |start: u32, length: u32| {
             self.touch(

@@ -44,13 +44,14 @@ mod tables;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use verbs_api::{
     BadHandle, Behavior, Cause, Context, DeviceAttr, Error, ErrorKind, Gid, Handle, Limit, Live,
     Object, Qp as QpHandle, Result, TimerReport, TraceEvent, Verb,
 };
 
 use crate::empty::EmptyCqs;
-use crate::memory::SharedMemory;
+use crate::memory::{Memory, SharedMemory};
 use crate::packet::{Packet, PortId};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
@@ -106,6 +107,15 @@ impl Clone for Shown {
     }
 }
 
+/// A table of objects with numbers that others see, which some devices give again at once.
+fn numbered<T>(reuse: bool) -> Table<T> {
+    if reuse {
+        Table::without_quarantine()
+    } else {
+        Table::default()
+    }
+}
+
 /// What all objects inside a context have.
 pub(crate) trait InContext {
     fn context(&self) -> Context;
@@ -132,14 +142,10 @@ impl Node {
             contexts: Table::default(),
             pds: Table::default(),
             ahs: Table::default(),
-            mrs: Table::default(),
+            mrs: numbered(behavior.key_reuse),
             channels: Table::default(),
             cqs: Table::default(),
-            qps: if behavior.number_reuse {
-                Table::without_quarantine()
-            } else {
-                Table::default()
-            },
+            qps: numbered(behavior.number_reuse),
             limits: BTreeMap::new(),
             cq_entries: 0,
             next_addr: region::first_addr(id),
@@ -158,7 +164,8 @@ impl Node {
     /// A node of its own with one port, behavior as given: for tests and searches that need no
     /// fabric. Its packets reach itself only, with [`run`](Self::run).
     pub fn alone(behavior: Behavior, seed: u64) -> Self {
-        let shared = (Arc::new(context::gids(1, 1)), SharedMemory::default());
+        let memory = Memory::new(behavior.placement);
+        let shared = (Arc::new(context::gids(1, 1)), Arc::new(Mutex::new(memory)));
         Self::new(0, 1, behavior, shared, seed)
     }
 

@@ -43,8 +43,17 @@ impl Node {
             from
         };
         let qp_type = self.qps.at(index).init.qp_type;
-        let Some(attributes) = transition::attributes(qp_type, from, to) else {
-            return refuse(Cause::InvalidTransition { from, to });
+        let attributes = match transition::attributes(qp_type, from, to) {
+            Some(attributes) => attributes,
+            None if (from, to) == (QpState::Reset, QpState::Err)
+                && self.behavior.reset_to_err == Check::Accepted =>
+            {
+                transition::Attributes {
+                    required: M::empty(),
+                    optional: M::empty(),
+                }
+            }
+            None => return refuse(Cause::InvalidTransition { from, to }),
         };
         let missing = attributes.required - mask;
         let extra = mask - attributes.required - attributes.optional - M::STATE;
@@ -220,7 +229,13 @@ impl Node {
         }
         let qp = self.qps.at_mut(index);
         match (from, to) {
-            (QpState::Init, QpState::Rtr) => qp.responder.expect(Psn::new(qp.attr.rq_psn)),
+            (QpState::Init, QpState::Rtr) => {
+                qp.responder.expect(Psn::new(qp.attr.rq_psn));
+                for packet in std::mem::take(&mut qp.early) {
+                    // As any other packet, one that cannot be taken is dropped.
+                    let _ = self.accept(now, &packet);
+                }
+            }
             (QpState::Rtr, QpState::Rts) => {
                 let first = qp.sq.oldest();
                 qp.requester

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use verbs_api::{
-    Cause, Dest, Errno, Error, ErrorKind, FlushPostInErr, Handle, IllegalOpcode, PostError,
+    Cause, Check, Dest, Errno, Error, ErrorKind, FlushPostInErr, Handle, IllegalOpcode, PostError,
     PostWrongState, Qp as QpHandle, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendWr,
     Sge, Verb, WcStatus,
 };
@@ -135,7 +135,7 @@ impl Node {
         let verb = Verb::PostRecv;
         let qp = self.qps.at(index);
         let state = qp.attr.qp_state;
-        if state == QpState::Reset {
+        if state == QpState::Reset && self.behavior.post_recv_reset == Check::Refused {
             return Err(Error::new(
                 verb,
                 ErrorKind::Invalid,

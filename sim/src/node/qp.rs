@@ -17,7 +17,7 @@ use super::requester::Requester;
 use super::responder::Responder;
 use super::{InContext, Node, in_range};
 use crate::memory::Payload;
-use crate::packet::{Psn, Route};
+use crate::packet::{Packet, Psn, Route};
 use verbs_api::table::Id;
 
 /// A queue pair.
@@ -43,6 +43,8 @@ pub(super) struct Qp {
     pub(super) tells_when_drained: bool,
     /// `COMM_EST` has been raised, for this connection.
     pub(super) comm_est: bool,
+    /// Packets that came before RTR, on a device that keeps them.
+    pub(super) early: Vec<Packet>,
     /// `QP_FATAL` has been raised.
     fatal: bool,
 }
@@ -171,6 +173,7 @@ impl Node {
             async_unacked: 0,
             tells_when_drained: false,
             comm_est: false,
+            early: Vec::new(),
             fatal: false,
         });
         self.pds.at_mut(pd_index).qps += 1;
@@ -292,6 +295,7 @@ impl Node {
         qp.responder = Responder::default();
         qp.tells_when_drained = false;
         qp.comm_est = false;
+        qp.early.clear();
         qp.fatal = false;
         let (cqs, generation) = (qp.cqs(), qp.handle.generation());
         for cq in cqs {

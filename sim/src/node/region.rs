@@ -49,9 +49,11 @@ pub(super) fn first_addr(node: u32) -> u64 {
     (u64::from(node) + 1) << 40
 }
 
-/// The keys of a region: its slot, and a tag that changes each time the slot is used.
-fn keys(id: Id) -> (u32, u32) {
-    let key = (id.index + 1) << 8 | id.generation & 0xff;
+/// The keys of a region: its slot, and a tag that changes each time the slot is used, unless keys
+/// are to be used again at once.
+fn keys(id: Id, key_reuse: bool) -> (u32, u32) {
+    let tag = if key_reuse { 0 } else { id.generation & 0xff };
+    let key = (id.index + 1) << 8 | tag;
     (key, key | RKEY)
 }
 
@@ -154,8 +156,9 @@ impl Node {
         owned: bool,
     ) -> MrHandle {
         let context = pd.context();
+        let key_reuse = self.behavior.key_reuse;
         let id = self.mrs.insert(|id| {
-            let (lkey, rkey) = keys(id);
+            let (lkey, rkey) = keys(id, key_reuse);
             let attr = MrAttr {
                 addr,
                 length: length as u64,
@@ -244,7 +247,7 @@ impl Node {
         let region = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
         self.memory
             .lock()
-            .read(region, offset, bytes)
+            .peek(region, offset, bytes)
             .map_err(|Gone| stale(Verb::ReadMr))
     }
 
@@ -296,6 +299,16 @@ impl Node {
             ));
         }
         Ok(found.region)
+    }
+
+    /// The keys of entries of no bytes, on a device that looks at them (SQ-23).
+    pub(super) fn check_empty(&self, pd: u32, list: &[Sge]) -> Result<(), ProtectionFault> {
+        let is_good = |sge: &Sge| self.mr_of_key(sge.lkey).is_some_and(|mr| mr.pd == pd);
+        let checks = self.behavior.zero_len_sge_check == Check::Refused;
+        if checks && !list.iter().all(|sge| sge.length > 0 || is_good(sge)) {
+            return Err(ProtectionFault::Key);
+        }
+        Ok(())
     }
 
     /// The parts of regions that `length` bytes from `start` of a scatter/gather list touch

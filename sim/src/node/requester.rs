@@ -12,8 +12,8 @@
 use core::time::Duration;
 
 use verbs_api::{
-    Access, Check, Dest, QpAttr, QpState, QpType, Retry7, SendFlags, SendOp, Syndrome, TraceEvent,
-    WcStatus,
+    Access, Check, Dest, QpAttr, QpState, QpType, Retry7, SendDone, SendFlags, SendOp, Syndrome,
+    TraceEvent, WcStatus,
 };
 
 use super::Node;
@@ -214,9 +214,13 @@ impl Node {
         let payload = if is_there {
             None
         } else {
-            let found = self.touch(qp.pd, &send.list, 0, send.length.into(), Access::empty());
+            let found = self.check_empty(qp.pd, &send.list).and_then(|()| {
+                self.touch(qp.pd, &send.list, 0, send.length.into(), Access::empty())
+            });
             let payload = found.and_then(|slices| match qp.init.qp_type {
-                QpType::Rc => Ok(Payload::Slices(slices)),
+                QpType::Rc if self.behavior.send_done == SendDone::Acknowledged => {
+                    Ok(Payload::Slices(slices))
+                }
                 // The send is done, and its memory the program's again, before this arrives.
                 _ => Payload::copied(&self.memory, &slices).map_err(|Gone| ProtectionFault::Key),
             });
@@ -352,7 +356,14 @@ impl Node {
             }
             _ => self.send_to_peer(index, packet),
         }
-        if last && qp_type != QpType::Rc {
+        let is_done = match qp_type {
+            QpType::Rc => {
+                let early = self.behavior.send_done == SendDone::Sent && !is_read;
+                early && self.qps.at(index).sq.oldest() == seq
+            }
+            _ => true,
+        };
+        if last && is_done {
             self.finish_send(index, WcStatus::Success);
         }
     }
@@ -515,6 +526,9 @@ impl Node {
 
     /// Tries again from `psn` (TMR-03): a time-out, or an answer that says something was lost.
     fn retry(&mut self, now: Time, index: u32, psn: Psn) {
+        if self.behavior.send_done == SendDone::Sent {
+            return self.fail(index, WcStatus::RetryExcErr);
+        }
         let endless = self.behavior.retry7 == Retry7::Unlimited;
         let qp = self.qps.at_mut(index);
         match qp.requester.retries {
@@ -542,8 +556,10 @@ impl Node {
 
     /// The oldest send fails.
     fn fail(&mut self, index: u32, status: WcStatus) {
-        let qp = self.qps.at(index);
-        if qp.sq.has_undone() {
+        if self.behavior.send_done == SendDone::Sent {
+            // What failed has completed long ago.
+            self.enter_error(index);
+        } else if self.qps.at(index).sq.has_undone() {
             self.finish_send(index, status);
         }
     }

@@ -1,7 +1,7 @@
 //! The responder side of connected QPs, and the door through which all packets come.
 
 use verbs_api::{
-    Access, AsyncEventType, Element, Handle, QpAccessStatus, QpState, QpType, ShortStatus,
+    Access, AsyncEventType, Check, Element, Handle, QpAccessStatus, QpState, QpType, ShortStatus,
     Syndrome, TraceEvent, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
@@ -75,7 +75,7 @@ impl Node {
         self.finish();
     }
 
-    fn accept(&mut self, now: Time, packet: &Packet) -> Result<(), &'static str> {
+    pub(super) fn accept(&mut self, now: Time, packet: &Packet) -> Result<(), &'static str> {
         let Some(to) = packet.route.to else {
             return Err("no port has this GID");
         };
@@ -89,6 +89,13 @@ impl Node {
         let qp = self.qps.at(index);
         if qp.init.qp_type != packet.transport {
             return Err("the qp is of another transport");
+        }
+        if qp.attr.qp_state == QpState::Init
+            && qp.init.qp_type == QpType::Rc
+            && self.behavior.buffer_when_not_ready
+        {
+            self.qps.at_mut(index).early.push(packet.clone());
+            return Err("the qp is not ready to receive: it is kept");
         }
         if !matches!(
             qp.attr.qp_state,
@@ -158,6 +165,11 @@ impl Node {
             _ => return self.answer_duplicate(index, packet),
         }
         match self.execute(index, packet) {
+            Err(Refusal::NotReady) if !self.behavior.rnr => {
+                self.answer(index, packet.psn, Syndrome::NakRemoteOperation);
+                self.enter_error(index);
+                Ok(())
+            }
             Ok(()) => {
                 if packet.ack_req && !matches!(packet.op, Op::ReadRequest(_)) {
                     self.answer(index, packet.psn.plus(packet.span - 1), Syndrome::Ack);
@@ -182,20 +194,26 @@ impl Node {
                     let qp = self.qps.at(index).handle;
                     self.raise(qp.context(), event, Element::Qp(qp));
                 }
-                if let Some(status) = recv
-                    && self.qps.at(index).rq.has_undone()
-                {
-                    let wc = Wc {
-                        status,
-                        opcode: WcOpcode::Recv,
-                        ..Wc::default()
-                    };
-                    self.complete_recv(index, wc, packet.solicited);
+                match recv {
+                    Some(status) => self.fail_recv(index, status, packet.solicited),
+                    None => self.enter_error(index),
                 }
-                self.enter_error(index);
                 Ok(())
             }
         }
+    }
+
+    /// The receive that a message would have consumed fails, and the QP with it.
+    pub(super) fn fail_recv(&mut self, index: u32, status: WcStatus, solicited: bool) {
+        if self.qps.at(index).rq.has_undone() {
+            let wc = Wc {
+                status,
+                opcode: WcOpcode::Recv,
+                ..Wc::default()
+            };
+            self.complete_recv(index, wc, solicited);
+        }
+        self.enter_error(index);
     }
 
     /// A request that was carried out before: an acknowledgement or a response was lost.
@@ -272,6 +290,10 @@ impl Node {
             event: None,
         };
         if u64::from(got) + length > recv.length() {
+            if qp.init.qp_type == QpType::Uc {
+                let status = self.behavior.ud_short_recv.status();
+                return Err(status.map_or(INVALID, |status| fault(Syndrome::Ack, status)));
+            }
             return Err(match self.behavior.recv_short_status {
                 ShortStatus::LocLenErr => fault(Syndrome::NakInvalidRequest, WcStatus::LocLenErr),
                 ShortStatus::LocQpOpErr => {
@@ -279,7 +301,12 @@ impl Node {
                 }
             });
         }
-        self.touch(qp.pd, &recv.list, got.into(), length, Access::LOCAL_WRITE)
+        let all = match self.behavior.recv_sgl_overhang {
+            Check::Accepted => Ok(Scatter::Nothing),
+            Check::Refused => self.touch(qp.pd, &recv.list, 0, recv.length(), Access::LOCAL_WRITE),
+        };
+        all.and_then(|_| self.check_empty(qp.pd, &recv.list))
+            .and_then(|()| self.touch(qp.pd, &recv.list, got.into(), length, Access::LOCAL_WRITE))
             .map_err(|_| {
                 let status = self.behavior.recv_fault_status.status();
                 fault(Syndrome::NakRemoteOperation, status)
@@ -465,6 +492,14 @@ impl Node {
             return Ok(());
         };
         self.qps.at_mut(index).responder.message = None;
+        if let Refusal::Fault {
+            recv: Some(status), ..
+        } = refusal
+            && self.behavior.ud_short_recv.status() == Some(status)
+        {
+            self.fail_recv(index, status, packet.solicited);
+            return Ok(());
+        }
         Err(match refusal {
             Refusal::NotReady => "no receive is posted",
             Refusal::Lost => "its memory went away",
