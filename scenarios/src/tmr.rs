@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use verbs_api::{
-    Capabilities, Fault, Mtu, PacketFilter, PacketOpcode, QpType, RcParams, SendWr, Wc, WcStatus,
-    When,
+    Capabilities, Fault, Mtu, PacketFilter, PacketOpcode, QpType, RcParams, SendWr, Wc, WcFlags,
+    WcStatus, When,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -268,10 +268,7 @@ fn program(bench: &Bench<'_>, fault: Option<Fault>) -> Result<(Seen, Packets)> {
         sent: bench.lab().tapped().len() as u64,
         struck: fault.map_or(Ok(0), |fault| bench.lab().remove(fault))?,
     };
-    let plain = |wcs: Vec<Wc>| -> Vec<Wc> {
-        let without = |wc| Wc { qp_num: 0, ..wc };
-        wcs.into_iter().map(without).collect()
-    };
+    let plain = |wcs: Vec<Wc>| -> Vec<Wc> { wcs.into_iter().map(meaningful).collect() };
     let seen = Seen {
         sent: plain(sent),
         received: plain(received),
@@ -279,6 +276,23 @@ fn program(bench: &Bench<'_>, fault: Option<Fault>) -> Result<(Seen, Packets)> {
         written: b.bytes(0, b.mem.length as usize)?,
     };
     Ok((seen, packets))
+}
+
+/// Without the number of the queue pair, and what means nothing for a connected one.
+fn meaningful(wc: Wc) -> Wc {
+    let imm_data = match wc.wc_flags.contains(WcFlags::WITH_IMM) {
+        true => wc.imm_data,
+        false => Default::default(),
+    };
+    Wc {
+        wr_id: wc.wr_id,
+        status: wc.status,
+        opcode: wc.opcode,
+        byte_len: wc.byte_len,
+        wc_flags: wc.wc_flags,
+        imm_data,
+        ..Wc::default()
+    }
 }
 
 struct Packets {

@@ -504,7 +504,7 @@ knobs! {
     grh_flag_rc: bool = false, ["WC-14"];
     /// `byte_len` of send completions.
     send_byte_len: SendByteLen = SendByteLen::All, ["WC-09"];
-    /// Fields of a completion that mean nothing.
+    /// Fields of a completion that mean nothing for its kind or status.
     undefined_wc_fields: UndefinedFields = UndefinedFields::Zero, ["WC-01"];
     /// The status of a send or write from memory for which its key is not good.
     send_key_status: FaultStatus = FaultStatus::LocProtErr, ["SQ-22", "WC-24", "WC-33"];

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use verbs_api::{
     Arm, AsyncEventType, Cause, Check, Context, Cq as CqHandle, CqAttr, CqInit, CqReport,
     CqeRounding, Element, Error, ErrorKind, Handle, Limit, Object, Overrun, Placement,
-    PollAfterOverrun, ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags,
-    WcOpcode, WcStatus,
+    PollAfterOverrun, QpType, ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc,
+    WcFlags, WcOpcode, WcStatus,
 };
 
 use super::notify::{Added, Notify};
@@ -351,8 +351,10 @@ impl Node {
                 fatal: false,
             });
         }
-        if wc.status != WcStatus::Success {
-            self.undefine(&mut wc);
+        let has_garbage = self.behavior.undefined_wc_fields == UndefinedFields::Garbage;
+        if wc.status != WcStatus::Success || has_garbage {
+            let of_datagram = ticket.recv && self.qps.at(ticket.qp).init.qp_type == QpType::Ud;
+            self.undefine(&mut wc, of_datagram);
         }
         let cq = self.cqs.at_mut(index);
         let handle = cq.handle;
@@ -422,22 +424,30 @@ impl Node {
         }
     }
 
-    /// Fills the fields that mean nothing on an error (WC-01).
-    fn undefine(&mut self, wc: &mut Wc) {
+    /// Fills the fields that mean nothing: most of those of an error (WC-01), and of a success those
+    /// that its kind does not have.
+    fn undefine(&mut self, wc: &mut Wc, of_datagram: bool) {
         let garbage = match self.behavior.undefined_wc_fields {
             UndefinedFields::Zero => 0,
             UndefinedFields::Garbage => self.random.any(),
         };
-        if garbage != 0 {
-            wc.opcode = WcOpcode::from((garbage >> 12) as u32);
+        let failed = wc.status != WcStatus::Success;
+        if failed || !wc.wc_flags.contains(WcFlags::WITH_IMM) {
+            wc.imm_data = ((garbage >> 32) as u32).to_be_bytes();
         }
-        wc.byte_len = garbage as u32;
-        wc.imm_data = ((garbage >> 32) as u32).to_be_bytes();
-        wc.wc_flags = WcFlags::from_bits_retain((garbage >> 16) as u32);
-        wc.src_qp = (garbage >> 8) as u32;
-        wc.slid = (garbage >> 24) as u16;
-        wc.sl = (garbage >> 40) as u8;
-        wc.dlid_path_bits = (garbage >> 48) as u8;
+        if failed || !of_datagram {
+            wc.src_qp = (garbage >> 8) as u32;
+            wc.sl = (garbage >> 40) as u8;
+            wc.slid = (garbage >> 24) as u16;
+            wc.dlid_path_bits = (garbage >> 48) as u8;
+        }
         wc.pkey_index = (garbage >> 4) as u16;
+        if failed {
+            if garbage != 0 {
+                wc.opcode = WcOpcode::from((garbage >> 12) as u32);
+            }
+            wc.byte_len = garbage as u32;
+            wc.wc_flags = WcFlags::from_bits_retain((garbage >> 16) as u32);
+        }
     }
 }

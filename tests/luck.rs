@@ -1,0 +1,91 @@
+//! Programs that lean on luck: each is right on a device that does what most do, and wrong on one
+//! that does no more than it must, which is what profile `adversarial` is for.
+
+mod common;
+
+use common::{End, drain, pair, settle, take_events};
+use verbs_api::{
+    Access, Arm, Behavior, QpType, RcParams, RecvWr, SendWr, Verbs, WcOpcode, WcStatus,
+};
+use verbs_sim::{Sim, SimConfig};
+
+/// A program that is run; whether it got what it expects.
+type Program = fn(&dyn Verbs) -> bool;
+
+fn is_right_on(profile: &str, program: Program) -> bool {
+    let behavior = Behavior::profile(profile).unwrap();
+    program(&Sim::new(SimConfig::new().behavior(behavior)))
+}
+
+fn leans_on_luck(program: Program) {
+    assert!(
+        is_right_on("spec", program),
+        "the program is wrong anywhere"
+    );
+    assert!(!is_right_on("adversarial", program), "luck was with it");
+}
+
+/// RDMA-26: the last byte of a write says nothing of those before it.
+#[test]
+fn who_waits_for_the_last_byte_of_a_write_may_read_half_of_it() {
+    leans_on_luck(|verbs| {
+        const MESSAGE: &[u8] = b"all of it or not";
+        let [a, b] = ["sim0", "sim1"].map(|name| End::open(verbs, name, 16, 64));
+        let (qp, _) = pair((&a, &b), QpType::Rc, 4, &RcParams::default());
+        a.write(0, MESSAGE);
+        let source = [a.mem.sge(0, MESSAGE.len() as u32)];
+        a.post(qp, SendWr::rdma_write(1, &source, b.mem.remote(0)));
+        settle(verbs);
+        let seen = b.read(0, MESSAGE.len());
+        assert_eq!(seen.last(), MESSAGE.last(), "it has arrived");
+        seen == MESSAGE
+    });
+}
+
+/// WC-01: the opcode of a failed completion means nothing.
+#[test]
+fn who_tells_failed_receives_by_their_opcode_takes_them_for_something_else() {
+    leans_on_luck(|verbs| {
+        let [a, b] = ["sim0", "sim1"].map(|name| End::open(verbs, name, 16, 64));
+        let (qp, _) = pair((&a, &b), QpType::Rc, 8, &RcParams::default());
+        (0..4).for_each(|wr_id| a.recv(qp, wr_id, 0, 8));
+        a.fail(qp);
+        let all = a.drain();
+        assert_eq!(all.len(), 4);
+        all.iter().all(|wc| wc.opcode == WcOpcode::Recv)
+    });
+}
+
+/// MR-17: a key that was given away and is used again opens another region.
+#[test]
+fn who_expects_to_be_told_of_an_old_key_writes_into_the_memory_of_another() {
+    leans_on_luck(|verbs| {
+        let [a, b] = ["sim0", "sim1"].map(|name| End::open(verbs, name, 16, 64));
+        let (qp, _) = pair((&a, &b), QpType::Rc, 4, &RcParams::default());
+        let region = || verbs.alloc_mr(b.pd, 64, Access::ALL_RDMA).unwrap();
+        let old = region();
+        let mut remote = verbs.query_mr(old).unwrap().remote(0);
+        verbs.dereg_mr(old).unwrap();
+        remote.addr = verbs.query_mr(region()).unwrap().addr;
+        a.post(qp, SendWr::rdma_write(1, &[a.mem.sge(0, 8)], remote));
+        settle(verbs);
+        a.drain()[0].status == WcStatus::RemAccessErr
+    });
+}
+
+/// CQ-ARM-49: two events of a CQ may become one before the first is read.
+#[test]
+fn who_takes_as_many_completions_as_there_are_events_leaves_some_behind() {
+    leans_on_luck(|verbs| {
+        let [a, b] = ["sim0", "sim1"].map(|name| End::open(verbs, name, 16, 64));
+        let (to, from) = pair((&a, &b), QpType::Rc, 4, &RcParams::default());
+        let room = [b.mem.sge(0, 8)];
+        for wr_id in 0..2 {
+            verbs.post_recv(from, &[RecvWr::new(wr_id, &room)]).unwrap();
+            verbs.req_notify_cq(b.cq, Arm::NEXT).unwrap();
+            a.send(to, wr_id, 0, 8);
+            settle(verbs);
+        }
+        take_events(verbs, b.channel).len() == drain(verbs, b.cq).len()
+    });
+}
