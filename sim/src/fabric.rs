@@ -5,7 +5,6 @@
 //! [`work`](Fabric::work) returns (inline), or waits in flight until the clock is moved to it
 //! (stepped).
 
-use std::collections::VecDeque;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,9 +19,10 @@ use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::{Descriptors, EventQueue};
 use crate::empty::EmptyCqs;
-use crate::memory::Memory;
+use crate::memory::{Memory, Payload};
 use crate::node::{Node, gids};
 use crate::packet::Packet;
+use crate::ring::Ring;
 use crate::time::Time;
 use crate::timers::Timers;
 use crate::wire::{Harm, Wire};
@@ -35,9 +35,7 @@ pub(crate) struct Fabric {
     now: Time,
     /// Packets under way, in the order in which they arrive. In inline mode there are none between
     /// two verbs.
-    flight: VecDeque<Packet>,
-    /// An empty queue, kept for its memory.
-    spare: VecDeque<Packet>,
+    flight: Box<Ring<Packet>>,
     /// Deadlines of the nodes, but for those in `touched`.
     timers: Timers,
     /// Nodes whose deadline may have changed.
@@ -85,8 +83,7 @@ impl Fabric {
         let mut fabric = Self {
             seats: (0..nodes).map(seat).collect(),
             now: Time::ZERO,
-            flight: VecDeque::new(),
-            spare: VecDeque::new(),
+            flight: Box::default(),
             timers: Timers::default(),
             touched: Vec::new(),
             wire: Wire::new(config.seed),
@@ -119,7 +116,7 @@ impl Fabric {
     pub(crate) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node, Time) -> R) -> R {
         let result = work(&mut self.seats[index as usize].node, self.now);
         self.collect(index);
-        if self.config.mode != Mode::Stepped {
+        if self.config.mode != Mode::Stepped && !self.flight.is_empty() {
             self.deliver_all();
         }
         result
@@ -131,30 +128,38 @@ impl Fabric {
     }
 
     /// Delivers what is under way, and what that makes the nodes send.
+    #[inline(never)]
     fn deliver_all(&mut self) {
-        while !self.flight.is_empty() {
-            let mut packets = std::mem::take(&mut self.spare);
-            std::mem::swap(&mut packets, &mut self.flight);
-            for packet in &packets {
-                self.deliver(packet);
-            }
-            packets.clear();
-            self.spare = packets;
-        }
+        while self.deliver_next() {}
     }
 
-    fn deliver(&mut self, packet: &Packet) {
+    /// Delivers the oldest packet, in its place: they are not small. False if there is none.
+    #[inline(always)]
+    fn deliver_next(&mut self) -> bool {
+        let Some(packet) = self.flight.front() else {
+            return false;
+        };
+        let to = packet.route.to;
         // What goes nowhere is lost.
-        let Some(to) = packet.route.to else { return };
-        let node = &mut self.seats[to.node as usize].node;
-        node.handle_packet(self.now, packet);
-        self.collect(to.node);
+        if let Some(to) = to {
+            let node = &mut self.seats[to.node as usize].node;
+            node.handle_packet(self.now, packet);
+        }
+        if let Some(delivered) = self.flight.pop() {
+            delivered.payload = Payload::default();
+        }
+        if let Some(to) = to {
+            self.collect(to.node);
+        }
+        true
     }
 
     /// Takes from a node what came of work on it: its trace, then its packets; notes its news.
+    #[inline(always)]
     fn collect(&mut self, index: u32) {
         let seat = &mut self.seats[index as usize];
-        if !std::mem::replace(&mut seat.touched, true) {
+        if !seat.touched {
+            seat.touched = true;
             self.touched.push(index);
         }
         if seat.waiting > 0 && seat.node.take_news() {
@@ -165,9 +170,15 @@ impl Fabric {
         if self.unseen {
             return seat.node.move_packets(&mut self.flight);
         }
+        self.collect_seen(index);
+    }
+
+    /// As above, where packets can be seen.
+    #[inline(never)]
+    fn collect_seen(&mut self, index: u32) {
         if let Some(trace) = &mut self.trace {
             let (at, node) = (self.now.since_start(), index);
-            let events = seat.node.take_trace().into_iter();
+            let events = self.seats[index as usize].node.take_trace().into_iter();
             trace.extend(events.map(|event| TraceRecord { at, node, event }));
         }
         let arrives = self.now.after(self.config.latency);
@@ -184,9 +195,9 @@ impl Fabric {
                     continue;
                 }
                 Some(Harm::Damage) => packet.damaged = true,
-                Some(Harm::Duplication) => self.flight.push_back(packet.clone()),
+                Some(Harm::Duplication) => *self.flight.push() = packet.clone(),
             }
-            self.flight.push_back(packet);
+            *self.flight.push() = packet;
         }
     }
 
@@ -231,10 +242,7 @@ impl Fabric {
             && timer.is_none_or(|(first, _)| at <= first)
         {
             self.set_now(at);
-            if let Some(packet) = self.flight.pop_front() {
-                self.deliver(&packet);
-            }
-            return true;
+            return self.deliver_next();
         }
         let Some((at, index)) = timer.filter(|(at, _)| is_due(at)) else {
             return false;

@@ -44,6 +44,7 @@ mod memory;
 mod model;
 mod node;
 mod packet;
+mod ring;
 mod rng;
 mod sim;
 mod sync;

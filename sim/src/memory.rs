@@ -356,6 +356,7 @@ impl Deref for Scatter {
 
 impl Scatter {
     /// The bytes from `first`, `count` of them, of a list that is long enough.
+    #[inline(always)]
     fn part(&self, first: u32, count: u32) -> Self {
         match self {
             Self::One(slice) => Self::One(slice.part(first, count)),
@@ -411,6 +412,7 @@ impl Payload {
     }
 
     /// The bytes from `first`, `count` of them; the range must lie within the payload.
+    #[inline(always)]
     pub(crate) fn part(&self, first: u32, count: u32) -> Self {
         match self {
             Self::Slices(slices) => Self::Slices(slices.part(first, count)),

@@ -6,14 +6,14 @@ use crate::memory::Payload;
 use crate::time::Time;
 
 /// A port of the fabric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PortId {
     pub(crate) node: u32,
     pub(crate) port: u8,
 }
 
 /// Where a packet goes and where it comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) from: PortId,
     /// `None` if no port of the fabric has the destination GID.
@@ -75,6 +75,29 @@ pub(crate) struct Deth {
     pub(crate) src_qpn: u32,
     /// Service level of the path, for the completion.
     pub(crate) sl: u8,
+}
+
+/// What a place for a packet holds before the first one: nothing that could be sent.
+impl Default for Packet {
+    fn default() -> Self {
+        Self {
+            route: Route::default(),
+            transport: QpType::Rc,
+            op: Op::Send,
+            first: false,
+            last: false,
+            dest_qpn: 0,
+            psn: Psn::default(),
+            span: 0,
+            pkey: 0,
+            ack_req: false,
+            solicited: false,
+            imm: None,
+            payload: Payload::default(),
+            arrives: Time::ZERO,
+            damaged: false,
+        }
+    }
 }
 
 impl Packet {

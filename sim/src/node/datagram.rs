@@ -1,11 +1,13 @@
 //! Unreliable datagrams.
 
 use std::sync::Arc;
-use verbs_api::{Access, Ah as AhHandle, Check, Dest, Gid, Verb, Wc, WcFlags, WcOpcode, WcStatus};
+use verbs_api::{
+    Access, Ah as AhHandle, Check, Dest, Gid, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus,
+};
 
 use super::Node;
 use super::qp::Send;
-use super::requester::OutPacket;
+use super::requester::{Address, OutPacket};
 use crate::memory::{Gone, Payload, Scatter, SharedMemory};
 use crate::packet::{Deth, Op, Packet, Route};
 
@@ -37,7 +39,7 @@ impl Node {
     pub(super) fn send_datagram(
         &mut self,
         index: u32,
-        packet: OutPacket,
+        (packet, payload): (OutPacket, Payload),
         ah: AhHandle,
         remote_qpn: u32,
         remote_qkey: u32,
@@ -45,7 +47,7 @@ impl Node {
         let Ok(ah) = Self::find(&self.ahs, Verb::PostSend, ah) else {
             return;
         };
-        if !packet.first || !packet.last || packet.payload.len() > self.mtu(index) {
+        if !packet.first || !packet.last || payload.len() > self.mtu(index) {
             return;
         }
         let qp = self.qps.at(index);
@@ -65,9 +67,15 @@ impl Node {
             ack_req: false,
             ..packet
         };
-        let pkey = self.pkey_of(index);
-        let packet = packet.addressed(ah.route, verbs_api::QpType::Ud, remote_qpn, pkey);
-        self.send(packet);
+        let up = self.port(ah.route.from.port).up;
+        let address = Address {
+            route: &ah.route,
+            transport: QpType::Ud,
+            dest_qpn: remote_qpn,
+            pkey: self.pkey_of(qp),
+        };
+        packet.put(address, payload, self.outbox.push());
+        self.sent(up);
     }
 
     /// A datagram for a UD QP: what does not fit is dropped without a word (UD-05, -08, -09).

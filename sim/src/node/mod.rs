@@ -41,7 +41,8 @@ mod requester;
 mod responder;
 mod tables;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -53,6 +54,7 @@ use verbs_api::{
 use crate::empty::EmptyCqs;
 use crate::memory::{Memory, SharedMemory};
 use crate::packet::{Packet, PortId};
+use crate::ring::Ring;
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
 use crate::timers::Timers;
@@ -85,7 +87,8 @@ pub struct Node {
     next_addr: u64,
     completion_rules: Vec<CompletionRule>,
     random: Random,
-    outbox: VecDeque<Packet>,
+    /// In a box, to be exchanged for an empty one.
+    outbox: Box<Ring<Packet>>,
     /// One a QP, for what it waits for.
     timers: Timers,
     /// QPs whose completion could not be made or was turned into an error: they go to the error
@@ -151,7 +154,7 @@ impl Node {
             next_addr: region::first_addr(id),
             completion_rules: Vec::new(),
             random: Random::new(seed, Purpose::Node, id),
-            outbox: VecDeque::new(),
+            outbox: Box::default(),
             timers: Timers::default(),
             troubled: Vec::new(),
             whole_messages: false,
@@ -180,16 +183,16 @@ impl Node {
 
     /// The next packet to send, oldest first.
     pub fn poll_packet(&mut self) -> Option<Packet> {
-        self.outbox.pop_front()
+        self.outbox.pop().map(mem::take)
     }
 
     /// Moves all packets that wait to be sent to the end of a queue.
-    pub(crate) fn move_packets(&mut self, queue: &mut VecDeque<Packet>) {
+    pub(crate) fn move_packets(&mut self, queue: &mut Box<Ring<Packet>>) {
         if self.outbox.is_empty() {
             return;
         }
         if queue.is_empty() {
-            std::mem::swap(queue, &mut self.outbox);
+            mem::swap(queue, &mut self.outbox);
         } else {
             queue.append(&mut self.outbox);
         }

@@ -412,12 +412,14 @@ impl Node {
     }
 
     /// Puts the QPs in error whose completion could not be made. Every operation ends with it.
+    #[inline]
     pub(super) fn finish(&mut self) {
         if !self.troubled.is_empty() {
             self.end_troubles();
         }
     }
 
+    #[cold]
     fn end_troubles(&mut self) {
         while let Some(trouble) = self.troubled.pop() {
             let index = trouble.qp;

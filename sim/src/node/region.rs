@@ -314,6 +314,7 @@ impl Node {
     /// The parts of regions that `length` bytes from `start` of a scatter/gather list touch
     /// (SQ-22, RQ-07). Only what is touched is checked: an entry of length 0 may name anything
     /// (SQ-23), and a receive may be larger than its region (RQ-08).
+    #[inline(always)]
     pub(super) fn touch(
         &self,
         pd: u32,
@@ -322,10 +323,6 @@ impl Node {
         length: u64,
         need: Access,
     ) -> Result<Scatter, ProtectionFault> {
-        let slice = |addr: u64, length, lkey| {
-            let mr = self.mr_of_key(lkey).ok_or(ProtectionFault::Key)?;
-            mr.slice(pd, addr, length, need)
-        };
         if length == 0 {
             return Ok(Scatter::Nothing);
         }
@@ -335,8 +332,34 @@ impl Node {
             if end > u64::from(sge.length) {
                 return Err(ProtectionFault::Range);
             }
-            return Ok(Scatter::One(slice(addr, length, sge.lkey)?));
+            let slice = self.touch_one(pd, addr, length, sge.lkey, need)?;
+            return Ok(Scatter::One(slice));
         }
+        self.touch_each(pd, list, start, length, need)
+    }
+
+    #[inline]
+    fn touch_one(
+        &self,
+        pd: u32,
+        addr: u64,
+        length: u64,
+        lkey: u32,
+        need: Access,
+    ) -> Result<Slice, ProtectionFault> {
+        let mr = self.mr_of_key(lkey).ok_or(ProtectionFault::Key)?;
+        mr.slice(pd, addr, length, need)
+    }
+
+    #[inline(never)]
+    fn touch_each(
+        &self,
+        pd: u32,
+        list: &[Sge],
+        start: u64,
+        length: u64,
+        need: Access,
+    ) -> Result<Scatter, ProtectionFault> {
         let mut slices = Vec::new();
         let (mut skip, mut left) = (start, length);
         for sge in list {
@@ -350,7 +373,7 @@ impl Node {
             }
             let take = left.min(here - skip);
             let addr = sge.addr.checked_add(skip).ok_or(ProtectionFault::Range)?;
-            slices.push(slice(addr, take, sge.lkey)?);
+            slices.push(self.touch_one(pd, addr, take, sge.lkey, need)?);
             skip = 0;
             left -= take;
         }

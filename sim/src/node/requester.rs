@@ -19,11 +19,11 @@ use verbs_api::{
 use super::Node;
 use super::context::DEFAULT_PKEY;
 use super::context::PORT_MTU_BYTES;
-use super::qp::Send;
+use super::qp::{Qp, Send};
 use super::queue::WorkQueue;
 use super::region::ProtectionFault;
 use crate::memory::{Gone, Payload};
-use crate::packet::{Op, Packet, Psn, Reth};
+use crate::packet::{Op, Packet, Psn, Reth, Route};
 use crate::time::Time;
 
 /// State of the requester side of a QP.
@@ -344,7 +344,6 @@ impl Node {
             ack_req: last,
             solicited: solicited && last && !is_read && (imm.is_some() || op == Op::Send),
             imm: imm.filter(|_| last),
-            payload,
         };
         match dest {
             Dest::Ud {
@@ -352,9 +351,9 @@ impl Node {
                 remote_qpn,
                 remote_qkey,
             } if qp_type == QpType::Ud => {
-                self.send_datagram(index, packet, ah, remote_qpn, remote_qkey);
+                self.send_datagram(index, (packet, payload), ah, remote_qpn, remote_qkey);
             }
-            _ => self.send_to_peer(index, packet),
+            _ => self.send_to_peer(index, packet, payload),
         }
         let is_done = match qp_type {
             QpType::Rc => {
@@ -369,35 +368,47 @@ impl Node {
     }
 
     /// Sends a packet to the peer of a connected QP.
-    #[inline]
-    pub(super) fn send_to_peer(&mut self, index: u32, packet: OutPacket) {
+    #[inline(always)]
+    pub(super) fn send_to_peer(&mut self, index: u32, packet: OutPacket, payload: Payload) {
         let qp = self.qps.at(index);
-        let Some(route) = qp.route else { return };
-        let (transport, dest_qpn) = (qp.init.qp_type, qp.attr.dest_qp_num);
-        let pkey = self.pkey_of(index);
-        self.send(packet.addressed(route, transport, dest_qpn, pkey));
+        let Some(route) = &qp.route else { return };
+        let up = self.port(route.from.port).up;
+        let address = Address {
+            route,
+            transport: qp.init.qp_type,
+            dest_qpn: qp.attr.dest_qp_num,
+            pkey: self.pkey_of(qp),
+        };
+        packet.put(address, payload, self.outbox.push());
+        self.sent(up);
     }
 
-    /// Hands a packet to the fabric, if the port is up.
-    #[inline]
-    pub(super) fn send(&mut self, packet: Packet) {
-        if self.trace.is_some() {
-            self.note(TraceEvent::Sent(packet.view()));
+    /// Hands the newest packet to the fabric, if its port is up.
+    #[inline(always)]
+    pub(super) fn sent(&mut self, up: bool) {
+        if !up || self.trace.is_some() {
+            self.note_sent(up);
         }
-        if self.port(packet.route.from.port).up {
-            self.outbox.push_back(packet);
-        } else if self.trace.is_some() {
+    }
+
+    #[cold]
+    fn note_sent(&mut self, up: bool) {
+        let Some(packet) = self.outbox.back().map(Packet::view) else {
+            return;
+        };
+        self.note(TraceEvent::Sent(packet));
+        if !up {
+            self.outbox.pop_back();
             self.note(TraceEvent::Lost {
-                packet: packet.view(),
+                packet,
                 why: "the port is down",
             });
         }
     }
 
-    pub(super) fn pkey_of(&self, index: u32) -> u16 {
-        let attr = &self.qps.at(index).attr;
-        let pkeys = &self.port(attr.port_num).pkeys;
-        let pkey = pkeys.get(usize::from(attr.pkey_index));
+    pub(super) fn pkey_of(&self, qp: &Qp) -> u16 {
+        let pkeys = &self.port(qp.attr.port_num).pkeys;
+        let pkey = pkeys.get(usize::from(qp.attr.pkey_index));
         pkey.copied().unwrap_or(DEFAULT_PKEY)
     }
 
@@ -622,7 +633,17 @@ impl Node {
     }
 }
 
-/// A packet without its address.
+/// Where a packet goes to.
+#[derive(Clone, Copy)]
+pub(super) struct Address<'a> {
+    pub(super) route: &'a Route,
+    pub(super) transport: QpType,
+    pub(super) dest_qpn: u32,
+    pub(super) pkey: u16,
+}
+
+/// A packet without its address and its payload.
+#[derive(Clone, Copy)]
 pub(super) struct OutPacket {
     pub(super) op: Op,
     pub(super) first: bool,
@@ -632,35 +653,28 @@ pub(super) struct OutPacket {
     pub(super) ack_req: bool,
     pub(super) solicited: bool,
     pub(super) imm: Option<[u8; 4]>,
-    pub(super) payload: Payload,
 }
 
 impl OutPacket {
-    #[inline]
-    pub(super) fn addressed(
-        self,
-        route: crate::packet::Route,
-        transport: QpType,
-        dest_qpn: u32,
-        pkey: u16,
-    ) -> Packet {
-        Packet {
-            route,
-            transport,
-            op: self.op,
-            first: self.first,
-            last: self.last,
-            dest_qpn,
-            psn: self.psn,
-            span: self.span,
-            pkey,
-            ack_req: self.ack_req,
-            solicited: self.solicited,
-            imm: self.imm,
-            payload: self.payload,
-            arrives: Time::ZERO,
-            damaged: false,
-        }
+    /// Writes the whole of the packet into its place, field by field: it is not made elsewhere and
+    /// moved there.
+    #[inline(always)]
+    pub(super) fn put(self, to: Address<'_>, payload: Payload, place: &mut Packet) {
+        place.route = *to.route;
+        place.transport = to.transport;
+        place.op = self.op;
+        place.first = self.first;
+        place.last = self.last;
+        place.dest_qpn = to.dest_qpn;
+        place.psn = self.psn;
+        place.span = self.span;
+        place.pkey = to.pkey;
+        place.ack_req = self.ack_req;
+        place.solicited = self.solicited;
+        place.imm = self.imm;
+        place.payload = payload;
+        place.arrives = Time::ZERO;
+        place.damaged = false;
     }
 }
 

@@ -106,7 +106,7 @@ impl Node {
         if qp.attr.port_num != to.port {
             return Err("the qp is on another port");
         }
-        if !pkeys_match(self.pkey_of(index), packet.pkey) {
+        if !pkeys_match(self.pkey_of(qp), packet.pkey) {
             self.port_mut(to.port).bad_pkeys += 1;
             return Err("the P_Key does not match");
         }
@@ -451,9 +451,8 @@ impl Node {
                 ack_req: false,
                 solicited: false,
                 imm: None,
-                payload: payload.part(start, length),
             };
-            self.send_to_peer(index, response);
+            self.send_to_peer(index, response, payload.part(start, length));
             packet += step;
         }
         Ok(span)
@@ -469,9 +468,8 @@ impl Node {
             ack_req: false,
             solicited: false,
             imm: None,
-            payload: Payload::default(),
         };
-        self.send_to_peer(index, packet);
+        self.send_to_peer(index, packet, Payload::default());
     }
 
     /// A request for a UC QP: what is wrong or incomplete is dropped without a word (UC-03..06).
