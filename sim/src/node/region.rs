@@ -9,7 +9,7 @@ use verbs_api::{
 
 use super::{InContext, Node, bad_handle, in_range, invalid};
 use crate::memory::{Gone, RegionId, Scatter, Slice};
-use verbs_api::table::Id;
+use verbs_api::table::{Id, Table};
 
 /// A memory region.
 #[derive(Clone, Debug)]
@@ -301,16 +301,6 @@ impl Node {
         Ok(found.region)
     }
 
-    /// The keys of entries of no bytes, on a device that looks at them (SQ-23).
-    pub(super) fn check_empty(&self, pd: u32, list: &[Sge]) -> Result<(), ProtectionFault> {
-        let is_good = |sge: &Sge| self.mr_of_key(sge.lkey).is_some_and(|mr| mr.pd == pd);
-        let checks = self.behavior.zero_len_sge_check == Check::Refused;
-        if checks && !list.iter().all(|sge| sge.length > 0 || is_good(sge)) {
-            return Err(ProtectionFault::Key);
-        }
-        Ok(())
-    }
-
     /// The parts of regions that `length` bytes from `start` of a scatter/gather list touch
     /// (SQ-22, RQ-07). Only what is touched is checked: an entry of length 0 may name anything
     /// (SQ-23), and a receive may be larger than its region (RQ-08).
@@ -323,65 +313,7 @@ impl Node {
         length: u64,
         need: Access,
     ) -> Result<Scatter, ProtectionFault> {
-        if length == 0 {
-            return Ok(Scatter::Nothing);
-        }
-        if let [sge] = list {
-            let end = start.checked_add(length).ok_or(ProtectionFault::Range)?;
-            let addr = sge.addr.checked_add(start).ok_or(ProtectionFault::Range)?;
-            if end > u64::from(sge.length) {
-                return Err(ProtectionFault::Range);
-            }
-            let slice = self.touch_one(pd, addr, length, sge.lkey, need)?;
-            return Ok(Scatter::One(slice));
-        }
-        self.touch_each(pd, list, start, length, need)
-    }
-
-    #[inline]
-    fn touch_one(
-        &self,
-        pd: u32,
-        addr: u64,
-        length: u64,
-        lkey: u32,
-        need: Access,
-    ) -> Result<Slice, ProtectionFault> {
-        let mr = self.mr_of_key(lkey).ok_or(ProtectionFault::Key)?;
-        mr.slice(pd, addr, length, need)
-    }
-
-    #[inline(never)]
-    fn touch_each(
-        &self,
-        pd: u32,
-        list: &[Sge],
-        start: u64,
-        length: u64,
-        need: Access,
-    ) -> Result<Scatter, ProtectionFault> {
-        let mut slices = Vec::new();
-        let (mut skip, mut left) = (start, length);
-        for sge in list {
-            if left == 0 {
-                break;
-            }
-            let here = u64::from(sge.length);
-            if skip >= here {
-                skip -= here;
-                continue;
-            }
-            let take = left.min(here - skip);
-            let addr = sge.addr.checked_add(skip).ok_or(ProtectionFault::Range)?;
-            slices.push(self.touch_one(pd, addr, take, sge.lkey, need)?);
-            skip = 0;
-            left -= take;
-        }
-        if left == 0 {
-            Ok(Scatter::Many(slices.into()))
-        } else {
-            Err(ProtectionFault::Range)
-        }
+        touch(&self.mrs, pd, list, start, length, need)
     }
 
     /// The part of a region that a peer names (RDMA-03, -05, -06, -07).
@@ -393,16 +325,11 @@ impl Node {
         length: u64,
         need: Access,
     ) -> Result<Slice, ProtectionFault> {
-        let mr = self.mr_of_key(rkey & !RKEY).ok_or(ProtectionFault::Key)?;
+        let mr = mr_of_key(&self.mrs, rkey & !RKEY).ok_or(ProtectionFault::Key)?;
         if mr.attr.rkey != rkey {
             return Err(ProtectionFault::Key);
         }
         mr.slice(pd, addr, length, need)
-    }
-
-    fn mr_of_key(&self, lkey: u32) -> Option<&Mr> {
-        let index = (lkey >> 8).checked_sub(1)?;
-        self.mrs.peek(index).filter(|mr| mr.attr.lkey == lkey)
     }
 
     /// Takes the bytes of an inline work request now. Its lkeys are not looked at (SQ-08), but the
@@ -414,7 +341,7 @@ impl Node {
         for sge in list.iter().filter(|sge| sge.length > 0) {
             let (now, later) = rest.split_at_mut(sge.length as usize);
             let holds = |mr: &&Mr| mr.range(sge.addr, u64::from(sge.length)).is_some();
-            let by_key = self.mr_of_key(sge.lkey).filter(holds);
+            let by_key = mr_of_key(&self.mrs, sge.lkey).filter(holds);
             let mr = by_key.or_else(|| self.mrs.iter().map(|(_, mr)| mr).find(holds));
             let mr = mr.ok_or(ProtectionFault::Range)?;
             let offset = mr
@@ -430,6 +357,84 @@ impl Node {
     }
 }
 
+/// The keys of entries of no bytes, on a device that looks at them (SQ-23).
+pub(super) fn check_empty(
+    mrs: &Table<Mr>,
+    unknown: Check,
+    pd: u32,
+    list: &[Sge],
+) -> Result<(), ProtectionFault> {
+    let is_good = |sge: &Sge| mr_of_key(mrs, sge.lkey).is_some_and(|mr| mr.pd == pd);
+    if unknown == Check::Refused && !list.iter().all(|sge| sge.length > 0 || is_good(sge)) {
+        return Err(ProtectionFault::Key);
+    }
+    Ok(())
+}
+
+/// [`Node::touch`], of the regions alone.
+#[inline(always)]
+pub(super) fn touch(
+    mrs: &Table<Mr>,
+    pd: u32,
+    list: &[Sge],
+    start: u64,
+    length: u64,
+    need: Access,
+) -> Result<Scatter, ProtectionFault> {
+    if length == 0 {
+        return Ok(Scatter::Nothing);
+    }
+    let [sge] = list else {
+        return touch_each(mrs, pd, list, start, length, need);
+    };
+    let end = start.checked_add(length).ok_or(ProtectionFault::Range)?;
+    let addr = sge.addr.checked_add(start).ok_or(ProtectionFault::Range)?;
+    if end > u64::from(sge.length) {
+        return Err(ProtectionFault::Range);
+    }
+    let mr = mr_of_key(mrs, sge.lkey).ok_or(ProtectionFault::Key)?;
+    mr.slice(pd, addr, length, need).map(Scatter::One)
+}
+
+#[inline(never)]
+fn touch_each(
+    mrs: &Table<Mr>,
+    pd: u32,
+    list: &[Sge],
+    start: u64,
+    length: u64,
+    need: Access,
+) -> Result<Scatter, ProtectionFault> {
+    let mut slices = Vec::new();
+    let (mut skip, mut left) = (start, length);
+    for sge in list {
+        if left == 0 {
+            break;
+        }
+        let here = u64::from(sge.length);
+        if skip >= here {
+            skip -= here;
+            continue;
+        }
+        let take = left.min(here - skip);
+        let addr = sge.addr.checked_add(skip).ok_or(ProtectionFault::Range)?;
+        let mr = mr_of_key(mrs, sge.lkey).ok_or(ProtectionFault::Key)?;
+        slices.push(mr.slice(pd, addr, take, need)?);
+        skip = 0;
+        left -= take;
+    }
+    if left == 0 {
+        Ok(Scatter::Many(slices.into()))
+    } else {
+        Err(ProtectionFault::Range)
+    }
+}
+
+fn mr_of_key(mrs: &Table<Mr>, lkey: u32) -> Option<&Mr> {
+    let index = (lkey >> 8).checked_sub(1)?;
+    mrs.peek(index).filter(|mr| mr.attr.lkey == lkey)
+}
+
 impl Mr {
     /// The offset of a range, if it lies within the region.
     fn range(&self, addr: u64, length: u64) -> Option<usize> {
@@ -438,6 +443,7 @@ impl Mr {
         (end <= self.attr.length).then_some(offset as usize)
     }
 
+    #[inline]
     fn slice(
         &self,
         pd: u32,

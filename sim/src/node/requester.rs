@@ -21,7 +21,7 @@ use super::context::DEFAULT_PKEY;
 use super::context::PORT_MTU_BYTES;
 use super::qp::{Qp, Send};
 use super::queue::WorkQueue;
-use super::region::ProtectionFault;
+use super::region::{ProtectionFault, check_empty, touch};
 use crate::memory::{Gone, Payload};
 use crate::packet::{Op, Packet, Psn, Reth, Route};
 use crate::time::Time;
@@ -190,8 +190,15 @@ impl Node {
 
     /// Gives the next send its sequence numbers and its payload.
     fn start(&mut self, index: u32, seq: u64) -> Start {
+        let mtu = self.mtu(index);
         let qp = self.qps.at(index);
-        let send = qp.sq.get(seq);
+        let datagram = match qp.init.qp_type {
+            QpType::Ud => self.check_datagram(index, qp.sq.get(seq)),
+            _ => Ok(()),
+        };
+        let qp = self.qps.at_mut(index);
+        let is_busy = qp.requester.is_busy(&qp.sq);
+        let send = qp.sq.get_mut(seq);
         if let Some(status) = send.failed {
             return Start::Failed(status);
         }
@@ -211,38 +218,34 @@ impl Node {
         // Local memory of a read is looked at when the response comes (RDMA-15); inline data has
         // been taken.
         let is_there = send.is_read() || send.flags.contains(SendFlags::INLINE);
-        let payload = if is_there {
-            None
-        } else {
-            let found = self.check_empty(qp.pd, &send.list).and_then(|()| {
-                self.touch(qp.pd, &send.list, 0, send.length.into(), Access::empty())
-            });
-            let payload = found.and_then(|slices| match qp.init.qp_type {
-                QpType::Rc if self.behavior.send_done == SendDone::Acknowledged => {
-                    Ok(Payload::Slices(slices))
+        if !is_there {
+            let length = send.length.into();
+            let checks = self.behavior.zero_len_sge_check;
+            let found = check_empty(&self.mrs, checks, qp.pd, &send.list)
+                .and_then(|()| touch(&self.mrs, qp.pd, &send.list, 0, length, Access::empty()));
+            let stays = self.behavior.send_done == SendDone::Acknowledged;
+            let taken = match (found, qp.init.qp_type) {
+                (Err(fault), _) => Err(fault),
+                (Ok(slices), QpType::Rc) if stays => {
+                    send.payload = Payload::Slices(slices);
+                    Ok(())
                 }
                 // The send is done, and its memory the program's again, before this arrives.
-                _ => Payload::copied(&self.memory, &slices).map_err(|Gone| ProtectionFault::Key),
-            });
-            match payload {
-                Ok(payload) => Some(payload),
-                Err(fault) => return Start::Failed(self.status_of(fault)),
+                (Ok(slices), _) => Payload::copied(&self.memory, &slices)
+                    .map(|payload| send.payload = payload)
+                    .map_err(|Gone| ProtectionFault::Key),
+            };
+            if let Err(fault) = taken {
+                return Start::Failed(self.status_of(fault));
             }
-        };
-        if qp.init.qp_type == QpType::Ud
-            && let Err(status) = self.check_datagram(index, send)
-        {
+        }
+        if let Err(status) = datagram {
             return Start::Failed(status);
         }
-        let span = packets(send.length, self.mtu(index));
+        let span = packets(send.length, mtu);
         let reach = qp.requester.next.distance(qp.requester.una) + span;
-        if reach > Psn::WINDOW && qp.requester.is_busy(&qp.sq) {
+        if reach > Psn::WINDOW && is_busy {
             return Start::Blocked;
-        }
-        let qp = self.qps.at_mut(index);
-        let send = qp.sq.get_mut(seq);
-        if let Some(payload) = payload {
-            send.payload = payload;
         }
         send.first = qp.requester.next;
         send.span = span;

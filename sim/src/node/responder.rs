@@ -6,6 +6,7 @@ use verbs_api::{
 };
 
 use super::Node;
+use super::region::check_empty;
 use super::requester::{OutPacket, packets};
 use super::tables::pkeys_match;
 use crate::memory::{Gone, Payload, Scatter};
@@ -305,7 +306,8 @@ impl Node {
             Check::Accepted => Ok(Scatter::Nothing),
             Check::Refused => self.touch(qp.pd, &recv.list, 0, recv.length(), Access::LOCAL_WRITE),
         };
-        all.and_then(|_| self.check_empty(qp.pd, &recv.list))
+        let checks = self.behavior.zero_len_sge_check;
+        all.and_then(|_| check_empty(&self.mrs, checks, qp.pd, &recv.list))
             .and_then(|()| self.touch(qp.pd, &recv.list, got.into(), length, Access::LOCAL_WRITE))
             .map_err(|_| {
                 let status = self.behavior.recv_fault_status.status();
