@@ -303,10 +303,16 @@ impl Fabric {
     }
 
     /// The error that a fault rule makes of a call.
+    #[inline]
     pub(crate) fn check_call(&mut self, verb: Verb) -> Result<()> {
         if !self.wire.fails_calls() {
             return Ok(());
         }
+        self.fail_call(verb)
+    }
+
+    #[cold]
+    fn fail_call(&mut self, verb: Verb) -> Result<()> {
         match self.wire.fail(verb) {
             Some(kind) => Err(Error::new(verb, kind, Cause::Injected)),
             None => Ok(()),
@@ -381,6 +387,11 @@ impl Fabric {
     pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
         let waiting = &mut self.seats[index as usize].waiting;
         *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
+    }
+
+    /// Whether [`take_news`](Self::take_news) has something to give.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.news.is_empty()
     }
 
     /// Nodes that had news since the last call, and whose news a thread waits for.

@@ -29,6 +29,7 @@ impl<T: Default> Ring<T> {
     }
 
     /// The oldest.
+    #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
         if self.len == 0 {
             return None;
@@ -74,6 +75,7 @@ impl<T: Default> Ring<T> {
     }
 
     /// Moves all of another queue to the end of this one.
+    #[inline(never)]
     pub(crate) fn append(&mut self, from: &mut Self) {
         while let Some(moved) = from.pop() {
             *self.push() = mem::take(moved);

@@ -77,6 +77,7 @@ impl World {
     }
 
     /// Refuses a second thread in stepped mode.
+    #[inline]
     pub(crate) fn check_thread(&self, verb: Verb) -> Result<()> {
         match self.config.mode {
             Mode::Inline | Mode::RealTime => Ok(()),
@@ -84,6 +85,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     fn check_owner(&self, verb: Verb) -> Result<()> {
         let this = thread::current().id();
         if *self.owner.get_or_init(|| this) == this {
@@ -144,12 +146,20 @@ impl World {
         }
     }
 
+    #[inline(always)]
     fn wake(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock
             && let Some(due) = fabric.next_due()
         {
             clock.expect(due);
         }
+        if fabric.has_news() {
+            self.spread_news(fabric);
+        }
+    }
+
+    #[cold]
+    fn spread_news(&self, fabric: &mut Fabric) {
         for node in fabric.take_news() {
             self.notify(node as usize);
         }

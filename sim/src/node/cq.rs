@@ -333,6 +333,7 @@ impl Node {
 
     /// Adds a completion. False if it was lost, or a fault rule made it an error: the QP then goes
     /// to the error state when the present operation is done.
+    #[inline(always)]
     pub(super) fn complete(
         &mut self,
         index: u32,
@@ -353,13 +354,12 @@ impl Node {
         }
         let has_garbage = self.behavior.undefined_wc_fields == UndefinedFields::Garbage;
         if wc.status != WcStatus::Success || has_garbage {
-            let of_datagram = ticket.recv && self.qps.at(ticket.qp).init.qp_type == QpType::Ud;
-            self.undefine(&mut wc, of_datagram);
+            wc = self.undefine(wc, ticket);
         }
         let cq = self.cqs.at_mut(index);
         let handle = cq.handle;
         if cq.dead || cq.ring.len() >= cq.cqe as usize {
-            self.overrun(index, &wc, ticket, solicited);
+            self.overrun(index, wc, ticket, solicited);
             return false;
         }
         let recv = ticket.recv;
@@ -379,14 +379,17 @@ impl Node {
             self.show(index);
         }
         self.news = true;
-        self.note(TraceEvent::Completion { cq: handle, wc });
+        if self.trace.is_some() {
+            self.note(TraceEvent::Completion { cq: handle, wc });
+        }
         if fires {
             self.queue_event(index);
         }
         delivered
     }
 
-    fn overrun(&mut self, index: u32, wc: &Wc, ticket: Ticket, solicited: bool) {
+    #[cold]
+    fn overrun(&mut self, index: u32, wc: Wc, ticket: Ticket, solicited: bool) {
         let cq = self.cqs.at_mut(index);
         let handle = cq.handle;
         let was_dead = cq.dead;
@@ -412,10 +415,7 @@ impl Node {
             }),
             Overrun::DropNew => {}
         }
-        self.note(TraceEvent::Overrun {
-            cq: handle,
-            wc: *wc,
-        });
+        self.note(TraceEvent::Overrun { cq: handle, wc });
         if fires {
             self.queue_event(index);
         }
@@ -426,7 +426,9 @@ impl Node {
 
     /// Fills the fields that mean nothing: most of those of an error (WC-01), and of a success those
     /// that its kind does not have.
-    fn undefine(&mut self, wc: &mut Wc, of_datagram: bool) {
+    #[cold]
+    fn undefine(&mut self, mut wc: Wc, ticket: Ticket) -> Wc {
+        let of_datagram = ticket.recv && self.qps.at(ticket.qp).init.qp_type == QpType::Ud;
         let garbage = match self.behavior.undefined_wc_fields {
             UndefinedFields::Zero => 0,
             UndefinedFields::Garbage => self.random.any(),
@@ -449,5 +451,6 @@ impl Node {
             wc.byte_len = garbage as u32;
             wc.wc_flags = WcFlags::from_bits_retain((garbage >> 16) as u32);
         }
+        wc
     }
 }

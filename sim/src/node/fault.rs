@@ -40,10 +40,16 @@ impl Node {
     }
 
     /// Whether a rule turns the next completion of a QP into an error, and which.
+    #[inline]
     pub(super) fn strike(&mut self, qp: u32) -> Option<WcStatus> {
         if self.completion_rules.is_empty() {
             return None;
         }
+        self.strike_by_rule(qp)
+    }
+
+    #[cold]
+    fn strike_by_rule(&mut self, qp: u32) -> Option<WcStatus> {
         let handle = self.qps.at(qp).handle;
         let of = |rule: &CompletionRule| rule.qp.is_none_or(|wanted| wanted == handle);
         for rule in self.completion_rules.iter_mut().filter(|rule| of(rule)) {

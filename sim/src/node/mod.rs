@@ -187,6 +187,7 @@ impl Node {
     }
 
     /// Moves all packets that wait to be sent to the end of a queue.
+    #[inline(always)]
     pub(crate) fn move_packets(&mut self, queue: &mut Box<Ring<Packet>>) {
         if self.outbox.is_empty() {
             return;
