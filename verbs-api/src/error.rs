@@ -303,7 +303,11 @@ pub enum Cause {
 /// assert_eq!(error.to_string(), "ibv_resize_cq: EINVAL: cqe is 0, allowed are 1 to 4096");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Error {
+pub struct Error(Box<Failure>);
+
+/// What is in an error: in a box, so that a verb that succeeds returns a word or two.
+#[derive(Clone, Debug, PartialEq)]
+struct Failure {
     verb: Verb,
     kind: ErrorKind,
     raw: Option<i32>,
@@ -312,71 +316,65 @@ pub struct Error {
 
 impl Error {
     /// An error of `verb`, with what is known about it.
-    pub const fn new(verb: Verb, kind: ErrorKind, cause: Cause) -> Self {
-        Self {
+    #[cold]
+    pub fn new(verb: Verb, kind: ErrorKind, cause: Cause) -> Self {
+        Self(Box::new(Failure {
             verb,
             kind,
             raw: None,
             cause,
-        }
+        }))
     }
 
     /// An error that a C call returned as `raw`: an errno value of either sign.
-    pub const fn from_raw(verb: Verb, raw: i32) -> Self {
+    pub fn from_raw(verb: Verb, raw: i32) -> Self {
         let errno = if raw == i32::MIN { raw } else { raw.abs() };
-        Self {
-            verb,
-            kind: ErrorKind::from_errno(errno),
-            raw: Some(raw),
-            cause: Cause::Unspecified,
-        }
+        Self::new(verb, ErrorKind::from_errno(errno), Cause::Unspecified).with_raw(raw)
     }
 
     /// The same error, with the number that the C call returned, sign and all.
     #[must_use]
-    pub fn with_raw(self, raw: i32) -> Self {
-        Self {
-            raw: Some(raw),
-            ..self
-        }
+    pub fn with_raw(mut self, raw: i32) -> Self {
+        self.0.raw = Some(raw);
+        self
     }
 
     /// The verb that failed.
-    pub const fn verb(&self) -> Verb {
-        self.verb
+    pub fn verb(&self) -> Verb {
+        self.0.verb
     }
 
     /// What went wrong.
-    pub const fn kind(&self) -> ErrorKind {
-        self.kind
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
     }
 
     /// The errno value, positive.
-    pub const fn errno(&self) -> i32 {
-        self.kind.errno()
+    pub fn errno(&self) -> i32 {
+        self.kind().errno()
     }
 
     /// The number as a C call returned it (some drivers return it negative), if one did.
-    pub const fn raw(&self) -> Option<i32> {
-        self.raw
+    pub fn raw(&self) -> Option<i32> {
+        self.0.raw
     }
 
     /// The facts.
-    pub const fn cause(&self) -> &Cause {
-        &self.cause
+    pub fn cause(&self) -> &Cause {
+        &self.0.cause
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.verb)?;
-        match self.kind {
+        write!(f, "{}: ", self.verb())?;
+        match self.kind() {
             ErrorKind::Os(errno) => write!(f, "errno {errno}")?,
             ErrorKind::Usage => f.write_str("usage error")?,
             ErrorKind::Stalled => f.write_str("stalled")?,
             kind => f.write_str(kind.symbol())?,
         }
-        match &self.cause {
+        match self.cause() {
             Cause::Unspecified => Ok(()),
             cause => write!(f, ": {cause}"),
         }
