@@ -129,8 +129,14 @@ impl Sim {
     /// Polls under the lock. Apart from the poll that takes none, so that this one stays small; the
     /// handle comes in parts, which keeps it in registers there.
     #[inline(never)]
-    fn poll(&self, cq: (Context, u32, u32), wc: &mut [Wc]) -> Result<usize> {
-        let cq = Cq::from_parts(cq.0, cq.1, cq.2);
+    fn poll(
+        &self,
+        context: Context,
+        index: u32,
+        generation: u32,
+        wc: &mut [Wc],
+    ) -> Result<usize> {
+        let cq = Cq::from_parts(context, index, generation);
         let verb = Verb::PollCq;
         let node = self.node(verb, Object::Cq, cq.context())?;
         self.world.with(|fabric| {
@@ -443,7 +449,7 @@ impl Verbs for Sim {
         if !CHECKED && self.world.is_empty(cq) {
             return Ok(0);
         }
-        self.poll((cq.context(), cq.index(), cq.generation()), wc)
+        self.poll(cq.context(), cq.index(), cq.generation(), wc)
     }
 
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {

@@ -385,7 +385,7 @@ pub(super) fn touch(
         return Ok(Scatter::Nothing);
     }
     let [sge] = list else {
-        return touch_each(mrs, pd, list, start, length, need);
+        return touch_each(mrs, pd, list, start, length, need).map(Scatter::Many);
     };
     let end = start.checked_add(length).ok_or(ProtectionFault::Range)?;
     let addr = sge.addr.checked_add(start).ok_or(ProtectionFault::Range)?;
@@ -404,7 +404,7 @@ fn touch_each(
     start: u64,
     length: u64,
     need: Access,
-) -> Result<Scatter, ProtectionFault> {
+) -> Result<Arc<[Slice]>, ProtectionFault> {
     let mut slices = Vec::new();
     let (mut skip, mut left) = (start, length);
     for sge in list {
@@ -424,7 +424,7 @@ fn touch_each(
         left -= take;
     }
     if left == 0 {
-        Ok(Scatter::Many(slices.into()))
+        Ok(slices.into())
     } else {
         Err(ProtectionFault::Range)
     }

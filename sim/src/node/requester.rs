@@ -301,7 +301,7 @@ impl Node {
         } else {
             span * mtu
         };
-        let (psn, span, op, payload) = match send.op {
+        let (psn, span, op) = match send.op {
             SendOp::RdmaRead { remote } => {
                 let addr = remote.addr.wrapping_add(send.got.into());
                 let reth = Reth {
@@ -309,12 +309,7 @@ impl Node {
                     rkey: remote.rkey,
                     length: send.length - send.got,
                 };
-                (
-                    send.next_response(mtu),
-                    1,
-                    Op::ReadRequest(reth),
-                    Payload::default(),
-                )
+                (send.next_response(mtu), 1, Op::ReadRequest(reth))
             }
             SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. } => {
                 let reth = Reth {
@@ -323,9 +318,9 @@ impl Node {
                     length: send.length,
                 };
                 let reth = (packet == 0).then_some(reth);
-                (psn, span, Op::Write(reth), send.payload.part(start, length))
+                (psn, span, Op::Write(reth))
             }
-            _ => (psn, span, Op::Send, send.payload.part(start, length)),
+            _ => (psn, span, Op::Send),
         };
         let (solicited, dest, is_read) = (
             send.flags.contains(SendFlags::SOLICITED),
@@ -348,15 +343,23 @@ impl Node {
             solicited: solicited && last && !is_read && (imm.is_some() || op == Op::Send),
             imm: imm.filter(|_| last),
         };
+        let payload = |send: &Send| match is_read {
+            true => Payload::default(),
+            false => send.payload.part(start, length),
+        };
         match dest {
             Dest::Ud {
                 ah,
                 remote_qpn,
                 remote_qkey,
             } if qp_type == QpType::Ud => {
+                let payload = payload(self.qps.at(index).sq.get(seq));
                 self.send_datagram(index, (packet, payload), ah, remote_qpn, remote_qkey);
             }
-            _ => self.send_to_peer(index, packet, payload),
+            _ => {
+                let payload = payload(self.qps.at(index).sq.get(seq));
+                self.send_to_peer(index, packet, payload);
+            }
         }
         let is_done = match qp_type {
             QpType::Rc => {
