@@ -123,6 +123,7 @@ impl Fabric {
     }
 
     /// Polls a CQ of a node. Nothing comes of it that would have to take effect.
+    #[inline]
     pub(crate) fn poll_cq(&mut self, index: u32, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
         self.seats[index as usize].node.poll_cq(cq, wc)
     }

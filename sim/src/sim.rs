@@ -129,13 +129,7 @@ impl Sim {
     /// Polls under the lock. Apart from the poll that takes none, so that this one stays small; the
     /// handle comes in parts, which keeps it in registers there.
     #[inline(never)]
-    fn poll(
-        &self,
-        context: Context,
-        index: u32,
-        generation: u32,
-        wc: &mut [Wc],
-    ) -> Result<usize> {
+    fn poll(&self, context: Context, index: u32, generation: u32, wc: &mut [Wc]) -> Result<usize> {
         let cq = Cq::from_parts(context, index, generation);
         let verb = Verb::PollCq;
         let node = self.node(verb, Object::Cq, cq.context())?;

@@ -32,13 +32,14 @@ impl Timers {
     }
 
     /// Starts, moves or stops a timer.
+    #[inline]
     pub(crate) fn set(&mut self, number: u32, at: Option<Time>) {
         let index = number as usize;
         if index >= self.timers.len() {
             if at.is_none() {
                 return;
             }
-            self.timers.resize(index + 1, Timer::default());
+            self.grow(index);
         }
         let timer = &mut self.timers[index];
         timer.deadline = at;
@@ -46,8 +47,18 @@ impl Timers {
             && timer.queued.is_none_or(|queued| queued > at)
         {
             timer.queued = Some(at);
-            self.queue.push(Reverse((at, number)));
+            self.enqueue(at, number);
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, index: usize) {
+        self.timers.resize(index + 1, Timer::default());
+    }
+
+    #[inline(never)]
+    fn enqueue(&mut self, at: Time, number: u32) {
+        self.queue.push(Reverse((at, number)));
     }
 
     /// The timer that fires first; of several at one time, the one of the least number.

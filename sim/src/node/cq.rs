@@ -226,6 +226,7 @@ impl Node {
     }
 
     /// `ibv_poll_cq`
+    #[inline]
     pub fn poll_cq(&mut self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
         let index = Self::find(&self.cqs, Verb::PollCq, cq)?;
         let found = self.cqs.at_mut(index);

@@ -66,9 +66,10 @@ fn rnr_wait(code: u8) -> Duration {
     Duration::from_micros(RNR_WAIT[usize::from(code & 31)] * 10)
 }
 
-/// The wait for an acknowledgement: 4.096 us times 2 to the power of the code; 0 is for ever.
-fn ack_timeout(code: u8) -> Option<Duration> {
-    (code != 0).then(|| Duration::from_nanos(4_096 << (code & 31)))
+/// The wait for an acknowledgement, in nanoseconds: 4.096 us times 2 to the power of the code; 0 is
+/// for ever.
+fn ack_timeout(code: u8) -> Option<u64> {
+    (code != 0).then(|| 4_096 << (code & 31))
 }
 
 impl Requester {
@@ -424,10 +425,14 @@ impl Node {
         if qp.init.qp_type != QpType::Rc || qp.requester.waits_for_receiver {
             return;
         }
-        let timeout = ack_timeout(qp.attr.timeout).filter(|_| qp.requester.is_busy(&qp.sq));
+        let timeout = match qp.requester.is_busy(&qp.sq) {
+            true => ack_timeout(qp.attr.timeout),
+            false => None,
+        };
         match timeout {
-            Some(timeout) if restart || self.timers.get(index).is_none() => {
-                self.timers.set(index, Some(now.after(timeout)));
+            Some(nanos) if restart || self.timers.get(index).is_none() => {
+                let at = now.as_nanos().saturating_add(nanos);
+                self.timers.set(index, Some(Time::from_nanos(at)));
             }
             Some(_) => {}
             None => self.timers.set(index, None),
@@ -696,7 +701,7 @@ mod tests {
         assert_eq!(rnr_wait(12), Duration::from_micros(640));
         assert_eq!(rnr_wait(31), Duration::from_micros(491_520));
         assert_eq!(ack_timeout(0), None);
-        assert_eq!(ack_timeout(1), Some(Duration::from_nanos(8_192)));
-        assert_eq!(ack_timeout(31), Some(Duration::from_nanos(4_096 << 31)));
+        assert_eq!(ack_timeout(1), Some(8_192));
+        assert_eq!(ack_timeout(31), Some(4_096 << 31));
     }
 }
