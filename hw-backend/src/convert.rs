@@ -29,6 +29,8 @@ pub(crate) fn device_attr(attr: &sys::ibv_device_attr, num_comp_vectors: i32) ->
         max_qp_init_rd_atom: small(attr.max_qp_init_rd_atom),
         // Not told by the device; a QP that asks for too much is refused.
         max_inline_data: 0,
+        max_mcast_grp: count(attr.max_mcast_grp),
+        max_mcast_qp_attach: count(attr.max_mcast_qp_attach),
         num_comp_vectors: count(num_comp_vectors),
         phys_port_cnt: attr.phys_port_cnt,
     }

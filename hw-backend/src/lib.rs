@@ -15,6 +15,7 @@
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
 //! | `post` | posting: what the lists use lives until the call is over |
 //! | `convert`, `errno` | structures and errors to and from C |
+//! | `mcast` | multicast groups |
 //! | `garble` | handles that are garbled on purpose |
 //! | `wait` | bounded waits on file descriptors |
 //! | `cm` | connecting by rdma_cm |
@@ -29,6 +30,7 @@ mod garble;
 mod hw;
 #[cfg(test)]
 mod layout;
+mod mcast;
 mod objects;
 mod obstacles;
 mod owner;

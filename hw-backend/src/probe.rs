@@ -16,6 +16,9 @@ pub(crate) fn capabilities(device: &Device, attr: &DeviceAttr) -> Capabilities {
     if device.driver == "siw" {
         all -= Capabilities::RESIZE_CQ;
     }
+    if attr.max_mcast_grp == 0 {
+        all -= Capabilities::MCAST;
+    }
     if let "rxe" | "siw" = device.driver.as_str() {
         all -= Capabilities::REREG_MR;
     }

@@ -10,10 +10,10 @@ use std::mem::offset_of;
 
 pub(crate) use rdma_sys::{
     ibv_ack_async_event, ibv_ack_cq_events, ibv_ah, ibv_ah_attr, ibv_alloc_pd, ibv_async_event,
-    ibv_close_device, ibv_comp_channel, ibv_context, ibv_cq, ibv_create_ah,
+    ibv_attach_mcast, ibv_close_device, ibv_comp_channel, ibv_context, ibv_cq, ibv_create_ah,
     ibv_create_comp_channel, ibv_create_cq, ibv_create_qp, ibv_dealloc_pd, ibv_dereg_mr,
-    ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq, ibv_destroy_qp, ibv_device,
-    ibv_device_attr, ibv_free_device_list, ibv_get_async_event, ibv_get_cq_event,
+    ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq, ibv_destroy_qp, ibv_detach_mcast,
+    ibv_device, ibv_device_attr, ibv_free_device_list, ibv_get_async_event, ibv_get_cq_event,
     ibv_get_device_list, ibv_get_device_name, ibv_gid, ibv_global_route, ibv_modify_qp, ibv_mr,
     ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr,
     ibv_query_device, ibv_query_gid, ibv_query_pkey, ibv_query_qp, ibv_recv_wr, ibv_reg_mr,

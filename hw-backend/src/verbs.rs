@@ -619,6 +619,14 @@ impl Verbs for Hw {
         Ok(())
     }
 
+    fn attach_mcast(&self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
+        self.change_group(Verb::AttachMcast, sys::ibv_attach_mcast, qp, group, lid)
+    }
+
+    fn detach_mcast(&self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
+        self.change_group(Verb::DetachMcast, sys::ibv_detach_mcast, qp, group, lid)
+    }
+
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
         let verb = Verb::GetAsyncEvent;
         let device = self.device(verb, context)?;

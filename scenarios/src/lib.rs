@@ -40,6 +40,7 @@ mod cq_resize;
 mod dev;
 mod errors;
 mod life;
+mod mcast;
 mod mr;
 mod qp_create;
 mod qp_destroy;
@@ -105,6 +106,7 @@ pub const GROUPS: &[Group] = &[
     group("tmr", "Timers and retries", tmr::SCENARIOS),
     group("uc", "Unreliable connections", uc::SCENARIOS),
     group("ud", "Datagrams", ud::SCENARIOS),
+    group("mcast", "Multicast", mcast::SCENARIOS),
     group("ah", "Address handles", ah::SCENARIOS),
     group("mr", "Memory regions", mr::SCENARIOS),
     group("dev", "Devices and ports", dev::SCENARIOS),

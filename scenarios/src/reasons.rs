@@ -56,7 +56,6 @@ const BY_ID: &[(&str, &str)] = &[
         "QP-FLUSH-06",
         "both outcomes are allowed, so there is nothing to assert",
     ),
-    ("QP-DESTROY-02", "needs multicast"),
     ("QP-DESTROY-04", "needs memory windows"),
     (
         "SQ-13",
@@ -92,6 +91,7 @@ const COVERED: &[&str] = &[
     "TMR",
     "UC",
     "UD",
+    "MCAST",
     "AH",
     "DEV",
     "ASYNC",

@@ -569,6 +569,28 @@ impl Verbs for Sim {
         })
     }
 
+    fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
+        let say = || format!("{qp}, {group}, {lid}");
+        self.call(
+            Verb::AttachMcast,
+            Object::Qp,
+            qp.context(),
+            say,
+            |node, _| node.attach_mcast(qp, group),
+        )
+    }
+
+    fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
+        let say = || format!("{qp}, {group}, {lid}");
+        self.call(
+            Verb::DetachMcast,
+            Object::Qp,
+            qp.context(),
+            say,
+            |node, _| node.detach_mcast(qp, group),
+        )
+    }
+
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
         let say = || format!("{context}, {wait:?}");
         let wait = (wait, WaitFor::AsyncEvent(context));

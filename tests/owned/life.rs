@@ -5,7 +5,7 @@ use std::any::Any;
 use proptest::prelude::*;
 use verbs_api::owned::{DestroyError, RecvWr, SendWr};
 use verbs_api::{
-    Access, AhAttr, Cause, Error, ErrorKind, Fault, Lab, QpType, RcParams, Verb, Wait, When,
+    Access, AhAttr, Cause, Error, ErrorKind, Fault, Gid, Lab, QpType, RcParams, Verb, Wait, When,
 };
 
 use crate::bench::{Bench, End, drain, pair, recv, send};
@@ -259,5 +259,38 @@ fn objects_shared_between_threads_are_destroyed_once() {
         }
     });
     drop((ends, qps));
+    bench.assert_nothing_lives();
+}
+
+/// MCAST-06: a queue pair that goes leaves its groups; one that is still held by others may have
+/// left them, which does no harm.
+#[test]
+fn a_queue_pair_that_goes_leaves_its_groups() {
+    let bench = Bench::stepped();
+    let end = End::open(&bench, "sim0");
+    let groups = [1, 2].map(|last| {
+        let mut gid = [0; 16];
+        (gid[0], gid[15]) = (0xff, last);
+        Gid(gid)
+    });
+    let member = |groups: &[Gid]| {
+        let qp = end.qp(QpType::Ud);
+        for group in groups {
+            qp.attach_mcast(*group, 0).unwrap();
+        }
+        qp
+    };
+    drop(member(&groups));
+    member(&groups).destroy().unwrap();
+    let qp = member(&groups);
+    qp.detach_mcast(groups[0], 0).unwrap();
+    let refused = qp.detach_mcast(groups[0], 0).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    qp.destroy().unwrap();
+    let raw = member(&groups[..1]);
+    let verbs = end.context.verbs();
+    verbs.detach_mcast(raw.handle(), groups[0], 0).unwrap();
+    drop(raw);
+    drop(end);
     bench.assert_nothing_lives();
 }

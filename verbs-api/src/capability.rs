@@ -31,6 +31,8 @@ bitflags! {
         const COMP_VECTORS = 1 << 9;
         /// `ibv_rereg_mr`.
         const REREG_MR = 1 << 10;
+        /// Multicast groups: `ibv_attach_mcast`.
+        const MCAST = 1 << 16;
         /// The backend is a laboratory: time, faults, limits, leak counts.
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.
@@ -48,6 +50,7 @@ impl Capabilities {
     /// immediate data, and a missing receive ends the connection.
     pub const IWARP_LACKS: Self = Self::UC
         .union(Self::UD)
+        .union(Self::MCAST)
         .union(Self::MODIFY_CONNECT)
         .union(Self::SEND_WITH_IMM)
         .union(Self::WRITE_WITH_IMM)

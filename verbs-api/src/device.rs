@@ -56,6 +56,10 @@ pub struct DeviceAttr {
     pub max_qp_init_rd_atom: u8,
     /// Bytes of inline data of one work request.
     pub max_inline_data: u32,
+    /// Multicast groups with a queue pair attached.
+    pub max_mcast_grp: u32,
+    /// Queue pairs attached to one multicast group.
+    pub max_mcast_qp_attach: u32,
     /// Completion vectors (`context->num_comp_vectors`), at least 1.
     pub num_comp_vectors: u32,
     /// Ports, numbered from 1.
@@ -152,6 +156,16 @@ impl Mtu {
 /// A global identifier in wire order (`union ibv_gid`).
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gid(pub [u8; 16]);
+
+impl Gid {
+    /// Whether it names a multicast group: its first byte is 0xff, or it maps an IPv4 address of
+    /// one (MCAST-02).
+    pub fn is_multicast(&self) -> bool {
+        let address = core::net::Ipv6Addr::from(self.0);
+        let mapped = address.to_ipv4_mapped();
+        address.is_multicast() || mapped.is_some_and(|address| address.is_multicast())
+    }
+}
 
 impl fmt::Display for Gid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

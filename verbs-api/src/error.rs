@@ -63,6 +63,8 @@ verbs! {
     DestroyQp = "ibv_destroy_qp";
     CreateAh = "ibv_create_ah";
     DestroyAh = "ibv_destroy_ah";
+    AttachMcast = "ibv_attach_mcast";
+    DetachMcast = "ibv_detach_mcast";
     PostSend = "ibv_post_send";
     PostRecv = "ibv_post_recv";
     GetAsyncEvent = "ibv_get_async_event";

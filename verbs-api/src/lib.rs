@@ -67,4 +67,4 @@ pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpS
 pub use report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
 pub use trace::{TraceEvent, TraceRecord};
 pub use verbs::{Verbs, Wait};
-pub use wr::{Dest, RecvWr, Remote, SendFlags, SendOp, SendWr};
+pub use wr::{Dest, MULTICAST_QPN, RecvWr, Remote, SendFlags, SendOp, SendWr};

@@ -213,6 +213,10 @@ pub trait Verbs: Send + Sync {
 
     /// Removes a QP in any state (`ibv_destroy_qp`). Waits until its async events that were read
     /// have been acknowledged (QP-DESTROY-03).
+    ///
+    /// # Errors
+    /// `Busy` while it is attached to a multicast group (QP-DESTROY-02); `WouldBlock`, `TimedOut`;
+    /// in the simulator `Stalled` if no other thread can acknowledge.
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()>;
 
     /// Connects two RC QPs in RESET with each other and brings both to RTS: by attributes, or by
@@ -240,6 +244,30 @@ pub trait Verbs: Send + Sync {
     /// # Errors
     /// `Usage` (simulator) while posted work names it whose completion has not been polled (UD-16).
     fn destroy_ah(&self, ah: Ah) -> Result<()>;
+
+    // Multicast
+
+    /// Attaches a UD QP to a multicast group, in any state (`ibv_attach_mcast`): from now on it gets
+    /// a copy of each datagram that a port of its device receives for the group, its own among
+    /// them. Once more changes nothing (MCAST-03). `lid` is the group's LID, 0 on Ethernet.
+    ///
+    /// What a port receives is up to the network: on InfiniBand the subnet administrator has to be
+    /// asked (MCAST-10).
+    ///
+    /// A datagram goes to a group by an address handle with the group's GID, and the QP number
+    /// [`MULTICAST_QPN`](crate::MULTICAST_QPN).
+    ///
+    /// # Errors
+    /// `Invalid` for another transport (MCAST-01) or a GID that names no group (MCAST-02);
+    /// `NoMemory` at the limits of the device (MCAST-08); `NotSupported` without
+    /// [`Capabilities::MCAST`].
+    fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
+
+    /// Detaches a QP from a multicast group (`ibv_detach_mcast`).
+    ///
+    /// # Errors
+    /// `Invalid` if it is not attached (MCAST-05).
+    fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
 
     // Asynchronous events
 

@@ -76,6 +76,9 @@ impl SendOp {
     }
 }
 
+/// The QP number of every multicast group (MCAST-09).
+pub const MULTICAST_QPN: u32 = 0x00ff_ffff;
+
 /// Where a send goes, for QPs that are not connected (`wr.ud`, and later `qp_type.xrc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

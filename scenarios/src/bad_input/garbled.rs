@@ -9,6 +9,7 @@ use verbs_api::{
 
 use super::refused;
 use crate::failure::{Failure, in_case};
+use crate::mcast::ALL_HOSTS;
 use crate::{Bench, OfRule, PairOptions, Result};
 
 /// How drivers say that they know no such object.
@@ -95,6 +96,22 @@ pub(super) fn garbled_qp_is_refused(bench: &Bench<'_>) -> Result {
     })?;
     crate::failure::check_eq!(RULE, bench.state(end.qp)?, QpState::Reset);
     bench.destroy_qp(end.qp, bench.wait()).rule(RULE)
+}
+
+pub(super) fn garbled_qp_joins_no_group(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-STATE-32";
+    let ud = || bench.end(bench.ctx_a(), PairOptions::of(QpType::Ud));
+    let (stranger, member) = (ud()?, ud()?);
+    bench.attach_mcast(member.qp, ALL_HOSTS, 0)?;
+    for (what, qp) in [("not attached", stranger.qp), ("attached", member.qp)] {
+        garbled(bench, DriverObject::Qp(qp), || {
+            let attach = || bench.attach_mcast(qp, ALL_HOSTS, 0);
+            in_case(what, no_such(bench, "attach", RULE, attach))?;
+            let detach = || bench.detach_mcast(qp, ALL_HOSTS, 0);
+            in_case(what, no_such(bench, "detach", RULE, detach))
+        })?;
+    }
+    bench.detach_mcast(member.qp, ALL_HOSTS, 0).rule(RULE)
 }
 
 pub(super) fn garbled_region_is_refused(bench: &Bench<'_>) -> Result {

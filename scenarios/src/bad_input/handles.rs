@@ -8,6 +8,7 @@ use verbs_api::{
 
 use super::refused;
 use crate::failure::in_case;
+use crate::mcast::ALL_HOSTS;
 use crate::{Bench, End, Failure, OfRule, PairOptions, QKEY, Result, expect_err};
 
 /// A handle of each kind.
@@ -202,6 +203,16 @@ const AH_CALLS: &[(Verb, &str, Call)] = &[
     }),
 ];
 
+/// The verbs on multicast groups.
+const MCAST_CALLS: &[(Verb, &str, Call)] = &[
+    (Verb::AttachMcast, "QP-STATE-32", |v, _, bad| {
+        v.attach_mcast(bad.qp, ALL_HOSTS, 0)
+    }),
+    (Verb::DetachMcast, "QP-STATE-32", |v, _, bad| {
+        v.detach_mcast(bad.qp, ALL_HOSTS, 0)
+    }),
+];
+
 /// The verbs that give file descriptors.
 #[cfg(unix)]
 const FD_CALLS: &[(Verb, &str, Call)] = &[
@@ -236,6 +247,16 @@ pub(super) fn address_handles_that_are_none_are_refused(bench: &Bench<'_>) -> Re
         refuse_all(bench, AH_CALLS, &good, problem, &bad)?;
     }
     pair.still_works("DEV-13")
+}
+
+pub(super) fn queue_pairs_that_are_none_join_no_group(bench: &Bench<'_>) -> Result {
+    let options = PairOptions::of(QpType::Ud);
+    let pair = bench.pair(options)?;
+    let good = Handles::of(&pair.a);
+    for (problem, bad) in bad_handles(bench, &good, options)? {
+        refuse_all(bench, MCAST_CALLS, &good, problem, &bad)?;
+    }
+    pair.still_works("QP-STATE-32")
 }
 
 #[cfg(unix)]
@@ -439,7 +460,7 @@ mod tests {
             Verb::Lab,
         ];
         for verb in Verb::ALL {
-            let called = [CALLS, AH_CALLS, FD_CALLS]
+            let called = [CALLS, AH_CALLS, MCAST_CALLS, FD_CALLS]
                 .concat()
                 .iter()
                 .any(|row| row.0 == *verb);

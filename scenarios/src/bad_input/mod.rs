@@ -28,6 +28,8 @@ use crate::{Bench, Hazards, Result, Scenario, expect_err_among};
 
 const STEPS: Capabilities = Capabilities::MODIFY_CONNECT;
 
+const GROUPS: Capabilities = Capabilities::UD.union(Capabilities::MCAST);
+
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario::new(
         "bad_input.every_verb_refuses_handles_that_are_none",
@@ -49,6 +51,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         handles::address_handles_that_are_none_are_refused,
     )
     .needs(Capabilities::UD),
+    Scenario::new(
+        "bad_input.queue_pairs_that_are_none_join_no_group",
+        &["QP-STATE-32"],
+        handles::queue_pairs_that_are_none_join_no_group,
+    )
+    .needs(GROUPS),
     #[cfg(unix)]
     Scenario::new(
         "bad_input.handles_that_are_none_have_no_descriptor",
@@ -97,6 +105,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         garbled::garbled_qp_is_refused,
     )
     .needs(Capabilities::GARBLE)
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "bad_input.garbled_qp_joins_no_group",
+        &["QP-STATE-32"],
+        garbled::garbled_qp_joins_no_group,
+    )
+    .needs(GROUPS.union(Capabilities::GARBLE))
     .hazards(Hazards::MAY_CRASH),
     Scenario::new(
         "bad_input.garbled_region_is_refused",

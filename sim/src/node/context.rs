@@ -93,6 +93,8 @@ pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAt
         max_qp_rd_atom: 128,
         max_qp_init_rd_atom: 128,
         max_inline_data: 1024,
+        max_mcast_grp: super::mcast::MAX_GROUPS,
+        max_mcast_qp_attach: super::mcast::MAX_QPS,
         num_comp_vectors: 4,
         phys_port_cnt: ports,
     }

@@ -67,6 +67,7 @@ impl Node {
             ack_req: false,
             ..packet
         };
+        let is_for_group = ah.route.dgid.is_multicast();
         let up = self.port(ah.route.from.port).up;
         let address = Address {
             route: &ah.route,
@@ -75,7 +76,11 @@ impl Node {
             pkey: self.pkey_of(qp),
         };
         packet.put(address, payload, self.outbox.push());
-        self.sent(up);
+        if is_for_group {
+            self.sent_to_group(up);
+        } else {
+            self.sent(up);
+        }
     }
 
     /// A datagram for a UD QP: what does not fit is dropped without a word (UD-05, -08, -09).

@@ -21,6 +21,7 @@
 //! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
 //! | `queue` | a work queue: what is posted, under way, done and not polled yet |
 //! | `requester`, `responder`, `datagram` | the transports |
+//! | `mcast` | multicast groups |
 //! | `fault` | rules that turn completions into errors |
 //! | `garble` | handles that are garbled on purpose |
 
@@ -31,6 +32,7 @@ mod datagram;
 mod domain;
 mod fault;
 mod garble;
+mod mcast;
 mod modify;
 mod notify;
 mod post;
@@ -82,6 +84,7 @@ pub struct Node {
     channels: Table<channel::Channel>,
     cqs: Table<cq::Cq>,
     qps: Table<qp::Qp>,
+    groups: mcast::Groups,
     limits: BTreeMap<Limit, u64>,
     cq_entries: u64,
     next_addr: u64,
@@ -149,6 +152,7 @@ impl Node {
             channels: Table::default(),
             cqs: Table::default(),
             qps: numbered(behavior.number_reuse),
+            groups: mcast::Groups::default(),
             limits: BTreeMap::new(),
             cq_entries: 0,
             next_addr: region::first_addr(id),

@@ -228,6 +228,7 @@ impl Node {
     pub fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
         let verb = Verb::DestroyQp;
         let index = Self::find(&self.qps, verb, qp)?;
+        self.check_detached(verb, index)?;
         let events = self.qps.at(index).async_unacked;
         if events > 0 {
             let cause = Cause::Unacknowledged {
@@ -242,6 +243,7 @@ impl Node {
 
     fn remove_qp(&mut self, index: u32) {
         self.timers.set(index, None);
+        self.leave_groups(index);
         let qp = self.qps.remove(index);
         for cq in qp.cqs() {
             self.purge(cq, index, qp.handle.generation());

@@ -1,8 +1,8 @@
 //! The responder side of connected QPs, and the door through which all packets come.
 
 use verbs_api::{
-    Access, AsyncEventType, Check, Element, Handle, QpAccessStatus, QpState, QpType, ShortStatus,
-    Syndrome, TraceEvent, Wc, WcFlags, WcOpcode, WcStatus,
+    Access, AsyncEventType, Check, Element, Handle, MULTICAST_QPN, QpAccessStatus, QpState, QpType,
+    ShortStatus, Syndrome, TraceEvent, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::Node;
@@ -10,7 +10,7 @@ use super::region::check_empty;
 use super::requester::{OutPacket, packets};
 use super::tables::pkeys_match;
 use crate::memory::{Gone, Payload, Scatter};
-use crate::packet::{Op, Packet, Psn, Reth};
+use crate::packet::{Op, Packet, PortId, Psn, Reth};
 use crate::time::Time;
 
 /// State of the responder side of a QP.
@@ -86,7 +86,21 @@ impl Node {
         if packet.damaged {
             return Err("the checksum is wrong");
         }
+        if packet.route.dgid.is_multicast() || packet.dest_qpn == MULTICAST_QPN {
+            return self.accept_for_group(now, to, packet);
+        }
         let index = self.qp_of_number(packet.dest_qpn).ok_or("no such qp")?;
+        self.accept_for(now, to, index, packet)
+    }
+
+    /// A packet for a QP of this node.
+    pub(super) fn accept_for(
+        &mut self,
+        now: Time,
+        to: PortId,
+        index: u32,
+        packet: &Packet,
+    ) -> Result<(), &'static str> {
         let qp = self.qps.at(index);
         if qp.init.qp_type != packet.transport {
             return Err("the qp is of another transport");

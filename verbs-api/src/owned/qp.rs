@@ -1,5 +1,6 @@
 //! Queue pairs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -10,9 +11,11 @@ use super::wr::{Dest, RecvWr, SendWr};
 use super::{Context, Cq, Pd, Sge};
 use crate::connect::{self, Endpoint, RcParams};
 use crate::cq::WcOpcode;
+use crate::device::Gid;
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::handle::{self, Object};
 use crate::qp::{QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
+use crate::sync::Mutex;
 use crate::verbs::Wait;
 use crate::{mr, wr};
 
@@ -53,6 +56,7 @@ pub(super) struct Parts {
     pd: Pd,
     send: Side,
     recv: Side,
+    groups: Mutex<BTreeSet<(Gid, u16)>>,
 }
 
 /// One of the two queues, and where its completions go.
@@ -76,7 +80,19 @@ impl life::Parts for Parts {
     }
 
     fn destroy(&self) -> Result<()> {
+        self.leave_groups();
         self.context().verbs().destroy_qp(self.handle, Wait::Poll)
+    }
+}
+
+impl Parts {
+    /// In a group it could not be destroyed.
+    fn leave_groups(&self) {
+        for (group, lid) in self.groups.lock().iter().copied() {
+            let verbs = self.context().verbs();
+            // What is in the way is said by the destruction.
+            let _ = verbs.detach_mcast(self.handle, group, lid);
+        }
     }
 }
 
@@ -187,6 +203,7 @@ impl<'a> QpBuilder<'a> {
             pd: self.pd.clone(),
             send: side(self.send_cq),
             recv: side(self.recv_cq),
+            groups: Mutex::new(BTreeSet::new()),
         }));
         context.enter_qp(&qp.0);
         Ok(qp)
@@ -307,6 +324,44 @@ impl Qp {
     /// ([`connect::ud_to_rts`]).
     pub fn activate(&self, port_num: u8, qkey: u32) -> Result<()> {
         connect::ud_to_rts(&**self.0.context().verbs(), self.handle(), port_num, qkey)
+    }
+
+    /// Attaches a UD QP to a multicast group ([`Verbs::attach_mcast`](crate::Verbs::attach_mcast)).
+    /// It leaves its groups when it is destroyed, or when that is tried.
+    ///
+    /// ```no_run
+    /// use verbs_api::owned::{Pd, Qp, SendWr};
+    /// use verbs_api::{AhAttr, Gid, MULTICAST_QPN, Result};
+    ///
+    /// /// Sends an empty datagram to all who are in the group, this one among them.
+    /// fn call(pd: &Pd, qp: &Qp, group: Gid, qkey: u32) -> Result<()> {
+    ///     qp.attach_mcast(group, 0)?;
+    ///     let ah = pd.create_ah(&AhAttr::global(1, 0, group))?;
+    ///     qp.post_send(&[SendWr::send(1, &[]).to(&ah, MULTICAST_QPN, qkey)])?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` for another transport or a GID that names no group; `NoMemory`; `NotSupported`.
+    pub fn attach_mcast(&self, group: Gid, lid: u16) -> Result<()> {
+        let mut groups = self.0.groups.lock();
+        let verbs = self.0.context().verbs();
+        verbs.attach_mcast(self.handle(), group, lid)?;
+        groups.insert((group, lid));
+        Ok(())
+    }
+
+    /// Detaches it from a multicast group ([`Verbs::detach_mcast`](crate::Verbs::detach_mcast)).
+    ///
+    /// # Errors
+    /// `Invalid` if it is not attached.
+    pub fn detach_mcast(&self, group: Gid, lid: u16) -> Result<()> {
+        let mut groups = self.0.groups.lock();
+        let verbs = self.0.context().verbs();
+        verbs.detach_mcast(self.handle(), group, lid)?;
+        groups.remove(&(group, lid));
+        Ok(())
     }
 
     /// Posts sends in order ([`Verbs::post_send`](crate::Verbs::post_send)); stops at the first that

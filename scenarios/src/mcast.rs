@@ -1,0 +1,454 @@
+//! Multicast: who gets a copy, and who may be attached.
+
+use verbs_api::{
+    Ah, AhAttr, Capabilities, ErrorKind, Gid, MULTICAST_QPN, QpType, SendWr, Wait, WcStatus,
+    connect,
+};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, OfRule, PairOptions, QKEY, Result, Scenario, expect_err};
+
+const LEN: u32 = 8;
+
+/// The group that every machine is in: a device that is made of its network stack gets back what it
+/// sends to no other.
+pub(crate) const ALL_HOSTS: Gid = Gid([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+/// The same of IPv4.
+const ALL_HOSTS_V4: Gid = Gid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 1]);
+
+const fn groups(
+    id: &'static str,
+    rules: &'static [&'static str],
+    body: fn(&Bench<'_>) -> Result,
+) -> Scenario {
+    Scenario::new(id, rules, body).needs(Capabilities::UD.union(Capabilities::MCAST))
+}
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    groups(
+        "mcast.connected_queue_pair_cannot_be_attached",
+        &["MCAST-01"],
+        connected_queue_pair_cannot_be_attached,
+    ),
+    groups(
+        "mcast.gid_of_no_group_is_refused",
+        &["MCAST-02"],
+        gid_of_no_group_is_refused,
+    ),
+    groups(
+        "mcast.attached_twice_receives_once",
+        &["MCAST-03"],
+        attached_twice_receives_once,
+    ),
+    groups(
+        "mcast.every_attached_queue_pair_gets_a_copy",
+        &["MCAST-04"],
+        every_attached_queue_pair_gets_a_copy,
+    ),
+    groups(
+        "mcast.detached_queue_pair_receives_nothing",
+        &["MCAST-05"],
+        detached_queue_pair_receives_nothing,
+    ),
+    groups(
+        "mcast.only_what_is_attached_can_be_detached",
+        &["MCAST-05"],
+        only_what_is_attached_can_be_detached,
+    ),
+    groups(
+        "mcast.attached_queue_pair_cannot_be_destroyed",
+        &["MCAST-06", "QP-DESTROY-02"],
+        attached_queue_pair_cannot_be_destroyed,
+    ),
+    groups(
+        "mcast.what_one_cannot_take_the_others_get",
+        &["MCAST-07"],
+        what_one_cannot_take_the_others_get,
+    ),
+    groups(
+        "mcast.group_has_as_many_as_the_device_says",
+        &["MCAST-08"],
+        group_has_as_many_as_the_device_says,
+    ),
+    groups(
+        "mcast.there_are_as_many_groups_as_the_device_says",
+        &["MCAST-08"],
+        there_are_as_many_groups_as_the_device_says,
+    )
+    .needs(Capabilities::LAB),
+    groups(
+        "mcast.group_is_reached_by_its_queue_pair_number_alone",
+        &["MCAST-09"],
+        group_is_reached_by_its_queue_pair_number_alone,
+    ),
+    groups(
+        "mcast.attaching_is_for_one_queue_pair_and_one_group",
+        &["MCAST-10"],
+        attaching_is_for_one_queue_pair_and_one_group,
+    ),
+];
+
+/// The group of all hosts in the network of the bench.
+fn all_hosts(bench: &Bench<'_>) -> Result<Gid> {
+    let place = bench.place();
+    let own = bench.query_gid(bench.ctx_a(), place.port_num, place.sgid_index.into())?;
+    let mapped = std::net::Ipv6Addr::from(own.0).to_ipv4_mapped();
+    Ok(mapped.map_or(ALL_HOSTS, |_| ALL_HOSTS_V4))
+}
+
+/// Another group, by number.
+fn other(number: u16) -> Gid {
+    let [high, low] = number.to_be_bytes();
+    Gid([
+        0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x76, 0x73, high, low,
+    ])
+}
+
+/// A UD end in RTS, with a Q_Key.
+fn end_with<'b>(bench: &'b Bench<'_>, on_a: bool, qkey: u32) -> Result<End<'b>> {
+    let side = if on_a { bench.ctx_a() } else { bench.ctx_b() };
+    let end = bench.end(side, PairOptions::of(QpType::Ud))?;
+    connect::ud_to_rts(bench.verbs(), end.qp, bench.port(), qkey)?;
+    Ok(end)
+}
+
+fn end<'b>(bench: &'b Bench<'_>) -> Result<End<'b>> {
+    end_with(bench, false, QKEY)
+}
+
+/// Who sends to the group, and how.
+struct Sender<'b> {
+    bench: &'b Bench<'b>,
+    end: End<'b>,
+    group: Gid,
+    ah: Ah,
+}
+
+impl<'b> Sender<'b> {
+    fn new(bench: &'b Bench<'_>) -> Result<Self> {
+        let end = end_with(bench, true, QKEY)?;
+        let group = all_hosts(bench)?;
+        let place = bench.place();
+        let way = AhAttr::global(place.port_num, place.sgid_index, group);
+        let ah = bench.create_ah(end.pd, &way)?;
+        Ok(Self {
+            bench,
+            end,
+            group,
+            ah,
+        })
+    }
+
+    /// Sends to the group; the send is done.
+    fn send(&self, tag: u8) -> Result {
+        self.send_to(tag, self.ah, MULTICAST_QPN)
+    }
+
+    fn send_to(&self, tag: u8, ah: Ah, qpn: u32) -> Result {
+        let Self { bench, end, .. } = self;
+        end.fill(tag, LEN)?;
+        let data = [end.sge(0, LEN)];
+        let send = SendWr::send(tag.into(), &data).to(ah, qpn, QKEY);
+        bench.post_send(end.qp, &[send])?;
+        bench.successes(end.send_cq, 1).map(drop)
+    }
+}
+
+/// A message of this tag came, in this receive.
+fn got(bench: &Bench<'_>, to: &End<'_>, wr_id: u64, tag: u8, rule: &'static str) -> Result {
+    used(bench, to, wr_id, rule)?;
+    to.expect_data(tag, LEN, rule)
+}
+
+/// A message came, in this receive.
+fn used(bench: &Bench<'_>, to: &End<'_>, wr_id: u64, rule: &'static str) -> Result {
+    let wc = bench.one_with(to.recv_cq, WcStatus::Success, rule)?;
+    check_eq!(rule, wc.wr_id, wr_id, "the receive used");
+    Ok(())
+}
+
+fn connected_queue_pair_cannot_be_attached(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-01";
+    let has = bench.capabilities(bench.ctx_a())?;
+    for qp_type in [QpType::Rc, QpType::Uc] {
+        if qp_type == QpType::Uc && !has.contains(Capabilities::UC) {
+            continue;
+        }
+        let on = end(bench)?;
+        let init = verbs_api::QpInit::new(qp_type, on.send_cq, on.recv_cq);
+        let qp = bench.create_qp(on.pd, &init)?;
+        let attached = bench.attach_mcast(qp, ALL_HOSTS, 0);
+        let refused = expect_err(attached, ErrorKind::Invalid, RULE);
+        in_case(&qp_type.to_string(), refused.map(drop))?;
+        bench.destroy_qp(qp, bench.wait()).rule(RULE)?;
+    }
+    let ud = end(bench)?;
+    bench.attach_mcast(ud.qp, ALL_HOSTS, 0).rule(RULE)?;
+    Ok(bench.detach_mcast(ud.qp, ALL_HOSTS, 0)?)
+}
+
+fn gid_of_no_group_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-02";
+    let ud = end(bench)?;
+    let own = bench.query_gid(ud.context, bench.port(), bench.place().sgid_index.into())?;
+    let near = |byte: u8| {
+        let mut near = ALL_HOSTS;
+        near.0[0] = byte;
+        near
+    };
+    for gid in [own, Gid::default(), near(0xfe), near(0x7f)] {
+        let attached = bench.attach_mcast(ud.qp, gid, 0);
+        let refused = expect_err(attached, ErrorKind::Invalid, RULE);
+        in_case(&gid.to_string(), refused.map(drop))?;
+    }
+    // It is in no group.
+    bench.destroy_qp(ud.qp, bench.wait()).rule(RULE)
+}
+
+fn attached_twice_receives_once(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-03";
+    let sender = Sender::new(bench)?;
+    let to = end(bench)?;
+    for _ in 0..2 {
+        bench.attach_mcast(to.qp, sender.group, 0).rule(RULE)?;
+    }
+    for (first, tag) in [(10, 1), (20, 2)] {
+        to.recv_at(first, 0, LEN)?;
+        to.recv(first + 1, LEN)?;
+        sender.send(tag)?;
+        used(bench, &to, first, RULE)?;
+        bench.no_completion(to.recv_cq, RULE)?;
+        // The receive that is left takes the next.
+        sender.send(tag + 10)?;
+        got(bench, &to, first + 1, tag + 10, RULE)?;
+    }
+    Ok(bench.detach_mcast(to.qp, sender.group, 0)?)
+}
+
+fn every_attached_queue_pair_gets_a_copy(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-04";
+    let sender = Sender::new(bench)?;
+    // On both sides, and the sender itself.
+    let others = [true, false, false].map(|on_a| end_with(bench, on_a, QKEY));
+    let mut members = vec![sender.end];
+    for other in others {
+        members.push(other?);
+    }
+    for member in &members {
+        bench.attach_mcast(member.qp, sender.group, 0)?;
+    }
+    for round in 0..3 {
+        for member in &members {
+            member.recv(round.into(), LEN)?;
+        }
+        sender.send(round)?;
+        for (place, member) in members.iter().enumerate() {
+            let result = got(bench, member, round.into(), round, RULE);
+            in_case(&format!("member {place}, round {round}"), result)?;
+        }
+    }
+    // A copy is one message, and uses one receive.
+    for member in &members {
+        member.recv_at(50, 512, LEN)?;
+        member.recv(51, LEN)?;
+    }
+    sender.send(77)?;
+    for member in &members {
+        used(bench, member, 50, RULE)?;
+    }
+    for member in &members {
+        bench.no_completion(member.recv_cq, RULE)?;
+        bench.detach_mcast(member.qp, sender.group, 0)?;
+    }
+    Ok(())
+}
+
+fn detached_queue_pair_receives_nothing(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-05";
+    let sender = Sender::new(bench)?;
+    let (leaves, stays) = (end(bench)?, end(bench)?);
+    for member in [&leaves, &stays] {
+        bench.attach_mcast(member.qp, sender.group, 0)?;
+        member.recv(1, LEN)?;
+    }
+    sender.send(1)?;
+    for member in [&leaves, &stays] {
+        got(bench, member, 1, 1, RULE)?;
+        member.recv(2, LEN)?;
+    }
+    bench.detach_mcast(leaves.qp, sender.group, 0).rule(RULE)?;
+    sender.send(2)?;
+    got(bench, &stays, 2, 2, RULE)?;
+    bench.no_completion(leaves.recv_cq, RULE)?;
+    // Until it is back.
+    bench.attach_mcast(leaves.qp, sender.group, 0).rule(RULE)?;
+    sender.send(3)?;
+    got(bench, &leaves, 2, 3, RULE)?;
+    for member in [&leaves, &stays] {
+        bench.detach_mcast(member.qp, sender.group, 0)?;
+    }
+    Ok(())
+}
+
+fn only_what_is_attached_can_be_detached(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-05";
+    let (member, stranger) = (end(bench)?, end(bench)?);
+    let refused = |what: &str, qp, group| {
+        let detached = bench.detach_mcast(qp, group, 0);
+        in_case(what, expect_err(detached, ErrorKind::Invalid, RULE)).map(drop)
+    };
+    refused("no group is there", member.qp, ALL_HOSTS)?;
+    bench.attach_mcast(member.qp, ALL_HOSTS, 0)?;
+    refused("another queue pair", stranger.qp, ALL_HOSTS)?;
+    refused("another group", member.qp, other(0))?;
+    bench.detach_mcast(member.qp, ALL_HOSTS, 0).rule(RULE)?;
+    refused("once more", member.qp, ALL_HOSTS)
+}
+
+fn attached_queue_pair_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-06";
+    let sender = Sender::new(bench)?;
+    let member = end(bench)?;
+    for group in [sender.group, other(1)] {
+        bench.attach_mcast(member.qp, group, 0)?;
+    }
+    let busy = |what: &str| {
+        let destroyed = bench.destroy_qp(member.qp, Wait::Poll);
+        in_case(what, expect_err(destroyed, ErrorKind::Busy, RULE)).map(drop)
+    };
+    busy("in two groups")?;
+    bench.detach_mcast(member.qp, other(1), 0)?;
+    busy("in one group")?;
+    // It is as it was.
+    member.recv(1, LEN)?;
+    sender.send(5)?;
+    got(bench, &member, 1, 5, RULE)?;
+    bench.to_err(member.qp)?;
+    busy("in the error state")?;
+    bench.to_reset(member.qp)?;
+    busy("after RESET")?;
+    bench.detach_mcast(member.qp, sender.group, 0)?;
+    bench.destroy_qp(member.qp, bench.wait()).rule(RULE)
+}
+
+fn what_one_cannot_take_the_others_get(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-07";
+    let sender = Sender::new(bench)?;
+    // Those that cannot take it stand first, in the middle and last.
+    let (without, small) = (end(bench)?, end(bench)?);
+    let (other_key, not_ready) = (
+        end_with(bench, false, QKEY ^ 1)?,
+        bench.end(bench.ctx_b(), PairOptions::of(QpType::Ud))?,
+    );
+    let takers = [end(bench)?, end(bench)?, end(bench)?];
+    small.recv(1, LEN - 1)?;
+    other_key.recv(1, LEN)?;
+    let order = [
+        &without, &takers[0], &small, &takers[1], &other_key, &takers[2], &not_ready,
+    ];
+    for member in order {
+        bench.attach_mcast(member.qp, sender.group, 0)?;
+    }
+    for tag in 0..3 {
+        for taker in &takers {
+            taker.recv(tag.into(), LEN)?;
+        }
+        sender.send(tag)?;
+        for (place, taker) in takers.iter().enumerate() {
+            let result = got(bench, taker, tag.into(), tag, RULE);
+            in_case(&format!("taker {place}, message {tag}"), result)?;
+        }
+    }
+    for member in [&without, &other_key, &not_ready] {
+        bench.no_completion(member.recv_cq, RULE)?;
+    }
+    for member in order {
+        bench.detach_mcast(member.qp, sender.group, 0)?;
+    }
+    Ok(())
+}
+
+fn group_has_as_many_as_the_device_says(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-08";
+    let limit = bench.query_device(bench.ctx_a())?.max_mcast_qp_attach;
+    let first = bench.end(bench.ctx_a(), PairOptions::of(QpType::Ud))?;
+    let init = verbs_api::QpInit::new(QpType::Ud, first.send_cq, first.recv_cq);
+    check!(RULE, limit > 0, "a limit above 0", "{limit}");
+    let mut members = Vec::new();
+    for _ in 0..limit.min(MANY) {
+        let qp = bench.create_qp(first.pd, &init)?;
+        bench.attach_mcast(qp, other(2), 0).rule(RULE)?;
+        members.push(qp);
+    }
+    if limit <= MANY {
+        let full = bench.attach_mcast(first.qp, other(2), 0);
+        expect_err(full, ErrorKind::NoMemory, RULE)?;
+        // Who is in it already may say so once more, and another group has room.
+        bench.attach_mcast(members[0], other(2), 0).rule(RULE)?;
+        bench.attach_mcast(first.qp, other(3), 0).rule(RULE)?;
+        bench.detach_mcast(first.qp, other(3), 0)?;
+    }
+    for qp in members {
+        bench.detach_mcast(qp, other(2), 0)?;
+    }
+    bench.attach_mcast(first.qp, other(2), 0).rule(RULE)?;
+    Ok(bench.detach_mcast(first.qp, other(2), 0)?)
+}
+
+fn there_are_as_many_groups_as_the_device_says(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-08";
+    let limit = bench.query_device(bench.ctx_a())?.max_mcast_grp as u16;
+    let ud = bench.end(bench.ctx_a(), PairOptions::of(QpType::Ud))?;
+    for number in 0..limit {
+        bench.attach_mcast(ud.qp, other(number), 0).rule(RULE)?;
+    }
+    let full = bench.attach_mcast(ud.qp, other(limit), 0);
+    expect_err(full, ErrorKind::NoMemory, RULE)?;
+    bench.detach_mcast(ud.qp, other(0), 0)?;
+    bench.attach_mcast(ud.qp, other(limit), 0).rule(RULE)
+}
+
+fn group_is_reached_by_its_queue_pair_number_alone(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-09";
+    let sender = Sender::new(bench)?;
+    let (named, member) = (end(bench)?, end(bench)?);
+    let to_named = bench.create_ah(sender.end.pd, &bench.route_to(named.context)?)?;
+    for to in [&named, &member] {
+        bench.attach_mcast(to.qp, sender.group, 0)?;
+        to.recv(1, LEN)?;
+    }
+    // The group, with the number of a queue pair.
+    sender.send_to(1, sender.ah, named.qp_num)?;
+    bench.no_completion(member.recv_cq, RULE)?;
+    // A port, with the number of groups.
+    sender.send_to(2, to_named, MULTICAST_QPN)?;
+    bench.no_completion(member.recv_cq, RULE)?;
+    sender.send(3)?;
+    got(bench, &member, 1, 3, RULE)?;
+    for to in [&named, &member] {
+        bench.detach_mcast(to.qp, sender.group, 0)?;
+    }
+    Ok(())
+}
+
+fn attaching_is_for_one_queue_pair_and_one_group(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MCAST-10";
+    let sender = Sender::new(bench)?;
+    let (member, of_another, of_none) = (end(bench)?, end(bench)?, end(bench)?);
+    bench.attach_mcast(member.qp, sender.group, 0)?;
+    bench.attach_mcast(of_another.qp, other(4), 0)?;
+    for to in [&member, &of_another, &of_none] {
+        to.recv(1, LEN)?;
+    }
+    // The port receives it, and who has not asked for it gets nothing.
+    sender.send(9)?;
+    got(bench, &member, 1, 9, RULE)?;
+    for to in [&of_another, &of_none] {
+        bench.no_completion(to.recv_cq, RULE)?;
+    }
+    bench.detach_mcast(member.qp, sender.group, 0)?;
+    Ok(bench.detach_mcast(of_another.qp, other(4), 0)?)
+}
+
+/// So many queue pairs are made at most.
+const MANY: u32 = 256;
