@@ -27,6 +27,7 @@ pub(crate) fn device_attr(attr: &sys::ibv_device_attr, num_comp_vectors: i32) ->
         max_ah: count(attr.max_ah),
         max_qp_rd_atom: small(attr.max_qp_rd_atom),
         max_qp_init_rd_atom: small(attr.max_qp_init_rd_atom),
+        atomic_cap: attr.atomic_cap.into(),
         // Not told by the device; a QP that asks for too much is refused.
         max_inline_data: 0,
         max_mcast_grp: count(attr.max_mcast_grp),
@@ -223,6 +224,18 @@ pub(crate) fn send_op(wr: &mut sys::ibv_send_wr, op: &SendOp, flags: SendFlags) 
         SendOp::RdmaRead { remote } => {
             wr.wr = sys::rdma(remote.addr, remote.rkey);
             4
+        }
+        SendOp::CompareAndSwap {
+            remote,
+            compare,
+            swap,
+        } => {
+            wr.wr = sys::atomic(remote.addr, remote.rkey, compare, swap);
+            5
+        }
+        SendOp::FetchAndAdd { remote, add } => {
+            wr.wr = sys::atomic(remote.addr, remote.rkey, add, 0);
+            6
         }
         _ => return false,
     };

@@ -31,7 +31,7 @@ fn of_bindings() -> Vec<Row> {
         ibv_cq { context, channel, cq_context, handle, cqe }
         ibv_device_attr {
             fw_ver, node_guid, max_mr_size, max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr,
-            max_pd, max_qp_rd_atom, max_qp_init_rd_atom, max_ah, max_mcast_grp, max_mcast_qp_attach, phys_port_cnt
+            max_pd, max_qp_rd_atom, max_qp_init_rd_atom, atomic_cap, max_ah, max_mcast_grp, max_mcast_qp_attach, phys_port_cnt
         }
         ibv_gid { raw }
         ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }

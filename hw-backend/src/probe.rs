@@ -1,6 +1,6 @@
 //! What a device can do, and how it answers where it has a choice.
 
-use verbs_api::{Behavior, Capabilities, Declared, DeviceAttr, Transport};
+use verbs_api::{AtomicCap, Behavior, Capabilities, Declared, DeviceAttr, Transport};
 
 use crate::objects::Device;
 
@@ -12,6 +12,9 @@ pub(crate) fn capabilities(device: &Device, attr: &DeviceAttr) -> Capabilities {
     }
     if device.transport == Transport::Iwarp {
         all -= Capabilities::IWARP_LACKS;
+    }
+    if attr.atomic_cap == AtomicCap::None {
+        all -= Capabilities::ATOMICS;
     }
     if device.driver == "siw" {
         all -= Capabilities::RESIZE_CQ;

@@ -163,6 +163,18 @@ pub(crate) fn rdma(remote_addr: u64, rkey: u32) -> wr_t {
     }
 }
 
+/// The part of a send work request for atomics.
+pub(crate) fn atomic(remote_addr: u64, rkey: u32, compare_add: u64, swap: u64) -> wr_t {
+    wr_t {
+        atomic: rdma_sys::atomic_t {
+            remote_addr,
+            compare_add,
+            swap,
+            rkey,
+        },
+    }
+}
+
 /// The part of a send work request for datagrams.
 pub(crate) fn datagram(ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32) -> wr_t {
     wr_t {

@@ -202,6 +202,20 @@ impl<'v> Bench<'v> {
         })
     }
 
+    /// Another end on the domain, the region and the CQs of one, its queue pair in RESET.
+    pub fn sibling<'b>(&'b self, of: &End<'_>, options: PairOptions) -> Result<End<'b>> {
+        let mut init = QpInit::new(of.qp_type, of.send_cq, of.recv_cq).cap(options.cap);
+        init.sq_sig_all = options.sq_sig_all;
+        let qp = self.create_qp(of.pd, &init)?;
+        Ok(End {
+            bench: self,
+            peer: None,
+            qp,
+            qp_num: self.qp_num(qp)?,
+            ..*of
+        })
+    }
+
     /// Connects two ends and brings both to RTS; UD queue pairs get address handles of each other.
     pub fn connect<'b>(&'b self, a: End<'b>, b: End<'b>, options: PairOptions) -> Result<Pair<'b>> {
         let rc = self.at_its_place(options.rc);

@@ -29,6 +29,7 @@ mod scenario;
 
 mod ah;
 mod async_event;
+mod atom;
 mod bad_input;
 mod chan;
 mod cq_arm;
@@ -101,6 +102,7 @@ pub const GROUPS: &[Group] = &[
     group("rq", "Receive queues", rq::SCENARIOS),
     group("life", "Life of objects", life::SCENARIOS),
     group("rdma", "RDMA Read and Write", rdma::SCENARIOS),
+    group("atom", "Atomics", atom::SCENARIOS),
     group("errors", "Errors of connections", errors::SCENARIOS),
     group("rnr", "Receiver not ready", rnr::SCENARIOS),
     group("tmr", "Timers and retries", tmr::SCENARIOS),

@@ -69,6 +69,7 @@ impl Fabric {
         let shared = (Arc::new(gids(nodes, ports)), Arc::new(Mutex::new(memory)));
         let seat = |id| {
             let mut node = Node::new(id, ports, config.behavior, shared.clone(), config.seed);
+            node.set_lacks(config.lacks);
             if config.trace {
                 node.start_trace();
             }

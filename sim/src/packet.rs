@@ -56,8 +56,18 @@ pub(crate) enum Op {
     ReadRequest(Reth),
     ReadResponse,
     Acknowledge(Syndrome),
+    AtomicRequest(AtomicEth),
+    /// The payload is what was there.
+    AtomicResponse,
     /// A datagram.
     Datagram(Deth),
+}
+
+impl Op {
+    /// It asks for data, which stand for the acknowledgement.
+    pub(crate) fn is_answered_with_data(&self) -> bool {
+        matches!(self, Self::ReadRequest(_) | Self::AtomicRequest(_))
+    }
 }
 
 /// RDMA extended header.
@@ -66,6 +76,27 @@ pub(crate) struct Reth {
     pub(crate) addr: u64,
     pub(crate) rkey: u32,
     pub(crate) length: u32,
+}
+
+/// Atomic extended header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AtomicEth {
+    pub(crate) addr: u64,
+    pub(crate) rkey: u32,
+    pub(crate) op: AtomicOp,
+}
+
+impl AtomicEth {
+    pub(crate) fn is_aligned(&self) -> bool {
+        self.addr.is_multiple_of(8)
+    }
+}
+
+/// What an atomic does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtomicOp {
+    CompareAndSwap { compare: u64, swap: u64 },
+    FetchAndAdd { add: u64 },
 }
 
 /// Datagram extended header.
@@ -147,6 +178,11 @@ impl Packet {
             Op::ReadResponse if self.first && self.last => 0x10,
             Op::ReadResponse => 0x0d + position,
             Op::Acknowledge(_) => 0x11,
+            Op::AtomicResponse => 0x12,
+            Op::AtomicRequest(eth) => match eth.op {
+                AtomicOp::CompareAndSwap { .. } => 0x13,
+                AtomicOp::FetchAndAdd { .. } => 0x14,
+            },
         };
         PacketOpcode::from(transport | operation)
     }

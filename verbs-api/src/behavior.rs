@@ -129,6 +129,8 @@ const RXE: Behavior = Behavior {
     read_without_depth: Check::Accepted,
     qp_access_status: QpAccessStatus::RemInvReqErr,
     qp_access_event: false,
+    atomic_check: AtomicCheck::Post,
+    qp_req_event: false,
     zero_len_mr: Check::Refused,
     retry7: Retry7::Unlimited,
     post_wrong_state: PostWrongState::Queued,
@@ -174,6 +176,7 @@ const MLX5: Behavior = Behavior {
     sge_errno: Errno::Enomem,
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     send_byte_len: SendByteLen::Reads,
+    atomic_check: AtomicCheck::Longer,
     ..Behavior::SPEC
 };
 
@@ -197,12 +200,15 @@ const ADVERSARIAL: Behavior = Behavior {
     ..Behavior::SPEC
 };
 
-/// What the devices of a profile lack. The drivers of Linux 6.1 cannot change a region; an iWARP device has RC alone, connected by rdma_cm, without
-/// immediate data and receiver-not-ready.
+/// What the devices of a profile lack. The drivers of Linux 6.1 cannot change a region; an
+/// iWARP device has RC alone, connected by rdma_cm, without immediate data and receiver-not-ready;
+/// soft-iWARP has no atomics.
 pub fn lacks(profile: &str) -> Capabilities {
     match profile {
         "rxe" => Capabilities::REREG_MR,
-        "siw" => Capabilities::IWARP_LACKS.union(Capabilities::REREG_MR),
+        "siw" => Capabilities::IWARP_LACKS
+            .union(Capabilities::REREG_MR)
+            .union(Capabilities::ATOMICS),
         _ => Capabilities::empty(),
     }
 }
@@ -380,6 +386,15 @@ knob_values! {
         /// `LOC_QP_OP_ERR`, and `REM_OP_ERR` at the sender.
         LocQpOpErr = "loc_qp_op_err";
     }
+    /// How a wrong length or alignment of an atomic is found.
+    AtomicCheck {
+        /// Either fails: the length with `LOC_LEN_ERR`, the alignment with `REM_INV_REQ_ERR`.
+        Strict = "strict";
+        /// As above, but a list of more than 8 bytes is taken.
+        Longer = "longer";
+        /// `EINVAL` at the post, but a list of more than 8 bytes is taken.
+        Post = "post";
+    }
     /// The status of an operation that the responder's queue pair does not allow.
     QpAccessStatus {
         /// `REM_ACCESS_ERR`
@@ -523,6 +538,10 @@ knobs! {
     qp_access_status: QpAccessStatus = QpAccessStatus::RemAccessErr, ["RDMA-04"];
     /// The responder gets `QP_ACCESS_ERR` for an access violation.
     qp_access_event: bool = true, ["RDMA-09", "ASYNC-15"];
+    /// A wrong length or alignment of an atomic.
+    atomic_check: AtomicCheck = AtomicCheck::Strict, ["ATOM-03", "ATOM-04"];
+    /// The responder gets `QP_REQ_ERR` for a request that is invalid, if no receive tells of it.
+    qp_req_event: bool = true, ["ASYNC-14"];
     /// A memory region of no bytes.
     zero_len_mr: Check = Check::Accepted, ["MR-10"];
     /// A retry count of 7.

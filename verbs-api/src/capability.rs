@@ -33,6 +33,8 @@ bitflags! {
         const REREG_MR = 1 << 10;
         /// Multicast groups: `ibv_attach_mcast`.
         const MCAST = 1 << 16;
+        /// Compare-and-swap and fetch-and-add.
+        const ATOMICS = 1 << 17;
         /// The backend is a laboratory: time, faults, limits, leak counts.
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.

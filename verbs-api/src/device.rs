@@ -54,6 +54,8 @@ pub struct DeviceAttr {
     pub max_qp_rd_atom: u8,
     /// RDMA Reads and atomics that one QP has outstanding at a time.
     pub max_qp_init_rd_atom: u8,
+    /// What atomics are atomic with.
+    pub atomic_cap: AtomicCap,
     /// Bytes of inline data of one work request.
     pub max_inline_data: u32,
     /// Multicast groups with a queue pair attached.
@@ -64,6 +66,18 @@ pub struct DeviceAttr {
     pub num_comp_vectors: u32,
     /// Ports, numbered from 1.
     pub phys_port_cnt: u8,
+}
+
+c_enum! {
+    /// What atomics of a device are atomic with (`enum ibv_atomic_cap`, ATOM-08).
+    AtomicCap {
+        /// It has none (ATOM-10).
+        None = 0, "NONE";
+        /// Atomics through the same device.
+        Hca = 1, "HCA";
+        /// Also with the processor and other devices.
+        Glob = 2, "GLOB";
+    }
 }
 
 /// State and limits of a port (`struct ibv_port_attr`).

@@ -48,15 +48,17 @@ mod wr;
 
 pub use ah::{AhAttr, GlobalRoute};
 pub use behavior::{
-    Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, FaultStatus, FlushPostInErr,
-    IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, Placement, PollAfterOverrun, PostWrongState,
-    QpAccessStatus, ResizeSupport, Retry7, SendByteLen, SendDone, ShortDatagram, ShortStatus,
-    SqRelease, UndefinedFields, UnknownKnob, lacks,
+    AtomicCheck, Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, FaultStatus,
+    FlushPostInErr, IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, Placement, PollAfterOverrun,
+    PostWrongState, QpAccessStatus, ResizeSupport, Retry7, SendByteLen, SendDone, ShortDatagram,
+    ShortStatus, SqRelease, UndefinedFields, UnknownKnob, lacks,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;
 pub use cq::{Arm, CqAttr, CqEvent, CqInit, Wc, WcFlags, WcOpcode, WcStatus};
-pub use device::{DeviceAttr, DeviceInfo, Gid, LinkLayer, Mtu, PortAttr, PortState, Transport};
+pub use device::{
+    AtomicCap, DeviceAttr, DeviceInfo, Gid, LinkLayer, Mtu, PortAttr, PortState, Transport,
+};
 pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use handle::{Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Object, Pd, Qp};

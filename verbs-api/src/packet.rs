@@ -44,6 +44,12 @@ c_enum! {
         RcReadResponseOnly = 0x10, "RC_READ_RESPONSE_ONLY";
         /// RC Acknowledge.
         RcAcknowledge = 0x11, "RC_ACKNOWLEDGE";
+        /// RC Atomic acknowledge.
+        RcAtomicAcknowledge = 0x12, "RC_ATOMIC_ACKNOWLEDGE";
+        /// RC Compare and swap.
+        RcCompareSwap = 0x13, "RC_COMPARE_SWAP";
+        /// RC Fetch and add.
+        RcFetchAdd = 0x14, "RC_FETCH_ADD";
         /// UC SEND First.
         UcSendFirst = 0x20, "UC_SEND_FIRST";
         /// UC SEND Middle.

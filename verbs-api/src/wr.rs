@@ -2,6 +2,7 @@
 
 use bitflags::bitflags;
 
+use crate::cq::WcOpcode;
 use crate::handle::Ah;
 use crate::mr::Sge;
 
@@ -61,6 +62,24 @@ pub enum SendOp {
         /// Where from.
         remote: Remote,
     },
+    /// `IBV_WR_ATOMIC_CMP_AND_SWP`: stores `swap` if the value is `compare`. What was there lands in
+    /// the scatter list, 8 bytes in the machine's order (ATOM-02, ATOM-12).
+    CompareAndSwap {
+        /// Where the 8 bytes are; a multiple of 8 (ATOM-04).
+        remote: Remote,
+        /// What has to be there.
+        compare: u64,
+        /// What is put there then.
+        swap: u64,
+    },
+    /// `IBV_WR_ATOMIC_FETCH_AND_ADD`: adds, modulo 2^64. What was there lands in the scatter list,
+    /// 8 bytes in the machine's order (ATOM-01, ATOM-12).
+    FetchAndAdd {
+        /// Where the 8 bytes are; a multiple of 8 (ATOM-04).
+        remote: Remote,
+        /// What is added.
+        add: u64,
+    },
 }
 
 impl SendOp {
@@ -72,6 +91,29 @@ impl SendOp {
             Self::RdmaWrite { .. } => "RDMA_WRITE",
             Self::RdmaWriteWithImm { .. } => "RDMA_WRITE_WITH_IMM",
             Self::RdmaRead { .. } => "RDMA_READ",
+            Self::CompareAndSwap { .. } => "ATOMIC_CMP_AND_SWP",
+            Self::FetchAndAdd { .. } => "ATOMIC_FETCH_AND_ADD",
+        }
+    }
+
+    /// Whether it brings data back from the peer: an RDMA Read or an atomic. These count in
+    /// `max_rd_atomic` (RDMA-18, ATOM-13), a fenced send waits for them (SQ-12), and their list is
+    /// written.
+    pub const fn reads(&self) -> bool {
+        matches!(
+            self,
+            Self::RdmaRead { .. } | Self::CompareAndSwap { .. } | Self::FetchAndAdd { .. }
+        )
+    }
+
+    /// What its completion is of (WC-04).
+    pub const fn wc_opcode(&self) -> WcOpcode {
+        match self {
+            Self::Send | Self::SendWithImm { .. } => WcOpcode::Send,
+            Self::RdmaWrite { .. } | Self::RdmaWriteWithImm { .. } => WcOpcode::RdmaWrite,
+            Self::RdmaRead { .. } => WcOpcode::RdmaRead,
+            Self::CompareAndSwap { .. } => WcOpcode::CompSwap,
+            Self::FetchAndAdd { .. } => WcOpcode::FetchAdd,
         }
     }
 }
@@ -167,6 +209,27 @@ impl<'a> SendWr<'a> {
     /// An RDMA Read.
     pub const fn rdma_read(wr_id: u64, sg_list: &'a [Sge], remote: Remote) -> Self {
         Self::new(wr_id, SendOp::RdmaRead { remote }, sg_list)
+    }
+
+    /// A compare-and-swap; `sg_list` has room for 8 bytes.
+    pub const fn compare_and_swap(
+        wr_id: u64,
+        sg_list: &'a [Sge],
+        remote: Remote,
+        compare: u64,
+        swap: u64,
+    ) -> Self {
+        let op = SendOp::CompareAndSwap {
+            remote,
+            compare,
+            swap,
+        };
+        Self::new(wr_id, op, sg_list)
+    }
+
+    /// A fetch-and-add; `sg_list` has room for 8 bytes.
+    pub const fn fetch_and_add(wr_id: u64, sg_list: &'a [Sge], remote: Remote, add: u64) -> Self {
+        Self::new(wr_id, SendOp::FetchAndAdd { remote, add }, sg_list)
     }
 
     /// With more flags.

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use verbs_api::{
-    AsyncEvent, AsyncEventType, Behavior, Capabilities, Cause, Context, CqeRounding, DeviceAttr,
-    Element, Error, ErrorKind, Gid, Limit, LinkLayer, Mtu, PortAttr, PortState, Result, TraceEvent,
-    Verb,
+    AsyncEvent, AsyncEventType, AtomicCap, Behavior, Capabilities, Cause, Context, CqeRounding,
+    DeviceAttr, Element, Error, ErrorKind, Gid, Limit, LinkLayer, Mtu, PortAttr, PortState, Result,
+    TraceEvent, Verb,
 };
 
 use super::{Gids, Node, context_of, in_range, invalid};
@@ -92,6 +92,7 @@ pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAt
         max_ah: 65_536,
         max_qp_rd_atom: 128,
         max_qp_init_rd_atom: 128,
+        atomic_cap: AtomicCap::Hca,
         max_inline_data: 1024,
         max_mcast_grp: super::mcast::MAX_GROUPS,
         max_mcast_qp_attach: super::mcast::MAX_QPS,

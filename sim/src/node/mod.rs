@@ -22,9 +22,11 @@
 //! | `queue` | a work queue: what is posted, under way, done and not polled yet |
 //! | `requester`, `responder`, `datagram` | the transports |
 //! | `mcast` | multicast groups |
+//! | `atomic` | atomics, and the answers that may be asked for again |
 //! | `fault` | rules that turn completions into errors |
 //! | `garble` | handles that are garbled on purpose |
 
+mod atomic;
 mod channel;
 mod context;
 mod cq;
@@ -49,8 +51,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use verbs_api::{
-    BadHandle, Behavior, Cause, Context, DeviceAttr, Error, ErrorKind, Gid, Handle, Limit, Live,
-    Object, Qp as QpHandle, Result, TimerReport, TraceEvent, Verb,
+    AtomicCap, BadHandle, Behavior, Capabilities, Cause, Context, DeviceAttr, Error, ErrorKind,
+    Gid, Handle, Limit, Live, Object, Qp as QpHandle, Result, TimerReport, TraceEvent, Verb,
 };
 
 use crate::empty::EmptyCqs;
@@ -73,6 +75,8 @@ pub(crate) type Gids = BTreeMap<Gid, PortId>;
 pub struct Node {
     id: u32,
     behavior: Behavior,
+    /// What the device does not have, so that it refuses it.
+    lacks: Capabilities,
     attr: DeviceAttr,
     ports: Vec<context::Port>,
     gids: Arc<Gids>,
@@ -139,6 +143,7 @@ impl Node {
         Self {
             id,
             behavior,
+            lacks: Capabilities::empty(),
             attr: context::device_attr(id, ports, &behavior),
             ports: (1..=ports)
                 .map(|port| context::Port::new(PortId { node: id, port }))
@@ -231,6 +236,14 @@ impl Node {
         self.shown = Shown(to);
         for cq in self.cqs.indices(|_| true) {
             self.show(cq);
+        }
+    }
+
+    /// Takes abilities from the device.
+    pub(crate) fn set_lacks(&mut self, lacks: Capabilities) {
+        self.lacks = lacks;
+        if lacks.contains(Capabilities::ATOMICS) {
+            self.attr.atomic_cap = AtomicCap::None;
         }
     }
 

@@ -2,14 +2,14 @@
 
 use smallvec::SmallVec;
 use verbs_api::{
-    Cause, Check, Dest, Errno, Error, ErrorKind, FlushPostInErr, Handle, IllegalOpcode, PostError,
-    PostWrongState, Qp as QpHandle, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendWr,
-    Sge, Verb, WcStatus,
+    Capabilities, Cause, Check, Dest, Errno, Error, ErrorKind, FlushPostInErr, Handle,
+    IllegalOpcode, PostError, PostWrongState, Qp as QpHandle, QpState, QpType, RecvWr, Result,
+    SendFlags, SendOp, SendWr, Sge, Verb, WcStatus,
 };
 
 use super::context::MAX_MSG_SZ;
 use super::qp::{Recv, Send};
-use super::{Node, in_range, invalid};
+use super::{Node, atomic, in_range, invalid};
 use crate::memory::Payload;
 use crate::packet::Psn;
 use crate::time::Time;
@@ -59,7 +59,7 @@ impl Node {
         if too_early && self.behavior.post_wrong_state == PostWrongState::Refused {
             return Err(refusal());
         }
-        let failed = match legal(qp.init.qp_type, &wr.op) {
+        let failed = match self.has_operation(qp.init.qp_type, &wr.op) {
             true => None,
             false if self.behavior.illegal_opcode == IllegalOpcode::LocQpOpErr => {
                 Some(WcStatus::LocQpOpErr)
@@ -80,9 +80,12 @@ impl Node {
         }
         let length: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
         in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
+        if let Some(problem) = self.refuses_atomic(wr, length) {
+            return Err(invalid(verb, "atomic", problem));
+        }
         let mut payload = Payload::default();
         if wr.flags.contains(SendFlags::INLINE) {
-            if matches!(wr.op, SendOp::RdmaRead { .. }) {
+            if wr.op.reads() {
                 return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
             }
             if length > u64::from(cap.max_inline_data) {
@@ -164,6 +167,12 @@ impl Node {
         Ok(())
     }
 
+    /// Whether work can be asked of a queue pair of this transport (SQ-18, ATOM-10).
+    fn has_operation(&self, qp_type: QpType, op: &SendOp) -> bool {
+        let lacks_atomics = self.lacks.contains(Capabilities::ATOMICS);
+        legal(qp_type, op) && !(lacks_atomics && atomic::header(op).is_some())
+    }
+
     /// With the number that a C call would have returned, where that is of the wrong sign.
     fn as_returned(&self, failed: PostError) -> PostError {
         if !self.behavior.negative_errno {
@@ -213,7 +222,9 @@ fn legal(qp_type: QpType, op: &SendOp) -> bool {
     match op {
         SendOp::Send | SendOp::SendWithImm { .. } => true,
         SendOp::RdmaWrite { .. } | SendOp::RdmaWriteWithImm { .. } => qp_type != QpType::Ud,
-        SendOp::RdmaRead { .. } => qp_type == QpType::Rc,
+        SendOp::RdmaRead { .. } | SendOp::CompareAndSwap { .. } | SendOp::FetchAndAdd { .. } => {
+            qp_type == QpType::Rc
+        }
         _ => false,
     }
 }

@@ -10,6 +10,7 @@ use verbs_api::{
     WcStatus,
 };
 
+use super::atomic::Replies;
 use super::context::PORT_MTU_BYTES;
 use super::cq::{Delivered, Ticket};
 use super::queue::WorkQueue;
@@ -38,6 +39,7 @@ pub(super) struct Qp {
     pub(super) rq: WorkQueue<Recv>,
     pub(super) requester: Requester,
     pub(super) responder: Responder,
+    pub(super) replies: Replies,
     pub(super) async_unacked: u32,
     /// In SQD: `SQ_DRAINED` is to be raised once.
     pub(super) tells_when_drained: bool,
@@ -170,6 +172,7 @@ impl Node {
             rq: WorkQueue::new(init.cap.max_recv_wr),
             requester: Requester::default(),
             responder: Responder::default(),
+            replies: Replies::default(),
             async_unacked: 0,
             tells_when_drained: false,
             comm_est: false,
@@ -295,6 +298,7 @@ impl Node {
         let pd = qp.pd;
         qp.requester = Requester::default();
         qp.responder = Responder::default();
+        qp.replies.clear();
         qp.tells_when_drained = false;
         qp.comm_est = false;
         qp.early.clear();
@@ -326,7 +330,7 @@ impl Node {
         let qp = self.qps.at_mut(index);
         let seq = qp.sq.finish();
         let send = qp.sq.get(seq);
-        let is_read = matches!(send.op, SendOp::RdmaRead { .. });
+        let is_read = send.is_read();
         if is_read {
             qp.requester.read_is_done(seq);
         }
@@ -334,7 +338,7 @@ impl Node {
         let wc = Wc {
             wr_id: send.wr_id,
             status,
-            opcode: wc_opcode(&send.op),
+            opcode: send.op.wc_opcode(),
             byte_len: match behavior.send_byte_len {
                 SendByteLen::Reads if !is_read => 0,
                 _ => send.length,
@@ -465,7 +469,7 @@ impl Node {
                 .any(|sge| sge.addr < range.end && range.start < end(sge))
         };
         let owns = |send: &&Send| {
-            let written = matches!(send.op, SendOp::RdmaRead { .. });
+            let written = send.is_read();
             !send.flags.contains(SendFlags::INLINE)
                 && (for_write || written)
                 && overlaps(&send.list)
@@ -482,13 +486,5 @@ impl Node {
             }
         }
         None
-    }
-}
-
-fn wc_opcode(op: &SendOp) -> WcOpcode {
-    match op {
-        SendOp::RdmaWrite { .. } | SendOp::RdmaWriteWithImm { .. } => WcOpcode::RdmaWrite,
-        SendOp::RdmaRead { .. } => WcOpcode::RdmaRead,
-        _ => WcOpcode::Send,
     }
 }

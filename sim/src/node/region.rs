@@ -316,10 +316,10 @@ impl Node {
         touch(&self.mrs, pd, list, start, length, need)
     }
 
-    /// The part of a region that a peer names (RDMA-03, -05, -06, -07).
+    /// The part of a region that the peer of a queue pair names (RDMA-03, -05, -06, -07).
     pub(super) fn touch_remote(
         &self,
-        pd: u32,
+        qp: u32,
         rkey: u32,
         addr: u64,
         length: u64,
@@ -329,7 +329,7 @@ impl Node {
         if mr.attr.rkey != rkey {
             return Err(ProtectionFault::Key);
         }
-        mr.slice(pd, addr, length, need)
+        mr.slice(self.qps.at(qp).pd, addr, length, need)
     }
 
     /// Takes the bytes of an inline work request now. Its lkeys are not looked at (SQ-08), but the

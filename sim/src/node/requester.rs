@@ -16,12 +16,12 @@ use verbs_api::{
     TraceEvent, WcStatus,
 };
 
-use super::Node;
 use super::context::DEFAULT_PKEY;
 use super::context::PORT_MTU_BYTES;
 use super::qp::{Qp, Send};
 use super::queue::WorkQueue;
 use super::region::{ProtectionFault, check_empty, touch};
+use super::{Node, atomic};
 use crate::memory::{Gone, Payload};
 use crate::packet::{Op, Packet, Psn, Reth, Route};
 use crate::time::Time;
@@ -38,7 +38,7 @@ pub(super) struct Requester {
     at_packet: u32,
     /// The first send that was never started.
     fresh: u64,
-    /// RDMA Reads under way.
+    /// RDMA Reads and atomics under way.
     reads: u8,
     retries: u8,
     rnr_retries: u8,
@@ -111,7 +111,7 @@ impl Requester {
         sq.oldest() < self.fresh
     }
 
-    /// An RDMA Read is done, one way or the other.
+    /// An RDMA Read or an atomic is done, one way or the other.
     pub(super) fn read_is_done(&mut self, seq: u64) {
         if seq < self.fresh {
             self.reads -= 1;
@@ -126,8 +126,8 @@ impl Requester {
 }
 
 impl Send {
-    fn is_read(&self) -> bool {
-        matches!(self.op, SendOp::RdmaRead { .. })
+    pub(super) fn is_read(&self) -> bool {
+        self.op.reads()
     }
 
     /// The number of the first response of a read that has not come.
@@ -216,6 +216,13 @@ impl Node {
                 _ => {}
             }
         }
+        let mut length = send.length;
+        if atomic::header(&send.op).is_some() {
+            match atomic::length(self.behavior.atomic_check, length) {
+                Ok(taken) => length = taken,
+                Err(status) => return Start::Failed(status),
+            }
+        }
         // Local memory of a read is looked at when the response comes (RDMA-15); inline data has
         // been taken.
         let is_there = send.is_read() || send.flags.contains(SendFlags::INLINE);
@@ -243,11 +250,12 @@ impl Node {
         if let Err(status) = datagram {
             return Start::Failed(status);
         }
-        let span = packets(send.length, mtu);
+        let span = packets(length, mtu);
         let reach = qp.requester.next.distance(qp.requester.una) + span;
         if reach > Psn::WINDOW && is_busy {
             return Start::Blocked;
         }
+        send.length = length;
         send.first = qp.requester.next;
         send.span = span;
         qp.requester.next = send.end();
@@ -302,8 +310,9 @@ impl Node {
         } else {
             span * mtu
         };
-        let (psn, span, op) = match send.op {
-            SendOp::RdmaRead { remote } => {
+        let (psn, span, op) = match (send.op, atomic::header(&send.op)) {
+            (_, Some(eth)) => (psn, span, Op::AtomicRequest(eth)),
+            (SendOp::RdmaRead { remote }, _) => {
                 let addr = remote.addr.wrapping_add(send.got.into());
                 let reth = Reth {
                     addr,
@@ -312,7 +321,7 @@ impl Node {
                 };
                 (send.next_response(mtu), 1, Op::ReadRequest(reth))
             }
-            SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. } => {
+            (SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. }, _) => {
                 let reth = Reth {
                     addr: remote.addr,
                     rkey: remote.rkey,

@@ -34,7 +34,7 @@ enum Message {
 }
 
 /// Why a request was not carried out.
-enum Refusal {
+pub(super) enum Refusal {
     /// No receive is posted.
     NotReady,
     /// Its memory went away on the way: as if the packet were lost.
@@ -48,7 +48,7 @@ enum Refusal {
     },
 }
 
-const INVALID: Refusal = Refusal::Fault {
+pub(super) const INVALID: Refusal = Refusal::Fault {
     syndrome: Syndrome::NakInvalidRequest,
     recv: None,
     event: None,
@@ -141,7 +141,7 @@ impl Node {
                 self.acknowledge(now, index, packet.psn, syndrome);
                 Ok(())
             }
-            (QpType::Rc, Op::ReadResponse) => {
+            (QpType::Rc, Op::ReadResponse | Op::AtomicResponse) => {
                 self.take_response(now, index, packet);
                 Ok(())
             }
@@ -186,7 +186,7 @@ impl Node {
                 Ok(())
             }
             Ok(()) => {
-                if packet.ack_req && !matches!(packet.op, Op::ReadRequest(_)) {
+                if packet.ack_req && !packet.op.is_answered_with_data() {
                     self.answer(index, packet.psn.plus(packet.span - 1), Syndrome::Ack);
                 }
                 Ok(())
@@ -205,6 +205,9 @@ impl Node {
                 event,
             }) => {
                 self.answer(index, packet.psn, syndrome);
+                let is_invalid = syndrome == Syndrome::NakInvalidRequest && recv.is_none();
+                let invalid = is_invalid && self.behavior.qp_req_event;
+                let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
                 if let Some(event) = event {
                     let qp = self.qps.at(index).handle;
                     self.raise(qp.context(), event, Element::Qp(qp));
@@ -238,6 +241,7 @@ impl Node {
                 // The rights may have gone meanwhile; then there is no answer any more.
                 let _ = self.read(index, packet.psn, reth);
             }
+            Op::AtomicRequest(_) => self.repeat_atomic(index, packet.psn),
             _ if packet.ack_req => {
                 let last = self.qps.at(index).responder.expected.previous();
                 self.answer(index, last, Syndrome::Ack);
@@ -266,6 +270,7 @@ impl Node {
                 }
                 self.read(index, packet.psn, reth)?
             }
+            (Op::AtomicRequest(eth), None) => self.execute_atomic(index, packet.psn, eth)?,
             _ => return Err(INVALID),
         };
         let responder = &mut self.qps.at_mut(index).responder;
@@ -353,7 +358,7 @@ impl Node {
             }
             let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
             let mut target = self
-                .touch_remote(qp.pd, reth.rkey, addr, left.into(), Access::REMOTE_WRITE)
+                .touch_remote(index, reth.rkey, addr, left.into(), Access::REMOTE_WRITE)
                 .map_err(|_| denied())?;
             let length = packet.payload.len();
             if length > left {
@@ -382,7 +387,7 @@ impl Node {
     }
 
     /// A peer named memory that it may not use so (RDMA-03, RDMA-09).
-    fn access_fault(&self, recv: Option<WcStatus>) -> Refusal {
+    pub(super) fn access_fault(&self, recv: Option<WcStatus>) -> Refusal {
         Refusal::Fault {
             syndrome: Syndrome::NakRemoteAccess,
             recv,
@@ -391,7 +396,7 @@ impl Node {
     }
 
     /// The queue pair does not allow the operation, whatever the memory does (RDMA-04).
-    fn not_enabled(&self, recv: Option<WcStatus>) -> Refusal {
+    pub(super) fn not_enabled(&self, recv: Option<WcStatus>) -> Refusal {
         match self.behavior.qp_access_status {
             QpAccessStatus::RemAccessErr => self.access_fault(recv),
             QpAccessStatus::RemInvReqErr => INVALID,
@@ -444,7 +449,7 @@ impl Node {
             }
             let length = reth.length.into();
             let source =
-                self.touch_remote(qp.pd, reth.rkey, reth.addr, length, Access::REMOTE_READ);
+                self.touch_remote(index, reth.rkey, reth.addr, length, Access::REMOTE_READ);
             Payload::Slices(Scatter::One(source.map_err(|_| self.access_fault(None))?))
         };
         let span = packets(reth.length, mtu);

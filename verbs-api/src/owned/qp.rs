@@ -378,7 +378,7 @@ impl Qp {
         let entries = list.iter().map(|wr| {
             let posted = Posted {
                 wr_id: wr.wr_id,
-                opcode: opcode(&wr.op),
+                opcode: wr.op.wc_opcode(),
             };
             let ah = match wr.dest {
                 Dest::Ud { ah, .. } => Some(Hold::Ah(ah.clone())),
@@ -471,13 +471,4 @@ impl Qp {
 
 fn regions(sg_list: &[Sge<'_>]) -> impl Iterator<Item = Hold> {
     sg_list.iter().map(|sge| Hold::Mr(sge.mr().clone()))
-}
-
-/// What the completion of a send is of.
-fn opcode(op: &wr::SendOp) -> WcOpcode {
-    match op {
-        wr::SendOp::Send | wr::SendOp::SendWithImm { .. } => WcOpcode::Send,
-        wr::SendOp::RdmaWrite { .. } | wr::SendOp::RdmaWriteWithImm { .. } => WcOpcode::RdmaWrite,
-        wr::SendOp::RdmaRead { .. } => WcOpcode::RdmaRead,
-    }
 }

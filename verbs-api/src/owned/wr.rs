@@ -87,6 +87,41 @@ impl<'a> SendWr<'a> {
         Self::new(wr_id, SendOp::RdmaRead { remote }, sg_list)
     }
 
+    /// A compare-and-swap; `sg_list` has room for the 8 bytes that were there.
+    pub const fn compare_and_swap(
+        wr_id: u64,
+        sg_list: &'a [Sge<'a>],
+        remote: Remote,
+        compare: u64,
+        swap: u64,
+    ) -> Self {
+        let op = SendOp::CompareAndSwap {
+            remote,
+            compare,
+            swap,
+        };
+        Self::new(wr_id, op, sg_list)
+    }
+
+    /// A fetch-and-add; `sg_list` has room for the 8 bytes that were there.
+    ///
+    /// ```
+    /// use verbs_api::Remote;
+    /// use verbs_api::owned::{Mr, SendWr};
+    /// # fn f(mr: &Mr, counter: Remote) {
+    /// let before = [mr.sge(..8)];
+    /// let wr = SendWr::fetch_and_add(1, &before, counter, 5);
+    /// # }
+    /// ```
+    pub const fn fetch_and_add(
+        wr_id: u64,
+        sg_list: &'a [Sge<'a>],
+        remote: Remote,
+        add: u64,
+    ) -> Self {
+        Self::new(wr_id, SendOp::FetchAndAdd { remote, add }, sg_list)
+    }
+
     /// With more flags.
     #[must_use]
     pub const fn flags(self, flags: SendFlags) -> Self {

@@ -1,0 +1,243 @@
+//! Atomics among others: depth, fence, many queue pairs, retries.
+
+use verbs_api::{
+    Fault, PacketFilter, PacketOpcode, PacketView, QpCap, QpState, RcParams, SendWr, WcStatus, When,
+};
+
+use super::{ALL, both, get, options, pair, set};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, pattern, wr_ids};
+
+pub(super) fn sum_of_many_queue_pairs_is_exact(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ATOM-08";
+    const EACH: u64 = 16;
+    let first = pair(bench)?;
+    let counter = first.b;
+    let mut adders = vec![first.a];
+    for _ in 0..3 {
+        // Another queue pair on the domain of the counter.
+        let a = bench.end(bench.ctx_a(), options())?;
+        let b = bench.sibling(&counter, options())?;
+        adders.push(bench.connect(a, b, options())?.a);
+    }
+    set(&counter, bench, 0, 0)?;
+    for round in 0..EACH {
+        for a in &adders {
+            let into = [a.sge(a.landing() + 8 * round, 8)];
+            let work = SendWr::fetch_and_add(round, &into, counter.mem.remote(0), 1);
+            bench.post_send(a.qp, &[work])?;
+        }
+    }
+    let mut seen = Vec::new();
+    for a in &adders {
+        bench.successes(a.send_cq, EACH as usize).rule(RULE)?;
+        for round in 0..EACH {
+            seen.push(get(a, a.landing() + 8 * round)?);
+        }
+    }
+    seen.sort_unstable();
+    let total = EACH * adders.len() as u64;
+    check_eq!(RULE, get(&counter, 0)?, total, "the sum");
+    let each: Vec<_> = (0..total).collect();
+    check_eq!(RULE, seen, each, "what each found");
+    Ok(())
+}
+
+pub(super) fn list_is_executed_in_order(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-14";
+    const COUNT: u64 = 8;
+    for depth in [1, 4] {
+        let rc = RcParams {
+            access: ALL,
+            max_rd_atomic: depth,
+            ..RcParams::default()
+        };
+        let Pair { a, b } = bench.pair(PairOptions { rc, ..options() })?;
+        let into: Vec<_> = (0..COUNT).map(|n| a.sge(a.landing() + 8 * n, 8)).collect();
+        let swap = |n: u64| {
+            let into = std::slice::from_ref(&into[n as usize]);
+            SendWr::compare_and_swap(n, into, b.mem.remote(0), n, n + 1)
+        };
+        let list: Vec<_> = (0..COUNT).map(swap).collect();
+        bench.post_send(a.qp, &list)?;
+        let done = bench.successes(a.send_cq, COUNT as usize).rule(RULE)?;
+        let each: Vec<_> = (0..COUNT).collect();
+        check_eq!(RULE, wr_ids(&done), each, "the order of completions");
+        check_eq!(
+            RULE,
+            get(&b, 0)?,
+            COUNT,
+            format!("the value, depth {depth}")
+        );
+    }
+    Ok(())
+}
+
+/// The send takes its data after the result has come.
+pub(super) fn fenced_send_carries_the_result(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-12";
+    for n in 0..2 {
+        let Pair { a, b } = pair(bench)?;
+        let value = 0x1122_3344_5566_7788;
+        set(&b, bench, 0, value)?;
+        let into = [a.sge(a.landing(), 8)];
+        let (what, atomic) = both(&into, b.mem.remote(0), value)[n];
+        b.recv(1, 8)?;
+        let send = SendWr::send(2, &into).fence();
+        bench.post_send(a.qp, &[atomic, send])?;
+        bench.successes(a.send_cq, 2).rule(RULE)?;
+        bench.successes(b.recv_cq, 1).rule(RULE)?;
+        let carried = get(&b, b.landing())?;
+        check_eq!(
+            RULE,
+            carried,
+            value,
+            format!("what the send carried behind a {what}")
+        );
+    }
+    Ok(())
+}
+
+/// Reads and atomics in turns, more than may be under way.
+pub(super) fn atomics_and_reads_beyond_the_depth_wait(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ATOM-13";
+    for depth in [1, 2, 4] {
+        let Pair { a, b } = with_depth(bench, depth)?;
+        let seen = in_turns(bench, &Pair { a, b }, 12)?;
+        let each: Vec<_> = (0..12).collect();
+        check_eq!(RULE, seen, each, format!("the order, depth {depth}"));
+        check_eq!(RULE, get(&b, 0)?, 6, format!("the sum, depth {depth}"));
+        a.expect_data_at(a.landing() + 4096, 6, 3000, RULE)?;
+    }
+    Ok(())
+}
+
+fn with_depth<'b>(bench: &'b Bench<'_>, depth: u8) -> Result<Pair<'b>> {
+    let rc = RcParams {
+        access: ALL,
+        max_rd_atomic: depth,
+        ..RcParams::default()
+    };
+    bench.pair(PairOptions { rc, ..options() })
+}
+
+/// Posts that many atomics and reads in turns: the order of their completions.
+fn in_turns(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, count: u64) -> Result<Vec<u64>> {
+    set(b, bench, 0, 0)?;
+    b.fill_at(64, 6, 3000)?;
+    let original = [a.sge(a.landing(), 8)];
+    let data = [a.sge(a.landing() + 4096, 3000)];
+    for wr_id in 0..count {
+        a.post(match wr_id % 2 {
+            0 => SendWr::fetch_and_add(wr_id, &original, b.mem.remote(0), 1),
+            _ => SendWr::rdma_read(wr_id, &data, b.mem.remote(64)),
+        })?;
+    }
+    let done = bench.successes(a.send_cq, count as usize).rule("ATOM-13")?;
+    Ok(wr_ids(&done))
+}
+
+pub(super) fn atomics_count_in_the_depth_of_reads(bench: &Bench<'_>) -> Result {
+    for depth in [1, 2, 4] {
+        let pair = with_depth(bench, depth)?;
+        bench.lab().tap();
+        in_turns(bench, &pair, 12)?;
+        let (mut now, mut most) = (0, 0);
+        for packet in packets(bench) {
+            match packet.opcode {
+                PacketOpcode::RcReadRequest | PacketOpcode::RcFetchAdd => now += 1,
+                PacketOpcode::RcReadResponseLast | PacketOpcode::RcAtomicAcknowledge => now -= 1,
+                _ => {}
+            }
+            most = most.max(now);
+        }
+        // All of the depth is used, too.
+        check_eq!("ATOM-13", most, i32::from(depth), "what is outstanding");
+    }
+    Ok(())
+}
+
+fn packets(bench: &Bench<'_>) -> Vec<PacketView> {
+    let tapped = bench.lab().tapped();
+    tapped.into_iter().map(|tapped| tapped.packet).collect()
+}
+
+pub(super) fn responder_without_depth_refuses_atomics(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-19";
+    for n in 0..2 {
+        let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options()));
+        let of_a = RcParams {
+            access: ALL,
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        };
+        let of_b = RcParams {
+            max_rd_atomic: 0,
+            ..of_a
+        };
+        let Pair { a, b } = bench.connect_each(a?, b?, of_a, of_b)?;
+        let into = [a.sge(a.landing(), 8)];
+        let (what, work) = both(&into, b.mem.remote(0), 0)[n];
+        a.post(work)?;
+        let wc = bench.one(a.send_cq).rule(RULE)?;
+        // The laboratory's device answers; another may let the requester wait in vain.
+        let silent = bench.verbs().lab().is_none() && wc.status == WcStatus::RetryExcErr;
+        check!(
+            RULE,
+            wc.status == WcStatus::RemInvReqErr || silent,
+            "REM_INV_REQ_ERR or RETRY_EXC_ERR",
+            "{wc} ({what})"
+        );
+        check_eq!(RULE, get(&b, 0)?, 0, format!("the value ({what})"));
+        check_eq!(RULE, bench.state(a.qp)?, QpState::Err);
+    }
+    Ok(())
+}
+
+/// Whichever packet is lost, and however many have come since.
+pub(super) fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ATOM-09";
+    const COUNT: u64 = 6;
+    for depth in [1, 4] {
+        for opcode in [PacketOpcode::RcAtomicAcknowledge, PacketOpcode::RcFetchAdd] {
+            for lost in 1..=COUNT {
+                let rc = RcParams {
+                    access: ALL,
+                    timeout: 8,
+                    max_rd_atomic: depth,
+                    ..RcParams::default()
+                };
+                let cap = QpCap::default();
+                let Pair { a, b } = bench.pair(PairOptions {
+                    rc,
+                    cap,
+                    ..options()
+                })?;
+                let packets = PacketFilter {
+                    opcode: Some(opcode),
+                    ..PacketFilter::default()
+                };
+                let when = When::Nth(lost);
+                let fault = bench.lab().inject(Fault::DropPacket { packets, when })?;
+                set(&b, bench, 0, 100)?;
+                b.fill_at(8, 9, 8)?;
+                for n in 0..COUNT {
+                    let into = [a.sge(a.landing() + 8 * n, 8)];
+                    a.post(SendWr::fetch_and_add(n, &into, b.mem.remote(0), 1))?;
+                }
+                let case = format!("{opcode} {lost} lost, depth {depth}");
+                in_case(&case, bench.successes(a.send_cq, COUNT as usize).rule(RULE))?;
+                bench.lab().remove(fault)?;
+                check_eq!(RULE, get(&b, 0)?, 100 + COUNT, format!("the sum ({case})"));
+                for n in 0..COUNT {
+                    let original = get(&a, a.landing() + 8 * n)?;
+                    check_eq!(RULE, original, 100 + n, format!("what was there ({case})"));
+                }
+                let behind = b.bytes(8, 8)?;
+                check_eq!(RULE, behind, pattern(9, 8), "the bytes behind");
+            }
+        }
+    }
+    Ok(())
+}

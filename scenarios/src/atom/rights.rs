@@ -1,0 +1,281 @@
+//! What is refused: length, alignment, keys, rights.
+
+use verbs_api::{
+    Access, AsyncEvent, AsyncEventType, AtomicCheck, Element, ErrorKind, MrAttr, QpAccessStatus,
+    QpState, RcParams, Remote, SendWr, Sge, Wc, WcStatus,
+};
+
+use super::{ALL, both, get, options, pair, set};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, expect_err};
+
+const LOCAL: Access = Access::LOCAL_WRITE;
+
+/// How posted work ended: `None` if it was refused at the post.
+fn outcome(
+    bench: &Bench<'_>,
+    a: &End<'_>,
+    work: SendWr<'_>,
+    rule: &'static str,
+) -> Result<Option<Wc>> {
+    let posted = bench.post_send(a.qp, &[work]);
+    if posted.is_err() {
+        expect_err(posted, ErrorKind::Invalid, rule)?;
+        return Ok(None);
+    }
+    bench.one(a.send_cq).rule(rule).map(Some)
+}
+
+pub(super) fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ATOM-03";
+    let declared = bench.behavior()?.atomic_check;
+    for length in [0, 7, 9, 16] {
+        for n in 0..2 {
+            let Pair { a, b } = pair(bench)?;
+            set(&b, bench, 0, 7)?;
+            let into = [a.sge(a.landing(), length)];
+            let (what, work) = both(&into, b.mem.remote(0), 7)[n];
+            let case = format!("{what}, {length} bytes");
+            let wc = in_case(&case, outcome(bench, &a, work, RULE))?;
+            let longer = length > 8;
+            let (seen, after) = match wc.map(|wc| wc.status) {
+                None => (AtomicCheck::Post, 7),
+                // A device that knows of the length only later may have carried it out.
+                Some(WcStatus::LocLenErr) => (AtomicCheck::Strict, 7),
+                Some(WcStatus::Success) if longer => (AtomicCheck::Longer, 8),
+                _ => {
+                    let expected = "EINVAL, LOC_LEN_ERR, or success with more than 8 bytes";
+                    let failure = Failure::assertion(expected, format!("{wc:?}"));
+                    return in_case(&case, Err(failure.of_rule(RULE)));
+                }
+            };
+            check_eq!(RULE, get(&b, 0)?, after, format!("the value ({case})"));
+            let fits = match declared {
+                None => true,
+                Some(AtomicCheck::Strict) => seen == AtomicCheck::Strict,
+                Some(AtomicCheck::Longer) => {
+                    seen == if longer {
+                        AtomicCheck::Longer
+                    } else {
+                        AtomicCheck::Strict
+                    }
+                }
+                Some(AtomicCheck::Post) => {
+                    seen == if longer {
+                        AtomicCheck::Longer
+                    } else {
+                        AtomicCheck::Post
+                    }
+                }
+            };
+            check!(
+                RULE,
+                fits,
+                format!("{declared:?}, as declared"),
+                "{seen:?} ({case})"
+            );
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn address_must_be_a_multiple_of_8_whatever_the_key(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ATOM-04";
+    for offset in [1, 4, 7] {
+        for good_key in [true, false] {
+            for n in 0..2 {
+                let Pair { a, b } = pair(bench)?;
+                b.fill(3, 16)?;
+                let into = [a.sge(a.landing(), 8)];
+                let good = b.mem.remote(offset);
+                let rkey = if good_key {
+                    good.rkey
+                } else {
+                    good.rkey ^ 0xa5
+                };
+                let (what, work) = both(&into, Remote { rkey, ..good }, 0)[n];
+                let case = format!("{what} at {offset}, key good: {good_key}");
+                a.post(work).rule(RULE)?;
+                let failed = bench.one_with(a.send_cq, WcStatus::RemInvReqErr, "WC-27");
+                in_case(&case, failed)?;
+                in_case(&case, b.expect_data_at(0, 3, 16, RULE))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn responder_learns_of_an_invalid_request(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ASYNC-14";
+    let Pair { a, b } = pair(bench)?;
+    let into = [a.sge(a.landing(), 8)];
+    let work = SendWr::fetch_and_add(1, &into, b.mem.remote(4), 1);
+    outcome(bench, &a, work, RULE)?;
+    let declared = bench.behavior()?.qp_req_event;
+    let events = match declared {
+        Some(true) => vec![bench.async_event(b.context).rule(RULE)?],
+        _ => bench.async_events(b.context)?,
+    };
+    let event = AsyncEvent {
+        event_type: AsyncEventType::QpReqErr,
+        element: Element::Qp(b.qp),
+    };
+    if !events.is_empty() {
+        check_eq!(RULE, events, [event]);
+    }
+    bench.as_declared(RULE, declared, !events.is_empty())?;
+    bench.no_async_event(a.context, RULE)
+}
+
+/// Each set of rights, and whether it allows atomics.
+const RIGHTS: [(Access, bool); 4] = [
+    (LOCAL.union(Access::REMOTE_ATOMIC), true),
+    (ALL, true),
+    (Access::ALL_RDMA, false),
+    (LOCAL, false),
+];
+
+pub(super) fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ATOM-05";
+    for (rights, allowed) in RIGHTS {
+        for n in 0..2 {
+            let Pair { a, b } = pair(bench)?;
+            let mr = bench.alloc_mr(b.pd, 64, rights)?;
+            let into = [a.sge(a.landing(), 8)];
+            let (what, work) = both(&into, bench.query_mr(mr)?.remote(0), 0)[n];
+            a.post(work)?;
+            let status = match allowed {
+                true => WcStatus::Success,
+                false => WcStatus::RemAccessErr,
+            };
+            let case = format!("{what} where {rights:?} is allowed");
+            in_case(&case, bench.one_with(a.send_cq, status, RULE))?;
+            let mut after = [0; 8];
+            bench.read_mr(mr, 0, &mut after)?;
+            let after = u64::from_ne_bytes(after);
+            check_eq!(
+                RULE,
+                after,
+                u64::from(allowed),
+                format!("the value ({case})")
+            );
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn queue_pair_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ATOM-05";
+    let declared = bench.behavior()?.qp_access_status;
+    for (rights, allowed) in RIGHTS {
+        for n in 0..2 {
+            let rc = RcParams {
+                access: rights,
+                ..RcParams::default()
+            };
+            let Pair { a, b } = bench.pair(PairOptions { rc, ..options() })?;
+            set(&b, bench, 0, 0)?;
+            let into = [a.sge(a.landing(), 8)];
+            let (what, work) = both(&into, b.mem.remote(0), 0)[n];
+            a.post(work)?;
+            let wc = bench.one(a.send_cq).rule(RULE)?;
+            let case = format!("{what} where the queue pair allows {rights:?}");
+            let after = get(&b, 0)?;
+            check_eq!(
+                RULE,
+                after,
+                u64::from(allowed),
+                format!("the value ({case})")
+            );
+            let seen = match wc.status {
+                WcStatus::RemAccessErr => QpAccessStatus::RemAccessErr,
+                WcStatus::RemInvReqErr => QpAccessStatus::RemInvReqErr,
+                status => {
+                    let allowed = allowed && status == WcStatus::Success;
+                    check!(
+                        RULE,
+                        allowed,
+                        format!("allowed: {allowed}"),
+                        "{wc} ({case})"
+                    );
+                    continue;
+                }
+            };
+            check!(RULE, !allowed, "SUCCESS", "{wc} ({case})");
+            in_case(&case, bench.as_declared("RDMA-04", declared, seen))?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn key_range_and_domain_are_checked(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ATOM-06";
+    for case in ["key", "range", "domain", "deregistered"] {
+        for n in 0..2 {
+            let Pair { a, b } = pair(bench)?;
+            let other = bench.alloc_pd(b.context)?;
+            let attr = |pd| -> Result<(verbs_api::Mr, MrAttr)> {
+                let mr = bench.alloc_mr(pd, 64, ALL)?;
+                Ok((mr, bench.query_mr(mr)?))
+            };
+            let remote = match case {
+                "key" => {
+                    let good = b.mem.remote(0);
+                    let rkey = good.rkey ^ 0xa5;
+                    Remote { rkey, ..good }
+                }
+                "range" => b.mem.remote(b.mem.length),
+                "domain" => attr(other)?.1.remote(0),
+                _ => {
+                    let (mr, gone) = attr(b.pd)?;
+                    bench.dereg_mr(mr)?;
+                    gone.remote(0)
+                }
+            };
+            let into = [a.sge(a.landing(), 8)];
+            let (what, work) = both(&into, remote, 0)[n];
+            a.post(work)?;
+            let failed = bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE);
+            in_case(&format!("{what}, {case}"), failed)?;
+            check_eq!(RULE, get(&b, 0)?, 0, format!("the value ({what}, {case})"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn result_needs_memory_that_may_be_written(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ATOM-07";
+    for case in ["key", "range", "right"] {
+        for n in 0..2 {
+            let Pair { a, b } = pair(bench)?;
+            set(&b, bench, 0, 7)?;
+            let good = a.sge(a.landing(), 8);
+            let read_only = bench.alloc_mr(a.pd, 64, Access::REMOTE_READ)?;
+            let into = [match case {
+                "key" => Sge {
+                    lkey: good.lkey ^ 0xa5,
+                    ..good
+                },
+                "range" => a.sge(a.mem.length - 4, 8),
+                _ => bench.query_mr(read_only)?.sge(0, 8),
+            }];
+            let (what, work) = both(&into, b.mem.remote(0), 7)[n];
+            a.post(work)?;
+            let failed = bench.one_with(a.send_cq, WcStatus::LocProtErr, RULE);
+            in_case(&format!("{what}, {case}"), failed)?;
+            let after = get(&b, 0)?;
+            check!(
+                RULE,
+                after == 7 || after == 8,
+                "7, or 8 if it was done",
+                "{after}"
+            );
+            let mut local = [0; 8];
+            bench.read_mr(read_only, 0, &mut local)?;
+            check_eq!(RULE, local, [0; 8], "what may not be written");
+            let state = bench.state(b.qp)?;
+            check_eq!(RULE, state, QpState::Rts, "the responder");
+        }
+    }
+    Ok(())
+}
