@@ -7,6 +7,11 @@ use verbs_api::{
 
 use crate::sys;
 
+/// `IBV_DEVICE_MEM_WINDOW`
+const MEM_WINDOW: u32 = 1 << 17;
+/// `IBV_DEVICE_MEM_WINDOW_TYPE_2B`
+const MEM_WINDOW_TYPE_2B: u32 = 1 << 24;
+
 pub(crate) fn device_attr(attr: &sys::ibv_device_attr, num_comp_vectors: i32) -> DeviceAttr {
     let text = attr
         .fw_ver
@@ -24,9 +29,12 @@ pub(crate) fn device_attr(attr: &sys::ibv_device_attr, num_comp_vectors: i32) ->
         max_cqe: count(attr.max_cqe),
         max_mr: count(attr.max_mr),
         max_pd: count(attr.max_pd),
+        max_mw: count(attr.max_mw),
         max_ah: count(attr.max_ah),
         max_qp_rd_atom: small(attr.max_qp_rd_atom),
         max_qp_init_rd_atom: small(attr.max_qp_init_rd_atom),
+        mem_window: attr.device_cap_flags & MEM_WINDOW != 0,
+        mem_window_type_2b: attr.device_cap_flags & MEM_WINDOW_TYPE_2B != 0,
         atomic_cap: attr.atomic_cap.into(),
         // Not told by the device; a QP that asks for too much is refused.
         max_inline_data: 0,
@@ -236,6 +244,16 @@ pub(crate) fn send_op(wr: &mut sys::ibv_send_wr, op: &SendOp, flags: SendFlags) 
         SendOp::FetchAndAdd { remote, add } => {
             wr.wr = sys::atomic(remote.addr, remote.rkey, add, 0);
             6
+        }
+        SendOp::LocalInv { rkey } => {
+            sys::set_invalidated(wr, rkey);
+            7
+        }
+        // Window and region are the caller's to fill, too.
+        SendOp::BindMw { .. } => 8,
+        SendOp::SendWithInv { rkey } => {
+            sys::set_invalidated(wr, rkey);
+            9
         }
         _ => return false,
     };

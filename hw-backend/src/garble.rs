@@ -16,6 +16,10 @@ impl Hw {
         match object {
             DriverObject::Pd(pd) => set(&self.pd(verb, pd)?.raw, Object::Pd, garbled),
             DriverObject::Mr(mr) => set(&self.mr(verb, mr)?.raw, Object::Mr, garbled),
+            DriverObject::Mw(mw) => {
+                let mw = self.find(|tables| &tables.mws, verb, mw)?;
+                set(&mw.raw, Object::Mw, garbled)
+            }
             DriverObject::Cq(cq) => set(&self.cq(verb, cq)?.raw, Object::Cq, garbled),
             DriverObject::Qp(qp) => set(&self.qp(verb, qp)?.raw, Object::Qp, garbled),
             DriverObject::Ah(ah) => {
@@ -41,7 +45,7 @@ macro_rules! numbered {
     )* };
 }
 
-numbered!(ibv_pd, ibv_mr, ibv_cq, ibv_qp, ibv_ah);
+numbered!(ibv_pd, ibv_mr, ibv_mw, ibv_cq, ibv_qp, ibv_ah);
 
 fn set<T: Numbered>(raw: &Owned<T>, kind: Object, garbled: bool) -> Result<()> {
     let set = |object: *mut T| {

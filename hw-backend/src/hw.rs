@@ -14,7 +14,7 @@ use verbs_api::{
 };
 
 use crate::errno::{bad_handle, check, destroyed, invalid, made};
-use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Pd, Qp};
+use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp};
 use crate::owner::Owned;
 use crate::sys;
 use crate::wait::Deadline;
@@ -38,6 +38,7 @@ pub struct Hw {
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) contexts: Table<Arc<Device>>,
+    pub(crate) mws: Table<Arc<Mw>>,
     pub(crate) pds: Table<Arc<Pd>>,
     pub(crate) mrs: Table<Arc<Mr>>,
     pub(crate) channels: Table<Arc<Channel>>,
@@ -327,7 +328,8 @@ impl Hw {
                 }
             )* };
         }
-        drain!(qps, ahs, mrs, cqs, channels, pds);
+        // Windows first: some drivers let no queue pair and no region go that one is bound to.
+        drain!(mws, qps, ahs, mrs, cqs, channels, pds);
         tables.cq_handles.retain(|_, cq| cq.context() != context);
         tables.qp_handles.retain(|_, qp| qp.context() != context);
     }

@@ -30,12 +30,14 @@ fn of_bindings() -> Vec<Row> {
         ibv_context { device, ops, cmd_fd, async_fd, num_comp_vectors, abi_compat }
         ibv_cq { context, channel, cq_context, handle, cqe }
         ibv_device_attr {
-            fw_ver, node_guid, max_mr_size, max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr,
+            fw_ver, device_cap_flags, node_guid, max_mr_size, max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw,
             max_pd, max_qp_rd_atom, max_qp_init_rd_atom, atomic_cap, max_ah, max_mcast_grp, max_mcast_qp_attach, phys_port_cnt
         }
         ibv_gid { raw }
         ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
         ibv_mr { context, pd, addr, length, handle, lkey, rkey }
+        ibv_mw_bind { wr_id, send_flags, bind_info }
+        ibv_mw_bind_info { mr, addr, length, mw_access_flags }
         ibv_port_attr {
             state, max_mtu, active_mtu, gid_tbl_len, max_msg_sz, bad_pkey_cntr, qkey_viol_cntr,
             pkey_tbl_len, lid, link_layer, flags

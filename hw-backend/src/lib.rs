@@ -16,6 +16,7 @@
 //! | `post` | posting: what the lists use lives until the call is over |
 //! | `convert`, `errno` | structures and errors to and from C |
 //! | `mcast` | multicast groups |
+//! | `mw` | memory windows |
 //! | `garble` | handles that are garbled on purpose |
 //! | `wait` | bounded waits on file descriptors |
 //! | `cm` | connecting by rdma_cm |
@@ -31,6 +32,7 @@ mod hw;
 #[cfg(test)]
 mod layout;
 mod mcast;
+mod mw;
 mod objects;
 mod obstacles;
 mod owner;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use verbs_api::{Context, QpInit, Transport};
+use verbs_api::{Context, MwType, QpInit, Transport};
 
 use crate::cm::Connection;
 use crate::owner::Owned;
@@ -50,6 +50,14 @@ impl Drop for Mr {
             std::mem::forget(std::mem::take(self.before.get_mut()));
         }
     }
+}
+
+#[derive(Debug)]
+pub(crate) struct Mw {
+    pub(crate) raw: Owned<sys::ibv_mw>,
+    pub(crate) mw_type: MwType,
+    pub(crate) context: Context,
+    pub(crate) _pd: Arc<Pd>,
 }
 
 #[derive(Debug)]
@@ -110,6 +118,7 @@ macro_rules! in_context {
 in_context! {
     Pd: context;
     Mr: context;
+    Mw: context;
     Channel: context;
     Cq: context;
     Qp: context;

@@ -12,6 +12,7 @@ use verbs_api::{
 use crate::convert;
 use crate::errno::{check, destroyed, invalid};
 use crate::hw::Hw;
+use crate::mw::{Binds, HeldBinds};
 use crate::objects::{Ah, Mr, Qp};
 use crate::owner::Held;
 use crate::sys;
@@ -19,6 +20,7 @@ use crate::sys;
 /// What a send uses, found by its handles.
 struct Found {
     ah: Option<Arc<Ah>>,
+    binds: Option<Binds>,
     /// The regions of its inline data, which the library copies.
     inline: Vec<Arc<Mr>>,
 }
@@ -26,6 +28,7 @@ struct Found {
 /// What a send uses, with destruction kept out.
 struct Uses<'a> {
     ah: Option<Held<'a, sys::ibv_ah>>,
+    binds: Option<HeldBinds<'a>>,
     _inline: Vec<Held<'a, sys::ibv_mr>>,
 }
 
@@ -47,6 +50,9 @@ impl Hw {
             if !convert::send_op(&mut raw, &wr.op, wr.flags) {
                 return Err(invalid(verb, "opcode", "is not known to this backend"));
             }
+            if let Some(binds) = &uses.binds {
+                binds.fill(&mut raw, &wr.op);
+            }
             if let (
                 Dest::Ud {
                     remote_qpn,
@@ -62,12 +68,21 @@ impl Hw {
         }));
         refused = unknown.or(refused);
         link(&mut wrs, |wr, next| wr.next = next);
-        post(verb, &qp, &mut wrs, |qp, first, bad| {
+        let posted = post(verb, &qp, &mut wrs, |qp, first, bad| {
             // SAFETY: the QP is live; the list is linked through `wrs`, whose entries point into
             // `sges` and to what `uses` holds. All live until the call returns, after which the
             // library needs none of them.
             unsafe { sys::post_send(qp, first, bad) }
-        })?;
+        });
+        let count = posted
+            .as_ref()
+            .map_or_else(|error| error.bad_wr, |()| wrs.len());
+        for (wr, uses) in list.iter().zip(&uses).take(count) {
+            if let Some(binds) = &uses.binds {
+                binds.was_posted(&wr.op);
+            }
+        }
+        posted?;
         refused.map_or(Ok(()), Err)
     }
 
@@ -100,8 +115,10 @@ impl Hw {
         } else {
             Vec::new()
         };
+        let binds = self.bound_by(qp.context, &wr.op)?;
         let Dest::Ud { ah, .. } = wr.dest else {
-            return Ok(Found { ah: None, inline });
+            let ah = None;
+            return Ok(Found { ah, binds, inline });
         };
         let ah = self.find(|tables| &tables.ahs, verb, ah)?;
         if ah.pd.context != qp.context {
@@ -112,7 +129,7 @@ impl Hw {
             return Err(Error::new(verb, ErrorKind::Invalid, cause));
         }
         let ah = Some(ah);
-        Ok(Found { ah, inline })
+        Ok(Found { ah, binds, inline })
     }
 
     /// The regions that inline data lies in: the library copies it in this process, so it must be
@@ -150,9 +167,11 @@ impl Found {
     fn hold(&self) -> Result<Uses<'_>> {
         let verb = Verb::PostSend;
         let ah = self.ah.as_ref().map(|ah| ah.raw.hold()).transpose();
+        let binds = self.binds.as_ref().map(|binds| binds.hold(verb));
         let inline = self.inline.iter().map(|mr| mr.raw.hold());
         Ok(Uses {
             ah: ah.map_err(destroyed(verb, Object::Ah))?,
+            binds: binds.transpose()?,
             _inline: inline
                 .collect::<Result<_, _>>()
                 .map_err(destroyed(verb, Object::Mr))?,

@@ -16,6 +16,12 @@ pub(crate) fn capabilities(device: &Device, attr: &DeviceAttr) -> Capabilities {
     if attr.atomic_cap == AtomicCap::None {
         all -= Capabilities::ATOMICS;
     }
+    if !attr.mem_window {
+        all -= Capabilities::MW_TYPE_1;
+    }
+    if !attr.mem_window_type_2b {
+        all -= Capabilities::MW_TYPE_2;
+    }
     if device.driver == "siw" {
         all -= Capabilities::RESIZE_CQ;
     }

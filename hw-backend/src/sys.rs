@@ -7,6 +7,8 @@
 
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use rdma_sys::{
     ibv_ack_async_event, ibv_ack_cq_events, ibv_ah, ibv_ah_attr, ibv_alloc_pd, ibv_async_event,
@@ -15,9 +17,10 @@ pub(crate) use rdma_sys::{
     ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq, ibv_destroy_qp, ibv_detach_mcast,
     ibv_device, ibv_device_attr, ibv_free_device_list, ibv_get_async_event, ibv_get_cq_event,
     ibv_get_device_list, ibv_get_device_name, ibv_gid, ibv_global_route, ibv_modify_qp, ibv_mr,
-    ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr,
-    ibv_query_device, ibv_query_gid, ibv_query_pkey, ibv_query_qp, ibv_recv_wr, ibv_reg_mr,
-    ibv_rereg_mr, ibv_resize_cq, ibv_send_wr, ibv_sge, ibv_wc,
+    ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp,
+    ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_query_device, ibv_query_gid, ibv_query_pkey,
+    ibv_query_qp, ibv_recv_wr, ibv_reg_mr, ibv_rereg_mr, ibv_resize_cq, ibv_send_wr, ibv_sge,
+    ibv_wc,
 };
 pub(crate) use rdma_sys::{
     rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_cm_event, rdma_cm_id, rdma_conn_param,
@@ -52,6 +55,9 @@ pub(crate) const ERR_INPUT: c_int = -1;
 pub(crate) const ERR_DONT_FORK_NEW: c_int = -2;
 /// `IBV_REREG_MR_ERR_DO_FORK_OLD`
 pub(crate) const ERR_DO_FORK_OLD: c_int = -3;
+
+/// How numbers are read and written that C keeps beside the program.
+pub(crate) const RELAXED: Ordering = Ordering::Relaxed;
 
 /// `ENOSYS`, for an operation that a driver has not filled in.
 const MISSING: c_int = libc::ENOSYS;
@@ -106,6 +112,57 @@ pub(crate) unsafe fn post_recv(
     let op = unsafe { (*(*qp).context).ops.post_recv };
     // SAFETY: as in `post_send`.
     op.map_or(MISSING, |op| unsafe { op(qp, wr, bad_wr) })
+}
+
+/// `ibv_alloc_mw`
+///
+/// # Safety
+/// `pd` is a live PD.
+pub(crate) unsafe fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
+    // SAFETY: a live PD has a live context with a filled operations table.
+    let op = unsafe { (*(*pd).context).ops.alloc_mw };
+    // SAFETY: the caller's promise is the operation's.
+    op.map_or(null_mut(), |op| unsafe { op(pd, mw_type) })
+}
+
+/// `ibv_dealloc_mw`
+///
+/// # Safety
+/// `mw` is a live window that nothing uses.
+pub(crate) unsafe extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
+    // SAFETY: a live window has a live context with a filled operations table.
+    let op = unsafe { (*(*mw).context).ops.dealloc_mw };
+    // SAFETY: the caller's promise is the operation's.
+    op.map_or(MISSING, |op| unsafe { op(mw) })
+}
+
+/// `ibv_bind_mw`
+///
+/// # Safety
+/// `qp`, `mw` and the region that is named are live.
+pub(crate) unsafe fn bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: &mut ibv_mw_bind) -> c_int {
+    // SAFETY: window and region are live.
+    let (mw_type, mw_pd, mr_pd) = unsafe { ((*mw).type_, (*mw).pd, (*bind.bind_info.mr).pd) };
+    if mw_type != 1 {
+        return libc::EINVAL;
+    }
+    if mw_pd != mr_pd {
+        return libc::EPERM;
+    }
+    // SAFETY: a live window has a live context with a filled operations table.
+    let op = unsafe { (*(*mw).context).ops.bind_mw };
+    // SAFETY: the caller's promise is the operation's.
+    op.map_or(MISSING, |op| unsafe { op(qp, mw, bind) })
+}
+
+/// The key of a window, which programs write, too.
+///
+/// # Safety
+/// `mw` is a live window, and stays it as long as what is returned is used.
+pub(crate) unsafe fn mw_rkey<'a>(mw: *mut ibv_mw) -> &'a AtomicU32 {
+    // SAFETY: the field is aligned and lives as long as the window; this program has atomic access
+    // to it alone.
+    unsafe { AtomicU32::from_ptr(&raw mut (*mw).rkey) }
 }
 
 /// `ibv_query_port`: the extended operation if there is one, which fills the link layer and the
@@ -184,6 +241,25 @@ pub(crate) fn datagram(ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32) -> wr
             remote_qkey,
         },
     }
+}
+
+/// The part of a send work request for binds.
+pub(crate) fn set_bind(
+    wr: &mut ibv_send_wr,
+    mw: *mut ibv_mw,
+    rkey: u32,
+    bind_info: ibv_mw_bind_info,
+) {
+    wr.bind_mw_tso_union.bind_mw = rdma_sys::bind_mw_t {
+        mw,
+        rkey,
+        bind_info,
+    };
+}
+
+/// The key that a send work request invalidates.
+pub(crate) fn set_invalidated(wr: &mut ibv_send_wr, rkey: u32) {
+    wr.imm_data_invalidated_rkey_union.invalidated_rkey = rkey;
 }
 
 /// Immediate data as on the wire.

@@ -10,9 +10,9 @@ use verbs_api::{
     Access, AfterRereg, Ah as AhHandle, AhAttr, Arm, AsyncEvent, Capabilities, Cause,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared,
     DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle,
-    MrAttr, MrChange, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr,
-    QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Transport, Verb,
-    Verbs, Wait, Wc, connect,
+    MrAttr, MrChange, Mw as MwHandle, MwAttr, MwBind, MwType, Object, Pd as PdHandle, PortAttr,
+    PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError,
+    Result, SendWr, Transport, Verb, Verbs, Wait, Wc, connect,
 };
 
 use crate::errno::{check, destroyed, errno, invalid, made};
@@ -213,6 +213,22 @@ impl Verbs for Hw {
         destroy(Verb::DeregMr, Object::Mr, &found.raw)?;
         self.tables.lock().mrs.remove(mr.index());
         Ok(())
+    }
+
+    fn alloc_mw(&self, pd: PdHandle, mw_type: MwType) -> Result<MwHandle> {
+        self.alloc_window(pd, mw_type)
+    }
+
+    fn dealloc_mw(&self, mw: MwHandle) -> Result<()> {
+        self.dealloc_window(mw)
+    }
+
+    fn query_mw(&self, mw: MwHandle) -> Result<MwAttr> {
+        self.window_attr(mw)
+    }
+
+    fn bind_mw(&self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
+        self.bind_window(qp, mw, bind)
     }
 
     fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {

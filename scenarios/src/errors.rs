@@ -2,8 +2,8 @@
 //! acknowledged packets: iWARP, which ends the connection for any of them, has another.
 
 use verbs_api::{
-    Access, AsyncEvent, AsyncEventType, Capabilities, Element, MrAttr, QpAccessStatus, QpState,
-    RcParams, RecvWr, Remote, SendOp, SendWr, Sge, WcStatus,
+    Access, AsyncEvent, AsyncEventType, Capabilities, Element, MrAttr, MwBindInfo, MwType,
+    QpAccessStatus, QpState, RcParams, RecvWr, Remote, SendOp, SendWr, Sge, WcStatus, inc_rkey,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -52,6 +52,24 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         operation_that_the_queue_pair_of_the_peer_denies,
     )
     .needs(NAKS.union(READ)),
+    Scenario::new(
+        "errors.local_memory_of_an_atomic",
+        &["ATOM-07", "ASYNC-12"],
+        local_memory_of_an_atomic,
+    )
+    .needs(NAKS.union(Capabilities::ATOMICS)),
+    Scenario::new(
+        "errors.atomic_that_is_not_aligned",
+        &["ATOM-04", "ASYNC-14", "QP-FLUSH-09"],
+        atomic_that_is_not_aligned,
+    )
+    .needs(NAKS.union(Capabilities::ATOMICS)),
+    Scenario::new(
+        "errors.bind_of_a_window",
+        &["WC-26", "MW-23", "ASYNC-12"],
+        bind_of_a_window,
+    )
+    .needs(NAKS.union(Capabilities::MW_TYPE_2)),
     Scenario::new(
         "errors.receive_that_is_too_small",
         &["RQ-05", "QP-FLUSH-09", "ASYNC-12"],
@@ -221,6 +239,59 @@ fn local_memory_of_a_read(bench: &Bench<'_>) -> Result {
     let cause = SendWr::rdma_read(1, &outside, pair.a.remote());
     // What is behind the read may have arrived before its answer, if there is a receive for it.
     row.follows(bench, pair, cause, 0)
+}
+
+fn with_atomics<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
+    let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
+    let rc = RcParams {
+        access,
+        ..RcParams::default()
+    };
+    bench.pair(PairOptions {
+        access,
+        rc,
+        ..PairOptions::default()
+    })
+}
+
+fn local_memory_of_an_atomic(bench: &Bench<'_>) -> Result {
+    let row = Row::alone(WcStatus::LocProtErr, "ATOM-07");
+    let pair = with_atomics(bench)?;
+    let outside = [pair.a.sge(pair.a.mem.length, LEN)];
+    let cause = SendWr::fetch_and_add(1, &outside, pair.a.remote(), 1);
+    // As behind a read.
+    row.follows(bench, pair, cause, 0)
+}
+
+fn atomic_that_is_not_aligned(bench: &Bench<'_>) -> Result {
+    let says_so = bench.behavior()?.qp_req_event == Some(true);
+    let row = Row {
+        event: says_so.then_some(AsyncEventType::QpReqErr),
+        ..Row::both(WcStatus::RemInvReqErr, "ATOM-04")
+    };
+    let pair = with_atomics(bench)?;
+    for wr_id in [10, 11] {
+        pair.b.recv(wr_id, LEN)?;
+    }
+    let into = [pair.a.sge(pair.a.landing(), LEN)];
+    let cause = SendWr::fetch_and_add(1, &into, pair.b.mem.remote(4), 1);
+    row.follows(bench, pair, cause, 2)
+}
+
+fn bind_of_a_window(bench: &Bench<'_>) -> Result {
+    let row = Row::alone(WcStatus::MwBindErr, "WC-26");
+    let pair = with_receives(bench)?;
+    let a = pair.a;
+    let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
+    // The region does not allow it.
+    let info = MwBindInfo {
+        mr: a.mr,
+        addr: a.mem.addr,
+        length: LEN.into(),
+        access: Access::REMOTE_WRITE,
+    };
+    let cause = SendWr::bind_mw(1, mw, inc_rkey(bench.query_mw(mw)?.rkey), info);
+    row.follows(bench, pair, cause, 2)
 }
 
 /// Places in the memory of B that A must not use in a way, and why.

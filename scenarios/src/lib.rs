@@ -43,6 +43,7 @@ mod errors;
 mod life;
 mod mcast;
 mod mr;
+mod mw;
 mod qp_create;
 mod qp_destroy;
 mod qp_flush;
@@ -111,6 +112,7 @@ pub const GROUPS: &[Group] = &[
     group("mcast", "Multicast", mcast::SCENARIOS),
     group("ah", "Address handles", ah::SCENARIOS),
     group("mr", "Memory regions", mr::SCENARIOS),
+    group("mw", "Memory windows", mw::SCENARIOS),
     group("dev", "Devices and ports", dev::SCENARIOS),
     group("async_event", "Asynchronous events", async_event::SCENARIOS),
     group("bad_input", "Bad input", bad_input::SCENARIOS),

@@ -51,6 +51,8 @@ pub struct Packet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Send,
+    /// The last packet of a Send, with the key that it invalidates.
+    SendWithInv(u32),
     /// The header is in the first packet only.
     Write(Option<Reth>),
     ReadRequest(Reth),
@@ -173,6 +175,7 @@ impl Packet {
         };
         let operation = match self.op {
             Op::Send | Op::Datagram(_) => position,
+            Op::SendWithInv(_) => 0x16 + u32::from(self.first),
             Op::Write(_) => 6 + position,
             Op::ReadRequest(_) => 0x0c,
             Op::ReadResponse if self.first && self.last => 0x10,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, Capabilities, Cause, CompChannel, Context, Cq, CqAttr,
     CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid, Handle,
-    Lab, Mr, MrAttr, MrChange, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit,
-    QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, TraceEvent, Transport, Verb, Verbs,
-    Wait, Wc, connect,
+    Lab, Mr, MrAttr, MrChange, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr,
+    PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result,
+    SendWr, TraceEvent, Transport, Verb, Verbs, Wait, Wc, connect,
 };
 
 use crate::clock::TimerThread;
@@ -213,7 +213,7 @@ macro_rules! say {
     )* };
 }
 
-say!(Context, Pd, Mr, CompChannel, Cq, Qp, Ah, AsyncEvent);
+say!(Context, Pd, Mr, Mw, CompChannel, Cq, Qp, Ah, AsyncEvent);
 
 impl Say for CqEvent {
     fn say(&self) -> String {
@@ -353,6 +353,36 @@ impl Verbs for Sim {
         let say = || mr.to_string();
         self.call(Verb::DeregMr, Object::Mr, mr.context(), say, |node, _| {
             node.dereg_mr(mr)
+        })
+    }
+
+    fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
+        let say = || format!("{pd}, {mw_type}");
+        self.call(Verb::AllocMw, Object::Pd, pd.context(), say, |node, _| {
+            node.alloc_mw(pd, mw_type)
+        })
+    }
+
+    fn dealloc_mw(&self, mw: Mw) -> Result<()> {
+        let say = || mw.to_string();
+        self.call(Verb::DeallocMw, Object::Mw, mw.context(), say, |node, _| {
+            node.dealloc_mw(mw)
+        })
+    }
+
+    fn query_mw(&self, mw: Mw) -> Result<MwAttr> {
+        self.query(Verb::QueryMw, Object::Mw, mw.context(), |node| {
+            node.query_mw(mw)
+        })
+    }
+
+    fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
+        let say = || {
+            let MwBindInfo { mr, length, .. } = bind.info;
+            format!("{qp}, {mw}, {:#x}, {length} B of {mr}", bind.wr_id)
+        };
+        self.call(Verb::BindMw, Object::Qp, qp.context(), say, |node, now| {
+            node.bind_mw(now, qp, mw, bind)
         })
     }
 

@@ -8,4 +8,5 @@ mod ledger;
 mod life;
 mod raw;
 mod waiting;
+mod windows;
 mod work;

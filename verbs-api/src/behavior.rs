@@ -130,6 +130,11 @@ const RXE: Behavior = Behavior {
     qp_access_status: QpAccessStatus::RemInvReqErr,
     qp_access_event: false,
     atomic_check: AtomicCheck::Post,
+    dereg_bound: DeregBound::Einval,
+    bind_wr_type_1: Check::Accepted,
+    bind_domain: Check::Accepted,
+    mw_access_range: Check::Accepted,
+    inv_other_qp: Check::Accepted,
     qp_req_event: false,
     zero_len_mr: Check::Refused,
     retry7: Retry7::Unlimited,
@@ -177,6 +182,8 @@ const MLX5: Behavior = Behavior {
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     send_byte_len: SendByteLen::Reads,
     atomic_check: AtomicCheck::Longer,
+    mw_bind_range: Check::Accepted,
+    bind_err_wc: false,
     ..Behavior::SPEC
 };
 
@@ -202,13 +209,14 @@ const ADVERSARIAL: Behavior = Behavior {
 
 /// What the devices of a profile lack. The drivers of Linux 6.1 cannot change a region; an
 /// iWARP device has RC alone, connected by rdma_cm, without immediate data and receiver-not-ready;
-/// soft-iWARP has no atomics.
+/// soft-iWARP has no atomics and no memory windows.
 pub fn lacks(profile: &str) -> Capabilities {
     match profile {
         "rxe" => Capabilities::REREG_MR,
         "siw" => Capabilities::IWARP_LACKS
             .union(Capabilities::REREG_MR)
-            .union(Capabilities::ATOMICS),
+            .union(Capabilities::ATOMICS)
+            .union(Capabilities::MW),
         _ => Capabilities::empty(),
     }
 }
@@ -386,6 +394,15 @@ knob_values! {
         /// `LOC_QP_OP_ERR`, and `REM_OP_ERR` at the sender.
         LocQpOpErr = "loc_qp_op_err";
     }
+    /// What becomes of a region that is deregistered while a memory window is bound to it.
+    DeregBound {
+        /// It stays: `EBUSY`.
+        Ebusy = "ebusy";
+        /// It stays: `EINVAL`.
+        Einval = "einval";
+        /// It goes; the window opens nothing any more.
+        Orphan = "orphan";
+    }
     /// How a wrong length or alignment of an atomic is found.
     AtomicCheck {
         /// Either fails: the length with `LOC_LEN_ERR`, the alignment with `REM_INV_REQ_ERR`.
@@ -542,6 +559,23 @@ knobs! {
     atomic_check: AtomicCheck = AtomicCheck::Strict, ["ATOM-03", "ATOM-04"];
     /// The responder gets `QP_REQ_ERR` for a request that is invalid, if no receive tells of it.
     qp_req_event: bool = true, ["ASYNC-14"];
+    /// Deregistering a region to which a memory window is bound.
+    dereg_bound: DeregBound = DeregBound::Ebusy, ["MR-07"];
+    /// A Send whose invalidation fails is refused with a remote access error; otherwise it is not
+    /// answered.
+    nak_send_inval: bool = false, ["MW-18"];
+    /// A window beyond its region, when it is bound; if accepted, what is outside opens nothing.
+    mw_bind_range: Check = Check::Refused, ["MW-08"];
+    /// An unsignaled bind that fails makes a completion.
+    bind_err_wc: bool = true, ["MW-24"];
+    /// A bind of a window of type 1 by a work request.
+    bind_wr_type_1: Check = Check::Refused, ["MW-05"];
+    /// Domains in a bind; if accepted, only a window of type 2 and the queue pair must share theirs.
+    bind_domain: Check = Check::Refused, ["MW-09"];
+    /// Access beyond a window, within its region.
+    mw_access_range: Check = Check::Refused, ["MW-11"];
+    /// A window of type 2 that is invalidated by or for a queue pair on which it is not bound.
+    inv_other_qp: Check = Check::Refused, ["MW-18", "MW-25"];
     /// A memory region of no bytes.
     zero_len_mr: Check = Check::Accepted, ["MR-10"];
     /// A retry count of 7.

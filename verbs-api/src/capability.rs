@@ -35,6 +35,10 @@ bitflags! {
         const MCAST = 1 << 16;
         /// Compare-and-swap and fetch-and-add.
         const ATOMICS = 1 << 17;
+        /// Memory windows of type 1.
+        const MW_TYPE_1 = 1 << 18;
+        /// Memory windows of type 2B, with local invalidate and Send with invalidate.
+        const MW_TYPE_2 = 1 << 19;
         /// The backend is a laboratory: time, faults, limits, leak counts.
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.
@@ -57,6 +61,9 @@ impl Capabilities {
         .union(Self::SEND_WITH_IMM)
         .union(Self::WRITE_WITH_IMM)
         .union(Self::RNR);
+
+    /// Memory windows of any type.
+    pub const MW: Self = Self::MW_TYPE_1.union(Self::MW_TYPE_2);
 }
 
 impl fmt::Display for Capabilities {

@@ -150,6 +150,14 @@ pub struct Wc {
     pub dlid_path_bits: u8,
 }
 
+impl Wc {
+    /// The key that was invalidated, if the message did that (MW-17).
+    pub fn invalidated_rkey(&self) -> Option<u32> {
+        let is_there = self.wc_flags.contains(WcFlags::WITH_INV);
+        is_there.then(|| u32::from_ne_bytes(self.imm_data))
+    }
+}
+
 impl Default for Wc {
     /// A value to fill a buffer for `poll_cq` with.
     fn default() -> Self {

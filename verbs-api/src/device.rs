@@ -48,12 +48,18 @@ pub struct DeviceAttr {
     pub max_mr: u32,
     /// Protection domains.
     pub max_pd: u32,
+    /// Memory windows.
+    pub max_mw: u32,
     /// Address handles.
     pub max_ah: u32,
     /// RDMA Reads and atomics that one QP answers at a time.
     pub max_qp_rd_atom: u8,
     /// RDMA Reads and atomics that one QP has outstanding at a time.
     pub max_qp_init_rd_atom: u8,
+    /// It has memory windows of type 1 (`IBV_DEVICE_MEM_WINDOW`, MW-26).
+    pub mem_window: bool,
+    /// It has memory windows of type 2B (`IBV_DEVICE_MEM_WINDOW_TYPE_2B`, MW-26).
+    pub mem_window_type_2b: bool,
     /// What atomics are atomic with.
     pub atomic_cap: AtomicCap,
     /// Bytes of inline data of one work request.

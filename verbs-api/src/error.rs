@@ -45,6 +45,10 @@ verbs! {
     ReregMr = "ibv_rereg_mr";
     DeregMr = "ibv_dereg_mr";
     QueryMr = "query_mr";
+    AllocMw = "ibv_alloc_mw";
+    DeallocMw = "ibv_dealloc_mw";
+    QueryMw = "query_mw";
+    BindMw = "ibv_bind_mw";
     ReadMr = "read_mr";
     WriteMr = "write_mr";
     CreateCompChannel = "ibv_create_comp_channel";

@@ -16,6 +16,8 @@ pub enum Object {
     Pd,
     /// A memory region.
     Mr,
+    /// A memory window.
+    Mw,
     /// A completion channel.
     CompChannel,
     /// A completion queue.
@@ -33,6 +35,7 @@ impl Object {
             Self::Context => "ctx",
             Self::Pd => "pd",
             Self::Mr => "mr",
+            Self::Mw => "mw",
             Self::CompChannel => "channel",
             Self::Cq => "cq",
             Self::Qp => "qp",
@@ -158,6 +161,8 @@ handles! {
     Pd;
     /// A memory region (`struct ibv_mr`).
     Mr;
+    /// A memory window (`struct ibv_mw`).
+    Mw;
     /// A completion channel (`struct ibv_comp_channel`).
     CompChannel;
     /// A completion queue (`struct ibv_cq`).
@@ -175,6 +180,8 @@ pub enum DriverObject {
     Pd(Pd),
     /// A memory region.
     Mr(Mr),
+    /// A memory window.
+    Mw(Mw),
     /// A completion queue.
     Cq(Cq),
     /// A queue pair.
@@ -189,6 +196,7 @@ impl DriverObject {
         match self {
             Self::Pd(_) => Object::Pd,
             Self::Mr(_) => Object::Mr,
+            Self::Mw(_) => Object::Mw,
             Self::Cq(_) => Object::Cq,
             Self::Qp(_) => Object::Qp,
             Self::Ah(_) => Object::Ah,
@@ -200,6 +208,7 @@ impl DriverObject {
         match self {
             Self::Pd(pd) => pd.context(),
             Self::Mr(mr) => mr.context(),
+            Self::Mw(mw) => mw.context(),
             Self::Cq(cq) => cq.context(),
             Self::Qp(qp) => qp.context(),
             Self::Ah(ah) => ah.context(),

@@ -105,6 +105,8 @@ pub struct Live {
     pub pds: u32,
     /// Memory regions.
     pub mrs: u32,
+    /// Memory windows.
+    pub mws: u32,
     /// Completion channels.
     pub channels: u32,
     /// Completion queues.

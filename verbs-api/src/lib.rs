@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`Verbs`], [`Wait`] | the trait |
 //! | [`Lab`], [`Fault`] | the laboratory |
-//! | handles: [`Context`], [`Pd`], [`Mr`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`] | `Copy` names of objects |
+//! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`] | `Copy` names of objects |
 //! | [`Error`], [`ErrorKind`], [`Cause`] | what went wrong, and the facts |
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
 //! | [`transition`] | the QP state machine as data |
@@ -35,6 +35,7 @@ mod event;
 mod handle;
 mod lab;
 mod mr;
+mod mw;
 pub mod owned;
 mod packet;
 mod qp;
@@ -48,10 +49,10 @@ mod wr;
 
 pub use ah::{AhAttr, GlobalRoute};
 pub use behavior::{
-    AtomicCheck, Behavior, Check, CqeRounding, Declared, Errno, ErrorFires, FaultStatus,
-    FlushPostInErr, IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, Placement, PollAfterOverrun,
-    PostWrongState, QpAccessStatus, ResizeSupport, Retry7, SendByteLen, SendDone, ShortDatagram,
-    ShortStatus, SqRelease, UndefinedFields, UnknownKnob, lacks,
+    AtomicCheck, Behavior, Check, CqeRounding, Declared, DeregBound, Errno, ErrorFires,
+    FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, Placement,
+    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, SendByteLen, SendDone,
+    ShortDatagram, ShortStatus, SqRelease, UndefinedFields, UnknownKnob, lacks,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;
@@ -61,9 +62,10 @@ pub use device::{
 };
 pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
-pub use handle::{Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Object, Pd, Qp};
+pub use handle::{Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp};
 pub use lab::{Fault, FaultId, Lab, Limit, Live, PacketFilter, When};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, ReregError, Sge};
+pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
 pub use packet::{PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 pub use report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};

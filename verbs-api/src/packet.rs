@@ -50,6 +50,10 @@ c_enum! {
         RcCompareSwap = 0x13, "RC_COMPARE_SWAP";
         /// RC Fetch and add.
         RcFetchAdd = 0x14, "RC_FETCH_ADD";
+        /// RC SEND Last with invalidate.
+        RcSendLastInv = 0x16, "RC_SEND_LAST_INV";
+        /// RC SEND Only with invalidate.
+        RcSendOnlyInv = 0x17, "RC_SEND_ONLY_INV";
         /// UC SEND First.
         UcSendFirst = 0x20, "UC_SEND_FIRST";
         /// UC SEND Middle.
@@ -74,6 +78,10 @@ c_enum! {
         UcWriteOnly = 0x2a, "UC_WRITE_ONLY";
         /// UC RDMA WRITE Only with immediate.
         UcWriteOnlyImm = 0x2b, "UC_WRITE_ONLY_IMM";
+        /// UC SEND Last with invalidate.
+        UcSendLastInv = 0x36, "UC_SEND_LAST_INV";
+        /// UC SEND Only with invalidate.
+        UcSendOnlyInv = 0x37, "UC_SEND_ONLY_INV";
         /// UD SEND Only.
         UdSendOnly = 0x64, "UD_SEND_ONLY";
         /// UD SEND Only with immediate.

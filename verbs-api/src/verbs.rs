@@ -12,9 +12,10 @@ use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
 use crate::device::{DeviceAttr, DeviceInfo, Gid, PortAttr};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
-use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Pd, Qp};
+use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp};
 use crate::lab::Lab;
 use crate::mr::{Access, MrAttr, MrChange, ReregError};
+use crate::mw::{MwAttr, MwBind, MwType};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpQuery};
 use crate::wr::{RecvWr, SendWr};
 
@@ -81,7 +82,7 @@ pub trait Verbs: Send + Sync {
     /// Removes a protection domain (`ibv_dealloc_pd`).
     ///
     /// # Errors
-    /// `Busy` while a QP, MR or AH of it lives (PD-01).
+    /// `Busy` while a QP, MR, memory window or AH of it lives (PD-01).
     fn dealloc_pd(&self, pd: Pd) -> Result<()>;
 
     /// Makes a region of `length` zero bytes that the backend owns. Its bytes are reached with
@@ -113,7 +114,33 @@ pub trait Verbs: Send + Sync {
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;
 
     /// Removes a region (`ibv_dereg_mr`, MR-05).
+    ///
+    /// # Errors
+    /// `Busy` while a memory window is bound to it (MR-07).
     fn dereg_mr(&self, mr: Mr) -> Result<()>;
+
+    /// Makes an unbound memory window (`ibv_alloc_mw`, MW-01).
+    ///
+    /// # Errors
+    /// `Invalid` or `NotSupported` for a type the device does not have (MW-26); `NoMemory`.
+    fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw>;
+
+    /// Removes a window, bound or not; its key is dead (`ibv_dealloc_mw`, MW-19).
+    fn dealloc_mw(&self, mw: Mw) -> Result<()>;
+
+    /// Type and key of a window (the fields of `struct ibv_mw`).
+    fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
+
+    /// Posts a bind of a window of type 1 on a QP (`ibv_bind_mw`), which completes as a send does. The
+    /// new key is in [`query_mw`](Self::query_mw) at once, and good for peers when the bind is done
+    /// (MW-02). What fails when it is executed completes with `MW_BIND_ERR`, and leaves the window as
+    /// it was (MW-23). Windows of type 2 are bound by [`SendOp::BindMw`](crate::SendOp::BindMw).
+    ///
+    /// # Errors
+    /// `Invalid` for a window of type 2 (MW-05), a zero-based one, a QP of a transport without binds,
+    /// or in a state that does not allow posting; `Permission` if window and region are of different
+    /// PDs (MW-09); `NoMemory` when the queue is full.
+    fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>;
 
     /// Address, length and keys of a region (the fields of `struct ibv_mr`, MR-16).
     fn query_mr(&self, mr: Mr) -> Result<MrAttr>;

@@ -3,8 +3,9 @@
 use bitflags::bitflags;
 
 use crate::cq::WcOpcode;
-use crate::handle::Ah;
+use crate::handle::{Ah, Mw};
 use crate::mr::Sge;
+use crate::mw::MwBindInfo;
 
 bitflags! {
     /// Flags of a send work request (`enum ibv_send_flags`).
@@ -80,6 +81,28 @@ pub enum SendOp {
         /// What is added.
         add: u64,
     },
+    /// `IBV_WR_SEND_WITH_INV`: a Send that invalidates a window of the receiver before its receive
+    /// completes (MW-17).
+    SendWithInv {
+        /// The window's key.
+        rkey: u32,
+    },
+    /// `IBV_WR_LOCAL_INV`: invalidates a window of type 2, so that it can be bound again (MW-15). No
+    /// list.
+    LocalInv {
+        /// The window's key.
+        rkey: u32,
+    },
+    /// `IBV_WR_BIND_MW`: binds a window of type 2 (MW-04). No list.
+    BindMw {
+        /// The window.
+        mw: Mw,
+        /// The key it gets: the window's, with lower 8 bits of the caller's choice
+        /// ([`inc_rkey`](crate::inc_rkey)).
+        rkey: u32,
+        /// What it is to show.
+        info: MwBindInfo,
+    },
 }
 
 impl SendOp {
@@ -93,6 +116,9 @@ impl SendOp {
             Self::RdmaRead { .. } => "RDMA_READ",
             Self::CompareAndSwap { .. } => "ATOMIC_CMP_AND_SWP",
             Self::FetchAndAdd { .. } => "ATOMIC_FETCH_AND_ADD",
+            Self::SendWithInv { .. } => "SEND_WITH_INV",
+            Self::LocalInv { .. } => "LOCAL_INV",
+            Self::BindMw { .. } => "BIND_MW",
         }
     }
 
@@ -109,11 +135,13 @@ impl SendOp {
     /// What its completion is of (WC-04).
     pub const fn wc_opcode(&self) -> WcOpcode {
         match self {
-            Self::Send | Self::SendWithImm { .. } => WcOpcode::Send,
+            Self::Send | Self::SendWithImm { .. } | Self::SendWithInv { .. } => WcOpcode::Send,
             Self::RdmaWrite { .. } | Self::RdmaWriteWithImm { .. } => WcOpcode::RdmaWrite,
             Self::RdmaRead { .. } => WcOpcode::RdmaRead,
             Self::CompareAndSwap { .. } => WcOpcode::CompSwap,
             Self::FetchAndAdd { .. } => WcOpcode::FetchAdd,
+            Self::LocalInv { .. } => WcOpcode::LocalInv,
+            Self::BindMw { .. } => WcOpcode::BindMw,
         }
     }
 }
@@ -230,6 +258,21 @@ impl<'a> SendWr<'a> {
     /// A fetch-and-add; `sg_list` has room for 8 bytes.
     pub const fn fetch_and_add(wr_id: u64, sg_list: &'a [Sge], remote: Remote, add: u64) -> Self {
         Self::new(wr_id, SendOp::FetchAndAdd { remote, add }, sg_list)
+    }
+
+    /// A Send that invalidates a window of the receiver.
+    pub const fn send_with_inv(wr_id: u64, sg_list: &'a [Sge], rkey: u32) -> Self {
+        Self::new(wr_id, SendOp::SendWithInv { rkey }, sg_list)
+    }
+
+    /// An invalidation of a window of type 2.
+    pub const fn local_inv(wr_id: u64, rkey: u32) -> Self {
+        Self::new(wr_id, SendOp::LocalInv { rkey }, &[])
+    }
+
+    /// A bind of a window of type 2.
+    pub const fn bind_mw(wr_id: u64, mw: Mw, rkey: u32, info: MwBindInfo) -> Self {
+        Self::new(wr_id, SendOp::BindMw { mw, rkey, info }, &[])
     }
 
     /// With more flags.

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use verbs_api::{
-    Access, Arm, Capabilities, Check, CqInit, DriverObject, Error, ErrorKind, QpAttrMask, QpInit,
-    QpModify, QpState, QpType, Wait,
+    Access, Arm, Capabilities, Check, CqInit, DriverObject, Error, ErrorKind, MwType, QpAttrMask,
+    QpInit, QpModify, QpState, QpType, Wait,
 };
 
 use super::refused;
@@ -122,6 +122,17 @@ pub(super) fn garbled_region_is_refused(bench: &Bench<'_>) -> Result {
         no_such(bench, "dereg", RULE, || bench.dereg_mr(mr))
     })?;
     bench.dereg_mr(mr).rule(RULE)
+}
+
+pub(super) fn garbled_window_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-28";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let mw = bench.alloc_mw(pd, MwType::Type1)?;
+    garbled(bench, DriverObject::Mw(mw), || {
+        no_such(bench, "dealloc", RULE, || bench.dealloc_mw(mw))
+    })?;
+    bench.dealloc_mw(mw).rule(RULE)?;
+    bench.dealloc_pd(pd).rule(RULE)
 }
 
 pub(super) fn garbled_domain_is_refused(bench: &Bench<'_>) -> Result {

@@ -2,8 +2,8 @@
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, CompChannel, Context, Cq, CqInit, Element,
-    ErrorKind, Handle, Mr, MrChange, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState, QpType,
-    RcParams, RecvWr, SendWr, Verb, Wait, Wc,
+    ErrorKind, Handle, Mr, MrChange, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpAttrMask, QpInit,
+    QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Verb, Wait, Wc,
 };
 
 use super::refused;
@@ -17,6 +17,8 @@ struct Handles {
     context: Context,
     pd: Pd,
     mr: Mr,
+    /// Where windows are looked at; otherwise none.
+    mw: Mw,
     channel: CompChannel,
     cq: Cq,
     qp: Qp,
@@ -29,6 +31,7 @@ impl Handles {
             context: end.context,
             pd: end.pd,
             mr: end.mr,
+            mw: Mw::default(),
             channel: end.channel,
             cq: end.recv_cq,
             qp: end.qp,
@@ -51,6 +54,7 @@ impl Handles {
             context: Context::from_parts(u32::MAX, 1),
             pd: one(self.pd, &new),
             mr: one(self.mr, &new),
+            mw: one(self.mw, &new),
             channel: one(self.channel, &new),
             cq: one(self.cq, &new),
             qp: one(self.qp, &new),
@@ -213,6 +217,44 @@ const MCAST_CALLS: &[(Verb, &str, Call)] = &[
     }),
 ];
 
+/// The verbs on memory windows.
+const MW_CALLS: &[(Verb, &str, Call)] = &[
+    (Verb::AllocMw, "PD-04", |v, _, bad| {
+        v.alloc_mw(bad.pd, MwType::Type1).map(drop)
+    }),
+    (Verb::QueryMw, "DEV-13", |v, _, bad| {
+        v.query_mw(bad.mw).map(drop)
+    }),
+    (Verb::DeallocMw, "DEV-13", |v, _, bad| v.dealloc_mw(bad.mw)),
+    (Verb::BindMw, "MW-28", |v, good, bad| {
+        v.bind_mw(bad.qp, good.mw, &MwBind::new(1, shown(v, good, good.mr)?))
+    }),
+    (Verb::BindMw, "MW-28", |v, good, bad| {
+        v.bind_mw(good.qp, bad.mw, &MwBind::new(1, shown(v, good, good.mr)?))
+    }),
+    (Verb::BindMw, "MW-28", |v, good, bad| {
+        v.bind_mw(good.qp, good.mw, &MwBind::new(1, shown(v, good, bad.mr)?))
+    }),
+    (Verb::PostSend, "MW-28", |v, good, bad| {
+        let bind = SendWr::bind_mw(1, bad.mw, 0, shown(v, good, good.mr)?);
+        Ok(v.post_send(good.qp, &[bind])?)
+    }),
+    (Verb::PostSend, "MW-28", |v, good, bad| {
+        let bind = SendWr::bind_mw(1, good.mw, 0, shown(v, good, bad.mr)?);
+        Ok(v.post_send(good.qp, &[bind])?)
+    }),
+];
+
+/// The start of the good region, as that of any region.
+fn shown(bench: &Bench<'_>, good: &Handles, mr: Mr) -> verbs_api::Result<MwBindInfo> {
+    Ok(MwBindInfo {
+        mr,
+        addr: bench.query_mr(good.mr)?.addr,
+        length: 8,
+        access: Access::REMOTE_WRITE,
+    })
+}
+
 /// The verbs that give file descriptors.
 #[cfg(unix)]
 const FD_CALLS: &[(Verb, &str, Call)] = &[
@@ -257,6 +299,24 @@ pub(super) fn queue_pairs_that_are_none_join_no_group(bench: &Bench<'_>) -> Resu
         refuse_all(bench, MCAST_CALLS, &good, problem, &bad)?;
     }
     pair.still_works("QP-STATE-32")
+}
+
+pub(super) fn windows_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+    let options = PairOptions {
+        access: Access::ALL_RDMA | Access::MW_BIND,
+        ..PairOptions::default()
+    };
+    let pair = bench.pair(options)?;
+    let good = Handles::of(&pair.a);
+    let mw = bench.alloc_mw(good.pd, MwType::Type1)?;
+    let good = Handles { mw, ..good };
+    let before = bench.query_mw(mw)?;
+    for (problem, bad) in bad_handles(bench, &good, options)? {
+        refuse_all(bench, MW_CALLS, &good, problem, &bad)?;
+    }
+    crate::failure::check_eq!("MW-28", bench.query_mw(mw)?, before, "the window");
+    bench.dealloc_mw(mw).rule("MW-28")?;
+    pair.still_works("MW-28")
 }
 
 #[cfg(unix)]
@@ -318,7 +378,10 @@ fn make(bench: &Bench<'_>, options: PairOptions) -> Result<Handles> {
         one_cq: true,
         ..options
     };
-    let made = Handles::of(&bench.end(open_again(bench)?, options)?);
+    let mut made = Handles::of(&bench.end(open_again(bench)?, options)?);
+    if options.access.contains(Access::MW_BIND) {
+        made.mw = bench.alloc_mw(made.pd, MwType::Type1)?;
+    }
     if options.qp_type != QpType::Ud {
         return Ok(made);
     }
@@ -328,6 +391,9 @@ fn make(bench: &Bench<'_>, options: PairOptions) -> Result<Handles> {
 
 /// Destroys all but the context.
 fn destroy(bench: &Bench<'_>, handles: &Handles) -> Result {
+    if handles.mw != Mw::default() {
+        bench.dealloc_mw(handles.mw)?;
+    }
     if handles.ah != Ah::default() {
         bench.destroy_ah(handles.ah)?;
     }

@@ -57,6 +57,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         handles::queue_pairs_that_are_none_join_no_group,
     )
     .needs(GROUPS),
+    Scenario::new(
+        "bad_input.windows_that_are_none_are_refused",
+        &["MW-28", "PD-04", "DEV-13"],
+        handles::windows_that_are_none_are_refused,
+    )
+    .needs(Capabilities::MW),
     #[cfg(unix)]
     Scenario::new(
         "bad_input.handles_that_are_none_have_no_descriptor",
@@ -119,6 +125,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         garbled::garbled_region_is_refused,
     )
     .needs(Capabilities::GARBLE)
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "bad_input.garbled_window_is_refused",
+        &["MW-28"],
+        garbled::garbled_window_is_refused,
+    )
+    .needs(Capabilities::GARBLE.union(Capabilities::MW))
     .hazards(Hazards::MAY_CRASH),
     Scenario::new(
         "bad_input.garbled_domain_is_refused",

@@ -37,6 +37,34 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(IMM.union(Capabilities::UC)),
     Scenario::new(
+        "sq.only_rc_qp_has_atomics",
+        &["SQ-18", "SQ-20"],
+        opcode::only_rc_qp_has_atomics,
+    )
+    .needs(
+        Capabilities::UC
+            .union(Capabilities::UD)
+            .union(Capabilities::ATOMICS),
+    ),
+    Scenario::new(
+        "sq.rc_qp_binds_and_invalidates",
+        &["SQ-18"],
+        opcode::rc_qp_binds_and_invalidates,
+    )
+    .needs(Capabilities::MW_TYPE_2),
+    Scenario::new(
+        "sq.uc_qp_binds_and_invalidates",
+        &["SQ-18"],
+        opcode::uc_qp_binds_and_invalidates,
+    )
+    .needs(Capabilities::UC.union(Capabilities::MW_TYPE_2)),
+    Scenario::new(
+        "sq.ud_qp_does_not_invalidate",
+        &["SQ-18", "SQ-20"],
+        opcode::ud_qp_does_not_invalidate,
+    )
+    .needs(Capabilities::UD.union(Capabilities::MW_TYPE_2)),
+    Scenario::new(
         "sq.ud_qp_has_the_operations_of_its_table",
         &["SQ-18", "SQ-19", "SQ-20", "UD-11"],
         opcode::ud_qp_has_the_operations_of_its_table,

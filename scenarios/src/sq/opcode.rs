@@ -1,6 +1,9 @@
 //! Which operation each transport has.
 
-use verbs_api::{ErrorKind, IllegalOpcode, QpType, SendWr, WcStatus};
+use verbs_api::{
+    Access, ErrorKind, IllegalOpcode, MwBindInfo, MwType, QpType, Remote, SendWr, WcOpcode,
+    WcStatus, inc_rkey,
+};
 
 use crate::failure::{check_eq, in_case};
 use crate::kind::Kind;
@@ -97,6 +100,94 @@ fn is_refused(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
     let a = bench.pair(PairOptions::of(qp_type))?.a;
     let data = [a.sge(a.landing(), 8)];
     illegal(bench, &a, a.to_peer(kind.work(&a, 1, &data)))
+}
+
+/// Atomics, for a queue pair that is not of RC.
+pub(super) fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
+    for qp_type in [QpType::Uc, QpType::Ud] {
+        for swap in [false, true] {
+            let a = bench.pair(PairOptions::of(qp_type))?.a;
+            let into = [a.sge(a.landing(), 8)];
+            let remote = Remote {
+                addr: a.mem.addr,
+                rkey: a.mem.rkey,
+            };
+            let work = match swap {
+                true => SendWr::compare_and_swap(1, &into, remote, 0, 1),
+                false => SendWr::fetch_and_add(1, &into, remote, 1),
+            };
+            let case = format!("{} on {qp_type}", work.op.name());
+            in_case(&case, illegal(bench, &a, a.to_peer(work)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Invalidation, for datagrams.
+pub(super) fn ud_qp_does_not_invalidate(bench: &Bench<'_>) -> Result {
+    for local in [false, true] {
+        let a = bench.pair(PairOptions::of(QpType::Ud))?.a;
+        let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
+        let rkey = bench.query_mw(mw)?.rkey;
+        let work = match local {
+            true => SendWr::local_inv(1, rkey),
+            false => SendWr::send_with_inv(1, &[], rkey),
+        };
+        in_case(work.op.name(), illegal(bench, &a, a.to_peer(work)))?;
+    }
+    Ok(())
+}
+
+pub(super) fn rc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {
+    binds_and_invalidates(bench, QpType::Rc)
+}
+
+pub(super) fn uc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {
+    binds_and_invalidates(bench, QpType::Uc)
+}
+
+/// B binds a window, which A invalidates, then again, and invalidates it itself.
+fn binds_and_invalidates(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    const RULE: &str = "SQ-18";
+    let access = Access::ALL_RDMA | Access::MW_BIND;
+    let Pair { a, b } = bench.pair(PairOptions {
+        access,
+        ..PairOptions::of(qp_type)
+    })?;
+    let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+    let (addr, length) = (b.mem.addr, 64);
+    let (mr, access) = (b.mr, Access::REMOTE_WRITE);
+    let info = MwBindInfo {
+        mr,
+        addr,
+        length,
+        access,
+    };
+    for local in [false, true] {
+        let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+        bench
+            .post_send(b.qp, &[SendWr::bind_mw(1, mw, rkey, info)])
+            .rule(RULE)?;
+        let bound = bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
+        check_eq!(RULE, bound.opcode, WcOpcode::BindMw);
+        if local {
+            bench
+                .post_send(b.qp, &[SendWr::local_inv(2, rkey)])
+                .rule(RULE)?;
+            let done = bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
+            check_eq!(RULE, done.opcode, WcOpcode::LocalInv);
+        } else {
+            b.recv(3, 8)?;
+            a.fill(5, 8)?;
+            a.post(SendWr::send_with_inv(4, &[a.sge(0, 8)], rkey))
+                .rule(RULE)?;
+            bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+            let received = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+            check_eq!(RULE, received.invalidated_rkey(), Some(rkey));
+            b.expect_data(5, 8, RULE)?;
+        }
+    }
+    Ok(())
 }
 
 fn illegal(bench: &Bench<'_>, a: &End<'_>, wr: SendWr<'_>) -> Result {

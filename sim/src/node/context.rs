@@ -89,9 +89,12 @@ pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAt
         },
         max_mr: 1 << 20,
         max_pd: 65_536,
+        max_mw: 65_536,
         max_ah: 65_536,
         max_qp_rd_atom: 128,
         max_qp_init_rd_atom: 128,
+        mem_window: true,
+        mem_window_type_2b: true,
         atomic_cap: AtomicCap::Hca,
         max_inline_data: 1024,
         max_mcast_grp: super::mcast::MAX_GROUPS,
@@ -126,6 +129,7 @@ impl Node {
         let index = self.find_context(Verb::CloseDevice, context)?;
         self.remove_qps_of(context);
         self.remove_cqs_and_channels_of(context);
+        self.remove_windows_of(context);
         self.remove_regions_of(context);
         self.remove_domains_of(context);
         self.contexts.remove(index);

@@ -13,6 +13,7 @@ use crate::packet::{PortId, Route};
 pub(super) struct Pd {
     context: Context,
     pub(super) mrs: u32,
+    pub(super) mws: u32,
     pub(super) qps: u32,
     pub(super) ahs: u32,
     /// Work requests in the queues of its QPs: their bytes belong to the device.
@@ -53,6 +54,7 @@ impl Node {
         let id = self.pds.insert(|_| Pd {
             context,
             mrs: 0,
+            mws: 0,
             qps: 0,
             ahs: 0,
             posted: 0,
@@ -67,6 +69,7 @@ impl Node {
         let users = [
             (Object::Qp, users.qps),
             (Object::Mr, users.mrs),
+            (Object::Mw, users.mws),
             (Object::Ah, users.ahs),
         ];
         if let Some((by, count)) = users.into_iter().find(|(_, count)| *count > 0) {

@@ -11,6 +11,7 @@ impl Node {
         match object {
             DriverObject::Pd(pd) => garble(&mut self.pds, pd, garbled),
             DriverObject::Mr(mr) => garble(&mut self.mrs, mr, garbled),
+            DriverObject::Mw(mw) => garble(&mut self.mws, mw, garbled),
             DriverObject::Cq(cq) => garble(&mut self.cqs, cq, garbled),
             DriverObject::Qp(qp) => garble(&mut self.qps, qp, garbled),
             DriverObject::Ah(ah) => garble(&mut self.ahs, ah, garbled),

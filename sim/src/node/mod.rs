@@ -16,6 +16,7 @@
 //! | `tables` | changes of the GID and P_Key tables of a port |
 //! | `domain` | protection domains, address handles |
 //! | `region` | memory regions, and the checks of scatter/gather lists |
+//! | `mw` | memory windows: binding, invalidation, access through them |
 //! | `channel` | completion channels |
 //! | `cq`, `notify` | completion queues; arming |
 //! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
@@ -36,6 +37,7 @@ mod fault;
 mod garble;
 mod mcast;
 mod modify;
+mod mw;
 mod notify;
 mod post;
 mod qp;
@@ -85,6 +87,7 @@ pub struct Node {
     pds: Table<domain::Pd>,
     ahs: Table<domain::Ah>,
     mrs: Table<region::Mr>,
+    mws: Table<mw::Mw>,
     channels: Table<channel::Channel>,
     cqs: Table<cq::Cq>,
     qps: Table<qp::Qp>,
@@ -154,6 +157,7 @@ impl Node {
             pds: Table::default(),
             ahs: Table::default(),
             mrs: numbered(behavior.key_reuse),
+            mws: Table::default(),
             channels: Table::default(),
             cqs: Table::default(),
             qps: numbered(behavior.number_reuse),
@@ -245,6 +249,11 @@ impl Node {
         if lacks.contains(Capabilities::ATOMICS) {
             self.attr.atomic_cap = AtomicCap::None;
         }
+        self.attr.mem_window &= !lacks.contains(Capabilities::MW_TYPE_1);
+        self.attr.mem_window_type_2b &= !lacks.contains(Capabilities::MW_TYPE_2);
+        if lacks.contains(Capabilities::MW) {
+            self.attr.max_mw = 0;
+        }
     }
 
     /// Starts to keep trace records.
@@ -289,6 +298,7 @@ impl Node {
         live.contexts = self.contexts.len();
         live.pds = self.pds.len();
         live.mrs = self.mrs.len();
+        live.mws = self.mws.len();
         live.channels = self.channels.len();
         live.cqs = self.cqs.len();
         live.qps = self.qps.len();
@@ -351,6 +361,7 @@ impl Node {
         let objects = [
             live.pds,
             live.mrs,
+            live.mws,
             live.channels,
             live.cqs,
             live.qps,

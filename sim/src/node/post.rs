@@ -24,15 +24,20 @@ impl Node {
     ) -> Result<(), PostError> {
         let index = Self::find(&self.qps, Verb::PostSend, qp)
             .map_err(|error| PostError { bad_wr: 0, error })?;
-        let posted = post_each(list, |wr| self.push_send(index, wr));
+        let posted = post_each(list, |wr| self.push_send(Verb::PostSend, index, wr));
         let posted = posted.map_err(|error| self.as_returned(error));
+        self.run_sends(now, index);
+        posted
+    }
+
+    /// Starts what was posted, or flushes it.
+    pub(super) fn run_sends(&mut self, now: Time, index: u32) {
         match self.qps.at(index).attr.qp_state {
             QpState::Err if self.behavior.flush_post_in_err == FlushPostInErr::None => {}
             QpState::Sqe | QpState::Err => self.flush_sends(index),
             _ => self.pump(now, index),
         }
         self.finish();
-        posted
     }
 
     /// `ibv_post_recv`
@@ -50,8 +55,7 @@ impl Node {
         posted
     }
 
-    fn push_send(&mut self, index: u32, wr: &SendWr<'_>) -> Result<()> {
-        let verb = Verb::PostSend;
+    pub(super) fn push_send(&mut self, verb: Verb, index: u32, wr: &SendWr<'_>) -> Result<()> {
         let qp = self.qps.at(index);
         let state = qp.attr.qp_state;
         let too_early = matches!(state, QpState::Reset | QpState::Init | QpState::Rtr);
@@ -66,6 +70,11 @@ impl Node {
             }
             false => return Err(invalid(verb, "opcode", "is not one of the qp's transport")),
         };
+        if matches!(wr.op, SendOp::BindMw { .. } | SendOp::LocalInv { .. })
+            && !wr.sg_list.is_empty()
+        {
+            return Err(invalid(verb, "sg_list", "is for work that moves data"));
+        }
         let cap = qp.init.cap;
         check_sges(verb, wr.sg_list, cap.max_send_sge, self.sge_errno())?;
         if qp.init.qp_type == QpType::Ud {
@@ -116,6 +125,7 @@ impl Node {
             })?;
             payload = Payload::inline(bytes);
         }
+        self.note_bind(verb, self.qps.at(index).handle.context(), &wr.op)?;
         let qp = self.qps.at_mut(index);
         self.pds.at_mut(qp.pd).posted += 1;
         qp.sq.push(Send {
@@ -170,7 +180,10 @@ impl Node {
     /// Whether work can be asked of a queue pair of this transport (SQ-18, ATOM-10).
     fn has_operation(&self, qp_type: QpType, op: &SendOp) -> bool {
         let lacks_atomics = self.lacks.contains(Capabilities::ATOMICS);
-        legal(qp_type, op) && !(lacks_atomics && atomic::header(op).is_some())
+        let lacks_windows = self.lacks.contains(Capabilities::MW);
+        legal(qp_type, op)
+            && !(lacks_atomics && atomic::header(op).is_some())
+            && !(lacks_windows && is_of_windows(op))
     }
 
     /// With the number that a C call would have returned, where that is of the wrong sign.
@@ -222,9 +235,17 @@ fn legal(qp_type: QpType, op: &SendOp) -> bool {
     match op {
         SendOp::Send | SendOp::SendWithImm { .. } => true,
         SendOp::RdmaWrite { .. } | SendOp::RdmaWriteWithImm { .. } => qp_type != QpType::Ud,
+        op if is_of_windows(op) => qp_type != QpType::Ud,
         SendOp::RdmaRead { .. } | SendOp::CompareAndSwap { .. } | SendOp::FetchAndAdd { .. } => {
             qp_type == QpType::Rc
         }
         _ => false,
     }
+}
+
+fn is_of_windows(op: &SendOp) -> bool {
+    matches!(
+        op,
+        SendOp::SendWithInv { .. } | SendOp::LocalInv { .. } | SendOp::BindMw { .. }
+    )
 }

@@ -255,6 +255,7 @@ impl Node {
         let pd = self.pds.at_mut(qp.pd);
         pd.qps -= 1;
         pd.posted -= (qp.sq.iter().count() + qp.rq.iter().count()) as u32;
+        self.free_windows_of(qp.handle);
         self.discard_async(qp.handle.context(), Element::Qp(qp.handle));
         self.news = true;
     }
@@ -352,7 +353,8 @@ impl Node {
             let released = qp.sq.release(seq);
             self.pds.at_mut(qp.pd).posted -= released;
         }
-        if signaled || status != WcStatus::Success {
+        let silent = status == WcStatus::MwBindErr && !self.behavior.bind_err_wc;
+        if signaled || status != WcStatus::Success && !silent {
             self.complete(cq, wc, ticket, solicited);
         }
     }

@@ -7,6 +7,7 @@ use verbs_api::{
     Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
 };
 
+use super::mw::is_window_key;
 use super::{InContext, Node, bad_handle, in_range, invalid};
 use crate::memory::{Gone, RegionId, Scatter, Slice};
 use verbs_api::table::{Id, Table};
@@ -37,12 +38,14 @@ pub(super) enum ProtectionFault {
     Range,
 }
 
-const KNOWN: Access = Access::ALL_RDMA.union(Access::REMOTE_ATOMIC);
+const KNOWN: Access = Access::ALL_RDMA
+    .union(Access::REMOTE_ATOMIC)
+    .union(Access::MW_BIND);
 /// Owned regions start on a page, with an empty page behind each.
 const PAGE: u64 = 4096;
 /// Remote keys have this bit and local keys have not, so that one in the place of the other is
 /// noticed.
-const RKEY: u32 = 1 << 31;
+pub(super) const RKEY: u32 = 1 << 31;
 
 /// Where a node's owned regions start. Nodes have ranges of their own.
 pub(super) fn first_addr(node: u32) -> u64 {
@@ -186,6 +189,7 @@ impl Node {
         if *change == MrChange::default() {
             return Err(invalid(verb, "change", "names nothing").into());
         }
+        self.check_unbound(verb, mr)?;
         let of_pd = |pd| Self::find_in(&self.pds, verb, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.mrs.at(index);
@@ -223,6 +227,7 @@ impl Node {
     /// `ibv_dereg_mr`
     pub fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
         let index = Self::find(&self.mrs, Verb::DeregMr, mr)?;
+        self.check_unbound(Verb::DeregMr, mr)?;
         let mr = self.mrs.remove(index);
         self.memory.lock().remove(mr.region);
         self.pds.at_mut(mr.pd).mrs -= 1;
@@ -325,6 +330,9 @@ impl Node {
         length: u64,
         need: Access,
     ) -> Result<Slice, ProtectionFault> {
+        if is_window_key(rkey) {
+            return self.touch_window(qp, rkey, addr, length, need);
+        }
         let mr = mr_of_key(&self.mrs, rkey & !RKEY).ok_or(ProtectionFault::Key)?;
         if mr.attr.rkey != rkey {
             return Err(ProtectionFault::Key);
@@ -436,6 +444,14 @@ fn mr_of_key(mrs: &Table<Mr>, lkey: u32) -> Option<&Mr> {
 }
 
 impl Mr {
+    pub(super) fn pd(&self) -> u32 {
+        self.pd
+    }
+
+    pub(super) fn access(&self) -> Access {
+        self.access
+    }
+
     /// The offset of a range, if it lies within the region.
     fn range(&self, addr: u64, length: u64) -> Option<usize> {
         let offset = addr.checked_sub(self.attr.addr)?;
@@ -454,6 +470,11 @@ impl Mr {
         if self.pd != pd || !self.access.contains(need) {
             return Err(ProtectionFault::Key);
         }
+        self.part(addr, length)
+    }
+
+    /// A part of the region, whoever asks.
+    pub(super) fn part(&self, addr: u64, length: u64) -> Result<Slice, ProtectionFault> {
         let offset = self.range(addr, length).ok_or(ProtectionFault::Range)?;
         Ok(Slice {
             region: self.region,

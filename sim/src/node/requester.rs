@@ -169,6 +169,12 @@ impl Node {
                 if !may_start {
                     break;
                 }
+                if self.run_locally(index, seq) {
+                    if self.qps.at(index).requester.at == seq {
+                        break;
+                    }
+                    continue;
+                }
                 match self.start(index, seq) {
                     Start::Started => {}
                     Start::Blocked => break,
@@ -187,6 +193,26 @@ impl Node {
         if transmits {
             self.keep_timer(now, index, false);
         }
+    }
+
+    /// Carries out work that no peer has a part in, once all before it is done; whether it is of
+    /// that kind.
+    fn run_locally(&mut self, index: u32, seq: u64) -> bool {
+        let qp = self.qps.at(index);
+        let send = qp.sq.get(seq);
+        if !matches!(send.op, SendOp::BindMw { .. } | SendOp::LocalInv { .. })
+            || send.failed.is_some()
+        {
+            return false;
+        }
+        let op = send.op;
+        if qp.sq.oldest() == seq
+            && let Some(status) = self.execute_locally(index, op)
+        {
+            self.qps.at_mut(index).requester.skip_to(seq + 1);
+            self.finish_send(index, status);
+        }
+        true
     }
 
     /// Gives the next send its sequence numbers and its payload.
@@ -330,6 +356,7 @@ impl Node {
                 let reth = (packet == 0).then_some(reth);
                 (psn, span, Op::Write(reth))
             }
+            (SendOp::SendWithInv { rkey }, _) if last => (psn, span, Op::SendWithInv(rkey)),
             _ => (psn, span, Op::Send),
         };
         let (solicited, dest, is_read) = (
@@ -350,7 +377,10 @@ impl Node {
             psn,
             span,
             ack_req: last,
-            solicited: solicited && last && !is_read && (imm.is_some() || op == Op::Send),
+            solicited: solicited
+                && last
+                && !is_read
+                && (imm.is_some() || matches!(op, Op::Send | Op::SendWithInv(_))),
             imm: imm.filter(|_| last),
         };
         let payload = |send: &Send| match is_read {

@@ -42,14 +42,15 @@ pub(super) enum Refusal {
     /// It cannot be done. The receive it would have consumed completes with this status, if there
     /// is one.
     Fault {
-        syndrome: Syndrome,
+        /// How the requester learns of it, if it does.
+        syndrome: Option<Syndrome>,
         recv: Option<WcStatus>,
         event: Option<AsyncEventType>,
     },
 }
 
 pub(super) const INVALID: Refusal = Refusal::Fault {
-    syndrome: Syndrome::NakInvalidRequest,
+    syndrome: Some(Syndrome::NakInvalidRequest),
     recv: None,
     event: None,
 };
@@ -204,8 +205,10 @@ impl Node {
                 recv,
                 event,
             }) => {
-                self.answer(index, packet.psn, syndrome);
-                let is_invalid = syndrome == Syndrome::NakInvalidRequest && recv.is_none();
+                if let Some(syndrome) = syndrome {
+                    self.answer(index, packet.psn, syndrome);
+                }
+                let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
                 let invalid = is_invalid && self.behavior.qp_req_event;
                 let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
                 if let Some(event) = event {
@@ -258,8 +261,10 @@ impl Node {
             return Err(INVALID);
         }
         let span = match (packet.op, message) {
-            (Op::Send, None) => self.take_send(index, packet, 0)?,
-            (Op::Send, Some(Message::Send { got })) => self.take_send(index, packet, got)?,
+            (Op::Send | Op::SendWithInv(_), None) => self.take_send(index, packet, 0)?,
+            (Op::Send | Op::SendWithInv(_), Some(Message::Send { got })) => {
+                self.take_send(index, packet, got)?
+            }
             (Op::Write(Some(reth)), None) => self.take_write(index, packet, reth, 0)?,
             (Op::Write(None), Some(Message::Write { reth, got })) => {
                 self.take_write(index, packet, reth, got)?
@@ -293,6 +298,14 @@ impl Node {
             return Ok(packet.span);
         }
         responder.message = None;
+        if let Op::SendWithInv(rkey) = packet.op {
+            let nak = self.behavior.nak_send_inval;
+            self.invalidate(index, rkey).ok_or(Refusal::Fault {
+                syndrome: nak.then_some(Syndrome::NakRemoteAccess),
+                recv: Some(WcStatus::LocAccessErr),
+                event: None,
+            })?;
+        }
         self.complete_message(index, packet, WcOpcode::Recv, got)?;
         Ok(packet.span)
     }
@@ -305,7 +318,7 @@ impl Node {
         let recv = qp.rq.get(qp.rq.oldest());
         let length = u64::from(packet.payload.len());
         let fault = |syndrome, status| Refusal::Fault {
-            syndrome,
+            syndrome: Some(syndrome),
             recv: Some(status),
             event: None,
         };
@@ -389,7 +402,7 @@ impl Node {
     /// A peer named memory that it may not use so (RDMA-03, RDMA-09).
     pub(super) fn access_fault(&self, recv: Option<WcStatus>) -> Refusal {
         Refusal::Fault {
-            syndrome: Syndrome::NakRemoteAccess,
+            syndrome: Some(Syndrome::NakRemoteAccess),
             recv,
             event: (self.behavior.qp_access_event).then_some(AsyncEventType::QpAccessErr),
         }
@@ -418,10 +431,15 @@ impl Node {
         if self.behavior.grh_flag_rc {
             wc_flags |= WcFlags::GRH;
         }
+        let mut imm_data = packet.imm.unwrap_or_default();
+        if let Op::SendWithInv(rkey) = packet.op {
+            wc_flags |= WcFlags::WITH_INV;
+            imm_data = rkey.to_ne_bytes();
+        }
         let wc = Wc {
             opcode,
             byte_len: length,
-            imm_data: packet.imm.unwrap_or_default(),
+            imm_data,
             wc_flags,
             ..Wc::default()
         };
@@ -429,7 +447,7 @@ impl Node {
             return Ok(());
         }
         // The QP goes to the error state; the requester must not take it for done.
-        let syndrome = Syndrome::NakRemoteOperation;
+        let syndrome = Some(Syndrome::NakRemoteOperation);
         Err(Refusal::Fault {
             syndrome,
             recv: None,

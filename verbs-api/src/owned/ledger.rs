@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use super::{Ah, Mr};
+use super::{Ah, Mr, Mw};
 use crate::cq::WcOpcode;
 use crate::error::PostError;
 use crate::sync::{Mutex, MutexGuard};
@@ -51,6 +51,7 @@ pub(super) struct Posted {
 /// What a work request uses. Only kept, for what dropping it does.
 pub(super) enum Hold {
     Mr(#[expect(dead_code, reason = "kept for its Drop")] Mr),
+    Mw(#[expect(dead_code, reason = "kept for its Drop")] Mw),
     Ah(#[expect(dead_code, reason = "kept for its Drop")] Ah),
 }
 

@@ -21,10 +21,11 @@
 //! | [`Context`] | [`Context::open`] | the backend |
 //! | [`Pd`] | [`Context::alloc_pd`] | its context |
 //! | [`Mr`] | [`Pd::alloc_mr`], [`Pd::reg_mr`] | its PD |
+//! | [`Mw`] | [`Pd::alloc_mw`] | its PD |
 //! | [`Ah`] | [`Pd::create_ah`] | its PD |
 //! | [`CompChannel`] | [`Context::create_comp_channel`] | its context |
 //! | [`Cq`] | [`Context::cq`] | its channel, its context |
-//! | [`Qp`] | [`Pd::qp`] | its PD, its CQs; by its work, regions and address handles |
+//! | [`Qp`] | [`Pd::qp`] | its PD, its CQs; by its work, regions, windows and address handles |
 //! | [`CqEvent`], [`AsyncEvent`] | [`CompChannel::get_event`], [`Context::get_async_event`] | the object it is about |
 //!
 //! ```no_run
@@ -87,6 +88,7 @@ mod event;
 mod ledger;
 mod life;
 mod mr;
+mod mw;
 mod pd;
 mod qp;
 mod wr;
@@ -99,6 +101,7 @@ pub use cq::{Cq, CqBuilder};
 pub use event::{AsyncEvent, Element};
 pub use life::DestroyError;
 pub use mr::{Mr, Sge};
+pub use mw::{Mw, MwBind};
 pub use pd::Pd;
 pub use qp::{Qp, QpBuilder};
 pub use wr::{Dest, RecvWr, SendWr};

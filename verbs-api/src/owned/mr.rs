@@ -167,6 +167,29 @@ impl<'a> Sge<'a> {
     /// `Invalid` if the region is of another protection domain than the QP, or does not have these
     /// bytes, or they are more than 2^32 - 1.
     pub(super) fn resolve(&self, verb: Verb, pd: &Pd) -> Result<crate::mr::Sge> {
+        let (addr, length) = self.range(verb, pd)?;
+        let Ok(length) = u32::try_from(length) else {
+            let cause = Cause::OutOfRange {
+                what: "length of the sge",
+                value: i64::try_from(length).unwrap_or(i64::MAX),
+                min: 0,
+                max: u32::MAX.into(),
+            };
+            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        };
+        Ok(crate::mr::Sge {
+            addr,
+            length,
+            lkey: self.mr.lkey(),
+        })
+    }
+
+    /// Address and length.
+    ///
+    /// # Errors
+    /// `Invalid` if the region is of another protection domain than the QP, or does not have these
+    /// bytes.
+    pub(super) fn range(&self, verb: Verb, pd: &Pd) -> Result<(u64, u64)> {
         pd.check(verb, handle::Object::Mr, self.mr.pd())?;
         let out_of_range = |what, value, min, max: usize| {
             let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
@@ -186,15 +209,7 @@ impl<'a> Sge<'a> {
         if self.end < self.start || self.end > whole {
             return Err(out_of_range("end of the sge", self.end, self.start, whole));
         }
-        let length = self.end - self.start;
-        let Ok(length) = u32::try_from(length) else {
-            return Err(out_of_range(
-                "length of the sge",
-                length,
-                0,
-                u32::MAX as usize,
-            ));
-        };
-        Ok(self.mr.0.attr.sge(self.start as u64, length))
+        let addr = self.mr.addr().wrapping_add(self.start as u64);
+        Ok((addr, (self.end - self.start) as u64))
     }
 }

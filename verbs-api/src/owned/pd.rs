@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::life::{self, Owner, object};
-use super::{Ah, Context, Cq, Mr, QpBuilder};
+use super::{Ah, Context, Cq, Mr, Mw, QpBuilder};
 use crate::ah::AhAttr;
 use crate::error::{Error, Result, Verb};
 use crate::handle::{self, Object};
 use crate::mr::Access;
+use crate::mw::MwType;
 use crate::qp::QpType;
 use crate::{Cause, ErrorKind};
 
@@ -89,6 +90,14 @@ impl Pd {
         // SAFETY: the caller promises what `Verbs::reg_mr` asks for.
         let mr = unsafe { verbs.reg_mr(self.handle(), addr, length, access)? };
         Mr::new(self, mr)
+    }
+
+    /// Makes an unbound memory window ([`Verbs::alloc_mw`](crate::Verbs::alloc_mw)).
+    ///
+    /// # Errors
+    /// `Invalid` or `NotSupported` for a type the device does not have; `NoMemory`.
+    pub fn alloc_mw(&self, mw_type: MwType) -> Result<Mw> {
+        Mw::alloc(self, mw_type)
     }
 
     /// Makes an address handle ([`Verbs::create_ah`](crate::Verbs::create_ah)), for sends of UD

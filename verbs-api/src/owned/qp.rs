@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::ledger::{Hold, Posted, Queue};
 use super::life::{self, Owner, Parts as _, object};
+use super::mw::{Binding, Mw, MwBind};
 use super::wr::{Dest, RecvWr, SendWr};
 use super::{Context, Cq, Pd, Sge};
 use crate::connect::{self, Endpoint, RcParams};
@@ -17,7 +18,7 @@ use crate::handle::{self, Object};
 use crate::qp::{QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 use crate::sync::Mutex;
 use crate::verbs::Wait;
-use crate::{mr, wr};
+use crate::{mr, mw, wr};
 
 /// A queue pair. Any number of threads may post on it.
 ///
@@ -373,7 +374,7 @@ impl Qp {
     /// opcode the transport does not have; `NoMemory` when the queue is full.
     pub fn post_send(&self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostSend;
-        let (sges, bad) = self.resolve(verb, list, |wr| wr.sg_list, |wr| self.check_dest(wr));
+        let (sges, bad) = self.resolve(verb, list, |wr| wr.sg_list, |wr| self.check(wr));
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
         let entries = list.iter().map(|wr| {
             let posted = Posted {
@@ -384,7 +385,7 @@ impl Qp {
                 Dest::Ud { ah, .. } => Some(Hold::Ah(ah.clone())),
                 Dest::Connected => None,
             };
-            (posted, regions(wr.sg_list).chain(ah))
+            (posted, regions(wr.sg_list).chain(ah).chain(bound(wr)))
         });
         self.0.send.queue.post(entries, |first| {
             let mut sges = &sges[..];
@@ -393,7 +394,7 @@ impl Qp {
                 sges = later;
                 let raw = wr::SendWr {
                     flags: wr.flags,
-                    ..wr::SendWr::new(first.wr_id(place), wr.op, now)
+                    ..wr::SendWr::new(first.wr_id(place), self.op_of(wr), now)
                 };
                 match wr.dest {
                     Dest::Connected => raw,
@@ -461,12 +462,71 @@ impl Qp {
         (sges, None)
     }
 
-    fn check_dest(&self, wr: &SendWr<'_>) -> Result<()> {
+    /// Posts a bind of a window of type 1 ([`Verbs::bind_mw`](crate::Verbs::bind_mw)). It completes
+    /// as a send does; until that has been polled it holds window and region.
+    ///
+    /// # Errors
+    /// `Invalid` for a window of type 2, one of another protection domain, bytes that the region does
+    /// not have, or a state that does not allow posting; `NoMemory` when the queue is full.
+    pub fn bind_mw(&self, mw: &Mw, bind: &MwBind<'_>) -> Result<()> {
+        let binding = Binding {
+            mw,
+            part: bind.part,
+            access: bind.access,
+        };
+        let info = binding.resolve(Verb::BindMw, self.pd())?;
+        let posted = Posted {
+            wr_id: bind.wr_id,
+            opcode: WcOpcode::BindMw,
+        };
+        let entries = std::iter::once((posted, held(&binding)));
+        let verbs = self.0.context().verbs();
+        let result = self.0.send.queue.post(entries, |first| {
+            let bind = mw::MwBind {
+                wr_id: first.wr_id(0),
+                flags: bind.flags,
+                info,
+            };
+            let posted = verbs.bind_mw(self.handle(), binding.mw.handle(), &bind);
+            posted.map_err(|error| PostError { bad_wr: 0, error })
+        });
+        Ok(result?)
+    }
+
+    /// What the device is asked for; bindings have been checked.
+    fn op_of(&self, wr: &SendWr<'_>) -> wr::SendOp {
+        let info = |binding: Binding<'_>| binding.resolve(Verb::PostSend, self.pd()).ok();
+        match (wr.op, wr.binding.and_then(info)) {
+            (wr::SendOp::BindMw { mw, rkey, .. }, Some(info)) => {
+                wr::SendOp::BindMw { mw, rkey, info }
+            }
+            (op, _) => op,
+        }
+    }
+
+    fn check(&self, wr: &SendWr<'_>) -> Result<()> {
+        if let Some(binding) = &wr.binding {
+            binding.resolve(Verb::PostSend, self.pd())?;
+        }
         match wr.dest {
             Dest::Connected => Ok(()),
             Dest::Ud { ah, .. } => self.pd().check(Verb::PostSend, Object::Ah, ah.pd()),
         }
     }
+}
+
+/// What a bind holds until it is done.
+fn held(binding: &Binding<'_>) -> [Hold; 2] {
+    let (mw, mr) = (binding.mw.clone(), binding.part.mr().clone());
+    [Hold::Mw(mw), Hold::Mr(mr)]
+}
+
+fn bound(wr: &SendWr<'_>) -> impl Iterator<Item = Hold> {
+    wr.binding
+        .iter()
+        .flat_map(held)
+        .collect::<SmallVec<[_; 2]>>()
+        .into_iter()
 }
 
 fn regions(sg_list: &[Sge<'_>]) -> impl Iterator<Item = Hold> {

@@ -1,6 +1,9 @@
 //! Work requests: as those of the trait, but they name regions and address handles.
 
-use super::{Ah, Sge};
+use super::mw::Binding;
+use super::{Ah, Mw, Sge};
+use crate::mr::Access;
+use crate::mw::MwBindInfo;
 use crate::wr::{Remote, SendFlags, SendOp};
 
 /// A send work request. Made by one of the constructors, signaled unless said otherwise:
@@ -25,6 +28,8 @@ pub struct SendWr<'a> {
     pub sg_list: &'a [Sge<'a>],
     /// Where to.
     pub dest: Dest<'a>,
+    /// What is bound: it takes the place of what `op` says of that.
+    pub(super) binding: Option<Binding<'a>>,
 }
 
 /// Where a send goes.
@@ -53,6 +58,7 @@ impl<'a> SendWr<'a> {
             flags: SendFlags::SIGNALED,
             sg_list,
             dest: Dest::Connected,
+            binding: None,
         }
     }
 
@@ -120,6 +126,49 @@ impl<'a> SendWr<'a> {
         add: u64,
     ) -> Self {
         Self::new(wr_id, SendOp::FetchAndAdd { remote, add }, sg_list)
+    }
+
+    /// A Send that invalidates a window of the receiver.
+    pub const fn send_with_inv(wr_id: u64, sg_list: &'a [Sge<'a>], rkey: u32) -> Self {
+        Self::new(wr_id, SendOp::SendWithInv { rkey }, sg_list)
+    }
+
+    /// An invalidation of a window of type 2, by its key.
+    pub const fn local_inv(wr_id: u64, rkey: u32) -> Self {
+        Self::new(wr_id, SendOp::LocalInv { rkey }, &[])
+    }
+
+    /// A bind of a window of type 2, with a key whose lower 8 bits the program chooses
+    /// ([`inc_rkey`](crate::inc_rkey)).
+    ///
+    /// ```
+    /// use verbs_api::owned::{Mr, Mw, Qp, SendWr};
+    /// use verbs_api::{Access, Result, inc_rkey};
+    ///
+    /// /// Lets the peer of a queue pair write a region, until the window is invalidated.
+    /// fn show(qp: &Qp, window: &Mw, mr: &Mr) -> Result<u32> {
+    ///     let rkey = inc_rkey(window.rkey()?);
+    ///     qp.post_send(&[SendWr::bind_mw(1, window, rkey, mr.sge(..), Access::REMOTE_WRITE)])?;
+    ///     Ok(rkey)
+    /// }
+    /// ```
+    pub fn bind_mw(wr_id: u64, mw: &'a Mw, rkey: u32, part: Sge<'a>, access: Access) -> Self {
+        let info = MwBindInfo {
+            mr: part.mr().handle(),
+            addr: 0,
+            length: 0,
+            access,
+        };
+        let mw_handle = mw.handle();
+        let op = SendOp::BindMw {
+            mw: mw_handle,
+            rkey,
+            info,
+        };
+        Self {
+            binding: Some(Binding { mw, part, access }),
+            ..Self::new(wr_id, op, &[])
+        }
     }
 
     /// With more flags.

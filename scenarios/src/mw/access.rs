@@ -1,0 +1,179 @@
+//! What a window opens, and to whom.
+
+use verbs_api::{Access, MwType, Remote, SendOp, SendWr, WcStatus};
+
+use super::{
+    BOTH, LEN, WRITE, bind, bound, denies, is_shut, opens, options, pair, part, part_of, sibling,
+    write,
+};
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, OfRule, Pair, Result};
+
+/// What a peer can ask for, by the right it needs.
+fn operation(need: Access, remote: Remote) -> SendOp {
+    match need {
+        Access::REMOTE_READ => SendOp::RdmaRead { remote },
+        Access::REMOTE_ATOMIC => SendOp::FetchAndAdd { remote, add: 1 },
+        _ => SendOp::RdmaWrite { remote },
+    }
+}
+
+const RIGHTS: [Access; 3] = [WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC];
+
+pub(super) fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-10";
+    let cases = BOTH.iter().flat_map(|mw_type| {
+        let of_type = |given| RIGHTS.map(|need| (*mw_type, given, need));
+        RIGHTS.into_iter().flat_map(of_type)
+    });
+    for (mw_type, given, need) in cases {
+        let Pair { a, b } = pair(bench)?;
+        let mr = bench.alloc_mr(b.pd, 64, Access::LOCAL_WRITE | Access::MW_BIND)?;
+        let addr = bench.query_mr(mr)?.addr;
+        let mw = bench.alloc_mw(b.pd, mw_type)?;
+        let rkey = bind(bench, &b, mw, part_of(mr, addr, 64, given))?;
+        let local = [a.sge(a.landing(), LEN)];
+        a.fill_at(a.landing(), 3, LEN)?;
+        a.post(SendWr::new(
+            1,
+            operation(need, Remote { addr, rkey }),
+            &local,
+        ))?;
+        let status = match given == need {
+            true => WcStatus::Success,
+            false => WcStatus::RemAccessErr,
+        };
+        let case = format!("{need:?} through a window of {mw_type} for {given:?}");
+        in_case(&case, bench.one_with(a.send_cq, status, RULE))?;
+        let mut after = [0; LEN as usize];
+        bench.read_mr(mr, 0, &mut after)?;
+        let touched = given == need && need != Access::REMOTE_READ;
+        check_eq!(
+            RULE,
+            after != [0; LEN as usize],
+            touched,
+            format!("changed ({case})")
+        );
+    }
+    Ok(())
+}
+
+/// From where to where the window goes, in the region of B.
+const WINDOW: (u64, u64) = (1024, 1088);
+
+pub(super) fn window_ends_where_it_was_bound(bench: &Bench<'_>) -> Result {
+    let (start, end) = WINDOW;
+    let bytes = u64::from(LEN);
+    for mw_type in BOTH {
+        for (offset, inside) in [
+            (start, true),
+            (end - bytes, true),
+            (start - 1, false),
+            (start - bytes, false),
+            (end - bytes + 1, false),
+            (end, false),
+        ] {
+            let pair = pair(bench)?;
+            let b = pair.b;
+            let mw = bench.alloc_mw(b.pd, mw_type)?;
+            let rkey = bind(bench, &b, mw, part(&b, start, end - start, WRITE))?;
+            let addr = b.mem.addr + offset;
+            let case = format!("{mw_type}, at {offset}");
+            let result = match inside {
+                true => write(bench, &pair.a, Remote { addr, rkey }).and_then(|status| {
+                    check_eq!("MW-11", status, WcStatus::Success);
+                    Ok(())
+                }),
+                false => denies(bench, &pair, Remote { addr, rkey }, "MW-11"),
+            };
+            in_case(&case, result)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn nothing_opens_outside_the_region(bench: &Bench<'_>) -> Result {
+    for mw_type in BOTH {
+        let length = options().mem as u64;
+        for offset in [length, length - 7, u64::MAX - 7] {
+            let pair = pair(bench)?;
+            let b = pair.b;
+            let mw = bench.alloc_mw(b.pd, mw_type)?;
+            let rkey = bind(bench, &b, mw, part(&b, 0, length, WRITE))?;
+            let addr = b.mem.addr.wrapping_add(offset);
+            let denied = denies(bench, &pair, Remote { addr, rkey }, "MW-11");
+            in_case(&format!("{mw_type}, at {offset:#x}"), denied)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn window_of_type_1_opens_for_every_queue_pair_of_its_domain(
+    bench: &Bench<'_>,
+) -> Result {
+    const RULE: &str = "MW-12";
+    let first = pair(bench)?;
+    let (_, rkey) = bound(bench, &first.b, MwType::Type1)?;
+    for pair in [first, sibling(bench, &first)?] {
+        opens(bench, &pair, rkey, RULE)?;
+    }
+    // The queue pair of another domain, which has the memory of the first before its eyes.
+    let stranger = pair(bench)?;
+    let addr = first.b.mem.addr + first.b.landing();
+    let status = write(bench, &stranger.a, Remote { addr, rkey })?;
+    check_eq!(RULE, status, WcStatus::RemAccessErr, "from another domain");
+    Ok(())
+}
+
+pub(super) fn window_of_type_2_opens_for_the_queue_pair_of_its_bind(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-12";
+    let first = pair(bench)?;
+    let (_, rkey) = bound(bench, &first.b, MwType::Type2)?;
+    let second = sibling(bench, &first)?;
+    is_shut(bench, &second, rkey, RULE)?;
+    opens(bench, &first, rkey, RULE)
+}
+
+pub(super) fn zero_based_window_has_offsets(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-20";
+    let (start, end) = WINDOW;
+    for offset in [0, 1, end - start - u64::from(LEN)] {
+        let pair = pair(bench)?;
+        let Pair { a, b } = pair;
+        let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+        let info = part(&b, start, end - start, WRITE | Access::ZERO_BASED);
+        let rkey = bind(bench, &b, mw, info).rule(RULE)?;
+        a.fill(8, LEN)?;
+        let status = write(bench, &a, Remote { addr: offset, rkey })?;
+        check_eq!(
+            RULE,
+            status,
+            WcStatus::Success,
+            format!("a write at {offset}")
+        );
+        b.expect_data_at(start + offset, 8, LEN, RULE)?;
+        let addr = b.mem.addr + start;
+        denies(bench, &pair, Remote { addr, rkey }, RULE)?;
+    }
+    Ok(())
+}
+
+pub(super) fn access_of_no_bytes_is_not_checked(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-29";
+    let Pair { a, b } = pair(bench)?;
+    let (mw, bound_key) = bound(bench, &b, MwType::Type1)?;
+    let unbound = bench.query_mw(bench.alloc_mw(b.pd, MwType::Type2)?)?.rkey;
+    let outside = b.mem.addr.wrapping_sub(64);
+    for rkey in [bound_key, bound_key ^ 1, unbound] {
+        let remote = Remote {
+            addr: outside,
+            rkey,
+        };
+        for op in [SendOp::RdmaWrite { remote }, SendOp::RdmaRead { remote }] {
+            a.post(SendWr::new(1, op, &[])).rule(RULE)?;
+            let done = bench.one_with(a.send_cq, WcStatus::Success, RULE);
+            in_case(&format!("{} with {rkey:#x}", op.name()), done)?;
+        }
+    }
+    bench.dealloc_mw(mw).rule(RULE)
+}

@@ -1,0 +1,206 @@
+//! What a bind does, and its order among others.
+
+use verbs_api::{
+    ErrorKind, IllegalOpcode, MwBind, MwType, PostError, QpType, Remote, SendWr, WcStatus, inc_rkey,
+};
+
+use super::{
+    ALL, BOTH, LEN, WRITE, bind, bound, is_shut, opens, options, pair, part, post_bind, sibling,
+};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
+
+pub(super) fn unbound_window_opens_nothing(bench: &Bench<'_>) -> Result {
+    for mw_type in BOTH {
+        let pair = pair(bench)?;
+        let mw = bench.alloc_mw(pair.b.pd, mw_type)?;
+        let attr = bench.query_mw(mw)?;
+        check_eq!("MW-01", attr.mw_type, mw_type);
+        let shut = is_shut(bench, &pair, attr.rkey, "MW-01");
+        in_case(&mw_type.to_string(), shut)?;
+    }
+    Ok(())
+}
+
+pub(super) fn bind_gives_a_new_key_and_the_old_one_dies(bench: &Bench<'_>) -> Result {
+    let pair = pair(bench)?;
+    let b = pair.b;
+    let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
+    let mut keys = vec![bench.query_mw(mw)?.rkey];
+    for round in 0..3 {
+        let rkey = bind(bench, &b, mw, part(&b, b.landing(), LEN.into(), WRITE))?;
+        check!(
+            "MW-02",
+            !keys.contains(&rkey),
+            "a new key",
+            "{rkey:#x} of {keys:x?}"
+        );
+        in_case(&format!("bind {round}"), opens(bench, &pair, rkey, "MW-14"))?;
+        keys.push(rkey);
+    }
+    for old in &keys[..3] {
+        let pair = sibling(bench, &pair)?;
+        is_shut(bench, &pair, *old, "MW-02").rule("MW-14")?;
+    }
+    Ok(())
+}
+
+pub(super) fn bind_of_no_bytes_unbinds_type_1(bench: &Bench<'_>) -> Result {
+    let pair = pair(bench)?;
+    let b = pair.b;
+    let (mw, before) = bound(bench, &b, MwType::Type1)?;
+    opens(bench, &pair, before, "MW-03")?;
+    let after = bind(bench, &b, mw, part(&b, b.landing(), 0, WRITE)).rule("MW-03")?;
+    for rkey in [before, after] {
+        let pair = sibling(bench, &pair)?;
+        is_shut(bench, &pair, rkey, "MW-03")?;
+    }
+    // Nothing is bound to the region any more.
+    bench.dereg_mr(b.mr).rule("MW-03")
+}
+
+pub(super) fn work_request_binds_with_the_key_of_the_caller(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-04";
+    for own in [0, 0x42, 0xff] {
+        let pair = pair(bench)?;
+        let b = pair.b;
+        let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+        let rkey = bench.query_mw(mw)?.rkey & !0xff | own;
+        let info = part(&b, b.landing(), LEN.into(), WRITE);
+        bench
+            .post_send(b.qp, &[SendWr::bind_mw(1, mw, rkey, info)])
+            .rule(RULE)?;
+        bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
+        check_eq!(
+            RULE,
+            bench.query_mw(mw)?.rkey,
+            rkey,
+            "the key of the window"
+        );
+        in_case(&format!("{own:#x}"), opens(bench, &pair, rkey, RULE))?;
+        is_shut(bench, &pair, inc_rkey(rkey), RULE)?;
+    }
+    Ok(())
+}
+
+pub(super) fn bind_mw_is_for_type_1(bench: &Bench<'_>) -> Result {
+    let Pair { b, .. } = pair(bench)?;
+    let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+    let before = bench.query_mw(mw)?;
+    let info = part(&b, 0, LEN.into(), WRITE);
+    let refused = bench.bind_mw(b.qp, mw, &MwBind::new(1, info));
+    expect_err(refused, ErrorKind::Invalid, "MW-05")?;
+    check_eq!("MW-05", bench.query_mw(mw)?, before);
+    bench.no_completion(b.send_cq, "MW-05")
+}
+
+pub(super) fn bind_by_work_request_is_for_type_2(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-05";
+    let Pair { b, .. } = pair(bench)?;
+    let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
+    let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+    let info = part(&b, 0, LEN.into(), WRITE);
+    let posted = bench.post_send(b.qp, &[SendWr::bind_mw(1, mw, rkey, info)]);
+    if posted.is_err() {
+        expect_err(posted, ErrorKind::Invalid, RULE)?;
+        return Ok(());
+    }
+    bench
+        .one_with(b.send_cq, WcStatus::MwBindErr, RULE)
+        .map(drop)
+}
+
+/// What is behind a bind may tell the peer of the key.
+pub(super) fn binds_complete_in_order_and_before_what_is_behind_starts(
+    bench: &Bench<'_>,
+) -> Result {
+    const RULE: &str = "MW-27";
+    for mw_type in BOTH {
+        let Pair { a, b } = pair(bench)?;
+        let mw = bench.alloc_mw(b.pd, mw_type)?;
+        for wr_id in [1, 2] {
+            a.recv(wr_id, 64)?;
+        }
+        // At the end of the region, where nothing lands.
+        let place = b.mem.length - 64;
+        b.fill_at(0, 1, 3000)?;
+        a.recv_at(3, 8, LEN)?;
+        b.send(1, 64)?;
+        let info = part(&b, place, LEN.into(), WRITE);
+        let rkey = post_bind(bench, &b, 2, mw, info)?;
+        b.send(3, 64)?;
+        bench.successes(a.recv_cq, 2).rule(RULE)?;
+        let addr = b.mem.addr + place;
+        a.fill(9, LEN)?;
+        a.post(SendWr::rdma_write(
+            4,
+            &[a.sge(0, LEN)],
+            Remote { addr, rkey },
+        ))?;
+        let written = bench.one_with(a.send_cq, WcStatus::Success, RULE);
+        in_case(&mw_type.to_string(), written)?;
+        b.expect_data_at(place, 9, LEN, RULE)?;
+        let done = bench.successes(b.send_cq, 3).rule(RULE)?;
+        check_eq!(RULE, wr_ids(&done), [1, 2, 3], "the order of completions");
+    }
+    Ok(())
+}
+
+pub(super) fn uc_queue_pair_binds(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-22";
+    for mw_type in BOTH {
+        let Pair { a, b } = bench.pair(PairOptions {
+            qp_type: QpType::Uc,
+            ..options()
+        })?;
+        let mw = bench.alloc_mw(b.pd, mw_type)?;
+        let info = part(&b, b.landing(), LEN.into(), WRITE);
+        let rkey = bind(bench, &b, mw, info).rule(RULE)?;
+        a.fill(3, LEN)?;
+        // The send comes behind the write.
+        b.recv_at(1, 0, LEN)?;
+        let addr = b.mem.addr + b.landing();
+        a.post(SendWr::rdma_write(
+            1,
+            &[a.sge(0, LEN)],
+            Remote { addr, rkey },
+        ))?;
+        a.send(2, LEN)?;
+        bench.successes(b.recv_cq, 1)?;
+        in_case(&mw_type.to_string(), b.expect_data(3, LEN, RULE))?;
+    }
+    Ok(())
+}
+
+pub(super) fn ud_queue_pair_does_not_bind(bench: &Bench<'_>) -> Result {
+    for mw_type in BOTH {
+        let Pair { b, .. } = bench.pair(PairOptions {
+            access: ALL,
+            ..PairOptions::of(QpType::Ud)
+        })?;
+        let mw = bench.alloc_mw(b.pd, mw_type)?;
+        let info = part(&b, 0, LEN.into(), WRITE);
+        let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+        let posted = match mw_type {
+            MwType::Type1 => bench
+                .bind_mw(b.qp, mw, &MwBind::new(1, info))
+                .map_err(|error| PostError { bad_wr: 0, error }),
+            _ => {
+                let work = b.to_peer(SendWr::bind_mw(1, mw, rkey, info));
+                bench.post_send(b.qp, &[work])
+            }
+        };
+        let seen = if posted.is_ok() {
+            bench.one_with(b.send_cq, WcStatus::LocQpOpErr, "MW-22")?;
+            IllegalOpcode::LocQpOpErr
+        } else {
+            expect_err(posted, ErrorKind::Invalid, "MW-22")?;
+            IllegalOpcode::Einval
+        };
+        // A library that looks at the transport does so for binds alone.
+        if seen == IllegalOpcode::LocQpOpErr {
+            bench.as_declared("SQ-20", bench.behavior()?.illegal_opcode, seen)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! Binds that fail.
+
+use verbs_api::{
+    Access, ErrorKind, Mw, MwBind, MwBindInfo, MwType, PostError, QpState, SendWr, WcStatus,
+    inc_rkey,
+};
+
+use super::{
+    ALL, BOTH, LEN, WRITE, bind, bound, is_shut, opens, options, pair, part, part_of, sibling,
+};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, OfRule, Pair, Result, expect_err};
+
+/// Posts a bind that is bad, and a send behind it. It is refused at once, or fails; then the send is
+/// flushed and the queue pair is in error (MW-23).
+fn fails(bench: &Bench<'_>, end: &End<'_>, mw: Mw, info: MwBindInfo, rule: &'static str) -> Result {
+    let attr = bench.query_mw(mw)?;
+    let posted = match attr.mw_type {
+        MwType::Type1 => bench
+            .bind_mw(end.qp, mw, &MwBind::new(1, info))
+            .map_err(|error| PostError { bad_wr: 0, error }),
+        _ => {
+            let work = SendWr::bind_mw(1, mw, inc_rkey(attr.rkey), info);
+            bench.post_send(end.qp, &[work])
+        }
+    };
+    if posted.is_err() {
+        expect_err(posted, ErrorKind::Invalid, rule)?;
+        return Ok(());
+    }
+    end.send(2, LEN)?;
+    let failed = bench.one_with(end.send_cq, WcStatus::MwBindErr, rule)?;
+    check_eq!(rule, failed.wr_id, 1);
+    let flushed = bench.one_with(end.send_cq, WcStatus::WrFlushErr, "MW-23")?;
+    check_eq!("MW-23", flushed.wr_id, 2);
+    check_eq!("MW-23", bench.state(end.qp)?, QpState::Err);
+    Ok(())
+}
+
+/// A bind of a fresh window of each type on a fresh pair fails.
+fn each_type_fails(
+    bench: &Bench<'_>,
+    rule: &'static str,
+    info: impl Fn(&End<'_>) -> Result<MwBindInfo>,
+) -> Result {
+    for mw_type in BOTH {
+        let pair = pair(bench)?;
+        let mw = bench.alloc_mw(pair.b.pd, mw_type)?;
+        let failed = fails(bench, &pair.b, mw, info(&pair.b)?, rule);
+        in_case(&mw_type.to_string(), failed)?;
+    }
+    Ok(())
+}
+
+fn region(bench: &Bench<'_>, b: &End<'_>, access: Access, of: Access) -> Result<MwBindInfo> {
+    let mr = bench.alloc_mr(b.pd, 64, access)?;
+    Ok(part_of(mr, bench.query_mr(mr)?.addr, LEN.into(), of))
+}
+
+pub(super) fn region_must_allow_to_be_bound(bench: &Bench<'_>) -> Result {
+    each_type_fails(bench, "MW-06", |b| {
+        region(bench, b, ALL.difference(Access::MW_BIND), WRITE)
+    })
+}
+
+pub(super) fn window_to_be_written_needs_a_region_that_may_be_written(bench: &Bench<'_>) -> Result {
+    for of in [WRITE, Access::REMOTE_ATOMIC, WRITE | Access::REMOTE_READ] {
+        let failed = each_type_fails(bench, "MW-07", |b| region(bench, b, Access::MW_BIND, of));
+        in_case(&format!("{of:?}"), failed)?;
+    }
+    // To be read it needs nothing.
+    for mw_type in BOTH {
+        let b = pair(bench)?.b;
+        let mw = bench.alloc_mw(b.pd, mw_type)?;
+        let info = region(bench, &b, Access::MW_BIND, Access::REMOTE_READ)?;
+        bind(bench, &b, mw, info).rule("MW-07")?;
+    }
+    Ok(())
+}
+
+pub(super) fn window_lies_within_its_region(bench: &Bench<'_>) -> Result {
+    let whole = options().mem as u64;
+    for (offset, length) in [(0, whole + 1), (1, whole), (whole, 1), (whole - 7, 8)] {
+        let failed = each_type_fails(bench, "MW-08", |b| Ok(part(b, offset, length, WRITE)));
+        in_case(&format!("{length} bytes at {offset}"), failed)?;
+    }
+    for (offset, length) in [(0, whole), (whole - 1, 1), (whole - 8, 8)] {
+        for mw_type in BOTH {
+            let b = pair(bench)?.b;
+            let mw = bench.alloc_mw(b.pd, mw_type)?;
+            bind(bench, &b, mw, part(&b, offset, length, WRITE)).rule("MW-08")?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn bind_mw_wants_one_domain(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-09";
+    let Pair { b, .. } = pair(bench)?;
+    let other = bench.alloc_pd(b.context)?;
+    let mw = bench.alloc_mw(other, MwType::Type1)?;
+    let before = bench.query_mw(mw)?;
+    let info = part(&b, 0, LEN.into(), WRITE);
+    let refused = bench.bind_mw(b.qp, mw, &MwBind::new(1, info));
+    expect_err(refused, ErrorKind::Permission, RULE)?;
+    check_eq!(RULE, bench.query_mw(mw)?, before);
+    bench.no_completion(b.send_cq, RULE)
+}
+
+pub(super) fn window_of_type_2_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> Result {
+    let Pair { b, .. } = pair(bench)?;
+    let other = bench.alloc_pd(b.context)?;
+    let mr = bench.alloc_mr(other, 64, ALL)?;
+    let mw = bench.alloc_mw(other, MwType::Type2)?;
+    let info = part_of(mr, bench.query_mr(mr)?.addr, LEN.into(), WRITE);
+    fails(bench, &b, mw, info, "MW-09")
+}
+
+pub(super) fn window_region_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-09";
+    // A region of another domain, for a work request.
+    let Pair { b, .. } = pair(bench)?;
+    let other = bench.alloc_pd(b.context)?;
+    let mr = bench.alloc_mr(other, 64, ALL)?;
+    let info = part_of(mr, bench.query_mr(mr)?.addr, LEN.into(), WRITE);
+    let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+    in_case("the region is of another", fails(bench, &b, mw, info, RULE))?;
+    // A queue pair of another domain, for a window of type 1.
+    let Pair { b, .. } = pair(bench)?;
+    let other = bench.alloc_pd(b.context)?;
+    let mr = bench.alloc_mr(other, 64, ALL)?;
+    let info = part_of(mr, bench.query_mr(mr)?.addr, LEN.into(), WRITE);
+    let mw = bench.alloc_mw(other, MwType::Type1)?;
+    in_case(
+        "the queue pair is of another",
+        fails(bench, &b, mw, info, RULE),
+    )
+}
+
+pub(super) fn bound_window_of_type_2_is_not_bound_again(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-13";
+    for same_qp in [true, false] {
+        let first = pair(bench)?;
+        let (mw, rkey) = bound(bench, &first.b, MwType::Type2)?;
+        let second = sibling(bench, &first)?;
+        let end = if same_qp { first.b } else { second.b };
+        let info = part(&end, 0, LEN.into(), WRITE);
+        let failed = fails(bench, &end, mw, info, RULE);
+        in_case(&format!("on the same queue pair: {same_qp}"), failed)?;
+        if !same_qp {
+            opens(bench, &first, rkey, "MW-23")?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn window_of_type_1_is_not_zero_based(bench: &Bench<'_>) -> Result {
+    let Pair { b, .. } = pair(bench)?;
+    let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
+    let info = part(&b, 0, LEN.into(), WRITE | Access::ZERO_BASED);
+    fails(bench, &b, mw, info, "MW-20")
+}
+
+pub(super) fn window_of_type_2_has_bytes(bench: &Bench<'_>) -> Result {
+    let Pair { b, .. } = pair(bench)?;
+    let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+    fails(bench, &b, mw, part(&b, 0, 0, WRITE), "MW-21")
+}
+
+pub(super) fn failed_bind_leaves_the_window_as_it_was(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-23";
+    let first = pair(bench)?;
+    let (mw, rkey) = bound(bench, &first.b, MwType::Type1)?;
+    let second = sibling(bench, &first)?;
+    let bad = region(bench, &first.b, ALL.difference(Access::MW_BIND), WRITE)?;
+    fails(bench, &second.b, mw, bad, RULE)?;
+    opens(bench, &first, rkey, RULE)?;
+    is_shut(bench, &first, inc_rkey(rkey), RULE)
+}
+
+pub(super) fn unsignaled_bind_that_fails_completes_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-24";
+    let Pair { b, .. } = pair(bench)?;
+    let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+    let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+    let info = region(bench, &b, ALL.difference(Access::MW_BIND), WRITE)?;
+    let data = [b.sge(0, LEN)];
+    let list = [
+        SendWr::bind_mw(1, mw, rkey, info).unsignaled(),
+        SendWr::send(2, &data),
+    ];
+    bench.post_send(b.qp, &list).rule(RULE)?;
+    let first = bench.one(b.send_cq).rule(RULE)?;
+    let seen = first.wr_id == 1;
+    if seen {
+        check_eq!(RULE, first.status, WcStatus::MwBindErr);
+    }
+    let flushed = if seen {
+        bench.one(b.send_cq).rule(RULE)?
+    } else {
+        first
+    };
+    let is_it = flushed.wr_id == 2 && flushed.status == WcStatus::WrFlushErr;
+    check!(RULE, is_it, "the send behind it, flushed", "{flushed}");
+    check_eq!(RULE, bench.state(b.qp)?, QpState::Err);
+    bench.as_declared(RULE, bench.behavior()?.bind_err_wc, seen)
+}

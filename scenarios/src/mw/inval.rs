@@ -1,0 +1,164 @@
+//! Invalidation, by the owner and by the peer.
+
+use verbs_api::{ErrorKind, MwType, QpState, SendWr, WcFlags, WcOpcode, WcStatus, inc_rkey};
+
+use super::{LEN, WRITE, bind, bound, is_shut, opens, pair, part, sibling};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, OfRule, Pair, Result, expect_err};
+
+/// Invalidates a key on a queue pair, with success.
+fn invalidate(bench: &Bench<'_>, end: &End<'_>, rkey: u32, rule: &'static str) -> Result {
+    bench
+        .post_send(end.qp, &[SendWr::local_inv(70, rkey)])
+        .rule(rule)?;
+    let wc = bench.one_with(end.send_cq, WcStatus::Success, rule)?;
+    check_eq!("WC-04", (wc.wr_id, wc.opcode), (70, WcOpcode::LocalInv));
+    Ok(())
+}
+
+/// It is refused at once, or fails and the queue pair is in error.
+fn is_not_invalidated(bench: &Bench<'_>, end: &End<'_>, rkey: u32, rule: &'static str) -> Result {
+    let posted = bench.post_send(end.qp, &[SendWr::local_inv(70, rkey)]);
+    if posted.is_err() {
+        expect_err(posted, ErrorKind::Invalid, rule)?;
+        return Ok(());
+    }
+    let wc = bench.one(end.send_cq).rule(rule)?;
+    let failed = matches!(wc.status, WcStatus::MwBindErr | WcStatus::LocQpOpErr);
+    check!(rule, failed, "MW_BIND_ERR or LOC_QP_OP_ERR", "{wc}");
+    check_eq!(rule, bench.state(end.qp)?, QpState::Err);
+    Ok(())
+}
+
+pub(super) fn invalidated_window_opens_nothing_and_is_free(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-15";
+    let pair = pair(bench)?;
+    let b = pair.b;
+    let (mw, mut rkey) = bound(bench, &b, MwType::Type2)?;
+    for _ in 0..3 {
+        opens(bench, &pair, rkey, RULE)?;
+        invalidate(bench, &b, rkey, RULE)?;
+        let info = part(&b, b.landing(), LEN.into(), WRITE);
+        let next = bind(bench, &b, mw, info).rule(RULE)?;
+        check!(RULE, next != rkey, "another key", "{next:#x} again");
+        rkey = next;
+    }
+    opens(bench, &pair, rkey, RULE)?;
+    invalidate(bench, &b, rkey, RULE)?;
+    is_shut(bench, &pair, rkey, RULE)
+}
+
+pub(super) fn window_of_type_1_is_not_invalidated_by_its_owner(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-16";
+    let first = pair(bench)?;
+    let (_, rkey) = bound(bench, &first.b, MwType::Type1)?;
+    let second = sibling(bench, &first)?;
+    is_not_invalidated(bench, &second.b, rkey, RULE)?;
+    opens(bench, &first, rkey, RULE)
+}
+
+pub(super) fn window_of_type_1_is_not_invalidated_by_a_peer(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-16";
+    let first = pair(bench)?;
+    let (_, rkey) = bound(bench, &first.b, MwType::Type1)?;
+    let second = sibling(bench, &first)?;
+    message_fails(bench, &second, rkey, RULE)?;
+    opens(bench, &first, rkey, RULE)
+}
+
+/// A Send that invalidates what it must not: the receive fails, and the send is not done.
+fn message_fails(
+    bench: &Bench<'_>,
+    Pair { a, b }: &Pair<'_>,
+    rkey: u32,
+    rule: &'static str,
+) -> Result {
+    b.recv(1, 64)?;
+    a.post(SendWr::send_with_inv(2, &[a.sge(0, LEN)], rkey))?;
+    let received = bench.one(b.recv_cq).rule(rule)?;
+    let failed = received.status != WcStatus::Success && received.wr_id == 1;
+    check!(rule, failed, "a receive that failed", "{received}");
+    let sent = bench.one(a.send_cq).rule(rule)?;
+    let nak = match sent.status {
+        WcStatus::RemAccessErr | WcStatus::RemOpErr => true,
+        WcStatus::RetryExcErr => false,
+        _ => {
+            let expected = "REM_ACCESS_ERR, REM_OP_ERR or no answer at all";
+            check!(rule, false, expected, "{sent}");
+            return Ok(());
+        }
+    };
+    bench.as_declared("MW-18", bench.behavior()?.nak_send_inval, nak)
+}
+
+/// However long the message is.
+pub(super) fn send_invalidates_before_its_receive_completes(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-17";
+    let pair = pair(bench)?;
+    let Pair { a, b } = pair;
+    let (mw, mut rkey) = bound(bench, &b, MwType::Type2)?;
+    for length in [0, 64, 3000] {
+        opens(bench, &pair, rkey, RULE)?;
+        a.fill_at(64, 4, length)?;
+        b.recv_at(1, 64, length)?;
+        a.post(SendWr::send_with_inv(2, &[a.sge(64, length)], rkey))
+            .rule(RULE)?;
+        let received = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+        let flags = received.wc_flags & (WcFlags::WITH_INV | WcFlags::WITH_IMM);
+        check_eq!("WC-12", flags, WcFlags::WITH_INV, "the flags");
+        let named = received.invalidated_rkey();
+        check_eq!("WC-12", named, Some(rkey), "the key");
+        check_eq!(
+            RULE,
+            (received.opcode, received.byte_len),
+            (WcOpcode::Recv, length)
+        );
+        b.expect_data_at(64, 4, length, RULE)?;
+        let sent = bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        check_eq!("WC-04", sent.opcode, WcOpcode::Send);
+        // It is free: otherwise it could not be bound.
+        let info = part(&b, b.landing(), LEN.into(), WRITE);
+        let next = bind(bench, &b, mw, info);
+        rkey = in_case(&format!("{length} bytes"), next.rule(RULE))?;
+    }
+    b.recv_at(1, 64, LEN)?;
+    a.post(SendWr::send_with_inv(2, &[], rkey))?;
+    bench.successes(b.recv_cq, 1)?;
+    bench.successes(a.send_cq, 1)?;
+    is_shut(bench, &pair, rkey, RULE)
+}
+
+pub(super) fn send_that_invalidates_what_is_no_window_fails(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-18";
+    for case in ["another key of the window", "a region", "nothing"] {
+        let pair = pair(bench)?;
+        let (_, rkey) = bound(bench, &pair.b, MwType::Type2)?;
+        let bad = match case {
+            "a region" => pair.b.mem.rkey,
+            "nothing" => rkey ^ 0x000f_ff00,
+            _ => inc_rkey(rkey),
+        };
+        in_case(case, message_fails(bench, &pair, bad, RULE))?;
+    }
+    Ok(())
+}
+
+pub(super) fn send_does_not_invalidate_the_window_of_another_queue_pair(
+    bench: &Bench<'_>,
+) -> Result {
+    const RULE: &str = "MW-18";
+    let first = pair(bench)?;
+    let (_, rkey) = bound(bench, &first.b, MwType::Type2)?;
+    let second = sibling(bench, &first)?;
+    message_fails(bench, &second, rkey, RULE)?;
+    opens(bench, &first, rkey, RULE)
+}
+
+pub(super) fn window_is_invalidated_on_the_queue_pair_of_its_bind(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-25";
+    let first = pair(bench)?;
+    let (_, rkey) = bound(bench, &first.b, MwType::Type2)?;
+    let second = sibling(bench, &first)?;
+    is_not_invalidated(bench, &second.b, rkey, RULE)?;
+    opens(bench, &first, rkey, RULE)
+}

@@ -1,0 +1,136 @@
+//! Memory windows.
+
+use std::sync::Arc;
+
+use super::life::{self, Owner, Parts as _, object};
+use super::{Context, Pd, Sge};
+use crate::error::{Result, Verb};
+use crate::handle::{self, Object};
+use crate::mr::Access;
+use crate::mw::{MwBindInfo, MwType};
+use crate::wr::SendFlags;
+
+/// A memory window. One of type 1 is bound by [`Qp::bind_mw`](super::Qp::bind_mw), one of type 2 by
+/// [`SendWr::bind_mw`](super::SendWr::bind_mw).
+///
+/// A region that is dropped while a window is bound to it is deregistered when the window has been
+/// unbound, invalidated or dropped: the next time that anything of its context is dropped.
+///
+/// ```
+/// use verbs_api::owned::{Mr, MwBind, Qp};
+/// use verbs_api::{Access, MwType, Remote, Result};
+///
+/// /// Lets peers write the first 64 bytes of a region, and no others.
+/// fn show(qp: &Qp, mr: &Mr) -> Result<Remote> {
+///     let window = qp.pd().alloc_mw(MwType::Type1)?;
+///     qp.bind_mw(&window, &MwBind::new(1, mr.sge(..64), Access::REMOTE_WRITE))?;
+///     // Good for peers when the bind has completed; a later send of this queue pair may carry it.
+///     Ok(Remote { addr: mr.addr(), rkey: window.rkey()? })
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Mw(Arc<Owner<Parts>>);
+
+struct Parts {
+    handle: handle::Mw,
+    mw_type: MwType,
+    pd: Pd,
+}
+
+object!(Mw, "ibv_dealloc_mw");
+
+impl life::Parts for Parts {
+    const VERB: Verb = Verb::DeallocMw;
+    type Handle = handle::Mw;
+
+    fn handle(&self) -> handle::Mw {
+        self.handle
+    }
+
+    fn context(&self) -> &Context {
+        self.pd.context()
+    }
+
+    fn destroy(&self) -> Result<()> {
+        self.context().verbs().dealloc_mw(self.handle)
+    }
+}
+
+impl Mw {
+    pub(super) fn alloc(pd: &Pd, mw_type: MwType) -> Result<Self> {
+        let handle = pd.context().verbs().alloc_mw(pd.handle(), mw_type)?;
+        let pd = pd.clone();
+        Ok(Self(Owner::new(Parts {
+            handle,
+            mw_type,
+            pd,
+        })))
+    }
+
+    /// The protection domain it was made from.
+    pub fn pd(&self) -> &Pd {
+        &self.0.pd
+    }
+
+    /// Its type.
+    pub fn mw_type(&self) -> MwType {
+        self.0.mw_type
+    }
+
+    /// Key for peers: that of the last bind that was posted ([`MwAttr`](crate::MwAttr)).
+    pub fn rkey(&self) -> Result<u32> {
+        let verbs = self.0.context().verbs();
+        Ok(verbs.query_mw(self.handle())?.rkey)
+    }
+}
+
+/// A bind of a window of type 1: [`Qp::bind_mw`](super::Qp::bind_mw).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MwBind<'a> {
+    /// The caller's own value, given back in the completion.
+    pub wr_id: u64,
+    /// Flags, as of any work request.
+    pub flags: SendFlags,
+    /// What the window is to show; no bytes unbind it.
+    pub part: Sge<'a>,
+    /// What it allows peers.
+    pub access: Access,
+}
+
+impl<'a> MwBind<'a> {
+    /// A signaled bind.
+    pub const fn new(wr_id: u64, part: Sge<'a>, access: Access) -> Self {
+        Self {
+            wr_id,
+            flags: SendFlags::SIGNALED,
+            part,
+            access,
+        }
+    }
+}
+
+/// A window, and the part of a region that it is to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Binding<'a> {
+    pub(super) mw: &'a Mw,
+    pub(super) part: Sge<'a>,
+    pub(super) access: Access,
+}
+
+impl Binding<'_> {
+    /// For the device.
+    ///
+    /// # Errors
+    /// `Invalid` if window or region is of another protection domain than the QP, or the region does
+    /// not have these bytes.
+    pub(super) fn resolve(&self, verb: Verb, pd: &Pd) -> Result<MwBindInfo> {
+        pd.check(verb, Object::Mw, self.mw.pd())?;
+        let (addr, length) = self.part.range(verb, pd)?;
+        Ok(MwBindInfo {
+            mr: self.part.mr().handle(),
+            addr,
+            length,
+            access: self.access,
+        })
+    }
+}
