@@ -117,7 +117,8 @@ impl SimConfig {
         }
     }
 
-    /// What the devices do not claim to have. Default: they have everything.
+    /// What the devices do not claim to have; atomics and memory windows they refuse then, too.
+    /// Default: they have everything.
     #[must_use]
     pub const fn lacks(self, lacks: Capabilities) -> Self {
         Self { lacks, ..self }

@@ -131,6 +131,7 @@ const RXE: Behavior = Behavior {
     qp_access_event: false,
     atomic_check: AtomicCheck::Post,
     dereg_bound: DeregBound::Einval,
+    nak_send_inval: SendInvalAnswer::Ack,
     bind_wr_type_1: Check::Accepted,
     bind_domain: Check::Accepted,
     mw_access_range: Check::Accepted,
@@ -403,6 +404,15 @@ knob_values! {
         /// It goes; the window opens nothing any more.
         Orphan = "orphan";
     }
+    /// How a Send is answered whose invalidation fails.
+    SendInvalAnswer {
+        /// Not at all: it is tried again in vain.
+        Nothing = "nothing";
+        /// With a remote access error.
+        Nak = "nak";
+        /// As if all were well.
+        Ack = "ack";
+    }
     /// How a wrong length or alignment of an atomic is found.
     AtomicCheck {
         /// Either fails: the length with `LOC_LEN_ERR`, the alignment with `REM_INV_REQ_ERR`.
@@ -561,9 +571,8 @@ knobs! {
     qp_req_event: bool = true, ["ASYNC-14"];
     /// Deregistering a region to which a memory window is bound.
     dereg_bound: DeregBound = DeregBound::Ebusy, ["MR-07"];
-    /// A Send whose invalidation fails is refused with a remote access error; otherwise it is not
-    /// answered.
-    nak_send_inval: bool = false, ["MW-18"];
+    /// How a Send is answered whose invalidation fails. The receive fails in any case.
+    nak_send_inval: SendInvalAnswer = SendInvalAnswer::Nothing, ["MW-18"];
     /// A window beyond its region, when it is bound; if accepted, what is outside opens nothing.
     mw_bind_range: Check = Check::Refused, ["MW-08"];
     /// An unsignaled bind that fails makes a completion.

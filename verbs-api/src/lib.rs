@@ -52,7 +52,7 @@ pub use behavior::{
     AtomicCheck, Behavior, Check, CqeRounding, Declared, DeregBound, Errno, ErrorFires,
     FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, Placement,
     PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, SendByteLen, SendDone,
-    ShortDatagram, ShortStatus, SqRelease, UndefinedFields, UnknownKnob, lacks,
+    SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields, UnknownKnob, lacks,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;

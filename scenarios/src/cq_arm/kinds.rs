@@ -1,8 +1,8 @@
 //! Which completion satisfies which request: the table of `ibv_req_notify_cq`, cell by cell.
 
 use verbs_api::{
-    Arm, CompChannel, Cq, Fault, QpType, RcParams, RecvWr, SendFlags, SendOp, SendWr, Sge,
-    WcStatus, When,
+    Access, Arm, CompChannel, Cq, Fault, MwBindInfo, MwType, QpAttrMask, QpModify, QpState, QpType,
+    RcParams, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus, When, inc_rkey,
 };
 
 use super::{PLAIN, post};
@@ -114,6 +114,46 @@ const READS: &[Kind] = &[
             a.post(SendWr::rdma_read(1, &[a.sge(a.landing(), 8)], a.remote()).solicited())
         },
     ),
+];
+
+const ATOMICS: &[Kind] = &[
+    Kind::sent("atomic", "CQ-ARM-24", WcStatus::Success, |bench, pair| {
+        atomic(bench, pair, PLAIN)
+    }),
+    Kind::sent(
+        "solicited atomic",
+        "CQ-ARM-43",
+        WcStatus::Success,
+        |bench, pair| atomic(bench, pair, SendFlags::SOLICITED),
+    ),
+];
+
+const OF_WINDOWS: &[Kind] = &[
+    Kind::sent(
+        "solicited bind",
+        "CQ-ARM-43",
+        WcStatus::Success,
+        |bench, pair| bind(bench, &pair.a, SendFlags::SOLICITED, true).map(drop),
+    ),
+    Kind::sent(
+        "solicited local invalidate",
+        "CQ-ARM-24",
+        WcStatus::Success,
+        |bench, pair| local_inv(bench, pair, SendFlags::SOLICITED),
+    ),
+    Kind::received(
+        "receive of send with invalidate",
+        "CQ-ARM-08",
+        WcStatus::Success,
+        |bench, pair| send_with_inv(bench, pair, PLAIN),
+    ),
+    Kind::received(
+        "receive of solicited send with invalidate",
+        "CQ-ARM-06",
+        WcStatus::Success,
+        |bench, pair| send_with_inv(bench, pair, SendFlags::SOLICITED),
+    )
+    .solicited(),
 ];
 
 const SENDS_WITH_IMM: &[Kind] = &[
@@ -287,11 +327,55 @@ fn bad_sge(end: &End<'_>) -> Sge {
     }
 }
 
+/// An atomic on memory of B.
+fn atomic(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+    let access = Access::LOCAL_WRITE | Access::REMOTE_ATOMIC;
+    let allow = QpModify::to(QpState::Rts).set(QpAttrMask::ACCESS_FLAGS, |attr| {
+        attr.qp_access_flags = access;
+    });
+    bench.modify(b.qp, allow)?;
+    let there = bench.query_mr(bench.alloc_mr(b.pd, 8, access)?)?;
+    let into = [a.sge(a.landing(), 8)];
+    a.post(SendWr::fetch_and_add(1, &into, there.remote(0), 1).flags(flags))
+}
+
+/// A bind of a window of an end; its key.
+fn bind(bench: &Bench<'_>, end: &End<'_>, flags: SendFlags, signaled: bool) -> Result<u32> {
+    let mr = bench.alloc_mr(end.pd, 8, Access::MW_BIND)?;
+    let mw = bench.alloc_mw(end.pd, MwType::Type2)?;
+    let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+    let info = MwBindInfo {
+        mr,
+        addr: bench.query_mr(mr)?.addr,
+        length: 8,
+        access: Access::REMOTE_READ,
+    };
+    let bind = SendWr::bind_mw(1, mw, rkey, info);
+    let bind = if signaled { bind } else { bind.unsignaled() };
+    bench.post_send(end.qp, &[bind.flags(flags)])?;
+    Ok(rkey)
+}
+
+/// A invalidates its own window.
+fn local_inv(bench: &Bench<'_>, Pair { a, .. }: &Pair<'_>, flags: SendFlags) -> Result {
+    let rkey = bind(bench, a, PLAIN, false)?;
+    Ok(bench.post_send(a.qp, &[SendWr::local_inv(1, rkey).flags(flags)])?)
+}
+
+/// A invalidates a window of B.
+fn send_with_inv(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, flags: SendFlags) -> Result {
+    let rkey = bind(bench, b, PLAIN, true)?;
+    bench.successes(b.send_cq, 1)?;
+    b.recv(1, 8)?;
+    a.post(SendWr::send_with_inv(1, &[a.sge(0, 8)], rkey).flags(flags))
+}
+
 const NOT: &[&[Arm]] = &[&[]];
 const NEXT: &[&[Arm]] = &[&[Arm::NEXT]];
 const SOLICITED: &[&[Arm]] = &[&[Arm::SOLICITED]];
 const UPGRADE: &[&[Arm]] = &[&[Arm::SOLICITED, Arm::NEXT]];
 const DOWNGRADE: &[&[Arm]] = &[&[Arm::NEXT, Arm::SOLICITED]];
+const EITHER: &[&[Arm]] = &[NEXT[0], SOLICITED[0]];
 const EVERY: &[&[Arm]] = &[NOT[0], NEXT[0], SOLICITED[0], UPGRADE[0], DOWNGRADE[0]];
 
 /// Each kind of completion, after each sequence of requests, makes an event as the table says: one
@@ -396,6 +480,14 @@ pub(super) fn receiver_not_ready_fires_as_any_error(bench: &Bench<'_>) -> Result
 
 pub(super) fn read_fires_next_only(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, READS, EVERY)
+}
+
+pub(super) fn atomic_fires_next_only(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, ATOMICS, EITHER)
+}
+
+pub(super) fn binds_fire_next_only_and_send_with_invalidate_as_a_send(bench: &Bench<'_>) -> Result {
+    follow_the_table(bench, QpType::Rc, OF_WINDOWS, EITHER)
 }
 
 pub(super) fn send_with_imm_fires_as_a_send(bench: &Bench<'_>) -> Result {

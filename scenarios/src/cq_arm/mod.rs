@@ -182,6 +182,18 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(Capabilities::RDMA_READ),
     Scenario::new(
+        "cq_arm.atomic_fires_next_only",
+        &["CQ-ARM-11", "CQ-ARM-24", "CQ-ARM-43"],
+        kinds::atomic_fires_next_only,
+    )
+    .needs(Capabilities::ATOMICS),
+    Scenario::new(
+        "cq_arm.binds_fire_next_only_and_send_with_invalidate_as_a_send",
+        &["CQ-ARM-11", "CQ-ARM-06", "CQ-ARM-08", "CQ-ARM-43"],
+        kinds::binds_fire_next_only_and_send_with_invalidate_as_a_send,
+    )
+    .needs(Capabilities::MW_TYPE_2),
+    Scenario::new(
         "cq_arm.send_with_immediate_fires_as_a_send",
         &["CQ-ARM-06", "CQ-ARM-08", "CQ-ARM-11", "CQ-ARM-44"],
         kinds::send_with_imm_fires_as_a_send,

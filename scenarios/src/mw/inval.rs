@@ -1,10 +1,12 @@
 //! Invalidation, by the owner and by the peer.
 
-use verbs_api::{ErrorKind, MwType, QpState, SendWr, WcFlags, WcOpcode, WcStatus, inc_rkey};
+use verbs_api::{
+    ErrorKind, MwType, QpState, SendInvalAnswer, SendWr, WcFlags, WcOpcode, WcStatus, inc_rkey,
+};
 
 use super::{LEN, WRITE, bind, bound, is_shut, opens, pair, part, sibling};
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, End, OfRule, Pair, Result, expect_err};
+use crate::{Bench, End, Failure, OfRule, Pair, Result, expect_err};
 
 /// Invalidates a key on a queue pair, with success.
 fn invalidate(bench: &Bench<'_>, end: &End<'_>, rkey: u32, rule: &'static str) -> Result {
@@ -79,16 +81,19 @@ fn message_fails(
     let failed = received.status != WcStatus::Success && received.wr_id == 1;
     check!(rule, failed, "a receive that failed", "{received}");
     let sent = bench.one(a.send_cq).rule(rule)?;
-    let nak = match sent.status {
-        WcStatus::RemAccessErr | WcStatus::RemOpErr => true,
-        WcStatus::RetryExcErr => false,
+    let seen = match sent.status {
+        WcStatus::RemAccessErr | WcStatus::RemOpErr => SendInvalAnswer::Nak,
+        WcStatus::RetryExcErr => SendInvalAnswer::Nothing,
+        WcStatus::Success => SendInvalAnswer::Ack,
         _ => {
-            let expected = "REM_ACCESS_ERR, REM_OP_ERR or no answer at all";
-            check!(rule, false, expected, "{sent}");
-            return Ok(());
+            let expected = "SUCCESS, REM_ACCESS_ERR, REM_OP_ERR or RETRY_EXC_ERR";
+            return Err(Failure::assertion(expected, sent.to_string()).of_rule(rule));
         }
     };
-    bench.as_declared("MW-18", bench.behavior()?.nak_send_inval, nak)
+    bench.as_declared("MW-18", bench.behavior()?.nak_send_inval, seen)?;
+    let state = bench.state(b.qp)?;
+    check_eq!(rule, state, QpState::Err, "the receiver");
+    Ok(())
 }
 
 /// However long the message is.
@@ -104,10 +109,6 @@ pub(super) fn send_invalidates_before_its_receive_completes(bench: &Bench<'_>) -
         a.post(SendWr::send_with_inv(2, &[a.sge(64, length)], rkey))
             .rule(RULE)?;
         let received = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
-        let flags = received.wc_flags & (WcFlags::WITH_INV | WcFlags::WITH_IMM);
-        check_eq!("WC-12", flags, WcFlags::WITH_INV, "the flags");
-        let named = received.invalidated_rkey();
-        check_eq!("WC-12", named, Some(rkey), "the key");
         check_eq!(
             RULE,
             (received.opcode, received.byte_len),
@@ -126,6 +127,28 @@ pub(super) fn send_invalidates_before_its_receive_completes(bench: &Bench<'_>) -
     bench.successes(b.recv_cq, 1)?;
     bench.successes(a.send_cq, 1)?;
     is_shut(bench, &pair, rkey, RULE)
+}
+
+pub(super) fn completion_names_the_key_that_was_invalidated(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "WC-12";
+    let Pair { a, b } = pair(bench)?;
+    let (_, rkey) = bound(bench, &b, MwType::Type2)?;
+    for wr_id in [1, 2] {
+        b.recv(wr_id, LEN)?;
+    }
+    a.post(SendWr::send_with_inv(3, &[a.sge(0, LEN)], rkey))?;
+    a.send(4, LEN)?;
+    let received = bench.successes(b.recv_cq, 2)?;
+    let both = WcFlags::WITH_INV | WcFlags::WITH_IMM;
+    let flags = [received[0].wc_flags & both, received[1].wc_flags & both];
+    check_eq!(
+        RULE,
+        flags,
+        [WcFlags::WITH_INV, WcFlags::empty()],
+        "the flags"
+    );
+    check_eq!(RULE, received[0].invalidated_rkey(), Some(rkey), "the key");
+    Ok(())
 }
 
 pub(super) fn send_that_invalidates_what_is_no_window_fails(bench: &Bench<'_>) -> Result {

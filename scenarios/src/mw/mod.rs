@@ -192,8 +192,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     row(
         "mw.send_invalidates_before_its_receive_completes",
-        &["MW-17", "WC-12"],
+        &["MW-17"],
         inval::send_invalidates_before_its_receive_completes,
+    ),
+    row(
+        "mw.completion_names_the_key_that_was_invalidated",
+        &["WC-12"],
+        inval::completion_names_the_key_that_was_invalidated,
     ),
     row(
         "mw.send_that_invalidates_what_is_no_window_fails",

@@ -2,7 +2,7 @@
 
 use verbs_api::{
     Access, AsyncEventType, Check, Element, Handle, MULTICAST_QPN, QpAccessStatus, QpState, QpType,
-    ShortStatus, Syndrome, TraceEvent, Wc, WcFlags, WcOpcode, WcStatus,
+    SendInvalAnswer, ShortStatus, Syndrome, TraceEvent, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::Node;
@@ -299,15 +299,28 @@ impl Node {
         }
         responder.message = None;
         if let Op::SendWithInv(rkey) = packet.op {
-            let nak = self.behavior.nak_send_inval;
-            self.invalidate(index, rkey).ok_or(Refusal::Fault {
-                syndrome: nak.then_some(Syndrome::NakRemoteAccess),
-                recv: Some(WcStatus::LocAccessErr),
-                event: None,
-            })?;
+            let done = self.invalidate(index, rkey);
+            done.ok_or_else(|| self.bad_invalidation(index, packet))?;
         }
         self.complete_message(index, packet, WcOpcode::Recv, got)?;
         Ok(packet.span)
+    }
+
+    /// A Send came whole and names a key that it cannot invalidate (MW-18).
+    fn bad_invalidation(&mut self, index: u32, packet: &Packet) -> Refusal {
+        let syndrome = match self.behavior.nak_send_inval {
+            SendInvalAnswer::Nothing => None,
+            SendInvalAnswer::Nak => Some(Syndrome::NakRemoteAccess),
+            SendInvalAnswer::Ack => {
+                self.answer(index, packet.psn.plus(packet.span - 1), Syndrome::Ack);
+                None
+            }
+        };
+        Refusal::Fault {
+            syndrome,
+            recv: Some(WcStatus::LocAccessErr),
+            event: None,
+        }
     }
 
     fn receive_target(&self, index: u32, packet: &Packet, got: u32) -> Result<Scatter, Refusal> {
