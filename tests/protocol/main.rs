@@ -2,6 +2,7 @@
 //!
 //! Everything is in virtual time: counts of packets and times are exact.
 
+mod atomic;
 #[path = "../common/mod.rs"]
 mod common;
 mod link;
