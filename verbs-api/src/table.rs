@@ -69,6 +69,7 @@ impl<T> Table<T> {
     ///
     /// # Errors
     /// What is wrong with the handle, if it names no object that lives.
+    #[inline]
     pub fn get(&self, index: u32, generation: u32) -> Result<&T, BadHandle> {
         match self.slots.get(index as usize) {
             Some(slot) if slot.generation == generation => {
@@ -88,6 +89,7 @@ impl<T> Table<T> {
     }
 
     /// The object at an index that is known to be in use; panics otherwise.
+    #[inline]
     pub fn at(&self, index: u32) -> &T {
         self.slots[index as usize]
             .value
@@ -96,6 +98,7 @@ impl<T> Table<T> {
     }
 
     /// The object at an index that is known to be in use; panics otherwise.
+    #[inline]
     pub fn at_mut(&mut self, index: u32) -> &mut T {
         self.slots[index as usize]
             .value
@@ -104,6 +107,7 @@ impl<T> Table<T> {
     }
 
     /// The object at an index, if it is in use.
+    #[inline]
     pub fn peek(&self, index: u32) -> Option<&T> {
         self.slots.get(index as usize)?.value.as_ref()
     }

@@ -152,7 +152,16 @@ pub(super) fn packets(length: u32, mtu: u32) -> u32 {
 
 impl Node {
     /// Starts and transmits what can be.
+    #[inline]
     pub(super) fn pump(&mut self, now: Time, index: u32) {
+        let qp = self.qps.at(index);
+        if qp.requester.at != qp.sq.end() {
+            self.pump_waiting(now, index);
+        }
+    }
+
+    /// As above, where something may wait to be transmitted.
+    fn pump_waiting(&mut self, now: Time, index: u32) {
         let mut transmits = false;
         loop {
             let qp = self.qps.at(index);
@@ -452,6 +461,7 @@ impl Node {
         }
     }
 
+    #[inline(always)]
     pub(super) fn pkey_of(&self, qp: &Qp) -> u16 {
         let pkeys = &self.port(qp.attr.port_num).pkeys;
         let pkey = pkeys.get(usize::from(qp.attr.pkey_index));
