@@ -124,21 +124,33 @@ impl Hw {
         memory: Memory,
         length: usize,
         access: Access,
+        iova: Option<u64>,
     ) -> Result<MrHandle> {
-        let parent = self.pd(verb, pd)?;
         let start = memory.start().cast();
+        let zero_based = access.contains(Access::ZERO_BASED).then_some(0);
         let access = access.bits() as c_int;
-        let register = |pd| {
+        let register = |pd| match iova {
             // SAFETY: `pd` is live; C checks the range, which `memory` (or the caller of `reg_mr`)
             // keeps valid.
-            made(verb, || unsafe {
-                sys::ibv_reg_mr(pd, start, length, access)
-            })
+            None => unsafe { sys::ibv_reg_mr(pd, start, length, access) },
+            // SAFETY: as above.
+            Some(iova) => unsafe { sys::ibv_reg_mr_iova(pd, start, length, iova, access) },
         };
-        let raw = parent
-            .raw
-            .with(register)
-            .map_err(destroyed(verb, Object::Pd))??;
+        self.keep_mr(verb, pd, memory, iova.or(zero_based), register)
+    }
+
+    /// Makes a region by `register`, which has its memory.
+    pub(crate) fn keep_mr(
+        &self,
+        verb: Verb,
+        pd: PdHandle,
+        memory: Memory,
+        iova: Option<u64>,
+        register: impl FnOnce(*mut sys::ibv_pd) -> *mut sys::ibv_mr,
+    ) -> Result<MrHandle> {
+        let parent = self.pd(verb, pd)?;
+        let raw = parent.raw.with(|pd| made(verb, || register(pd)));
+        let raw = raw.map_err(destroyed(verb, Object::Pd))??;
         // SAFETY: just made, and ours.
         let raw = unsafe { Owned::new(raw, sys::ibv_dereg_mr) };
         Ok(self.insert(
@@ -147,6 +159,7 @@ impl Hw {
             Mr {
                 raw,
                 memory: RwLock::new(memory),
+                iova: Mutex::new(iova),
                 before: Mutex::default(),
                 pds: Mutex::new(vec![parent]),
                 context: pd.context(),
@@ -165,8 +178,12 @@ impl Hw {
     ) -> Result<()> {
         let found = self.mr(verb, mr)?;
         let memory = found.memory.read();
-        if matches!(*memory, Memory::Caller { .. }) {
-            return Err(invalid(verb, "mr", "is the caller's own memory"));
+        if !memory.is_ours(verb == Verb::WriteMr) {
+            return Err(invalid(
+                verb,
+                "mr",
+                "is memory that the backend cannot reach",
+            ));
         }
         let start = memory.start() as u64;
         let addr = start.checked_add(offset as u64);
@@ -224,6 +241,7 @@ impl Hw {
                 _ => memory,
             };
             found.before.lock().push(other);
+            *found.iova.lock() = None;
         }
         drop(held);
         found.pds.lock().extend(pd);

@@ -15,6 +15,7 @@
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
 //! | `post` | posting: what the lists use lives until the call is over |
 //! | `convert`, `errno` | structures and errors to and from C |
+//! | `region` | regions of other memory, or with other addresses |
 //! | `mcast` | multicast groups |
 //! | `mw` | memory windows |
 //! | `garble` | handles that are garbled on purpose |
@@ -38,6 +39,7 @@ mod obstacles;
 mod owner;
 mod post;
 mod probe;
+mod region;
 mod sys;
 mod verbs;
 mod wait;

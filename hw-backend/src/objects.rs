@@ -33,6 +33,8 @@ pub(crate) struct Pd {
 pub(crate) struct Mr {
     pub(crate) raw: Owned<sys::ibv_mr>,
     pub(crate) memory: RwLock<Memory>,
+    /// The address by which work names its first byte, if it is another than that of the memory.
+    pub(crate) iova: Mutex<Option<u64>>,
     /// Memory that it does not have any more. Kept as long as the region: a post may be copying from
     /// it, and the device may still know it.
     pub(crate) before: Mutex<Vec<Memory>>,
@@ -46,7 +48,7 @@ impl Drop for Mr {
     fn drop(&mut self) {
         let Ok(result) = self.raw.destroy(|| Ok::<(), Infallible>(()));
         if matches!(result, Ok(refusal) if refusal != 0) {
-            std::mem::forget(std::mem::replace(self.memory.get_mut(), Memory::none()));
+            std::mem::forget(std::mem::replace(self.memory.get_mut(), Memory::None));
             std::mem::forget(std::mem::take(self.before.get_mut()));
         }
     }
@@ -130,8 +132,18 @@ in_context! {
 pub(crate) enum Memory {
     /// Ours: page-aligned, freed with the region.
     Owned { start: *mut u8, layout: Layout },
+    /// Ours, page-aligned, unmapped with the region: zero bytes that cannot be written.
+    ReadOnly { start: *mut u8, length: usize },
+    /// That of another region, which is kept for it.
+    Part {
+        start: *mut u8,
+        length: usize,
+        _of: Arc<Mr>,
+    },
     /// The caller's.
     Caller { start: *mut u8, length: usize },
+    /// None: the addresses from 0 on, or a null region.
+    None,
 }
 
 // SAFETY: the bytes are only reached through atomic copies, so that threads may read and write them
@@ -152,24 +164,70 @@ impl Memory {
         (!start.is_null()).then_some(Self::Owned { start, layout })
     }
 
-    fn none() -> Self {
-        Self::Caller {
-            start: std::ptr::null_mut(),
-            length: 0,
+    /// Zero bytes that cannot be written; `None` if there is no room for them.
+    pub(crate) fn read_only(length: usize) -> Option<Self> {
+        let length = length.max(1);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let anywhere = std::ptr::null_mut();
+        // SAFETY: a new mapping at a place that the kernel chooses changes no other memory.
+        let start = unsafe { libc::mmap(anywhere, length, libc::PROT_READ, flags, -1, 0) };
+        (start != libc::MAP_FAILED).then_some(Self::ReadOnly {
+            start: start.cast(),
+            length,
+        })
+    }
+
+    /// A part of the memory of another region, which has these bytes.
+    pub(crate) fn part(of: &Arc<Mr>, offset: usize, length: usize) -> Option<Self> {
+        let memory = of.memory.read();
+        let end = offset.checked_add(length)?;
+        match &*memory {
+            Self::Owned { start, layout } if end <= layout.size() => Some(Self::Part {
+                // Within the memory.
+                start: start.wrapping_add(offset),
+                length,
+                _of: of.clone(),
+            }),
+            Self::Part {
+                start,
+                length: size,
+                _of,
+            } if end <= *size => Some(Self::Part {
+                start: start.wrapping_add(offset),
+                length,
+                _of: _of.clone(),
+            }),
+            _ => None,
         }
     }
 
     pub(crate) fn start(&self) -> *mut u8 {
         match self {
-            Self::Owned { start, .. } | Self::Caller { start, .. } => *start,
+            Self::Owned { start, .. }
+            | Self::ReadOnly { start, .. }
+            | Self::Part { start, .. }
+            | Self::Caller { start, .. } => *start,
+            Self::None => std::ptr::null_mut(),
         }
     }
 
-    /// Whether a range of addresses lies within.
+    /// Whether the program may read it, or write it, through the backend.
+    pub(crate) fn is_ours(&self, for_write: bool) -> bool {
+        match self {
+            Self::Owned { .. } | Self::Part { .. } => true,
+            Self::ReadOnly { .. } => !for_write,
+            Self::Caller { .. } | Self::None => false,
+        }
+    }
+
+    /// Whether a range of addresses lies within, and can be read.
     pub(crate) fn holds(&self, addr: u64, length: u64) -> bool {
         let size = match self {
             Self::Owned { layout, .. } => layout.size(),
-            Self::Caller { length, .. } => *length,
+            Self::ReadOnly { length, .. }
+            | Self::Part { length, .. }
+            | Self::Caller { length, .. } => *length,
+            Self::None => return false,
         };
         let start = self.start() as u64;
         addr >= start && addr - start <= size as u64 && length <= size as u64 - (addr - start)
@@ -214,6 +272,10 @@ impl Drop for Memory {
             // SAFETY: allocated in `owned` with this layout; the region that used it is gone,
             // since it is declared before its memory.
             unsafe { dealloc(start, layout) };
+        }
+        if let Self::ReadOnly { start, length } = *self {
+            // SAFETY: mapped in `read_only` with this length; as above.
+            unsafe { libc::munmap(start.cast(), length) };
         }
     }
 }

@@ -29,7 +29,14 @@ pub(crate) fn capabilities(device: &Device, attr: &DeviceAttr) -> Capabilities {
         all -= Capabilities::MCAST;
     }
     if let "rxe" | "siw" = device.driver.as_str() {
-        all -= Capabilities::REREG_MR;
+        all -= Capabilities::REREG_MR | Capabilities::ZERO_BASED_MR;
+    }
+    if device.driver == "siw" {
+        // It does not look at the address.
+        all -= Capabilities::REG_MR_IOVA;
+    }
+    if device.driver != "mlx5" {
+        all -= Capabilities::NULL_MR;
     }
     all
 }

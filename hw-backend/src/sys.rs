@@ -19,8 +19,8 @@ pub(crate) use rdma_sys::{
     ibv_get_device_list, ibv_get_device_name, ibv_gid, ibv_global_route, ibv_modify_qp, ibv_mr,
     ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp,
     ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_query_device, ibv_query_gid, ibv_query_pkey,
-    ibv_query_qp, ibv_recv_wr, ibv_reg_mr, ibv_rereg_mr, ibv_resize_cq, ibv_send_wr, ibv_sge,
-    ibv_wc,
+    ibv_query_qp, ibv_recv_wr, ibv_reg_mr, ibv_reg_mr_iova, ibv_rereg_mr, ibv_resize_cq,
+    ibv_send_wr, ibv_sge, ibv_wc,
 };
 pub(crate) use rdma_sys::{
     rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_cm_event, rdma_cm_id, rdma_conn_param,
@@ -176,7 +176,7 @@ pub(crate) unsafe fn query_port(
     attr: &mut ibv_port_attr,
 ) -> c_int {
     // SAFETY: `context` is live.
-    let extended = unsafe { extended(context) };
+    let extended = unsafe { extended(context, offset_of!(verbs_context, query_port)) };
     // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
     let op = extended.and_then(|extended| unsafe { (*extended).query_port });
     match op {
@@ -188,11 +188,33 @@ pub(crate) unsafe fn query_port(
     }
 }
 
-/// The extended context around a context (`verbs_get_ctx`), if it has `query_port`.
+/// `ibv_alloc_null_mr`
+///
+/// # Safety
+/// `pd` is a live protection domain.
+pub(crate) unsafe fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
+    // SAFETY: a live domain has a live context.
+    let context = unsafe { (*pd).context };
+    // SAFETY: as above.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, alloc_null_mr)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).alloc_null_mr });
+    match op {
+        // SAFETY: the domain is live.
+        Some(op) => unsafe { op(pd) },
+        None => {
+            // SAFETY: the number is this thread's own.
+            unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// The extended context around a context (`verbs_get_ctx`), if it has the field at this offset.
 ///
 /// # Safety
 /// `context` is a live context.
-unsafe fn extended(context: *mut ibv_context) -> Option<*mut verbs_context> {
+unsafe fn extended(context: *mut ibv_context, field: usize) -> Option<*mut verbs_context> {
     // SAFETY: `context` is live.
     if unsafe { (*context).abi_compat } as usize != usize::MAX {
         return None;
@@ -202,7 +224,7 @@ unsafe fn extended(context: *mut ibv_context) -> Option<*mut verbs_context> {
     let extended = unsafe { context.byte_sub(offset_of!(verbs_context, context)) };
     let extended = extended.cast::<verbs_context>();
     // Fields are added at the front: one exists if the size reaches back to it.
-    let needed = size_of::<verbs_context>() - offset_of!(verbs_context, query_port);
+    let needed = size_of::<verbs_context>() - field;
     // SAFETY: as above, it is live.
     (unsafe { (*extended).sz } >= needed).then_some(extended)
 }

@@ -10,9 +10,9 @@ use verbs_api::{
     Access, AfterRereg, Ah as AhHandle, AhAttr, Arm, AsyncEvent, Capabilities, Cause,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared,
     DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle,
-    MrAttr, MrChange, Mw as MwHandle, MwAttr, MwBind, MwType, Object, Pd as PdHandle, PortAttr,
-    PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError,
-    Result, SendWr, Transport, Verb, Verbs, Wait, Wc, connect,
+    MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType, Object, Pd as PdHandle,
+    PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr,
+    ReregError, Result, SendWr, Transport, Verb, Verbs, Wait, Wc, connect,
 };
 
 use crate::errno::{check, destroyed, errno, invalid, made};
@@ -173,7 +173,15 @@ impl Verbs for Hw {
             let cause = Cause::Text("the machine has no memory for the region".into());
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         };
-        self.insert_mr(verb, pd, memory, length, access)
+        self.insert_mr(verb, pd, memory, length, access, None)
+    }
+
+    fn alloc_mr_as(&self, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
+        self.region_as(pd, init)
+    }
+
+    fn alloc_null_mr(&self, pd: PdHandle) -> Result<MrHandle> {
+        self.null_region(pd)
     }
 
     #[expect(unsafe_code, reason = "the unsafe method of the trait")]
@@ -193,6 +201,7 @@ impl Verbs for Hw {
             },
             length,
             access,
+            None,
         )
     }
 
@@ -237,7 +246,7 @@ impl Verbs for Hw {
             // SAFETY: the region is live.
             let mr = unsafe { &*mr };
             MrAttr {
-                addr: mr.addr as u64,
+                addr: found.iova.lock().unwrap_or(mr.addr as u64),
                 length: mr.length as u64,
                 lkey: mr.lkey,
                 rkey: mr.rkey,

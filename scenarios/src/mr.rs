@@ -1,5 +1,7 @@
 //! Memory regions.
 
+mod memory;
+
 use std::collections::BTreeSet;
 
 use verbs_api::{
@@ -66,6 +68,51 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         keys_are_used_again_as_declared,
     )
     .needs(LAB),
+    Scenario::new(
+        "mr.zero_based_region_is_named_by_offsets",
+        &["RDMA-21", "MR-21"],
+        memory::zero_based_region_is_named_by_offsets,
+    )
+    .needs(Capabilities::ZERO_BASED_MR),
+    Scenario::new(
+        "mr.addresses_count_from_the_one_that_was_chosen",
+        &["RDMA-22", "MR-21"],
+        memory::addresses_count_from_the_one_that_was_chosen,
+    )
+    .needs(Capabilities::REG_MR_IOVA),
+    Scenario::new(
+        "mr.null_region_reads_as_zeros_and_discards_what_is_written",
+        &["MR-18"],
+        memory::null_region_reads_as_zeros_and_discards_what_is_written,
+    )
+    .needs(Capabilities::NULL_MR),
+    Scenario::new(
+        "mr.null_region_is_there_if_the_device_says_so",
+        &["MR-18"],
+        memory::null_region_is_there_if_the_device_says_so,
+    ),
+    Scenario::new(
+        "mr.memory_that_is_not_mapped_is_refused",
+        &["MR-11"],
+        memory::memory_that_is_not_mapped_is_refused,
+    ),
+    Scenario::new(
+        "mr.read_only_memory_can_only_be_read",
+        &["MR-12"],
+        memory::read_only_memory_can_only_be_read,
+    ),
+    Scenario::new(
+        "mr.regions_may_cover_the_same_memory",
+        &["MR-13"],
+        memory::regions_may_cover_the_same_memory,
+    ),
+    Scenario::new(
+        "mr.regions_over_the_same_memory_have_rights_of_their_own",
+        &["MR-13"],
+        memory::regions_over_the_same_memory_have_rights_of_their_own,
+    )
+    // An iWARP device calls a write done when it is sent.
+    .needs(Capabilities::MODIFY_CONNECT),
     Scenario::new(
         "mr.access_flags_that_the_device_lacks_are_refused",
         &["MR-19"],

@@ -43,6 +43,8 @@ struct Late {
 struct Slot {
     /// How many regions have been here, the present one included.
     generation: u32,
+    /// How many have it.
+    users: u32,
     bytes: Bytes,
 }
 
@@ -59,6 +61,8 @@ enum Bytes {
     Owned { bytes: Box<[u8]>, start: usize },
     /// The caller's, registered by `reg_mr`.
     Caller { addr: *mut u8, length: usize },
+    /// Zeros without end; what is written is discarded.
+    Null,
     /// No region is here.
     Nothing,
 }
@@ -112,16 +116,32 @@ impl Memory {
         self.add(Bytes::Caller { addr, length })
     }
 
+    /// A null region.
+    pub(crate) fn add_null(&mut self) -> RegionId {
+        self.add(Bytes::Null)
+    }
+
+    /// One more has a region: it stays until all have let go of it.
+    pub(crate) fn share(&mut self, region: RegionId) {
+        if let Some(slot) = self.slots.get_mut(region.index as usize)
+            && slot.generation == region.generation
+        {
+            slot.users += 1;
+        }
+    }
+
     fn add(&mut self, bytes: Bytes) -> RegionId {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
+                users: 0,
                 bytes: Bytes::Nothing,
             });
             u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 regions")
         });
         let slot = &mut self.slots[index as usize];
         slot.generation += 1;
+        slot.users = 1;
         slot.bytes = bytes;
         RegionId {
             index,
@@ -129,13 +149,17 @@ impl Memory {
         }
     }
 
-    /// Lets go of the bytes of a region. No copy touches them afterwards.
+    /// Lets go of the bytes of a region. Once all who had it did, no copy touches them.
     pub(crate) fn remove(&mut self, region: RegionId) {
         self.settle_if(|late| late.region == region);
         if let Some(slot) = self.slots.get_mut(region.index as usize)
             && slot.generation == region.generation
             && !matches!(slot.bytes, Bytes::Nothing)
         {
+            slot.users -= 1;
+            if slot.users > 0 {
+                return;
+            }
             slot.bytes = Bytes::Nothing;
             self.free.push(region.index);
         }
@@ -149,7 +173,12 @@ impl Memory {
         into: &mut [u8],
     ) -> Result<(), Gone> {
         let slot = self.slots.get(region.index as usize).ok_or(Gone)?;
-        let from = slot.bytes_of(region)?.as_slice()?;
+        let bytes = slot.bytes_of(region)?;
+        if matches!(bytes, Bytes::Null) {
+            into.fill(0);
+            return Ok(());
+        }
+        let from = bytes.as_slice()?;
         into.copy_from_slice(&from[offset..offset + into.len()]);
         Ok(())
     }
@@ -173,7 +202,16 @@ impl Memory {
         from: &[u8],
     ) -> Result<(), Gone> {
         self.settle_if(|late| late.region == region);
-        let into = self.bytes_mut(region)?.as_mut_slice()?;
+        self.put(region, offset, from)
+    }
+
+    /// As [`write`](Self::write), whatever is late.
+    fn put(&mut self, region: RegionId, offset: usize, from: &[u8]) -> Result<(), Gone> {
+        let bytes = self.bytes_mut(region)?;
+        if matches!(bytes, Bytes::Null) {
+            return Ok(());
+        }
+        let into = bytes.as_mut_slice()?;
         into[offset..offset + from.len()].copy_from_slice(from);
         Ok(())
     }
@@ -183,9 +221,7 @@ impl Memory {
         let Some(late) = &mut self.late else { return };
         for Late { bytes, into } in std::mem::take(late) {
             // Into a region that is gone nothing is placed.
-            if let Ok(all) = self.bytes_mut(into.region).and_then(Bytes::as_mut_slice) {
-                all[into.range()].copy_from_slice(&bytes);
-            }
+            let _ = self.put(into.region, into.offset, &bytes);
         }
     }
 
@@ -207,9 +243,7 @@ impl Memory {
             let (bytes, behind) = rest.split_at(into.length as usize);
             rest = behind;
             let (first, last) = bytes.split_at(bytes.len() / 2);
-            let middle = into.offset + first.len();
-            let all = self.bytes_mut(into.region)?.as_mut_slice()?;
-            all[middle..middle + last.len()].copy_from_slice(last);
+            self.put(into.region, into.offset + first.len(), last)?;
             beginnings.push(Late {
                 bytes: first.to_vec(),
                 into: into.part(0, first.len() as u32),
@@ -235,6 +269,9 @@ impl Memory {
             if from.region != into.region {
                 return Err(Gone);
             }
+            if matches!(bytes, Bytes::Null) {
+                return Ok(());
+            }
             bytes.as_mut_slice()?.copy_within(range, into.offset);
             return Ok(());
         }
@@ -243,6 +280,14 @@ impl Memory {
         let read = source.bytes_of(from.region)?;
         target.bytes_of(into.region)?;
         let write = &mut target.bytes;
+        match (read, &*write) {
+            (_, Bytes::Null) => return Ok(()),
+            (Bytes::Null, _) => {
+                write.as_mut_slice()?[into.range()].fill(0);
+                return Ok(());
+            }
+            _ => {}
+        }
         if let (
             Bytes::Caller {
                 addr: from_addr, ..
@@ -289,7 +334,7 @@ impl Bytes {
             Self::Caller { addr, length } => unsafe {
                 Ok(std::slice::from_raw_parts(*addr, *length))
             },
-            Self::Nothing => Err(Gone),
+            Self::Null | Self::Nothing => Err(Gone),
         }
     }
 
@@ -301,7 +346,7 @@ impl Bytes {
             Self::Caller { addr, length } => unsafe {
                 Ok(std::slice::from_raw_parts_mut(*addr, *length))
             },
-            Self::Nothing => Err(Gone),
+            Self::Null | Self::Nothing => Err(Gone),
         }
     }
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, Capabilities, Cause, CompChannel, Context, Cq, CqAttr,
     CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid, Handle,
-    Lab, Mr, MrAttr, MrChange, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr,
-    PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result,
-    SendWr, TraceEvent, Transport, Verb, Verbs, Wait, Wc, connect,
+    Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd,
+    PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError,
+    Result, SendWr, TraceEvent, Transport, Verb, Verbs, Wait, Wc, connect,
 };
 
 use crate::clock::TimerThread;
@@ -330,6 +330,21 @@ impl Verbs for Sim {
         let say = || format!("{pd}, {length} B, {:#x}", access.bits());
         self.call(Verb::AllocMr, Object::Pd, pd.context(), say, |node, _| {
             node.alloc_mr(pd, length, access)
+        })
+    }
+
+    fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
+        let say = || format!("{pd}, {init:?}");
+        self.call(Verb::AllocMrAs, Object::Pd, pd.context(), say, |node, _| {
+            node.alloc_mr_as(pd, init)
+        })
+    }
+
+    fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
+        let say = || pd.to_string();
+        let (verb, context) = (Verb::AllocNullMr, pd.context());
+        self.call(verb, Object::Pd, context, say, |node, _| {
+            node.alloc_null_mr(pd)
         })
     }
 

@@ -208,14 +208,19 @@ const ADVERSARIAL: Behavior = Behavior {
     ..Behavior::SPEC
 };
 
-/// What the devices of a profile lack. The drivers of Linux 6.1 cannot change a region; an
-/// iWARP device has RC alone, connected by rdma_cm, without immediate data and receiver-not-ready;
-/// soft-iWARP has no atomics and no memory windows.
+/// What neither driver of Linux 6.1 for devices of software can do.
+const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
+    .union(Capabilities::ZERO_BASED_MR)
+    .union(Capabilities::NULL_MR);
+
+/// What the devices of a profile lack. The drivers of Linux 6.1 cannot change a region; an iWARP device has RC alone, connected by rdma_cm, without
+/// immediate data and receiver-not-ready; soft-iWARP has no atomics and no memory windows.
 pub fn lacks(profile: &str) -> Capabilities {
     match profile {
-        "rxe" => Capabilities::REREG_MR,
+        "rxe" => SOFTWARE_LACKS,
         "siw" => Capabilities::IWARP_LACKS
-            .union(Capabilities::REREG_MR)
+            .union(SOFTWARE_LACKS)
+            .union(Capabilities::REG_MR_IOVA)
             .union(Capabilities::ATOMICS)
             .union(Capabilities::MW),
         _ => Capabilities::empty(),

@@ -41,6 +41,8 @@ verbs! {
     AllocPd = "ibv_alloc_pd";
     DeallocPd = "ibv_dealloc_pd";
     AllocMr = "alloc_mr";
+    AllocMrAs = "alloc_mr_as";
+    AllocNullMr = "ibv_alloc_null_mr";
     RegMr = "ibv_reg_mr";
     ReregMr = "ibv_rereg_mr";
     DeregMr = "ibv_dereg_mr";

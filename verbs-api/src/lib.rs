@@ -64,7 +64,7 @@ pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use handle::{Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp};
 pub use lab::{Fault, FaultId, Lab, Limit, Live, PacketFilter, When};
-pub use mr::{Access, AfterRereg, MrAttr, MrChange, ReregError, Sge};
+pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
 pub use packet::{PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};

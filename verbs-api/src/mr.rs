@@ -5,7 +5,7 @@ use core::fmt;
 use bitflags::bitflags;
 
 use crate::error::Error;
-use crate::handle::Pd;
+use crate::handle::{Mr, Pd};
 
 bitflags! {
     /// What a region or a QP allows (`enum ibv_access_flags`).
@@ -62,6 +62,68 @@ pub struct Sge {
     pub length: u32,
     /// The region's lkey.
     pub lkey: u32,
+}
+
+/// What [`Verbs::alloc_mr_as`](crate::Verbs::alloc_mr_as) makes a region of.
+///
+/// ```
+/// use verbs_api::{Access, MrInit, MrMemory};
+///
+/// // Peers name the first byte by the address 0.
+/// let init = MrInit::new(4096, Access::ALL_RDMA | Access::ZERO_BASED);
+/// assert_eq!((init.iova, init.memory), (None, MrMemory::New));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MrInit {
+    /// Bytes.
+    pub length: usize,
+    /// What it allows.
+    pub access: Access,
+    /// The address by which work requests name its first byte (`ibv_reg_mr_iova`, RDMA-22). It lies as
+    /// far behind the start of a page as the memory does, new memory on its start. Default: where the memory is, or 0 with
+    /// [`Access::ZERO_BASED`] (RDMA-21).
+    pub iova: Option<u64>,
+    /// Its memory. Default: new.
+    pub memory: MrMemory,
+}
+
+/// The memory of a region: always the backend's, which keeps it as long as a region has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MrMemory {
+    /// Zero bytes of its own.
+    #[default]
+    New,
+    /// Zero bytes of its own that the process may only read (MR-12).
+    ReadOnly,
+    /// None: the addresses from 0 on, where no process has memory (MR-11). At most a page.
+    Unmapped,
+    /// Bytes that another region has, from this offset in it on (MR-13).
+    Of(Mr, usize),
+}
+
+impl MrInit {
+    /// New memory, named by its own addresses.
+    pub const fn new(length: usize, access: Access) -> Self {
+        Self {
+            length,
+            access,
+            iova: None,
+            memory: MrMemory::New,
+        }
+    }
+
+    /// With this address of its first byte.
+    pub const fn iova(mut self, iova: u64) -> Self {
+        self.iova = Some(iova);
+        self
+    }
+
+    /// With this memory.
+    pub const fn memory(mut self, memory: MrMemory) -> Self {
+        self.memory = memory;
+        self
+    }
 }
 
 /// What `ibv_rereg_mr` changes; `None` leaves a part as it is. The default changes nothing, which is

@@ -14,7 +14,7 @@ use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
 use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp};
 use crate::lab::Lab;
-use crate::mr::{Access, MrAttr, MrChange, ReregError};
+use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError};
 use crate::mw::{MwAttr, MwBind, MwType};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpQuery};
 use crate::wr::{RecvWr, SendWr};
@@ -92,6 +92,22 @@ pub trait Verbs: Send + Sync {
     /// `Invalid` for access bits that do not go together (MR-01) or are unknown (MR-04), or a length
     /// above `max_mr_size`; `NoMemory`.
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr>;
+
+    /// Makes a region as [`alloc_mr`](Self::alloc_mr) does, of other memory or with other addresses
+    /// (`ibv_reg_mr_iova` of memory that the backend owns).
+    ///
+    /// # Errors
+    /// As for `alloc_mr`; `Invalid` also for an `iova` that does not fit the memory's place in its page,
+    /// a part that the other region does not have, or one of the caller's own memory; `Fault` for memory that is not mapped (MR-11), or
+    /// cannot be written and is to be (MR-12).
+    fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr>;
+
+    /// Makes a null region (`ibv_alloc_null_mr`, MR-18): all addresses lie in it, reads give zeros and
+    /// writes are discarded. It has an lkey only.
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::NULL_MR`]; `NoMemory`.
+    fn alloc_null_mr(&self, pd: Pd) -> Result<Mr>;
 
     /// Registers the caller's memory (`ibv_reg_mr`). Errors as for [`alloc_mr`](Self::alloc_mr).
     ///

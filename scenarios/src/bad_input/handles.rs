@@ -2,8 +2,8 @@
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, CompChannel, Context, Cq, CqInit, Element,
-    ErrorKind, Handle, Mr, MrChange, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpAttrMask, QpInit,
-    QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Verb, Wait, Wc,
+    ErrorKind, Handle, Mr, MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp,
+    QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Verb, Wait, Wc,
 };
 
 use super::refused;
@@ -94,6 +94,17 @@ const CALLS: &[(Verb, &str, Call)] = &[
     (Verb::DeallocPd, "PD-04", |v, _, bad| v.dealloc_pd(bad.pd)),
     (Verb::AllocMr, "PD-04", |v, _, bad| {
         v.alloc_mr(bad.pd, 64, Access::empty()).map(drop)
+    }),
+    (Verb::AllocMrAs, "PD-04", |v, _, bad| {
+        let init = MrInit::new(64, Access::empty());
+        v.alloc_mr_as(bad.pd, &init).map(drop)
+    }),
+    (Verb::AllocMrAs, "MR-22", |v, good, bad| {
+        let init = MrInit::new(64, Access::empty()).memory(MrMemory::Of(bad.mr, 0));
+        v.alloc_mr_as(good.pd, &init).map(drop)
+    }),
+    (Verb::AllocNullMr, "PD-04", |v, _, bad| {
+        v.alloc_null_mr(bad.pd).map(drop)
     }),
     (Verb::ReregMr, "MR-22", |v, _, bad| {
         let change = MrChange {

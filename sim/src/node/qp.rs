@@ -14,6 +14,7 @@ use super::atomic::Replies;
 use super::context::PORT_MTU_BYTES;
 use super::cq::{Delivered, Ticket};
 use super::queue::WorkQueue;
+use super::region::Mr;
 use super::requester::Requester;
 use super::responder::Responder;
 use super::{InContext, Node, in_range};
@@ -457,29 +458,27 @@ impl Node {
         })
     }
 
-    /// The posted work that owns bytes of a range: the device may still write them, or (if the
-    /// caller wants to write) read them.
+    /// The posted work that owns some of these bytes of a region's memory: the device may still
+    /// write them, or (if the caller wants to write) read them.
     pub(super) fn owner_of(
         &self,
-        pd: u32,
-        range: Range<u64>,
+        mr: &Mr,
+        bytes: Range<u64>,
         for_write: bool,
     ) -> Option<(QpHandle, &'static str, u64)> {
-        let overlaps = |list: &[Sge]| {
-            let end = |sge: &Sge| sge.addr.saturating_add(u64::from(sge.length));
-            list.iter()
-                .any(|sge| sge.addr < range.end && range.start < end(sge))
-        };
+        let overlaps = |list: &[Sge]| self.names(list, mr, &bytes);
         let owns = |send: &&Send| {
             let written = send.is_read();
             !send.flags.contains(SendFlags::INLINE)
                 && (for_write || written)
                 && overlaps(&send.list)
         };
-        if self.pds.at(pd).posted == 0 {
+        let only = mr.only_domain();
+        if only.is_some_and(|pd| self.pds.at(pd).posted == 0) {
             return None;
         }
-        for (_, qp) in self.qps.iter().filter(|(_, qp)| qp.pd == pd) {
+        let may = |qp: &Qp| only.is_none_or(|pd| qp.pd == pd);
+        for (_, qp) in self.qps.iter().filter(|(_, qp)| may(qp)) {
             if let Some(send) = qp.sq.iter().find(owns) {
                 return Some((qp.handle, "send queue", send.wr_id));
             }

@@ -1,10 +1,11 @@
 //! Memory regions, and the checks of scatter/gather lists and remote addresses.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use verbs_api::{
     Access, Cause, Check, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange,
-    Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
+    MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
 };
 
 use super::mw::is_window_key;
@@ -17,10 +18,34 @@ use verbs_api::table::{Id, Table};
 pub(super) struct Mr {
     context: Context,
     pd: u32,
-    region: RegionId,
+    backing: Backing,
     attr: MrAttr,
     access: Access,
-    owned: bool,
+}
+
+/// The memory of a region.
+#[derive(Clone, Copy, Debug)]
+struct Backing {
+    region: RegionId,
+    /// Where it starts in that memory.
+    start: usize,
+    /// Its own address.
+    addr: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The simulator's, and no other region's.
+    Own,
+    /// As above, and the process may only read it.
+    ReadOnly,
+    /// The simulator's, and other regions may have it too.
+    Shared,
+    /// The caller's.
+    Caller,
+    /// None: zeros, and what is written is discarded.
+    Null,
 }
 
 impl InContext for Mr {
@@ -40,7 +65,8 @@ pub(super) enum ProtectionFault {
 
 const KNOWN: Access = Access::ALL_RDMA
     .union(Access::REMOTE_ATOMIC)
-    .union(Access::MW_BIND);
+    .union(Access::MW_BIND)
+    .union(Access::ZERO_BASED);
 /// Owned regions start on a page, with an empty page behind each.
 const PAGE: u64 = 4096;
 /// Remote keys have this bit and local keys have not, so that one in the place of the other is
@@ -63,10 +89,106 @@ fn keys(id: Id, key_reuse: bool) -> (u32, u32) {
 impl Node {
     /// A region of the simulator's own memory.
     pub fn alloc_mr(&mut self, pd: PdHandle, length: usize, access: Access) -> Result<MrHandle> {
-        let verb = Verb::AllocMr;
-        let index = self.check_new_mr(verb, pd, length, access)?;
-        let (region, addr) = self.new_memory(verb, length)?;
-        Ok(self.insert_mr(pd, index, region, addr, length, access, true))
+        self.make_mr(Verb::AllocMr, pd, &MrInit::new(length, access))
+    }
+
+    /// A region of the simulator's memory, as `init` has it.
+    pub fn alloc_mr_as(&mut self, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
+        self.make_mr(Verb::AllocMrAs, pd, init)
+    }
+
+    fn make_mr(&mut self, verb: Verb, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
+        let index = self.check_new_mr(verb, pd, init.length, init.access)?;
+        let may_write = init.access.contains(Access::LOCAL_WRITE);
+        let shared = match init.memory {
+            MrMemory::Unmapped => return Err(not_mapped(verb)),
+            MrMemory::ReadOnly if may_write => {
+                let problem = "asks for writes, and the memory is read-only";
+                let cause = Cause::Argument {
+                    what: "access",
+                    problem,
+                };
+                return Err(Error::new(verb, ErrorKind::Fault, cause));
+            }
+            MrMemory::Of(of, offset) => Some(self.part_of(verb, of, offset, init.length)?),
+            _ => None,
+        };
+        let in_page = shared.as_ref().map_or(0, |part| part.1.addr % PAGE);
+        if init.iova.is_some_and(|iova| iova % PAGE != in_page) {
+            return Err(invalid(
+                verb,
+                "iova",
+                "lies elsewhere in its page than the memory",
+            ));
+        }
+        if init
+            .iova
+            .is_some_and(|iova| iova.checked_add(init.length as u64).is_none())
+        {
+            return Err(invalid(verb, "iova", "and length wrap around"));
+        }
+        let backing = match shared {
+            Some((of, part)) => {
+                self.mrs.at_mut(of).backing.kind = Kind::Shared;
+                self.memory.lock().share(part.region);
+                part
+            }
+            None => {
+                let (region, addr) = self.new_memory(verb, init.length)?;
+                let kind = match init.memory {
+                    MrMemory::ReadOnly => Kind::ReadOnly,
+                    _ => Kind::Own,
+                };
+                Backing {
+                    region,
+                    start: 0,
+                    addr,
+                    kind,
+                }
+            }
+        };
+        let zero = init.access.contains(Access::ZERO_BASED).then_some(0);
+        let addr = init.iova.or(zero).unwrap_or(backing.addr);
+        Ok(self.insert_mr(pd, index, backing, addr, init.length as u64, init.access))
+    }
+
+    /// A part of a region's memory, for another, and the region.
+    fn part_of(
+        &self,
+        verb: Verb,
+        of: MrHandle,
+        offset: usize,
+        length: usize,
+    ) -> Result<(u32, Backing)> {
+        let index = Self::find(&self.mrs, verb, of)?;
+        let Mr { backing, attr, .. } = self.mrs.at(index);
+        if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
+            return Err(invalid(verb, "memory", "is none that can be shared"));
+        }
+        let max = i64::try_from(attr.length).unwrap_or(i64::MAX);
+        let end = i64::try_from(offset.saturating_add(length)).unwrap_or(i64::MAX);
+        in_range(verb, "offset + length", end, 0, max)?;
+        let part = Backing {
+            start: backing.start + offset,
+            addr: backing.addr + offset as u64,
+            kind: Kind::Shared,
+            ..*backing
+        };
+        Ok((index, part))
+    }
+
+    /// `ibv_alloc_null_mr`
+    pub fn alloc_null_mr(&mut self, pd: PdHandle) -> Result<MrHandle> {
+        let verb = Verb::AllocNullMr;
+        let access = Access::LOCAL_WRITE;
+        let index = self.check_new_mr(verb, pd, 1, access)?;
+        let backing = Backing {
+            region: self.memory.lock().add_null(),
+            start: 0,
+            addr: 0,
+            kind: Kind::Null,
+        };
+        Ok(self.insert_mr(pd, index, backing, 0, u64::MAX, access))
     }
 
     /// A region of the caller's memory.
@@ -84,18 +206,22 @@ impl Node {
         let verb = Verb::RegMr;
         let index = self.check_new_mr(verb, pd, length, access)?;
         if addr.is_null() {
-            let cause = Cause::Argument {
-                what: "addr",
-                problem: "is not mapped",
-            };
-            return Err(Error::new(verb, ErrorKind::Fault, cause));
+            return Err(not_mapped(verb));
         }
         if (addr as u64).checked_add(length as u64).is_none() {
             return Err(invalid(verb, "addr", "and length wrap around"));
         }
         // SAFETY: the caller's promise covers the time until `dereg_mr`, which removes the region.
         let region = unsafe { self.memory.lock().add_of_caller(addr, length) };
-        Ok(self.insert_mr(pd, index, region, addr as u64, length, access, false))
+        let backing = Backing {
+            region,
+            start: 0,
+            addr: addr as u64,
+            kind: Kind::Caller,
+        };
+        let zero_based = access.contains(Access::ZERO_BASED);
+        let addr = if zero_based { 0 } else { backing.addr };
+        Ok(self.insert_mr(pd, index, backing, addr, length as u64, access))
     }
 
     /// Zero bytes of the simulator's own, and their address.
@@ -147,16 +273,14 @@ impl Node {
         )
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of a region, once")]
     fn insert_mr(
         &mut self,
         pd: PdHandle,
         pd_index: u32,
-        region: RegionId,
+        backing: Backing,
         addr: u64,
-        length: usize,
+        length: u64,
         access: Access,
-        owned: bool,
     ) -> MrHandle {
         let context = pd.context();
         let key_reuse = self.behavior.key_reuse;
@@ -164,17 +288,16 @@ impl Node {
             let (lkey, rkey) = keys(id, key_reuse);
             let attr = MrAttr {
                 addr,
-                length: length as u64,
+                length,
                 lkey,
-                rkey,
+                rkey: if backing.kind == Kind::Null { 0 } else { rkey },
             };
             Mr {
                 context,
                 pd: pd_index,
-                region,
+                backing,
                 attr,
                 access,
-                owned,
             }
         });
         self.pds.at_mut(pd_index).mrs += 1;
@@ -193,11 +316,14 @@ impl Node {
         let of_pd = |pd| Self::find_in(&self.pds, verb, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.mrs.at(index);
+        if old.backing.kind == Kind::Null {
+            return Err(invalid(verb, "mr", "is a null region").into());
+        }
         let length = change.length.unwrap_or(old.attr.length as usize);
         self.check_mr(verb, length, change.access.unwrap_or(old.access))?;
         if change.length.is_some() {
-            let all = old.attr.addr..old.attr.addr + old.attr.length;
-            if let Some((qp, queue, wr_id)) = self.owner_of(old.pd, all, true) {
+            let all = old.bytes(0..old.attr.length);
+            if let Some((qp, queue, wr_id)) = self.owner_of(old, all, true) {
                 let text = format!("work request {wr_id:#x} of the {queue} of {qp} uses {mr}");
                 let cause = Cause::Text(text.into());
                 return Err(Error::new(verb, ErrorKind::Busy, cause).into());
@@ -209,9 +335,14 @@ impl Node {
         };
         let own = self.mrs.at_mut(index);
         if let Some((region, addr)) = memory {
-            let before = std::mem::replace(&mut own.region, region);
-            self.memory.lock().remove(before);
-            own.owned = true;
+            let backing = Backing {
+                region,
+                start: 0,
+                addr,
+                kind: Kind::Own,
+            };
+            let before = std::mem::replace(&mut own.backing, backing);
+            self.memory.lock().remove(before.region);
             own.attr.addr = addr;
             own.attr.length = length as u64;
         }
@@ -229,7 +360,7 @@ impl Node {
         let index = Self::find(&self.mrs, Verb::DeregMr, mr)?;
         self.check_unbound(Verb::DeregMr, mr)?;
         let mr = self.mrs.remove(index);
-        self.memory.lock().remove(mr.region);
+        self.memory.lock().remove(mr.backing.region);
         self.pds.at_mut(mr.pd).mrs -= 1;
         Ok(())
     }
@@ -237,7 +368,7 @@ impl Node {
     pub(super) fn remove_regions_of(&mut self, context: Context) {
         for index in self.mrs.indices(|mr| mr.context == context) {
             let mr = self.mrs.remove(index);
-            self.memory.lock().remove(mr.region);
+            self.memory.lock().remove(mr.backing.region);
         }
     }
 
@@ -249,34 +380,40 @@ impl Node {
 
     /// Copies bytes out of an owned region.
     pub fn read_mr(&self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
-        let region = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
+        let (region, start) = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
         self.memory
             .lock()
-            .peek(region, offset, bytes)
+            .peek(region, start, bytes)
             .map_err(|Gone| stale(Verb::ReadMr))
     }
 
     /// Copies bytes into an owned region.
     pub fn write_mr(&self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
-        let region = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
+        let (region, start) = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
         self.memory
             .lock()
-            .write(region, offset, bytes)
+            .write(region, start, bytes)
             .map_err(|Gone| stale(Verb::WriteMr))
     }
 
-    /// The region, if the range lies within it and no posted work owns a byte of it.
+    /// Where the range is, if it lies within the region and no posted work owns a byte of it.
     fn own_bytes(
         &self,
         verb: Verb,
         mr: MrHandle,
         offset: usize,
         length: usize,
-    ) -> Result<RegionId> {
+    ) -> Result<(RegionId, usize)> {
         let index = Self::find(&self.mrs, verb, mr)?;
         let found = self.mrs.at(index);
-        if !found.owned {
-            return Err(invalid(verb, "mr", "is the caller's own memory"));
+        let problem = match found.backing.kind {
+            Kind::Caller => Some("is the caller's own memory"),
+            Kind::Null => Some("is a null region"),
+            Kind::ReadOnly if verb == Verb::WriteMr => Some("is read-only memory"),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(invalid(verb, "mr", problem));
         }
         let end = offset.saturating_add(length) as u64;
         if end > found.attr.length {
@@ -290,9 +427,9 @@ impl Node {
             };
             return Err(Error::new(verb, ErrorKind::Invalid, cause));
         }
-        let start = found.attr.addr + offset as u64;
-        let range = start..start + length as u64;
-        if let Some((qp, queue, wr_id)) = self.owner_of(found.pd, range, verb == Verb::WriteMr) {
+        let range = found.bytes(offset as u64..end);
+        let start = range.start as usize;
+        if let Some((qp, queue, wr_id)) = self.owner_of(found, range, verb == Verb::WriteMr) {
             let text = format!(
                 "{mr}+{offset:#x}, {length} bytes, belongs to work request {wr_id:#x} of the \
                  {queue} of {qp} until its completion has been polled"
@@ -303,7 +440,7 @@ impl Node {
                 Cause::Usage(text.into()),
             ));
         }
-        Ok(found.region)
+        Ok((found.backing.region, start))
     }
 
     /// The parts of regions that `length` bytes from `start` of a scatter/gather list touch
@@ -340,6 +477,19 @@ impl Node {
         mr.slice(self.qps.at(qp).pd, addr, length, need)
     }
 
+    /// Whether a list names one of these bytes of a region's memory.
+    pub(super) fn names(&self, list: &[Sge], of: &Mr, bytes: &Range<u64>) -> bool {
+        list.iter().filter(|sge| sge.length > 0).any(|sge| {
+            let named = mr_of_key(&self.mrs, sge.lkey);
+            let Some(mr) = named.filter(|mr| mr.backing.region == of.backing.region) else {
+                return false;
+            };
+            let start = sge.addr.wrapping_sub(mr.attr.addr);
+            let named = mr.bytes(start..start.saturating_add(sge.length.into()));
+            named.start < bytes.end && bytes.start < named.end
+        })
+    }
+
     /// Takes the bytes of an inline work request now. Its lkeys are not looked at (SQ-08), but the
     /// addresses must lie in some region, since the simulator has no other memory.
     pub(super) fn take_inline(&self, list: &[Sge]) -> Result<Arc<[u8]>, ProtectionFault> {
@@ -357,7 +507,7 @@ impl Node {
                 .ok_or(ProtectionFault::Range)?;
             self.memory
                 .lock()
-                .read(mr.region, offset, now)
+                .read(mr.backing.region, offset, now)
                 .map_err(|Gone| ProtectionFault::Range)?;
             rest = later;
         }
@@ -452,11 +602,22 @@ impl Mr {
         self.access
     }
 
-    /// The offset of a range, if it lies within the region.
+    /// Where a range is in the memory, if it lies within the region.
     fn range(&self, addr: u64, length: u64) -> Option<usize> {
         let offset = addr.checked_sub(self.attr.addr)?;
         let end = offset.checked_add(length)?;
-        (end <= self.attr.length).then_some(offset as usize)
+        (end <= self.attr.length).then_some(self.backing.start + offset as usize)
+    }
+
+    /// Where bytes of the region are in its memory.
+    fn bytes(&self, offsets: Range<u64>) -> Range<u64> {
+        let start = self.backing.start as u64;
+        offsets.start.saturating_add(start)..offsets.end.saturating_add(start)
+    }
+
+    /// The domain whose work can touch its memory; none if it is that of several regions.
+    pub(super) fn only_domain(&self) -> Option<u32> {
+        (self.backing.kind != Kind::Shared).then_some(self.pd)
     }
 
     #[inline]
@@ -477,11 +638,19 @@ impl Mr {
     pub(super) fn part(&self, addr: u64, length: u64) -> Result<Slice, ProtectionFault> {
         let offset = self.range(addr, length).ok_or(ProtectionFault::Range)?;
         Ok(Slice {
-            region: self.region,
+            region: self.backing.region,
             offset,
             length: length as u32,
         })
     }
+}
+
+fn not_mapped(verb: Verb) -> Error {
+    let cause = Cause::Argument {
+        what: "addr",
+        problem: "is not mapped",
+    };
+    Error::new(verb, ErrorKind::Fault, cause)
 }
 
 fn stale(verb: Verb) -> Error {

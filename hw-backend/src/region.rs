@@ -1,0 +1,41 @@
+//! Regions of other memory, or with other addresses.
+
+use verbs_api::{
+    Cause, Error, ErrorKind, Mr as MrHandle, MrInit, MrMemory, Pd as PdHandle, Result, Verb,
+};
+
+use crate::errno::invalid;
+use crate::hw::Hw;
+use crate::objects::Memory;
+use crate::sys;
+
+impl Hw {
+    pub(crate) fn region_as(&self, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
+        let verb = Verb::AllocMrAs;
+        let length = init.length;
+        self.pd(verb, pd)?;
+        let memory = match init.memory {
+            MrMemory::New => Memory::owned(length),
+            MrMemory::ReadOnly => Memory::read_only(length),
+            MrMemory::Unmapped => Some(Memory::None),
+            MrMemory::Of(of, offset) => {
+                let part = Memory::part(&self.mr(verb, of)?, offset, length);
+                let none = || invalid(verb, "memory", "is none that the region has to share");
+                Some(part.ok_or_else(none)?)
+            }
+        };
+        let Some(memory) = memory else {
+            let cause = Cause::Text("the machine has no memory for the region".into());
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        };
+        self.insert_mr(verb, pd, memory, length, init.access, init.iova)
+    }
+
+    /// `ibv_alloc_null_mr`
+    pub(crate) fn null_region(&self, pd: PdHandle) -> Result<MrHandle> {
+        self.keep_mr(Verb::AllocNullMr, pd, Memory::None, Some(0), |pd| {
+            // SAFETY: the domain is live.
+            unsafe { sys::alloc_null_mr(pd) }
+        })
+    }
+}

@@ -1,0 +1,276 @@
+//! Regions of other memory than their own, and with other addresses.
+
+use verbs_api::{
+    Access, Capabilities, ErrorKind, MrAttr, MrInit, MrMemory, Remote, SendWr, WcStatus,
+};
+
+use super::LEN;
+use crate::failure::{Failure, check_eq, in_case};
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, pattern};
+
+/// Bytes of the regions made here: a page and a half, so that the end is not that of a page.
+const SIZE: usize = 6144;
+
+fn bytes_of(bench: &Bench<'_>, mr: verbs_api::Mr, offset: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; LEN as usize];
+    bench.read_mr(mr, offset, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes 8 bytes of this tag from the end to a place in a peer's memory; they arrive.
+fn write(bench: &Bench<'_>, from: &End<'_>, to: Remote, tag: u8, rule: &'static str) -> Result {
+    from.fill(tag, LEN)?;
+    from.post(SendWr::rdma_write(1, &[from.sge(0, LEN)], to))?;
+    bench
+        .one_with(from.send_cq, WcStatus::Success, rule)
+        .map(drop)
+}
+
+/// The region's first byte is named by this address, at home and by peers; and its last.
+fn named_by(bench: &Bench<'_>, init: &MrInit, first: u64, rule: &'static str) -> Result {
+    let pair = bench.rc_pair()?;
+    let Pair { a, b } = pair;
+    let mr = bench.alloc_mr_as(b.pd, init).rule(rule)?;
+    let attr = bench.query_mr(mr)?;
+    check_eq!(rule, attr.addr, first, "the address of its first byte");
+    for (tag, offset) in [(1, 0), (2, 4090), (3, SIZE - LEN as usize)] {
+        // A peer writes to it, and the owner sends it back.
+        let addr = first + offset as u64;
+        let place = Remote {
+            addr,
+            rkey: attr.rkey,
+        };
+        write(bench, &a, place, tag, rule)?;
+        check_eq!(
+            rule,
+            bytes_of(bench, mr, offset)?,
+            pattern(tag, LEN),
+            "what was written"
+        );
+        a.recv(2, LEN)?;
+        b.post(SendWr::send(
+            2,
+            &[verbs_api::Sge {
+                addr,
+                ..attr.sge(0, LEN)
+            }],
+        ))?;
+        bench.one_with(b.send_cq, WcStatus::Success, rule)?;
+        bench.one_with(a.recv_cq, WcStatus::Success, rule)?;
+        a.expect_data(tag, LEN, rule)?;
+    }
+    Ok(())
+}
+
+/// One byte before the region, and one behind it.
+fn borders(bench: &Bench<'_>, init: &MrInit, rule: &'static str) -> Result {
+    for (what, offset) in [
+        ("before", u64::MAX),
+        ("behind", SIZE as u64 - u64::from(LEN) + 1),
+    ] {
+        let Pair { a, b } = bench.rc_pair()?;
+        let attr = bench.query_mr(bench.alloc_mr_as(b.pd, init)?)?;
+        a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], attr.remote(offset)))?;
+        in_case(
+            what,
+            bench.one_with(a.send_cq, WcStatus::RemAccessErr, rule),
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn zero_based_region_is_named_by_offsets(bench: &Bench<'_>) -> Result {
+    let init = MrInit::new(SIZE, Access::ALL_RDMA | Access::ZERO_BASED);
+    named_by(bench, &init, 0, "RDMA-21")?;
+    // Another one has the same addresses, and another key.
+    named_by(bench, &init, 0, "MR-21")?;
+    borders(bench, &init, "RDMA-21")
+}
+
+pub(super) fn addresses_count_from_the_one_that_was_chosen(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-22";
+    for iova in [0, 0x1000, 0x1234_5000, 1 << 46] {
+        let init = MrInit::new(SIZE, Access::ALL_RDMA).iova(iova);
+        in_case(&format!("{iova:#x}"), named_by(bench, &init, iova, RULE))?;
+    }
+    borders(
+        bench,
+        &MrInit::new(SIZE, Access::ALL_RDMA).iova(0x1000),
+        RULE,
+    )?;
+    // Part of other memory, at the same place in its page.
+    let b = bench.end(bench.ctx_b(), PairOptions::default())?;
+    let part = MrInit::new(SIZE, Access::ALL_RDMA).memory(MrMemory::Of(b.mr, 24));
+    let fits = bench.query_mr(bench.alloc_mr_as(b.pd, &part.iova(0x7018))?)?;
+    check_eq!(RULE, fits.addr, 0x7018);
+    let elsewhere = bench.alloc_mr_as(b.pd, &part.iova(0x7000));
+    expect_err(elsewhere, ErrorKind::Invalid, RULE).map(drop)
+}
+
+pub(super) fn null_region_reads_as_zeros_and_discards_what_is_written(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-18";
+    let Pair { a, b } = bench.rc_pair()?;
+    let null = bench.query_mr(bench.alloc_null_mr(a.pd).rule(RULE)?)?;
+    for addr in [0, 0x1234_5678, 1 << 50] {
+        let zeros = |len| verbs_api::Sge {
+            addr,
+            ..null.sge(0, len)
+        };
+        b.fill_at(b.landing(), 99, 3 * LEN)?;
+        b.recv(1, 3 * LEN)?;
+        a.post(SendWr::send(1, &[zeros(3 * LEN)]))?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+        let seen = b.bytes(b.landing(), 3 * LEN as usize)?;
+        check_eq!(
+            RULE,
+            seen,
+            vec![0; 3 * LEN as usize],
+            "what is read from it"
+        );
+        // What comes is discarded, and its completion is as ever.
+        b.fill(5, LEN)?;
+        bench.post_recv(a.qp, &[verbs_api::RecvWr::new(2, &[zeros(LEN)])])?;
+        b.send(2, LEN)?;
+        let wc = bench.one_with(a.recv_cq, WcStatus::Success, RULE)?;
+        check_eq!(RULE, wc.byte_len, LEN);
+        bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
+    }
+    // Peers have no key of it.
+    let of_b = bench.query_mr(bench.alloc_null_mr(b.pd)?)?;
+    let rkey = of_b.lkey;
+    a.post(SendWr::rdma_write(
+        3,
+        &[a.sge(0, LEN)],
+        Remote { addr: 0, rkey },
+    ))?;
+    bench
+        .one_with(a.send_cq, WcStatus::RemAccessErr, RULE)
+        .map(drop)
+}
+
+pub(super) fn null_region_is_there_if_the_device_says_so(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-18";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let has = bench
+        .capabilities(bench.ctx_a())?
+        .contains(Capabilities::NULL_MR);
+    match bench.alloc_null_mr(pd) {
+        Ok(mr) if has => bench.dereg_mr(mr).rule(RULE)?,
+        // A laboratory that plays a lesser device can do more than it says.
+        Ok(mr) if bench.verbs().lab().is_some() => bench.dereg_mr(mr).rule(RULE)?,
+        Err(error) if !has && error.kind() == ErrorKind::NotSupported => {}
+        result => {
+            let seen = format!("{result:?}");
+            return Err(Failure::assertion("as the device says", seen).of_rule(RULE));
+        }
+    }
+    Ok(bench.dealloc_pd(pd)?)
+}
+
+pub(super) fn memory_that_is_not_mapped_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-11";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    for access in [Access::empty(), Access::LOCAL_WRITE, Access::ALL_RDMA] {
+        for length in [1, 4096] {
+            let before = bench.live()?;
+            let init = MrInit::new(length, access).memory(MrMemory::Unmapped);
+            let made = bench.alloc_mr_as(pd, &init);
+            let refused = expect_err_among(made, &[ErrorKind::Fault, ErrorKind::NoMemory], RULE);
+            in_case(&format!("{length} bytes, {access:?}"), refused)?;
+            check_eq!(RULE, bench.live()?, before, "the live objects");
+        }
+    }
+    bench.dealloc_pd(pd).rule(RULE)
+}
+
+pub(super) fn read_only_memory_can_only_be_read(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-12";
+    let Pair { a, b } = bench.rc_pair()?;
+    let of = |access| {
+        let init = MrInit::new(SIZE, access).memory(MrMemory::ReadOnly);
+        bench.alloc_mr_as(a.pd, &init)
+    };
+    for access in [Access::LOCAL_WRITE, Access::ALL_RDMA] {
+        let refused = expect_err_among(of(access), &[ErrorKind::Fault, ErrorKind::Invalid], RULE);
+        in_case(&format!("{access:?}"), refused)?;
+    }
+    for access in [Access::empty(), Access::REMOTE_READ] {
+        let attr: MrAttr = bench.query_mr(of(access).rule(RULE)?)?;
+        b.fill_at(b.landing(), 7, LEN)?;
+        b.recv(1, LEN)?;
+        a.post(SendWr::send(1, &[attr.sge(4090, LEN)]))?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+        check_eq!(
+            RULE,
+            b.bytes(b.landing(), LEN as usize)?,
+            vec![0; LEN as usize],
+            "its bytes"
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn regions_may_cover_the_same_memory(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-13";
+    let Pair { a, b } = bench.rc_pair()?;
+    let whole = bench.alloc_mr(b.pd, SIZE, Access::ALL_RDMA)?;
+    let of = |pd, offset| {
+        let init = MrInit::new(4096, Access::ALL_RDMA).memory(MrMemory::Of(whole, offset));
+        bench.alloc_mr_as(pd, &init)
+    };
+    let (same, shifted) = (of(b.pd, 0).rule(RULE)?, of(b.pd, 24).rule(RULE)?);
+    let elsewhere = of(bench.alloc_pd(b.context)?, 24).rule(RULE)?;
+    // What is written by one is seen by the others, at its place in theirs.
+    for (tag, through, at, seen_by) in [
+        (1, whole, 100, [(same, 100), (shifted, 76)]),
+        (2, same, 200, [(whole, 200), (elsewhere, 176)]),
+        (3, shifted, 300, [(whole, 324), (same, 324)]),
+    ] {
+        write(bench, &a, bench.query_mr(through)?.remote(at), tag, RULE)?;
+        for (mr, offset) in seen_by {
+            check_eq!(
+                RULE,
+                bytes_of(bench, mr, offset)?,
+                pattern(tag, LEN),
+                "what was written"
+            );
+        }
+    }
+    // One that goes takes no memory from the others.
+    for gone in [whole, same] {
+        bench.dereg_mr(gone)?;
+    }
+    write(bench, &a, bench.query_mr(shifted)?.remote(0), 4, RULE)?;
+    check_eq!(
+        RULE,
+        bytes_of(bench, elsewhere, 0)?,
+        pattern(4, LEN),
+        "what was written"
+    );
+    Ok(())
+}
+
+pub(super) fn regions_over_the_same_memory_have_rights_of_their_own(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-13";
+    for (access, status) in [
+        (Access::ALL_RDMA, WcStatus::Success),
+        (Access::LOCAL_WRITE, WcStatus::RemAccessErr),
+        (Access::REMOTE_READ, WcStatus::RemAccessErr),
+    ] {
+        let Pair { a, b } = bench.rc_pair()?;
+        let init = MrInit::new(64, access).memory(MrMemory::Of(b.mr, 0));
+        let attr = bench.query_mr(bench.alloc_mr_as(b.pd, &init).rule(RULE)?)?;
+        let write = |to| a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], to));
+        // The memory can be written by another key.
+        write(b.mem.remote(0))?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        write(attr.remote(0))?;
+        in_case(
+            &format!("{access:?}"),
+            bench.one_with(a.send_cq, status, RULE),
+        )?;
+    }
+    Ok(())
+}
