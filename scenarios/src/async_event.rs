@@ -1,5 +1,7 @@
 //! Asynchronous events.
 
+mod death;
+
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::thread;
@@ -26,6 +28,18 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "async_event.event_of_a_port_names_it",
         &["ASYNC-02", "ASYNC-09", "ASYNC-13", "ASYNC-05"],
         event_of_a_port_names_it,
+    )
+    .needs(LAB),
+    Scenario::new(
+        "async_event.dead_device_lets_its_objects_be_freed_and_no_more",
+        &["ASYNC-10", "ASYNC-02"],
+        death::dead_device_lets_its_objects_be_freed_and_no_more,
+    )
+    .needs(LAB.union(Capabilities::UD)),
+    Scenario::new(
+        "async_event.peer_of_a_dead_device_gets_no_answer",
+        &["ASYNC-10"],
+        death::peer_of_a_dead_device_gets_no_answer,
     )
     .needs(LAB),
     Scenario::new(

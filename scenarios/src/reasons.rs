@@ -16,7 +16,6 @@ pub fn reason(rule: &Rule) -> Option<&'static str> {
 }
 
 const BY_ID: &[(&str, &str)] = &[
-    ("ASYNC-10", "needs a device that dies"),
     ("CHAN-28", "C ABI: needs the return value and errno"),
     ("CHAN-31", "C ABI: needs signals"),
     ("CQ-RESIZE-32", "needs extended CQ"),

@@ -304,9 +304,10 @@ impl Fabric {
         timers
     }
 
-    /// The error that a fault rule makes of a call.
+    /// The error that a dead device, or a fault rule, makes of a call.
     #[inline]
-    pub(crate) fn check_call(&mut self, verb: Verb) -> Result<()> {
+    pub(crate) fn check_call(&mut self, node: u32, verb: Verb) -> Result<()> {
+        self.node(node).check_alive(verb)?;
         if !self.wire.fails_calls() {
             return Ok(());
         }
@@ -343,8 +344,8 @@ impl Fabric {
         self.empty.clear();
         for seat in &mut self.seats {
             seat.node.set_whole_messages(whole_messages);
-            seat.node
-                .show_empty_cqs(quiet_polls.then(|| self.empty.clone()));
+            let shows = quiet_polls && !seat.node.is_dead();
+            seat.node.show_empty_cqs(shows.then(|| self.empty.clone()));
         }
     }
 

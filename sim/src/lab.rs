@@ -109,6 +109,14 @@ impl Lab for Sim {
         self.work(node, |node| node.set_port(context, port, up))
     }
 
+    fn kill_device(&self, context: Context) -> Result<()> {
+        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        self.work(node, |node| node.kill(context))?;
+        // Polls of its CQs are to fail, the empty ones too.
+        self.rewire(|_| ());
+        Ok(())
+    }
+
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
         self.work(node, |node| node.set_mtu(context, port, mtu))

@@ -66,7 +66,7 @@ impl Sim {
     ) -> Result<R> {
         let node = self.node(verb, object, context)?;
         self.world.with(|fabric| {
-            fabric.check_call(verb)?;
+            fabric.check_call(node, verb)?;
             look(fabric.node(node))
         })
     }
@@ -97,7 +97,7 @@ impl Sim {
         let node = self.node(verb, object, context)?;
         self.world.with(|fabric| {
             traced(fabric, node, verb, say, |fabric| {
-                fabric.check_call(verb)?;
+                fabric.check_call(node, verb)?;
                 fabric.work(node, work)
             })
         })
@@ -120,7 +120,7 @@ impl Sim {
         let node = self.node(verb, object, context)?;
         self.world.with(|fabric| {
             traced(fabric, node, verb, say, |fabric| {
-                fabric.check_call(verb)?;
+                fabric.check_call(node, verb)?;
                 self.world.wait(fabric, node, verb, wait, wait_for, attempt)
             })
         })
@@ -134,7 +134,7 @@ impl Sim {
         let verb = Verb::PollCq;
         let node = self.node(verb, Object::Cq, cq.context())?;
         self.world.with(|fabric| {
-            fabric.check_call(verb)?;
+            fabric.check_call(node, verb)?;
             let count = fabric.poll_cq(node, cq, wc);
             if !matches!(count, Ok(0)) && !fabric.is_traced() {
                 return count;
@@ -249,7 +249,7 @@ impl Verbs for Sim {
         self.world.with(|fabric| {
             let say = || name.to_owned();
             traced(fabric, node, verb, say, |fabric| {
-                fabric.check_call(verb)?;
+                fabric.check_call(node, verb)?;
                 fabric.work(node, |node, _| node.open_device())
             })
         })
@@ -552,9 +552,9 @@ impl Verbs for Sim {
     }
 
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
-        self.world.check_thread(Verb::ConnectRc)?;
+        let node = self.node(Verb::ConnectRc, Object::Qp, a.context())?;
         self.world
-            .with(|fabric| fabric.check_call(Verb::ConnectRc))?;
+            .with(|fabric| fabric.check_call(node, Verb::ConnectRc))?;
         connect::by_attributes(self, a, b, params)
     }
 

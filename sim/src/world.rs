@@ -118,7 +118,7 @@ impl World {
     #[cfg(feature = "fd")]
     pub(crate) fn descriptor(&self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
         self.with(|fabric| {
-            fabric.check_call(verb)?;
+            fabric.check_call(node, verb)?;
             fabric.descriptor(node, verb, of)
         })
     }

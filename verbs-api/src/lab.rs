@@ -47,6 +47,12 @@ pub trait Lab {
     /// Brings a port of the context's device up or down (ASYNC-09).
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()>;
 
+    /// Lets the context's device die, for good (ASYNC-10). Each of its contexts is told by
+    /// `DEVICE_FATAL`; it neither sends nor receives any more. From then on its verbs fail with
+    /// [`ErrorKind::Io`], but for those that free an object, read or acknowledge an event, or only
+    /// look at what the program has: the bytes and attributes of regions, the attributes of CQs.
+    fn kill_device(&self, context: Context) -> Result<()>;
+
     /// Sets the active MTU of a port, at most its greatest, as when that of its link changes.
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
 

@@ -288,7 +288,7 @@ impl Node {
         );
     }
 
-    fn queue_async(&mut self, index: u32, event: AsyncEvent) {
+    pub(super) fn queue_async(&mut self, index: u32, event: AsyncEvent) {
         let open = self.contexts.at_mut(index);
         open.events.push_back(event);
         open.queued += 1;

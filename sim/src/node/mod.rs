@@ -22,6 +22,7 @@
 //! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
 //! | `queue` | a work queue: what is posted, under way, done and not polled yet |
 //! | `requester`, `responder`, `datagram` | the transports |
+//! | `death` | a device that dies |
 //! | `mcast` | multicast groups |
 //! | `atomic` | atomics, and the answers that may be asked for again |
 //! | `fault` | rules that turn completions into errors |
@@ -32,6 +33,7 @@ mod channel;
 mod context;
 mod cq;
 mod datagram;
+mod death;
 mod domain;
 mod fault;
 mod garble;
@@ -104,6 +106,7 @@ pub struct Node {
     /// QPs whose completion could not be made or was turned into an error: they go to the error
     /// state when the present operation is done.
     troubled: Vec<qp::Trouble>,
+    dead: bool,
     whole_messages: bool,
     news: bool,
     shown: Shown,
@@ -170,6 +173,7 @@ impl Node {
             outbox: Box::default(),
             timers: Timers::default(),
             troubled: Vec::new(),
+            dead: false,
             whole_messages: false,
             news: false,
             shown: Shown::default(),

@@ -81,6 +81,9 @@ impl Node {
         let Some(to) = packet.route.to else {
             return Err("no port has this GID");
         };
+        if self.is_dead() {
+            return Err("the device is dead");
+        }
         if !self.port(to.port).up {
             return Err("the port is down");
         }

@@ -1,0 +1,140 @@
+//! A device that dies.
+
+use verbs_api::{
+    Access, Ah, Arm, AsyncEventType, CqInit, Element, ErrorKind, MrChange, QpAttrMask, QpInit,
+    QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Wait, Wc, WcStatus,
+};
+
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
+
+const RULE: &str = "ASYNC-10";
+
+type Call = fn(&Bench<'_>, &End<'_>, Ah) -> verbs_api::Result<()>;
+
+/// Verbs that need a device that lives, each with arguments that are good.
+const CALLS: &[(&str, Call)] = &[
+    ("query_device", |v, end, _| {
+        v.query_device(end.context).map(drop)
+    }),
+    ("query_port", |v, end, _| {
+        v.query_port(end.context, v.port()).map(drop)
+    }),
+    ("query_gid", |v, end, _| {
+        v.query_gid(end.context, v.port(), 0).map(drop)
+    }),
+    ("query_pkey", |v, end, _| {
+        v.query_pkey(end.context, v.port(), 0).map(drop)
+    }),
+    ("alloc_pd", |v, end, _| v.alloc_pd(end.context).map(drop)),
+    ("alloc_mr", |v, end, _| {
+        v.alloc_mr(end.pd, 64, Access::empty()).map(drop)
+    }),
+    ("rereg_mr", |v, end, _| {
+        let change = MrChange {
+            access: Some(Access::empty()),
+            ..MrChange::default()
+        };
+        v.rereg_mr(end.mr, &change).map_err(|refused| refused.error)
+    }),
+    ("create_comp_channel", |v, end, _| {
+        v.create_comp_channel(end.context).map(drop)
+    }),
+    ("create_cq", |v, end, _| {
+        v.create_cq(end.context, &CqInit::new(1)).map(drop)
+    }),
+    ("resize_cq", |v, end, _| v.resize_cq(end.recv_cq, 100)),
+    ("req_notify_cq", |v, end, _| {
+        v.req_notify_cq(end.recv_cq, Arm::NEXT)
+    }),
+    ("poll_cq", |v, end, _| {
+        v.poll_cq(end.recv_cq, &mut [Wc::default()]).map(drop)
+    }),
+    ("create_qp", |v, end, _| {
+        let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
+        v.create_qp(end.pd, &init).map(drop)
+    }),
+    ("query_qp", |v, end, _| {
+        v.query_qp(end.qp, QpAttrMask::STATE).map(drop)
+    }),
+    ("modify_qp", |v, end, _| {
+        let QpModify { attr, mask } = QpModify::to(QpState::Err);
+        v.modify_qp(end.qp, &attr, mask)
+    }),
+    ("post_send", |v, end, ah| {
+        let data = [end.sge(0, 8)];
+        let send = SendWr::send(1, &data).to(ah, end.qp_num, crate::QKEY);
+        Ok(v.post_send(end.qp, &[send])?)
+    }),
+    ("post_recv", |v, end, _| {
+        let into = [end.sge(0, 64)];
+        Ok(v.post_recv(end.qp, &[RecvWr::new(1, &into)])?)
+    }),
+    ("create_ah", |v, end, _| {
+        let way = verbs_api::AhAttr::global(v.port(), 0, verbs_api::Gid([0xfe; 16]));
+        v.create_ah(end.pd, &way).map(drop)
+    }),
+    ("open_device", |v, end, _| {
+        let place = usize::from(end.context == v.ctx_b());
+        let device = v.devices()?[place].name.clone();
+        v.open_device(&device).map(drop)
+    }),
+];
+
+pub(super) fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(PairOptions::of(QpType::Ud))?;
+    let Pair { a, b } = pair;
+    let ah = bench.create_ah(b.pd, &bench.route_to(a.context)?)?;
+    // A completion that nobody polls, a receive that waits, an event that nobody read.
+    b.recv(1, 8)?;
+    b.recv_at(2, 0, 8)?;
+    bench.arm(b.recv_cq, Arm::NEXT)?;
+    a.send(1, 8)?;
+    bench.settle()?;
+    bench.lab().kill_device(b.context)?;
+    let event = bench.take_async_event(b.context).rule(RULE)?;
+    check_eq!(RULE, event.event_type, AsyncEventType::DeviceFatal);
+    check_eq!("ASYNC-02", event.element, Element::Device);
+    bench.no_async_event(b.context, RULE)?;
+    bench.no_async_event(a.context, RULE)?;
+    for (what, call) in CALLS {
+        let refused = expect_err(call(bench, &b, ah), ErrorKind::Io, RULE);
+        in_case(what, refused.map(drop))?;
+    }
+    // What was there before can be read, and everything be freed.
+    bench.expect_event(b.channel, b.recv_cq, RULE)?;
+    bench.ack_async_event(b.context, &event).rule(RULE)?;
+    bench.destroy_qp(b.qp, Wait::Poll).rule(RULE)?;
+    for cq in [b.send_cq, b.recv_cq] {
+        bench.destroy_cq(cq, Wait::Poll).rule(RULE)?;
+    }
+    bench.destroy_comp_channel(b.channel).rule(RULE)?;
+    bench.dereg_mr(b.mr).rule(RULE)?;
+    bench.destroy_ah(ah).rule(RULE)?;
+    check_eq!(
+        RULE,
+        bench.lab().live(b.context)?.qps,
+        0,
+        "queue pairs left"
+    );
+    bench.close_device(b.context).rule(RULE)
+}
+
+pub(super) fn peer_of_a_dead_device_gets_no_answer(bench: &Bench<'_>) -> Result {
+    let pair = bench.pair(PairOptions {
+        rc: RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    })?;
+    let Pair { a, b } = pair;
+    b.recv(1, 8)?;
+    bench.lab().kill_device(b.context)?;
+    a.send(1, 8)?;
+    bench.one_with(a.send_cq, WcStatus::RetryExcErr, RULE)?;
+    // The device of A is as it was.
+    check_eq!(RULE, bench.state(a.qp)?, QpState::Err);
+    bench.query_device(a.context).rule(RULE).map(drop)
+}
