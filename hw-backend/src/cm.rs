@@ -119,6 +119,7 @@ fn connection_param(qp: &Qp, params: &RcParams) -> sys::rdma_conn_param {
     param.retry_count = params.retry_cnt;
     param.rnr_retry_count = params.rnr_retry;
     param.qp_num = qp.qp_num;
+    param.srq = qp.init.srq.is_some().into();
     param
 }
 

@@ -2,7 +2,7 @@
 
 use verbs_api::{
     AhAttr, DeviceAttr, Gid, GlobalRoute, LinkLayer, PortAttr, QpAttr, QpCap, SendFlags, SendOp,
-    Wc, WcFlags,
+    SrqAttr, Wc, WcFlags,
 };
 
 use crate::sys;
@@ -31,6 +31,9 @@ pub(crate) fn device_attr(attr: &sys::ibv_device_attr, num_comp_vectors: i32) ->
         max_pd: count(attr.max_pd),
         max_mw: count(attr.max_mw),
         max_ah: count(attr.max_ah),
+        max_srq: count(attr.max_srq),
+        max_srq_wr: count(attr.max_srq_wr),
+        max_srq_sge: count(attr.max_srq_sge),
         max_qp_rd_atom: small(attr.max_qp_rd_atom),
         max_qp_init_rd_atom: small(attr.max_qp_init_rd_atom),
         mem_window: attr.device_cap_flags & MEM_WINDOW != 0,
@@ -200,6 +203,22 @@ pub(crate) fn qp_attr_back(attr: &sys::ibv_qp_attr) -> QpAttr {
         timeout: attr.timeout,
         retry_cnt: attr.retry_cnt,
         rnr_retry: attr.rnr_retry,
+    }
+}
+
+pub(crate) fn srq_attr(attr: &SrqAttr) -> sys::ibv_srq_attr {
+    sys::ibv_srq_attr {
+        max_wr: attr.max_wr,
+        max_sge: attr.max_sge,
+        srq_limit: attr.srq_limit,
+    }
+}
+
+pub(crate) fn srq_attr_back(attr: &sys::ibv_srq_attr) -> SrqAttr {
+    SrqAttr {
+        max_wr: attr.max_wr,
+        max_sge: attr.max_sge,
+        srq_limit: attr.srq_limit,
     }
 }
 

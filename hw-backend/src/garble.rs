@@ -22,6 +22,7 @@ impl Hw {
             }
             DriverObject::Cq(cq) => set(&self.cq(verb, cq)?.raw, Object::Cq, garbled),
             DriverObject::Qp(qp) => set(&self.qp(verb, qp)?.raw, Object::Qp, garbled),
+            DriverObject::Srq(srq) => set(&self.srq(verb, srq)?.raw, Object::Srq, garbled),
             DriverObject::Ah(ah) => {
                 let ah = self.find(|tables| &tables.ahs, verb, ah)?;
                 set(&ah.raw, Object::Ah, garbled)
@@ -45,7 +46,7 @@ macro_rules! numbered {
     )* };
 }
 
-numbered!(ibv_pd, ibv_mr, ibv_mw, ibv_cq, ibv_qp, ibv_ah);
+numbered!(ibv_pd, ibv_mr, ibv_mw, ibv_cq, ibv_qp, ibv_ah, ibv_srq);
 
 fn set<T: Numbered>(raw: &Owned<T>, kind: Object, garbled: bool) -> Result<()> {
     let set = |object: *mut T| {

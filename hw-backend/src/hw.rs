@@ -10,11 +10,11 @@ use verbs_api::table::{Id, Table};
 use verbs_api::{
     Access, BadHandle, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, Element,
     Error, ErrorKind, Handle, Mr as MrHandle, MrChange, Object, Pd as PdHandle, Qp as QpHandle,
-    Result, Verb, Wait,
+    Result, Srq as SrqHandle, Verb, Wait,
 };
 
 use crate::errno::{bad_handle, check, destroyed, invalid, made};
-use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp};
+use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp, Srq};
 use crate::owner::Owned;
 use crate::sys;
 use crate::wait::Deadline;
@@ -45,9 +45,11 @@ pub(crate) struct Tables {
     pub(crate) cqs: Table<Arc<Cq>>,
     pub(crate) qps: Table<Arc<Qp>>,
     pub(crate) ahs: Table<Arc<Ah>>,
+    pub(crate) srqs: Table<Arc<Srq>>,
     /// Handles by the address of their C object, for events.
     pub(crate) cq_handles: BTreeMap<usize, CqHandle>,
     pub(crate) qp_handles: BTreeMap<usize, QpHandle>,
+    pub(crate) srq_handles: BTreeMap<usize, SrqHandle>,
 }
 
 impl Hw {
@@ -70,6 +72,28 @@ impl Hw {
         found
             .cloned()
             .map_err(|problem| bad_handle(verb, Object::Context, problem))
+    }
+
+    /// What the device says of itself, and its completion vectors.
+    pub(crate) fn device_attr(
+        &self,
+        verb: Verb,
+        context: Context,
+    ) -> Result<(sys::ibv_device_attr, c_int)> {
+        let device = self.device(verb, context)?;
+        let query = |context: *mut sys::ibv_context| {
+            // SAFETY: the structure is plain numbers, for which zero is a value; the context is
+            // live.
+            let mut attr: sys::ibv_device_attr = unsafe { std::mem::zeroed() };
+            // SAFETY: as above.
+            let result = unsafe { sys::ibv_query_device(context, &mut attr) };
+            // SAFETY: the context is live.
+            (result, attr, unsafe { (*context).num_comp_vectors })
+        };
+        let queried = device.raw.with(query);
+        let (result, attr, vectors) = queried.map_err(destroyed(verb, Object::Context))?;
+        check(verb, result)?;
+        Ok((attr, vectors))
     }
 
     pub(crate) fn find<H: Handle, T: InContext>(
@@ -331,6 +355,11 @@ impl Hw {
                 .get(&event.element)
                 .copied()
                 .map(Element::Qp),
+            14 | 15 => tables
+                .srq_handles
+                .get(&event.element)
+                .copied()
+                .map(Element::Srq),
             9..=13 | 17 | 18 | 20 => Some(Element::Port(event.element as c_int as u8)),
             _ => Some(Element::Device),
         }
@@ -347,9 +376,10 @@ impl Hw {
             )* };
         }
         // Windows first: some drivers let no queue pair and no region go that one is bound to.
-        drain!(mws, qps, ahs, mrs, cqs, channels, pds);
+        drain!(mws, qps, srqs, ahs, mrs, cqs, channels, pds);
         tables.cq_handles.retain(|_, cq| cq.context() != context);
         tables.qp_handles.retain(|_, qp| qp.context() != context);
+        tables.srq_handles.retain(|_, srq| srq.context() != context);
     }
 }
 

@@ -31,7 +31,8 @@ fn of_bindings() -> Vec<Row> {
         ibv_cq { context, channel, cq_context, handle, cqe }
         ibv_device_attr {
             fw_ver, device_cap_flags, node_guid, max_mr_size, max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw,
-            max_pd, max_qp_rd_atom, max_qp_init_rd_atom, atomic_cap, max_ah, max_mcast_grp, max_mcast_qp_attach, phys_port_cnt
+            max_pd, max_qp_rd_atom, max_qp_init_rd_atom, atomic_cap, max_ah, max_mcast_grp, max_mcast_qp_attach, phys_port_cnt,
+            max_srq, max_srq_wr, max_srq_sge
         }
         ibv_gid { raw }
         ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
@@ -54,6 +55,9 @@ fn of_bindings() -> Vec<Row> {
         ibv_recv_wr { wr_id, next, sg_list, num_sge }
         ibv_send_wr { wr_id, next, sg_list, num_sge, opcode, send_flags, wr, qp_type }
         ibv_sge { addr, length, lkey }
+        ibv_srq { context, srq_context, pd, handle }
+        ibv_srq_attr { max_wr, max_sge, srq_limit }
+        ibv_srq_init_attr { srq_context, attr }
         ibv_wc {
             wr_id, status, opcode, vendor_err, byte_len, qp_num, src_qp, wc_flags, pkey_index,
             slid, sl, dlid_path_bits

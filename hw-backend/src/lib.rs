@@ -14,6 +14,7 @@
 //! | `sys` | every name of the C bindings, with their gaps filled |
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
 //! | `post` | posting: what the lists use lives until the call is over |
+//! | `srq` | shared receive queues |
 //! | `convert`, `errno` | structures and errors to and from C |
 //! | `region` | regions of other memory, or with other addresses |
 //! | `mcast` | multicast groups |
@@ -40,6 +41,7 @@ mod owner;
 mod post;
 mod probe;
 mod region;
+mod srq;
 mod sys;
 mod verbs;
 mod wait;

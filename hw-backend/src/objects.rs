@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use verbs_api::{Context, MwType, QpInit, Transport};
+use verbs_api::{Context, MwType, QpInit, SrqInit, Transport};
 
 use crate::cm::Connection;
 use crate::owner::Owned;
@@ -93,6 +93,15 @@ pub(crate) struct Qp {
     /// What rdma_cm connected it with; it ends after the QP.
     pub(crate) connection: Mutex<Option<Arc<Connection>>>,
     pub(crate) _cqs: [Arc<Cq>; 2],
+    pub(crate) _srq: Option<Arc<Srq>>,
+    pub(crate) pd: Arc<Pd>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Srq {
+    pub(crate) raw: Owned<sys::ibv_srq>,
+    pub(crate) init: SrqInit,
+    pub(crate) async_unacked: AtomicU32,
     pub(crate) pd: Arc<Pd>,
 }
 
@@ -125,6 +134,7 @@ in_context! {
     Cq: context;
     Qp: context;
     Ah: pd.context;
+    Srq: pd.context;
 }
 
 /// The bytes of a region.

@@ -14,7 +14,7 @@ use crate::errno::{check, destroyed, invalid};
 use crate::hw::Hw;
 use crate::mw::{Binds, HeldBinds};
 use crate::objects::{Ah, Mr, Qp};
-use crate::owner::Held;
+use crate::owner::{Held, Owned};
 use crate::sys;
 
 /// What a send uses, found by its handles.
@@ -68,12 +68,13 @@ impl Hw {
         }));
         refused = unknown.or(refused);
         link(&mut wrs, |wr, next| wr.next = next);
-        let posted = post(verb, &qp, &mut wrs, |qp, first, bad| {
+        let call = |qp, first, bad: &mut _| {
             // SAFETY: the QP is live; the list is linked through `wrs`, whose entries point into
             // `sges` and to what `uses` holds. All live until the call returns, after which the
             // library needs none of them.
             unsafe { sys::post_send(qp, first, bad) }
-        });
+        };
+        let posted = post((verb, Object::Qp), &qp.raw, &mut wrs, call);
         let count = posted
             .as_ref()
             .map_or_else(|error| error.bad_wr, |()| wrs.len());
@@ -90,21 +91,11 @@ impl Hw {
     pub(crate) fn post_recvs(&self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostRecv;
         let qp = self.qp(verb, qp)?;
-        let mut sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
-        let built = list.iter().zip(&mut sges);
-        let mut wrs: Vec<_> = built
-            .map(|(wr, sges)| sys::ibv_recv_wr {
-                wr_id: wr.wr_id,
-                next: std::ptr::null_mut(),
-                sg_list: sges.as_mut_ptr(),
-                num_sge: count(sges),
+        recv_list(list, |wrs| {
+            post((verb, Object::Qp), &qp.raw, wrs, |qp, first, bad| {
+                // SAFETY: the QP is live; the list is valid until the call returns (`recv_list`).
+                unsafe { sys::post_recv(qp, first, bad) }
             })
-            .collect();
-        link(&mut wrs, |wr, next| wr.next = next);
-        post(verb, &qp, &mut wrs, |qp, first, bad| {
-            // SAFETY: the QP is live; the list is linked through `wrs`, whose entries point into
-            // `sges`. Both live until the call returns.
-            unsafe { sys::post_recv(qp, first, bad) }
         })
     }
 
@@ -199,6 +190,25 @@ fn count(sges: &[sys::ibv_sge]) -> c_int {
     c_int::try_from(sges.len()).unwrap_or(c_int::MAX)
 }
 
+/// Makes the C list of receives, which lives while `post` runs, with all it points to.
+pub(crate) fn recv_list<R>(
+    list: &[RecvWr<'_>],
+    post: impl FnOnce(&mut [sys::ibv_recv_wr]) -> R,
+) -> R {
+    let mut sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
+    let built = list.iter().zip(&mut sges);
+    let mut wrs: Vec<_> = built
+        .map(|(wr, sges)| sys::ibv_recv_wr {
+            wr_id: wr.wr_id,
+            next: std::ptr::null_mut(),
+            sg_list: sges.as_mut_ptr(),
+            num_sge: count(sges),
+        })
+        .collect();
+    link(&mut wrs, |wr, next| wr.next = next);
+    post(&mut wrs)
+}
+
 /// Makes a linked list of a slice.
 fn link<T>(list: &mut [T], mut set: impl FnMut(&mut T, *mut T)) {
     let mut next = std::ptr::null_mut();
@@ -209,18 +219,18 @@ fn link<T>(list: &mut [T], mut set: impl FnMut(&mut T, *mut T)) {
 }
 
 /// Posts a list. A driver may return 0 and name a bad work request all the same.
-fn post<T>(
-    verb: Verb,
-    qp: &Qp,
+pub(crate) fn post<Q, T>(
+    (verb, object): (Verb, Object),
+    queue: &Owned<Q>,
     wrs: &mut [T],
-    call: impl FnOnce(*mut sys::ibv_qp, *mut T, &mut *mut T) -> c_int,
+    call: impl FnOnce(*mut Q, *mut T, &mut *mut T) -> c_int,
 ) -> Result<(), PostError> {
     if wrs.is_empty() {
         return Ok(());
     }
     let (first, mut bad) = (wrs.as_mut_ptr(), std::ptr::null_mut());
-    let result = qp.raw.with(|qp| call(qp, first, &mut bad));
-    let result = result.map_err(destroyed(verb, Object::Qp))?;
+    let result = queue.with(|queue| call(queue, first, &mut bad));
+    let result = result.map_err(destroyed(verb, object))?;
     if result == 0 && bad.is_null() {
         return Ok(());
     }

@@ -1,14 +1,27 @@
 //! What a device can do, and how it answers where it has a choice.
 
-use verbs_api::{AtomicCap, Behavior, Capabilities, Declared, DeviceAttr, Transport};
+use std::ffi::c_int;
+
+use verbs_api::{AtomicCap, Behavior, Capabilities, Declared, Transport};
 
 use crate::objects::Device;
+use crate::sys;
 
 /// From the device's transport and attributes, and for drivers that are known from what they do.
-pub(crate) fn capabilities(device: &Device, attr: &DeviceAttr) -> Capabilities {
+pub(crate) fn capabilities(
+    device: &Device,
+    attr: &sys::ibv_device_attr,
+    num_comp_vectors: c_int,
+) -> Capabilities {
     let mut all = Capabilities::all() - Capabilities::LAB;
-    if attr.num_comp_vectors < 2 {
+    if num_comp_vectors < 2 {
         all -= Capabilities::COMP_VECTORS;
+    }
+    if attr.max_srq <= 0 {
+        all -= Capabilities::SRQ;
+    }
+    if attr.device_cap_flags & sys::DEVICE_SRQ_RESIZE == 0 {
+        all -= Capabilities::SRQ_RESIZE;
     }
     if device.transport == Transport::Iwarp {
         all -= Capabilities::IWARP_LACKS;

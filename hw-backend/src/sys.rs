@@ -13,14 +13,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) use rdma_sys::{
     ibv_ack_async_event, ibv_ack_cq_events, ibv_ah, ibv_ah_attr, ibv_alloc_pd, ibv_async_event,
     ibv_attach_mcast, ibv_close_device, ibv_comp_channel, ibv_context, ibv_cq, ibv_create_ah,
-    ibv_create_comp_channel, ibv_create_cq, ibv_create_qp, ibv_dealloc_pd, ibv_dereg_mr,
-    ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq, ibv_destroy_qp, ibv_detach_mcast,
-    ibv_device, ibv_device_attr, ibv_free_device_list, ibv_get_async_event, ibv_get_cq_event,
-    ibv_get_device_list, ibv_get_device_name, ibv_gid, ibv_global_route, ibv_modify_qp, ibv_mr,
-    ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp,
-    ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_query_device, ibv_query_gid, ibv_query_pkey,
-    ibv_query_qp, ibv_recv_wr, ibv_reg_mr, ibv_reg_mr_iova, ibv_rereg_mr, ibv_resize_cq,
-    ibv_send_wr, ibv_sge, ibv_wc,
+    ibv_create_comp_channel, ibv_create_cq, ibv_create_qp, ibv_create_srq, ibv_dealloc_pd,
+    ibv_dereg_mr, ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq, ibv_destroy_qp,
+    ibv_destroy_srq, ibv_detach_mcast, ibv_device, ibv_device_attr, ibv_free_device_list,
+    ibv_get_async_event, ibv_get_cq_event, ibv_get_device_list, ibv_get_device_name, ibv_gid,
+    ibv_global_route, ibv_modify_qp, ibv_modify_srq, ibv_mr, ibv_mw, ibv_mw_bind, ibv_mw_bind_info,
+    ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr,
+    ibv_query_device, ibv_query_gid, ibv_query_pkey, ibv_query_qp, ibv_query_srq, ibv_recv_wr,
+    ibv_reg_mr, ibv_reg_mr_iova, ibv_rereg_mr, ibv_resize_cq, ibv_send_wr, ibv_sge, ibv_srq,
+    ibv_srq_attr, ibv_srq_init_attr, ibv_wc,
 };
 pub(crate) use rdma_sys::{
     rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_cm_event, rdma_cm_id, rdma_conn_param,
@@ -164,6 +165,24 @@ pub(crate) unsafe fn mw_rkey<'a>(mw: *mut ibv_mw) -> &'a AtomicU32 {
     // to it alone.
     unsafe { AtomicU32::from_ptr(&raw mut (*mw).rkey) }
 }
+
+/// `ibv_post_srq_recv`
+///
+/// # Safety
+/// `srq` is a live SRQ; the list and all it points to are valid.
+pub(crate) unsafe fn post_srq_recv(
+    srq: *mut ibv_srq,
+    wr: *mut ibv_recv_wr,
+    bad_wr: &mut *mut ibv_recv_wr,
+) -> c_int {
+    // SAFETY: a live SRQ has a live context with a filled operations table.
+    let op = unsafe { (*(*srq).context).ops.post_srq_recv };
+    // SAFETY: the caller's promise is the operation's.
+    op.map_or(MISSING, |op| unsafe { op(srq, wr, bad_wr) })
+}
+
+/// `IBV_DEVICE_SRQ_RESIZE`, of the device's `device_cap_flags`.
+pub(crate) const DEVICE_SRQ_RESIZE: u32 = 1 << 13;
 
 /// `ibv_query_port`: the extended operation if there is one, which fills the link layer and the
 /// flags; it gets the size that this program knows of the structure.

@@ -12,7 +12,8 @@ use verbs_api::{
     DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle,
     MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType, Object, Pd as PdHandle,
     PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr,
-    ReregError, Result, SendWr, Transport, Verb, Verbs, Wait, Wc, connect,
+    ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb,
+    Verbs, Wait, Wc, connect,
 };
 
 use crate::errno::{check, destroyed, errno, invalid, made};
@@ -57,7 +58,8 @@ impl Verbs for Hw {
 
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
         let device = self.device(Verb::QueryDevice, context)?;
-        Ok(probe::capabilities(&device, &self.query_device(context)?))
+        let (attr, vectors) = self.device_attr(Verb::QueryDevice, context)?;
+        Ok(probe::capabilities(&device, &attr, vectors))
     }
 
     fn behavior(&self, context: Context) -> Result<Declared> {
@@ -66,24 +68,8 @@ impl Verbs for Hw {
     }
 
     fn query_device(&self, context: Context) -> Result<DeviceAttr> {
-        let verb = Verb::QueryDevice;
-        let device = self.device(verb, context)?;
-        let query = |context: *mut sys::ibv_context| {
-            // SAFETY: the structure is plain numbers, for which zero is a value; the context is
-            // live.
-            let mut attr: sys::ibv_device_attr = unsafe { std::mem::zeroed() };
-            // SAFETY: as above.
-            let result = unsafe { sys::ibv_query_device(context, &mut attr) };
-            // SAFETY: the context is live.
-            let vectors = unsafe { (*context).num_comp_vectors };
-            (result, convert::device_attr(&attr, vectors))
-        };
-        let (result, attr) = device
-            .raw
-            .with(query)
-            .map_err(destroyed(verb, Object::Context))?;
-        check(verb, result)?;
-        Ok(attr)
+        let (attr, vectors) = self.device_attr(Verb::QueryDevice, context)?;
+        Ok(convert::device_attr(&attr, vectors))
     }
 
     fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
@@ -519,20 +505,35 @@ impl Verbs for Hw {
         }
         let held = |cq: usize| cqs[cq].raw.hold().map_err(destroyed(verb, Object::Cq));
         let (send_cq, recv_cq) = (held(0)?, held(1)?);
+        let srq = init.srq.map(|srq| self.srq(verb, srq)).transpose()?;
+        if srq
+            .as_ref()
+            .is_some_and(|srq| srq.pd.context != pd.context())
+        {
+            let cause = Cause::Mismatch {
+                object: Object::Srq,
+                must_share: "context",
+            };
+            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        }
+        let held_srq = srq.as_ref().map(|srq| srq.raw.hold()).transpose();
+        let held_srq = held_srq.map_err(destroyed(verb, Object::Srq))?;
         let mut attr = sys::ibv_qp_init_attr {
             qp_context: sys::token(init.qp_context),
             send_cq: send_cq.get(),
             recv_cq: recv_cq.get(),
-            srq: std::ptr::null_mut(),
+            srq: held_srq
+                .as_ref()
+                .map_or(std::ptr::null_mut(), |srq| srq.get()),
             cap: convert::cap(&init.cap),
             qp_type: init.qp_type.into(),
             sq_sig_all: init.sq_sig_all.into(),
         };
-        // SAFETY: the PD is live, and so are the CQs, which are held.
+        // SAFETY: the PD is live, and so are the CQs and the SRQ, which are held.
         let create = |pd| made(verb, || unsafe { sys::ibv_create_qp(pd, &mut attr) });
         let raw = parent.raw.with(create);
         let raw = raw.map_err(destroyed(verb, Object::Pd))??;
-        drop((send_cq, recv_cq));
+        drop((send_cq, recv_cq, held_srq));
         let actual = init.cap(convert::cap_back(&attr.cap));
         // SAFETY: just made, so it can be read.
         let qp_num = unsafe { (*raw).qp_num };
@@ -545,6 +546,7 @@ impl Verbs for Hw {
             async_unacked: AtomicU32::new(0),
             connection: Mutex::new(None),
             _cqs: cqs,
+            _srq: srq,
             pd: parent,
         };
         let handle = self.insert(|t| &mut t.qps, pd.context(), qp);
@@ -652,6 +654,30 @@ impl Verbs for Hw {
         self.change_group(Verb::DetachMcast, sys::ibv_detach_mcast, qp, group, lid)
     }
 
+    fn create_srq(&self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
+        self.make_srq(pd, init)
+    }
+
+    fn srq_init(&self, srq: SrqHandle) -> Result<SrqInit> {
+        Ok(self.srq(Verb::QuerySrq, srq)?.init)
+    }
+
+    fn query_srq(&self, srq: SrqHandle) -> Result<SrqAttr> {
+        self.srq_attr(srq)
+    }
+
+    fn modify_srq(&self, srq: SrqHandle, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
+        self.change_srq(srq, attr, mask)
+    }
+
+    fn destroy_srq(&self, srq: SrqHandle, wait: Wait) -> Result<()> {
+        self.remove_srq(srq, wait)
+    }
+
+    fn post_srq_recv(&self, srq: SrqHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        self.post_shared_recvs(srq, list)
+    }
+
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
         let verb = Verb::GetAsyncEvent;
         let device = self.device(verb, context)?;
@@ -701,6 +727,11 @@ impl Verbs for Hw {
                         .async_unacked
                         .fetch_add(1, Ordering::Relaxed);
                 }
+                Element::Srq(srq) => {
+                    self.srq(verb, srq)?
+                        .async_unacked
+                        .fetch_add(1, Ordering::Relaxed);
+                }
                 _ => {}
             }
             return Ok(AsyncEvent {
@@ -744,6 +775,12 @@ impl Verbs for Hw {
                 of_another(Object::Qp, found.context)?;
                 let address = found.raw.address();
                 self.acknowledge(verb, &found.async_unacked, 1, qp, || tell(address))
+            }
+            Element::Srq(srq) => {
+                let found = self.srq(verb, srq)?;
+                of_another(Object::Srq, found.pd.context)?;
+                let address = found.raw.address();
+                self.acknowledge(verb, &found.async_unacked, 1, srq, || tell(address))
             }
             Element::Port(port) => tell(usize::from(port)),
             _ => tell(0),

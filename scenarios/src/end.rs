@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use verbs_api::{
     Access, Capabilities, CompChannel, Context, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp, QpCap,
-    QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, connect,
+    QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Srq, Wc, connect,
 };
 
 use crate::bench::{Bench, Place};
@@ -173,6 +173,20 @@ impl<'v> Bench<'v> {
     /// An end on CQs that exist, with a protection domain and region of its own, its queue pair
     /// in RESET.
     pub fn end_on(&self, send_cq: Cq, recv_cq: Cq, options: PairOptions) -> Result<End<'_>> {
+        let pd = self.alloc_pd(recv_cq.context())?;
+        let mr = self.alloc_mr(pd, options.mem, options.access)?;
+        self.end_of((pd, mr), (send_cq, recv_cq), None, options)
+    }
+
+    /// An end of what exists: a region and its protection domain, CQs, perhaps an SRQ to take
+    /// receives from. Its queue pair is in RESET.
+    pub fn end_of(
+        &self,
+        (pd, mr): (Pd, Mr),
+        (send_cq, recv_cq): (Cq, Cq),
+        srq: Option<Srq>,
+        options: PairOptions,
+    ) -> Result<End<'_>> {
         self.require(match options.qp_type {
             QpType::Rc => Capabilities::RC,
             QpType::Uc => Capabilities::UC,
@@ -180,10 +194,9 @@ impl<'v> Bench<'v> {
             _ => Capabilities::empty(),
         });
         let context = recv_cq.context();
-        let pd = self.alloc_pd(context)?;
-        let mr = self.alloc_mr(pd, options.mem, options.access)?;
         let mut init = QpInit::new(options.qp_type, send_cq, recv_cq).cap(options.cap);
         init.sq_sig_all = options.sq_sig_all;
+        init.srq = srq;
         let qp = self.create_qp(pd, &init)?;
         Ok(End {
             bench: self,

@@ -52,6 +52,7 @@ mod rdma;
 mod rnr;
 mod rq;
 mod sq;
+mod srq;
 mod tmr;
 mod uc;
 mod ud;
@@ -101,6 +102,7 @@ pub const GROUPS: &[Group] = &[
     ),
     group("sq", "Send queues", sq::SCENARIOS),
     group("rq", "Receive queues", rq::SCENARIOS),
+    group("srq", "Shared receive queues", srq::SCENARIOS),
     group("life", "Life of objects", life::SCENARIOS),
     group("rdma", "RDMA Read and Write", rdma::SCENARIOS),
     group("atom", "Atomics", atom::SCENARIOS),

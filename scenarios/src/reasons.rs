@@ -36,14 +36,10 @@ const BY_ID: &[(&str, &str)] = &[
     ("DEV-12", "C ABI: needs ibv_fork_init"),
     ("AH-02", "C ABI: the library works the address out itself"),
     ("ASYNC-10", "needs a device that dies"),
-    ("ASYNC-18", "needs SRQ"),
-    ("QP-CREATE-04", "needs SRQ"),
     (
         "QP-CREATE-11",
         "needs a process with the privilege for Q_Keys and one without",
     ),
-    ("QP-FLUSH-04", "needs SRQ"),
-    ("QP-FLUSH-05", "needs SRQ"),
     (
         "QP-FLUSH-06",
         "both outcomes are allowed, so there is nothing to assert",
@@ -55,7 +51,6 @@ const BY_ID: &[(&str, &str)] = &[
     ("SQ-26", "needs extended queue pairs (ibv_wr_*)"),
     ("SQ-27", "needs extended queue pairs (ibv_wr_*)"),
     ("SQ-28", "needs extended queue pairs (ibv_wr_*)"),
-    ("RQ-09", "needs SRQ"),
 ];
 
 /// Groups of which every rule has a scenario or a reason of its own.
@@ -74,6 +69,7 @@ const COVERED: &[&str] = &[
     "QP-DESTROY",
     "SQ",
     "RQ",
+    "SRQ",
     "LIFE",
     "RDMA",
     "ATOM",

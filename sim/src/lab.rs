@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{
     AsyncEventType, Cause, Context, Error, ErrorKind, Fault, FaultId, Gid, Handle, Lab, Limit,
-    Live, Mtu, Object, PacketFilter, Result, Stall, TappedPacket, TraceRecord, Verb, WcStatus,
+    Live, Mtu, Object, PacketFilter, Result, Srq, Stall, TappedPacket, TraceRecord, Verb, WcStatus,
     When,
 };
 
@@ -136,6 +136,11 @@ impl Lab for Sim {
     fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
         self.work(node, |node| node.announce(context, port, kind))
+    }
+
+    fn fail_srq(&self, srq: Srq) -> Result<()> {
+        let node = self.world.node_of(Verb::Lab, Object::Srq, srq.context())?;
+        self.work(node, |node| node.fail_srq(srq))
     }
 
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {

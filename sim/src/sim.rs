@@ -10,7 +10,8 @@ use verbs_api::{
     CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid, Handle,
     Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd,
     PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError,
-    Result, SendWr, TraceEvent, Transport, Verb, Verbs, Wait, Wc, connect,
+    Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, TraceEvent, Transport, Verb, Verbs, Wait,
+    Wc, connect,
 };
 
 use crate::clock::TimerThread;
@@ -180,6 +181,16 @@ fn traced<R: Say, E: Display>(
     result
 }
 
+/// Receives, for the trace.
+fn shown(list: &[RecvWr<'_>]) -> String {
+    let one = |wr: &RecvWr<'_>| {
+        let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        format!("{:#x} {bytes} B", wr.wr_id)
+    };
+    let all: Vec<String> = list.iter().map(one).collect();
+    format!("[{}]", all.join(", "))
+}
+
 /// What a verb returned, for the trace.
 pub(crate) trait Say {
     fn say(&self) -> String;
@@ -213,7 +224,18 @@ macro_rules! say {
     )* };
 }
 
-say!(Context, Pd, Mr, Mw, CompChannel, Cq, Qp, Ah, AsyncEvent);
+say!(
+    Context,
+    Pd,
+    Mr,
+    Mw,
+    CompChannel,
+    Cq,
+    Qp,
+    Ah,
+    Srq,
+    AsyncEvent
+);
 
 impl Say for CqEvent {
     fn say(&self) -> String {
@@ -585,16 +607,7 @@ impl Verbs for Sim {
     }
 
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let say = || {
-            let shown: Vec<String> = list
-                .iter()
-                .map(|wr| {
-                    let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
-                    format!("{:#x} {bytes} B", wr.wr_id)
-                })
-                .collect();
-            format!("{qp}, [{}]", shown.join(", "))
-        };
+        let say = || format!("{qp}, {}", shown(list));
         self.call(Verb::PostRecv, Object::Qp, qp.context(), say, |node, _| {
             node.post_recv(qp, list)
         })
@@ -634,6 +647,49 @@ impl Verbs for Sim {
             say,
             |node, _| node.detach_mcast(qp, group),
         )
+    }
+
+    fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
+        let say = || format!("{pd}, {} receives", init.attr.max_wr);
+        self.call(Verb::CreateSrq, Object::Pd, pd.context(), say, |node, _| {
+            node.create_srq(pd, init)
+        })
+    }
+
+    fn srq_init(&self, srq: Srq) -> Result<SrqInit> {
+        self.query(Verb::QuerySrq, Object::Srq, srq.context(), |node| {
+            node.srq_init(srq)
+        })
+    }
+
+    fn query_srq(&self, srq: Srq) -> Result<SrqAttr> {
+        self.query(Verb::QuerySrq, Object::Srq, srq.context(), |node| {
+            node.query_srq(srq)
+        })
+    }
+
+    fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
+        let say = || format!("{srq}, {attr:?}, {mask:?}");
+        let context = srq.context();
+        self.call(Verb::ModifySrq, Object::Srq, context, say, |node, _| {
+            node.modify_srq(srq, attr, mask)
+        })
+    }
+
+    fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
+        let say = || format!("{srq}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Object::Srq));
+        self.wait(Verb::DestroySrq, srq.context(), wait, say, |node| {
+            node.destroy_srq(srq)
+        })
+    }
+
+    fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let say = || format!("{srq}, {}", shown(list));
+        let context = srq.context();
+        self.call(Verb::PostSrqRecv, Object::Srq, context, say, |node, _| {
+            node.post_srq_recv(srq, list)
+        })
     }
 
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {

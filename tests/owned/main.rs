@@ -7,6 +7,7 @@ mod events;
 mod ledger;
 mod life;
 mod raw;
+mod shared;
 mod waiting;
 mod windows;
 mod work;

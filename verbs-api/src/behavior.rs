@@ -149,6 +149,10 @@ const RXE: Behavior = Behavior {
     bad_pkey_index: Check::Accepted,
     ud_short_recv: ShortDatagram::LocQpOpErr,
     ah_pd_check: Check::Accepted,
+    last_wqe: false,
+    srq_limit_at_creation: true,
+    srq_checks_qp_pd: true,
+    uc_srq: Check::Accepted,
     ..Behavior::SPEC
 };
 
@@ -170,6 +174,12 @@ const SIW: Behavior = Behavior {
     number_reuse: true,
     zero_len_mr: Check::Refused,
     negative_errno: true,
+    srq_query: false,
+    srq_limit_readback: LimitReadback::Kept,
+    srq_limit_at_creation: true,
+    srq_recv_sizes: Check::Refused,
+    srq_resize: false,
+    last_wqe: false,
     ..Behavior::SPEC
 };
 
@@ -472,6 +482,13 @@ knob_values! {
         /// has to be.
         Late = "late";
     }
+    /// What a query tells of an SRQ's limit once its event was raised.
+    LimitReadback {
+        /// 0: no event is asked for.
+        Zero = "zero";
+        /// The limit, as it was set.
+        Kept = "kept";
+    }
     /// Which work that is posted in ERR is flushed; the other never completes.
     FlushPostInErr {
         /// All of it.
@@ -615,6 +632,26 @@ knobs! {
     /// A current state that the QP is not in, when it is changed; if accepted, it is taken for the
     /// real one.
     wrong_cur_state: Check = Check::Refused, ["QP-STATE-09"];
+    /// What a query tells of an SRQ's limit once the event was raised: 0, or the limit still.
+    srq_limit_readback: LimitReadback = LimitReadback::Zero, ["SRQ-06"];
+    /// An SRQ that is below its limit when that is set raises the event at once; otherwise when the
+    /// next receive is taken.
+    srq_limit_at_once: bool = false, ["SRQ-07"];
+    /// An SRQ can be queried; otherwise that is refused with `EOPNOTSUPP`.
+    srq_query: bool = true, ["SRQ-16"];
+    /// The limit given when an SRQ is made is armed; otherwise it is ignored.
+    srq_limit_at_creation: bool = false, ["SRQ-01"];
+    /// Receives of an SRQ are checked against the domain of the QP that takes them; otherwise against
+    /// the SRQ's.
+    srq_checks_qp_pd: bool = false, ["SRQ-12"];
+    /// Sizes of a receive queue above the device's limits, for a QP that has an SRQ instead.
+    srq_recv_sizes: Check = Check::Accepted, ["QP-CREATE-04"];
+    /// The size of an SRQ can be changed; otherwise that is refused with `EOPNOTSUPP`.
+    srq_resize: bool = true, ["SRQ-09"];
+    /// `QP_LAST_WQE_REACHED` is raised for a QP with an SRQ that goes to ERR.
+    last_wqe: bool = true, ["QP-FLUSH-05", "ASYNC-18"];
+    /// A queue pair of UC with an SRQ.
+    uc_srq: Check = Check::Refused, ["QP-CREATE-04"];
     /// An index behind the P_Key table; if accepted, it stands for the default P_Key.
     bad_pkey_index: Check = Check::Refused, ["QP-STATE-27"];
     /// A receive that is posted in RESET; if accepted, it is used later.

@@ -45,6 +45,10 @@ bitflags! {
         const REG_MR_IOVA = 1 << 21;
         /// `ibv_alloc_null_mr`.
         const NULL_MR = 1 << 22;
+        /// Shared receive queues (`max_srq` above 0).
+        const SRQ = 1 << 23;
+        /// `ibv_modify_srq` changes the size (`IBV_DEVICE_SRQ_RESIZE`).
+        const SRQ_RESIZE = 1 << 24;
         /// The backend is a laboratory: time, faults, limits, leak counts.
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.

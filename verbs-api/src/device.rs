@@ -52,6 +52,12 @@ pub struct DeviceAttr {
     pub max_mw: u32,
     /// Address handles.
     pub max_ah: u32,
+    /// Shared receive queues; 0 if the device has none.
+    pub max_srq: u32,
+    /// Work requests of one SRQ.
+    pub max_srq_wr: u32,
+    /// Scatter/gather entries of one work request of an SRQ.
+    pub max_srq_sge: u32,
     /// RDMA Reads and atomics that one QP answers at a time.
     pub max_qp_rd_atom: u8,
     /// RDMA Reads and atomics that one QP has outstanding at a time.

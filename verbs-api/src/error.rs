@@ -71,6 +71,11 @@ verbs! {
     DestroyAh = "ibv_destroy_ah";
     AttachMcast = "ibv_attach_mcast";
     DetachMcast = "ibv_detach_mcast";
+    CreateSrq = "ibv_create_srq";
+    QuerySrq = "ibv_query_srq";
+    ModifySrq = "ibv_modify_srq";
+    DestroySrq = "ibv_destroy_srq";
+    PostSrqRecv = "ibv_post_srq_recv";
     PostSend = "ibv_post_send";
     PostRecv = "ibv_post_recv";
     GetAsyncEvent = "ibv_get_async_event";

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::c_enum::c_enum;
-use crate::handle::{Cq, Qp};
+use crate::handle::{Cq, Qp, Srq};
 
 /// An asynchronous event (`struct ibv_async_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum Element {
     Cq(Cq),
     /// A queue pair.
     Qp(Qp),
+    /// A shared receive queue.
+    Srq(Srq),
 }
 
 impl fmt::Display for Element {
@@ -41,6 +43,7 @@ impl fmt::Display for Element {
             Self::Port(port) => write!(f, "port {port}"),
             Self::Cq(cq) => cq.fmt(f),
             Self::Qp(qp) => qp.fmt(f),
+            Self::Srq(srq) => srq.fmt(f),
         }
     }
 }

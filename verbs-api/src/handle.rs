@@ -26,6 +26,8 @@ pub enum Object {
     Qp,
     /// An address handle.
     Ah,
+    /// A shared receive queue.
+    Srq,
 }
 
 impl Object {
@@ -40,6 +42,7 @@ impl Object {
             Self::Cq => "cq",
             Self::Qp => "qp",
             Self::Ah => "ah",
+            Self::Srq => "srq",
         }
     }
 }
@@ -171,6 +174,8 @@ handles! {
     Qp;
     /// An address handle (`struct ibv_ah`).
     Ah;
+    /// A shared receive queue (`struct ibv_srq`).
+    Srq;
 }
 
 /// An object that the driver knows by a number of its own.
@@ -188,6 +193,8 @@ pub enum DriverObject {
     Qp(Qp),
     /// An address handle.
     Ah(Ah),
+    /// A shared receive queue.
+    Srq(Srq),
 }
 
 impl DriverObject {
@@ -200,6 +207,7 @@ impl DriverObject {
             Self::Cq(_) => Object::Cq,
             Self::Qp(_) => Object::Qp,
             Self::Ah(_) => Object::Ah,
+            Self::Srq(_) => Object::Srq,
         }
     }
 
@@ -212,6 +220,7 @@ impl DriverObject {
             Self::Cq(cq) => cq.context(),
             Self::Qp(qp) => qp.context(),
             Self::Ah(ah) => ah.context(),
+            Self::Srq(srq) => srq.context(),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::cq::WcStatus;
 use crate::device::{Gid, Mtu};
 use crate::error::{ErrorKind, Result, Verb};
 use crate::event::AsyncEventType;
-use crate::handle::{Context, Qp};
+use crate::handle::{Context, Qp, Srq};
 use crate::packet::{PacketOpcode, TappedPacket};
 use crate::trace::TraceRecord;
 
@@ -77,6 +77,10 @@ pub trait Lab {
     /// `Invalid` for another kind: those have causes of their own.
     fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()>;
 
+    /// Lets an SRQ fail: `SRQ_ERR` is raised (SRQ-17), and it takes and gives no receive any more. A
+    /// QP that needs one of it goes to the error state.
+    fn fail_srq(&self, srq: Srq) -> Result<()>;
+
     /// Sets a resource limit of the context's device, or lifts it.
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()>;
 
@@ -121,6 +125,8 @@ pub struct Live {
     pub qps: u32,
     /// Address handles.
     pub ahs: u32,
+    /// Shared receive queues.
+    pub srqs: u32,
 }
 
 /// Names a rule that is in force.

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`Verbs`], [`Wait`] | the trait |
 //! | [`Lab`], [`Fault`] | the laboratory |
-//! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`] | `Copy` names of objects |
+//! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`] | `Copy` names of objects |
 //! | [`Error`], [`ErrorKind`], [`Cause`] | what went wrong, and the facts |
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
 //! | [`transition`] | the QP state machine as data |
@@ -40,6 +40,7 @@ pub mod owned;
 mod packet;
 mod qp;
 mod report;
+mod srq;
 pub mod sync;
 pub mod table;
 mod trace;
@@ -50,9 +51,10 @@ mod wr;
 pub use ah::{AhAttr, GlobalRoute};
 pub use behavior::{
     AtomicCheck, Behavior, Check, CqeRounding, Declared, DeregBound, Errno, ErrorFires,
-    FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, Overrun, PROFILES, Placement,
-    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, SendByteLen, SendDone,
-    SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields, UnknownKnob, lacks,
+    FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, Overrun, PROFILES,
+    Placement, PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7,
+    SendByteLen, SendDone, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields,
+    UnknownKnob, lacks,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;
@@ -62,13 +64,14 @@ pub use device::{
 };
 pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
-pub use handle::{Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp};
+pub use handle::{Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp, Srq};
 pub use lab::{Fault, FaultId, Lab, Limit, Live, PacketFilter, When};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
 pub use packet::{PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 pub use report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
+pub use srq::{SrqAttr, SrqAttrMask, SrqInit};
 pub use trace::{TraceEvent, TraceRecord};
 pub use verbs::{Verbs, Wait};
 pub use wr::{Dest, MULTICAST_QPN, RecvWr, Remote, SendFlags, SendOp, SendWr};

@@ -6,7 +6,7 @@ use core::fmt;
 use crate::ah::AhAttr;
 use crate::c_enum::c_enum;
 use crate::device::Mtu;
-use crate::handle::Cq;
+use crate::handle::{Cq, Srq};
 use crate::mr::Access;
 
 c_enum! {
@@ -99,6 +99,9 @@ pub struct QpInit {
     pub send_cq: Cq,
     /// Where completions of receives go.
     pub recv_cq: Cq,
+    /// Where receives come from, instead of a queue of its own (RC and UD). The sizes of that are
+    /// then ignored (QP-CREATE-04).
+    pub srq: Option<Srq>,
     /// Sizes.
     pub cap: QpCap,
     /// Every send makes a completion, signaled or not (WC-19).
@@ -114,9 +117,19 @@ impl QpInit {
             qp_type,
             send_cq,
             recv_cq,
+            srq: None,
             cap: QpCap::default(),
             sq_sig_all: false,
             qp_context: 0,
+        }
+    }
+
+    /// With receives from this SRQ.
+    #[must_use]
+    pub const fn srq(self, srq: Srq) -> Self {
+        Self {
+            srq: Some(srq),
+            ..self
         }
     }
 

@@ -12,11 +12,12 @@ use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
 use crate::device::{DeviceAttr, DeviceInfo, Gid, PortAttr};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
-use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp};
+use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp, Srq};
 use crate::lab::Lab;
 use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError};
 use crate::mw::{MwAttr, MwBind, MwType};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpQuery};
+use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
 use crate::wr::{RecvWr, SendWr};
 
 /// How long a verb may wait.
@@ -82,7 +83,7 @@ pub trait Verbs: Send + Sync {
     /// Removes a protection domain (`ibv_dealloc_pd`).
     ///
     /// # Errors
-    /// `Busy` while a QP, MR, memory window or AH of it lives (PD-01).
+    /// `Busy` while a QP, MR, memory window, AH or SRQ of it lives (PD-01).
     fn dealloc_pd(&self, pd: Pd) -> Result<()>;
 
     /// Makes a region of `length` zero bytes that the backend owns. Its bytes are reached with
@@ -237,8 +238,9 @@ pub trait Verbs: Send + Sync {
     /// Makes a QP in RESET (`ibv_create_qp`).
     ///
     /// # Errors
-    /// `Invalid` for sizes above the device's, CQs of another context; `NotSupported` for a
-    /// transport it does not have; `NoMemory`.
+    /// `Invalid` for sizes above the device's, CQs or an SRQ of another context, an SRQ where the
+    /// transport has none (QP-CREATE-04); `NotSupported` for a transport it does not have;
+    /// `NoMemory`.
     fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp>;
 
     /// The QP number.
@@ -274,7 +276,7 @@ pub trait Verbs: Send + Sync {
     fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>;
 
     /// Posts receives in order (`ibv_post_recv`); stops at the first that cannot be posted. Errors
-    /// as for [`post_send`](Self::post_send).
+    /// as for [`post_send`](Self::post_send); `Invalid` also for a QP with an SRQ (RQ-09).
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
     // Address handles
@@ -311,6 +313,50 @@ pub trait Verbs: Send + Sync {
     /// # Errors
     /// `Invalid` if it is not attached (MCAST-05).
     fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
+
+    // Shared receive queues
+
+    /// Makes a shared receive queue (`ibv_create_srq`, SRQ-01). QPs are made with it by
+    /// [`QpInit::srq`].
+    ///
+    /// # Errors
+    /// `Invalid` for sizes above the device's, or a size of 0 (SRQ-02); `NoMemory`.
+    fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq>;
+
+    /// What an SRQ was made with, and the sizes that it got then: at least those asked for (what
+    /// `ibv_create_srq` writes back, SRQ-01).
+    fn srq_init(&self, srq: Srq) -> Result<SrqInit>;
+
+    /// The present sizes and limit of an SRQ (`ibv_query_srq`, SRQ-16).
+    ///
+    /// # Errors
+    /// `NotSupported` on drivers that cannot tell.
+    fn query_srq(&self, srq: Srq) -> Result<SrqAttr>;
+
+    /// Changes an SRQ (`ibv_modify_srq`): its size, or the limit below which `SRQ_LIMIT_REACHED` is
+    /// raised. A failure changes nothing (SRQ-10).
+    ///
+    /// # Errors
+    /// `Invalid` for a limit above `max_wr` (SRQ-08), a size above the device's or below the work
+    /// requests present (SRQ-09); `NotSupported` for a size without
+    /// [`Capabilities::SRQ_RESIZE`]; `NoMemory`.
+    fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>;
+
+    /// Removes an SRQ and the receives in it (`ibv_destroy_srq`). Waits until its async events that
+    /// were read have been acknowledged (SRQ-18).
+    ///
+    /// # Errors
+    /// `Busy` while a QP uses it, whatever `wait` is (SRQ-11); `WouldBlock`, `TimedOut`.
+    fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()>;
+
+    /// Posts receives in order (`ibv_post_srq_recv`, SRQ-04); stops at the first that cannot be
+    /// posted. The lkeys are those of the SRQ's PD (SRQ-12). Messages take them in the order of
+    /// posting, over all QPs; each completes on the QP that took it, so that completions may come in
+    /// another order.
+    ///
+    /// # Errors
+    /// `Invalid` for too many SGEs; `NoMemory` when the queue is full.
+    fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
     // Asynchronous events
 

@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 
 use verbs_api::{
-    Access, AhAttr, CqInit, DeviceAttr, Error, ErrorKind, GlobalRoute, Limit, QpCap, QpInit, QpType,
+    Access, AhAttr, CqInit, DeviceAttr, Error, ErrorKind, GlobalRoute, Limit, QpCap, QpInit,
+    QpType, SrqInit,
 };
 
 use super::refused;
@@ -227,7 +228,7 @@ pub(super) fn creation_without_memory_changes_nothing(bench: &Bench<'_>) -> Resu
     let with_channel = CqInit::new(4).channel(end.channel);
     let qp_init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
     type Creation<'c> = (&'c str, &'static str, &'c dyn Fn() -> verbs_api::Result<()>);
-    let creations: [Creation<'_>; 6] = [
+    let creations: [Creation<'_>; 7] = [
         ("pd", "PD-03", &|| bench.alloc_pd(context).map(drop)),
         ("mr", "LIFE-06", &|| {
             bench.alloc_mr(end.pd, 64, Access::empty()).map(drop)
@@ -243,6 +244,9 @@ pub(super) fn creation_without_memory_changes_nothing(bench: &Bench<'_>) -> Resu
         }),
         ("ah", "LIFE-06", &|| {
             bench.create_ah(end.pd, &ah_attr).map(drop)
+        }),
+        ("srq", "LIFE-06", &|| {
+            bench.create_srq(end.pd, &SrqInit::new(4)).map(drop)
         }),
     ];
     bench.lab().set_limit(context, Limit::Objects, Some(0))?;

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use verbs_api::{
     Access, Arm, Capabilities, Check, CqInit, DriverObject, Error, ErrorKind, MwType, QpAttrMask,
-    QpInit, QpModify, QpState, QpType, Wait,
+    QpInit, QpModify, QpState, QpType, SrqAttr, SrqAttrMask, SrqInit, Wait,
 };
 
 use super::refused;
@@ -150,6 +150,32 @@ pub(super) fn garbled_domain_is_refused(bench: &Bench<'_>) -> Result {
     })?;
     let mr = bench.alloc_mr(pd, 64, Access::empty()).rule(RULE)?;
     bench.dereg_mr(mr)?;
+    bench.dealloc_pd(pd).rule(RULE)
+}
+
+/// Posting stays in the process, and never sees the number.
+pub(super) fn garbled_srq_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-13";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
+    let srq = bench.create_srq(pd, &SrqInit::new(4))?;
+    garbled(bench, DriverObject::Srq(srq), || {
+        no_such(bench, "query", RULE, || bench.query_srq(srq))?;
+        let attr = SrqAttr {
+            srq_limit: 2,
+            ..SrqAttr::default()
+        };
+        no_such(bench, "modify", RULE, || {
+            bench.modify_srq(srq, &attr, SrqAttrMask::LIMIT)
+        })?;
+        no_such(bench, "queue pair", RULE, || {
+            bench.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq).srq(srq))
+        })?;
+        no_such(bench, "destroy", RULE, || {
+            bench.destroy_srq(srq, Wait::Poll)
+        })
+    })?;
+    bench.destroy_srq(srq, bench.wait()).rule(RULE)?;
     bench.dealloc_pd(pd).rule(RULE)
 }
 

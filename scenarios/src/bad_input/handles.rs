@@ -3,7 +3,8 @@
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, CompChannel, Context, Cq, CqInit, Element,
     ErrorKind, Handle, Mr, MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp,
-    QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Verb, Wait, Wc,
+    QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq, SrqAttr,
+    SrqAttrMask, SrqInit, Verb, Wait, Wc,
 };
 
 use super::refused;
@@ -23,6 +24,7 @@ struct Handles {
     cq: Cq,
     qp: Qp,
     ah: Ah,
+    srq: Srq,
 }
 
 impl Handles {
@@ -36,6 +38,7 @@ impl Handles {
             cq: end.recv_cq,
             qp: end.qp,
             ah: Ah::default(),
+            srq: Srq::default(),
         }
     }
 
@@ -59,6 +62,7 @@ impl Handles {
             cq: one(self.cq, &new),
             qp: one(self.qp, &new),
             ah: one(self.ah, &new),
+            srq: one(self.srq, &new),
         }
     }
 }
@@ -266,6 +270,35 @@ fn shown(bench: &Bench<'_>, good: &Handles, mr: Mr) -> verbs_api::Result<MwBindI
     })
 }
 
+/// The verbs on shared receive queues, which not all devices have.
+const SRQ_CALLS: &[(Verb, &str, Call)] = &[
+    (Verb::CreateSrq, "PD-04", |v, _, bad| {
+        v.create_srq(bad.pd, &SrqInit::new(4)).map(drop)
+    }),
+    (Verb::QuerySrq, "DEV-13", |v, _, bad| {
+        v.query_srq(bad.srq).map(drop)
+    }),
+    (Verb::QuerySrq, "DEV-13", |v, _, bad| {
+        v.srq_init(bad.srq).map(drop)
+    }),
+    (Verb::ModifySrq, "DEV-13", |v, _, bad| {
+        v.modify_srq(bad.srq, &SrqAttr::default(), SrqAttrMask::LIMIT)
+    }),
+    (Verb::DestroySrq, "DEV-13", |v, _, bad| {
+        v.destroy_srq(bad.srq, Wait::Poll)
+    }),
+    (Verb::PostSrqRecv, "DEV-13", |v, _, bad| {
+        Ok(v.post_srq_recv(bad.srq, &[RecvWr::new(1, &[])])?)
+    }),
+    (Verb::CreateQp, "DEV-13", |v, good, bad| {
+        let init = QpInit::new(QpType::Rc, good.cq, good.cq).srq(bad.srq);
+        v.create_qp(good.pd, &init).map(drop)
+    }),
+    (Verb::AckAsyncEvent, "DEV-13", |v, good, bad| {
+        v.ack_async_event(good.context, &event(Element::Srq(bad.srq)))
+    }),
+];
+
 /// The verbs that give file descriptors.
 #[cfg(unix)]
 const FD_CALLS: &[(Verb, &str, Call)] = &[
@@ -328,6 +361,55 @@ pub(super) fn windows_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
     crate::failure::check_eq!("MW-28", bench.query_mw(mw)?, before, "the window");
     bench.dealloc_mw(mw).rule("MW-28")?;
     pair.still_works("MW-28")
+}
+
+pub(super) fn srqs_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let srq = bench.create_srq(end.pd, &SrqInit::new(4))?;
+    let good = Handles {
+        srq,
+        ..Handles::of(&end)
+    };
+    let stale = || -> Result<(Srq, Srq)> {
+        // One whose context was closed, and one that was destroyed.
+        let [closed, destroyed] = [open_again(bench)?, open_again(bench)?];
+        let make = |context| bench.create_srq(bench.alloc_pd(context)?, &SrqInit::new(4));
+        let srqs = (make(closed)?, make(destroyed)?);
+        bench.close_device(closed)?;
+        bench.destroy_srq(srqs.1, bench.wait())?;
+        Ok(srqs)
+    };
+    let (closed, destroyed) = stale()?;
+    for (problem, bad) in bad_handles(bench, &good, PairOptions::default())? {
+        let bad = match problem {
+            "closed" => Handles { srq: closed, ..bad },
+            "stale" => Handles {
+                srq: destroyed,
+                ..bad
+            },
+            _ => bad,
+        };
+        refuse_all(bench, SRQ_CALLS, &good, problem, &bad)?;
+    }
+    bench.destroy_srq(srq, bench.wait()).rule("DEV-13")
+}
+
+pub(super) fn srq_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
+    let own = bench.end(bench.ctx_a(), PairOptions::default())?;
+    for context in [open_again(bench)?, bench.ctx_b()] {
+        let pd = bench.alloc_pd(context)?;
+        let srq = bench.create_srq(pd, &SrqInit::new(4))?;
+        let init = QpInit::new(QpType::Rc, own.send_cq, own.recv_cq).srq(srq);
+        refused(bench, &[ErrorKind::Invalid], "DEV-13", || {
+            bench.create_qp(own.pd, &init)
+        })?;
+        refused(bench, &[ErrorKind::Invalid], "DEV-13", || {
+            bench.ack_async_event(own.context, &event(Element::Srq(srq)))
+        })?;
+        // It is not held by the failed creation.
+        bench.destroy_srq(srq, bench.wait()).rule("DEV-13")?;
+    }
+    Ok(())
 }
 
 #[cfg(unix)]
@@ -537,7 +619,7 @@ mod tests {
             Verb::Lab,
         ];
         for verb in Verb::ALL {
-            let called = [CALLS, AH_CALLS, MCAST_CALLS, FD_CALLS]
+            let called = [CALLS, AH_CALLS, MCAST_CALLS, SRQ_CALLS, FD_CALLS]
                 .concat()
                 .iter()
                 .any(|row| row.0 == *verb);

@@ -63,6 +63,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         handles::windows_that_are_none_are_refused,
     )
     .needs(Capabilities::MW),
+    Scenario::new(
+        "bad_input.srqs_that_are_none_are_refused",
+        &["DEV-13", "PD-04"],
+        handles::srqs_that_are_none_are_refused,
+    )
+    .needs(Capabilities::SRQ),
     #[cfg(unix)]
     Scenario::new(
         "bad_input.handles_that_are_none_have_no_descriptor",
@@ -86,6 +92,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         handles::address_handle_of_another_context_is_refused,
     )
     .needs(Capabilities::UD),
+    Scenario::new(
+        "bad_input.srq_of_another_context_is_refused",
+        &["DEV-13"],
+        handles::srq_of_another_context_is_refused,
+    )
+    .needs(Capabilities::SRQ),
     Scenario::new(
         "bad_input.stale_handle_never_names_a_later_object",
         &["LIFE-05"],
@@ -148,6 +160,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     .needs(Capabilities::GARBLE.union(Capabilities::UD))
     .hazards(Hazards::MAY_CRASH),
     Scenario::new(
+        "bad_input.garbled_srq_is_refused",
+        &["DEV-13"],
+        garbled::garbled_srq_is_refused,
+    )
+    .needs(Capabilities::GARBLE.union(Capabilities::SRQ))
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
         "bad_input.qp_sizes_above_the_limits_are_refused",
         &["QP-CREATE-02"],
         create::qp_sizes_above_the_limits_are_refused,
@@ -198,7 +217,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["CHAN-10", "PD-03", "LIFE-06"],
         create::creation_without_memory_changes_nothing,
     )
-    .needs(Capabilities::LAB.union(Capabilities::UD)),
+    .needs(
+        Capabilities::LAB
+            .union(Capabilities::UD)
+            .union(Capabilities::SRQ),
+    ),
     Scenario::new(
         "bad_input.too_many_open_files_change_nothing",
         &["CHAN-09"],

@@ -91,6 +91,9 @@ pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAt
         max_pd: 65_536,
         max_mw: 65_536,
         max_ah: 65_536,
+        max_srq: 65_536,
+        max_srq_wr: 32_768,
+        max_srq_sge: 32,
         max_qp_rd_atom: 128,
         max_qp_init_rd_atom: 128,
         mem_window: true,
@@ -128,6 +131,7 @@ impl Node {
     pub fn close_device(&mut self, context: Context) -> Result<()> {
         let index = self.find_context(Verb::CloseDevice, context)?;
         self.remove_qps_of(context);
+        self.remove_srqs_of(context);
         self.remove_cqs_and_channels_of(context);
         self.remove_windows_of(context);
         self.remove_regions_of(context);
@@ -143,6 +147,9 @@ impl Node {
         let mut all = Capabilities::all();
         if self.behavior.resize_errno != verbs_api::ResizeSupport::Supported {
             all.remove(Capabilities::RESIZE_CQ);
+        }
+        if !self.behavior.srq_resize {
+            all.remove(Capabilities::SRQ_RESIZE);
         }
         Ok(all)
     }
@@ -316,6 +323,10 @@ impl Node {
                 let index = Self::find(&self.qps, Verb::GetAsyncEvent, qp)?;
                 self.qps.at_mut(index).async_unacked += 1;
             }
+            Element::Srq(srq) => {
+                let index = Self::find(&self.srqs, Verb::GetAsyncEvent, srq)?;
+                self.srqs.at_mut(index).async_unacked += 1;
+            }
             _ => open.unacked += 1,
         }
         Ok(event)
@@ -333,6 +344,10 @@ impl Node {
             Element::Qp(qp) => {
                 let index = Self::find_in(&self.qps, verb, context, qp)?;
                 &mut self.qps.at_mut(index).async_unacked
+            }
+            Element::Srq(srq) => {
+                let index = Self::find_in(&self.srqs, verb, context, srq)?;
+                &mut self.srqs.at_mut(index).async_unacked
             }
             Element::Device | Element::Port(_) => &mut self.contexts.at_mut(index).unacked,
             _ => {

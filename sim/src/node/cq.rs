@@ -11,7 +11,9 @@ use verbs_api::{
 
 use super::notify::{Added, Notify};
 use super::qp::Trouble;
+use super::srq::Taken;
 use super::{InContext, Node, in_range, in_use, invalid};
+use verbs_api::table::Id;
 
 /// A completion queue.
 #[derive(Clone, Debug)]
@@ -45,10 +47,26 @@ struct Entry {
 pub(super) struct Ticket {
     pub(super) qp: u32,
     pub(super) qp_generation: u32,
-    /// Of its receive queue, not of its send queue.
-    pub(super) recv: bool,
+    pub(super) queue: Queue,
     /// Number of the work request in its queue.
     pub(super) seq: u64,
+}
+
+/// The queue that a work request was in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    /// The QP's send queue.
+    Send,
+    /// The QP's receive queue.
+    Recv,
+    /// An SRQ.
+    Shared(Id),
+}
+
+impl Ticket {
+    fn is_recv(&self) -> bool {
+        self.queue != Queue::Send
+    }
 }
 
 /// A completion was made with the status it should have.
@@ -297,6 +315,9 @@ impl Node {
 
     fn remove_cq(&mut self, index: u32) {
         let cq = self.cqs.remove(index);
+        for entry in &cq.ring {
+            self.release(entry.ticket);
+        }
         if let Some(shown) = &self.shown.0 {
             shown.set(cq.handle, false);
         }
@@ -319,8 +340,13 @@ impl Node {
     pub(super) fn purge(&mut self, cq: u32, qp: u32, qp_generation: u32) {
         if self.behavior.cqe_purge {
             let of = |ticket: &Ticket| ticket.qp == qp && ticket.qp_generation == qp_generation;
-            self.cqs.at_mut(cq).ring.retain(|entry| !of(&entry.ticket));
+            let ring = &mut self.cqs.at_mut(cq).ring;
+            let purged: Vec<Ticket> = ring.iter().map(|entry| entry.ticket).filter(of).collect();
+            ring.retain(|entry| !of(&entry.ticket));
             self.show(cq);
+            for ticket in purged {
+                self.release(ticket);
+            }
         }
     }
 
@@ -363,7 +389,7 @@ impl Node {
             self.overrun(index, wc, ticket, solicited);
             return false;
         }
-        let recv = ticket.recv;
+        let recv = ticket.is_recv();
         let added = Added {
             recv,
             success: wc.status == WcStatus::Success,
@@ -395,7 +421,7 @@ impl Node {
         let handle = cq.handle;
         let was_dead = cq.dead;
         let added = Added {
-            recv: ticket.recv,
+            recv: ticket.is_recv(),
             success: wc.status == WcStatus::Success,
             solicited,
         };
@@ -410,11 +436,16 @@ impl Node {
                     fatal: true,
                 });
             }
-            Overrun::DropNew if ticket.recv => self.troubled.push(Trouble {
+            Overrun::DropNew if ticket.is_recv() => self.troubled.push(Trouble {
                 qp: ticket.qp,
                 fatal: false,
             }),
             Overrun::DropNew => {}
+        }
+        // No completion of it will be polled, nor one that covers it.
+        if let Queue::Shared(srq) = ticket.queue {
+            let seq = ticket.seq;
+            self.release_shared(Taken { srq, seq });
         }
         self.note(TraceEvent::Overrun { cq: handle, wc });
         if fires {
@@ -429,13 +460,17 @@ impl Node {
     /// that its kind does not have.
     #[cold]
     fn undefine(&mut self, mut wc: Wc, ticket: Ticket) -> Wc {
-        let of_datagram = ticket.recv && self.qps.at(ticket.qp).init.qp_type == QpType::Ud;
+        let of_datagram = ticket.is_recv() && self.qps.at(ticket.qp).init.qp_type == QpType::Ud;
         let garbage = match self.behavior.undefined_wc_fields {
             UndefinedFields::Zero => 0,
             UndefinedFields::Garbage => self.random.any(),
         };
         let failed = wc.status != WcStatus::Success;
-        if failed || !wc.wc_flags.contains(WcFlags::WITH_IMM) {
+        if failed
+            || !wc
+                .wc_flags
+                .intersects(WcFlags::WITH_IMM | WcFlags::WITH_INV)
+        {
             wc.imm_data = ((garbage >> 32) as u32).to_be_bytes();
         }
         if failed || !of_datagram {

@@ -8,6 +8,7 @@ use verbs_api::{
 use super::Node;
 use super::qp::Send;
 use super::requester::{Address, OutPacket};
+use super::srq::NoReceive;
 use crate::memory::{Gone, Payload, Scatter, SharedMemory};
 use crate::packet::{Deth, Op, Packet, Route};
 
@@ -96,28 +97,44 @@ impl Node {
             self.port_mut(port).bad_qkeys += 1;
             return Err("the Q_Key does not match");
         }
-        if !qp.rq.has_undone() {
-            return Err("no receive is posted");
-        }
-        let recv = qp.rq.get(qp.rq.oldest());
+        let found = match qp.srq {
+            None if qp.rq.has_undone() => Ok((qp.pd, qp.rq.get(qp.rq.oldest()))),
+            None => Err(NoReceive::Empty),
+            Some(srq) => {
+                let pd = self.pd_of_shared(index, self.srqs.at(srq));
+                self.first_waiting(srq).map(|recv| (pd, recv))
+            }
+        };
+        let (pd, recv) = match found {
+            Ok(found) => found,
+            Err(NoReceive::Empty) => return Err("no receive is posted"),
+            Err(NoReceive::Failed) => {
+                self.enter_error(index);
+                return Err("the srq has failed");
+            }
+        };
         let length = packet.payload.len() + GRH_BYTES;
-        if u64::from(length) > recv.length() {
-            let Some(status) = self.behavior.ud_short_recv.status() else {
-                return Err("the receive is too small");
-            };
-            self.fail_recv(index, status, packet.solicited);
-            return Ok(());
-        }
+        let failed = |status| Wc {
+            opcode: WcOpcode::Recv,
+            status,
+            ..Wc::default()
+        };
+        let is_short = u64::from(length) > recv.length();
         let touch = |start: u32, length: u32| {
             self.touch(
-                qp.pd,
+                pd,
                 &recv.list,
                 start.into(),
                 length.into(),
                 Access::LOCAL_WRITE,
             )
         };
-        let wc = match (touch(0, GRH_BYTES), touch(GRH_BYTES, length - GRH_BYTES)) {
+        let target = (touch(0, GRH_BYTES), touch(GRH_BYTES, length - GRH_BYTES));
+        let wc = match target {
+            _ if is_short => match self.behavior.ud_short_recv.status() {
+                Some(status) => failed(status),
+                None => return Err("the receive is too small"),
+            },
             (Ok(grh), Ok(data)) => {
                 place(&self.memory, packet, &grh, &data).map_err(|Gone| "its memory went away")?;
                 let imm = if packet.imm.is_some() {
@@ -135,12 +152,12 @@ impl Node {
                     ..Wc::default()
                 }
             }
-            _ => Wc {
-                opcode: WcOpcode::Recv,
-                status: self.behavior.recv_fault_status.status(),
-                ..Wc::default()
-            },
+            _ => failed(self.behavior.recv_fault_status.status()),
         };
+        if let Some(srq) = self.qps.at(index).srq {
+            // It is there: it has been looked at.
+            let _ = self.take_shared(index, srq);
+        }
         self.complete_recv(index, wc, packet.solicited);
         if wc.status != WcStatus::Success {
             self.enter_error(index);

@@ -16,7 +16,8 @@ pub(super) struct Pd {
     pub(super) mws: u32,
     pub(super) qps: u32,
     pub(super) ahs: u32,
-    /// Work requests in the queues of its QPs: their bytes belong to the device.
+    pub(super) srqs: u32,
+    /// Work requests in the queues of its QPs and SRQs: their bytes belong to the device.
     pub(super) posted: u32,
 }
 
@@ -57,6 +58,7 @@ impl Node {
             mws: 0,
             qps: 0,
             ahs: 0,
+            srqs: 0,
             posted: 0,
         });
         Ok(PdHandle::from_parts(context, id.index, id.generation))
@@ -71,6 +73,7 @@ impl Node {
             (Object::Mr, users.mrs),
             (Object::Mw, users.mws),
             (Object::Ah, users.ahs),
+            (Object::Srq, users.srqs),
         ];
         if let Some((by, count)) = users.into_iter().find(|(_, count)| *count > 0) {
             return Err(in_use(Verb::DeallocPd, Object::Pd, by, count));

@@ -15,6 +15,7 @@ impl Node {
             DriverObject::Cq(cq) => garble(&mut self.cqs, cq, garbled),
             DriverObject::Qp(qp) => garble(&mut self.qps, qp, garbled),
             DriverObject::Ah(ah) => garble(&mut self.ahs, ah, garbled),
+            DriverObject::Srq(srq) => garble(&mut self.srqs, srq, garbled),
         }
     }
 

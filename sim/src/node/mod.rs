@@ -19,6 +19,7 @@
 //! | `mw` | memory windows: binding, invalidation, access through them |
 //! | `channel` | completion channels |
 //! | `cq`, `notify` | completion queues; arming |
+//! | `srq` | shared receive queues |
 //! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
 //! | `queue` | a work queue: what is posted, under way, done and not polled yet |
 //! | `requester`, `responder`, `datagram` | the transports |
@@ -47,6 +48,7 @@ mod queue;
 mod region;
 mod requester;
 mod responder;
+mod srq;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -94,6 +96,7 @@ pub struct Node {
     cqs: Table<cq::Cq>,
     qps: Table<qp::Qp>,
     groups: mcast::Groups,
+    srqs: Table<srq::Srq>,
     limits: BTreeMap<Limit, u64>,
     cq_entries: u64,
     next_addr: u64,
@@ -165,6 +168,7 @@ impl Node {
             cqs: Table::default(),
             qps: numbered(behavior.number_reuse),
             groups: mcast::Groups::default(),
+            srqs: Table::default(),
             limits: BTreeMap::new(),
             cq_entries: 0,
             next_addr: region::first_addr(id),
@@ -307,6 +311,7 @@ impl Node {
         live.cqs = self.cqs.len();
         live.qps = self.qps.len();
         live.ahs = self.ahs.len();
+        live.srqs = self.srqs.len();
         live
     }
 
@@ -370,6 +375,7 @@ impl Node {
             live.cqs,
             live.qps,
             live.ahs,
+            live.srqs,
         ]
         .map(u64::from);
         self.check_limit(

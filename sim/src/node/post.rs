@@ -147,6 +147,9 @@ impl Node {
     fn push_recv(&mut self, index: u32, wr: &RecvWr<'_>) -> Result<()> {
         let verb = Verb::PostRecv;
         let qp = self.qps.at(index);
+        if qp.srq.is_some() {
+            return Err(invalid(verb, "qp", "takes its receives from an SRQ"));
+        }
         let state = qp.attr.qp_state;
         if state == QpState::Reset && self.behavior.post_recv_reset == Check::Refused {
             return Err(Error::new(
@@ -187,7 +190,7 @@ impl Node {
     }
 
     /// With the number that a C call would have returned, where that is of the wrong sign.
-    fn as_returned(&self, failed: PostError) -> PostError {
+    pub(super) fn as_returned(&self, failed: PostError) -> PostError {
         if !self.behavior.negative_errno {
             return failed;
         }
@@ -206,7 +209,7 @@ impl Node {
     }
 }
 
-fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> {
+pub(super) fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> {
     if list.len() <= max as usize {
         return Ok(());
     }
@@ -223,7 +226,10 @@ fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) -> Result<()>
     ))
 }
 
-fn post_each<W>(list: &[W], mut post: impl FnMut(&W) -> Result<()>) -> Result<(), PostError> {
+pub(super) fn post_each<W>(
+    list: &[W],
+    mut post: impl FnMut(&W) -> Result<()>,
+) -> Result<(), PostError> {
     for (bad_wr, wr) in list.iter().enumerate() {
         post(wr).map_err(|error| PostError { bad_wr, error })?;
     }

@@ -4,20 +4,21 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    Ah as AhHandle, AsyncEventType, Cause, Context, Dest, Element, Error, ErrorKind, Handle, Limit,
-    Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery, QpState,
-    QpType, Result, SendByteLen, SendFlags, SendOp, Sge, SqRelease, TraceEvent, Verb, Wc, WcOpcode,
-    WcStatus,
+    Ah as AhHandle, AsyncEventType, Cause, Check, Context, Dest, Element, Error, ErrorKind, Handle,
+    Limit, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery,
+    QpState, QpType, Result, SendByteLen, SendFlags, SendOp, Sge, SqRelease, TraceEvent, Verb, Wc,
+    WcOpcode, WcStatus,
 };
 
 use super::atomic::Replies;
 use super::context::PORT_MTU_BYTES;
-use super::cq::{Delivered, Ticket};
+use super::cq::{Delivered, Queue, Ticket};
 use super::queue::WorkQueue;
 use super::region::Mr;
 use super::requester::Requester;
 use super::responder::Responder;
-use super::{InContext, Node, in_range};
+use super::srq::Taken;
+use super::{InContext, Node, in_range, invalid};
 use crate::memory::Payload;
 use crate::packet::{Packet, Psn, Route};
 use verbs_api::table::Id;
@@ -32,12 +33,15 @@ pub(super) struct Qp {
     pub(super) attr: QpAttr,
     pub(super) send_cq: u32,
     pub(super) recv_cq: u32,
+    pub(super) srq: Option<u32>,
     /// Payload bytes of one packet.
     pub(super) mtu: u32,
     /// To the peer, of a connected QP.
     pub(super) route: Option<Route>,
     pub(super) sq: WorkQueue<Send>,
     pub(super) rq: WorkQueue<Recv>,
+    /// The receive of an SRQ into which the present message goes.
+    pub(super) taken: Option<Taken>,
     pub(super) requester: Requester,
     pub(super) responder: Responder,
     pub(super) replies: Replies,
@@ -119,11 +123,11 @@ impl Qp {
         cqs
     }
 
-    fn ticket(&self, index: u32, recv: bool, seq: u64) -> Ticket {
+    fn ticket(&self, index: u32, queue: Queue, seq: u64) -> Ticket {
         Ticket {
             qp: index,
             qp_generation: self.handle.generation(),
-            recv,
+            queue,
             seq,
         }
     }
@@ -150,7 +154,14 @@ impl Node {
             };
             return Err(Error::new(verb, ErrorKind::NotSupported, cause));
         }
-        self.check_cap(verb, &init.cap)?;
+        let srq = self.check_srq(verb, context, init)?;
+        let asked = init.cap;
+        let init = &init.cap(own_queues(init));
+        let checked = match self.behavior.srq_recv_sizes {
+            Check::Accepted => init.cap,
+            Check::Refused => asked,
+        };
+        self.check_cap(verb, &checked)?;
         self.check_room(verb, "queue pairs", self.qps.len(), self.attr.max_qp)?;
         let count = u64::from(self.qps.len()) + 1;
         self.check_limit(verb, Limit::QueuePairs, "queue pairs", count)?;
@@ -167,10 +178,12 @@ impl Node {
             attr,
             send_cq,
             recv_cq,
+            srq,
             mtu: PORT_MTU_BYTES,
             route: None,
             sq: WorkQueue::new(init.cap.max_send_wr),
             rq: WorkQueue::new(init.cap.max_recv_wr),
+            taken: None,
             requester: Requester::default(),
             responder: Responder::default(),
             replies: Replies::default(),
@@ -184,7 +197,21 @@ impl Node {
         for cq in self.qps.at(id.index).cqs() {
             self.cqs.at_mut(cq).users += 1;
         }
+        if let Some(srq) = srq {
+            self.srqs.at_mut(srq).users += 1;
+        }
         Ok(QpHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// The SRQ that a QP is to be made with; only RC and UD may have one (QP-CREATE-04).
+    fn check_srq(&self, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
+        let Some(srq) = init.srq else {
+            return Ok(None);
+        };
+        if init.qp_type == QpType::Uc && self.behavior.uc_srq == Check::Refused {
+            return Err(invalid(verb, "srq", "is for RC and UD"));
+        }
+        Self::find_in(&self.srqs, verb, context, srq).map(Some)
     }
 
     fn check_cap(&self, verb: Verb, cap: &QpCap) -> Result<()> {
@@ -253,6 +280,12 @@ impl Node {
             self.purge(cq, index, qp.handle.generation());
             self.cqs.at_mut(cq).users -= 1;
         }
+        if let Some(srq) = qp.srq {
+            self.srqs.at_mut(srq).users -= 1;
+        }
+        if let Some(taken) = qp.taken {
+            self.release_shared(taken);
+        }
         let pd = self.pds.at_mut(qp.pd);
         pd.qps -= 1;
         pd.posted -= (qp.sq.iter().count() + qp.rq.iter().count()) as u32;
@@ -297,7 +330,7 @@ impl Node {
         };
         qp.route = None;
         let dropped = qp.sq.clear() + qp.rq.clear();
-        let pd = qp.pd;
+        let (pd, taken) = (qp.pd, qp.taken.take());
         qp.requester = Requester::default();
         qp.responder = Responder::default();
         qp.replies.clear();
@@ -310,6 +343,9 @@ impl Node {
             self.purge(cq, index, generation);
         }
         self.pds.at_mut(pd).posted -= dropped;
+        if let Some(taken) = taken {
+            self.release_shared(taken);
+        }
     }
 
     /// The oldest send that is not done completes. A failure stops the queue: RC goes to ERR, UC
@@ -349,7 +385,7 @@ impl Node {
             ..Wc::default()
         };
         let solicited = send.flags.contains(SendFlags::SOLICITED);
-        let (cq, ticket) = (qp.send_cq, qp.ticket(index, false, seq));
+        let (cq, ticket) = (qp.send_cq, qp.ticket(index, Queue::Send, seq));
         if behavior.sq_release == SqRelease::Completion {
             let released = qp.sq.release(seq);
             self.pds.at_mut(qp.pd).posted -= released;
@@ -364,13 +400,16 @@ impl Node {
     pub(super) fn complete_recv(&mut self, index: u32, wc: Wc, solicited: bool) -> Delivered {
         let release_now = self.behavior.sq_release == SqRelease::Completion;
         let qp = self.qps.at_mut(index);
+        if let Some(taken) = qp.taken.take() {
+            return self.complete_shared(index, taken, wc, solicited);
+        }
         let seq = qp.rq.finish();
         let wc = Wc {
             wr_id: qp.rq.get(seq).wr_id,
             qp_num: qp.qp_num,
             ..wc
         };
-        let (cq, ticket) = (qp.recv_cq, qp.ticket(index, true, seq));
+        let (cq, ticket) = (qp.recv_cq, qp.ticket(index, Queue::Recv, seq));
         if release_now {
             let released = qp.rq.release(seq);
             self.pds.at_mut(qp.pd).posted -= released;
@@ -378,12 +417,41 @@ impl Node {
         self.complete(cq, wc, ticket, solicited)
     }
 
-    /// A completion was polled: its slot and those before it are free.
+    /// A receive of an SRQ completes, on the QP that took it.
+    fn complete_shared(&mut self, index: u32, taken: Taken, wc: Wc, solicited: bool) -> Delivered {
+        let Some(srq) = self.srq_of(taken) else {
+            return true;
+        };
+        let qp = self.qps.at(index);
+        let wc = Wc {
+            wr_id: srq.get(taken.seq).wr_id,
+            qp_num: qp.qp_num,
+            ..wc
+        };
+        let queue = Queue::Shared(taken.srq);
+        let (cq, ticket) = (qp.recv_cq, qp.ticket(index, queue, taken.seq));
+        if self.behavior.sq_release == SqRelease::Completion {
+            self.release_shared(taken);
+        }
+        self.complete(cq, wc, ticket, solicited)
+    }
+
+    /// Whether the QP has a receive that can complete.
+    pub(super) fn has_receive(&self, index: u32) -> bool {
+        let qp = self.qps.at(index);
+        qp.taken.is_some() || qp.rq.has_undone()
+    }
+
+    /// A completion was polled: its slot is free, and in a queue of the QP those before it.
     pub(super) fn release(&mut self, ticket: Ticket) {
+        if let Queue::Shared(srq) = ticket.queue {
+            let seq = ticket.seq;
+            return self.release_shared(Taken { srq, seq });
+        }
         let alive = self.qps.get(ticket.qp, ticket.qp_generation).is_ok();
         if alive {
             let qp = self.qps.at_mut(ticket.qp);
-            let released = if ticket.recv {
+            let released = if ticket.queue == Queue::Recv {
                 qp.rq.release(ticket.seq)
             } else {
                 qp.sq.release(ticket.seq)
@@ -404,20 +472,27 @@ impl Node {
             opcode: WcOpcode::Recv,
             ..Wc::default()
         };
-        while self.qps.at(index).rq.has_undone() {
+        while self.has_receive(index) {
             self.complete_recv(index, wc, false);
         }
     }
 
-    /// To the error state: all that is outstanding is flushed, in order (QP-FLUSH-01, -02).
+    /// To the error state: all that is outstanding is flushed, in order (QP-FLUSH-01, -02). Receives
+    /// that wait in an SRQ stay there, and the QP will take none any more (QP-FLUSH-04, -05).
     pub(super) fn enter_error(&mut self, index: u32) {
         self.timers.set(index, None);
+        let was_in_error = self.qps.at(index).attr.qp_state == QpState::Err;
         self.set_state(index, QpState::Err);
         let qp = self.qps.at_mut(index);
         qp.requester.stop();
         qp.responder = Responder::default();
         self.flush_sends(index);
         self.flush_recvs(index);
+        let qp = self.qps.at(index);
+        if qp.srq.is_some() && !was_in_error && self.behavior.last_wqe {
+            let (qp, event) = (qp.handle, AsyncEventType::QpLastWqeReached);
+            self.raise(qp.context(), event, Element::Qp(qp));
+        }
     }
 
     /// Puts the QPs in error whose completion could not be made. Every operation ends with it.
@@ -465,7 +540,7 @@ impl Node {
         mr: &Mr,
         bytes: Range<u64>,
         for_write: bool,
-    ) -> Option<(QpHandle, &'static str, u64)> {
+    ) -> Option<(String, u64)> {
         let overlaps = |list: &[Sge]| self.names(list, mr, &bytes);
         let owns = |send: &&Send| {
             let written = send.is_read();
@@ -480,12 +555,30 @@ impl Node {
         let may = |qp: &Qp| only.is_none_or(|pd| qp.pd == pd);
         for (_, qp) in self.qps.iter().filter(|(_, qp)| may(qp)) {
             if let Some(send) = qp.sq.iter().find(owns) {
-                return Some((qp.handle, "send queue", send.wr_id));
+                return Some((format!("the send queue of {}", qp.handle), send.wr_id));
             }
             if let Some(recv) = qp.rq.iter().find(|recv| overlaps(&recv.list)) {
-                return Some((qp.handle, "receive queue", recv.wr_id));
+                return Some((format!("the receive queue of {}", qp.handle), recv.wr_id));
+            }
+        }
+        let shared = self.srqs.iter().map(|(_, srq)| srq);
+        for srq in shared.filter(|srq| only.is_none_or(|pd| srq.pd == pd)) {
+            if let Some(recv) = srq.iter().find(|recv| overlaps(&recv.list)) {
+                return Some((srq.handle.to_string(), recv.wr_id));
             }
         }
         None
+    }
+}
+
+/// The sizes of a QP's own queues: it has no receives beside those of an SRQ.
+fn own_queues(init: &QpInit) -> QpCap {
+    match init.srq {
+        Some(_) => QpCap {
+            max_recv_wr: 0,
+            max_recv_sge: 0,
+            ..init.cap
+        },
+        None => init.cap,
     }
 }

@@ -323,8 +323,8 @@ impl Node {
         self.check_mr(verb, length, change.access.unwrap_or(old.access))?;
         if change.length.is_some() {
             let all = old.bytes(0..old.attr.length);
-            if let Some((qp, queue, wr_id)) = self.owner_of(old, all, true) {
-                let text = format!("work request {wr_id:#x} of the {queue} of {qp} uses {mr}");
+            if let Some((queue, wr_id)) = self.owner_of(old, all, true) {
+                let text = format!("work request {wr_id:#x} of {queue} uses {mr}");
                 let cause = Cause::Text(text.into());
                 return Err(Error::new(verb, ErrorKind::Busy, cause).into());
             }
@@ -429,10 +429,10 @@ impl Node {
         }
         let range = found.bytes(offset as u64..end);
         let start = range.start as usize;
-        if let Some((qp, queue, wr_id)) = self.owner_of(found, range, verb == Verb::WriteMr) {
+        if let Some((queue, wr_id)) = self.owner_of(found, range, verb == Verb::WriteMr) {
             let text = format!(
-                "{mr}+{offset:#x}, {length} bytes, belongs to work request {wr_id:#x} of the \
-                 {queue} of {qp} until its completion has been polled"
+                "{mr}+{offset:#x}, {length} bytes, belongs to work request {wr_id:#x} of \
+                 {queue} until its completion has been polled"
             );
             return Err(Error::new(
                 verb,

@@ -6,8 +6,10 @@ use verbs_api::{
 };
 
 use super::Node;
+use super::qp::Recv;
 use super::region::check_empty;
 use super::requester::{OutPacket, packets};
+use super::srq::NoReceive;
 use super::tables::pkeys_match;
 use crate::memory::{Gone, Payload, Scatter};
 use crate::packet::{Op, Packet, PortId, Psn, Reth};
@@ -48,6 +50,12 @@ pub(super) enum Refusal {
         event: Option<AsyncEventType>,
     },
 }
+
+const CANNOT: Refusal = Refusal::Fault {
+    syndrome: Some(Syndrome::NakRemoteOperation),
+    recv: None,
+    event: None,
+};
 
 pub(super) const INVALID: Refusal = Refusal::Fault {
     syndrome: Some(Syndrome::NakInvalidRequest),
@@ -229,7 +237,7 @@ impl Node {
 
     /// The receive that a message would have consumed fails, and the QP with it.
     pub(super) fn fail_recv(&mut self, index: u32, status: WcStatus, solicited: bool) {
-        if self.qps.at(index).rq.has_undone() {
+        if self.has_receive(index) {
             let wc = Wc {
                 status,
                 opcode: WcOpcode::Recv,
@@ -287,8 +295,34 @@ impl Node {
         Ok(())
     }
 
+    /// Makes sure that there is a receive for the message: of an SRQ the QP takes one now.
+    fn need_receive(&mut self, index: u32) -> Result<(), Refusal> {
+        let qp = self.qps.at(index);
+        match qp.srq {
+            None if qp.rq.has_undone() => Ok(()),
+            None => Err(Refusal::NotReady),
+            Some(srq) => self.take_shared(index, srq).map_err(|none| match none {
+                NoReceive::Empty => Refusal::NotReady,
+                NoReceive::Failed => CANNOT,
+            }),
+        }
+    }
+
+    /// The receive into which the present message goes, and the domain of its memory.
+    fn present_receive(&self, index: u32) -> Option<(u32, &Recv)> {
+        let qp = self.qps.at(index);
+        match qp.taken {
+            Some(taken) => {
+                let srq = self.srq_of(taken)?;
+                Some((self.pd_of_shared(index, srq), srq.get(taken.seq)))
+            }
+            None => Some((qp.pd, qp.rq.get(qp.rq.oldest()))),
+        }
+    }
+
     /// Puts the data of a Send into the oldest receive, from `got` on.
     fn take_send(&mut self, index: u32, packet: &Packet, got: u32) -> Result<u32, Refusal> {
+        self.need_receive(index)?;
         let target = self.receive_target(index, packet, got)?;
         packet
             .payload
@@ -327,11 +361,7 @@ impl Node {
     }
 
     fn receive_target(&self, index: u32, packet: &Packet, got: u32) -> Result<Scatter, Refusal> {
-        let qp = self.qps.at(index);
-        if !qp.rq.has_undone() {
-            return Err(Refusal::NotReady);
-        }
-        let recv = qp.rq.get(qp.rq.oldest());
+        let (pd, recv) = self.present_receive(index).ok_or(CANNOT)?;
         let length = u64::from(packet.payload.len());
         let fault = |syndrome, status| Refusal::Fault {
             syndrome: Some(syndrome),
@@ -339,7 +369,7 @@ impl Node {
             event: None,
         };
         if u64::from(got) + length > recv.length() {
-            if qp.init.qp_type == QpType::Uc {
+            if self.qps.at(index).init.qp_type == QpType::Uc {
                 let status = self.behavior.ud_short_recv.status();
                 return Err(status.map_or(INVALID, |status| fault(Syndrome::Ack, status)));
             }
@@ -352,11 +382,11 @@ impl Node {
         }
         let all = match self.behavior.recv_sgl_overhang {
             Check::Accepted => Ok(Scatter::Nothing),
-            Check::Refused => self.touch(qp.pd, &recv.list, 0, recv.length(), Access::LOCAL_WRITE),
+            Check::Refused => self.touch(pd, &recv.list, 0, recv.length(), Access::LOCAL_WRITE),
         };
         let checks = self.behavior.zero_len_sge_check;
-        all.and_then(|_| check_empty(&self.mrs, checks, qp.pd, &recv.list))
-            .and_then(|()| self.touch(qp.pd, &recv.list, got.into(), length, Access::LOCAL_WRITE))
+        all.and_then(|_| check_empty(&self.mrs, checks, pd, &recv.list))
+            .and_then(|()| self.touch(pd, &recv.list, got.into(), length, Access::LOCAL_WRITE))
             .map_err(|_| {
                 let status = self.behavior.recv_fault_status.status();
                 fault(Syndrome::NakRemoteOperation, status)
@@ -371,11 +401,11 @@ impl Node {
         reth: Reth,
         got: u32,
     ) -> Result<u32, Refusal> {
-        let qp = self.qps.at(index);
         // Immediate data needs a receive; nothing is placed before there is one.
-        if packet.imm.is_some() && !qp.rq.has_undone() {
-            return Err(Refusal::NotReady);
+        if packet.imm.is_some() {
+            self.need_receive(index)?;
         }
+        let qp = self.qps.at(index);
         let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
         let denied = || self.access_fault(recv);
         // All of the range is checked at the start, and the rest again with each packet, since
@@ -463,12 +493,7 @@ impl Node {
             return Ok(());
         }
         // The QP goes to the error state; the requester must not take it for done.
-        let syndrome = Some(Syndrome::NakRemoteOperation);
-        Err(Refusal::Fault {
-            syndrome,
-            recv: None,
-            event: None,
-        })
+        Err(CANNOT)
     }
 
     /// Answers an RDMA Read; how many sequence numbers the response takes.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use super::cq::{self, Cq, CqBuilder};
 use super::life::{DestroyError, Owner, Remains, still_held};
 use super::qp::{self, Qp};
+use super::srq::{self, Srq};
 use super::{CompChannel, Pd};
 use crate::capability::Capabilities;
 use crate::device::{DeviceAttr, Gid, PortAttr};
@@ -34,6 +35,9 @@ struct Inner {
 struct Objects {
     cqs: BTreeMap<handle::Cq, Weak<Owner<cq::Parts>>>,
     qps: BTreeMap<handle::Qp, Weak<Owner<qp::Parts>>>,
+    srqs: BTreeMap<handle::Srq, Weak<Owner<srq::Parts>>>,
+    /// How many SRQs were made so far.
+    srqs_made: u32,
 }
 
 impl Context {
@@ -132,6 +136,22 @@ impl Context {
         objects.qps.insert(qp.handle, Arc::downgrade(qp));
     }
 
+    pub(super) fn enter_srq(&self, srq: &Arc<Owner<srq::Parts>>) {
+        let mut objects = self.0.objects.lock();
+        objects.srqs.insert(srq.handle, Arc::downgrade(srq));
+    }
+
+    pub(super) fn leave_srq(&self, srq: handle::Srq) {
+        self.0.objects.lock().srqs.remove(&srq);
+    }
+
+    /// A number for a new SRQ, of 30 bits.
+    pub(super) fn next_srq(&self) -> u32 {
+        let mut objects = self.0.objects.lock();
+        objects.srqs_made += 1;
+        objects.srqs_made & ((1 << 30) - 1)
+    }
+
     pub(super) fn leave_cq(&self, cq: handle::Cq) {
         self.0.objects.lock().cqs.remove(&cq);
     }
@@ -148,6 +168,11 @@ impl Context {
     /// The QP of this handle, unless it has been dropped or is not of this layer.
     pub(super) fn find_qp(&self, qp: handle::Qp) -> Option<Qp> {
         self.0.objects.lock().qps.get(&qp)?.upgrade().map(Qp)
+    }
+
+    /// The SRQ of this handle, unless it has been dropped or is not of this layer.
+    pub(super) fn find_srq(&self, srq: handle::Srq) -> Option<Srq> {
+        self.0.objects.lock().srqs.get(&srq)?.upgrade().map(Srq)
     }
 
     /// Keeps an object that could not be destroyed when it was dropped.

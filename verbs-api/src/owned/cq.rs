@@ -1,10 +1,11 @@
 //! Completion queues.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::ledger::{self, Queue, Released};
 use super::life::{self, Owner, object};
+use super::shared::{self, Shared};
 use super::{CompChannel, Completions, Context};
 use crate::cq::{Arm, CqAttr, CqInit, Wc, WcStatus};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
@@ -30,6 +31,9 @@ pub(super) struct Parts {
 struct State {
     /// The queues whose completions come here.
     queues: Table<Arc<Queue>>,
+    /// The SRQs whose completions come here: by the number of a QP and which SRQ it is; with the
+    /// queue of the QP.
+    shared: BTreeMap<(u32, u32), (u32, Arc<Shared>)>,
     /// What becomes of a queue when no completion from before can come any more.
     retired: Vec<(u32, Retired)>,
     /// Completions that were polled and not taken.
@@ -311,6 +315,15 @@ impl Cq {
         state.queues.at(id.index).clone()
     }
 
+    /// The QP of a queue takes its receives from an SRQ.
+    pub(super) fn add_shared(&self, queue: &Queue, shared: &Arc<Shared>) {
+        let (key, of) = (
+            (queue.qp_num(), shared.key()),
+            (queue.index(), shared.clone()),
+        );
+        self.0.state.lock().shared.insert(key, of);
+    }
+
     /// The QP of a queue was reset when this was the number of its next work request.
     pub(super) fn queue_was_reset(&self, queue: &Queue, next: u32) {
         self.retire(queue, Retired::Reset(next));
@@ -358,12 +371,20 @@ impl Parts {
 impl State {
     /// Gives a completion the program's own number.
     fn settle(&self, wc: &mut Wc, released: &mut Released) {
-        let (index, number) = ledger::parts(wc.wr_id);
-        let queue = self.queues.peek(index);
-        let Some(posted) = queue
-            .filter(|queue| queue.qp_num() == wc.qp_num)
-            .and_then(|queue| queue.complete(number, released))
-        else {
+        let posted = match shared::parts(wc.wr_id) {
+            Some((key, number)) => {
+                let of = self.shared.get(&(wc.qp_num, key));
+                of.and_then(|(_, shared)| shared.complete(number, released))
+            }
+            None => {
+                let (index, number) = ledger::parts(wc.wr_id);
+                let queue = self.queues.peek(index);
+                queue
+                    .filter(|queue| queue.qp_num() == wc.qp_num)
+                    .and_then(|queue| queue.complete(number, released))
+            }
+        };
+        let Some(posted) = posted else {
             return;
         };
         wc.wr_id = posted.wr_id;
@@ -377,7 +398,11 @@ impl State {
         while let Some((index, what)) = self.retired.pop() {
             match what {
                 Retired::Reset(number) => self.queues.at(index).forget_before(number),
-                Retired::Destroyed => drop(self.queues.remove(index)),
+                Retired::Destroyed => {
+                    drop(self.queues.remove(index));
+                    // Another QP may have its number by now.
+                    self.shared.retain(|_, (of, _)| *of != index);
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Context, Cq, Qp};
+use super::{Context, Cq, Qp, Srq};
 use crate::error::Result;
 use crate::event::{self, AsyncEventType};
 use crate::verbs::Wait;
@@ -31,6 +31,8 @@ pub enum Element {
     Cq(Cq),
     /// A queue pair.
     Qp(Qp),
+    /// A shared receive queue.
+    Srq(Srq),
 }
 
 impl AsyncEvent {
@@ -63,6 +65,7 @@ impl Context {
                 event::Element::Port(port) => Some(Element::Port(port)),
                 event::Element::Cq(cq) => self.find_cq(cq).map(Element::Cq),
                 event::Element::Qp(qp) => self.find_qp(qp).map(Element::Qp),
+                event::Element::Srq(srq) => self.find_srq(srq).map(Element::Srq),
             };
             if let Some(element) = element {
                 let context = self.clone();

@@ -25,7 +25,8 @@
 //! | [`Ah`] | [`Pd::create_ah`] | its PD |
 //! | [`CompChannel`] | [`Context::create_comp_channel`] | its context |
 //! | [`Cq`] | [`Context::cq`] | its channel, its context |
-//! | [`Qp`] | [`Pd::qp`] | its PD, its CQs; by its work, regions, windows and address handles |
+//! | [`Srq`] | [`Pd::create_srq`] | its PD; by its work, regions |
+//! | [`Qp`] | [`Pd::qp`] | its PD, its CQs, its SRQ; by its work, regions, windows and address handles |
 //! | [`CqEvent`], [`AsyncEvent`] | [`CompChannel::get_event`], [`Context::get_async_event`] | the object it is about |
 //!
 //! ```no_run
@@ -72,7 +73,7 @@
 //!
 //! - After a raw destroy, calls on the object fail with `Invalid`: the handle names an object that
 //!   has been destroyed. Dropping it is fine.
-//! - Raw posts hold nothing. On a QP of this layer, choose numbers above 2^63, lest they are taken
+//! - Raw posts hold nothing. On a QP or SRQ of this layer, choose numbers above 2^63, lest they are taken
 //!   for this layer's.
 //! - A raw poll takes completions out of the sight of this layer: what their work held is let go of
 //!   with a later completion of the queue, or with the QP.
@@ -91,6 +92,8 @@ mod mr;
 mod mw;
 mod pd;
 mod qp;
+mod shared;
+mod srq;
 mod wr;
 
 pub use ah::Ah;
@@ -104,4 +107,5 @@ pub use mr::{Mr, Sge};
 pub use mw::{Mw, MwBind};
 pub use pd::Pd;
 pub use qp::{Qp, QpBuilder};
+pub use srq::Srq;
 pub use wr::{Dest, RecvWr, SendWr};

@@ -3,9 +3,12 @@
 use core::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
+use super::ledger::Hold;
 use super::life::{self, Owner, Parts as _, object};
 use super::{Context, Pd};
-use crate::error::{Cause, Error, ErrorKind, Result, Verb};
+use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::handle;
 use crate::mr::MrAttr;
 use crate::wr::Remote;
@@ -145,6 +148,36 @@ impl Mr {
         let verbs = self.0.context().verbs();
         verbs.write_mr(self.handle(), offset, bytes)
     }
+}
+
+/// The entries of all work requests up to the first that is bad, and that one.
+pub(super) fn resolve<'a, W>(
+    pd: &Pd,
+    verb: Verb,
+    list: &'a [W],
+    sg_list: impl Fn(&W) -> &'a [Sge<'a>],
+    check: impl Fn(&W) -> Result<()>,
+) -> (SmallVec<[crate::mr::Sge; 8]>, Option<PostError>) {
+    let mut sges = SmallVec::new();
+    for (bad_wr, wr) in list.iter().enumerate() {
+        let before = sges.len();
+        let resolved = check(wr).and_then(|()| {
+            for sge in sg_list(wr) {
+                sges.push(sge.resolve(verb, pd)?);
+            }
+            Ok(())
+        });
+        if let Err(error) = resolved {
+            sges.truncate(before);
+            return (sges, Some(PostError { bad_wr, error }));
+        }
+    }
+    (sges, None)
+}
+
+/// What a work request with this list holds.
+pub(super) fn regions(sg_list: &[Sge<'_>]) -> impl Iterator<Item = Hold> {
+    sg_list.iter().map(|sge| Hold::Mr(sge.mr().clone()))
 }
 
 /// A part of a region, as a scatter/gather entry: [`Mr::sge`].

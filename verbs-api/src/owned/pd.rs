@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::life::{self, Owner, object};
-use super::{Ah, Context, Cq, Mr, Mw, QpBuilder};
+use super::{Ah, Context, Cq, Mr, Mw, QpBuilder, Srq};
 use crate::ah::AhAttr;
 use crate::error::{Error, Result, Verb};
 use crate::handle::{self, Object};
 use crate::mr::Access;
 use crate::mw::MwType;
 use crate::qp::QpType;
+use crate::srq::SrqInit;
 use crate::{Cause, ErrorKind};
 
 /// A protection domain: regions, queue pairs and address handles work together within one.
@@ -107,6 +108,14 @@ impl Pd {
     /// `Invalid` for a port or GID index that does not exist, or a missing global route.
     pub fn create_ah(&self, attr: &AhAttr) -> Result<Ah> {
         Ah::create(self, attr)
+    }
+
+    /// Makes a shared receive queue ([`Verbs::create_srq`](crate::Verbs::create_srq)).
+    ///
+    /// # Errors
+    /// `Invalid` for sizes above the device's, or a size of 0; `NoMemory`.
+    pub fn create_srq(&self, init: &SrqInit) -> Result<Srq> {
+        Srq::create(self, init)
     }
 
     /// Starts to make a queue pair, with these CQs for its sends and its receives; they may be one.

@@ -7,9 +7,10 @@ use smallvec::SmallVec;
 
 use super::ledger::{Hold, Posted, Queue};
 use super::life::{self, Owner, Parts as _, object};
+use super::mr::{regions, resolve};
 use super::mw::{Binding, Mw, MwBind};
 use super::wr::{Dest, RecvWr, SendWr};
-use super::{Context, Cq, Pd, Sge};
+use super::{Context, Cq, Pd, Srq};
 use crate::connect::{self, Endpoint, RcParams};
 use crate::cq::WcOpcode;
 use crate::device::Gid;
@@ -18,7 +19,7 @@ use crate::handle::{self, Object};
 use crate::qp::{QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 use crate::sync::Mutex;
 use crate::verbs::Wait;
-use crate::{mr, mw, wr};
+use crate::{mw, wr};
 
 /// A queue pair. Any number of threads may post on it.
 ///
@@ -58,6 +59,7 @@ pub(super) struct Parts {
     send: Side,
     recv: Side,
     groups: Mutex<BTreeSet<(Gid, u16)>>,
+    srq: Option<Srq>,
 }
 
 /// One of the two queues, and where its completions go.
@@ -116,6 +118,7 @@ pub struct QpBuilder<'a> {
     send_cq: &'a Cq,
     recv_cq: &'a Cq,
     qp_type: QpType,
+    srq: Option<&'a Srq>,
     cap: QpCap,
     sq_sig_all: bool,
 }
@@ -127,8 +130,18 @@ impl<'a> QpBuilder<'a> {
             send_cq,
             recv_cq,
             qp_type,
+            srq: None,
             cap: QpCap::default(),
             sq_sig_all: false,
+        }
+    }
+
+    /// With receives from an SRQ (RC and UD), instead of a receive queue of its own. Default: with
+    /// such a queue.
+    pub fn srq(self, srq: &'a Srq) -> Self {
+        Self {
+            srq: Some(srq),
+            ..self
         }
     }
 
@@ -178,16 +191,20 @@ impl<'a> QpBuilder<'a> {
     /// Makes it, in RESET ([`Verbs::create_qp`](crate::Verbs::create_qp)).
     ///
     /// # Errors
-    /// `Invalid` for sizes above the device's, or a CQ of another context; `NotSupported` for a
-    /// transport the device does not have; `NoMemory`.
+    /// `Invalid` for sizes above the device's, a CQ or an SRQ of another context, or an SRQ where the
+    /// transport has none; `NotSupported` for a transport the device does not have; `NoMemory`.
     pub fn create(self) -> Result<Qp> {
         let context = self.pd.context();
         for cq in [self.send_cq, self.recv_cq] {
             context.check(Verb::CreateQp, Object::Cq, cq.context())?;
         }
+        if let Some(srq) = self.srq {
+            context.check(Verb::CreateQp, Object::Srq, srq.pd().context())?;
+        }
         let (send_cq, recv_cq) = (self.send_cq.handle(), self.recv_cq.handle());
         let mut init = QpInit::new(self.qp_type, send_cq, recv_cq).cap(self.cap);
         init.sq_sig_all = self.sq_sig_all;
+        init.srq = self.srq.map(Srq::handle);
         let verbs = context.verbs();
         let handle = verbs.create_qp(self.pd.handle(), &init)?;
         let num = verbs.qp_num(handle).inspect_err(|_| {
@@ -205,7 +222,11 @@ impl<'a> QpBuilder<'a> {
             send: side(self.send_cq),
             recv: side(self.recv_cq),
             groups: Mutex::new(BTreeSet::new()),
+            srq: self.srq.cloned(),
         }));
+        if let Some(srq) = self.srq {
+            qp.0.recv.cq.add_shared(&qp.0.recv.queue, &srq.0.shared);
+        }
         context.enter_qp(&qp.0);
         Ok(qp)
     }
@@ -225,6 +246,11 @@ impl Qp {
     /// Where completions of receives go.
     pub fn recv_cq(&self) -> &Cq {
         &self.0.recv.cq
+    }
+
+    /// Where its receives come from, if that is an SRQ.
+    pub fn srq(&self) -> Option<&Srq> {
+        self.0.srq.as_ref()
     }
 
     /// The QP number.
@@ -374,7 +400,7 @@ impl Qp {
     /// opcode the transport does not have; `NoMemory` when the queue is full.
     pub fn post_send(&self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostSend;
-        let (sges, bad) = self.resolve(verb, list, |wr| wr.sg_list, |wr| self.check(wr));
+        let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |wr| self.check(wr));
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
         let entries = list.iter().map(|wr| {
             let posted = Posted {
@@ -415,7 +441,7 @@ impl Qp {
     /// that cannot be posted. Errors as for [`post_send`](Self::post_send).
     pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostRecv;
-        let (sges, bad) = self.resolve(verb, list, |wr| wr.sg_list, |_| Ok(()));
+        let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |_| Ok(()));
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
         let entries = list.iter().map(|wr| {
             let posted = Posted {
@@ -435,31 +461,6 @@ impl Qp {
             self.0.context().verbs().post_recv(self.handle(), &raw)
         })?;
         bad.map_or(Ok(()), Err)
-    }
-
-    /// The entries of all work requests up to the first that is bad, and that one.
-    fn resolve<'a, W>(
-        &self,
-        verb: Verb,
-        list: &'a [W],
-        sg_list: impl Fn(&W) -> &'a [Sge<'a>],
-        check: impl Fn(&W) -> Result<()>,
-    ) -> (SmallVec<[mr::Sge; 8]>, Option<PostError>) {
-        let mut sges = SmallVec::new();
-        for (bad_wr, wr) in list.iter().enumerate() {
-            let before = sges.len();
-            let resolved = check(wr).and_then(|()| {
-                for sge in sg_list(wr) {
-                    sges.push(sge.resolve(verb, self.pd())?);
-                }
-                Ok(())
-            });
-            if let Err(error) = resolved {
-                sges.truncate(before);
-                return (sges, Some(PostError { bad_wr, error }));
-            }
-        }
-        (sges, None)
     }
 
     /// Posts a bind of a window of type 1 ([`Verbs::bind_mw`](crate::Verbs::bind_mw)). It completes
@@ -527,8 +528,4 @@ fn bound(wr: &SendWr<'_>) -> impl Iterator<Item = Hold> {
         .flat_map(held)
         .collect::<SmallVec<[_; 2]>>()
         .into_iter()
-}
-
-fn regions(sg_list: &[Sge<'_>]) -> impl Iterator<Item = Hold> {
-    sg_list.iter().map(|sge| Hold::Mr(sge.mr().clone()))
 }

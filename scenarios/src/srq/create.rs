@@ -1,0 +1,211 @@
+//! Creation, query, destruction; queue pairs that are made with an SRQ.
+
+use std::time::Duration;
+
+use verbs_api::{
+    AsyncEventType, ErrorKind, QpAttrMask, QpCap, QpInit, QpType, RecvWr, Sge, SrqAttr,
+    SrqAttrMask, SrqInit, Wait,
+};
+
+use super::Shared;
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, PairOptions, Result, expect_err, expect_err_among};
+
+const LIMIT: AsyncEventType = AsyncEventType::SrqLimitReached;
+
+pub(super) fn new_queue_has_at_least_what_was_asked_for(bench: &Bench<'_>) -> Result {
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    for (max_wr, max_sge) in [(1, 1), (7, 1), (8, 3), (100, 2), (1000, 6)] {
+        let init = SrqInit::new(max_wr).max_sge(max_sge).context(5);
+        let srq = bench.create_srq(pd, &init).rule("SRQ-01")?;
+        let seen = bench.srq_init(srq)?.attr;
+        let enough = seen.max_wr >= max_wr && seen.max_sge >= max_sge;
+        let expected = format!("at least {max_wr} receives of {max_sge} entries");
+        check!("SRQ-01", enough, expected, "{seen:?}");
+        bench.destroy_srq(srq, bench.wait())?;
+    }
+    Ok(())
+}
+
+pub(super) fn query_tells_sizes_and_limit(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-16";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    for (max_wr, max_sge) in [(1, 1), (8, 3), (100, 2)] {
+        let srq = bench.create_srq(pd, &SrqInit::new(max_wr).max_sge(max_sge))?;
+        let made = bench.srq_init(srq)?.attr;
+        let seen = bench.query_srq(srq).rule(RULE)?;
+        let same = seen.max_wr >= made.max_wr && seen.max_sge >= made.max_sge;
+        check!(RULE, same, format!("at least {made:?}"), "{seen:?}");
+        check_eq!(RULE, seen.srq_limit, 0);
+        for srq_limit in [1, max_wr, 0] {
+            let attr = SrqAttr {
+                srq_limit,
+                ..SrqAttr::default()
+            };
+            bench.modify_srq(srq, &attr, SrqAttrMask::LIMIT)?;
+            let expected = SrqAttr { srq_limit, ..seen };
+            check_eq!(RULE, bench.query_srq(srq)?, expected, "what a query tells");
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn limit_given_at_creation_is_ignored(bench: &Bench<'_>) -> Result {
+    let usual = Shared::new(bench, 8)?;
+    let mut init = SrqInit::new(8);
+    init.attr.srq_limit = 4;
+    let srq = bench.create_srq(usual.pd, &init).rule("SRQ-01")?;
+    let shared = Shared { srq, ..usual };
+    let pair = shared.pair(PairOptions::default())?;
+    shared.post(0..4)?;
+    for i in 0..2 {
+        shared.takes(&pair, i, i.into(), "SRQ-01")?;
+    }
+    check_eq!("SRQ-01", shared.events()?, [], "the events");
+    shared.tells_limit(0, "SRQ-01")
+}
+
+pub(super) fn sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_a();
+    let pd = bench.alloc_pd(context)?;
+    let most = bench.query_device(context)?;
+    let before = bench.live()?;
+    for (max_wr, max_sge) in [
+        (most.max_srq_wr + 1, 1),
+        (u32::MAX, 1),
+        (1, most.max_srq_sge + 1),
+        (1, u32::MAX),
+    ] {
+        let init = SrqInit::new(max_wr).max_sge(max_sge);
+        let refused = expect_err(bench.create_srq(pd, &init), ErrorKind::Invalid, "SRQ-02");
+        in_case(&format!("{max_wr} receives of {max_sge}"), refused)?;
+    }
+    check_eq!("SRQ-02", bench.live()?, before, "the live objects");
+    let init = SrqInit::new(1).max_sge(most.max_srq_sge);
+    let srq = bench.create_srq(pd, &init).rule("SRQ-02")?;
+    bench.destroy_srq(srq, bench.wait())?;
+    bench.dealloc_pd(pd).rule("SRQ-02")
+}
+
+pub(super) fn sizes_of_the_receive_queue_are_ignored_with_one(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-04";
+    let shared = Shared::new(bench, 8)?;
+    for (max_recv_wr, max_recv_sge) in [(0, 0), (u32::MAX, 1), (1, u32::MAX)] {
+        let options = PairOptions {
+            cap: QpCap {
+                max_recv_wr,
+                max_recv_sge,
+                ..QpCap::default()
+            },
+            ..PairOptions::default()
+        };
+        // Side A has a receive queue of its own, of the usual size.
+        let a = bench.end(bench.ctx_a(), PairOptions::default())?;
+        let cqs = (shared.cq()?, shared.cq()?);
+        let b = bench.end_of((shared.pd, shared.mr), cqs, Some(shared.srq), options);
+        let b = in_case(&format!("{max_recv_wr} of {max_recv_sge}"), b.rule(RULE))?;
+        let pair = bench.connect(a, b, options)?;
+        shared.post([3])?;
+        shared.takes(&pair, 1, 3, RULE)?;
+    }
+    Ok(())
+}
+
+pub(super) fn uc_qp_has_none(bench: &Bench<'_>) -> Result {
+    let shared = Shared::new(bench, 8)?;
+    let cq = shared.cq()?;
+    let init = QpInit::new(QpType::Uc, cq, cq).srq(shared.srq);
+    let kinds = [ErrorKind::Invalid, ErrorKind::NotSupported];
+    expect_err_among(bench.create_qp(shared.pd, &init), &kinds, "QP-CREATE-04")?;
+    // It is not held by what was refused.
+    shared.destroy().rule("QP-CREATE-04")
+}
+
+pub(super) fn query_of_a_qp_tells_of_it(bench: &Bench<'_>) -> Result {
+    let shared = Shared::new(bench, 8)?;
+    let pair = shared.pair(PairOptions::default())?;
+    let seen = |qp| -> Result<_> { Ok(bench.query_qp(qp, QpAttrMask::STATE)?.init.srq) };
+    check_eq!("QP-CREATE-08", seen(pair.b.qp)?, Some(shared.srq));
+    check_eq!("QP-CREATE-08", seen(pair.a.qp)?, None);
+    Ok(())
+}
+
+pub(super) fn is_busy_while_a_qp_uses_it(bench: &Bench<'_>) -> Result {
+    let shared = Shared::new(bench, 8)?;
+    shared.post([0, 1])?;
+    let pairs = [
+        shared.pair(PairOptions::default())?,
+        shared.pair(PairOptions::default())?,
+    ];
+    for pair in &pairs {
+        for wait in [Wait::Poll, bench.wait()] {
+            let destroyed = bench.destroy_srq(shared.srq, wait);
+            expect_err(destroyed, ErrorKind::Busy, "SRQ-11")?;
+        }
+        // It still works.
+        shared.takes(
+            &pairs[1],
+            1,
+            u64::from(pair.b.qp == pairs[1].b.qp),
+            "SRQ-11",
+        )?;
+        if pair.b.qp != pairs[1].b.qp {
+            bench.destroy_qp(pair.b.qp, bench.wait())?;
+        }
+    }
+    bench.destroy_qp(pairs[1].b.qp, bench.wait())?;
+    shared.destroy().rule("SRQ-11")?;
+    expect_err(shared.destroy(), ErrorKind::Invalid, "SRQ-11").map(drop)
+}
+
+pub(super) fn keeps_its_domain_busy(bench: &Bench<'_>) -> Result {
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let srq = bench.create_srq(pd, &SrqInit::new(4))?;
+    expect_err(bench.dealloc_pd(pd), ErrorKind::Busy, "PD-01")?;
+    // Nothing has changed.
+    let room = [Sge::default()];
+    bench
+        .post_srq_recv(srq, &[RecvWr::new(1, &room)])
+        .rule("LIFE-01")?;
+    bench.destroy_srq(srq, bench.wait()).rule("LIFE-01")?;
+    bench.dealloc_pd(pd).rule("PD-01")
+}
+
+/// An SRQ without a QP, of which an event was read.
+fn with_an_event<'b>(bench: &'b Bench<'_>) -> Result<(Shared<'b>, verbs_api::AsyncEvent)> {
+    let shared = Shared::new(bench, 4)?;
+    let pair = shared.pair(PairOptions::default())?;
+    shared.post([0])?;
+    shared.set_limit(1)?;
+    shared.takes(&pair, 1, 0, "SRQ-18")?;
+    let event = shared.take_event(LIMIT, "SRQ-18")?;
+    bench.destroy_qp(pair.b.qp, bench.wait())?;
+    Ok((shared, event))
+}
+
+pub(super) fn destruction_would_block_until_its_events_are_acknowledged(
+    bench: &Bench<'_>,
+) -> Result {
+    let (shared, event) = with_an_event(bench)?;
+    let waits = [
+        (Wait::Poll, ErrorKind::WouldBlock),
+        (Wait::For(Duration::from_millis(1)), ErrorKind::TimedOut),
+    ];
+    for (wait, kind) in waits {
+        expect_err(bench.destroy_srq(shared.srq, wait), kind, "SRQ-18")?;
+    }
+    // Nothing has changed.
+    shared.post([1]).rule("SRQ-18")?;
+    bench.ack_async_event(shared.context, &event)?;
+    bench.destroy_srq(shared.srq, Wait::Poll).rule("SRQ-18")
+}
+
+pub(super) fn destruction_waits_for_the_acknowledgement_of_an_event(bench: &Bench<'_>) -> Result {
+    let (shared, event) = with_an_event(bench)?;
+    let destroyed = bench.waits_until(
+        "SRQ-18",
+        || shared.destroy(),
+        || Ok(bench.ack_async_event(shared.context, &event)?),
+    )?;
+    destroyed.rule("SRQ-18")
+}

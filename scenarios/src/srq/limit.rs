@@ -1,0 +1,107 @@
+//! The event that few receives are left.
+
+use verbs_api::{AsyncEventType, ErrorKind};
+
+use super::Shared;
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, OfRule, PairOptions, Result, expect_err};
+
+const REACHED: AsyncEventType = AsyncEventType::SrqLimitReached;
+
+/// So many receives are posted, and the limit lies so: the event comes with the receive that leaves
+/// one fewer than it.
+pub(super) fn limit_event_comes_once_when_fewer_than_it_are_left(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-05";
+    let shared = Shared::new(bench, 8)?;
+    let pair = shared.pair(PairOptions::default())?;
+    for (posted, limit) in [(1, 1), (4, 3), (6, 2)] {
+        shared.post(0..posted)?;
+        shared.set_limit(limit).rule(RULE)?;
+        for wr_id in 0..posted {
+            shared.takes(&pair, 1, wr_id, RULE)?;
+            let left = posted - wr_id - 1;
+            let expected = match left + 1 == u64::from(limit) {
+                true => vec![REACHED],
+                false => vec![],
+            };
+            let events = shared.events()?;
+            let case = format!("{left} of {posted} are left, the limit is {limit}");
+            check_eq!(RULE, events, expected, case);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn limit_is_zero_once_its_event_was_raised(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-06";
+    let shared = Shared::new(bench, 8)?;
+    let pair = shared.pair(PairOptions::default())?;
+    shared.post(0..4)?;
+    shared.set_limit(3)?;
+    shared.takes(&pair, 1, 0, RULE)?;
+    let limit = || -> Result<u32> { Ok(bench.query_srq(shared.srq).rule(RULE)?.srq_limit) };
+    check_eq!(RULE, limit()?, 3, "the limit before");
+    shared.takes(&pair, 1, 1, RULE)?;
+    shared.event(REACHED, RULE)?;
+    check_eq!(RULE, limit()?, 0, "the limit after");
+    Ok(())
+}
+
+pub(super) fn limit_can_be_set_again_and_lifted(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-06";
+    let shared = Shared::new(bench, 8)?;
+    let pair = shared.pair(PairOptions::default())?;
+    shared.tells_limit(0, RULE)?;
+    shared.post(0..6)?;
+    for (limit, wr_id) in [(6, 0), (5, 1), (4, 2)] {
+        shared.set_limit(limit).rule(RULE)?;
+        shared.tells_limit(limit, RULE)?;
+        shared.takes(&pair, 1, wr_id, RULE)?;
+        in_case(&format!("limit {limit}"), shared.event(REACHED, RULE))?;
+    }
+    shared.set_limit(3).rule(RULE)?;
+    shared.set_limit(0).rule(RULE)?;
+    shared.tells_limit(0, RULE)?;
+    for wr_id in 3..6 {
+        shared.takes(&pair, 1, wr_id, RULE)?;
+    }
+    check_eq!(RULE, shared.events()?, [], "the events");
+    Ok(())
+}
+
+pub(super) fn limit_above_what_is_there_is_told_now_or_with_the_next_receive(
+    bench: &Bench<'_>,
+) -> Result {
+    const RULE: &str = "SRQ-07";
+    let shared = Shared::new(bench, 8)?;
+    let pair = shared.pair(PairOptions::default())?;
+    shared.post([0, 1])?;
+    shared.set_limit(4).rule(RULE)?;
+    let at_once = !shared.events()?.is_empty();
+    bench.as_declared(RULE, bench.behavior()?.srq_limit_at_once, at_once)?;
+    shared.takes(&pair, 1, 0, RULE)?;
+    let expected = match at_once {
+        true => vec![],
+        false => vec![REACHED],
+    };
+    check_eq!(RULE, shared.events()?, expected, "the events then");
+    shared.takes(&pair, 1, 1, RULE)?;
+    check_eq!(RULE, shared.events()?, [], "the events afterwards");
+    Ok(())
+}
+
+pub(super) fn limit_above_the_size_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-08";
+    let shared = Shared::new(bench, 8)?;
+    let most = shared.max_wr()?;
+    for armed in [0, 2, most] {
+        shared.set_limit(armed).rule(RULE)?;
+        let before = shared.told()?;
+        for limit in [most + 1, u32::MAX] {
+            let refused = expect_err(shared.set_limit(limit), ErrorKind::Invalid, RULE);
+            in_case(&format!("limit {limit}"), refused)?;
+            check_eq!(RULE, shared.told()?, before, "what a query tells");
+        }
+    }
+    Ok(())
+}

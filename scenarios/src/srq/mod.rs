@@ -1,0 +1,460 @@
+//! Shared receive queues: receives that messages of several queue pairs take.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `create` | sizes, limits, what a query tells; queue pairs with an SRQ; destruction |
+//! | `post` | posting on the queue |
+//! | `take` | which message takes which receive, and what becomes of it |
+//! | `end` | queue pairs of the SRQ that fail or go |
+//! | `limit` | the event of the limit |
+//! | `resize` | other sizes |
+
+mod create;
+mod end;
+mod limit;
+mod post;
+mod resize;
+mod take;
+
+use verbs_api::{
+    Access, AsyncEvent, AsyncEventType, Capabilities, Context, Cq, CqInit, Element, ErrorKind, Mr,
+    MrAttr, Pd, RecvWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Wc,
+};
+
+use crate::failure::{check, check_eq};
+use crate::kind::IMM;
+use crate::{Bench, Failure, Hazards, OfRule, Pair, PairOptions, Result, Scenario, pattern};
+
+const SRQ: Capabilities = Capabilities::SRQ;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "srq.new_queue_has_at_least_what_was_asked_for",
+        &["SRQ-01"],
+        create::new_queue_has_at_least_what_was_asked_for,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.query_tells_sizes_and_limit",
+        &["SRQ-16"],
+        create::query_tells_sizes_and_limit,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.limit_given_at_creation_is_ignored",
+        &["SRQ-01"],
+        create::limit_given_at_creation_is_ignored,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.sizes_above_the_limits_are_refused",
+        &["SRQ-02"],
+        create::sizes_above_the_limits_are_refused,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.sizes_of_the_receive_queue_are_ignored_with_one",
+        &["QP-CREATE-04"],
+        create::sizes_of_the_receive_queue_are_ignored_with_one,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.uc_qp_has_none",
+        &["QP-CREATE-04"],
+        create::uc_qp_has_none,
+    )
+    .needs(SRQ.union(Capabilities::UC)),
+    Scenario::new(
+        "srq.query_of_a_qp_tells_of_it",
+        &["QP-CREATE-08"],
+        create::query_of_a_qp_tells_of_it,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.is_busy_while_a_qp_uses_it",
+        &["SRQ-11", "LIFE-01"],
+        create::is_busy_while_a_qp_uses_it,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.keeps_its_domain_busy",
+        &["PD-01", "LIFE-01"],
+        create::keeps_its_domain_busy,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.destruction_would_block_until_its_events_are_acknowledged",
+        &["SRQ-18", "ASYNC-03"],
+        create::destruction_would_block_until_its_events_are_acknowledged,
+    )
+    .needs(SRQ)
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "srq.destruction_waits_for_the_acknowledgement_of_an_event",
+        &["SRQ-18", "ASYNC-03"],
+        create::destruction_waits_for_the_acknowledgement_of_an_event,
+    )
+    .needs(SRQ.union(Capabilities::THREADS))
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "srq.list_of_receives_stops_at_the_bad_one",
+        &["SRQ-04"],
+        post::list_of_receives_stops_at_the_bad_one,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.full_queue_takes_no_more",
+        &["SRQ-04"],
+        post::full_queue_takes_no_more,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.receive_posted_on_a_qp_with_one_is_refused",
+        &["RQ-09"],
+        post::receive_posted_on_a_qp_with_one_is_refused,
+    )
+    .needs(SRQ)
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "srq.messages_of_all_qps_take_receives_in_posting_order",
+        &["SRQ-03", "WC-03"],
+        take::messages_of_all_qps_take_receives_in_posting_order,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.messages_with_immediate_take_receives_in_posting_order",
+        &["SRQ-03"],
+        take::messages_with_immediate_take_receives_in_posting_order,
+    )
+    .needs(SRQ.union(IMM)),
+    Scenario::new(
+        "srq.datagrams_take_receives_in_posting_order",
+        &["SRQ-03", "WC-03"],
+        take::datagrams_take_receives_in_posting_order,
+    )
+    .needs(SRQ.union(Capabilities::UD)),
+    Scenario::new(
+        "srq.receive_is_taken_when_its_message_begins",
+        &["SRQ-03"],
+        take::receive_is_taken_when_its_message_begins,
+    )
+    .needs(SRQ.union(Capabilities::LAB)),
+    Scenario::new(
+        "srq.receives_are_taken_once_whatever_arrives",
+        &["SRQ-15"],
+        take::receives_are_taken_once_whatever_arrives,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.threads_that_send_beside_each_other_take_receives_once",
+        &["SRQ-15"],
+        take::threads_that_send_beside_each_other_take_receives_once,
+    )
+    .needs(SRQ.union(Capabilities::THREADS)),
+    Scenario::new(
+        "srq.memory_is_that_of_its_own_domain",
+        &["SRQ-12", "PD-02"],
+        take::memory_is_that_of_its_own_domain,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.empty_queue_is_a_receiver_that_is_not_ready",
+        &["SRQ-13"],
+        take::empty_queue_is_a_receiver_that_is_not_ready,
+    )
+    .needs(SRQ.union(Capabilities::RNR)),
+    Scenario::new(
+        "srq.datagram_for_an_empty_queue_is_dropped",
+        &["SRQ-13"],
+        take::datagram_for_an_empty_queue_is_dropped,
+    )
+    .needs(SRQ.union(Capabilities::UD)),
+    Scenario::new(
+        "srq.solicited_message_fires_as_from_a_queue_of_its_own",
+        &["CQ-ARM-46"],
+        take::solicited_message_fires_as_from_a_queue_of_its_own,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.receives_stay_when_a_qp_is_destroyed",
+        &["SRQ-14"],
+        end::receives_stay_when_a_qp_is_destroyed,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.receives_are_not_flushed_with_a_qp",
+        &["QP-FLUSH-04"],
+        end::receives_are_not_flushed_with_a_qp,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.qp_in_error_has_taken_its_last_receive",
+        &["QP-FLUSH-05", "ASYNC-18", "ASYNC-02"],
+        end::qp_in_error_has_taken_its_last_receive,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.receive_under_way_is_flushed_before_the_last_is_told",
+        &["QP-FLUSH-05", "ASYNC-18"],
+        end::receive_under_way_is_flushed_before_the_last_is_told,
+    )
+    .needs(SRQ.union(Capabilities::LAB)),
+    Scenario::new(
+        "srq.reset_qp_gives_back_the_slot_it_had_taken",
+        &["SRQ-04", "SRQ-14"],
+        end::reset_qp_gives_back_the_slot_it_had_taken,
+    )
+    .needs(SRQ.union(Capabilities::LAB)),
+    Scenario::new(
+        "srq.failed_queue_is_told_and_gives_no_receive",
+        &["SRQ-17", "ASYNC-19", "ASYNC-02"],
+        end::failed_queue_is_told_and_gives_no_receive,
+    )
+    .needs(SRQ.union(Capabilities::LAB)),
+    Scenario::new(
+        "srq.limit_event_comes_once_when_fewer_than_it_are_left",
+        &["SRQ-05", "ASYNC-19", "ASYNC-02"],
+        limit::limit_event_comes_once_when_fewer_than_it_are_left,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.limit_is_zero_once_its_event_was_raised",
+        &["SRQ-06"],
+        limit::limit_is_zero_once_its_event_was_raised,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.limit_can_be_set_again_and_lifted",
+        &["SRQ-06"],
+        limit::limit_can_be_set_again_and_lifted,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.limit_above_what_is_there_is_told_now_or_with_the_next_receive",
+        &["SRQ-07"],
+        limit::limit_above_what_is_there_is_told_now_or_with_the_next_receive,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.limit_above_the_size_is_refused",
+        &["SRQ-08"],
+        limit::limit_above_the_size_is_refused,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.size_changes_or_is_refused_as_not_supported",
+        &["SRQ-09"],
+        resize::size_changes_or_is_refused_as_not_supported,
+    )
+    .needs(SRQ),
+    Scenario::new(
+        "srq.resize_keeps_receives_and_their_order",
+        &["SRQ-09"],
+        resize::resize_keeps_receives_and_their_order,
+    )
+    .needs(SRQ.union(Capabilities::SRQ_RESIZE))
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "srq.resize_below_what_is_posted_is_refused",
+        &["SRQ-09"],
+        resize::resize_below_what_is_posted_is_refused,
+    )
+    .needs(SRQ.union(Capabilities::SRQ_RESIZE))
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
+        "srq.bad_attribute_among_good_ones_changes_none",
+        &["SRQ-10"],
+        resize::bad_attribute_among_good_ones_changes_none,
+    )
+    .needs(SRQ),
+];
+
+/// An SRQ of side B, and memory for its receives: a place for each number below [`PLACES`].
+#[derive(Clone, Copy)]
+struct Shared<'b> {
+    bench: &'b Bench<'b>,
+    context: Context,
+    pd: Pd,
+    mr: Mr,
+    mem: MrAttr,
+    srq: Srq,
+}
+
+/// Bytes of a place.
+const ROOM: u32 = 1024;
+const PLACES: u64 = 64;
+/// Bytes that the GRH takes of a place, on UD.
+const GRH: u64 = 40;
+
+impl<'b> Shared<'b> {
+    /// One of `max_wr` receives.
+    fn new(bench: &'b Bench<'_>, max_wr: u32) -> Result<Self> {
+        let context = bench.ctx_b();
+        let pd = bench.alloc_pd(context)?;
+        let mr = bench.alloc_mr(pd, (PLACES * u64::from(ROOM)) as usize, Access::ALL_RDMA)?;
+        Ok(Self {
+            bench,
+            context,
+            pd,
+            mr,
+            mem: bench.query_mr(mr)?,
+            srq: bench.create_srq(pd, &SrqInit::new(max_wr))?,
+        })
+    }
+
+    /// Posts receives of these numbers, each with a place of its own.
+    fn post(&self, wr_ids: impl IntoIterator<Item = u64>) -> Result {
+        for wr_id in wr_ids {
+            let room = [self.mem.sge(wr_id * u64::from(ROOM), ROOM)];
+            let wr = RecvWr::new(wr_id, &room);
+            self.bench.post_srq_recv(self.srq, &[wr])?;
+        }
+        Ok(())
+    }
+
+    /// A connected pair whose side B takes receives from it, with CQs of its own.
+    fn pair(&self, options: PairOptions) -> Result<Pair<'b>> {
+        let cqs = [self.cq()?, self.cq()?];
+        self.pair_on((cqs[0], cqs[1]), options)
+    }
+
+    fn cq(&self) -> Result<Cq> {
+        Ok(self.bench.create_cq(self.context, &CqInit::new(64))?)
+    }
+
+    /// The same, on these CQs of side B.
+    fn pair_on(&self, cqs: (Cq, Cq), options: PairOptions) -> Result<Pair<'b>> {
+        let a = self.bench.end(self.bench.ctx_a(), options)?;
+        let b = (self.bench).end_of((self.pd, self.mr), cqs, Some(self.srq), options)?;
+        self.bench.connect(a, b, options)
+    }
+
+    /// The receives it has room for: as a query tells, or else as it was told at creation.
+    fn max_wr(&self) -> Result<u32> {
+        let made = self.bench.srq_init(self.srq)?.attr;
+        Ok(self.told()?.unwrap_or(made).max_wr)
+    }
+
+    /// What a query tells, on devices that have it.
+    fn told(&self) -> Result<Option<SrqAttr>> {
+        match self.bench.query_srq(self.srq) {
+            Err(error) if error.kind() == ErrorKind::NotSupported => Ok(None),
+            told => Ok(Some(told?)),
+        }
+    }
+
+    /// A query tells this limit, if there is one.
+    fn tells_limit(&self, limit: u32, rule: &'static str) -> Result {
+        match self.told()? {
+            Some(told) => {
+                check_eq!(rule, told.srq_limit, limit, "the limit that a query tells");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn set_limit(&self, srq_limit: u32) -> verbs_api::Result<()> {
+        let attr = SrqAttr {
+            srq_limit,
+            ..SrqAttr::default()
+        };
+        self.bench.modify_srq(self.srq, &attr, SrqAttrMask::LIMIT)
+    }
+
+    fn resize(&self, max_wr: u32) -> verbs_api::Result<()> {
+        let attr = SrqAttr {
+            max_wr,
+            ..SrqAttr::default()
+        };
+        self.bench.modify_srq(self.srq, &attr, SrqAttrMask::MAX_WR)
+    }
+
+    fn destroy(&self) -> verbs_api::Result<()> {
+        self.bench.destroy_srq(self.srq, self.bench.wait())
+    }
+
+    /// A message of `tag` goes over a pair: the completion of its receive, which must be this one,
+    /// of this pair, and have the data.
+    fn takes(&self, pair: &Pair<'_>, tag: u8, wr_id: u64, rule: &'static str) -> Result<Wc> {
+        let (a, b) = (pair.a, pair.b);
+        a.fill(tag, 64)?;
+        a.send(tag.into(), 64)?;
+        self.taken(pair, tag, wr_id, rule).and_then(|wc| {
+            let sent = self.bench.successes(a.send_cq, 1).rule(rule)?[0];
+            check_eq!(rule, sent.wr_id, u64::from(tag), "the send");
+            check_eq!(rule, wc.qp_num, b.qp_num, "the qp of the receive");
+            Ok(wc)
+        })
+    }
+
+    /// The next receive completion of a pair is of this receive, which has the 64 bytes of `tag`.
+    fn taken(&self, pair: &Pair<'_>, tag: u8, wr_id: u64, rule: &'static str) -> Result<Wc> {
+        let wc = self.bench.successes(pair.b.recv_cq, 1).rule(rule)?[0];
+        check_eq!(rule, wc.wr_id, wr_id, "the receive that was taken");
+        let grh = match pair.b.qp_type {
+            verbs_api::QpType::Ud => GRH,
+            _ => 0,
+        };
+        self.has_data(wr_id, grh, tag, rule)?;
+        Ok(wc)
+    }
+
+    fn has_data(&self, wr_id: u64, behind: u64, tag: u8, rule: &'static str) -> Result {
+        let mut seen = [0; 64];
+        let at = wr_id * u64::from(ROOM) + behind;
+        self.bench.read_mr(self.mr, at as usize, &mut seen)?;
+        let landed = seen[..] == pattern(tag, 64)[..];
+        check!(
+            rule,
+            landed,
+            format!("the data of message {tag}"),
+            "{seen:02x?}"
+        );
+        Ok(())
+    }
+
+    /// The events of the SRQ that are there or still come.
+    fn events(&self) -> Result<Vec<AsyncEventType>> {
+        let all = self.bench.async_events(self.context)?;
+        let own = |event: &&AsyncEvent| event.element == Element::Srq(self.srq);
+        Ok(all
+            .iter()
+            .filter(own)
+            .map(|event| event.event_type)
+            .collect())
+    }
+
+    /// The next event of the context is this one, of the SRQ. It is not acknowledged.
+    fn take_event(&self, event_type: AsyncEventType, rule: &'static str) -> Result<AsyncEvent> {
+        let event = self.bench.take_async_event(self.context).rule(rule)?;
+        let expected = AsyncEvent {
+            event_type,
+            element: Element::Srq(self.srq),
+        };
+        check_eq!(rule, event, expected, "the event");
+        Ok(event)
+    }
+
+    /// The same, and it is acknowledged.
+    fn event(&self, event_type: AsyncEventType, rule: &'static str) -> Result {
+        let event = self.take_event(event_type, rule)?;
+        Ok(self.bench.ack_async_event(self.context, &event)?)
+    }
+
+    /// A laboratory shows how many receives there is no room for any more.
+    fn room(&self) -> Result<u64> {
+        let mut posted = 0;
+        while self
+            .bench
+            .post_srq_recv(self.srq, &[RecvWr::new(0, &[])])
+            .is_ok()
+        {
+            posted += 1;
+            if posted > PLACES {
+                return Err(Failure::assertion("a queue that is full", "more room"));
+            }
+        }
+        Ok(posted)
+    }
+}

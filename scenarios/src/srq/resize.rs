@@ -1,0 +1,123 @@
+//! Other sizes.
+
+use verbs_api::{Capabilities, ErrorKind, SrqAttr, SrqAttrMask};
+
+use super::{PLACES, Shared};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, PairOptions, Result, expect_err_among};
+
+const RULE: &str = "SRQ-09";
+
+/// How drivers say that they cannot.
+const CANNOT: [ErrorKind; 3] = [
+    ErrorKind::Invalid,
+    ErrorKind::NotSupported,
+    ErrorKind::NotImplemented,
+];
+const BAD: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NotSupported];
+
+pub(super) fn size_changes_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
+    let shared = Shared::new(bench, 8)?;
+    let before = shared.told()?;
+    let capabilities = bench.capabilities(shared.context)?;
+    let declared = bench.behavior()?.srq_resize;
+    let can = declared.unwrap_or(capabilities.contains(Capabilities::SRQ_RESIZE));
+    let wanted = shared.max_wr()? + 10;
+    if can {
+        shared.resize(wanted).rule(RULE)?;
+        let seen = bench.query_srq(shared.srq)?;
+        check!(
+            RULE,
+            seen.max_wr >= wanted,
+            format!("at least {wanted}"),
+            "{seen:?}"
+        );
+    } else {
+        expect_err_among(shared.resize(wanted), &CANNOT, RULE)?;
+        check_eq!(RULE, shared.told()?, before, "what a query tells");
+    }
+    let pair = shared.pair(PairOptions::default())?;
+    shared.post([5])?;
+    shared.takes(&pair, 1, 5, RULE).map(drop)
+}
+
+/// Some have been taken before, so that the queue does not begin where its memory does.
+pub(super) fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result {
+    for sizes in [[40, 20], [8, 60]] {
+        let shared = Shared::new(bench, 16)?;
+        let pair = shared.pair(PairOptions::default())?;
+        shared.post(0..10)?;
+        for wr_id in 0..9 {
+            shared.takes(&pair, 1, wr_id, RULE)?;
+        }
+        shared.post(10..17)?;
+        let mut next = 9;
+        for size in sizes {
+            let resized = in_case(&format!("to {size}"), shared.resize(size).rule(RULE));
+            resized?;
+            let seen = bench.query_srq(shared.srq)?;
+            check!(
+                RULE,
+                seen.max_wr >= size,
+                format!("at least {size}"),
+                "{seen:?}"
+            );
+            for _ in 0..2 {
+                in_case(&format!("after {size}"), shared.takes(&pair, 1, next, RULE))?;
+                next += 1;
+            }
+        }
+        // There is room for as many as it says.
+        let room = u64::from(bench.query_srq(shared.srq)?.max_wr) - (17 - next);
+        let more = room.min(PLACES - 17);
+        shared.post(17..17 + more).rule(RULE)?;
+        for wr_id in next..17 + more {
+            shared.takes(&pair, 2, wr_id, RULE)?;
+        }
+        bench.no_completion(pair.b.recv_cq, RULE)?;
+    }
+    Ok(())
+}
+
+pub(super) fn resize_below_what_is_posted_is_refused(bench: &Bench<'_>) -> Result {
+    let shared = Shared::new(bench, 40)?;
+    let pair = shared.pair(PairOptions::default())?;
+    shared.post(0..40)?;
+    let before = shared.told()?;
+    for size in [1, 20] {
+        let refused = expect_err_among(shared.resize(size), &BAD, RULE);
+        in_case(&format!("to {size}"), refused)?;
+        check_eq!(RULE, shared.told()?, before, "what a query tells");
+    }
+    for wr_id in 0..40 {
+        shared.takes(&pair, wr_id as u8, wr_id, RULE)?;
+    }
+    shared.resize(20).rule(RULE)
+}
+
+pub(super) fn bad_attribute_among_good_ones_changes_none(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-10";
+    let shared = Shared::new(bench, 8)?;
+    shared.set_limit(2)?;
+    let before = shared.told()?;
+    let most = bench.query_device(shared.context)?.max_srq_wr;
+    for (max_wr, srq_limit) in [(most + 1, 3), (shared.max_wr()?, u32::MAX)] {
+        let attr = SrqAttr {
+            max_wr,
+            srq_limit,
+            ..SrqAttr::default()
+        };
+        let both = SrqAttrMask::MAX_WR | SrqAttrMask::LIMIT;
+        let changed = bench.modify_srq(shared.srq, &attr, both);
+        let refused = expect_err_among(changed, &BAD, RULE);
+        in_case(&format!("{attr:?}"), refused)?;
+        check_eq!(RULE, shared.told()?, before, "what a query tells");
+    }
+    // The limit of before still stands.
+    let pair = shared.pair(PairOptions::default())?;
+    shared.post([0, 1])?;
+    shared.takes(&pair, 1, 0, RULE)?;
+    let events = shared.events()?;
+    check_eq!(RULE, events.len(), 1, "the events of the limit");
+    Ok(())
+}

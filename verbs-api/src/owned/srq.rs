@@ -1,0 +1,156 @@
+//! Shared receive queues.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::ledger::Posted;
+use super::life::{self, Owner, Parts as _, object};
+use super::mr::{regions, resolve};
+use super::shared::Shared;
+use super::wr::RecvWr;
+use super::{Context, Pd};
+use crate::cq::WcOpcode;
+use crate::error::{PostError, Result, Verb};
+use crate::handle;
+use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
+use crate::verbs::Wait;
+use crate::wr;
+
+/// A shared receive queue: [`Pd::create_srq`]. Queue pairs made with it take their receives from it
+/// ([`QpBuilder::srq`](super::QpBuilder::srq)). Any number of threads may post on it.
+///
+/// Receives are taken in the order of posting; their completions come in any order, each from the CQ
+/// of the queue pair that took it, with its number. A posted receive holds its regions until its
+/// completion has been polled. One whose completion never comes (its queue pair was reset or
+/// destroyed while the message arrived, or the device removed the completion with it) holds them
+/// until the SRQ is gone.
+///
+/// ```no_run
+/// use verbs_api::owned::{Cq, Mr, Pd, Qp, RecvWr, Srq};
+/// use verbs_api::{QpType, Result, SrqInit};
+///
+/// /// Queue pairs for many peers, with receives for all of them.
+/// fn serve(pd: &Pd, cq: &Cq, mr: &Mr, peers: usize) -> Result<(Srq, Vec<Qp>)> {
+///     let srq = pd.create_srq(&SrqInit::new(64))?;
+///     for slot in 0..64 {
+///         let room = [mr.sge(slot * 512..(slot + 1) * 512)];
+///         srq.post_recv(&[RecvWr::new(slot as u64, &room)])?;
+///     }
+///     let qp = |_| pd.qp(QpType::Rc, cq, cq).srq(&srq).create();
+///     let qps = (0..peers).map(qp).collect::<Result<_>>()?;
+///     Ok((srq, qps))
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Srq(pub(super) Arc<Owner<Parts>>);
+
+pub(super) struct Parts {
+    pub(super) handle: handle::Srq,
+    pd: Pd,
+    pub(super) shared: Arc<Shared>,
+}
+
+object!(Srq, "ibv_destroy_srq");
+
+impl life::Parts for Parts {
+    const VERB: Verb = Verb::DestroySrq;
+    type Handle = handle::Srq;
+
+    fn handle(&self) -> handle::Srq {
+        self.handle
+    }
+
+    fn context(&self) -> &Context {
+        self.pd.context()
+    }
+
+    fn destroy(&self) -> Result<()> {
+        self.context().verbs().destroy_srq(self.handle, Wait::Poll)
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        self.context().leave_srq(self.handle);
+        drop(self.shared.release());
+    }
+}
+
+impl Srq {
+    pub(super) fn create(pd: &Pd, init: &SrqInit) -> Result<Self> {
+        let context = pd.context();
+        let handle = context.verbs().create_srq(pd.handle(), init)?;
+        let srq = Self(Owner::new(Parts {
+            handle,
+            pd: pd.clone(),
+            shared: Arc::new(Shared::new(context.next_srq())),
+        }));
+        context.enter_srq(&srq.0);
+        Ok(srq)
+    }
+
+    /// The protection domain it was made from: that of the regions of its receives (SRQ-12).
+    pub fn pd(&self) -> &Pd {
+        &self.0.pd
+    }
+
+    /// Sizes and limit ([`Verbs::query_srq`](crate::Verbs::query_srq)).
+    pub fn query(&self) -> Result<SrqAttr> {
+        self.0.context().verbs().query_srq(self.handle())
+    }
+
+    /// Changes it ([`Verbs::modify_srq`](crate::Verbs::modify_srq)); a failure changes nothing.
+    ///
+    /// # Errors
+    /// `Invalid` for a limit above the size, a size above the device's or below what is posted;
+    /// `NotSupported` for a size on a device that cannot change it; `NoMemory`.
+    pub fn modify(&self, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
+        let verbs = self.0.context().verbs();
+        verbs.modify_srq(self.handle(), attr, mask)
+    }
+
+    /// Asks for one event `SRQ_LIMIT_REACHED` when fewer receives than this are left, or with 0 for
+    /// none ([`Context::get_async_event`]).
+    ///
+    /// # Errors
+    /// `Invalid` for a limit above the size.
+    pub fn set_limit(&self, srq_limit: u32) -> Result<()> {
+        let attr = SrqAttr {
+            srq_limit,
+            ..SrqAttr::default()
+        };
+        self.modify(&attr, SrqAttrMask::LIMIT)
+    }
+
+    /// Posts receives in order ([`Verbs::post_srq_recv`](crate::Verbs::post_srq_recv)); stops at the
+    /// first that cannot be posted.
+    ///
+    /// # Errors
+    /// `Invalid` for bytes that a region does not have, a region of another protection domain, or
+    /// too many SGEs; `NoMemory` when the queue is full.
+    pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let verb = Verb::PostSrqRecv;
+        let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |_| Ok(()));
+        let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
+        let entries = list.iter().map(|wr| {
+            let posted = Posted {
+                wr_id: wr.wr_id,
+                opcode: WcOpcode::Recv,
+            };
+            (posted, regions(wr.sg_list))
+        });
+        self.0.shared.post(entries, |wr_ids| {
+            let mut sges = &sges[..];
+            let raw = list.iter().zip(wr_ids).map(|(wr, wr_id)| {
+                let (now, later) = sges.split_at(wr.sg_list.len());
+                sges = later;
+                wr::RecvWr::new(*wr_id, now)
+            });
+            let raw: SmallVec<[_; 4]> = raw.collect();
+            let verbs = self.0.context().verbs();
+            verbs.post_srq_recv(self.handle(), &raw)
+        })?;
+        bad.map_or(Ok(()), Err)
+    }
+}
