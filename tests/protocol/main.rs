@@ -12,3 +12,4 @@ mod sequence;
 mod timers;
 mod uc;
 mod ud;
+mod window;

@@ -619,7 +619,7 @@ mod tests {
             Verb::Lab,
         ];
         for verb in Verb::ALL {
-            let called = [CALLS, AH_CALLS, MCAST_CALLS, SRQ_CALLS, FD_CALLS]
+            let called = [CALLS, AH_CALLS, MCAST_CALLS, MW_CALLS, SRQ_CALLS, FD_CALLS]
                 .concat()
                 .iter()
                 .any(|row| row.0 == *verb);
