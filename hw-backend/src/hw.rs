@@ -35,6 +35,7 @@ pub struct Hw {
     pub(crate) reading: Mutex<()>,
 }
 
+/// Dropped in this order: windows before what they are bound to.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) contexts: Table<Arc<Device>>,

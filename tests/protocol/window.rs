@@ -81,7 +81,8 @@ impl Bench<'_> {
     fn status(&self, end: &End<'_>) -> WcStatus {
         settle(self.sim);
         let status = end.drain()[0].status;
-        (self.near.drain(), self.far.drain());
+        self.near.drain();
+        self.far.drain();
         if status != WcStatus::Success || self.far.state(self.qps[1]) == QpState::Err {
             let QpModify { attr, mask } = QpModify::to(QpState::Reset);
             for qp in self.qps {
