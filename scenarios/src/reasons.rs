@@ -22,7 +22,7 @@ const BY_ID: &[(&str, &str)] = &[
     ("CQ-CREATE-14", "needs extended CQ"),
     ("CQ-CREATE-15", "needs extended CQ"),
     ("CQ-CREATE-16", "needs extended CQ"),
-    ("CQ-DESTROY-06", "needs SRQ (XRC) or WQ"),
+    ("CQ-DESTROY-06", "needs SRQs of XRC, or WQs"),
     (
         "MR-23",
         "needs memory that goes while a region has it: a backend keeps it, or safe calls would not be safe",

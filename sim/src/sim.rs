@@ -533,7 +533,11 @@ impl Verbs for Sim {
     }
 
     fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
-        let say = || format!("{pd}, {}, {}, {}", init.qp_type, init.send_cq, init.recv_cq);
+        let say = || {
+            let srq = init.srq.map(|srq| format!(", {srq}")).unwrap_or_default();
+            let (send_cq, recv_cq) = (init.send_cq, init.recv_cq);
+            format!("{pd}, {}, {send_cq}, {recv_cq}{srq}", init.qp_type)
+        };
         self.call(Verb::CreateQp, Object::Pd, pd.context(), say, |node, _| {
             node.create_qp(pd, init)
         })

@@ -442,7 +442,7 @@ impl<'b> Shared<'b> {
         Ok(self.bench.ack_async_event(self.context, &event)?)
     }
 
-    /// A laboratory shows how many receives there is no room for any more.
+    /// Posts empty receives until it is full: how many there was room for.
     fn room(&self) -> Result<u64> {
         let mut posted = 0;
         while self
