@@ -6,6 +6,7 @@
 //! is not known to be empty is polled under the lock.
 
 use std::array;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{Cq, Handle};
@@ -26,10 +27,12 @@ struct Slot {
 const SLOTS: usize = 1024;
 
 impl EmptyCqs {
-    pub(crate) fn new() -> Self {
-        let known = Self {
+    /// Apart from its callers, and filled where it stays: threads of a model checker have little stack.
+    #[inline(never)]
+    pub(crate) fn new() -> Arc<Self> {
+        let known = Arc::new(Self {
             slots: array::from_fn(|_| Slot::default()),
-        };
+        });
         known.clear();
         known
     }

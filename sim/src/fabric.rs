@@ -90,7 +90,7 @@ impl Fabric {
             wire: Wire::new(config.seed),
             trace: config.trace.then(Vec::new),
             news: Vec::new(),
-            empty: Arc::new(EmptyCqs::new()),
+            empty: EmptyCqs::new(),
             unseen: false,
             closed: false,
             config,
