@@ -7,11 +7,6 @@ use verbs_api::{
 
 use crate::sys;
 
-/// `IBV_DEVICE_MEM_WINDOW`
-const MEM_WINDOW: u32 = 1 << 17;
-/// `IBV_DEVICE_MEM_WINDOW_TYPE_2B`
-const MEM_WINDOW_TYPE_2B: u32 = 1 << 24;
-
 pub(crate) fn device_attr(attr: &sys::ibv_device_attr, num_comp_vectors: i32) -> DeviceAttr {
     let text = attr
         .fw_ver
@@ -36,8 +31,8 @@ pub(crate) fn device_attr(attr: &sys::ibv_device_attr, num_comp_vectors: i32) ->
         max_srq_sge: count(attr.max_srq_sge),
         max_qp_rd_atom: small(attr.max_qp_rd_atom),
         max_qp_init_rd_atom: small(attr.max_qp_init_rd_atom),
-        mem_window: attr.device_cap_flags & MEM_WINDOW != 0,
-        mem_window_type_2b: attr.device_cap_flags & MEM_WINDOW_TYPE_2B != 0,
+        mem_window: attr.device_cap_flags & sys::DEVICE_MEM_WINDOW != 0,
+        mem_window_type_2b: attr.device_cap_flags & sys::DEVICE_MEM_WINDOW_TYPE_2B != 0,
         atomic_cap: attr.atomic_cap.into(),
         // Not told by the device; a QP that asks for too much is refused.
         max_inline_data: 0,

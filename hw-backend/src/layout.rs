@@ -52,6 +52,16 @@ fn of_bindings() -> Vec<Row> {
         }
         ibv_qp_cap { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data }
         ibv_qp_init_attr { qp_context, send_cq, recv_cq, srq, cap, qp_type, sq_sig_all }
+        ibv_qp_init_attr_ex {
+            qp_context, send_cq, recv_cq, srq, cap, qp_type, sq_sig_all, comp_mask, pd,
+            send_ops_flags
+        }
+        ibv_qp_ex {
+            wr_id, wr_flags, wr_rdma_read, wr_rdma_write, wr_rdma_write_imm, wr_send, wr_send_imm,
+            wr_set_ud_addr, wr_set_inline_data, wr_set_inline_data_list, wr_set_sge_list, wr_start, wr_complete,
+            wr_abort
+        }
+        ibv_data_buf { addr, length }
         ibv_recv_wr { wr_id, next, sg_list, num_sge }
         ibv_send_wr { wr_id, next, sg_list, num_sge, opcode, send_flags, wr, qp_type }
         ibv_sge { addr, length, lkey }

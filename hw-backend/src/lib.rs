@@ -15,6 +15,7 @@
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
 //! | `post` | posting: what the lists use lives until the call is over |
 //! | `srq` | shared receive queues |
+//! | `batch` | batches of sends |
 //! | `convert`, `errno` | structures and errors to and from C |
 //! | `region` | regions of other memory, or with other addresses |
 //! | `mcast` | multicast groups |
@@ -25,6 +26,7 @@
 //! | `devices`, `probe`, `obstacles` | which devices there are, what they can do, what is in the way |
 #![cfg(feature = "hw")]
 
+mod batch;
 mod cm;
 mod convert;
 mod devices;

@@ -148,6 +148,11 @@ impl HeldBinds<'_> {
         }
     }
 
+    /// What a bind of a batch names.
+    pub(crate) fn parts(&self, info: &MwBindInfo) -> (*mut sys::ibv_mw, sys::ibv_mw_bind_info) {
+        (self.mw.get(), self.info(info))
+    }
+
     fn info(&self, info: &MwBindInfo) -> sys::ibv_mw_bind_info {
         sys::ibv_mw_bind_info {
             mr: self.mr.get(),

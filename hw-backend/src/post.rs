@@ -18,7 +18,7 @@ use crate::owner::{Held, Owned};
 use crate::sys;
 
 /// What a send uses, found by its handles.
-struct Found {
+pub(crate) struct Found {
     ah: Option<Arc<Ah>>,
     binds: Option<Binds>,
     /// The regions of its inline data, which the library copies.
@@ -26,9 +26,9 @@ struct Found {
 }
 
 /// What a send uses, with destruction kept out.
-struct Uses<'a> {
-    ah: Option<Held<'a, sys::ibv_ah>>,
-    binds: Option<HeldBinds<'a>>,
+pub(crate) struct Uses<'a> {
+    pub(crate) ah: Option<Held<'a, sys::ibv_ah>>,
+    pub(crate) binds: Option<HeldBinds<'a>>,
     _inline: Vec<Held<'a, sys::ibv_mr>>,
 }
 
@@ -99,7 +99,7 @@ impl Hw {
         })
     }
 
-    fn used_by(&self, qp: &Qp, wr: &SendWr<'_>) -> Result<Found> {
+    pub(crate) fn used_by(&self, qp: &Qp, wr: &SendWr<'_>) -> Result<Found> {
         let verb = Verb::PostSend;
         let inline = if wr.flags.contains(SendFlags::INLINE) {
             self.regions_of(wr.sg_list, qp.init.cap.max_inline_data)?
@@ -155,7 +155,7 @@ impl Hw {
 }
 
 impl Found {
-    fn hold(&self) -> Result<Uses<'_>> {
+    pub(crate) fn hold(&self) -> Result<Uses<'_>> {
         let verb = Verb::PostSend;
         let ah = self.ah.as_ref().map(|ah| ah.raw.hold()).transpose();
         let binds = self.binds.as_ref().map(|binds| binds.hold(verb));
@@ -182,7 +182,7 @@ fn until_refused<T>(made: impl Iterator<Item = Result<T>>) -> (Vec<T>, Option<Po
     (all, None)
 }
 
-fn entries(list: &[Sge]) -> Vec<sys::ibv_sge> {
+pub(crate) fn entries(list: &[Sge]) -> Vec<sys::ibv_sge> {
     list.iter().map(convert::sge).collect()
 }
 

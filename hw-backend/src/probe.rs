@@ -26,13 +26,13 @@ pub(crate) fn capabilities(
     if device.transport == Transport::Iwarp {
         all -= Capabilities::IWARP_LACKS;
     }
-    if attr.atomic_cap == AtomicCap::None {
+    if AtomicCap::from(attr.atomic_cap) == AtomicCap::None {
         all -= Capabilities::ATOMICS;
     }
-    if !attr.mem_window {
+    if attr.device_cap_flags & sys::DEVICE_MEM_WINDOW == 0 {
         all -= Capabilities::MW_TYPE_1;
     }
-    if !attr.mem_window_type_2b {
+    if attr.device_cap_flags & sys::DEVICE_MEM_WINDOW_TYPE_2B == 0 {
         all -= Capabilities::MW_TYPE_2;
     }
     if device.driver == "siw" {
@@ -45,8 +45,8 @@ pub(crate) fn capabilities(
         all -= Capabilities::REREG_MR | Capabilities::ZERO_BASED_MR;
     }
     if device.driver == "siw" {
-        // It does not look at the address.
-        all -= Capabilities::REG_MR_IOVA;
+        // It does not look at the address, and its library has plain queue pairs only.
+        all -= Capabilities::REG_MR_IOVA | Capabilities::BATCHES;
     }
     if device.driver != "mlx5" {
         all -= Capabilities::NULL_MR;

@@ -13,12 +13,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) use rdma_sys::{
     ibv_ack_async_event, ibv_ack_cq_events, ibv_ah, ibv_ah_attr, ibv_alloc_pd, ibv_async_event,
     ibv_attach_mcast, ibv_close_device, ibv_comp_channel, ibv_context, ibv_cq, ibv_create_ah,
-    ibv_create_comp_channel, ibv_create_cq, ibv_create_qp, ibv_create_srq, ibv_dealloc_pd,
-    ibv_dereg_mr, ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq, ibv_destroy_qp,
-    ibv_destroy_srq, ibv_detach_mcast, ibv_device, ibv_device_attr, ibv_free_device_list,
-    ibv_get_async_event, ibv_get_cq_event, ibv_get_device_list, ibv_get_device_name, ibv_gid,
-    ibv_global_route, ibv_modify_qp, ibv_modify_srq, ibv_mr, ibv_mw, ibv_mw_bind, ibv_mw_bind_info,
-    ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr,
+    ibv_create_comp_channel, ibv_create_cq, ibv_create_qp, ibv_create_srq, ibv_data_buf,
+    ibv_dealloc_pd, ibv_dereg_mr, ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq,
+    ibv_destroy_qp, ibv_destroy_srq, ibv_detach_mcast, ibv_device, ibv_device_attr,
+    ibv_free_device_list, ibv_get_async_event, ibv_get_cq_event, ibv_get_device_list,
+    ibv_get_device_name, ibv_gid, ibv_global_route, ibv_modify_qp, ibv_modify_srq, ibv_mr, ibv_mw,
+    ibv_mw_bind, ibv_mw_bind_info, ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
+    ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_to_qp_ex,
     ibv_query_device, ibv_query_gid, ibv_query_pkey, ibv_query_qp, ibv_query_srq, ibv_recv_wr,
     ibv_reg_mr, ibv_reg_mr_iova, ibv_rereg_mr, ibv_resize_cq, ibv_send_wr, ibv_sge, ibv_srq,
     ibv_srq_attr, ibv_srq_init_attr, ibv_wc,
@@ -184,6 +185,12 @@ pub(crate) unsafe fn post_srq_recv(
 /// `IBV_DEVICE_SRQ_RESIZE`, of the device's `device_cap_flags`.
 pub(crate) const DEVICE_SRQ_RESIZE: u32 = 1 << 13;
 
+/// `IBV_DEVICE_MEM_WINDOW`, as above.
+pub(crate) const DEVICE_MEM_WINDOW: u32 = 1 << 17;
+
+/// `IBV_DEVICE_MEM_WINDOW_TYPE_2B`, as above.
+pub(crate) const DEVICE_MEM_WINDOW_TYPE_2B: u32 = 1 << 24;
+
 /// `ibv_query_port`: the extended operation if there is one, which fills the link layer and the
 /// flags; it gets the size that this program knows of the structure.
 ///
@@ -205,6 +212,50 @@ pub(crate) unsafe fn query_port(
         // in `ibv_port_attr`; the rest is zero.
         None => unsafe { rdma_sys::ibv_query_port(context, port, std::ptr::from_mut(attr).cast()) },
     }
+}
+
+/// `IBV_QP_INIT_ATTR_PD`
+const INIT_PD: u32 = 1 << 0;
+/// `IBV_QP_INIT_ATTR_SEND_OPS_FLAGS`
+const INIT_SEND_OPS: u32 = 1 << 6;
+
+/// `ibv_create_qp_ex` with the operations that its batches may have. The sizes that it got stand in
+/// `attr` then.
+///
+/// # Safety
+/// `pd` is a live protection domain; `attr` names live CQs.
+pub(crate) unsafe fn create_qp_with(
+    pd: *mut ibv_pd,
+    attr: &mut ibv_qp_init_attr,
+    send_ops_flags: u64,
+) -> *mut ibv_qp {
+    // SAFETY: a live domain has a live context.
+    let context = unsafe { (*pd).context };
+    // SAFETY: as above.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, create_qp_ex)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).create_qp_ex });
+    let Some(op) = op else {
+        // SAFETY: the number is this thread's own.
+        unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
+        return std::ptr::null_mut();
+    };
+    // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
+    let mut all: ibv_qp_init_attr_ex = unsafe { std::mem::zeroed() };
+    all.qp_context = attr.qp_context;
+    all.send_cq = attr.send_cq;
+    all.recv_cq = attr.recv_cq;
+    all.srq = attr.srq;
+    all.cap = attr.cap;
+    all.qp_type = attr.qp_type;
+    all.sq_sig_all = attr.sq_sig_all;
+    all.comp_mask = INIT_PD | INIT_SEND_OPS;
+    all.pd = pd;
+    all.send_ops_flags = send_ops_flags;
+    // SAFETY: the context is live, and what the structure names is too.
+    let qp = unsafe { op(context, &mut all) };
+    attr.cap = all.cap;
+    qp
 }
 
 /// `ibv_alloc_null_mr`

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use verbs_api::{
-    Access, AfterRereg, Ah as AhHandle, AhAttr, Arm, AsyncEvent, Capabilities, Cause,
+    Access, AfterRereg, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared,
     DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle,
     MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType, Object, Pd as PdHandle,
@@ -530,7 +530,15 @@ impl Verbs for Hw {
             sq_sig_all: init.sq_sig_all.into(),
         };
         // SAFETY: the PD is live, and so are the CQs and the SRQ, which are held.
-        let create = |pd| made(verb, || unsafe { sys::ibv_create_qp(pd, &mut attr) });
+        let create = |pd| {
+            made(verb, || unsafe {
+                if init.send_ops.is_empty() {
+                    sys::ibv_create_qp(pd, &mut attr)
+                } else {
+                    sys::create_qp_with(pd, &mut attr, init.send_ops.bits())
+                }
+            })
+        };
         let raw = parent.raw.with(create);
         let raw = raw.map_err(destroyed(verb, Object::Pd))??;
         drop((send_cq, recv_cq, held_srq));
@@ -619,6 +627,10 @@ impl Verbs for Hw {
 
     fn post_send(&self, qp: QpHandle, list: &[SendWr<'_>]) -> Result<(), PostError> {
         self.post_sends(qp, list)
+    }
+
+    fn post_batch(&self, qp: QpHandle, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
+        self.post_whole(qp, list, end)
     }
 
     fn post_recv(&self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use verbs_api::{
     Access, Capabilities, CompChannel, Context, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp, QpCap,
-    QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Srq, Wc, connect,
+    QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendOps, SendWr, Sge, Srq, Wc, connect,
 };
 
 use crate::bench::{Bench, Place};
@@ -88,6 +88,8 @@ pub struct PairOptions {
     pub mem: usize,
     /// What the region allows. Default: [`Access::ALL_RDMA`].
     pub access: Access,
+    /// Operations that batches of the queue pairs may have. Default: none.
+    pub send_ops: SendOps,
 }
 
 impl Default for PairOptions {
@@ -104,6 +106,7 @@ impl Default for PairOptions {
             rc: RcParams::default(),
             mem: 64 * 1024,
             access: Access::ALL_RDMA,
+            send_ops: SendOps::empty(),
         }
     }
 }
@@ -197,6 +200,7 @@ impl<'v> Bench<'v> {
         let mut init = QpInit::new(options.qp_type, send_cq, recv_cq).cap(options.cap);
         init.sq_sig_all = options.sq_sig_all;
         init.srq = srq;
+        init.send_ops = options.send_ops;
         let qp = self.create_qp(pd, &init)?;
         Ok(End {
             bench: self,

@@ -48,9 +48,6 @@ const BY_ID: &[(&str, &str)] = &[
         "SQ-13",
         "both outcomes are allowed, so there is nothing to assert",
     ),
-    ("SQ-26", "needs extended queue pairs (ibv_wr_*)"),
-    ("SQ-27", "needs extended queue pairs (ibv_wr_*)"),
-    ("SQ-28", "needs extended queue pairs (ibv_wr_*)"),
 ];
 
 /// Groups of which every rule has a scenario or a reason of its own.

@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use verbs_api::{
-    Access, Ah, AhAttr, Arm, AsyncEvent, Capabilities, Cause, CompChannel, Context, Cq, CqAttr,
-    CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid, Handle,
-    Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd,
+    Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
+    CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid,
+    Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd,
     PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError,
     Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, TraceEvent, Transport, Verb, Verbs, Wait,
     Wc, connect,
@@ -607,6 +607,17 @@ impl Verbs for Sim {
             qp.context(),
             say,
             |node, now| node.post_send(now, qp, list),
+        )
+    }
+
+    fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
+        let say = || format!("{qp}, {} sends, {end:?}", list.len());
+        self.call(
+            Verb::PostBatch,
+            Object::Qp,
+            qp.context(),
+            say,
+            |node, now| node.post_batch(now, qp, list, end),
         )
     }
 

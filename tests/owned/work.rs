@@ -8,8 +8,8 @@ use std::thread;
 
 use verbs_api::owned::{Dest, RecvWr, SendWr};
 use verbs_api::{
-    Access, AhAttr, Cause, ErrorKind, Object, QpModify, QpState, QpType, RcParams, Wait, WcOpcode,
-    WcStatus,
+    Access, AhAttr, Cause, ErrorKind, MrInit, MrMemory, Object, QpModify, QpState, QpType,
+    RcParams, SendOps, Wait, WcOpcode, WcStatus,
 };
 use verbs_sim::SimConfig;
 
@@ -340,4 +340,57 @@ fn threads_that_post_and_poll_get_each_number_once() {
     // What was posted behind a queue's last signaled one was posted by the other thread.
     drop((near, far, other, peer));
     assert_eq!(bench.live(0).mrs, 1);
+}
+
+/// SQ-27: a batch is posted as a whole or not at all, and one that is not holds nothing.
+#[test]
+fn batch_holds_what_it_uses_if_it_is_posted() {
+    let bench = Bench::stepped();
+    let ends = [End::open(&bench, "sim0"), End::open(&bench, "sim1")];
+    let [near, far] = ends.each_ref().map(|end| {
+        let qp = end.pd.qp(QpType::Rc, &end.cq, &end.cq);
+        qp.send_ops(SendOps::SEND).create().unwrap()
+    });
+    near.connect_rc(&far, &RcParams::default()).unwrap();
+    let mr = ends[0].small_mr();
+    let (all, beyond) = ([mr.sge(..)], [mr.sge(..9)]);
+    for bad in [
+        SendWr::send(2, &beyond),
+        SendWr::rdma_write(2, &all, mr.remote(0)),
+        SendWr::send(2, &all).inline(),
+    ] {
+        let refused = near.post_batch(&[SendWr::send(1, &all), bad]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Invalid);
+    }
+    recv(&far, 1);
+    recv(&far, 2);
+    bench.settle();
+    assert_eq!(wr_ids(&ends[0].cq), []);
+    near.post_batch(&[SendWr::send(3, &all[..0]), SendWr::send(4, &[])])
+        .unwrap();
+    bench.settle();
+    assert_eq!(wr_ids(&ends[0].cq), [3, 4]);
+    assert_eq!(wr_ids(&ends[1].cq), [1, 2]);
+    let lives = bench.live(0).mrs;
+    drop(mr);
+    assert_eq!(bench.live(0).mrs, lives - 1);
+}
+
+/// MR-13, MR-18: regions that share memory go one by one; a null region is as large as can be.
+#[test]
+fn regions_share_memory_or_have_none() {
+    let bench = Bench::stepped();
+    let end = End::open(&bench, "sim0");
+    let whole = end.pd.alloc_mr(64, Access::LOCAL_WRITE).unwrap();
+    let part = MrInit::new(8, Access::ZERO_BASED).memory(MrMemory::Of(whole.handle(), 16));
+    let part = end.pd.alloc_mr_as(&part).unwrap();
+    assert_eq!((part.addr(), part.length()), (0, 8));
+    whole.write(16, b"together").unwrap();
+    drop(whole);
+    assert_eq!(part.read_vec(0, 8).unwrap(), b"together");
+    let null = end.pd.alloc_null_mr().unwrap();
+    assert_eq!(null.length(), usize::MAX);
+    assert!(null.read_vec(0, 8).is_err());
+    drop((part, null, end));
+    bench.assert_nothing_lives();
 }

@@ -232,7 +232,8 @@ pub fn lacks(profile: &str) -> Capabilities {
             .union(SOFTWARE_LACKS)
             .union(Capabilities::REG_MR_IOVA)
             .union(Capabilities::ATOMICS)
-            .union(Capabilities::MW),
+            .union(Capabilities::MW)
+            .union(Capabilities::BATCHES),
         _ => Capabilities::empty(),
     }
 }

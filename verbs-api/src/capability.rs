@@ -49,6 +49,8 @@ bitflags! {
         const SRQ = 1 << 23;
         /// `ibv_modify_srq` changes the size (`IBV_DEVICE_SRQ_RESIZE`).
         const SRQ_RESIZE = 1 << 24;
+        /// Queue pairs that take batches of sends: `ibv_wr_*`.
+        const BATCHES = 1 << 25;
         /// The backend is a laboratory: time, faults, limits, leak counts.
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.

@@ -77,6 +77,7 @@ verbs! {
     DestroySrq = "ibv_destroy_srq";
     PostSrqRecv = "ibv_post_srq_recv";
     PostSend = "ibv_post_send";
+    PostBatch = "ibv_wr_complete";
     PostRecv = "ibv_post_recv";
     GetAsyncEvent = "ibv_get_async_event";
     AckAsyncEvent = "ibv_ack_async_event";

@@ -24,6 +24,7 @@
 #![deny(unsafe_code)]
 
 mod ah;
+mod batch;
 mod behavior;
 mod c_enum;
 mod capability;
@@ -49,6 +50,7 @@ mod verbs;
 mod wr;
 
 pub use ah::{AhAttr, GlobalRoute};
+pub use batch::{BatchEnd, SendOps};
 pub use behavior::{
     AtomicCheck, Behavior, Check, CqeRounding, Declared, DeregBound, Errno, ErrorFires,
     FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, Overrun, PROFILES,

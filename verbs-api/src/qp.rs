@@ -4,6 +4,7 @@ use bitflags::bitflags;
 use core::fmt;
 
 use crate::ah::AhAttr;
+use crate::batch::SendOps;
 use crate::c_enum::c_enum;
 use crate::device::Mtu;
 use crate::handle::{Cq, Srq};
@@ -108,6 +109,9 @@ pub struct QpInit {
     pub sq_sig_all: bool,
     /// The caller's own value.
     pub qp_context: u64,
+    /// Operations that its batches may have ([`Verbs::post_batch`](crate::Verbs::post_batch)).
+    /// Default: none, so it takes no batches.
+    pub send_ops: SendOps,
 }
 
 impl QpInit {
@@ -121,6 +125,7 @@ impl QpInit {
             cap: QpCap::default(),
             sq_sig_all: false,
             qp_context: 0,
+            send_ops: SendOps::empty(),
         }
     }
 
@@ -131,6 +136,12 @@ impl QpInit {
             srq: Some(srq),
             ..self
         }
+    }
+
+    /// With batches of these operations.
+    #[must_use]
+    pub const fn send_ops(self, send_ops: SendOps) -> Self {
+        Self { send_ops, ..self }
     }
 
     /// With these sizes.

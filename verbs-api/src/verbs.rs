@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::os::fd::OwnedFd;
 
 use crate::ah::AhAttr;
+use crate::batch::BatchEnd;
 use crate::behavior::Declared;
 use crate::capability::Capabilities;
 use crate::connect::RcParams;
@@ -239,7 +240,8 @@ pub trait Verbs: Send + Sync {
     ///
     /// # Errors
     /// `Invalid` for sizes above the device's, CQs or an SRQ of another context, an SRQ where the
-    /// transport has none (QP-CREATE-04); `NotSupported` for a transport it does not have;
+    /// transport has none (QP-CREATE-04); `NotSupported` for a transport it does not have, or
+    /// batches of operations that it has not (SQ-28);
     /// `NoMemory`.
     fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp>;
 
@@ -274,6 +276,15 @@ pub trait Verbs: Send + Sync {
     /// `Invalid` in a state that does not allow it, for too many SGEs, too much inline data or an
     /// opcode the transport does not have; `NoMemory` when the queue is full.
     fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>;
+
+    /// Builds a batch of sends (`ibv_wr_start`, then `ibv_wr_send` and the like for each) and ends it
+    /// (`ibv_wr_complete`, `ibv_wr_abort`). Nothing of it runs before it is complete, and an aborted
+    /// one never does (SQ-26); after an error nothing of it is posted (SQ-27).
+    ///
+    /// # Errors
+    /// As for [`post_send`](Self::post_send); `Invalid` also for an operation that is not among the
+    /// [`send_ops`](QpInit::send_ops) of the QP.
+    fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()>;
 
     /// Posts receives in order (`ibv_post_recv`); stops at the first that cannot be posted. Errors
     /// as for [`post_send`](Self::post_send); `Invalid` also for a QP with an SRQ (RQ-09).

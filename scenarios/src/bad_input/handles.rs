@@ -1,10 +1,10 @@
 //! Handles that are zero, stale, or of another context, for every verb.
 
 use verbs_api::{
-    Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, CompChannel, Context, Cq, CqInit, Element,
-    ErrorKind, Handle, Mr, MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp,
-    QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq, SrqAttr,
-    SrqAttrMask, SrqInit, Verb, Wait, Wc,
+    Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, CompChannel, Context, Cq,
+    CqInit, Element, ErrorKind, Handle, Mr, MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo,
+    MwType, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq,
+    SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, Wc,
 };
 
 use super::refused;
@@ -191,6 +191,9 @@ const CALLS: &[(Verb, &str, Call)] = &[
     }),
     (Verb::PostSend, "QP-STATE-32", |v, _, bad| {
         Ok(v.post_send(bad.qp, &[SendWr::send(1, &[])])?)
+    }),
+    (Verb::PostBatch, "QP-STATE-32", |v, _, bad| {
+        v.post_batch(bad.qp, &[SendWr::send(1, &[])], BatchEnd::Complete)
     }),
     (Verb::PostRecv, "QP-STATE-32", |v, _, bad| {
         Ok(v.post_recv(bad.qp, &[RecvWr::new(1, &[])])?)

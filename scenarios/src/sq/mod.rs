@@ -5,9 +5,11 @@
 //! | `opcode` | which operation each transport has |
 //! | `post` | what a post takes and answers; inline data |
 //! | `order` | order of work, fences, when work is done |
+//! | `batch` | sends that are posted as a whole or not at all |
 //! | `apart` | queue pairs and threads beside each other |
 
 mod apart;
+mod batch;
 mod opcode;
 mod order;
 mod post;
@@ -17,7 +19,51 @@ use verbs_api::Capabilities;
 use crate::kind::IMM;
 use crate::{Hazards, Scenario};
 
+const BATCHES: Capabilities = Capabilities::BATCHES;
+
 pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "sq.batch_runs_when_it_is_complete",
+        &["SQ-26", "SQ-28"],
+        batch::batch_runs_when_it_is_complete,
+    )
+    .needs(BATCHES.union(IMM).union(Capabilities::RDMA_READ)),
+    Scenario::new(
+        "sq.aborted_batch_never_runs",
+        &["SQ-26"],
+        batch::aborted_batch_never_runs,
+    )
+    .needs(BATCHES),
+    Scenario::new(
+        "sq.batch_with_an_error_is_not_posted_at_all",
+        &["SQ-27"],
+        batch::batch_with_an_error_is_not_posted_at_all,
+    )
+    .needs(BATCHES),
+    Scenario::new(
+        "sq.batch_gathers_inline_data",
+        &["SQ-08"],
+        batch::batch_gathers_inline_data,
+    )
+    .needs(BATCHES),
+    Scenario::new(
+        "sq.batch_of_datagrams_names_their_destinations",
+        &["SQ-26", "SQ-28"],
+        batch::batch_of_datagrams_names_their_destinations,
+    )
+    .needs(BATCHES.union(Capabilities::UD)),
+    Scenario::new(
+        "sq.batch_has_only_operations_that_were_asked_for",
+        &["SQ-28"],
+        batch::batch_has_only_operations_that_were_asked_for,
+    )
+    .needs(BATCHES),
+    Scenario::new(
+        "sq.queue_pair_with_batches_of_what_it_has_not_is_refused",
+        &["SQ-28"],
+        batch::queue_pair_with_batches_of_what_it_has_not_is_refused,
+    )
+    .needs(BATCHES.union(Capabilities::UD)),
     Scenario::new(
         "sq.rc_qp_has_sends_writes_and_reads",
         &["SQ-18"],

@@ -43,6 +43,8 @@ impl Node {
                 | Verb::DestroyCq
                 | Verb::DestroyQp
                 | Verb::DestroyAh
+                | Verb::DestroySrq
+                | Verb::DeallocMw
                 | Verb::DetachMcast
                 | Verb::GetCqEvent
                 | Verb::AckCqEvents

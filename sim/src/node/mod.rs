@@ -23,6 +23,7 @@
 //! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
 //! | `queue` | a work queue: what is posted, under way, done and not polled yet |
 //! | `requester`, `responder`, `datagram` | the transports |
+//! | `batch` | batches of sends |
 //! | `death` | a device that dies |
 //! | `mcast` | multicast groups |
 //! | `atomic` | atomics, and the answers that may be asked for again |
@@ -30,6 +31,7 @@
 //! | `garble` | handles that are garbled on purpose |
 
 mod atomic;
+mod batch;
 mod channel;
 mod context;
 mod cq;

@@ -162,6 +162,7 @@ impl Node {
             Check::Refused => asked,
         };
         self.check_cap(verb, &checked)?;
+        super::batch::check(verb, init)?;
         self.check_room(verb, "queue pairs", self.qps.len(), self.attr.max_qp)?;
         let count = u64::from(self.qps.len()) + 1;
         self.check_limit(verb, Limit::QueuePairs, "queue pairs", count)?;

@@ -84,6 +84,13 @@ impl<W> WorkQueue<W> {
         (self.base - first) as u32
     }
 
+    /// Takes back the requests from this number on, none of which was started; how many.
+    pub(super) fn take_back(&mut self, first: u64) -> u32 {
+        let taken = self.end() - first;
+        self.requests.truncate((first - self.base) as usize);
+        taken as u32
+    }
+
     /// Drops all requests; how many. Numbers go on.
     pub(super) fn clear(&mut self) -> u32 {
         let end = self.end();

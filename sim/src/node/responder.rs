@@ -98,7 +98,8 @@ impl Node {
         if packet.damaged {
             return Err("the checksum is wrong");
         }
-        if packet.route.dgid.is_multicast() || packet.dest_qpn == MULTICAST_QPN {
+        let for_group = || packet.transport == QpType::Ud && packet.route.dgid.is_multicast();
+        if packet.dest_qpn == MULTICAST_QPN || for_group() {
             return self.accept_for_group(now, to, packet);
         }
         let index = self.qp_of_number(packet.dest_qpn).ok_or("no such qp")?;

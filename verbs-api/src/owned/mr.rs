@@ -137,7 +137,7 @@ impl Mr {
     /// [`read`](Self::read).
     pub fn read_vec(&self, offset: usize, length: usize) -> Result<Vec<u8>> {
         // Not more memory than there are bytes, whatever the caller was told to read.
-        let mut bytes = vec![0; length.min(self.length() + 1)];
+        let mut bytes = vec![0; length.min(self.length().saturating_add(1))];
         self.read(offset, &mut bytes)?;
         Ok(bytes)
     }

@@ -7,7 +7,7 @@ use super::{Ah, Context, Cq, Mr, Mw, QpBuilder, Srq};
 use crate::ah::AhAttr;
 use crate::error::{Error, Result, Verb};
 use crate::handle::{self, Object};
-use crate::mr::Access;
+use crate::mr::{Access, MrInit};
 use crate::mw::MwType;
 use crate::qp::QpType;
 use crate::srq::SrqInit;
@@ -63,6 +63,28 @@ impl Pd {
     pub fn alloc_mr(&self, length: usize, access: Access) -> Result<Mr> {
         let verbs = self.context().verbs();
         Mr::new(self, verbs.alloc_mr(self.handle(), length, access)?)
+    }
+
+    /// Makes a region of other memory, or with other addresses
+    /// ([`Verbs::alloc_mr_as`](crate::Verbs::alloc_mr_as)). Memory that it shares with another region
+    /// stays as long as one of them.
+    ///
+    /// # Errors
+    /// As for [`alloc_mr`](Self::alloc_mr); `Invalid` for an address or a part that does not fit;
+    /// `Fault` for memory that is not there, or cannot be written and is to be.
+    pub fn alloc_mr_as(&self, init: &MrInit) -> Result<Mr> {
+        let verbs = self.context().verbs();
+        Mr::new(self, verbs.alloc_mr_as(self.handle(), init)?)
+    }
+
+    /// Makes a null region ([`Verbs::alloc_null_mr`](crate::Verbs::alloc_null_mr)), for work whose
+    /// bytes nobody needs.
+    ///
+    /// # Errors
+    /// `NotSupported` without [`Capabilities::NULL_MR`](crate::Capabilities::NULL_MR); `NoMemory`.
+    pub fn alloc_null_mr(&self) -> Result<Mr> {
+        let verbs = self.context().verbs();
+        Mr::new(self, verbs.alloc_null_mr(self.handle())?)
     }
 
     /// Registers the caller's memory ([`Verbs::reg_mr`](crate::Verbs::reg_mr)). Errors as for

@@ -11,6 +11,7 @@ use super::mr::{regions, resolve};
 use super::mw::{Binding, Mw, MwBind};
 use super::wr::{Dest, RecvWr, SendWr};
 use super::{Context, Cq, Pd, Srq};
+use crate::batch::{BatchEnd, SendOps};
 use crate::connect::{self, Endpoint, RcParams};
 use crate::cq::WcOpcode;
 use crate::device::Gid;
@@ -19,7 +20,7 @@ use crate::handle::{self, Object};
 use crate::qp::{QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 use crate::sync::Mutex;
 use crate::verbs::Wait;
-use crate::{mw, wr};
+use crate::{mr, mw, wr};
 
 /// A queue pair. Any number of threads may post on it.
 ///
@@ -121,6 +122,7 @@ pub struct QpBuilder<'a> {
     srq: Option<&'a Srq>,
     cap: QpCap,
     sq_sig_all: bool,
+    send_ops: SendOps,
 }
 
 impl<'a> QpBuilder<'a> {
@@ -133,6 +135,7 @@ impl<'a> QpBuilder<'a> {
             srq: None,
             cap: QpCap::default(),
             sq_sig_all: false,
+            send_ops: SendOps::empty(),
         }
     }
 
@@ -143,6 +146,11 @@ impl<'a> QpBuilder<'a> {
             srq: Some(srq),
             ..self
         }
+    }
+
+    /// With batches of these operations ([`Qp::post_batch`]). Default: no batches.
+    pub fn send_ops(self, send_ops: SendOps) -> Self {
+        Self { send_ops, ..self }
     }
 
     /// With all sizes at once. Default: those below.
@@ -205,6 +213,7 @@ impl<'a> QpBuilder<'a> {
         let mut init = QpInit::new(self.qp_type, send_cq, recv_cq).cap(self.cap);
         init.sq_sig_all = self.sq_sig_all;
         init.srq = self.srq.map(Srq::handle);
+        init.send_ops = self.send_ops;
         let verbs = context.verbs();
         let handle = verbs.create_qp(self.pd.handle(), &init)?;
         let num = verbs.qp_num(handle).inspect_err(|_| {
@@ -402,6 +411,40 @@ impl Qp {
         let verb = Verb::PostSend;
         let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |wr| self.check(wr));
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
+        let verbs = self.0.context().verbs();
+        self.post_sends(list, &sges, |raw| verbs.post_send(self.handle(), raw))?;
+        bad.map_or(Ok(()), Err)
+    }
+
+    /// Posts a batch of sends, all of them or none
+    /// ([`Verbs::post_batch`](crate::Verbs::post_batch)).
+    ///
+    /// # Errors
+    /// As for [`post_send`](Self::post_send); `Invalid` also for an operation that the QP was not made
+    /// with ([`QpBuilder::send_ops`]).
+    pub fn post_batch(&self, list: &[SendWr<'_>]) -> Result<()> {
+        let verb = Verb::PostBatch;
+        let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |wr| self.check(wr));
+        if let Some(bad) = bad {
+            return Err(bad.error);
+        }
+        let verbs = self.0.context().verbs();
+        let post = |raw: &[wr::SendWr<'_>]| {
+            let posted = verbs.post_batch(self.handle(), raw, BatchEnd::Complete);
+            // The first that is not posted is the first of all.
+            posted.map_err(|error| PostError { bad_wr: 0, error })
+        };
+        let posted = self.post_sends(list, &sges, post);
+        posted.map_err(|refused| refused.error)
+    }
+
+    /// Lets `post` post sends whose entries are resolved, and keeps what they use.
+    fn post_sends(
+        &self,
+        list: &[SendWr<'_>],
+        sges: &[mr::Sge],
+        post: impl FnOnce(&[wr::SendWr<'_>]) -> Result<(), PostError>,
+    ) -> Result<(), PostError> {
         let entries = list.iter().map(|wr| {
             let posted = Posted {
                 wr_id: wr.wr_id,
@@ -414,7 +457,7 @@ impl Qp {
             (posted, regions(wr.sg_list).chain(ah).chain(bound(wr)))
         });
         self.0.send.queue.post(entries, |first| {
-            let mut sges = &sges[..];
+            let mut sges = sges;
             let raw = list.iter().enumerate().map(|(place, wr)| {
                 let (now, later) = sges.split_at(wr.sg_list.len());
                 sges = later;
@@ -432,9 +475,8 @@ impl Qp {
                 }
             });
             let raw: SmallVec<[_; 4]> = raw.collect();
-            self.0.context().verbs().post_send(self.handle(), &raw)
-        })?;
-        bad.map_or(Ok(()), Err)
+            post(&raw)
+        })
     }
 
     /// Posts receives in order ([`Verbs::post_recv`](crate::Verbs::post_recv)); stops at the first

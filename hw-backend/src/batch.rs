@@ -1,0 +1,188 @@
+//! Batches of sends.
+//!
+//! From `ibv_wr_start` on the library holds a lock of the queue pair, so a batch is built at once: all
+//! that can be wrong on this side of C is looked at before.
+
+use std::ffi::c_void;
+
+use verbs_api::{
+    BatchEnd, Cause, Dest, Error, ErrorKind, Object, Qp as QpHandle, Result, SendFlags, SendOp,
+    SendOps, SendWr, Verb,
+};
+
+use crate::errno::{check, destroyed, invalid};
+use crate::hw::Hw;
+use crate::post::{Found, Uses, entries};
+use crate::sys;
+
+impl Hw {
+    pub(crate) fn post_whole(
+        &self,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+        end: BatchEnd,
+    ) -> Result<()> {
+        let verb = Verb::PostBatch;
+        let qp = self.qp(verb, qp)?;
+        // The library has no function for what was not asked for.
+        let has = |wr: &SendWr<'_>| qp.init.send_ops.contains(SendOps::of(&wr.op));
+        if qp.init.send_ops.is_empty() || !list.iter().all(has) {
+            let problem = "is not among those that the qp was made with";
+            return Err(invalid(verb, "operation", problem));
+        }
+        let max_inline = u64::from(qp.init.cap.max_inline_data);
+        if list.iter().any(|wr| overruns(wr, max_inline)) {
+            return Err(invalid(verb, "inline data", "is more than the qp takes"));
+        }
+        let found: Vec<Found> = list
+            .iter()
+            .map(|wr| self.used_by(&qp, wr))
+            .collect::<Result<_>>()?;
+        let uses: Vec<Uses<'_>> = found.iter().map(Found::hold).collect::<Result<_>>()?;
+        let sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
+        let build = |qp: *mut sys::ibv_qp| {
+            // SAFETY: the QP is live, and was made with `create_qp_with`.
+            let batch = unsafe { Batch::start(qp) }?;
+            for ((wr, sges), uses) in list.iter().zip(&sges).zip(&uses) {
+                // SAFETY: what the request names is held.
+                if !unsafe { batch.add(wr, sges, uses) } {
+                    batch.abort();
+                    return None;
+                }
+            }
+            Some(match end {
+                BatchEnd::Complete => batch.complete(),
+                BatchEnd::Abort => {
+                    batch.abort();
+                    0
+                }
+            })
+        };
+        let result = qp.raw.alone(build).map_err(destroyed(verb, Object::Qp))?;
+        let Some(result) = result else {
+            let cause = Cause::Text("the library lacks a function of the batch".into());
+            return Err(Error::new(verb, ErrorKind::NotSupported, cause));
+        };
+        check(verb, result)
+    }
+}
+
+/// Inline data in parts, more than there is room for: soft-RoCE's library looks at each part alone, and
+/// writes beyond its queue.
+fn overruns(wr: &SendWr<'_>, max_inline: u64) -> bool {
+    let parts = wr.sg_list;
+    let length: u64 = parts.iter().map(|sge| u64::from(sge.length)).sum();
+    wr.flags.contains(SendFlags::INLINE) && parts.len() > 1 && length > max_inline
+}
+
+/// A batch that was started, and is to be ended by the same thread.
+struct Batch(*mut sys::ibv_qp_ex);
+
+impl Batch {
+    /// # Safety
+    /// `qp` is a live QP that was made by `ibv_create_qp_ex` with operations for batches, and is used
+    /// by nobody else until the batch has ended.
+    unsafe fn start(qp: *mut sys::ibv_qp) -> Option<Self> {
+        // SAFETY: the QP is live.
+        let extended = unsafe { sys::ibv_qp_to_qp_ex(qp) };
+        if extended.is_null() {
+            return None;
+        }
+        // SAFETY: the library says that it is an extended one.
+        let ops = unsafe { &*extended };
+        let (start, _, _) = (ops.wr_start?, ops.wr_complete?, ops.wr_abort?);
+        // SAFETY: as promised.
+        unsafe { start(extended) };
+        Some(Self(extended))
+    }
+
+    /// Adds a request; false if the library has no function for it.
+    ///
+    /// # Safety
+    /// What the request names is live: its address handle, and the memory of inline data.
+    unsafe fn add(&self, wr: &SendWr<'_>, sges: &[sys::ibv_sge], uses: &Uses<'_>) -> bool {
+        // SAFETY: `start` promised that the QP is live, and ours until the batch has ended; the
+        // functions that are called are those of the operations it was made with. They copy what
+        // they are given.
+        unsafe { self.build(wr, sges, uses) }.is_some()
+    }
+
+    unsafe fn build(&self, wr: &SendWr<'_>, sges: &[sys::ibv_sge], uses: &Uses<'_>) -> Option<()> {
+        let qp = self.0;
+        // SAFETY: see `add`.
+        unsafe {
+            (*qp).wr_id = wr.wr_id;
+            (*qp).wr_flags = wr.flags.bits();
+            match wr.op {
+                SendOp::Send => (*qp).wr_send?(qp),
+                SendOp::SendWithImm { imm_data } => {
+                    (*qp).wr_send_imm?(qp, u32::from_ne_bytes(imm_data));
+                }
+                SendOp::RdmaWrite { remote } => {
+                    (*qp).wr_rdma_write?(qp, remote.rkey, remote.addr);
+                }
+                SendOp::RdmaWriteWithImm { remote, imm_data } => {
+                    let imm_data = u32::from_ne_bytes(imm_data);
+                    (*qp).wr_rdma_write_imm?(qp, remote.rkey, remote.addr, imm_data);
+                }
+                SendOp::RdmaRead { remote } => {
+                    (*qp).wr_rdma_read?(qp, remote.rkey, remote.addr);
+                }
+                SendOp::CompareAndSwap {
+                    remote,
+                    compare,
+                    swap,
+                } => (*qp).wr_atomic_cmp_swp?(qp, remote.rkey, remote.addr, compare, swap),
+                SendOp::FetchAndAdd { remote, add } => {
+                    (*qp).wr_atomic_fetch_add?(qp, remote.rkey, remote.addr, add);
+                }
+                SendOp::LocalInv { rkey } => (*qp).wr_local_inv?(qp, rkey),
+                SendOp::SendWithInv { rkey } => (*qp).wr_send_inv?(qp, rkey),
+                SendOp::BindMw { rkey, info, .. } => {
+                    let (mw, info) = uses.binds.as_ref()?.parts(&info);
+                    (*qp).wr_bind_mw?(qp, mw, rkey, &info);
+                }
+                _ => return None,
+            }
+            if let (
+                Dest::Ud {
+                    remote_qpn,
+                    remote_qkey,
+                    ..
+                },
+                Some(ah),
+            ) = (wr.dest, &uses.ah)
+            {
+                (*qp).wr_set_ud_addr?(qp, ah.get(), remote_qpn, remote_qkey);
+            }
+            if wr.flags.contains(SendFlags::INLINE) {
+                let start = |sge: &sys::ibv_sge| {
+                    std::ptr::with_exposed_provenance_mut::<c_void>(sge.addr as usize)
+                };
+                if let [sge] = sges {
+                    (*qp).wr_set_inline_data?(qp, start(sge), sge.length as usize);
+                } else {
+                    let buf = |sge: &sys::ibv_sge| sys::ibv_data_buf {
+                        addr: start(sge),
+                        length: sge.length as usize,
+                    };
+                    let bufs: Vec<_> = sges.iter().map(buf).collect();
+                    (*qp).wr_set_inline_data_list?(qp, bufs.len(), bufs.as_ptr());
+                }
+            } else {
+                (*qp).wr_set_sge_list?(qp, sges.len(), sges.as_ptr());
+            }
+        }
+        Some(())
+    }
+
+    fn complete(self) -> i32 {
+        // SAFETY: `start` saw that the function is there, and its promise holds.
+        unsafe { (*self.0).wr_complete.map_or(0, |complete| complete(self.0)) }
+    }
+
+    fn abort(self) {
+        // SAFETY: as in `complete`.
+        unsafe { (*self.0).wr_abort.map_or((), |abort| abort(self.0)) }
+    }
+}

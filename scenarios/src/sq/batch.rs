@@ -1,0 +1,210 @@
+//! Sends that are posted as a whole or not at all.
+
+use verbs_api::{BatchEnd, ErrorKind, QpCap, QpInit, QpType, SendOps, SendWr, WcStatus};
+
+use crate::failure::{check_eq, in_case};
+use crate::{
+    Bench, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids,
+};
+
+const LEN: u32 = 8;
+
+/// `ENOSPC`, with which some libraries say that a queue is full or a list too long.
+const NO_SPACE: ErrorKind = ErrorKind::Os(28);
+
+fn pair<'b>(bench: &'b Bench<'_>, qp_type: QpType, send_ops: SendOps) -> Result<Pair<'b>> {
+    bench.pair(PairOptions {
+        send_ops,
+        cap: QpCap {
+            max_send_sge: 2,
+            max_inline_data: 64,
+            ..QpCap::default()
+        },
+        ..PairOptions::of(qp_type)
+    })
+}
+
+/// Each operation once; they are done in this order.
+pub(super) fn batch_runs_when_it_is_complete(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-26";
+    let all = SendOps::SEND
+        | SendOps::SEND_WITH_IMM
+        | SendOps::RDMA_WRITE
+        | SendOps::RDMA_WRITE_WITH_IMM
+        | SendOps::RDMA_READ;
+    let Pair { a, b } = pair(bench, QpType::Rc, all)?;
+    for round in 0..3 {
+        let at = |place: u64| b.landing() + 64 * place;
+        for place in 0..3 {
+            b.recv_at(place, at(place), LEN)?;
+        }
+        for place in 0..5 {
+            a.fill_at(64 * place, round * 8 + place as u8, LEN)?;
+        }
+        b.fill_at(0, 99 - round, LEN)?;
+        let data: Vec<_> = (0..5).map(|place| [a.sge(64 * place, LEN)]).collect();
+        let into = [a.sge(a.landing(), LEN)];
+        let list = [
+            SendWr::send(0, &data[0]).inline(),
+            SendWr::send_with_imm(1, &data[1], [1, 2, 3, 4]),
+            SendWr::rdma_write(2, &data[2], b.mem.remote(at(10))),
+            SendWr::rdma_write_with_imm(3, &data[3], b.mem.remote(at(11)), [5, 6, 7, 8]),
+            SendWr::rdma_read(4, &into, b.mem.remote(0)),
+        ];
+        bench
+            .post_batch(a.qp, &list, BatchEnd::Complete)
+            .rule("SQ-28")?;
+        let done = bench.successes(a.send_cq, 5).rule(RULE)?;
+        check_eq!(RULE, wr_ids(&done), [0, 1, 2, 3, 4]);
+        let came = bench.successes(b.recv_cq, 3).rule(RULE)?;
+        check_eq!(RULE, came[1].imm_data, [1, 2, 3, 4]);
+        check_eq!(RULE, came[2].imm_data, [5, 6, 7, 8]);
+        for (place, landed) in [(0, at(0)), (1, at(1)), (2, at(10)), (3, at(11))] {
+            b.expect_data_at(landed, round * 8 + place, LEN, RULE)?;
+        }
+        a.expect_data_at(a.landing(), 99 - round, LEN, RULE)?;
+    }
+    Ok(())
+}
+
+/// More of them than the queue has places: they take none.
+pub(super) fn aborted_batch_never_runs(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-26";
+    let pair = pair(bench, QpType::Rc, SendOps::SEND)?;
+    let Pair { a, b } = pair;
+    for wr_id in 0..3 {
+        b.recv_at(wr_id, b.landing() + 64 * wr_id, LEN)?;
+    }
+    let data = [a.sge(0, LEN)];
+    let list: Vec<_> = (10..13).map(|wr_id| SendWr::send(wr_id, &data)).collect();
+    for _ in 0..100 {
+        bench.post_batch(a.qp, &list, BatchEnd::Abort).rule(RULE)?;
+    }
+    for cq in [a.send_cq, b.recv_cq] {
+        bench.no_completion(cq, RULE)?;
+    }
+    bench
+        .post_batch(a.qp, &list, BatchEnd::Complete)
+        .rule(RULE)?;
+    let done = bench.successes(a.send_cq, 3).rule(RULE)?;
+    check_eq!(RULE, wr_ids(&done), [10, 11, 12]);
+    bench.successes(b.recv_cq, 3).rule(RULE)?;
+    pair.still_works(RULE)
+}
+
+pub(super) fn batch_with_an_error_is_not_posted_at_all(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-27";
+    let pair = pair(bench, QpType::Rc, SendOps::SEND)?;
+    let Pair { a, b } = pair;
+    let good = [a.sge(0, LEN)];
+    let many = [a.sge(0, 1); 40];
+    let long = [a.sge(0, 4096)];
+    let bad = [
+        ("entries", SendWr::send(20, &many)),
+        ("inline data", SendWr::send(20, &long).inline()),
+    ];
+    b.recv(1, LEN)?;
+    for (what, bad) in bad {
+        for place in 0..3 {
+            let mut list = [10, 11, 12].map(|wr_id| SendWr::send(wr_id, &good));
+            list[place] = bad;
+            let posted = bench.post_batch(a.qp, &list, BatchEnd::Complete);
+            let kinds = [ErrorKind::Invalid, ErrorKind::NoMemory, NO_SPACE];
+            let refused = expect_err_among(posted, &kinds, RULE);
+            in_case(&format!("too much of {what}, at {place}"), refused)?;
+        }
+    }
+    for cq in [a.send_cq, b.recv_cq] {
+        bench.no_completion(cq, RULE)?;
+    }
+    // None of them has a place in the queue.
+    let list = [SendWr::send(30, &good)];
+    bench
+        .post_batch(a.qp, &list, BatchEnd::Complete)
+        .rule(RULE)?;
+    bench.successes(a.send_cq, 1).rule(RULE)?;
+    let came = bench.successes(b.recv_cq, 1).rule(RULE)?;
+    check_eq!(RULE, wr_ids(&came), [1]);
+    pair.still_works(RULE)
+}
+
+pub(super) fn batch_gathers_inline_data(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-08";
+    let Pair { a, b } = pair(bench, QpType::Rc, SendOps::SEND)?;
+    a.fill(5, 2 * LEN)?;
+    b.recv(1, 2 * LEN)?;
+    let parts = [a.sge(0, LEN), a.sge(LEN.into(), LEN)];
+    let list = [SendWr::send(1, &parts).inline()];
+    bench.post_batch(a.qp, &list, BatchEnd::Complete)?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    let wc = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    check_eq!(RULE, wc.byte_len, 2 * LEN, "bytes of the message");
+    b.expect_data(5, 2 * LEN, RULE)
+}
+
+pub(super) fn batch_of_datagrams_names_their_destinations(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-26";
+    let Pair { a, b } = pair(bench, QpType::Ud, SendOps::SEND)?;
+    let data = [a.sge(0, LEN)];
+    a.fill(7, LEN)?;
+    let to_b = a.to_peer(SendWr::send(1, &data));
+    b.recv(1, LEN)?;
+    bench
+        .post_batch(a.qp, &[to_b], BatchEnd::Complete)
+        .rule("SQ-28")?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    let wc = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    check_eq!(RULE, (wc.src_qp, wc.byte_len), (a.qp_num, LEN + GRH_LEN));
+    b.expect_data(7, LEN, RULE)
+}
+
+pub(super) fn batch_has_only_operations_that_were_asked_for(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-28";
+    for (what, send_ops) in [
+        ("no batches", SendOps::empty()),
+        ("sends", SendOps::SEND),
+        ("reads and sends", SendOps::RDMA_READ | SendOps::SEND),
+    ] {
+        let pair = pair(bench, QpType::Rc, send_ops)?;
+        let Pair { a, b } = pair;
+        b.recv(1, LEN)?;
+        let data = [a.sge(0, LEN)];
+        let list = [
+            SendWr::send(10, &data),
+            SendWr::rdma_write(11, &data, a.remote()),
+        ];
+        let posted = bench.post_batch(a.qp, &list, BatchEnd::Complete);
+        let refused = expect_err(posted, ErrorKind::Invalid, RULE);
+        in_case(what, refused.map(drop))?;
+        for cq in [a.send_cq, b.recv_cq] {
+            bench.no_completion(cq, RULE)?;
+        }
+        // It takes what any queue pair takes.
+        a.send(12, LEN)?;
+        bench.successes(a.send_cq, 1).rule(RULE)?;
+        bench.successes(b.recv_cq, 1).rule(RULE)?;
+        pair.still_works(RULE)?;
+    }
+    Ok(())
+}
+
+pub(super) fn queue_pair_with_batches_of_what_it_has_not_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-28";
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let nothing = SendOps::from_bits_retain(1 << 40);
+    for (qp_type, send_ops) in [
+        (QpType::Rc, nothing),
+        (QpType::Rc, nothing | SendOps::SEND),
+        (QpType::Ud, SendOps::RDMA_WRITE),
+        (QpType::Ud, SendOps::SEND | SendOps::RDMA_READ),
+    ] {
+        let before = bench.live()?;
+        let init = QpInit::new(qp_type, end.send_cq, end.recv_cq).send_ops(send_ops);
+        let made = bench.create_qp(end.pd, &init);
+        let kinds = [ErrorKind::NotSupported, ErrorKind::Invalid];
+        let refused = expect_err_among(made, &kinds, RULE);
+        in_case(&format!("{qp_type}, {:#x}", send_ops.bits()), refused)?;
+        check_eq!(RULE, bench.live()?, before, "the live objects");
+    }
+    Ok(())
+}
