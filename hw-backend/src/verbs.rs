@@ -529,14 +529,12 @@ impl Verbs for Hw {
             qp_type: init.qp_type.into(),
             sq_sig_all: init.sq_sig_all.into(),
         };
-        // SAFETY: the PD is live, and so are the CQs and the SRQ, which are held.
         let create = |pd| {
-            made(verb, || unsafe {
-                if init.send_ops.is_empty() {
-                    sys::ibv_create_qp(pd, &mut attr)
-                } else {
-                    sys::create_qp_with(pd, &mut attr, init.send_ops.bits())
-                }
+            made(verb, || match init.send_ops.is_empty() {
+                // SAFETY: the PD is live, and so are the CQs, which are held.
+                true => unsafe { sys::ibv_create_qp(pd, &mut attr) },
+                // SAFETY: as above.
+                false => unsafe { sys::create_qp_with(pd, &mut attr, init.send_ops.bits()) },
             })
         };
         let raw = parent.raw.with(create);

@@ -35,7 +35,6 @@ const BY_ID: &[(&str, &str)] = &[
     ("DEV-11", "needs the extended queries"),
     ("DEV-12", "C ABI: needs ibv_fork_init"),
     ("AH-02", "C ABI: the library works the address out itself"),
-    ("ASYNC-10", "needs a device that dies"),
     (
         "QP-CREATE-11",
         "needs a process with the privilege for Q_Keys and one without",
