@@ -34,11 +34,20 @@ impl Hw {
         if list.iter().any(|wr| overruns(wr, max_inline)) {
             return Err(invalid(verb, "inline data", "is more than the qp takes"));
         }
+        if list
+            .iter()
+            .any(|wr| moves_nothing(&wr.op) && !wr.sg_list.is_empty())
+        {
+            return Err(invalid(verb, "sg_list", "is for work that moves data"));
+        }
         let found: Vec<Found> = list
             .iter()
-            .map(|wr| self.used_by(&qp, wr))
+            .map(|wr| self.used_by(verb, &qp, wr))
             .collect::<Result<_>>()?;
-        let uses: Vec<Uses<'_>> = found.iter().map(Found::hold).collect::<Result<_>>()?;
+        let uses: Vec<Uses<'_>> = found
+            .iter()
+            .map(|found| found.hold(verb))
+            .collect::<Result<_>>()?;
         let sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
         let build = |qp: *mut sys::ibv_qp| {
             // SAFETY: the QP is live, and was made with `create_qp_with`.
@@ -63,8 +72,21 @@ impl Hw {
             let cause = Cause::Text("the library lacks a function of the batch".into());
             return Err(Error::new(verb, ErrorKind::NotSupported, cause));
         };
-        check(verb, result)
+        check(verb, result)?;
+        if end == BatchEnd::Complete {
+            for (wr, uses) in list.iter().zip(&uses) {
+                if let Some(binds) = &uses.binds {
+                    binds.was_posted(&wr.op);
+                }
+            }
+        }
+        Ok(())
     }
+}
+
+/// Work that has no data.
+fn moves_nothing(op: &SendOp) -> bool {
+    matches!(op, SendOp::LocalInv { .. } | SendOp::BindMw { .. })
 }
 
 /// Inline data in parts, more than there is room for: soft-RoCE's library looks at each part alone, and
@@ -155,7 +177,9 @@ impl Batch {
             {
                 (*qp).wr_set_ud_addr?(qp, ah.get(), remote_qpn, remote_qkey);
             }
-            if wr.flags.contains(SendFlags::INLINE) {
+            if moves_nothing(&wr.op) {
+                // The library has ended it already.
+            } else if wr.flags.contains(SendFlags::INLINE) {
                 let start = |sge: &sys::ibv_sge| {
                     std::ptr::with_exposed_provenance_mut::<c_void>(sge.addr as usize)
                 };

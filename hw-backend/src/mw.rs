@@ -87,11 +87,14 @@ impl Hw {
     }
 
     /// What a work request binds, if it does.
-    pub(crate) fn bound_by(&self, context: Context, op: &SendOp) -> Result<Option<Binds>> {
+    pub(crate) fn bound_by(
+        &self,
+        verb: Verb,
+        context: Context,
+        op: &SendOp,
+    ) -> Result<Option<Binds>> {
         match op {
-            SendOp::BindMw { mw, info, .. } => {
-                self.binds(Verb::PostSend, context, *mw, info).map(Some)
-            }
+            SendOp::BindMw { mw, info, .. } => self.binds(verb, context, *mw, info).map(Some),
             _ => Ok(None),
         }
     }

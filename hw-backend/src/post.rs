@@ -37,8 +37,8 @@ impl Hw {
     pub(crate) fn post_sends(&self, qp: QpHandle, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostSend;
         let qp = self.qp(verb, qp)?;
-        let (found, mut refused) = until_refused(list.iter().map(|wr| self.used_by(&qp, wr)));
-        let (uses, gone) = until_refused(found.iter().map(Found::hold));
+        let (found, mut refused) = until_refused(list.iter().map(|wr| self.used_by(verb, &qp, wr)));
+        let (uses, gone) = until_refused(found.iter().map(|found| found.hold(verb)));
         refused = gone.or(refused);
         let mut sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
         let built = list.iter().zip(&mut sges).zip(&uses);
@@ -99,14 +99,14 @@ impl Hw {
         })
     }
 
-    pub(crate) fn used_by(&self, qp: &Qp, wr: &SendWr<'_>) -> Result<Found> {
-        let verb = Verb::PostSend;
+    /// What a request names, for this verb.
+    pub(crate) fn used_by(&self, verb: Verb, qp: &Qp, wr: &SendWr<'_>) -> Result<Found> {
         let inline = if wr.flags.contains(SendFlags::INLINE) {
-            self.regions_of(wr.sg_list, qp.init.cap.max_inline_data)?
+            self.regions_of(verb, wr.sg_list, qp.init.cap.max_inline_data)?
         } else {
             Vec::new()
         };
-        let binds = self.bound_by(qp.context, &wr.op)?;
+        let binds = self.bound_by(verb, qp.context, &wr.op)?;
         let Dest::Ud { ah, .. } = wr.dest else {
             let ah = None;
             return Ok(Found { ah, binds, inline });
@@ -125,7 +125,7 @@ impl Hw {
 
     /// The regions that inline data lies in: the library copies it in this process, so it must be
     /// memory we know.
-    fn regions_of(&self, list: &[Sge], max: u32) -> Result<Vec<Arc<Mr>>> {
+    fn regions_of(&self, verb: Verb, list: &[Sge], max: u32) -> Result<Vec<Arc<Mr>>> {
         let tables = self.tables.lock();
         let used = list.iter().filter(|sge| sge.length > 0);
         let region_of = |sge: &Sge| {
@@ -150,13 +150,12 @@ impl Hw {
             let problem = "is in no memory region";
             (ErrorKind::Fault, Cause::Argument { what, problem })
         };
-        Err(Error::new(Verb::PostSend, kind, cause))
+        Err(Error::new(verb, kind, cause))
     }
 }
 
 impl Found {
-    pub(crate) fn hold(&self) -> Result<Uses<'_>> {
-        let verb = Verb::PostSend;
+    pub(crate) fn hold(&self, verb: Verb) -> Result<Uses<'_>> {
         let ah = self.ah.as_ref().map(|ah| ah.raw.hold()).transpose();
         let binds = self.binds.as_ref().map(|binds| binds.hold(verb));
         let inline = self.inline.iter().map(|mr| mr.raw.hold());

@@ -223,7 +223,7 @@ const INIT_SEND_OPS: u32 = 1 << 6;
 /// `attr` then.
 ///
 /// # Safety
-/// `pd` is a live protection domain; `attr` names live CQs.
+/// `pd` is a live protection domain; `attr` names live CQs, and a live SRQ or none.
 pub(crate) unsafe fn create_qp_with(
     pd: *mut ibv_pd,
     attr: &mut ibv_qp_init_attr,

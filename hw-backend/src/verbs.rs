@@ -531,7 +531,7 @@ impl Verbs for Hw {
         };
         let create = |pd| {
             made(verb, || match init.send_ops.is_empty() {
-                // SAFETY: the PD is live, and so are the CQs, which are held.
+                // SAFETY: the PD is live, and so are the CQs and the SRQ, which are held.
                 true => unsafe { sys::ibv_create_qp(pd, &mut attr) },
                 // SAFETY: as above.
                 false => unsafe { sys::create_qp_with(pd, &mut attr, init.send_ops.bits()) },

@@ -148,7 +148,6 @@ const RXE: Behavior = Behavior {
     wrong_cur_state: Check::Accepted,
     bad_pkey_index: Check::Accepted,
     ud_short_recv: ShortDatagram::LocQpOpErr,
-    ah_pd_check: Check::Accepted,
     last_wqe: false,
     srq_limit_at_creation: true,
     srq_checks_qp_pd: true,
@@ -218,13 +217,15 @@ const ADVERSARIAL: Behavior = Behavior {
     ..Behavior::SPEC
 };
 
-/// What neither driver of Linux 6.1 for devices of software can do.
+/// What neither driver of Linux 6.1 for devices of software can do: change a region, zero-based and
+/// null regions.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::ZERO_BASED_MR)
     .union(Capabilities::NULL_MR);
 
-/// What the devices of a profile lack. The drivers of Linux 6.1 cannot change a region; an iWARP device has RC alone, connected by rdma_cm, without
-/// immediate data and receiver-not-ready; soft-iWARP has no atomics and no memory windows.
+/// What the devices of a profile lack. An iWARP device has RC alone, connected by rdma_cm, without
+/// immediate data and receiver-not-ready; soft-iWARP also has no atomics, memory windows, batches,
+/// and no regions with addresses of the program's choice.
 pub fn lacks(profile: &str) -> Capabilities {
     match profile {
         "rxe" => SOFTWARE_LACKS,
@@ -594,7 +595,7 @@ knobs! {
     qp_req_event: bool = true, ["ASYNC-14"];
     /// Deregistering a region to which a memory window is bound.
     dereg_bound: DeregBound = DeregBound::Ebusy, ["MR-07"];
-    /// How a Send is answered whose invalidation fails. The receive fails in any case.
+    /// How a Send of RC is answered whose invalidation fails. The receive fails in any case.
     nak_send_inval: SendInvalAnswer = SendInvalAnswer::Nothing, ["MW-18"];
     /// A window beyond its region, when it is bound; if accepted, what is outside opens nothing.
     mw_bind_range: Check = Check::Refused, ["MW-08"];

@@ -1,10 +1,13 @@
 //! Sends that are posted as a whole or not at all.
 
-use verbs_api::{BatchEnd, ErrorKind, QpCap, QpInit, QpType, SendOps, SendWr, WcStatus};
+use verbs_api::{
+    Access, BatchEnd, ErrorKind, MwBindInfo, MwType, QpCap, QpInit, QpType, RcParams, Remote,
+    SendOps, SendWr, WcStatus, inc_rkey,
+};
 
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check, check_eq, in_case};
 use crate::{
-    Bench, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids,
+    Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids,
 };
 
 const LEN: u32 = 8;
@@ -24,7 +27,7 @@ fn pair<'b>(bench: &'b Bench<'_>, qp_type: QpType, send_ops: SendOps) -> Result<
     })
 }
 
-/// Each operation once; they are done in this order.
+/// Each operation that moves data or reads it once; they are done in this order.
 pub(super) fn batch_runs_when_it_is_complete(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-26";
     let all = SendOps::SEND
@@ -207,4 +210,69 @@ pub(super) fn queue_pair_with_batches_of_what_it_has_not_is_refused(bench: &Benc
         check_eq!(RULE, bench.live()?, before, "the live objects");
     }
     Ok(())
+}
+
+/// Work on windows, and atomics. A bind of a batch that is refused leaves the window as it is.
+pub(super) fn batch_binds_counts_and_invalidates(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-26";
+    let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC | Access::MW_BIND;
+    let atomics = SendOps::ATOMIC_CMP_AND_SWP | SendOps::ATOMIC_FETCH_AND_ADD;
+    let Pair { a, b } = bench.pair(PairOptions {
+        send_ops: SendOps::BIND_MW | SendOps::LOCAL_INV | atomics,
+        access,
+        rc: RcParams {
+            access,
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    })?;
+    let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
+    let before = bench.query_mw(mw)?;
+    let rkey = inc_rkey(before.rkey);
+    let remote = Remote {
+        addr: a.mem.addr + a.landing(),
+        rkey,
+    };
+    let info = MwBindInfo {
+        mr: a.mr,
+        addr: remote.addr,
+        length: LEN.into(),
+        access: Access::REMOTE_WRITE,
+    };
+    let bind = SendWr::bind_mw(0, mw, rkey, info);
+    let counter = b.mem.remote(b.landing());
+    let too_many = vec![a.sge(0, LEN); 64];
+    let bad = SendWr::fetch_and_add(1, &too_many, counter, 1);
+    let refused = bench.post_batch(a.qp, &[bind, bad], BatchEnd::Complete);
+    check!("SQ-27", refused.is_err(), "an error", "{refused:?}");
+    check_eq!("SQ-27", bench.query_mw(mw)?, before, "the window");
+    bench.write_mr(b.mr, b.landing() as usize, &5_u64.to_ne_bytes())?;
+    let answers = [[a.sge(0, LEN)], [a.sge(64, LEN)]];
+    let list = [
+        bind,
+        SendWr::compare_and_swap(1, &answers[0], counter, 5, 7),
+        SendWr::fetch_and_add(2, &answers[1], counter, 3),
+    ];
+    bench
+        .post_batch(a.qp, &list, BatchEnd::Complete)
+        .rule(RULE)?;
+    let done = bench.successes(a.send_cq, 3).rule(RULE)?;
+    check_eq!(RULE, wr_ids(&done), [0, 1, 2]);
+    let number = |end: &End<'_>, at| -> Result<u64> {
+        let bytes = end.bytes(at, 8)?;
+        Ok(u64::from_ne_bytes(bytes.try_into().unwrap_or_default()))
+    };
+    let seen = [number(&a, 0)?, number(&a, 64)?, number(&b, b.landing())?];
+    check_eq!(RULE, seen, [5, 7, 10], "answers and counter");
+    check_eq!(RULE, bench.query_mw(mw)?.rkey, rkey, "the key");
+    let write = |status| -> Result {
+        b.post(SendWr::rdma_write(9, &[b.sge(0, LEN)], remote))?;
+        bench.one_with(b.send_cq, status, RULE).map(drop)
+    };
+    write(WcStatus::Success)?;
+    bench
+        .post_batch(a.qp, &[SendWr::local_inv(3, rkey)], BatchEnd::Complete)
+        .rule(RULE)?;
+    bench.successes(a.send_cq, 1).rule(RULE)?;
+    write(WcStatus::RemAccessErr)
 }

@@ -29,6 +29,16 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(BATCHES.union(IMM).union(Capabilities::RDMA_READ)),
     Scenario::new(
+        "sq.batch_binds_counts_and_invalidates",
+        &["SQ-26", "SQ-27"],
+        batch::batch_binds_counts_and_invalidates,
+    )
+    .needs(
+        BATCHES
+            .union(Capabilities::ATOMICS)
+            .union(Capabilities::MW_TYPE_2),
+    ),
+    Scenario::new(
         "sq.aborted_batch_never_runs",
         &["SQ-26"],
         batch::aborted_batch_never_runs,

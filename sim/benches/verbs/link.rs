@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use verbs_api::{
-    Access, Arm, CompChannel, Cq, CqInit, Mr, MrAttr, Pd, Qp, QpInit, QpType, RcParams, RecvWr,
-    SendWr, Verbs, Wait, Wc, WcStatus,
+    Access, Arm, CompChannel, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp, QpCap, QpInit, QpType,
+    RcParams, RecvWr, SendWr, Verbs, Wait, Wc, WcStatus,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 
@@ -30,9 +30,12 @@ pub(crate) struct Links<'f> {
     qps: Vec<Qp>,
 }
 
+/// Sends of one queue pair that fills a CQ.
+const SENDS: u32 = 1 << 10;
+
 /// One of everything that a queue pair needs.
 #[derive(Clone, Copy)]
-struct End {
+pub(crate) struct End {
     pd: Pd,
     mr: Mr,
     mem: MrAttr,
@@ -88,9 +91,51 @@ impl Fabric {
         }
     }
 
+    /// A CQ of so many entries.
+    pub(crate) fn cq(&self, node: u32, entries: u32) -> End {
+        let mut end = self.end(node, 4096);
+        let context = end.cq.context();
+        let entries = i32::try_from(entries).unwrap();
+        end.cq = self.sim.create_cq(context, &CqInit::new(entries)).unwrap();
+        end
+    }
+
+    /// Puts so many completions into a CQ, of queue pairs that are gone then.
+    pub(crate) fn fill_cq(&self, end: End, count: u32) {
+        let cap = QpCap {
+            max_send_wr: SENDS,
+            ..QpCap::default()
+        };
+        let peer_end = self.end(1, 4096);
+        let list = [end.mem.sge(0, 8)];
+        let wr = SendWr::rdma_write(1, &list, peer_end.mem.remote(0));
+        for _ in 0..count / SENDS {
+            let link = self.connect_with(end, peer_end, cap);
+            for _ in 0..SENDS {
+                self.sim.post_send(link.qp, &[wr]).unwrap();
+            }
+            for qp in [link.qp, link.peer] {
+                self.sim.destroy_qp(qp, Wait::Poll).unwrap();
+            }
+        }
+    }
+
+    /// Polls so many completions.
+    pub(crate) fn empty_cq(&self, end: End, count: u32) {
+        let mut wc = [Wc::default(); 64];
+        let mut got = 0;
+        while got < count as usize {
+            got += self.sim.poll_cq(end.cq, &mut wc).unwrap();
+        }
+    }
+
     fn connect(&self, near: End, far: End) -> Link<'_> {
+        self.connect_with(near, far, QpCap::default())
+    }
+
+    fn connect_with(&self, near: End, far: End, cap: QpCap) -> Link<'_> {
         let [qp, peer] = [near, far].map(|end| {
-            let init = QpInit::new(QpType::Rc, end.cq, end.cq);
+            let init = QpInit::new(QpType::Rc, end.cq, end.cq).cap(cap);
             self.sim.create_qp(end.pd, &init).unwrap()
         });
         self.sim.connect_rc(qp, peer, &RcParams::default()).unwrap();

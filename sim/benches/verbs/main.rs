@@ -6,12 +6,14 @@
 //! | `floor` | what a machine needs for the least that a verb must do |
 //! | `link` | connected queue pairs, and the operations that are timed |
 //! | `memory` | bytes allocated, counted |
+//! | `scale` | many nodes, queue pairs and completions |
 //! | `stopwatch` | criterion, and what it measured |
 //! | `table` | figures, floors, ratios, aims |
 
 mod floor;
 mod link;
 mod memory;
+mod scale;
 mod stopwatch;
 mod table;
 
@@ -39,7 +41,11 @@ fn main() {
     let idle = memory::of_a_queue_pair(false);
     let used = memory::of_a_queue_pair(true);
     if watch.measures() {
-        print!("{}", table::render(&lines(&watch, idle, used)));
+        let mut lines = lines(&watch, idle, used);
+        lines.extend(scale::lines());
+        print!("{}", table::render(&lines));
+    } else {
+        scale::try_out();
     }
     watch.finish();
 }

@@ -28,7 +28,7 @@ pub(crate) fn of_a_queue_pair(used: bool) -> f64 {
 }
 
 /// Bytes that are allocated after `run` and were not before.
-fn allocated(run: impl FnOnce()) -> isize {
+pub(crate) fn allocated(run: impl FnOnce()) -> isize {
     ALLOCATED.store(0, Ordering::SeqCst);
     COUNTING.store(true, Ordering::SeqCst);
     run();

@@ -1,8 +1,8 @@
 //! Batches of sends, posted as a whole or not at all.
 
 use verbs_api::{
-    BatchEnd, Cause, Error, ErrorKind, Qp as QpHandle, QpInit, QpType, Result, SendOps, SendWr,
-    Verb,
+    BatchEnd, Capabilities, Cause, Error, ErrorKind, Qp as QpHandle, QpInit, QpType, Result,
+    SendOps, SendWr, Verb,
 };
 
 use super::{Node, invalid};
@@ -38,20 +38,26 @@ impl Node {
             let qp = self.qps.at_mut(index);
             let dropped = qp.sq.take_back(before);
             self.pds.at_mut(qp.pd).posted -= dropped;
-            return Err(Error::new(verb, error.kind(), error.cause().clone()));
+            return Err(error);
         }
+        list.iter().for_each(|wr| self.note_bind(&wr.op));
         self.run_sends(now, index);
-        self.finish();
         Ok(())
     }
 }
 
-/// Whether the transport has the operations that batches are to have (SQ-28).
-pub(super) fn check(verb: Verb, init: &QpInit) -> Result<()> {
+/// Whether transport and device have the operations that batches are to have (SQ-28).
+pub(super) fn check(verb: Verb, init: &QpInit, lacks: Capabilities) -> Result<()> {
     let datagrams = SendOps::SEND | SendOps::SEND_WITH_IMM;
     let writes = SendOps::RDMA_WRITE | SendOps::RDMA_WRITE_WITH_IMM;
     let windows = SendOps::BIND_MW | SendOps::LOCAL_INV | SendOps::SEND_WITH_INV;
     let atomics = SendOps::ATOMIC_CMP_AND_SWP | SendOps::ATOMIC_FETCH_AND_ADD;
+    let without = |capability, ops| match lacks.contains(capability) {
+        true => SendOps::empty(),
+        false => ops,
+    };
+    let windows = without(Capabilities::MW, windows);
+    let atomics = without(Capabilities::ATOMICS, atomics);
     let has = match init.qp_type {
         QpType::Rc => datagrams | writes | windows | atomics | SendOps::RDMA_READ,
         QpType::Uc => datagrams | writes | windows,
@@ -62,7 +68,7 @@ pub(super) fn check(verb: Verb, init: &QpInit) -> Result<()> {
     }
     let cause = Cause::Argument {
         what: "send_ops",
-        problem: "has some that the transport has not",
+        problem: "has some that the transport or the device has not",
     };
     Err(Error::new(verb, ErrorKind::NotSupported, cause))
 }

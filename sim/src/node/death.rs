@@ -53,6 +53,7 @@ impl Node {
                 | Verb::ReadMr
                 | Verb::WriteMr
                 | Verb::QueryMr
+                | Verb::QueryMw
                 | Verb::QueryCq
                 | Verb::Garble
                 | Verb::ChannelFd

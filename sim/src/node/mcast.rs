@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::{
-    Cause, Error, ErrorKind, Gid, MULTICAST_QPN, Qp as QpHandle, QpType, Result, TraceEvent, Verb,
+    Capabilities, Cause, Error, ErrorKind, Gid, MULTICAST_QPN, Qp as QpHandle, QpType, Result,
+    TraceEvent, Verb,
 };
 
 use super::{Node, invalid};
@@ -29,6 +30,7 @@ impl Node {
     pub fn attach_mcast(&mut self, qp: QpHandle, group: Gid) -> Result<()> {
         let verb = Verb::AttachMcast;
         let index = Self::find(&self.qps, verb, qp)?;
+        self.check_has(verb, Capabilities::MCAST, "has no multicast")?;
         if self.qps.at(index).init.qp_type != QpType::Ud {
             return Err(invalid(verb, "qp", "is not of the transport UD"));
         }

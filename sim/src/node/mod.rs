@@ -253,6 +253,21 @@ impl Node {
         }
     }
 
+    /// Refuses what the device has not.
+    pub(super) fn check_has(
+        &self,
+        verb: Verb,
+        capability: Capabilities,
+        problem: &'static str,
+    ) -> Result<()> {
+        if !self.lacks.contains(capability) {
+            return Ok(());
+        }
+        let what = "the device";
+        let cause = Cause::Argument { what, problem };
+        Err(Error::new(verb, ErrorKind::NotSupported, cause))
+    }
+
     /// Takes abilities from the device.
     pub(crate) fn set_lacks(&mut self, lacks: Capabilities) {
         self.lacks = lacks;

@@ -57,15 +57,12 @@ impl Node {
     pub fn alloc_mw(&mut self, pd: PdHandle, mw_type: MwType) -> Result<MwHandle> {
         let verb = Verb::AllocMw;
         let index = Self::find(&self.pds, verb, pd)?;
-        let needed = match mw_type {
-            MwType::Type1 => Capabilities::MW_TYPE_1,
-            MwType::Type2 => Capabilities::MW_TYPE_2,
+        let (needed, problem) = match mw_type {
+            MwType::Type1 => (Capabilities::MW_TYPE_1, "has no windows of type 1"),
+            MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
             MwType::Unknown(_) => return Err(invalid(verb, "type", "is none")),
         };
-        if self.lacks.contains(needed) {
-            let cause = Cause::Text(format!("the device has no windows of {mw_type}").into());
-            return Err(Error::new(verb, ErrorKind::NotSupported, cause));
-        }
+        self.check_has(verb, needed, problem)?;
         self.check_room(verb, "memory windows", self.mws.len(), self.attr.max_mw)?;
         let context = pd.context();
         let id = self.mws.insert(|id| Mw {
@@ -121,20 +118,28 @@ impl Node {
         posted
     }
 
-    /// What a bind that is posted must name; the rest is looked at when it is executed. The window's
-    /// key is the new one from now on.
-    pub(super) fn note_bind(&mut self, verb: Verb, context: Context, op: &SendOp) -> Result<()> {
-        let SendOp::BindMw { mw, rkey, info } = op else {
+    /// What a bind that is posted must name; the rest is looked at when it is executed.
+    pub(super) fn check_bind(&self, verb: Verb, context: Context, op: &SendOp) -> Result<()> {
+        let SendOp::BindMw { mw, info, .. } = op else {
             return Ok(());
         };
         let (window, _) = self.bind_parts(verb, context, *mw, info)?;
-        let window = self.mws.at_mut(window);
+        let window = self.mws.at(window);
         let refuses = self.behavior.bind_wr_type_1 == Check::Refused;
-        if verb == Verb::PostSend && window.mw_type == MwType::Type1 && refuses {
+        if verb != Verb::BindMw && window.mw_type == MwType::Type1 && refuses {
             return Err(invalid(verb, "mw", "is not of type 2"));
         }
-        window.told = with_callers_part(window.told, *rkey);
         Ok(())
+    }
+
+    /// A bind is posted: the window's key is the new one from now on.
+    pub(super) fn note_bind(&mut self, op: &SendOp) {
+        if let SendOp::BindMw { mw, rkey, .. } = op
+            && let Ok(index) = Self::find(&self.mws, Verb::PostSend, *mw)
+        {
+            let window = self.mws.at_mut(index);
+            window.told = with_callers_part(window.told, *rkey);
+        }
     }
 
     fn bind_parts(

@@ -125,7 +125,10 @@ impl Node {
             })?;
             payload = Payload::inline(bytes);
         }
-        self.note_bind(verb, self.qps.at(index).handle.context(), &wr.op)?;
+        self.check_bind(verb, self.qps.at(index).handle.context(), &wr.op)?;
+        if verb != Verb::PostBatch {
+            self.note_bind(&wr.op);
+        }
         let qp = self.qps.at_mut(index);
         self.pds.at_mut(qp.pd).posted += 1;
         qp.sq.push(Send {

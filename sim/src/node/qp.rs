@@ -162,7 +162,7 @@ impl Node {
             Check::Refused => asked,
         };
         self.check_cap(verb, &checked)?;
-        super::batch::check(verb, init)?;
+        super::batch::check(verb, init, self.lacks)?;
         self.check_room(verb, "queue pairs", self.qps.len(), self.attr.max_qp)?;
         let count = u64::from(self.qps.len()) + 1;
         self.check_limit(verb, Limit::QueuePairs, "queue pairs", count)?;
@@ -549,7 +549,8 @@ impl Node {
                 && (for_write || written)
                 && overlaps(&send.list)
         };
-        let only = mr.only_domain();
+        // Some devices check receives of an SRQ against the domain of the QP that takes them.
+        let only = mr.only_domain().filter(|_| !self.behavior.srq_checks_qp_pd);
         if only.is_some_and(|pd| self.pds.at(pd).posted == 0) {
             return None;
         }

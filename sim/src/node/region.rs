@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use verbs_api::{
-    Access, Cause, Check, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr, MrChange,
-    MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
+    Access, Capabilities, Cause, Check, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr,
+    MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
 };
 
 use super::mw::is_window_key;
@@ -182,6 +182,7 @@ impl Node {
         let verb = Verb::AllocNullMr;
         let access = Access::LOCAL_WRITE;
         let index = self.check_new_mr(verb, pd, 1, access)?;
+        self.check_has(verb, Capabilities::NULL_MR, "has no null regions")?;
         let backing = Backing {
             region: self.memory.lock().add_null(),
             start: 0,

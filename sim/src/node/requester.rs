@@ -627,11 +627,14 @@ impl Node {
 
     /// The oldest send fails.
     fn fail(&mut self, index: u32, status: WcStatus) {
-        if self.behavior.send_done == SendDone::Sent {
+        let sq = &self.qps.at(index).sq;
+        let oldest = sq.has_undone().then(|| sq.get(sq.oldest()));
+        let is_early = self.behavior.send_done == SendDone::Sent;
+        match oldest {
+            Some(oldest) if !is_early || oldest.is_read() => self.finish_send(index, status),
             // What failed has completed long ago.
-            self.enter_error(index);
-        } else if self.qps.at(index).sq.has_undone() {
-            self.finish_send(index, status);
+            _ if is_early => self.enter_error(index),
+            _ => {}
         }
     }
 

@@ -347,6 +347,7 @@ impl Node {
     /// A Send came whole and names a key that it cannot invalidate (MW-18).
     fn bad_invalidation(&mut self, index: u32, packet: &Packet) -> Refusal {
         let syndrome = match self.behavior.nak_send_inval {
+            _ if self.qps.at(index).init.qp_type != QpType::Rc => None,
             SendInvalAnswer::Nothing => None,
             SendInvalAnswer::Nak => Some(Syndrome::NakRemoteAccess),
             SendInvalAnswer::Ack => {

@@ -409,7 +409,13 @@ impl Qp {
     /// opcode the transport does not have; `NoMemory` when the queue is full.
     pub fn post_send(&self, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostSend;
-        let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |wr| self.check(wr));
+        let (sges, bad) = resolve(
+            self.pd(),
+            verb,
+            list,
+            |wr| wr.sg_list,
+            |wr| self.check(verb, wr),
+        );
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
         let verbs = self.0.context().verbs();
         self.post_sends(list, &sges, |raw| verbs.post_send(self.handle(), raw))?;
@@ -424,7 +430,13 @@ impl Qp {
     /// with ([`QpBuilder::send_ops`]).
     pub fn post_batch(&self, list: &[SendWr<'_>]) -> Result<()> {
         let verb = Verb::PostBatch;
-        let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |wr| self.check(wr));
+        let (sges, bad) = resolve(
+            self.pd(),
+            verb,
+            list,
+            |wr| wr.sg_list,
+            |wr| self.check(verb, wr),
+        );
         if let Some(bad) = bad {
             return Err(bad.error);
         }
@@ -547,13 +559,13 @@ impl Qp {
         }
     }
 
-    fn check(&self, wr: &SendWr<'_>) -> Result<()> {
+    fn check(&self, verb: Verb, wr: &SendWr<'_>) -> Result<()> {
         if let Some(binding) = &wr.binding {
-            binding.resolve(Verb::PostSend, self.pd())?;
+            binding.resolve(verb, self.pd())?;
         }
         match wr.dest {
             Dest::Connected => Ok(()),
-            Dest::Ud { ah, .. } => self.pd().check(Verb::PostSend, Object::Ah, ah.pd()),
+            Dest::Ud { ah, .. } => self.pd().check(verb, Object::Ah, ah.pd()),
         }
     }
 }

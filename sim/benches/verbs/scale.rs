@@ -1,0 +1,96 @@
+//! What many objects take: time and bytes for each, beside what few take. Each is done once, since
+//! it takes seconds.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::link::Fabric;
+use crate::memory::allocated;
+use crate::table::Line;
+
+/// Ratios of few to many above this are more than caches and growing tables.
+const AIM: f64 = 2.0;
+
+/// Nodes of a fabric, queue pairs on two nodes, entries of a CQ.
+pub(crate) fn lines() -> Vec<Line> {
+    let mut lines = nodes(10, 1_000);
+    lines.extend(queue_pairs(1_000, 100_000));
+    lines.extend(entries(1 << 12, 1 << 22));
+    lines
+}
+
+/// The same with fewer, to see that it works.
+pub(crate) fn try_out() {
+    nodes(2, 20);
+    queue_pairs(10, 100);
+    entries(1 << 10, 1 << 12);
+}
+
+/// Time and bytes for each of `count` things that `make` makes.
+fn each<T>(count: u32, make: impl FnOnce() -> T) -> (f64, f64, T) {
+    let (mut nanos, mut made) = (0.0, None);
+    let bytes = allocated(|| {
+        let start = Instant::now();
+        made = Some(black_box(make()));
+        nanos = start.elapsed().as_nanos() as f64;
+    });
+    let made = made.expect("it has run");
+    let count = f64::from(count);
+    (nanos / count, bytes as f64 / count, made)
+}
+
+fn line(what: String, many: f64, few: f64) -> Line {
+    Line::new(&what, many, "each of few", few).aim(AIM)
+}
+
+fn nodes(few: u32, many: u32) -> Vec<Line> {
+    let [(few_time, few_bytes, small), (time, bytes, large)] =
+        [few, many].map(|count| each(count, || Fabric::new(count)));
+    let message = |fabric: &Fabric, to| {
+        let link = fabric.link(0, to, 4096);
+        let count = 20_000;
+        each(count, || (0..count).for_each(|_| link.write(64))).0
+    };
+    vec![
+        line(format!("a node, one of {many}"), time, few_time),
+        Line::bytes(
+            &format!("memory of a node, one of {many}"),
+            bytes,
+            few_bytes,
+        )
+        .aim(AIM),
+        line(
+            format!("write of 64 B among {many} nodes"),
+            message(&large, many - 1),
+            message(&small, few - 1),
+        ),
+    ]
+}
+
+fn queue_pairs(few: u32, many: u32) -> Vec<Line> {
+    let fabric = Fabric::new(2);
+    let mut links = fabric.links(0, 1, 4096, 1);
+    let (few_time, ..) = each(few, || links.extend(&fabric, few as usize));
+    let (time, ..) = each(many, || links.extend(&fabric, many as usize));
+    let name = format!("two queue pairs made and connected, of {many}");
+    vec![line(name, time, few_time)]
+}
+
+fn entries(few: u32, many: u32) -> Vec<Line> {
+    let fabric = Fabric::new(2);
+    let [(few_time, few_bytes), (time, bytes)] = [few, many].map(|count| {
+        let cq = fabric.cq(0, count);
+        let (time, bytes, ()) = each(count, || fabric.fill_cq(cq, count));
+        fabric.empty_cq(cq, count);
+        (time, bytes)
+    });
+    vec![
+        line(format!("completion in a CQ of {many}"), time, few_time),
+        Line::bytes(
+            &format!("memory of a completion in a CQ of {many}"),
+            bytes,
+            few_bytes,
+        )
+        .aim(AIM),
+    ]
+}
