@@ -35,7 +35,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["ASYNC-10", "ASYNC-02"],
         death::dead_device_lets_its_objects_be_freed_and_no_more,
     )
-    .needs(LAB.union(Capabilities::UD)),
+    .needs(
+        LAB.union(Capabilities::UD)
+            .union(Capabilities::MCAST)
+            .union(Capabilities::MW_TYPE_1)
+            .union(Capabilities::SRQ),
+    ),
     Scenario::new(
         "async_event.peer_of_a_dead_device_gets_no_answer",
         &["ASYNC-10"],

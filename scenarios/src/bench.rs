@@ -27,7 +27,8 @@ use crate::failure::{Failure, Result};
 ///   [`waits_until`](Self::waits_until);
 /// - *nothing happens*: [`no_event`](Self::no_event), [`no_completion`](Self::no_completion),
 ///   [`no_async_event`](Self::no_async_event),
-///   [`no_completion_meanwhile`](Self::no_completion_meanwhile). Exact in a laboratory, a bounded wait elsewhere;
+///   [`no_completion_meanwhile`](Self::no_completion_meanwhile). Exact in a laboratory, a bounded
+///   wait elsewhere;
 /// - *set up*: [`rc_pair`](Self::rc_pair), [`pair`](Self::pair), [`end`](Self::end);
 /// - *queue pairs*: [`modify`](Self::modify), [`to_err`](Self::to_err), [`state`](Self::state).
 pub struct Bench<'v> {

@@ -13,8 +13,8 @@ pub enum Mode {
     #[default]
     Stepped,
     /// A posted work request runs as far as it can before the post returns, on all nodes it
-    /// concerns. For any number of threads, one of which works at a time; waits block. Timers fire when the clock is moved by
-    /// [`Lab::advance`](verbs_api::Lab::advance) or `settle`.
+    /// concerns. For any number of threads, one of which works at a time; waits block. Timers fire
+    /// when the clock is moved by [`Lab::advance`](verbs_api::Lab::advance) or `settle`.
     Inline,
     /// As [`Inline`](Self::Inline), but the time is that of the machine: timers fire on their own,
     /// in a thread that ends with the simulation, and a wait for a time takes that time. For

@@ -50,7 +50,8 @@ pub trait Lab {
     /// Lets the context's device die, for good (ASYNC-10). Each of its contexts is told by
     /// `DEVICE_FATAL`; it neither sends nor receives any more. From then on its verbs fail with
     /// [`ErrorKind::Io`], but for those that free an object, read or acknowledge an event, or only
-    /// look at what the program has: the bytes and attributes of regions, the attributes of CQs.
+    /// look at what the program has: the bytes and attributes of regions, the attributes of windows
+    /// and CQs.
     fn kill_device(&self, context: Context) -> Result<()>;
 
     /// Sets the active MTU of a port, at most its greatest, as when that of its link changes.

@@ -80,9 +80,9 @@ pub struct MrInit {
     pub length: usize,
     /// What it allows.
     pub access: Access,
-    /// The address by which work requests name its first byte (`ibv_reg_mr_iova`, RDMA-22). It lies as
-    /// far behind the start of a page as the memory does, new memory on its start. Default: where the memory is, or 0 with
-    /// [`Access::ZERO_BASED`] (RDMA-21).
+    /// The address by which work requests name its first byte (`ibv_reg_mr_iova`, RDMA-22). It lies
+    /// as far behind the start of a page as the memory does, new memory on its start. Default:
+    /// where the memory is, or 0 with [`Access::ZERO_BASED`] (RDMA-21).
     pub iova: Option<u64>,
     /// Its memory. Default: new.
     pub memory: MrMemory,

@@ -99,9 +99,9 @@ pub trait Verbs: Send + Sync {
     /// (`ibv_reg_mr_iova` of memory that the backend owns).
     ///
     /// # Errors
-    /// As for `alloc_mr`; `Invalid` also for an `iova` that does not fit the memory's place in its page,
-    /// a part that the other region does not have, or one of the caller's own memory; `Fault` for memory that is not mapped (MR-11), or
-    /// cannot be written and is to be (MR-12).
+    /// As for `alloc_mr`; `Invalid` also for an `iova` that does not fit the memory's place in its
+    /// page, a part that the other region does not have, or one of the caller's own memory; `Fault`
+    /// for memory that is not mapped (MR-11), or cannot be written and is to be (MR-12).
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr>;
 
     /// Makes a null region (`ibv_alloc_null_mr`, MR-18): all addresses lie in it, reads give zeros and
@@ -115,9 +115,9 @@ pub trait Verbs: Send + Sync {
     ///
     /// # Safety
     /// From this call until [`dereg_mr`](Self::dereg_mr) or [`close_device`](Self::close_device)
-    /// returned, `addr..addr + length` must be valid memory; with `LOCAL_WRITE` it must be writable. The device reads it (and with `LOCAL_WRITE` writes it) at
-    /// any time in between, so no reference to a part may live while work that touches that part
-    /// can be executed.
+    /// returned, `addr..addr + length` must be valid memory; with `LOCAL_WRITE` it must be
+    /// writable. The device reads it (and with `LOCAL_WRITE` writes it) at any time in between, so
+    /// no reference to a part may live while work that touches that part can be executed.
     #[allow(unsafe_code, reason = "the one promise the caller makes")]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr>;
 

@@ -1,11 +1,12 @@
 //! A device that dies.
 
 use verbs_api::{
-    Access, Ah, Arm, AsyncEventType, CqInit, Element, ErrorKind, MrChange, QpAttrMask, QpInit,
-    QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Wait, Wc, WcStatus,
+    Access, Ah, Arm, AsyncEventType, CqInit, Element, ErrorKind, Gid, MrChange, MwType, QpAttrMask,
+    QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, SrqInit, Wait, Wc, WcStatus,
 };
 
 use crate::failure::{check_eq, in_case};
+use crate::mcast::ALL_HOSTS;
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
 
 const RULE: &str = "ASYNC-10";
@@ -71,8 +72,17 @@ const CALLS: &[(&str, Call)] = &[
         Ok(v.post_recv(end.qp, &[RecvWr::new(1, &into)])?)
     }),
     ("create_ah", |v, end, _| {
-        let way = verbs_api::AhAttr::global(v.port(), 0, verbs_api::Gid([0xfe; 16]));
+        let way = verbs_api::AhAttr::global(v.port(), 0, Gid([0xfe; 16]));
         v.create_ah(end.pd, &way).map(drop)
+    }),
+    ("alloc_mw", |v, end, _| {
+        v.alloc_mw(end.pd, MwType::Type1).map(drop)
+    }),
+    ("create_srq", |v, end, _| {
+        v.create_srq(end.pd, &SrqInit::new(1)).map(drop)
+    }),
+    ("attach_mcast", |v, end, _| {
+        v.attach_mcast(end.qp, ALL_HOSTS, 0)
     }),
     ("open_device", |v, end, _| {
         let place = usize::from(end.context == v.ctx_b());
@@ -85,6 +95,10 @@ pub(super) fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_
     let pair = bench.pair(PairOptions::of(QpType::Ud))?;
     let Pair { a, b } = pair;
     let ah = bench.create_ah(b.pd, &bench.route_to(a.context)?)?;
+    let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
+    let key = bench.query_mw(mw)?;
+    let srq = bench.create_srq(b.pd, &SrqInit::new(1))?;
+    bench.attach_mcast(b.qp, ALL_HOSTS, 0)?;
     // A completion that nobody polls, a receive that waits, an event that nobody read.
     b.recv(1, 8)?;
     b.recv_at(2, 0, 8)?;
@@ -104,7 +118,11 @@ pub(super) fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_
     // What was there before can be read, and everything be freed.
     bench.expect_event(b.channel, b.recv_cq, RULE)?;
     bench.ack_async_event(b.context, &event).rule(RULE)?;
+    check_eq!(RULE, bench.query_mw(mw)?, key, "the window");
+    bench.dealloc_mw(mw).rule(RULE)?;
+    bench.detach_mcast(b.qp, ALL_HOSTS, 0).rule(RULE)?;
     bench.destroy_qp(b.qp, Wait::Poll).rule(RULE)?;
+    bench.destroy_srq(srq, Wait::Poll).rule(RULE)?;
     for cq in [b.send_cq, b.recv_cq] {
         bench.destroy_cq(cq, Wait::Poll).rule(RULE)?;
     }
