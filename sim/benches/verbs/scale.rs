@@ -8,13 +8,14 @@ use crate::link::Fabric;
 use crate::memory::allocated;
 use crate::table::Line;
 
-/// Ratios of few to many above this are more than caches and growing tables.
+/// Ratios of many to few above this are more than caches and growing tables. Few are as many as caches
+/// do not hold, where that is what counts.
 const AIM: f64 = 2.0;
 
 /// Nodes of a fabric, queue pairs on two nodes, entries of a CQ.
 pub(crate) fn lines() -> Vec<Line> {
     let mut lines = nodes(10, 1_000);
-    lines.extend(queue_pairs(1_000, 100_000));
+    lines.extend(queue_pairs(10_000, 100_000));
     lines.extend(entries(1 << 12, 1 << 22));
     lines
 }
