@@ -1,0 +1,1 @@
+//! Making rare failures happen, and happen again.
