@@ -177,6 +177,12 @@ impl Batch {
             {
                 (*qp).wr_set_ud_addr?(qp, ah.get(), remote_qpn, remote_qkey);
             }
+            if let Dest::Xrc { remote_srqn } = wr.dest {
+                // Only libraries that have XRC have a function for it.
+                if let Some(set) = (*qp).wr_set_xrc_srqn {
+                    set(qp, remote_srqn);
+                }
+            }
             if moves_nothing(&wr.op) {
                 // The library has ended it already.
             } else if wr.flags.contains(SendFlags::INLINE) {

@@ -33,7 +33,7 @@ pub(crate) struct Connection {
 
 /// Connects two QPs in RESET. The kernel brings them to RTS.
 pub(crate) fn connect(a: &Qp, b: &Qp, params: &RcParams) -> Result<()> {
-    let address = address_of(&a.pd.device, params)?;
+    let address = address_of(&a.device, params)?;
     for qp in [a, b] {
         to_init(qp, params)?;
     }

@@ -31,6 +31,7 @@ pub(crate) fn device_attr(attr: &sys::ibv_device_attr, num_comp_vectors: i32) ->
         max_srq_sge: count(attr.max_srq_sge),
         max_qp_rd_atom: small(attr.max_qp_rd_atom),
         max_qp_init_rd_atom: small(attr.max_qp_init_rd_atom),
+        xrc: attr.device_cap_flags & sys::DEVICE_XRC != 0,
         mem_window: attr.device_cap_flags & sys::DEVICE_MEM_WINDOW != 0,
         mem_window_type_2b: attr.device_cap_flags & sys::DEVICE_MEM_WINDOW_TYPE_2B != 0,
         atomic_cap: attr.atomic_cap.into(),
@@ -115,6 +116,15 @@ fn ah_attr_back(attr: &sys::ibv_ah_attr) -> AhAttr {
         port_num: attr.port_num,
     }
 }
+
+/// Sizes of a queue pair without queues.
+pub(crate) const NO_QUEUES: QpCap = QpCap {
+    max_send_wr: 0,
+    max_recv_wr: 0,
+    max_send_sge: 0,
+    max_recv_sge: 0,
+    max_inline_data: 0,
+};
 
 pub(crate) fn cap(cap: &QpCap) -> sys::ibv_qp_cap {
     sys::ibv_qp_cap {

@@ -14,7 +14,7 @@ use verbs_api::{
 };
 
 use crate::errno::{bad_handle, check, destroyed, invalid, made};
-use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp, Srq};
+use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp, Srq, Xrcd};
 use crate::owner::Owned;
 use crate::sys;
 use crate::wait::Deadline;
@@ -47,6 +47,7 @@ pub(crate) struct Tables {
     pub(crate) qps: Table<Arc<Qp>>,
     pub(crate) ahs: Table<Arc<Ah>>,
     pub(crate) srqs: Table<Arc<Srq>>,
+    pub(crate) xrcds: Table<Arc<Xrcd>>,
     /// Handles by the address of their C object, for events.
     pub(crate) cq_handles: BTreeMap<usize, CqHandle>,
     pub(crate) qp_handles: BTreeMap<usize, QpHandle>,
@@ -377,7 +378,7 @@ impl Hw {
             )* };
         }
         // Windows first: some drivers let no queue pair and no region go that one is bound to.
-        drain!(mws, qps, srqs, ahs, mrs, cqs, channels, pds);
+        drain!(mws, qps, srqs, xrcds, ahs, mrs, cqs, channels, pds);
         tables.cq_handles.retain(|_, cq| cq.context() != context);
         tables.qp_handles.retain(|_, qp| qp.context() != context);
         tables.srq_handles.retain(|_, srq| srq.context() != context);

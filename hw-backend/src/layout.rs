@@ -54,11 +54,11 @@ fn of_bindings() -> Vec<Row> {
         ibv_qp_init_attr { qp_context, send_cq, recv_cq, srq, cap, qp_type, sq_sig_all }
         ibv_qp_init_attr_ex {
             qp_context, send_cq, recv_cq, srq, cap, qp_type, sq_sig_all, comp_mask, pd,
-            send_ops_flags
+            xrcd, send_ops_flags
         }
         ibv_qp_ex {
             wr_id, wr_flags, wr_rdma_read, wr_rdma_write, wr_rdma_write_imm, wr_send, wr_send_imm,
-            wr_set_ud_addr, wr_set_inline_data, wr_set_inline_data_list, wr_set_sge_list, wr_start, wr_complete,
+            wr_set_ud_addr, wr_set_xrc_srqn, wr_set_inline_data, wr_set_inline_data_list, wr_set_sge_list, wr_start, wr_complete,
             wr_abort
         }
         ibv_data_buf { addr, length }
@@ -68,6 +68,10 @@ fn of_bindings() -> Vec<Row> {
         ibv_srq { context, srq_context, pd, handle }
         ibv_srq_attr { max_wr, max_sge, srq_limit }
         ibv_srq_init_attr { srq_context, attr }
+        ibv_srq_init_attr_ex { srq_context, attr, comp_mask, srq_type, pd, xrcd, cq }
+        ibv_xrcd { context }
+        ibv_xrcd_init_attr { comp_mask, fd, oflags }
+        ibv_qp_open_attr { comp_mask, qp_num, xrcd, qp_context, qp_type }
         ibv_wc {
             wr_id, status, opcode, vendor_err, byte_len, qp_num, src_qp, wc_flags, pkey_index,
             slid, sl, dlid_path_bits

@@ -15,6 +15,7 @@
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
 //! | `post` | posting: what the lists use lives until the call is over |
 //! | `srq` | shared receive queues |
+//! | `xrc` | XRC domains and their queue pairs |
 //! | `batch` | batches of sends |
 //! | `convert`, `errno` | structures and errors to and from C |
 //! | `region` | regions of other memory, or with other addresses |
@@ -47,6 +48,7 @@ mod srq;
 mod sys;
 mod verbs;
 mod wait;
+mod xrc;
 
 pub use devices::kernel;
 pub use hw::Hw;

@@ -71,6 +71,7 @@ impl Hw {
     pub(crate) fn bind_window(&self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
         let verb = Verb::BindMw;
         let qp = self.qp(verb, qp)?;
+        crate::xrc::check_has_queues(verb, &qp)?;
         let binds = self.binds(verb, qp.context, mw, &bind.info)?;
         let held = binds.hold(verb)?;
         let mut bind = sys::ibv_mw_bind {

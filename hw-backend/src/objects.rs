@@ -92,9 +92,11 @@ pub(crate) struct Qp {
     pub(crate) async_unacked: AtomicU32,
     /// What rdma_cm connected it with; it ends after the QP.
     pub(crate) connection: Mutex<Option<Arc<Connection>>>,
-    pub(crate) _cqs: [Arc<Cq>; 2],
+    pub(crate) _cqs: Vec<Arc<Cq>>,
     pub(crate) _srq: Option<Arc<Srq>>,
-    pub(crate) pd: Arc<Pd>,
+    pub(crate) _pd: Option<Arc<Pd>>,
+    pub(crate) _xrcd: Option<Arc<Xrcd>>,
+    pub(crate) device: Arc<Device>,
 }
 
 #[derive(Debug)]
@@ -102,7 +104,15 @@ pub(crate) struct Srq {
     pub(crate) raw: Owned<sys::ibv_srq>,
     pub(crate) init: SrqInit,
     pub(crate) async_unacked: AtomicU32,
+    pub(crate) _xrc: Option<(Arc<Xrcd>, Arc<Cq>)>,
     pub(crate) pd: Arc<Pd>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Xrcd {
+    pub(crate) raw: Owned<sys::ibv_xrcd>,
+    pub(crate) context: Context,
+    pub(crate) device: Arc<Device>,
 }
 
 #[derive(Debug)]
@@ -135,6 +145,7 @@ in_context! {
     Qp: context;
     Ah: pd.context;
     Srq: pd.context;
+    Xrcd: context;
 }
 
 /// The bytes of a region.

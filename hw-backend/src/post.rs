@@ -16,6 +16,7 @@ use crate::mw::{Binds, HeldBinds};
 use crate::objects::{Ah, Mr, Qp};
 use crate::owner::{Held, Owned};
 use crate::sys;
+use crate::xrc::check_has_queues;
 
 /// What a send uses, found by its handles.
 pub(crate) struct Found {
@@ -37,6 +38,7 @@ impl Hw {
     pub(crate) fn post_sends(&self, qp: QpHandle, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostSend;
         let qp = self.qp(verb, qp)?;
+        check_has_queues(verb, &qp)?;
         let (found, mut refused) = until_refused(list.iter().map(|wr| self.used_by(verb, &qp, wr)));
         let (uses, gone) = until_refused(found.iter().map(|found| found.hold(verb)));
         refused = gone.or(refused);
@@ -63,6 +65,9 @@ impl Hw {
             ) = (wr.dest, &uses.ah)
             {
                 raw.wr = sys::datagram(ah.get(), remote_qpn, remote_qkey);
+            }
+            if let Dest::Xrc { remote_srqn } = wr.dest {
+                sys::set_remote_srqn(&mut raw, remote_srqn);
             }
             Ok(raw)
         }));
@@ -91,6 +96,7 @@ impl Hw {
     pub(crate) fn post_recvs(&self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let verb = Verb::PostRecv;
         let qp = self.qp(verb, qp)?;
+        check_has_queues(verb, &qp)?;
         recv_list(list, |wrs| {
             post((verb, Object::Qp), &qp.raw, wrs, |qp, first, bad| {
                 // SAFETY: the QP is live; the list is valid until the call returns (`recv_list`).

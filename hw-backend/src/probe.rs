@@ -20,6 +20,9 @@ pub(crate) fn capabilities(
     if attr.max_srq <= 0 {
         all -= Capabilities::SRQ;
     }
+    if attr.device_cap_flags & sys::DEVICE_XRC == 0 {
+        all -= Capabilities::XRC;
+    }
     if attr.device_cap_flags & sys::DEVICE_SRQ_RESIZE == 0 {
         all -= Capabilities::SRQ_RESIZE;
     }

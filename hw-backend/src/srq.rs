@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use verbs_api::{
-    Handle, Object, Pd as PdHandle, PostError, RecvWr, Result, Srq as SrqHandle, SrqAttr,
-    SrqAttrMask, SrqInit, Verb, Wait,
+    Cause, Error, ErrorKind, Handle, Object, Pd as PdHandle, PostError, RecvWr, Result,
+    Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, XrcSrq,
 };
 
 use crate::errno::{check, destroyed, made};
@@ -25,14 +25,44 @@ impl Hw {
     pub(crate) fn make_srq(&self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
         let verb = Verb::CreateSrq;
         let parent = self.pd(verb, pd)?;
+        let find =
+            |xrc: XrcSrq| -> Result<_> { Ok((self.xrcd(verb, xrc.xrcd)?, self.cq(verb, xrc.cq)?)) };
+        let xrc = init.xrc.map(find).transpose()?;
+        let context = pd.context();
+        for (object, of) in xrc
+            .iter()
+            .flat_map(|(xrcd, cq)| [(Object::Xrcd, xrcd.context), (Object::Cq, cq.context)])
+        {
+            if of != context {
+                let must_share = "context";
+                let cause = Cause::Mismatch { object, must_share };
+                return Err(Error::new(verb, ErrorKind::Invalid, cause));
+            }
+        }
+        let held = match &xrc {
+            None => None,
+            Some((xrcd, cq)) => Some((
+                xrcd.raw.hold().map_err(destroyed(verb, Object::Xrcd))?,
+                cq.raw.hold().map_err(destroyed(verb, Object::Cq))?,
+            )),
+        };
         let mut attr = sys::ibv_srq_init_attr {
             srq_context: sys::token(init.srq_context),
             attr: convert::srq_attr(&init.attr),
         };
-        // SAFETY: the PD is live.
-        let create = |pd| made(verb, || unsafe { sys::ibv_create_srq(pd, &mut attr) });
+        let create = |pd| {
+            made(verb, || match &held {
+                // SAFETY: the PD is live.
+                None => unsafe { sys::ibv_create_srq(pd, &mut attr) },
+                // SAFETY: as above, and so are domain and CQ, which are held.
+                Some((xrcd, cq)) => unsafe {
+                    sys::create_xrc_srq(pd, &mut attr, xrcd.get(), cq.get())
+                },
+            })
+        };
         let raw = parent.raw.with(create);
         let raw = raw.map_err(destroyed(verb, Object::Pd))??;
+        drop(held);
         let mut init = *init;
         init.attr = SrqAttr {
             srq_limit: init.attr.srq_limit,
@@ -43,6 +73,7 @@ impl Hw {
             raw: unsafe { Owned::new(raw, sys::ibv_destroy_srq) },
             init,
             async_unacked: AtomicU32::new(0),
+            _xrc: xrc,
             pd: parent,
         };
         let handle = self.insert(|t| &mut t.srqs, pd.context(), srq);

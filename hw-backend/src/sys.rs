@@ -19,10 +19,11 @@ pub(crate) use rdma_sys::{
     ibv_free_device_list, ibv_get_async_event, ibv_get_cq_event, ibv_get_device_list,
     ibv_get_device_name, ibv_gid, ibv_global_route, ibv_modify_qp, ibv_modify_srq, ibv_mr, ibv_mw,
     ibv_mw_bind, ibv_mw_bind_info, ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
-    ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_to_qp_ex,
-    ibv_query_device, ibv_query_gid, ibv_query_pkey, ibv_query_qp, ibv_query_srq, ibv_recv_wr,
-    ibv_reg_mr, ibv_reg_mr_iova, ibv_rereg_mr, ibv_resize_cq, ibv_send_wr, ibv_sge, ibv_srq,
-    ibv_srq_attr, ibv_srq_init_attr, ibv_wc,
+    ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_open_attr,
+    ibv_qp_to_qp_ex, ibv_query_device, ibv_query_gid, ibv_query_pkey, ibv_query_qp, ibv_query_srq,
+    ibv_recv_wr, ibv_reg_mr, ibv_reg_mr_iova, ibv_rereg_mr, ibv_resize_cq, ibv_send_wr, ibv_sge,
+    ibv_srq, ibv_srq_attr, ibv_srq_init_attr, ibv_srq_init_attr_ex, ibv_wc, ibv_xrcd,
+    ibv_xrcd_init_attr,
 };
 pub(crate) use rdma_sys::{
     rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_cm_event, rdma_cm_id, rdma_conn_param,
@@ -185,6 +186,9 @@ pub(crate) unsafe fn post_srq_recv(
 /// `IBV_DEVICE_SRQ_RESIZE`, of the device's `device_cap_flags`.
 pub(crate) const DEVICE_SRQ_RESIZE: u32 = 1 << 13;
 
+/// `IBV_DEVICE_XRC`, as above.
+pub(crate) const DEVICE_XRC: u32 = 1 << 20;
+
 /// `IBV_DEVICE_MEM_WINDOW`, as above.
 pub(crate) const DEVICE_MEM_WINDOW: u32 = 1 << 17;
 
@@ -216,6 +220,8 @@ pub(crate) unsafe fn query_port(
 
 /// `IBV_QP_INIT_ATTR_PD`
 const INIT_PD: u32 = 1 << 0;
+/// `IBV_QP_INIT_ATTR_XRCD`
+const INIT_XRCD: u32 = 1 << 1;
 /// `IBV_QP_INIT_ATTR_SEND_OPS_FLAGS`
 const INIT_SEND_OPS: u32 = 1 << 6;
 
@@ -236,9 +242,7 @@ pub(crate) unsafe fn create_qp_with(
     // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
     let op = extended.and_then(|extended| unsafe { (*extended).create_qp_ex });
     let Some(op) = op else {
-        // SAFETY: the number is this thread's own.
-        unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
-        return std::ptr::null_mut();
+        return missing();
     };
     // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
     let mut all: ibv_qp_init_attr_ex = unsafe { std::mem::zeroed() };
@@ -249,7 +253,10 @@ pub(crate) unsafe fn create_qp_with(
     all.cap = attr.cap;
     all.qp_type = attr.qp_type;
     all.sq_sig_all = attr.sq_sig_all;
-    all.comp_mask = INIT_PD | INIT_SEND_OPS;
+    all.comp_mask = INIT_PD;
+    if send_ops_flags != 0 {
+        all.comp_mask |= INIT_SEND_OPS;
+    }
     all.pd = pd;
     all.send_ops_flags = send_ops_flags;
     // SAFETY: the context is live, and what the structure names is too.
@@ -272,12 +279,154 @@ pub(crate) unsafe fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     match op {
         // SAFETY: the domain is live.
         Some(op) => unsafe { op(pd) },
-        None => {
-            // SAFETY: the number is this thread's own.
-            unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
-            std::ptr::null_mut()
-        }
+        None => missing(),
     }
+}
+
+/// What a function gives that makes objects and is not there.
+fn missing<T>() -> *mut T {
+    // SAFETY: the number is this thread's own.
+    unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
+    null_mut()
+}
+
+/// `IBV_XRCD_INIT_ATTR_FD`
+pub(crate) const XRCD_FD: u32 = 1 << 0;
+/// `IBV_XRCD_INIT_ATTR_OFLAGS`
+pub(crate) const XRCD_OFLAGS: u32 = 1 << 1;
+
+/// `ibv_open_xrcd`
+///
+/// # Safety
+/// `context` is a live context; the descriptor in `attr` is open, or -1.
+pub(crate) unsafe fn open_xrcd(
+    context: *mut ibv_context,
+    attr: &mut ibv_xrcd_init_attr,
+) -> *mut ibv_xrcd {
+    // SAFETY: the context is live.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, open_xrcd)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).open_xrcd });
+    // SAFETY: the caller's promise is the operation's.
+    op.map_or_else(missing, |op| unsafe { op(context, attr) })
+}
+
+/// `ibv_close_xrcd`
+///
+/// # Safety
+/// `xrcd` is a live domain that nothing uses.
+pub(crate) unsafe extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
+    // SAFETY: a live domain has a live context.
+    let context = unsafe { (*xrcd).context };
+    // SAFETY: as above.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, close_xrcd)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).close_xrcd });
+    // SAFETY: the caller's promise is the operation's.
+    op.map_or(MISSING, |op| unsafe { op(xrcd) })
+}
+
+/// `IBV_SRQT_XRC`
+const SRQ_XRC: u32 = 1;
+/// `IBV_SRQ_INIT_ATTR_TYPE`, `_PD`, `_XRCD` and `_CQ`
+const SRQ_MASK: u32 = 0xf;
+
+/// `ibv_create_srq_ex` of XRC. The sizes that it got stand in `attr` then.
+///
+/// # Safety
+/// `pd`, `xrcd` and `cq` are live, and of one context.
+pub(crate) unsafe fn create_xrc_srq(
+    pd: *mut ibv_pd,
+    attr: &mut ibv_srq_init_attr,
+    xrcd: *mut ibv_xrcd,
+    cq: *mut ibv_cq,
+) -> *mut ibv_srq {
+    // SAFETY: a live domain has a live context.
+    let context = unsafe { (*pd).context };
+    // SAFETY: as above.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, create_srq_ex)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).create_srq_ex });
+    let Some(op) = op else {
+        return missing();
+    };
+    // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
+    let mut all: ibv_srq_init_attr_ex = unsafe { std::mem::zeroed() };
+    all.srq_context = attr.srq_context;
+    all.attr = attr.attr;
+    all.comp_mask = SRQ_MASK;
+    all.srq_type = SRQ_XRC;
+    all.pd = pd;
+    all.xrcd = xrcd;
+    all.cq = cq;
+    // SAFETY: the context is live, and what the structure names is too.
+    let srq = unsafe { op(context, &mut all) };
+    attr.attr = all.attr;
+    srq
+}
+
+/// `ibv_get_srq_num`
+///
+/// # Safety
+/// `srq` is a live SRQ.
+pub(crate) unsafe fn get_srq_num(srq: *mut ibv_srq, number: &mut u32) -> c_int {
+    // SAFETY: a live SRQ has a live context.
+    let context = unsafe { (*srq).context };
+    // SAFETY: as above.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, get_srq_num)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).get_srq_num });
+    // SAFETY: the caller's promise is the operation's.
+    op.map_or(MISSING, |op| unsafe { op(srq, number) })
+}
+
+/// `ibv_create_qp_ex` of XRC_RECV.
+///
+/// # Safety
+/// `xrcd` is a live domain.
+pub(crate) unsafe fn create_xrc_recv_qp(xrcd: *mut ibv_xrcd) -> *mut ibv_qp {
+    // SAFETY: a live domain has a live context.
+    let context = unsafe { (*xrcd).context };
+    // SAFETY: as above.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, create_qp_ex)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).create_qp_ex });
+    let Some(op) = op else {
+        return missing();
+    };
+    // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
+    let mut all: ibv_qp_init_attr_ex = unsafe { std::mem::zeroed() };
+    all.qp_type = QP_XRC_RECV;
+    all.comp_mask = INIT_XRCD;
+    all.xrcd = xrcd;
+    // SAFETY: context and domain are live.
+    unsafe { op(context, &mut all) }
+}
+
+/// `IBV_QPT_XRC_RECV`
+const QP_XRC_RECV: u32 = 10;
+/// `IBV_QP_OPEN_ATTR_NUM`, `_XRCD` and `_TYPE`
+const OPEN_MASK: u32 = 1 << 0 | 1 << 1 | 1 << 3;
+
+/// `ibv_open_qp`
+///
+/// # Safety
+/// `xrcd` is a live domain.
+pub(crate) unsafe fn open_qp(xrcd: *mut ibv_xrcd, qp_num: u32) -> *mut ibv_qp {
+    // SAFETY: a live domain has a live context.
+    let context = unsafe { (*xrcd).context };
+    // SAFETY: as above.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, open_qp)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).open_qp });
+    // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
+    let mut attr: ibv_qp_open_attr = unsafe { std::mem::zeroed() };
+    attr.comp_mask = OPEN_MASK;
+    attr.qp_num = qp_num;
+    attr.xrcd = xrcd;
+    attr.qp_type = QP_XRC_RECV;
+    // SAFETY: context and domain are live.
+    op.map_or_else(missing, |op| unsafe { op(context, &mut attr) })
 }
 
 /// The extended context around a context (`verbs_get_ctx`), if it has the field at this offset.
@@ -333,6 +482,11 @@ pub(crate) fn datagram(ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32) -> wr
             remote_qkey,
         },
     }
+}
+
+/// The part of a send work request for XRC.
+pub(crate) fn set_remote_srqn(wr: &mut ibv_send_wr, remote_srqn: u32) {
+    wr.qp_type.xrc = rdma_sys::xrc_t { remote_srqn };
 }
 
 /// The part of a send work request for binds.

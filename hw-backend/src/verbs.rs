@@ -11,9 +11,9 @@ use verbs_api::{
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared,
     DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle,
     MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType, Object, Pd as PdHandle,
-    PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr,
-    ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb,
-    Verbs, Wait, Wc, connect,
+    PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, QpType, RcParams,
+    RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport,
+    Verb, Verbs, Wait, Wc, Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
 use crate::errno::{check, destroyed, errno, invalid, made};
@@ -495,7 +495,10 @@ impl Verbs for Hw {
     fn create_qp(&self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
         let verb = Verb::CreateQp;
         let parent = self.pd(verb, pd)?;
-        let cqs = [self.cq(verb, init.send_cq)?, self.cq(verb, init.recv_cq)?];
+        let mut cqs = vec![self.cq(verb, init.send_cq)?];
+        if init.qp_type != QpType::XrcSend {
+            cqs.push(self.cq(verb, init.recv_cq)?);
+        }
         if cqs.iter().any(|cq| cq.context != pd.context()) {
             let cause = Cause::Mismatch {
                 object: Object::Cq,
@@ -503,8 +506,9 @@ impl Verbs for Hw {
             };
             return Err(Error::new(verb, ErrorKind::Invalid, cause));
         }
-        let held = |cq: usize| cqs[cq].raw.hold().map_err(destroyed(verb, Object::Cq));
-        let (send_cq, recv_cq) = (held(0)?, held(1)?);
+        let held_cqs = cqs.iter().map(|cq| cq.raw.hold());
+        let held_cqs: Vec<_> =
+            (held_cqs.collect::<Result<_, _>>()).map_err(destroyed(verb, Object::Cq))?;
         let srq = init.srq.map(|srq| self.srq(verb, srq)).transpose()?;
         if srq
             .as_ref()
@@ -520,8 +524,8 @@ impl Verbs for Hw {
         let held_srq = held_srq.map_err(destroyed(verb, Object::Srq))?;
         let mut attr = sys::ibv_qp_init_attr {
             qp_context: sys::token(init.qp_context),
-            send_cq: send_cq.get(),
-            recv_cq: recv_cq.get(),
+            send_cq: held_cqs[0].get(),
+            recv_cq: held_cqs.get(1).map_or(std::ptr::null_mut(), |cq| cq.get()),
             srq: held_srq
                 .as_ref()
                 .map_or(std::ptr::null_mut(), |srq| srq.get()),
@@ -530,7 +534,8 @@ impl Verbs for Hw {
             sq_sig_all: init.sq_sig_all.into(),
         };
         let create = |pd| {
-            made(verb, || match init.send_ops.is_empty() {
+            let is_plain = init.send_ops.is_empty() && init.qp_type != QpType::XrcSend;
+            made(verb, || match is_plain {
                 // SAFETY: the PD is live, and so are the CQs and the SRQ, which are held.
                 true => unsafe { sys::ibv_create_qp(pd, &mut attr) },
                 // SAFETY: as above.
@@ -539,7 +544,7 @@ impl Verbs for Hw {
         };
         let raw = parent.raw.with(create);
         let raw = raw.map_err(destroyed(verb, Object::Pd))??;
-        drop((send_cq, recv_cq, held_srq));
+        drop((held_cqs, held_srq));
         let actual = init.cap(convert::cap_back(&attr.cap));
         // SAFETY: just made, so it can be read.
         let qp_num = unsafe { (*raw).qp_num };
@@ -553,7 +558,9 @@ impl Verbs for Hw {
             connection: Mutex::new(None),
             _cqs: cqs,
             _srq: srq,
-            pd: parent,
+            _xrcd: None,
+            device: parent.device.clone(),
+            _pd: Some(parent),
         };
         let handle = self.insert(|t| &mut t.qps, pd.context(), qp);
         self.tables.lock().qp_handles.insert(raw as usize, handle);
@@ -617,7 +624,7 @@ impl Verbs for Hw {
 
     fn connect_rc(&self, a: QpHandle, b: QpHandle, params: &RcParams) -> Result<()> {
         let (end_a, end_b) = (self.qp(Verb::ConnectRc, a)?, self.qp(Verb::ConnectRc, b)?);
-        match end_a.pd.device.transport {
+        match end_a.device.transport {
             Transport::Iwarp => cm::connect(&end_a, &end_b, params),
             _ => connect::by_attributes(self, a, b, params),
         }
@@ -686,6 +693,26 @@ impl Verbs for Hw {
 
     fn post_srq_recv(&self, srq: SrqHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         self.post_shared_recvs(srq, list)
+    }
+
+    fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<XrcdHandle> {
+        self.open_domain(context, init)
+    }
+
+    fn close_xrcd(&self, xrcd: XrcdHandle) -> Result<()> {
+        self.close_domain(xrcd)
+    }
+
+    fn create_xrc_recv_qp(&self, xrcd: XrcdHandle) -> Result<QpHandle> {
+        self.make_target(xrcd)
+    }
+
+    fn open_qp(&self, xrcd: XrcdHandle, qp_num: u32) -> Result<QpHandle> {
+        self.open_target(xrcd, qp_num)
+    }
+
+    fn srq_num(&self, srq: SrqHandle) -> Result<u32> {
+        self.number_of_srq(srq)
     }
 
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {

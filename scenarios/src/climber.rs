@@ -23,9 +23,12 @@ const LADDER: [QpState; 5] = [
 ];
 
 impl<'b> Climber<'b> {
-    /// On side A, in RESET.
+    /// On side A (of XRC_RECV: on side B), in RESET.
     pub(crate) fn new(bench: &'b Bench<'_>, qp_type: QpType) -> Result<Self> {
-        Ok(Self::pair(bench, qp_type)?.0)
+        match qp_type {
+            QpType::XrcRecv => Ok(Self::pair(bench, QpType::XrcSend)?.1),
+            _ => Ok(Self::pair(bench, qp_type)?.0),
+        }
     }
 
     /// Two that are each other's peers, in RESET.
@@ -36,7 +39,7 @@ impl<'b> Climber<'b> {
     /// The same, made with these options; how they are connected is up to their attributes.
     pub(crate) fn pair_with(bench: &'b Bench<'_>, options: PairOptions) -> Result<(Self, Self)> {
         let a = bench.end(bench.ctx_a(), options)?;
-        let b = bench.end(bench.ctx_b(), options)?;
+        let b = bench.peer_end(options)?;
         let Pair { a, b } = bench.introduce(a, b)?;
         Ok((Self::of(bench, a, &b)?, Self::of(bench, b, &a)?))
     }

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use verbs_api::{
     Access, Capabilities, CompChannel, Context, Cq, CqInit, Handle, Mr, MrAttr, Pd, Qp, QpCap,
-    QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendOps, SendWr, Sge, Srq, Wc, connect,
+    QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendOps, SendWr, Sge, Srq, SrqInit, Wc,
+    Xrcd, XrcdInit, connect,
 };
 
 use crate::bench::{Bench, Place};
@@ -34,6 +35,8 @@ pub struct Pair<'b> {
 pub struct End<'b> {
     bench: &'b Bench<'b>,
     peer: Option<Peer>,
+    /// Where its receives go, instead of the queue pair.
+    xrc_srq: Option<Srq>,
     /// The open device.
     pub context: Context,
     /// The protection domain of the region and the queue pair.
@@ -66,7 +69,8 @@ pub struct End<'b> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairOptions {
-    /// Transport: RC, UC or UD. Default: RC.
+    /// Transport: RC, UC, UD, or XRC_SEND: then side B is of XRC_RECV, and its receives go to an SRQ in
+    /// a private domain. Default: RC.
     pub qp_type: QpType,
     /// Least entries of the CQ of sends. Default: 64.
     pub send_cqe: i32,
@@ -125,6 +129,7 @@ impl PairOptions {
 struct Peer {
     mem: MrAttr,
     ud: Option<(verbs_api::Ah, u32)>,
+    srqn: Option<u32>,
 }
 
 impl<'v> Bench<'v> {
@@ -136,8 +141,49 @@ impl<'v> Bench<'v> {
     /// A connected pair: the ends can send to each other.
     pub fn pair(&self, options: PairOptions) -> Result<Pair<'_>> {
         let a = self.end(self.ctx_a(), options)?;
-        let b = self.end(self.ctx_b(), options)?;
+        let b = self.peer_end(options)?;
         self.connect(a, b, options)
+    }
+
+    /// What an end of these options can be connected with, on side B.
+    pub fn peer_end(&self, options: PairOptions) -> Result<End<'_>> {
+        if options.qp_type != QpType::XrcSend {
+            return self.end(self.ctx_b(), options);
+        }
+        let xrcd = self.open_xrcd(self.ctx_b(), &XrcdInit::private())?;
+        self.xrc_end(xrcd, None, options)
+    }
+
+    /// An end in an XRC domain, with an SRQ of its own: for a queue pair that exists, or one that is
+    /// made.
+    pub fn xrc_end(&self, xrcd: Xrcd, target: Option<Qp>, options: PairOptions) -> Result<End<'_>> {
+        self.require(Capabilities::XRC);
+        let context = xrcd.context();
+        let channel = self.create_comp_channel(context)?;
+        let cq = self.create_cq(context, &CqInit::new(options.recv_cqe).channel(channel))?;
+        let pd = self.alloc_pd(context)?;
+        let mr = self.alloc_mr(pd, options.mem, options.access)?;
+        let srq = self.create_srq(pd, &SrqInit::new(options.cap.max_recv_wr).xrc(xrcd, cq))?;
+        let qp = match target {
+            Some(target) => target,
+            None => self.create_xrc_recv_qp(xrcd)?,
+        };
+        Ok(End {
+            bench: self,
+            peer: None,
+            xrc_srq: Some(srq),
+            context,
+            pd,
+            mr,
+            mem: self.query_mr(mr)?,
+            channel,
+            send_channel: channel,
+            send_cq: cq,
+            recv_cq: cq,
+            qp,
+            qp_num: self.qp_num(qp)?,
+            qp_type: QpType::XrcRecv,
+        })
     }
 
     /// One more connected pair on the CQs of `first`, with regions of its own.
@@ -194,6 +240,7 @@ impl<'v> Bench<'v> {
             QpType::Rc => Capabilities::RC,
             QpType::Uc => Capabilities::UC,
             QpType::Ud => Capabilities::UD,
+            QpType::XrcSend => Capabilities::XRC,
             _ => Capabilities::empty(),
         });
         let context = recv_cq.context();
@@ -205,6 +252,7 @@ impl<'v> Bench<'v> {
         Ok(End {
             bench: self,
             peer: None,
+            xrc_srq: None,
             context,
             pd,
             mr,
@@ -256,7 +304,9 @@ impl<'v> Bench<'v> {
                 QpType::Ud => Some((self.ah(from, to)?, to.qp_num)),
                 _ => None,
             };
-            Ok(Some(Peer { mem: to.mem, ud }))
+            let srqn = to.xrc_srq.map(|srq| self.srq_num(srq)).transpose()?;
+            let mem = to.mem;
+            Ok(Some(Peer { mem, ud, srqn }))
         };
         let (peer_of_a, peer_of_b) = (peer(&a, &b)?, peer(&b, &a)?);
         Ok(Pair {
@@ -285,8 +335,8 @@ impl<'v> Bench<'v> {
             self.climb(end, peer, params, QpState::Rts)?;
         }
         let peer = |end: &End<'_>| {
-            let (mem, ud) = (end.mem, None);
-            Some(Peer { mem, ud })
+            let (mem, ud, srqn) = (end.mem, None, None);
+            Some(Peer { mem, ud, srqn })
         };
         let (peer_of_a, peer_of_b) = (peer(&b), peer(&a));
         Ok(Pair {
@@ -391,12 +441,24 @@ impl<'b> End<'b> {
         }
     }
 
-    /// The work request, addressed to the peer. Only UD needs it.
+    /// The work request, addressed to the peer. Only UD and XRC need it.
     pub fn to_peer<'s>(&self, wr: SendWr<'s>) -> SendWr<'s> {
-        match self.connected().ud {
-            Some((ah, qp_num)) => wr.to(ah, qp_num, QKEY),
-            None => wr,
+        match self.connected() {
+            Peer {
+                ud: Some((ah, qp_num)),
+                ..
+            } => wr.to(ah, qp_num, QKEY),
+            Peer {
+                srqn: Some(remote_srqn),
+                ..
+            } => wr.to_srq(remote_srqn),
+            _ => wr,
         }
+    }
+
+    /// The SRQ of an end of XRC_RECV.
+    pub fn srq(&self) -> Srq {
+        self.xrc_srq.expect("the end is of XRC_RECV")
     }
 
     /// Posts one send to the peer.
@@ -459,7 +521,10 @@ impl<'b> End<'b> {
     pub fn recv_at(&self, wr_id: u64, offset: u64, len: u32) -> Result {
         let sges = [self.sge(offset, len + self.grh())];
         let wr = RecvWr::new(wr_id, &sges);
-        Ok(self.bench.post_recv(self.qp, &[wr])?)
+        match self.xrc_srq {
+            Some(srq) => Ok(self.bench.post_srq_recv(srq, &[wr])?),
+            None => Ok(self.bench.post_recv(self.qp, &[wr])?),
+        }
     }
 
     /// Fills the first `len` bytes of the region with the pattern of `tag`.

@@ -57,6 +57,7 @@ mod tmr;
 mod uc;
 mod ud;
 mod wc;
+mod xrc;
 
 pub use bench::{Bench, Bounds, Negative, Place};
 pub use deviations::Deviation;
@@ -103,6 +104,7 @@ pub const GROUPS: &[Group] = &[
     group("sq", "Send queues", sq::SCENARIOS),
     group("rq", "Receive queues", rq::SCENARIOS),
     group("srq", "Shared receive queues", srq::SCENARIOS),
+    group("xrc", "Extended reliable connections", xrc::SCENARIOS),
     group("life", "Life of objects", life::SCENARIOS),
     group("rdma", "RDMA Read and Write", rdma::SCENARIOS),
     group("atom", "Atomics", atom::SCENARIOS),

@@ -40,6 +40,8 @@ pub struct Packet {
     pub(crate) ack_req: bool,
     pub(crate) solicited: bool,
     pub(crate) imm: Option<[u8; 4]>,
+    /// Of a request of XRC: the SRQ it is for (XRC extended header). Otherwise 0.
+    pub(crate) srqn: u32,
     pub(crate) payload: Payload,
     /// Set by the fabric when the packet leaves; means nothing in inline mode.
     pub(crate) arrives: Time,
@@ -126,6 +128,7 @@ impl Default for Packet {
             ack_req: false,
             solicited: false,
             imm: None,
+            srqn: 0,
             payload: Payload::default(),
             arrives: Time::ZERO,
             damaged: false,
@@ -155,6 +158,7 @@ impl Packet {
                 Op::Datagram(deth) => Some(deth.src_qpn),
                 _ => None,
             },
+            srqn: (self.transport == QpType::XrcSend).then_some(self.srqn),
         }
     }
 
@@ -171,6 +175,7 @@ impl Packet {
         let transport = match self.transport {
             QpType::Uc => 0x20,
             QpType::Ud => 0x60,
+            QpType::XrcSend | QpType::XrcRecv => 0xa0,
             _ => 0x00,
         };
         let operation = match self.op {

@@ -9,9 +9,9 @@ use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
     CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid,
     Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd,
-    PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError,
-    Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, TraceEvent, Transport, Verb, Verbs, Wait,
-    Wc, connect,
+    PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr,
+    ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, TraceEvent, Transport, Verb,
+    Verbs, Wait, Wc, Xrcd, XrcdInit, connect,
 };
 
 use crate::clock::TimerThread;
@@ -234,6 +234,7 @@ say!(
     Qp,
     Ah,
     Srq,
+    Xrcd,
     AsyncEvent
 );
 
@@ -704,6 +705,43 @@ impl Verbs for Sim {
         let context = srq.context();
         self.call(Verb::PostSrqRecv, Object::Srq, context, say, |node, _| {
             node.post_srq_recv(srq, list)
+        })
+    }
+
+    fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
+        let say = || format!("{context}, {init:?}");
+        self.call(Verb::OpenXrcd, Object::Context, context, say, |node, _| {
+            node.open_xrcd(context, init)
+        })
+    }
+
+    fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
+        let say = || xrcd.to_string();
+        let context = xrcd.context();
+        self.call(Verb::CloseXrcd, Object::Xrcd, context, say, |node, _| {
+            node.close_xrcd(xrcd)
+        })
+    }
+
+    fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {
+        let say = || format!("{xrcd}, {}", QpType::XrcRecv);
+        let context = xrcd.context();
+        self.call(Verb::CreateQp, Object::Xrcd, context, say, |node, _| {
+            node.create_xrc_recv_qp(xrcd)
+        })
+    }
+
+    fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp> {
+        let say = || format!("{xrcd}, {qp_num:#x}");
+        let context = xrcd.context();
+        self.call(Verb::OpenQp, Object::Xrcd, context, say, |node, _| {
+            node.open_qp(xrcd, qp_num)
+        })
+    }
+
+    fn srq_num(&self, srq: Srq) -> Result<u32> {
+        self.query(Verb::GetSrqNum, Object::Srq, srq.context(), |node| {
+            node.srq_num(srq)
         })
     }
 

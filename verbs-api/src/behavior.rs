@@ -221,7 +221,8 @@ const ADVERSARIAL: Behavior = Behavior {
 /// null regions.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::ZERO_BASED_MR)
-    .union(Capabilities::NULL_MR);
+    .union(Capabilities::NULL_MR)
+    .union(Capabilities::XRC);
 
 /// What the devices of a profile lack. An iWARP device has RC alone, connected by rdma_cm, without
 /// immediate data and receiver-not-ready; soft-iWARP also has no atomics, memory windows, batches,
@@ -446,6 +447,13 @@ knob_values! {
         /// `REM_INV_REQ_ERR`
         RemInvReqErr = "rem_inv_req_err";
     }
+    /// The status of a send to an SRQ that the peer's XRC domain does not have.
+    UnknownSrq {
+        /// `REM_INV_REQ_ERR`
+        RemInvReqErr = "rem_inv_req_err";
+        /// `REM_OP_ERR`
+        RemOpErr = "rem_op_err";
+    }
     /// What a retry count of 7 means, where there is no answer.
     Retry7 {
         /// Seven retries.
@@ -654,6 +662,8 @@ knobs! {
     last_wqe: bool = true, ["QP-FLUSH-05", "ASYNC-18"];
     /// A queue pair of UC with an SRQ.
     uc_srq: Check = Check::Refused, ["QP-CREATE-04"];
+    /// A message of XRC to an SRQ that is none of the domain.
+    xrc_unknown_srq: UnknownSrq = UnknownSrq::RemInvReqErr, ["XRC-06"];
     /// An index behind the P_Key table; if accepted, it stands for the default P_Key.
     bad_pkey_index: Check = Check::Refused, ["QP-STATE-27"];
     /// A receive that is posted in RESET; if accepted, it is used later.

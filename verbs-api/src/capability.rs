@@ -51,6 +51,8 @@ bitflags! {
         const SRQ_RESIZE = 1 << 24;
         /// Queue pairs that take batches of sends: `ibv_wr_*`.
         const BATCHES = 1 << 25;
+        /// Extended reliable connections (`IBV_DEVICE_XRC`).
+        const XRC = 1 << 26;
         /// The backend is a laboratory: time, faults, limits, leak counts.
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.

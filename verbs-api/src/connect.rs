@@ -109,7 +109,7 @@ pub fn endpoint(verbs: &dyn Verbs, qp: Qp, params: &RcParams) -> Result<Endpoint
     })
 }
 
-/// Brings an RC or UC QP from RESET to RTS, connected with `peer`. Its own first PSN is `psn_a` of
+/// Brings an RC, UC or XRC QP from RESET to RTS, connected with `peer`. Its own first PSN is `psn_a` of
 /// `params`; `psn_b` is not used, as the peer's is in its endpoint. Not on iWARP, which connects by
 /// rdma_cm.
 pub fn to_endpoint(verbs: &dyn Verbs, qp: Qp, peer: &Endpoint, params: &RcParams) -> Result<()> {
@@ -135,7 +135,7 @@ pub fn to_state(
     Ok(())
 }
 
-/// Connects two RC or UC QPs in RESET by attributes: RESET to INIT to RTR to RTS on both.
+/// Connects two RC or UC QPs, or one of XRC_SEND with one of XRC_RECV, in RESET by attributes: RESET to INIT to RTR to RTS on both.
 ///
 /// What [`Verbs::connect_rc`] does on transports that need no connection manager.
 pub fn by_attributes(verbs: &dyn Verbs, a: Qp, b: Qp, params: &RcParams) -> Result<()> {

@@ -66,6 +66,8 @@ pub struct DeviceAttr {
     pub mem_window: bool,
     /// It has memory windows of type 2B (`IBV_DEVICE_MEM_WINDOW_TYPE_2B`, MW-26).
     pub mem_window_type_2b: bool,
+    /// It has extended reliable connections (`IBV_DEVICE_XRC`, XRC-07).
+    pub xrc: bool,
     /// What atomics are atomic with.
     pub atomic_cap: AtomicCap,
     /// Bytes of inline data of one work request.

@@ -76,6 +76,10 @@ verbs! {
     ModifySrq = "ibv_modify_srq";
     DestroySrq = "ibv_destroy_srq";
     PostSrqRecv = "ibv_post_srq_recv";
+    GetSrqNum = "ibv_get_srq_num";
+    OpenXrcd = "ibv_open_xrcd";
+    CloseXrcd = "ibv_close_xrcd";
+    OpenQp = "ibv_open_qp";
     PostSend = "ibv_post_send";
     PostBatch = "ibv_wr_complete";
     PostRecv = "ibv_post_recv";

@@ -28,6 +28,8 @@ pub enum Object {
     Ah,
     /// A shared receive queue.
     Srq,
+    /// An XRC domain.
+    Xrcd,
 }
 
 impl Object {
@@ -43,6 +45,7 @@ impl Object {
             Self::Qp => "qp",
             Self::Ah => "ah",
             Self::Srq => "srq",
+            Self::Xrcd => "xrcd",
         }
     }
 }
@@ -176,6 +179,8 @@ handles! {
     Ah;
     /// A shared receive queue (`struct ibv_srq`).
     Srq;
+    /// An XRC domain (`struct ibv_xrcd`).
+    Xrcd;
 }
 
 /// An object that the driver knows by a number of its own.

@@ -128,6 +128,8 @@ pub struct Live {
     pub ahs: u32,
     /// Shared receive queues.
     pub srqs: u32,
+    /// Handles of XRC domains.
+    pub xrcds: u32,
 }
 
 /// Names a rule that is in force.

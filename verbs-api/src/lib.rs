@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`Verbs`], [`Wait`] | the trait |
 //! | [`Lab`], [`Fault`] | the laboratory |
-//! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`] | `Copy` names of objects |
+//! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`], [`Xrcd`] | `Copy` names of objects |
 //! | [`Error`], [`ErrorKind`], [`Cause`] | what went wrong, and the facts |
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
 //! | [`transition`] | the QP state machine as data |
@@ -48,6 +48,7 @@ mod trace;
 pub mod transition;
 mod verbs;
 mod wr;
+mod xrc;
 
 pub use ah::{AhAttr, GlobalRoute};
 pub use batch::{BatchEnd, SendOps};
@@ -56,7 +57,7 @@ pub use behavior::{
     FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, Overrun, PROFILES,
     Placement, PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7,
     SendByteLen, SendDone, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields,
-    UnknownKnob, lacks,
+    UnknownKnob, UnknownSrq, lacks,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;
@@ -66,7 +67,9 @@ pub use device::{
 };
 pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
-pub use handle::{Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp, Srq};
+pub use handle::{
+    Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp, Srq, Xrcd,
+};
 pub use lab::{Fault, FaultId, Lab, Limit, Live, PacketFilter, When};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
@@ -77,3 +80,4 @@ pub use srq::{SrqAttr, SrqAttrMask, SrqInit};
 pub use trace::{TraceEvent, TraceRecord};
 pub use verbs::{Verbs, Wait};
 pub use wr::{Dest, MULTICAST_QPN, RecvWr, Remote, SendFlags, SendOp, SendWr};
+pub use xrc::{XrcSrq, XrcdInit};

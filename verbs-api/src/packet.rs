@@ -86,6 +86,52 @@ c_enum! {
         UdSendOnly = 0x64, "UD_SEND_ONLY";
         /// UD SEND Only with immediate.
         UdSendOnlyImm = 0x65, "UD_SEND_ONLY_IMM";
+        /// XRC SEND First.
+        XrcSendFirst = 0xa0, "XRC_SEND_FIRST";
+        /// XRC SEND Middle.
+        XrcSendMiddle = 0xa1, "XRC_SEND_MIDDLE";
+        /// XRC SEND Last.
+        XrcSendLast = 0xa2, "XRC_SEND_LAST";
+        /// XRC SEND Last with immediate.
+        XrcSendLastImm = 0xa3, "XRC_SEND_LAST_IMM";
+        /// XRC SEND Only.
+        XrcSendOnly = 0xa4, "XRC_SEND_ONLY";
+        /// XRC SEND Only with immediate.
+        XrcSendOnlyImm = 0xa5, "XRC_SEND_ONLY_IMM";
+        /// XRC RDMA WRITE First.
+        XrcWriteFirst = 0xa6, "XRC_WRITE_FIRST";
+        /// XRC RDMA WRITE Middle.
+        XrcWriteMiddle = 0xa7, "XRC_WRITE_MIDDLE";
+        /// XRC RDMA WRITE Last.
+        XrcWriteLast = 0xa8, "XRC_WRITE_LAST";
+        /// XRC RDMA WRITE Last with immediate.
+        XrcWriteLastImm = 0xa9, "XRC_WRITE_LAST_IMM";
+        /// XRC RDMA WRITE Only.
+        XrcWriteOnly = 0xaa, "XRC_WRITE_ONLY";
+        /// XRC RDMA WRITE Only with immediate.
+        XrcWriteOnlyImm = 0xab, "XRC_WRITE_ONLY_IMM";
+        /// XRC RDMA READ Request.
+        XrcReadRequest = 0xac, "XRC_READ_REQUEST";
+        /// XRC RDMA READ response First.
+        XrcReadResponseFirst = 0xad, "XRC_READ_RESPONSE_FIRST";
+        /// XRC RDMA READ response Middle.
+        XrcReadResponseMiddle = 0xae, "XRC_READ_RESPONSE_MIDDLE";
+        /// XRC RDMA READ response Last.
+        XrcReadResponseLast = 0xaf, "XRC_READ_RESPONSE_LAST";
+        /// XRC RDMA READ response Only.
+        XrcReadResponseOnly = 0xb0, "XRC_READ_RESPONSE_ONLY";
+        /// XRC Acknowledge.
+        XrcAcknowledge = 0xb1, "XRC_ACKNOWLEDGE";
+        /// XRC Atomic acknowledge.
+        XrcAtomicAcknowledge = 0xb2, "XRC_ATOMIC_ACKNOWLEDGE";
+        /// XRC Compare and swap.
+        XrcCompareSwap = 0xb3, "XRC_COMPARE_SWAP";
+        /// XRC Fetch and add.
+        XrcFetchAdd = 0xb4, "XRC_FETCH_ADD";
+        /// XRC SEND Last with invalidate.
+        XrcSendLastInv = 0xb6, "XRC_SEND_LAST_INV";
+        /// XRC SEND Only with invalidate.
+        XrcSendOnlyInv = 0xb7, "XRC_SEND_ONLY_INV";
     }
 }
 
@@ -147,6 +193,8 @@ pub struct PacketView {
     pub syndrome: Option<Syndrome>,
     /// Source QP number, of datagrams.
     pub src_qpn: Option<u32>,
+    /// Number of the SRQ that a request of XRC names.
+    pub srqn: Option<u32>,
 }
 
 impl fmt::Display for PacketView {

@@ -98,7 +98,7 @@ pub struct QpInit {
     pub qp_type: QpType,
     /// Where completions of sends go.
     pub send_cq: Cq,
-    /// Where completions of receives go.
+    /// Where completions of receives go. XRC_SEND has none: not looked at.
     pub recv_cq: Cq,
     /// Where receives come from, instead of a queue of its own (RC and UD). The sizes of that are
     /// then ignored (QP-CREATE-04).

@@ -2,6 +2,9 @@
 
 use bitflags::bitflags;
 
+use crate::handle::{Cq, Xrcd};
+use crate::xrc::XrcSrq;
+
 bitflags! {
     /// Which attributes of an SRQ a modify names (`enum ibv_srq_attr_mask`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,7 +30,8 @@ pub struct SrqAttr {
     pub srq_limit: u32,
 }
 
-/// What `ibv_create_srq` takes (`struct ibv_srq_init_attr`).
+/// What `ibv_create_srq` takes (`struct ibv_srq_init_attr`), and with an XRC domain
+/// `ibv_create_srq_ex` (`struct ibv_srq_init_attr_ex`).
 ///
 /// ```
 /// use verbs_api::SrqInit;
@@ -42,6 +46,8 @@ pub struct SrqInit {
     pub attr: SrqAttr,
     /// The caller's own value.
     pub srq_context: u64,
+    /// What makes it an SRQ of XRC. Default: it is a plain one, for RC and UD.
+    pub xrc: Option<XrcSrq>,
 }
 
 impl SrqInit {
@@ -55,6 +61,7 @@ impl SrqInit {
         Self {
             attr,
             srq_context: 0,
+            xrc: None,
         }
     }
 
@@ -63,6 +70,15 @@ impl SrqInit {
     pub const fn max_sge(mut self, max_sge: u32) -> Self {
         self.attr.max_sge = max_sge;
         self
+    }
+
+    /// Of XRC: in a domain, with a CQ of its own.
+    #[must_use]
+    pub const fn xrc(self, xrcd: Xrcd, cq: Cq) -> Self {
+        Self {
+            xrc: Some(XrcSrq { xrcd, cq }),
+            ..self
+        }
     }
 
     /// With the caller's own value.

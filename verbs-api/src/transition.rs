@@ -68,12 +68,16 @@ const STATE_ONLY: &[(QpType, Attributes)] = &[
     (QpType::Rc, of(&[], &[])),
     (QpType::Uc, of(&[], &[])),
     (QpType::Ud, of(&[], &[])),
+    (QpType::XrcSend, of(&[], &[])),
+    (QpType::XrcRecv, of(&[], &[])),
 ];
 
 const SQD_NOTIFY: &[(QpType, Attributes)] = &[
     (QpType::Rc, of(&[], &[M::EN_SQD_ASYNC_NOTIFY])),
     (QpType::Uc, of(&[], &[M::EN_SQD_ASYNC_NOTIFY])),
     (QpType::Ud, of(&[], &[M::EN_SQD_ASYNC_NOTIFY])),
+    (QpType::XrcSend, of(&[], &[M::EN_SQD_ASYNC_NOTIFY])),
+    (QpType::XrcRecv, of(&[], &[M::EN_SQD_ASYNC_NOTIFY])),
 ];
 
 const TO_RTS_OPTIONAL_RC: &[M] = &[
@@ -95,6 +99,8 @@ const TO_RTS_AGAIN: &[(QpType, Attributes)] = &[
     (QpType::Rc, of(&[], TO_RTS_OPTIONAL_RC)),
     (QpType::Uc, of(&[], TO_RTS_OPTIONAL_UC)),
     (QpType::Ud, of(&[], TO_RTS_OPTIONAL_UD)),
+    (QpType::XrcSend, of(&[], TO_RTS_OPTIONAL_UC)),
+    (QpType::XrcRecv, of(&[], TO_RTS_OPTIONAL_RC)),
 ];
 
 /// Every transition that exists. What is not here gives `EINVAL`.
@@ -112,6 +118,14 @@ pub const TABLE: &[Transition] = &[
                 of(&[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS], &[]),
             ),
             (QpType::Ud, of(&[M::PKEY_INDEX, M::PORT, M::QKEY], &[])),
+            (
+                QpType::XrcSend,
+                of(&[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS], &[]),
+            ),
+            (
+                QpType::XrcRecv,
+                of(&[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS], &[]),
+            ),
         ],
     },
     Transition {
@@ -127,6 +141,14 @@ pub const TABLE: &[Transition] = &[
                 of(&[], &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS]),
             ),
             (QpType::Ud, of(&[], &[M::PKEY_INDEX, M::PORT, M::QKEY])),
+            (
+                QpType::XrcSend,
+                of(&[], &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS]),
+            ),
+            (
+                QpType::XrcRecv,
+                of(&[], &[M::PKEY_INDEX, M::PORT, M::ACCESS_FLAGS]),
+            ),
         ],
     },
     Transition {
@@ -155,6 +177,27 @@ pub const TABLE: &[Transition] = &[
                 ),
             ),
             (QpType::Ud, of(&[], &[M::PKEY_INDEX, M::QKEY])),
+            (
+                QpType::XrcSend,
+                of(
+                    &[M::AV, M::PATH_MTU, M::DEST_QPN, M::RQ_PSN],
+                    &[M::ALT_PATH, M::ACCESS_FLAGS, M::PKEY_INDEX],
+                ),
+            ),
+            (
+                QpType::XrcRecv,
+                of(
+                    &[
+                        M::AV,
+                        M::PATH_MTU,
+                        M::DEST_QPN,
+                        M::RQ_PSN,
+                        M::MAX_DEST_RD_ATOMIC,
+                        M::MIN_RNR_TIMER,
+                    ],
+                    &[M::ALT_PATH, M::ACCESS_FLAGS, M::PKEY_INDEX],
+                ),
+            ),
         ],
     },
     Transition {
@@ -176,6 +219,23 @@ pub const TABLE: &[Transition] = &[
             ),
             (QpType::Uc, of(&[M::SQ_PSN], TO_RTS_OPTIONAL_UC)),
             (QpType::Ud, of(&[M::SQ_PSN], TO_RTS_OPTIONAL_UD)),
+            (
+                QpType::XrcSend,
+                of(
+                    &[
+                        M::TIMEOUT,
+                        M::RETRY_CNT,
+                        M::RNR_RETRY,
+                        M::SQ_PSN,
+                        M::MAX_QP_RD_ATOMIC,
+                    ],
+                    TO_RTS_OPTIONAL_UC,
+                ),
+            ),
+            (
+                QpType::XrcRecv,
+                of(&[M::TIMEOUT, M::SQ_PSN], TO_RTS_OPTIONAL_RC),
+            ),
         ],
     },
     Transition {
@@ -231,6 +291,41 @@ pub const TABLE: &[Transition] = &[
                 ),
             ),
             (QpType::Ud, of(&[], &[M::PKEY_INDEX, M::QKEY])),
+            (
+                QpType::XrcSend,
+                of(
+                    &[],
+                    &[
+                        M::PORT,
+                        M::AV,
+                        M::TIMEOUT,
+                        M::RETRY_CNT,
+                        M::RNR_RETRY,
+                        M::MAX_QP_RD_ATOMIC,
+                        M::ALT_PATH,
+                        M::ACCESS_FLAGS,
+                        M::PKEY_INDEX,
+                        M::PATH_MIG_STATE,
+                    ],
+                ),
+            ),
+            (
+                QpType::XrcRecv,
+                of(
+                    &[],
+                    &[
+                        M::PORT,
+                        M::AV,
+                        M::TIMEOUT,
+                        M::MAX_DEST_RD_ATOMIC,
+                        M::ALT_PATH,
+                        M::ACCESS_FLAGS,
+                        M::PKEY_INDEX,
+                        M::MIN_RNR_TIMER,
+                        M::PATH_MIG_STATE,
+                    ],
+                ),
+            ),
         ],
     },
     Transition {
@@ -315,7 +410,8 @@ mod tests {
     /// QP-STATE-01, -07, -08: no step is skipped, any state goes to RESET, ERR leads to RESET only.
     #[test]
     fn the_shape_of_the_state_machine() {
-        for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud] {
+        let xrc = [QpType::XrcSend, QpType::XrcRecv];
+        for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud].into_iter().chain(xrc) {
             for from in QpState::ALL {
                 assert!(
                     attributes(qp_type, *from, QpState::Reset).is_some(),
@@ -335,7 +431,9 @@ mod tests {
             assert!(attributes(qp_type, QpState::Init, QpState::Rts).is_none());
             assert!(attributes(qp_type, QpState::Rts, QpState::Rtr).is_none());
         }
-        assert!(attributes(QpType::Rc, QpState::Sqe, QpState::Rts).is_none());
+        for qp_type in [QpType::Rc, QpType::XrcSend, QpType::XrcRecv] {
+            assert!(attributes(qp_type, QpState::Sqe, QpState::Rts).is_none());
+        }
     }
 
     #[test]

@@ -13,13 +13,14 @@ use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
 use crate::device::{DeviceAttr, DeviceInfo, Gid, PortAttr};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
-use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp, Srq};
+use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp, Srq, Xrcd};
 use crate::lab::Lab;
 use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError};
 use crate::mw::{MwAttr, MwBind, MwType};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpQuery};
 use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
 use crate::wr::{RecvWr, SendWr};
+use crate::xrc::XrcdInit;
 
 /// How long a verb may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,7 +237,8 @@ pub trait Verbs: Send + Sync {
 
     // Queue pairs
 
-    /// Makes a QP in RESET (`ibv_create_qp`).
+    /// Makes a QP in RESET (`ibv_create_qp`). One of XRC_RECV is made by
+    /// [`create_xrc_recv_qp`](Self::create_xrc_recv_qp).
     ///
     /// # Errors
     /// `Invalid` for sizes above the device's, CQs or an SRQ of another context, an SRQ where the
@@ -266,8 +268,8 @@ pub trait Verbs: Send + Sync {
     /// in the simulator `Stalled` if no other thread can acknowledge.
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()>;
 
-    /// Connects two RC QPs in RESET with each other and brings both to RTS: by attributes, or by
-    /// rdma_cm where the transport needs it.
+    /// Connects two RC QPs in RESET with each other, or one of XRC_SEND with one of XRC_RECV, and
+    /// brings both to RTS: by attributes, or by rdma_cm where the transport needs it.
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()>;
 
     /// Posts sends in order (`ibv_post_send`); stops at the first that cannot be posted.
@@ -287,7 +289,8 @@ pub trait Verbs: Send + Sync {
     fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()>;
 
     /// Posts receives in order (`ibv_post_recv`); stops at the first that cannot be posted. Errors
-    /// as for [`post_send`](Self::post_send); `Invalid` also for a QP with an SRQ (RQ-09).
+    /// as for [`post_send`](Self::post_send); `Invalid` also for a QP with an SRQ (RQ-09), or one of
+    /// XRC (XRC-03).
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
     // Address handles
@@ -331,7 +334,8 @@ pub trait Verbs: Send + Sync {
     /// [`QpInit::srq`].
     ///
     /// # Errors
-    /// `Invalid` for sizes above the device's, or a size of 0 (SRQ-02); `NoMemory`.
+    /// `Invalid` for sizes above the device's, or a size of 0 (SRQ-02), and for an XRC domain or CQ of
+    /// another context; `NoMemory`; `NotSupported` for one of XRC without [`Capabilities::XRC`].
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq>;
 
     /// What an SRQ was made with, and the sizes that it got then: at least those asked for (what
@@ -368,6 +372,47 @@ pub trait Verbs: Send + Sync {
     /// # Errors
     /// `Invalid` for too many SGEs; `NoMemory` when the queue is full.
     fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+
+    // Extended reliable connections
+
+    /// Opens an XRC domain (`ibv_open_xrcd`, XRC-01). It belongs to the device: contexts share one
+    /// that is named by a file, each by a handle of its own.
+    ///
+    /// # Errors
+    /// `NotFound` if the file, or a domain that it names, is not there and not to be made (Linux says
+    /// `WouldBlock` for the domain); `Invalid` for an exclusive one that exists; `NoMemory`;
+    /// `NotSupported` or `NotImplemented` without [`Capabilities::XRC`] (XRC-07).
+    fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd>;
+
+    /// Closes an XRC domain (`ibv_close_xrcd`). The last close ends it (XRC-02).
+    ///
+    /// # Errors
+    /// `Busy` while an SRQ or a QP lives that was made or opened by this handle.
+    fn close_xrcd(&self, xrcd: Xrcd) -> Result<()>;
+
+    /// Makes a QP of XRC_RECV in RESET (`ibv_create_qp_ex` with a domain): the receiving end of a
+    /// connection, whose messages take receives of the SRQs that they name. It has no queues, CQs or
+    /// protection domain: what peers reach is the memory of the domain of the SRQ that they name.
+    /// Asynchronous events of it come to all contexts that have opened it.
+    ///
+    /// # Errors
+    /// `NoMemory`; `NotSupported` without [`Capabilities::XRC`].
+    fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp>;
+
+    /// Opens the QP of XRC_RECV that has this number in an XRC domain (`ibv_open_qp`, XRC-05): one
+    /// more handle of it, by which it can be queried and changed. It is gone when the last of its
+    /// handles was destroyed.
+    ///
+    /// # Errors
+    /// `Invalid` or `NotFound` if the domain has none with this number; `NoMemory`.
+    fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp>;
+
+    /// The number of an SRQ, by which peers name it (`ibv_get_srq_num`).
+    ///
+    /// # Errors
+    /// `Invalid` (or a number that means nothing, by driver) for an SRQ that is not of XRC;
+    /// `NotSupported` without [`Capabilities::XRC`].
+    fn srq_num(&self, srq: Srq) -> Result<u32>;
 
     // Asynchronous events
 

@@ -149,7 +149,7 @@ impl SendOp {
 /// The QP number of every multicast group (MCAST-09).
 pub const MULTICAST_QPN: u32 = 0x00ff_ffff;
 
-/// Where a send goes, for QPs that are not connected (`wr.ud`, and later `qp_type.xrc`).
+/// Where a send goes beyond its connection, or without one (`wr.ud`, `qp_type.xrc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dest {
@@ -163,6 +163,12 @@ pub enum Dest {
         remote_qpn: u32,
         /// Q_Key to send; with the top bit set the sending QP's own is used (UD-06).
         remote_qkey: u32,
+    },
+    /// XRC_SEND: to an SRQ of the peer's domain. Reads, writes and atomics name one, too: they reach
+    /// the memory of its protection domain.
+    Xrc {
+        /// The SRQ's number ([`Verbs::srq_num`](crate::Verbs::srq_num)), 24 bits.
+        remote_srqn: u32,
     },
 }
 
@@ -320,6 +326,15 @@ impl<'a> SendWr<'a> {
                 remote_qpn,
                 remote_qkey,
             },
+            ..self
+        }
+    }
+
+    /// To an SRQ of the peer's XRC domain, on a queue pair of XRC_SEND (XRC-04).
+    #[must_use]
+    pub const fn to_srq(self, remote_srqn: u32) -> Self {
+        Self {
+            dest: Dest::Xrc { remote_srqn },
             ..self
         }
     }

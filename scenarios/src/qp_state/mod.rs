@@ -22,6 +22,7 @@ use crate::Scenario;
 const STEPS: Capabilities = Capabilities::MODIFY_CONNECT;
 const UC: Capabilities = STEPS.union(Capabilities::UC);
 const UD: Capabilities = STEPS.union(Capabilities::UD);
+const XRC: Capabilities = STEPS.union(Capabilities::XRC);
 const READ: Capabilities = STEPS.union(Capabilities::RDMA_READ);
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
@@ -61,6 +62,18 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         table::ud_qp_runs_as_its_state_says,
     )
     .needs(UD),
+    Scenario::new(
+        "qp_state.xrc_qp_runs_as_its_state_says",
+        &[
+            "QP-STATE-10",
+            "QP-STATE-13",
+            "QP-STATE-20",
+            "QP-STATE-22",
+            "QP-STATE-23",
+        ],
+        table::xrc_qp_runs_as_its_state_says,
+    )
+    .needs(XRC),
     Scenario::new(
         "qp_state.receives_posted_in_init_are_used_from_rtr_on",
         &["QP-STATE-20"],

@@ -127,6 +127,24 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(Capabilities::SEND_WITH_IMM.union(Capabilities::UD)),
     Scenario::new(
+        "sq.xrc_sender_has_the_operations_of_its_table",
+        &["SQ-18", "SQ-19"],
+        opcode::xrc_sender_has_the_operations_of_its_table,
+    )
+    .needs(IMM.union(Capabilities::RDMA_READ).union(Capabilities::XRC)),
+    Scenario::new(
+        "sq.xrc_sender_has_atomics",
+        &["SQ-18"],
+        opcode::xrc_sender_has_atomics,
+    )
+    .needs(Capabilities::ATOMICS.union(Capabilities::XRC)),
+    Scenario::new(
+        "sq.xrc_sender_binds_and_invalidates",
+        &["SQ-18", "MW-22"],
+        opcode::xrc_sender_binds_and_invalidates,
+    )
+    .needs(Capabilities::MW_TYPE_2.union(Capabilities::XRC)),
+    Scenario::new(
         "sq.queue_takes_as_much_at_once_as_it_says",
         &["SQ-04"],
         post::queue_takes_as_much_at_once_as_it_says,

@@ -1,24 +1,24 @@
 //! Which operation each transport has.
 
 use verbs_api::{
-    Access, ErrorKind, IllegalOpcode, MwBindInfo, MwType, QpType, Remote, SendWr, WcOpcode,
-    WcStatus, inc_rkey,
+    Access, ErrorKind, IllegalOpcode, MwBindInfo, MwType, QpType, RcParams, Remote, SendWr,
+    WcOpcode, WcStatus, inc_rkey,
 };
 
 use crate::failure::{check_eq, in_case};
 use crate::kind::Kind;
 use crate::{Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err};
 
-/// The transports that have an operation: RC, UC and UD.
-const OPERATIONS: [(Kind, [bool; 3]); 5] = [
-    (Kind::Send, [true, true, true]),
-    (Kind::SendImm, [true, true, true]),
-    (Kind::Write, [true, true, false]),
-    (Kind::WriteImm, [true, true, false]),
-    (Kind::Read, [true, false, false]),
+/// The transports that have an operation: RC, UC, UD and XRC_SEND.
+const OPERATIONS: [(Kind, [bool; 4]); 5] = [
+    (Kind::Send, [true, true, true, true]),
+    (Kind::SendImm, [true, true, true, true]),
+    (Kind::Write, [true, true, false, true]),
+    (Kind::WriteImm, [true, true, false, true]),
+    (Kind::Read, [true, false, false, true]),
 ];
 
-const TRANSPORTS: [QpType; 3] = [QpType::Rc, QpType::Uc, QpType::Ud];
+const TRANSPORTS: [QpType; 4] = [QpType::Rc, QpType::Uc, QpType::Ud, QpType::XrcSend];
 
 /// What the transport has, without immediate data.
 pub(super) fn rc_qp_has_sends_writes_and_reads(bench: &Bench<'_>) -> Result {
@@ -38,6 +38,10 @@ pub(super) fn uc_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result
 
 pub(super) fn ud_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
     table(bench, QpType::Ud)
+}
+
+pub(super) fn xrc_sender_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
+    table(bench, QpType::XrcSend)
 }
 
 fn table(bench: &Bench<'_>, qp_type: QpType) -> Result {
@@ -118,6 +122,71 @@ pub(super) fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
             };
             let case = format!("{} on {qp_type}", work.op.name());
             in_case(&case, illegal(bench, &a, a.to_peer(work)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Both atomics, on XRC.
+pub(super) fn xrc_sender_has_atomics(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-18";
+    let Pair { a, b } = bench.pair(PairOptions {
+        access: Access::ALL_RDMA | Access::REMOTE_ATOMIC,
+        rc: RcParams {
+            access: Access::REMOTE_ATOMIC,
+            ..RcParams::default()
+        },
+        ..PairOptions::of(QpType::XrcSend)
+    })?;
+    let remote = Remote {
+        addr: b.mem.addr,
+        rkey: b.mem.rkey,
+    };
+    let into = [a.sge(a.landing(), 8)];
+    bench.write_mr(b.mr, 0, &5_u64.to_ne_bytes())?;
+    for (work, before, after) in [
+        (SendWr::fetch_and_add(1, &into, remote, 2), 5_u64, 7_u64),
+        (SendWr::compare_and_swap(2, &into, remote, 7, 9), 7, 9),
+    ] {
+        a.post(work).rule(RULE)?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        let name = work.op.name();
+        let old = a.bytes(a.landing(), 8)?;
+        check_eq!(
+            RULE,
+            old,
+            before.to_ne_bytes(),
+            format!("what {name} found")
+        );
+        let new = b.bytes(0, 8)?;
+        check_eq!(RULE, new, after.to_ne_bytes(), format!("what {name} left"));
+    }
+    Ok(())
+}
+
+/// A window of the sender's own memory.
+pub(super) fn xrc_sender_binds_and_invalidates(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-18";
+    let Pair { a, .. } = bench.pair(PairOptions {
+        access: Access::ALL_RDMA | Access::MW_BIND,
+        ..PairOptions::of(QpType::XrcSend)
+    })?;
+    let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
+    let info = MwBindInfo {
+        mr: a.mr,
+        addr: a.mem.addr,
+        length: 64,
+        access: Access::REMOTE_WRITE,
+    };
+    for _ in 0..2 {
+        let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+        for (work, opcode) in [
+            (SendWr::bind_mw(1, mw, rkey, info), WcOpcode::BindMw),
+            (SendWr::local_inv(2, rkey), WcOpcode::LocalInv),
+        ] {
+            bench.post_send(a.qp, &[work]).rule(RULE)?;
+            let done = bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+            check_eq!(RULE, done.opcode, opcode);
         }
     }
     Ok(())

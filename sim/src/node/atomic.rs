@@ -147,6 +147,7 @@ impl Node {
             ack_req: false,
             solicited: false,
             imm: None,
+            srqn: 0,
         };
         let payload = Payload::inline(original.to_ne_bytes()[..].into());
         self.send_to_peer(index, packet, payload);

@@ -18,7 +18,7 @@ impl Node {
         end: BatchEnd,
     ) -> Result<()> {
         let verb = Verb::PostBatch;
-        let index = Self::find(&self.qps, verb, qp)?;
+        let index = self.find_qp(verb, qp)?;
         let has = self.qps.at(index).init.send_ops;
         if has.is_empty() {
             return Err(invalid(verb, "qp", "was made without batches"));
@@ -59,7 +59,7 @@ pub(super) fn check(verb: Verb, init: &QpInit, lacks: Capabilities) -> Result<()
     let windows = without(Capabilities::MW, windows);
     let atomics = without(Capabilities::ATOMICS, atomics);
     let has = match init.qp_type {
-        QpType::Rc => datagrams | writes | windows | atomics | SendOps::RDMA_READ,
+        QpType::Rc | QpType::XrcSend => datagrams | writes | windows | atomics | SendOps::RDMA_READ,
         QpType::Uc => datagrams | writes | windows,
         _ => datagrams,
     };

@@ -8,7 +8,7 @@ use verbs_api::{
     TraceEvent, Verb,
 };
 
-use super::{Gids, Node, context_of, in_range, invalid};
+use super::{Gids, Node, context_of, in_range, invalid, same_context};
 use crate::packet::PortId;
 
 /// An open context.
@@ -100,6 +100,7 @@ pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAt
         mem_window_type_2b: true,
         atomic_cap: AtomicCap::Hca,
         max_inline_data: 1024,
+        xrc: true,
         max_mcast_grp: super::mcast::MAX_GROUPS,
         max_mcast_qp_attach: super::mcast::MAX_QPS,
         num_comp_vectors: 4,
@@ -131,7 +132,9 @@ impl Node {
     pub fn close_device(&mut self, context: Context) -> Result<()> {
         let index = self.find_context(Verb::CloseDevice, context)?;
         self.remove_qps_of(context);
+        self.remove_openings_of(context);
         self.remove_srqs_of(context);
+        self.remove_xrcds_of(context);
         self.remove_cqs_and_channels_of(context);
         self.remove_windows_of(context);
         self.remove_regions_of(context);
@@ -319,10 +322,7 @@ impl Node {
                 let index = Self::find(&self.cqs, Verb::GetAsyncEvent, cq)?;
                 self.cqs.at_mut(index).async_unacked += 1;
             }
-            Element::Qp(qp) => {
-                let index = Self::find(&self.qps, Verb::GetAsyncEvent, qp)?;
-                self.qps.at_mut(index).async_unacked += 1;
-            }
+            Element::Qp(qp) => *self.qp_unacked(Verb::GetAsyncEvent, qp)? += 1,
             Element::Srq(srq) => {
                 let index = Self::find(&self.srqs, Verb::GetAsyncEvent, srq)?;
                 self.srqs.at_mut(index).async_unacked += 1;
@@ -342,8 +342,9 @@ impl Node {
                 &mut self.cqs.at_mut(index).async_unacked
             }
             Element::Qp(qp) => {
-                let index = Self::find_in(&self.qps, verb, context, qp)?;
-                &mut self.qps.at_mut(index).async_unacked
+                self.find_qp(verb, qp)?;
+                same_context(verb, context, qp)?;
+                self.qp_unacked(verb, qp)?
             }
             Element::Srq(srq) => {
                 let index = Self::find_in(&self.srqs, verb, context, srq)?;

@@ -28,6 +28,8 @@ pub(super) struct Cq {
     dead: bool,
     /// QPs that use it.
     pub(super) users: u32,
+    /// SRQs of XRC that use it.
+    pub(super) srqs: u32,
     /// Events that were read and not acknowledged.
     pub(super) events_unacked: u32,
     pub(super) async_unacked: u32,
@@ -135,6 +137,7 @@ impl Node {
             notify: Notify::default(),
             dead: false,
             users: 0,
+            srqs: 0,
             events_unacked: 0,
             async_unacked: 0,
         });
@@ -298,8 +301,10 @@ impl Node {
         let verb = Verb::DestroyCq;
         let index = Self::find(&self.cqs, verb, cq)?;
         let found = self.cqs.at(index);
-        if found.users > 0 {
-            return Err(in_use(verb, Object::Cq, Object::Qp, found.users));
+        for (by, count) in [(Object::Qp, found.users), (Object::Srq, found.srqs)] {
+            if count > 0 {
+                return Err(in_use(verb, Object::Cq, by, count));
+            }
         }
         let events = found.events_unacked + found.async_unacked;
         if events > 0 {

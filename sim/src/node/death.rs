@@ -44,6 +44,7 @@ impl Node {
                 | Verb::DestroyQp
                 | Verb::DestroyAh
                 | Verb::DestroySrq
+                | Verb::CloseXrcd
                 | Verb::DeallocMw
                 | Verb::DetachMcast
                 | Verb::GetCqEvent

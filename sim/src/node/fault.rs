@@ -1,6 +1,6 @@
 //! Rules that turn completions into errors.
 
-use verbs_api::{Qp as QpHandle, TraceEvent, WcStatus, When};
+use verbs_api::{Qp as QpHandle, TraceEvent, Verb, WcStatus, When};
 
 use super::Node;
 use crate::fault::Striker;
@@ -50,9 +50,12 @@ impl Node {
 
     #[cold]
     fn strike_by_rule(&mut self, qp: u32) -> Option<WcStatus> {
-        let handle = self.qps.at(qp).handle;
-        let of = |rule: &CompletionRule| rule.qp.is_none_or(|wanted| wanted == handle);
-        for rule in self.completion_rules.iter_mut().filter(|rule| of(rule)) {
+        let names = |wanted: QpHandle| self.find_qp(Verb::Lab, wanted) == Ok(qp);
+        let meant: Vec<bool> = (self.completion_rules.iter())
+            .map(|rule| rule.qp.is_none_or(names))
+            .collect();
+        let rules = self.completion_rules.iter_mut().zip(meant);
+        for (rule, _) in rules.filter(|(_, of_it)| *of_it) {
             if rule.striker.strikes(&mut self.random) {
                 let status = rule.status;
                 self.note(TraceEvent::Fault {

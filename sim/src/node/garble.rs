@@ -3,7 +3,7 @@
 use verbs_api::table::{Id, Table};
 use verbs_api::{BadHandle, DriverObject, Handle, Result, Verb};
 
-use super::{InContext, Node};
+use super::{InContext, Node, xrc};
 
 impl Node {
     /// Makes the handle of an object bad, or good again.
@@ -13,7 +13,10 @@ impl Node {
             DriverObject::Mr(mr) => garble(&mut self.mrs, mr, garbled),
             DriverObject::Mw(mw) => garble(&mut self.mws, mw, garbled),
             DriverObject::Cq(cq) => garble(&mut self.cqs, cq, garbled),
-            DriverObject::Qp(qp) => garble(&mut self.qps, qp, garbled),
+            DriverObject::Qp(qp) => match xrc::opening(qp) {
+                Some(opening) => garble(&mut self.xrc.openings, opening, garbled),
+                None => garble(&mut self.qps, qp, garbled),
+            },
             DriverObject::Ah(ah) => garble(&mut self.ahs, ah, garbled),
             DriverObject::Srq(srq) => garble(&mut self.srqs, srq, garbled),
         }

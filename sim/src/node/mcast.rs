@@ -29,7 +29,7 @@ impl Node {
     /// `ibv_attach_mcast`
     pub fn attach_mcast(&mut self, qp: QpHandle, group: Gid) -> Result<()> {
         let verb = Verb::AttachMcast;
-        let index = Self::find(&self.qps, verb, qp)?;
+        let index = self.find_qp(verb, qp)?;
         self.check_has(verb, Capabilities::MCAST, "has no multicast")?;
         if self.qps.at(index).init.qp_type != QpType::Ud {
             return Err(invalid(verb, "qp", "is not of the transport UD"));
@@ -55,7 +55,7 @@ impl Node {
     /// `ibv_detach_mcast`
     pub fn detach_mcast(&mut self, qp: QpHandle, group: Gid) -> Result<()> {
         let verb = Verb::DetachMcast;
-        let index = Self::find(&self.qps, verb, qp)?;
+        let index = self.find_qp(verb, qp)?;
         let members = self.groups.0.get(&group);
         if !members.is_some_and(|members| members.contains(&index)) {
             return Err(invalid(verb, "qp", "is not attached to the group"));

@@ -20,6 +20,7 @@
 //! | `channel` | completion channels |
 //! | `cq`, `notify` | completion queues; arming |
 //! | `srq` | shared receive queues |
+//! | `xrc` | domains of extended reliable connections, and what is shared in them |
 //! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
 //! | `queue` | a work queue: what is posted, under way, done and not polled yet |
 //! | `requester`, `responder`, `datagram` | the transports |
@@ -52,6 +53,7 @@ mod requester;
 mod responder;
 mod srq;
 mod tables;
+mod xrc;
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -99,6 +101,7 @@ pub struct Node {
     qps: Table<qp::Qp>,
     groups: mcast::Groups,
     srqs: Table<srq::Srq>,
+    xrc: xrc::Xrc,
     limits: BTreeMap<Limit, u64>,
     cq_entries: u64,
     next_addr: u64,
@@ -171,6 +174,7 @@ impl Node {
             qps: numbered(behavior.number_reuse),
             groups: mcast::Groups::default(),
             srqs: Table::default(),
+            xrc: xrc::Xrc::default(),
             limits: BTreeMap::new(),
             cq_entries: 0,
             next_addr: region::first_addr(id),
@@ -274,6 +278,7 @@ impl Node {
         if lacks.contains(Capabilities::ATOMICS) {
             self.attr.atomic_cap = AtomicCap::None;
         }
+        self.attr.xrc &= !lacks.contains(Capabilities::XRC);
         self.attr.mem_window &= !lacks.contains(Capabilities::MW_TYPE_1);
         self.attr.mem_window_type_2b &= !lacks.contains(Capabilities::MW_TYPE_2);
         if lacks.contains(Capabilities::MW) {
@@ -326,9 +331,10 @@ impl Node {
         live.mws = self.mws.len();
         live.channels = self.channels.len();
         live.cqs = self.cqs.len();
-        live.qps = self.qps.len();
+        live.qps = self.qps.len() + self.xrc.openings_beyond_one();
         live.ahs = self.ahs.len();
         live.srqs = self.srqs.len();
+        live.xrcds = self.xrc.xrcds();
         live
     }
 
@@ -356,14 +362,8 @@ impl Node {
         handle: H,
     ) -> Result<u32> {
         let index = Self::find(table, verb, handle)?;
-        if handle.context() == context {
-            return Ok(index);
-        }
-        let cause = Cause::Mismatch {
-            object: H::OBJECT,
-            must_share: "context",
-        };
-        Err(Error::new(verb, ErrorKind::Invalid, cause))
+        same_context(verb, context, handle)?;
+        Ok(index)
     }
 
     fn find_context(&self, verb: Verb, context: Context) -> Result<u32> {
@@ -393,6 +393,7 @@ impl Node {
             live.qps,
             live.ahs,
             live.srqs,
+            live.xrcds,
         ]
         .map(u64::from);
         self.check_limit(
@@ -447,6 +448,18 @@ pub(crate) fn node_of(context: Context) -> u32 {
 
 fn context_of(node: u32, id: Id) -> Context {
     Context::from_parts(node << 16 | id.index, id.generation)
+}
+
+/// Refuses an object of another context.
+fn same_context<H: Handle>(verb: Verb, context: Context, handle: H) -> Result<()> {
+    if handle.context() == context {
+        return Ok(());
+    }
+    let cause = Cause::Mismatch {
+        object: H::OBJECT,
+        must_share: "context",
+    };
+    Err(Error::new(verb, ErrorKind::Invalid, cause))
 }
 
 pub(crate) fn bad_handle(verb: Verb, object: Object, problem: BadHandle) -> Error {

@@ -1,8 +1,8 @@
 //! `ibv_modify_qp`: the checks, and what each transition does.
 
 use verbs_api::{
-    AsyncEventType, Cause, Check, Element, Error, ErrorKind, Handle, Qp as QpHandle, QpAttr,
-    QpAttrMask as M, QpState, Result, Verb, transition,
+    AsyncEventType, Cause, Check, Error, ErrorKind, Qp as QpHandle, QpAttr, QpAttrMask as M,
+    QpState, Result, Verb, transition,
 };
 
 use super::context::{PORT_MTU, PORT_MTU_BYTES};
@@ -15,7 +15,7 @@ const VERB: Verb = Verb::ModifyQp;
 impl Node {
     /// `ibv_modify_qp`. Everything is checked before anything changes (QP-STATE-06).
     pub fn modify_qp(&mut self, now: Time, qp: QpHandle, attr: &QpAttr, mask: M) -> Result<()> {
-        let index = Self::find(&self.qps, VERB, qp)?;
+        let index = self.find_qp(VERB, qp)?;
         let from = self.qps.at(index).attr.qp_state;
         let to = if mask.contains(M::STATE) {
             attr.qp_state
@@ -266,12 +266,7 @@ impl Node {
             && !qp.requester.is_busy(&qp.sq)
         {
             qp.tells_when_drained = false;
-            let handle = qp.handle;
-            self.raise(
-                handle.context(),
-                AsyncEventType::SqDrained,
-                Element::Qp(handle),
-            );
+            self.raise_of_qp(index, AsyncEventType::SqDrained);
         }
     }
 }

@@ -95,7 +95,7 @@ impl Node {
     /// `ibv_bind_mw`
     pub fn bind_mw(&mut self, now: Time, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
         let verb = Verb::BindMw;
-        let index = Self::find(&self.qps, verb, qp)?;
+        let index = self.find_qp(verb, qp)?;
         let (window, region) = self.bind_parts(verb, qp.context(), mw, &bind.info)?;
         let window = self.mws.at(window);
         if window.mw_type != MwType::Type1 {

@@ -22,7 +22,8 @@ impl Node {
         qp: QpHandle,
         list: &[SendWr<'_>],
     ) -> Result<(), PostError> {
-        let index = Self::find(&self.qps, Verb::PostSend, qp)
+        let index = self
+            .find_qp(Verb::PostSend, qp)
             .map_err(|error| PostError { bad_wr: 0, error })?;
         let posted = post_each(list, |wr| self.push_send(Verb::PostSend, index, wr));
         let posted = posted.map_err(|error| self.as_returned(error));
@@ -42,7 +43,8 @@ impl Node {
 
     /// `ibv_post_recv`
     pub fn post_recv(&mut self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let index = Self::find(&self.qps, Verb::PostRecv, qp)
+        let index = self
+            .find_qp(Verb::PostRecv, qp)
             .map_err(|error| PostError { bad_wr: 0, error })?;
         let posted = post_each(list, |wr| self.push_recv(index, wr));
         let posted = posted.map_err(|error| self.as_returned(error));
@@ -57,6 +59,9 @@ impl Node {
 
     pub(super) fn push_send(&mut self, verb: Verb, index: u32, wr: &SendWr<'_>) -> Result<()> {
         let qp = self.qps.at(index);
+        if qp.init.qp_type == QpType::XrcRecv {
+            return Err(invalid(verb, "qp", "is of XRC_RECV, and has no send queue"));
+        }
         let state = qp.attr.qp_state;
         let too_early = matches!(state, QpState::Reset | QpState::Init | QpState::Rtr);
         let refusal = || Error::new(verb, ErrorKind::Invalid, Cause::QpState { state });
@@ -70,9 +75,7 @@ impl Node {
             }
             false => return Err(invalid(verb, "opcode", "is not one of the qp's transport")),
         };
-        if matches!(wr.op, SendOp::BindMw { .. } | SendOp::LocalInv { .. })
-            && !wr.sg_list.is_empty()
-        {
+        if is_local(&wr.op) && !wr.sg_list.is_empty() {
             return Err(invalid(verb, "sg_list", "is for work that moves data"));
         }
         let cap = qp.init.cap;
@@ -86,6 +89,11 @@ impl Node {
                 ));
             };
             Self::find_in(&self.ahs, verb, qp.handle.context(), ah)?;
+        }
+        let names_no_srq = !matches!(wr.dest, Dest::Xrc { .. }) && !is_local(&wr.op);
+        if qp.init.qp_type == QpType::XrcSend && names_no_srq {
+            let problem = "is missing: work of XRC names an SRQ of the peer";
+            return Err(invalid(verb, "remote_srqn", problem));
         }
         let length: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
         in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
@@ -150,6 +158,9 @@ impl Node {
     fn push_recv(&mut self, index: u32, wr: &RecvWr<'_>) -> Result<()> {
         let verb = Verb::PostRecv;
         let qp = self.qps.at(index);
+        if let QpType::XrcSend | QpType::XrcRecv = qp.init.qp_type {
+            return Err(invalid(verb, "qp", "is of XRC, and has no receive queue"));
+        }
         if qp.srq.is_some() {
             return Err(invalid(verb, "qp", "takes its receives from an SRQ"));
         }
@@ -246,10 +257,15 @@ fn legal(qp_type: QpType, op: &SendOp) -> bool {
         SendOp::RdmaWrite { .. } | SendOp::RdmaWriteWithImm { .. } => qp_type != QpType::Ud,
         op if is_of_windows(op) => qp_type != QpType::Ud,
         SendOp::RdmaRead { .. } | SendOp::CompareAndSwap { .. } | SendOp::FetchAndAdd { .. } => {
-            qp_type == QpType::Rc
+            matches!(qp_type, QpType::Rc | QpType::XrcSend)
         }
         _ => false,
     }
+}
+
+/// Work that no peer has a part in.
+fn is_local(op: &SendOp) -> bool {
+    matches!(op, SendOp::BindMw { .. } | SendOp::LocalInv { .. })
 }
 
 fn is_of_windows(op: &SendOp) -> bool {

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    Ah as AhHandle, AsyncEventType, Cause, Check, Context, Dest, Element, Error, ErrorKind, Handle,
-    Limit, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery,
-    QpState, QpType, Result, SendByteLen, SendFlags, SendOp, Sge, SqRelease, TraceEvent, Verb, Wc,
-    WcOpcode, WcStatus,
+    Ah as AhHandle, AsyncEventType, Capabilities, Cause, Check, Context, Dest, Element, Error,
+    ErrorKind, Handle, Limit, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap,
+    QpInit, QpQuery, QpState, QpType, Result, SendByteLen, SendFlags, SendOp, Sge, SqRelease,
+    TraceEvent, Verb, Wc, WcOpcode, WcStatus,
 };
 
 use super::atomic::Replies;
@@ -18,6 +18,7 @@ use super::region::Mr;
 use super::requester::Requester;
 use super::responder::Responder;
 use super::srq::Taken;
+use super::xrc::is_reliable;
 use super::{InContext, Node, in_range, invalid};
 use crate::memory::Payload;
 use crate::packet::{Packet, Psn, Route};
@@ -27,12 +28,14 @@ use verbs_api::table::Id;
 #[derive(Clone, Debug)]
 pub(super) struct Qp {
     pub(super) handle: QpHandle,
+    /// Of XRC_RECV: that of the SRQ.
     pub(super) pd: u32,
     pub(super) qp_num: u32,
     pub(super) init: QpInit,
     pub(super) attr: QpAttr,
     pub(super) send_cq: u32,
     pub(super) recv_cq: u32,
+    /// Of XRC_RECV: the one that the present request names. It may have gone since.
     pub(super) srq: Option<u32>,
     /// Payload bytes of one packet.
     pub(super) mtu: u32,
@@ -108,6 +111,46 @@ impl InContext for Qp {
 }
 
 impl Qp {
+    /// One in RESET, of this protection domain, these CQs and perhaps an SRQ.
+    pub(super) fn new(
+        handle: QpHandle,
+        number_reuse: bool,
+        init: QpInit,
+        (pd, send_cq, recv_cq): (u32, u32, u32),
+        srq: Option<u32>,
+    ) -> Self {
+        let id = Id {
+            index: handle.index(),
+            generation: handle.generation(),
+        };
+        Self {
+            handle,
+            pd,
+            qp_num: qp_num(id, number_reuse),
+            init,
+            attr: QpAttr {
+                cap: init.cap,
+                ..QpAttr::default()
+            },
+            send_cq,
+            recv_cq,
+            srq,
+            mtu: PORT_MTU_BYTES,
+            route: None,
+            sq: WorkQueue::new(init.cap.max_send_wr),
+            rq: WorkQueue::new(init.cap.max_recv_wr),
+            taken: None,
+            requester: Requester::default(),
+            responder: Responder::default(),
+            replies: Replies::default(),
+            async_unacked: 0,
+            tells_when_drained: false,
+            comm_est: false,
+            early: Vec::new(),
+            fatal: false,
+        }
+    }
+
     pub(super) fn timer_name(&self) -> &'static str {
         if self.requester.waits_for_receiver() {
             "RNR timer"
@@ -116,8 +159,11 @@ impl Qp {
         }
     }
 
-    /// The CQs it uses: one or two.
+    /// The CQs it uses: one or two, or none if it is of XRC_RECV.
     fn cqs(&self) -> SmallVec<[u32; 2]> {
+        if self.init.qp_type == QpType::XrcRecv {
+            return SmallVec::new();
+        }
         let mut cqs = SmallVec::from([self.send_cq, self.recv_cq]);
         cqs.dedup();
         cqs
@@ -146,8 +192,16 @@ impl Node {
         let pd_index = Self::find(&self.pds, verb, pd)?;
         let context = pd.context();
         let send_cq = Self::find_in(&self.cqs, verb, context, init.send_cq)?;
-        let recv_cq = Self::find_in(&self.cqs, verb, context, init.recv_cq)?;
-        if !matches!(init.qp_type, QpType::Rc | QpType::Uc | QpType::Ud) {
+        let recv_cq = match init.qp_type {
+            QpType::XrcSend => send_cq,
+            _ => Self::find_in(&self.cqs, verb, context, init.recv_cq)?,
+        };
+        let has = match init.qp_type {
+            QpType::Rc | QpType::Uc | QpType::Ud => true,
+            QpType::XrcSend => !self.lacks.contains(Capabilities::XRC),
+            _ => false,
+        };
+        if !has {
             let cause = Cause::Argument {
                 what: "qp_type",
                 problem: "is not supported",
@@ -163,36 +217,17 @@ impl Node {
         };
         self.check_cap(verb, &checked)?;
         super::batch::check(verb, init, self.lacks)?;
-        self.check_room(verb, "queue pairs", self.qps.len(), self.attr.max_qp)?;
-        let count = u64::from(self.qps.len()) + 1;
-        self.check_limit(verb, Limit::QueuePairs, "queue pairs", count)?;
-        let attr = QpAttr {
-            cap: init.cap,
-            ..QpAttr::default()
-        };
+        self.check_qp_room(verb)?;
         let number_reuse = self.behavior.number_reuse;
-        let id = self.qps.insert(|id| Qp {
-            handle: QpHandle::from_parts(context, id.index, id.generation),
-            pd: pd_index,
-            qp_num: qp_num(id, number_reuse),
-            init: *init,
-            attr,
-            send_cq,
-            recv_cq,
-            srq,
-            mtu: PORT_MTU_BYTES,
-            route: None,
-            sq: WorkQueue::new(init.cap.max_send_wr),
-            rq: WorkQueue::new(init.cap.max_recv_wr),
-            taken: None,
-            requester: Requester::default(),
-            responder: Responder::default(),
-            replies: Replies::default(),
-            async_unacked: 0,
-            tells_when_drained: false,
-            comm_est: false,
-            early: Vec::new(),
-            fatal: false,
+        let id = self.qps.insert(|id| {
+            let handle = QpHandle::from_parts(context, id.index, id.generation);
+            Qp::new(
+                handle,
+                number_reuse,
+                *init,
+                (pd_index, send_cq, recv_cq),
+                srq,
+            )
         });
         self.pds.at_mut(pd_index).qps += 1;
         for cq in self.qps.at(id.index).cqs() {
@@ -204,6 +239,13 @@ impl Node {
         Ok(QpHandle::from_parts(context, id.index, id.generation))
     }
 
+    /// There may be one more.
+    pub(super) fn check_qp_room(&self, verb: Verb) -> Result<()> {
+        self.check_room(verb, "queue pairs", self.qps.len(), self.attr.max_qp)?;
+        let count = u64::from(self.qps.len()) + 1;
+        self.check_limit(verb, Limit::QueuePairs, "queue pairs", count)
+    }
+
     /// The SRQ that a QP is to be made with; only RC and UD may have one (QP-CREATE-04).
     fn check_srq(&self, verb: Verb, context: Context, init: &QpInit) -> Result<Option<u32>> {
         let Some(srq) = init.srq else {
@@ -212,7 +254,12 @@ impl Node {
         if init.qp_type == QpType::Uc && self.behavior.uc_srq == Check::Refused {
             return Err(invalid(verb, "srq", "is for RC and UD"));
         }
-        Self::find_in(&self.srqs, verb, context, srq).map(Some)
+        let srq = Self::find_in(&self.srqs, verb, context, srq)?;
+        if init.qp_type == QpType::XrcSend || self.srqs.at(srq).xrc.is_some() {
+            let problem = "and the qp: messages of XRC name an SRQ, those of others cannot";
+            return Err(invalid(verb, "srq", problem));
+        }
+        Ok(Some(srq))
     }
 
     fn check_cap(&self, verb: Verb, cap: &QpCap) -> Result<()> {
@@ -233,15 +280,12 @@ impl Node {
 
     /// The QP number.
     pub fn qp_num(&self, qp: QpHandle) -> Result<u32> {
-        Ok(self
-            .qps
-            .at(Self::find(&self.qps, Verb::QueryQp, qp)?)
-            .qp_num)
+        Ok(self.qps.at(self.find_qp(Verb::QueryQp, qp)?).qp_num)
     }
 
     /// `ibv_query_qp`: everything, whatever the mask.
     pub fn query_qp(&self, qp: QpHandle, _mask: QpAttrMask) -> Result<QpQuery> {
-        let qp = self.qps.at(Self::find(&self.qps, Verb::QueryQp, qp)?);
+        let qp = self.qps.at(self.find_qp(Verb::QueryQp, qp)?);
         let state = qp.attr.qp_state;
         let sq_draining = state == QpState::Sqd && qp.requester.is_busy(&qp.sq);
         let attr = QpAttr {
@@ -259,6 +303,9 @@ impl Node {
     /// `ibv_destroy_qp` that does not wait.
     pub fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
         let verb = Verb::DestroyQp;
+        if let Some(opening) = super::xrc::opening(qp) {
+            return self.destroy_opening(verb, opening);
+        }
         let index = Self::find(&self.qps, verb, qp)?;
         self.check_detached(verb, index)?;
         let events = self.qps.at(index).async_unacked;
@@ -343,20 +390,22 @@ impl Node {
         for cq in cqs {
             self.purge(cq, index, generation);
         }
-        self.pds.at_mut(pd).posted -= dropped;
+        if dropped > 0 {
+            self.pds.at_mut(pd).posted -= dropped;
+        }
         if let Some(taken) = taken {
             self.release_shared(taken);
         }
     }
 
-    /// The oldest send that is not done completes. A failure stops the queue: RC goes to ERR, UC
+    /// The oldest send that is not done completes. A failure stops the queue: RC and XRC go to ERR, UC
     /// and UD to SQE if the device has it (QP-STATE-15, -17).
     pub(super) fn finish_send(&mut self, index: u32, status: WcStatus) {
         self.complete_send(index, status);
         if status == WcStatus::Success {
             return;
         }
-        if self.qps.at(index).init.qp_type == QpType::Rc || !self.behavior.sqe {
+        if is_reliable(self.qps.at(index).init.qp_type) || !self.behavior.sqe {
             self.enter_error(index);
         } else {
             self.set_state(index, QpState::Sqe);
@@ -430,7 +479,8 @@ impl Node {
             ..wc
         };
         let queue = Queue::Shared(taken.srq);
-        let (cq, ticket) = (qp.recv_cq, qp.ticket(index, queue, taken.seq));
+        let cq = srq.xrc.map_or(qp.recv_cq, |xrc| xrc.cq);
+        let ticket = qp.ticket(index, queue, taken.seq);
         if self.behavior.sq_release == SqRelease::Completion {
             self.release_shared(taken);
         }
@@ -490,9 +540,9 @@ impl Node {
         self.flush_sends(index);
         self.flush_recvs(index);
         let qp = self.qps.at(index);
-        if qp.srq.is_some() && !was_in_error && self.behavior.last_wqe {
-            let (qp, event) = (qp.handle, AsyncEventType::QpLastWqeReached);
-            self.raise(qp.context(), event, Element::Qp(qp));
+        let has_srq = qp.srq.is_some() && qp.init.qp_type != QpType::XrcRecv;
+        if has_srq && !was_in_error && self.behavior.last_wqe {
+            self.raise_of_qp(index, AsyncEventType::QpLastWqeReached);
         }
     }
 
@@ -509,12 +559,7 @@ impl Node {
         while let Some(trouble) = self.troubled.pop() {
             let index = trouble.qp;
             if trouble.fatal && !std::mem::replace(&mut self.qps.at_mut(index).fatal, true) {
-                let handle = self.qps.at(index).handle;
-                self.raise(
-                    handle.context(),
-                    AsyncEventType::QpFatal,
-                    Element::Qp(handle),
-                );
+                self.raise_of_qp(index, AsyncEventType::QpFatal);
             }
             if !matches!(
                 self.qps.at(index).attr.qp_state,
@@ -573,14 +618,14 @@ impl Node {
     }
 }
 
-/// The sizes of a QP's own queues: it has no receives beside those of an SRQ.
+/// The sizes of a QP's own queues: it has no receives beside those of an SRQ, and of XRC none at all.
 fn own_queues(init: &QpInit) -> QpCap {
-    match init.srq {
-        Some(_) => QpCap {
-            max_recv_wr: 0,
-            max_recv_sge: 0,
-            ..init.cap
-        },
-        None => init.cap,
+    if init.srq.is_none() && init.qp_type != QpType::XrcSend {
+        return init.cap;
+    }
+    QpCap {
+        max_recv_wr: 0,
+        max_recv_sge: 0,
+        ..init.cap
     }
 }

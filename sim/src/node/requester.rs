@@ -21,6 +21,7 @@ use super::context::PORT_MTU_BYTES;
 use super::qp::{Qp, Send};
 use super::queue::WorkQueue;
 use super::region::{ProtectionFault, check_empty, touch};
+use super::xrc::is_reliable;
 use super::{Node, atomic};
 use crate::memory::{Gone, Payload};
 use crate::packet::{Op, Packet, Psn, Reth, Route};
@@ -269,7 +270,7 @@ impl Node {
             let stays = self.behavior.send_done == SendDone::Acknowledged;
             let taken = match (found, qp.init.qp_type) {
                 (Err(fault), _) => Err(fault),
-                (Ok(slices), QpType::Rc) if stays => {
+                (Ok(slices), qp_type) if stays && is_reliable(qp_type) => {
                     send.payload = Payload::Slices(slices);
                     Ok(())
                 }
@@ -391,6 +392,10 @@ impl Node {
                 && !is_read
                 && (imm.is_some() || matches!(op, Op::Send | Op::SendWithInv(_))),
             imm: imm.filter(|_| last),
+            srqn: match dest {
+                Dest::Xrc { remote_srqn } => remote_srqn,
+                _ => 0,
+            },
         };
         let payload = |send: &Send| match is_read {
             true => Payload::default(),
@@ -410,12 +415,12 @@ impl Node {
                 self.send_to_peer(index, packet, payload);
             }
         }
-        let is_done = match qp_type {
-            QpType::Rc => {
+        let is_done = match is_reliable(qp_type) {
+            true => {
                 let early = self.behavior.send_done == SendDone::Sent && !is_read;
                 early && self.qps.at(index).sq.oldest() == seq
             }
-            _ => true,
+            false => true,
         };
         if last && is_done {
             self.finish_send(index, WcStatus::Success);
@@ -471,7 +476,7 @@ impl Node {
     /// The ack timer runs while started work of an RC QP is not done. `restart` after progress.
     fn keep_timer(&mut self, now: Time, index: u32, restart: bool) {
         let qp = self.qps.at(index);
-        if qp.init.qp_type != QpType::Rc || qp.requester.waits_for_receiver {
+        if !is_reliable(qp.init.qp_type) || qp.requester.waits_for_receiver {
             return;
         }
         let timeout = match qp.requester.is_busy(&qp.sq) {
@@ -716,6 +721,8 @@ pub(super) struct OutPacket {
     pub(super) ack_req: bool,
     pub(super) solicited: bool,
     pub(super) imm: Option<[u8; 4]>,
+    /// Of a request of XRC: the SRQ it is for.
+    pub(super) srqn: u32,
 }
 
 impl OutPacket {
@@ -735,6 +742,7 @@ impl OutPacket {
         place.ack_req = self.ack_req;
         place.solicited = self.solicited;
         place.imm = self.imm;
+        place.srqn = self.srqn;
         place.payload = payload;
         place.arrives = Time::ZERO;
         place.damaged = false;

@@ -1,8 +1,8 @@
 //! The responder side of connected QPs, and the door through which all packets come.
 
 use verbs_api::{
-    Access, AsyncEventType, Check, Element, Handle, MULTICAST_QPN, QpAccessStatus, QpState, QpType,
-    SendInvalAnswer, ShortStatus, Syndrome, TraceEvent, Wc, WcFlags, WcOpcode, WcStatus,
+    Access, AsyncEventType, Check, MULTICAST_QPN, QpAccessStatus, QpState, QpType, SendInvalAnswer,
+    ShortStatus, Syndrome, TraceEvent, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::Node;
@@ -11,6 +11,7 @@ use super::region::check_empty;
 use super::requester::{OutPacket, packets};
 use super::srq::NoReceive;
 use super::tables::pkeys_match;
+use super::xrc::{counterpart, is_reliable};
 use crate::memory::{Gone, Payload, Scatter};
 use crate::packet::{Op, Packet, PortId, Psn, Reth};
 use crate::time::Time;
@@ -115,7 +116,7 @@ impl Node {
         packet: &Packet,
     ) -> Result<(), &'static str> {
         let qp = self.qps.at(index);
-        if qp.init.qp_type != packet.transport {
+        if qp.init.qp_type != counterpart(packet.transport) {
             return Err("the qp is of another transport");
         }
         if qp.attr.qp_state == QpState::Init
@@ -150,15 +151,15 @@ impl Node {
         }
         let qp = self.qps.at(index);
         match (qp.init.qp_type, packet.op) {
-            (QpType::Rc, Op::Acknowledge(syndrome)) => {
+            (QpType::Rc | QpType::XrcSend, Op::Acknowledge(syndrome)) => {
                 self.acknowledge(now, index, packet.psn, syndrome);
                 Ok(())
             }
-            (QpType::Rc, Op::ReadResponse | Op::AtomicResponse) => {
+            (QpType::Rc | QpType::XrcSend, Op::ReadResponse | Op::AtomicResponse) => {
                 self.take_response(now, index, packet);
                 Ok(())
             }
-            (QpType::Rc, _) => self.respond(index, packet),
+            (QpType::Rc | QpType::XrcRecv, _) => self.respond(index, packet),
             (QpType::Uc, _) => self.receive_unreliable(index, packet),
             (_, Op::Datagram(deth)) => self.receive_datagram(index, packet, deth),
             _ => Err("the packet makes no sense"),
@@ -170,12 +171,11 @@ impl Node {
         let qp = self.qps.at_mut(index);
         let in_rtr = qp.attr.qp_state == QpState::Rtr && qp.init.qp_type != QpType::Ud;
         if in_rtr && !std::mem::replace(&mut qp.comm_est, true) {
-            let qp = qp.handle;
-            self.raise(qp.context(), AsyncEventType::CommEst, Element::Qp(qp));
+            self.raise_of_qp(index, AsyncEventType::CommEst);
         }
     }
 
-    /// A request for an RC QP.
+    /// A request for a QP of a reliable connection.
     fn respond(&mut self, index: u32, packet: &Packet) -> Result<(), &'static str> {
         let responder = &mut self.qps.at_mut(index).responder;
         let expected = responder.expected;
@@ -224,8 +224,7 @@ impl Node {
                 let invalid = is_invalid && self.behavior.qp_req_event;
                 let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
                 if let Some(event) = event {
-                    let qp = self.qps.at(index).handle;
-                    self.raise(qp.context(), event, Element::Qp(qp));
+                    self.raise_of_qp(index, event);
                 }
                 match recv {
                     Some(status) => self.fail_recv(index, status, packet.solicited),
@@ -251,6 +250,9 @@ impl Node {
 
     /// A request that was carried out before: an acknowledgement or a response was lost.
     fn answer_duplicate(&mut self, index: u32, packet: &Packet) -> Result<(), &'static str> {
+        if self.steer_by(index, packet).is_err() {
+            return Err("a duplicate, for an SRQ that is gone");
+        }
         match packet.op {
             Op::ReadRequest(reth) => {
                 // The rights may have gone meanwhile; then there is no answer any more.
@@ -268,6 +270,7 @@ impl Node {
 
     /// Carries out the expected request.
     fn execute(&mut self, index: u32, packet: &Packet) -> Result<(), Refusal> {
+        self.steer_by(index, packet)?;
         let message = self.qps.at(index).responder.message;
         if packet.first != message.is_none() {
             return Err(INVALID);
@@ -294,6 +297,15 @@ impl Node {
         responder.expected = packet.psn.plus(span);
         responder.taken = (responder.taken + span).min(Psn::WINDOW);
         Ok(())
+    }
+
+    /// A request of XRC is for an SRQ that it names.
+    #[inline]
+    fn steer_by(&mut self, index: u32, packet: &Packet) -> Result<(), Refusal> {
+        match packet.transport {
+            QpType::XrcSend => self.steer(index, packet.srqn),
+            _ => Ok(()),
+        }
     }
 
     /// Makes sure that there is a receive for the message: of an SRQ the QP takes one now.
@@ -347,7 +359,7 @@ impl Node {
     /// A Send came whole and names a key that it cannot invalidate (MW-18).
     fn bad_invalidation(&mut self, index: u32, packet: &Packet) -> Refusal {
         let syndrome = match self.behavior.nak_send_inval {
-            _ if self.qps.at(index).init.qp_type != QpType::Rc => None,
+            _ if !is_reliable(self.qps.at(index).init.qp_type) => None,
             SendInvalAnswer::Nothing => None,
             SendInvalAnswer::Nak => Some(Syndrome::NakRemoteAccess),
             SendInvalAnswer::Ack => {
@@ -533,6 +545,7 @@ impl Node {
                 ack_req: false,
                 solicited: false,
                 imm: None,
+                srqn: 0,
             };
             self.send_to_peer(index, response, payload.part(start, length));
             packet += step;
@@ -550,6 +563,7 @@ impl Node {
             ack_req: false,
             solicited: false,
             imm: None,
+            srqn: 0,
         };
         self.send_to_peer(index, packet, Payload::default());
     }

@@ -21,6 +21,7 @@ use verbs_api::{
 
 use super::post::{check_sges, post_each};
 use super::qp::Recv;
+use super::xrc::SrqPart;
 use super::{InContext, Node, in_range, in_use, invalid};
 
 /// A shared receive queue.
@@ -36,6 +37,8 @@ pub(super) struct Srq {
     recvs: BTreeMap<u64, Recv>,
     next: u64,
     end: u64,
+    /// What it has beside if it is of XRC.
+    pub(super) xrc: Option<SrqPart>,
     /// QPs that use it.
     pub(super) users: u32,
     pub(super) async_unacked: u32,
@@ -90,6 +93,7 @@ impl Node {
         let (count, max) = (self.srqs.len(), self.attr.max_srq);
         self.check_room(verb, "shared receive queues", count, max)?;
         let context = pd.context();
+        let xrc = self.check_xrc_srq(verb, context, init)?;
         let limit = match self.behavior.srq_limit_at_creation {
             true => init.attr.srq_limit,
             false => 0,
@@ -106,10 +110,14 @@ impl Node {
             recvs: BTreeMap::new(),
             next: 0,
             end: 0,
+            xrc,
             users: 0,
             async_unacked: 0,
             failed: false,
         });
+        if let Some(part) = xrc {
+            self.enter_xrc_srq(part);
+        }
         self.pds.at_mut(pd_index).srqs += 1;
         Ok(SrqHandle::from_parts(context, id.index, id.generation))
     }
@@ -193,6 +201,9 @@ impl Node {
 
     fn remove_srq(&mut self, index: u32) {
         let srq = self.srqs.remove(index);
+        if let Some(part) = srq.xrc {
+            self.leave_xrc_srq(part);
+        }
         let pd = self.pds.at_mut(srq.pd);
         pd.srqs -= 1;
         pd.posted -= srq.recvs.len() as u32;

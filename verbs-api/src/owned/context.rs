@@ -8,6 +8,7 @@ use super::cq::{self, Cq, CqBuilder};
 use super::life::{DestroyError, Owner, Remains, still_held};
 use super::qp::{self, Qp};
 use super::srq::{self, Srq};
+use super::xrc::{self, XrcRecvQp, Xrcd};
 use super::{CompChannel, Pd};
 use crate::capability::Capabilities;
 use crate::device::{DeviceAttr, Gid, PortAttr};
@@ -15,6 +16,7 @@ use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle;
 use crate::sync::Mutex;
 use crate::verbs::Verbs;
+use crate::xrc::XrcdInit;
 
 /// An open device, and the backend it belongs to. Closed when the last clone, and the last object
 /// made from it, is gone.
@@ -36,6 +38,7 @@ struct Objects {
     cqs: BTreeMap<handle::Cq, Weak<Owner<cq::Parts>>>,
     qps: BTreeMap<handle::Qp, Weak<Owner<qp::Parts>>>,
     srqs: BTreeMap<handle::Srq, Weak<Owner<srq::Parts>>>,
+    xrc_recv_qps: BTreeMap<handle::Qp, Weak<Owner<xrc::TargetParts>>>,
     /// How many SRQs were made so far.
     srqs_made: u32,
 }
@@ -98,6 +101,15 @@ impl Context {
         CqBuilder::new(self, cqe)
     }
 
+    /// Opens an XRC domain ([`Verbs::open_xrcd`]).
+    ///
+    /// # Errors
+    /// `NotFound` if the file, or a domain that it names, is not there and not to be made; `Invalid`
+    /// for an exclusive one that exists; `NotSupported` on a device without XRC; `NoMemory`.
+    pub fn open_xrcd(&self, init: &XrcdInit<'_>) -> Result<Xrcd> {
+        Xrcd::open(self, init)
+    }
+
     /// The backend. What raw calls can spoil is said in the [module](super#raw-access).
     pub fn verbs(&self) -> &Arc<dyn Verbs> {
         &self.0.verbs
@@ -145,6 +157,15 @@ impl Context {
         self.0.objects.lock().srqs.remove(&srq);
     }
 
+    pub(super) fn enter_xrc_recv_qp(&self, qp: &Arc<Owner<xrc::TargetParts>>) {
+        let mut objects = self.0.objects.lock();
+        objects.xrc_recv_qps.insert(qp.handle, Arc::downgrade(qp));
+    }
+
+    pub(super) fn leave_xrc_recv_qp(&self, qp: handle::Qp) {
+        self.0.objects.lock().xrc_recv_qps.remove(&qp);
+    }
+
     /// A number for a new SRQ, of 30 bits.
     pub(super) fn next_srq(&self) -> u32 {
         let mut objects = self.0.objects.lock();
@@ -173,6 +194,12 @@ impl Context {
     /// The SRQ of this handle, unless it has been dropped or is not of this layer.
     pub(super) fn find_srq(&self, srq: handle::Srq) -> Option<Srq> {
         self.0.objects.lock().srqs.get(&srq)?.upgrade().map(Srq)
+    }
+
+    /// The QP of XRC_RECV of this handle, as above.
+    pub(super) fn find_xrc_recv_qp(&self, qp: handle::Qp) -> Option<XrcRecvQp> {
+        let objects = self.0.objects.lock();
+        objects.xrc_recv_qps.get(&qp)?.upgrade().map(XrcRecvQp)
     }
 
     /// Keeps an object that could not be destroyed when it was dropped.

@@ -34,6 +34,10 @@ struct State {
     /// The SRQs whose completions come here: by the number of a QP and which SRQ it is; with the
     /// queue of the QP.
     shared: BTreeMap<(u32, u32), (u32, Arc<Shared>)>,
+    /// The SRQs of XRC whose completions come here, whatever queue pair took the receive.
+    xrc: BTreeMap<u32, Arc<Shared>>,
+    /// Those of them that are gone, until no completion from before can come any more.
+    xrc_retired: Vec<u32>,
     /// What becomes of a queue when no completion from before can come any more.
     retired: Vec<(u32, Retired)>,
     /// Completions that were polled and not taken.
@@ -324,6 +328,17 @@ impl Cq {
         self.0.state.lock().shared.insert(key, of);
     }
 
+    /// An SRQ of XRC completes its receives here.
+    pub(super) fn add_xrc(&self, shared: &Arc<Shared>) {
+        let mut state = self.0.state.lock();
+        state.xrc.insert(shared.key(), shared.clone());
+    }
+
+    /// An SRQ of XRC was destroyed.
+    pub(super) fn xrc_is_gone(&self, shared: &Shared) {
+        self.0.state.lock().xrc_retired.push(shared.key());
+    }
+
     /// The QP of a queue was reset when this was the number of its next work request.
     pub(super) fn queue_was_reset(&self, queue: &Queue, next: u32) {
         self.retire(queue, Retired::Reset(next));
@@ -373,8 +388,9 @@ impl State {
     fn settle(&self, wc: &mut Wc, released: &mut Released) {
         let posted = match shared::parts(wc.wr_id) {
             Some((key, number)) => {
-                let of = self.shared.get(&(wc.qp_num, key));
-                of.and_then(|(_, shared)| shared.complete(number, released))
+                let of_qp = self.shared.get(&(wc.qp_num, key));
+                let shared = of_qp.map(|(_, shared)| shared).or(self.xrc.get(&key));
+                shared.and_then(|shared| shared.complete(number, released))
             }
             None => {
                 let (index, number) = ledger::parts(wc.wr_id);
@@ -395,6 +411,9 @@ impl State {
 
     /// The CQ was found empty: what is left of QPs that are gone has had its time.
     fn was_found_empty(&mut self) {
+        for key in self.xrc_retired.drain(..) {
+            self.xrc.remove(&key);
+        }
         while let Some((index, what)) = self.retired.pop() {
             match what {
                 Retired::Reset(number) => self.queues.at(index).forget_before(number),

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Context, Cq, Qp, Srq};
+use super::{Context, Cq, Qp, Srq, XrcRecvQp};
 use crate::error::Result;
 use crate::event::{self, AsyncEventType};
 use crate::verbs::Wait;
@@ -33,6 +33,8 @@ pub enum Element {
     Qp(Qp),
     /// A shared receive queue.
     Srq(Srq),
+    /// A queue pair of an XRC domain.
+    XrcRecvQp(XrcRecvQp),
 }
 
 impl AsyncEvent {
@@ -64,7 +66,10 @@ impl Context {
                 event::Element::Device => Some(Element::Device),
                 event::Element::Port(port) => Some(Element::Port(port)),
                 event::Element::Cq(cq) => self.find_cq(cq).map(Element::Cq),
-                event::Element::Qp(qp) => self.find_qp(qp).map(Element::Qp),
+                event::Element::Qp(qp) => {
+                    let target = || self.find_xrc_recv_qp(qp).map(Element::XrcRecvQp);
+                    self.find_qp(qp).map(Element::Qp).or_else(target)
+                }
                 event::Element::Srq(srq) => self.find_srq(srq).map(Element::Srq),
             };
             if let Some(element) = element {

@@ -138,10 +138,13 @@ impl<P: Parts> Remains for P {
 /// What all handles of this layer have in common.
 macro_rules! object {
     ($name:ident, $verb:literal) => {
+        object!($name: $name, $verb);
+    };
+    ($name:ident: $handle:ident, $verb:literal) => {
         impl $name {
             /// The raw handle, for [`Verbs`](crate::Verbs). It owns nothing; what raw calls can
             /// spoil is said in the [module](crate::owned#raw-access).
-            pub fn handle(&self) -> crate::handle::$name {
+            pub fn handle(&self) -> crate::handle::$handle {
                 self.0.handle
             }
 

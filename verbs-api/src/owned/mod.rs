@@ -25,8 +25,10 @@
 //! | [`Ah`] | [`Pd::create_ah`] | its PD |
 //! | [`CompChannel`] | [`Context::create_comp_channel`] | its context |
 //! | [`Cq`] | [`Context::cq`] | its channel, its context |
-//! | [`Srq`] | [`Pd::create_srq`] | its PD; by its work, regions |
+//! | [`Srq`] | [`Pd::create_srq`], [`Pd::create_xrc_srq`] | its PD, of XRC its domain and CQ; by its work, regions |
 //! | [`Qp`] | [`Pd::qp`] | its PD, its CQs, its SRQ; by its work, regions, windows and address handles |
+//! | [`Xrcd`] | [`Context::open_xrcd`] | its context |
+//! | [`XrcRecvQp`] | [`Xrcd::create_recv_qp`], [`Xrcd::open_qp`] | its XRC domain |
 //! | [`CqEvent`], [`AsyncEvent`] | [`CompChannel::get_event`], [`Context::get_async_event`] | the object it is about |
 //!
 //! ```no_run
@@ -73,8 +75,8 @@
 //!
 //! - After a raw destroy, calls on the object fail with `Invalid`: the handle names an object that
 //!   has been destroyed. Dropping it is fine.
-//! - Raw posts hold nothing. On a QP or SRQ of this layer, choose numbers above 2^63, lest they are taken
-//!   for this layer's.
+//! - Raw posts hold nothing. On a QP or SRQ of this layer, and where an XRC SRQ of this layer has the CQ,
+//!   choose numbers above 2^63, lest they are taken for this layer's.
 //! - A raw poll takes completions out of the sight of this layer: what their work held is let go of
 //!   with a later completion of the queue, or with the QP.
 //! - A raw read of an event takes it from who waits here; the CQ is not armed again before it is
@@ -95,6 +97,7 @@ mod qp;
 mod shared;
 mod srq;
 mod wr;
+mod xrc;
 
 pub use ah::Ah;
 pub use channel::{CompChannel, CqEvent};
@@ -109,3 +112,4 @@ pub use pd::Pd;
 pub use qp::{Qp, QpBuilder};
 pub use srq::Srq;
 pub use wr::{Dest, RecvWr, SendWr};
+pub use xrc::{XrcRecvQp, Xrcd};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::life::{self, Owner, object};
-use super::{Ah, Context, Cq, Mr, Mw, QpBuilder, Srq};
+use super::{Ah, Context, Cq, Mr, Mw, QpBuilder, Srq, Xrcd};
 use crate::ah::AhAttr;
 use crate::error::{Error, Result, Verb};
 use crate::handle::{self, Object};
@@ -137,7 +137,17 @@ impl Pd {
     /// # Errors
     /// `Invalid` for sizes above the device's, or a size of 0; `NoMemory`.
     pub fn create_srq(&self, init: &SrqInit) -> Result<Srq> {
-        Srq::create(self, init)
+        Srq::create(self, init, None)
+    }
+
+    /// Makes a shared receive queue of XRC, in a domain and with a CQ of its own, both of this context
+    /// ([`Verbs::create_srq`](crate::Verbs::create_srq)). It holds both.
+    ///
+    /// # Errors
+    /// As for [`create_srq`](Self::create_srq); `Invalid` for a domain or a CQ of another context;
+    /// `NotSupported`.
+    pub fn create_xrc_srq(&self, init: &SrqInit, xrcd: &Xrcd, cq: &Cq) -> Result<Srq> {
+        Srq::create(self, init, Some((xrcd, cq)))
     }
 
     /// Starts to make a queue pair, with these CQs for its sends and its receives; they may be one.

@@ -332,7 +332,7 @@ impl Qp {
         connect::endpoint(&**self.0.context().verbs(), self.handle(), params)
     }
 
-    /// Connects it, RC or UC and in RESET, with the QP of a peer, and brings it to RTS; the peer
+    /// Connects it, RC, UC or XRC_SEND and in RESET, with the QP of a peer, and brings it to RTS; the peer
     /// does the same with this one's endpoint ([`connect::to_endpoint`]). Not on iWARP.
     ///
     /// ```no_run
@@ -464,7 +464,7 @@ impl Qp {
             };
             let ah = match wr.dest {
                 Dest::Ud { ah, .. } => Some(Hold::Ah(ah.clone())),
-                Dest::Connected => None,
+                Dest::Connected | Dest::Xrc { .. } => None,
             };
             (posted, regions(wr.sg_list).chain(ah).chain(bound(wr)))
         });
@@ -479,6 +479,7 @@ impl Qp {
                 };
                 match wr.dest {
                     Dest::Connected => raw,
+                    Dest::Xrc { remote_srqn } => raw.to_srq(remote_srqn),
                     Dest::Ud {
                         ah,
                         remote_qpn,
@@ -564,7 +565,7 @@ impl Qp {
             binding.resolve(verb, self.pd())?;
         }
         match wr.dest {
-            Dest::Connected => Ok(()),
+            Dest::Connected | Dest::Xrc { .. } => Ok(()),
             Dest::Ud { ah, .. } => self.pd().check(verb, Object::Ah, ah.pd()),
         }
     }

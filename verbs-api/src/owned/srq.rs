@@ -9,10 +9,10 @@ use super::life::{self, Owner, Parts as _, object};
 use super::mr::{regions, resolve};
 use super::shared::Shared;
 use super::wr::RecvWr;
-use super::{Context, Pd};
+use super::{Context, Cq, Pd, Xrcd};
 use crate::cq::WcOpcode;
 use crate::error::{PostError, Result, Verb};
-use crate::handle;
+use crate::handle::{self, Object};
 use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
 use crate::verbs::Wait;
 use crate::wr;
@@ -21,7 +21,7 @@ use crate::wr;
 /// ([`QpBuilder::srq`](super::QpBuilder::srq)). Any number of threads may post on it.
 ///
 /// Receives are taken in the order of posting; their completions come in any order, each from the CQ
-/// of the queue pair that took it, with its number. A posted receive holds its regions until its
+/// of the queue pair that took it (of XRC from its own), with the queue pair's number. A posted receive holds its regions until its
 /// completion has been polled. One whose completion never comes (its queue pair was reset or
 /// destroyed while the message arrived, or the device removed the completion with it) holds them
 /// until the SRQ is gone.
@@ -48,6 +48,7 @@ pub struct Srq(pub(super) Arc<Owner<Parts>>);
 pub(super) struct Parts {
     pub(super) handle: handle::Srq,
     pd: Pd,
+    xrc: Option<(Xrcd, Cq)>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -74,18 +75,33 @@ impl Drop for Parts {
     fn drop(&mut self) {
         self.context().leave_srq(self.handle);
         drop(self.shared.release());
+        if let Some((_, cq)) = &self.xrc {
+            cq.xrc_is_gone(&self.shared);
+        }
     }
 }
 
 impl Srq {
-    pub(super) fn create(pd: &Pd, init: &SrqInit) -> Result<Self> {
+    pub(super) fn create(pd: &Pd, init: &SrqInit, xrc: Option<(&Xrcd, &Cq)>) -> Result<Self> {
         let context = pd.context();
-        let handle = context.verbs().create_srq(pd.handle(), init)?;
+        let verb = Verb::CreateSrq;
+        let mut init = *init;
+        init.xrc = None;
+        if let Some((xrcd, cq)) = xrc {
+            context.check(verb, Object::Xrcd, xrcd.context())?;
+            context.check(verb, Object::Cq, cq.context())?;
+            init = init.xrc(xrcd.handle(), cq.handle());
+        }
+        let handle = context.verbs().create_srq(pd.handle(), &init)?;
         let srq = Self(Owner::new(Parts {
             handle,
             pd: pd.clone(),
+            xrc: xrc.map(|(xrcd, cq)| (xrcd.clone(), cq.clone())),
             shared: Arc::new(Shared::new(context.next_srq())),
         }));
+        if let Some((_, cq)) = xrc {
+            cq.add_xrc(&srq.0.shared);
+        }
         context.enter_srq(&srq.0);
         Ok(srq)
     }
@@ -93,6 +109,19 @@ impl Srq {
     /// The protection domain it was made from: that of the regions of its receives (SRQ-12).
     pub fn pd(&self) -> &Pd {
         &self.0.pd
+    }
+
+    /// The XRC domain it was made in, and the CQ of its receives, if it is of XRC.
+    pub fn xrc(&self) -> Option<(&Xrcd, &Cq)> {
+        self.0.xrc.as_ref().map(|(xrcd, cq)| (xrcd, cq))
+    }
+
+    /// The number by which senders name one of XRC ([`Verbs::srq_num`](crate::Verbs::srq_num)).
+    ///
+    /// # Errors
+    /// `Invalid` for one that is not of XRC.
+    pub fn num(&self) -> Result<u32> {
+        self.0.context().verbs().srq_num(self.handle())
     }
 
     /// Sizes and limit ([`Verbs::query_srq`](crate::Verbs::query_srq)).

@@ -47,6 +47,11 @@ pub enum Dest<'a> {
         /// Q_Key to send; with the top bit set the sending QP's own is used (UD-06).
         remote_qkey: u32,
     },
+    /// XRC_SEND: to an SRQ of the peer's domain.
+    Xrc {
+        /// The SRQ's number, 24 bits.
+        remote_srqn: u32,
+    },
 }
 
 impl<'a> SendWr<'a> {
@@ -217,6 +222,15 @@ impl<'a> SendWr<'a> {
                 remote_qpn,
                 remote_qkey,
             },
+            ..self
+        }
+    }
+
+    /// To an SRQ of the peer's XRC domain, on a queue pair of XRC_SEND (XRC-04).
+    #[must_use]
+    pub const fn to_srq(self, remote_srqn: u32) -> Self {
+        Self {
+            dest: Dest::Xrc { remote_srqn },
             ..self
         }
     }

@@ -1,0 +1,129 @@
+//! The memory that a peer reaches.
+
+use verbs_api::{
+    Access, Capabilities, QpAccessStatus, QpType, RcParams, RecvWr, Remote, SendWr, WcStatus,
+};
+
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, pattern};
+
+fn options() -> PairOptions {
+    PairOptions::of(QpType::XrcSend)
+}
+
+pub(super) fn receives_are_in_memory_of_their_srqs_domain(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-12";
+    let Pair { a, b } = bench.pair(options())?;
+    let pd = bench.alloc_pd(b.context)?;
+    let foreign = bench.query_mr(bench.alloc_mr(pd, 64, Access::ALL_RDMA)?)?;
+    b.recv(1, 64)?;
+    bench.post_srq_recv(b.srq(), &[RecvWr::new(2, &[foreign.sge(0, 64)])])?;
+    a.fill(3, 64)?;
+    a.send(1, 64)?;
+    for cq in [a.send_cq, b.recv_cq] {
+        bench.successes(cq, 1).rule(RULE)?;
+    }
+    b.expect_data(3, 64, RULE)?;
+    a.send(2, 64)?;
+    let sent = bench.one(a.send_cq)?;
+    check!(RULE, sent.status != WcStatus::Success, "an error", "{sent}");
+    let got = bench.one(b.recv_cq)?;
+    check!(RULE, got.status != WcStatus::Success, "an error", "{got}");
+    Ok(())
+}
+
+/// The same place, named together with an SRQ of its domain, and with one of another.
+pub(super) fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(
+    bench: &Bench<'_>,
+) -> Result {
+    const RULE: &str = "RDMA-07";
+    let xrcd = bench.open_xrcd(bench.ctx_b(), &verbs_api::XrcdInit::private())?;
+    for read in [false, true] {
+        let a = bench.end(bench.ctx_a(), options())?;
+        let b = bench.xrc_end(xrcd, None, options())?;
+        let other = bench.xrc_end(xrcd, Some(b.qp), options())?;
+        let Pair { a, b } = bench.connect(a, b, options())?;
+        let own = bench.srq_num(b.srq())?;
+        let foreign = bench.srq_num(other.srq())?;
+        let work = |sges, remote| match read {
+            true => SendWr::rdma_read(1, sges, remote),
+            false => SendWr::rdma_write(1, sges, remote),
+        };
+        let name = if read { "a read" } else { "a write" };
+        let (source, sink) = if read { (&b, &a) } else { (&a, &b) };
+        source.fill(5, 64)?;
+        let (near, far) = match read {
+            true => (a.landing(), 0),
+            false => (0, b.landing()),
+        };
+        let (data, remote) = ([a.sge(near, 64)], b.mem.remote(far));
+        for wr in [
+            work(&data, remote).to_srq(own),
+            work(&data, remote).to_srq(foreign),
+        ] {
+            sink.fill_at(sink.landing(), 9, 64)?;
+            bench.post_send(a.qp, &[wr]).rule(RULE)?;
+            let wc = bench.one(a.send_cq)?;
+            let is_own = wr.dest == work(&data, remote).to_srq(own).dest;
+            let expected = match is_own {
+                true => WcStatus::Success,
+                false => WcStatus::RemAccessErr,
+            };
+            let rule = if is_own { "PD-02" } else { RULE };
+            check_eq!(rule, wc.status, expected, format!("what became of {name}"));
+            let tag = if is_own { 5 } else { 9 };
+            in_case(name, sink.expect_data(tag, 64, rule))?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn target_allows_what_its_rights_say(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-04";
+    let all = bench.capabilities(bench.ctx_b())?;
+    for (right, other) in [
+        (Access::REMOTE_WRITE, Access::REMOTE_READ),
+        (Access::REMOTE_READ, Access::REMOTE_WRITE),
+        (Access::REMOTE_ATOMIC, Access::REMOTE_WRITE),
+    ] {
+        if right == Access::REMOTE_ATOMIC && !all.contains(Capabilities::ATOMICS) {
+            continue;
+        }
+        for access in [right, other] {
+            let rc = RcParams {
+                access,
+                ..RcParams::default()
+            };
+            let Pair { a, b } = bench.pair(PairOptions {
+                rc,
+                access: Access::ALL_RDMA | Access::REMOTE_ATOMIC,
+                ..options()
+            })?;
+            bench.write_mr(b.mr, 0, &pattern(1, 8))?;
+            let remote: Remote = b.mem.remote(0);
+            let data = [a.sge(a.landing(), 8)];
+            a.post(match right {
+                Access::REMOTE_WRITE => SendWr::rdma_write(1, &data, remote),
+                Access::REMOTE_READ => SendWr::rdma_read(1, &data, remote),
+                _ => SendWr::fetch_and_add(1, &data, remote, 1),
+            })?;
+            let wc = bench.one(a.send_cq)?;
+            let case = format!("{right:?} with {access:?}: {wc}");
+            if access == right {
+                check!(RULE, wc.status == WcStatus::Success, "success", "{case}");
+                continue;
+            }
+            let seen = match wc.status {
+                WcStatus::RemAccessErr => QpAccessStatus::RemAccessErr,
+                WcStatus::RemInvReqErr => QpAccessStatus::RemInvReqErr,
+                _ => {
+                    check!(RULE, false, "a refusal", "{case}");
+                    return Ok(());
+                }
+            };
+            b.expect_data_at(0, 1, 8, RULE)?;
+            bench.as_declared(RULE, bench.behavior()?.qp_access_status, seen)?;
+        }
+    }
+    Ok(())
+}

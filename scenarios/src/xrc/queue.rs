@@ -1,0 +1,71 @@
+//! The queues that queue pairs of XRC do not have.
+
+use verbs_api::{ErrorKind, QpInit, QpState, QpType, RecvWr, SendWr};
+
+use crate::climber::Climber;
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, Pair, PairOptions, Result, expect_err_among};
+
+const RULE: &str = "XRC-03";
+
+/// How posting to a queue that is not there fails: there is none, or it has no room.
+const NO_QUEUE: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NoMemory];
+
+const STATES: [QpState; 6] = [
+    QpState::Reset,
+    QpState::Init,
+    QpState::Rtr,
+    QpState::Rts,
+    QpState::Sqd,
+    QpState::Err,
+];
+
+pub(super) fn sender_takes_no_receives(bench: &Bench<'_>) -> Result {
+    for state in STATES {
+        let (a, _) = Climber::pair(bench, QpType::XrcSend)?;
+        a.reach(state)?;
+        let room = [a.end.sge(0, 8)];
+        for list in [&room[..], &[]] {
+            let posted = bench.post_recv(a.end.qp, &[RecvWr::new(1, list)]);
+            let refused = expect_err_among(posted, &NO_QUEUE, RULE);
+            let error = in_case(&state.to_string(), refused)?;
+            check_eq!(RULE, error.bad_wr, 0);
+        }
+        bench.no_completion(a.end.recv_cq, RULE)?;
+    }
+    Ok(())
+}
+
+pub(super) fn target_takes_no_work(bench: &Bench<'_>) -> Result {
+    for state in STATES {
+        let (_, b) = Climber::pair(bench, QpType::XrcSend)?;
+        b.reach(state)?;
+        let data = [b.end.sge(0, 8)];
+        let number = bench.srq_num(b.end.srq())?;
+        for wr in [
+            SendWr::send(1, &data),
+            SendWr::send(1, &[]).to_srq(number),
+            SendWr::rdma_write(1, &data, b.end.mem.remote(0)).to_srq(number),
+        ] {
+            let posted = bench.post_send(b.end.qp, &[wr]);
+            let refused = expect_err_among(posted, &NO_QUEUE, RULE).map(drop);
+            in_case(&format!("a send in {state}"), refused)?;
+        }
+        let posted = bench.post_recv(b.end.qp, &[RecvWr::new(1, &data)]);
+        let refused = expect_err_among(posted, &NO_QUEUE, RULE).map(drop);
+        in_case(&format!("a receive in {state}"), refused)?;
+        bench.no_completion(b.end.recv_cq, RULE)?;
+    }
+    let pair = bench.pair(PairOptions::of(QpType::XrcSend))?;
+    let _ = bench.post_send(pair.b.qp, &[SendWr::send(1, &[])]);
+    pair.still_works(RULE)
+}
+
+pub(super) fn srq_of_a_domain_is_for_no_qp_of_rc(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-04";
+    let pair = bench.pair(PairOptions::of(QpType::XrcSend))?;
+    let Pair { b, .. } = pair;
+    let init = QpInit::new(QpType::Rc, b.send_cq, b.recv_cq).srq(b.srq());
+    expect_err_among(bench.create_qp(b.pd, &init), &[ErrorKind::Invalid], RULE)?;
+    pair.still_works(RULE)
+}

@@ -1,0 +1,375 @@
+//! Which SRQ a message goes to, and what becomes of it.
+
+use verbs_api::{
+    Arm, Fault, Mtu, PacketFilter, PacketOpcode, QpState, QpType, RcParams, SendWr, SrqInit,
+    UnknownSrq, WcStatus, When, Xrcd, XrcdInit,
+};
+
+use super::{Named, beside_b};
+use crate::failure::{check, check_eq, in_case};
+use crate::kind::Kind;
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, wr_ids};
+
+fn options() -> PairOptions {
+    PairOptions::of(QpType::XrcSend)
+}
+
+/// One connection to a domain, seen as a pair with each of its SRQs: two of one context, and one of
+/// another.
+fn hub<'b>(bench: &'b Bench<'_>, file: &Named, options: PairOptions) -> Result<[Pair<'b>; 3]> {
+    let xrcd = bench.open_xrcd(bench.ctx_b(), &file.init().create())?;
+    let beside = bench.open_xrcd(beside_b(bench)?, &file.init())?;
+    let a = bench.end(bench.ctx_a(), options)?;
+    let b = bench.xrc_end(xrcd, None, options)?;
+    let first = bench.connect(a, b, options)?;
+    let opened = bench.open_qp(beside, b.qp_num)?;
+    let second = bench.xrc_end(xrcd, Some(b.qp), options)?;
+    let third = bench.xrc_end(beside, Some(opened), options)?;
+    Ok([
+        first,
+        bench.introduce(a, second)?,
+        bench.introduce(a, third)?,
+    ])
+}
+
+/// In which order the SRQs get messages.
+const TURNS: [usize; 12] = [0, 1, 2, 2, 1, 0, 0, 0, 2, 1, 1, 2];
+
+pub(super) fn message_takes_a_receive_of_the_srq_it_names(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "XRC-04";
+    let file = Named::new("names");
+    let pairs = hub(bench, &file, options())?;
+    let number = |turn: usize, i: usize| (turn * 100 + i) as u64;
+    for (i, turn) in TURNS.into_iter().enumerate() {
+        let place = pairs[turn].b.landing() + 64 * i as u64;
+        pairs[turn].b.recv_at(number(turn, i), place, 64)?;
+    }
+    for (i, turn) in TURNS.into_iter().enumerate() {
+        let Pair { a, b } = pairs[turn];
+        let case = || format!("message {i}, to srq {turn}");
+        a.fill(i as u8, 64)?;
+        a.send(i as u64, 64).rule(RULE)?;
+        bench.successes(a.send_cq, 1).rule(RULE)?;
+        let got = in_case(&case(), bench.successes(b.recv_cq, 1).rule(RULE))?[0];
+        check_eq!(RULE, got.wr_id, number(turn, i), case());
+        check_eq!(RULE, got.byte_len, 64, case());
+        b.expect_data_at(b.landing() + 64 * i as u64, i as u8, 64, RULE)?;
+        for other in &pairs {
+            let more = bench.drain(other.b.recv_cq)?;
+            check!(RULE, more.is_empty(), "one completion", "{more:?}");
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn message_with_immediate_takes_a_receive_of_the_srq_it_names(
+    bench: &Bench<'_>,
+) -> Result {
+    const RULE: &str = "XRC-04";
+    let file = Named::new("imm");
+    let pairs = hub(bench, &file, options())?;
+    for (i, turn) in TURNS.into_iter().enumerate() {
+        let Pair { a, b } = pairs[turn];
+        let kind = [Kind::SendImm, Kind::WriteImm][i % 2];
+        b.recv(i as u64, 64)?;
+        a.fill(i as u8, 64)?;
+        let (data, imm) = ([a.sge(0, 64)], [9, 8, 7, i as u8]);
+        a.post(kind.work_with(&a, 1, &data, imm)).rule(RULE)?;
+        bench.successes(a.send_cq, 1).rule(RULE)?;
+        let got = bench.successes(b.recv_cq, 1).rule(RULE);
+        let got = in_case(&format!("{kind:?} to srq {turn}"), got)?[0];
+        let seen = (got.wr_id, got.imm_data);
+        check_eq!(RULE, seen, (i as u64, imm), "receive and data");
+        b.expect_data(i as u8, 64, RULE)?;
+    }
+    Ok(())
+}
+
+/// The same SRQ, with one more queue pair of its domain.
+fn beside<'b>(bench: &Bench<'_>, mut end: End<'b>, xrcd: Xrcd) -> Result<End<'b>> {
+    end.qp = bench.create_xrc_recv_qp(xrcd)?;
+    end.qp_num = bench.qp_num(end.qp)?;
+    Ok(end)
+}
+
+/// Two connections, each with its own target, to one SRQ.
+pub(super) fn connections_share_an_srq(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-03";
+    let xrcd = bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?;
+    let b = bench.xrc_end(xrcd, None, options())?;
+    let first = bench.connect(bench.end(bench.ctx_a(), options())?, b, options())?;
+    let other = beside(bench, b, xrcd)?;
+    let second = bench.end(bench.ctx_a(), options())?;
+    let second = bench.connect(second, other, options())?;
+    for wr_id in 0..8 {
+        b.recv(wr_id, 64)?;
+    }
+    for (wr_id, pair) in (0..).zip([first, second, second, first, first, second, first]) {
+        pair.a.send(1, 8)?;
+        bench.successes(pair.a.send_cq, 1)?;
+        let got = bench.successes(b.recv_cq, 1).rule("XRC-04")?[0];
+        let seen = (got.wr_id, got.qp_num);
+        check_eq!(RULE, seen, (wr_id, pair.b.qp_num), "receive and QP");
+    }
+    Ok(())
+}
+
+fn small_packets() -> PairOptions {
+    PairOptions {
+        rc: RcParams {
+            path_mtu: Mtu::Mtu256,
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        },
+        ..options()
+    }
+}
+
+pub(super) fn message_of_many_packets_takes_one_receive(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "XRC-04";
+    let file = Named::new("many");
+    let pairs = hub(bench, &file, small_packets())?;
+    for (tag, length) in (1..).zip([0_u32, 1, 256, 257, 1000, 4096]) {
+        for (turn, Pair { a, b }) in pairs.iter().enumerate() {
+            b.recv(u64::from(length), length)?;
+            a.fill(tag, length)?;
+            a.send(1, length)?;
+            bench.successes(a.send_cq, 1).rule(RULE)?;
+            let got = bench.successes(b.recv_cq, 1).rule(RULE);
+            let got = in_case(&format!("{length} bytes to srq {turn}"), got)?;
+            check_eq!(RULE, wr_ids(&got), [u64::from(length)]);
+            check_eq!(RULE, got[0].byte_len, length);
+            b.expect_data(tag, length, RULE)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn solicited_message_fires_at_the_cq_of_its_srq(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-ARM-46";
+    let file = Named::new("solicited");
+    let pairs = hub(bench, &file, options())?;
+    let Pair { a, b } = pairs[1];
+    for pair in &pairs {
+        bench.arm(pair.b.recv_cq, Arm::SOLICITED)?;
+    }
+    for wr_id in 0..2 {
+        b.recv(wr_id, 8)?;
+    }
+    a.send(1, 8)?;
+    bench.successes(a.send_cq, 1)?;
+    bench.no_event(b.channel, RULE)?;
+    a.send_solicited(2, 8)?;
+    bench.expect_event(b.channel, b.recv_cq, RULE)?;
+    bench.successes(b.recv_cq, 2)?;
+    for pair in [pairs[0], pairs[2]] {
+        bench.no_event(pair.b.channel, "XRC-04")?;
+    }
+    Ok(())
+}
+
+pub(super) fn srq_that_is_none_of_the_domain_is_an_error(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "XRC-06";
+    let stranger = bench.peer_end(options())?;
+    let of_stranger = bench.srq_num(stranger.srq())?;
+    let xrcd = bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?;
+    let gone = bench.create_srq(stranger.pd, &SrqInit::new(4).xrc(xrcd, stranger.recv_cq))?;
+    let number_of_gone = bench.srq_num(gone)?;
+    bench.destroy_srq(gone, bench.wait())?;
+    for kind in [Kind::Send, Kind::Write] {
+        for what in ["another domain's", "one that is gone", "0", "of 24 ones"] {
+            let a = bench.end(bench.ctx_a(), options())?;
+            let b = bench.xrc_end(xrcd, None, options())?;
+            let Pair { a, b } = bench.connect(a, b, options())?;
+            let number = match what {
+                "0" => 0,
+                "of 24 ones" => 0x00ff_ffff,
+                "one that is gone" => number_of_gone,
+                _ => of_stranger,
+            };
+            for end in [&stranger, &b] {
+                end.recv(1, 8)?;
+            }
+            let data = [a.sge(0, 8)];
+            let wr = kind.work(&a, 1, &data).to_srq(number);
+            bench.post_send(a.qp, &[wr]).rule(RULE)?;
+            let case = format!("{kind:?} to {what}");
+            let wc = in_case(&case, bench.one(a.send_cq).rule(RULE))?;
+            let seen = match wc.status {
+                WcStatus::RemInvReqErr => UnknownSrq::RemInvReqErr,
+                WcStatus::RemOpErr => UnknownSrq::RemOpErr,
+                _ => {
+                    let expected = "REM_INV_REQ_ERR or REM_OP_ERR";
+                    check!(RULE, false, expected, "{wc}, {case}");
+                    return Ok(());
+                }
+            };
+            check_eq!(RULE, bench.state(a.qp)?, QpState::Err, case);
+            for end in [&stranger, &b] {
+                bench.no_completion(end.recv_cq, RULE)?;
+            }
+            bench.as_declared(RULE, bench.behavior()?.xrc_unknown_srq, seen)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn empty_srq_is_a_receiver_that_is_not_ready(bench: &Bench<'_>) -> Result {
+    let file = Named::new("empty");
+    // Receives elsewhere do not help.
+    let full = hub(bench, &file, options())?;
+    let Pair { a, b } = full[0];
+    for pair in &full[1..] {
+        pair.b.recv(1, 8)?;
+    }
+    a.send(2, 8)?;
+    for _ in 0..4 {
+        let early = bench.drain(a.send_cq)?;
+        check!("RNR-01", early.is_empty(), "it waits", "{early:?}");
+    }
+    b.recv(3, 8)?;
+    let sent = bench.successes(a.send_cq, 1).rule("RNR-01")?;
+    check_eq!("RNR-01", wr_ids(&sent), [2]);
+    let got = bench.successes(b.recv_cq, 1).rule("SRQ-13")?;
+    check_eq!("SRQ-13", wr_ids(&got), [3]);
+    let impatient = PairOptions {
+        rc: RcParams {
+            rnr_retry: 1,
+            min_rnr_timer: 1,
+            ..RcParams::default()
+        },
+        ..options()
+    };
+    let Pair { a, b } = bench.pair(impatient)?;
+    a.send(1, 8)?;
+    bench.one_with(a.send_cq, WcStatus::RnrRetryExcErr, "RNR-03")?;
+    check_eq!("RNR-03", bench.state(a.qp)?, QpState::Err);
+    bench.no_completion(b.recv_cq, "SRQ-13")
+}
+
+pub(super) fn message_above_its_receive_fails_on_both_sides(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RQ-05";
+    let Pair { a, b } = bench.pair(options())?;
+    b.recv(1, 8)?;
+    b.recv(2, 8)?;
+    a.send(3, 9)?;
+    bench.one_with(a.send_cq, WcStatus::RemInvReqErr, RULE)?;
+    let failed = bench.one_with(b.recv_cq, WcStatus::LocLenErr, RULE)?;
+    check_eq!(RULE, failed.wr_id, 1);
+    for qp in [a.qp, b.qp] {
+        check_eq!(RULE, bench.state(qp)?, QpState::Err);
+    }
+    bench.no_completion(b.recv_cq, RULE)
+}
+
+pub(super) fn receives_stay_when_a_target_fails_or_goes(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-FLUSH-04";
+    let xrcd = bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?;
+    let b = bench.xrc_end(xrcd, None, options())?;
+    let first = bench.connect(bench.end(bench.ctx_a(), options())?, b, options())?;
+    for wr_id in 0..4 {
+        b.recv(wr_id, 64)?;
+    }
+    let takes = |pair: &Pair<'_>, wr_id: u64, rule| -> Result {
+        pair.a.send(1, 8)?;
+        bench.successes(pair.a.send_cq, 1)?;
+        let got = bench.successes(b.recv_cq, 1).rule(rule)?;
+        check_eq!(rule, wr_ids(&got), [wr_id]);
+        Ok(())
+    };
+    takes(&first, 0, RULE)?;
+    bench.to_err(b.qp)?;
+    bench.no_completion(b.recv_cq, RULE)?;
+    for (wr_id, rule) in [(1, RULE), (2, "SRQ-14"), (3, "SRQ-14")] {
+        let end = beside(bench, b, xrcd)?;
+        let pair = bench.connect(bench.end(bench.ctx_a(), options())?, end, options())?;
+        takes(&pair, wr_id, rule)?;
+        bench.destroy_qp(end.qp, bench.wait())?;
+    }
+    Ok(())
+}
+
+pub(super) fn receive_under_way_is_flushed_to_the_cq_of_its_srq(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-FLUSH-01";
+    let pair = bench.pair(small_packets())?;
+    let Pair { a, b } = pair;
+    b.recv(1, 1024)?;
+    b.recv(2, 1024)?;
+    bench.lab().inject(Fault::DropPacket {
+        packets: PacketFilter {
+            opcode: Some(PacketOpcode::XrcSendLast),
+            ..PacketFilter::default()
+        },
+        when: When::Always,
+    })?;
+    a.send(3, 1024)?;
+    bench.one_with(a.send_cq, WcStatus::RetryExcErr, RULE)?;
+    bench.no_completion(b.recv_cq, RULE)?;
+    bench.to_err(b.qp)?;
+    let flushed = bench.one_with(b.recv_cq, WcStatus::WrFlushErr, RULE)?;
+    check_eq!("XRC-04", flushed.wr_id, 1);
+    bench.no_completion(b.recv_cq, RULE)
+}
+
+/// The first of every kind of packet is lost.
+pub(super) fn lost_packets_are_sent_again(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-03";
+    for opcode in [
+        PacketOpcode::XrcSendFirst,
+        PacketOpcode::XrcSendMiddle,
+        PacketOpcode::XrcSendLast,
+        PacketOpcode::XrcAcknowledge,
+    ] {
+        let Pair { a, b } = bench.pair(small_packets())?;
+        let lost = bench.lab().inject(Fault::DropPacket {
+            packets: PacketFilter {
+                opcode: Some(opcode),
+                ..PacketFilter::default()
+            },
+            when: When::Nth(1),
+        })?;
+        b.recv(1, 1024)?;
+        a.fill(4, 1024)?;
+        a.send(2, 1024)?;
+        for cq in [a.send_cq, b.recv_cq] {
+            let done = bench.successes(cq, 1).rule(RULE);
+            in_case(&opcode.to_string(), done)?;
+        }
+        b.expect_data(4, 1024, RULE)?;
+        bench.no_completion(b.recv_cq, "XRC-04")?;
+        check_eq!(RULE, bench.lab().remove(lost)?, 1, "packets lost");
+    }
+    Ok(())
+}
+
+pub(super) fn requests_name_their_srq_and_answers_do_not(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "XRC-04";
+    let file = Named::new("packets");
+    let pairs = hub(bench, &file, small_packets())?;
+    for pair in &pairs {
+        let Pair { a, b } = pair;
+        let number = bench.srq_num(b.srq())?;
+        bench.lab().tap();
+        b.recv(1, 600)?;
+        a.send(2, 600)?;
+        let remote = b.mem.remote(0);
+        a.post(SendWr::rdma_write(3, &[a.sge(0, 300)], remote))?;
+        bench.successes(a.send_cq, 2)?;
+        bench.successes(b.recv_cq, 1)?;
+        let packets = bench.lab().tapped();
+        for seen in &packets {
+            let is_answer = seen.packet.opcode == PacketOpcode::XrcAcknowledge;
+            let expected = (!is_answer).then_some(number);
+            check_eq!(
+                RULE,
+                seen.packet.srqn,
+                expected,
+                format!("of {}", seen.packet)
+            );
+        }
+        let requests = packets.iter().filter(|seen| seen.packet.srqn.is_some());
+        check!(RULE, requests.count() >= 2, "requests", "{packets:?}");
+    }
+    Ok(())
+}

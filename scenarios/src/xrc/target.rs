@@ -1,0 +1,184 @@
+//! Queue pairs of a domain, and who has them open.
+
+use verbs_api::{
+    AsyncEvent, AsyncEventType, Context, Element, ErrorKind, Qp, QpAttrMask, QpState, QpType,
+    RcParams, SendWr, Wait, WcStatus, Xrcd, XrcdInit,
+};
+
+use super::{Named, beside_b};
+use crate::climber::Climber;
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among};
+
+const RULE: &str = "XRC-05";
+
+fn private(bench: &Bench<'_>) -> Result<Xrcd> {
+    Ok(bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?)
+}
+
+pub(super) fn is_opened_by_its_number(bench: &Bench<'_>) -> Result {
+    let file = Named::new("open");
+    let neighbour = beside_b(bench)?;
+    let xrcds = [
+        bench.open_xrcd(bench.ctx_b(), &file.init().create())?,
+        bench.open_xrcd(neighbour, &file.init())?,
+    ];
+    let target = bench.create_xrc_recv_qp(xrcds[0])?;
+    let number = bench.qp_num(target)?;
+    let other = bench.create_xrc_recv_qp(xrcds[0])?;
+    let mut handles = vec![target];
+    for xrcd in [xrcds[1], xrcds[0], xrcds[1]] {
+        let opened = bench.open_qp(xrcd, number).rule(RULE)?;
+        check!(RULE, !handles.contains(&opened), "a new handle", "{opened}");
+        check_eq!(RULE, bench.qp_num(opened)?, number, "the number");
+        handles.push(opened);
+    }
+    // What one changes all see, and the queue pair beside it is another.
+    let climber = Climber::new(bench, QpType::XrcSend)?;
+    let to_init = verbs_api::QpAttr {
+        qp_state: QpState::Init,
+        ..climber.attr
+    };
+    let mask = crate::climber::required(QpType::XrcRecv, QpState::Reset, QpState::Init);
+    bench.modify_qp(handles[1], &to_init, mask).rule(RULE)?;
+    for qp in &handles {
+        let seen = bench.query_qp(*qp, QpAttrMask::STATE)?;
+        check_eq!(RULE, seen.attr.qp_state, QpState::Init, format!("{qp}"));
+        check_eq!(RULE, seen.init.qp_type, QpType::XrcRecv);
+    }
+    check_eq!(RULE, bench.state(other)?, QpState::Reset);
+    Ok(())
+}
+
+pub(super) fn number_that_is_none_of_the_domain_is_refused(bench: &Bench<'_>) -> Result {
+    let (own, other) = (private(bench)?, private(bench)?);
+    let target = bench.create_xrc_recv_qp(own)?;
+    let number = bench.qp_num(target)?;
+    let rc = bench.end(bench.ctx_b(), PairOptions::default())?;
+    let sender = bench.end(bench.ctx_b(), PairOptions::of(QpType::XrcSend))?;
+    let gone = bench.create_xrc_recv_qp(own)?;
+    let number_of_gone = bench.qp_num(gone)?;
+    bench.destroy_qp(gone, bench.wait())?;
+    for (what, xrcd, number) in [
+        ("in another domain", other, number),
+        ("of nothing", own, 0),
+        ("above 24 bits", own, number | 1 << 24),
+        ("of a qp of RC", own, rc.qp_num),
+        ("of a sender", own, sender.qp_num),
+        ("of one that is gone", own, number_of_gone),
+    ] {
+        let kinds = [ErrorKind::Invalid, ErrorKind::NotFound];
+        let opened = expect_err_among(bench.open_qp(xrcd, number), &kinds, RULE);
+        in_case(what, opened.map(drop))?;
+    }
+    bench.open_qp(own, number).rule(RULE).map(drop)
+}
+
+/// A connected pair whose receiving end is in the domain of a file, with one more handle of its queue
+/// pair, in another context.
+struct Shared<'b> {
+    pair: Pair<'b>,
+    neighbour: Context,
+    other: Xrcd,
+    opened: Qp,
+}
+
+fn shared<'b>(bench: &'b Bench<'_>, file: &Named) -> Result<Shared<'b>> {
+    let neighbour = beside_b(bench)?;
+    let xrcd = bench.open_xrcd(bench.ctx_b(), &file.init().create())?;
+    let other = bench.open_xrcd(neighbour, &file.init())?;
+    let options = PairOptions {
+        rc: RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        },
+        ..PairOptions::of(QpType::XrcSend)
+    };
+    let a = bench.end(bench.ctx_a(), options)?;
+    let b = bench.xrc_end(xrcd, None, options)?;
+    let pair = bench.connect(a, b, options)?;
+    let opened = bench.open_qp(other, pair.b.qp_num)?;
+    Ok(Shared {
+        pair,
+        neighbour,
+        other,
+        opened,
+    })
+}
+
+pub(super) fn lives_until_it_is_open_nowhere(bench: &Bench<'_>) -> Result {
+    let file = Named::new("nowhere");
+    let Shared {
+        pair,
+        other,
+        opened,
+        ..
+    } = shared(bench, &file)?;
+    pair.still_works(RULE)?;
+    bench.destroy_qp(pair.b.qp, bench.wait()).rule(RULE)?;
+    pair.still_works(RULE)?;
+    check_eq!(RULE, bench.state(opened)?, QpState::Rts);
+    let again = bench.open_qp(other, pair.b.qp_num).rule(RULE)?;
+    for qp in [opened, again] {
+        bench.destroy_qp(qp, bench.wait()).rule(RULE)?;
+    }
+    let none = bench.open_qp(other, pair.b.qp_num);
+    expect_err_among(none, &[ErrorKind::Invalid, ErrorKind::NotFound], RULE)?;
+    pair.b.recv(1, 8)?;
+    pair.a.send(1, 8)?;
+    bench.one_with(pair.a.send_cq, WcStatus::RetryExcErr, RULE)?;
+    bench.no_completion(pair.b.recv_cq, RULE)
+}
+
+pub(super) fn stays_when_one_of_its_contexts_closes(bench: &Bench<'_>) -> Result {
+    let file = Named::new("contexts");
+    let shared = shared(bench, &file)?;
+    bench.close_device(shared.neighbour)?;
+    shared.pair.still_works(RULE)?;
+    check_eq!(RULE, bench.state(shared.pair.b.qp)?, QpState::Rts);
+    bench
+        .destroy_qp(shared.pair.b.qp, bench.wait())
+        .rule(RULE)?;
+    shared.pair.b.recv(1, 8)?;
+    shared.pair.a.send(1, 8)?;
+    // It was the last.
+    bench.one_with(shared.pair.a.send_cq, WcStatus::RetryExcErr, "LIFE-07")?;
+    Ok(())
+}
+
+pub(super) fn events_come_to_all_who_have_it_open(bench: &Bench<'_>) -> Result {
+    let file = Named::new("events");
+    let Shared {
+        pair,
+        neighbour,
+        other,
+        opened,
+    } = shared(bench, &file)?;
+    let silent = bench.open_qp(other, pair.b.qp_num)?;
+    let data = [pair.a.sge(0, 8)];
+    let bad = pair.a.bad_remote();
+    pair.a.post(SendWr::rdma_write(1, &data, bad))?;
+    bench.one_with(pair.a.send_cq, WcStatus::RemAccessErr, RULE)?;
+    if bench.behavior()?.qp_access_event != Some(true) {
+        return bench.no_async_event(neighbour, "ASYNC-02");
+    }
+    let event = |qp| AsyncEvent {
+        event_type: AsyncEventType::QpAccessErr,
+        element: Element::Qp(qp),
+    };
+    // The events of a handle that goes, goes with it.
+    bench.destroy_qp(silent, bench.wait())?;
+    for (context, qp) in [(pair.b.context, pair.b.qp), (neighbour, opened)] {
+        let seen = bench.take_async_event(context).rule("ASYNC-02")?;
+        check_eq!("ASYNC-02", seen, event(qp), "the event");
+        bench.no_async_event(context, "ASYNC-06")?;
+    }
+    // Each handle waits for its own.
+    bench.ack_async_event(neighbour, &event(opened))?;
+    bench.destroy_qp(opened, Wait::Poll).rule("ASYNC-03")?;
+    let waits = bench.destroy_qp(pair.b.qp, Wait::Poll);
+    expect_err(waits, ErrorKind::WouldBlock, "ASYNC-03")?;
+    bench.ack_async_event(pair.b.context, &event(pair.b.qp))?;
+    bench.destroy_qp(pair.b.qp, Wait::Poll).rule("ASYNC-03")
+}
