@@ -198,6 +198,7 @@ const MLX5: Behavior = Behavior {
 };
 
 const ADVERSARIAL: Behavior = Behavior {
+    xrc_unknown_srq: UnknownSrq::RemOpErr,
     merge_unread_events: true,
     cqe_rounding: CqeRounding::Pow2Minus1,
     shrink: false,

@@ -21,14 +21,18 @@ const NO_SUCH: [ErrorKind; 4] = [
 ];
 
 /// Runs calls on an object whose handle is garbled.
-fn garbled(bench: &Bench<'_>, object: DriverObject, calls: impl FnOnce() -> Result) -> Result {
+pub(super) fn garbled(
+    bench: &Bench<'_>,
+    object: DriverObject,
+    calls: impl FnOnce() -> Result,
+) -> Result {
     bench.garble(object, true)?;
     let result = calls();
     bench.garble(object, false)?;
     result
 }
 
-fn no_such<T, E>(
+pub(super) fn no_such<T, E>(
     bench: &Bench<'_>,
     what: &str,
     rule: &'static str,

@@ -4,7 +4,7 @@ use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, CompChannel, Context, Cq,
     CqInit, Element, ErrorKind, Handle, Mr, MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo,
     MwType, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq,
-    SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, Wc,
+    SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, Wc, Xrcd,
 };
 
 use super::refused;
@@ -14,21 +14,31 @@ use crate::{Bench, End, Failure, OfRule, PairOptions, QKEY, Result, expect_err};
 
 /// A handle of each kind.
 #[derive(Clone, Copy, Default)]
-struct Handles {
-    context: Context,
-    pd: Pd,
-    mr: Mr,
+pub(super) struct Handles {
+    pub(super) context: Context,
+    pub(super) pd: Pd,
+    pub(super) mr: Mr,
     /// Where windows are looked at; otherwise none.
-    mw: Mw,
-    channel: CompChannel,
-    cq: Cq,
-    qp: Qp,
-    ah: Ah,
-    srq: Srq,
+    pub(super) mw: Mw,
+    pub(super) channel: CompChannel,
+    pub(super) cq: Cq,
+    pub(super) qp: Qp,
+    pub(super) ah: Ah,
+    pub(super) srq: Srq,
+    /// Where XRC is looked at; otherwise none.
+    pub(super) xrcd: Xrcd,
 }
 
 impl Handles {
-    fn of(end: &End<'_>) -> Self {
+    /// With a context, and nothing else.
+    pub(super) fn in_context(context: Context) -> Self {
+        Self {
+            context,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn of(end: &End<'_>) -> Self {
         Self {
             context: end.context,
             pd: end.pd,
@@ -39,6 +49,7 @@ impl Handles {
             qp: end.qp,
             ah: Ah::default(),
             srq: Srq::default(),
+            xrcd: Xrcd::default(),
         }
     }
 
@@ -63,11 +74,12 @@ impl Handles {
             qp: one(self.qp, &new),
             ah: one(self.ah, &new),
             srq: one(self.srq, &new),
+            xrcd: one(self.xrcd, &new),
         }
     }
 }
 
-type Call = fn(&Bench<'_>, &Handles, &Handles) -> verbs_api::Result<()>;
+pub(super) type Call = fn(&Bench<'_>, &Handles, &Handles) -> verbs_api::Result<()>;
 
 /// Every verb with a bad handle in each place in turn, and good ones in the others.
 const CALLS: &[(Verb, &str, Call)] = &[
@@ -425,7 +437,7 @@ pub(super) fn handles_that_are_none_have_no_descriptor(bench: &Bench<'_>) -> Res
     Ok(())
 }
 
-fn refuse_all(
+pub(super) fn refuse_all(
     bench: &Bench<'_>,
     calls: &[(Verb, &'static str, Call)],
     good: &Handles,
@@ -442,7 +454,7 @@ fn refuse_all(
 }
 
 /// Sets of handles that name nothing, each with a word for it.
-fn bad_handles(
+pub(super) fn bad_handles(
     bench: &Bench<'_>,
     good: &Handles,
     options: PairOptions,
@@ -501,7 +513,7 @@ fn destroy(bench: &Bench<'_>, handles: &Handles) -> Result {
 }
 
 /// The device of side A, opened once more.
-fn open_again(bench: &Bench<'_>) -> Result<Context> {
+pub(super) fn open_again(bench: &Bench<'_>) -> Result<Context> {
     match bench.devices()?.first() {
         Some(device) => Ok(bench.open_device(&device.name)?),
         None => Err(Failure::assertion("at least one device", "none")),
@@ -622,10 +634,19 @@ mod tests {
             Verb::Lab,
         ];
         for verb in Verb::ALL {
-            let called = [CALLS, AH_CALLS, MCAST_CALLS, MW_CALLS, SRQ_CALLS, FD_CALLS]
-                .concat()
-                .iter()
-                .any(|row| row.0 == *verb);
+            let xrc = super::super::xrc::CALLS;
+            let called = [
+                CALLS,
+                AH_CALLS,
+                MCAST_CALLS,
+                MW_CALLS,
+                SRQ_CALLS,
+                FD_CALLS,
+                xrc,
+            ]
+            .concat()
+            .iter()
+            .any(|row| row.0 == *verb);
             assert_eq!(called, !without.contains(verb), "{verb}");
         }
     }

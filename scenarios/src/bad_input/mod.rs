@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `handles` | handles that are zero, stale, or of another context, for every verb |
 //! | `garbled` | handles that are good here, and garbled behind the trait |
+//! | `xrc` | handles of XRC, as above |
 //! | `create` | creating with bad arguments, or beyond a limit; bad table indices |
 //! | `destroy` | destroying what is in use |
 //! | `modify` | changes of a queue pair that do not exist |
@@ -18,6 +19,7 @@ mod handles;
 mod memory;
 mod modify;
 mod post;
+mod xrc;
 
 use std::fmt::Debug;
 
@@ -167,6 +169,31 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     .needs(Capabilities::GARBLE.union(Capabilities::SRQ))
     .hazards(Hazards::MAY_CRASH),
     Scenario::new(
+        "bad_input.xrc_domains_that_are_none_are_refused",
+        &[
+            "DEV-13",
+            "CQ-DESTROY-05",
+            "PD-04",
+            "QP-STATE-32",
+            "QP-CREATE-05",
+        ],
+        xrc::domains_that_are_none_are_refused,
+    )
+    .needs(Capabilities::XRC),
+    Scenario::new(
+        "bad_input.xrc_domain_of_another_context_is_refused",
+        &["DEV-13", "DEV-02"],
+        xrc::domain_of_another_context_is_refused,
+    )
+    .needs(Capabilities::XRC),
+    Scenario::new(
+        "bad_input.garbled_xrc_target_is_refused",
+        &["QP-STATE-32"],
+        xrc::garbled_target_is_refused,
+    )
+    .needs(Capabilities::GARBLE.union(Capabilities::XRC))
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
         "bad_input.qp_sizes_above_the_limits_are_refused",
         &["QP-CREATE-02"],
         create::qp_sizes_above_the_limits_are_refused,
@@ -264,6 +291,18 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         modify::illegal_change_of_a_ud_qp_is_refused,
     )
     .needs(STEPS.union(Capabilities::UD)),
+    Scenario::new(
+        "bad_input.illegal_change_of_an_xrc_sender_is_refused",
+        modify::ILLEGAL,
+        modify::illegal_change_of_an_xrc_sender_is_refused,
+    )
+    .needs(STEPS.union(Capabilities::XRC)),
+    Scenario::new(
+        "bad_input.illegal_change_of_an_xrc_target_is_refused",
+        modify::ILLEGAL,
+        modify::illegal_change_of_an_xrc_target_is_refused,
+    )
+    .needs(STEPS.union(Capabilities::XRC)),
     Scenario::new(
         "bad_input.illegal_change_in_sqe_is_refused",
         &[

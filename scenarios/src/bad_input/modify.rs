@@ -44,6 +44,14 @@ pub(super) fn illegal_change_of_a_ud_qp_is_refused(bench: &Bench<'_>) -> Result 
     illegal_changes(bench, QpType::Ud, &STATES)
 }
 
+pub(super) fn illegal_change_of_an_xrc_sender_is_refused(bench: &Bench<'_>) -> Result {
+    illegal_changes(bench, QpType::XrcSend, &STATES)
+}
+
+pub(super) fn illegal_change_of_an_xrc_target_is_refused(bench: &Bench<'_>) -> Result {
+    illegal_changes(bench, QpType::XrcRecv, &STATES)
+}
+
 pub(super) fn illegal_change_in_sqe_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::Uc, &[QpState::Sqe])?;
     illegal_changes(bench, QpType::Ud, &[QpState::Sqe])

@@ -122,22 +122,34 @@ pub(super) fn optional_attributes_of_uc_and_ud_change_in_rts(bench: &Bench<'_>) 
     optional(bench, QpType::Ud)
 }
 
+pub(super) fn optional_attributes_of_xrc_change_in_rts(bench: &Bench<'_>) -> Result {
+    optional(bench, QpType::XrcSend)?;
+    optional(bench, QpType::XrcRecv)
+}
+
 /// Each alone, all together, and none.
 fn optional(bench: &Bench<'_>, qp_type: QpType) -> Result {
     const RULE: &str = "QP-STATE-26";
     let table = transition::attributes(qp_type, QpState::Rts, QpState::Rts);
     let optional = table.map_or(M::empty(), |attributes| attributes.optional);
     let bits = optional - M::ALT_PATH - M::PATH_MIG_STATE;
-    let (mut a, b) = Climber::pair(bench, qp_type)?;
+    let (mut a, mut b) = match qp_type {
+        QpType::XrcRecv => Climber::pair(bench, QpType::XrcSend)?,
+        _ => Climber::pair(bench, qp_type)?,
+    };
     b.reach(QpState::Rts)?;
     a.reach(QpState::Rts)?;
-    a.attr.cur_qp_state = QpState::Rts;
     for (i, mask) in (1..).zip(bits.iter().chain([M::empty(), bits])) {
-        a.attr.min_rnr_timer = i;
-        a.attr.qkey = u32::from(i);
-        let changed = a.change(QpState::Rts, M::STATE | mask).rule(RULE);
-        in_case(&format!("with {mask}"), changed)?;
-        let seen = a.query()?.attr;
+        let changes = match qp_type {
+            QpType::XrcRecv => &mut b,
+            _ => &mut a,
+        };
+        changes.attr.cur_qp_state = QpState::Rts;
+        changes.attr.min_rnr_timer = i;
+        changes.attr.qkey = u32::from(i);
+        let changed = changes.change(QpState::Rts, M::STATE | mask).rule(RULE);
+        in_case(&format!("{qp_type} with {mask}"), changed)?;
+        let seen = changes.query()?.attr;
         check_eq!(RULE, seen.qp_state, QpState::Rts);
         if mask.contains(M::MIN_RNR_TIMER) {
             check_eq!(RULE, seen.min_rnr_timer, i);

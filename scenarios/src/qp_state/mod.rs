@@ -259,6 +259,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(UC.union(UD)),
     Scenario::new(
+        "qp_state.optional_attributes_of_xrc_change_in_rts",
+        &["QP-STATE-26"],
+        change::optional_attributes_of_xrc_change_in_rts,
+    )
+    .needs(XRC),
+    Scenario::new(
         "qp_state.mtu_above_that_of_the_port_is_as_declared",
         &["QP-STATE-28"],
         change::mtu_above_that_of_the_port_is_as_declared,
