@@ -11,3 +11,4 @@ mod shared;
 mod waiting;
 mod windows;
 mod work;
+mod xrc;

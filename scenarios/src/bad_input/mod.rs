@@ -395,6 +395,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(STEPS.union(Capabilities::UD)),
     Scenario::new(
+        "bad_input.xrc_sender_takes_work_only_in_the_states_for_it",
+        &["QP-STATE-18", "QP-STATE-21"],
+        post::xrc_sender_takes_work_only_in_the_states_for_it,
+    )
+    .needs(STEPS.union(Capabilities::XRC)),
+    Scenario::new(
         "bad_input.refused_send_is_not_queued",
         &["QP-STATE-18"],
         post::refused_send_is_not_queued,
