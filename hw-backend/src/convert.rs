@@ -279,6 +279,10 @@ pub(crate) fn send_op(wr: &mut sys::ibv_send_wr, op: &SendOp, flags: SendFlags) 
             sys::set_invalidated(wr, rkey);
             9
         }
+        SendOp::Tso { mss } => {
+            sys::set_tso(wr, mss);
+            10
+        }
         _ => return false,
     };
     true

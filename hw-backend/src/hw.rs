@@ -274,19 +274,22 @@ impl Hw {
         Ok(result)
     }
 
-    /// Destroys an object that has events, when all that were read have been acknowledged.
-    pub(crate) fn destroy_acknowledged<T>(
+    /// Destroys an object that has events, when all that were read have been acknowledged. What `rest`
+    /// gives is held meanwhile.
+    pub(crate) fn destroy_acknowledged<T, R>(
         &self,
         (verb, object): (Verb, Object),
         raw: &Owned<T>,
         wait: Wait,
         unacked: impl Fn() -> u32,
+        rest: impl Fn() -> Result<R>,
     ) -> Result<()> {
         let deadline = Deadline::new(wait);
         loop {
             self.wait_acknowledged(verb, object, &deadline, &unacked)?;
             let _reading = self.reading.lock();
             if unacked() == 0 {
+                let _rest = rest()?;
                 return destroy(verb, object, raw);
             }
         }

@@ -29,13 +29,27 @@ fn of_bindings() -> Vec<Row> {
         ibv_comp_channel { context, fd, refcnt }
         ibv_context { device, ops, cmd_fd, async_fd, num_comp_vectors, abi_compat }
         ibv_cq { context, channel, cq_context, handle, cqe }
+        ibv_cq_ex {
+            context, channel, cq_context, handle, cqe, status, wr_id, start_poll, next_poll, end_poll,
+            read_opcode, read_vendor_err, read_byte_len, read_imm_data, read_qp_num, read_src_qp,
+            read_wc_flags, read_slid, read_sl, read_dlid_path_bits, read_completion_ts,
+            read_completion_wallclock_ns
+        }
+        ibv_cq_init_attr_ex {
+            cqe, cq_context, channel, comp_vector, wc_flags, comp_mask, flags, parent_domain
+        }
         ibv_device_attr {
             fw_ver, device_cap_flags, node_guid, max_mr_size, max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw,
             max_pd, max_qp_rd_atom, max_qp_init_rd_atom, atomic_cap, max_ah, max_mcast_grp, max_mcast_qp_attach, phys_port_cnt,
             max_srq, max_srq_wr, max_srq_sge
         }
+        ibv_device_attr_ex {
+            orig_attr, completion_timestamp_mask, hca_core_clock, tso_caps, cq_mod_caps
+        }
         ibv_gid { raw }
+        ibv_gid_entry { gid, gid_index, port_num, gid_type, ndev_ifindex }
         ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
+        ibv_modify_cq_attr { attr_mask, moderate }
         ibv_mr { context, pd, addr, length, handle, lkey, rkey }
         ibv_mw_bind { wr_id, send_flags, bind_info }
         ibv_mw_bind_info { mr, addr, length, mw_access_flags }

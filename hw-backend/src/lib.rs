@@ -13,12 +13,14 @@
 //! | `hw`, `verbs` | the backend: tables of objects; every verb |
 //! | `sys` | every name of the C bindings, with their gaps filled |
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
+//! | `cq`, `cq_ex` | making CQs; iterations over extended ones, moderation |
 //! | `post` | posting: what the lists use lives until the call is over |
 //! | `srq` | shared receive queues |
 //! | `xrc` | XRC domains and their queue pairs |
 //! | `batch` | batches of sends |
 //! | `convert`, `errno` | structures and errors to and from C |
 //! | `region` | regions of other memory, or with other addresses |
+//! | `query` | what newer devices and GID tables say of themselves |
 //! | `mcast` | multicast groups |
 //! | `mw` | memory windows |
 //! | `garble` | handles that are garbled on purpose |
@@ -30,6 +32,8 @@
 mod batch;
 mod cm;
 mod convert;
+mod cq;
+mod cq_ex;
 mod devices;
 mod errno;
 mod garble;
@@ -43,6 +47,7 @@ mod obstacles;
 mod owner;
 mod post;
 mod probe;
+mod query;
 mod region;
 mod srq;
 mod sys;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use verbs_api::{Context, MwType, QpInit, SrqInit, Transport};
+use verbs_api::{Context, MwType, QpInit, SrqInit, Transport, WcFields};
 
 use crate::cm::Connection;
+use crate::cq_ex::Iteration;
 use crate::owner::Owned;
 use crate::sys;
 
@@ -77,6 +78,10 @@ pub(crate) struct Cq {
     pub(crate) cq_context: u64,
     pub(crate) comp_vector: u32,
     pub(crate) channel: Option<(verbs_api::CompChannel, Arc<Channel>)>,
+    /// The fields that its completions can be asked for, if it is an extended one.
+    pub(crate) extended: Option<WcFields>,
+    /// Locked while it is polled.
+    pub(crate) iteration: Mutex<Iteration>,
     /// Events read and not acknowledged.
     pub(crate) unacked: AtomicU32,
     pub(crate) async_unacked: AtomicU32,
@@ -92,7 +97,7 @@ pub(crate) struct Qp {
     pub(crate) async_unacked: AtomicU32,
     /// What rdma_cm connected it with; it ends after the QP.
     pub(crate) connection: Mutex<Option<Arc<Connection>>>,
-    pub(crate) _cqs: Vec<Arc<Cq>>,
+    pub(crate) cqs: Vec<Arc<Cq>>,
     pub(crate) _srq: Option<Arc<Srq>>,
     pub(crate) _pd: Option<Arc<Pd>>,
     pub(crate) _xrcd: Option<Arc<Xrcd>>,

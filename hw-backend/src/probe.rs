@@ -13,7 +13,8 @@ pub(crate) fn capabilities(
     attr: &sys::ibv_device_attr,
     num_comp_vectors: c_int,
 ) -> Capabilities {
-    let mut all = Capabilities::all() - Capabilities::LAB;
+    // Segmented sends need a header, which is not passed on.
+    let mut all = Capabilities::all() - Capabilities::LAB - Capabilities::TSO;
     if num_comp_vectors < 2 {
         all -= Capabilities::COMP_VECTORS;
     }
@@ -38,9 +39,6 @@ pub(crate) fn capabilities(
     if attr.device_cap_flags & sys::DEVICE_MEM_WINDOW_TYPE_2B == 0 {
         all -= Capabilities::MW_TYPE_2;
     }
-    if device.driver == "siw" {
-        all -= Capabilities::RESIZE_CQ;
-    }
     if attr.max_mcast_grp == 0 {
         all -= Capabilities::MCAST;
     }
@@ -48,11 +46,19 @@ pub(crate) fn capabilities(
         all -= Capabilities::REREG_MR | Capabilities::ZERO_BASED_MR;
     }
     if device.driver == "siw" {
-        // It does not look at the address, and its library has plain queue pairs only.
-        all -= Capabilities::REG_MR_IOVA | Capabilities::BATCHES;
+        // It does not look at the address; its library has plain queue pairs and CQs only.
+        all -= Capabilities::REG_MR_IOVA
+            | Capabilities::BATCHES
+            | Capabilities::RESIZE_CQ
+            | Capabilities::CQ_EX;
     }
     if device.driver != "mlx5" {
-        all -= Capabilities::NULL_MR;
+        all -= Capabilities::NULL_MR | Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
+        // soft-RoCE says that it migrates paths, and does not.
+        all -= Capabilities::CQ_MODERATION | Capabilities::PATH_MIG;
+    }
+    if attr.device_cap_flags & sys::DEVICE_AUTO_PATH_MIG == 0 {
+        all -= Capabilities::PATH_MIG;
     }
     all
 }

@@ -123,7 +123,8 @@ impl Hw {
         if busy {
             destroy(verb, Object::Srq, &found.raw)?;
         } else {
-            self.destroy_acknowledged((verb, Object::Srq), &found.raw, wait, unacked)?;
+            let rest = || Ok(());
+            self.destroy_acknowledged((verb, Object::Srq), &found.raw, wait, unacked, rest)?;
         }
         let mut tables = self.tables.lock();
         // A new one may be at its address already.

@@ -7,17 +7,18 @@
 
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use rdma_sys::{
     ibv_ack_async_event, ibv_ack_cq_events, ibv_ah, ibv_ah_attr, ibv_alloc_pd, ibv_async_event,
-    ibv_attach_mcast, ibv_close_device, ibv_comp_channel, ibv_context, ibv_cq, ibv_create_ah,
-    ibv_create_comp_channel, ibv_create_cq, ibv_create_qp, ibv_create_srq, ibv_data_buf,
-    ibv_dealloc_pd, ibv_dereg_mr, ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq,
-    ibv_destroy_qp, ibv_destroy_srq, ibv_detach_mcast, ibv_device, ibv_device_attr,
-    ibv_free_device_list, ibv_get_async_event, ibv_get_cq_event, ibv_get_device_list,
-    ibv_get_device_name, ibv_gid, ibv_global_route, ibv_modify_qp, ibv_modify_srq, ibv_mr, ibv_mw,
+    ibv_attach_mcast, ibv_close_device, ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex,
+    ibv_cq_init_attr_ex, ibv_create_ah, ibv_create_comp_channel, ibv_create_cq, ibv_create_qp,
+    ibv_create_srq, ibv_data_buf, ibv_dealloc_pd, ibv_dereg_mr, ibv_destroy_ah,
+    ibv_destroy_comp_channel, ibv_destroy_cq, ibv_destroy_qp, ibv_destroy_srq, ibv_detach_mcast,
+    ibv_device, ibv_device_attr, ibv_device_attr_ex, ibv_free_device_list, ibv_get_async_event,
+    ibv_get_cq_event, ibv_get_device_list, ibv_get_device_name, ibv_gid, ibv_gid_entry,
+    ibv_global_route, ibv_modify_cq_attr, ibv_modify_qp, ibv_modify_srq, ibv_mr, ibv_mw,
     ibv_mw_bind, ibv_mw_bind_info, ibv_open_device, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
     ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_open_attr,
     ibv_qp_to_qp_ex, ibv_query_device, ibv_query_gid, ibv_query_pkey, ibv_query_qp, ibv_query_srq,
@@ -25,13 +26,14 @@ pub(crate) use rdma_sys::{
     ibv_srq, ibv_srq_attr, ibv_srq_init_attr, ibv_srq_init_attr_ex, ibv_wc, ibv_xrcd,
     ibv_xrcd_init_attr,
 };
+use rdma_sys::{ibv_moderate_cq, ibv_poll_cq_attr, verbs_context, wr_t};
 pub(crate) use rdma_sys::{
     rdma_accept, rdma_ack_cm_event, rdma_bind_addr, rdma_cm_event, rdma_cm_id, rdma_conn_param,
     rdma_connect, rdma_create_event_channel, rdma_create_id, rdma_destroy_event_channel,
     rdma_destroy_id, rdma_event_channel, rdma_get_cm_event, rdma_listen, rdma_port_space,
     rdma_resolve_addr, rdma_resolve_route,
 };
-use rdma_sys::{verbs_context, wr_t};
+use verbs_api::CqInitEx;
 
 /// `struct ibv_async_event`, with a type that may hold any number.
 #[repr(C)]
@@ -183,6 +185,9 @@ pub(crate) unsafe fn post_srq_recv(
     op.map_or(MISSING, |op| unsafe { op(srq, wr, bad_wr) })
 }
 
+/// `IBV_DEVICE_AUTO_PATH_MIG`, of the device's `device_cap_flags`.
+pub(crate) const DEVICE_AUTO_PATH_MIG: u32 = 1 << 4;
+
 /// `IBV_DEVICE_SRQ_RESIZE`, of the device's `device_cap_flags`.
 pub(crate) const DEVICE_SRQ_RESIZE: u32 = 1 << 13;
 
@@ -216,6 +221,182 @@ pub(crate) unsafe fn query_port(
         // in `ibv_port_attr`; the rest is zero.
         None => unsafe { rdma_sys::ibv_query_port(context, port, std::ptr::from_mut(attr).cast()) },
     }
+}
+
+unsafe extern "C" {
+    fn _ibv_query_gid_ex(
+        context: *mut ibv_context,
+        port_num: u32,
+        gid_index: u32,
+        entry: *mut ibv_gid_entry,
+        flags: u32,
+        entry_size: usize,
+    ) -> c_int;
+
+    fn _ibv_query_gid_table(
+        context: *mut ibv_context,
+        entries: *mut ibv_gid_entry,
+        max_entries: usize,
+        flags: u32,
+        entry_size: usize,
+    ) -> isize;
+}
+
+/// `ibv_query_gid_ex`
+///
+/// # Safety
+/// `context` is a live context.
+pub(crate) unsafe fn query_gid_ex(
+    context: *mut ibv_context,
+    port_num: u32,
+    gid_index: u32,
+    entry: &mut ibv_gid_entry,
+) -> c_int {
+    let size = size_of::<ibv_gid_entry>();
+    // SAFETY: the context is live, and the entry has the size that is given.
+    unsafe { _ibv_query_gid_ex(context, port_num, gid_index, entry, 0, size) }
+}
+
+/// `ibv_query_gid_table`
+///
+/// # Safety
+/// `context` is a live context.
+pub(crate) unsafe fn query_gid_table(
+    context: *mut ibv_context,
+    entries: &mut [ibv_gid_entry],
+) -> isize {
+    let (start, count) = (entries.as_mut_ptr(), entries.len());
+    // SAFETY: the context is live, and there are so many entries of the size that is given.
+    unsafe { _ibv_query_gid_table(context, start, count, 0, size_of::<ibv_gid_entry>()) }
+}
+
+/// `ibv_query_device_ex`: the plain query, if there is no other.
+///
+/// # Safety
+/// `context` is a live context.
+pub(crate) unsafe fn query_device_ex(
+    context: *mut ibv_context,
+    attr: &mut ibv_device_attr_ex,
+) -> c_int {
+    // SAFETY: as promised.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, query_device_ex)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).query_device_ex });
+    let result = op.map_or(MISSING, |op| {
+        // SAFETY: the attribute structure has the size that is given.
+        unsafe { op(context, null(), attr, size_of::<ibv_device_attr_ex>()) }
+    });
+    match result {
+        libc::EOPNOTSUPP | libc::ENOSYS => {
+            // SAFETY: the context is live.
+            unsafe { ibv_query_device(context, &mut attr.orig_attr) }
+        }
+        result => result,
+    }
+}
+
+/// `IBV_CQ_INIT_ATTR_MASK_FLAGS`
+const CQ_INIT_FLAGS: u32 = 1 << 0;
+
+/// `ibv_create_cq_ex`
+///
+/// # Safety
+/// `context` is a live context; `channel` is a live channel of it, or null.
+pub(crate) unsafe fn create_cq_ex(
+    context: *mut ibv_context,
+    channel: *mut ibv_comp_channel,
+    init: &CqInitEx,
+) -> *mut ibv_cq {
+    // SAFETY: as promised.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, create_cq_ex)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).create_cq_ex });
+    let Some(op) = op else {
+        // SAFETY: the number is this thread's own.
+        unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
+        return null_mut();
+    };
+    let mut attr = ibv_cq_init_attr_ex {
+        cqe: init.cq.cqe as u32,
+        cq_context: token(init.cq.cq_context),
+        channel,
+        comp_vector: init.cq.comp_vector as u32,
+        wc_flags: init.wc_flags.bits(),
+        comp_mask: if init.flags.is_empty() {
+            0
+        } else {
+            CQ_INIT_FLAGS
+        },
+        flags: init.flags.bits(),
+        parent_domain: null_mut(),
+    };
+    // SAFETY: context and channel are live, or the channel is null.
+    let cq = unsafe { op(context, &mut attr) };
+    // An extended CQ starts with the fields of a CQ (`ibv_cq_ex_to_cq`).
+    cq.cast()
+}
+
+/// `ibv_start_poll`
+///
+/// # Safety
+/// `cq` is a live extended CQ over which no iteration is open.
+pub(crate) unsafe fn start_poll(cq: *mut ibv_cq) -> c_int {
+    let cq: *mut ibv_cq_ex = cq.cast();
+    let mut attr = ibv_poll_cq_attr { comp_mask: 0 };
+    // SAFETY: the CQ is live and an extended one.
+    let op = unsafe { (*cq).start_poll };
+    // SAFETY: as promised.
+    op.map_or(MISSING, |op| unsafe { op(cq, &mut attr) })
+}
+
+/// `ibv_next_poll`
+///
+/// # Safety
+/// `cq` is a live extended CQ over which an iteration is open.
+pub(crate) unsafe fn next_poll(cq: *mut ibv_cq) -> c_int {
+    let cq: *mut ibv_cq_ex = cq.cast();
+    // SAFETY: the CQ is live and an extended one.
+    let op = unsafe { (*cq).next_poll };
+    // SAFETY: as promised.
+    op.map_or(MISSING, |op| unsafe { op(cq) })
+}
+
+/// `ibv_end_poll`
+///
+/// # Safety
+/// `cq` is a live extended CQ over which an iteration is open.
+pub(crate) unsafe fn end_poll(cq: *mut ibv_cq) {
+    let cq: *mut ibv_cq_ex = cq.cast();
+    // SAFETY: the CQ is live and an extended one.
+    if let Some(op) = unsafe { (*cq).end_poll } {
+        // SAFETY: as promised.
+        unsafe { op(cq) };
+    }
+}
+
+/// `IBV_CQ_ATTR_MODERATE`
+const CQ_MODERATE: u32 = 1 << 0;
+
+/// `ibv_modify_cq`
+///
+/// # Safety
+/// `cq` is a live CQ.
+pub(crate) unsafe fn modify_cq(cq: *mut ibv_cq, cq_count: u16, cq_period: u16) -> c_int {
+    // SAFETY: a live CQ has a live context.
+    let context = unsafe { (*cq).context };
+    // SAFETY: as above.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, modify_cq)) };
+    // SAFETY: `extended` returned a live extended context, whose `sz` says that it has this field.
+    let op = extended.and_then(|extended| unsafe { (*extended).modify_cq });
+    let mut attr = ibv_modify_cq_attr {
+        attr_mask: CQ_MODERATE,
+        moderate: ibv_moderate_cq {
+            cq_count,
+            cq_period,
+        },
+    };
+    // SAFETY: the CQ is live.
+    op.map_or(libc::EOPNOTSUPP, |op| unsafe { op(cq, &mut attr) })
 }
 
 /// `IBV_QP_INIT_ATTR_PD`
@@ -500,6 +681,15 @@ pub(crate) fn set_bind(
         mw,
         rkey,
         bind_info,
+    };
+}
+
+/// The part of a send work request for segmented sends, without a header.
+pub(crate) fn set_tso(wr: &mut ibv_send_wr, mss: u16) {
+    wr.bind_mw_tso_union.tso = rdma_sys::tso_t {
+        hdr: null_mut(),
+        hdr_sz: 0,
+        mss,
     };
 }
 

@@ -8,16 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use verbs_api::{
     Access, AfterRereg, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause,
-    CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared,
-    DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle,
-    MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType, Object, Pd as PdHandle,
-    PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, QpType, RcParams,
-    RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport,
-    Verb, Verbs, Wait, Wc, Xrcd as XrcdHandle, XrcdInit, connect,
+    CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, Xrcd as XrcdHandle, XrcdInit, connect, CqInitEx, CqModeration, DeviceAttrEx, GidEntry, WcEx,
 };
 
 use crate::errno::{check, destroyed, errno, invalid, made};
-use crate::objects::{Ah, Channel, Cq, Memory, Pd, Qp};
+use crate::objects::{Ah, Channel, Memory, Pd, Qp};
 use crate::owner::Owned;
 use crate::wait::{Deadline, duplicate, set_nonblocking, wait_readable};
 use crate::{cm, convert, devices, probe, sys};
@@ -72,6 +67,10 @@ impl Verbs for Hw {
         Ok(convert::device_attr(&attr, vectors))
     }
 
+    fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
+        self.device_attr_ex(context)
+    }
+
     fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
         let verb = Verb::QueryPort;
         let device = self.device(verb, context)?;
@@ -105,6 +104,14 @@ impl Verbs for Hw {
         )?;
         // SAFETY: every member of the union is plain bytes.
         Ok(Gid(unsafe { gid.raw }))
+    }
+
+    fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
+        self.gid_entry(context, port, index)
+    }
+
+    fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize> {
+        self.gid_table(context, entries)
     }
 
     fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
@@ -355,55 +362,38 @@ impl Verbs for Hw {
 
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<CqHandle> {
         let verb = Verb::CreateCq;
-        let device = self.device(verb, context)?;
-        let channel = match init.channel {
-            Some(channel) => Some((channel, self.channel(verb, channel)?)),
-            None => None,
-        };
-        // A CQ of one context on a channel of another would mix two command files.
-        if init
-            .channel
-            .is_some_and(|channel| channel.context() != context)
-        {
-            let cause = Cause::Mismatch {
-                object: Object::CompChannel,
-                must_share: "context",
-            };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
-        }
         let token = sys::token(init.cq_context);
-        let create = |context| {
-            let create = |channel| {
-                made(verb, || {
-                    let (cqe, vector) = (init.cqe, init.comp_vector);
-                    // SAFETY: context and channel are live, or the channel is null.
-                    unsafe { sys::ibv_create_cq(context, cqe, token, channel, vector) }
-                })
-            };
-            match &channel {
-                Some((_, channel)) => channel.raw.with(create),
-                None => Ok(create(std::ptr::null_mut())),
-            }
-        };
-        let raw = device
-            .raw
-            .with(create)
-            .map_err(destroyed(verb, Object::Context))?;
-        let raw = raw.map_err(destroyed(verb, Object::CompChannel))??;
-        let cq = Cq {
-            // SAFETY: just made, and ours.
-            raw: unsafe { Owned::new(raw, sys::ibv_destroy_cq) },
-            context,
-            cq_context: init.cq_context,
-            comp_vector: init.comp_vector as u32,
-            channel,
-            unacked: AtomicU32::new(0),
-            async_unacked: AtomicU32::new(0),
-            _device: device,
-        };
-        let handle = self.insert(|t| &mut t.cqs, context, cq);
-        self.tables.lock().cq_handles.insert(raw as usize, handle);
-        Ok(handle)
+        self.make_cq(verb, context, init, None, |context, channel| {
+            made(verb, || {
+                let (cqe, vector) = (init.cqe, init.comp_vector);
+                // SAFETY: context and channel are live, or the channel is null.
+                unsafe { sys::ibv_create_cq(context, cqe, token, channel, vector) }
+            })
+        })
+    }
+
+    fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<CqHandle> {
+        self.make_cq_ex(context, init)
+    }
+
+    fn start_poll(&self, cq: CqHandle) -> Result<()> {
+        self.start_iteration(cq)
+    }
+
+    fn next_poll(&self, cq: CqHandle) -> Result<()> {
+        self.next_of_iteration(cq)
+    }
+
+    fn read_wc(&self, cq: CqHandle) -> Result<WcEx> {
+        self.completion_of_iteration(cq)
+    }
+
+    fn end_poll(&self, cq: CqHandle) -> Result<()> {
+        self.end_iteration(cq)
+    }
+
+    fn modify_cq(&self, cq: CqHandle, moderation: &CqModeration) -> Result<()> {
+        self.moderate_cq(cq, moderation)
     }
 
     fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
@@ -422,6 +412,7 @@ impl Verbs for Hw {
     fn resize_cq(&self, cq: CqHandle, cqe: i32) -> Result<()> {
         let verb = Verb::ResizeCq;
         let found = self.cq(verb, cq)?;
+        let _rest = found.at_rest(verb)?;
         // SAFETY: the CQ is live.
         let result = found.raw.with(|cq| unsafe { sys::ibv_resize_cq(cq, cqe) });
         check(verb, result.map_err(destroyed(verb, Object::Cq))?)
@@ -444,6 +435,7 @@ impl Verbs for Hw {
         let empty = || unsafe { std::mem::zeroed::<sys::ibv_wc>() };
         let mut raw: Vec<sys::ibv_wc> = std::iter::repeat_with(empty).take(wc.len()).collect();
         let entries = c_int::try_from(raw.len()).unwrap_or(c_int::MAX);
+        let _rest = found.at_rest(verb)?;
         // SAFETY: the CQ is live, and there is room for so many entries.
         let poll = |cq| unsafe { sys::poll_cq(cq, entries, raw.as_mut_ptr()) };
         let count = found.raw.with(poll).map_err(destroyed(verb, Object::Cq))?;
@@ -481,7 +473,8 @@ impl Verbs for Hw {
         if busy {
             destroy(verb, Object::Cq, &found.raw)?;
         } else {
-            self.destroy_acknowledged((verb, Object::Cq), &found.raw, wait, unacked)?;
+            let rest = || found.at_rest(verb);
+            self.destroy_acknowledged((verb, Object::Cq), &found.raw, wait, unacked, rest)?;
         }
         let mut tables = self.tables.lock();
         // A new one may be at its address already.
@@ -556,7 +549,7 @@ impl Verbs for Hw {
             qp_num,
             async_unacked: AtomicU32::new(0),
             connection: Mutex::new(None),
-            _cqs: cqs,
+            cqs,
             _srq: srq,
             _xrcd: None,
             device: parent.device.clone(),
@@ -598,6 +591,7 @@ impl Verbs for Hw {
         let mask = mask.bits() as c_int;
         // SAFETY: the QP is live.
         let modify = |qp| unsafe { sys::ibv_modify_qp(qp, &mut attr, mask) };
+        let _rest = found.cqs_at_rest(verb)?;
         check(
             verb,
             found
@@ -612,7 +606,8 @@ impl Verbs for Hw {
         let found = self.qp(verb, qp)?;
         let unacked = || found.async_unacked.load(Ordering::Relaxed);
         let address = found.raw.address();
-        self.destroy_acknowledged((verb, Object::Qp), &found.raw, wait, unacked)?;
+        let rest = || found.cqs_at_rest(verb);
+        self.destroy_acknowledged((verb, Object::Qp), &found.raw, wait, unacked, rest)?;
         let mut tables = self.tables.lock();
         // A new one may be at its address already.
         if tables.qp_handles.get(&address) == Some(&qp) {

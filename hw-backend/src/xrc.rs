@@ -104,7 +104,7 @@ impl Hw {
             qp_num,
             async_unacked: AtomicU32::new(0),
             connection: Mutex::new(None),
-            _cqs: Vec::new(),
+            cqs: Vec::new(),
             _srq: None,
             _pd: None,
             device: parent.device.clone(),

@@ -1,12 +1,12 @@
 //! Devices, their limits and their ports.
 
 use verbs_api::{
-    Access, Capabilities, CqInit, ErrorKind, LinkLayer, PortState, QpCap, QpInit, QpType, RcParams,
-    Transport, WcStatus,
+    Access, Capabilities, Context, CqInit, ErrorKind, Gid, GidEntry, LinkLayer, PortState, QpCap,
+    QpInit, QpType, RcParams, Transport, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario};
+use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
 const LAB: Capabilities = Capabilities::LAB;
 
@@ -21,6 +21,17 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["DEV-04"],
         limits_can_be_reached,
     ),
+    Scenario::new(
+        "dev.extended_queries_agree_with_the_plain_ones",
+        &["DEV-11"],
+        extended_queries_agree_with_the_plain_ones,
+    ),
+    Scenario::new(
+        "dev.empty_gid_is_in_no_extended_query",
+        &["DEV-11"],
+        empty_gid_is_in_no_extended_query,
+    )
+    .needs(LAB),
     Scenario::new(
         "dev.port_of_ethernet_has_no_lid_and_needs_a_grh",
         &["DEV-08"],
@@ -56,6 +67,88 @@ fn opened_device_outlives_the_list(bench: &Bench<'_>) -> Result {
     bench.query_device(second).rule("DEV-02")?;
     bench.dealloc_pd(pd).rule("DEV-02")?;
     Ok(bench.close_device(second)?)
+}
+
+fn extended_queries_agree_with_the_plain_ones(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-11";
+    for context in [bench.ctx_a(), bench.ctx_b()] {
+        let plain = bench.query_device(context)?;
+        let extended = bench.query_device_ex(context).rule(RULE)?;
+        check_eq!(RULE, extended.orig_attr, plain, "the device's attributes");
+        let expected = gid_tables(bench, context)?;
+        let mut entries = [GidEntry::default(); ROOM];
+        let count = bench.query_gid_table(context, &mut entries).rule(RULE)?;
+        check_eq!(RULE, entries[..count], expected, "the GID table");
+        let mut exact = vec![GidEntry::default(); count];
+        check_eq!(RULE, bench.query_gid_table(context, &mut exact)?, count);
+        check_eq!(
+            RULE,
+            exact,
+            expected,
+            "the GID table in a buffer of its size"
+        );
+        let small = &mut exact[..count - 1];
+        let result = bench.query_gid_table(context, small);
+        in_case(
+            "a small buffer",
+            expect_err(result, ErrorKind::Invalid, RULE),
+        )?;
+        let len = bench.query_port(context, bench.port())?.gid_tbl_len;
+        let result = bench.query_gid_ex(context, bench.port(), len);
+        in_case(
+            "beyond the table",
+            expect_err(result, ErrorKind::Invalid, RULE),
+        )?;
+    }
+    Ok(())
+}
+
+/// Room for the GIDs of a device.
+const ROOM: usize = 256;
+
+/// The GID tables of all ports, entry by entry: each is what the plain query gives, and those that
+/// are empty are so by both.
+fn gid_tables(bench: &Bench<'_>, context: Context) -> Result<Vec<GidEntry>> {
+    const RULE: &str = "DEV-11";
+    let mut all = Vec::new();
+    for port in 1..=bench.query_device(context)?.phys_port_cnt {
+        for index in 0..bench.query_port(context, port)?.gid_tbl_len {
+            // Drivers may have no word for an entry that is empty.
+            let gid = bench.query_gid(context, port, index).unwrap_or_default();
+            if gid == Gid::default() {
+                let entry = bench.query_gid_ex(context, port, index);
+                in_case(
+                    &format!("GID {index}"),
+                    expect_err(entry, ErrorKind::NoData, RULE),
+                )?;
+                continue;
+            }
+            let entry = bench.query_gid_ex(context, port, index).rule(RULE)?;
+            check_eq!(RULE, entry.gid, gid);
+            check_eq!(
+                RULE,
+                (entry.port_num, entry.gid_index),
+                (port.into(), index)
+            );
+            all.push(entry);
+        }
+    }
+    Ok(all)
+}
+
+fn empty_gid_is_in_no_extended_query(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-11";
+    let (context, port) = (bench.ctx_a(), bench.port());
+    let before = gid_tables(bench, context)?;
+    bench.lab().set_gid(context, port, 0, Gid::default())?;
+    let after = gid_tables(bench, context)?;
+    let other = |entry: &&GidEntry| (entry.port_num, entry.gid_index) != (port.into(), 0);
+    let expected: Vec<_> = before.iter().filter(other).copied().collect();
+    check_eq!(RULE, after, expected, "the entries one by one");
+    let mut entries = [GidEntry::default(); ROOM];
+    let count = bench.query_gid_table(context, &mut entries).rule(RULE)?;
+    check_eq!(RULE, entries[..count], expected, "the table");
+    Ok(())
 }
 
 /// Each limit by itself. The machine may have no memory for it.

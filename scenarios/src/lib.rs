@@ -35,6 +35,7 @@ mod chan;
 mod cq_arm;
 mod cq_create;
 mod cq_destroy;
+mod cq_ex;
 mod cq_ovr;
 mod cq_poll;
 mod cq_resize;
@@ -88,6 +89,7 @@ pub const GROUPS: &[Group] = &[
     group("cq_poll", "Polling", cq_poll::SCENARIOS),
     group("cq_ovr", "CQ overrun", cq_ovr::SCENARIOS),
     group("cq_destroy", "CQ destruction", cq_destroy::SCENARIOS),
+    group("cq_ex", "Extended CQs", cq_ex::SCENARIOS),
     group("wc", "Work completions", wc::SCENARIOS),
     group(
         "qp_create",

@@ -18,20 +18,15 @@ pub fn reason(rule: &Rule) -> Option<&'static str> {
 const BY_ID: &[(&str, &str)] = &[
     ("CHAN-28", "C ABI: needs the return value and errno"),
     ("CHAN-31", "C ABI: needs signals"),
-    ("CQ-RESIZE-32", "needs extended CQ"),
-    ("CQ-CREATE-14", "needs extended CQ"),
-    ("CQ-CREATE-15", "needs extended CQ"),
-    ("CQ-CREATE-16", "needs extended CQ"),
     (
         "MR-23",
-        "needs memory that goes while a region has it: a backend keeps it, or safe calls would not be safe",
+        "C ABI: only C can free memory that a region still has; here the backend keeps it, or the caller of `reg_mr` has promised to",
     ),
     (
         "DEV-03",
         "C ABI: closing a device here also frees what is left, as the kernel does",
     ),
     ("DEV-07", "C ABI: the library searches the table itself"),
-    ("DEV-11", "needs the extended queries"),
     ("DEV-12", "C ABI: needs ibv_fork_init"),
     ("AH-02", "C ABI: the library works the address out itself"),
     (

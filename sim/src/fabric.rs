@@ -115,7 +115,9 @@ impl Fabric {
 
     /// Works on a node, and lets what comes of it take effect.
     pub(crate) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node, Time) -> R) -> R {
-        let result = work(&mut self.seats[index as usize].node, self.now);
+        let node = &mut self.seats[index as usize].node;
+        node.set_now(self.now);
+        let result = work(node, self.now);
         self.collect(index);
         if self.config.mode != Mode::Stepped && !self.flight.is_empty() {
             self.deliver_all();

@@ -7,11 +7,7 @@ use std::sync::Arc;
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
-    CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid,
-    Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd,
-    PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr,
-    ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, TraceEvent, Transport, Verb,
-    Verbs, Wait, Wc, Xrcd, XrcdInit, connect,
+    CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid, Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, TraceEvent, Transport, Verb, Verbs, Wait, Wc, Xrcd, XrcdInit, connect, CqInitEx, CqModeration, DeviceAttrEx, GidEntry, WcEx,
 };
 
 use crate::clock::TimerThread;
@@ -141,10 +137,8 @@ impl Sim {
                 return count;
             }
             if count == Ok(0) {
-                if !wc.is_empty() && self.world.config.mode == Mode::Stepped {
-                    // So that a program that polls makes progress.
-                    let horizon = fabric.now().after(self.world.config.horizon);
-                    fabric.step(horizon);
+                if !wc.is_empty() {
+                    self.make_progress(fabric);
                 }
                 // A poll that finds nothing is in the trace only where threads are.
                 if !self.world.config.trace_threads {
@@ -154,6 +148,14 @@ impl Sim {
             let say = || format!("{cq}, {}", wc.len());
             traced(fabric, node, verb, say, |_| count)
         })
+    }
+
+    /// A program that polls and finds nothing lets the clock move, where it is virtual.
+    fn make_progress(&self, fabric: &mut Fabric) {
+        if self.world.config.mode == Mode::Stepped {
+            let horizon = fabric.now().after(self.world.config.horizon);
+            fabric.step(horizon);
+        }
     }
 }
 
@@ -317,6 +319,12 @@ impl Verbs for Sim {
         })
     }
 
+    fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
+        self.query(Verb::QueryDeviceEx, Object::Context, context, |node| {
+            node.query_device_ex(context)
+        })
+    }
+
     fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
         self.query(Verb::QueryPort, Object::Context, context, |node| {
             node.query_port(context, port)
@@ -326,6 +334,18 @@ impl Verbs for Sim {
     fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
         self.query(Verb::QueryGid, Object::Context, context, |node| {
             node.query_gid(context, port, index)
+        })
+    }
+
+    fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
+        self.query(Verb::QueryGidEx, Object::Context, context, |node| {
+            node.query_gid_ex(context, port, index)
+        })
+    }
+
+    fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize> {
+        self.query(Verb::QueryGidTable, Object::Context, context, |node| {
+            node.query_gid_table(context, entries)
         })
     }
 
@@ -530,6 +550,56 @@ impl Verbs for Sim {
         let wait = (wait, WaitFor::Acknowledgement(Object::Cq));
         self.wait(Verb::DestroyCq, cq.context(), wait, say, |node| {
             node.destroy_cq(cq)
+        })
+    }
+
+    fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
+        let say = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
+        let (verb, object) = (Verb::CreateCqEx, Object::Context);
+        self.call(verb, object, context, say, |node, _| {
+            node.create_cq_ex(context, init)
+        })
+    }
+
+    fn start_poll(&self, cq: Cq) -> Result<()> {
+        let verb = Verb::StartPoll;
+        let node = self.node(verb, Object::Cq, cq.context())?;
+        self.world.with(|fabric| {
+            fabric.check_call(node, verb)?;
+            let result = fabric.work(node, |node, _| node.start_poll(cq));
+            if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
+                self.make_progress(fabric);
+                return result;
+            }
+            traced(fabric, node, verb, || cq.to_string(), |_| result)
+        })
+    }
+
+    fn next_poll(&self, cq: Cq) -> Result<()> {
+        let (say, context) = (|| cq.to_string(), cq.context());
+        self.call(Verb::NextPoll, Object::Cq, context, say, |node, _| {
+            node.next_poll(cq)
+        })
+    }
+
+    fn read_wc(&self, cq: Cq) -> Result<WcEx> {
+        self.query(Verb::ReadWc, Object::Cq, cq.context(), |node| {
+            node.read_wc(cq)
+        })
+    }
+
+    fn end_poll(&self, cq: Cq) -> Result<()> {
+        let (say, context) = (|| cq.to_string(), cq.context());
+        self.call(Verb::EndPoll, Object::Cq, context, say, |node, _| {
+            node.end_poll(cq)
+        })
+    }
+
+    fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
+        let say = || format!("{cq}, {moderation:?}");
+        let context = cq.context();
+        self.call(Verb::ModifyCq, Object::Cq, context, say, |node, now| {
+            node.modify_cq(now, cq, moderation)
         })
     }
 

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::common::settle;
 use crate::link::{Kind, Link, Work, statuses};
-use verbs_api::{Cause, ErrorKind, Lab, QpState, QpType, RcParams, Verbs, Wait, WcStatus};
+use verbs_api::{Cause, Element, ErrorKind, Lab, QpState, QpType, RcParams, Verbs, Wait, WcStatus};
 use verbs_sim::{Sim, SimConfig};
 
 /// TMR-01, TMR-03, TMR-04: with a peer that is gone a request is sent n + 1 times, each so long
@@ -112,9 +112,9 @@ fn endless_rnr_retry_is_a_stall_that_names_its_timer() {
     let timers: Vec<_> = stall
         .timers
         .iter()
-        .map(|timer| (timer.qp, timer.what))
+        .map(|timer| (timer.of, timer.what))
         .collect();
-    assert_eq!(timers, [(link.qp, "RNR timer")]);
+    assert_eq!(timers, [(Element::Qp(link.qp), "RNR timer")]);
     assert_eq!(link.near.drain(), []);
     link.far.recv(link.peer, 1, 0, 8);
     settle(&sim);

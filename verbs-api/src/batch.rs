@@ -29,6 +29,8 @@ bitflags! {
         const BIND_MW = 1 << 8;
         /// `IBV_QP_EX_WITH_SEND_WITH_INV`
         const SEND_WITH_INV = 1 << 9;
+        /// `IBV_QP_EX_WITH_TSO`
+        const TSO = 1 << 10;
         const _ = !0;
     }
 }
@@ -47,6 +49,7 @@ impl SendOps {
             SendOp::LocalInv { .. } => Self::LOCAL_INV,
             SendOp::BindMw { .. } => Self::BIND_MW,
             SendOp::SendWithInv { .. } => Self::SEND_WITH_INV,
+            SendOp::Tso { .. } => Self::TSO,
         }
     }
 }

@@ -219,15 +219,18 @@ const ADVERSARIAL: Behavior = Behavior {
 };
 
 /// What neither driver of Linux 6.1 for devices of software can do: change a region, zero-based and
-/// null regions.
+/// null regions; moderate CQs, ignore an overrun, tell the time of a completion.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::ZERO_BASED_MR)
     .union(Capabilities::NULL_MR)
-    .union(Capabilities::XRC);
+    .union(Capabilities::XRC)
+    .union(Capabilities::CQ_MODERATION)
+    .union(Capabilities::IGNORE_OVERRUN)
+    .union(Capabilities::WC_TIMESTAMP);
 
 /// What the devices of a profile lack. An iWARP device has RC alone, connected by rdma_cm, without
 /// immediate data and receiver-not-ready; soft-iWARP also has no atomics, memory windows, batches,
-/// and no regions with addresses of the program's choice.
+/// extended CQs, and no regions with addresses of the program's choice.
 pub fn lacks(profile: &str) -> Capabilities {
     match profile {
         "rxe" => SOFTWARE_LACKS,
@@ -236,7 +239,8 @@ pub fn lacks(profile: &str) -> Capabilities {
             .union(Capabilities::REG_MR_IOVA)
             .union(Capabilities::ATOMICS)
             .union(Capabilities::MW)
-            .union(Capabilities::BATCHES),
+            .union(Capabilities::BATCHES)
+            .union(Capabilities::CQ_EX),
         _ => Capabilities::empty(),
     }
 }

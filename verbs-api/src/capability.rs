@@ -53,6 +53,15 @@ bitflags! {
         const BATCHES = 1 << 25;
         /// Extended reliable connections (`IBV_DEVICE_XRC`).
         const XRC = 1 << 26;
+        /// Extended CQs: `ibv_create_cq_ex`.
+        const CQ_EX = 1 << 27;
+        /// Moderation of completion events: `ibv_modify_cq`.
+        const CQ_MODERATION = 1 << 28;
+        /// Automatic path migration: alternate paths, and the events that tell of them (ASYNC-17).
+        /// The simulator has none.
+        const PATH_MIG = 1 << 29;
+        /// Segmented sends: [`SendOp::Tso`](crate::SendOp::Tso). The simulator has none.
+        const TSO = 1 << 30;
         /// The backend is a laboratory: time, faults, limits, leak counts.
         const LAB = 1 << 32;
         /// Verbs may be called from several threads, and blocking waits block.
@@ -62,6 +71,10 @@ bitflags! {
         const GARBLE = 1 << 34;
         /// Channels and contexts have file descriptors ([`Verbs::channel_fd`](crate::Verbs)).
         const FD = 1 << 35;
+        /// Extended CQs that may overrun: [`CqFlags::IGNORE_OVERRUN`](crate::CqFlags).
+        const IGNORE_OVERRUN = 1 << 36;
+        /// Extended CQs tell when a completion was added: [`WcFields::TIMESTAMPS`](crate::WcFields).
+        const WC_TIMESTAMP = 1 << 37;
     }
 }
 

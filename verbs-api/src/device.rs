@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::c_enum::c_enum;
+use crate::cq_ex::CqModeration;
 
 /// One entry of the device list (`ibv_get_device_list`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +81,65 @@ pub struct DeviceAttr {
     pub num_comp_vectors: u32,
     /// Ports, numbered from 1.
     pub phys_port_cnt: u8,
+}
+
+/// What newer devices say of themselves (`struct ibv_device_attr_ex`). What a device does not say is
+/// zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceAttrEx {
+    /// What [`Verbs::query_device`](crate::Verbs::query_device) gives.
+    pub orig_attr: DeviceAttr,
+    /// The bits of a completion's time that count; 0 if the device gives none.
+    pub completion_timestamp_mask: u64,
+    /// Ticks of the device's clock, in kHz.
+    pub hca_core_clock: u64,
+    /// The greatest numbers that moderation takes; 0 without
+    /// [`Capabilities::CQ_MODERATION`](crate::Capabilities::CQ_MODERATION).
+    pub cq_moderation: CqModeration,
+    /// Segmented sends.
+    pub tso_caps: TsoCaps,
+}
+
+/// Segmented sends of a device (`struct ibv_tso_caps`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TsoCaps {
+    /// The longest one, in bytes; 0 if it has none.
+    pub max_tso: u32,
+    /// The transports that have them: bit n for [`QpType`](crate::QpType) n.
+    pub supported_qpts: u32,
+}
+
+/// An entry of a GID table (`struct ibv_gid_entry`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GidEntry {
+    /// The GID.
+    pub gid: Gid,
+    /// Its index in the table.
+    pub gid_index: u32,
+    /// The port, from 1.
+    pub port_num: u32,
+    /// What packets to it look like.
+    pub gid_type: GidType,
+    /// The network interface behind it, by the number of the system; 0 if there is none.
+    pub ndev_ifindex: u32,
+}
+
+c_enum! {
+    /// What packets to a GID look like (`enum ibv_gid_type`).
+    GidType {
+        /// InfiniBand.
+        Ib = 0, "IB";
+        /// RoCE over Ethernet.
+        RoceV1 = 1, "ROCE_V1";
+        /// RoCE over UDP.
+        RoceV2 = 2, "ROCE_V2";
+    }
+}
+
+impl Default for GidType {
+    fn default() -> Self {
+        Self::Ib
+    }
 }
 
 c_enum! {

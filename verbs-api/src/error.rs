@@ -37,6 +37,9 @@ verbs! {
     QueryDevice = "ibv_query_device";
     QueryPort = "ibv_query_port";
     QueryGid = "ibv_query_gid";
+    QueryDeviceEx = "ibv_query_device_ex";
+    QueryGidEx = "ibv_query_gid_ex";
+    QueryGidTable = "ibv_query_gid_table";
     QueryPkey = "ibv_query_pkey";
     AllocPd = "ibv_alloc_pd";
     DeallocPd = "ibv_dealloc_pd";
@@ -56,6 +59,12 @@ verbs! {
     CreateCompChannel = "ibv_create_comp_channel";
     DestroyCompChannel = "ibv_destroy_comp_channel";
     CreateCq = "ibv_create_cq";
+    CreateCqEx = "ibv_create_cq_ex";
+    ModifyCq = "ibv_modify_cq";
+    StartPoll = "ibv_start_poll";
+    NextPoll = "ibv_next_poll";
+    ReadWc = "ibv_wc_read";
+    EndPoll = "ibv_end_poll";
     QueryCq = "query_cq";
     ResizeCq = "ibv_resize_cq";
     ReqNotifyCq = "ibv_req_notify_cq";
@@ -182,6 +191,8 @@ kinds! {
     TooManyFiles = 24, "EMFILE";
     /// The device does not have this function.
     NotImplemented = 38, "ENOSYS";
+    /// There is nothing in an entry of a table.
+    NoData = 61, "ENODATA";
     /// The operation is not supported.
     NotSupported = 95, "EOPNOTSUPP";
     /// Not connected.

@@ -30,6 +30,7 @@ mod c_enum;
 mod capability;
 pub mod connect;
 mod cq;
+mod cq_ex;
 mod device;
 mod error;
 mod event;
@@ -62,8 +63,10 @@ pub use behavior::{
 pub use capability::Capabilities;
 pub use connect::RcParams;
 pub use cq::{Arm, CqAttr, CqEvent, CqInit, Wc, WcFlags, WcOpcode, WcStatus};
+pub use cq_ex::{CqFlags, CqInitEx, CqModeration, WcEx, WcFields};
 pub use device::{
-    AtomicCap, DeviceAttr, DeviceInfo, Gid, LinkLayer, Mtu, PortAttr, PortState, Transport,
+    AtomicCap, DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, GidType, LinkLayer, Mtu,
+    PortAttr, PortState, Transport, TsoCaps,
 };
 pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};

@@ -3,7 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::handle::{CompChannel, Cq, Qp};
+use crate::event::Element;
+use crate::handle::{CompChannel, Cq};
 
 /// Which request for a notification is pending on a CQ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,8 +60,8 @@ impl fmt::Display for CqReport {
 /// A timer that still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerReport {
-    /// Whose.
-    pub qp: Qp,
+    /// Whose: a QP's, or a CQ's.
+    pub of: Element,
     /// What for, such as `ack timeout`.
     pub what: &'static str,
     /// When it fires.
@@ -105,7 +106,7 @@ impl fmt::Display for Stall {
             write!(
                 f,
                 "; {} of {} fires at {:?}",
-                timer.what, timer.qp, timer.at
+                timer.what, timer.of, timer.at
             )?;
         }
         Ok(())

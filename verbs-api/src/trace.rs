@@ -6,7 +6,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::cq::Wc;
-use crate::event::AsyncEvent;
+use crate::event::{AsyncEvent, Element};
 use crate::handle::{CompChannel, Cq, Qp};
 use crate::packet::PacketView;
 use crate::qp::QpState;
@@ -108,8 +108,8 @@ pub enum TraceEvent {
     },
     /// A timer fired.
     Timer {
-        /// Whose.
-        qp: Qp,
+        /// Whose: a QP's, or a CQ's.
+        of: Element,
         /// Which, such as `ack timeout`.
         what: &'static str,
     },
@@ -135,7 +135,7 @@ impl fmt::Display for TraceEvent {
             Self::CqEvent { channel, cq } => write!(f, "  {channel} event of {cq}"),
             Self::Async(event) => write!(f, "  async event {event}"),
             Self::QpState { qp, from, to } => write!(f, "  {qp} {from} => {to}"),
-            Self::Timer { qp, what } => write!(f, "  {what} of {qp} fires"),
+            Self::Timer { of, what } => write!(f, "  {what} of {of} fires"),
             Self::Fault { what } => write!(f, "  fault: {what}"),
         }
     }

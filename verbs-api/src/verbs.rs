@@ -10,7 +10,8 @@ use crate::behavior::Declared;
 use crate::capability::Capabilities;
 use crate::connect::RcParams;
 use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
-use crate::device::{DeviceAttr, DeviceInfo, Gid, PortAttr};
+use crate::cq_ex::{CqInitEx, CqModeration, WcEx};
+use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAttr};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::event::AsyncEvent;
 use crate::handle::{Ah, CompChannel, Context, Cq, DriverObject, Mr, Mw, Pd, Qp, Srq, Xrcd};
@@ -68,11 +69,28 @@ pub trait Verbs: Send + Sync {
     /// Limits of the device (`ibv_query_device`).
     fn query_device(&self, context: Context) -> Result<DeviceAttr>;
 
+    /// As [`query_device`](Self::query_device), with what newer devices say of themselves
+    /// (`ibv_query_device_ex`, DEV-11).
+    fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx>;
+
     /// State of a port, from 1 (`ibv_query_port`, DEV-05).
     fn query_port(&self, context: Context, port: u8) -> Result<PortAttr>;
 
     /// An entry of a port's GID table (`ibv_query_gid`, DEV-06).
     fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid>;
+
+    /// An entry of a port's GID table, with what belongs to it (`ibv_query_gid_ex`, DEV-11).
+    ///
+    /// # Errors
+    /// `NoData` for an entry that is empty; `Invalid` outside the table.
+    fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry>;
+
+    /// The entries of the GID tables of all ports, without those that are empty
+    /// (`ibv_query_gid_table`, DEV-11); how many were written to the start of `entries`.
+    ///
+    /// # Errors
+    /// `Invalid` if there are more.
+    fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize>;
 
     /// An entry of a port's P_Key table (`ibv_query_pkey`), in the machine's order.
     fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
@@ -234,6 +252,55 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while a QP uses it, whatever `wait` is (CQ-DESTROY-04); `WouldBlock`, `TimedOut`;
     /// in the simulator `Stalled` if no other thread can acknowledge.
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()>;
+
+    // Extended completion queues, and moderation
+
+    /// Makes an extended CQ (`ibv_create_cq_ex`): a CQ as any other, that can also be polled by an
+    /// iteration.
+    ///
+    /// # Errors
+    /// As for [`create_cq`](Self::create_cq); `NotSupported` without [`Capabilities::CQ_EX`], or for
+    /// fields or flags that the device has not (CQ-CREATE-14).
+    fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq>;
+
+    /// Starts an iteration, and comes to the oldest completion (`ibv_start_poll`, CQ-CREATE-15). Until
+    /// [`end_poll`](Self::end_poll) the completions it comes to still have their places in the CQ.
+    ///
+    /// Drivers hold the CQ's lock meanwhile. What would wait for that is `Usage` as long as the
+    /// iteration is open: polling the CQ, starting another iteration, resizing or destroying the CQ,
+    /// and changing or destroying a QP of it.
+    ///
+    /// # Errors
+    /// `NotFound` if the CQ is empty: no iteration is open then. `Invalid` for a CQ that is not an
+    /// extended one; after an overrun as for [`poll_cq`](Self::poll_cq).
+    fn start_poll(&self, cq: Cq) -> Result<()>;
+
+    /// Comes to the next completion (`ibv_next_poll`).
+    ///
+    /// # Errors
+    /// `NotFound` if there is no other: the iteration is at its end, and has to be ended. `Usage` if
+    /// none is open, or it is at its end already.
+    fn next_poll(&self, cq: Cq) -> Result<()>;
+
+    /// The completion that the iteration has come to (`ibv_wc_read_*`, CQ-CREATE-16).
+    ///
+    /// # Errors
+    /// `Usage` if no iteration is open, or it is at its end.
+    fn read_wc(&self, cq: Cq) -> Result<WcEx>;
+
+    /// Ends an iteration (`ibv_end_poll`).
+    ///
+    /// # Errors
+    /// `Usage` if none is open.
+    fn end_poll(&self, cq: Cq) -> Result<()>;
+
+    /// Changes for how many completions, or how long, an event of a CQ waits (`ibv_modify_cq`).
+    ///
+    /// # Errors
+    /// `Invalid` above the limits of the device
+    /// ([`DeviceAttrEx::cq_moderation`](crate::DeviceAttrEx::cq_moderation)); `NotSupported` without
+    /// [`Capabilities::CQ_MODERATION`].
+    fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()>;
 
     // Queue pairs
 

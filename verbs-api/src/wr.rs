@@ -103,6 +103,13 @@ pub enum SendOp {
         /// What it is to show.
         info: MwBindInfo,
     },
+    /// `IBV_WR_TSO`: a long message that the device cuts into datagrams, for UD and raw packets only
+    /// (SQ-18), where it can ([`Capabilities::TSO`](crate::Capabilities::TSO)). Without the header
+    /// that each of them gets in C: it can be said here, so that it is refused.
+    Tso {
+        /// Bytes of each datagram.
+        mss: u16,
+    },
 }
 
 impl SendOp {
@@ -119,6 +126,7 @@ impl SendOp {
             Self::SendWithInv { .. } => "SEND_WITH_INV",
             Self::LocalInv { .. } => "LOCAL_INV",
             Self::BindMw { .. } => "BIND_MW",
+            Self::Tso { .. } => "TSO",
         }
     }
 
@@ -142,6 +150,7 @@ impl SendOp {
             Self::FetchAndAdd { .. } => WcOpcode::FetchAdd,
             Self::LocalInv { .. } => WcOpcode::LocalInv,
             Self::BindMw { .. } => WcOpcode::BindMw,
+            Self::Tso { .. } => WcOpcode::Tso,
         }
     }
 }
@@ -279,6 +288,11 @@ impl<'a> SendWr<'a> {
     /// A bind of a window of type 2.
     pub const fn bind_mw(wr_id: u64, mw: Mw, rkey: u32, info: MwBindInfo) -> Self {
         Self::new(wr_id, SendOp::BindMw { mw, rkey, info }, &[])
+    }
+
+    /// A segmented send of datagrams of `mss` bytes.
+    pub const fn tso(wr_id: u64, sg_list: &'a [Sge], mss: u16) -> Self {
+        Self::new(wr_id, SendOp::Tso { mss }, sg_list)
     }
 
     /// With more flags.

@@ -2,9 +2,7 @@
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, CompChannel, Context, Cq,
-    CqInit, Element, ErrorKind, Handle, Mr, MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo,
-    MwType, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq,
-    SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, Wc, Xrcd,
+    CqInit, Element, ErrorKind, Handle, Mr, MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, Wc, Xrcd, CqInitEx, CqModeration, GidEntry,
 };
 
 use super::refused;
@@ -94,6 +92,35 @@ const CALLS: &[(Verb, &str, Call)] = &[
     }),
     (Verb::QueryDevice, "DEV-13", |v, _, bad| {
         v.verbs().behavior(bad.context).map(drop)
+    }),
+    (Verb::QueryDeviceEx, "DEV-13", |v, _, bad| {
+        v.query_device_ex(bad.context).map(drop)
+    }),
+    (Verb::QueryGidEx, "DEV-13", |v, _, bad| {
+        v.query_gid_ex(bad.context, 1, 0).map(drop)
+    }),
+    (Verb::QueryGidTable, "DEV-13", |v, _, bad| {
+        let mut entries = [GidEntry::default(); 64];
+        v.query_gid_table(bad.context, &mut entries).map(drop)
+    }),
+    (Verb::CreateCqEx, "DEV-13", |v, _, bad| {
+        let init = CqInitEx::new(CqInit::new(1));
+        v.create_cq_ex(bad.context, &init).map(drop)
+    }),
+    (Verb::StartPoll, "CQ-DESTROY-05", |v, _, bad| {
+        v.start_poll(bad.cq)
+    }),
+    (Verb::NextPoll, "CQ-DESTROY-05", |v, _, bad| {
+        v.next_poll(bad.cq)
+    }),
+    (Verb::ReadWc, "CQ-DESTROY-05", |v, _, bad| {
+        v.read_wc(bad.cq).map(drop)
+    }),
+    (Verb::EndPoll, "CQ-DESTROY-05", |v, _, bad| {
+        v.end_poll(bad.cq)
+    }),
+    (Verb::ModifyCq, "CQ-DESTROY-05", |v, _, bad| {
+        v.modify_cq(bad.cq, &CqModeration::default())
     }),
     (Verb::QueryPort, "DEV-13", |v, _, bad| {
         v.query_port(bad.context, 1).map(drop)

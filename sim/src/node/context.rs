@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use verbs_api::{
-    AsyncEvent, AsyncEventType, AtomicCap, Behavior, Capabilities, Cause, Context, CqeRounding,
-    DeviceAttr, Element, Error, ErrorKind, Gid, Limit, LinkLayer, Mtu, PortAttr, PortState, Result,
-    TraceEvent, Verb,
+    AsyncEvent, AsyncEventType, AtomicCap, Behavior, Capabilities, Cause, Context, CqModeration,
+    CqeRounding, DeviceAttr, DeviceAttrEx, Element, Error, ErrorKind, Gid, GidEntry, GidType,
+    Limit, LinkLayer, Mtu, PortAttr, PortState, Result, TraceEvent, TsoCaps, Verb,
 };
 
-use super::{Gids, Node, context_of, in_range, invalid, same_context};
+use super::{Gids, Node, context_of, in_range, invalid, moderate, same_context};
 use crate::packet::PortId;
 
 /// An open context.
@@ -72,6 +72,17 @@ pub(crate) fn gids(nodes: u32, ports: u8) -> Gids {
     let ids = (0..nodes).flat_map(|node| (1..=ports).map(move |port| PortId { node, port }));
     ids.flat_map(|id| port_gids(id).map(|gid| (gid, id)))
         .collect()
+}
+
+/// An entry of a GID table that is not empty.
+fn entry(port: u8, gid_index: u32, gid: Gid) -> Option<GidEntry> {
+    (gid != Gid::default()).then_some(GidEntry {
+        gid,
+        gid_index,
+        port_num: port.into(),
+        gid_type: GidType::RoceV2,
+        ndev_ifindex: 0,
+    })
 }
 
 pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAttr {
@@ -147,7 +158,7 @@ impl Node {
     /// What may be asked of the device.
     pub fn capabilities(&self, context: Context) -> Result<Capabilities> {
         self.find_context(Verb::QueryDevice, context)?;
-        let mut all = Capabilities::all();
+        let mut all = Capabilities::all() - Capabilities::PATH_MIG - Capabilities::TSO;
         if self.behavior.resize_errno != verbs_api::ResizeSupport::Supported {
             all.remove(Capabilities::RESIZE_CQ);
         }
@@ -171,6 +182,22 @@ impl Node {
         Ok(DeviceAttr {
             max_qp: self.attr.max_qp.min(limit),
             ..self.attr.clone()
+        })
+    }
+
+    /// `ibv_query_device_ex`. The device's clock counts nanoseconds.
+    pub fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
+        let has = |capability| !self.lacks.contains(capability);
+        let clock = has(Capabilities::WC_TIMESTAMP);
+        Ok(DeviceAttrEx {
+            orig_attr: self.query_device(context)?,
+            completion_timestamp_mask: if clock { u64::MAX } else { 0 },
+            hca_core_clock: if clock { 1_000_000 } else { 0 },
+            cq_moderation: match has(Capabilities::CQ_MODERATION) {
+                true => moderate::LIMITS,
+                false => CqModeration::default(),
+            },
+            tso_caps: TsoCaps::default(),
         })
     }
 
@@ -209,6 +236,38 @@ impl Node {
             gids.len() as i64 - 1,
         )?;
         Ok(gids[index as usize])
+    }
+
+    /// `ibv_query_gid_ex`
+    pub fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
+        let verb = Verb::QueryGidEx;
+        self.find_context(verb, context)?;
+        let gids = &self.check_port(verb, port)?.gids;
+        let last = gids.len() as i64 - 1;
+        in_range(verb, "index", i64::from(index), 0, last)?;
+        let cause = || Cause::Text("the entry is empty".into());
+        entry(port, index, gids[index as usize])
+            .ok_or_else(|| Error::new(verb, ErrorKind::NoData, cause()))
+    }
+
+    /// `ibv_query_gid_table`
+    pub fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize> {
+        let verb = Verb::QueryGidTable;
+        self.find_context(verb, context)?;
+        let of_port = |(port, found): (u8, &Port)| {
+            let gids = (0..).zip(found.gids.clone());
+            gids.filter_map(move |(index, gid)| entry(port, index, gid))
+        };
+        let all: Vec<_> = (1..).zip(&self.ports).flat_map(of_port).collect();
+        let Some(room) = entries.get_mut(..all.len()) else {
+            return Err(invalid(
+                verb,
+                "entries",
+                "has no room for all that there are",
+            ));
+        };
+        room.copy_from_slice(&all);
+        Ok(all.len())
     }
 
     /// `ibv_query_pkey`

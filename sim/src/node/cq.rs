@@ -9,10 +9,13 @@ use verbs_api::{
     WcFlags, WcOpcode, WcStatus,
 };
 
+use super::cq_ex::Extended;
+use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::qp::Trouble;
 use super::srq::Taken;
 use super::{InContext, Node, in_range, in_use, invalid};
+use crate::time::Time;
 use verbs_api::table::Id;
 
 /// A completion queue.
@@ -21,9 +24,12 @@ pub(super) struct Cq {
     pub(super) handle: CqHandle,
     pub(super) init: CqInit,
     pub(super) channel: Option<u32>,
+    /// It is an extended one.
+    pub(super) extended: Option<Extended>,
     ring: VecDeque<Entry>,
     cqe: u32,
-    notify: Notify,
+    pub(super) notify: Notify,
+    pub(super) moderation: Moderation,
     /// It has overrun and cannot be used any more.
     dead: bool,
     /// QPs that use it.
@@ -37,11 +43,13 @@ pub(super) struct Cq {
 
 /// A completion in the ring, with what polling it gives back to the QP.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    wc: Wc,
-    ticket: Ticket,
+pub(super) struct Entry {
+    pub(super) wc: Wc,
+    pub(super) ticket: Ticket,
     /// It would have satisfied a solicited request.
     solicited: bool,
+    /// When it was added.
+    pub(super) at: Time,
 }
 
 /// Which work request a completion is of.
@@ -90,12 +98,37 @@ impl Cq {
             overrun: self.dead,
         }
     }
+
+    /// Takes the oldest completion.
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        self.ring.pop_front()
+    }
+
+    /// It has overrun, and what it held was polled.
+    pub(super) fn has_died_empty(&self) -> bool {
+        self.dead && self.ring.is_empty()
+    }
+
+    /// Entries in use.
+    fn used(&self) -> usize {
+        self.ring.len() + self.extended.map_or(0, |extended| extended.held() as usize)
+    }
 }
 
 impl Node {
     /// `ibv_create_cq`
     pub fn create_cq(&mut self, context: Context, init: &CqInit) -> Result<CqHandle> {
-        let verb = Verb::CreateCq;
+        self.make_cq(Verb::CreateCq, context, init, None)
+    }
+
+    /// Makes a CQ, which may be an extended one.
+    pub(super) fn make_cq(
+        &mut self,
+        verb: Verb,
+        context: Context,
+        init: &CqInit,
+        extended: Option<Extended>,
+    ) -> Result<CqHandle> {
         self.find_context(verb, context)?;
         in_range(
             verb,
@@ -132,9 +165,11 @@ impl Node {
             handle: CqHandle::from_parts(context, id.index, id.generation),
             init: *init,
             channel,
+            extended,
             ring: VecDeque::new(),
             cqe,
             notify: Notify::default(),
+            moderation: Moderation::default(),
             dead: false,
             users: 0,
             srqs: 0,
@@ -181,6 +216,7 @@ impl Node {
             return Err(Error::new(verb, kind, cause));
         }
         in_range(verb, "cqe", i64::from(cqe), 1, i64::from(self.attr.max_cqe))?;
+        self.check_no_iteration(verb, index)?;
         let found = self.cqs.at(index);
         if found.dead {
             return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
@@ -240,8 +276,7 @@ impl Node {
             self.note(TraceEvent::Armed { cq, armed });
         }
         if self.behavior.arm_sees_unpolled && unpolled {
-            self.cqs.at_mut(index).notify = Notify::default();
-            self.queue_event(index);
+            self.end_moderation(index);
         }
         Ok(())
     }
@@ -250,13 +285,15 @@ impl Node {
     #[inline]
     pub fn poll_cq(&mut self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
         let index = Self::find(&self.cqs, Verb::PollCq, cq)?;
-        let found = self.cqs.at_mut(index);
-        if found.dead
-            && found.ring.is_empty()
+        let found = self.cqs.at(index);
+        if found.has_died_empty()
             && !wc.is_empty()
             && self.behavior.poll_after_overrun == PollAfterOverrun::Error
         {
             return Err(Error::new(Verb::PollCq, ErrorKind::Io, Cause::CqOverrun));
+        }
+        if found.extended.is_some() {
+            self.check_no_iteration(Verb::PollCq, index)?;
         }
         let mut count = 0;
         while count < wc.len()
@@ -306,6 +343,7 @@ impl Node {
                 return Err(in_use(verb, Object::Cq, by, count));
             }
         }
+        self.check_no_iteration(verb, index)?;
         let events = found.events_unacked + found.async_unacked;
         if events > 0 {
             let cause = Cause::Unacknowledged {
@@ -319,6 +357,7 @@ impl Node {
     }
 
     fn remove_cq(&mut self, index: u32) {
+        self.forget_moderation(index);
         let cq = self.cqs.remove(index);
         for entry in &cq.ring {
             self.release(entry.ticket);
@@ -359,7 +398,8 @@ impl Node {
     pub(super) fn show(&self, index: u32) {
         if let Some(shown) = &self.shown.0 {
             let cq = self.cqs.at(index);
-            shown.set(cq.handle, cq.ring.is_empty() && !cq.dead);
+            let nothing_to_say = cq.ring.is_empty() && !cq.dead && !cq.is_iterated();
+            shown.set(cq.handle, nothing_to_say);
         }
     }
 
@@ -390,10 +430,11 @@ impl Node {
         }
         let cq = self.cqs.at_mut(index);
         let handle = cq.handle;
-        if cq.dead || cq.ring.len() >= cq.cqe as usize {
+        if (cq.dead || cq.used() >= cq.cqe as usize) && !self.overwrite(index) {
             self.overrun(index, wc, ticket, solicited);
             return false;
         }
+        let cq = self.cqs.at_mut(index);
         let recv = ticket.is_recv();
         let added = Added {
             recv,
@@ -405,8 +446,13 @@ impl Node {
             wc,
             ticket,
             solicited,
+            at: self.now,
         });
-        let (fires, is_first) = (cq.notify.added(added, &self.behavior), cq.ring.len() == 1);
+        let is_first = cq.ring.len() == 1;
+        let fires = match cq.moderation.is_on() {
+            false => cq.notify.added(added, &self.behavior),
+            true => self.moderate(index, added),
+        };
         if is_first {
             self.show(index);
         }
@@ -418,6 +464,31 @@ impl Node {
             self.queue_event(index);
         }
         delivered
+    }
+
+    /// Makes room in a full CQ that may overrun: its oldest completion is lost.
+    #[cold]
+    fn overwrite(&mut self, index: u32) -> bool {
+        let cq = self.cqs.at_mut(index);
+        let Some(extended) = cq
+            .extended
+            .as_mut()
+            .filter(|extended| extended.overwrites())
+        else {
+            return false;
+        };
+        let handle = cq.handle;
+        let Some(Entry { wc, ticket, .. }) = cq.ring.pop_front() else {
+            extended.lose_held();
+            return true;
+        };
+        // No later completion covers it.
+        if let Queue::Shared(srq) = ticket.queue {
+            let seq = ticket.seq;
+            self.release_shared(Taken { srq, seq });
+        }
+        self.note(TraceEvent::Overrun { cq: handle, wc });
+        true
     }
 
     #[cold]
@@ -435,6 +506,7 @@ impl Node {
             Overrun::Dead => {
                 cq.dead = true;
                 cq.notify = Notify::default();
+                self.forget_moderation(index);
                 self.show(index);
                 self.troubled.push(Trouble {
                     qp: ticket.qp,

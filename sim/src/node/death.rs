@@ -17,6 +17,9 @@ impl Node {
         for qp in self.qps.indices(|_| true) {
             self.timers.set(qp, None);
         }
+        for cq in self.cqs.indices(|_| true) {
+            self.forget_moderation(cq);
+        }
         let event = AsyncEvent {
             event_type: AsyncEventType::DeviceFatal,
             element: Element::Device,
@@ -56,6 +59,7 @@ impl Node {
                 | Verb::QueryMr
                 | Verb::QueryMw
                 | Verb::QueryCq
+                | Verb::EndPoll
                 | Verb::Garble
                 | Verb::ChannelFd
                 | Verb::AsyncFd

@@ -18,7 +18,8 @@
 //! | `region` | memory regions, and the checks of scatter/gather lists |
 //! | `mw` | memory windows: binding, invalidation, access through them |
 //! | `channel` | completion channels |
-//! | `cq`, `notify` | completion queues; arming |
+//! | `cq`, `cq_ex` | completion queues; iterations over extended ones |
+//! | `notify`, `moderate` | arming; events for several completions |
 //! | `srq` | shared receive queues |
 //! | `xrc` | domains of extended reliable connections, and what is shared in them |
 //! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
@@ -36,12 +37,14 @@ mod batch;
 mod channel;
 mod context;
 mod cq;
+mod cq_ex;
 mod datagram;
 mod death;
 mod domain;
 mod fault;
 mod garble;
 mod mcast;
+mod moderate;
 mod modify;
 mod mw;
 mod notify;
@@ -61,8 +64,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use verbs_api::{
-    AtomicCap, BadHandle, Behavior, Capabilities, Cause, Context, DeviceAttr, Error, ErrorKind,
-    Gid, Handle, Limit, Live, Object, Qp as QpHandle, Result, TimerReport, TraceEvent, Verb,
+    AtomicCap, BadHandle, Behavior, Capabilities, Cause, Context, DeviceAttr, Element, Error,
+    ErrorKind, Gid, Handle, Limit, Live, Object, Result, TimerReport, TraceEvent, Verb,
 };
 
 use crate::empty::EmptyCqs;
@@ -111,6 +114,10 @@ pub struct Node {
     outbox: Box<Ring<Packet>>,
     /// One a QP, for what it waits for.
     timers: Timers,
+    /// One a CQ, for an event that is put off.
+    moderated: Timers,
+    /// The time of the present operation.
+    now: Time,
     /// QPs whose completion could not be made or was turned into an error: they go to the error
     /// state when the present operation is done.
     troubled: Vec<qp::Trouble>,
@@ -182,6 +189,8 @@ impl Node {
             random: Random::new(seed, Purpose::Node, id),
             outbox: Box::default(),
             timers: Timers::default(),
+            moderated: Timers::default(),
+            now: Time::ZERO,
             troubled: Vec::new(),
             dead: false,
             whole_messages: false,
@@ -228,7 +237,10 @@ impl Node {
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do; `None` if no timer runs.
     pub fn next_deadline(&mut self) -> Option<Time> {
-        self.timers.first().map(|(at, _)| at)
+        let first = self.timers.first();
+        let moderated = self.moderated.first();
+        let deadline = first.into_iter().chain(moderated).min();
+        deadline.map(|(at, _)| at)
     }
 
     /// The timers that run.
@@ -236,12 +248,19 @@ impl Node {
         let report = |(at, index): (Time, u32)| {
             let qp = self.qps.at(index);
             TimerReport {
-                qp: qp.handle,
+                of: Element::Qp(qp.handle),
                 what: qp.timer_name(),
                 at: at.since_start(),
             }
         };
-        self.timers.running().into_iter().map(report).collect()
+        let moderation = |(at, index): (Time, u32)| TimerReport {
+            of: Element::Cq(self.cqs.at(index).handle),
+            what: MODERATION,
+            at: at.since_start(),
+        };
+        let timers = self.timers.running().into_iter().map(report);
+        let moderated = self.moderated.running().into_iter().map(moderation);
+        timers.chain(moderated).collect()
     }
 
     /// Lets whole messages travel as one packet, where nothing can observe the difference.
@@ -423,18 +442,35 @@ impl Node {
 
     /// Lets every timer fire that is due.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
         while let Some((at, index)) = self.timers.first()
             && at <= now
         {
             let qp = self.qps.at(index);
-            let (qp, what): (QpHandle, _) = (qp.handle, qp.timer_name());
-            self.note(TraceEvent::Timer { qp, what });
+            let (of, what) = (Element::Qp(qp.handle), qp.timer_name());
+            self.note(TraceEvent::Timer { of, what });
             self.timers.set(index, None);
             self.timeout(now, index);
             self.finish();
         }
+        while let Some((at, index)) = self.moderated.first()
+            && at <= now
+        {
+            let (of, what) = (Element::Cq(self.cqs.at(index).handle), MODERATION);
+            self.note(TraceEvent::Timer { of, what });
+            self.end_moderation(index);
+        }
+    }
+
+    /// The time of what is asked next.
+    #[inline]
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.now = now;
     }
 }
+
+/// The name of the timer of a CQ.
+const MODERATION: &str = "moderation";
 
 /// The slot of a context within its node. The rest of the index is the node.
 pub(crate) fn slot_of(context: Context) -> u32 {

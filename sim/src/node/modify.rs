@@ -16,6 +16,7 @@ impl Node {
     /// `ibv_modify_qp`. Everything is checked before anything changes (QP-STATE-06).
     pub fn modify_qp(&mut self, now: Time, qp: QpHandle, attr: &QpAttr, mask: M) -> Result<()> {
         let index = self.find_qp(VERB, qp)?;
+        self.check_no_iterations(VERB, index)?;
         let from = self.qps.at(index).attr.qp_state;
         let to = if mask.contains(M::STATE) {
             attr.qp_state

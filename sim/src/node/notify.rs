@@ -68,13 +68,18 @@ impl Notify {
         };
     }
 
-    /// A completion was added: whether that makes an event. If so the CQ is unarmed.
-    pub(crate) fn added(&mut self, added: Added, behavior: &Behavior) -> bool {
-        let fires = match self.state {
+    /// Whether a completion is one that an event was asked for.
+    pub(crate) fn is_asked(self, added: Added, behavior: &Behavior) -> bool {
+        match self.state {
             ArmState::Off => false,
             ArmState::Next => true,
             ArmState::Solicited => added.is_solicited(behavior),
-        };
+        }
+    }
+
+    /// A completion was added: whether that makes an event. If so the CQ is unarmed.
+    pub(crate) fn added(&mut self, added: Added, behavior: &Behavior) -> bool {
+        let fires = self.is_asked(added, behavior);
         if fires {
             self.state = ArmState::Off;
         }

@@ -307,6 +307,7 @@ impl Node {
             return self.destroy_opening(verb, opening);
         }
         let index = Self::find(&self.qps, verb, qp)?;
+        self.check_no_iterations(verb, index)?;
         self.check_detached(verb, index)?;
         let events = self.qps.at(index).async_unacked;
         if events > 0 {
@@ -318,6 +319,13 @@ impl Node {
         }
         self.remove_qp(index);
         Ok(())
+    }
+
+    /// Refuses what looks through the CQs of a QP, while that would wait for an iteration.
+    pub(super) fn check_no_iterations(&self, verb: Verb, index: u32) -> Result<()> {
+        let cqs = self.qps.at(index).cqs();
+        cqs.into_iter()
+            .try_for_each(|cq| self.check_no_iteration(verb, cq))
     }
 
     fn remove_qp(&mut self, index: u32) {

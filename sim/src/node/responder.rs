@@ -77,6 +77,7 @@ impl Responder {
 impl Node {
     /// A packet arrived.
     pub fn handle_packet(&mut self, now: Time, packet: &Packet) {
+        self.set_now(now);
         if self.trace.is_some() {
             self.note(TraceEvent::Received(packet.view()));
         }

@@ -1,0 +1,626 @@
+//! Extended CQs: iterations, the fields of completions, flags.
+
+use verbs_api::{
+    Arm, Capabilities, CompChannel, Cq, CqFlags, CqInit, CqInitEx, ErrorKind, Handle, QpModify,
+    QpState, QpType, Wait, Wc, WcEx, WcFields, WcFlags, WcStatus,
+};
+
+use crate::cq_ovr::{Queue, Tight};
+use crate::failure::{check, check_eq, in_case};
+use crate::{
+    Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
+    wr_ids,
+};
+
+const CQ_EX: Capabilities = Capabilities::CQ_EX;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario::new(
+        "cq_ex.iteration_gives_each_completion_in_order",
+        &["CQ-CREATE-15"],
+        iteration_gives_each_completion_in_order,
+    )
+    .needs(CQ_EX),
+    Scenario::new(
+        "cq_ex.iteration_may_end_before_the_last_completion",
+        &["CQ-CREATE-15"],
+        iteration_may_end_before_the_last_completion,
+    )
+    .needs(CQ_EX),
+    Scenario::new(
+        "cq_ex.no_iteration_starts_over_an_empty_cq",
+        &["CQ-CREATE-15"],
+        no_iteration_starts_over_an_empty_cq,
+    )
+    .needs(CQ_EX),
+    Scenario::new(
+        "cq_ex.iteration_said_wrongly_is_refused",
+        &["CQ-CREATE-15"],
+        iteration_said_wrongly_is_refused,
+    )
+    .needs(CQ_EX),
+    Scenario::new(
+        "cq_ex.nothing_waits_for_an_open_iteration",
+        &["CQ-CREATE-15"],
+        nothing_waits_for_an_open_iteration,
+    )
+    .needs(CQ_EX),
+    Scenario::new(
+        "cq_ex.plain_cq_is_not_iterated",
+        &["CQ-CREATE-15"],
+        plain_cq_is_not_iterated,
+    ),
+    Scenario::new(
+        "cq_ex.fields_are_those_of_poll_cq",
+        &["CQ-CREATE-16"],
+        fields_are_those_of_poll_cq,
+    )
+    .needs(CQ_EX),
+    Scenario::new(
+        "cq_ex.fields_of_immediate_data_are_those_of_poll_cq",
+        &["CQ-CREATE-16"],
+        fields_of_immediate_data_are_those_of_poll_cq,
+    )
+    .needs(CQ_EX.union(crate::kind::IMM)),
+    Scenario::new(
+        "cq_ex.fields_of_datagrams_are_those_of_poll_cq",
+        &["CQ-CREATE-16"],
+        fields_of_datagrams_are_those_of_poll_cq,
+    )
+    .needs(CQ_EX.union(Capabilities::UD).union(crate::kind::IMM)),
+    Scenario::new(
+        "cq_ex.only_fields_that_were_asked_for_are_given",
+        &["CQ-CREATE-16"],
+        only_fields_that_were_asked_for_are_given,
+    )
+    .needs(CQ_EX),
+    Scenario::new(
+        "cq_ex.completion_has_the_time_when_it_was_added",
+        &["CQ-CREATE-16"],
+        completion_has_the_time_when_it_was_added,
+    )
+    .needs(
+        CQ_EX
+            .union(Capabilities::WC_TIMESTAMP)
+            .union(Capabilities::LAB),
+    ),
+    Scenario::new(
+        "cq_ex.overrun_is_ignored_or_the_flag_refused",
+        &["CQ-CREATE-14"],
+        overrun_is_ignored_or_the_flag_refused,
+    )
+    .needs(CQ_EX),
+    Scenario::new(
+        "cq_ex.fields_that_there_are_not_are_refused",
+        &["CQ-CREATE-14"],
+        fields_that_there_are_not_are_refused,
+    )
+    .needs(CQ_EX),
+    Scenario::new(
+        "cq_ex.resize_keeps_completions_and_request",
+        &["CQ-RESIZE-32"],
+        resize_keeps_completions_and_request,
+    )
+    .needs(CQ_EX.union(Capabilities::RESIZE_CQ)),
+    Scenario::new(
+        "cq_ex.is_armed_as_any_cq",
+        &["CQ-ARM-18"],
+        is_armed_as_any_cq,
+    )
+    .needs(CQ_EX),
+];
+
+/// A pair of which B's receives complete in an extended CQ with a channel.
+fn pair_on<'b>(
+    bench: &'b Bench<'b>,
+    qp_type: QpType,
+    init: &CqInitEx,
+) -> Result<(Pair<'b>, CompChannel)> {
+    let options = PairOptions::of(qp_type);
+    let context = bench.ctx_b();
+    let channel = bench.create_comp_channel(context)?;
+    let init = CqInitEx {
+        cq: init.cq.channel(channel),
+        ..*init
+    };
+    let cq = bench.create_cq_ex(context, &init)?;
+    let sends = bench.create_cq(context, &CqInit::new(options.send_cqe))?;
+    let a = bench.end(bench.ctx_a(), options)?;
+    let b = bench.end_on(sends, cq, options)?;
+    Ok((bench.connect(a, b, options)?, channel))
+}
+
+fn rc_pair<'b>(bench: &'b Bench<'b>) -> Result<Pair<'b>> {
+    Ok(pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?.0)
+}
+
+/// Starts an iteration as soon as there is a completion.
+fn start(bench: &Bench<'_>, cq: Cq) -> Result {
+    bench.until("a completion to start an iteration with", || {
+        match bench.start_poll(cq) {
+            Ok(()) => Ok(Some(())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::from(error)),
+        }
+    })
+}
+
+/// Comes to the next completion, or the end.
+fn next(bench: &Bench<'_>, cq: Cq) -> Result<bool> {
+    match bench.next_poll(cq) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Failure::from(error).of_rule("CQ-CREATE-15")),
+    }
+}
+
+/// So many completions, by an iteration for each.
+fn read(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
+    let one = |_| {
+        start(bench, cq)?;
+        let wc = bench.read_wc(cq)?;
+        bench.end_poll(cq)?;
+        Ok(wc)
+    };
+    (0..count).map(one).collect()
+}
+
+/// So many completions, by as many iterations as it takes, each to its end.
+fn iterate(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        start(bench, cq)?;
+        all.push(bench.read_wc(cq)?);
+        while next(bench, cq)? {
+            all.push(bench.read_wc(cq)?);
+        }
+        bench.end_poll(cq)?;
+    }
+    Ok(all)
+}
+
+fn numbers(completions: &[WcEx]) -> Vec<u64> {
+    completions.iter().map(|wc| wc.wr_id).collect()
+}
+
+fn iteration_gives_each_completion_in_order(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-15";
+    let (pair, _) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(16)))?;
+    let cq = pair.b.recv_cq;
+    let mut first = 0;
+    // More than the CQ has places in all: they are given back.
+    for count in [1, 2, 8, 3, 16, 15, 1] {
+        let wr_ids = first..first + count;
+        pair.deliver(wr_ids.clone())?;
+        let got = iterate(bench, cq, count as usize).rule(RULE)?;
+        check_eq!(RULE, numbers(&got), wr_ids.collect::<Vec<_>>());
+        check!(
+            RULE,
+            got.iter().all(|wc| wc.status == WcStatus::Success),
+            "successes",
+            "{got:?}"
+        );
+        first += count;
+        // It can still be polled as any CQ.
+        pair.deliver(first..first + 1)?;
+        check_eq!(RULE, wr_ids_of(bench, cq, 1)?, [first]);
+        bench.no_completion(cq, RULE)?;
+        first += 1;
+    }
+    Ok(())
+}
+
+fn wr_ids_of(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<u64>> {
+    Ok(wr_ids(&bench.successes(cq, count).rule("CQ-CREATE-15")?))
+}
+
+fn iteration_may_end_before_the_last_completion(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-15";
+    let pair = rc_pair(bench)?;
+    let cq = pair.b.recv_cq;
+    let mut first = 0;
+    for seen in 1..=4 {
+        pair.deliver(first..first + 6)?;
+        bench.settle()?;
+        start(bench, cq)?;
+        let mut got = vec![bench.read_wc(cq)?.wr_id];
+        while got.len() < seen {
+            bench.until("the next completion", || {
+                // Where it comes late the iteration has to be started anew.
+                if next(bench, cq)? {
+                    return Ok(Some(()));
+                }
+                bench.end_poll(cq)?;
+                start(bench, cq).map(Some)
+            })?;
+            got.push(bench.read_wc(cq)?.wr_id);
+        }
+        bench.end_poll(cq).rule(RULE)?;
+        got.extend(wr_ids_of(bench, cq, 6 - seen)?);
+        check_eq!(RULE, got, (first..first + 6).collect::<Vec<_>>());
+        bench.no_completion(cq, RULE)?;
+        first += 6;
+    }
+    Ok(())
+}
+
+fn no_iteration_starts_over_an_empty_cq(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-15";
+    let pair = rc_pair(bench)?;
+    let cq = pair.b.recv_cq;
+    for wr_id in 0..3 {
+        for _ in 0..2 {
+            expect_err(bench.start_poll(cq), ErrorKind::NotFound, RULE)?;
+        }
+        // No iteration is open that would have to be ended.
+        expect_err(bench.end_poll(cq), ErrorKind::Usage, RULE)?;
+        pair.deliver(wr_id..wr_id + 1)?;
+        let got = read(bench, cq, 1).rule(RULE)?;
+        check_eq!(RULE, numbers(&got), [wr_id]);
+    }
+    pair.deliver(7..8)?;
+    check_eq!(RULE, wr_ids_of(bench, cq, 1)?, [7]);
+    Ok(())
+}
+
+fn iteration_said_wrongly_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-15";
+    let misuse =
+        |result: verbs_api::Result<()>| expect_err(result, ErrorKind::Usage, RULE).map(drop);
+    let pair = rc_pair(bench)?;
+    let cq = pair.b.recv_cq;
+    pair.deliver(0..1)?;
+    let not_open = |bench: &Bench<'_>| {
+        misuse(bench.next_poll(cq))?;
+        misuse(bench.read_wc(cq).map(drop))?;
+        misuse(bench.end_poll(cq))
+    };
+    in_case("before the start", not_open(bench))?;
+    start(bench, cq)?;
+    in_case("a second start", misuse(bench.start_poll(cq)))?;
+    check_eq!(RULE, bench.read_wc(cq)?.wr_id, 0);
+    check!(RULE, !next(bench, cq)?, "the end", "another completion");
+    in_case("next at the end", misuse(bench.next_poll(cq)))?;
+    in_case("read at the end", misuse(bench.read_wc(cq).map(drop)))?;
+    bench.end_poll(cq).rule(RULE)?;
+    in_case("after the end", not_open(bench))?;
+    pair.deliver(1..2)?;
+    check_eq!(RULE, numbers(&read(bench, cq, 1)?), [1]);
+    Ok(())
+}
+
+/// What would wait is refused; all else is as ever.
+fn nothing_waits_for_an_open_iteration(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-15";
+    let (pair, channel) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?;
+    let (b, cq) = (pair.b, pair.b.recv_cq);
+    let spare = bench.create_cq_ex(cq.context(), &CqInitEx::new(CqInit::new(4)))?;
+    pair.deliver(0..2)?;
+    bench.settle()?;
+    start(bench, cq)?;
+    let QpModify { attr, mask } = QpModify::to(QpState::Err);
+    let refusals = [
+        ("poll", bench.poll_cq(cq, &mut [Wc::default()]).map(drop)),
+        ("modify", bench.modify_qp(b.qp, &attr, mask)),
+        ("destroy", bench.destroy_qp(b.qp, Wait::Poll)),
+    ];
+    for (what, result) in refusals {
+        in_case(what, expect_err(result, ErrorKind::Usage, RULE))?;
+    }
+    let refusals = [ErrorKind::Busy, ErrorKind::Usage];
+    expect_err_among(bench.destroy_cq(cq, Wait::Poll), &refusals, RULE)?;
+    bench.arm(cq, Arm::NEXT).rule(RULE)?;
+    b.recv(2, 8)?;
+    pair.a.send(2, 8)?;
+    bench.successes(pair.a.send_cq, 1)?;
+    bench.expect_event(channel, cq, RULE)?;
+    bench.destroy_cq(spare, bench.wait()).rule(RULE)?;
+    check_eq!(RULE, bench.read_wc(cq)?.wr_id, 0);
+    bench.end_poll(cq)?;
+    check_eq!(RULE, wr_ids_of(bench, cq, 2)?, [1, 2]);
+    bench.to_err(b.qp)
+}
+
+fn plain_cq_is_not_iterated(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-15";
+    let pair = bench.rc_pair()?;
+    let cq = pair.b.recv_cq;
+    pair.deliver(0..1)?;
+    for (what, result) in [
+        ("start", bench.start_poll(cq)),
+        ("next", bench.next_poll(cq)),
+        ("read", bench.read_wc(cq).map(drop)),
+        ("end", bench.end_poll(cq)),
+    ] {
+        in_case(what, expect_err(result, ErrorKind::Invalid, RULE))?;
+    }
+    check_eq!(RULE, wr_ids_of(bench, cq, 1)?, [0]);
+    Ok(())
+}
+
+/// A completion as `ibv_poll_cq` gives it, with these fields.
+fn as_read(wc: &Wc, fields: WcFields) -> WcEx {
+    let has = |field| fields.contains(field);
+    WcEx {
+        wr_id: wc.wr_id,
+        status: wc.status,
+        opcode: wc.opcode,
+        vendor_err: wc.vendor_err,
+        wc_flags: wc.wc_flags,
+        byte_len: has(WcFields::BYTE_LEN).then_some(wc.byte_len),
+        imm_data: has(WcFields::IMM).then_some(wc.imm_data),
+        qp_num: has(WcFields::QP_NUM).then_some(wc.qp_num),
+        src_qp: has(WcFields::SRC_QP).then_some(wc.src_qp),
+        slid: has(WcFields::SLID).then_some(wc.slid.into()),
+        sl: has(WcFields::SL).then_some(wc.sl),
+        dlid_path_bits: has(WcFields::DLID_PATH_BITS).then_some(wc.dlid_path_bits),
+        completion_ts: None,
+        completion_wallclock_ns: None,
+    }
+}
+
+/// Without the fields that mean nothing here (WC-01).
+fn defined(wc: WcEx, qp_type: QpType) -> WcEx {
+    let failed = wc.status != WcStatus::Success;
+    let immediate = wc
+        .wc_flags
+        .intersects(WcFlags::WITH_IMM | WcFlags::WITH_INV);
+    let datagram = qp_type == QpType::Ud && !failed;
+    let only = |is: bool, field: Option<u32>| field.filter(|_| is);
+    WcEx {
+        opcode: if failed {
+            verbs_api::WcOpcode::Recv
+        } else {
+            wc.opcode
+        },
+        wc_flags: if failed {
+            WcFlags::empty()
+        } else {
+            wc.wc_flags
+        },
+        byte_len: only(!failed, wc.byte_len),
+        imm_data: wc.imm_data.filter(|_| immediate && !failed),
+        src_qp: only(datagram, wc.src_qp),
+        slid: only(datagram, wc.slid),
+        sl: wc.sl.filter(|_| datagram),
+        dlid_path_bits: wc.dlid_path_bits.filter(|_| datagram),
+        ..wc
+    }
+}
+
+/// The same traffic, polled both ways.
+fn polled_both_ways(
+    bench: &Bench<'_>,
+    qp_type: QpType,
+    fields: WcFields,
+    count: usize,
+    traffic: impl Fn(&Pair<'_>) -> Result,
+) -> Result {
+    const RULE: &str = "CQ-CREATE-16";
+    let init = CqInitEx::new(CqInit::new(64)).wc_flags(fields);
+    let (pair, _) = pair_on(bench, qp_type, &init)?;
+    let cq = pair.b.recv_cq;
+    traffic(&pair)?;
+    let mut got = read(bench, cq, count).rule(RULE)?;
+    if got.iter().any(|wc| wc.status != WcStatus::Success) {
+        bench.to_err(pair.a.qp)?;
+        let (again, _) = pair_on(bench, qp_type, &init)?;
+        traffic(&again)?;
+        let mut polled = bench.poll(again.b.recv_cq, count)?;
+        polled.iter_mut().for_each(|wc| wc.qp_num = pair.b.qp_num);
+        return same(&mut got, &polled, qp_type, fields);
+    }
+    traffic(&pair)?;
+    let polled = bench.poll(cq, count)?;
+    same(&mut got, &polled, qp_type, fields)
+}
+
+fn same(read: &mut [WcEx], polled: &[Wc], qp_type: QpType, fields: WcFields) -> Result {
+    read.iter_mut().for_each(|wc| *wc = defined(*wc, qp_type));
+    let polled: Vec<_> = polled
+        .iter()
+        .map(|wc| defined(as_read(wc, fields), qp_type))
+        .collect();
+    check_eq!("CQ-CREATE-16", read, polled);
+    Ok(())
+}
+
+fn fields_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
+    polled_both_ways(bench, QpType::Rc, WcFields::STANDARD, 3, |pair| {
+        for (wr_id, length) in [(1, 8), (2, 0), (3, 1000)] {
+            pair.b.recv(wr_id, 1000)?;
+            pair.a.send(wr_id, length)?;
+        }
+        bench.successes(pair.a.send_cq, 3).map(drop)
+    })?;
+    // A message that is too long, and what is flushed behind it.
+    polled_both_ways(bench, QpType::Rc, WcFields::STANDARD, 2, |pair| {
+        pair.b.recv(1, 8)?;
+        pair.b.recv(2, 8)?;
+        pair.a.send(3, 9)
+    })
+}
+
+fn fields_of_immediate_data_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
+    polled_both_ways(bench, QpType::Rc, WcFields::STANDARD, 3, |pair| {
+        for wr_id in 1..4 {
+            pair.b.recv(wr_id, 64)?;
+        }
+        pair.a.send_imm(1, 8, [1, 2, 3, 4])?;
+        pair.a.write_imm(2, 16, [0xff, 0, 0, 0xfe])?;
+        pair.a.send(3, 24)?;
+        bench.successes(pair.a.send_cq, 3).map(drop)
+    })
+}
+
+fn fields_of_datagrams_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
+    polled_both_ways(bench, QpType::Ud, WcFields::STANDARD, 2, |pair| {
+        for wr_id in 1..3 {
+            pair.b.recv(wr_id, 64)?;
+        }
+        pair.a.send(1, 8)?;
+        pair.a.send_imm(2, 16, [4, 3, 2, 1])?;
+        bench.successes(pair.a.send_cq, 2).map(drop)
+    })
+}
+
+fn only_fields_that_were_asked_for_are_given(bench: &Bench<'_>) -> Result {
+    let each = WcFields::STANDARD
+        .iter()
+        .filter(|field| field.bits().is_power_of_two());
+    for fields in each.chain([WcFields::empty(), WcFields::BYTE_LEN | WcFields::QP_NUM]) {
+        let result = polled_both_ways(bench, QpType::Rc, fields, 1, |pair| {
+            pair.b.recv(1, 64)?;
+            pair.a.send(1, 8)?;
+            bench.successes(pair.a.send_cq, 1).map(drop)
+        });
+        in_case(&format!("{fields:?}"), result)?;
+    }
+    Ok(())
+}
+
+fn completion_has_the_time_when_it_was_added(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-16";
+    const GAP: core::time::Duration = core::time::Duration::from_millis(5);
+    let lab = bench.lab();
+    let init = CqInitEx::new(CqInit::new(8)).wc_flags(WcFields::TIMESTAMPS);
+    let (pair, _) = pair_on(bench, QpType::Rc, &init)?;
+    let mut bounds = Vec::new();
+    for wr_id in 0..3 {
+        let before = lab.now();
+        pair.deliver(wr_id..wr_id + 1)?;
+        bench.settle()?;
+        bounds.push(before..=lab.now());
+        lab.advance(GAP)?;
+    }
+    let got = read(bench, pair.b.recv_cq, 3)?;
+    let clock = bench.query_device_ex(bench.ctx_b())?;
+    for (wc, bounds) in got.iter().zip(&bounds) {
+        let (Some(ticks), Some(nanos)) = (wc.completion_ts, wc.completion_wallclock_ns) else {
+            let seen = format!("{wc:?}");
+            return Err(Failure::assertion("both times", seen).of_rule(RULE));
+        };
+        let at = core::time::Duration::from_nanos(nanos);
+        check!(RULE, bounds.contains(&at), "within {bounds:?}", "{at:?}");
+        let of_ticks = u128::from(ticks) * 1_000_000 / u128::from(clock.hca_core_clock);
+        check_eq!(
+            RULE,
+            of_ticks,
+            u128::from(nanos),
+            "the ticks in nanoseconds"
+        );
+        check_eq!(RULE, ticks & !clock.completion_timestamp_mask, 0);
+    }
+    Ok(())
+}
+
+fn overrun_is_ignored_or_the_flag_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-14";
+    for queue in Queue::BOTH {
+        let context = match queue {
+            Queue::Send => bench.ctx_a(),
+            Queue::Recv => bench.ctx_b(),
+        };
+        let init = CqInitEx::new(CqInit::new(4)).flags(CqFlags::IGNORE_OVERRUN);
+        let made = bench.create_cq_ex(context, &init);
+        let capabilities = bench.capabilities(context)?;
+        if !capabilities.contains(Capabilities::IGNORE_OVERRUN) {
+            expect_err_among(made, &[ErrorKind::NotSupported, ErrorKind::Invalid], RULE)?;
+            continue;
+        }
+        let tight = Tight::on(bench, queue, made.rule(RULE)?)?;
+        let size = tight.cqe()?;
+        for beyond in [1, 3, size, 2 * size + 1] {
+            tight.push_all(0..size + beyond)?;
+            bench.settle()?;
+            bench.no_async_event(context, RULE)?;
+            check_eq!(RULE, bench.state(tight.end.qp)?, QpState::Rts);
+            // The oldest are lost.
+            let got = wr_ids(&bench.successes(tight.cq, size as usize).rule(RULE)?);
+            check_eq!(RULE, got, (beyond..size + beyond).collect::<Vec<_>>());
+            bench.no_completion(tight.cq, RULE)?;
+        }
+        let after = bench.behavior()?.poll_after_overrun;
+        let left = bench.start_poll(tight.cq);
+        let what = format!("the empty CQ, with {after:?}: {left:?}");
+        in_case(&what, expect_err(left, ErrorKind::NotFound, RULE))?;
+    }
+    Ok(())
+}
+
+fn fields_that_there_are_not_are_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-14";
+    let (context, before) = (bench.ctx_a(), bench.live()?);
+    let kinds = [ErrorKind::NotSupported, ErrorKind::Invalid];
+    for bit in [12, 31, 40, 63] {
+        let fields = WcFields::STANDARD | WcFields::from_bits_retain(1 << bit);
+        let init = CqInitEx::new(CqInit::new(4)).wc_flags(fields);
+        let refused = expect_err_among(bench.create_cq_ex(context, &init), &kinds, RULE);
+        in_case(&format!("{fields:?}"), refused)?;
+    }
+    if !bench
+        .capabilities(context)?
+        .contains(Capabilities::WC_TIMESTAMP)
+    {
+        for field in WcFields::TIMESTAMPS.iter() {
+            let init = CqInitEx::new(CqInit::new(4)).wc_flags(field);
+            let refused = expect_err_among(bench.create_cq_ex(context, &init), &kinds, RULE);
+            in_case(&format!("{field:?}"), refused)?;
+        }
+    }
+    check_eq!(RULE, bench.live()?, before, "the live objects");
+    Ok(())
+}
+
+fn resize_keeps_completions_and_request(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-RESIZE-32";
+    for flags in [CqFlags::empty(), CqFlags::SINGLE_THREADED] {
+        let init = CqInitEx::new(CqInit::new(8)).flags(flags);
+        let made = bench.create_cq_ex(bench.ctx_b(), &init);
+        if matches!(&made, Err(error) if error.kind() == ErrorKind::NotSupported) {
+            // The flag is the device's to have.
+            check!(RULE, !flags.is_empty(), "a CQ", "{made:?}");
+            continue;
+        }
+        let (pair, channel) = pair_on(bench, QpType::Rc, &init)?;
+        let cq = pair.b.recv_cq;
+        pair.deliver(0..6)?;
+        bench.settle()?;
+        // From the middle of the ring.
+        check_eq!(RULE, wr_ids_of(bench, cq, 4)?, [0, 1, 2, 3]);
+        pair.deliver(6..10)?;
+        bench.settle()?;
+        for size in [50, 6, 20] {
+            match bench.resize_cq(cq, size) {
+                Err(error) if error.kind() == ErrorKind::NotSupported => return Ok(()),
+                result => result.rule(RULE)?,
+            }
+        }
+        let got = numbers(&read(bench, cq, 6).rule(RULE)?);
+        check_eq!(RULE, got, [4, 5, 6, 7, 8, 9]);
+        bench.arm(cq, Arm::NEXT)?;
+        bench.resize_cq(cq, 50).rule(RULE)?;
+        bench.no_event(channel, RULE)?;
+        pair.deliver(10..11)?;
+        bench.expect_event(channel, cq, RULE)?;
+        check_eq!(RULE, numbers(&read(bench, cq, 1)?), [10]);
+    }
+    Ok(())
+}
+
+fn is_armed_as_any_cq(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-ARM-18";
+    let (pair, channel) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?;
+    let cq = pair.b.recv_cq;
+    bench.arm(cq, Arm::NEXT).rule(RULE)?;
+    bench.no_event(channel, RULE)?;
+    pair.deliver(0..2)?;
+    bench.expect_event(channel, cq, RULE)?;
+    bench.no_event(channel, RULE)?;
+    read(bench, cq, 2)?;
+    bench.arm(cq, Arm::SOLICITED).rule(RULE)?;
+    pair.deliver(2..3)?;
+    bench.no_event(channel, RULE)?;
+    check_eq!(RULE, numbers(&read(bench, cq, 1)?), [2]);
+    Ok(())
+}
