@@ -77,6 +77,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         inline_size_that_was_given_can_be_used_and_asked_for,
     ),
     Scenario::new(
+        "qp_create.privileged_qkey_needs_the_privilege",
+        &["QP-CREATE-11"],
+        privileged_qkey_needs_the_privilege,
+    )
+    .needs(Capabilities::LAB.union(Capabilities::UD).union(STEPS)),
+    Scenario::new(
         "qp_create.as_many_exist_as_the_device_says",
         &["QP-CREATE-12"],
         as_many_exist_as_the_device_says,
@@ -350,6 +356,43 @@ fn inline_size_that_was_given_can_be_used_and_asked_for(bench: &Bench<'_>) -> Re
         bench.successes(a.send_cq, 1).rule(RULE)?;
         bench.successes(b.recv_cq, 1).rule(RULE)?;
         b.expect_data(3, given, RULE)?;
+    }
+    Ok(())
+}
+
+/// Where a Q_Key is set first, and where it is changed.
+fn privileged_qkey_needs_the_privilege(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-11";
+    for state in [QpState::Init, QpState::Rts] {
+        for qkey in [1 << 31, u32::MAX, (1 << 31) - 1, 0] {
+            let (mut a, _) = Climber::pair(bench, QpType::Ud)?;
+            if state == QpState::Rts {
+                a.reach(QpState::Rts)?;
+            }
+            a.attr.qkey = qkey;
+            let (qp, attr) = (a.end.qp, a.attr);
+            let (attr, mask) = match state {
+                QpState::Init => (
+                    QpAttr {
+                        qp_state: QpState::Init,
+                        ..attr
+                    },
+                    required(QpType::Ud, QpState::Reset, QpState::Init) | M::STATE,
+                ),
+                _ => (attr, M::QKEY),
+            };
+            let set = || bench.modify_qp(qp, &attr, mask);
+            let what = format!("Q_Key {qkey:#x} in {state}");
+            bench.lab().set_privileged(a.end.context, false)?;
+            if qkey >> 31 == 1 {
+                let before = bench.query_qp(qp, M::all())?.attr;
+                in_case(&what, expect_err(set(), ErrorKind::Permission, RULE))?;
+                check_eq!(RULE, bench.query_qp(qp, M::all())?.attr, before, &what);
+                bench.lab().set_privileged(a.end.context, true)?;
+            }
+            set().rule(RULE)?;
+            check_eq!(RULE, bench.query_qp(qp, M::QKEY)?.attr.qkey, qkey, &what);
+        }
     }
     Ok(())
 }

@@ -122,6 +122,11 @@ impl Lab for Sim {
         self.work(node, |node| node.set_mtu(context, port, mtu))
     }
 
+    fn set_privileged(&self, context: Context, privileged: bool) -> Result<()> {
+        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        self.work(node, |node| node.set_privileged(context, privileged))
+    }
+
     fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
         self.world

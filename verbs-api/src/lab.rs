@@ -82,6 +82,10 @@ pub trait Lab {
     /// QP that needs one of it goes to the error state.
     fn fail_srq(&self, srq: Srq) -> Result<()>;
 
+    /// Takes the privilege for Q_Keys with the top bit set from the programs of the context's device
+    /// (`CAP_NET_RAW`, QP-CREATE-11), or gives it back. They have it at first.
+    fn set_privileged(&self, context: Context, privileged: bool) -> Result<()>;
+
     /// Sets a resource limit of the context's device, or lifts it.
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()>;
 

@@ -15,7 +15,7 @@ use crate::packet::{Deth, Op, Packet, Route};
 /// Bytes in front of every datagram in its receive buffer (UD-02).
 const GRH_BYTES: u32 = 40;
 /// With this bit set in the Q_Key of a work request the QP's own is used (UD-06).
-const QKEY_OF_QP: u32 = 1 << 31;
+pub(super) const QKEY_OF_QP: u32 = 1 << 31;
 
 impl Node {
     /// What makes a datagram fail at the sender (UD-10, UD-12).

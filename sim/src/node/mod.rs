@@ -106,6 +106,8 @@ pub struct Node {
     srqs: Table<srq::Srq>,
     xrc: xrc::Xrc,
     limits: BTreeMap<Limit, u64>,
+    /// Programs may have Q_Keys with the top bit set.
+    privileged: bool,
     cq_entries: u64,
     next_addr: u64,
     completion_rules: Vec<CompletionRule>,
@@ -183,6 +185,7 @@ impl Node {
             srqs: Table::default(),
             xrc: xrc::Xrc::default(),
             limits: BTreeMap::new(),
+            privileged: true,
             cq_entries: 0,
             next_addr: region::first_addr(id),
             completion_rules: Vec::new(),
@@ -332,6 +335,13 @@ impl Node {
             Some(value) => self.limits.insert(limit, value),
             None => self.limits.remove(&limit),
         };
+        Ok(())
+    }
+
+    /// Gives or takes the privilege for Q_Keys.
+    pub(crate) fn set_privileged(&mut self, context: Context, privileged: bool) -> Result<()> {
+        self.find_context(Verb::Lab, context)?;
+        self.privileged = privileged;
         Ok(())
     }
 

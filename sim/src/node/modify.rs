@@ -6,6 +6,7 @@ use verbs_api::{
 };
 
 use super::context::{PORT_MTU, PORT_MTU_BYTES};
+use super::datagram::QKEY_OF_QP;
 use super::{Node, in_range, invalid};
 use crate::packet::{Psn, Route};
 use crate::time::Time;
@@ -127,6 +128,11 @@ impl Node {
             };
             let last = self.port(port).pkeys.len() as i64 - 1;
             in_range(VERB, "pkey_index", attr.pkey_index.into(), 0, last)?;
+        }
+        if mask.contains(M::QKEY) && attr.qkey & QKEY_OF_QP != 0 && !self.privileged {
+            let (what, problem) = ("qkey", "is for programs with a privilege");
+            let cause = Cause::Argument { what, problem };
+            return Err(Error::new(VERB, ErrorKind::Permission, cause));
         }
         if mask.contains(M::PATH_MTU) {
             self.check_mtu(index, attr, mask)?;
