@@ -8,8 +8,8 @@ use verbs_api::{
 };
 
 use crate::climber::Climber;
-use crate::failure::{check_eq, in_case};
-use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, pattern, wr_ids};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario::new(
@@ -44,6 +44,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "qp_flush.refused_work_stands_between_successes_and_flushes",
         &["QP-FLUSH-03"],
         refused_work_stands_between_successes_and_flushes,
+    ),
+    Scenario::new(
+        "qp_flush.flushed_write_leaves_each_byte_old_or_new",
+        &["QP-FLUSH-06"],
+        flushed_write_leaves_each_byte_old_or_new,
     ),
     Scenario::new(
         "qp_flush.sends_of_another_thread_complete_once",
@@ -218,6 +223,53 @@ fn local_failure_stands_between_successes_and_flushes(bench: &Bench<'_>) -> Resu
 
 fn refused_work_stands_between_successes_and_flushes(bench: &Bench<'_>) -> Result {
     between(bench, |a| (a.sge(0, 8), a.bad_remote()))
+}
+
+/// Writes that are under way or wait when the queue pair enters the error state. Nothing beside their
+/// place is touched.
+fn flushed_write_leaves_each_byte_old_or_new(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-FLUSH-06";
+    const LENGTH: u32 = 1500;
+    const COUNT: u64 = 6;
+    let Pair { a, b } = bench.rc_pair()?;
+    // Twice the length for each: what lies between must stay.
+    let room = 2 * LENGTH * COUNT as u32;
+    let (old, new) = (pattern(0x11, room), pattern(0x22, LENGTH));
+    b.fill_at(b.landing(), 0x11, room)?;
+    a.fill(0x22, LENGTH)?;
+    let place = |i: u64| 2 * u64::from(LENGTH) * i;
+    let data = [a.sge(0, LENGTH)];
+    for i in 0..COUNT {
+        let mut remote = b.mem.remote(b.landing());
+        remote.addr += place(i);
+        a.post(SendWr::rdma_write(i, &data, remote))?;
+    }
+    bench.to_err(a.qp)?;
+    let done = bench.poll(a.send_cq, COUNT as usize)?;
+    bench.no_completion(a.send_cq, RULE)?;
+    let seen = b.bytes(b.landing(), room as usize)?;
+    for wc in &done {
+        let start = place(wc.wr_id) as usize;
+        for i in 0..2 * LENGTH as usize {
+            let (byte, at) = (seen[start + i], start + i);
+            let written = i < LENGTH as usize && byte == new[i];
+            let known = match wc.status {
+                WcStatus::Success if i < LENGTH as usize => written,
+                _ => written || byte == old[at],
+            };
+            check!(
+                RULE,
+                known,
+                "the old byte or the new one at {at}",
+                "{byte:#x} after {wc}"
+            );
+        }
+    }
+    let flushed = done.iter().any(|wc| wc.status == WcStatus::WrFlushErr);
+    // A device may be done with all of them; the simulator is not.
+    let may_be_done = bench.verbs().lab().is_none();
+    check!(RULE, flushed || may_be_done, "a flushed write", "{done:?}");
+    Ok(())
 }
 
 /// Lists of writes, one of them from or to bad memory.

@@ -235,6 +235,23 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(Capabilities::RDMA_READ),
     Scenario::new(
+        "sq.unfenced_send_takes_what_was_there_or_what_is_read",
+        &["SQ-13"],
+        order::unfenced_send_takes_what_was_there_or_what_is_read,
+    )
+    .needs(Capabilities::RDMA_READ),
+    Scenario::new(
+        "sq.segmented_send_is_refused_on_a_connection",
+        &["SQ-18", "SQ-20"],
+        opcode::segmented_send_is_refused_on_a_connection,
+    ),
+    Scenario::new(
+        "sq.segmented_send_is_for_datagrams_of_devices_that_have_it",
+        &["SQ-18", "SQ-20"],
+        opcode::segmented_send_is_for_datagrams_of_devices_that_have_it,
+    )
+    .needs(Capabilities::UC.union(Capabilities::UD)),
+    Scenario::new(
         "sq.fenced_work_waits_for_a_read_that_is_tried_again",
         &["SQ-12"],
         order::fenced_work_waits_for_a_read_that_is_tried_again,

@@ -1,7 +1,7 @@
 //! Which operation each transport has.
 
 use verbs_api::{
-    Access, ErrorKind, IllegalOpcode, MwBindInfo, MwType, QpType, RcParams, Remote, SendWr,
+    Access, ErrorKind, IllegalOpcode, MwBindInfo, MwType, QpType, RcParams, Remote, SendWr, Capabilities,
     WcOpcode, WcStatus, inc_rkey,
 };
 
@@ -205,6 +205,29 @@ pub(super) fn ud_qp_does_not_invalidate(bench: &Bench<'_>) -> Result {
         in_case(work.op.name(), illegal(bench, &a, a.to_peer(work)))?;
     }
     Ok(())
+}
+
+pub(super) fn segmented_send_is_refused_on_a_connection(bench: &Bench<'_>) -> Result {
+    segmented_send_is_refused(bench, QpType::Rc)
+}
+
+/// Only they have it on UD, and none has it on UC.
+pub(super) fn segmented_send_is_for_datagrams_of_devices_that_have_it(bench: &Bench<'_>) -> Result {
+    segmented_send_is_refused(bench, QpType::Uc)?;
+    match bench
+        .capabilities(bench.ctx_a())?
+        .contains(Capabilities::TSO)
+    {
+        true => Ok(()),
+        false => segmented_send_is_refused(bench, QpType::Ud),
+    }
+}
+
+fn segmented_send_is_refused(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    let a = bench.pair(PairOptions::of(qp_type))?.a;
+    let data = [a.sge(0, 64)];
+    let refused = illegal(bench, &a, a.to_peer(SendWr::tso(1, &data, 32)));
+    in_case(&format!("TSO on {qp_type}"), refused)
 }
 
 pub(super) fn rc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {

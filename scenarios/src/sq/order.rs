@@ -4,9 +4,9 @@ use verbs_api::{
     Fault, PacketFilter, PacketOpcode, QpCap, QpType, RcParams, SendWr, WcStatus, When,
 };
 
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
-use crate::{Bench, GRH_LEN, OfRule, Pair, PairOptions, Result, wr_ids};
+use crate::{Bench, GRH_LEN, OfRule, Pair, PairOptions, Result, pattern, wr_ids};
 
 pub(super) fn work_of_all_kinds_and_lengths_keeps_its_order(bench: &Bench<'_>) -> Result {
     in_order(bench, QpType::Rc, &Kind::ALL)
@@ -78,6 +78,40 @@ pub(super) fn fenced_work_waits_for_the_reads_before_it(bench: &Bench<'_>) -> Re
         bench.successes(a.send_cq, 2).rule("SQ-12")?;
         bench.successes(b.recv_cq, 1).rule("SQ-12")?;
         b.expect_data(tag, length, "SQ-12")?;
+    }
+    Ok(())
+}
+
+/// Each byte that a send takes from under a read is the one from before or the one that was read, and
+/// with a fence always that.
+pub(super) fn unfenced_send_takes_what_was_there_or_what_is_read(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-13";
+    let Pair { a, b } = bench.rc_pair()?;
+    for (tag, length, fence) in [
+        (1, 8, false),
+        (2, 3000, false),
+        (3, 8, true),
+        (4, 3000, true),
+    ] {
+        b.fill(tag, length)?;
+        b.fill_at(b.landing(), 0x77, length)?;
+        a.fill_at(a.landing(), 0xee, length)?;
+        b.recv(1, length)?;
+        a.read(2, length)?;
+        let data = [a.sge(a.landing(), length)];
+        let send = SendWr::send(3, &data);
+        a.post(if fence { send.fence() } else { send })?;
+        bench.successes(a.send_cq, 2).rule(RULE)?;
+        bench.successes(b.recv_cq, 1).rule(RULE)?;
+        let sent = b.bytes(b.landing(), length as usize)?;
+        let (old, new) = (pattern(0xee, length), pattern(tag, length));
+        for (i, byte) in sent.into_iter().enumerate() {
+            let known = byte == new[i] || byte == old[i] && !fence;
+            let what = if fence { "what was read" } else { "old or new" };
+            check!(RULE, known, format!("{what} at {i}"), "{byte:#x}");
+        }
+        // What was read is whole, whatever was sent.
+        a.expect_data(tag, length, RULE)?;
     }
     Ok(())
 }
