@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use verbs_api::{
     AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
-    KnobValue, Lab, Live, Qp, QpAttrMask, QpModify, QpState, RcParams, ShortDatagram, Verbs, Wait,
-    Wc, WcStatus,
+    KnobValue, Lab, Live, PacketView, Qp, QpAttrMask, QpModify, QpState, RcParams, ShortDatagram,
+    Verbs, Wait, Wc, WcStatus,
 };
 
 use crate::failure::{Failure, Result};
@@ -177,6 +177,18 @@ impl<'v> Bench<'v> {
             Some(lab) => Ok(Some([lab.live(self.a)?, lab.live(self.b)?])),
             None => Ok(None),
         }
+    }
+
+    /// The packets since the last call, or since the laboratory began to tap.
+    pub fn packets(&self) -> Vec<PacketView> {
+        let tapped = self.lab().tapped();
+        tapped.into_iter().map(|tapped| tapped.packet).collect()
+    }
+
+    /// As many objects live on each side as before, where that can be known.
+    pub fn expect_live(&self, before: Option<[Live; 2]>, rule: &'static str) -> Result {
+        crate::failure::check_eq!(rule, self.live()?, before, "the live objects");
+        Ok(())
     }
 
     /// How sure the scenario was so far that nothing happened, if it asked.

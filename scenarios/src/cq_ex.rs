@@ -568,7 +568,7 @@ fn fields_that_there_are_not_are_refused(bench: &Bench<'_>) -> Result {
             in_case(&format!("{field:?}"), refused)?;
         }
     }
-    check_eq!(RULE, bench.live()?, before, "the live objects");
+    bench.expect_live(before, RULE)?;
     Ok(())
 }
 

@@ -81,7 +81,7 @@ fn cycles_of_creation_leave_nothing_behind(bench: &Bench<'_>) -> Result {
         let end = in_case(&format!("cycle {cycle}"), end.rule("LIFE-02"))?;
         destroy(bench, &end).rule("LIFE-02")?;
     }
-    check_eq!("LIFE-02", bench.live()?, before, "the live objects");
+    bench.expect_live(before, "LIFE-02")?;
     Ok(())
 }
 
@@ -95,7 +95,7 @@ fn threads_create_and_destroy_beside_each_other(bench: &Bench<'_>) -> Result {
         Ok(())
     };
     all(4, cycles).rule("LIFE-03")?;
-    check_eq!("LIFE-02", bench.live()?, before, "the live objects");
+    bench.expect_live(before, "LIFE-02")?;
     bench.rc_pair()?.still_works("LIFE-03")
 }
 
@@ -186,7 +186,7 @@ fn end_of_a_context_frees_what_it_had(bench: &Bench<'_>) -> Result {
             bench.arm(end.recv_cq, verbs_api::Arm::NEXT)?;
         }
         bench.close_device(context).rule("LIFE-07")?;
-        check_eq!("LIFE-07", bench.live()?, before, "the live objects");
+        bench.expect_live(before, "LIFE-07")?;
         let stale = [
             bench.dealloc_pd(end.pd),
             bench.dereg_mr(end.mr),

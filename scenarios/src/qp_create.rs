@@ -413,7 +413,7 @@ fn as_many_exist_as_the_device_says(bench: &Bench<'_>) -> Result {
     for _ in 0..2 {
         let before = bench.live()?;
         expect_err_among(create(), &[ErrorKind::NoMemory, ErrorKind::Invalid], RULE)?;
-        check_eq!(RULE, bench.live()?, before, "the live objects");
+        bench.expect_live(before, RULE)?;
         pair.still_works(RULE)?;
         if let Some(gone) = others.pop() {
             bench.destroy_qp(gone, bench.wait())?;

@@ -260,8 +260,8 @@ fn flushed_write_leaves_each_byte_old_or_new(bench: &Bench<'_>) -> Result {
             check!(
                 RULE,
                 known,
-                "the old byte or the new one at {at}",
-                "{byte:#x} after {wc}"
+                "the old byte or the new one",
+                "{byte:#x} at {at} after {wc}"
             );
         }
     }

@@ -1,7 +1,7 @@
 //! Atomics among others: depth, fence, many queue pairs, retries.
 
 use verbs_api::{
-    Fault, PacketFilter, PacketOpcode, PacketView, QpCap, QpState, RcParams, SendWr, WcStatus, When,
+    Fault, PacketFilter, PacketOpcode, QpCap, QpState, RcParams, SendWr, WcStatus, When,
 };
 
 use super::{ALL, both, get, options, pair, set};
@@ -143,7 +143,7 @@ pub(super) fn atomics_count_in_the_depth_of_reads(bench: &Bench<'_>) -> Result {
         bench.lab().tap();
         in_turns(bench, &pair, 12)?;
         let (mut now, mut most) = (0, 0);
-        for packet in packets(bench) {
+        for packet in bench.packets() {
             match packet.opcode {
                 PacketOpcode::RcReadRequest | PacketOpcode::RcFetchAdd => now += 1,
                 PacketOpcode::RcReadResponseLast | PacketOpcode::RcAtomicAcknowledge => now -= 1,
@@ -155,11 +155,6 @@ pub(super) fn atomics_count_in_the_depth_of_reads(bench: &Bench<'_>) -> Result {
         check_eq!("ATOM-13", most, i32::from(depth), "what is outstanding");
     }
     Ok(())
-}
-
-fn packets(bench: &Bench<'_>) -> Vec<PacketView> {
-    let tapped = bench.lab().tapped();
-    tapped.into_iter().map(|tapped| tapped.packet).collect()
 }
 
 pub(super) fn responder_without_depth_refuses_atomics(bench: &Bench<'_>) -> Result {

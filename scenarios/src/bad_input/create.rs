@@ -8,7 +8,7 @@ use verbs_api::{
 };
 
 use super::refused;
-use crate::failure::{check_eq, in_case};
+use crate::failure::in_case;
 use crate::{Bench, Failure, OfRule, PairOptions, Result};
 
 const INVALID: [ErrorKind; 1] = [ErrorKind::Invalid];
@@ -284,6 +284,6 @@ pub(super) fn too_many_open_files_change_nothing(bench: &Bench<'_>) -> Result {
     let before = bench.live()?;
     bench.destroy_comp_channel(channel)?;
     bench.create_comp_channel(context).rule("CHAN-09")?;
-    check_eq!("CHAN-09", bench.live()?, before, "the live objects");
+    bench.expect_live(before, "CHAN-09")?;
     Ok(())
 }

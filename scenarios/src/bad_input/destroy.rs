@@ -3,7 +3,7 @@
 use verbs_api::{ErrorKind, QpType};
 
 use super::refused;
-use crate::failure::{check_eq, in_case};
+use crate::failure::in_case;
 use crate::{Bench, End, OfRule, PairOptions, Result};
 
 /// What an end with one CQ consists of, and what uses it.
@@ -58,7 +58,7 @@ pub(super) fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Re
                 in_case(&format!("in the order {order:?}"), result)?;
             }
         }
-        check_eq!("LIFE-02", bench.live()?, before, "the live objects");
+        bench.expect_live(before, "LIFE-02")?;
     }
     Ok(())
 }

@@ -25,7 +25,6 @@ use std::fmt::Debug;
 
 use verbs_api::{Capabilities, Error, ErrorKind};
 
-use crate::failure::check_eq;
 use crate::{Bench, Hazards, Result, Scenario, expect_err_among};
 
 const STEPS: Capabilities = Capabilities::MODIFY_CONNECT;
@@ -500,6 +499,6 @@ where
 {
     let before = bench.live()?;
     let error = expect_err_among(call(), kinds, rule)?;
-    check_eq!(rule, bench.live()?, before, "the live objects");
+    bench.expect_live(before, rule)?;
     Ok(error)
 }

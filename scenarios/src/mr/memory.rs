@@ -178,7 +178,7 @@ pub(super) fn memory_that_is_not_mapped_is_refused(bench: &Bench<'_>) -> Result 
             let made = bench.alloc_mr_as(pd, &init);
             let refused = expect_err_among(made, &[ErrorKind::Fault, ErrorKind::NoMemory], RULE);
             in_case(&format!("{length} bytes, {access:?}"), refused)?;
-            check_eq!(RULE, bench.live()?, before, "the live objects");
+            bench.expect_live(before, RULE)?;
         }
     }
     bench.dealloc_pd(pd).rule(RULE)

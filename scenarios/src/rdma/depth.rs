@@ -1,6 +1,6 @@
 //! Reads that are outstanding at a time, and what is behind them.
 
-use verbs_api::{PacketOpcode, PacketView, QpState, RcParams, SendWr, WcStatus};
+use verbs_api::{PacketOpcode, QpState, RcParams, SendWr, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};
@@ -51,7 +51,7 @@ pub(super) fn no_more_reads_are_outstanding_than_allowed(bench: &Bench<'_>) -> R
         }
         bench.successes(a.send_cq, READS as usize)?;
         let (mut now, mut most) = (0, 0);
-        for packet in packets(bench) {
+        for packet in bench.packets() {
             match packet.opcode {
                 PacketOpcode::RcReadRequest => now += 1,
                 PacketOpcode::RcReadResponseLast | PacketOpcode::RcReadResponseOnly => now -= 1,
@@ -63,11 +63,6 @@ pub(super) fn no_more_reads_are_outstanding_than_allowed(bench: &Bench<'_>) -> R
         check_eq!("RDMA-18", most, i32::from(depth), "reads outstanding");
     }
     Ok(())
-}
-
-fn packets(bench: &Bench<'_>) -> Vec<PacketView> {
-    let tapped = bench.lab().tapped();
-    tapped.into_iter().map(|tapped| tapped.packet).collect()
 }
 
 pub(super) fn responder_without_depth_refuses_reads(bench: &Bench<'_>) -> Result {
@@ -112,7 +107,7 @@ pub(super) fn send_may_leave_before_the_response_of_a_read(bench: &Bench<'_>) ->
         let read = SendWr::rdma_read(2, &into, b.mem.remote(0));
         bench.post_send(a.qp, &[read, send])?;
         bench.successes(a.send_cq, 2)?;
-        let seen = packets(bench);
+        let seen = bench.packets();
         let at = |opcode| seen.iter().position(|packet| packet.opcode == opcode);
         let early = at(PacketOpcode::RcSendOnly) < at(PacketOpcode::RcReadResponseLast);
         check_eq!("RDMA-27", early, !fenced, "the send leaves first");

@@ -207,7 +207,7 @@ pub(super) fn queue_pair_with_batches_of_what_it_has_not_is_refused(bench: &Benc
         let kinds = [ErrorKind::NotSupported, ErrorKind::Invalid];
         let refused = expect_err_among(made, &kinds, RULE);
         in_case(&format!("{qp_type}, {:#x}", send_ops.bits()), refused)?;
-        check_eq!(RULE, bench.live()?, before, "the live objects");
+        bench.expect_live(before, RULE)?;
     }
     Ok(())
 }

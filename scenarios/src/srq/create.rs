@@ -80,7 +80,7 @@ pub(super) fn sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result {
         let refused = expect_err(bench.create_srq(pd, &init), ErrorKind::Invalid, "SRQ-02");
         in_case(&format!("{max_wr} receives of {max_sge}"), refused)?;
     }
-    check_eq!("SRQ-02", bench.live()?, before, "the live objects");
+    bench.expect_live(before, "SRQ-02")?;
     let init = SrqInit::new(1).max_sge(most.max_srq_sge);
     let srq = bench.create_srq(pd, &init).rule("SRQ-02")?;
     bench.destroy_srq(srq, bench.wait())?;

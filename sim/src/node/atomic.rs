@@ -138,17 +138,7 @@ impl Node {
     }
 
     fn answer_atomic(&mut self, index: u32, psn: Psn, original: u64) {
-        let packet = OutPacket {
-            op: Op::AtomicResponse,
-            first: true,
-            last: true,
-            psn,
-            span: 1,
-            ack_req: false,
-            solicited: false,
-            imm: None,
-            srqn: 0,
-        };
+        let packet = OutPacket::answer(Op::AtomicResponse, psn);
         let payload = Payload::inline(original.to_ne_bytes()[..].into());
         self.send_to_peer(index, packet, payload);
     }

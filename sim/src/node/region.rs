@@ -165,9 +165,7 @@ impl Node {
         if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
             return Err(invalid(verb, "memory", "is none that can be shared"));
         }
-        let max = i64::try_from(attr.length).unwrap_or(i64::MAX);
-        let end = i64::try_from(offset.saturating_add(length)).unwrap_or(i64::MAX);
-        in_range(verb, "offset + length", end, 0, max)?;
+        check_part(verb, attr, offset, length)?;
         let part = Backing {
             start: backing.start + offset,
             addr: backing.addr + offset as u64,
@@ -416,18 +414,8 @@ impl Node {
         if let Some(problem) = problem {
             return Err(invalid(verb, "mr", problem));
         }
-        let end = offset.saturating_add(length) as u64;
-        if end > found.attr.length {
-            let max = found.attr.length as i64;
-            let value = i64::try_from(end).unwrap_or(i64::MAX);
-            let cause = Cause::OutOfRange {
-                what: "offset + length",
-                value,
-                min: 0,
-                max,
-            };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
-        }
+        check_part(verb, &found.attr, offset, length)?;
+        let end = (offset + length) as u64;
         let range = found.bytes(offset as u64..end);
         let start = range.start as usize;
         if let Some((queue, wr_id)) = self.owner_of(found, range, verb == Verb::WriteMr) {
@@ -656,4 +644,11 @@ fn not_mapped(verb: Verb) -> Error {
 
 fn stale(verb: Verb) -> Error {
     bad_handle(verb, Object::Mr, verbs_api::BadHandle::Stale)
+}
+
+/// A region has these bytes.
+fn check_part(verb: Verb, attr: &MrAttr, offset: usize, length: usize) -> Result<()> {
+    let max = i64::try_from(attr.length).unwrap_or(i64::MAX);
+    let end = i64::try_from(offset.saturating_add(length)).unwrap_or(i64::MAX);
+    in_range(verb, "offset + length", end, 0, max)
 }

@@ -726,6 +726,21 @@ pub(super) struct OutPacket {
 }
 
 impl OutPacket {
+    /// An answer of one packet.
+    pub(super) fn answer(op: Op, psn: Psn) -> Self {
+        Self {
+            op,
+            first: true,
+            last: true,
+            psn,
+            span: 1,
+            ack_req: false,
+            solicited: false,
+            imm: None,
+            srqn: 0,
+        }
+    }
+
     /// Writes the whole of the packet into its place, field by field: it is not made elsewhere and
     /// moved there.
     #[inline(always)]

@@ -555,17 +555,7 @@ impl Node {
     }
 
     fn answer(&mut self, index: u32, psn: Psn, syndrome: Syndrome) {
-        let packet = OutPacket {
-            op: Op::Acknowledge(syndrome),
-            first: true,
-            last: true,
-            psn,
-            span: 1,
-            ack_req: false,
-            solicited: false,
-            imm: None,
-            srqn: 0,
-        };
+        let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn);
         self.send_to_peer(index, packet, Payload::default());
     }
 
