@@ -8,7 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use verbs_api::{
     Access, AfterRereg, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause,
-    CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Element, Error, ErrorKind, Gid, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, Xrcd as XrcdHandle, XrcdInit, connect, CqInitEx, CqModeration, DeviceAttrEx, GidEntry, WcEx,
+    CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
+    CqModeration, Declared, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Element, Error,
+    ErrorKind, Gid, GidEntry, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle,
+    MwAttr, MwBind, MwType, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr,
+    QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr,
+    Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx,
+    Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
 use crate::errno::{check, destroyed, errno, invalid, made};

@@ -7,7 +7,12 @@ use std::sync::Arc;
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
-    CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo, DriverObject, Error, ErrorKind, Gid, Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, TraceEvent, Transport, Verb, Verbs, Wait, Wc, Xrcd, XrcdInit, connect, CqInitEx, CqModeration, DeviceAttrEx, GidEntry, WcEx,
+    CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, Declared, DeviceAttr, DeviceAttrEx,
+    DeviceInfo, DriverObject, Error, ErrorKind, Gid, GidEntry, Handle, Lab, Mr, MrAttr, MrChange,
+    MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr,
+    QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq,
+    SrqAttr, SrqAttrMask, SrqInit, TraceEvent, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd,
+    XrcdInit, connect,
 };
 
 use crate::clock::TimerThread;

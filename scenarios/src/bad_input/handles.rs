@@ -2,7 +2,9 @@
 
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, CompChannel, Context, Cq,
-    CqInit, Element, ErrorKind, Handle, Mr, MrChange, MrInit, MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, Wc, Xrcd, CqInitEx, CqModeration, GidEntry,
+    CqInit, CqInitEx, CqModeration, Element, ErrorKind, GidEntry, Handle, Mr, MrChange, MrInit,
+    MrMemory, Mw, MwBind, MwBindInfo, MwType, Pd, Qp, QpAttrMask, QpInit, QpModify, QpState,
+    QpType, RcParams, RecvWr, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, Wc, Xrcd,
 };
 
 use super::refused;

@@ -1,8 +1,8 @@
 //! Which operation each transport has.
 
 use verbs_api::{
-    Access, ErrorKind, IllegalOpcode, MwBindInfo, MwType, QpType, RcParams, Remote, SendWr, Capabilities,
-    WcOpcode, WcStatus, inc_rkey,
+    Access, Capabilities, ErrorKind, IllegalOpcode, MwBindInfo, MwType, QpType, RcParams, Remote,
+    SendWr, WcOpcode, WcStatus, inc_rkey,
 };
 
 use crate::failure::{check_eq, in_case};
