@@ -4,6 +4,7 @@
 mod bench;
 mod connecting;
 mod events;
+mod iterating;
 mod ledger;
 mod life;
 mod raw;

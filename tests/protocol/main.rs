@@ -7,6 +7,7 @@ mod atomic;
 mod common;
 mod link;
 mod loss;
+mod moderation;
 mod order;
 mod sequence;
 mod timers;

@@ -78,6 +78,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         request::every_argument_but_zero_means_solicited,
     ),
     Scenario::new(
+        "cq_arm.first_completion_makes_the_event_unless_moderation_says_otherwise",
+        &["CQ-ARM-26"],
+        request::first_completion_makes_the_event_unless_moderation_says_otherwise,
+    )
+    .needs(Capabilities::CQ_MODERATION),
+    Scenario::new(
         "cq_arm.present_completions_satisfy_no_request",
         &["CQ-ARM-03"],
         request::present_completions_satisfy_no_request,

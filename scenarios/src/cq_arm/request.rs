@@ -1,7 +1,8 @@
 //! The life of a request: where it is recorded, what changes it, when it ends.
 
 use verbs_api::{
-    Arm, AsyncEventType, Check, Context, Cq, CqInit, Element, ErrorKind, Handle, SendFlags, Wait,
+    Arm, AsyncEventType, Check, Context, Cq, CqInit, CqModeration, Element, ErrorKind, Handle,
+    SendFlags, Wait,
 };
 
 use super::{BOTH, PLAIN, deliver, leave, reversed};
@@ -410,6 +411,38 @@ pub(super) fn event_names_its_cq_and_context(bench: &Bench<'_>) -> Result {
         deliver(bench, &pair, PLAIN)?;
         let event = bench.expect_event(channel, cq, "CQ-ARM-04")?;
         check_eq!("CQ-ARM-04", event.cq_context, cq_context);
+    }
+    Ok(())
+}
+
+/// Counting is up to `ibv_modify_cq` alone, and off until that is called.
+pub(super) fn first_completion_makes_the_event_unless_moderation_says_otherwise(
+    bench: &Bench<'_>,
+) -> Result {
+    const RULE: &str = "CQ-ARM-26";
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    let max = bench.query_device_ex(b.context)?.cq_moderation;
+    check!(
+        RULE,
+        max.cq_count >= 4 && max.cq_period > 0,
+        "limits",
+        "{max:?}"
+    );
+    let on = CqModeration { cq_count: 4, ..max };
+    for (moderation, count) in [(None, 1), (Some(on), 4), (Some(CqModeration::default()), 1)] {
+        if let Some(moderation) = moderation {
+            bench.modify_cq(b.recv_cq, &moderation).rule(RULE)?;
+        }
+        bench.arm(b.recv_cq, Arm::NEXT)?;
+        for wr_id in 1..=count {
+            // Looked at without a wait, in which the period would pass.
+            let event = bench.get_cq_event(b.channel, Wait::Poll);
+            expect_err(event, ErrorKind::WouldBlock, RULE)?;
+            pair.deliver(wr_id..wr_id + 1)?;
+        }
+        bench.expect_event(b.channel, b.recv_cq, RULE)?;
+        bench.successes(b.recv_cq, count as usize)?;
     }
     Ok(())
 }

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::iteration::Position;
 use super::ledger::{self, Queue, Released};
 use super::life::{self, Owner, object};
 use super::shared::{self, Shared};
-use super::{CompChannel, Completions, Context};
+use super::{CompChannel, Completions, Context, Iteration};
 use crate::cq::{Arm, CqAttr, CqInit, Wc, WcStatus};
+use crate::cq_ex::{CqFlags, CqInitEx, CqModeration, WcEx, WcFields};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle::{self, Object};
 use crate::sync::Mutex;
@@ -94,6 +96,7 @@ pub struct CqBuilder<'a> {
     cq_context: u64,
     channel: Option<&'a CompChannel>,
     comp_vector: i32,
+    extended: Option<(WcFields, CqFlags)>,
 }
 
 impl<'a> CqBuilder<'a> {
@@ -104,6 +107,7 @@ impl<'a> CqBuilder<'a> {
             cq_context: 0,
             channel: None,
             comp_vector: 0,
+            extended: None,
         }
     }
 
@@ -129,11 +133,22 @@ impl<'a> CqBuilder<'a> {
         }
     }
 
+    /// As an extended CQ ([`Verbs::create_cq_ex`](crate::Verbs::create_cq_ex)), whose completions have
+    /// these fields when they come by [`Cq::iterate`]. The number of the QP is always among them.
+    /// Default: an ordinary one.
+    pub fn extended(self, wc_flags: WcFields, flags: CqFlags) -> Self {
+        Self {
+            extended: Some((wc_flags | WcFields::QP_NUM, flags)),
+            ..self
+        }
+    }
+
     /// Makes it ([`Verbs::create_cq`](crate::Verbs::create_cq)).
     ///
     /// # Errors
     /// `Invalid` for a size below 1 or above `max_cqe`, for a completion vector that does not exist,
-    /// for a channel of another context; `NoMemory`.
+    /// for a channel of another context; `NoMemory`; of an extended one `NotSupported` for what the
+    /// device has not.
     pub fn create(self) -> Result<Cq> {
         if let Some(channel) = self.channel {
             let of = channel.context();
@@ -147,7 +162,13 @@ impl<'a> CqBuilder<'a> {
             comp_vector: self.comp_vector,
         };
         let context = self.context.clone();
-        let handle = context.verbs().create_cq(context.handle(), &init)?;
+        let handle = match self.extended {
+            None => context.verbs().create_cq(context.handle(), &init)?,
+            Some((wc_flags, flags)) => {
+                let init = CqInitEx::new(init).wc_flags(wc_flags).flags(flags);
+                context.verbs().create_cq_ex(context.handle(), &init)?
+            }
+        };
         let state = State {
             listed: self.channel.is_some(),
             ..State::default()
@@ -225,6 +246,54 @@ impl Cq {
         let mut released = Released::new();
         let mut state = self.0.state.lock();
         self.0.poll(&mut state, wcs, &mut released)
+    }
+
+    /// Starts an iteration over the completions that are there. While it lives, other polls of the
+    /// CQ fail with `Usage`, and its QPs stay as they are: those that are dropped go later.
+    ///
+    /// ```
+    /// # use verbs_api::{Result, owned::Cq};
+    /// # fn f(cq: &Cq) -> Result<()> {
+    /// for wc in cq.iterate() {
+    ///     let wc = wc?;
+    ///     println!("{:#x}, {} at {:?}", wc.wr_id, wc.status, wc.completion_ts);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Completions are as [`poll`](Self::poll) gives them. Its first item is an error for a CQ that is
+    /// not an [extended](CqBuilder::extended) one, or has been polled and not all was taken.
+    pub fn iterate(&self) -> Iteration<'_> {
+        Iteration::new(self)
+    }
+
+    /// Changes for how many completions, or how long, an event waits
+    /// ([`Verbs::modify_cq`](crate::Verbs::modify_cq)).
+    pub fn moderate(&self, moderation: &CqModeration) -> Result<()> {
+        self.context().verbs().modify_cq(self.handle(), moderation)
+    }
+
+    /// Takes the next completion of an iteration; none if it is at its end.
+    pub(super) fn advance(&self, position: &mut Position) -> Option<Result<WcEx>> {
+        let verb = position.verb()?;
+        let mut released = Released::new();
+        let mut state = self.0.state.lock();
+        let moved = self.0.advance(&mut state, verb);
+        *position = match &moved {
+            Ok(()) => Position::Inside,
+            Err(_) => position.failed(),
+        };
+        let read = moved.and_then(|()| self.0.read(&state, &mut released));
+        Some(read)
+    }
+
+    /// Ends an iteration that is open.
+    pub(super) fn end_iteration(&self) {
+        // It is open, so nothing can be wrong with that but the device.
+        let _ = self.context().verbs().end_poll(self.handle());
+        self.list();
+        self.context().try_kept_again();
     }
 
     /// Waits for completions; what it gives is not empty. For a CQ that has its channel for itself;
@@ -374,6 +443,44 @@ impl Parts {
             state.was_found_empty();
         }
         Ok(count)
+    }
+
+    fn advance(&self, state: &mut State, verb: Verb) -> Result<()> {
+        let verbs = self.context.verbs();
+        if verb == Verb::StartPoll {
+            if !state.given_back.is_empty() {
+                let text = "completions that were polled wait to be polled again";
+                return Err(Error::new(
+                    verb,
+                    ErrorKind::Usage,
+                    Cause::Usage(text.into()),
+                ));
+            }
+            let started = verbs.start_poll(self.handle);
+            if matches!(&started, Err(error) if error.kind() == ErrorKind::NotFound) {
+                state.was_found_empty();
+            }
+            started
+        } else {
+            verbs.next_poll(self.handle)
+        }
+    }
+
+    fn read(&self, state: &State, released: &mut Released) -> Result<WcEx> {
+        let read = self.context.verbs().read_wc(self.handle)?;
+        let mut wc = Wc {
+            wr_id: read.wr_id,
+            status: read.status,
+            opcode: read.opcode,
+            qp_num: read.qp_num.unwrap_or_default(),
+            ..Wc::default()
+        };
+        state.settle(&mut wc, released);
+        Ok(WcEx {
+            wr_id: wc.wr_id,
+            opcode: wc.opcode,
+            ..read
+        })
     }
 
     fn arm(&self, state: &mut State) -> Result<()> {

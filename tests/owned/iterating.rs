@@ -1,0 +1,101 @@
+//! Iterations over extended CQs: what they give, what they let go of, and what waits for them.
+
+use verbs_api::owned::{Cq, Qp};
+use verbs_api::{CqFlags, ErrorKind, QpType, RcParams, WcFields, WcStatus};
+
+use crate::bench::{Bench, End, recv, send};
+
+/// A pair of which the receives of the far end complete in an extended CQ.
+fn pair(bench: &Bench) -> ([End; 2], Cq, [Qp; 2]) {
+    let [a, b] = [End::open(bench, "sim0"), End::open(bench, "sim1")];
+    let fields = WcFields::BYTE_LEN | WcFields::TIMESTAMPS;
+    let cq = b.context.cq(64).extended(fields, CqFlags::empty());
+    let cq = cq.create().unwrap();
+    let near = a.qp(QpType::Rc);
+    let far = b.pd.qp(QpType::Rc, &b.cq, &cq).create().unwrap();
+    near.connect_rc(&far, &RcParams::default()).unwrap();
+    ([a, b], cq, [near, far])
+}
+
+/// CQ-CREATE-15, CQ-CREATE-16: the program's own numbers, the fields that were asked for, and the
+/// memory of what has come out.
+#[test]
+fn an_iteration_gives_what_a_poll_gives() {
+    let bench = Bench::stepped();
+    let ([a, b], cq, [near, far]) = pair(&bench);
+    for first in [0, 5] {
+        let wr_ids: Vec<u64> = (first..first + 5).map(|i| i << 40).collect();
+        for wr_id in &wr_ids {
+            let into = b.small_mr();
+            far.post_recv(&[verbs_api::owned::RecvWr::new(*wr_id, &[into.sge(..)])])
+                .unwrap();
+            send(&near, 1);
+        }
+        bench.settle();
+        assert_eq!(bench.live(1).mrs, 6);
+        let mut times = Vec::new();
+        let mut seen = Vec::new();
+        for wc in cq.iterate() {
+            let wc = wc.unwrap();
+            assert_eq!((wc.status, wc.byte_len), (WcStatus::Success, Some(0)));
+            assert_eq!(wc.imm_data, None);
+            times.extend(wc.completion_ts);
+            seen.push(wc.wr_id);
+        }
+        assert_eq!(seen, wr_ids);
+        assert!(times.is_sorted() && times.len() == 5);
+        assert_eq!(bench.live(1).mrs, 1, "what was received is let go of");
+    }
+    drop((a, b, cq, near, far));
+    bench.assert_nothing_lives();
+}
+
+/// Whoever leaves the loop early has not lost the rest, and other polls work again.
+#[test]
+fn an_iteration_ends_when_it_is_dropped() {
+    let bench = Bench::stepped();
+    let (_ends, cq, [near, far]) = pair(&bench);
+    for wr_id in 0..4 {
+        recv(&far, wr_id);
+        send(&near, 9);
+    }
+    bench.settle();
+    let mut iteration = cq.iterate();
+    assert_eq!(iteration.next().unwrap().unwrap().wr_id, 0);
+    assert_eq!(cq.poll().unwrap_err().kind(), ErrorKind::Usage);
+    let other = cq.iterate().next().unwrap();
+    assert_eq!(other.unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(iteration.next().unwrap().unwrap().wr_id, 1);
+    drop(iteration);
+    let rest: Vec<_> = cq.poll().unwrap().map(|wc| wc.wr_id).collect();
+    assert_eq!(rest, [2, 3]);
+    assert!(cq.iterate().next().is_none());
+}
+
+/// A queue pair that is dropped meanwhile goes when the iteration has ended.
+#[test]
+fn a_queue_pair_waits_for_an_iteration() {
+    let bench = Bench::stepped();
+    let ([a, b], cq, [near, far]) = pair(&bench);
+    recv(&far, 1);
+    send(&near, 2);
+    bench.settle();
+    let mut iteration = cq.iterate();
+    assert!(iteration.next().is_some());
+    drop(far);
+    assert_eq!(bench.live(1).qps, 1);
+    drop(iteration);
+    assert_eq!(bench.live(1).qps, 0);
+    drop((a, b, cq, near));
+    bench.assert_nothing_lives();
+}
+
+#[test]
+fn a_plain_cq_is_not_iterated() {
+    let bench = Bench::stepped();
+    let end = End::open(&bench, "sim0");
+    let mut iteration = end.cq.iterate();
+    let error = iteration.next().unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(iteration.next().is_none());
+}
