@@ -126,7 +126,7 @@ impl World {
 
 #[cfg(test)]
 mod tests {
-    use verbs_api::{Fault, FaultId, PacketFilter, PacketOpcode, Verb, When};
+    use verbs_api::{Fault, FaultId, Harm, PacketFilter, PacketOpcode, Verb, When};
 
     use super::*;
 
@@ -146,7 +146,8 @@ mod tests {
     #[test]
     fn third_post_that_fails_is_tried_again() {
         let world = World::new(16);
-        let fault = world.lab().inject(Fault::FailCall {
+        let fault = world.lab().inject(Fault::Call {
+            node: None,
             verb: Verb::PostSend,
             when: When::Nth(3),
             error: ErrorKind::NoMemory,
@@ -166,7 +167,7 @@ mod tests {
             ..PacketFilter::default()
         };
         let when = When::Nth(2);
-        let fault = world.lab().inject(Fault::DropPacket { packets, when });
+        let fault = world.lab().inject(Fault::packet(packets, when, Harm::Drop));
         let report = world.publish();
         assert_eq!(report.delivered, MESSAGES);
         assert_eq!(world.received(), MESSAGES as usize);
@@ -177,7 +178,7 @@ mod tests {
     fn peer_that_never_answers_is_reported() {
         let world = World::new(16);
         let (packets, when) = (PacketFilter::default(), When::Always);
-        let fault = world.lab().inject(Fault::DropPacket { packets, when });
+        let fault = world.lab().inject(Fault::packet(packets, when, Harm::Drop));
         let report = world.publish();
         assert_eq!(report.failed, Some(WcStatus::RetryExcErr));
         assert_eq!(report.delivered, 0);

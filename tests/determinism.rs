@@ -6,7 +6,8 @@ use std::process::Command;
 
 use common::{End, pair};
 use verbs_api::{
-    AhAttr, Arm, Fault, PacketFilter, QpType, RcParams, SendWr, Verbs, Wait, Wc, When, connect,
+    AhAttr, Arm, Fault, Harm, PacketFilter, QpType, RcParams, SendWr, Verbs, Wait, Wc, When,
+    connect,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -65,10 +66,7 @@ fn program(seed: u64) -> String {
         .map(|i| (i, (i + 1) % 4))
         .map(|(a, b)| (a, b, pair((&ends[a], &ends[b]), QpType::Rc, 32, &params)))
         .collect();
-    let loss = Fault::DropPacket {
-        packets: PacketFilter::default(),
-        when: When::PerMillion(200_000),
-    };
+    let loss = Fault::packet(PacketFilter::EVERY, When::PerMillion(200_000), Harm::Drop);
     lab.inject(loss).unwrap();
     for round in 0..8 {
         for (a, b, (qp, peer)) in &connections {

@@ -3,7 +3,7 @@
 use std::thread;
 
 use verbs_api::{
-    Capabilities, Cq, Fault, PacketFilter, QpCap, QpState, QpType, RcParams, RecvWr, Remote,
+    Capabilities, Cq, Fault, Harm, PacketFilter, QpCap, QpState, QpType, RcParams, RecvWr, Remote,
     SendWr, Sge, Wc, WcStatus, When,
 };
 
@@ -449,12 +449,13 @@ fn peer_that_never_answers_stays_as_it_is(bench: &Bench<'_>) -> Result {
 
 fn peer_whose_answers_are_lost_stays_as_it_is(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(impatient())?;
-    bench.lab().inject(Fault::DropPacket {
+    bench.lab().inject(Fault::Packet {
         packets: PacketFilter {
             dest_qpn: Some(a.qp_num),
             ..PacketFilter::default()
         },
         when: When::Always,
+        harm: Harm::Drop,
     })?;
     a.write(1, 8)?;
     bench.one_with(a.send_cq, WcStatus::RetryExcErr, "QP-FLUSH-10")?;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use verbs_api::{
-    Capabilities, Fault, Mtu, PacketFilter, PacketOpcode, QpType, RcParams, SendWr, Wc, WcFlags,
-    WcStatus, When,
+    Capabilities, Fault, Harm, Mtu, PacketFilter, PacketOpcode, QpType, RcParams, SendWr, Wc,
+    WcFlags, WcStatus, When,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -183,12 +183,13 @@ fn progress_restores_the_retries(bench: &Bench<'_>) -> Result {
     };
     let Pair { a, b } = with(bench, rc)?;
     for wr_id in 0..5 {
-        let lost = bench.lab().inject(Fault::DropPacket {
+        let lost = bench.lab().inject(Fault::Packet {
             packets: PacketFilter {
                 dest_qpn: Some(b.qp_num),
                 ..PacketFilter::default()
             },
             when: When::Nth(1),
+            harm: Harm::Drop,
         })?;
         a.write(wr_id, 8)?;
         let done = bench.one_with(a.send_cq, WcStatus::Success, "TMR-05");
@@ -328,31 +329,25 @@ fn each_packet(
     Ok(())
 }
 
-const EVERY: PacketFilter = PacketFilter {
-    dest_qpn: None,
-    opcode: None,
-    psn: None,
-};
-
 fn loss_of_any_packet_costs_nothing_but_time(bench: &Bench<'_>) -> Result {
-    let packets = EVERY;
+    let packets = PacketFilter::EVERY;
     each_packet(
         bench,
         "TMR-08",
-        |when| Fault::DropPacket { packets, when },
+        |when| Fault::packet(packets, when, Harm::Drop),
         false,
     )
 }
 
 fn packets_that_come_twice_are_executed_once(bench: &Bench<'_>) -> Result {
-    let packets = EVERY;
-    let twice = |when| Fault::DuplicatePacket { packets, when };
+    let packets = PacketFilter::EVERY;
+    let twice = |when| Fault::packet(packets, when, Harm::Duplicate(Duration::ZERO));
     each_packet(bench, "TMR-09", twice, true)
 }
 
 fn damaged_packets_are_as_good_as_lost(bench: &Bench<'_>) -> Result {
-    let packets = EVERY;
-    let damage = |when| Fault::CorruptPacket { packets, when };
+    let packets = PacketFilter::EVERY;
+    let damage = |when| Fault::packet(packets, when, Harm::Corrupt);
     each_packet(bench, "TMR-12", damage, false)?;
     // Nothing of a damaged datagram or message gets through, however often it is sent.
     let rc = RcParams {

@@ -1,7 +1,7 @@
 //! Datagrams: one queue pair for many peers, room for the GRH, and what is dropped without a word.
 
 use verbs_api::{
-    Ah, AhAttr, Capabilities, Fault, Gid, PacketFilter, QpModify, QpState, QpType, RcParams,
+    Ah, AhAttr, Capabilities, Fault, Gid, Harm, PacketFilter, QpModify, QpState, QpType, RcParams,
     RecvWr, SendWr, ShortDatagram, WcFlags, WcStatus, When, connect,
 };
 
@@ -315,10 +315,11 @@ fn messages_arrive_at_most_once_and_in_order(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-14";
     for rate in [0, 300_000] {
         let Pair { a, b } = ud_pair(bench)?;
-        let fault = bench.lab().inject(Fault::DropPacket {
-            packets: PacketFilter::default(),
-            when: When::PerMillion(rate),
-        })?;
+        let fault = bench.lab().inject(Fault::packet(
+            PacketFilter::EVERY,
+            When::PerMillion(rate),
+            Harm::Drop,
+        ))?;
         let mut lengths = Vec::new();
         for number in 0..100 {
             b.recv(1, 200)?;

@@ -5,42 +5,49 @@
 //! [`work`](Fabric::work) returns (inline), or waits in flight until the clock is moved to it
 //! (stepped).
 
+use core::time::Duration;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use verbs_api::{
-    Cause, Context, Cq, Error, Gid, Result, TappedPacket, TimerReport, TraceEvent, TraceRecord,
-    Verb, Wc,
+    Cause, Context, Cq, Error, FaultId, Gid, Harm, Result, Strike, TappedPacket, TimerReport,
+    TraceEvent, TraceRecord, Verb, Wc, When,
 };
 
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::{Descriptors, EventQueue};
 use crate::empty::EmptyCqs;
-use crate::memory::{Memory, Payload};
+use crate::fault::{Striker, Strikers};
+use crate::late::Late;
+use crate::memory::{Memory, Payload, SharedMemory};
 use crate::node::{Node, gids};
 use crate::packet::Packet;
 use crate::ring::Ring;
 use crate::time::Time;
 use crate::timers::Timers;
-use crate::wire::{Harm, Wire};
+use crate::wire::{Verdict, Wire};
 
 /// The nodes of a simulation and what is between them.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     config: SimConfig,
     seats: Vec<Seat>,
+    memory: SharedMemory,
     now: Time,
     /// Packets under way, in the order in which they arrive. In inline mode there are none between
     /// two verbs.
     flight: Box<Ring<Packet>>,
+    /// Packets under way that fault rules hold back.
+    late: Late,
     /// Deadlines of the nodes, but for those in `touched`.
     timers: Timers,
     /// Nodes whose deadline may have changed.
     touched: Vec<u32>,
     wire: Wire,
+    strikers: Strikers,
     trace: Option<Vec<TraceRecord>>,
     /// Nodes where something happened that a waiting thread may wait for.
     news: Vec<u32>,
@@ -65,8 +72,8 @@ struct Seat {
 impl Fabric {
     pub(crate) fn new(config: SimConfig) -> Self {
         let (nodes, ports) = (config.nodes, config.ports);
-        let memory = Memory::new(config.behavior.placement);
-        let shared = (Arc::new(gids(nodes, ports)), Arc::new(Mutex::new(memory)));
+        let memory = Arc::new(Mutex::new(Memory::new(config.behavior.placement)));
+        let shared = (Arc::new(gids(nodes, ports)), memory.clone());
         let seat = |id| {
             let mut node = Node::new(id, ports, config.behavior, shared.clone(), config.seed);
             node.set_lacks(config.lacks);
@@ -83,11 +90,14 @@ impl Fabric {
         };
         let mut fabric = Self {
             seats: (0..nodes).map(seat).collect(),
+            memory,
             now: Time::ZERO,
             flight: Box::default(),
+            late: Late::default(),
             timers: Timers::default(),
             touched: Vec::new(),
-            wire: Wire::new(config.seed),
+            wire: Wire::default(),
+            strikers: Strikers::new(config.seed),
             trace: config.trace.then(Vec::new),
             news: Vec::new(),
             empty: EmptyCqs::new(),
@@ -192,25 +202,77 @@ impl Fabric {
                 self.lose(index, &packet, "no port has this GID");
                 continue;
             }
-            match self.harm_to(&packet) {
-                None => {}
-                Some(Harm::Loss) => {
-                    self.lose(index, &packet, "a fault rule");
-                    continue;
-                }
-                Some(Harm::Damage) => packet.damaged = true,
-                Some(Harm::Duplication) => *self.flight.push() = packet.clone(),
+            match self.verdict(&packet) {
+                Verdict::Passes => self.fly(packet),
+                Verdict::Lost(why) => self.lose(index, &packet, why),
+                Verdict::Harmed(harm) => self.harm(index, packet, harm),
             }
-            *self.flight.push() = packet;
         }
     }
 
-    /// What happens to a packet on its way; the tap sees it.
-    fn harm_to(&mut self, packet: &Packet) -> Option<Harm> {
+    /// What becomes of a packet on its way; the tap sees it.
+    fn verdict(&mut self, packet: &Packet) -> Verdict {
         if !self.wire.sees_packets() {
-            return None;
+            return Verdict::Passes;
         }
-        self.wire.carry(self.now.since_start(), packet)
+        self.wire.carry(self.now, packet)
+    }
+
+    /// Lets a packet go its way, and behind it those that it was the last to overtake.
+    fn fly(&mut self, packet: Packet) {
+        let (link, arrives) = (packet.route.link(), packet.arrives);
+        *self.flight.push() = packet;
+        if self.late.is_empty() {
+            return;
+        }
+        for overtaken in self.late.overtake(link) {
+            *self.flight.push() = Packet {
+                arrives,
+                ..overtaken
+            };
+        }
+    }
+
+    fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {
+        if self.is_traced() {
+            let packet = packet.view();
+            self.record(index, TraceEvent::Harmed { packet, harm });
+        }
+        match harm {
+            Harm::Corrupt => {
+                packet.damaged = true;
+                self.fly(packet);
+            }
+            Harm::Duplicate(by) if by.is_zero() => {
+                let copy = packet.clone();
+                self.fly(packet);
+                *self.flight.push() = copy;
+            }
+            Harm::Duplicate(by) => {
+                let copy = packet.clone();
+                self.fly(packet);
+                self.hold(copy, by, 0);
+            }
+            Harm::Delay(by) => self.hold(packet, by, 0),
+            Harm::Reorder(behind) => self.hold(packet, Harm::REORDER_WITHIN, behind),
+            // A loss is another verdict.
+            _ => self.fly(packet),
+        }
+    }
+
+    /// Holds a packet back. It takes its bytes along: those whose they are may have them back before
+    /// it arrives.
+    fn hold(&mut self, mut packet: Packet, by: Duration, behind: u32) {
+        let from = match self.config.mode {
+            Mode::Stepped => packet.arrives,
+            Mode::Inline | Mode::RealTime => self.now,
+        };
+        packet.arrives = from.after(by);
+        // Of memory that is gone nothing can be taken; it is lost on arrival.
+        if let Ok(payload) = packet.payload.taken_along(&self.memory) {
+            packet.payload = payload;
+        }
+        self.late.hold(packet, behind);
     }
 
     fn lose(&mut self, node: u32, packet: &Packet, why: &'static str) {
@@ -238,7 +300,7 @@ impl Fabric {
 
     /// Lets the next packet arrive or the next timer fire, if one is due until `limit`.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
-        let packet = self.flight.front().map(|packet| packet.arrives);
+        let packet = self.next_packet();
         let timer = self.next_timer();
         let is_due = |at: &Time| *at <= limit;
         // A packet before a timer, so that an acknowledgement that comes in time is in time.
@@ -246,6 +308,11 @@ impl Fabric {
             && timer.is_none_or(|(first, _)| at <= first)
         {
             self.set_now(at);
+            // Of two that arrive at one time, the one that is late has left before the other.
+            if self.late.next_at() == Some(at) {
+                self.deliver_late();
+                return true;
+            }
             return self.deliver_next();
         }
         let Some((at, index)) = timer.filter(|(at, _)| is_due(at)) else {
@@ -260,7 +327,7 @@ impl Fabric {
     pub(crate) fn settle(&mut self) -> bool {
         let limit = self.now.after(self.config.horizon);
         while self.step(limit) {}
-        self.flight.is_empty() && self.next_timer().is_none()
+        self.next_due().is_none()
     }
 
     /// Moves the clock by what is due until `limit`, then to `limit`.
@@ -281,9 +348,25 @@ impl Fabric {
 
     /// When the next packet arrives or timer fires.
     pub(crate) fn next_due(&mut self) -> Option<Time> {
-        let packet = self.flight.front().map(|packet| packet.arrives);
         let timer = self.next_timer().map(|(at, _)| at);
-        packet.into_iter().chain(timer).min()
+        self.next_packet().into_iter().chain(timer).min()
+    }
+
+    /// When the next packet arrives.
+    fn next_packet(&self) -> Option<Time> {
+        let packet = self.flight.front().map(|packet| packet.arrives);
+        packet.into_iter().chain(self.late.next_at()).min()
+    }
+
+    /// Delivers the packet that arrives next of those that were held back.
+    #[cold]
+    fn deliver_late(&mut self) {
+        let Some(packet) = self.late.pop() else {
+            return;
+        };
+        if let Some(to) = packet.route.to {
+            self.work(to.node, |node, now| node.handle_packet(now, &packet));
+        }
     }
 
     fn next_timer(&mut self) -> Option<(Time, u32)> {
@@ -313,15 +396,32 @@ impl Fabric {
         if !self.wire.fails_calls() {
             return Ok(());
         }
-        self.fail_call(verb)
+        self.fail_call(node, verb)
     }
 
     #[cold]
-    fn fail_call(&mut self, verb: Verb) -> Result<()> {
-        match self.wire.fail(verb) {
+    fn fail_call(&mut self, node: u32, verb: Verb) -> Result<()> {
+        match self.wire.fail(node, verb) {
             Some(kind) => Err(Error::new(verb, kind, Cause::Injected)),
             None => Ok(()),
         }
+    }
+
+    /// Decides when the next rule strikes.
+    pub(crate) fn striker(&mut self, id: FaultId, when: When) -> Striker {
+        self.strikers.make(id, when)
+    }
+
+    /// What rules have struck.
+    pub(crate) fn strikes(&self) -> Vec<Strike> {
+        self.strikers.strikes()
+    }
+
+    /// How often a rule has struck, if it is in force.
+    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
+        // Nodes that have the same rule count together.
+        let on_node = || self.seats.iter().find_map(|seat| seat.node.struck(id));
+        self.wire.struck(id).or_else(on_node)
     }
 
     /// What the tap saw since the last call.

@@ -1,41 +1,123 @@
 //! When a fault rule strikes.
 
-use verbs_api::When;
+use std::sync::Arc;
 
-use crate::rng::Random;
+use parking_lot::Mutex;
+use verbs_api::{FaultId, Strike, When};
 
-/// Counts what matched a rule, and decides.
-#[derive(Clone, Debug)]
-pub(crate) struct Striker {
-    when: When,
-    seen: u64,
-    struck: u64,
+use crate::rng::{Purpose, Random};
+
+/// What all rules have struck, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Strikes(Arc<Mutex<Vec<Strike>>>);
+
+impl Strikes {
+    pub(crate) fn list(&self) -> Vec<Strike> {
+        self.0.lock().clone()
+    }
 }
 
-impl Striker {
-    pub(crate) fn new(when: When) -> Self {
+/// Counts what matched a rule, and decides.
+#[derive(Debug)]
+pub(crate) struct Striker {
+    id: FaultId,
+    when: When,
+    random: Random,
+    seen: u64,
+    struck: u64,
+    strikes: Strikes,
+}
+
+/// The striker of a rule that several nodes have: they count together.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedStriker(Arc<Mutex<Striker>>);
+
+/// Makes strikers.
+#[derive(Debug)]
+pub(crate) struct Strikers {
+    seed: u64,
+    made: u32,
+    strikes: Strikes,
+}
+
+impl Strikers {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
-            when,
-            seen: 0,
-            struck: 0,
+            seed,
+            made: 0,
+            strikes: Strikes::default(),
         }
     }
 
-    /// Something matched: whether the rule strikes it.
-    pub(crate) fn strikes(&mut self, random: &mut Random) -> bool {
+    /// The striker of the next rule. Which random numbers it gets depends on the seed and on how many
+    /// rules there were before it.
+    pub(crate) fn make(&mut self, id: FaultId, when: When) -> Striker {
+        let random = Random::new(self.seed, Purpose::Fault, self.made);
+        self.made += 1;
+        Striker {
+            id,
+            when,
+            random,
+            seen: 0,
+            struck: 0,
+            strikes: self.strikes.clone(),
+        }
+    }
+
+    pub(crate) fn strikes(&self) -> Vec<Strike> {
+        self.strikes.list()
+    }
+}
+
+impl Striker {
+    /// Something matched: whether the rule strikes it. What is not `free` an earlier rule has struck:
+    /// it only counts.
+    pub(crate) fn strikes(&mut self, free: bool) -> bool {
         self.seen += 1;
-        let strikes = match self.when {
-            When::Nth(n) => self.seen == n,
-            When::First(n) => self.seen <= n,
-            When::PerMillion(rate) => random.per_million(rate),
+        let would = match &self.when {
+            When::Nth(n) => self.seen == *n,
+            When::First(n) => self.seen <= *n,
+            When::These(ordinals) => ordinals.contains(&self.seen),
+            When::PerMillion(rate) => self.random.per_million(*rate),
             _ => true,
         };
-        self.struck += u64::from(strikes);
+        let strikes = would && free;
+        if strikes {
+            self.struck += 1;
+            self.strikes.0.lock().push(Strike {
+                fault: self.id,
+                ordinal: self.seen,
+            });
+        }
         strikes
+    }
+
+    pub(crate) fn id(&self) -> FaultId {
+        self.id
     }
 
     /// How often it has struck.
     pub(crate) fn struck(&self) -> u64 {
         self.struck
+    }
+
+    pub(crate) fn shared(self) -> SharedStriker {
+        SharedStriker(Arc::new(Mutex::new(self)))
+    }
+}
+
+impl SharedStriker {
+    /// As [`Striker::strikes`].
+    pub(crate) fn strikes(&self, free: bool) -> bool {
+        self.0.lock().strikes(free)
+    }
+
+    pub(crate) fn id(&self) -> FaultId {
+        self.0.lock().id
+    }
+
+    /// How often it has struck.
+    pub(crate) fn struck(&self) -> u64 {
+        self.0.lock().struck
     }
 }

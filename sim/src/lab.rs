@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{
     AsyncEventType, Cause, Context, Error, ErrorKind, Fault, FaultId, Gid, Handle, Lab, Limit,
-    Live, Mtu, Object, PacketFilter, Result, Srq, Stall, TappedPacket, TraceRecord, Verb, WcStatus,
-    When,
+    Live, Mtu, Object, Result, Srq, Stall, Strike, TappedPacket, TraceRecord, Verb, When,
 };
 
-use crate::node::{CompletionRule, Node};
+use crate::node::{Node, NodeRule, What};
 use crate::sim::Sim;
-use crate::wire::{Harm, Wire};
+use crate::time::Time;
+use crate::wire::{CallRule, PacketRule, Wire};
 
 /// Numbers fault rules over all simulations; nothing a run decides or prints depends on them.
 static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
@@ -57,22 +57,46 @@ impl Lab for Sim {
     }
 
     fn inject(&self, fault: Fault) -> Result<FaultId> {
-        check(&fault)?;
-        let id = NEXT_FAULT.fetch_add(1, Ordering::Relaxed);
+        fault.check()?;
+        let id = FaultId(NEXT_FAULT.fetch_add(1, Ordering::Relaxed));
+        let when = fault.when().cloned().unwrap_or(When::Always);
         match fault {
-            Fault::DropPacket { packets, when } => self.harm(id, Harm::Loss, packets, when),
-            Fault::CorruptPacket { packets, when } => self.harm(id, Harm::Damage, packets, when),
-            Fault::DuplicatePacket { packets, when } => {
-                self.harm(id, Harm::Duplication, packets, when);
+            Fault::Packet { packets, harm, .. } => {
+                self.check_node("from", packets.from)?;
+                self.check_node("to", packets.to)?;
+                self.harm_packets(id, when, PacketRule::Harm(packets, harm));
             }
-            Fault::FailCall { verb, when, error } => {
-                self.rewire(|wire| wire.fail_calls(id, verb, error, when));
+            Fault::Link {
+                node,
+                peer,
+                down_at,
+                up_at,
+            } => {
+                self.check_node("node", Some(node))?;
+                self.check_node("peer", peer)?;
+                let rule = PacketRule::Down {
+                    node,
+                    peer,
+                    from: Time::ZERO.after(down_at),
+                    until: up_at.map_or(Time::MAX, |up_at| Time::ZERO.after(up_at)),
+                };
+                self.harm_packets(id, when, rule);
             }
-            Fault::FailCompletion { qp, when, status } => {
-                for node in self.nodes_of(qp.map(Handle::context))? {
-                    let rule = CompletionRule::new(id, qp, status, when);
-                    self.work(node, |node| node.add_completion_rule(rule));
-                }
+            Fault::Call {
+                node, verb, error, ..
+            } => {
+                self.check_node("node", node)?;
+                let rule = CallRule { node, verb, error };
+                self.world.with(|fabric| {
+                    let striker = fabric.striker(id, when);
+                    fabric.rewire(|wire| wire.fail_calls(rule, striker));
+                });
+            }
+            Fault::Completion {
+                node, qpn, status, ..
+            } => self.add_rule(id, when, node, What::Completion(qpn, status))?,
+            Fault::Limit { node, limit, value } => {
+                self.add_rule(id, when, node, What::Limit(limit, value))?;
             }
             _ => {
                 return Err(refused(
@@ -81,19 +105,31 @@ impl Lab for Sim {
                 ));
             }
         }
-        Ok(FaultId(id))
+        Ok(id)
     }
 
     fn remove(&self, fault: FaultId) -> Result<u64> {
-        if let Some(struck) = self.rewire(|wire| wire.remove(fault.0)) {
-            return Ok(struck);
-        }
-        let take = |node| self.work(node, |node| node.remove_completion_rule(fault.0));
-        let struck: Vec<u64> = self.nodes_of(None)?.filter_map(take).collect();
-        if struck.is_empty() {
-            return Err(refused("fault", "is not in force"));
-        }
-        Ok(struck.iter().sum())
+        let struck = self.struck(fault)?;
+        self.world.with(|fabric| {
+            fabric.rewire(|wire| wire.remove(fault));
+            for node in 0..self.world.config.nodes {
+                fabric.work(node, |node, _| node.remove_rule(fault));
+            }
+        });
+        Ok(struck)
+    }
+
+    fn struck(&self, fault: FaultId) -> Result<u64> {
+        let struck = self.world.with(|fabric| fabric.struck(fault));
+        struck.ok_or_else(|| refused("fault", "is not in force"))
+    }
+
+    fn strikes(&self) -> Vec<Strike> {
+        self.world.with(|fabric| fabric.strikes())
+    }
+
+    fn node(&self, context: Context) -> Result<u32> {
+        self.world.node_of(Verb::Lab, Object::Context, context)
     }
 
     fn tap(&self) {
@@ -164,9 +200,43 @@ impl Lab for Sim {
 }
 
 impl Sim {
-    fn harm(&self, id: u64, harm: Harm, packets: PacketFilter, when: When) {
-        self.world
-            .with(|fabric| fabric.rewire(|wire| wire.harm_packets(id, harm, packets, when)));
+    fn harm_packets(&self, id: FaultId, when: When, rule: PacketRule) {
+        self.world.with(|fabric| {
+            let striker = fabric.striker(id, when);
+            fabric.rewire(|wire| wire.harm_packets(rule, striker));
+        });
+    }
+
+    /// Adds a rule to a node, or to all: they count together.
+    fn add_rule(&self, id: FaultId, when: When, node: Option<u32>, what: What) -> Result<()> {
+        self.check_node("node", node)?;
+        let nodes = match node {
+            Some(node) => node..node + 1,
+            None => 0..self.world.config.nodes,
+        };
+        self.world.with(|fabric| {
+            let rule = NodeRule::new(what, fabric.striker(id, when).shared());
+            for node in nodes {
+                fabric.work(node, |node, _| node.add_rule(rule.clone()));
+            }
+        });
+        Ok(())
+    }
+
+    fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
+        let nodes = self.world.config.nodes;
+        match node {
+            Some(node) if node >= nodes => {
+                let cause = Cause::OutOfRange {
+                    what,
+                    value: node.into(),
+                    min: 0,
+                    max: (nodes - 1).into(),
+                };
+                Err(Error::new(Verb::Lab, ErrorKind::Invalid, cause))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn work<R>(&self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
@@ -177,16 +247,6 @@ impl Sim {
     fn rewire<R>(&self, change: impl FnOnce(&mut Wire) -> R) -> R {
         self.world.with(|fabric| fabric.rewire(change))
     }
-
-    fn nodes_of(&self, context: Option<Context>) -> Result<std::ops::Range<u32>> {
-        match context {
-            Some(context) => {
-                let node = self.world.node_of(Verb::Lab, Object::Qp, context)?;
-                Ok(node..node + 1)
-            }
-            None => Ok(0..self.world.config.nodes),
-        }
-    }
 }
 
 fn refused(what: &'static str, problem: &'static str) -> Error {
@@ -195,28 +255,4 @@ fn refused(what: &'static str, problem: &'static str) -> Error {
         ErrorKind::Invalid,
         Cause::Argument { what, problem },
     )
-}
-
-fn check(fault: &Fault) -> Result<()> {
-    let when = match fault {
-        Fault::DropPacket { when, .. }
-        | Fault::CorruptPacket { when, .. }
-        | Fault::DuplicatePacket { when, .. }
-        | Fault::FailCall { when, .. } => when,
-        Fault::FailCompletion {
-            status: WcStatus::Success,
-            ..
-        } => {
-            return Err(refused("status", "must be an error"));
-        }
-        Fault::FailCompletion { when, .. } => when,
-        _ => return Ok(()),
-    };
-    match when {
-        When::Nth(0) => Err(refused("when", "counts from 1")),
-        When::PerMillion(rate) if *rate > 1_000_000 => {
-            Err(refused("when", "is at most a million in a million"))
-        }
-        _ => Ok(()),
-    }
 }

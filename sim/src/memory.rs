@@ -439,6 +439,14 @@ impl Payload {
         Ok(Self::inline(bytes.into()))
     }
 
+    /// The same, with the bytes that the parts of regions hold now.
+    pub(crate) fn taken_along(&self, memory: &SharedMemory) -> Result<Self, Gone> {
+        match self {
+            Self::Slices(slices) if !slices.is_empty() => Self::copied(memory, slices),
+            other => Ok(other.clone()),
+        }
+    }
+
     /// Bytes taken at post time.
     pub(crate) fn inline(bytes: Arc<[u8]>) -> Self {
         Self::Inline {

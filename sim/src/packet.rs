@@ -22,6 +22,13 @@ pub(crate) struct Route {
     pub(crate) dgid: Gid,
 }
 
+impl Route {
+    /// The nodes at its ends.
+    pub(crate) fn link(&self) -> (u32, Option<u32>) {
+        (self.from.node, self.to.map(|to| to.node))
+    }
+}
+
 /// A packet on its way.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -32,6 +39,8 @@ pub struct Packet {
     pub(crate) first: bool,
     /// The last packet of its message.
     pub(crate) last: bool,
+    /// For fault rules: only datagrams carry it.
+    pub(crate) src_qpn: u32,
     pub(crate) dest_qpn: u32,
     pub(crate) psn: Psn,
     /// Sequence numbers it takes: more than one if a whole message travels as one packet.
@@ -121,6 +130,7 @@ impl Default for Packet {
             op: Op::Send,
             first: false,
             last: false,
+            src_qpn: 0,
             dest_qpn: 0,
             psn: Psn::default(),
             span: 0,

@@ -1,80 +1,89 @@
 //! What a laboratory does to packets and calls: the tap, and the fault rules.
 
-use core::time::Duration;
-
-use verbs_api::{ErrorKind, PacketFilter, PacketView, TappedPacket, Verb, When};
+use verbs_api::{ErrorKind, FaultId, Harm, PacketFilter, PacketView, TappedPacket, Verb};
 
 use crate::fault::Striker;
 use crate::packet::Packet;
-use crate::rng::{Purpose, Random};
+use crate::time::Time;
 
 /// Rules in force, in the order in which they were made; the first that strikes decides.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Wire {
     tap: Option<Vec<TappedPacket>>,
-    harms: Vec<(u64, Harm, PacketFilter, Striker)>,
-    failures: Vec<(u64, Verb, ErrorKind, Striker)>,
-    packet_random: Random,
-    call_random: Random,
+    packets: Vec<(PacketRule, Striker)>,
+    calls: Vec<(CallRule, Striker)>,
 }
 
-/// What can happen to a packet on its way.
+/// A rule for what is between nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PacketRule {
+    Harm(PacketFilter, Harm),
+    /// Between a node and another, or all others, nothing gets through from the first moment until
+    /// the second.
+    Down {
+        node: u32,
+        peer: Option<u32>,
+        from: Time,
+        until: Time,
+    },
+}
+
+/// A rule for calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallRule {
+    pub(crate) node: Option<u32>,
+    pub(crate) verb: Verb,
+    pub(crate) error: ErrorKind,
+}
+
+/// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Harm {
-    /// It never arrives.
-    Loss,
-    /// It arrives with a checksum that is wrong.
-    Damage,
-    /// It arrives twice.
-    Duplication,
+pub(crate) enum Verdict {
+    Passes,
+    Lost(&'static str),
+    Harmed(Harm),
 }
 
 impl Wire {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self {
-            tap: None,
-            harms: Vec::new(),
-            failures: Vec::new(),
-            packet_random: Random::new(seed, Purpose::PacketFaults, 0),
-            call_random: Random::new(seed, Purpose::CallFaults, 0),
-        }
-    }
-
     /// Whether single packets can be observed.
     pub(crate) fn sees_packets(&self) -> bool {
-        self.tap.is_some() || !self.harms.is_empty()
+        self.tap.is_some() || !self.packets.is_empty()
     }
 
     /// Whether a rule may make an error of a call.
     pub(crate) fn fails_calls(&self) -> bool {
-        !self.failures.is_empty()
+        !self.calls.is_empty()
     }
 
-    /// A packet leaves: what happens to it on its way, if anything does.
-    pub(crate) fn carry(&mut self, at: Duration, packet: &Packet) -> Option<Harm> {
+    /// A packet leaves: what becomes of it on its way.
+    pub(crate) fn carry(&mut self, at: Time, packet: &Packet) -> Verdict {
         let view = packet.view();
-        let random = &mut self.packet_random;
-        let mut matching = self
-            .harms
-            .iter_mut()
-            .filter(|(_, _, filter, _)| matches(filter, &view));
-        let harm =
-            matching.find_map(|(_, harm, _, striker)| striker.strikes(random).then_some(*harm));
+        let mut verdict = Verdict::Passes;
+        for (rule, striker) in &mut self.packets {
+            if rule.matches(at, packet, &view) && striker.strikes(verdict == Verdict::Passes) {
+                verdict = rule.verdict();
+            }
+        }
         if let Some(tap) = &mut self.tap {
             tap.push(TappedPacket {
-                at,
+                at: at.since_start(),
                 packet: view,
-                dropped: harm == Some(Harm::Loss),
+                dropped: matches!(verdict, Verdict::Lost(_)),
             });
         }
-        harm
+        verdict
     }
 
-    /// A verb is called: the error that a rule makes of it.
-    pub(crate) fn fail(&mut self, verb: Verb) -> Option<ErrorKind> {
-        let random = &mut self.call_random;
-        let mut matching = self.failures.iter_mut().filter(|(_, of, ..)| *of == verb);
-        matching.find_map(|(_, _, kind, striker)| striker.strikes(random).then_some(*kind))
+    /// A verb is called on a node: the error that a rule makes of it.
+    pub(crate) fn fail(&mut self, node: u32, verb: Verb) -> Option<ErrorKind> {
+        let mut error = None;
+        for (rule, striker) in &mut self.calls {
+            let matches = rule.verb == verb && rule.node.is_none_or(|of| of == node);
+            if matches && striker.strikes(error.is_none()) {
+                error = Some(rule.error);
+            }
+        }
+        error
     }
 
     pub(crate) fn start_tap(&mut self) {
@@ -85,26 +94,72 @@ impl Wire {
         self.tap.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(crate) fn harm_packets(&mut self, id: u64, harm: Harm, filter: PacketFilter, when: When) {
-        self.harms.push((id, harm, filter, Striker::new(when)));
+    pub(crate) fn harm_packets(&mut self, rule: PacketRule, striker: Striker) {
+        self.packets.push((rule, striker));
     }
 
-    pub(crate) fn fail_calls(&mut self, id: u64, verb: Verb, kind: ErrorKind, when: When) {
-        self.failures.push((id, verb, kind, Striker::new(when)));
+    pub(crate) fn fail_calls(&mut self, rule: CallRule, striker: Striker) {
+        self.calls.push((rule, striker));
     }
 
-    /// Takes a rule out: how often it has struck, if it was there.
-    pub(crate) fn remove(&mut self, id: u64) -> Option<u64> {
-        if let Some(at) = self.harms.iter().position(|(of, ..)| *of == id) {
-            return Some(self.harms.remove(at).3.struck());
-        }
-        let at = self.failures.iter().position(|(of, ..)| *of == id)?;
-        Some(self.failures.remove(at).3.struck())
+    fn strikers(&self) -> impl Iterator<Item = &Striker> {
+        let packets = self.packets.iter().map(|(_, striker)| striker);
+        packets.chain(self.calls.iter().map(|(_, striker)| striker))
+    }
+
+    /// How often a rule has struck, if it is here.
+    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
+        let mut strikers = self.strikers().filter(|striker| striker.id() == id);
+        strikers.next().map(Striker::struck)
+    }
+
+    /// Takes a rule out, if it is here.
+    pub(crate) fn remove(&mut self, id: FaultId) {
+        self.packets.retain(|(_, striker)| striker.id() != id);
+        self.calls.retain(|(_, striker)| striker.id() != id);
     }
 }
 
-fn matches(filter: &PacketFilter, packet: &PacketView) -> bool {
-    filter.dest_qpn.is_none_or(|qpn| qpn == packet.dest_qpn)
-        && filter.opcode.is_none_or(|opcode| opcode == packet.opcode)
-        && filter.psn.is_none_or(|psn| psn == packet.psn)
+impl PacketRule {
+    fn matches(&self, at: Time, packet: &Packet, view: &PacketView) -> bool {
+        let from = packet.route.from.node;
+        // What goes to no node is lost anyway.
+        let Some(to) = packet.route.to.map(|to| to.node) else {
+            return false;
+        };
+        match self {
+            Self::Harm(filter, _) => {
+                filter.from.is_none_or(|node| node == from)
+                    && filter.to.is_none_or(|node| node == to)
+                    && filter.src_qpn.is_none_or(|qpn| qpn == packet.src_qpn)
+                    && filter.dest_qpn.is_none_or(|qpn| qpn == packet.dest_qpn)
+                    && filter.opcode.is_none_or(|opcode| opcode == view.opcode)
+                    && filter.class.is_none_or(|class| class.has(view.opcode))
+                    && filter.psn.is_none_or(|psn| psn == view.psn)
+            }
+            Self::Down {
+                node,
+                peer,
+                from: start,
+                until,
+            } => {
+                let other = match *node {
+                    node if node == from => to,
+                    node if node == to => from,
+                    _ => return false,
+                };
+                // A node reaches itself without a link.
+                let between = from != to && peer.is_none_or(|peer| peer == other);
+                between && (*start..*until).contains(&at)
+            }
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        match self {
+            Self::Harm(_, Harm::Drop) => Verdict::Lost("a fault rule"),
+            Self::Harm(_, harm) => Verdict::Harmed(*harm),
+            Self::Down { .. } => Verdict::Lost("the link is down"),
+        }
+    }
 }

@@ -177,7 +177,8 @@ fn destroying_what_is_used_gives_it_back_and_says_why() {
 fn destroying_says_what_the_device_says() {
     let bench = Bench::stepped();
     let mr = End::open(&bench, "sim0").small_mr();
-    let fault = Fault::FailCall {
+    let fault = Fault::Call {
+        node: None,
         verb: Verb::DeregMr,
         when: When::Nth(2), // the first is of the end's own region
         error: ErrorKind::Io,
@@ -205,7 +206,8 @@ fn destroying_says_what_the_device_says() {
 fn what_cannot_be_destroyed_when_it_is_dropped_goes_later() {
     let bench = Bench::stepped();
     let context = bench.open("sim0");
-    let fault = |verb| Fault::FailCall {
+    let fault = |verb| Fault::Call {
+        node: None,
         verb,
         when: When::First(2),
         error: ErrorKind::NoMemory,
@@ -218,7 +220,7 @@ fn what_cannot_be_destroyed_when_it_is_dropped_goes_later() {
 
     // A verb that never succeeds leaks the object and the device it is on, and nothing else.
     let mut never = fault(Verb::DeallocPd);
-    if let Fault::FailCall { when, .. } = &mut never {
+    if let Fault::Call { when, .. } = &mut never {
         *when = When::Always;
     }
     bench.sim.inject(never).unwrap();

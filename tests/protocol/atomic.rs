@@ -1,8 +1,10 @@
 //! Atomics under loss: as if each were executed once, at its place in the queue.
 
+use core::time::Duration;
+
 use proptest::prelude::*;
 use verbs_api::{
-    Access, Fault, Lab, PacketFilter, QpType, RcParams, SendWr, Verbs, WcStatus, When,
+    Access, Fault, Harm, Lab, PacketFilter, QpType, RcParams, SendWr, Verbs, WcStatus, When,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -71,8 +73,10 @@ proptest! {
         let mr = sim.alloc_mr(far.pd, BYTES as usize, ACCESS).unwrap();
         let remote = sim.query_mr(mr).unwrap().remote(0);
         let packets = PacketFilter::default();
-        sim.inject(Fault::DropPacket { packets, when: When::PerMillion(lost) }).unwrap();
-        sim.inject(Fault::DuplicatePacket { packets, when: When::PerMillion(twice) }).unwrap();
+        let lost = When::PerMillion(lost);
+        sim.inject(Fault::packet(packets, lost, Harm::Drop)).unwrap();
+        let (when, harm) = (When::PerMillion(twice), Harm::Duplicate(Duration::ZERO));
+        sim.inject(Fault::packet(packets, when, harm)).unwrap();
         for (place, work) in (0..).zip(&program) {
             let at = place * BYTES;
             if let Work::Write(value) = work {

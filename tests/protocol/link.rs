@@ -2,8 +2,8 @@
 
 use crate::common::{End, pair, settle};
 use verbs_api::{
-    Fault, Lab, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams, SendOp,
-    SendWr, TappedPacket, Verbs, Wc, WcFlags, WcOpcode, WcStatus, When, transition,
+    Fault, Harm, Lab, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams,
+    SendOp, SendWr, TappedPacket, Verbs, Wc, WcFlags, WcOpcode, WcStatus, When, transition,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -384,7 +384,7 @@ pub(crate) fn run(program: &[Work], params: &RcParams, faults: &[Fault], seed: u
     sim.tap();
     let faults: Vec<_> = faults
         .iter()
-        .map(|fault| sim.inject(*fault).unwrap())
+        .map(|fault| sim.inject(fault.clone()).unwrap())
         .collect();
     link.run(program);
     let lost = faults
@@ -410,8 +410,5 @@ pub(crate) fn wr_ids(completions: &[Wc]) -> Vec<u64> {
 
 /// A fault that loses packets.
 pub(crate) fn lose(when: When) -> Fault {
-    Fault::DropPacket {
-        packets: PacketFilter::default(),
-        when,
-    }
+    Fault::packet(PacketFilter::EVERY, when, Harm::Drop)
 }

@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use crate::cq::WcStatus;
 use crate::device::{Gid, Mtu};
-use crate::error::{ErrorKind, Result, Verb};
+use crate::error::Result;
 use crate::event::AsyncEventType;
-use crate::handle::{Context, Qp, Srq};
-use crate::packet::{PacketOpcode, TappedPacket};
+use crate::fault::{Fault, FaultId, Strike};
+use crate::handle::{Context, Srq};
+use crate::packet::TappedPacket;
 use crate::trace::TraceRecord;
 
 /// A backend that is a laboratory ([`Verbs::lab`](crate::Verbs::lab)). Object-safe, like `Verbs`.
@@ -21,10 +21,10 @@ pub trait Lab {
     /// `NotSupported` if the clock is that of the machine.
     fn advance(&self, by: Duration) -> Result<()>;
 
-    /// Runs until no packet is in flight and no timer runs.
+    /// Runs until no packet is in flight, those that a rule delays included, and no timer runs.
     ///
     /// # Errors
-    /// [`ErrorKind::Stalled`] if that is not reached within the horizon (100 s by default), with
+    /// [`Stalled`](crate::ErrorKind::Stalled) if that is not reached within the horizon (100 s by default), with
     /// the timers that still run: an endless RNR retry, for instance.
     fn settle(&self) -> Result<()>;
 
@@ -32,11 +32,30 @@ pub trait Lab {
     /// there, gets [`Cause::LostWakeup`](crate::Cause::LostWakeup).
     fn close(&self);
 
-    /// Puts a fault rule in force. The first rule that matches decides.
+    /// Puts a fault rule in force. Of several that would strike the same thing the first decides.
+    ///
+    /// # Errors
+    /// `Invalid` for what [`Fault::check`] refuses, and for a node there is not.
     fn inject(&self, fault: Fault) -> Result<FaultId>;
 
-    /// Takes a rule out of force; how often it has struck.
+    /// Takes a rule out of force; how often it has struck. Packets that it has delayed stay so.
+    ///
+    /// # Errors
+    /// `Invalid` if the rule is not in force.
     fn remove(&self, fault: FaultId) -> Result<u64>;
+
+    /// How often a rule that is in force has struck.
+    ///
+    /// # Errors
+    /// `Invalid` if the rule is not in force.
+    fn struck(&self, fault: FaultId) -> Result<u64>;
+
+    /// Which rules have struck what since the start, oldest first; those that are no longer in force
+    /// too. From it a plan with rates can be made one that says exactly what happened.
+    fn strikes(&self) -> Vec<Strike>;
+
+    /// The number of the node that a context's device is, as rules and the trace name it.
+    fn node(&self, context: Context) -> Result<u32>;
 
     /// Starts to record packets. Messages are then sent packet by packet.
     fn tap(&self);
@@ -49,7 +68,7 @@ pub trait Lab {
 
     /// Lets the context's device die, for good (ASYNC-10). Each of its contexts is told by
     /// `DEVICE_FATAL`; it neither sends nor receives any more. From then on its verbs fail with
-    /// [`ErrorKind::Io`], but for those that free an object, read or acknowledge an event, or only
+    /// [`Io`](crate::ErrorKind::Io), but for those that free an object, read or acknowledge an event, or only
     /// look at what the program has: the bytes and attributes of regions, the attributes of windows
     /// and CQs.
     fn kill_device(&self, context: Context) -> Result<()>;
@@ -108,6 +127,31 @@ pub enum Limit {
     QueuePairs,
     /// Entries of all CQs together; beyond it `ENOMEM` (CQ-RESIZE-15).
     CqEntries,
+    /// Bytes of all memory regions together, each region counted though regions share memory, null
+    /// regions not; beyond it `ENOMEM`.
+    Bytes,
+}
+
+impl Limit {
+    /// Every resource.
+    pub const ALL: &'static [Self] = &[
+        Self::Files,
+        Self::Objects,
+        Self::QueuePairs,
+        Self::CqEntries,
+        Self::Bytes,
+    ];
+
+    /// What it is called, such as `cq_entries`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Objects => "objects",
+            Self::QueuePairs => "queue_pairs",
+            Self::CqEntries => "cq_entries",
+            Self::Bytes => "bytes",
+        }
+    }
 }
 
 /// How many objects of each kind live.
@@ -134,79 +178,4 @@ pub struct Live {
     pub srqs: u32,
     /// Handles of XRC domains.
     pub xrcds: u32,
-}
-
-/// Names a rule that is in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FaultId(pub u64);
-
-/// A rule: see something, return a verdict.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Fault {
-    /// Lose packets on their way.
-    DropPacket {
-        /// Which.
-        packets: PacketFilter,
-        /// When.
-        when: When,
-    },
-    /// Damage packets on their way: they arrive with a checksum that is wrong (TMR-12).
-    CorruptPacket {
-        /// Which.
-        packets: PacketFilter,
-        /// When.
-        when: When,
-    },
-    /// Let packets arrive twice (TMR-09).
-    DuplicatePacket {
-        /// Which.
-        packets: PacketFilter,
-        /// When.
-        when: When,
-    },
-    /// Make calls of a verb fail. The call has no other effect.
-    FailCall {
-        /// Which verb.
-        verb: Verb,
-        /// When.
-        when: When,
-        /// With which error.
-        error: ErrorKind,
-    },
-    /// Turn successful completions into errors. The QP goes to the error state, as with a real one.
-    /// Each device counts for itself.
-    FailCompletion {
-        /// Of which QP; `None` means of any.
-        qp: Option<Qp>,
-        /// When.
-        when: When,
-        /// With which status; [`WcStatus::Success`] is refused.
-        status: WcStatus,
-    },
-}
-
-/// Which of the things that match a rule it strikes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum When {
-    /// Every one.
-    Always,
-    /// The nth from the moment the rule is in force, counted from 1, and no other.
-    Nth(u64),
-    /// The first n.
-    First(u64),
-    /// Each with this probability in a million, drawn from the seed.
-    PerMillion(u32),
-}
-
-/// Which packets a rule looks at. The default is every packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PacketFilter {
-    /// Only packets to this QP number.
-    pub dest_qpn: Option<u32>,
-    /// Only packets with this opcode.
-    pub opcode: Option<PacketOpcode>,
-    /// Only packets with this sequence number.
-    pub psn: Option<u32>,
 }

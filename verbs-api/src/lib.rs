@@ -9,7 +9,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`Verbs`], [`Wait`] | the trait |
-//! | [`Lab`], [`Fault`] | the laboratory |
+//! | [`Lab`] | the laboratory |
+//! | [`Fault`], [`FaultGuard`] | what goes wrong on purpose |
 //! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`], [`Xrcd`] | `Copy` names of objects |
 //! | [`Error`], [`ErrorKind`], [`Cause`] | what went wrong, and the facts |
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
@@ -34,6 +35,7 @@ mod cq_ex;
 mod device;
 mod error;
 mod event;
+mod fault;
 mod handle;
 mod lab;
 mod mr;
@@ -70,13 +72,14 @@ pub use device::{
 };
 pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
+pub use fault::{Fault, FaultGuard, FaultId, Harm, PacketFilter, Strike, When};
 pub use handle::{
     Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp, Srq, Xrcd,
 };
-pub use lab::{Fault, FaultId, Lab, Limit, Live, PacketFilter, When};
+pub use lab::{Lab, Limit, Live};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
-pub use packet::{PacketOpcode, PacketView, Syndrome, TappedPacket};
+pub use packet::{PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 pub use report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
 pub use srq::{SrqAttr, SrqAttrMask, SrqInit};

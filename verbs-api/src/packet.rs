@@ -135,6 +135,76 @@ c_enum! {
     }
 }
 
+/// Opcodes that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum PacketClass {
+    /// All that a requester sends: Sends, Writes, Read requests, atomics, datagrams.
+    Request,
+    /// All that a responder sends: acknowledgements, read responses, atomic acknowledges.
+    Response,
+    /// Sends and datagrams, each of their packets.
+    Send,
+    /// RDMA Writes, each of their packets.
+    Write,
+    /// Requests of atomics.
+    Atomic,
+    /// Acknowledgements and NAKs; not the atomic acknowledge, which brings data.
+    Acknowledge,
+    /// Read responses, each of their packets.
+    ReadResponse,
+}
+
+impl PacketClass {
+    /// Every class.
+    pub const ALL: &'static [Self] = &[
+        Self::Request,
+        Self::Response,
+        Self::Send,
+        Self::Write,
+        Self::Atomic,
+        Self::Acknowledge,
+        Self::ReadResponse,
+    ];
+
+    /// What it is called, such as `read_response`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Response => "response",
+            Self::Send => "send",
+            Self::Write => "write",
+            Self::Atomic => "atomic",
+            Self::Acknowledge => "acknowledge",
+            Self::ReadResponse => "read_response",
+        }
+    }
+
+    /// Whether an opcode is of this class. One without a name is of none.
+    pub fn has(self, opcode: PacketOpcode) -> bool {
+        if matches!(opcode, PacketOpcode::Unknown(_)) {
+            return false;
+        }
+        let operation = u32::from(opcode) & 0x1f;
+        let is_response = (0x0d..=0x12).contains(&operation);
+        match self {
+            Self::Request => !is_response,
+            Self::Response => is_response,
+            Self::Send => matches!(operation, 0x00..=0x05 | 0x16 | 0x17),
+            Self::Write => (0x06..=0x0b).contains(&operation),
+            Self::Atomic => matches!(operation, 0x13 | 0x14),
+            Self::Acknowledge => operation == 0x11,
+            Self::ReadResponse => (0x0d..=0x10).contains(&operation),
+        }
+    }
+}
+
+impl fmt::Display for PacketClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 c_enum! {
     /// Syndrome of an acknowledgement: its kind in bits 5 and 6, a code below (IBA 9.7.5.2).
     Syndrome {
@@ -233,4 +303,31 @@ pub struct TappedPacket {
     pub packet: PacketView,
     /// It never arrived: a fault rule, or a port that is down.
     pub dropped: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each opcode is a request or a response, and of at most one class within.
+    #[test]
+    fn classes_divide_the_opcodes() {
+        for opcode in PacketOpcode::ALL.iter().copied() {
+            let of = |class: &&PacketClass| class.has(opcode);
+            let classes: Vec<_> = PacketClass::ALL.iter().filter(of).collect();
+            let sides = [PacketClass::Request, PacketClass::Response];
+            let sides = sides.iter().filter(|side| classes.contains(side)).count();
+            assert_eq!(sides, 1, "{opcode}: {classes:?}");
+            let alone = ["READ_REQUEST", "ATOMIC_ACKNOWLEDGE"];
+            let alone = alone.iter().any(|name| opcode.name().ends_with(name));
+            assert_eq!(classes.len(), if alone { 1 } else { 2 }, "{opcode}");
+            for (word, class) in [
+                ("_SEND_", PacketClass::Send),
+                ("_WRITE_", PacketClass::Write),
+                ("_READ_RESPONSE_", PacketClass::ReadResponse),
+            ] {
+                assert_eq!(opcode.name().contains(word), class.has(opcode), "{opcode}");
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use crate::cq::Wc;
 use crate::event::{AsyncEvent, Element};
+use crate::fault::Harm;
 use crate::handle::{CompChannel, Cq, Qp};
 use crate::packet::PacketView;
 use crate::qp::QpState;
@@ -62,6 +63,13 @@ pub enum TraceEvent {
         /// Why.
         why: &'static str,
     },
+    /// A fault rule did something else to a packet than to lose it.
+    Harmed {
+        /// The packet.
+        packet: PacketView,
+        /// What it did.
+        harm: Harm,
+    },
     /// A packet arrived and was dropped by the transport's rules.
     Dropped {
         /// Why.
@@ -113,7 +121,7 @@ pub enum TraceEvent {
         /// Which, such as `ack timeout`.
         what: &'static str,
     },
-    /// A fault rule struck.
+    /// A fault rule struck something that is no packet.
     Fault {
         /// What it did.
         what: &'static str,
@@ -128,6 +136,7 @@ impl fmt::Display for TraceEvent {
             Self::Sent(packet) => write!(f, "  > {packet}"),
             Self::Received(packet) => write!(f, "  < {packet}"),
             Self::Lost { packet, why } => write!(f, "  x {packet}: {why}"),
+            Self::Harmed { packet, harm } => write!(f, "  ~ {packet}: {harm}"),
             Self::Dropped { why } => write!(f, "  dropped: {why}"),
             Self::Completion { cq, wc } => write!(f, "  {cq} + {wc}"),
             Self::Overrun { cq, wc } => write!(f, "  {cq} overrun, lost: {wc}"),

@@ -1,7 +1,7 @@
 //! Atomics among others: depth, fence, many queue pairs, retries.
 
 use verbs_api::{
-    Fault, PacketFilter, PacketOpcode, QpCap, QpState, RcParams, SendWr, WcStatus, When,
+    Fault, Harm, PacketFilter, PacketOpcode, QpCap, QpState, RcParams, SendWr, WcStatus, When,
 };
 
 use super::{ALL, both, get, options, pair, set};
@@ -214,7 +214,9 @@ pub(super) fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
                     ..PacketFilter::default()
                 };
                 let when = When::Nth(lost);
-                let fault = bench.lab().inject(Fault::DropPacket { packets, when })?;
+                let fault = bench
+                    .lab()
+                    .inject(Fault::packet(packets, when, Harm::Drop))?;
                 set(&b, bench, 0, 100)?;
                 b.fill_at(8, 9, 8)?;
                 for n in 0..COUNT {

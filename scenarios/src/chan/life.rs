@@ -79,7 +79,8 @@ pub(super) fn create_fails_without_memory_and_leaks_nothing(bench: &Bench<'_>) -
     lab.set_limit(context, Limit::Objects, Some(u64::from(before.channels)))?;
     refused()?;
     lab.set_limit(context, Limit::Objects, None)?;
-    lab.inject(Fault::FailCall {
+    lab.inject(Fault::Call {
+        node: None,
         verb: Verb::CreateCompChannel,
         when: When::First(1),
         error: ErrorKind::NoMemory,

@@ -1,8 +1,8 @@
 //! Which completion satisfies which request: the table of `ibv_req_notify_cq`, cell by cell.
 
 use verbs_api::{
-    Access, Arm, CompChannel, Cq, Fault, MwBindInfo, MwType, QpAttrMask, QpModify, QpState, QpType,
-    RcParams, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus, When, inc_rkey,
+    Access, Arm, CompChannel, Cq, Fault, Handle, MwBindInfo, MwType, QpAttrMask, QpModify, QpState,
+    QpType, RcParams, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus, When, inc_rkey,
 };
 
 use super::{PLAIN, post};
@@ -542,8 +542,10 @@ fn fails_by_fault(
         true => (pair.a, pair.a.send_cq),
         false => (pair.b, pair.b.recv_cq),
     };
-    bench.lab().inject(Fault::FailCompletion {
-        qp: Some(end.qp),
+    let lab = bench.lab();
+    lab.inject(Fault::Completion {
+        node: Some(lab.node(end.qp.context())?),
+        qpn: Some(bench.verbs().qp_num(end.qp)?),
         when: When::Nth(1),
         status,
     })?;

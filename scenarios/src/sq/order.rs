@@ -1,7 +1,7 @@
 //! Order of work, fences, when work is done.
 
 use verbs_api::{
-    Fault, PacketFilter, PacketOpcode, QpCap, QpType, RcParams, SendWr, WcStatus, When,
+    Fault, Harm, PacketFilter, PacketOpcode, QpCap, QpType, RcParams, SendWr, WcStatus, When,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -131,12 +131,13 @@ pub(super) fn fenced_work_waits_for_a_read_that_is_tried_again(bench: &Bench<'_>
     for nth in 1..=3 {
         let Pair { a, b } = bench.rc_pair()?;
         bench.lab().tap();
-        let lost = bench.lab().inject(Fault::DropPacket {
+        let lost = bench.lab().inject(Fault::Packet {
             packets: PacketFilter {
                 dest_qpn: Some(a.qp_num),
                 ..PacketFilter::default()
             },
             when: When::Nth(nth),
+            harm: Harm::Drop,
         })?;
         let length = 3 * 1024;
         relay(&Pair { a, b }, nth as u8, length)?;
@@ -211,12 +212,13 @@ pub(super) fn rc_send_without_an_answer_is_no_success(bench: &Bench<'_>) -> Resu
         },
         ..PairOptions::default()
     })?;
-    bench.lab().inject(Fault::DropPacket {
+    bench.lab().inject(Fault::Packet {
         packets: PacketFilter {
             opcode: Some(PacketOpcode::RcAcknowledge),
             ..PacketFilter::default()
         },
         when: When::Always,
+        harm: Harm::Drop,
     })?;
     b.recv(1, 8)?;
     a.send(2, 8)?;

@@ -177,8 +177,8 @@ impl Node {
     /// `ibv_query_device`
     pub fn query_device(&self, context: Context) -> Result<DeviceAttr> {
         self.find_context(Verb::QueryDevice, context)?;
-        let limit = self.limits.get(&Limit::QueuePairs);
-        let limit = limit.map_or(u32::MAX, |limit| (*limit).try_into().unwrap_or(u32::MAX));
+        let limit = self.limit(Limit::QueuePairs);
+        let limit = limit.map_or(u32::MAX, |limit| limit.try_into().unwrap_or(u32::MAX));
         Ok(DeviceAttr {
             max_qp: self.attr.max_qp.min(limit),
             ..self.attr.clone()

@@ -73,6 +73,7 @@ impl Node {
         let address = Address {
             route: &ah.route,
             transport: QpType::Ud,
+            src_qpn: qp.qp_num,
             dest_qpn: remote_qpn,
             pkey: self.pkey_of(qp),
         };

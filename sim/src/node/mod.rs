@@ -29,7 +29,7 @@
 //! | `death` | a device that dies |
 //! | `mcast` | multicast groups |
 //! | `atomic` | atomics, and the answers that may be asked for again |
-//! | `fault` | rules that turn completions into errors |
+//! | `fault` | rules that turn completions into errors or make resources scarce |
 //! | `garble` | handles that are garbled on purpose |
 
 mod atomic;
@@ -78,7 +78,7 @@ use crate::timers::Timers;
 use verbs_api::table::{Id, Table};
 
 pub(crate) use context::gids;
-pub(crate) use fault::CompletionRule;
+pub(crate) use fault::{NodeRule, What};
 
 /// The GIDs of a fabric and the ports that have them.
 pub(crate) type Gids = BTreeMap<Gid, PortId>;
@@ -110,7 +110,7 @@ pub struct Node {
     privileged: bool,
     cq_entries: u64,
     next_addr: u64,
-    completion_rules: Vec<CompletionRule>,
+    rules: Vec<NodeRule>,
     random: Random,
     /// In a box, to be exchanged for an empty one.
     outbox: Box<Ring<Packet>>,
@@ -188,7 +188,7 @@ impl Node {
             privileged: true,
             cq_entries: 0,
             next_addr: region::first_addr(id),
-            completion_rules: Vec::new(),
+            rules: Vec::new(),
             random: Random::new(seed, Purpose::Node, id),
             outbox: Box::default(),
             timers: Timers::default(),
@@ -431,19 +431,6 @@ impl Node {
             "objects",
             objects.iter().sum::<u64>() + 1,
         )
-    }
-
-    fn check_limit(&self, verb: Verb, limit: Limit, what: &'static str, count: u64) -> Result<()> {
-        match self.limits.get(&limit) {
-            Some(max) if count > *max => {
-                let kind = match limit {
-                    Limit::Files => ErrorKind::TooManyFiles,
-                    _ => ErrorKind::NoMemory,
-                };
-                Err(Error::new(verb, kind, Cause::Limit { what, limit: *max }))
-            }
-            _ => Ok(()),
-        }
     }
 
     fn files(&self) -> u64 {

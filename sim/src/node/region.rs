@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use verbs_api::{
-    Access, Capabilities, Cause, Check, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr,
-    MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
+    Access, Capabilities, Cause, Check, Context, Error, ErrorKind, Handle, Limit, Mr as MrHandle,
+    MrAttr, MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
 };
 
 use super::mw::is_window_key;
@@ -99,6 +99,7 @@ impl Node {
 
     fn make_mr(&mut self, verb: Verb, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
         let index = self.check_new_mr(verb, pd, init.length, init.access)?;
+        self.check_bytes(verb, init.length, 0)?;
         let may_write = init.access.contains(Access::LOCAL_WRITE);
         let shared = match init.memory {
             MrMemory::Unmapped => return Err(not_mapped(verb)),
@@ -204,6 +205,7 @@ impl Node {
     ) -> Result<MrHandle> {
         let verb = Verb::RegMr;
         let index = self.check_new_mr(verb, pd, length, access)?;
+        self.check_bytes(verb, length, 0)?;
         if addr.is_null() {
             return Err(not_mapped(verb));
         }
@@ -240,6 +242,18 @@ impl Node {
         self.check_mr(verb, length, access)?;
         self.check_room(verb, "memory regions", self.mrs.len(), self.attr.max_mr)?;
         Ok(index)
+    }
+
+    /// Refuses more bytes than there may be in all regions; `fewer` of them go away.
+    fn check_bytes(&self, verb: Verb, length: usize, fewer: u64) -> Result<()> {
+        if self.limit(Limit::Bytes).is_none() {
+            return Ok(());
+        }
+        let of_null = |mr: &Mr| mr.backing.kind == Kind::Null;
+        let regions = self.mrs.iter().filter(|(_, mr)| !of_null(mr));
+        let present: u64 = regions.map(|(_, mr)| mr.attr.length).sum();
+        let bytes = (present - fewer).saturating_add(length as u64);
+        self.check_limit(verb, Limit::Bytes, "registered bytes", bytes)
     }
 
     fn check_mr(&self, verb: Verb, length: usize, access: Access) -> Result<()> {
@@ -327,6 +341,7 @@ impl Node {
                 let cause = Cause::Text(text.into());
                 return Err(Error::new(verb, ErrorKind::Busy, cause).into());
             }
+            self.check_bytes(verb, length, old.attr.length)?;
         }
         let memory = match change.length {
             Some(length) => Some(self.new_memory(verb, length)?),

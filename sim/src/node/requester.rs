@@ -436,6 +436,7 @@ impl Node {
         let address = Address {
             route,
             transport: qp.init.qp_type,
+            src_qpn: qp.qp_num,
             dest_qpn: qp.attr.dest_qp_num,
             pkey: self.pkey_of(qp),
         };
@@ -706,6 +707,7 @@ impl Node {
 pub(super) struct Address<'a> {
     pub(super) route: &'a Route,
     pub(super) transport: QpType,
+    pub(super) src_qpn: u32,
     pub(super) dest_qpn: u32,
     pub(super) pkey: u16,
 }
@@ -750,6 +752,7 @@ impl OutPacket {
         place.op = self.op;
         place.first = self.first;
         place.last = self.last;
+        place.src_qpn = to.src_qpn;
         place.dest_qpn = to.dest_qpn;
         place.psn = self.psn;
         place.span = self.span;

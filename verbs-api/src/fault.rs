@@ -1,0 +1,396 @@
+//! Fault rules: what a laboratory does on purpose to packets, links, calls, completions and
+//! resources.
+//!
+//! A [`Fault`] says what it looks at, [`When`] it strikes, and what it does then. Rules are in force
+//! from [`Lab::inject`] to [`Lab::remove`], or as long as a [`FaultGuard`] lives. Each counts all that
+//! matches it from the moment it is in force; of several that would strike the same thing the first
+//! decides. Since each rule counts for itself and draws from a stream of its own, taking one out does
+//! not change what another strikes, as long as the same things happen.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+use crate::cq::WcStatus;
+use crate::error::{Cause, Error, ErrorKind, Result, Verb};
+use crate::lab::{Lab, Limit};
+use crate::packet::{PacketClass, PacketOpcode};
+
+/// A rule: what it looks at, when it strikes, what it does then.
+///
+/// Nodes are numbered as in the device list and in the trace, from 0.
+///
+/// ```
+/// use verbs_api::{Fault, Harm, PacketClass, PacketFilter, When};
+///
+/// // The second packet of read responses to QP 2 of node 0 is lost.
+/// let fault = Fault::Packet {
+///     packets: PacketFilter {
+///         to: Some(0),
+///         dest_qpn: Some(2),
+///         class: Some(PacketClass::ReadResponse),
+///         ..PacketFilter::default()
+///     },
+///     when: When::Nth(2),
+///     harm: Harm::Drop,
+/// };
+/// assert!(fault.check().is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Harm packets on their way.
+    Packet {
+        /// Which.
+        packets: PacketFilter,
+        /// When.
+        when: When,
+        /// What happens to them.
+        harm: Harm,
+    },
+    /// A link is down for a time: what leaves in that time, in either direction, is lost. The ports
+    /// stay up, so that nobody is told.
+    Link {
+        /// A node at one end.
+        node: u32,
+        /// The node at the other end; `None` is all others: the node is cut off.
+        peer: Option<u32>,
+        /// From when, of the laboratory's clock.
+        down_at: Duration,
+        /// Until when, this moment not included; `None` is for ever.
+        up_at: Option<Duration>,
+    },
+    /// Make calls of a verb fail. The call has no other effect.
+    Call {
+        /// Only on this node; `None` is on any.
+        node: Option<u32>,
+        /// Which verb.
+        verb: Verb,
+        /// When.
+        when: When,
+        /// With which error.
+        error: ErrorKind,
+    },
+    /// Turn successful completions into errors. The QP goes to the error state, as with a real one.
+    Completion {
+        /// Only of QPs of this node; `None` is of any.
+        node: Option<u32>,
+        /// Only of QPs with this number; `None` is of any. Nodes number their QPs each for itself.
+        qpn: Option<u32>,
+        /// When.
+        when: When,
+        /// With which status; [`WcStatus::Success`] is refused.
+        status: WcStatus,
+    },
+    /// A resource is scarce, as by [`Lab::set_limit`]; where both set a limit the lower counts. It
+    /// strikes when a call is refused for it.
+    Limit {
+        /// Only on this node; `None` is on each.
+        node: Option<u32>,
+        /// Which resource.
+        limit: Limit,
+        /// How much of it there is.
+        value: u64,
+    },
+}
+
+/// What happens to a packet on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Harm {
+    /// It never arrives.
+    Drop,
+    /// It arrives with a checksum that is wrong, and is dropped there (TMR-12).
+    Corrupt,
+    /// It arrives twice (TMR-09), the second time so much later; zero is right behind the first.
+    ///
+    /// Of the time the same is true as for [`Delay`](Self::Delay).
+    Duplicate(Duration),
+    /// It arrives so much later than it would have. Packets behind it overtake it; all keep the
+    /// bytes that they left with. Zero is refused.
+    ///
+    /// It arrives when the clock comes there: by waiting, polling or settling (stepped), by
+    /// [`Lab::advance`] and [`Lab::settle`] (inline, where the clock stands still, as for timers), by
+    /// itself (real time).
+    Delay(Duration),
+    /// The next n packets on the same link, from its node to the node it goes to, overtake it: it
+    /// arrives right behind the last of them. Packets that never arrive, or late, do not count. If
+    /// not as many follow, it arrives as if delayed by [`REORDER_WITHIN`](Self::REORDER_WITHIN). Zero is
+    /// refused.
+    Reorder(u32),
+}
+
+impl Harm {
+    /// How much later a reordered packet arrives at most: far less than any wait for an
+    /// acknowledgement that a program would ask for (TMR-01).
+    pub const REORDER_WITHIN: Duration = Duration::from_micros(100);
+
+    /// What it is called, such as `drop`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Corrupt => "corrupt",
+            Self::Duplicate(_) => "duplicate",
+            Self::Delay(_) => "delay",
+            Self::Reorder(_) => "reorder",
+        }
+    }
+}
+
+impl fmt::Display for Harm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::Duplicate(by) if by.is_zero() => Ok(()),
+            Self::Duplicate(by) | Self::Delay(by) => write!(f, " by {by:?}"),
+            Self::Reorder(count) => write!(f, " behind {count}"),
+            Self::Drop | Self::Corrupt => Ok(()),
+        }
+    }
+}
+
+/// Which of the things that match a rule it strikes: counted from 1, from the moment the rule is in
+/// force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum When {
+    /// Every one.
+    Always,
+    /// The nth and no other.
+    Nth(u64),
+    /// The first n.
+    First(u64),
+    /// Exactly these. None at all is allowed, and strikes nothing.
+    These(BTreeSet<u64>),
+    /// Each with this probability in a million, drawn from the seed.
+    PerMillion(u32),
+}
+
+/// Which packets a rule looks at: those of which all is true that is said. The default is every
+/// packet.
+///
+/// ```
+/// use verbs_api::{PacketClass, PacketFilter};
+///
+/// let to_node_0 = PacketFilter { to: Some(0), ..PacketFilter::EVERY };
+/// let responses = PacketFilter { class: Some(PacketClass::Response), ..to_node_0 };
+/// assert_eq!(PacketFilter::default(), PacketFilter::EVERY);
+/// # let _ = responses;
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketFilter {
+    /// Only packets from this node.
+    pub from: Option<u32>,
+    /// Only packets to this node.
+    pub to: Option<u32>,
+    /// Only packets from this QP number. Those of connected QPs do not carry it; the laboratory
+    /// knows it all the same.
+    pub src_qpn: Option<u32>,
+    /// Only packets to this QP number.
+    pub dest_qpn: Option<u32>,
+    /// Only packets with this opcode.
+    pub opcode: Option<PacketOpcode>,
+    /// Only packets of this class.
+    pub class: Option<PacketClass>,
+    /// Only packets with this sequence number.
+    pub psn: Option<u32>,
+}
+
+impl PacketFilter {
+    /// Every packet.
+    pub const EVERY: Self = Self {
+        from: None,
+        to: None,
+        src_qpn: None,
+        dest_qpn: None,
+        opcode: None,
+        class: None,
+        psn: None,
+    };
+}
+
+/// Names a rule that is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FaultId(pub u64);
+
+/// A rule has struck ([`Lab::strikes`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Strike {
+    /// Which rule.
+    pub fault: FaultId,
+    /// Which of the things that match it, counted from 1.
+    pub ordinal: u64,
+}
+
+impl Fault {
+    /// A rule for packets.
+    pub fn packet(packets: PacketFilter, when: When, harm: Harm) -> Self {
+        Self::Packet {
+            packets,
+            when,
+            harm,
+        }
+    }
+
+    /// Checks what can be checked without knowing the laboratory. The names in the error are those of
+    /// the fields.
+    ///
+    /// # Errors
+    /// `Invalid`: an ordinal 0, a rate above a million, a delay or an overtaking of zero, a link that
+    /// comes up before it goes down or joins a node with itself, a status that is no error, an errno
+    /// that is none, a PSN or QP number of more than 24 bits.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Self::Packet {
+                packets,
+                when,
+                harm,
+            } => {
+                for (what, value) in [
+                    ("psn", packets.psn),
+                    ("src_qpn", packets.src_qpn),
+                    ("dest_qpn", packets.dest_qpn),
+                ] {
+                    check_24_bits(what, value)?;
+                }
+                match harm {
+                    Harm::Delay(by) if by.is_zero() => refuse("by", "is zero: nothing is late"),
+                    Harm::Reorder(0) => refuse("behind", "is 0: nothing overtakes the packet"),
+                    _ => when.check(),
+                }
+            }
+            Self::Link { node, peer, .. } if *peer == Some(*node) => {
+                refuse("peer", "is the node itself")
+            }
+            Self::Link { down_at, up_at, .. } => match up_at {
+                Some(up_at) if up_at <= down_at => refuse("up_at", "is not after down_at"),
+                _ => Ok(()),
+            },
+            Self::Call { error, .. } if error.errno() <= 0 => refuse("error", "is no errno value"),
+            Self::Call { verb, .. } if *verb == Verb::Lab => {
+                refuse("verb", "is the laboratory's own, which does not fail")
+            }
+            Self::Call { when, .. } => when.check(),
+            Self::Completion { status, .. } if *status == WcStatus::Success => {
+                refuse("status", "must be an error")
+            }
+            Self::Completion { qpn, when, .. } => {
+                check_24_bits("qpn", *qpn)?;
+                when.check()
+            }
+            Self::Limit { .. } => Ok(()),
+        }
+    }
+
+    /// When it strikes. `None` for links and limits, which the time and the program decide.
+    pub fn when(&self) -> Option<&When> {
+        match self {
+            Self::Packet { when, .. } | Self::Call { when, .. } | Self::Completion { when, .. } => {
+                Some(when)
+            }
+            Self::Link { .. } | Self::Limit { .. } => None,
+        }
+    }
+
+    /// The same rule at other times; links and limits stay as they are.
+    #[must_use]
+    pub fn at(mut self, at: When) -> Self {
+        match &mut self {
+            Self::Packet { when, .. } | Self::Call { when, .. } | Self::Completion { when, .. } => {
+                *when = at;
+            }
+            Self::Link { .. } | Self::Limit { .. } => {}
+        }
+        self
+    }
+}
+
+impl When {
+    fn check(&self) -> Result<()> {
+        const MILLION: u32 = 1_000_000;
+        match self {
+            Self::Nth(0) => refuse("when", "counts from 1"),
+            Self::These(ordinals) if ordinals.contains(&0) => refuse("when", "counts from 1"),
+            Self::PerMillion(rate) => in_range("per_million", *rate, MILLION),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A rule that is in force as long as this lives.
+///
+/// ```no_run
+/// # use verbs_api::{Fault, FaultGuard, Harm, Lab, PacketFilter, Result, When};
+/// # fn example(lab: &dyn Lab) -> Result<()> {
+/// let loss = FaultGuard::new(lab, Fault::Packet {
+///     packets: PacketFilter::default(),
+///     when: When::First(3),
+///     harm: Harm::Drop,
+/// })?;
+/// // ... a program runs ...
+/// assert_eq!(loss.struck(), 3);
+/// # Ok(())
+/// # } // The rule is gone.
+/// ```
+#[must_use = "the rule goes with it"]
+pub struct FaultGuard<'l> {
+    lab: &'l dyn Lab,
+    fault: FaultId,
+}
+
+impl<'l> FaultGuard<'l> {
+    /// Puts a rule in force.
+    ///
+    /// # Errors
+    /// Those of [`Lab::inject`].
+    pub fn new(lab: &'l dyn Lab, fault: Fault) -> Result<Self> {
+        let fault = lab.inject(fault)?;
+        Ok(Self { lab, fault })
+    }
+
+    /// Which rule it is.
+    pub fn id(&self) -> FaultId {
+        self.fault
+    }
+
+    /// How often it has struck; 0 if somebody else has taken it out of force.
+    pub fn struck(&self) -> u64 {
+        self.lab.struck(self.fault).unwrap_or(0)
+    }
+}
+
+impl Drop for FaultGuard<'_> {
+    fn drop(&mut self) {
+        // It may have been taken out of force by its number.
+        let _ = self.lab.remove(self.fault);
+    }
+}
+
+impl fmt::Debug for FaultGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FaultGuard").field(&self.fault).finish()
+    }
+}
+
+fn check_24_bits(what: &'static str, value: Option<u32>) -> Result<()> {
+    in_range(what, value.unwrap_or(0), 0xff_ffff)
+}
+
+fn in_range(what: &'static str, value: u32, max: u32) -> Result<()> {
+    if value <= max {
+        return Ok(());
+    }
+    let (value, max) = (value.into(), max.into());
+    let cause = Cause::OutOfRange {
+        what,
+        value,
+        min: 0,
+        max,
+    };
+    Err(Error::new(Verb::Lab, ErrorKind::Invalid, cause))
+}
+
+fn refuse(what: &'static str, problem: &'static str) -> Result<()> {
+    let cause = Cause::Argument { what, problem };
+    Err(Error::new(Verb::Lab, ErrorKind::Invalid, cause))
+}
