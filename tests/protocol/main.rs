@@ -5,6 +5,7 @@
 mod atomic;
 #[path = "../common/mod.rs"]
 mod common;
+mod harm;
 mod link;
 mod loss;
 mod moderation;

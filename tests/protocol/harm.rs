@@ -1,0 +1,619 @@
+//! What fault rules do to packets on their way, and that connections survive it.
+
+use core::time::Duration;
+
+use crate::common::{End, pair, property_config, settle};
+use crate::link::{Kind, Link, Work, run, statuses, wr_ids};
+use proptest::prelude::*;
+use verbs_api::{
+    AhAttr, Fault, FaultGuard, Harm, Lab, Mtu, PacketClass, PacketFilter, PacketOpcode, QpState,
+    QpType, RcParams, SendOp, SendWr, Verbs, Wait, WcStatus, When, connect,
+};
+use verbs_sim::{Mode, Sim, SimConfig};
+
+const US: Duration = Duration::from_micros(1);
+const MS: Duration = Duration::from_millis(1);
+
+const HARMS: [Harm; 7] = [
+    Harm::Drop,
+    Harm::Corrupt,
+    Harm::Duplicate(Duration::ZERO),
+    Harm::Duplicate(Duration::from_micros(37)),
+    Harm::Delay(Duration::from_micros(37)),
+    Harm::Reorder(1),
+    Harm::Reorder(3),
+];
+
+fn every(when: When, harm: Harm) -> Fault {
+    Fault::packet(PacketFilter::EVERY, when, harm)
+}
+
+/// TMR-03, TMR-08, TMR-09, TMR-12: whichever packet meets whichever harm, completions, their order
+/// and all data are as without.
+#[test]
+fn any_single_harm_costs_nothing_but_time() {
+    let params = RcParams {
+        path_mtu: Mtu::Mtu256,
+        psn_a: 0xff_fffe,
+        retry_cnt: 3,
+        ..RcParams::default()
+    };
+    let program = Kind::ALL.map(|kind| Work::new(kind, 600));
+    for harm in HARMS {
+        let packets = run(&program, &params, &[], 0).packets;
+        assert!(packets > 15);
+        for n in 1..=packets {
+            let ran = run(&program, &params, &[every(When::Nth(n), harm)], 0);
+            assert_eq!(ran.lost, 1, "packet {n}: {harm}");
+            ran.assert_like(&program, &format!("packet {n}: {harm}"));
+        }
+        // If all of them are lost, nothing gets through.
+        if !matches!(harm, Harm::Drop | Harm::Corrupt) {
+            let ran = run(&program, &params, &[every(When::Always, harm)], 0);
+            ran.assert_like(&program, &format!("every packet: {harm}"));
+        }
+    }
+}
+
+fn work() -> impl Strategy<Value = Work> {
+    let kind = prop::sample::select(&Kind::ALL[..]);
+    (kind, 0..1500_u32, any::<bool>(), any::<bool>()).prop_map(
+        |(kind, length, signaled, fenced)| Work {
+            kind,
+            length,
+            signaled,
+            fenced,
+        },
+    )
+}
+
+fn harm() -> impl Strategy<Value = Harm> {
+    let by = (1..200_000_u64).prop_map(Duration::from_micros);
+    let soon = (1..50_u64).prop_map(Duration::from_micros);
+    prop_oneof![
+        Just(Harm::Drop),
+        Just(Harm::Corrupt),
+        Just(Harm::Duplicate(Duration::ZERO)),
+        soon.clone().prop_map(Harm::Duplicate),
+        by.clone().prop_map(Harm::Duplicate),
+        soon.prop_map(Harm::Delay),
+        by.prop_map(Harm::Delay),
+        (1..8_u32).prop_map(Harm::Reorder),
+    ]
+}
+
+fn faults() -> impl Strategy<Value = Vec<Fault>> {
+    let rule = (harm(), 0..80_000_u32).prop_map(|(harm, rate)| every(When::PerMillion(rate), harm));
+    prop::collection::vec(rule, 1..5)
+}
+
+proptest! {
+    #![proptest_config(property_config())]
+
+    /// TMR-08, TMR-09, TMR-12, SQ-12: under loss, damage, duplication, delay and reordering at once
+    /// every message arrives once, in order, with its bytes; or up to some work request, that one
+    /// with RETRY_EXC_ERR. Delays may be longer than the wait for an acknowledgement (67 ms).
+    #[test]
+    fn whatever_happens_to_packets_each_message_arrives_once_and_in_order(
+        program in prop::collection::vec(work(), 1..16),
+        faults in faults(),
+        max_rd_atomic in 1..4_u8,
+        psn_a in prop_oneof![Just(0), 0xff_fff0..0x100_0000_u32],
+        seed: u64,
+    ) {
+        let params = RcParams {
+            path_mtu: Mtu::Mtu256,
+            max_rd_atomic,
+            psn_a,
+            ..RcParams::default()
+        };
+        let ran = run(&program, &params, &faults, seed);
+        let failed = ran.sent.iter().position(|wc| wc.status != WcStatus::Success);
+        let Some(failed) = failed else {
+            ran.assert_like(&program, "all harms");
+            return Ok(());
+        };
+        prop_assert!(ran.lost > params.retry_cnt.into(), "{} struck", ran.lost);
+        prop_assert_eq!(ran.sent[failed].status, WcStatus::RetryExcErr);
+        let behind = &ran.sent[failed + 1..];
+        prop_assert!(behind.iter().all(|wc| wc.status == WcStatus::WrFlushErr));
+        let expected = ran.expected(&program);
+        prop_assert_eq!(&ran.sent[..failed], &expected.sent[..failed]);
+        let received = ran.received.len();
+        prop_assert_eq!(&ran.received[..], &expected.received[..received]);
+        prop_assert!(ran.arrived[..received] == expected.arrived[..received]);
+    }
+
+    /// A run with rates, told again by the ordinals that were struck, is the same byte for byte.
+    #[test]
+    fn what_struck_can_be_told_again(
+        program in prop::collection::vec(work(), 1..12),
+        faults in faults(),
+        calls in 0..200_000_u32,
+        completions in 0..200_000_u32,
+        seed: u64,
+    ) {
+        let mut faults = faults;
+        faults.push(Fault::Call {
+            node: None,
+            verb: verbs_api::Verb::PollCq,
+            when: When::PerMillion(calls),
+            error: verbs_api::ErrorKind::Io,
+        });
+        faults.push(Fault::Completion {
+            node: None,
+            qpn: None,
+            when: When::PerMillion(completions),
+            status: WcStatus::GeneralErr,
+        });
+        let (trace, struck) = traced(&program, &faults, seed);
+        let told = faults.iter().zip(&struck);
+        let told: Vec<_> = told.map(|(fault, struck)| {
+            fault.clone().at(When::These(struck.iter().copied().collect()))
+        }).collect();
+        // Nothing is drawn any more, so that the seed does not matter.
+        let (again, struck_again) = traced(&program, &told, seed ^ 1);
+        prop_assert_eq!(struck, struck_again);
+        prop_assert_eq!(trace, again);
+    }
+}
+
+/// Runs a program; the trace, and which ordinals each rule has struck.
+fn traced(program: &[Work], faults: &[Fault], seed: u64) -> (String, Vec<Vec<u64>>) {
+    let sim = Sim::new(SimConfig::new().seed(seed).trace(true));
+    let link = Link::new(&sim, QpType::Rc, &RcParams::default());
+    let ids: Vec<_> = faults
+        .iter()
+        .map(|fault| sim.inject(fault.clone()).unwrap())
+        .collect();
+    link.fill(program);
+    link.post_receives(program);
+    link.post(program);
+    settle(&sim);
+    for cq in [link.near.cq, link.far.cq] {
+        for _ in 0..10 {
+            // Some are made to fail.
+            let _ = sim.poll_cq(cq, &mut [verbs_api::Wc::default(); 4]);
+        }
+    }
+    let strikes = sim.strikes();
+    let of = |id| strikes.iter().filter(move |strike| strike.fault == id);
+    let ordinals = |id| of(id).map(|strike| strike.ordinal).collect();
+    let struck = ids.iter().map(|id| ordinals(*id)).collect();
+    let lines = sim.trace().into_iter().map(|record| format!("{record}\n"));
+    (lines.collect(), struck)
+}
+
+/// A delayed packet arrives by so much later, and the clock goes there for it.
+#[test]
+fn delayed_packet_arrives_that_much_later() {
+    let sim = Sim::new(SimConfig::new());
+    let link = Link::new(&sim, QpType::Uc, &RcParams::default());
+    sim.inject(every(When::Nth(1), Harm::Delay(5 * MS)))
+        .unwrap();
+    link.far.recv(link.peer, 1, 0, 8);
+    link.near.send(link.qp, 1, 0, 8);
+    sim.advance(5 * MS).unwrap();
+    assert_eq!(link.far.drain(), []);
+    settle(&sim);
+    assert_eq!(sim.now(), 5 * MS + US);
+    assert_eq!(statuses(&link.far.drain()), [WcStatus::Success]);
+}
+
+/// A blocking wait goes on until a delayed packet has come, in every mode.
+#[test]
+fn waiting_for_a_delayed_packet_ends() {
+    for mode in [Mode::Stepped, Mode::RealTime] {
+        let sim = Sim::new(SimConfig::new().mode(mode));
+        let link = Link::new(&sim, QpType::Rc, &RcParams::default());
+        sim.inject(every(When::First(2), Harm::Delay(MS))).unwrap();
+        sim.req_notify_cq(link.near.cq, verbs_api::Arm::NEXT)
+            .unwrap();
+        link.far.recv(link.peer, 1, 0, 8);
+        link.near.send(link.qp, 1, 0, 8);
+        let event = sim.get_cq_event(link.near.channel, Wait::Forever).unwrap();
+        sim.ack_cq_events(event.cq, 1).unwrap();
+        assert!(sim.now() >= 2 * MS, "{mode:?}: request and acknowledgement");
+        assert_eq!(statuses(&link.near.drain()), [WcStatus::Success]);
+        settle(&sim);
+    }
+}
+
+/// Inline, where the clock stands still, a delayed packet waits for it as timers do.
+#[test]
+fn inline_a_delayed_packet_waits_for_the_clock() {
+    for harm in [Harm::Delay(MS), Harm::Reorder(1)] {
+        let sim = Sim::new(SimConfig::new().mode(Mode::Inline));
+        let link = Link::new(&sim, QpType::Rc, &RcParams::default());
+        let guard = FaultGuard::new(&sim, every(When::Nth(1), harm)).unwrap();
+        link.far.recv(link.peer, 1, 0, 8);
+        link.near.send(link.qp, 1, 0, 8);
+        assert_eq!(guard.struck(), 1);
+        drop(guard);
+        assert_eq!(link.far.drain(), [], "{harm}");
+        sim.advance(MS / 20).unwrap();
+        assert_eq!(link.far.drain(), [], "{harm}");
+        sim.advance(MS).unwrap();
+        assert_eq!(statuses(&link.far.drain()), [WcStatus::Success], "{harm}");
+        assert_eq!(statuses(&link.near.drain()), [WcStatus::Success], "{harm}");
+    }
+}
+
+/// A packet is overtaken by as many as the rule says, and by no more; those of another link do not
+/// count.
+#[test]
+fn reordered_packet_comes_right_behind_those_that_overtake_it() {
+    const QKEY: u32 = 7;
+    for mode in [Mode::Stepped, Mode::Inline] {
+        for behind in 1..6_usize {
+            let sim = Sim::new(SimConfig::new().nodes(3).mode(mode));
+            let ends = ["sim0", "sim1", "sim2"].map(|name| End::open(&sim, name, 64, 4096));
+            let qps = ends.each_ref().map(|end| {
+                let qp = end.qp(QpType::Ud, 16);
+                connect::ud_to_rts(&sim, qp, 1, QKEY).unwrap();
+                qp
+            });
+            let [to_1, to_2] = [1, 2].map(|node: usize| {
+                let gid = sim.query_gid(ends[node].context, 1, 1).unwrap();
+                let ah = sim.create_ah(ends[0].pd, &AhAttr::global(1, 1, gid));
+                (ah.unwrap(), sim.qp_num(qps[node]).unwrap())
+            });
+            for number in 0..6 {
+                ends[1].recv(qps[1], number, number * 64, 64);
+            }
+            let to_1_only = PacketFilter {
+                to: Some(1),
+                ..PacketFilter::EVERY
+            };
+            let harm = Harm::Reorder(behind as u32);
+            let fault = Fault::packet(to_1_only, When::Nth(2), harm);
+            sim.inject(fault).unwrap();
+            let list = [ends[0].mem.sge(0, 8)];
+            for number in 0..6_u32 {
+                for (ah, qpn) in [to_1, to_2] {
+                    let imm_data = number.to_be_bytes();
+                    let wr = SendWr::new(1, SendOp::SendWithImm { imm_data }, &list);
+                    ends[0].post(qps[0], wr.to(ah, qpn, QKEY));
+                }
+            }
+            settle(&sim);
+            let came = ends[1].drain();
+            let came: Vec<_> = came
+                .iter()
+                .map(|wc| u32::from_be_bytes(wc.imm_data))
+                .collect();
+            // The first was let through; the second is overtaken by what there is.
+            let mut expected = vec![0, 1, 2, 3, 4, 5];
+            let last = (1 + behind).min(5);
+            expected[1..=last].rotate_left(1);
+            assert_eq!(came, expected, "{mode:?}, behind {behind}");
+        }
+    }
+}
+
+/// A reordered packet that nothing follows arrives all the same, before a retry.
+#[test]
+fn reordered_packet_that_is_the_last_arrives_in_time() {
+    let sim = Sim::new(SimConfig::new());
+    let link = Link::new(&sim, QpType::Rc, &RcParams::default());
+    sim.inject(every(When::Nth(1), Harm::Reorder(9))).unwrap();
+    sim.tap();
+    link.far.recv(link.peer, 1, 0, 8);
+    link.near.send(link.qp, 1, 0, 8);
+    settle(&sim);
+    assert_eq!(sim.now(), Harm::REORDER_WITHIN + 2 * US);
+    assert_eq!(sim.tapped().len(), 2, "the send and its acknowledgement");
+    assert_eq!(statuses(&link.near.drain()), [WcStatus::Success]);
+}
+
+/// Ghosts: packets that are late for a QP that is gone, or in error, change nothing, and what they
+/// name may be gone too.
+#[test]
+fn delayed_packets_of_a_destroyed_qp_are_nobodys() {
+    let program = Kind::ALL.map(|kind| Work::new(kind, 600));
+    for both in [false, true] {
+        let sim = Sim::new(SimConfig::new());
+        let params = RcParams {
+            path_mtu: Mtu::Mtu256,
+            ..RcParams::default()
+        };
+        let link = Link::new(&sim, QpType::Rc, &params);
+        sim.inject(every(When::Always, Harm::Delay(MS))).unwrap();
+        link.fill(&program);
+        link.post_receives(&program);
+        link.post(&program);
+        sim.advance(MS / 2).unwrap();
+        sim.destroy_qp(link.qp, Wait::Poll).unwrap();
+        sim.dereg_mr(link.near.mr).unwrap();
+        if both {
+            sim.destroy_qp(link.peer, Wait::Poll).unwrap();
+            sim.dereg_mr(link.far.mr).unwrap();
+        }
+        settle(&sim);
+        assert_eq!(link.near.drain(), []);
+        let came = link.far.drain();
+        if both {
+            assert_eq!(came, []);
+        } else {
+            // They left before: with the bytes of then.
+            assert_eq!(wr_ids(&came), [0, 1, 2]);
+            let first = link.layout.receive(0);
+            let fail = |qp| link.far.fail(qp);
+            fail(link.peer);
+            link.far.drain();
+            assert_eq!(link.far.read(first, 600), crate::link::leaving(0, 0, 600));
+        }
+    }
+}
+
+/// A delayed packet has the bytes that it left with, whatever the program does with the memory when
+/// it has it back.
+#[test]
+fn delayed_packet_has_the_bytes_it_left_with() {
+    let sim = Sim::new(SimConfig::new());
+    let link = Link::new(&sim, QpType::Rc, &RcParams::default());
+    sim.inject(every(When::Nth(1), Harm::Delay(MS))).unwrap();
+    link.near.write(0, b"before");
+    link.far.recv(link.peer, 1, 0, 6);
+    link.near.send(link.qp, 1, 0, 6);
+    link.near.fail(link.qp);
+    assert_eq!(statuses(&link.near.drain()), [WcStatus::WrFlushErr]);
+    link.near.write(0, b"behind");
+    settle(&sim);
+    assert_eq!(statuses(&link.far.drain()), [WcStatus::Success]);
+    assert_eq!(link.far.read(0, 6), b"before");
+}
+
+/// TMR-04, TMR-05: a link that comes up before the last retry costs nothing but time; one that stays
+/// down longer costs the connection.
+#[test]
+fn link_that_is_down_within_the_retries_is_survived() {
+    let timeout = Duration::from_nanos(4096 << 14);
+    let params = RcParams {
+        retry_cnt: 3,
+        ..RcParams::default()
+    };
+    // The tries are at 0, 1, 2 and 3 times the time-out from the start, which is at 1 us.
+    for (until, status) in [
+        (2 * timeout, WcStatus::Success),
+        (3 * timeout + US, WcStatus::Success),
+        (3 * timeout + 2 * US, WcStatus::RetryExcErr),
+    ] {
+        for peer in [Some(1), None] {
+            for node in [0, 1] {
+                let peer = peer.map(|_| 1 - node);
+                let sim = Sim::new(SimConfig::new());
+                let link = Link::new(&sim, QpType::Rc, &params);
+                let down = Fault::Link {
+                    node,
+                    peer,
+                    down_at: US,
+                    up_at: Some(until),
+                };
+                let guard = FaultGuard::new(&sim, down).unwrap();
+                sim.advance(US).unwrap();
+                link.far.recv(link.peer, 1, 0, 8);
+                link.near.send(link.qp, 1, 0, 8);
+                settle(&sim);
+                assert_eq!(statuses(&link.near.drain()), [status], "up at {until:?}");
+                let lost = if until == 2 * timeout { 2 } else { 3 };
+                let lost = lost + u64::from(status != WcStatus::Success);
+                assert_eq!(guard.struck(), lost, "up at {until:?}");
+            }
+        }
+    }
+}
+
+/// A partition cuts the links it names and no other.
+#[test]
+fn link_that_is_down_is_no_other_link() {
+    let sim = Sim::new(SimConfig::new().nodes(3));
+    let ends = ["sim0", "sim1", "sim2"].map(|name| End::open(&sim, name, 64, 4096));
+    let params = RcParams {
+        retry_cnt: 0,
+        ..RcParams::default()
+    };
+    let link = |node, peer| Fault::Link {
+        node,
+        peer,
+        down_at: Duration::ZERO,
+        up_at: None,
+    };
+    for (fault, cut) in [
+        (link(0, Some(1)), [true, false, false, false]),
+        (link(0, None), [true, true, false, false]),
+        (link(2, None), [false, true, true, false]),
+    ] {
+        let _guard = FaultGuard::new(&sim, fault.clone()).unwrap();
+        for ((a, b), cut) in [(0, 1), (0, 2), (1, 2), (0, 0)].into_iter().zip(cut) {
+            let (near, far) = (&ends[a], &ends[b]);
+            let (qp, peer) = pair((near, far), QpType::Rc, 4, &params);
+            far.recv(peer, 1, 64, 8);
+            near.send(qp, 2, 0, 8);
+            settle(&sim);
+            let (sent, received) = (near.drain(), far.drain());
+            let mut all: Vec<_> = sent.iter().chain(&received).collect();
+            all.sort_by_key(|wc| wc.wr_id);
+            let last = all.last().map(|wc| wc.status);
+            let expected = if cut {
+                WcStatus::RetryExcErr
+            } else {
+                WcStatus::Success
+            };
+            assert_eq!(last, Some(expected), "{fault:?}: {a} to {b}");
+            for (end, qp) in [(near, qp), (far, peer)] {
+                sim.destroy_qp(qp, Wait::Poll).unwrap();
+                end.drain();
+            }
+        }
+    }
+}
+
+/// Filters say which packets: the second read response of a QP, the nth packet of another, those of
+/// a node, of a class, with a number.
+#[test]
+fn filters_pick_packets() {
+    let program = [Kind::Send, Kind::Read, Kind::Write].map(|kind| Work::new(kind, 600));
+    let params = RcParams {
+        path_mtu: Mtu::Mtu256,
+        psn_a: 100,
+        ..RcParams::default()
+    };
+    let every = PacketFilter::EVERY;
+    let struck = |packets: PacketFilter, when: When| {
+        let sim = Sim::new(SimConfig::new());
+        // One QP more at node 1, so that the numbers differ.
+        let other = End::open(&sim, "sim1", 4, 16);
+        other.qp(QpType::Rc, 1);
+        let link = Link::new(&sim, QpType::Rc, &params);
+        assert_eq!(
+            sim.qp_num(link.qp).unwrap() + 1,
+            sim.qp_num(link.peer).unwrap()
+        );
+        sim.tap();
+        let loss = FaultGuard::new(&sim, Fault::packet(packets, when, Harm::Drop)).unwrap();
+        link.run(&program);
+        let tapped = sim.tapped();
+        let lost = tapped.iter().filter(|packet| packet.dropped);
+        let lost: Vec<_> = lost.map(|tapped| tapped.packet).collect();
+        assert_eq!(lost.len() as u64, loss.struck());
+        link.results().assert_like(&program, "with a loss");
+        lost.iter()
+            .map(|packet| (packet.opcode, packet.psn))
+            .collect::<Vec<_>>()
+    };
+    let (near, far) = (2, 3); // QP numbers
+    for (packets, when, lost) in [
+        (
+            PacketFilter {
+                to: Some(0),
+                dest_qpn: Some(near),
+                class: Some(PacketClass::ReadResponse),
+                ..every
+            },
+            When::Nth(2),
+            (PacketOpcode::RcReadResponseMiddle, 104),
+        ),
+        (
+            PacketFilter {
+                from: Some(0),
+                src_qpn: Some(near),
+                ..every
+            },
+            When::Nth(3),
+            (PacketOpcode::RcSendLast, 102),
+        ),
+        (
+            PacketFilter {
+                src_qpn: Some(far),
+                ..every
+            },
+            When::Nth(1),
+            (PacketOpcode::RcAcknowledge, 102),
+        ),
+        (
+            PacketFilter {
+                dest_qpn: Some(far),
+                class: Some(PacketClass::Write),
+                ..every
+            },
+            When::First(1),
+            (PacketOpcode::RcWriteFirst, 106),
+        ),
+        (
+            PacketFilter {
+                psn: Some(107),
+                class: Some(PacketClass::Request),
+                ..every
+            },
+            When::These([1].into()),
+            (PacketOpcode::RcWriteMiddle, 107),
+        ),
+        (
+            PacketFilter {
+                from: Some(1),
+                to: Some(0),
+                opcode: Some(PacketOpcode::RcReadResponseLast),
+                ..every
+            },
+            When::Nth(1),
+            (PacketOpcode::RcReadResponseLast, 105),
+        ),
+    ] {
+        assert_eq!(struck(packets, when), [lost], "{packets:?}");
+    }
+    for packets in [
+        PacketFilter {
+            from: Some(0),
+            to: Some(0),
+            ..every
+        },
+        PacketFilter {
+            from: Some(1),
+            src_qpn: Some(near),
+            ..every
+        },
+        PacketFilter {
+            class: Some(PacketClass::Atomic),
+            ..every
+        },
+    ] {
+        assert_eq!(struck(packets, When::Always), [], "{packets:?}");
+    }
+}
+
+/// UC-03, UD-05: what is late, twice or out of order on transports that promise nothing.
+#[test]
+fn unreliable_transports_take_what_comes_in_order() {
+    let program = [1, 2, 3, 4].map(|_| Work::new(Kind::Send, 8));
+    for (harm, came) in [
+        (Harm::Drop, &[0, 2, 3][..]),
+        (Harm::Corrupt, &[0, 2, 3]),
+        // A number that was passed is taken for a repetition.
+        (Harm::Delay(MS), &[0, 2, 3]),
+        (Harm::Reorder(1), &[0, 2, 3]),
+        (Harm::Duplicate(Duration::ZERO), &[0, 1, 2, 3]),
+        (Harm::Duplicate(MS), &[0, 1, 2, 3]),
+    ] {
+        let sim = Sim::new(SimConfig::new());
+        let link = Link::new(&sim, QpType::Uc, &RcParams::default());
+        sim.inject(every(When::Nth(2), harm)).unwrap();
+        link.run(&program);
+        assert_eq!(statuses(&link.near.drain()), [WcStatus::Success; 4]);
+        let received = link.far.drain();
+        assert!(received.iter().all(|wc| wc.status == WcStatus::Success));
+        link.far.fail(link.peer);
+        link.far.drain();
+        let bytes = |n: usize| link.far.read(link.layout.receive(n), 8);
+        let got: Vec<_> = (0..received.len()).map(bytes).collect();
+        let sent = |n: &usize| crate::link::leaving(0, *n, 8);
+        assert_eq!(got, came.iter().map(sent).collect::<Vec<_>>(), "{harm}");
+    }
+}
+
+/// The rule goes with its guard; each rule counts for itself, and of two the first decides.
+#[test]
+fn rules_count_for_themselves_and_the_first_decides() {
+    let sim = Sim::new(SimConfig::new());
+    let link = Link::new(&sim, QpType::Uc, &RcParams::default());
+    let first = FaultGuard::new(&sim, every(When::These([2, 3].into()), Harm::Drop)).unwrap();
+    let second = FaultGuard::new(&sim, every(When::First(2), Harm::Corrupt)).unwrap();
+    let (first_id, second_id) = (first.id(), second.id());
+    let send = |count| {
+        for _ in 0..count {
+            link.near.send(link.qp, 1, 0, 8);
+        }
+        settle(&sim);
+    };
+    send(4);
+    assert_eq!((first.struck(), second.struck()), (2, 1));
+    drop(first);
+    assert!(sim.remove(first_id).is_err(), "it is gone");
+    assert_eq!(sim.remove(second_id).unwrap(), 1);
+    assert_eq!(second.struck(), 0);
+    drop(second);
+    send(4);
+    let strikes: Vec<_> = sim.strikes().iter().map(|s| (s.fault, s.ordinal)).collect();
+    assert_eq!(strikes, [(second_id, 1), (first_id, 2), (first_id, 3)]);
+    assert_eq!(link.near.state(link.qp), QpState::Rts);
+}
