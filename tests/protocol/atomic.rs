@@ -1,4 +1,4 @@
-//! Atomics under loss: as if each were executed once, at its place in the queue.
+//! Atomics under faults: as if each were executed once, at its place in the queue.
 
 use core::time::Duration;
 
@@ -55,13 +55,14 @@ const RESULTS: u64 = 1024;
 proptest! {
     #![proptest_config(property_config())]
 
-    /// ATOM-01, ATOM-02, ATOM-09, ATOM-13, SQ-14, TMR-09: with packets lost or coming twice, results and
+    /// ATOM-01, ATOM-02, ATOM-09, ATOM-13, SQ-14, TMR-09: with packets lost, late or coming twice, results and
     /// memory are those of one execution in order; or up to some work request, which fails with
     /// RETRY_EXC_ERR, and then it was executed once or not at all.
     #[test]
     fn atomics_are_executed_once_and_in_order(
         program in prop::collection::vec(work(), 1..16),
-        (lost, twice) in (0..200_000_u32, 0..200_000_u32),
+        (lost, twice, late) in (0..200_000_u32, 0..200_000_u32, 0..100_000_u32),
+        by in prop_oneof![Just(0), 1..50_u64, 1..200_000_u64].prop_map(Duration::from_micros),
         seed: u64,
         max_rd_atomic in 1..5_u8,
         psn_a in prop_oneof![Just(0), 0xff_fff0..0x100_0000_u32],
@@ -72,11 +73,14 @@ proptest! {
         let (qp, _) = pair((&near, &far), QpType::Rc, 16, &params);
         let mr = sim.alloc_mr(far.pd, BYTES as usize, ACCESS).unwrap();
         let remote = sim.query_mr(mr).unwrap().remote(0);
-        let packets = PacketFilter::default();
-        let lost = When::PerMillion(lost);
-        sim.inject(Fault::packet(packets, lost, Harm::Drop)).unwrap();
-        let (when, harm) = (When::PerMillion(twice), Harm::Duplicate(Duration::ZERO));
-        sim.inject(Fault::packet(packets, when, harm)).unwrap();
+        for (rate, harm) in [
+            (lost, Harm::Drop),
+            (twice, Harm::Duplicate(by)),
+            (late, Harm::Delay(by + Duration::from_nanos(1))),
+        ] {
+            let fault = Fault::packet(PacketFilter::EVERY, When::PerMillion(rate), harm);
+            sim.inject(fault).unwrap();
+        }
         for (place, work) in (0..).zip(&program) {
             let at = place * BYTES;
             if let Work::Write(value) = work {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::common::{End, pair, property_config, settle};
-use crate::link::{Kind, Link, Work, run, statuses, wr_ids};
+use crate::link::{Kind, Link, Work, run, run_late, statuses, wr_ids};
 use proptest::prelude::*;
 use verbs_api::{
     AhAttr, Fault, FaultGuard, Harm, Lab, Mtu, PacketClass, PacketFilter, PacketOpcode, QpState,
@@ -92,13 +92,15 @@ proptest! {
 
     /// TMR-08, TMR-09, TMR-12, SQ-12: under loss, damage, duplication, delay and reordering at once
     /// every message arrives once, in order, with its bytes; or up to some work request, that one
-    /// with RETRY_EXC_ERR. Delays may be longer than the wait for an acknowledgement (67 ms).
+    /// with RETRY_EXC_ERR. Receives may be posted late (RNR-01), and delays may be longer than the
+    /// wait for an acknowledgement (67 ms).
     #[test]
     fn whatever_happens_to_packets_each_message_arrives_once_and_in_order(
         program in prop::collection::vec(work(), 1..16),
         faults in faults(),
         max_rd_atomic in 1..4_u8,
         psn_a in prop_oneof![Just(0), 0xff_fff0..0x100_0000_u32],
+        ready in prop_oneof![Just(Duration::ZERO), (0..3000_u64).prop_map(Duration::from_micros)],
         seed: u64,
     ) {
         let params = RcParams {
@@ -107,7 +109,7 @@ proptest! {
             psn_a,
             ..RcParams::default()
         };
-        let ran = run(&program, &params, &faults, seed);
+        let ran = run_late(&program, &params, &faults, seed, ready);
         let failed = ran.sent.iter().position(|wc| wc.status != WcStatus::Success);
         let Some(failed) = failed else {
             ran.assert_like(&program, "all harms");

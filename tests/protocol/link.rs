@@ -1,5 +1,7 @@
 //! Programs of work requests, and two connected queue pairs to run them on.
 
+use core::time::Duration;
+
 use crate::common::{End, pair, settle};
 use verbs_api::{
     Fault, Harm, Lab, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams,
@@ -207,6 +209,15 @@ impl<'v> Link<'v> {
         settle(self.near.verbs);
     }
 
+    /// As above, with receives that are posted so long after the sends.
+    pub(crate) fn run_late(&self, program: &[Work], late: Duration) {
+        self.fill(program);
+        self.post(program);
+        self.near.verbs.lab().unwrap().advance(late).unwrap();
+        self.post_receives(program);
+        settle(self.near.verbs);
+    }
+
     /// What has come of it; ends the connection, so that all memory can be read.
     pub(crate) fn results(&self) -> Results {
         let verbs = self.near.verbs;
@@ -379,6 +390,29 @@ impl core::ops::Deref for Ran {
 
 /// Runs a program in a fresh world with these faults.
 pub(crate) fn run(program: &[Work], params: &RcParams, faults: &[Fault], seed: u64) -> Ran {
+    run_with(params, program, faults, seed, |link| link.run(program))
+}
+
+/// As above, with receives that are posted so long after the sends.
+pub(crate) fn run_late(
+    program: &[Work],
+    params: &RcParams,
+    faults: &[Fault],
+    seed: u64,
+    late: Duration,
+) -> Ran {
+    run_with(params, program, faults, seed, |link| {
+        link.run_late(program, late);
+    })
+}
+
+fn run_with(
+    params: &RcParams,
+    program: &[Work],
+    faults: &[Fault],
+    seed: u64,
+    run: impl FnOnce(&Link<'_>),
+) -> Ran {
     let sim = Sim::new(SimConfig::new().seed(seed));
     let link = Link::with(Layout::of(program), &sim, QpType::Rc, params);
     sim.tap();
@@ -386,7 +420,7 @@ pub(crate) fn run(program: &[Work], params: &RcParams, faults: &[Fault], seed: u
         .iter()
         .map(|fault| sim.inject(fault.clone()).unwrap())
         .collect();
-    link.run(program);
+    run(&link);
     let lost = faults
         .into_iter()
         .map(|fault| sim.remove(fault).unwrap())

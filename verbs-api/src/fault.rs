@@ -237,8 +237,8 @@ impl Fault {
     ///
     /// # Errors
     /// `Invalid`: an ordinal 0, a rate above a million, a delay or an overtaking of zero, a link that
-    /// comes up before it goes down or joins a node with itself, a status that is no error, an errno
-    /// that is none, a PSN or QP number of more than 24 bits.
+    /// comes up before it goes down or joins a node with itself, a status that is no error, a kind
+    /// of error that is not that of its errno value, a PSN or QP number of more than 24 bits.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Packet {
@@ -266,7 +266,11 @@ impl Fault {
                 Some(up_at) if up_at <= down_at => refuse("up_at", "is not after down_at"),
                 _ => Ok(()),
             },
-            Self::Call { error, .. } if error.errno() <= 0 => refuse("error", "is no errno value"),
+            Self::Call { error, .. }
+                if error.errno() <= 0 || ErrorKind::from_errno(error.errno()) != *error =>
+            {
+                refuse("error", "is not the kind of an errno value")
+            }
             Self::Call { verb, .. } if *verb == Verb::Lab => {
                 refuse("verb", "is the laboratory's own, which does not fail")
             }

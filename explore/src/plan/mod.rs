@@ -1,0 +1,196 @@
+//! Fault plans: lists of fault rules that can be written down, put in force, told again exactly, and
+//! made smaller.
+//!
+//! A plan is made by [`Plan::new`], read from a file ([`Plan::parse`]), or the
+//! [standard](Plan::standard) one. Printed it is its file; the format is in `docs/faults.md`.
+
+mod read;
+mod write;
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+use verbs_api::{Fault, FaultGuard, Harm, Lab, PacketFilter, Result, Strike, When};
+
+pub use read::PlanError;
+
+/// Fault rules, in the order in which they are put in force: of several that would strike the same
+/// thing the first decides.
+///
+/// ```
+/// use verbs_explore::Plan;
+///
+/// let text = "[[rule]]\nkind = \"packet\"\nharm = \"drop\"\nnth = 2\n";
+/// let plan = Plan::parse("plan.toml", text)?;
+/// assert_eq!(plan.rules().len(), 1);
+/// assert_eq!(plan.to_string(), text);
+/// # Ok::<(), verbs_explore::PlanError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    rules: Vec<Fault>,
+}
+
+/// A part of a plan that can be left out alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Part {
+    /// The index of the rule.
+    pub rule: usize,
+    /// Which of the things that the rule strikes, counted from 1; `None` is the rule as a whole, if
+    /// it does not name them.
+    pub ordinal: Option<u64>,
+}
+
+/// A plan that is in force as long as this lives.
+#[must_use = "the plan goes with it"]
+pub struct InForce<'l> {
+    plan: Plan,
+    lab: &'l dyn Lab,
+    guards: Vec<FaultGuard<'l>>,
+}
+
+impl Plan {
+    /// A plan of these rules.
+    ///
+    /// # Errors
+    /// That of [`Fault::check`], for the first rule that is refused.
+    pub fn new(rules: Vec<Fault>) -> Result<Self> {
+        rules.iter().try_for_each(Fault::check)?;
+        Ok(Self { rules })
+    }
+
+    /// Loss, damage, repetition, delay and reordering of any packets, each now and then: together of
+    /// 4 packets in 100. A connection with a time-out of 14 (67 ms) and 7 retries survives it, but
+    /// for one message in some hundred million; delays are far below that time-out.
+    pub fn standard() -> Self {
+        let rate = |per_million, harm| {
+            Fault::packet(PacketFilter::EVERY, When::PerMillion(per_million), harm)
+        };
+        Self {
+            rules: vec![
+                rate(10_000, Harm::Drop),
+                rate(2_500, Harm::Corrupt),
+                rate(5_000, Harm::Duplicate(Duration::ZERO)),
+                rate(2_500, Harm::Duplicate(Duration::from_micros(200))),
+                rate(5_000, Harm::Delay(Duration::from_micros(3))),
+                rate(5_000, Harm::Delay(Duration::from_micros(300))),
+                rate(5_000, Harm::Reorder(1)),
+                rate(5_000, Harm::Reorder(4)),
+            ],
+        }
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &[Fault] {
+        &self.rules
+    }
+
+    /// A number that two plans share only by chance, the same in every version: FNV-1a of the plan's
+    /// file, folded to 32 bits.
+    pub fn digest(&self) -> u32 {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in self.to_string().bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+        (hash >> 32) as u32 ^ hash as u32
+    }
+
+    /// Puts the plan in force. Put in force before anything else, it draws the same for the same
+    /// seed.
+    ///
+    /// # Errors
+    /// That of [`Lab::inject`], for the first rule that is refused; then none is in force.
+    pub fn inject<'l>(&self, lab: &'l dyn Lab) -> Result<InForce<'l>> {
+        let guard = |rule: &Fault| FaultGuard::new(lab, rule.clone());
+        Ok(InForce {
+            plan: self.clone(),
+            lab,
+            guards: self.rules.iter().map(guard).collect::<Result<_>>()?,
+        })
+    }
+
+    /// The plan that strikes exactly what this one has struck, whatever the seed. Links and limits
+    /// stay as they are.
+    #[must_use]
+    pub fn scripted(&self, struck: &[Part]) -> Self {
+        let mut ordinals = vec![BTreeSet::new(); self.rules.len()];
+        for part in struck {
+            ordinals[part.rule].extend(part.ordinal);
+        }
+        let rules = self.rules.iter().zip(ordinals);
+        Self {
+            rules: rules
+                .map(|(rule, ordinals)| rule.clone().at(When::These(ordinals)))
+                .collect(),
+        }
+    }
+
+    /// All that can be left out alone: each strike of a rule that names its strikes, and each other
+    /// rule.
+    pub fn parts(&self) -> Vec<Part> {
+        let of_rule = |(rule, fault): (usize, &Fault)| match fault.when() {
+            Some(When::These(ordinals)) => ordinals
+                .iter()
+                .map(|ordinal| Part {
+                    rule,
+                    ordinal: Some(*ordinal),
+                })
+                .collect(),
+            _ => vec![Part {
+                rule,
+                ordinal: None,
+            }],
+        };
+        self.rules.iter().enumerate().flat_map(of_rule).collect()
+    }
+
+    /// The plan with these parts and no others. A rule without any is left out.
+    #[must_use]
+    pub fn only(&self, parts: &[Part]) -> Self {
+        let mut kept: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
+        for part in parts {
+            kept.entry(part.rule).or_default().extend(part.ordinal);
+        }
+        let rule = |(rule, ordinals): (usize, BTreeSet<u64>)| {
+            let fault = self.rules[rule].clone();
+            match fault.when() {
+                Some(When::These(_)) => fault.at(When::These(ordinals)),
+                _ => fault,
+            }
+        };
+        Self {
+            rules: kept.into_iter().map(rule).collect(),
+        }
+    }
+}
+
+impl InForce<'_> {
+    /// What the plan has struck so far, oldest first. Links and limits strike too.
+    pub fn struck(&self) -> Vec<Part> {
+        let rules: BTreeMap<_, _> = self.guards.iter().map(FaultGuard::id).zip(0..).collect();
+        let part = |strike: Strike| {
+            Some(Part {
+                rule: *rules.get(&strike.fault)?,
+                ordinal: Some(strike.ordinal),
+            })
+        };
+        self.lab.strikes().into_iter().filter_map(part).collect()
+    }
+
+    /// The plan that strikes exactly what this one has struck so far.
+    pub fn scripted(&self) -> Plan {
+        self.plan.scripted(&self.struck())
+    }
+}
+
+impl fmt::Debug for InForce<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("InForce").field(&self.plan).finish()
+    }
+}
+
+/// The program of the document of the format.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/faults.md")]
+struct Document;
