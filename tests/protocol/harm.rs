@@ -3,11 +3,12 @@
 use core::time::Duration;
 
 use crate::common::{End, pair, property_config, settle};
-use crate::link::{Kind, Link, Work, run, run_late, statuses, wr_ids};
+use crate::link::{Kind, Link, Work, run, run_on, statuses, wr_ids};
 use proptest::prelude::*;
 use verbs_api::{
-    AhAttr, Fault, FaultGuard, Harm, Lab, Mtu, PacketClass, PacketFilter, PacketOpcode, QpState,
-    QpType, RcParams, SendOp, SendWr, Verbs, Wait, WcStatus, When, connect,
+    AhAttr, Fault, FaultGuard, Harm, Lab, Mtu, PROFILES, PacketClass, PacketFilter, PacketOpcode,
+    Placement, QpState, QpType, RcParams, SendDone, SendOp, SendWr, Verbs, Wait, WcStatus, When,
+    connect,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 
@@ -109,7 +110,10 @@ proptest! {
             psn_a,
             ..RcParams::default()
         };
-        let ran = run_late(&program, &params, &faults, seed, ready);
+        let config = SimConfig::new().seed(seed);
+        let ran = run_on(config, &program, &params, &faults, |link| {
+            link.run_late(&program, ready);
+        });
         let failed = ran.sent.iter().position(|wc| wc.status != WcStatus::Success);
         let Some(failed) = failed else {
             ran.assert_like(&program, "all harms");
@@ -124,6 +128,41 @@ proptest! {
         let received = ran.received.len();
         prop_assert_eq!(&ran.received[..], &expected.received[..received]);
         prop_assert!(ran.arrived[..received] == expected.arrived[..received]);
+    }
+
+    /// The same on every profile whose sends are done when they are acknowledged, however it tells of
+    /// them.
+    #[test]
+    fn whatever_happens_to_packets_the_bytes_are_right_on_every_profile(
+        program in prop::collection::vec(work(), 1..16),
+        faults in faults(),
+        profile in prop::sample::select(PROFILES),
+        seed: u64,
+    ) {
+        let (name, behavior) = profile;
+        prop_assume!(behavior.send_done == SendDone::Acknowledged);
+        let params = RcParams {
+            path_mtu: Mtu::Mtu256,
+            ..RcParams::default()
+        };
+        let config = SimConfig::new().seed(seed).behavior(behavior);
+        let ran = run_on(config, &program, &params, &faults, |link| link.run(&program));
+        let expected = ran.expected(&program);
+        let failed = ran.sent.iter().position(|wc| wc.status != WcStatus::Success);
+        let received = ran.received.iter().take_while(|wc| wc.status == WcStatus::Success).count();
+        if let Some(failed) = failed {
+            prop_assert_eq!(ran.sent[failed].status, WcStatus::RetryExcErr, "{}", name);
+        } else {
+            prop_assert_eq!(wr_ids(&ran.sent), wr_ids(&expected.sent), "{}", name);
+            prop_assert_eq!(received, expected.received.len(), "{}", name);
+            // What no completion tells of may be placed late.
+            let in_place = behavior.placement == Placement::Arrival;
+            let as_expected = ran.written == expected.written && ran.read == expected.read;
+            prop_assert!(as_expected || !in_place, "{}", name);
+        }
+        let order: Vec<_> = (0..received as u64).collect();
+        prop_assert_eq!(wr_ids(&ran.received[..received]), order, "{}", name);
+        prop_assert!(ran.arrived[..received] == expected.arrived[..received], "{}", name);
     }
 
     /// A run with rates, told again by the ordinals that were struck, is the same byte for byte.

@@ -390,30 +390,19 @@ impl core::ops::Deref for Ran {
 
 /// Runs a program in a fresh world with these faults.
 pub(crate) fn run(program: &[Work], params: &RcParams, faults: &[Fault], seed: u64) -> Ran {
-    run_with(params, program, faults, seed, |link| link.run(program))
+    let config = SimConfig::new().seed(seed);
+    run_on(config, program, params, faults, |link| link.run(program))
 }
 
-/// As above, with receives that are posted so long after the sends.
-pub(crate) fn run_late(
+/// As above, in a world of another kind and in another way.
+pub(crate) fn run_on(
+    config: SimConfig,
     program: &[Work],
     params: &RcParams,
     faults: &[Fault],
-    seed: u64,
-    late: Duration,
-) -> Ran {
-    run_with(params, program, faults, seed, |link| {
-        link.run_late(program, late);
-    })
-}
-
-fn run_with(
-    params: &RcParams,
-    program: &[Work],
-    faults: &[Fault],
-    seed: u64,
     run: impl FnOnce(&Link<'_>),
 ) -> Ran {
-    let sim = Sim::new(SimConfig::new().seed(seed));
+    let sim = Sim::new(config);
     let link = Link::with(Layout::of(program), &sim, QpType::Rc, params);
     sim.tap();
     let faults: Vec<_> = faults
