@@ -38,7 +38,7 @@ fn examples_of_the_document_are_plans() {
     }
     let all = examples.concat();
     for (field, values) in [
-        ("kind", "packet link call completion limit"),
+        ("kind", "packet link port call completion limit"),
         ("harm", "drop corrupt duplicate delay reorder"),
     ] {
         for value in values.split(' ') {
@@ -49,7 +49,7 @@ fn examples_of_the_document_are_plans() {
         }
     }
     let fields = "by behind from to src_qpn dest_qpn opcode class psn nth first these per_million \
-        node peer down_at up_at verb error status qpn limit value";
+        node peer port down_at up_at verb error status qpn limit value";
     for field in fields.split_whitespace() {
         assert!(all.contains(&format!("\n{field} = ")), "{field}");
         assert!(
@@ -82,11 +82,11 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
         ("rule = [1]", "1: rule 1: is a whole number, not a table"),
         (
             "[[rule]]\n",
-            "1: rule 1: field \"kind\": is missing, one of packet, link, call, completion, limit",
+            "1: rule 1: field \"kind\": is missing, one of packet, link, port, call, completion, limit",
         ),
         (
             "[[rule]]\nkind = \"pocket\"",
-            "2: rule 1: field \"kind\": \"pocket\" is not one of packet, link, call, completion, limit",
+            "2: rule 1: field \"kind\": \"pocket\" is not one of packet, link, port, call, completion, limit",
         ),
         (
             "[[rule]]\nkind = 1",
@@ -135,6 +135,10 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
         (
             "[[rule]]\nkind = \"link\"\nnode = 1\nup_at = \"0.5ns\"",
             "4: rule 1: field \"up_at\": \"0.5ns\" is not a time: a number and ns, us, ms or s, such as \"1.5ms\"",
+        ),
+        (
+            "[[rule]]\nkind = \"port\"\nnode = 0\nport = 0",
+            "4: rule 1: field \"port\": is 0, allowed are 1 to 255",
         ),
         (
             "[[rule]]\nkind = \"call\"\nverb = \"post_send\"\nerror = \"ENOMEM\"",
@@ -313,6 +317,18 @@ fn fault() -> impl Strategy<Value = Fault> {
             .prop_map(|(node, peer, down_at, up)| Fault::Link {
                 node,
                 peer,
+                down_at,
+                up_at: up.map(|up| down_at + up + Duration::from_nanos(1)),
+            }),
+        (
+            any::<u32>(),
+            1..=255_u8,
+            duration(),
+            prop::option::of(duration())
+        )
+            .prop_map(|(node, port, down_at, up)| Fault::Port {
+                node,
+                port,
                 down_at,
                 up_at: up.map(|up| down_at + up + Duration::from_nanos(1)),
             }),

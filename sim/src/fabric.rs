@@ -24,7 +24,8 @@ use crate::fault::{Striker, Strikers};
 use crate::late::Late;
 use crate::memory::{Memory, Payload, SharedMemory};
 use crate::node::{Node, gids};
-use crate::packet::Packet;
+use crate::outage::Outages;
+use crate::packet::{Packet, PortId};
 use crate::ring::Ring;
 use crate::time::Time;
 use crate::timers::Timers;
@@ -42,6 +43,7 @@ pub(crate) struct Fabric {
     flight: Box<Ring<Packet>>,
     /// Packets under way that fault rules hold back.
     late: Late,
+    outages: Outages,
     /// Deadlines of the nodes, but for those in `touched`.
     timers: Timers,
     /// Nodes whose deadline may have changed.
@@ -94,6 +96,7 @@ impl Fabric {
             now: Time::ZERO,
             flight: Box::default(),
             late: Late::default(),
+            outages: Outages::default(),
             timers: Timers::default(),
             touched: Vec::new(),
             wire: Wire::default(),
@@ -244,9 +247,8 @@ impl Fabric {
                 self.fly(packet);
             }
             Harm::Duplicate(by) if by.is_zero() => {
-                let copy = packet.clone();
+                *self.flight.push() = packet.clone();
                 self.fly(packet);
-                *self.flight.push() = copy;
             }
             Harm::Duplicate(by) => {
                 let copy = packet.clone();
@@ -298,10 +300,19 @@ impl Fabric {
         Ok(())
     }
 
-    /// Lets the next packet arrive or the next timer fire, if one is due until `limit`.
+    /// Lets a port go down or come up, the next packet arrive or the next timer fire, if that is due
+    /// until `limit`.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
         let packet = self.next_packet();
         let timer = self.next_timer();
+        if let Some(at) = self.outages.next()
+            && at <= packet.unwrap_or(limit).min(limit)
+            && timer.is_none_or(|(first, _)| at <= first)
+        {
+            self.set_now(at);
+            self.change_port();
+            return true;
+        }
         let is_due = |at: &Time| *at <= limit;
         // A packet before a timer, so that an acknowledgement that comes in time is in time.
         if let Some(at) = packet.filter(is_due)
@@ -326,8 +337,8 @@ impl Fabric {
     /// Runs until nothing is under way and no timer runs; false if the horizon came first.
     pub(crate) fn settle(&mut self) -> bool {
         let limit = self.now.after(self.config.horizon);
-        while self.step(limit) {}
-        self.next_due().is_none()
+        while self.next_work().is_some() && self.step(limit) {}
+        self.next_work().is_none()
     }
 
     /// Moves the clock by what is due until `limit`, then to `limit`.
@@ -346,8 +357,16 @@ impl Fabric {
         self.now = self.now.max(to);
     }
 
-    /// When the next packet arrives or timer fires.
+    /// When something happens next: a packet, a timer, or a change of a port.
     pub(crate) fn next_due(&mut self) -> Option<Time> {
+        self.next_work()
+            .into_iter()
+            .chain(self.outages.next())
+            .min()
+    }
+
+    /// When the next packet arrives or timer fires.
+    pub(crate) fn next_work(&mut self) -> Option<Time> {
         let timer = self.next_timer().map(|(at, _)| at);
         self.next_packet().into_iter().chain(timer).min()
     }
@@ -356,6 +375,38 @@ impl Fabric {
     fn next_packet(&self) -> Option<Time> {
         let packet = self.flight.front().map(|packet| packet.arrives);
         packet.into_iter().chain(self.late.next_at()).min()
+    }
+
+    /// Lets a port be down for a time.
+    pub(crate) fn add_outage(
+        &mut self,
+        port: PortId,
+        down_at: Time,
+        up_at: Option<Time>,
+        striker: Striker,
+    ) {
+        self.outages.add(port, down_at, up_at, striker);
+        while self.outages.next().is_some_and(|at| at <= self.now) {
+            self.change_port();
+        }
+    }
+
+    #[cold]
+    fn change_port(&mut self) {
+        if let Some((port, up)) = self.outages.take() {
+            self.work(port.node, |node, _| node.switch_port(port.port, up));
+        }
+    }
+
+    /// Takes a rule out of force.
+    pub(crate) fn remove_rule(&mut self, id: FaultId) {
+        self.rewire(|wire| wire.remove(id));
+        for seat in &mut self.seats {
+            seat.node.remove_rule(id);
+        }
+        if let Some(port) = self.outages.remove(id) {
+            self.work(port.node, |node, _| node.switch_port(port.port, true));
+        }
     }
 
     /// Delivers the packet that arrives next of those that were held back.
@@ -421,7 +472,8 @@ impl Fabric {
     pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
         // Nodes that have the same rule count together.
         let on_node = || self.seats.iter().find_map(|seat| seat.node.struck(id));
-        self.wire.struck(id).or_else(on_node)
+        let of_port = || self.outages.struck(id);
+        self.wire.struck(id).or_else(on_node).or_else(of_port)
     }
 
     /// What the tap saw since the last call.

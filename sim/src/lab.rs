@@ -9,6 +9,7 @@ use verbs_api::{
 };
 
 use crate::node::{Node, NodeRule, What};
+use crate::packet::PortId;
 use crate::sim::Sim;
 use crate::time::Time;
 use crate::wire::{CallRule, PacketRule, Wire};
@@ -77,10 +78,25 @@ impl Lab for Sim {
                 let rule = PacketRule::Down {
                     node,
                     peer,
-                    from: Time::ZERO.after(down_at),
-                    until: up_at.map_or(Time::MAX, |up_at| Time::ZERO.after(up_at)),
+                    from: at(down_at),
+                    until: up_at.map_or(Time::MAX, at),
                 };
                 self.harm_packets(id, when, rule);
+            }
+            Fault::Port {
+                node,
+                port,
+                down_at,
+                up_at,
+            } => {
+                self.check_node("node", Some(node))?;
+                let last = self.world.config.ports.into();
+                check_range("port", port.into(), 1, last)?;
+                let (down_at, up_at) = (at(down_at), up_at.map(at));
+                self.world.with(|fabric| {
+                    let striker = fabric.striker(id, when);
+                    fabric.add_outage(PortId { node, port }, down_at, up_at, striker);
+                });
             }
             Fault::Call {
                 node, verb, error, ..
@@ -110,12 +126,7 @@ impl Lab for Sim {
 
     fn remove(&self, fault: FaultId) -> Result<u64> {
         let struck = self.struck(fault)?;
-        self.world.with(|fabric| {
-            fabric.rewire(|wire| wire.remove(fault));
-            for node in 0..self.world.config.nodes {
-                fabric.work(node, |node, _| node.remove_rule(fault));
-            }
-        });
+        self.world.with(|fabric| fabric.remove_rule(fault));
         Ok(struck)
     }
 
@@ -224,19 +235,8 @@ impl Sim {
     }
 
     fn check_node(&self, what: &'static str, node: Option<u32>) -> Result<()> {
-        let nodes = self.world.config.nodes;
-        match node {
-            Some(node) if node >= nodes => {
-                let cause = Cause::OutOfRange {
-                    what,
-                    value: node.into(),
-                    min: 0,
-                    max: (nodes - 1).into(),
-                };
-                Err(Error::new(Verb::Lab, ErrorKind::Invalid, cause))
-            }
-            _ => Ok(()),
-        }
+        let last = self.world.config.nodes - 1;
+        check_range(what, node.unwrap_or(0), 0, last)
     }
 
     fn work<R>(&self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
@@ -247,6 +247,25 @@ impl Sim {
     fn rewire<R>(&self, change: impl FnOnce(&mut Wire) -> R) -> R {
         self.world.with(|fabric| fabric.rewire(change))
     }
+}
+
+/// So long after the start.
+fn at(time: Duration) -> Time {
+    Time::ZERO.after(time)
+}
+
+fn check_range(what: &'static str, value: u32, min: u32, max: u32) -> Result<()> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    let (value, min, max) = (value.into(), min.into(), max.into());
+    let cause = Cause::OutOfRange {
+        what,
+        value,
+        min,
+        max,
+    };
+    Err(Error::new(Verb::Lab, ErrorKind::Invalid, cause))
 }
 
 fn refused(what: &'static str, problem: &'static str) -> Error {

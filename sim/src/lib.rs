@@ -26,7 +26,9 @@
 //! is made of. `fabric` is all nodes and what is between them: the clock, and how packets move; it
 //! is a plain struct too. `world` is the thin shell around it: the lock, and waiting; `clock` is the
 //! machine's time, where that counts. `sim` and `lab` map the traits on it, `wire` holds the tap and
-//! the fault rules, `late` what they hold back. `model` is what models of concurrent programs ask of a simulation.
+//! the rules for packets and calls, `late` the packets they hold back, `outage` the ports that go down;
+//! `fault` decides when a rule strikes. `model` is what models of concurrent programs ask of a
+//! simulation.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
@@ -44,6 +46,7 @@ mod late;
 mod memory;
 mod model;
 mod node;
+mod outage;
 mod packet;
 mod ring;
 mod rng;

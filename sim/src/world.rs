@@ -213,7 +213,7 @@ impl World {
         loop {
             let due = self.with(|fabric| {
                 fabric.catch_up();
-                fabric.next_due()
+                fabric.next_work()
             });
             match due {
                 None => return true,

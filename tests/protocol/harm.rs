@@ -3,12 +3,12 @@
 use core::time::Duration;
 
 use crate::common::{End, pair, property_config, settle};
-use crate::link::{Kind, Link, Work, run, run_on, statuses, wr_ids};
+use crate::link::{Kind, Link, Work, leaving, run, run_on, statuses, wr_ids};
 use proptest::prelude::*;
 use verbs_api::{
-    AhAttr, Fault, FaultGuard, Harm, Lab, Mtu, PROFILES, PacketClass, PacketFilter, PacketOpcode,
-    Placement, QpState, QpType, RcParams, SendDone, SendOp, SendWr, Verbs, Wait, WcStatus, When,
-    connect,
+    AhAttr, Arm, AsyncEventType, ErrorKind, Fault, FaultGuard, Harm, Lab, Mtu, PROFILES,
+    PacketClass, PacketFilter, PacketOpcode, Placement, PortState, QpState, QpType, RcParams,
+    SendDone, SendOp, SendWr, Verb, Verbs, Wait, Wc, WcStatus, When, connect,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 
@@ -177,9 +177,9 @@ proptest! {
         let mut faults = faults;
         faults.push(Fault::Call {
             node: None,
-            verb: verbs_api::Verb::PollCq,
+            verb: Verb::PollCq,
             when: When::PerMillion(calls),
-            error: verbs_api::ErrorKind::Io,
+            error: ErrorKind::Io,
         });
         faults.push(Fault::Completion {
             node: None,
@@ -214,7 +214,7 @@ fn traced(program: &[Work], faults: &[Fault], seed: u64) -> (String, Vec<Vec<u64
     for cq in [link.near.cq, link.far.cq] {
         for _ in 0..10 {
             // Some are made to fail.
-            let _ = sim.poll_cq(cq, &mut [verbs_api::Wc::default(); 4]);
+            let _ = sim.poll_cq(cq, &mut [Wc::default(); 4]);
         }
     }
     let strikes = sim.strikes();
@@ -248,8 +248,7 @@ fn waiting_for_a_delayed_packet_ends() {
         let sim = Sim::new(SimConfig::new().mode(mode));
         let link = Link::new(&sim, QpType::Rc, &RcParams::default());
         sim.inject(every(When::First(2), Harm::Delay(MS))).unwrap();
-        sim.req_notify_cq(link.near.cq, verbs_api::Arm::NEXT)
-            .unwrap();
+        sim.req_notify_cq(link.near.cq, Arm::NEXT).unwrap();
         link.far.recv(link.peer, 1, 0, 8);
         link.near.send(link.qp, 1, 0, 8);
         let event = sim.get_cq_event(link.near.channel, Wait::Forever).unwrap();
@@ -382,7 +381,7 @@ fn delayed_packets_of_a_destroyed_qp_are_nobodys() {
             let fail = |qp| link.far.fail(qp);
             fail(link.peer);
             link.far.drain();
-            assert_eq!(link.far.read(first, 600), crate::link::leaving(0, 0, 600));
+            assert_eq!(link.far.read(first, 600), leaving(0, 0, 600));
         }
     }
 }
@@ -443,6 +442,53 @@ fn link_that_is_down_within_the_retries_is_survived() {
             }
         }
     }
+}
+
+/// ASYNC-09: a port that goes down and up at times that a rule names tells of it then, also to who
+/// waits; connections survive it within their retries. Settling does not wait for it.
+#[test]
+fn port_goes_down_and_up_when_a_rule_says() {
+    let outage = |up_at| Fault::Port {
+        node: 1,
+        port: 1,
+        down_at: 5 * MS,
+        up_at,
+    };
+    for mode in [Mode::Stepped, Mode::RealTime] {
+        let sim = Sim::new(SimConfig::new().mode(mode));
+        let link = Link::new(&sim, QpType::Rc, &RcParams::default());
+        let guard = FaultGuard::new(&sim, outage(Some(30 * MS))).unwrap();
+        settle(&sim);
+        let next = || {
+            let event = sim.get_async_event(link.far.context, Wait::Forever);
+            let event = event.unwrap();
+            sim.ack_async_event(link.far.context, &event).unwrap();
+            event.event_type
+        };
+        assert_eq!(next(), AsyncEventType::PortErr);
+        assert!(sim.now() >= 5 * MS);
+        link.far.recv(link.peer, 1, 0, 8);
+        link.near.send(link.qp, 1, 0, 8);
+        assert_eq!(next(), AsyncEventType::PortActive);
+        assert!(sim.now() >= 30 * MS);
+        settle(&sim);
+        assert_eq!(statuses(&link.near.drain()), [WcStatus::Success]);
+        assert_eq!(guard.struck(), 1);
+    }
+    // One that is over is down at once; the rule takes it along when it goes.
+    let sim = Sim::new(SimConfig::new().mode(Mode::Inline));
+    sim.advance(6 * MS).unwrap();
+    let context = sim.open_device("sim1").unwrap();
+    let state = || sim.query_port(context, 1).unwrap().state;
+    let guard = FaultGuard::new(&sim, outage(None)).unwrap();
+    assert_eq!(state(), PortState::Down);
+    drop(guard);
+    assert_eq!(state(), PortState::Active);
+    let _guard = FaultGuard::new(&sim, outage(Some(7 * MS))).unwrap();
+    sim.advance(MS / 2).unwrap();
+    assert_eq!(state(), PortState::Down);
+    sim.advance(MS / 2).unwrap();
+    assert_eq!(state(), PortState::Active);
 }
 
 /// A partition cuts the links it names and no other.
@@ -627,9 +673,80 @@ fn unreliable_transports_take_what_comes_in_order() {
         link.far.drain();
         let bytes = |n: usize| link.far.read(link.layout.receive(n), 8);
         let got: Vec<_> = (0..received.len()).map(bytes).collect();
-        let sent = |n: &usize| crate::link::leaving(0, *n, 8);
+        let sent = |n: &usize| leaving(0, *n, 8);
         assert_eq!(got, came.iter().map(sent).collect::<Vec<_>>(), "{harm}");
     }
+}
+
+/// Rules that make no sense are refused, with what is allowed.
+#[test]
+fn rules_that_make_no_sense_are_refused() {
+    let sim = Sim::new(SimConfig::new());
+    let link = |node, peer, up_at| Fault::Link {
+        node,
+        peer,
+        down_at: MS,
+        up_at,
+    };
+    let port = |port| Fault::Port {
+        node: 0,
+        port,
+        down_at: MS,
+        up_at: None,
+    };
+    let call = |verb, error| Fault::Call {
+        node: None,
+        verb,
+        when: When::Always,
+        error,
+    };
+    let completion = Fault::Completion {
+        node: None,
+        qpn: None,
+        when: When::Always,
+        status: WcStatus::Success,
+    };
+    let drop = |packets| Fault::packet(packets, When::Always, Harm::Drop);
+    let (mut node_2, mut long) = (PacketFilter::EVERY, PacketFilter::EVERY);
+    node_2.from = Some(2);
+    long.psn = Some(1 << 24);
+    let these = When::These([1, 0].into());
+    let rate = When::PerMillion(1_000_001);
+    let delay = every(When::Always, Harm::Delay(Duration::ZERO));
+    for (fault, problem) in [
+        (every(When::Nth(0), Harm::Drop), "when counts from 1"),
+        (every(these, Harm::Drop), "when counts from 1"),
+        (
+            every(rate, Harm::Drop),
+            "per_million is 1000001, allowed are 0 to 1000000",
+        ),
+        (delay, "by is zero: nothing is late"),
+        (
+            every(When::Always, Harm::Reorder(0)),
+            "behind is 0: nothing overtakes the packet",
+        ),
+        (drop(node_2), "from is 2, allowed are 0 to 1"),
+        (drop(long), "psn is 16777216, allowed are 0 to 16777215"),
+        (link(0, Some(0), None), "peer is the node itself"),
+        (link(0, Some(5), None), "peer is 5, allowed are 0 to 1"),
+        (link(0, None, Some(MS)), "up_at is not after down_at"),
+        (port(0), "port is 0: ports count from 1"),
+        (port(2), "port is 2, allowed are 1 to 1"),
+        (
+            call(Verb::PollCq, ErrorKind::Usage),
+            "error is not the kind of an errno value",
+        ),
+        (
+            call(Verb::Lab, ErrorKind::Io),
+            "verb is the laboratory's own, which does not fail",
+        ),
+        (completion, "status must be an error"),
+    ] {
+        let error = sim.inject(fault.clone()).unwrap_err();
+        let said = format!("lab: EINVAL: {problem}");
+        assert_eq!(error.to_string(), said, "{fault:?}");
+    }
+    assert_eq!(sim.strikes(), []);
 }
 
 /// The rule goes with its guard; each rule counts for itself, and of two the first decides.

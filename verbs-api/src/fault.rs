@@ -60,6 +60,19 @@ pub enum Fault {
         /// Until when, this moment not included; `None` is for ever.
         up_at: Option<Duration>,
     },
+    /// A port is down for a time, as by [`Lab::set_port`]: programs are told by `PORT_ERR` and
+    /// `PORT_ACTIVE` (ASYNC-09). When the rule is taken out of force, a port that it has down comes up.
+    /// [`Lab::settle`] does not wait for changes of ports.
+    Port {
+        /// Of which node.
+        node: u32,
+        /// Which port, from 1.
+        port: u8,
+        /// From when, of the laboratory's clock; at once if that is over.
+        down_at: Duration,
+        /// Until when; `None` is for ever.
+        up_at: Option<Duration>,
+    },
     /// Make calls of a verb fail. The call has no other effect.
     Call {
         /// Only on this node; `None` is on any.
@@ -236,8 +249,8 @@ impl Fault {
     /// the fields.
     ///
     /// # Errors
-    /// `Invalid`: an ordinal 0, a rate above a million, a delay or an overtaking of zero, a link that
-    /// comes up before it goes down or joins a node with itself, a status that is no error, a kind
+    /// `Invalid`: an ordinal 0, a rate above a million, a delay or an overtaking of zero, a link or
+    /// port that comes up before it goes down, a port 0, a link that joins a node with itself, a status that is no error, a kind
     /// of error that is not that of its errno value, a PSN or QP number of more than 24 bits.
     pub fn check(&self) -> Result<()> {
         match self {
@@ -262,7 +275,8 @@ impl Fault {
             Self::Link { node, peer, .. } if *peer == Some(*node) => {
                 refuse("peer", "is the node itself")
             }
-            Self::Link { down_at, up_at, .. } => match up_at {
+            Self::Port { port: 0, .. } => refuse("port", "is 0: ports count from 1"),
+            Self::Link { down_at, up_at, .. } | Self::Port { down_at, up_at, .. } => match up_at {
                 Some(up_at) if up_at <= down_at => refuse("up_at", "is not after down_at"),
                 _ => Ok(()),
             },
@@ -286,24 +300,24 @@ impl Fault {
         }
     }
 
-    /// When it strikes. `None` for links and limits, which the time and the program decide.
+    /// When it strikes. `None` for links, ports and limits, which the time and the program decide.
     pub fn when(&self) -> Option<&When> {
         match self {
             Self::Packet { when, .. } | Self::Call { when, .. } | Self::Completion { when, .. } => {
                 Some(when)
             }
-            Self::Link { .. } | Self::Limit { .. } => None,
+            Self::Link { .. } | Self::Port { .. } | Self::Limit { .. } => None,
         }
     }
 
-    /// The same rule at other times; links and limits stay as they are.
+    /// The same rule at other times; links, ports and limits stay as they are.
     #[must_use]
     pub fn at(mut self, at: When) -> Self {
         match &mut self {
             Self::Packet { when, .. } | Self::Call { when, .. } | Self::Completion { when, .. } => {
                 *when = at;
             }
-            Self::Link { .. } | Self::Limit { .. } => {}
+            Self::Link { .. } | Self::Port { .. } | Self::Limit { .. } => {}
         }
         self
     }

@@ -301,7 +301,7 @@ pub struct TappedPacket {
     pub at: core::time::Duration,
     /// The packet.
     pub packet: PacketView,
-    /// It never arrived: a fault rule, or a port that is down.
+    /// It never arrived: a fault rule lost it, or a link or port was down.
     pub dropped: bool,
 }
 

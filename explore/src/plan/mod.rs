@@ -110,8 +110,8 @@ impl Plan {
         })
     }
 
-    /// The plan that strikes exactly what this one has struck, whatever the seed. Links and limits
-    /// stay as they are.
+    /// The plan that strikes exactly what this one has struck, whatever the seed. Links, ports
+    /// and limits stay as they are.
     #[must_use]
     pub fn scripted(&self, struck: &[Part]) -> Self {
         let mut ordinals = vec![BTreeSet::new(); self.rules.len()];
@@ -166,7 +166,7 @@ impl Plan {
 }
 
 impl InForce<'_> {
-    /// What the plan has struck so far, oldest first. Links and limits strike too.
+    /// What the plan has struck so far, oldest first. Links, ports and limits strike too.
     pub fn struck(&self) -> Vec<Part> {
         let rules: BTreeMap<_, _> = self.guards.iter().map(FaultGuard::id).zip(0..).collect();
         let part = |strike: Strike| {

@@ -92,7 +92,7 @@ impl Plan {
 }
 
 /// The fields of a rule of each kind, but for `kind` itself.
-const FIELDS: [(&str, &[&str]); 5] = [
+const FIELDS: [(&str, &[&str]); 6] = [
     (
         "packet",
         &[
@@ -113,6 +113,7 @@ const FIELDS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("link", &["node", "peer", "down_at", "up_at"]),
+    ("port", &["node", "port", "down_at", "up_at"]),
     (
         "call",
         &[
@@ -269,6 +270,14 @@ impl<'t> Rule<'t> {
             "link" => Fault::Link {
                 node: self.required("node", node)?,
                 peer: self.optional("peer", node)?,
+                down_at: self.optional("down_at", time)?.unwrap_or_default(),
+                up_at: self.optional("up_at", time)?,
+            },
+            "port" => Fault::Port {
+                node: self.required("node", node)?,
+                port: self
+                    .optional("port", |value| number(value, 1..256))?
+                    .unwrap_or(1) as u8,
                 down_at: self.optional("down_at", time)?.unwrap_or_default(),
                 up_at: self.optional("up_at", time)?,
             },

@@ -76,6 +76,18 @@ fn fields(rule: &Fault) -> Fields {
             say("down_at", time(*down_at).filter(|_| !down_at.is_zero()));
             say("up_at", up_at.and_then(time));
         }
+        Fault::Port {
+            node,
+            port,
+            down_at,
+            up_at,
+        } => {
+            say("kind", quoted("port"));
+            say("node", Some(node.to_string()));
+            say("port", Some(port.to_string()).filter(|_| *port != 1));
+            say("down_at", time(*down_at).filter(|_| !down_at.is_zero()));
+            say("up_at", up_at.and_then(time));
+        }
         Fault::Call {
             node, verb, error, ..
         } => {

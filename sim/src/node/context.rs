@@ -307,8 +307,14 @@ impl Node {
     /// Brings a port up or down; every context learns of it (ASYNC-09, ASYNC-13).
     pub(crate) fn set_port(&mut self, context: Context, port: u8, up: bool) -> Result<()> {
         self.find_context(Verb::Lab, context)?;
-        let was_up = self.check_port(Verb::Lab, port)?.up;
-        self.port_mut(port).up = up;
+        self.check_port(Verb::Lab, port)?;
+        self.switch_port(port, up);
+        Ok(())
+    }
+
+    /// Brings a port up or down that there is.
+    pub(crate) fn switch_port(&mut self, port: u8, up: bool) {
+        let was_up = std::mem::replace(&mut self.port_mut(port).up, up);
         if was_up != up {
             let event_type = if up {
                 AsyncEventType::PortActive
@@ -317,7 +323,6 @@ impl Node {
             };
             self.tell_all(port, event_type);
         }
-        Ok(())
     }
 
     /// Sets the active MTU of a port. QPs that are connected keep theirs.

@@ -1,0 +1,86 @@
+//! Ports that go down and come up at times that fault rules name.
+
+use verbs_api::FaultId;
+
+use crate::fault::Striker;
+use crate::packet::PortId;
+use crate::time::Time;
+
+/// The rules in force, in the order in which they were made.
+#[derive(Debug, Default)]
+pub(crate) struct Outages(Vec<Outage>);
+
+/// A port is down for a time.
+#[derive(Debug)]
+struct Outage {
+    port: PortId,
+    down_at: Time,
+    up_at: Option<Time>,
+    state: State,
+    striker: Striker,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Before,
+    Down,
+    Over,
+}
+
+impl Outage {
+    fn next(&self) -> Option<Time> {
+        match self.state {
+            State::Before => Some(self.down_at),
+            State::Down => self.up_at,
+            State::Over => None,
+        }
+    }
+}
+
+impl Outages {
+    pub(crate) fn add(
+        &mut self,
+        port: PortId,
+        down_at: Time,
+        up_at: Option<Time>,
+        striker: Striker,
+    ) {
+        self.0.push(Outage {
+            port,
+            down_at,
+            up_at,
+            state: State::Before,
+            striker,
+        });
+    }
+
+    /// When a port changes next.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.0.iter().filter_map(Outage::next).min()
+    }
+
+    /// The next change of a port: which, and whether it comes up.
+    pub(crate) fn take(&mut self) -> Option<(PortId, bool)> {
+        let next = self.next()?;
+        let mut due = self.0.iter_mut().filter(|one| one.next() == Some(next));
+        let outage = due.next()?;
+        let up = outage.state == State::Down;
+        if !up {
+            outage.striker.strikes(true);
+        }
+        outage.state = if up { State::Over } else { State::Down };
+        Some((outage.port, up))
+    }
+
+    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
+        let outage = self.0.iter().find(|one| one.striker.id() == id)?;
+        Some(outage.striker.struck())
+    }
+
+    /// Takes a rule out, if it is here: the port, if the rule has it down.
+    pub(crate) fn remove(&mut self, id: FaultId) -> Option<PortId> {
+        let position = self.0.iter().position(|one| one.striker.id() == id)?;
+        let outage = self.0.remove(position);
+        (outage.state == State::Down).then_some(outage.port)
+    }
+}
