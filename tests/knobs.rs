@@ -14,7 +14,7 @@ use verbs_api::{
     QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus, connect, transition,
 };
 use verbs_scenarios::report::{BackendInfo, Outcome};
-use verbs_scenarios::{Backend, Scenario, run};
+use verbs_scenarios::{Backend, Scenario, World, run};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// The simulator with one knob turned, that declares otherwise.
@@ -36,13 +36,14 @@ impl Backend for Liar {
         }
     }
 
-    fn start(&self, threads: bool) -> verbs_api::Result<Box<dyn Verbs>> {
+    fn start(&self, threads: bool) -> verbs_api::Result<World> {
         let mode = if threads { Mode::Inline } else { Mode::Stepped };
         let config = SimConfig::new()
             .behavior(self.behavior)
             .declare(Behavior::SPEC)
             .mode(mode);
-        Ok(Box::new(Sim::new(config)))
+        let verbs: Box<dyn Verbs> = Box::new(Sim::new(config));
+        Ok(World::new(verbs))
     }
 
     fn replay(&self, _scenario: &Scenario) -> String {

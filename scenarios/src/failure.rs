@@ -31,6 +31,8 @@ pub enum FailureKind {
     Hang,
     /// The backend, or the scenario, broke down.
     Crash,
+    /// Something does not hold that holds whatever the scenario does.
+    Invariant,
 }
 
 impl FailureKind {
@@ -40,6 +42,7 @@ impl FailureKind {
             Self::Assertion => "assertion",
             Self::Hang => "hang",
             Self::Crash => "crash",
+            Self::Invariant => "invariant",
         }
     }
 }
@@ -60,6 +63,15 @@ impl Failure {
         Self {
             kind: FailureKind::Hang,
             ..Self::assertion(expected, seen)
+        }
+    }
+
+    /// Something does not hold that holds whatever a scenario does: what was promised, and what was
+    /// seen instead.
+    pub fn invariant(promise: impl Into<String>, seen: impl Into<String>) -> Self {
+        Self {
+            kind: FailureKind::Invariant,
+            ..Self::assertion(promise, seen)
         }
     }
 

@@ -58,6 +58,7 @@ mod tmr;
 mod uc;
 mod ud;
 mod wc;
+mod world;
 mod xrc;
 
 pub use bench::{Bench, Bounds, Negative, Place};
@@ -68,6 +69,7 @@ pub use reasons::reason;
 pub use rules::{Level, Rule, rule, rules};
 pub use runner::{Attempt, Backend, run, select};
 pub use scenario::{Body, Hazards, Scenario};
+pub use world::World;
 
 /// Scenarios on one subject.
 #[derive(Clone, Copy, Debug)]

@@ -13,6 +13,7 @@ use crate::deviations::Deviation;
 use crate::failure::{Failure, FailureKind, Result};
 use crate::report::{BackendInfo, Entry, FailureReport, Outcome, Run, Summary};
 use crate::scenario::Scenario;
+use crate::world::World;
 
 /// Something the suite can run against.
 pub trait Backend: Sync {
@@ -21,7 +22,7 @@ pub trait Backend: Sync {
 
     /// A fresh world: devices with nothing on them. With `threads`, its verbs may be called from
     /// several threads.
-    fn start(&self, threads: bool) -> verbs_api::Result<Box<dyn Verbs>>;
+    fn start(&self, threads: bool) -> verbs_api::Result<World>;
 
     /// The command that runs one scenario again, with the same seed and profile.
     fn replay(&self, scenario: &Scenario) -> String;
@@ -59,8 +60,8 @@ pub trait Backend: Sync {
 pub struct Attempt {
     /// How sure it is that nothing happened where nothing was to happen.
     pub negative: Option<Negative>,
-    /// What was wrong.
-    pub failure: Option<FailureReport>,
+    /// What was wrong: what the scenario says, and what the end of its world says.
+    pub failures: Vec<FailureReport>,
 }
 
 /// Runs scenarios in their order, each in a fresh world. `before` is called before each.
@@ -113,7 +114,8 @@ pub fn select(pattern: &str) -> Vec<&'static Scenario> {
 fn capabilities(backend: &dyn Backend) -> verbs_api::Result<Capabilities> {
     let mut all = Capabilities::empty();
     for threads in [false, true] {
-        let verbs = backend.start(threads)?;
+        let world = backend.start(threads)?;
+        let verbs = world.verbs();
         let mut both = Capabilities::all();
         for device in verbs.devices()?.iter().take(2) {
             let context = verbs.open_device(&device.name)?;
@@ -171,9 +173,9 @@ fn judge(
     } else {
         None
     };
-    let Attempt { negative, failure } =
+    let Attempt { negative, failures } =
         isolated.unwrap_or_else(|| attempt(backend, scenario, bounds));
-    let (outcome, reason) = verdict(failure.as_ref(), &known);
+    let (outcome, reason, failure) = verdict(failures, &known);
     Entry {
         outcome,
         reason,
@@ -183,22 +185,32 @@ fn judge(
     }
 }
 
-/// What an attempt comes to, in the light of what is known of the device.
-fn verdict(failure: Option<&FailureReport>, known: &[&Deviation]) -> (Outcome, Option<String>) {
-    let Some(failure) = failure else {
-        let Some(deviation) = known.iter().find(|deviation| !deviation.sometimes) else {
-            return (Outcome::Passed, None);
-        };
-        let reason = format!("expected {}: {}", deviation.symptom, deviation.reason);
-        return (Outcome::UnexpectedPass, Some(reason));
+/// What an attempt comes to, in the light of what is known of the device: how it ended, why, and the
+/// failure that shows it. Each failure needs a deviation that explains it.
+fn verdict(
+    failures: Vec<FailureReport>,
+    known: &[&Deviation],
+) -> (Outcome, Option<String>, Option<FailureReport>) {
+    let explanation = |failure: &FailureReport| {
+        let deviation = known.iter().find(|deviation| deviation.explains(failure));
+        deviation.map(|deviation| format!("{} ({})", deviation.reason, deviation.source))
     };
-    match known.iter().find(|deviation| deviation.explains(failure)) {
-        Some(deviation) => {
-            let reason = format!("{} ({})", deviation.reason, deviation.source);
-            (Outcome::KnownDeviation, Some(reason))
-        }
-        None => (Outcome::Failed, None),
+    let is_unknown = |failure: &&FailureReport| explanation(failure).is_none();
+    if let Some(unknown) = failures.iter().find(is_unknown) {
+        return (Outcome::Failed, None, Some(unknown.clone()));
     }
+    if let Some(failure) = failures.into_iter().next() {
+        return (
+            Outcome::KnownDeviation,
+            explanation(&failure),
+            Some(failure),
+        );
+    }
+    let Some(deviation) = known.iter().find(|deviation| !deviation.sometimes) else {
+        return (Outcome::Passed, None, None);
+    };
+    let reason = format!("expected {}: {}", deviation.symptom, deviation.reason);
+    (Outcome::UnexpectedPass, Some(reason), None)
 }
 
 /// Runs the body in a fresh world.
@@ -207,14 +219,13 @@ fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -
     let world = match no_panic(|| Ok(backend.start(threads)?)) {
         Ok(world) => world,
         Err(failure) => {
-            let failure = Some(report(backend, scenario, failure, Vec::new()));
             return Attempt {
                 negative: None,
-                failure,
+                failures: vec![report(backend, scenario, failure, Vec::new())],
             };
         }
     };
-    let verbs = world.as_ref();
+    let verbs = world.verbs();
     let mut negative = None;
     let mut body = || {
         let bench = Bench::new(verbs, scenario.needs, bounds, backend.place())?;
@@ -222,18 +233,23 @@ fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -
         negative = bench.negative();
         result
     };
-    let result = no_panic(|| {
+    let own = no_panic(|| {
         if threads {
             watched(verbs, &mut body)
         } else {
             body()
         }
     });
-    let failure = result.err().map(|failure| {
-        let trace = no_panic(|| Ok(tail(verbs))).unwrap_or_default();
-        report(backend, scenario, failure, trace)
-    });
-    Attempt { negative, failure }
+    // Before the end adds to it.
+    let trace = no_panic(|| Ok(tail(verbs))).unwrap_or_default();
+    let at_end = no_panic(|| world.end());
+    let failures = [own.err(), at_end.err()].into_iter().flatten();
+    Attempt {
+        negative,
+        failures: failures
+            .map(|failure| report(backend, scenario, failure, trace.clone()))
+            .collect(),
+    }
 }
 
 /// Runs a body with threads. After [`WATCH`], those that wait are told that nothing will come, and
@@ -334,11 +350,14 @@ mod tests {
             not_modelled: None,
         };
         let (same, other) = (failure("an event of cq#0"), failure("ENOMEM"));
-        let outcome = |failure, known: &[&Deviation]| verdict(failure, known).0;
-        assert_eq!(outcome(None, &[]), Outcome::Passed);
-        assert_eq!(outcome(Some(&same), &[]), Outcome::Failed);
-        assert_eq!(outcome(None, &[&deviation]), Outcome::UnexpectedPass);
-        assert_eq!(outcome(Some(&other), &[&deviation]), Outcome::Failed);
+        let outcome = |failures: &[&FailureReport], known: &[&Deviation]| {
+            let failures = failures.iter().map(|failure| (*failure).clone()).collect();
+            verdict(failures, known).0
+        };
+        assert_eq!(outcome(&[], &[]), Outcome::Passed);
+        assert_eq!(outcome(&[&same], &[]), Outcome::Failed);
+        assert_eq!(outcome(&[], &[&deviation]), Outcome::UnexpectedPass);
+        assert_eq!(outcome(&[&other], &[&deviation]), Outcome::Failed);
         for (rule, expected) in [
             ("CQ-ARM-13", Outcome::KnownDeviation),
             ("CQ-ARM-12", Outcome::Failed),
@@ -347,16 +366,19 @@ mod tests {
                 rule: Some(rule.to_string()),
                 ..deviation.clone()
             };
-            assert_eq!(outcome(Some(&same), &[&of_rule]), expected);
+            assert_eq!(outcome(&[&same], &[&of_rule]), expected);
         }
         let at_times = Deviation {
             sometimes: true,
             ..deviation.clone()
         };
-        assert_eq!(outcome(None, &[&at_times]), Outcome::Passed);
-        let known = verdict(Some(&same), &[&deviation]);
-        let reason = "it merges (its manual)".to_string();
-        assert_eq!(known, (Outcome::KnownDeviation, Some(reason)));
+        assert_eq!(outcome(&[], &[&at_times]), Outcome::Passed);
+        let known = verdict(vec![same.clone()], &[&deviation]);
+        let reason = Some("it merges (its manual)".to_string());
+        assert_eq!(known, (Outcome::KnownDeviation, reason, Some(same.clone())));
+        // What explains one failure does not explain another beside it.
+        let both = verdict(vec![same, other.clone()], &[&deviation]);
+        assert_eq!(both, (Outcome::Failed, None, Some(other)));
     }
 
     #[test]

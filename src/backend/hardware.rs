@@ -11,10 +11,11 @@ use verbs_api::{PortState, Verbs};
 use verbs_hw::Hw;
 use verbs_scenarios::report::{BackendInfo, FailureReport};
 use verbs_scenarios::{
-    Attempt, Backend, Bounds, Deviation, FailureKind, Negative, Place, Scenario, deviations, rule,
+    Attempt, Backend, Bounds, Deviation, FailureKind, Negative, Place, Scenario, World, deviations,
+    rule,
 };
 
-use super::Choice;
+use super::{Choice, checked};
 
 /// A device of this machine, and the one of the other side.
 #[derive(Clone, Debug)]
@@ -95,7 +96,7 @@ impl Hardware {
         };
         Attempt {
             negative: None,
-            failure: Some(failure),
+            failures: vec![failure],
         }
     }
 }
@@ -113,8 +114,8 @@ impl Backend for Hardware {
         }
     }
 
-    fn start(&self, _threads: bool) -> verbs_api::Result<Box<dyn Verbs>> {
-        Ok(Box::new(Hw::only(&self.devices)))
+    fn start(&self, _threads: bool) -> verbs_api::Result<World> {
+        Ok(checked(Box::new(Hw::only(&self.devices))))
     }
 
     fn may_crash_kernel(&self) -> bool {
@@ -239,6 +240,9 @@ impl Report {
             trace: Vec::new(),
             replay,
         });
-        Attempt { negative, failure }
+        Attempt {
+            negative,
+            failures: failure.into_iter().collect(),
+        }
     }
 }

@@ -9,9 +9,12 @@ mod simulator;
 pub use hardware::Hardware;
 pub use simulator::Simulator;
 
+use std::sync::Arc;
+
 use clap::{Args, ValueEnum};
 use verbs_api::{PROFILES, Verbs};
-use verbs_scenarios::Backend;
+use verbs_explore::Checked;
+use verbs_scenarios::{Backend, Failure, World};
 use verbs_sim::{Sim, SimConfig};
 
 /// Name of the option value that means every profile.
@@ -122,4 +125,16 @@ impl Choice {
         }
         Ok(chosen)
     }
+}
+
+/// A world on fresh devices, whose invariants are checked apart from what a scenario looks at.
+fn checked(verbs: Box<dyn Verbs>) -> World {
+    let checked = Arc::new(Checked::new(verbs));
+    let verbs: Arc<dyn Verbs> = checked.clone();
+    World::new(verbs).ending_with(move || {
+        let finished = checked.finish();
+        finished.map(drop).map_err(|broken| {
+            Failure::invariant(broken.invariant.promise(), broken.to_string())
+        })
+    })
 }

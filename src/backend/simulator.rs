@@ -1,9 +1,11 @@
 //! The simulator under a profile.
 
-use verbs_api::{Behavior, Verbs};
+use verbs_api::Behavior;
 use verbs_scenarios::report::BackendInfo;
-use verbs_scenarios::{Backend, Deviation, Scenario, deviations};
+use verbs_scenarios::{Backend, Deviation, Scenario, World, deviations};
 use verbs_sim::{Mode, Sim, SimConfig};
+
+use super::checked;
 
 /// The simulator: a world of its own for each scenario.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +31,7 @@ impl Backend for Simulator {
         }
     }
 
-    fn start(&self, threads: bool) -> verbs_api::Result<Box<dyn Verbs>> {
+    fn start(&self, threads: bool) -> verbs_api::Result<World> {
         let mode = if threads { Mode::Inline } else { Mode::Stepped };
         let config = SimConfig::new()
             .seed(self.seed)
@@ -37,7 +39,7 @@ impl Backend for Simulator {
             .lacks(verbs_api::lacks(self.profile))
             .mode(mode)
             .trace(true);
-        Ok(Box::new(Sim::new(config)))
+        Ok(checked(Box::new(Sim::new(config))))
     }
 
     fn deviations(&self) -> Vec<Deviation> {

@@ -1,0 +1,302 @@
+//! All the books, and what the calls mean for them.
+
+use std::collections::BTreeMap;
+
+use verbs_api::{
+    Cause, Context, Cq, Error, Gid, Handle, Mr, Qp, QpAttr, QpAttrMask, QpInit, QpState, RecvWr,
+    SendOp, SendWr, Sge, Srq, Verb, Wc, WcOpcode, WcStatus,
+};
+
+use super::broken::{Broken, Invariant};
+use super::delivery::Delivery;
+use super::events::Events;
+use super::memory::{Device, Memory, Wrong};
+use super::objects::{Id, Leaving, Objects};
+use super::queues::{Completed, Queues};
+use super::summary::Summary;
+use super::work::{Found, What, Work};
+
+/// What is known from the calls so far.
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    pub(crate) summary: Summary,
+    /// The first that was found.
+    pub(crate) broken: Option<Broken>,
+    /// Nothing is looked at any more.
+    pub(crate) closed: bool,
+    /// At the end, no call shows what is wrong.
+    pub(crate) ending: bool,
+    contexts: BTreeMap<Context, Device>,
+    devices: Vec<String>,
+    /// Where the GIDs are that a program has asked for; `None` if there were several places.
+    gids: BTreeMap<[u8; 16], Option<Device>>,
+    pub(crate) queues: Queues,
+    pub(crate) delivery: Delivery,
+    pub(crate) events: Events,
+    pub(crate) memory: Memory,
+    pub(crate) objects: Objects,
+}
+
+impl Books {
+    /// Whether there is anything to be found any more.
+    pub(crate) fn are_open(&self) -> bool {
+        !self.closed && self.broken.is_none()
+    }
+
+    /// Notes what is wrong, if anything is.
+    pub(crate) fn judge(&mut self, invariant: Invariant, verb: Verb, result: Result<(), String>) {
+        if let Err(facts) = result
+            && self.are_open()
+        {
+            self.broken = Some(Broken {
+                invariant,
+                verb: (!self.ending).then_some(verb),
+                call: self.summary.calls,
+                facts,
+            });
+        }
+    }
+
+    pub(crate) fn opened(&mut self, context: Context, name: &str) {
+        let known = self.devices.iter().position(|device| device == name);
+        let device = known.unwrap_or_else(|| {
+            self.devices.push(name.to_string());
+            self.devices.len() - 1
+        });
+        self.contexts.insert(context, device);
+    }
+
+    pub(crate) fn closed(&mut self, context: Context) {
+        for qp in self.queues.qps_of(context) {
+            self.delivery.gone(qp);
+        }
+        self.queues.closed(context);
+        self.events.closed(context);
+        self.objects.closed(context);
+        self.memory.closed(context);
+        self.contexts.remove(&context);
+    }
+
+    /// One open context of each device, and the device's name.
+    pub(crate) fn devices(&self) -> Vec<(Context, Device, String)> {
+        let mut one = BTreeMap::new();
+        for (context, device) in &self.contexts {
+            one.entry(*device).or_insert(*context);
+        }
+        let named = |(device, context): (Device, Context)| (context, device, self.devices[device].clone());
+        one.into_iter().map(named).collect()
+    }
+
+    pub(crate) fn contexts_of(&self, device: Device) -> Vec<Context> {
+        let all = self.contexts.iter();
+        all.filter(|(_, of)| **of == device)
+            .map(|(context, _)| *context)
+            .collect()
+    }
+
+    pub(crate) fn device(&self, context: Context) -> Device {
+        self.contexts.get(&context).copied().unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn saw_gid(&mut self, context: Context, gid: Gid) {
+        let device = self.device(context);
+        let place = self.gids.entry(gid.0).or_insert(Some(device));
+        if *place != Some(device) {
+            *place = None;
+        }
+    }
+
+    // Objects
+
+    pub(crate) fn made<H: Handle>(&mut self, handle: H, parents: Vec<Id>) {
+        self.objects.made(Id::of(handle), parents);
+    }
+
+    pub(crate) fn gone<H: Handle>(&mut self, verb: Verb, handle: H) {
+        let wrong = self.objects.gone(Id::of(handle));
+        self.judge(Invariant::Resource, verb, wrong);
+    }
+
+    pub(crate) fn stays<H: Handle>(&mut self, handle: H, before: Leaving, error: &Error) {
+        let injected = *error.cause() == Cause::Injected;
+        let busy = error.kind() == verbs_api::ErrorKind::Busy && !injected;
+        let wrong = self.objects.stays(Id::of(handle), before, busy);
+        self.judge(Invariant::Resource, error.verb(), wrong);
+    }
+
+    // Queue pairs
+
+    pub(crate) fn made_qp(&mut self, qp: Qp, number: Option<u32>, init: &QpInit, pd: Id) {
+        let mut parents = vec![pd, Id::of(init.send_cq), Id::of(init.recv_cq)];
+        parents.extend(init.srq.map(Id::of));
+        self.made(qp, parents);
+        let Some(number) = number else { return };
+        self.queues.made_qp(qp, number, init);
+        if self.queues.is_rc(qp) {
+            let device = self.device(qp.context());
+            self.delivery.made(qp, (device, number));
+        }
+    }
+
+    pub(crate) fn modified(&mut self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) {
+        if !mask.contains(QpAttrMask::STATE) {
+            return;
+        }
+        self.queues.changed(qp, attr.qp_state);
+        match attr.qp_state {
+            QpState::Reset => self.delivery.reset(qp),
+            QpState::Rtr => {
+                let route = attr.ah_attr.and_then(|ah| ah.grh);
+                let device = route.and_then(|grh| self.gids.get(&grh.dgid.0).copied().flatten());
+                let peer = device.map(|device| (device, attr.dest_qp_num));
+                self.delivery.connected(qp, peer);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn connected(&mut self, a: Qp, b: Qp) {
+        for qp in [a, b] {
+            self.queues.changed(qp, QpState::Rts);
+        }
+        self.delivery.connected_both(a, b);
+    }
+
+    // Work
+
+    /// A send was posted; `maybe` if it was refused but may have been queued.
+    pub(crate) fn sent(&mut self, qp: Qp, wr: &SendWr<'_>, maybe: bool) {
+        let mut work = Work::send(qp, wr);
+        work.maybe = maybe;
+        let device = self.device(qp.context());
+        let length = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        match wr.op {
+            SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. } => {
+                self.memory.remote(remote, length);
+            }
+            SendOp::CompareAndSwap { remote, .. } => self.memory.remote(remote, 8),
+            SendOp::FetchAndAdd { remote, add, .. } => {
+                let peer = self.delivery.peer_device(qp).filter(|_| !maybe);
+                let outstanding = || writes(&self.queues, &self.contexts);
+                work.add = self.memory.add(peer, remote, add, outstanding);
+            }
+            SendOp::BindMw { info, .. } => self.memory.bound(info.mr, info.access),
+            _ => {}
+        }
+        self.memory.local(device, &work.writes);
+        self.delivery.sent(qp, wr, maybe);
+        self.posted(qp, work);
+    }
+
+    pub(crate) fn received(&mut self, qp: Qp, wr: &RecvWr<'_>) {
+        let work = Work::recv(Some(qp), wr);
+        let device = self.device(qp.context());
+        self.memory.local(device, &work.writes);
+        self.posted(qp, work);
+    }
+
+    pub(crate) fn posted(&mut self, qp: Qp, work: Work) {
+        self.summary.posted += 1;
+        if let Some(cq) = self.queues.post(qp, work) {
+            self.events.busy(cq);
+        }
+    }
+
+    pub(crate) fn received_shared(&mut self, srq: Srq, wr: &RecvWr<'_>) {
+        let work = Work::recv(None, wr);
+        let device = self.device(srq.context());
+        self.memory.local(device, &work.writes);
+        self.summary.posted += 1;
+        for cq in self.queues.post_shared(srq, work) {
+            self.events.busy(cq);
+        }
+    }
+
+    /// Completions were polled; `emptied` if there were fewer than there was room for.
+    pub(crate) fn polled(&mut self, cq: Cq, completions: &[Wc], emptied: bool) {
+        for wc in completions {
+            self.summary.polled += 1;
+            match self.queues.complete(cq, wc) {
+                Ok(completed) => self.completed(cq, wc, completed),
+                Err(facts) => self.judge(Invariant::Completion, Verb::PollCq, Err(facts)),
+            }
+        }
+        if emptied {
+            let over = self.queues.seen_empty(cq);
+            let device = self.device(cq.context());
+            for work in over {
+                self.memory.released(device, &work.writes, u64::MAX);
+            }
+        }
+    }
+
+    fn completed(&mut self, cq: Cq, wc: &Wc, completed: Completed) {
+        let Completed {
+            found,
+            shared,
+            lossy,
+            owner,
+            over,
+        } = completed;
+        let device = self.device(cq.context());
+        let is_success = wc.status == WcStatus::Success;
+        let of = match &found {
+            Found::Work(work) => Some(work.number),
+            _ => None,
+        };
+        for work in over.iter().chain(&shared) {
+            let is_it = of == Some(work.number) || of.is_none() && shared.is_some();
+            let most = match work.what {
+                What::Recv if !is_it || !is_success => u64::MAX,
+                What::Recv if wc.opcode == WcOpcode::RecvRdmaWithImm => 0,
+                What::Recv => u64::from(wc.byte_len),
+                What::Send(_) => u64::MAX,
+            };
+            self.memory.released(device, &work.writes, most);
+            if is_it && is_success
+                && let Some(add) = &work.add
+            {
+                self.memory.added(add);
+            }
+        }
+        if !is_success || !wc.opcode.is_recv() {
+            return;
+        }
+        let receiver = match found {
+            Found::Work(work) => work.qp.map(|qp| (qp, work.epoch)),
+            // Which of its lives it was is only known while there is one.
+            Found::Shared => owner.filter(|(_, epoch)| *epoch == 0),
+            Found::Unclear | Found::PerhapsShared => {
+                if let Some((qp, _)) = owner {
+                    self.delivery.deafen(qp);
+                }
+                None
+            }
+        };
+        if let Some((qp, epoch)) = receiver {
+            let wrong = self.delivery.received(qp, epoch, lossy, wc);
+            self.judge(Invariant::Delivery, Verb::PollCq, wrong);
+        }
+    }
+
+    // Memory
+
+    /// Bytes of a region were read.
+    pub(crate) fn read(&mut self, verb: Verb, mr: Mr, offset: usize, bytes: &[u8]) {
+        let outstanding = || writes(&self.queues, &self.contexts);
+        let wrong = self.memory.check(mr, offset, bytes, outstanding);
+        self.summary.bytes += bytes.len() as u64;
+        match wrong {
+            Ok(()) => {}
+            Err(Wrong::Byte(facts)) => self.judge(Invariant::Memory, verb, Err(facts)),
+            Err(Wrong::Counter(facts)) => self.judge(Invariant::Atomic, verb, Err(facts)),
+        }
+    }
+}
+
+/// What outstanding work may write, and on which device.
+fn writes(queues: &Queues, contexts: &BTreeMap<Context, Device>) -> Vec<(Device, Sge)> {
+    let all = queues.writes();
+    all.filter_map(|(context, sge)| Some((*contexts.get(&context)?, sge)))
+        .collect()
+}

@@ -1,0 +1,255 @@
+//! What an RC queue pair receives is what its peer sent, once and in order.
+//!
+//! A receiver listens to the QP that it named when it became ready to receive. Where more than one QP
+//! has ever named it, anything can arrive, and nothing is judged. With both ends used for the first
+//! time, message after message must be the next; after a reset some may be missing, but none may
+//! come twice.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use verbs_api::{Qp, SendOp, SendWr, Wc, WcFlags, WcOpcode};
+
+use super::memory::Device;
+
+/// Who sends to whom, and what.
+#[derive(Debug, Default)]
+pub(crate) struct Delivery {
+    ends: BTreeMap<Qp, End>,
+    by_number: BTreeMap<(Device, u32), Qp>,
+}
+
+/// An RC queue pair.
+#[derive(Debug)]
+struct End {
+    address: (Device, u32),
+    /// How often it was reset.
+    epoch: u32,
+    /// Whom it names as its peer.
+    peer: Option<(Device, u32)>,
+    /// All QPs that ever named it.
+    named_by: BTreeSet<Qp>,
+    /// What it sent, from the oldest that may still arrive.
+    sent: VecDeque<Message>,
+    /// The number of the first of them.
+    first: u64,
+    /// Some of them may not have been sent.
+    unsure: bool,
+    listening: Option<Listening>,
+    /// How many listened to it.
+    listeners: u32,
+}
+
+/// From whom an end receives.
+#[derive(Clone, Copy, Debug)]
+struct Listening {
+    to: Qp,
+    /// The next message.
+    next: u64,
+    /// None may be missing.
+    strict: bool,
+}
+
+/// What a receiver can see of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Message {
+    length: u64,
+    imm_data: Option<[u8; 4]>,
+    write: bool,
+}
+
+impl Message {
+    /// `None` for what takes no receive.
+    fn of(wr: &SendWr<'_>) -> Option<Self> {
+        let (imm_data, write) = match wr.op {
+            SendOp::Send | SendOp::SendWithInv { .. } => (None, false),
+            SendOp::SendWithImm { imm_data } => (Some(imm_data), false),
+            SendOp::RdmaWriteWithImm { imm_data, .. } => (Some(imm_data), true),
+            _ => return None,
+        };
+        let length = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        Some(Self {
+            length,
+            imm_data,
+            write,
+        })
+    }
+
+    fn is(&self, wc: &Wc) -> bool {
+        let with_imm = wc.wc_flags.contains(WcFlags::WITH_IMM);
+        let write = wc.opcode == WcOpcode::RecvRdmaWithImm;
+        self.length == u64::from(wc.byte_len)
+            && self.imm_data == with_imm.then_some(wc.imm_data)
+            && self.write == write
+    }
+
+    fn show(&self) -> String {
+        let kind = if self.write { "write" } else { "send" };
+        match self.imm_data {
+            Some(imm) => format!("{kind} of {} B with immediate {imm:02x?}", self.length),
+            None => format!("{kind} of {} B", self.length),
+        }
+    }
+}
+
+impl Delivery {
+    pub(crate) fn made(&mut self, qp: Qp, address: (Device, u32)) {
+        let end = End {
+            address,
+            epoch: 0,
+            peer: None,
+            named_by: BTreeSet::new(),
+            sent: VecDeque::new(),
+            first: 0,
+            unsure: false,
+            listening: None,
+            listeners: 0,
+        };
+        self.ends.insert(qp, end);
+        self.by_number.insert(address, qp);
+    }
+
+    pub(crate) fn gone(&mut self, qp: Qp) {
+        let Some(end) = self.ends.remove(&qp) else {
+            return;
+        };
+        if self.by_number.get(&end.address) == Some(&qp) {
+            self.by_number.remove(&end.address);
+        }
+        for other in self.ends.values_mut() {
+            // What it sent may still arrive, but is not known any more.
+            other.listening = other.listening.filter(|listening| listening.to != qp);
+        }
+    }
+
+    pub(crate) fn reset(&mut self, qp: Qp) {
+        if let Some(end) = self.ends.get_mut(&qp) {
+            end.epoch += 1;
+            end.peer = None;
+            end.listening = None;
+        }
+        for other in self.ends.values_mut() {
+            if let Some(listening) = &mut other.listening
+                && listening.to == qp
+            {
+                listening.strict = false;
+            }
+        }
+    }
+
+    /// A QP is ready to receive, and has named this peer; `None` if that could not be told.
+    pub(crate) fn connected(&mut self, qp: Qp, peer: Option<(Device, u32)>) {
+        let other = peer.and_then(|address| self.by_number.get(&address).copied());
+        let Some(end) = self.ends.get_mut(&qp) else {
+            return;
+        };
+        (end.peer, end.listening) = (peer, None);
+        let fresh = end.epoch == 0;
+        let Some(to) = other else { return };
+        let Some(other) = self.ends.get_mut(&to) else {
+            return;
+        };
+        other.named_by.insert(qp);
+        let listening = Listening {
+            to,
+            next: other.first,
+            strict: fresh && other.epoch == 0 && other.listeners == 0,
+        };
+        other.listeners += 1;
+        if let Some(end) = self.ends.get_mut(&qp) {
+            end.listening = Some(listening);
+        }
+    }
+
+    /// Two QPs were connected with each other.
+    pub(crate) fn connected_both(&mut self, a: Qp, b: Qp) {
+        let address = |qp| self.ends.get(&qp).map(|end| end.address);
+        let (of_a, of_b) = (address(a), address(b));
+        self.connected(a, of_b);
+        self.connected(b, of_a);
+    }
+
+    /// It is not clear any more what a QP has received.
+    pub(crate) fn deafen(&mut self, qp: Qp) {
+        if let Some(end) = self.ends.get_mut(&qp) {
+            end.listening = None;
+        }
+    }
+
+    /// Where the peer of a QP is.
+    pub(crate) fn peer_device(&self, qp: Qp) -> Option<Device> {
+        self.ends.get(&qp)?.peer.map(|(device, _)| device)
+    }
+
+    /// A send was posted; `maybe` if it was refused but may have been queued.
+    pub(crate) fn sent(&mut self, qp: Qp, wr: &SendWr<'_>, maybe: bool) {
+        let Some(end) = self.ends.get_mut(&qp) else {
+            return;
+        };
+        end.unsure |= maybe;
+        end.sent.extend(Message::of(wr));
+        if end.sent.len() > MOST_MESSAGES {
+            end.sent.pop_front();
+            end.first += 1;
+        }
+    }
+
+    /// A receive of the QP's `epoch` has succeeded; `lossy` if others may have been lost. What is
+    /// wrong with it.
+    pub(crate) fn received(
+        &mut self,
+        qp: Qp,
+        epoch: u32,
+        lossy: bool,
+        wc: &Wc,
+    ) -> Result<(), String> {
+        let Some(end) = self.ends.get(&qp) else {
+            return Ok(());
+        };
+        let Some(mut listening) = end.listening.filter(|_| end.epoch == epoch) else {
+            return Ok(());
+        };
+        let to = listening.to;
+        let sole = end.named_by.iter().eq([&to]);
+        let Some(sender) = self.ends.get_mut(&to).filter(|_| sole) else {
+            return Ok(());
+        };
+        listening.strict &= !lossy && !sender.unsure;
+        if listening.next < sender.first {
+            // Forgotten: too many were outstanding.
+            return Ok(());
+        }
+        let from = (listening.next - sender.first) as usize;
+        let left = sender.sent.range(from.min(sender.sent.len())..);
+        let found = if listening.strict {
+            left.take(1).position(|message| message.is(wc))
+        } else {
+            left.clone().position(|message| message.is(wc))
+        };
+        let Some(skipped) = found else {
+            let next = match sender.sent.get(from) {
+                Some(message) if listening.strict => format!("the next is a {}", message.show()),
+                _ => "nothing more".to_string(),
+            };
+            let seen = format!(
+                "{qp} has received {wc}, the {}th message from {to}, which has sent {next}",
+                listening.next + 1
+            );
+            return Err(seen);
+        };
+        listening.next += skipped as u64 + 1;
+        if listening.strict {
+            // Nobody else listens to it.
+            while sender.first < listening.next && sender.listeners == 1 {
+                sender.sent.pop_front();
+                sender.first += 1;
+            }
+        }
+        if let Some(end) = self.ends.get_mut(&qp) {
+            end.listening = Some(listening);
+        }
+        Ok(())
+    }
+}
+
+/// Messages of one sender that are remembered.
+const MOST_MESSAGES: usize = 1 << 16;

@@ -1,0 +1,183 @@
+//! What only the end of a run shows: what is missing, and what is left.
+
+use verbs_api::{
+    Cause, Declared, Error, FlushPostInErr, Handle, Lab, Mr, Object, QpModify, QpState, Verb, Wait, Wc,
+};
+
+use super::books::Books;
+use super::broken::{Broken, Invariant};
+use super::objects::counted;
+use super::summary::Summary;
+use super::work::{What, Work};
+use super::Checked;
+
+impl Checked {
+    /// Ends the run: polls what is still there, reads the events and the regions, and in a laboratory
+    /// brings every QP to ERR first, lets everything happen that is under way, and compares the number
+    /// of objects. What is called afterwards is forwarded and not looked at.
+    ///
+    /// # Errors
+    /// The first invariant that is broken.
+    pub fn finish(&self) -> Result<Summary, Broken> {
+        let mut books = self.books.lock();
+        if books.are_open() {
+            books.ending = true;
+            drop(books);
+            self.end();
+            books = self.books.lock();
+        }
+        books.closed = true;
+        match &books.broken {
+            Some(broken) => Err(broken.clone()),
+            None => Ok(books.summary),
+        }
+    }
+
+    fn end(&self) {
+        let settled = self.inner.lab().is_some_and(|lab| self.flush(lab));
+        let mut books = self.books.lock();
+        let polled = self.poll_all(&mut books);
+        if settled && polled && books.are_open() {
+            self.find_missing(&mut books);
+        }
+        self.read_events(&mut books);
+        self.read_regions(&mut books);
+        if let Some(lab) = self.inner.lab() {
+            count_objects(&mut books, lab);
+        }
+    }
+
+    /// Lets all work that is outstanding complete; whether it had the time.
+    fn flush(&self, lab: &dyn Lab) -> bool {
+        let to_err = QpModify::to(QpState::Err);
+        let mut books = self.books.lock();
+        for qp in books.queues.qps_with_work() {
+            if self.inner.modify_qp(qp, &to_err.attr, to_err.mask).is_ok() {
+                books.queues.flushed(qp);
+            }
+        }
+        drop(books);
+        lab.settle().is_ok()
+    }
+
+    /// Whether all CQs could be emptied.
+    fn poll_all(&self, books: &mut Books) -> bool {
+        let mut all = true;
+        for cq in books.queues.cqs() {
+            let mut wc = [Wc::default(); 64];
+            loop {
+                match self.inner.poll_cq(cq, &mut wc) {
+                    Ok(n) => {
+                        books.polled(cq, &wc[..n], n < wc.len());
+                        if n == 0 || !books.are_open() {
+                            break;
+                        }
+                    }
+                    Err(_) => {
+                        books.queues.lose(cq);
+                        all = false;
+                        break;
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn find_missing(&self, books: &mut Books) {
+        let declared = |work: &Work| -> Option<Declared> {
+            self.inner.behavior(work.qp?.context()).ok()
+        };
+        // What a device never completes that gets it in ERR.
+        let exempt = |work: &Work| {
+            let flushes = declared(work).and_then(|declared| declared.flush_post_in_err);
+            match flushes {
+                Some(FlushPostInErr::All) => false,
+                Some(FlushPostInErr::Sends) => work.what == What::Recv,
+                _ => true,
+            }
+        };
+        let missing = books.queues.missing(exempt);
+        let wrong = missing.map_or(Ok(()), Err);
+        books.judge(Invariant::Lost, Verb::PollCq, wrong);
+    }
+
+    fn read_events(&self, books: &mut Books) {
+        for channel in books.events.channels() {
+            while books.are_open()
+                && let Ok(event) = self.inner.get_cq_event(channel, Wait::Poll)
+            {
+                books.summary.events += 1;
+                let wrong = books.events.read(channel, &event);
+                books.judge(Invariant::Event, Verb::GetCqEvent, wrong);
+            }
+        }
+    }
+
+    fn read_regions(&self, books: &mut Books) {
+        for extent in books.memory.extents() {
+            self.read_region(books, Verb::ReadMr, extent.mr);
+        }
+    }
+
+    /// Compares a region with what it must hold, as far as it can be read.
+    pub(super) fn read_region(&self, books: &mut Books, verb: Verb, mr: Mr) {
+        let Some(extent) = books.memory.extent(mr).filter(|_| books.are_open()) else {
+            return;
+        };
+        let mut parts = vec![0..extent.length];
+        while let Some(part) = parts.pop() {
+            if part.len() > CHUNK {
+                let (first, rest) = (part.start..part.start + CHUNK, part.start + CHUNK..part.end);
+                parts.extend([rest, first]);
+                continue;
+            }
+            let mut bytes = vec![0; part.len()];
+            if self.inner.read_mr(mr, part.start, &mut bytes).is_ok() {
+                books.read(verb, mr, part.start, &bytes);
+            } else if part.len() > SMALL {
+                // A part that posted work owns cannot be read.
+                let middle = part.start + part.len() / 2;
+                parts.extend([middle..part.end, part.start..middle]);
+            }
+        }
+    }
+}
+
+/// The laboratory counts the same objects.
+fn count_objects(books: &mut Books, lab: &dyn Lab) {
+    if !books.objects.is_still() {
+        return;
+    }
+    for (context, device, name) in books.devices() {
+        let Ok(live) = lab.live(context) else {
+            continue;
+        };
+        let contexts = books.contexts_of(device);
+        let seen = [(Object::Context, live.contexts)];
+        for (kind, seen) in seen.into_iter().chain(counted(&live)) {
+            let known = match kind {
+                Object::Context => contexts.len() as u32,
+                _ => {
+                    let is_of = |context| contexts.contains(&context);
+                    books.objects.count(kind, is_of)
+                }
+            };
+            if seen != known {
+                let facts = format!("{name} has {seen} objects of kind {kind}, and {known} were made and not destroyed");
+                books.judge(Invariant::Resource, Verb::Lab, Err(facts));
+            }
+        }
+    }
+}
+
+/// Whether an error says that a CQ has overrun.
+pub(super) fn is_overrun(error: &Error) -> bool {
+    *error.cause() == Cause::CqOverrun
+}
+
+/// Bytes that are compared at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Bytes that are left out together where work owns some of them.
+const SMALL: usize = 32;

@@ -1,0 +1,176 @@
+//! CQ events, and acknowledgements of events of both kinds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use verbs_api::{CompChannel, Context, Cq, CqEvent, CqInit, Element, Handle, Qp, Srq};
+
+/// What is known of the CQs with a channel, and of events that were read.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    cqs: BTreeMap<Cq, Notified>,
+    /// Events that were read and not acknowledged.
+    unacknowledged: BTreeMap<Object, u64>,
+}
+
+/// What has events of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Object {
+    Cq(Cq),
+    Qp(Qp),
+    Srq(Srq),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Notified {
+    channel: Option<CompChannel>,
+    cq_context: u64,
+    /// The most events that its arms allow.
+    allowed: u64,
+    read: u64,
+    /// It was armed, and nothing can have completed since.
+    surely_armed: bool,
+}
+
+/// How an arm is taken back that failed.
+pub(crate) struct BeforeArm(Cq, Option<Notified>);
+
+impl Events {
+    pub(crate) fn made(&mut self, cq: Cq, init: &CqInit) {
+        let notified = Notified {
+            channel: init.channel,
+            cq_context: init.cq_context,
+            allowed: 0,
+            read: 0,
+            surely_armed: false,
+        };
+        self.cqs.insert(cq, notified);
+    }
+
+    /// A CQ is to be armed; `idle` if nothing is outstanding that could complete on it.
+    pub(crate) fn arm(&mut self, cq: Cq, idle: bool) -> BeforeArm {
+        let before = self.cqs.get(&cq).copied();
+        if let Some(notified) = self.cqs.get_mut(&cq) {
+            notified.allowed += u64::from(!notified.surely_armed);
+            notified.surely_armed = idle;
+        }
+        BeforeArm(cq, before)
+    }
+
+    /// It was not.
+    pub(crate) fn take_back(&mut self, BeforeArm(cq, before): BeforeArm) {
+        if let Some(before) = before {
+            self.cqs.insert(cq, before);
+        }
+    }
+
+    /// Work was posted that can complete on a CQ.
+    pub(crate) fn busy(&mut self, cq: Cq) {
+        if let Some(notified) = self.cqs.get_mut(&cq) {
+            notified.surely_armed = false;
+        }
+    }
+
+    /// The channels that have a CQ.
+    pub(crate) fn channels(&self) -> BTreeSet<CompChannel> {
+        let all = self.cqs.values();
+        all.filter_map(|notified| notified.channel).collect()
+    }
+
+    /// An event was read: what is wrong with it.
+    pub(crate) fn read(&mut self, channel: CompChannel, event: &CqEvent) -> Result<(), String> {
+        let CqEvent { cq, cq_context } = *event;
+        let Some(notified) = self.cqs.get_mut(&cq) else {
+            return Err(format!("{channel} gave an event of {cq}, which is not there"));
+        };
+        *self.unacknowledged.entry(Object::Cq(cq)).or_default() += 1;
+        notified.read += 1;
+        if notified.channel != Some(channel) {
+            return Err(format!(
+                "{channel} gave an event of {cq}, which is not attached to it"
+            ));
+        }
+        if notified.cq_context != cq_context {
+            return Err(format!(
+                "the event of {cq} has context {cq_context:#x}, not {:#x}",
+                notified.cq_context
+            ));
+        }
+        if notified.read > notified.allowed {
+            return Err(format!(
+                "{channel} gave event {} of {cq}, whose arms allow {}",
+                notified.read, notified.allowed
+            ));
+        }
+        Ok(())
+    }
+
+    /// An asynchronous event was read.
+    pub(crate) fn read_async(&mut self, element: Element) {
+        if let Some(object) = Object::of(element) {
+            *self.unacknowledged.entry(object).or_default() += 1;
+        }
+    }
+
+    /// Events were acknowledged: what is wrong with that.
+    pub(crate) fn acknowledged(&mut self, object: Object, n: u64) -> Result<(), String> {
+        let left = self.unacknowledged.entry(object).or_default();
+        match left.checked_sub(n) {
+            Some(rest) => {
+                *left = rest;
+                Ok(())
+            }
+            None => Err(format!(
+                "{n} events of {} were acknowledged; {left} were read and not acknowledged yet",
+                object.show()
+            )),
+        }
+    }
+
+    /// An object is gone: what is wrong with that.
+    pub(crate) fn gone(&mut self, object: Object) -> Result<(), String> {
+        if let Object::Cq(cq) = object {
+            self.cqs.remove(&cq);
+        }
+        match self.unacknowledged.remove(&object) {
+            Some(left) if left > 0 => Err(format!(
+                "{} was destroyed while {left} of its events were read and not acknowledged",
+                object.show()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A context is gone, with all its objects.
+    pub(crate) fn closed(&mut self, context: Context) {
+        self.cqs.retain(|cq, _| cq.context() != context);
+        self.unacknowledged
+            .retain(|object, _| object.context() != context);
+    }
+}
+
+impl Object {
+    pub(crate) fn of(element: Element) -> Option<Self> {
+        match element {
+            Element::Cq(cq) => Some(Self::Cq(cq)),
+            Element::Qp(qp) => Some(Self::Qp(qp)),
+            Element::Srq(srq) => Some(Self::Srq(srq)),
+            _ => None,
+        }
+    }
+
+    fn context(self) -> Context {
+        match self {
+            Self::Cq(cq) => cq.context(),
+            Self::Qp(qp) => qp.context(),
+            Self::Srq(srq) => srq.context(),
+        }
+    }
+
+    fn show(self) -> String {
+        match self {
+            Self::Cq(cq) => cq.to_string(),
+            Self::Qp(qp) => qp.to_string(),
+            Self::Srq(srq) => srq.to_string(),
+        }
+    }
+}

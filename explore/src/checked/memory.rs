@@ -1,0 +1,409 @@
+//! The bytes of regions: what they must be, and which may change.
+//!
+//! A byte may change while posted work may write it: receives, the lists of reads and atomics, and
+//! whatever a write or an atomic of any QP has named. The bytes of work that is over are taken as
+//! they are the next time somebody reads them, and must then stay. What peers write is never known
+//! to be over, since data may be placed late; there it may always change.
+
+use core::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
+
+use verbs_api::{Access, Context, Handle, Mr, MrAttr, MrInit, MrMemory, Remote, Sge};
+
+use super::atomics::{Add, Counters, value_at};
+use super::ranges::Ranges;
+
+/// A device, by number.
+pub(crate) type Device = usize;
+
+/// All regions that a backend owns the memory of.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    regions: BTreeMap<Mr, Region>,
+    by_lkey: BTreeMap<(Device, u32), BTreeSet<Mr>>,
+    by_rkey: BTreeMap<u32, BTreeSet<Mr>>,
+    bytes: BTreeMap<u64, Bytes>,
+    next: u64,
+    /// What writes and atomics have named, by key.
+    targets: BTreeMap<u32, Ranges>,
+}
+
+#[derive(Clone, Debug)]
+struct Region {
+    device: Device,
+    /// Its memory, and where in it the region starts.
+    bytes: u64,
+    start: u64,
+    attr: MrAttr,
+    live: bool,
+    /// A window was bound to it, so that it is reached with other keys.
+    windows: bool,
+    /// A window that has addresses of its own.
+    zero_based_windows: bool,
+}
+
+/// Memory that regions share.
+#[derive(Debug, Default)]
+struct Bytes {
+    known: Vec<u8>,
+    /// Work has ended that may have changed them.
+    loose: Ranges,
+    counters: Counters,
+}
+
+/// What is read apart from the program.
+pub(crate) struct Extent {
+    pub(crate) mr: Mr,
+    pub(crate) length: usize,
+}
+
+impl Memory {
+    /// A region was made. `attr` is what it got.
+    pub(crate) fn made(&mut self, mr: Mr, device: Device, attr: MrAttr, init: &MrInit) {
+        let (bytes, start) = match init.memory {
+            MrMemory::New | MrMemory::ReadOnly => match self.fresh(attr.length) {
+                Some(bytes) => (bytes, 0),
+                None => return,
+            },
+            MrMemory::Of(other, offset) => match self.regions.get(&other) {
+                Some(other) => (other.bytes, other.start + offset as u64),
+                None => return,
+            },
+            MrMemory::Unmapped => return,
+        };
+        let region = Region {
+            device,
+            bytes,
+            start,
+            attr,
+            live: true,
+            windows: false,
+            zero_based_windows: false,
+        };
+        self.enter(mr, region);
+    }
+
+    /// A region was changed. `attr` is what it has now, and `new_bytes` says whether it has other
+    /// memory; without `attr` it is not followed any more.
+    pub(crate) fn changed(&mut self, mr: Mr, attr: Option<MrAttr>, new_bytes: bool) {
+        let Some(old) = self.regions.get(&mr).cloned() else {
+            return;
+        };
+        self.remove(mr);
+        let Some(attr) = attr else { return };
+        let (bytes, start) = if new_bytes {
+            match self.fresh(attr.length) {
+                Some(bytes) => (bytes, 0),
+                None => return,
+            }
+        } else {
+            (old.bytes, old.start)
+        };
+        if !self.bytes.contains_key(&bytes) {
+            return;
+        }
+        let region = Region {
+            bytes,
+            start,
+            attr,
+            ..old
+        };
+        self.enter(mr, region);
+    }
+
+    /// A region is gone. Others may still show what was done through it.
+    pub(crate) fn gone(&mut self, mr: Mr) {
+        let Some(region) = self.regions.get_mut(&mr) else {
+            return;
+        };
+        region.live = false;
+        let bytes = region.bytes;
+        let of_bytes = |region: &Region| region.bytes == bytes;
+        let shared = self.regions.values().any(|region| of_bytes(region) && region.live);
+        if !shared {
+            let all = self.regions.iter();
+            let dead: Vec<Mr> = all.filter(|(_, r)| of_bytes(r)).map(|(mr, _)| *mr).collect();
+            for mr in dead {
+                self.remove(mr);
+            }
+            self.bytes.remove(&bytes);
+        }
+    }
+
+    /// A context is gone, with all its regions.
+    pub(crate) fn closed(&mut self, context: Context) {
+        let all = self.regions.keys();
+        let gone: Vec<Mr> = all.filter(|mr| mr.context() == context).copied().collect();
+        for mr in gone {
+            self.gone(mr);
+        }
+    }
+
+    /// A window is to be bound to a region.
+    pub(crate) fn bound(&mut self, mr: Mr, access: Access) {
+        if let Some(region) = self.regions.get_mut(&mr) {
+            region.windows = true;
+            region.zero_based_windows |= access.contains(Access::ZERO_BASED);
+            if let Some(bytes) = self.bytes.get_mut(&region.bytes) {
+                bytes.counters.forget(&(0..u64::MAX));
+            }
+        }
+    }
+
+    /// Work that may write these bytes was posted.
+    pub(crate) fn local(&mut self, device: Device, writes: &[Sge]) {
+        for (bytes, range) in self.resolve(device, writes) {
+            if let Some(bytes) = self.bytes.get_mut(&bytes) {
+                bytes.counters.forget(&range);
+            }
+        }
+    }
+
+    /// Work that may have written these bytes is over; it wrote no more than the first `most` of
+    /// them.
+    pub(crate) fn released(&mut self, device: Device, writes: &[Sge], mut most: u64) {
+        for sge in writes {
+            let length = u64::from(sge.length).min(most);
+            most -= length;
+            let Ok(length) = u32::try_from(length) else { continue };
+            let written = Sge { length, ..*sge };
+            for (bytes, range) in self.resolve(device, &[written]) {
+                if let Some(bytes) = self.bytes.get_mut(&bytes) {
+                    bytes.loose.add(range);
+                }
+            }
+        }
+    }
+
+    /// A write or an atomic that is no fetch-and-add was posted.
+    pub(crate) fn remote(&mut self, remote: Remote, length: u64) {
+        let range = remote.addr..remote.addr.saturating_add(length);
+        for (bytes, range) in self.named(None, remote.rkey, &range) {
+            if let Some(bytes) = self.bytes.get_mut(&bytes) {
+                bytes.counters.forget(&range);
+            }
+        }
+        self.targets.entry(remote.rkey).or_default().add(range);
+    }
+
+    /// A fetch-and-add was posted to `peer`, if that is known. `work` is what is outstanding.
+    pub(crate) fn add(
+        &mut self,
+        peer: Option<Device>,
+        remote: Remote,
+        add: u64,
+        work: impl Fn() -> Vec<(Device, Sge)>,
+    ) -> Option<Add> {
+        let addresses = remote.addr..remote.addr.saturating_add(8);
+        let named = match peer {
+            Some(_) => self.named(peer, remote.rkey, &addresses),
+            None => Vec::new(),
+        };
+        let everywhere = self.named(None, remote.rkey, &addresses);
+        let counter = match &named[..] {
+            [(bytes, range)] if range.end - range.start == 8 => Some((*bytes, range.clone())),
+            _ => None,
+        };
+        for (bytes, range) in everywhere {
+            let followed = counter.as_ref() == Some(&(bytes, range.clone()));
+            if !followed && let Some(bytes) = self.bytes.get_mut(&bytes) {
+                bytes.counters.forget(&range);
+            }
+        }
+        let followed = counter.and_then(|(id, range)| {
+            if !self.bytes.get(&id)?.counters.has(range.start) {
+                let may_change = self.may_change(id, &work());
+                let bytes = self.bytes.get_mut(&id)?;
+                if may_change.overlaps(&range) || bytes.loose.overlaps(&range) {
+                    return None;
+                }
+                let value = value_at(&bytes.known, range.start)?;
+                bytes.counters.start(range.start, value);
+            }
+            self.bytes.get_mut(&id)?.counters.add(id, range.start, add)
+        });
+        self.targets.entry(remote.rkey).or_default().add(addresses);
+        followed
+    }
+
+    /// A fetch-and-add has succeeded.
+    pub(crate) fn added(&mut self, add: &Add) {
+        if let Some(bytes) = self.bytes.get_mut(&add.memory) {
+            bytes.counters.done(add);
+        }
+    }
+
+    /// The program wrote.
+    pub(crate) fn wrote(&mut self, mr: Mr, offset: usize, new: &[u8]) {
+        if let Some((bytes, range)) = self.part(mr, offset, new.len())
+            && let Some(bytes) = self.bytes.get_mut(&bytes)
+        {
+            bytes.counters.forget(&range);
+            bytes.learn(range, new);
+        }
+    }
+
+    /// Bytes were read: what is wrong with them. `work` is what is outstanding.
+    pub(crate) fn check(
+        &mut self,
+        mr: Mr,
+        offset: usize,
+        read: &[u8],
+        work: impl Fn() -> Vec<(Device, Sge)>,
+    ) -> Result<(), Wrong> {
+        let Some((id, range)) = self.part(mr, offset, read.len()) else {
+            return Ok(());
+        };
+        let Some(bytes) = self.bytes.get(&id) else {
+            return Ok(());
+        };
+        let known = &bytes.known[range.start as usize..range.end as usize];
+        if known != read {
+            let may_change = self.may_change(id, &work());
+            let changed = (range.start..).zip(known.iter().zip(read));
+            let mut changed = changed.filter(|(_, (known, read))| known != read);
+            let wrong = changed
+                .find(|(at, _)| !bytes.loose.contains(*at) && !may_change.contains(*at));
+            if let Some((at, (known, read))) = wrong {
+                let at = at - range.start + offset as u64;
+                return Err(Wrong::Byte(format!(
+                    "the byte at {mr}+{at:#x} is {read:#04x}; it was {known:#04x}, and no work that was \
+                     posted may write it"
+                )));
+            }
+        }
+        let counters = bytes.counters.check(range.start, read);
+        if let Some(bytes) = self.bytes.get_mut(&id) {
+            bytes.learn(range, read);
+        }
+        counters.map_err(|facts| Wrong::Counter(format!("{mr}: {facts}")))
+    }
+
+    /// Whether a region is followed, and how long it is.
+    pub(crate) fn extent(&self, mr: Mr) -> Option<Extent> {
+        let region = self.regions.get(&mr).filter(|region| region.live)?;
+        let length = usize::try_from(region.attr.length).ok()?;
+        Some(Extent { mr, length })
+    }
+
+    /// The regions there are.
+    pub(crate) fn extents(&self) -> Vec<Extent> {
+        let all = self.regions.keys();
+        all.filter_map(|mr| self.extent(*mr)).collect()
+    }
+
+    fn fresh(&mut self, length: u64) -> Option<u64> {
+        let length = usize::try_from(length).ok().filter(|n| *n <= LONGEST)?;
+        let id = self.next;
+        self.next += 1;
+        let bytes = Bytes {
+            known: vec![0; length],
+            ..Bytes::default()
+        };
+        self.bytes.insert(id, bytes);
+        Some(id)
+    }
+
+    fn enter(&mut self, mr: Mr, region: Region) {
+        let lkey = (region.device, region.attr.lkey);
+        self.by_lkey.entry(lkey).or_default().insert(mr);
+        self.by_rkey
+            .entry(region.attr.rkey)
+            .or_default()
+            .insert(mr);
+        self.regions.insert(mr, region);
+    }
+
+    fn remove(&mut self, mr: Mr) {
+        let Some(region) = self.regions.remove(&mr) else {
+            return;
+        };
+        if let Some(same) = self.by_lkey.get_mut(&(region.device, region.attr.lkey)) {
+            same.remove(&mr);
+        }
+        if let Some(same) = self.by_rkey.get_mut(&region.attr.rkey) {
+            same.remove(&mr);
+        }
+    }
+
+    /// What part of which memory entries of a list mean.
+    fn resolve(&self, device: Device, list: &[Sge]) -> Vec<(u64, Range<u64>)> {
+        let each = list.iter().flat_map(|sge| {
+            let range = sge.addr..sge.addr.saturating_add(sge.length.into());
+            let same_key = self.by_lkey.get(&(device, sge.lkey)).into_iter().flatten();
+            same_key.filter_map(move |mr| self.regions.get(mr)?.at(&range))
+        });
+        each.collect()
+    }
+
+    /// What part of which memory an address and a key mean to peers.
+    fn named(&self, device: Option<Device>, rkey: u32, range: &Range<u64>) -> Vec<(u64, Range<u64>)> {
+        let same_key = self.by_rkey.get(&rkey).into_iter().flatten();
+        let regions = same_key.filter_map(|mr| self.regions.get(mr));
+        regions
+            .filter(|region| device.is_none_or(|device| region.device == device && region.live))
+            .filter_map(|region| region.at(range))
+            .collect()
+    }
+
+    /// The part of its memory that a part of a region is.
+    fn part(&self, mr: Mr, offset: usize, length: usize) -> Option<(u64, Range<u64>)> {
+        let region = self.regions.get(&mr)?;
+        let start = region.start + offset as u64;
+        let range = start..start + length as u64;
+        let bytes = self.bytes.get(&region.bytes)?;
+        (range.end <= bytes.known.len() as u64).then_some((region.bytes, range))
+    }
+
+    /// What may change in a memory: what is outstanding, and what peers have named.
+    fn may_change(&self, id: u64, work: &[(Device, Sge)]) -> Ranges {
+        let mut all = Ranges::default();
+        for (device, sge) in work {
+            for (bytes, range) in self.resolve(*device, &[*sge]) {
+                if bytes == id {
+                    all.add(range);
+                }
+            }
+        }
+        for region in self.regions.values().filter(|region| region.bytes == id) {
+            if region.zero_based_windows {
+                all.add(region.start..region.start + region.attr.length);
+            }
+            for (rkey, ranges) in &self.targets {
+                if *rkey == region.attr.rkey || region.windows {
+                    let named = ranges.iter().filter_map(|range| region.at(&range));
+                    named.for_each(|(_, range)| all.add(range));
+                }
+            }
+        }
+        all
+    }
+}
+
+/// What was found wrong.
+#[derive(Clone, Debug)]
+pub(crate) enum Wrong {
+    Byte(String),
+    Counter(String),
+}
+
+impl Region {
+    /// The part of its memory that these addresses mean.
+    fn at(&self, addresses: &Range<u64>) -> Option<(u64, Range<u64>)> {
+        let base = self.attr.addr;
+        let from = addresses.start.max(base) - base;
+        let until = addresses.end.min(base.saturating_add(self.attr.length));
+        let until = until.checked_sub(base)?;
+        (from < until).then(|| (self.bytes, self.start + from..self.start + until))
+    }
+}
+
+impl Bytes {
+    fn learn(&mut self, range: Range<u64>, new: &[u8]) {
+        self.known[range.start as usize..range.end as usize].copy_from_slice(new);
+        self.loose.remove(range);
+    }
+}
+
+/// Longer memory is not followed.
+const LONGEST: usize = 16 << 20;

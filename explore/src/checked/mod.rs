@@ -1,0 +1,115 @@
+//! Invariants that hold on any device, checked apart from it.
+//!
+//! [`Checked`] is a [`Verbs`] around any other. It forwards every call and keeps books of its own, from
+//! the calls and what they returned alone. So whatever is wrong with the device cannot be wrong with
+//! the books in the same way. `docs/invariants.md` lists what it finds.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `work`, `queues` | what was posted and must complete: once, in order, on its CQ |
+//! | `delivery` | what RC receivers get of what their peers sent |
+//! | `events` | arms, CQ events, acknowledgements |
+//! | `memory`, `atomics`, `ranges` | bytes that may change, and what counters must hold |
+//! | `objects` | parents and children |
+//! | `books` | all of these, and what a call means for them |
+//! | `verbs` | the trait |
+//! | `end` | what only the end of a run shows |
+
+mod atomics;
+mod books;
+mod broken;
+mod delivery;
+mod end;
+mod events;
+mod memory;
+mod objects;
+mod queues;
+mod ranges;
+mod summary;
+mod verbs;
+mod work;
+
+use core::fmt;
+use std::sync::Arc;
+use std::thread;
+
+use verbs_api::Verbs;
+use verbs_api::sync::{Mutex, MutexGuard};
+
+pub use broken::{Broken, Invariant};
+pub use summary::Summary;
+
+use books::Books;
+
+/// A [`Verbs`] that checks invariants of the one it is around.
+///
+/// A broken invariant changes nothing for the program: no call fails because of it. The first one is
+/// kept, and told by [`broken`](Self::broken) at any time and by [`finish`](Self::finish) at the end.
+/// A value that is dropped without `finish` finishes by itself, and panics if one is broken: so a
+/// test has only to wrap its device.
+///
+/// It may be used by several threads. Its lock is held during calls that do not wait, so that the
+/// order in its books is that of the calls; those that can wait are made without it.
+///
+/// Apart from what the program calls, it asks for the number of each new QP and for the attributes of
+/// each region that was made or changed, and reads a region before it goes.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use verbs_api::Verbs;
+/// # fn program(_: &dyn Verbs) {}
+/// # fn example(device: Arc<dyn Verbs>) -> Result<(), verbs_explore::Broken> {
+/// let verbs = verbs_explore::Checked::new(device);
+/// program(&verbs);
+/// let summary = verbs.finish()?;
+/// assert!(summary.calls > 0);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Checked {
+    inner: Arc<dyn Verbs>,
+    books: Mutex<Books>,
+}
+
+impl Checked {
+    /// Around `inner`, on which nothing has been done yet: work and objects from before are unknown,
+    /// and would look like the device's inventions.
+    pub fn new(inner: impl Into<Arc<dyn Verbs>>) -> Self {
+        Self {
+            inner: inner.into(),
+            books: Mutex::new(Books::default()),
+        }
+    }
+
+    /// What was found broken so far, the first of it.
+    pub fn broken(&self) -> Option<Broken> {
+        self.books.lock().broken.clone()
+    }
+
+    /// The books, for a call that does something.
+    fn begin(&self) -> MutexGuard<'_, Books> {
+        let mut books = self.books.lock();
+        books.summary.calls += 1;
+        books
+    }
+}
+
+impl fmt::Debug for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let broken = self.broken();
+        f.debug_struct("Checked").field("broken", &broken).finish()
+    }
+}
+
+impl Drop for Checked {
+    /// # Panics
+    /// If an invariant is broken and nobody has asked ([`finish`](Self::finish)).
+    fn drop(&mut self) {
+        if thread::panicking() || self.books.lock().closed {
+            return;
+        }
+        if let Err(broken) = self.finish() {
+            panic!("{broken}");
+        }
+    }
+}

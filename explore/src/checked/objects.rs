@@ -1,0 +1,172 @@
+//! The objects there are, and whose children they are.
+
+use core::fmt;
+use std::collections::{BTreeMap, BTreeSet};
+
+use verbs_api::{Context, Handle, Live, Object};
+
+/// An object of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id {
+    kind: Object,
+    context: Context,
+    index: u32,
+    generation: u32,
+}
+
+impl Id {
+    pub(crate) fn of<H: Handle>(handle: H) -> Self {
+        Self {
+            kind: H::OBJECT,
+            context: handle.context(),
+            index: handle.index(),
+            generation: handle.generation(),
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    /// As handles are shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.kind, self.index)?;
+        match self.generation {
+            1 => Ok(()),
+            more => write!(f, ".{more}"),
+        }
+    }
+}
+
+/// All objects in contexts.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    living: BTreeMap<Id, Living>,
+    /// How often an object came or began to go.
+    changes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Living {
+    parents: Vec<Id>,
+    children: BTreeSet<Id>,
+    /// Calls under way that destroy it: it may be gone.
+    leaving: u32,
+}
+
+/// How things stood when an object was to go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    changes: u64,
+    childless: bool,
+}
+
+impl Objects {
+    pub(crate) fn made(&mut self, id: Id, parents: Vec<Id>) {
+        self.changes += 1;
+        for parent in &parents {
+            if let Some(parent) = self.living.get_mut(parent) {
+                parent.children.insert(id);
+            }
+        }
+        let living = Living {
+            parents,
+            ..Living::default()
+        };
+        self.living.insert(id, living);
+    }
+
+    /// It has another parent of a kind.
+    pub(crate) fn moved(&mut self, id: Id, parent: Id) {
+        let Some(living) = self.living.get_mut(&id) else {
+            return;
+        };
+        let old = living.parents.iter_mut().find(|old| old.kind == parent.kind);
+        let old = old.map(|old| core::mem::replace(old, parent));
+        if let Some(old) = old.and_then(|old| self.living.get_mut(&old)) {
+            old.children.remove(&id);
+        }
+        if let Some(parent) = self.living.get_mut(&parent) {
+            parent.children.insert(id);
+        }
+    }
+
+    /// A call that destroys an object begins.
+    pub(crate) fn leaving(&mut self, id: Id) -> Leaving {
+        self.changes += 1;
+        let mut childless = false;
+        if let Some(living) = self.living.get_mut(&id) {
+            living.leaving += 1;
+            childless = living.children.is_empty();
+        }
+        let changes = self.changes;
+        Leaving { changes, childless }
+    }
+
+    /// The call has failed, because the object is in use or for another reason: what is wrong with
+    /// that.
+    pub(crate) fn stays(&mut self, id: Id, before: Leaving, busy: bool) -> Result<(), String> {
+        let Some(living) = self.living.get_mut(&id) else {
+            return Ok(());
+        };
+        living.leaving -= 1;
+        let is_strange = busy && before.childless && before.changes == self.changes;
+        match is_strange && PARENTS.contains(&id.kind) {
+            true => Err(format!("{id} is said to be in use, and nothing uses it")),
+            false => Ok(()),
+        }
+    }
+
+    /// The object is gone: what is wrong with that.
+    pub(crate) fn gone(&mut self, id: Id) -> Result<(), String> {
+        let Some(gone) = self.living.remove(&id) else {
+            return Ok(());
+        };
+        for parent in &gone.parents {
+            if let Some(parent) = self.living.get_mut(parent) {
+                parent.children.remove(&id);
+            }
+        }
+        let stays = |child: &&Id| self.living.get(child).is_some_and(|child| child.leaving == 0);
+        match gone.children.iter().find(stays) {
+            Some(child) => Err(format!("{id} was destroyed while {child} used it")),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn closed(&mut self, context: Context) {
+        self.changes += 1;
+        self.living.retain(|id, _| id.context != context);
+    }
+
+    /// How many objects of a kind live in contexts.
+    pub(crate) fn count(&self, kind: Object, is_of: impl Fn(Context) -> bool) -> u32 {
+        let all = self.living.keys();
+        all.filter(|id| id.kind == kind && is_of(id.context)).count() as u32
+    }
+
+    /// Whether no call that destroys something is under way.
+    pub(crate) fn is_still(&self) -> bool {
+        self.living.values().all(|living| living.leaving == 0)
+    }
+}
+
+/// What a laboratory counts, by kind.
+pub(crate) fn counted(live: &Live) -> [(Object, u32); 8] {
+    [
+        (Object::Pd, live.pds),
+        (Object::Mr, live.mrs),
+        (Object::Mw, live.mws),
+        (Object::CompChannel, live.channels),
+        (Object::Cq, live.cqs),
+        (Object::Qp, live.qps),
+        (Object::Ah, live.ahs),
+        (Object::Srq, live.srqs),
+    ]
+}
+
+/// What is in use by its children alone. A region is also by windows, a QP by multicast groups.
+const PARENTS: [Object; 4] = [
+    Object::Pd,
+    Object::CompChannel,
+    Object::Cq,
+    Object::Srq,
+];

@@ -1,0 +1,35 @@
+//! What was looked at.
+
+use core::fmt;
+
+/// What a run that broke nothing consisted of, so that one can tell it from one that did nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Calls, but for those that only ask.
+    pub calls: u64,
+    /// Work requests that were posted.
+    pub posted: u64,
+    /// Completions that were polled.
+    pub polled: u64,
+    /// CQ events that were read.
+    pub events: u64,
+    /// Bytes of regions that were compared.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            calls,
+            posted,
+            polled,
+            events,
+            bytes,
+        } = self;
+        write!(
+            f,
+            "{calls} calls, {posted} work requests, {polled} completions, {events} events, {bytes} bytes compared"
+        )
+    }
+}

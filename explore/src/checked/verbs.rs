@@ -1,0 +1,491 @@
+//! The trait: each call goes to the device, and into the books if they are about it.
+
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
+
+use verbs_api::{
+    Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities,
+    CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo,
+    DriverObject, Element, ErrorKind, Gid, Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr,
+    MwBind, MwType, Pd, PortAttr, PostError, PostWrongState, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
+    RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs,
+    Wait, Wc,
+};
+
+use super::Checked;
+use super::books::Books;
+use super::broken::Invariant;
+use super::end::is_overrun;
+use super::events::Object;
+use super::objects::Id;
+use super::work::Work;
+
+/// Verbs that only ask, or of which the books know nothing.
+macro_rules! forward {
+    ($( fn $verb:ident(&self $(, $name:ident: $type:ty)*) -> $result:ty; )*) => { $(
+        fn $verb(&self $(, $name: $type)*) -> $result {
+            self.inner.$verb($($name),*)
+        }
+    )* };
+}
+
+impl Verbs for Checked {
+    forward! {
+        fn devices(&self) -> Result<Vec<DeviceInfo>>;
+        fn capabilities(&self, context: Context) -> Result<Capabilities>;
+        fn behavior(&self, context: Context) -> Result<Declared>;
+        fn query_device(&self, context: Context) -> Result<DeviceAttr>;
+        fn query_port(&self, context: Context, port: u8) -> Result<PortAttr>;
+        fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
+        fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
+        fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
+        fn query_cq(&self, cq: Cq) -> Result<CqAttr>;
+        fn qp_num(&self, qp: Qp) -> Result<u32>;
+        fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
+        fn srq_init(&self, srq: Srq) -> Result<SrqInit>;
+        fn query_srq(&self, srq: Srq) -> Result<SrqAttr>;
+        fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>;
+        fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
+        fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
+        fn garble(&self, object: DriverObject, garbled: bool) -> Result<()>;
+        fn lab(&self) -> Option<&dyn Lab>;
+    }
+
+    #[cfg(unix)]
+    forward! {
+        fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd>;
+        fn async_fd(&self, context: Context) -> Result<OwnedFd>;
+    }
+
+    // Devices
+
+    fn open_device(&self, name: &str) -> Result<Context> {
+        let mut books = self.begin();
+        let context = self.inner.open_device(name)?;
+        books.opened(context, name);
+        Ok(context)
+    }
+
+    fn close_device(&self, context: Context) -> Result<()> {
+        let mut books = self.begin();
+        self.inner.close_device(context)?;
+        books.closed(context);
+        Ok(())
+    }
+
+    fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
+        let gid = self.inner.query_gid(context, port, index)?;
+        self.books.lock().saw_gid(context, gid);
+        Ok(gid)
+    }
+
+    // Protection domains and memory
+
+    fn alloc_pd(&self, context: Context) -> Result<Pd> {
+        let mut books = self.begin();
+        let pd = self.inner.alloc_pd(context)?;
+        books.made(pd, Vec::new());
+        Ok(pd)
+    }
+
+    fn dealloc_pd(&self, pd: Pd) -> Result<()> {
+        self.remove(Verb::DeallocPd, pd, |verbs| verbs.dealloc_pd(pd))
+    }
+
+    fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
+        let mut books = self.begin();
+        let mr = self.inner.alloc_mr(pd, length, access)?;
+        self.made_mr(&mut books, pd, mr, &MrInit::new(length, access));
+        Ok(mr)
+    }
+
+    fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
+        let mut books = self.begin();
+        let mr = self.inner.alloc_mr_as(pd, init)?;
+        self.made_mr(&mut books, pd, mr, init);
+        Ok(mr)
+    }
+
+    fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
+        let mut books = self.begin();
+        let mr = self.inner.alloc_null_mr(pd)?;
+        books.made(mr, vec![Id::of(pd)]);
+        Ok(mr)
+    }
+
+    #[expect(unsafe_code, reason = "the one promise the caller makes")]
+    unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
+        let mut books = self.begin();
+        // SAFETY: the caller's promise, which is about this call and the same memory.
+        let mr = unsafe { self.inner.reg_mr(pd, addr, length, access) }?;
+        books.made(mr, vec![Id::of(pd)]);
+        Ok(mr)
+    }
+
+    fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
+        let mut books = self.begin();
+        let result = self.inner.rereg_mr(mr, change);
+        let is_known = match &result {
+            Ok(()) => true,
+            Err(error) if error.region == AfterRereg::Old => return result,
+            Err(_) => false,
+        };
+        if is_known && let Some(pd) = change.pd {
+            books.objects.moved(Id::of(mr), Id::of(pd));
+        }
+        let attr = self.inner.query_mr(mr).ok().filter(|_| is_known);
+        books.memory.changed(mr, attr, change.length.is_some());
+        result
+    }
+
+    fn dereg_mr(&self, mr: Mr) -> Result<()> {
+        let mut books = self.begin();
+        self.read_region(&mut books, Verb::DeregMr, mr);
+        let before = books.objects.leaving(Id::of(mr));
+        let result = self.inner.dereg_mr(mr);
+        match &result {
+            Ok(()) => {
+                books.gone(Verb::DeregMr, mr);
+                books.memory.gone(mr);
+            }
+            Err(error) => books.stays(mr, before, error),
+        }
+        result
+    }
+
+    fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let mut books = self.begin();
+        self.inner.read_mr(mr, offset, bytes)?;
+        if books.are_open() {
+            books.read(Verb::ReadMr, mr, offset, bytes);
+        }
+        Ok(())
+    }
+
+    fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
+        let mut books = self.begin();
+        self.inner.write_mr(mr, offset, bytes)?;
+        books.memory.wrote(mr, offset, bytes);
+        Ok(())
+    }
+
+    fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
+        let mut books = self.begin();
+        let mw = self.inner.alloc_mw(pd, mw_type)?;
+        books.made(mw, vec![Id::of(pd)]);
+        Ok(mw)
+    }
+
+    fn dealloc_mw(&self, mw: Mw) -> Result<()> {
+        self.remove(Verb::DeallocMw, mw, |verbs| verbs.dealloc_mw(mw))
+    }
+
+    fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
+        let mut books = self.begin();
+        self.inner.bind_mw(qp, mw, bind)?;
+        books.memory.bound(bind.info.mr, bind.info.access);
+        books.posted(qp, Work::bind(qp, bind.wr_id, bind.flags));
+        Ok(())
+    }
+
+    // Completion channels
+
+    fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
+        let mut books = self.begin();
+        let channel = self.inner.create_comp_channel(context)?;
+        books.made(channel, Vec::new());
+        Ok(channel)
+    }
+
+    fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
+        self.remove(Verb::DestroyCompChannel, channel, |verbs| {
+            verbs.destroy_comp_channel(channel)
+        })
+    }
+
+    fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
+        let event = self.inner.get_cq_event(channel, wait)?;
+        let mut books = self.begin();
+        books.summary.events += 1;
+        let wrong = books.events.read(channel, &event);
+        books.judge(Invariant::Event, Verb::GetCqEvent, wrong);
+        Ok(event)
+    }
+
+    fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
+        let mut books = self.begin();
+        self.inner.ack_cq_events(cq, nevents)?;
+        let wrong = books.events.acknowledged(Object::Cq(cq), nevents.into());
+        books.judge(Invariant::Acknowledgement, Verb::AckCqEvents, wrong);
+        Ok(())
+    }
+
+    // Completion queues
+
+    fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
+        let mut books = self.begin();
+        let cq = self.inner.create_cq(context, init)?;
+        books.made(cq, init.channel.map(Id::of).into_iter().collect());
+        books.queues.made_cq(cq, init.cqe);
+        books.events.made(cq, init);
+        Ok(cq)
+    }
+
+    fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
+        let mut books = self.begin();
+        self.inner.resize_cq(cq, cqe)?;
+        books.queues.resized(cq, cqe);
+        Ok(())
+    }
+
+    fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
+        let mut books = self.begin();
+        let idle = books.queues.is_idle(cq);
+        let before = books.events.arm(cq, idle);
+        let result = self.inner.req_notify_cq(cq, arm);
+        if result.is_err() {
+            books.events.take_back(before);
+        }
+        result
+    }
+
+    fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        let mut books = self.begin();
+        let polled = self.inner.poll_cq(cq, wc);
+        if !books.are_open() {
+            return polled;
+        }
+        match &polled {
+            Ok(n) => books.polled(cq, &wc[..*n], *n < wc.len()),
+            Err(error) if is_overrun(error) => overrun(&mut books, Verb::PollCq, cq),
+            Err(_) => {}
+        }
+        polled
+    }
+
+    fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
+        self.destroy(
+            (Verb::DestroyCq, cq, Object::Cq(cq)),
+            |verbs| verbs.destroy_cq(cq, wait),
+            |books| books.queues.gone_cq(cq),
+        )
+    }
+
+    // Queue pairs
+
+    fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
+        let mut books = self.begin();
+        let qp = self.inner.create_qp(pd, init)?;
+        let number = self.inner.qp_num(qp).ok();
+        books.made_qp(qp, number, init, Id::of(pd));
+        Ok(qp)
+    }
+
+    fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
+        let mut books = self.begin();
+        self.inner.modify_qp(qp, attr, mask)?;
+        books.modified(qp, attr, mask);
+        Ok(())
+    }
+
+    fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
+        self.destroy(
+            (Verb::DestroyQp, qp, Object::Qp(qp)),
+            |verbs| verbs.destroy_qp(qp, wait),
+            |books| {
+                books.queues.gone_qp(qp);
+                books.delivery.gone(qp);
+            },
+        )
+    }
+
+    fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
+        drop(self.begin());
+        let result = self.inner.connect_rc(a, b, params);
+        // What failed may have come half the way.
+        self.books.lock().connected(a, b);
+        result
+    }
+
+    fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let mut books = self.begin();
+        let result = self.inner.post_send(qp, list);
+        let posted = posted(&result, list.len());
+        for wr in &list[..posted] {
+            books.sent(qp, wr, false);
+        }
+        if let Err(error) = &result
+            && error.error.kind() == ErrorKind::Invalid
+            && self.may_queue_refused(qp)
+        {
+            for wr in &list[posted..] {
+                books.sent(qp, wr, true);
+            }
+        }
+        result
+    }
+
+    fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
+        let mut books = self.begin();
+        self.inner.post_batch(qp, list, end)?;
+        if end == BatchEnd::Complete {
+            for wr in list {
+                books.sent(qp, wr, false);
+            }
+        }
+        Ok(())
+    }
+
+    fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let mut books = self.begin();
+        let result = self.inner.post_recv(qp, list);
+        for wr in &list[..posted(&result, list.len())] {
+            books.received(qp, wr);
+        }
+        result
+    }
+
+    // Address handles
+
+    fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
+        let mut books = self.begin();
+        let ah = self.inner.create_ah(pd, attr)?;
+        books.made(ah, vec![Id::of(pd)]);
+        Ok(ah)
+    }
+
+    fn destroy_ah(&self, ah: Ah) -> Result<()> {
+        self.remove(Verb::DestroyAh, ah, |verbs| verbs.destroy_ah(ah))
+    }
+
+    // Shared receive queues
+
+    fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
+        let mut books = self.begin();
+        let srq = self.inner.create_srq(pd, init)?;
+        books.made(srq, vec![Id::of(pd)]);
+        books.queues.made_srq(srq);
+        Ok(srq)
+    }
+
+    fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
+        self.destroy(
+            (Verb::DestroySrq, srq, Object::Srq(srq)),
+            |verbs| verbs.destroy_srq(srq, wait),
+            |books| books.queues.gone_srq(srq),
+        )
+    }
+
+    fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let mut books = self.begin();
+        let result = self.inner.post_srq_recv(srq, list);
+        for wr in &list[..posted(&result, list.len())] {
+            books.received_shared(srq, wr);
+        }
+        result
+    }
+
+    // Asynchronous events
+
+    fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
+        let event = self.inner.get_async_event(context, wait)?;
+        let mut books = self.begin();
+        books.events.read_async(event.element);
+        if let AsyncEvent {
+            event_type: AsyncEventType::CqErr,
+            element: Element::Cq(cq),
+        } = event
+        {
+            overrun(&mut books, Verb::GetAsyncEvent, cq);
+        }
+        Ok(event)
+    }
+
+    fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
+        let mut books = self.begin();
+        self.inner.ack_async_event(context, event)?;
+        if let Some(object) = Object::of(event.element) {
+            let wrong = books.events.acknowledged(object, 1);
+            books.judge(Invariant::Acknowledgement, Verb::AckAsyncEvent, wrong);
+        }
+        Ok(())
+    }
+}
+
+impl Checked {
+    fn made_mr(&self, books: &mut Books, pd: Pd, mr: Mr, init: &MrInit) {
+        books.made(mr, vec![Id::of(pd)]);
+        if let Ok(attr) = self.inner.query_mr(mr) {
+            let device = books.device(mr.context());
+            books.memory.made(mr, device, attr, init);
+        }
+    }
+
+    /// A verb that destroys something and does not wait.
+    fn remove<H: Handle>(
+        &self,
+        verb: Verb,
+        object: H,
+        call: impl FnOnce(&dyn Verbs) -> Result<()>,
+    ) -> Result<()> {
+        let mut books = self.begin();
+        let before = books.objects.leaving(Id::of(object));
+        let result = call(&*self.inner);
+        match &result {
+            Ok(()) => books.gone(verb, object),
+            Err(error) => books.stays(object, before, error),
+        }
+        result
+    }
+
+    /// A verb that destroys something and may wait until its events are acknowledged.
+    fn destroy<H: Handle>(
+        &self,
+        (verb, handle, object): (Verb, H, Object),
+        call: impl FnOnce(&dyn Verbs) -> Result<()>,
+        gone: impl FnOnce(&mut Books),
+    ) -> Result<()> {
+        let before = self.begin().objects.leaving(Id::of(handle));
+        let result = call(&*self.inner);
+        let mut books = self.books.lock();
+        match &result {
+            Ok(()) => {
+                books.gone(verb, handle);
+                let wrong = books.events.gone(object);
+                books.judge(Invariant::Acknowledgement, verb, wrong);
+                gone(&mut books);
+            }
+            Err(error) => books.stays(handle, before, error),
+        }
+        result
+    }
+
+    /// Whether a send that was refused may run all the same.
+    fn may_queue_refused(&self, qp: Qp) -> bool {
+        let declared = self.inner.behavior(qp.context());
+        declared.is_ok_and(|declared| declared.post_wrong_state != Some(PostWrongState::Refused))
+    }
+}
+
+/// How many of a list of `all` were posted.
+fn posted(result: &Result<(), PostError>, all: usize) -> usize {
+    match result {
+        Ok(()) => all,
+        Err(error) => error.bad_wr.min(all),
+    }
+}
+
+/// A CQ is said to have overrun.
+fn overrun(books: &mut Books, verb: Verb, cq: Cq) {
+    let wrong = match books.queues.may_have_overrun(cq) {
+        true => Ok(()),
+        false => {
+            let (outstanding, size) = books.queues.load(cq);
+            Err(format!(
+                "{cq} is said to have overrun; it has {size} entries, and never was more than that \
+                 outstanding (now {outstanding})"
+            ))
+        }
+    };
+    books.judge(Invariant::Lost, verb, wrong);
+}

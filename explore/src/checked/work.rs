@@ -1,0 +1,374 @@
+//! Work that was posted and has not been seen to end.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use verbs_api::{Qp, RecvWr, SendFlags, SendWr, Sge, Srq, Wc, WcOpcode, WcStatus};
+
+use super::atomics::Add;
+
+/// A work request.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    /// Counts all work.
+    pub(crate) number: u64,
+    /// On which QP; of an SRQ it is not known before it completes.
+    pub(crate) qp: Option<Qp>,
+    pub(crate) wr_id: u64,
+    pub(crate) what: What,
+    /// The times of the QP that it belongs to: another one from each reset and each return from an
+    /// error on. Numbers count over all QPs.
+    pub(crate) round: u64,
+    /// How often its QP had been reset.
+    pub(crate) epoch: u32,
+    /// It makes a completion if it succeeds.
+    pub(crate) signaled: bool,
+    /// It may not be there at all: the device refused it, but may have queued it.
+    pub(crate) maybe: bool,
+    /// Its QP was reset or is gone: it does not complete any more, but may have.
+    pub(crate) ended: bool,
+    /// Local memory that it may write.
+    pub(crate) writes: Vec<Sge>,
+    /// What it adds, where that can be followed.
+    pub(crate) add: Option<Add>,
+}
+
+/// What a work request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Recv,
+    /// A send that completes with this opcode.
+    Send(WcOpcode),
+}
+
+impl Work {
+    pub(crate) fn send(qp: Qp, wr: &SendWr<'_>) -> Self {
+        let writes = if wr.op.reads() { wr.sg_list } else { &[] };
+        Self {
+            signaled: wr.flags.contains(SendFlags::SIGNALED),
+            ..Self::new(Some(qp), wr.wr_id, What::Send(wr.op.wc_opcode()), writes)
+        }
+    }
+
+    pub(crate) fn bind(qp: Qp, wr_id: u64, flags: SendFlags) -> Self {
+        Self {
+            signaled: flags.contains(SendFlags::SIGNALED),
+            ..Self::new(Some(qp), wr_id, What::Send(WcOpcode::BindMw), &[])
+        }
+    }
+
+    pub(crate) fn recv(qp: Option<Qp>, wr: &RecvWr<'_>) -> Self {
+        Self::new(qp, wr.wr_id, What::Recv, wr.sg_list)
+    }
+
+    fn new(qp: Option<Qp>, wr_id: u64, what: What, writes: &[Sge]) -> Self {
+        Self {
+            number: 0,
+            qp,
+            wr_id,
+            what,
+            round: 0,
+            epoch: 0,
+            signaled: true,
+            maybe: false,
+            ended: false,
+            writes: writes.to_vec(),
+            add: None,
+        }
+    }
+
+    /// Whether a completion can be of it, if work of the round `failed` has failed before it.
+    fn fits(&self, wc: &Wc, failed: Option<u64>) -> bool {
+        let after_failure = failed == Some(self.round);
+        self.wr_id == wc.wr_id
+            && match wc.status {
+                WcStatus::Success => {
+                    let opcode = match self.what {
+                        What::Recv => wc.opcode.is_recv(),
+                        What::Send(opcode) => opcode == wc.opcode,
+                    };
+                    opcode && self.signaled && !after_failure
+                }
+                WcStatus::WrFlushErr => true,
+                // Only the first has a status of its own.
+                _ => !after_failure,
+            }
+    }
+
+    /// Whether completions of later work can come without one of it. `lossy` is a CQ that may have
+    /// lost some.
+    fn can_be_missing(&self, lossy: bool, failed: Option<u64>) -> bool {
+        // A bind that fails is told of by some devices only if it is signaled (MW-24).
+        let bind = self.what == What::Send(WcOpcode::BindMw);
+        let silent = !self.signaled && (bind || failed != Some(self.round));
+        self.ended || self.maybe || lossy || silent
+    }
+
+    /// In words.
+    pub(crate) fn show(&self) -> String {
+        let signaled = if self.signaled { "" } else { "unsignaled " };
+        let what = match self.what {
+            What::Recv => "receive".to_string(),
+            What::Send(opcode) => opcode.to_string(),
+        };
+        format!("{signaled}{what} wr_id {:#x}", self.wr_id)
+    }
+}
+
+/// Work of one kind in the order of posting, from the oldest that may still complete.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    first: u64,
+    work: VecDeque<Work>,
+}
+
+impl Lane {
+    fn end(&self) -> u64 {
+        self.first + self.work.len() as u64
+    }
+
+    fn get(&self, at: u64) -> Option<&Work> {
+        let index = usize::try_from(at.checked_sub(self.first)?).ok()?;
+        self.work.get(index)
+    }
+
+    fn from(&self, at: u64) -> impl Iterator<Item = (u64, &Work)> {
+        (at..self.end()).filter_map(|at| Some((at, self.get(at)?)))
+    }
+}
+
+/// What a CQ gets of one QP number: of the QP that has it, and of those that had it before.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Sends, and receives that are not of an SRQ.
+    lanes: [Lane; 2],
+    /// How far both may be. An error does not say of which lane it is, so there can be several.
+    states: Vec<State>,
+    /// There were too many ways to understand what was polled.
+    given_up: bool,
+    /// The SRQs that its QPs have.
+    pub(crate) srqs: BTreeSet<Srq>,
+    /// The QPs that have the number now.
+    pub(crate) owners: BTreeSet<Qp>,
+}
+
+/// How far a flow is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct State {
+    /// The next work of each lane.
+    at: [u64; 2],
+    /// The round of each in which work has failed.
+    failed: [Option<u64>; 2],
+}
+
+/// What a completion is of.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// This work.
+    Work(Work),
+    /// Work of a lane, but it is not clear which.
+    Unclear,
+    /// A receive of an SRQ.
+    Shared,
+    /// A receive of an SRQ, or work of a lane.
+    PerhapsShared,
+}
+
+pub(crate) const SEND: usize = 0;
+pub(crate) const RECV: usize = 1;
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self {
+            lanes: Default::default(),
+            states: vec![State::default()],
+            given_up: false,
+            srqs: BTreeSet::new(),
+            owners: BTreeSet::new(),
+        }
+    }
+}
+
+impl Flow {
+    pub(crate) fn push(&mut self, work: Work) {
+        let lane = match work.what {
+            What::Send(_) => SEND,
+            What::Recv => RECV,
+        };
+        self.lanes[lane].work.push_back(work);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.work.len()).sum()
+    }
+
+    pub(crate) fn work(&self) -> impl Iterator<Item = &Work> {
+        self.lanes.iter().flat_map(|lane| &lane.work)
+    }
+
+    /// The QP was reset, or is gone.
+    pub(crate) fn end(&mut self, qp: Qp) {
+        for work in self.lanes.iter_mut().flat_map(|lane| &mut lane.work) {
+            work.ended |= work.qp == Some(qp);
+        }
+    }
+
+    /// A completion was polled. `shared` says whether an SRQ has a receive that it can be of. `None`
+    /// if it cannot be of any work. What is over thereby goes to `over`.
+    pub(crate) fn complete(
+        &mut self,
+        wc: &Wc,
+        lossy: bool,
+        shared: bool,
+        over: &mut Vec<Work>,
+    ) -> Option<Found> {
+        if self.given_up {
+            return Some(Found::Unclear);
+        }
+        let mut next = Vec::with_capacity(1);
+        let mut found = Vec::with_capacity(1);
+        for state in &self.states {
+            for (lane, of) in self.lanes.iter().enumerate() {
+                let failed = state.failed[lane];
+                for (at, work) in of.from(state.at[lane]) {
+                    if work.fits(wc, failed) {
+                        let mut state = *state;
+                        state.at[lane] = at + 1;
+                        if wc.status != WcStatus::Success {
+                            state.failed[lane] = Some(work.round);
+                        }
+                        next.push(state);
+                        found.push((lane, at));
+                    }
+                    if !work.can_be_missing(lossy, failed) {
+                        break;
+                    }
+                }
+            }
+        }
+        if next.is_empty() {
+            return shared.then_some(Found::Shared);
+        }
+        found.sort_unstable();
+        found.dedup();
+        if shared {
+            next.extend_from_slice(&self.states);
+        }
+        next.sort_unstable();
+        next.dedup();
+        self.given_up = next.len() > MOST_STATES;
+        self.states = next;
+        let is_clear = !shared && found.len() == 1;
+        let clear = is_clear.then(|| self.lanes[found[0].0].get(found[0].1).cloned());
+        self.drop_what_is_over(over);
+        Some(match clear.flatten() {
+            Some(work) => Found::Work(work),
+            None if shared => Found::PerhapsShared,
+            None => Found::Unclear,
+        })
+    }
+
+    /// The CQ was seen empty: no completion of work that had ended before comes any more.
+    pub(crate) fn seen_empty(&mut self, over: &mut Vec<Work>) {
+        for state in &mut self.states {
+            for (lane, of) in self.lanes.iter().enumerate() {
+                while of.get(state.at[lane]).is_some_and(|work| work.ended) {
+                    state.at[lane] += 1;
+                }
+            }
+        }
+        self.states.sort_unstable();
+        self.states.dedup();
+        self.drop_what_is_over(over);
+    }
+
+    /// The oldest work that has to complete and has not, in whatever way the completions so far are
+    /// understood.
+    pub(crate) fn missing(&self, lossy: bool, exempt: impl Fn(&Work) -> bool) -> Option<&Work> {
+        let mut missing = None;
+        if self.given_up {
+            return missing;
+        }
+        for state in &self.states {
+            let lanes = self.lanes.iter().enumerate();
+            let mut of_state = lanes.flat_map(|(lane, of)| {
+                let must = move |work: &Work| !work.can_be_missing(lossy, state.failed[lane]);
+                of.from(state.at[lane])
+                    .map(|(_, work)| work)
+                    .filter(move |work| must(work))
+            });
+            missing = Some(of_state.find(|work| !exempt(work))?);
+        }
+        missing
+    }
+
+    /// What is expected next, in words.
+    pub(crate) fn expected(&self) -> String {
+        let state = self.states.first().copied().unwrap_or_default();
+        let next = |lane: usize| {
+            let work = self.lanes[lane].get(state.at[lane])?;
+            let failed = match state.failed[lane] {
+                Some(round) if round == work.round => ", to be flushed",
+                _ => "",
+            };
+            Some(format!("{}{failed}", work.show()))
+        };
+        let next: Vec<String> = [SEND, RECV].into_iter().filter_map(next).collect();
+        match next.is_empty() {
+            true => "nothing is outstanding".to_string(),
+            false => format!("next are {}", next.join(" and ")),
+        }
+    }
+
+    fn drop_what_is_over(&mut self, over: &mut Vec<Work>) {
+        for (lane, of) in self.lanes.iter_mut().enumerate() {
+            let least = self.states.iter().map(|state| state.at[lane]).min();
+            while of.first < least.unwrap_or(0) {
+                over.extend(of.work.pop_front());
+                of.first += 1;
+            }
+        }
+    }
+}
+
+/// The receives of an SRQ, which complete in any order.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    by_wr_id: BTreeMap<u64, VecDeque<Work>>,
+    len: usize,
+}
+
+impl Pool {
+    pub(crate) fn push(&mut self, work: Work) {
+        self.by_wr_id
+            .entry(work.wr_id)
+            .or_default()
+            .push_back(work);
+        self.len += 1;
+    }
+
+    pub(crate) fn has(&self, wr_id: u64) -> bool {
+        self.by_wr_id.contains_key(&wr_id)
+    }
+
+    pub(crate) fn take(&mut self, wr_id: u64) -> Option<Work> {
+        let same = self.by_wr_id.get_mut(&wr_id)?;
+        let work = same.pop_front();
+        if same.is_empty() {
+            self.by_wr_id.remove(&wr_id);
+        }
+        self.len -= 1;
+        work
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn work(&self) -> impl Iterator<Item = &Work> {
+        self.by_wr_id.values().flatten()
+    }
+}
+
+/// Ways to understand what was polled: a program with more cannot tell its own work apart.
+const MOST_STATES: usize = 4096;
+
