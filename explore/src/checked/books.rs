@@ -223,10 +223,20 @@ impl Books {
         }
         if emptied {
             let over = self.queues.seen_empty(cq);
-            let device = self.device(cq.context());
-            for work in over {
-                self.memory.released(device, &work.writes, u64::MAX);
-            }
+            self.released(cq, over);
+        }
+    }
+
+    pub(crate) fn gone_cq(&mut self, cq: Cq) {
+        let over = self.queues.gone_cq(cq);
+        self.released(cq, over);
+    }
+
+    /// Work is over of which no completion was polled.
+    fn released(&mut self, cq: Cq, over: Vec<Work>) {
+        let device = self.device(cq.context());
+        for work in over {
+            self.memory.released(device, &work.writes, u64::MAX);
         }
     }
 

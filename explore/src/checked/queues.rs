@@ -85,8 +85,11 @@ impl Queues {
         self.look_for_loss(cq);
     }
 
-    pub(crate) fn gone_cq(&mut self, cq: Cq) {
-        self.cqs.remove(&cq);
+    /// A CQ is gone, and its unpolled completions with it; the work that is over.
+    pub(crate) fn gone_cq(&mut self, cq: Cq) -> Vec<Work> {
+        let flows = self.cqs.remove(&cq).map(|book| book.flows);
+        let flows = flows.into_iter().flat_map(BTreeMap::into_values);
+        flows.flat_map(Flow::into_work).collect()
     }
 
     pub(crate) fn made_srq(&mut self, srq: Srq) {

@@ -267,7 +267,7 @@ impl Verbs for Checked {
         self.destroy(
             (Verb::DestroyCq, cq, Object::Cq(cq)),
             |verbs| verbs.destroy_cq(cq, wait),
-            |books| books.queues.gone_cq(cq),
+            |books| books.gone_cq(cq),
         )
     }
 

@@ -205,6 +205,10 @@ impl Flow {
         self.lanes.iter().flat_map(|lane| &lane.work)
     }
 
+    pub(crate) fn into_work(self) -> impl Iterator<Item = Work> {
+        self.lanes.into_iter().flat_map(|lane| lane.work)
+    }
+
     /// The QP was reset, or is gone.
     pub(crate) fn end(&mut self, qp: Qp) {
         for work in self.lanes.iter_mut().flat_map(|lane| &mut lane.work) {
