@@ -133,8 +133,8 @@ fn checked(verbs: Box<dyn Verbs>) -> World {
     let verbs: Arc<dyn Verbs> = checked.clone();
     World::new(verbs).ending_with(move || {
         let finished = checked.finish();
-        finished.map(drop).map_err(|broken| {
-            Failure::invariant(broken.invariant.promise(), broken.to_string())
-        })
+        finished
+            .map(drop)
+            .map_err(|broken| Failure::invariant(broken.invariant.promise(), broken.to_string()))
     })
 }

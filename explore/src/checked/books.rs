@@ -83,7 +83,8 @@ impl Books {
         for (context, device) in &self.contexts {
             one.entry(*device).or_insert(*context);
         }
-        let named = |(device, context): (Device, Context)| (context, device, self.devices[device].clone());
+        let named =
+            |(device, context): (Device, Context)| (context, device, self.devices[device].clone());
         one.into_iter().map(named).collect()
     }
 
@@ -138,13 +139,22 @@ impl Books {
         }
     }
 
+    pub(crate) fn gone_qp(&mut self, qp: Qp) {
+        self.queues.gone_qp(qp);
+        self.delivery.gone(qp);
+        self.memory.forget_counters();
+    }
+
     pub(crate) fn modified(&mut self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) {
         if !mask.contains(QpAttrMask::STATE) {
             return;
         }
         self.queues.changed(qp, attr.qp_state);
         match attr.qp_state {
-            QpState::Reset => self.delivery.reset(qp),
+            QpState::Reset => {
+                self.delivery.reset(qp);
+                self.memory.forget_counters();
+            }
             QpState::Rtr => {
                 let route = attr.ah_attr.and_then(|ah| ah.grh);
                 let device = route.and_then(|grh| self.gids.get(&grh.dgid.0).copied().flatten());
@@ -263,7 +273,8 @@ impl Books {
                 What::Send(_) => u64::MAX,
             };
             self.memory.released(device, &work.writes, most);
-            if is_it && is_success
+            if is_it
+                && is_success
                 && let Some(add) = &work.add
             {
                 self.memory.added(add);

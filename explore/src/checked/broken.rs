@@ -57,7 +57,9 @@ impl Invariant {
     /// It in a sentence.
     pub const fn promise(self) -> &'static str {
         match self {
-            Self::Completion => "each work request completes at most once, in order, as it was posted",
+            Self::Completion => {
+                "each work request completes at most once, in order, as it was posted"
+            }
             Self::Lost => "each signaled work request completes",
             Self::Delivery => "an RC queue pair receives what its peer sent, once and in order",
             Self::Event => "at most one event for each arm",

@@ -1,9 +1,9 @@
 //! What an RC queue pair receives is what its peer sent, once and in order.
 //!
 //! A receiver listens to the QP that it named when it became ready to receive. Where more than one QP
-//! has ever named it, anything can arrive, and nothing is judged. With both ends used for the first
-//! time, message after message must be the next; after a reset some may be missing, but none may
-//! come twice.
+//! has ever named it, or its number was in use before, packets of another connection can arrive, and
+//! nothing is judged. With both ends used for the first time, message after message must be the next;
+//! if the sender was reset some may be missing, but none may come twice.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,6 +16,8 @@ use super::memory::Device;
 pub(crate) struct Delivery {
     ends: BTreeMap<Qp, End>,
     by_number: BTreeMap<(Device, u32), Qp>,
+    /// All numbers that were ever in use.
+    used: BTreeSet<(Device, u32)>,
 }
 
 /// An RC queue pair.
@@ -24,6 +26,8 @@ struct End {
     address: (Device, u32),
     /// How often it was reset.
     epoch: u32,
+    /// No QP had its number before.
+    first_of_number: bool,
     /// Whom it names as its peer.
     peer: Option<(Device, u32)>,
     /// All QPs that ever named it.
@@ -96,6 +100,7 @@ impl Delivery {
         let end = End {
             address,
             epoch: 0,
+            first_of_number: self.used.insert(address),
             peer: None,
             named_by: BTreeSet::new(),
             sent: VecDeque::new(),
@@ -143,16 +148,19 @@ impl Delivery {
             return;
         };
         (end.peer, end.listening) = (peer, None);
-        let fresh = end.epoch == 0;
+        let fresh = end.epoch == 0 && end.first_of_number;
         let Some(to) = other else { return };
         let Some(other) = self.ends.get_mut(&to) else {
             return;
         };
         other.named_by.insert(qp);
+        if !fresh {
+            return;
+        }
         let listening = Listening {
             to,
             next: other.first,
-            strict: fresh && other.epoch == 0 && other.listeners == 0,
+            strict: other.epoch == 0 && other.listeners == 0,
         };
         other.listeners += 1;
         if let Some(end) = self.ends.get_mut(&qp) {

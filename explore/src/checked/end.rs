@@ -1,15 +1,16 @@
 //! What only the end of a run shows: what is missing, and what is left.
 
 use verbs_api::{
-    Cause, Declared, Error, FlushPostInErr, Handle, Lab, Mr, Object, QpModify, QpState, Verb, Wait, Wc,
+    Cause, Declared, Error, FlushPostInErr, Handle, Lab, Mr, Object, QpModify, QpState, Verb, Wait,
+    Wc,
 };
 
+use super::Checked;
 use super::books::Books;
 use super::broken::{Broken, Invariant};
 use super::objects::counted;
 use super::summary::Summary;
 use super::work::{What, Work};
-use super::Checked;
 
 impl Checked {
     /// Ends the run: polls what is still there, reads the events and the regions, and in a laboratory
@@ -85,9 +86,8 @@ impl Checked {
     }
 
     fn find_missing(&self, books: &mut Books) {
-        let declared = |work: &Work| -> Option<Declared> {
-            self.inner.behavior(work.qp?.context()).ok()
-        };
+        let declared =
+            |work: &Work| -> Option<Declared> { self.inner.behavior(work.qp?.context()).ok() };
         // What a device never completes that gets it in ERR.
         let exempt = |work: &Work| {
             let flushes = declared(work).and_then(|declared| declared.flush_post_in_err);
@@ -164,7 +164,9 @@ fn count_objects(books: &mut Books, lab: &dyn Lab) {
                 }
             };
             if seen != known {
-                let facts = format!("{name} has {seen} objects of kind {kind}, and {known} were made and not destroyed");
+                let facts = format!(
+                    "{name} has {seen} objects of kind {kind}, and {known} were made and not destroyed"
+                );
                 books.judge(Invariant::Resource, Verb::Lab, Err(facts));
             }
         }

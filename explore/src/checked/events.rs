@@ -80,7 +80,9 @@ impl Events {
     pub(crate) fn read(&mut self, channel: CompChannel, event: &CqEvent) -> Result<(), String> {
         let CqEvent { cq, cq_context } = *event;
         let Some(notified) = self.cqs.get_mut(&cq) else {
-            return Err(format!("{channel} gave an event of {cq}, which is not there"));
+            return Err(format!(
+                "{channel} gave an event of {cq}, which is not there"
+            ));
         };
         *self.unacknowledged.entry(Object::Cq(cq)).or_default() += 1;
         notified.read += 1;

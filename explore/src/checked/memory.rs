@@ -119,10 +119,16 @@ impl Memory {
         region.live = false;
         let bytes = region.bytes;
         let of_bytes = |region: &Region| region.bytes == bytes;
-        let shared = self.regions.values().any(|region| of_bytes(region) && region.live);
+        let shared = self
+            .regions
+            .values()
+            .any(|region| of_bytes(region) && region.live);
         if !shared {
             let all = self.regions.iter();
-            let dead: Vec<Mr> = all.filter(|(_, r)| of_bytes(r)).map(|(mr, _)| *mr).collect();
+            let dead: Vec<Mr> = all
+                .filter(|(_, r)| of_bytes(r))
+                .map(|(mr, _)| *mr)
+                .collect();
             for mr in dead {
                 self.remove(mr);
             }
@@ -165,7 +171,9 @@ impl Memory {
         for sge in writes {
             let length = u64::from(sge.length).min(most);
             most -= length;
-            let Ok(length) = u32::try_from(length) else { continue };
+            let Ok(length) = u32::try_from(length) else {
+                continue;
+            };
             let written = Sge { length, ..*sge };
             for (bytes, range) in self.resolve(device, &[written]) {
                 if let Some(bytes) = self.bytes.get_mut(&bytes) {
@@ -233,6 +241,13 @@ impl Memory {
         }
     }
 
+    /// A QP was reset or is gone: packets of it may be taken for those of another connection.
+    pub(crate) fn forget_counters(&mut self) {
+        for bytes in self.bytes.values_mut() {
+            bytes.counters.forget(&(0..u64::MAX));
+        }
+    }
+
     /// The program wrote.
     pub(crate) fn wrote(&mut self, mr: Mr, offset: usize, new: &[u8]) {
         if let Some((bytes, range)) = self.part(mr, offset, new.len())
@@ -262,8 +277,8 @@ impl Memory {
             let may_change = self.may_change(id, &work());
             let changed = (range.start..).zip(known.iter().zip(read));
             let mut changed = changed.filter(|(_, (known, read))| known != read);
-            let wrong = changed
-                .find(|(at, _)| !bytes.loose.contains(*at) && !may_change.contains(*at));
+            let wrong =
+                changed.find(|(at, _)| !bytes.loose.contains(*at) && !may_change.contains(*at));
             if let Some((at, (known, read))) = wrong {
                 let at = at - range.start + offset as u64;
                 return Err(Wrong::Byte(format!(
@@ -307,10 +322,7 @@ impl Memory {
     fn enter(&mut self, mr: Mr, region: Region) {
         let lkey = (region.device, region.attr.lkey);
         self.by_lkey.entry(lkey).or_default().insert(mr);
-        self.by_rkey
-            .entry(region.attr.rkey)
-            .or_default()
-            .insert(mr);
+        self.by_rkey.entry(region.attr.rkey).or_default().insert(mr);
         self.regions.insert(mr, region);
     }
 
@@ -337,7 +349,12 @@ impl Memory {
     }
 
     /// What part of which memory an address and a key mean to peers.
-    fn named(&self, device: Option<Device>, rkey: u32, range: &Range<u64>) -> Vec<(u64, Range<u64>)> {
+    fn named(
+        &self,
+        device: Option<Device>,
+        rkey: u32,
+        range: &Range<u64>,
+    ) -> Vec<(u64, Range<u64>)> {
         let same_key = self.by_rkey.get(&rkey).into_iter().flatten();
         let regions = same_key.filter_map(|mr| self.regions.get(mr));
         regions

@@ -79,7 +79,10 @@ impl Objects {
         let Some(living) = self.living.get_mut(&id) else {
             return;
         };
-        let old = living.parents.iter_mut().find(|old| old.kind == parent.kind);
+        let old = living
+            .parents
+            .iter_mut()
+            .find(|old| old.kind == parent.kind);
         let old = old.map(|old| core::mem::replace(old, parent));
         if let Some(old) = old.and_then(|old| self.living.get_mut(&old)) {
             old.children.remove(&id);
@@ -125,7 +128,11 @@ impl Objects {
                 parent.children.remove(&id);
             }
         }
-        let stays = |child: &&Id| self.living.get(child).is_some_and(|child| child.leaving == 0);
+        let stays = |child: &&Id| {
+            self.living
+                .get(child)
+                .is_some_and(|child| child.leaving == 0)
+        };
         match gone.children.iter().find(stays) {
             Some(child) => Err(format!("{id} was destroyed while {child} used it")),
             None => Ok(()),
@@ -140,7 +147,8 @@ impl Objects {
     /// How many objects of a kind live in contexts.
     pub(crate) fn count(&self, kind: Object, is_of: impl Fn(Context) -> bool) -> u32 {
         let all = self.living.keys();
-        all.filter(|id| id.kind == kind && is_of(id.context)).count() as u32
+        all.filter(|id| id.kind == kind && is_of(id.context))
+            .count() as u32
     }
 
     /// Whether no call that destroys something is under way.
@@ -164,9 +172,4 @@ pub(crate) fn counted(live: &Live) -> [(Object, u32); 8] {
 }
 
 /// What is in use by its children alone. A region is also by windows, a QP by multicast groups.
-const PARENTS: [Object; 4] = [
-    Object::Pd,
-    Object::CompChannel,
-    Object::Cq,
-    Object::Srq,
-];
+const PARENTS: [Object; 4] = [Object::Pd, Object::CompChannel, Object::Cq, Object::Srq];

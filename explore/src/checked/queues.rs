@@ -235,10 +235,7 @@ impl Queues {
                 true => "",
                 false => ", and no SRQ of it has such a receive",
             };
-            return Err(format!(
-                "{cq} gave {wc}, but {}{shared}",
-                flow.expected(),
-            ));
+            return Err(format!("{cq} gave {wc}, but {}{shared}", flow.expected(),));
         };
         book.outstanding -= over.len();
         let mut owners = flow.owners.iter();

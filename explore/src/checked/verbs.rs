@@ -7,9 +7,9 @@ use verbs_api::{
     Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities,
     CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo,
     DriverObject, Element, ErrorKind, Gid, Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr,
-    MwBind, MwType, Pd, PortAttr, PostError, PostWrongState, Qp, QpAttr, QpAttrMask, QpInit, QpQuery,
-    RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs,
-    Wait, Wc,
+    MwBind, MwType, Pd, PortAttr, PostError, PostWrongState, Qp, QpAttr, QpAttrMask, QpInit,
+    QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit,
+    Verb, Verbs, Wait, Wc,
 };
 
 use super::Checked;
@@ -292,10 +292,7 @@ impl Verbs for Checked {
         self.destroy(
             (Verb::DestroyQp, qp, Object::Qp(qp)),
             |verbs| verbs.destroy_qp(qp, wait),
-            |books| {
-                books.queues.gone_qp(qp);
-                books.delivery.gone(qp);
-            },
+            |books| books.gone_qp(qp),
         )
     }
 

@@ -343,10 +343,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn push(&mut self, work: Work) {
-        self.by_wr_id
-            .entry(work.wr_id)
-            .or_default()
-            .push_back(work);
+        self.by_wr_id.entry(work.wr_id).or_default().push_back(work);
         self.len += 1;
     }
 
@@ -375,4 +372,3 @@ impl Pool {
 
 /// Ways to understand what was polled: a program with more cannot tell its own work apart.
 const MOST_STATES: usize = 4096;
-

@@ -1,0 +1,347 @@
+//! A device with one defect, planted between the program and a device without.
+
+use core::mem;
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+
+use verbs_api::*;
+use verbs_sim::Sim;
+
+/// What is wrong with the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Defect {
+    None,
+    /// The first completion that is polled comes again.
+    CompletionTwice,
+    /// The first completion is lost.
+    CompletionLost,
+    /// The last completion of a CQ is lost: none comes behind it.
+    LastCompletionLost,
+    /// Two completions of one poll change places.
+    CompletionsSwapped,
+    WrongWrId,
+    WrongQpNum,
+    WrongOpcode,
+    /// An unsignaled send makes a completion.
+    UnsignaledCompletes,
+    /// Completions of sends go where those of receives belong, and the other way round.
+    CqsSwapped,
+    /// A success behind a failure.
+    SuccessBehindFailure,
+    /// A second failure with a status of its own.
+    SecondFailure,
+    /// A poll says that the CQ has overrun.
+    InventedOverrun,
+    /// A message arrives twice.
+    MessageTwice,
+    /// Messages change places.
+    MessagesSwapped,
+    /// A message loses its last byte.
+    MessageCut,
+    WrongImmediate,
+    /// A byte beside a receive changes.
+    ByteOutside,
+    /// A byte of a finished receive changes after it was read.
+    ByteLate,
+    /// A fetch-and-add is executed twice.
+    AddTwice,
+    /// A CQ makes an event for which nobody has asked.
+    EventWithoutArm,
+    WrongCqContext,
+    /// A CQ goes while its events are unacknowledged.
+    GoneUnacknowledged,
+    /// More events are acknowledged than were read.
+    AcknowledgedTooMany,
+    /// A domain is said to be gone while it is in use.
+    GoneInUse,
+    /// A domain is said to be in use by nobody.
+    InUseByNobody,
+    /// A channel is said to be gone, and is not.
+    Leak,
+}
+
+impl Defect {
+    pub(crate) const ALL: [Self; 26] = [
+        Self::CompletionTwice,
+        Self::CompletionLost,
+        Self::LastCompletionLost,
+        Self::CompletionsSwapped,
+        Self::WrongWrId,
+        Self::WrongQpNum,
+        Self::WrongOpcode,
+        Self::UnsignaledCompletes,
+        Self::CqsSwapped,
+        Self::SuccessBehindFailure,
+        Self::SecondFailure,
+        Self::InventedOverrun,
+        Self::MessageTwice,
+        Self::MessagesSwapped,
+        Self::MessageCut,
+        Self::WrongImmediate,
+        Self::ByteOutside,
+        Self::ByteLate,
+        Self::AddTwice,
+        Self::EventWithoutArm,
+        Self::WrongCqContext,
+        Self::GoneUnacknowledged,
+        Self::AcknowledgedTooMany,
+        Self::GoneInUse,
+        Self::InUseByNobody,
+        Self::Leak,
+    ];
+}
+
+pub(crate) struct Defective {
+    sim: Sim,
+    defect: Defect,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    completions: usize,
+    again: Option<(Cq, Wc)>,
+    cqs: Vec<Cq>,
+    regions: Vec<Mr>,
+    read: usize,
+}
+
+impl Defective {
+    pub(crate) fn new(sim: Sim, defect: Defect) -> Self {
+        Self {
+            sim,
+            defect,
+            state: Mutex::default(),
+        }
+    }
+
+    fn is(&self, defect: Defect) -> bool {
+        self.defect == defect
+    }
+
+    /// Changes a byte behind the back of the program.
+    fn scribble(&self, mr: Mr, offset: usize) {
+        let mut byte = [0];
+        self.sim.read_mr(mr, offset, &mut byte).unwrap();
+        self.sim.write_mr(mr, offset, &[byte[0] ^ 0xff]).unwrap();
+    }
+}
+
+macro_rules! forward {
+    ($( fn $verb:ident(&self $(, $name:ident: $type:ty)*) -> $result:ty; )*) => { $(
+        fn $verb(&self $(, $name: $type)*) -> $result {
+            self.sim.$verb($($name),*)
+        }
+    )* };
+}
+
+impl Verbs for Defective {
+    forward! {
+        fn devices(&self) -> Result<Vec<DeviceInfo>>;
+        fn open_device(&self, name: &str) -> Result<Context>;
+        fn close_device(&self, context: Context) -> Result<()>;
+        fn capabilities(&self, context: Context) -> Result<Capabilities>;
+        fn behavior(&self, context: Context) -> Result<Declared>;
+        fn query_device(&self, context: Context) -> Result<DeviceAttr>;
+        fn query_port(&self, context: Context, port: u8) -> Result<PortAttr>;
+        fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid>;
+        fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
+        fn alloc_pd(&self, context: Context) -> Result<Pd>;
+        fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr>;
+        fn alloc_null_mr(&self, pd: Pd) -> Result<Mr>;
+        fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;
+        fn dereg_mr(&self, mr: Mr) -> Result<()>;
+        fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw>;
+        fn dealloc_mw(&self, mw: Mw) -> Result<()>;
+        fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
+        fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()>;
+        fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
+        fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()>;
+        fn create_comp_channel(&self, context: Context) -> Result<CompChannel>;
+        fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()>;
+        fn query_cq(&self, cq: Cq) -> Result<CqAttr>;
+        fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()>;
+        fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()>;
+        fn qp_num(&self, qp: Qp) -> Result<u32>;
+        fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
+        fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
+        fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()>;
+        fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()>;
+        fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+        fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah>;
+        fn destroy_ah(&self, ah: Ah) -> Result<()>;
+        fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
+        fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
+        fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq>;
+        fn srq_init(&self, srq: Srq) -> Result<SrqInit>;
+        fn query_srq(&self, srq: Srq) -> Result<SrqAttr>;
+        fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>;
+        fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()>;
+        fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+        fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent>;
+        fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()>;
+        fn garble(&self, object: DriverObject, garbled: bool) -> Result<()>;
+        fn lab(&self) -> Option<&dyn Lab>;
+    }
+
+    #[cfg(unix)]
+    forward! {
+        fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd>;
+        fn async_fd(&self, context: Context) -> Result<OwnedFd>;
+    }
+
+    unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
+        // SAFETY: the caller's promise, which is about this call and the same memory.
+        unsafe { self.sim.reg_mr(pd, addr, length, access) }
+    }
+
+    fn dealloc_pd(&self, pd: Pd) -> Result<()> {
+        let result = self.sim.dealloc_pd(pd);
+        let busy = || Error::new(Verb::DeallocPd, ErrorKind::Busy, Cause::Unspecified);
+        match (self.defect, result) {
+            (Defect::GoneInUse, Err(_)) => Ok(()),
+            (Defect::InUseByNobody, Ok(())) => Err(busy()),
+            (_, result) => result,
+        }
+    }
+
+    fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
+        let mr = self.sim.alloc_mr(pd, length, access)?;
+        self.state.lock().unwrap().regions.push(mr);
+        Ok(mr)
+    }
+
+    fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let mut state = self.state.lock().unwrap();
+        state.read += 1;
+        if self.is(Defect::ByteLate) && state.read == 2 {
+            self.scribble(mr, offset);
+        }
+        self.sim.read_mr(mr, offset, bytes)
+    }
+
+    fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
+        let mut event = self.sim.get_cq_event(channel, wait)?;
+        event.cq_context ^= u64::from(self.is(Defect::WrongCqContext));
+        Ok(event)
+    }
+
+    fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
+        let cq = self.sim.create_cq(context, init)?;
+        self.state.lock().unwrap().cqs.push(cq);
+        Ok(cq)
+    }
+
+    fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        let mut state = self.state.lock().unwrap();
+        if let Some((_, again)) = state.again.take_if(|(of, _)| *of == cq) {
+            wc[0] = again;
+            return Ok(1);
+        }
+        let mut n = self.sim.poll_cq(cq, wc)?;
+        let State {
+            completions,
+            again,
+            regions,
+            ..
+        } = &mut *state;
+        let before = mem::replace(completions, *completions + n);
+        let got = &mut wc[..n];
+        let is_error = |wc: &&mut Wc| wc.status == WcStatus::WrFlushErr;
+        let is_imm = |wc: &&mut Wc| wc.wc_flags.contains(WcFlags::WITH_IMM);
+        let is_recv = |wc: &&mut Wc| wc.status == WcStatus::Success && wc.opcode.is_recv();
+        match self.defect {
+            Defect::CompletionTwice if before == 0 && n > 0 => *again = Some((cq, got[0])),
+            Defect::CompletionLost if before == 0 && n > 0 => {
+                wc.copy_within(1..n, 0);
+                n -= 1;
+            }
+            Defect::LastCompletionLost => {
+                n -= usize::from(got.last().is_some_and(|wc| is_flushed(wc)))
+            }
+            Defect::CompletionsSwapped if n > 1 => got.swap(0, 1),
+            Defect::WrongWrId if n > 0 => got[0].wr_id ^= 1 << 40,
+            Defect::WrongQpNum if n > 0 => got[0].qp_num ^= 1 << 20,
+            Defect::WrongOpcode if n > 0 => got[0].opcode = WcOpcode::RdmaRead,
+            Defect::SuccessBehindFailure => got.iter_mut().filter(is_error).for_each(|wc| {
+                (wc.status, wc.opcode) = (WcStatus::Success, WcOpcode::Send);
+            }),
+            Defect::SecondFailure => {
+                let flushed = got.iter_mut().filter(is_error);
+                flushed.for_each(|wc| wc.status = WcStatus::RetryExcErr);
+            }
+            Defect::InventedOverrun if before > 0 => {
+                return Err(Error::new(Verb::PollCq, ErrorKind::Io, Cause::CqOverrun));
+            }
+            Defect::MessageCut => got
+                .iter_mut()
+                .filter(is_recv)
+                .for_each(|wc| wc.byte_len -= 1),
+            Defect::WrongImmediate => got.iter_mut().filter(is_imm).for_each(|wc| {
+                wc.imm_data[3] ^= 1;
+            }),
+            Defect::ByteOutside if before == 0 && n > 0 => self.scribble(regions[1], 4000),
+            _ => {}
+        }
+        Ok(n)
+    }
+
+    fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
+        let result = self.sim.ack_cq_events(cq, nevents);
+        match self.defect {
+            Defect::AcknowledgedTooMany => Ok(()),
+            _ => result,
+        }
+    }
+
+    fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
+        if self.is(Defect::GoneUnacknowledged) {
+            while self.sim.ack_cq_events(cq, 1).is_ok() {}
+        }
+        self.sim.destroy_cq(cq, wait)
+    }
+
+    fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
+        let mut init = *init;
+        if self.is(Defect::CqsSwapped) {
+            mem::swap(&mut init.send_cq, &mut init.recv_cq);
+        }
+        self.sim.create_qp(pd, &init)
+    }
+
+    fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
+        match self.defect {
+            Defect::Leak => Ok(()),
+            _ => self.sim.destroy_comp_channel(channel),
+        }
+    }
+
+    fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let mut list = list.to_vec();
+        match self.defect {
+            Defect::UnsignaledCompletes => {
+                list.iter_mut()
+                    .for_each(|wr| *wr = wr.flags(SendFlags::SIGNALED));
+            }
+            Defect::MessageTwice if list[0].op == SendOp::Send => list.push(list[0].unsignaled()),
+            Defect::MessagesSwapped if list.len() > 1 && list[0].flags.is_empty() => {
+                list.swap(0, 1)
+            }
+            Defect::AddTwice if matches!(list[0].op, SendOp::FetchAndAdd { .. }) => {
+                list.insert(0, list[0].unsignaled());
+            }
+            Defect::EventWithoutArm => {
+                for cq in &self.state.lock().unwrap().cqs {
+                    self.sim.req_notify_cq(*cq, Arm::NEXT)?;
+                }
+            }
+            _ => {}
+        }
+        self.sim.post_send(qp, &list)
+    }
+}
+
+fn is_flushed(wc: &Wc) -> bool {
+    wc.status == WcStatus::WrFlushErr
+}

@@ -1,0 +1,259 @@
+//! Random programs that do nothing wrong, on devices without a defect.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use verbs_api::{
+    Access, Arm, Cq, ErrorKind, Fault, PROFILES, PacketFilter, QpModify, QpState, QpType, RcParams,
+    RecvWr, SendWr, Sge, Verbs, Wait, Wc, When, connect,
+};
+use verbs_explore::Checked;
+use verbs_sim::{Sim, SimConfig};
+
+use crate::common::{End, property_config};
+
+/// A step of the program, for the connection with this index.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Send {
+        length: u32,
+        imm: bool,
+        signaled: bool,
+    },
+    Write {
+        offset: u64,
+        length: u32,
+    },
+    Read {
+        offset: u64,
+        length: u32,
+    },
+    Add {
+        counter: u64,
+        add: u64,
+    },
+    /// A send whose memory has a bad key.
+    Fail,
+    Poll(usize),
+    Settle,
+    Arm(Arm),
+    TakeEvents,
+    Look(usize),
+    Fill(u8),
+    /// Both ends are reset and connected again, whatever they hold.
+    Reconnect,
+    /// Both ends are destroyed and made again.
+    Renew,
+}
+
+fn step() -> impl Strategy<Value = (usize, Step)> {
+    let step = prop_oneof![
+        6 => (0_u32..65, any::<bool>(), any::<bool>())
+            .prop_map(|(length, imm, signaled)| Step::Send { length, imm, signaled }),
+        2 => (0_u64..64, 1_u32..64).prop_map(|(offset, length)| Step::Write { offset, length }),
+        2 => (0_u64..64, 1_u32..64).prop_map(|(offset, length)| Step::Read { offset, length }),
+        2 => (0_u64..2, 0_u64..100).prop_map(|(counter, add)| Step::Add { counter, add }),
+        1 => Just(Step::Fail),
+        4 => (1_usize..5).prop_map(Step::Poll),
+        2 => Just(Step::Settle),
+        1 => select(&[Arm::NEXT, Arm::SOLICITED][..]).prop_map(Step::Arm),
+        1 => Just(Step::TakeEvents),
+        2 => (0_usize..2000).prop_map(Step::Look),
+        1 => any::<u8>().prop_map(Step::Fill),
+        1 => Just(Step::Reconnect),
+        1 => Just(Step::Renew),
+    ];
+    (0_usize..2, step)
+}
+
+proptest! {
+    #![proptest_config(property_config())]
+
+    /// Whatever the profile, the loss and the order of steps: no invariant is broken.
+    #[test]
+    fn nothing_is_found_in_right_programs(
+        seed in any::<u64>(),
+        profile in select(&["spec", "rxe", "mlx5", "adversarial"][..]),
+        loss in select(&[0, 50_000][..]),
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let behavior = PROFILES.iter().find(|(name, _)| *name == profile).unwrap().1;
+        let sim = Sim::new(SimConfig::new().seed(seed).behavior(behavior));
+        let sim: Arc<dyn Verbs> = Arc::new(sim);
+        let checked = Checked::new(sim);
+        let lab = checked.lab().unwrap();
+        let (packets, when) = (PacketFilter::default(), When::PerMillion(loss));
+        lab.inject(Fault::DropPacket { packets, when }).unwrap();
+        lab.inject(Fault::DuplicatePacket { packets, when }).unwrap();
+        let ends = ["sim0", "sim1"].map(|name| Area::open(&checked, name));
+        let mut pairs = [(); 2].map(|()| Pair::new(&ends, 0));
+        for (index, step) in steps {
+            pairs[index].take(&checked, &ends, index as u64, step);
+        }
+        let summary = checked.finish();
+        prop_assert!(summary.is_ok(), "{}", summary.unwrap_err());
+        // Again, and after the end nothing is looked at.
+        prop_assert_eq!(checked.finish(), summary);
+    }
+}
+
+/// An end with memory: for each connection 512 bytes to send from, 512 to receive into, and 512 that
+/// peers reach.
+struct Area<'v> {
+    end: End<'v>,
+}
+
+impl<'v> Area<'v> {
+    fn open(verbs: &'v dyn Verbs, name: &str) -> Self {
+        let mut end = End::open(verbs, name, 128, 4096);
+        let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
+        end.mr = verbs.alloc_mr(end.pd, 4096, access).unwrap();
+        end.mem = verbs.query_mr(end.mr).unwrap();
+        Self { end }
+    }
+}
+
+struct Pair {
+    qps: [verbs_api::Qp; 2],
+    /// Work that was posted since all was polled.
+    posted: u32,
+    next: u64,
+}
+
+impl Pair {
+    fn new(ends: &[Area<'_>; 2], next: u64) -> Self {
+        let qps = [0, 1].map(|side: usize| ends[side].end.qp(QpType::Rc, 16));
+        let pair = Self {
+            qps,
+            posted: 0,
+            next,
+        };
+        pair.connect(ends);
+        pair
+    }
+
+    fn connect(&self, ends: &[Area<'_>; 2]) {
+        // So that nothing of an earlier connection is taken for this one's.
+        let psn = (self.next as u32 + 1) * 4096;
+        let params = RcParams {
+            psn_a: psn,
+            psn_b: psn,
+            access: Access::ALL_RDMA | Access::REMOTE_ATOMIC,
+            timeout: 8,
+            ..RcParams::default()
+        };
+        let [a, b] = self.qps;
+        connect::by_attributes(ends[0].end.verbs, a, b, &params).unwrap();
+    }
+
+    fn take(&mut self, verbs: &Checked, ends: &[Area<'_>; 2], index: u64, step: Step) {
+        let [a, b] = [ends[0].end, ends[1].end];
+        let [qp, peer] = self.qps;
+        let base = index * 2048;
+        if self.posted >= 14 {
+            verbs.lab().unwrap().settle().unwrap();
+            for end in [a, b] {
+                poll(verbs, end.cq, 64);
+            }
+            self.posted = 0;
+        }
+        self.next += 1;
+        let wr_id = self.next % 4;
+        let post = |wr: SendWr<'_>| {
+            // A queue pair in error takes no work under some profiles.
+            let _ = verbs.post_send(qp, &[wr]);
+        };
+        match step {
+            Step::Send {
+                length,
+                imm,
+                signaled,
+            } => {
+                let slot = base + 512 + self.next % 8 * 64;
+                let room = [b.mem.sge(slot, 64)];
+                let _ = verbs.post_recv(peer, &[RecvWr::new(wr_id, &room)]);
+                let list = [a.mem.sge(base, length)];
+                let wr = match imm {
+                    true => SendWr::send_with_imm(wr_id, &list, [1, 2, 3, self.next as u8]),
+                    false => SendWr::send(wr_id, &list).solicited(),
+                };
+                post(if signaled { wr } else { wr.unsignaled() });
+                self.posted += 1;
+            }
+            Step::Write { offset, length } => {
+                let list = [a.mem.sge(base + 64, length)];
+                post(SendWr::rdma_write(
+                    wr_id,
+                    &list,
+                    b.mem.remote(base + 1024 + offset),
+                ));
+                self.posted += 1;
+            }
+            Step::Read { offset, length } => {
+                let list = [a.mem.sge(base + 512 + offset, length)];
+                post(SendWr::rdma_read(wr_id, &list, b.mem.remote(base + 1024)));
+                self.posted += 1;
+            }
+            Step::Add { counter, add } => {
+                let list = [a.mem.sge(base + 768, 8)];
+                let remote = b.mem.remote(base + 1536 + counter * 8);
+                post(SendWr::fetch_and_add(wr_id, &list, remote, add));
+                self.posted += 1;
+            }
+            Step::Fail => {
+                let bad = Sge {
+                    lkey: !a.mem.lkey,
+                    ..a.mem.sge(base, 8)
+                };
+                post(SendWr::send(wr_id, &[bad]));
+                self.posted += 1;
+            }
+            Step::Poll(n) => {
+                poll(verbs, a.cq, n);
+                poll(verbs, b.cq, n);
+            }
+            Step::Settle => verbs.lab().unwrap().settle().unwrap(),
+            Step::Arm(arm) => {
+                for end in [a, b] {
+                    verbs.req_notify_cq(end.cq, arm).unwrap();
+                }
+            }
+            Step::TakeEvents => {
+                for end in [a, b] {
+                    while let Ok(event) = verbs.get_cq_event(end.channel, Wait::Poll) {
+                        verbs.ack_cq_events(event.cq, 1).unwrap();
+                    }
+                }
+            }
+            Step::Look(offset) => {
+                for end in [a, b] {
+                    let mut bytes = [0; 64];
+                    let looked =
+                        verbs.read_mr(end.mr, base as usize + offset.min(1984), &mut bytes);
+                    // Work may own it.
+                    assert!(looked.is_ok() || looked.unwrap_err().kind() == ErrorKind::Usage);
+                }
+            }
+            Step::Fill(byte) => drop(verbs.write_mr(a.mr, base as usize + 64, &[byte; 64])),
+            Step::Reconnect => {
+                let to_reset = QpModify::to(QpState::Reset);
+                for qp in self.qps {
+                    verbs.modify_qp(qp, &to_reset.attr, to_reset.mask).unwrap();
+                }
+                self.connect(ends);
+            }
+            Step::Renew => {
+                for qp in self.qps {
+                    verbs.destroy_qp(qp, Wait::Poll).unwrap();
+                }
+                *self = Self::new(ends, self.next);
+            }
+        }
+    }
+}
+
+fn poll(verbs: &dyn Verbs, cq: Cq, n: usize) {
+    let mut wc = [Wc::default(); 64];
+    verbs.poll_cq(cq, &mut wc[..n]).unwrap();
+}
