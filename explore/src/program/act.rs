@@ -1,0 +1,553 @@
+//! What a random program does with its objects.
+
+use verbs_api::{QpState, QpType, SendFlags};
+
+use super::Pace;
+use super::call::{Call, Key, Number, Op, Part, Place, Send, Target};
+use super::generate::{Draft, Kind, MrDraft, QpDraft};
+
+/// What is done next.
+#[derive(Clone, Copy)]
+enum Act {
+    Talk,
+    Receive,
+    Poll,
+    Arm,
+    Event,
+    Ack,
+    Resize,
+    Look,
+    Modify,
+    Revive,
+    Touch,
+    Make,
+    Destroy,
+    Async,
+    Limit,
+    Settle,
+}
+
+const ACTS: &[(u32, Act)] = &[
+    (40, Act::Talk),
+    (6, Act::Receive),
+    (18, Act::Poll),
+    (8, Act::Arm),
+    (6, Act::Event),
+    (3, Act::Ack),
+    (3, Act::Resize),
+    (3, Act::Look),
+    (4, Act::Modify),
+    (3, Act::Revive),
+    (5, Act::Touch),
+    (3, Act::Make),
+    (4, Act::Destroy),
+    (4, Act::Async),
+    (2, Act::Limit),
+    (6, Act::Settle),
+];
+
+impl Draft {
+    pub(super) fn act(&mut self) {
+        match self.dice.weighted(ACTS) {
+            Act::Talk => self.talk(),
+            Act::Receive => {
+                let qp = self.any_qp();
+                self.receive(qp, 64);
+            }
+            Act::Poll => {
+                let cq = self.any_cq();
+                let max = match self.pace {
+                    Pace::Free => self.dice.one(&[0, 1, 2, 4, 64]),
+                    // What is left behind would be another of several that came at once.
+                    Pace::Settled => 64,
+                };
+                self.say(Call::Poll { cq, max });
+            }
+            Act::Arm => {
+                let cq = self.any_cq();
+                let solicited = self.dice.percent(40);
+                self.say(Call::Arm { cq, solicited });
+                if self.dice.percent(70) {
+                    self.talk();
+                    let channel = self.any_channel();
+                    self.say(Call::GetEvent { channel });
+                }
+            }
+            Act::Event => {
+                let channel = self.any_channel();
+                self.say(Call::GetEvent { channel });
+            }
+            Act::Ack => {
+                let cq = self.any_cq();
+                let events = self.dice.one(&[0, 1, 1, 1, 2]);
+                self.say(Call::Ack { cq, events });
+            }
+            Act::Resize => {
+                let cq = self.any_cq();
+                let cqe = self.dice.one(&[-1, 0, 1, 2, 4, 8, 12, 30, 60]);
+                self.say(Call::ResizeCq { cq, cqe });
+            }
+            Act::Look => {
+                let call = if self.dice.percent(70) {
+                    let qp = self.any_qp();
+                    let qp = self.number(Kind::Qp, self.qps[qp].number);
+                    Call::QueryQp { qp }
+                } else {
+                    let cq = self.any_cq();
+                    Call::QueryCq { cq }
+                };
+                self.say(call);
+            }
+            Act::Modify => self.modify(),
+            Act::Revive => self.revive(),
+            Act::Touch => self.touch(),
+            Act::Make => self.make(),
+            Act::Destroy => self.destroy(),
+            Act::Async => {
+                let at = self.dice.below(self.contexts.len() as u32) as usize;
+                let context = self.number(Kind::Context, self.contexts[at].number);
+                self.say(Call::GetAsyncEvent { context });
+                if self.dice.percent(30) {
+                    self.say(Call::AckAsyncEvent { context });
+                }
+            }
+            Act::Limit => self.limit(),
+            Act::Settle => self.say(Call::Settle),
+        }
+    }
+
+    fn any_qp(&mut self) -> usize {
+        // What is broken stays so until it is revived: mostly of no use.
+        for chance in [90, 80, 70] {
+            let at = self.dice.below(self.qps.len() as u32) as usize;
+            let QpDraft {
+                is_broken,
+                is_gone,
+                peer,
+                ..
+            } = self.qps[at];
+            let is_alone = self.qps[peer].is_broken || self.qps[peer].is_gone;
+            if !(is_broken || is_gone || is_alone) || !self.dice.percent(chance) {
+                return at;
+            }
+        }
+        self.dice.below(self.qps.len() as u32) as usize
+    }
+
+    fn any_cq(&mut self) -> Number {
+        if self.cqs.is_empty() {
+            return 0;
+        }
+        let at = self.dice.below(self.cqs.len() as u32) as usize;
+        self.number(Kind::Cq, self.cqs[at].number)
+    }
+
+    fn any_channel(&mut self) -> Number {
+        let at = self.dice.below(self.contexts.len() as u32) as usize;
+        let channel = self.contexts[at].channel.or(self.contexts[0].channel);
+        self.number(Kind::Channel, channel.unwrap_or(0))
+    }
+
+    // Work
+
+    /// Posts sends of one queue pair, and mostly the receives that they need.
+    fn talk(&mut self) {
+        let from = self.any_qp();
+        let QpDraft {
+            number,
+            make,
+            peer,
+            is_broken,
+            is_gone,
+            ..
+        } = self.qps[from];
+        if self.dice.percent(80) {
+            if is_gone || self.qps[peer].is_gone {
+                return self.make();
+            }
+            if is_broken || self.qps[peer].is_broken {
+                return self.revive();
+            }
+        }
+        let mut list = Vec::new();
+        let mut need = 0;
+        let mut longest = 0;
+        for _ in 0..self.dice.weighted(&[(12, 1), (6, 2), (2, 3), (1, 8)]) {
+            let send = self.send(from);
+            let takes_receive = match send.op {
+                Op::Send | Op::SendWithImm(_) | Op::WriteWithImm(..) => 1,
+                _ => 0,
+            };
+            need += takes_receive;
+            longest = longest.max(send.list.iter().map(|part| part.length).sum());
+            list.push(send);
+        }
+        let there = self.receives_at(peer);
+        if there < need && self.dice.percent(95) {
+            let header = if make.qp_type == QpType::Ud { 40 } else { 0 };
+            for _ in there..need {
+                if self.receives_at(peer) < need {
+                    self.receive(peer, longest + header);
+                }
+            }
+        }
+        self.take_receives(peer, need);
+        let qp = self.number(Kind::Qp, number);
+        self.say(Call::PostSend { qp, list });
+        for (chance, cq) in [(60, make.send_cq), (40, self.qps[peer].make.recv_cq)] {
+            if self.dice.percent(chance) {
+                self.say(Call::Poll { cq, max: 64 });
+            }
+        }
+    }
+
+    fn receives_at(&self, qp: usize) -> u32 {
+        let qp = &self.qps[qp];
+        let srq = self.srqs.iter().find(|srq| Some(srq.number) == qp.make.srq);
+        srq.map_or(qp.recvs, |srq| srq.recvs)
+    }
+
+    fn take_receives(&mut self, qp: usize, count: u32) {
+        let srq = self.qps[qp].make.srq;
+        let queue = self.srqs.iter_mut().find(|of| Some(of.number) == srq);
+        let recvs = queue.map_or(&mut self.qps[qp].recvs, |srq| &mut srq.recvs);
+        *recvs = recvs.saturating_sub(count);
+    }
+
+    fn send(&mut self, from: usize) -> Send {
+        let QpDraft { context, peer, .. } = self.qps[from];
+        let to_context = self.qps[peer].context;
+        let qp_type = self.qps[from].make.qp_type;
+        let imm = self.dice.any();
+        let value = u64::from(self.dice.below(3));
+        let length = self.length();
+        let target = self.place(to_context, length, Zone::Target);
+        let source = self.place(to_context, length, Zone::Source);
+        // What the transport does not have is asked for now and then.
+        let as_type = if self.dice.percent(2) {
+            QpType::Rc
+        } else {
+            qp_type
+        };
+        let op = match as_type {
+            QpType::Ud => self.dice.one(&[Op::Send, Op::Send, Op::SendWithImm(imm)]),
+            QpType::Uc => self.dice.one(&[
+                Op::Send,
+                Op::SendWithImm(imm),
+                Op::Write(target),
+                Op::WriteWithImm(target, imm),
+            ]),
+            _ => self.dice.weighted(&[
+                (5, Op::Send),
+                (2, Op::SendWithImm(imm)),
+                (4, Op::Write(target)),
+                (2, Op::WriteWithImm(target, imm)),
+                (4, Op::Read(source)),
+                (1, Op::CompareAndSwap(aligned(target), value, value + 1)),
+                (1, Op::FetchAndAdd(aligned(target), value + 1)),
+            ]),
+        };
+        let list = match op {
+            Op::CompareAndSwap(..) | Op::FetchAndAdd(..) => {
+                let length = if self.dice.percent(3) { 4 } else { 8 };
+                vec![self.part(context, length, Zone::Landing)]
+            }
+            Op::Read(_) => self.parts(context, length, Zone::Landing, 4),
+            _ => self.parts(context, length, Zone::Source, 4),
+        };
+        let mut flags = SendFlags::empty();
+        let can_be_inline = !op.reads() && length <= 64;
+        for (chance, flag) in [
+            (75, SendFlags::SIGNALED),
+            (20, SendFlags::SOLICITED),
+            (15, SendFlags::FENCE),
+            (if can_be_inline { 20 } else { 1 }, SendFlags::INLINE),
+        ] {
+            if self.dice.percent(chance) {
+                flags |= flag;
+            }
+        }
+        let to = (qp_type == QpType::Ud).then(|| {
+            let fits =
+                |ah: &&super::generate::AhDraft| ah.context == context && ah.to == to_context;
+            let ah = self.ahs.iter().find(fits).map_or(0, |ah| ah.number);
+            Target {
+                ah: self.number(Kind::Ah, ah),
+                qp: self.number(Kind::Qp, self.qps[peer].number),
+                qkey: self.qkey(),
+            }
+        });
+        Send {
+            op,
+            flags,
+            list,
+            to,
+        }
+    }
+
+    /// Posts a receive, or two, for messages of so many bytes, where the queue pair takes them from.
+    fn receive(&mut self, qp: usize, length: u32) {
+        let QpDraft {
+            number,
+            context,
+            make,
+            ..
+        } = self.qps[qp];
+        let length = match self.dice.below(30) {
+            0 => length / 2,
+            1..6 => length + 8,
+            _ => length,
+        };
+        let count = self.dice.weighted(&[(8, 1), (2, 2)]);
+        let is_full = self.receives_at(qp) + count > make.cap.max_recv_wr;
+        if is_full && make.srq.is_none() && self.dice.percent(90) {
+            return;
+        }
+        let srq = self.srqs.iter_mut().find(|of| Some(of.number) == make.srq);
+        if let Some(srq) = srq {
+            srq.recvs += count;
+            let (srq, max_sge) = (srq.number, srq.max_sge);
+            let list = self.receives(context, length, count, max_sge);
+            let srq = self.number(Kind::Srq, srq);
+            self.say(Call::PostSrqRecv { srq, list });
+        } else {
+            self.qps[qp].recvs += count;
+            let list = self.receives(context, length, count, make.cap.max_recv_sge);
+            let qp = self.number(Kind::Qp, number);
+            self.say(Call::PostRecv { qp, list });
+        }
+    }
+
+    fn receives(
+        &mut self,
+        context: Number,
+        length: u32,
+        count: u32,
+        max_sge: u32,
+    ) -> Vec<Vec<Part>> {
+        let one = |_| self.parts(context, length, Zone::Target, max_sge);
+        (0..count).map(one).collect()
+    }
+
+    fn length(&mut self) -> u32 {
+        self.dice
+            .one(&[0, 1, 8, 8, 16, 40, 64, 100, 256, 300, 1000])
+    }
+
+    /// Parts of regions of a context that together have `length` bytes.
+    fn parts(&mut self, context: Number, length: u32, zone: Zone, max_sge: u32) -> Vec<Part> {
+        let mut count = self.dice.weighted(&[(6, 1), (2, 2), (1, 3)]).min(max_sge);
+        if self.dice.rarely() {
+            count = max_sge + 1;
+        }
+        if length == 0 && self.dice.percent(50) {
+            return Vec::new();
+        }
+        let one = length / count;
+        let mut parts: Vec<Part> = (1..count).map(|_| self.part(context, one, zone)).collect();
+        parts.push(self.part(context, length - one * (count - 1), zone));
+        parts
+    }
+
+    fn part(&mut self, context: Number, length: u32, zone: Zone) -> Part {
+        let place = self.place(context, length, zone);
+        Part {
+            mr: place.mr,
+            offset: place.offset,
+            length,
+            key: place.key,
+        }
+    }
+
+    /// A place for `length` bytes in a region of a context.
+    fn place(&mut self, context: Number, length: u32, zone: Zone) -> Place {
+        let of_context = |mr: &&MrDraft| mr.context == context;
+        let fits =
+            |mr: &&MrDraft| of_context(mr) && mr.length / ZONES >= length && zone.allowed(mr);
+        let mut mrs: Vec<MrDraft> = self.mrs.iter().filter(fits).copied().collect();
+        if mrs.is_empty() || self.dice.rarely() {
+            mrs = self.mrs.iter().filter(of_context).copied().collect();
+        }
+        if mrs.is_empty() {
+            mrs.clone_from(&self.mrs);
+        }
+        let mr = self.dice.one(&mrs);
+        let zone_bytes = mr.length / ZONES / 8 * 8;
+        let room = zone_bytes.saturating_sub(length) / 8 + 1;
+        let mut offset = zone as u32 * zone_bytes + 8 * self.dice.below(room);
+        if self.dice.rarely() {
+            offset = mr.length.saturating_sub(length / 2);
+        }
+        let key = if self.dice.rarely() {
+            Key::Wrong
+        } else {
+            Key::Right
+        };
+        Place {
+            mr: self.number(Kind::Mr, mr.number),
+            offset,
+            key,
+        }
+    }
+
+    // Objects
+
+    fn modify(&mut self) {
+        let at = self.any_qp();
+        let qp = self.number(Kind::Qp, self.qps[at].number);
+        let to = self.dice.weighted(&[
+            (3, QpState::Reset),
+            (1, QpState::Init),
+            (1, QpState::Rtr),
+            (3, QpState::Rts),
+            (3, QpState::Sqd),
+            (1, QpState::Sqe),
+            (3, QpState::Err),
+        ]);
+        if matches!(to, QpState::Reset | QpState::Err) {
+            self.qps[at].is_broken = true;
+        }
+        self.say(Call::ModifyQp { qp, to });
+    }
+
+    /// Brings a pair back from wherever it is.
+    fn revive(&mut self) {
+        let is_broken = |qp: &QpDraft| qp.is_broken && !qp.is_gone;
+        let broken = self.qps.iter().position(is_broken);
+        let at = broken.unwrap_or(self.dice.below(self.qps.len() as u32) as usize);
+        for qp in [at, self.qps[at].peer] {
+            let qp = self.qps[qp].number;
+            let to = QpState::Reset;
+            self.say(Call::ModifyQp { qp, to });
+        }
+        self.connect(at);
+    }
+
+    fn touch(&mut self) {
+        let at = self.dice.below(self.mrs.len() as u32) as usize;
+        let MrDraft { number, length, .. } = self.mrs[at];
+        let mr = self.number(Kind::Mr, number);
+        let third = length / ZONES;
+        if self.dice.percent(50) {
+            let offset = self.dice.below(third.max(1));
+            let length = self.dice.from_to(0, 32);
+            let value = self.dice.any() as u8;
+            self.say(Call::WriteMr {
+                mr,
+                offset,
+                length,
+                value,
+            });
+        } else {
+            let offset = self.dice.below(length + 1);
+            let length = self.dice.from_to(0, 32);
+            self.say(Call::ReadMr { mr, offset, length });
+        }
+    }
+
+    fn make(&mut self) {
+        let at = self.dice.below(self.contexts.len() as u32) as usize;
+        let has_all_gone = self.qps.iter().all(|qp| qp.is_gone);
+        match self.dice.below(5) {
+            _ if has_all_gone => self.new_pair(),
+            0 => self.new_mr(at, false),
+            1 => {
+                let is_recv = self.dice.percent(50);
+                self.new_cq(at, is_recv);
+            }
+            2 => self.new_srq(at),
+            3 if self.qps.len() < 8 => self.new_pair(),
+            _ => {
+                let number = self.contexts[at].number;
+                self.new_ah(number, number);
+            }
+        }
+    }
+
+    /// Destroys something, in use or not.
+    fn destroy(&mut self) {
+        let at = self.dice.below(self.contexts.len() as u32) as usize;
+        let call = match self.dice.below(20) {
+            0 => Call::CloseDevice {
+                context: self.number(Kind::Context, self.contexts[at].number),
+            },
+            1 | 2 => Call::DeallocPd {
+                pd: self.number(Kind::Pd, self.contexts[at].pd),
+            },
+            3 => Call::DestroyChannel {
+                channel: self.any_channel(),
+            },
+            4..8 => Call::DestroyCq { cq: self.any_cq() },
+            8..12 => {
+                let at = self.dice.below(self.mrs.len() as u32) as usize;
+                let mr = self.number(Kind::Mr, self.mrs[at].number);
+                if self.mrs.len() > 1 && self.dice.percent(80) {
+                    self.mrs.remove(at);
+                }
+                Call::DeregMr { mr }
+            }
+            12 | 13 if !self.ahs.is_empty() => {
+                let ah = self.dice.below(self.ahs.len() as u32) as usize;
+                Call::DestroyAh {
+                    ah: self.number(Kind::Ah, self.ahs[ah].number),
+                }
+            }
+            14 | 15 if !self.srqs.is_empty() => {
+                let srq = self.dice.below(self.srqs.len() as u32) as usize;
+                Call::DestroySrq {
+                    srq: self.number(Kind::Srq, self.srqs[srq].number),
+                }
+            }
+            _ => {
+                let qp = self.any_qp();
+                self.qps[qp].is_gone = true;
+                Call::DestroyQp {
+                    qp: self.number(Kind::Qp, self.qps[qp].number),
+                }
+            }
+        };
+        self.say(call);
+    }
+
+    fn limit(&mut self) {
+        if self.srqs.is_empty() {
+            return self.say(Call::Settle);
+        }
+        let at = self.dice.below(self.srqs.len() as u32) as usize;
+        let srq = self.number(Kind::Srq, self.srqs[at].number);
+        let limit = self.dice.below(4);
+        self.say(Call::LimitSrq { srq, limit });
+    }
+}
+
+/// Parts of a region that are used for one thing each, so that work of one list does not read what
+/// other work of it writes.
+#[derive(Clone, Copy)]
+enum Zone {
+    /// Sends gather here, and peers read.
+    Source = 0,
+    /// Receives scatter here, and peers write.
+    Target = 1,
+    /// What reads and atomics bring comes here.
+    Landing = 2,
+}
+
+const ZONES: u32 = 3;
+
+impl Zone {
+    fn allowed(self, mr: &MrDraft) -> bool {
+        use verbs_api::Access;
+        match self {
+            Self::Source => mr.access.contains(Access::REMOTE_READ),
+            Self::Target => mr.access.contains(Access::ALL_RDMA | Access::REMOTE_ATOMIC),
+            Self::Landing => mr.access.contains(Access::LOCAL_WRITE),
+        }
+    }
+}
+
+fn aligned(place: Place) -> Place {
+    Place {
+        offset: place.offset / 8 * 8,
+        ..place
+    }
+}

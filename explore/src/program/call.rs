@@ -1,0 +1,266 @@
+//! What a program can do: one call each, on objects that have numbers.
+
+use verbs_api::{Access, Mtu, QpCap, QpState, QpType, SendFlags};
+
+/// The number of an object. Each kind has numbers of its own.
+pub type Number = u8;
+
+/// A call. What makes an object gives it a number; another object that had the number loses it, and
+/// lives until the end of the program.
+///
+/// Any number may be used: one that nothing ever had is the zero handle, and that of an object that
+/// is gone its stale handle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "fields are called as the arguments of the verbs are"
+)]
+pub enum Call {
+    /// `ibv_open_device`, on this node.
+    OpenDevice { context: Number, node: u8 },
+    /// `ibv_close_device`
+    CloseDevice { context: Number },
+    /// `ibv_alloc_pd`
+    AllocPd { pd: Number, context: Number },
+    /// `ibv_dealloc_pd`
+    DeallocPd { pd: Number },
+    /// `alloc_mr`, and bytes that tell regions and places apart are put into it.
+    AllocMr {
+        mr: Number,
+        pd: Number,
+        length: u32,
+        access: Access,
+    },
+    /// `ibv_dereg_mr`
+    DeregMr { mr: Number },
+    /// `write_mr`: so many bytes of one value.
+    WriteMr {
+        mr: Number,
+        offset: u32,
+        length: u32,
+        value: u8,
+    },
+    /// `read_mr`
+    ReadMr {
+        mr: Number,
+        offset: u32,
+        length: u32,
+    },
+    /// `ibv_create_comp_channel`
+    CreateChannel { channel: Number, context: Number },
+    /// `ibv_destroy_comp_channel`
+    DestroyChannel { channel: Number },
+    /// `ibv_get_cq_event`, without waiting
+    GetEvent { channel: Number },
+    /// `ibv_create_cq`
+    CreateCq {
+        cq: Number,
+        context: Number,
+        cqe: i32,
+        channel: Option<Number>,
+    },
+    /// `ibv_resize_cq`
+    ResizeCq { cq: Number, cqe: i32 },
+    /// Reads the size of a CQ.
+    QueryCq { cq: Number },
+    /// `ibv_req_notify_cq`
+    Arm { cq: Number, solicited: bool },
+    /// `ibv_poll_cq`
+    Poll { cq: Number, max: u8 },
+    /// `ibv_ack_cq_events`
+    Ack { cq: Number, events: u32 },
+    /// `ibv_destroy_cq`, without waiting
+    DestroyCq { cq: Number },
+    /// `ibv_create_srq`
+    CreateSrq {
+        srq: Number,
+        pd: Number,
+        max_wr: u32,
+        max_sge: u32,
+    },
+    /// `ibv_modify_srq` of the limit
+    LimitSrq { srq: Number, limit: u32 },
+    /// `ibv_post_srq_recv`
+    PostSrqRecv { srq: Number, list: Vec<Vec<Part>> },
+    /// `ibv_destroy_srq`, without waiting
+    DestroySrq { srq: Number },
+    /// `ibv_create_qp`
+    CreateQp { qp: Number, make: QpMake },
+    /// Connects two RC or UC QPs by attributes.
+    Connect { a: Number, b: Number, link: Link },
+    /// Brings an RC or UC QP from RESET as far as INIT, RTR or RTS, towards a peer.
+    Toward {
+        qp: Number,
+        peer: Number,
+        to: QpState,
+        link: Link,
+    },
+    /// Brings a UD QP from RESET to RTS, with the Q_Key [`QKEY`].
+    StartUd { qp: Number },
+    /// `ibv_modify_qp` of the state and nothing else
+    ModifyQp { qp: Number, to: QpState },
+    /// `ibv_query_qp`: the state.
+    QueryQp { qp: Number },
+    /// `ibv_post_send`
+    PostSend { qp: Number, list: Vec<Send> },
+    /// `ibv_post_recv`
+    PostRecv { qp: Number, list: Vec<Vec<Part>> },
+    /// `ibv_destroy_qp`, without waiting
+    DestroyQp { qp: Number },
+    /// `ibv_create_ah`, to the port of a context
+    CreateAh { ah: Number, pd: Number, to: Number },
+    /// `ibv_destroy_ah`
+    DestroyAh { ah: Number },
+    /// `ibv_get_async_event`, without waiting
+    GetAsyncEvent { context: Number },
+    /// `ibv_ack_async_event`, of the oldest that was read and not acknowledged.
+    AckAsyncEvent { context: Number },
+    /// Everything that is under way comes to its end.
+    Settle,
+}
+
+/// The Q_Key of UD QPs.
+pub const QKEY: u32 = 0x1111_1111;
+
+/// What a QP is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QpMake {
+    /// Its domain.
+    pub pd: Number,
+    /// Its transport.
+    pub qp_type: QpType,
+    /// Where completions of sends go.
+    pub send_cq: Number,
+    /// Where completions of receives go.
+    pub recv_cq: Number,
+    /// Where receives come from.
+    pub srq: Option<Number>,
+    /// Its sizes.
+    pub cap: QpCap,
+    /// Whether every send makes a completion.
+    pub sq_sig_all: bool,
+}
+
+/// How two QPs are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Payload bytes of a packet.
+    pub path_mtu: Mtu,
+    /// What each end allows the other.
+    pub access: Access,
+    /// Retries, without an answer and without a receive.
+    pub retries: u8,
+    /// RDMA Reads and atomics outstanding.
+    pub depth: u8,
+}
+
+/// A send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Send {
+    /// What it does.
+    pub op: Op,
+    /// Its flags.
+    pub flags: SendFlags,
+    /// Its memory.
+    pub list: Vec<Part>,
+    /// Where it goes, on a UD QP.
+    pub to: Option<Target>,
+}
+
+/// What a send does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A Send.
+    Send,
+    /// A Send with immediate data.
+    SendWithImm(u32),
+    /// An RDMA Write.
+    Write(Place),
+    /// An RDMA Write with immediate data.
+    WriteWithImm(Place, u32),
+    /// An RDMA Read.
+    Read(Place),
+    /// A compare-and-swap, with what has to be there and what comes there.
+    CompareAndSwap(Place, u64, u64),
+    /// A fetch-and-add.
+    FetchAndAdd(Place, u64),
+}
+
+/// Where a datagram goes: through an address handle to a QP, with a Q_Key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The address handle.
+    pub ah: Number,
+    /// The QP there.
+    pub qp: Number,
+    /// The Q_Key.
+    pub qkey: u32,
+}
+
+/// Some bytes of a region, and the key by which they are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The region.
+    pub mr: Number,
+    /// Where they start.
+    pub offset: u32,
+    /// How many.
+    pub length: u32,
+    /// The key.
+    pub key: Key,
+}
+
+/// A place in a peer's region, and the key by which it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The region.
+    pub mr: Number,
+    /// Where in it.
+    pub offset: u32,
+    /// The key.
+    pub key: Key,
+}
+
+/// A key of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// The one it has.
+    Right,
+    /// One that no region has.
+    Wrong,
+}
+
+impl Key {
+    /// What is to be taken for the key `right`.
+    pub const fn of(self, right: u32) -> u32 {
+        match self {
+            Self::Right => right,
+            Self::Wrong => right ^ WRONG,
+        }
+    }
+}
+
+/// What makes a key a wrong one: bits that the keys of the first millions of regions do not have.
+pub(super) const WRONG: u32 = 0x5a5a_5a00;
+
+impl Op {
+    /// The place in the peer's memory, if it has one.
+    pub const fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Send | Self::SendWithImm(_) => None,
+            Self::Write(place)
+            | Self::WriteWithImm(place, _)
+            | Self::Read(place)
+            | Self::CompareAndSwap(place, ..)
+            | Self::FetchAndAdd(place, _) => Some(place),
+        }
+    }
+
+    /// Whether its list is written, by what comes from the peer.
+    pub const fn reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Read(_) | Self::CompareAndSwap(..) | Self::FetchAndAdd(..)
+        )
+    }
+}

@@ -1,0 +1,143 @@
+//! The end of a program: what is left is looked at, and destroyed.
+
+use verbs_api::{Error, QpAttrMask, Wait};
+
+use super::outcome::{Region, Seen};
+use super::run::Runner;
+
+impl Runner<'_> {
+    pub(super) fn end(&mut self) {
+        let took = self.settle();
+        self.outcome.took.push(took);
+        self.left_completions();
+        self.left_events();
+        self.left_states();
+        self.destroy_queues();
+        self.left_bytes();
+        self.destroy_the_rest();
+    }
+
+    fn left_completions(&mut self) {
+        for (number, cq) in self.objects.cqs.live() {
+            let expected = self.conditions.expected;
+            let expected = expected.and_then(|e| {
+                let same = e.completions.get(self.outcome.completions.len());
+                same.map(|(_, list)| list.len())
+            });
+            let mut all = Vec::new();
+            // A dead CQ gives an error instead.
+            while let Ok(list) = self.poll(cq, MANY, expected.unwrap_or(0).min(MANY)) {
+                all.extend_from_slice(&list);
+                if list.len() < MANY {
+                    break;
+                }
+            }
+            self.outcome.completions.push((number, all));
+        }
+    }
+
+    fn left_events(&mut self) {
+        for (number, channel) in self.objects.channels.live() {
+            let mut all = Vec::new();
+            while let Ok(Seen::Event(cq)) = self.get_event(channel, Wait::Poll) {
+                all.push(cq);
+            }
+            self.outcome.events.push((number, all));
+        }
+        for (number, context) in self.objects.contexts.live() {
+            let mut all = Vec::new();
+            while let Ok(event) = self.get_async_event(context, Wait::Poll) {
+                all.push(event);
+            }
+            self.outcome.async_events.push((number, all));
+        }
+    }
+
+    fn left_states(&mut self) {
+        for (number, made) in self.objects.qps.live() {
+            let state = self.verbs.query_qp(made.qp, QpAttrMask::STATE);
+            let state = state.map_or_else(
+                |error| Seen::Refused(error.kind()),
+                |query| Seen::State(query.attr.qp_state),
+            );
+            self.outcome.states.push((number, state));
+        }
+    }
+
+    fn destroy_queues(&mut self) {
+        for (context, event) in std::mem::take(&mut self.objects.unacked_async) {
+            let acked = self.verbs.ack_async_event(context, &event);
+            self.check("an asynchronous event", acked);
+        }
+        for (number, made) in self.objects.qps.live() {
+            let destroyed = self.verbs.destroy_qp(made.qp, Wait::Poll);
+            self.check(&format!("qp {number}"), destroyed);
+        }
+        for (number, ah) in self.objects.ahs.live() {
+            let destroyed = self.verbs.destroy_ah(ah);
+            self.check(&format!("ah {number}"), destroyed);
+        }
+        for (number, srq) in self.objects.srqs.live() {
+            let destroyed = self.verbs.destroy_srq(srq, Wait::Poll);
+            self.check(&format!("srq {number}"), destroyed);
+        }
+        let took = self.settle();
+        self.outcome.took.push(took);
+    }
+
+    fn left_bytes(&mut self) {
+        for (number, mr) in self.objects.mrs.live() {
+            let length = self.objects.attrs.get(&mr).map_or(0, |attr| attr.length);
+            let mut bytes = vec![0; usize::try_from(length).expect("of this machine")];
+            let read = self.verbs.read_mr(mr, 0, &mut bytes);
+            self.check(&format!("the bytes of mr {number}"), read);
+            let undefined = self.undefined.remove(&mr).unwrap_or_default();
+            for (start, end) in &undefined {
+                let end = (*end as usize).min(bytes.len());
+                let start = (*start as usize).min(end);
+                bytes[start..end].fill(0);
+            }
+            self.outcome.regions.push(Region {
+                mr: number,
+                bytes,
+                undefined,
+            });
+        }
+    }
+
+    fn destroy_the_rest(&mut self) {
+        let verbs = self.verbs;
+        for (number, mr) in self.objects.mrs.live() {
+            self.check(&format!("mr {number}"), verbs.dereg_mr(mr));
+        }
+        for (number, cq) in self.objects.cqs.live() {
+            let events = self.objects.unacked.remove(&cq).unwrap_or(0);
+            if events > 0 {
+                let acked = verbs.ack_cq_events(cq, events);
+                self.check(&format!("events of cq {number}"), acked);
+            }
+            let destroyed = verbs.destroy_cq(cq, Wait::Poll);
+            self.check(&format!("cq {number}"), destroyed);
+        }
+        for (number, channel) in self.objects.channels.live() {
+            let destroyed = verbs.destroy_comp_channel(channel);
+            self.check(&format!("channel {number}"), destroyed);
+        }
+        for (number, pd) in self.objects.pds.live() {
+            self.check(&format!("pd {number}"), verbs.dealloc_pd(pd));
+        }
+        for (number, context) in self.objects.contexts.live() {
+            let closed = verbs.close_device(context);
+            self.check(&format!("context {number}"), closed);
+        }
+    }
+
+    fn check(&mut self, what: &str, result: Result<(), Error>) {
+        if let Err(error) = result {
+            self.fault(what, &error);
+        }
+    }
+}
+
+/// Completions taken at once.
+const MANY: usize = 64;

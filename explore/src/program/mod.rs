@@ -1,0 +1,43 @@
+//! Random verbs programs: made from a seed, run on any backend, shrunk when something is wrong.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`Call`] | what a program can do |
+//! | `generate` | a program of a seed |
+//! | [`run`], [`Outcome`] | running one, and what came of it |
+//! | [`shrink`], [`programs`] | making one short, and a strategy for property tests |
+
+mod act;
+mod call;
+mod dice;
+mod end;
+mod generate;
+mod objects;
+mod outcome;
+mod run;
+mod shrink;
+mod work;
+
+pub use call::{Call, Key, Link, Number, Op, Part, Place, QKEY, QpMake, Send, Target};
+pub use outcome::{Completion, Outcome, Region, Seen};
+pub use run::{Conditions, run, run_under};
+pub use shrink::{Shrink, programs, shrink};
+
+/// A program: calls of one thread, on devices of up to four nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Whether work may meet.
+    pub pace: Pace,
+    /// What it does, in order.
+    pub calls: Vec<Call>,
+}
+
+/// Whether work that was started may meet what comes after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// It runs on beside the next calls.
+    Free,
+    /// What a call started has come to its end before the next. The outcome is then the same on any
+    /// device that does as the simulator's profile of it, however fast it is.
+    Settled,
+}

@@ -1,0 +1,134 @@
+//! The objects of a program under their numbers.
+
+use std::collections::BTreeMap;
+
+use verbs_api::{Ah, AsyncEvent, CompChannel, Context, Cq, Handle, Mr, MrAttr, Pd, Qp, Srq};
+
+use super::call::Number;
+
+/// Objects of one kind.
+#[derive(Debug)]
+pub(super) struct Slots<H> {
+    by_number: BTreeMap<Number, H>,
+    /// All that live, in the order in which they were made.
+    made: Vec<(Number, H)>,
+    /// All that ever lived.
+    ever: Vec<(Number, H)>,
+}
+
+impl<H> Default for Slots<H> {
+    fn default() -> Self {
+        Self {
+            by_number: BTreeMap::new(),
+            made: Vec::new(),
+            ever: Vec::new(),
+        }
+    }
+}
+
+impl<H: Copy + Default + PartialEq> Slots<H> {
+    /// The last that had this number, or the zero handle.
+    pub(super) fn get(&self, number: Number) -> H {
+        self.by_number.get(&number).copied().unwrap_or_default()
+    }
+
+    /// A new one.
+    pub(super) fn put(&mut self, number: Number, made: H) {
+        self.by_number.insert(number, made);
+        self.made.push((number, made));
+        self.ever.push((number, made));
+    }
+
+    /// It does not live any more.
+    pub(super) fn gone(&mut self, gone: H) {
+        self.made.retain(|(_, made)| *made != gone);
+    }
+
+    pub(super) fn gone_if(&mut self, is_gone: impl Fn(H) -> bool) {
+        self.made.retain(|(_, made)| !is_gone(*made));
+    }
+
+    /// All that live.
+    pub(super) fn live(&self) -> Vec<(Number, H)> {
+        self.made.clone()
+    }
+
+    pub(super) fn number(&self, of: H) -> Option<Number> {
+        self.number_by(|made| made == of)
+    }
+
+    /// The number that the last that fits had.
+    pub(super) fn number_by(&self, fits: impl Fn(H) -> bool) -> Option<Number> {
+        let found = self.ever.iter().rev().find(|(_, made)| fits(*made));
+        found.map(|(number, _)| *number)
+    }
+}
+
+/// A queue pair, and what is known of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct QpMade {
+    pub(super) qp: Qp,
+    pub(super) qp_num: u32,
+    pub(super) is_ud: bool,
+}
+
+/// All objects of a program.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    pub(super) contexts: Slots<Context>,
+    pub(super) pds: Slots<Pd>,
+    pub(super) mrs: Slots<Mr>,
+    pub(super) channels: Slots<CompChannel>,
+    pub(super) cqs: Slots<Cq>,
+    pub(super) srqs: Slots<Srq>,
+    pub(super) qps: Slots<QpMade>,
+    pub(super) ahs: Slots<Ah>,
+    /// The device of each context.
+    pub(super) device_of: BTreeMap<Context, usize>,
+    /// Place and keys of each region that ever lived.
+    pub(super) attrs: BTreeMap<Mr, MrAttr>,
+    /// Events that were read and not acknowledged.
+    pub(super) unacked: BTreeMap<Cq, u32>,
+    /// Asynchronous events that were read and not acknowledged.
+    pub(super) unacked_async: Vec<(Context, AsyncEvent)>,
+}
+
+impl Objects {
+    /// Place and keys of the region of this number; all zero if there never was one.
+    pub(super) fn attr(&self, mr: Number) -> MrAttr {
+        let none = MrAttr {
+            addr: 0,
+            length: 0,
+            lkey: 0,
+            rkey: 0,
+        };
+        self.attrs.get(&self.mrs.get(mr)).copied().unwrap_or(none)
+    }
+
+    /// The number of the QP with this QP number on a device, and whether it is of UD.
+    pub(super) fn qp_of(&self, qp_num: u32, device: Option<usize>) -> Option<(Number, bool)> {
+        let here = |made: &QpMade| {
+            device.is_none() || self.device_of.get(&made.qp.context()).copied() == device
+        };
+        let all = self.qps.ever.iter().rev();
+        let found = all
+            .filter(|(_, made)| made.qp_num == qp_num)
+            .find(|(_, made)| here(made));
+        found.map(|(number, made)| (*number, made.is_ud))
+    }
+
+    /// A context is closed, and all that it had is gone.
+    pub(super) fn closed(&mut self, context: Context) {
+        self.contexts.gone(context);
+        self.pds.gone_if(|pd| pd.context() == context);
+        self.mrs.gone_if(|mr| mr.context() == context);
+        self.channels
+            .gone_if(|channel| channel.context() == context);
+        self.cqs.gone_if(|cq| cq.context() == context);
+        self.srqs.gone_if(|srq| srq.context() == context);
+        self.qps.gone_if(|made| made.qp.context() == context);
+        self.ahs.gone_if(|ah| ah.context() == context);
+        self.unacked.retain(|cq, _| cq.context() != context);
+        self.unacked_async.retain(|(of, _)| *of != context);
+    }
+}

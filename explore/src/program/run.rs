@@ -1,0 +1,432 @@
+//! Running a program.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::thread;
+
+use verbs_api::{
+    AhAttr, Arm, Cause, CqInit, Error, ErrorKind, Mr, QpAttrMask, QpInit, QpModify, QpType,
+    RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, connect,
+};
+
+use super::call::{Call, Link, Number, QKEY, QpMake};
+use super::objects::{Objects, QpMade};
+use super::outcome::{Outcome, Seen, WrId};
+use super::{Pace, Program};
+
+/// Around a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions<'a> {
+    /// Port of every node. Default: 1.
+    pub port_num: u8,
+    /// Index in its GID table. Default: 0.
+    pub sgid_index: u8,
+    /// What a laboratory made of the same program: without a laboratory, what was to come there is
+    /// waited for here. Default: nothing is known, and nothing waited for.
+    pub expected: Option<&'a Outcome>,
+    /// Without a laboratory: how long what was started may take, at least. Default: 1 ms.
+    pub quiet: Duration,
+    /// Without a laboratory: how long what is expected may take. Default: 1 s.
+    pub patience: Duration,
+}
+
+impl Default for Conditions<'_> {
+    fn default() -> Self {
+        Self {
+            port_num: 1,
+            sgid_index: 0,
+            expected: None,
+            quiet: Duration::from_millis(1),
+            patience: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Runs a program, and destroys at its end what it made. Its nodes are the devices there are, in
+/// order, and again from the first where it has more.
+pub fn run(program: &Program, verbs: &dyn Verbs) -> Outcome {
+    run_under(program, verbs, &Conditions::default())
+}
+
+/// As [`run`], under other conditions.
+pub fn run_under(program: &Program, verbs: &dyn Verbs, conditions: &Conditions<'_>) -> Outcome {
+    let mut runner = Runner {
+        verbs,
+        devices: Vec::new(),
+        conditions,
+        pace: program.pace,
+        outcome: Outcome::default(),
+        objects: Objects::default(),
+        posted: BTreeMap::new(),
+        undefined: BTreeMap::new(),
+    };
+    match verbs.devices() {
+        Ok(devices) => runner.devices = devices.into_iter().map(|info| info.name).collect(),
+        Err(error) => runner.fault("devices", &error),
+    }
+    for (number, call) in program.calls.iter().enumerate() {
+        runner.step(number, call);
+    }
+    runner.end();
+    runner.outcome
+}
+
+pub(super) struct Runner<'v> {
+    pub(super) verbs: &'v dyn Verbs,
+    pub(super) devices: Vec<String>,
+    pub(super) conditions: &'v Conditions<'v>,
+    pub(super) pace: Pace,
+    pub(super) outcome: Outcome,
+    pub(super) objects: Objects,
+    /// Work that was given to the device.
+    pub(super) posted: BTreeMap<WrId, Posted>,
+    /// Bytes that mean nothing.
+    pub(super) undefined: BTreeMap<Mr, Vec<(u32, u32)>>,
+}
+
+/// Work that was given to the device.
+#[derive(Debug)]
+pub(super) struct Posted {
+    pub(super) is_recv: bool,
+    /// Memory that it may write.
+    pub(super) bytes: Vec<Bytes>,
+}
+
+/// Bytes of a region, from the first to behind the last.
+pub(super) type Bytes = (Mr, u32, u32);
+
+impl Runner<'_> {
+    fn step(&mut self, number: usize, call: &Call) {
+        let expected = self.conditions.expected.and_then(|e| e.seen.get(number));
+        // A device that knows nothing of a misuse would go on to do it.
+        let is_misuse = self.verbs.lab().is_none() && expected.is_some_and(Seen::is_misuse);
+        let seen = if is_misuse {
+            Seen::Refused(ErrorKind::Usage)
+        } else {
+            let at = u32::try_from(number).expect("programs are short");
+            let seen = self.call(at, call, expected);
+            seen.unwrap_or_else(|error| Seen::Refused(error.kind()))
+        };
+        let settles = match self.pace {
+            Pace::Free => *call == Call::Settle,
+            Pace::Settled => call.starts_work(),
+        };
+        let took = if settles && !is_misuse {
+            self.settle()
+        } else {
+            Duration::ZERO
+        };
+        self.outcome.seen.push(seen);
+        self.outcome.took.push(took);
+    }
+
+    pub(super) fn fault(&mut self, what: &str, error: &Error) {
+        self.outcome.faults.push(format!("{what}: {error}"));
+    }
+
+    /// Lets everything come to its end; how long that took in the laboratory.
+    pub(super) fn settle(&mut self) -> Duration {
+        let Some(lab) = self.verbs.lab() else {
+            let at = self.outcome.took.len();
+            let expected = self.conditions.expected.and_then(|e| e.took.get(at));
+            let expected = expected.copied().unwrap_or_default();
+            thread::sleep(self.conditions.quiet + expected * SLACK);
+            return expected;
+        };
+        let before = lab.now();
+        if let Err(error) = lab.settle() {
+            self.fault("settle", &error);
+        }
+        lab.now() - before
+    }
+
+    fn call(&mut self, at: u32, call: &Call, expected: Option<&Seen>) -> Result<Seen> {
+        let verbs = self.verbs;
+        let objects = &mut self.objects;
+        match *call {
+            Call::OpenDevice { context, node } => {
+                let devices = self.devices.len();
+                let device = usize::from(node) % devices.max(1);
+                let name = self.devices.get(device).map_or("", String::as_str);
+                let made = verbs.open_device(name)?;
+                objects.contexts.put(context, made);
+                objects.device_of.insert(made, device);
+            }
+            Call::CloseDevice { context } => {
+                let context = objects.contexts.get(context);
+                verbs.close_device(context)?;
+                objects.closed(context);
+            }
+            Call::AllocPd { pd, context } => {
+                let made = verbs.alloc_pd(objects.contexts.get(context))?;
+                objects.pds.put(pd, made);
+            }
+            Call::DeallocPd { pd } => {
+                let pd = objects.pds.get(pd);
+                verbs.dealloc_pd(pd)?;
+                objects.pds.gone(pd);
+            }
+            Call::AllocMr {
+                mr,
+                pd,
+                length,
+                access,
+            } => {
+                let pd = objects.pds.get(pd);
+                let made = verbs.alloc_mr(pd, length as usize, access)?;
+                objects.mrs.put(mr, made);
+                objects.attrs.insert(made, verbs.query_mr(made)?);
+                verbs.write_mr(made, 0, &pattern(mr, length))?;
+            }
+            Call::DeregMr { mr } => {
+                let mr = objects.mrs.get(mr);
+                verbs.dereg_mr(mr)?;
+                objects.mrs.gone(mr);
+            }
+            Call::WriteMr {
+                mr,
+                offset,
+                length,
+                value,
+            } => {
+                let bytes = vec![value; length as usize];
+                verbs.write_mr(objects.mrs.get(mr), offset as usize, &bytes)?;
+            }
+            Call::ReadMr { mr, offset, length } => {
+                let mr = objects.mrs.get(mr);
+                let mut bytes = vec![0; length as usize];
+                verbs.read_mr(mr, offset as usize, &mut bytes)?;
+                for (start, end) in self.undefined.get(&mr).into_iter().flatten() {
+                    let (start, end) = (start.max(&offset), (*end).min(offset + length));
+                    for byte in *start..end {
+                        bytes[(byte - offset) as usize] = 0;
+                    }
+                }
+                return Ok(Seen::Bytes(bytes));
+            }
+            Call::CreateChannel { channel, context } => {
+                let made = verbs.create_comp_channel(objects.contexts.get(context))?;
+                objects.channels.put(channel, made);
+            }
+            Call::DestroyChannel { channel } => {
+                let channel = objects.channels.get(channel);
+                verbs.destroy_comp_channel(channel)?;
+                objects.channels.gone(channel);
+            }
+            Call::GetEvent { channel } => {
+                let wait = self.wait_for(matches!(expected, Some(Seen::Event(_))));
+                let channel = self.objects.channels.get(channel);
+                return self.get_event(channel, wait);
+            }
+            Call::CreateCq {
+                cq,
+                context,
+                cqe,
+                channel,
+            } => {
+                let mut init = CqInit::new(cqe).context(u64::from(cq));
+                init.channel = channel.map(|channel| objects.channels.get(channel));
+                let made = verbs.create_cq(objects.contexts.get(context), &init)?;
+                objects.cqs.put(cq, made);
+            }
+            Call::ResizeCq { cq, cqe } => verbs.resize_cq(objects.cqs.get(cq), cqe)?,
+            Call::QueryCq { cq } => {
+                return Ok(Seen::Size(verbs.query_cq(objects.cqs.get(cq))?.cqe));
+            }
+            Call::Arm { cq, solicited } => {
+                let arm = if solicited { Arm::SOLICITED } else { Arm::NEXT };
+                verbs.req_notify_cq(objects.cqs.get(cq), arm)?;
+            }
+            Call::Poll { cq, max } => {
+                let expected = match expected {
+                    Some(Seen::Completions(list)) => list.len(),
+                    _ => 0,
+                };
+                let cq = self.objects.cqs.get(cq);
+                let list = self.poll(cq, usize::from(max), expected)?;
+                return Ok(Seen::Completions(list));
+            }
+            Call::Ack { cq, events } => {
+                let cq = objects.cqs.get(cq);
+                verbs.ack_cq_events(cq, events)?;
+                let unacked = objects.unacked.entry(cq).or_default();
+                *unacked = unacked.saturating_sub(events);
+            }
+            Call::DestroyCq { cq } => {
+                let cq = objects.cqs.get(cq);
+                verbs.destroy_cq(cq, Wait::Poll)?;
+                objects.cqs.gone(cq);
+            }
+            Call::CreateSrq {
+                srq,
+                pd,
+                max_wr,
+                max_sge,
+            } => {
+                let init = SrqInit::new(max_wr).max_sge(max_sge);
+                let made = verbs.create_srq(objects.pds.get(pd), &init)?;
+                objects.srqs.put(srq, made);
+            }
+            Call::LimitSrq { srq, limit } => {
+                let attr = SrqAttr {
+                    srq_limit: limit,
+                    ..SrqAttr::default()
+                };
+                verbs.modify_srq(objects.srqs.get(srq), &attr, SrqAttrMask::LIMIT)?;
+            }
+            Call::PostSrqRecv { srq, ref list } => {
+                let srq = objects.srqs.get(srq);
+                return Ok(self.post_recv(at, list, None, |list| verbs.post_srq_recv(srq, list)));
+            }
+            Call::DestroySrq { srq } => {
+                let srq = objects.srqs.get(srq);
+                verbs.destroy_srq(srq, Wait::Poll)?;
+                objects.srqs.gone(srq);
+            }
+            Call::CreateQp { qp, make } => self.create_qp(qp, &make)?,
+            Call::Connect { a, b, link } => {
+                let (a, b) = (objects.qps.get(a).qp, objects.qps.get(b).qp);
+                connect::by_attributes(verbs, a, b, &self.params(&link))?;
+            }
+            Call::Toward { qp, peer, to, link } => {
+                let (qp, peer) = (objects.qps.get(qp).qp, objects.qps.get(peer).qp);
+                let params = self.params(&link);
+                let endpoint = connect::endpoint(verbs, peer, &params)?;
+                connect::to_state(verbs, qp, &endpoint, &params, to)?;
+            }
+            Call::StartUd { qp } => {
+                let qp = objects.qps.get(qp).qp;
+                connect::ud_to_rts(verbs, qp, self.conditions.port_num, QKEY)?;
+            }
+            Call::ModifyQp { qp, to } => {
+                let modify = QpModify::to(to);
+                verbs.modify_qp(objects.qps.get(qp).qp, &modify.attr, modify.mask)?;
+            }
+            Call::QueryQp { qp } => {
+                let query = verbs.query_qp(objects.qps.get(qp).qp, QpAttrMask::STATE)?;
+                return Ok(Seen::State(query.attr.qp_state));
+            }
+            Call::PostSend { qp, ref list } => return Ok(self.post_send(at, qp, list)),
+            Call::PostRecv { qp, ref list } => {
+                let made = objects.qps.get(qp);
+                let post = |list: &[RecvWr<'_>]| verbs.post_recv(made.qp, list);
+                return Ok(self.post_recv(at, list, Some(made), post));
+            }
+            Call::DestroyQp { qp } => {
+                let made = objects.qps.get(qp);
+                verbs.destroy_qp(made.qp, Wait::Poll)?;
+                objects.qps.gone(made);
+            }
+            Call::CreateAh { ah, pd, to } => {
+                let to = objects.contexts.get(to);
+                let pd = objects.pds.get(pd);
+                let Conditions {
+                    port_num,
+                    sgid_index,
+                    ..
+                } = *self.conditions;
+                let gid = verbs.query_gid(to, port_num, u32::from(sgid_index))?;
+                let attr = AhAttr::global(port_num, sgid_index, gid);
+                objects.ahs.put(ah, verbs.create_ah(pd, &attr)?);
+            }
+            Call::DestroyAh { ah } => {
+                let ah = objects.ahs.get(ah);
+                verbs.destroy_ah(ah)?;
+                objects.ahs.gone(ah);
+            }
+            Call::GetAsyncEvent { context } => {
+                let wait = self.wait_for(matches!(expected, Some(Seen::AsyncEvent(..))));
+                let context = self.objects.contexts.get(context);
+                return self.get_async_event(context, wait);
+            }
+            Call::AckAsyncEvent { context } => {
+                let context = objects.contexts.get(context);
+                let oldest = objects
+                    .unacked_async
+                    .iter()
+                    .position(|(of, _)| *of == context);
+                let Some(oldest) = oldest else {
+                    // What was never read cannot be acknowledged: there is no event to give.
+                    return Err(Error::new(
+                        Verb::AckAsyncEvent,
+                        ErrorKind::Usage,
+                        Cause::NoEvent,
+                    ));
+                };
+                let (_, event) = objects.unacked_async.remove(oldest);
+                verbs.ack_async_event(context, &event)?;
+            }
+            Call::Settle => {}
+        }
+        Ok(Seen::Done)
+    }
+
+    fn params(&self, link: &Link) -> RcParams {
+        RcParams {
+            path_mtu: link.path_mtu,
+            access: link.access,
+            timeout: TIMEOUT,
+            retry_cnt: link.retries,
+            rnr_retry: link.retries,
+            min_rnr_timer: MIN_RNR_TIMER,
+            max_rd_atomic: link.depth,
+            port_num: self.conditions.port_num,
+            sgid_index: self.conditions.sgid_index,
+            ..RcParams::default()
+        }
+    }
+
+    fn create_qp(&mut self, number: Number, make: &QpMake) -> Result<()> {
+        let objects = &mut self.objects;
+        let [send_cq, recv_cq] = [make.send_cq, make.recv_cq].map(|cq| objects.cqs.get(cq));
+        let mut init = QpInit::new(make.qp_type, send_cq, recv_cq).cap(make.cap);
+        init.srq = make.srq.map(|srq| objects.srqs.get(srq));
+        init.sq_sig_all = make.sq_sig_all;
+        let qp = self.verbs.create_qp(objects.pds.get(make.pd), &init)?;
+        let made = QpMade {
+            qp,
+            qp_num: self.verbs.qp_num(qp)?,
+            is_ud: make.qp_type == QpType::Ud,
+        };
+        objects.qps.put(number, made);
+        Ok(())
+    }
+}
+
+impl Call {
+    /// Whether it can start something that goes on after it.
+    const fn starts_work(&self) -> bool {
+        matches!(
+            self,
+            Self::Settle
+                | Self::PostSend { .. }
+                | Self::PostRecv { .. }
+                | Self::PostSrqRecv { .. }
+                | Self::ModifyQp { .. }
+                | Self::Toward { .. }
+                | Self::Connect { .. }
+                | Self::StartUd { .. }
+                | Self::DestroyQp { .. }
+                | Self::CloseDevice { .. }
+        )
+    }
+}
+
+/// The bytes of a new region.
+fn pattern(mr: Number, length: u32) -> Vec<u8> {
+    let byte = |at: u32| {
+        (at as u8)
+            .wrapping_mul(7)
+            .wrapping_add(mr.wrapping_mul(31) | 1)
+    };
+    (0..length).map(byte).collect()
+}
+
+/// How much longer than in the laboratory things may take on a real device.
+const SLACK: u32 = 4;
+
+/// Code of the wait for an acknowledgement: 17 ms.
+pub(super) const TIMEOUT: u8 = 12;
+
+/// Code of the wait for a receive: 10 us.
+pub(super) const MIN_RNR_TIMER: u8 = 1;

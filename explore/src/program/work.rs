@@ -1,0 +1,243 @@
+//! Posting what a program says, and what comes back.
+
+use std::thread;
+use std::time::Instant;
+
+use verbs_api::{
+    CompChannel, Context, Cq, Element, Error, ErrorKind, Handle, PostError, RecvWr, Remote, Result,
+    SendOp, SendWr, Sge, Wait, Wc, WcStatus,
+};
+
+use super::Pace;
+use super::call::{Number, Op, Part, Place, Send};
+use super::objects::QpMade;
+use super::outcome::{Completion, Seen, WrId};
+use super::run::{Bytes, Posted, Runner};
+
+impl Runner<'_> {
+    fn sge(&self, part: &Part) -> Sge {
+        let attr = self.objects.attr(part.mr);
+        Sge {
+            lkey: part.key.of(attr.lkey),
+            ..attr.sge(u64::from(part.offset), part.length)
+        }
+    }
+
+    fn remote(&self, place: &Place) -> Remote {
+        let attr = self.objects.attr(place.mr);
+        let remote = attr.remote(u64::from(place.offset));
+        Remote {
+            rkey: place.key.of(remote.rkey),
+            ..remote
+        }
+    }
+
+    fn bytes(&self, part: &Part) -> Bytes {
+        let end = part.offset.saturating_add(part.length);
+        (self.objects.mrs.get(part.mr), part.offset, end)
+    }
+
+    pub(super) fn post_send(&mut self, at: u32, qp: Number, list: &[Send]) -> Seen {
+        let lists: Vec<Vec<Sge>> = list
+            .iter()
+            .map(|send| send.list.iter().map(|part| self.sge(part)).collect())
+            .collect();
+        let mut work = Vec::with_capacity(list.len());
+        for (index, (send, sges)) in list.iter().zip(&lists).enumerate() {
+            let wr_id = wr_id(at, index);
+            let bytes = self.written(send);
+            let is_recv = false;
+            self.posted.insert(wr_id, Posted { is_recv, bytes });
+            let mut wr = SendWr::new(wr_id.raw(), self.op(&send.op), sges);
+            wr.flags = send.flags;
+            if let Some(to) = send.to {
+                let remote_qpn = self.objects.qps.get(to.qp).qp_num;
+                wr = wr.to(self.objects.ahs.get(to.ah), remote_qpn, to.qkey);
+            }
+            work.push(wr);
+        }
+        let posted = self.verbs.post_send(self.objects.qps.get(qp).qp, &work);
+        posted.map_or_else(refused_at, |()| Seen::Done)
+    }
+
+    fn op(&self, op: &Op) -> SendOp {
+        match *op {
+            Op::Send => SendOp::Send,
+            Op::SendWithImm(imm) => SendOp::SendWithImm {
+                imm_data: imm.to_be_bytes(),
+            },
+            Op::Write(place) => SendOp::RdmaWrite {
+                remote: self.remote(&place),
+            },
+            Op::WriteWithImm(place, imm) => SendOp::RdmaWriteWithImm {
+                remote: self.remote(&place),
+                imm_data: imm.to_be_bytes(),
+            },
+            Op::Read(place) => SendOp::RdmaRead {
+                remote: self.remote(&place),
+            },
+            Op::CompareAndSwap(place, compare, swap) => SendOp::CompareAndSwap {
+                remote: self.remote(&place),
+                compare,
+                swap,
+            },
+            Op::FetchAndAdd(place, add) => SendOp::FetchAndAdd {
+                remote: self.remote(&place),
+                add,
+            },
+        }
+    }
+
+    /// The memory that a send may write.
+    fn written(&self, send: &Send) -> Vec<Bytes> {
+        if send.op.reads() {
+            return send.list.iter().map(|part| self.bytes(part)).collect();
+        }
+        let length = send.list.iter().map(|part| part.length).sum();
+        let place = send.op.place().map(|place| Part {
+            mr: place.mr,
+            offset: place.offset,
+            length,
+            key: place.key,
+        });
+        place.iter().map(|part| self.bytes(part)).collect()
+    }
+
+    pub(super) fn post_recv(
+        &mut self,
+        at: u32,
+        list: &[Vec<Part>],
+        qp: Option<QpMade>,
+        post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
+    ) -> Seen {
+        let lists: Vec<Vec<Sge>> = list
+            .iter()
+            .map(|parts| parts.iter().map(|part| self.sge(part)).collect())
+            .collect();
+        let mut work = Vec::with_capacity(list.len());
+        for (index, (parts, sges)) in list.iter().zip(&lists).enumerate() {
+            let wr_id = wr_id(at, index);
+            let bytes: Vec<_> = parts.iter().map(|part| self.bytes(part)).collect();
+            if qp.is_some_and(|qp| qp.is_ud) {
+                self.header_is_undefined(&bytes);
+            }
+            let is_recv = true;
+            self.posted.insert(wr_id, Posted { is_recv, bytes });
+            work.push(RecvWr::new(wr_id.raw(), sges));
+        }
+        post(&work).map_or_else(refused_at, |()| Seen::Done)
+    }
+
+    // What comes back
+
+    pub(super) fn wait_for(&self, is_expected: bool) -> Wait {
+        if is_expected && self.verbs.lab().is_none() {
+            Wait::For(self.conditions.patience)
+        } else {
+            Wait::Poll
+        }
+    }
+
+    /// Up to `max` completions. Where there is no laboratory, as many as `expected` are waited for.
+    pub(super) fn poll(&mut self, cq: Cq, max: usize, expected: usize) -> Result<Vec<Completion>> {
+        let mut list = vec![Wc::default(); max];
+        let mut count = self.verbs.poll_cq(cq, &mut list)?;
+        if self.verbs.lab().is_none() && count < expected {
+            let deadline = Instant::now() + self.conditions.patience;
+            while count < expected && Instant::now() < deadline {
+                thread::yield_now();
+                count += self.verbs.poll_cq(cq, &mut list[count..])?;
+            }
+        }
+        let device = self.objects.device_of.get(&cq.context()).copied();
+        let mut completions = Vec::with_capacity(count);
+        for wc in &list[..count] {
+            let completion = Completion::of(wc, |qp_num| self.objects.qp_of(qp_num, device));
+            self.completed(&completion);
+            completions.push(completion);
+        }
+        if self.pace == Pace::Settled {
+            // Between queues there is no order: work of several ends at the same time. The sort
+            // keeps that of each.
+            completions.sort_by_key(|completion| (completion.qp, self.is_recv(completion.wr_id)));
+        }
+        Ok(completions)
+    }
+
+    fn is_recv(&self, wr_id: WrId) -> bool {
+        self.posted.get(&wr_id).is_some_and(|work| work.is_recv)
+    }
+
+    /// What failed leaves its memory undefined, and a datagram the start of its receive.
+    fn completed(&mut self, completion: &Completion) {
+        let Some(work) = self.posted.get(&completion.wr_id) else {
+            return;
+        };
+        let bytes = work.bytes.clone();
+        if completion.status != WcStatus::Success {
+            for (mr, start, end) in bytes {
+                self.undefined.entry(mr).or_default().push((start, end));
+            }
+        } else if work.is_recv
+            && completion
+                .qp
+                .is_some_and(|qp| self.objects.qps.get(qp).is_ud)
+        {
+            self.header_is_undefined(&bytes);
+        }
+    }
+
+    fn header_is_undefined(&mut self, bytes: &[Bytes]) {
+        let mut left = GRH_BYTES;
+        for (mr, start, end) in bytes {
+            let length = left.min(end - start);
+            let undefined = self.undefined.entry(*mr).or_default();
+            undefined.push((*start, start + length));
+            left -= length;
+        }
+    }
+
+    pub(super) fn get_event(&mut self, channel: CompChannel, wait: Wait) -> Result<Seen> {
+        let event = self.verbs.get_cq_event(channel, wait).map_err(no_event)?;
+        *self.objects.unacked.entry(event.cq).or_default() += 1;
+        let number = self.objects.cqs.number(event.cq).unwrap_or(Number::MAX);
+        Ok(Seen::Event(number))
+    }
+
+    pub(super) fn get_async_event(&mut self, context: Context, wait: Wait) -> Result<Seen> {
+        let event = self
+            .verbs
+            .get_async_event(context, wait)
+            .map_err(no_event)?;
+        self.objects.unacked_async.push((context, event));
+        let number = match event.element {
+            Element::Cq(cq) => self.objects.cqs.number(cq),
+            Element::Qp(qp) => self.objects.qps.number_by(|made| made.qp == qp),
+            Element::Srq(srq) => self.objects.srqs.number(srq),
+            _ => None,
+        };
+        Ok(Seen::AsyncEvent(event.event_type, number))
+    }
+}
+
+/// Whether one waited for it in vain makes no difference.
+fn no_event(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::TimedOut => {
+            Error::new(error.verb(), ErrorKind::WouldBlock, error.cause().clone())
+        }
+        _ => error,
+    }
+}
+
+fn refused_at(error: PostError) -> Seen {
+    Seen::RefusedAt(error.bad_wr, error.error.kind())
+}
+
+fn wr_id(call: u32, index: usize) -> WrId {
+    let index = u32::try_from(index).expect("lists are short");
+    WrId { call, index }
+}
+
+/// Bytes of a datagram's receive that the network header takes.
+const GRH_BYTES: u32 = 40;
