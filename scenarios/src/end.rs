@@ -521,6 +521,11 @@ impl<'b> End<'b> {
     pub fn recv_at(&self, wr_id: u64, offset: u64, len: u32) -> Result {
         let sges = [self.sge(offset, len + self.grh())];
         let wr = RecvWr::new(wr_id, &sges);
+        self.post_recv(wr)
+    }
+
+    /// Posts one receive.
+    pub fn post_recv(&self, wr: RecvWr<'_>) -> Result {
         match self.xrc_srq {
             Some(srq) => Ok(self.bench.post_srq_recv(srq, &[wr])?),
             None => Ok(self.bench.post_recv(self.qp, &[wr])?),

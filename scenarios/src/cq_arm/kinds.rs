@@ -314,9 +314,9 @@ fn too_long(pair: &Pair<'_>, flags: SendFlags) -> Result {
         .post(SendWr::send(1, &[pair.a.sge(0, 9)]).flags(flags))
 }
 
-fn to_bad_receive(bench: &Bench<'_>, pair: &Pair<'_>) -> Result {
+fn to_bad_receive(_: &Bench<'_>, pair: &Pair<'_>) -> Result {
     let sges = [bad_sge(&pair.b)];
-    bench.post_recv(pair.b.qp, &[RecvWr::new(1, &sges)])?;
+    pair.b.post_recv(RecvWr::new(1, &sges))?;
     pair.a.send(1, 8)
 }
 
@@ -515,6 +515,13 @@ pub(super) fn ud_follows_the_same_table(bench: &Bench<'_>) -> Result {
 
 pub(super) fn ud_with_immediate_follows_the_same_table(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Ud, SENDS_WITH_IMM, EVERY)
+}
+
+/// Receives are those of an SRQ, at its CQ.
+pub(super) fn xrc_follows_the_same_table(bench: &Bench<'_>) -> Result {
+    let kinds = [MESSAGES, WRITES, SENDS_WITH_IMM, WRITES_WITH_IMM];
+    let kinds = kinds.into_iter().chain([SEND_ERRORS, RECEIVER_NOT_READY]);
+    follow_the_table(bench, QpType::XrcSend, kinds.flatten(), EVERY)
 }
 
 pub(super) fn every_error_status_fires_solicited(bench: &Bench<'_>) -> Result {

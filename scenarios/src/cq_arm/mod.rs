@@ -240,6 +240,17 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(Capabilities::UD.union(Capabilities::SEND_WITH_IMM)),
     Scenario::new(
+        "cq_arm.xrc_follows_the_same_table",
+        &["CQ-ARM-46", "CQ-ARM-06", "CQ-ARM-11", "CQ-ARM-42"],
+        kinds::xrc_follows_the_same_table,
+    )
+    .needs(
+        Capabilities::XRC
+            .union(Capabilities::SEND_WITH_IMM)
+            .union(Capabilities::WRITE_WITH_IMM)
+            .union(Capabilities::RNR),
+    ),
+    Scenario::new(
         "cq_arm.sender_chooses_the_solicited_bit_for_each_message",
         &["CQ-ARM-08", "CQ-ARM-06"],
         messages::sender_chooses_the_solicited_bit_for_each_message,

@@ -201,3 +201,24 @@ pub(super) fn srq_keeps_its_cq_and_its_domain_busy(bench: &Bench<'_>) -> Result 
     bench.dealloc_pd(pd).rule("PD-01")?;
     bench.close_xrcd(xrcd).rule("LIFE-01")
 }
+
+pub(super) fn dead_device_lets_it_be_closed_and_no_more(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "ASYNC-10";
+    let context = bench.ctx_b();
+    let xrcd = bench.open_xrcd(context, &XrcdInit::private())?;
+    let end = bench.xrc_end(xrcd, None, PairOptions::of(QpType::XrcSend))?;
+    bench.lab().kill_device(context)?;
+    let dead = |what: &str, call: verbs_api::Result<()>| {
+        in_case(what, expect_err(call, ErrorKind::Io, RULE).map(drop))
+    };
+    let opened = bench.open_xrcd(context, &XrcdInit::private());
+    dead("open_xrcd", opened.map(drop))?;
+    let made = bench.create_xrc_recv_qp(xrcd);
+    dead("create_xrc_recv_qp", made.map(drop))?;
+    dead("open_qp", bench.open_qp(xrcd, end.qp_num).map(drop))?;
+    let init = SrqInit::new(4).xrc(xrcd, end.recv_cq);
+    dead("create_srq", bench.create_srq(end.pd, &init).map(drop))?;
+    bench.destroy_qp(end.qp, bench.wait()).rule(RULE)?;
+    bench.destroy_srq(end.srq(), bench.wait()).rule(RULE)?;
+    bench.close_xrcd(xrcd).rule(RULE)
+}

@@ -70,6 +70,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(XRC),
     Scenario::new(
+        "xrc.dead_device_lets_its_domain_be_closed_and_no_more",
+        &["ASYNC-10"],
+        domain::dead_device_lets_it_be_closed_and_no_more,
+    )
+    .needs(XRC.union(Capabilities::LAB)),
+    Scenario::new(
         "xrc.srq_keeps_its_cq_and_its_domain_busy",
         &["CQ-DESTROY-06", "LIFE-01", "PD-01"],
         domain::srq_keeps_its_cq_and_its_domain_busy,

@@ -8,7 +8,7 @@ use verbs_api::{
 use super::{Named, beside_b};
 use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result, wr_ids};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, wr_ids};
 
 fn options() -> PairOptions {
     PairOptions::of(QpType::XrcSend)
@@ -200,9 +200,9 @@ pub(super) fn srq_that_is_none_of_the_domain_is_an_error(bench: &Bench<'_>) -> R
                 WcStatus::RemInvReqErr => UnknownSrq::RemInvReqErr,
                 WcStatus::RemOpErr => UnknownSrq::RemOpErr,
                 _ => {
-                    let expected = "REM_INV_REQ_ERR or REM_OP_ERR";
-                    check!(RULE, false, expected, "{wc}, {case}");
-                    return Ok(());
+                    let expected = format!("{case}: REM_INV_REQ_ERR or REM_OP_ERR");
+                    let failure = Failure::assertion(expected, wc.to_string());
+                    return Err(failure.of_rule(RULE));
                 }
             };
             check_eq!(RULE, bench.state(a.qp)?, QpState::Err, case);

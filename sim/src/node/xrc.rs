@@ -256,7 +256,8 @@ impl Node {
         let Some(qp) = self.qp_of_number(qp_num).filter(is_of_domain) else {
             return Err(invalid(verb, "qp_num", "is of no target in the domain"));
         };
-        self.check_qp_room(verb)?;
+        let count = self.xrc.openings.len();
+        self.check_room(verb, "open queue pairs", count, self.attr.max_qp)?;
         Ok(self.open_target(xrcd, qp))
     }
 
