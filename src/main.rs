@@ -4,11 +4,14 @@
 
 mod devices;
 mod explain;
+mod explore;
 mod list;
 mod output;
+mod replay;
 mod rules;
 mod run;
 mod style;
+mod subject;
 mod table;
 
 use std::env;
@@ -33,6 +36,12 @@ enum Command {
     /// Run scenarios against a device
     #[command(after_help = EXIT_STATUS)]
     Run(run::Args),
+    /// Run random programs or scenarios under many seeds and faults, until one fails
+    #[command(after_help = EXIT_STATUS_OF_SEARCH)]
+    Explore(explore::Args),
+    /// Run again what failed in an exploration: the same trace, byte for byte
+    #[command(after_help = EXIT_STATUS_OF_SEARCH)]
+    Replay(replay::Args),
     /// List the scenarios
     List(list::Args),
     /// List the rules, each with its scenarios or the reason why it has none
@@ -51,6 +60,8 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(args) => run::execute(&args),
+        Command::Explore(args) => explore::execute(&args),
+        Command::Replay(args) => replay::execute(&args),
         Command::List(args) => list::execute(&args),
         Command::Rules(args) => rules::execute(&args),
         Command::Devices(args) => devices::execute(&args),
@@ -71,4 +82,10 @@ const EXIT_STATUS: &str = "\
 Exit status:
   0  all is well: at least one scenario ran, none failed, none passed unexpectedly
   1  a scenario failed or passed unexpectedly, or none ran because all were skipped
+  2  the command line makes no sense, or something could not be read or written";
+
+const EXIT_STATUS_OF_SEARCH: &str = "\
+Exit status:
+  0  nothing failed
+  1  something failed
   2  the command line makes no sense, or something could not be read or written";

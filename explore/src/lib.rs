@@ -1,12 +1,23 @@
 //! Making rare failures happen, and happen again.
 //!
-//! A [`Plan`] says what goes wrong on purpose. [`Checked`] finds what is wrong with a device by
-//! invariants alone, whatever the program does; [`program`] makes random ones.
+//! An [`Exploration`] runs a test in many simulations, a seed each, under a [`Plan`] of what goes wrong
+//! on purpose. Where it fails, it finds the fewest faults with which it does, and gives a [`Replay`] that
+//! brings the failure back. [`Checked`] finds what is wrong with a device by invariants alone, whatever
+//! the program does; [`program`] makes random ones.
 #![deny(unsafe_code)]
 
 mod checked;
+mod exploration;
+mod panics;
 mod plan;
 pub mod program;
+mod replay;
+mod seeds;
+mod shrink;
 
 pub use checked::{Broken, Checked, Invariant, Summary};
+pub use exploration::{Attempt, Exploration, Found, REPLAY, World};
 pub use plan::{InForce, Part, Plan, PlanError};
+pub use replay::{Replay, ReplayError};
+pub use seeds::{NoShard, Searched, Seeds, Shard};
+pub use shrink::shrink;

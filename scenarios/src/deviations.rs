@@ -2,8 +2,6 @@
 
 use serde::Deserialize;
 
-use crate::report::FailureReport;
-
 /// A recorded, explained difference of a device from the rules.
 ///
 /// The files are in `scenarios/deviations`. One that no longer shows is an unexpected pass, and
@@ -37,13 +35,10 @@ pub struct Deviation {
 }
 
 impl Deviation {
-    /// Whether this is what the failure shows.
-    pub fn explains(&self, failure: &FailureReport) -> bool {
-        failure.seen.contains(&self.symptom)
-            && self
-                .rule
-                .as_deref()
-                .is_none_or(|rule| failure.rule == Some(rule))
+    /// Whether this is what a failure shows: the rule that it names, and what was seen.
+    pub fn explains(&self, rule: Option<&str>, seen: &str) -> bool {
+        let is_of_rule = |of: &str| rule == Some(of);
+        seen.contains(&self.symptom) && self.rule.as_deref().is_none_or(is_of_rule)
     }
 }
 

@@ -67,7 +67,7 @@ pub use end::{End, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
 pub use failure::{Failure, FailureKind, OfRule, Result, expect_err, expect_err_among};
 pub use reasons::reason;
 pub use rules::{Level, Rule, rule, rules};
-pub use runner::{Attempt, Backend, run, select};
+pub use runner::{Attempt, Backend, run, run_in, select};
 pub use scenario::{Body, Hazards, Scenario};
 pub use world::World;
 

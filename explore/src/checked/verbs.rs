@@ -5,11 +5,11 @@ use std::os::fd::OwnedFd;
 
 use verbs_api::{
     Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities,
-    CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, Declared, DeviceAttr, DeviceInfo,
-    DriverObject, Element, ErrorKind, Gid, Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr,
-    MwBind, MwType, Pd, PortAttr, PostError, PostWrongState, Qp, QpAttr, QpAttrMask, QpInit,
-    QpQuery, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit,
-    Verb, Verbs, Wait, Wc,
+    CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, Declared,
+    DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Element, ErrorKind, Gid, GidEntry, Handle,
+    Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError,
+    PostWrongState, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result,
+    SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
 };
 
 use super::Checked;
@@ -35,7 +35,21 @@ impl Verbs for Checked {
         fn capabilities(&self, context: Context) -> Result<Capabilities>;
         fn behavior(&self, context: Context) -> Result<Declared>;
         fn query_device(&self, context: Context) -> Result<DeviceAttr>;
+        fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx>;
         fn query_port(&self, context: Context, port: u8) -> Result<PortAttr>;
+        fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry>;
+        fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize>;
+        fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq>;
+        fn start_poll(&self, cq: Cq) -> Result<()>;
+        fn next_poll(&self, cq: Cq) -> Result<()>;
+        fn read_wc(&self, cq: Cq) -> Result<WcEx>;
+        fn end_poll(&self, cq: Cq) -> Result<()>;
+        fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()>;
+        fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd>;
+        fn close_xrcd(&self, xrcd: Xrcd) -> Result<()>;
+        fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp>;
+        fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp>;
+        fn srq_num(&self, srq: Srq) -> Result<u32>;
         fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
         fn query_mw(&self, mw: Mw) -> Result<MwAttr>;

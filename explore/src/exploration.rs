@@ -1,0 +1,298 @@
+//! A test under many seeds and faults.
+
+use core::fmt;
+use std::env;
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::Arc;
+
+use verbs_api::{Lab, TraceRecord, Verbs};
+use verbs_sim::{Sim, SimConfig};
+
+use crate::checked::Checked;
+use crate::panics::caught;
+use crate::plan::{Part, Plan};
+use crate::replay::{Replay, ReplayError};
+use crate::seeds::{Searched, Seeds, Shard};
+use crate::shrink::shrink;
+
+/// Runs a test in many worlds, a seed each, until it fails in one; then looks for the fewest faults
+/// with which it fails.
+///
+/// ```
+/// use std::time::Duration;
+/// use verbs_api::Wait;
+/// use verbs_explore::{Exploration, Plan};
+///
+/// let explored = Exploration::new("opens").seeds(0..100).run(|world| {
+///     let context = world.verbs().open_device("sim0").map_err(|error| error.to_string())?;
+///     world.verbs().close_device(context).map_err(|error| error.to_string())
+/// });
+/// assert_eq!(explored.unwrap(), 100);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Exploration {
+    name: String,
+    config: SimConfig,
+    plan: Plan,
+    seeds: Seeds,
+}
+
+/// A fresh simulation, for one run of a test.
+pub struct World {
+    verbs: Arc<Checked>,
+    seed: u64,
+}
+
+/// One run of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// What was wrong: what the test returned, its panic, or the invariant that the device broke.
+    pub failure: Option<String>,
+    /// The plan that strikes exactly what struck.
+    pub struck: Plan,
+    /// What happened, oldest record first. Empty unless it was asked for.
+    pub trace: Vec<TraceRecord>,
+}
+
+/// How a test fails, and what brings it back.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The seed.
+    pub seed: u64,
+    /// What was wrong.
+    pub failure: String,
+    /// The faults with which it fails. None of those that strike can be left out.
+    pub faults: Plan,
+    /// Brings it back: the same trace, byte for byte.
+    pub replay: Replay,
+    /// What happened, oldest record first.
+    pub trace: Vec<TraceRecord>,
+}
+
+impl Exploration {
+    /// Of a test with this name, which replays carry: seeds 0 to 999 in two nodes, under the standard
+    /// plan of faults, one job.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            config: SimConfig::new(),
+            plan: Plan::standard(),
+            seeds: Seeds::new(0..1000),
+        }
+    }
+
+    /// Which seeds.
+    #[must_use]
+    pub fn seeds(mut self, range: Range<u64>) -> Self {
+        self.seeds = self.seeds.range(range);
+        self
+    }
+
+    /// Only the seeds of a shard.
+    #[must_use]
+    pub fn shard(mut self, shard: Shard) -> Self {
+        self.seeds = self.seeds.shard(shard);
+        self
+    }
+
+    /// How many runs at the same time.
+    #[must_use]
+    pub fn jobs(mut self, jobs: NonZero<usize>) -> Self {
+        self.seeds = self.seeds.jobs(jobs);
+        self
+    }
+
+    /// Under which faults.
+    #[must_use]
+    pub fn faults(mut self, plan: Plan) -> Self {
+        self.plan = plan;
+        self
+    }
+
+    /// In which simulation. Its seed does not count; each run has its own. A run is decided by its
+    /// seed in [`Mode::Stepped`](verbs_sim::Mode::Stepped) only, the default.
+    #[must_use]
+    pub fn config(mut self, config: SimConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// The seeds, for another search than [`run`](Self::run).
+    pub fn all_seeds(&self) -> &Seeds {
+        &self.seeds
+    }
+
+    /// Runs the test under each seed; how many there were. Nothing is printed; a panic of the test is a
+    /// failure like an error.
+    ///
+    /// If the environment variable [`REPLAY`] holds a replay of this name, only that is run.
+    ///
+    /// # Errors
+    /// The failure of the lowest seed that fails, with the fewest faults.
+    ///
+    /// # Panics
+    /// For a replay that is refused, or a plan that the simulation refuses.
+    pub fn run<E: fmt::Display>(
+        &self,
+        test: impl Fn(&World) -> Result<(), E> + Sync,
+    ) -> Result<u64, Box<Found>> {
+        if let Some(replay) = self.replay_of_environment() {
+            let found = self.replay(&replay, &test);
+            let found = found.unwrap_or_else(|refused| panic!("{REPLAY}: {refused}"));
+            return found.map_or(Ok(1), |found| Err(Box::new(found)));
+        }
+        let Searched { tried, failure } = self.search(&test, || ());
+        failure.map_or(Ok(tried), |(_, found)| Err(Box::new(found)))
+    }
+
+    /// As [`run`](Self::run), whatever the environment says; calls `tried` after each seed.
+    pub fn search<E: fmt::Display>(
+        &self,
+        test: impl Fn(&World) -> Result<(), E> + Sync,
+        tried: impl Fn() + Sync,
+    ) -> Searched<Found> {
+        let attempt = |seed| self.attempt(seed, &self.plan, false, &test).failed();
+        let searched = self.seeds.search(attempt, tried);
+        Searched {
+            tried: searched.tried,
+            failure: searched
+                .failure
+                .map(|(seed, failed)| (seed, self.found(seed, &failed.struck, &test))),
+        }
+    }
+
+    /// Runs the test as a replay says; its failure, if it fails.
+    ///
+    /// # Errors
+    /// If the replay is of another version, name or plan.
+    pub fn replay<E: fmt::Display>(
+        &self,
+        replay: &Replay,
+        test: impl Fn(&World) -> Result<(), E>,
+    ) -> Result<Option<Found>, ReplayError> {
+        let faults = replay.plan(&self.name, &self.plan)?;
+        let attempt = self.attempt(replay.seed, &faults, true, test);
+        Ok(attempt.failure.map(|failure| Found {
+            seed: replay.seed,
+            failure,
+            faults,
+            replay: replay.clone(),
+            trace: attempt.trace,
+        }))
+    }
+
+    /// One run, under these faults.
+    pub fn attempt<E: fmt::Display>(
+        &self,
+        seed: u64,
+        faults: &Plan,
+        trace: bool,
+        test: impl Fn(&World) -> Result<(), E>,
+    ) -> Attempt {
+        let sim = Arc::new(Sim::new(self.config.clone().seed(seed).trace(trace)));
+        let in_force = faults.inject(&*sim).expect("the simulation takes the plan");
+        let world = World {
+            verbs: Arc::new(Checked::new(sim.clone() as Arc<dyn Verbs>)),
+            seed,
+        };
+        let result = caught(|| test(&world).map_err(|error| error.to_string()));
+        let broken = world.verbs.finish().err().map(|broken| broken.to_string());
+        Attempt {
+            // What the device did wrong comes before what the test makes of it.
+            failure: broken.or_else(|| result.and_then(|result| result).err()),
+            struck: in_force.scripted(),
+            trace: sim.trace(),
+        }
+    }
+
+    /// The failure of a seed with the fewest faults, of those that struck when it failed.
+    fn found<E: fmt::Display>(
+        &self,
+        seed: u64,
+        struck: &Plan,
+        test: impl Fn(&World) -> Result<(), E>,
+    ) -> Found {
+        let fails = |parts: &[Part]| {
+            let attempt = self.attempt(seed, &struck.only(parts), false, &test);
+            attempt.failure.is_some()
+        };
+        let fewest = shrink(struck.parts(), SHRINK_ATTEMPTS, fails);
+        let faults = struck.only(&fewest);
+        let attempt = self.attempt(seed, &faults, true, &test);
+        let unsteady = || "it failed, but not with the same seed and faults again".to_owned();
+        Found {
+            seed,
+            failure: attempt.failure.unwrap_or_else(unsteady),
+            faults,
+            replay: Replay::new(&self.name, seed, &self.plan, Some(fewest)),
+            trace: attempt.trace,
+        }
+    }
+
+    fn replay_of_environment(&self) -> Option<Replay> {
+        let text = env::var(REPLAY).ok()?;
+        let replay: Replay = match text.parse() {
+            Ok(replay) => replay,
+            Err(error) => panic!("{REPLAY}: {error}"),
+        };
+        (replay.subject == self.name).then_some(replay)
+    }
+}
+
+/// The environment variable that makes an exploration run one replay and nothing else.
+pub const REPLAY: &str = "VERBSIM_REPLAY";
+
+/// How many runs a search for the fewest faults takes at most.
+const SHRINK_ATTEMPTS: usize = 1000;
+
+/// Records of the trace that a failure shows.
+const TRACE_TAIL: usize = 40;
+
+impl World {
+    /// The devices `sim0`, `sim1`, ..., with the invariants checked on every call.
+    pub fn verbs(&self) -> Arc<dyn Verbs> {
+        self.verbs.clone()
+    }
+
+    /// The laboratory around them.
+    pub fn lab(&self) -> &dyn Lab {
+        self.verbs.lab().expect("a simulation is a laboratory")
+    }
+
+    /// The seed, for what the test itself decides by chance.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("seed", &self.seed).finish()
+    }
+}
+
+impl Attempt {
+    /// Itself, if it failed.
+    pub fn failed(self) -> Option<Self> {
+        self.failure.is_some().then_some(self)
+    }
+}
+
+/// The failure, the faults as a plan, how to bring it back, and the end of the trace.
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.failure)?;
+        writeln!(f, "seed {}, with these faults:", self.seed)?;
+        for line in self.faults.to_string().lines() {
+            writeln!(f, "    {line}")?;
+        }
+        writeln!(f, "replay {}", self.replay)?;
+        let skipped = self.trace.len().saturating_sub(TRACE_TAIL);
+        writeln!(f, "trace, without the first {skipped} records:")?;
+        for record in &self.trace[skipped..] {
+            writeln!(f, "    {record}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! `verbsim replay`: one run again.
+
+use std::path::PathBuf;
+
+use verbs_explore::Replay;
+
+use crate::explore::{Faults, trace};
+use crate::output::{Stop, print, save};
+use crate::subject::Subject;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What `verbsim explore` said
+    #[arg(value_name = "REPLAY")]
+    replay: Replay,
+    #[command(flatten)]
+    faults: Faults,
+    /// Write the trace to this file, and not to the standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
+    let subject = Subject::named(&args.replay.subject)?;
+    let plan = args.faults.plan(subject.usual_faults())?;
+    let exploration = subject.exploration().faults(plan);
+    let found = exploration
+        .replay(&args.replay, |world| subject.test(world))
+        .map_err(|error| Stop::usage(error.to_string()))?;
+    let Some(found) = found else {
+        return print(&format!("{subject}: no failure\n"));
+    };
+    let trace = trace(&found);
+    match &args.out {
+        Some(path) => save(path, &trace)?,
+        None => print(&trace)?,
+    }
+    print(&format!("{subject} failed: {}\n", found.failure))?;
+    Err(Stop::NotGood)
+}

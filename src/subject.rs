@@ -1,0 +1,162 @@
+//! What is explored: random programs or a scenario, on devices of a profile.
+
+use core::fmt;
+
+use verbs_api::{Behavior, Capabilities, PROFILES};
+use verbs_explore::program::{self, Outcome, Pace, Program};
+use verbs_explore::{Exploration, Found, World};
+use verbs_scenarios::{Deviation, Scenario, deviations, run_in, select};
+use verbs_sim::SimConfig;
+
+use crate::explore::{NONE, STANDARD};
+use crate::output::Stop;
+
+/// What is explored, on devices of a profile.
+pub(crate) struct Subject {
+    what: What,
+    profile: &'static str,
+    behavior: Behavior,
+    known: Vec<Deviation>,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Programs,
+    Scenario(&'static Scenario),
+}
+
+/// What random programs are called in a replay.
+const PROGRAM: &str = "program";
+
+/// Nodes of random programs.
+const NODES: u32 = 4;
+
+/// How many programs a search for the shortest one tries at most.
+const SHRINK_TRIES: u32 = 2000;
+
+impl Subject {
+    fn new(what: What, profile: &str) -> Result<Self, Stop> {
+        let known = |(name, _): &&(&'static str, _)| *name == profile;
+        let Some((profile, behavior)) = PROFILES.iter().find(known) else {
+            let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
+            let names = names.join(", ");
+            return Err(Stop::usage(format!(
+                "no profile is called {profile}; there are {names}"
+            )));
+        };
+        Ok(Self {
+            what,
+            profile,
+            behavior: *behavior,
+            known: deviations::of_profile(profile),
+        })
+    }
+
+    /// What a pattern means: random programs without one, else scenarios.
+    pub(crate) fn chosen(pattern: Option<&str>, profile: &str) -> Result<Vec<Self>, Stop> {
+        let Some(pattern) = pattern else {
+            return Ok(vec![Self::new(What::Programs, profile)?]);
+        };
+        let matching = select(pattern);
+        if matching.is_empty() {
+            return Err(Stop::usage(format!(
+                "no scenario matches {pattern}; `verbsim list` shows all"
+            )));
+        }
+        let decided = matching.into_iter().filter(|scenario| is_decided(scenario));
+        let subjects: Result<Vec<_>, _> = decided
+            .map(|scenario| Self::new(What::Scenario(scenario), profile))
+            .collect();
+        match subjects {
+            Ok(subjects) if subjects.is_empty() => Err(Stop::usage(format!(
+                "what matches {pattern} needs threads, whose order no seed decides"
+            ))),
+            subjects => subjects,
+        }
+    }
+
+    /// The one of this name, as [`Display`](fmt::Display) gives it.
+    pub(crate) fn named(name: &str) -> Result<Self, Stop> {
+        let unknown = || Stop::usage(format!("a replay of {name}: there is no such thing"));
+        let (what, profile) = name.split_once('/').ok_or_else(unknown)?;
+        let what = match what {
+            PROGRAM => What::Programs,
+            id => verbs_scenarios::all()
+                .find(|scenario| scenario.id == id && is_decided(scenario))
+                .map(What::Scenario)
+                .ok_or_else(unknown)?,
+        };
+        Self::new(what, profile)
+    }
+
+    /// The fault plan it has if none is chosen.
+    pub(crate) fn usual_faults(&self) -> &'static str {
+        match self.what {
+            What::Programs => STANDARD,
+            What::Scenario(_) => NONE,
+        }
+    }
+
+    /// An exploration of it.
+    pub(crate) fn exploration(&self) -> Exploration {
+        let config = SimConfig::new()
+            .behavior(self.behavior)
+            .lacks(verbs_api::lacks(self.profile));
+        let config = match self.what {
+            What::Programs => config.nodes(NODES),
+            What::Scenario(_) => config,
+        };
+        Exploration::new(&self.to_string()).config(config)
+    }
+
+    /// Runs it in a world.
+    pub(crate) fn test(&self, world: &World) -> Result<(), String> {
+        match self.what {
+            What::Programs => judge(&program::run(&self.program(world.seed()), &*world.verbs())),
+            What::Scenario(scenario) => run_in(&*world.verbs(), scenario, &self.known)
+                .map_err(|failure| format!("expected {}, seen {}", failure.expected, failure.seen)),
+        }
+    }
+
+    /// A random program that fails, as short as can be, as the body of a test.
+    pub(crate) fn code(&self, exploration: &Exploration, found: &Found) -> Option<String> {
+        let What::Programs = self.what else {
+            return None;
+        };
+        let fails = |program: &Program| {
+            let test = |world: &World| judge(&program::run(program, &*world.verbs()));
+            let attempt = exploration.attempt(found.seed, &found.faults, false, test);
+            attempt.failure.is_some()
+        };
+        Some(format!(
+            "{:?}",
+            program::shrink(self.program(found.seed), SHRINK_TRIES, fails)
+        ))
+    }
+
+    fn program(&self, seed: u64) -> Program {
+        Program::of_seed(seed, Pace::Free)
+    }
+}
+
+/// What a replay calls it.
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.what {
+            What::Programs => PROGRAM,
+            What::Scenario(scenario) => scenario.id,
+        };
+        write!(f, "{what}/{}", self.profile)
+    }
+}
+
+fn is_decided(scenario: &Scenario) -> bool {
+    !scenario.needs.contains(Capabilities::THREADS)
+}
+
+fn judge(outcome: &Outcome) -> Result<(), String> {
+    match &outcome.faults[..] {
+        [] => Ok(()),
+        faults => Err(faults.join("; ")),
+    }
+}
