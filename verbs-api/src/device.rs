@@ -110,7 +110,7 @@ pub struct TsoCaps {
 }
 
 /// An entry of a GID table (`struct ibv_gid_entry`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GidEntry {
     /// The GID.
     pub gid: Gid,
@@ -124,6 +124,19 @@ pub struct GidEntry {
     pub ndev_ifindex: u32,
 }
 
+impl Default for GidEntry {
+    /// A value to fill a buffer for `query_gid_table` with.
+    fn default() -> Self {
+        Self {
+            gid: Gid::default(),
+            gid_index: 0,
+            port_num: 0,
+            gid_type: GidType::Ib,
+            ndev_ifindex: 0,
+        }
+    }
+}
+
 c_enum! {
     /// What packets to a GID look like (`enum ibv_gid_type`).
     GidType {
@@ -133,12 +146,6 @@ c_enum! {
         RoceV1 = 1, "ROCE_V1";
         /// RoCE over UDP.
         RoceV2 = 2, "ROCE_V2";
-    }
-}
-
-impl Default for GidType {
-    fn default() -> Self {
-        Self::Ib
     }
 }
 
