@@ -6,14 +6,14 @@
 mod common;
 mod model;
 
-use common::{End, pair, property_config};
+use common::{End, checked, pair, property_config};
 use model::{Completion, Model};
 use proptest::prelude::*;
 use verbs_api::{
     Arm, AsyncEventType, Cq, CqInit, Element, Error, ErrorKind, Qp, QpState, QpType, RcParams,
     RecvWr, SendOp, SendWr, Sge, Verbs, Wait, Wc, WcOpcode, WcStatus,
 };
-use verbs_sim::{Mode, Sim, SimConfig};
+use verbs_sim::{Mode, SimConfig};
 
 const CQS: usize = 3;
 
@@ -95,7 +95,7 @@ proptest! {
         actions in prop::collection::vec(action(), 1..200),
     ) {
         let mode = if inline { Mode::Inline } else { Mode::Stepped };
-        let sim = Sim::new(SimConfig::new().mode(mode));
+        let sim = checked(SimConfig::new().mode(mode));
         let mut world = World::new(&sim);
         for (step, action) in actions.iter().enumerate() {
             let expected = world.expect(action, step as u64);

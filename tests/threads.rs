@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
-use common::{End, drain, pair};
+use common::{End, checked, drain, pair};
 use crossbeam::channel::{self, RecvTimeoutError};
 use verbs_api::{
     Arm, ArmState, Cause, Cq, CqInit, ErrorKind, LostWakeup, Qp, QpType, RcParams, SendWr,
     TraceEvent, Verbs, Wait, Wc,
 };
-use verbs_sim::{Mode, Sim, SimConfig};
+use verbs_sim::{Mode, SimConfig};
 
 /// How long a test waits before it says that something hangs.
 const WATCH: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ fn inline() -> SimConfig {
 }
 
 /// Runs `body`. If that takes too long all waits are ended, so that a hang becomes a failure.
-fn watched(sim: &Sim, body: impl FnOnce()) {
+fn watched(sim: &dyn Verbs, body: impl FnOnce()) {
     let (done, watch) = channel::bounded::<()>(0);
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -48,7 +48,7 @@ fn waiters_on_one_channel_lose_nothing_and_get_nothing_twice() {
     const MESSAGES: u64 = 200;
     const TOTAL: u64 = PRODUCERS * CQS_EACH * MESSAGES;
 
-    let sim = Sim::new(inline().trace(true));
+    let sim = checked(inline().trace(true));
     let near = End::open(&sim, "sim0", 1, 64);
     let far = End::open(&sim, "sim1", 64, 64);
     let senders: Vec<Vec<Sender>> = (0..PRODUCERS)
@@ -141,7 +141,7 @@ impl Sender {
 }
 
 /// What a thread learns that waits when no more work will come.
-fn lost_wakeup(sim: &Sim, end: &End<'_>) -> LostWakeup {
+fn lost_wakeup(sim: &dyn Verbs, end: &End<'_>) -> LostWakeup {
     let error = sim.get_cq_event(end.channel, Wait::Forever).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stalled);
     match error.cause() {
@@ -153,7 +153,7 @@ fn lost_wakeup(sim: &Sim, end: &End<'_>) -> LostWakeup {
 /// `close` ends a wait that has begun as it ends one that begins later.
 #[test]
 fn close_wakes_every_waiter() {
-    let sim = Sim::new(inline());
+    let sim = checked(inline());
     let near = End::open(&sim, "sim0", 1, 64);
     let begin = Barrier::new(9);
     thread::scope(|scope| {
@@ -174,7 +174,7 @@ fn close_wakes_every_waiter() {
 #[test]
 fn posts_of_two_threads_on_one_queue_pair_keep_the_order_of_each() {
     const EACH: u32 = 2000;
-    let sim = Sim::new(inline());
+    let sim = checked(inline());
     let near = End::open(&sim, "sim0", 2 * EACH as i32, 64);
     let far = End::open(&sim, "sim1", 2 * EACH as i32, 64);
     let params = RcParams::default();
@@ -213,7 +213,7 @@ fn posts_of_two_threads_on_one_queue_pair_keep_the_order_of_each() {
 fn packets_that_cross_all_arrive() {
     const EACH: u32 = 500;
     const PAIRS: usize = 4;
-    let sim = Sim::new(inline());
+    let sim = checked(inline());
     let cqe = 2 * PAIRS as i32 * EACH as i32;
     let ends = [
         End::open(&sim, "sim0", cqe, 64),
@@ -260,7 +260,7 @@ fn packets_that_cross_all_arrive() {
 #[test]
 fn an_event_wakes_the_thread_that_waits_for_it() {
     const ROUNDS: u32 = 1000;
-    let sim = Sim::new(inline());
+    let sim = checked(inline());
     let near = End::open(&sim, "sim0", 1, 64);
     let far = End::open(&sim, "sim1", 1, 64);
     let quiet = End::open(&sim, "sim0", 1, 64);
@@ -301,7 +301,7 @@ fn an_event_wakes_the_thread_that_waits_for_it() {
 #[test]
 fn destroy_waits_for_an_acknowledgement_of_another_thread() {
     for _ in 0..100 {
-        let sim = Sim::new(inline());
+        let sim = checked(inline());
         let near = End::open(&sim, "sim0", 1, 64);
         let far = End::open(&sim, "sim1", 1, 64);
         let (qp, peer) = pair((&near, &far), QpType::Rc, 1, &RcParams::default());
@@ -337,7 +337,7 @@ fn destroy_waits_for_an_acknowledgement_of_another_thread() {
 #[test]
 fn polling_threads_share_the_completions() {
     const TOTAL: u64 = 4096;
-    let sim = Sim::new(inline());
+    let sim = checked(inline());
     let near = End::open(&sim, "sim0", TOTAL as i32, 64);
     let far = End::open(&sim, "sim1", 1, 64);
     let (qp, _) = pair(
@@ -379,7 +379,7 @@ fn poll_one_by_one(verbs: &dyn Verbs, cq: Cq) -> Vec<u64> {
 /// Threads open, connect, work and clean up each on its own, on the same two nodes.
 #[test]
 fn threads_with_contexts_of_their_own_do_not_meet() {
-    let sim = Sim::new(inline());
+    let sim = checked(inline());
     let run = || {
         thread::scope(|scope| {
             for thread in 0..8_u8 {

@@ -6,6 +6,14 @@ use verbs_api::{
     Access, CompChannel, Context, Cq, CqInit, ErrorKind, Mr, MrAttr, Pd, Qp, QpCap, QpInit,
     QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Verbs, Wait, Wc, connect,
 };
+use verbs_explore::Checked;
+use verbs_sim::{Sim, SimConfig};
+
+/// A simulation whose invariants are checked: if one is broken, its drop panics.
+pub(crate) fn checked(config: SimConfig) -> Checked {
+    let sim: Box<dyn Verbs> = Box::new(Sim::new(config));
+    Checked::new(sim)
+}
 
 /// An open device with one of everything that a queue pair needs.
 #[derive(Clone, Copy)]

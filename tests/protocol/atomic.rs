@@ -4,11 +4,11 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use verbs_api::{
-    Access, Fault, Harm, Lab, PacketFilter, QpType, RcParams, SendWr, Verbs, WcStatus, When,
+    Access, Fault, Harm, PacketFilter, QpType, RcParams, SendWr, Verbs, WcStatus, When,
 };
-use verbs_sim::{Sim, SimConfig};
+use verbs_sim::SimConfig;
 
-use crate::common::{End, pair, property_config, settle};
+use crate::common::{End, checked, pair, property_config, settle};
 use crate::link::wr_ids;
 
 /// What is done to one number in the peer's memory.
@@ -68,7 +68,7 @@ proptest! {
         psn_a in prop_oneof![Just(0), 0xff_fff0..0x100_0000_u32],
     ) {
         let params = RcParams { access: ACCESS, max_rd_atomic, psn_a, ..RcParams::default() };
-        let sim = Sim::new(SimConfig::new().seed(seed));
+        let sim = checked(SimConfig::new().seed(seed));
         let [near, far] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 64, 4096));
         let (qp, _) = pair((&near, &far), QpType::Rc, 16, &params);
         let mr = sim.alloc_mr(far.pd, BYTES as usize, ACCESS).unwrap();
@@ -79,7 +79,7 @@ proptest! {
             (late, Harm::Delay(by + Duration::from_nanos(1))),
         ] {
             let fault = Fault::packet(PacketFilter::EVERY, When::PerMillion(rate), harm);
-            sim.inject(fault).unwrap();
+            sim.lab().unwrap().inject(fault).unwrap();
         }
         for (place, work) in (0..).zip(&program) {
             let at = place * BYTES;

@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use crate::common::{End, pair, settle};
+use crate::common::{End, checked, pair, settle};
 use verbs_api::{
-    Fault, Harm, Lab, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams,
+    Fault, Harm, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams,
     SendOp, SendWr, TappedPacket, Verbs, Wc, WcFlags, WcOpcode, WcStatus, When, transition,
 };
-use verbs_sim::{Sim, SimConfig};
+use verbs_sim::SimConfig;
 
 /// An operation of a program.
 #[derive(Clone, Copy, Debug)]
@@ -402,19 +402,19 @@ pub(crate) fn run_on(
     faults: &[Fault],
     run: impl FnOnce(&Link<'_>),
 ) -> Ran {
-    let sim = Sim::new(config);
+    let sim = checked(config);
     let link = Link::with(Layout::of(program), &sim, QpType::Rc, params);
-    sim.tap();
+    sim.lab().unwrap().tap();
     let faults: Vec<_> = faults
         .iter()
-        .map(|fault| sim.inject(fault.clone()).unwrap())
+        .map(|fault| sim.lab().unwrap().inject(fault.clone()).unwrap())
         .collect();
     run(&link);
     let lost = faults
         .into_iter()
-        .map(|fault| sim.remove(fault).unwrap())
+        .map(|fault| sim.lab().unwrap().remove(fault).unwrap())
         .sum();
-    let packets = sim.tapped().len() as u64;
+    let packets = sim.lab().unwrap().tapped().len() as u64;
     let results = link.results();
     Ran {
         results,

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use crate::common::{property_config, settle};
+use crate::common::{checked, property_config, settle};
 use crate::link::{Kind, Link, Work, lose, run, statuses, wr_ids};
 use proptest::prelude::*;
-use verbs_api::{Fault, Lab, Mtu, QpType, RcParams, Syndrome, WcStatus, When};
-use verbs_sim::{Sim, SimConfig};
+use verbs_api::{Fault, Mtu, QpType, RcParams, Syndrome, Verbs, WcStatus, When};
+use verbs_sim::SimConfig;
 
 /// TMR-03, TMR-08, TMR-13, RDMA-23, RDMA-24: whichever single packet of an exchange is lost,
 /// completions, their order and all data are as without loss, and one retry is enough. Also with
@@ -161,18 +161,18 @@ fn psn() -> impl Strategy<Value = u32> {
 /// is the next gap.
 #[test]
 fn each_gap_is_answered_by_one_nak() {
-    let sim = Sim::new(SimConfig::new());
+    let sim = checked(SimConfig::new());
     let link = Link::new(&sim, QpType::Rc, &RcParams::default());
-    sim.tap();
+    sim.lab().unwrap().tap();
     for gap in 0..3 {
-        let fault = sim.inject(lose(When::Nth(1))).unwrap();
+        let fault = sim.lab().unwrap().inject(lose(When::Nth(1))).unwrap();
         for wr_id in 0..3 {
             link.far.recv(link.peer, wr_id, 0, 8);
             link.near.send(link.qp, wr_id, 0, 8);
         }
         settle(&sim);
-        sim.remove(fault).unwrap();
-        let tapped = sim.tapped();
+        sim.lab().unwrap().remove(fault).unwrap();
+        let tapped = sim.lab().unwrap().tapped();
         let answers = tapped.iter().filter_map(|tapped| tapped.packet.syndrome);
         let naks = answers.filter(|answer| *answer == Syndrome::NakPsnSequence);
         assert_eq!(naks.count(), 1, "gap {gap}");
@@ -180,24 +180,24 @@ fn each_gap_is_answered_by_one_nak() {
         assert_eq!(wr_ids(&link.far.drain()), [0, 1, 2]);
     }
     // The time-out is 67 ms.
-    assert!(sim.now() < Duration::from_millis(1));
+    assert!(sim.lab().unwrap().now() < Duration::from_millis(1));
 }
 
 /// TMR-05: each message loses its first packet once, and there is one retry for each.
 #[test]
 fn progress_restores_the_retries() {
-    let sim = Sim::new(SimConfig::new());
+    let sim = checked(SimConfig::new());
     let params = RcParams {
         retry_cnt: 1,
         ..RcParams::default()
     };
     let link = Link::new(&sim, QpType::Rc, &params);
     for wr_id in 0..20 {
-        let fault = sim.inject(lose(When::Nth(1))).unwrap();
+        let fault = sim.lab().unwrap().inject(lose(When::Nth(1))).unwrap();
         link.far.recv(link.peer, wr_id, 0, 8);
         link.near.send(link.qp, wr_id, 0, 8);
         settle(&sim);
-        assert_eq!(sim.remove(fault).unwrap(), 1);
+        assert_eq!(sim.lab().unwrap().remove(fault).unwrap(), 1);
         assert_eq!(statuses(&link.far.drain()), [WcStatus::Success]);
         assert_eq!(statuses(&link.near.drain()), [WcStatus::Success]);
     }

@@ -1,9 +1,9 @@
 //! What waits for what: reads, and sends behind them.
 
-use crate::common::settle;
+use crate::common::{checked, settle};
 use crate::link::{Kind, Link, Work, statuses};
-use verbs_api::{Lab, PacketOpcode, QpType, RcParams, SendWr, WcStatus};
-use verbs_sim::{Sim, SimConfig};
+use verbs_api::{PacketOpcode, QpType, RcParams, SendWr, Verbs, WcStatus};
+use verbs_sim::SimConfig;
 
 /// RDMA-18: never more reads are outstanding than allowed; those beyond wait, and all succeed in
 /// order.
@@ -11,17 +11,17 @@ use verbs_sim::{Sim, SimConfig};
 fn reads_beyond_the_limit_wait() {
     const READS: usize = 10;
     for max_rd_atomic in [1, 2, 4, 16] {
-        let sim = Sim::new(SimConfig::new());
+        let sim = checked(SimConfig::new());
         let params = RcParams {
             max_rd_atomic,
             ..RcParams::default()
         };
         let link = Link::new(&sim, QpType::Rc, &params);
         let program = [Work::new(Kind::Read, 100); READS];
-        sim.tap();
+        sim.lab().unwrap().tap();
         link.run(&program);
         let (mut outstanding, mut most) = (0, 0);
-        for tapped in sim.tapped() {
+        for tapped in sim.lab().unwrap().tapped() {
             match tapped.packet.opcode {
                 PacketOpcode::RcReadRequest => outstanding += 1,
                 PacketOpcode::RcReadResponseOnly => outstanding -= 1,
@@ -39,7 +39,7 @@ fn reads_beyond_the_limit_wait() {
 #[test]
 fn a_fence_waits_for_reads() {
     for (fenced, expected) in [(true, [7; 8]), (false, [0; 8])] {
-        let sim = Sim::new(SimConfig::new());
+        let sim = checked(SimConfig::new());
         let link = Link::new(&sim, QpType::Rc, &RcParams::default());
         link.far.write(0, &[7; 8]);
         link.far.recv(link.peer, 0, 64, 8);

@@ -1,28 +1,28 @@
 //! Sequence numbers: wrapping, and not matching.
 
-use crate::common::settle;
+use crate::common::{checked, settle};
 use crate::link::{Link, statuses};
-use verbs_api::{Lab, Mtu, QpState, QpType, RcParams, WcStatus};
-use verbs_sim::{Sim, SimConfig};
+use verbs_api::{Mtu, QpState, QpType, RcParams, Verbs, WcStatus};
+use verbs_sim::SimConfig;
 
 /// TMR-13: sequence numbers go from 0xffffff to 0 within a message and between messages.
 #[test]
 fn sequence_numbers_wrap() {
-    let sim = Sim::new(SimConfig::new());
+    let sim = checked(SimConfig::new());
     let params = RcParams {
         path_mtu: Mtu::Mtu256,
         psn_a: 0xff_fffe,
         ..RcParams::default()
     };
     let link = Link::new(&sim, QpType::Rc, &params);
-    sim.tap();
+    sim.lab().unwrap().tap();
     for length in [1024, 256] {
         link.far.recv(link.peer, 0, 0, 4096);
         link.near.send(link.qp, 0, 0, length);
     }
     settle(&sim);
     assert_eq!(statuses(&link.near.drain()), [WcStatus::Success; 2]);
-    let tapped = sim.tapped();
+    let tapped = sim.lab().unwrap().tapped();
     let sent = link.requests(&tapped).map(|tapped| tapped.packet.psn);
     assert!(sent.eq([0xff_fffe, 0xff_ffff, 0, 1, 2]));
 }
@@ -48,7 +48,7 @@ fn mismatched_sequence_numbers_deliver_nothing() {
                 // A later packet of the message has the number that is expected: another error.
                 continue;
             }
-            let sim = Sim::new(SimConfig::new());
+            let sim = checked(SimConfig::new());
             let link = Link::new(&sim, QpType::Rc, &RcParams::default());
             link.change(link.peer, |attr| {
                 attr.rq_psn = attr.rq_psn.wrapping_sub_signed(apart) & 0xff_ffff;

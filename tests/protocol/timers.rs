@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
-use crate::common::settle;
+use crate::common::{checked, settle};
 use crate::link::{Kind, Link, Work, statuses};
-use verbs_api::{Cause, Element, ErrorKind, Lab, QpState, QpType, RcParams, Verbs, Wait, WcStatus};
-use verbs_sim::{Sim, SimConfig};
+use verbs_api::{Cause, Element, ErrorKind, QpState, QpType, RcParams, Verbs, Wait, WcStatus};
+use verbs_sim::SimConfig;
 
 /// TMR-01, TMR-03, TMR-04: with a peer that is gone a request is sent n + 1 times, each so long
 /// after the one before as the code says, and so long after the last comes RETRY_EXC_ERR.
@@ -14,7 +14,7 @@ fn a_dead_peer_costs_all_retries_and_their_time() {
     for retry_cnt in 0..=7_u8 {
         for timeout in [1, 8, 14, 18] {
             let wait = Duration::from_nanos(4096 << timeout);
-            let sim = Sim::new(SimConfig::new());
+            let sim = checked(SimConfig::new());
             let params = RcParams {
                 timeout,
                 retry_cnt,
@@ -22,14 +22,20 @@ fn a_dead_peer_costs_all_retries_and_their_time() {
             };
             let link = Link::new(&sim, QpType::Rc, &params);
             sim.destroy_qp(link.peer, Wait::Poll).unwrap();
-            sim.tap();
+            sim.lab().unwrap().tap();
             link.near.send(link.qp, 1, 0, 8);
             settle(&sim);
             let tries = u32::from(retry_cnt) + 1;
-            let times: Vec<_> = sim.tapped().iter().map(|packet| packet.at).collect();
+            let times: Vec<_> = sim
+                .lab()
+                .unwrap()
+                .tapped()
+                .iter()
+                .map(|packet| packet.at)
+                .collect();
             let expected: Vec<_> = (0..tries).map(|n| wait * n).collect();
             assert_eq!(times, expected, "retry_cnt {retry_cnt}, timeout {timeout}");
-            assert_eq!(sim.now(), wait * tries);
+            assert_eq!(sim.lab().unwrap().now(), wait * tries);
             assert_eq!(statuses(&link.near.drain()), [WcStatus::RetryExcErr]);
             assert_eq!(link.near.state(link.qp), QpState::Err);
         }
@@ -39,7 +45,7 @@ fn a_dead_peer_costs_all_retries_and_their_time() {
 /// TMR-01, TMR-10: time-out code 0 waits for ever; the error state ends it.
 #[test]
 fn without_a_time_out_work_stays_outstanding() {
-    let sim = Sim::new(SimConfig::new());
+    let sim = checked(SimConfig::new());
     let params = RcParams {
         timeout: 0,
         ..RcParams::default()
@@ -48,7 +54,10 @@ fn without_a_time_out_work_stays_outstanding() {
     sim.destroy_qp(link.peer, Wait::Poll).unwrap();
     link.near.send(link.qp, 1, 0, 8);
     settle(&sim);
-    sim.advance(Duration::from_secs(1000)).unwrap();
+    sim.lab()
+        .unwrap()
+        .advance(Duration::from_secs(1000))
+        .unwrap();
     assert_eq!(link.near.drain(), []);
     link.near.fail(link.qp);
     assert_eq!(statuses(&link.near.drain()), [WcStatus::WrFlushErr]);
@@ -68,7 +77,7 @@ fn a_receiver_that_is_not_ready_costs_all_rnr_retries_and_their_waits() {
     let latency = Duration::from_micros(1);
     for (code, units) in (0..).zip(RNR_WAITS) {
         for rnr_retry in [0, 1, 3, 6] {
-            let sim = Sim::new(SimConfig::new().latency(latency));
+            let sim = checked(SimConfig::new().latency(latency));
             let params = RcParams {
                 // The time-out must not be in the way of the longest wait.
                 timeout: 0,
@@ -77,10 +86,10 @@ fn a_receiver_that_is_not_ready_costs_all_rnr_retries_and_their_waits() {
                 ..RcParams::default()
             };
             let link = Link::new(&sim, QpType::Rc, &params);
-            sim.tap();
+            sim.lab().unwrap().tap();
             link.near.send(link.qp, 1, 0, 8);
             settle(&sim);
-            let tapped = sim.tapped();
+            let tapped = sim.lab().unwrap().tapped();
             let times: Vec<_> = link.requests(&tapped).map(|packet| packet.at).collect();
             let period = Duration::from_micros(10 * units) + 2 * latency;
             let expected: Vec<_> = (0..=rnr_retry.into()).map(|n| period * n).collect();
@@ -101,10 +110,10 @@ fn a_receiver_that_is_not_ready_costs_all_rnr_retries_and_their_waits() {
 /// settling; with a receive all ends well.
 #[test]
 fn endless_rnr_retry_is_a_stall_that_names_its_timer() {
-    let sim = Sim::new(SimConfig::new().horizon(Duration::from_secs(1)));
+    let sim = checked(SimConfig::new().horizon(Duration::from_secs(1)));
     let link = Link::new(&sim, QpType::Rc, &RcParams::default());
     link.near.send(link.qp, 1, 0, 8);
-    let error = sim.settle().unwrap_err();
+    let error = sim.lab().unwrap().settle().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stalled);
     let Cause::Stall(stall) = error.cause() else {
         panic!("{error}");
@@ -126,7 +135,7 @@ fn endless_rnr_retry_is_a_stall_that_names_its_timer() {
 #[test]
 fn work_behind_a_wait_for_a_receive_waits_in_order() {
     for kind in [Kind::Send, Kind::WriteImm] {
-        let sim = Sim::new(SimConfig::new());
+        let sim = checked(SimConfig::new());
         let params = RcParams {
             retry_cnt: 0,
             ..RcParams::default()
@@ -135,7 +144,7 @@ fn work_behind_a_wait_for_a_receive_waits_in_order() {
         let program = [kind, Kind::Write, Kind::Read].map(|kind| Work::new(kind, 3000));
         link.fill(&program);
         link.post(&program);
-        sim.advance(Duration::from_secs(10)).unwrap();
+        sim.lab().unwrap().advance(Duration::from_secs(10)).unwrap();
         assert_eq!((link.near.drain(), link.far.drain()), (vec![], vec![]));
         assert_eq!(
             link.far.read(link.layout.coming(1), 3000),
@@ -151,7 +160,7 @@ fn work_behind_a_wait_for_a_receive_waits_in_order() {
 /// RNR-04: progress restores the RNR retries.
 #[test]
 fn progress_restores_the_rnr_retries() {
-    let sim = Sim::new(SimConfig::new());
+    let sim = checked(SimConfig::new());
     let params = RcParams {
         rnr_retry: 2,
         min_rnr_timer: 20,
@@ -161,7 +170,10 @@ fn progress_restores_the_rnr_retries() {
     for wr_id in 0..5 {
         link.near.send(link.qp, wr_id, 0, 8);
         // Past the second try, and before the third, which is the last.
-        sim.advance(Duration::from_millis(15)).unwrap();
+        sim.lab()
+            .unwrap()
+            .advance(Duration::from_millis(15))
+            .unwrap();
         link.far.recv(link.peer, wr_id, 0, 8);
         settle(&sim);
         assert_eq!(

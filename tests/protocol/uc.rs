@@ -1,9 +1,9 @@
 //! UC: what is lost is lost whole.
 
-use crate::common::settle;
+use crate::common::{checked, settle};
 use crate::link::{Kind, Link, Work, lose, statuses};
-use verbs_api::{Lab, QpType, RcParams, SendWr, Wc, WcStatus, When};
-use verbs_sim::{Sim, SimConfig};
+use verbs_api::{QpType, RcParams, SendWr, Verbs, Wc, WcStatus, When};
+use verbs_sim::SimConfig;
 
 /// UC-01, UC-04: whichever packet of a message is lost, the message is gone and its receive takes
 /// the next one. The sender knows nothing of it.
@@ -11,10 +11,10 @@ use verbs_sim::{Sim, SimConfig};
 fn uc_drops_a_message_that_lost_a_packet() {
     for kind in [Kind::Send, Kind::SendImm, Kind::WriteImm] {
         for lost in 1..=3 {
-            let sim = Sim::new(SimConfig::new());
+            let sim = checked(SimConfig::new());
             let link = Link::new(&sim, QpType::Uc, &RcParams::default());
             let program = [Work::new(kind, 3000), Work::new(kind, 2500)];
-            sim.inject(lose(When::Nth(lost))).unwrap();
+            sim.lab().unwrap().inject(lose(When::Nth(lost))).unwrap();
             link.run(&program);
             let results = link.results();
             let expected = results.expected(&program);
@@ -40,9 +40,12 @@ fn uc_delivers_in_order_and_at_most_once() {
     const MESSAGES: u64 = 15;
     let (mut arrived, mut lost) = (0, 0);
     for seed in 0..20 {
-        let sim = Sim::new(SimConfig::new().seed(seed));
+        let sim = checked(SimConfig::new().seed(seed));
         let link = Link::new(&sim, QpType::Uc, &RcParams::default());
-        sim.inject(lose(When::PerMillion(100_000))).unwrap();
+        sim.lab()
+            .unwrap()
+            .inject(lose(When::PerMillion(100_000)))
+            .unwrap();
         for message in 0..MESSAGES {
             let offset = message * 4096;
             link.near.write(offset as usize, &[message as u8; 2500]);

@@ -1,9 +1,9 @@
 //! UD: what is dropped, and what stands before the data.
 
-use crate::common::{End, settle};
+use crate::common::{End, checked, settle};
 use crate::link::{Link, statuses, wr_ids};
 use verbs_api::{AhAttr, Qp, QpType, RcParams, SendWr, Verbs, WcFlags, WcStatus, connect};
-use verbs_sim::{Sim, SimConfig};
+use verbs_sim::SimConfig;
 
 const QKEY: u32 = 0x1111;
 const GRH: u32 = 40;
@@ -79,7 +79,7 @@ fn ud_drops_what_does_not_fit() {
         right,
     ];
     for row in rows {
-        let sim = Sim::new(SimConfig::new());
+        let sim = checked(SimConfig::new());
         let link = Datagrams::new(&sim);
         if let Some(length) = row.recv {
             link.far.recv(link.peer, 1, 0, length);
@@ -120,7 +120,7 @@ fn ud_drops_what_does_not_fit() {
 #[test]
 fn ud_puts_the_header_of_the_path_before_the_data() {
     for sgid_index in [0, 1] {
-        let sim = Sim::new(SimConfig::new());
+        let sim = checked(SimConfig::new());
         let link = Datagrams::new(&sim);
         link.near.write(0, &[9; 100]);
         link.far.recv(link.peer, 1, 0, GRH + 100);

@@ -5,9 +5,9 @@ use verbs_api::{
     Access, Mw, MwBind, MwBindInfo, MwType, Qp, QpModify, QpState, QpType, RcParams, RecvWr,
     Remote, SendWr, Verbs, WcStatus, connect, inc_rkey,
 };
-use verbs_sim::{Sim, SimConfig};
+use verbs_sim::SimConfig;
 
-use crate::common::{End, pair, property_config, settle};
+use crate::common::{End, checked, pair, property_config, settle};
 
 /// What is done with one of a few windows of one region.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ struct Window {
 
 /// Two ends, of which the far one has the windows, and the queue pairs between them.
 struct Bench<'v> {
-    sim: &'v Sim,
+    sim: &'v dyn Verbs,
     near: End<'v>,
     far: End<'v>,
     qps: [Qp; 2],
@@ -114,7 +114,7 @@ proptest! {
     fn windows_open_what_they_are_bound_to_and_nothing_else(
         program in prop::collection::vec(step(), 1..40),
     ) {
-        let sim = Sim::new(SimConfig::new());
+        let sim = checked(SimConfig::new());
         let [near, far] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 64, 4096));
         let (qp, peer) = pair((&near, &far), QpType::Rc, 8, &params());
         let access = Access::LOCAL_WRITE | Access::MW_BIND;

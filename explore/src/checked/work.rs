@@ -100,7 +100,12 @@ impl Work {
         // A bind that fails is told of by some devices only if it is signaled (MW-24).
         let bind = self.what == What::Send(WcOpcode::BindMw);
         let silent = !self.signaled && (bind || failed != Some(self.round));
-        self.ended || self.maybe || lossy || silent
+        self.is_optional(lossy) || silent
+    }
+
+    /// Whether it need not complete at all.
+    fn is_optional(&self, lossy: bool) -> bool {
+        self.ended || self.maybe || lossy
     }
 
     /// In words.
@@ -233,17 +238,23 @@ impl Flow {
         for state in &self.states {
             for (lane, of) in self.lanes.iter().enumerate() {
                 let failed = state.failed[lane];
+                let mut fitting = 0;
                 for (at, work) in of.from(state.at[lane]) {
+                    let can_be_missing = work.can_be_missing(lossy, failed);
                     if work.fits(wc, failed) {
-                        let mut state = *state;
-                        state.at[lane] = at + 1;
-                        if wc.status != WcStatus::Success {
-                            state.failed[lane] = Some(work.round);
-                        }
-                        next.push(state);
+                        fitting += 1;
                         found.push((lane, at));
+                        // Whatever comes after this one can also come after the first.
+                        if fitting == 1 || !work.is_optional(lossy) {
+                            let mut state = *state;
+                            state.at[lane] = at + 1;
+                            if wc.status != WcStatus::Success {
+                                state.failed[lane] = Some(work.round);
+                            }
+                            next.push(state);
+                        }
                     }
-                    if !work.can_be_missing(lossy, failed) {
+                    if !can_be_missing || lossy && fitting > 1 {
                         break;
                     }
                 }
@@ -371,4 +382,4 @@ impl Pool {
 }
 
 /// Ways to understand what was polled: a program with more cannot tell its own work apart.
-const MOST_STATES: usize = 4096;
+const MOST_STATES: usize = 256;
