@@ -257,9 +257,7 @@ impl Verbs for Defective {
                 wc.copy_within(1..n, 0);
                 n -= 1;
             }
-            Defect::LastCompletionLost => {
-                n -= usize::from(got.last().is_some_and(|wc| is_flushed(wc)))
-            }
+            Defect::LastCompletionLost => n -= usize::from(got.last().is_some_and(is_flushed)),
             Defect::CompletionsSwapped if n > 1 => got.swap(0, 1),
             Defect::WrongWrId if n > 0 => got[0].wr_id ^= 1 << 40,
             Defect::WrongQpNum if n > 0 => got[0].qp_num ^= 1 << 20,

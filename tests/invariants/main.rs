@@ -96,12 +96,15 @@ fn run(defect: Defect) -> Result<Summary, Broken> {
     checked.finish()
 }
 
+/// A call of the end of the program.
+type DestroyStep = Box<dyn FnOnce(&dyn Verbs)>;
+
 /// One end of the program's connection.
 struct Side {
     mr: Mr,
     mem: MrAttr,
     qp: Qp,
-    destroy: Vec<Box<dyn FnOnce(&dyn Verbs)>>,
+    destroy: Vec<DestroyStep>,
 }
 
 /// Uses a bit of everything, and goes on whatever the device says.
@@ -118,7 +121,7 @@ fn program(verbs: &dyn Verbs, destroys: bool) {
         let init = QpInit::new(QpType::Rc, send_cq, recv_cq).cap(QpCap::default());
         let qp = verbs.create_qp(pd, &init).unwrap();
         let mem = verbs.query_mr(mr).unwrap();
-        let destroy: Vec<Box<dyn FnOnce(&dyn Verbs)>> = vec![
+        let destroy: Vec<DestroyStep> = vec![
             Box::new(move |v| drop(v.dealloc_pd(pd))),
             Box::new(move |v| drop(v.destroy_qp(qp, Wait::Poll))),
             Box::new(move |v| drop(v.destroy_cq(send_cq, Wait::Poll))),

@@ -125,7 +125,8 @@ impl Checked {
         let Some(extent) = books.memory.extent(mr).filter(|_| books.are_open()) else {
             return;
         };
-        let mut parts = vec![0..extent.length];
+        let whole = 0..extent.length;
+        let mut parts = vec![whole];
         while let Some(part) = parts.pop() {
             if part.len() > CHUNK {
                 let (first, rest) = (part.start..part.start + CHUNK, part.start + CHUNK..part.end);
