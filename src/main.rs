@@ -2,6 +2,8 @@
 //!
 //! Thin: each command is a file; the library `verbsim` says what the suite runs against.
 
+#[cfg(feature = "hw")]
+mod compare;
 mod devices;
 mod explain;
 mod explore;
@@ -10,6 +12,8 @@ mod output;
 mod replay;
 mod rules;
 mod run;
+#[cfg(any(feature = "hw", test))]
+mod seeds;
 mod style;
 mod subject;
 mod table;
@@ -42,6 +46,9 @@ enum Command {
     /// Run again what failed in an exploration: the same trace, byte for byte
     #[command(after_help = EXIT_STATUS_OF_SEARCH)]
     Replay(replay::Args),
+    /// Run random programs on a device and on the simulator, and say where they come apart
+    #[cfg(feature = "hw")]
+    Compare(compare::Args),
     /// List the scenarios
     List(list::Args),
     /// List the rules, each with its scenarios or the reason why it has none
@@ -62,6 +69,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::execute(&args),
         Command::Explore(args) => explore::execute(&args),
         Command::Replay(args) => replay::execute(&args),
+        #[cfg(feature = "hw")]
+        Command::Compare(args) => compare::execute(&args),
         Command::List(args) => list::execute(&args),
         Command::Rules(args) => rules::execute(&args),
         Command::Devices(args) => devices::execute(&args),

@@ -49,7 +49,7 @@ fn check(program: &Program) {
 proptest! {
     #![proptest_config(ProptestConfig {
         rng_seed: proptest::test_runner::RngSeed::Fixed(0),
-        ..ProptestConfig::with_cases(256)
+        ..ProptestConfig::default()
     })]
 
     /// No program makes the simulator panic or stall, and nothing is left of it at the end.

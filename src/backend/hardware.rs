@@ -69,6 +69,16 @@ impl Hardware {
         })
     }
 
+    /// The device, and the one of the other side.
+    pub fn devices(&self) -> &[String] {
+        &self.devices
+    }
+
+    /// Its driver.
+    pub fn driver(&self) -> &str {
+        &self.driver
+    }
+
     /// The command line of one scenario.
     fn arguments(&self, scenario: &Scenario) -> Vec<String> {
         let [device, peer] = &self.devices;

@@ -99,8 +99,19 @@ impl Choice {
         match self.backend {
             Kind::Sim => self.simulators(),
             #[cfg(feature = "hw")]
-            Kind::Hw => Hardware::chosen(self).map(|hw| vec![Box::new(hw) as Box<dyn Backend>]),
+            Kind::Hw => self
+                .hardware()
+                .map(|hw| vec![Box::new(hw) as Box<dyn Backend>]),
         }
+    }
+
+    /// The device of this machine that is meant.
+    ///
+    /// # Errors
+    /// Says which devices there are, or what is wrong with the one.
+    #[cfg(feature = "hw")]
+    pub fn hardware(&self) -> Result<Hardware, String> {
+        Hardware::chosen(self)
     }
 
     fn simulators(&self) -> Result<Vec<Box<dyn Backend>>, String> {

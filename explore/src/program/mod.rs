@@ -4,22 +4,30 @@
 //! |---|---|
 //! | [`Call`] | what a program can do |
 //! | `generate` | a program of a seed |
-//! | [`run`], [`Outcome`] | running one, and what came of it |
-//! | [`shrink`], [`programs`] | making one short, and a strategy for property tests |
+//! | [`run()`], [`Outcome`] | running one, and what came of it |
+//! | [`shrink()`], [`programs`] | making one short, and a strategy for property tests |
+//! | [`print()`] | one as Rust code |
+//! | [`compare()`], [`known()`] | the same program on a device and on the simulator |
 
 mod act;
 mod call;
+mod compare;
 mod dice;
 mod end;
 mod generate;
+mod known;
 mod objects;
 mod outcome;
+mod print;
 mod run;
 mod shrink;
 mod work;
 
 pub use call::{Call, Key, Link, Number, Op, Part, Place, QKEY, QpMake, Send, Target};
+pub use compare::{Difference, compare};
+pub use known::{Known, known};
 pub use outcome::{Completion, Outcome, Region, Seen};
+pub use print::print;
 pub use run::{Conditions, run, run_under};
 pub use shrink::{Shrink, programs, shrink};
 

@@ -53,6 +53,11 @@ pub enum Seen {
 }
 
 impl Seen {
+    /// Whether the call did something, or a part of it.
+    pub(super) const fn is_done(&self) -> bool {
+        !matches!(self, Self::Refused(_) | Self::RefusedAt(0, _))
+    }
+
     /// Whether the call was a misuse, of which real devices know nothing.
     pub const fn is_misuse(&self) -> bool {
         matches!(self, Self::Refused(ErrorKind::Usage))

@@ -1,0 +1,63 @@
+//! Differences between a device and the simulator's profile of its driver that are known, and why.
+
+use serde::Deserialize;
+
+use super::compare::Difference;
+
+/// A known difference. The files are in `explore/deviations`, one a driver.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// Text that stands in what differs, such as `PostSend` or `state of qp`.
+    pub of: String,
+    /// Text that stands in what came of it on the device.
+    pub device: String,
+    /// Text that stands in what came of it on the simulator.
+    pub simulator: String,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// Who says so: kernel file and function, man page, or measurement.
+    pub source: String,
+}
+
+impl Known {
+    /// Whether this is the difference.
+    pub fn explains(&self, difference: &Difference) -> bool {
+        difference.of.contains(&self.of)
+            && difference.device.contains(&self.device)
+            && difference.simulator.contains(&self.simulator)
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    deviation: Vec<Known>,
+}
+
+/// What is known of a driver; nothing of one that nobody has described.
+pub fn known(driver: &str) -> Vec<Known> {
+    let file = FILES.iter().find(|(of, _)| *of == driver);
+    file.map_or_else(Vec::new, |(name, text)| {
+        let file: File = toml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        file.deviation
+    })
+}
+
+const FILES: &[(&str, &str)] = &[("rxe", include_str!("../../deviations/rxe.toml"))];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_difference_says_why() {
+        for (driver, _) in FILES {
+            for known in known(driver) {
+                for text in [&known.of, &known.reason, &known.source] {
+                    assert!(!text.is_empty(), "{driver}: {known:?}");
+                }
+            }
+        }
+    }
+}

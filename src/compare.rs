@@ -1,0 +1,180 @@
+//! `verbsim compare`: random programs on a device, and on the simulator with the profile of its driver.
+
+use std::fmt::Write;
+use std::ops::Range;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use verbs_api::{Behavior, Capabilities, Verbs, lacks};
+use verbs_explore::program::{
+    Conditions, Difference, Known, Pace, Program, compare, known, shrink,
+};
+use verbs_hw::Hw;
+use verbs_sim::{Sim, SimConfig};
+use verbsim::backend::{Choice, Hardware, Kind};
+
+use crate::output::{Stop, print};
+use crate::seeds;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Which device [default: the first]
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// The device of the other nodes [default: the same]
+    #[arg(long, value_name = "NAME")]
+    peer_device: Option<String>,
+    /// Port of the device
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    port: u8,
+    /// Index in the port's GID table
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    gid_index: u8,
+    /// Seeds of the programs: one, or from A to below B
+    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = seeds::parse)]
+    seeds: Range<u64>,
+}
+
+pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
+    let choice = Choice {
+        backend: Kind::Hw,
+        profile: String::new(),
+        seed: 0,
+        device: args.device.clone(),
+        peer_device: args.peer_device.clone(),
+        port: args.port,
+        gid_index: args.gid_index,
+        may_crash_kernel: false,
+        in_process: true,
+    };
+    let both = Both::new(&choice.hardware().map_err(Stop::Usage)?, args)?;
+    let known = known(&both.driver);
+    let mut shown = vec![0; known.len()];
+    let mut unknown = 0;
+    let bar = ProgressBar::new(args.seeds.end - args.seeds.start);
+    let template = "{pos}/{len} {per_sec} {wide_msg}";
+    bar.set_style(ProgressStyle::with_template(template).expect("the template is good"));
+    let start = Instant::now();
+    for seed in args.seeds.clone() {
+        bar.set_message(format!("seed {seed}"));
+        let program = Program::of_seed(seed, Pace::Settled);
+        if let Err(difference) = both.compare(&program) {
+            match known.iter().position(|known| known.explains(&difference)) {
+                Some(at) => shown[at] += 1,
+                None => {
+                    unknown += 1;
+                    let text = both.report(seed, program, &known);
+                    bar.suspend(|| print(&text))?;
+                }
+            }
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let programs = args.seeds.end - args.seeds.start;
+    let speed = programs as f64 / start.elapsed().as_secs_f64();
+    let as_known: u64 = shown.iter().sum();
+    let mut text = format!(
+        "{} and the simulator, profile {}: {programs} programs, {unknown} differ, {as_known} differ \
+         as is known; {speed:.0} programs/s\n",
+        both.devices.join(" and "),
+        both.driver,
+    );
+    for (known, count) in known.iter().zip(&shown) {
+        let count = match count {
+            0 => "not seen".to_string(),
+            count => format!("{count} times"),
+        };
+        writeln!(text, "  {count}: {}", known.reason).expect("a string");
+    }
+    print(&text)?;
+    if unknown == 0 {
+        Ok(())
+    } else {
+        Err(Stop::NotGood)
+    }
+}
+
+/// The device, and what the simulator is to be.
+struct Both<'a> {
+    device: Hw,
+    devices: Vec<String>,
+    driver: String,
+    config: SimConfig,
+    args: &'a Args,
+}
+
+impl<'a> Both<'a> {
+    fn new(hardware: &Hardware, args: &'a Args) -> Result<Self, Stop> {
+        let driver = hardware.driver().to_string();
+        let Some(behavior) = Behavior::profile(&driver) else {
+            return Err(Stop::usage(format!(
+                "the simulator has no profile of driver {driver}"
+            )));
+        };
+        let mut devices = hardware.devices().to_vec();
+        devices.dedup();
+        let device = Hw::only(&devices);
+        let needs = Capabilities::MODIFY_CONNECT;
+        let has = device
+            .open_device(&devices[0])
+            .and_then(|context| {
+                let has = device.capabilities(context)?;
+                device.close_device(context)?;
+                Ok(has)
+            })
+            .map_err(|error| Stop::Usage(error.to_string()))?;
+        if !has.contains(needs) {
+            return Err(Stop::usage(format!(
+                "{}: programs connect queue pairs by their attributes, and it cannot",
+                devices[0]
+            )));
+        }
+        let config = SimConfig::new()
+            .nodes(devices.len() as u32)
+            .behavior(behavior)
+            .lacks(lacks(&driver));
+        Ok(Self {
+            device,
+            devices,
+            driver,
+            config,
+            args,
+        })
+    }
+
+    fn compare(&self, program: &Program) -> Result<(), Difference> {
+        let conditions = Conditions {
+            port_num: self.args.port,
+            sgid_index: self.args.gid_index,
+            ..Conditions::default()
+        };
+        let simulator = Sim::new(self.config.clone());
+        compare(program, &self.device, &simulator, &conditions)
+    }
+
+    /// The shortest program found that shows what nobody knows.
+    fn report(&self, seed: u64, program: Program, known: &[Known]) -> String {
+        let differs = |program: &Program| {
+            let difference = self.compare(program).err()?;
+            let is_known = known.iter().any(|known| known.explains(&difference));
+            (!is_known).then_some(difference)
+        };
+        let program = shrink(program, SHRINKS, |program| differs(program).is_some());
+        let what = differs(&program).map_or_else(
+            || "it comes and goes".to_string(),
+            |difference| difference.to_string(),
+        );
+        let replay = format!(
+            "verbsim compare --device {} --seeds {seed}",
+            self.devices[0]
+        );
+        format!(
+            "seed {seed}: {what}\n{:#?}\n  replay: {replay}\n\n",
+            program.calls
+        )
+    }
+}
+
+/// How many shorter programs are tried.
+const SHRINKS: u32 = 300;
