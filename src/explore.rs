@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use verbs_explore::{Exploration, Found, Plan, Searched, Shard};
 
 use crate::output::{Stop, print, save};
+use crate::seeds;
 use crate::subject::Subject;
 
 #[derive(clap::Args)]
@@ -16,8 +17,8 @@ pub(crate) struct Args {
     /// Scenarios, as `verbsim run --filter` takes them [default: random programs]
     #[arg(long, value_name = "PATTERN")]
     scenario: Option<String>,
-    /// Which seeds: from A, up to B without B itself
-    #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = range)]
+    /// Which seeds: one, or from A to below B
+    #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = seeds::parse)]
     seeds: Range<u64>,
     #[command(flatten)]
     faults: Faults,
@@ -121,15 +122,4 @@ pub(crate) fn trace(found: &Found) -> String {
         .iter()
         .map(|record| format!("{record}\n"))
         .collect()
-}
-
-fn range(text: &str) -> Result<Range<u64>, String> {
-    let allowed = || "two numbers, the lower first: A..B".to_owned();
-    let (start, end) = text.split_once("..").ok_or_else(allowed)?;
-    let number = |text: &str| text.parse().map_err(|_| allowed());
-    let range = number(start)?..number(end)?;
-    if range.is_empty() {
-        return Err(allowed());
-    }
-    Ok(range)
 }

@@ -12,7 +12,6 @@ mod output;
 mod replay;
 mod rules;
 mod run;
-#[cfg(any(feature = "hw", test))]
 mod seeds;
 mod style;
 mod subject;

@@ -118,20 +118,46 @@ impl Subject {
         }
     }
 
-    /// A random program that fails, as short as can be, as the body of a test.
+    /// A random program that fails, as short as can be, as a test to paste into a file.
     pub(crate) fn code(&self, exploration: &Exploration, found: &Found) -> Option<String> {
         let What::Programs = self.what else {
             return None;
         };
-        let fails = |program: &Program| {
-            let test = |world: &World| judge(&program::run(program, &*world.verbs()));
-            let attempt = exploration.attempt(found.seed, &found.faults, false, test);
-            attempt.failure.is_some()
+        let run = |program: &Program| {
+            let mut outcome = Outcome::default();
+            let attempt = exploration.attempt(found.seed, &found.faults, false, |world| {
+                outcome = program::run(program, &*world.verbs());
+                judge(&outcome)
+            });
+            (outcome, attempt.failure.is_some())
         };
-        Some(format!(
-            "{:?}",
-            program::shrink(self.program(found.seed), SHRINK_TRIES, fails)
+        let fails = |program: &Program| run(program).1;
+        let shortest = program::shrink(self.program(found.seed), SHRINK_TRIES, fails);
+        let (outcome, _) = run(&shortest);
+        let name = format!("program_of_seed_{}", found.seed);
+        let simulation = self.simulation(found);
+        Some(program::print(
+            &shortest,
+            &outcome,
+            &name,
+            &simulation,
+            NODES as u8,
         ))
+    }
+
+    /// The code of a world with faults.
+    fn simulation(&self, found: &Found) -> String {
+        let Self { profile, .. } = self;
+        let Found { seed, faults, .. } = found;
+        format!(
+            "verbs_explore::Checked::new(Box::new(Sim::new(\n        SimConfig::new()\n            \
+             .nodes({NODES})\n            .seed({seed})\n            \
+             .behavior(Behavior::profile(\"{profile}\").unwrap())\n            \
+             .lacks(lacks(\"{profile}\")),\n    )) as Box<dyn Verbs>);\n    \
+             let faults = r#\"{faults}\"#;\n    \
+             let faults = verbs_explore::Plan::parse(\"faults\", faults).unwrap();\n    \
+             let _in_force = faults.inject(verbs.lab().unwrap()).unwrap()"
+        )
     }
 
     fn program(&self, seed: u64) -> Program {

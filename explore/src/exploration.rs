@@ -188,7 +188,7 @@ impl Exploration {
         seed: u64,
         faults: &Plan,
         trace: bool,
-        test: impl Fn(&World) -> Result<(), E>,
+        test: impl FnOnce(&World) -> Result<(), E>,
     ) -> Attempt {
         let sim = Arc::new(Sim::new(self.config.clone().seed(seed).trace(trace)));
         let in_force = faults.inject(&*sim).expect("the simulation takes the plan");

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use crate::common::{End, checked, pair, settle};
 use verbs_api::{
-    Fault, Harm, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams,
-    SendOp, SendWr, TappedPacket, Verbs, Wc, WcFlags, WcOpcode, WcStatus, When, transition,
+    Fault, Harm, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams, SendOp,
+    SendWr, TappedPacket, Verbs, Wc, WcFlags, WcOpcode, WcStatus, When, transition,
 };
 use verbs_sim::SimConfig;
 

@@ -12,7 +12,7 @@ use super::{Pace, Program};
 
 /// The program as a test called `name`: the calls, and that they give what they gave in `outcome`.
 ///
-/// `simulation` is the code of the [`Sim`](https://docs.rs/verbs-sim) that it ran on, such as
+/// `simulation` is the code of what it ran on, a `Sim` or a [`Checked`](crate::Checked) one, such as
 /// `Sim::new(SimConfig::new().nodes(4))`; what has to be done to that before the program starts, such
 /// as faults, comes as further statements behind a semicolon. `nodes` is how many it has.
 pub fn print(
@@ -37,7 +37,7 @@ pub fn print(
             Pace::Settled => call.starts_work() && seen.is_done(),
         };
         if settles {
-            printer.line("verbs.settle().unwrap();");
+            printer.line("verbs.lab().unwrap().settle().unwrap();");
         }
     }
     let body = printer.text;

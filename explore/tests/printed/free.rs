@@ -109,7 +109,7 @@ fn free_program_0() {
     // Call 40
     assert_eq!(poll(cq3, 64).unwrap(), [(0x2200000000, WcStatus::Success), (0x2700000000, WcStatus::Success)]);
     // Call 41
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 42
     verbs.post_recv(qp2, &[RecvWr::new(0x2a00000000, &[mem0.sge(3400, 16)])]).unwrap();
     // Call 43
@@ -121,7 +121,7 @@ fn free_program_0() {
     // Call 46
     assert_eq!(poll(cq2, 1).unwrap(), []);
     // Call 47
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 48
     verbs.post_recv(qp0, &[RecvWr::new(0x3000000000, &[mem1.sge(1432, 520)])]).unwrap();
     // Call 49
@@ -276,7 +276,7 @@ fn free_program_1() {
     // Call 34
     verbs.post_send(qp0, &[SendWr::new(0x2200000000, SendOp::RdmaWrite { remote: mem3.remote(3976) }, &[mem3.sge(384, 50), mem2.sge(432, 50)])]).unwrap();
     // Call 35
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 36
     assert_eq!(poll(cq0, 1).unwrap(), []);
 }
@@ -740,7 +740,7 @@ fn free_program_5() {
     // Call 16
     assert_eq!(poll(cq1, 0).unwrap(), []);
     // Call 17
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 18
     verbs.read_mr(mr2, 549, &mut [0; 6]).unwrap();
     // Call 19
@@ -767,7 +767,7 @@ fn free_program_5() {
     // Call 28
     connect::by_attributes(&verbs, qp1, qp0, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE, timeout: 12, retry_cnt: 1, rnr_retry: 1, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
     // Call 29
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 30
     assert_eq!(poll(Cq::default(), 1).map(|_| ()).unwrap_err().kind(), ErrorKind::Invalid);
     // Call 31

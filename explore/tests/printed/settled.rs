@@ -54,10 +54,10 @@ fn settled_program_0() {
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 15
     connect::ud_to_rts(&verbs, qp0, 1, 0x11111111).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 16
     connect::ud_to_rts(&verbs, qp1, 1, 0x11111111).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 17
     let ah0 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 18
@@ -70,7 +70,7 @@ fn settled_program_0() {
     let num3 = verbs.qp_num(qp3).unwrap();
     // Call 21
     connect::by_attributes(&verbs, qp2, qp3, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 22
     assert_eq!(verbs.get_cq_event(channel1, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 23
@@ -80,17 +80,17 @@ fn settled_program_0() {
     // Call 25
     let error = verbs.post_send(qp3, &[SendWr::new(0x1900000000, SendOp::RdmaWriteWithImm { remote: mem0.remote(3432), imm_data: [151, 191, 39, 210] }, &[mem1.sge(840, 0), mem1.sge(272, 0), mem1.sge(416, 1)]), SendWr::new(0x1900000001, SendOp::SendWithImm { imm_data: [10, 222, 105, 156] }, &[mem1.sge(384, 13), mem1.sge(952, 13), mem1.sge(200, 14)]), SendWr::new(0x1900000002, SendOp::Send, &[mem1.sge(8, 1000)]).flags(SendFlags::SOLICITED), SendWr::new(0x1900000003, SendOp::RdmaWrite { remote: mem0.remote(2872) }, &[mem1.sge(448, 16)]).flags(SendFlags::SOLICITED), SendWr::new(0x1900000004, SendOp::RdmaWrite { remote: mem0.remote(2424) }, &[mem1.sge(160, 32), mem1.sge(104, 32)]).flags(SendFlags::FENCE), SendWr::new(0x1900000005, SendOp::Send, &[mem1.sge(24, 1000)]).unsignaled().flags(SendFlags::FENCE), SendWr::new(0x1900000006, SendOp::RdmaWriteWithImm { remote: mem0.remote(2792), imm_data: [91, 236, 67, 119] }, &[mem1.sge(104, 8), mem1.sge(984, 8)]), SendWr::new(0x1900000007, SendOp::SendWithImm { imm_data: [100, 187, 109, 236] }, &[mem1.sge(24, 1000)]).flags(SendFlags::SOLICITED)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (7, ErrorKind::NoMemory));
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 26
     assert_eq!(poll(cq1, 64).unwrap(), []);
     // Call 27
     assert_eq!(verbs.get_cq_event(channel1, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 28
     verbs.post_recv(qp3, &[RecvWr::new(0x1c00000000, &[mem1.sge(1432, 48)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 29
     verbs.post_send(qp2, &[SendWr::new(0x1d00000000, SendOp::RdmaWriteWithImm { remote: mem1.remote(1208), imm_data: [52, 175, 225, 58] }, &[mem0.sge(800, 40)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 30
     assert_eq!(poll(cq3, 64).unwrap(), [(0x1c00000000, WcStatus::Success)]);
     // Call 31
@@ -101,10 +101,10 @@ fn settled_program_0() {
     verbs.write_mr(mr2, 380, &[151; 30]).unwrap();
     // Call 34
     verbs.post_recv(qp1, &[RecvWr::new(0x2200000000, &[mem1.sge(1360, 104)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 35
     verbs.post_send(qp0, &[SendWr::new(0x2300000000, SendOp::SendWithImm { imm_data: [101, 112, 11, 82] }, &[mem1.sge(872, 64)]).to(ah0, num1, 0x11111111)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 36
     assert_eq!(poll(cq2, 64).unwrap(), [(0x1900000000, WcStatus::Success), (0x1900000001, WcStatus::Success), (0x1900000002, WcStatus::Success), (0x1900000003, WcStatus::Success), (0x1900000004, WcStatus::Success), (0x1900000006, WcStatus::Success), (0x2300000000, WcStatus::Success)]);
     // Call 37
@@ -113,7 +113,7 @@ fn settled_program_0() {
     assert_eq!(verbs.get_cq_event(channel1, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 39
     verbs.post_recv(qp0, &[RecvWr::new(0x2700000000, &[mem1.sge(1424, 64)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 40
     let error = verbs.post_send(qp0, &[SendWr::new(0x2800000000, SendOp::RdmaWrite { remote: mem1.remote(1664) }, &[mem1.sge(752, 1)]).unsignaled().to(ah0, num1, 0x11111111)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
@@ -123,7 +123,7 @@ fn settled_program_0() {
     assert_eq!(poll(cq3, 64).unwrap(), []);
     // Call 43
     verbs.destroy_qp(qp2, Wait::Poll).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 44
     assert_eq!(verbs.query_cq(cq2).map(|attr| attr.cqe).unwrap(), 40);
     // Call 45
@@ -188,13 +188,13 @@ fn settled_program_1() {
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 15
     connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 16
     verbs.post_recv(qp1, &[RecvWr::new(0x1000000000, &[mem3.sge(3336, 64)]), RecvWr::new(0x1000000001, &[mem2.sge(1648, 64)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 17
     verbs.post_send(qp0, &[SendWr::new(0x1100000000, SendOp::SendWithImm { imm_data: [205, 203, 168, 184] }, &[mem3.sge(1200, 64)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 18
     assert_eq!(poll(cq2, 64).unwrap(), [(0x1100000000, WcStatus::Success)]);
     // Call 19
@@ -205,33 +205,33 @@ fn settled_program_1() {
     verbs.req_notify_cq(cq2, Arm::SOLICITED).unwrap();
     // Call 22
     verbs.post_recv(qp0, &[RecvWr::new(0x1600000000, &[mem2.sge(1576, 8)]), RecvWr::new(0x1600000001, &[mem3.sge(3880, 8)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 23
     verbs.post_send(qp1, &[SendWr::new(0x1700000000, SendOp::CompareAndSwap { remote: mem3.remote(2784), compare: 0, swap: 1 }, &[mem2.sge(2960, 8)]), SendWr::new(0x1700000001, SendOp::RdmaWriteWithImm { remote: mem2.remote(1968), imm_data: [83, 213, 141, 6] }, &[mem2.sge(760, 4), mem3.sge(872, 4)]).flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 24
     assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 25
     let modify = QpModify::to(QpState::Reset);
     verbs.modify_qp(qp1, &modify.attr, modify.mask).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 26
     let modify = QpModify::to(QpState::Reset);
     verbs.modify_qp(qp0, &modify.attr, modify.mask).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 27
     let params = RcParams { path_mtu: Mtu::Mtu512, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() };
     connect::endpoint(&verbs, qp0, &params).and_then(|peer| connect::to_state(&verbs, qp1, &peer, &params, QpState::Rtr)).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 28
     let params = RcParams { path_mtu: Mtu::Mtu512, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() };
     connect::endpoint(&verbs, qp1, &params).and_then(|peer| connect::to_state(&verbs, qp0, &peer, &params, QpState::Rts)).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 29
     verbs.post_recv(qp0, &[RecvWr::new(0x1d00000000, &[mem3.sge(2120, 64)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 30
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 31
     let error = verbs.post_send(qp1, &[SendWr::new(0x1f00000000, SendOp::CompareAndSwap { remote: mem3.remote(2208), compare: 1, swap: 2 }, &[mem2.sge(3064, 8)]), SendWr::new(0x1f00000001, SendOp::RdmaRead { remote: mem3.remote(520) }, &[mem3.sge(5320, 64)]), SendWr::new(0x1f00000002, SendOp::CompareAndSwap { remote: mem2.remote(1216), compare: 0, swap: 1 }, &[mem2.sge(2720, 8)]).flags(SendFlags::SOLICITED)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
@@ -243,15 +243,15 @@ fn settled_program_1() {
     assert_eq!(verbs.destroy_cq(cq3, Wait::Poll).unwrap_err().kind(), ErrorKind::Busy);
     // Call 35
     verbs.post_send(qp0, &[SendWr::new(0x2300000000, SendOp::SendWithImm { imm_data: [152, 210, 203, 75] }, &[Sge { lkey: mem3.lkey ^ 0x5a5a5a00, ..mem3.sge(1600, 64) }]).unsignaled().flags(SendFlags::INLINE), SendWr::new(0x2300000001, SendOp::RdmaRead { remote: mem2.remote(728) }, &[mem3.sge(4600, 8)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 36
     assert_eq!(poll(cq2, 64).unwrap(), [(0x2300000000, WcStatus::RnrRetryExcErr), (0x2300000001, WcStatus::WrFlushErr)]);
     // Call 37
     verbs.post_recv(qp0, &[RecvWr::new(0x2500000000, &[mem3.sge(3552, 300)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 38
     verbs.post_recv(qp0, &[RecvWr::new(0x2600000000, &[mem2.sge(1048, 300)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 39
     let error = verbs.post_send(qp1, &[SendWr::new(0x2700000000, SendOp::Send, &[mem2.sge(80, 16)]).unsignaled().flags(SendFlags::SOLICITED), SendWr::new(0x2700000001, SendOp::CompareAndSwap { remote: mem3.remote(3800), compare: 2, swap: 3 }, &[mem2.sge(2968, 8)]), SendWr::new(0x2700000002, SendOp::CompareAndSwap { remote: mem3.remote(3448), compare: 0, swap: 1 }, &[mem3.sge(4864, 8)]), SendWr::new(0x2700000003, SendOp::RdmaRead { remote: mem3.remote(1064) }, &[mem3.sge(4944, 300)]).unsignaled(), SendWr::new(0x2700000004, SendOp::Send, &[mem3.sge(1992, 8), mem2.sge(992, 8)]).flags(SendFlags::SOLICITED), SendWr::new(0x2700000005, SendOp::Send, &[mem3.sge(1640, 8)]).flags(SendFlags::INLINE), SendWr::new(0x2700000006, SendOp::RdmaRead { remote: mem3.remote(1096) }, &[mem2.sge(2168, 8)]).unsignaled().flags(SendFlags::FENCE).flags(SendFlags::SOLICITED), SendWr::new(0x2700000007, SendOp::Send, &[mem2.sge(176, 100)])]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
@@ -261,12 +261,12 @@ fn settled_program_1() {
     let modify = QpModify::to(QpState::Rtr);
     assert_eq!(verbs.modify_qp(qp1, &modify.attr, modify.mask).unwrap_err().kind(), ErrorKind::Invalid);
     // Call 42
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 43
     assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 44
     verbs.post_send(qp0, &[SendWr::new(0x2c00000000, SendOp::RdmaRead { remote: mem3.remote(512) }, &[mem3.sge(4496, 64)]).flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 45
     assert_eq!(poll(cq2, 64).unwrap(), [(0x2c00000000, WcStatus::WrFlushErr)]);
     // Call 46
@@ -276,45 +276,45 @@ fn settled_program_1() {
     // Call 48
     let cq4 = verbs.create_cq(context0, &CqInit::new(15).context(4).channel(channel0)).unwrap();
     // Call 49
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 50
     verbs.post_recv(qp1, &[RecvWr::new(0x3200000000, &[mem2.sge(1032, 1008)]), RecvWr::new(0x3200000001, &[mem3.sge(2400, 1008)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 51
     verbs.post_send(qp0, &[SendWr::new(0x3300000000, SendOp::Send, &[mem2.sge(608, 100)]).flags(SendFlags::FENCE), SendWr::new(0x3300000001, SendOp::Send, &[mem2.sge(16, 1000)]).unsignaled()]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 52
     assert_eq!(poll(cq2, 64).unwrap(), [(0x3300000000, WcStatus::WrFlushErr), (0x3300000001, WcStatus::WrFlushErr)]);
     // Call 53
     verbs.post_send(qp0, &[SendWr::new(0x3500000000, SendOp::RdmaWrite { remote: mem3.remote(2424) }, &[mem2.sge(456, 1)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 54
     let ah0 = verbs.query_gid(context0, 1, 0).and_then(|gid| verbs.create_ah(pd0, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 55
     verbs.post_send(qp0, &[SendWr::new(0x3700000000, SendOp::Send, &[mem2.sge(408, 100)]).unsignaled()]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 56
     verbs.post_recv(qp0, &[RecvWr::new(0x3800000000, &[mem2.sge(1264, 300)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 57
     verbs.post_recv(qp0, &[RecvWr::new(0x3900000000, &[mem2.sge(1336, 300)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 58
     let error = verbs.post_send(qp1, &[SendWr::new(0x3a00000000, SendOp::Send, &[]), SendWr::new(0x3a00000001, SendOp::SendWithImm { imm_data: [72, 46, 86, 169] }, &[mem2.sge(216, 300)]).flags(SendFlags::FENCE)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
     // Call 59
     verbs.post_recv(qp0, &[RecvWr::new(0x3b00000000, &[mem3.sge(3136, 72)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 60
     verbs.post_recv(qp1, &[RecvWr::new(0x3c00000000, &[mem3.sge(4000, 40)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 61
     verbs.post_send(qp0, &[SendWr::new(0x3d00000000, SendOp::Send, &[mem3.sge(1544, 20), mem2.sge(624, 20)]).unsignaled().flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 62
     assert_eq!(poll(cq3, 64).unwrap(), [(0x3800000000, WcStatus::WrFlushErr), (0x3900000000, WcStatus::WrFlushErr), (0x3b00000000, WcStatus::WrFlushErr)]);
     // Call 63
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 64
     let error = verbs.post_send(qp0, &[SendWr::new(0x4000000000, SendOp::RdmaWrite { remote: mem2.remote(3022) }, &[mem3.sge(1840, 100)])]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
@@ -323,7 +323,7 @@ fn settled_program_1() {
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
     // Call 66
     verbs.post_recv(qp1, &[RecvWr::new(0x4200000000, &[mem2.sge(1240, 0)]), RecvWr::new(0x4200000001, &[mem3.sge(2544, 0)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 67
     let error = verbs.post_send(qp0, &[SendWr::new(0x4300000000, SendOp::Send, &[mem3.sge(1040, 0)]).flags(SendFlags::INLINE)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
@@ -391,7 +391,7 @@ fn settled_program_2() {
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 17
     connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 18
     let qp2 = verbs.create_qp(pd1, &QpInit::new(QpType::Ud, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
     let num2 = verbs.qp_num(qp2).unwrap();
@@ -400,31 +400,31 @@ fn settled_program_2() {
     let num3 = verbs.qp_num(qp3).unwrap();
     // Call 20
     connect::ud_to_rts(&verbs, qp2, 1, 0x11111111).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 21
     connect::ud_to_rts(&verbs, qp3, 1, 0x11111111).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 22
     let ah0 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 23
     let ah1 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd1, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 24
     verbs.post_recv(qp3, &[RecvWr::new(0x1800000000, &[mem2.sge(2384, 152), mem2.sge(3272, 152)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 25
     verbs.post_recv(qp3, &[RecvWr::new(0x1900000000, &[mem2.sge(3624, 148)]), RecvWr::new(0x1900000001, &[mem2.sge(2528, 148)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 26
     verbs.post_send(qp2, &[SendWr::new(0x1a00000000, SendOp::Send, &[mem2.sge(880, 64)]).to(ah0, num3, 0x11111111), SendWr::new(0x1a00000001, SendOp::Send, &[mem3.sge(272, 256)]).flags(SendFlags::SOLICITED).to(ah0, num3, 0x11111111)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 27
     verbs.req_notify_cq(cq3, Arm::NEXT).unwrap();
     // Call 28
     verbs.post_srq_recv(srq0, &[RecvWr::new(0x1c00000000, &[mem0.sge(1152, 128), mem0.sge(1576, 128)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 29
     verbs.post_send(qp0, &[SendWr::new(0x1d00000000, SendOp::RdmaWrite { remote: mem0.remote(1304) }, &[mem3.sge(688, 256)]).unsignaled(), SendWr::new(0x1d00000001, SendOp::Send, &[mem3.sge(48, 8)]).flags(SendFlags::FENCE)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 30
     assert_eq!(poll(cq2, 64).unwrap(), [(0x1a00000000, WcStatus::Success), (0x1a00000001, WcStatus::Success), (0x1d00000000, WcStatus::Success), (0x1d00000001, WcStatus::Success)]);
     // Call 31
@@ -438,28 +438,28 @@ fn settled_program_2() {
     assert_eq!(verbs.query_qp(qp1, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
     // Call 35
     verbs.post_recv(qp2, &[RecvWr::new(0x2300000000, &[mem2.sge(3344, 56)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 36
     verbs.post_send(qp3, &[SendWr::new(0x2400000000, SendOp::Send, &[mem3.sge(72, 16)]).to(ah0, num2, 0x11111111)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 37
     assert_eq!(poll(cq2, 64).unwrap(), [(0x2400000000, WcStatus::Success)]);
     // Call 38
     assert_eq!(poll(cq3, 64).unwrap(), [(0x1800000000, WcStatus::Success), (0x2300000000, WcStatus::Success)]);
     // Call 39
     verbs.post_srq_recv(srq0, &[RecvWr::new(0x2700000000, &[mem0.sge(1728, 256)]), RecvWr::new(0x2700000001, &[mem0.sge(1048, 256)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 40
     verbs.post_send(qp0, &[SendWr::new(0x2800000000, SendOp::SendWithImm { imm_data: [233, 124, 168, 155] }, &[]), SendWr::new(0x2800000001, SendOp::RdmaWrite { remote: mem0.remote(1088) }, &[mem2.sge(592, 8), mem2.sge(1432, 8)]).flags(SendFlags::INLINE), SendWr::new(0x2800000002, SendOp::RdmaRead { remote: mem0.remote(56) }, &[mem2.sge(4176, 128), mem2.sge(5696, 128)]).unsignaled()]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 41
     assert_eq!(poll(cq2, 64).unwrap(), [(0x2800000000, WcStatus::Success), (0x2800000001, WcStatus::Success), (0x2800000002, WcStatus::Success)]);
     // Call 42
     verbs.post_recv(qp0, &[RecvWr::new(0x2a00000000, &[mem2.sge(3088, 32), mem2.sge(2864, 32)]), RecvWr::new(0x2a00000001, &[mem2.sge(3520, 64)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 43
     verbs.post_send(qp1, &[SendWr::new(0x2b00000000, SendOp::Send, &[mem0.sge(840, 32), mem1.sge(32, 32)]).unsignaled().flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 44
     assert_eq!(poll(cq0, 64).unwrap(), []);
     // Call 45
@@ -467,50 +467,50 @@ fn settled_program_2() {
     // Call 46
     assert_eq!(verbs.ack_cq_events(cq3, 1).unwrap_err().kind(), ErrorKind::Usage);
     // Call 47
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 48
     verbs.post_send(qp0, &[SendWr::new(0x3000000000, SendOp::SendWithImm { imm_data: [219, 32, 135, 6] }, &[mem3.sge(464, 0), mem3.sge(736, 1)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 49
     assert_eq!(poll(cq2, 64).unwrap(), [(0x3000000000, WcStatus::Success)]);
     // Call 50
     assert_eq!(poll(cq4, 64).unwrap(), [(0x1c00000000, WcStatus::Success), (0x2700000000, WcStatus::Success), (0x2700000001, WcStatus::Success)]);
     // Call 51
     verbs.post_recv(qp2, &[RecvWr::new(0x3300000000, &[mem2.sge(2096, 1040)]), RecvWr::new(0x3300000001, &[mem2.sge(2624, 520), mem2.sge(2712, 520)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 52
     verbs.post_recv(qp2, &[RecvWr::new(0x3400000000, &[mem2.sge(3256, 520), mem2.sge(3208, 520)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 53
     verbs.post_send(qp3, &[SendWr::new(0x3500000000, SendOp::SendWithImm { imm_data: [109, 158, 201, 191] }, &[mem3.sge(568, 40)]).to(ah0, num2, 0x11111111), SendWr::new(0x3500000001, SendOp::SendWithImm { imm_data: [9, 42, 184, 114] }, &[mem3.sge(40, 500), mem2.sge(720, 500)]).unsignaled().flags(SendFlags::SOLICITED).to(ah0, num2, 0x11111111), SendWr::new(0x3500000002, SendOp::Send, &[mem3.sge(152, 1)]).flags(SendFlags::SOLICITED).to(ah0, num2, 0x11111111)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 54
     verbs.post_send(qp2, &[SendWr::new(0x3600000000, SendOp::Send, &[mem3.sge(112, 1)]).flags(SendFlags::FENCE).flags(SendFlags::INLINE).to(ah0, num3, 0x11111111)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 55
     assert_eq!(verbs.resize_cq(cq2, -1).unwrap_err().kind(), ErrorKind::Invalid);
     // Call 56
     verbs.post_srq_recv(srq0, &[RecvWr::new(0x3800000000, &[mem0.sge(1176, 300)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 57
     verbs.post_srq_recv(srq0, &[RecvWr::new(0x3900000000, &[mem0.sge(1712, 300)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 58
     verbs.post_srq_recv(srq0, &[RecvWr::new(0x3a00000000, &[mem0.sge(1656, 300)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 59
     verbs.post_srq_recv(srq0, &[RecvWr::new(0x3b00000000, &[mem0.sge(1368, 150), mem0.sge(1656, 150)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 60
     verbs.post_srq_recv(srq0, &[RecvWr::new(0x3c00000000, &[mem0.sge(1240, 75), mem0.sge(1024, 75)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 61
     let error = verbs.post_send(qp0, &[SendWr::new(0x3d00000000, SendOp::Send, &[mem3.sge(704, 1)]).unsignaled(), SendWr::new(0x3d00000001, SendOp::RdmaWrite { remote: mem1.remote(80) }, &[mem2.sge(520, 5), mem3.sge(200, 5), mem2.sge(1568, 6)]).unsignaled().flags(SendFlags::INLINE), SendWr::new(0x3d00000002, SendOp::RdmaWrite { remote: mem0.remote(1472) }, &[mem3.sge(896, 50), mem3.sge(168, 50)]).flags(SendFlags::SOLICITED), SendWr::new(0x3d00000003, SendOp::SendWithImm { imm_data: [92, 128, 79, 195] }, &[mem2.sge(1288, 100)]).flags(SendFlags::SOLICITED), SendWr::new(0x3d00000004, SendOp::Send, &[mem2.sge(800, 1)]).flags(SendFlags::FENCE), SendWr::new(0x3d00000005, SendOp::Send, &[mem2.sge(1008, 300)]).flags(SendFlags::FENCE), SendWr::new(0x3d00000006, SendOp::Send, &[mem2.sge(896, 64)]), SendWr::new(0x3d00000007, SendOp::RdmaWrite { remote: mem0.remote(1768) }, &[mem2.sge(1840, 64)])]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (7, ErrorKind::NoMemory));
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 62
     verbs.post_send(qp1, &[SendWr::new(0x3e00000000, SendOp::Send, &[mem0.sge(408, 256)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 63
     assert_eq!(poll(cq0, 64).unwrap(), [(0x3e00000000, WcStatus::RemInvReqErr)]);
     // Call 64
@@ -519,10 +519,10 @@ fn settled_program_2() {
     assert_eq!(verbs.ack_cq_events(cq3, 1).unwrap_err().kind(), ErrorKind::Usage);
     // Call 66
     verbs.post_recv(qp0, &[RecvWr::new(0x4200000000, &[mem2.sge(2624, 8)]), RecvWr::new(0x4200000001, &[mem2.sge(3432, 8)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 67
     verbs.post_send(qp1, &[SendWr::new(0x4300000000, SendOp::Send, &[mem0.sge(592, 8)]).flags(SendFlags::INLINE)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 68
     assert_eq!(poll(cq0, 64).unwrap(), [(0x4300000000, WcStatus::WrFlushErr)]);
     // Call 69
@@ -539,13 +539,13 @@ fn settled_program_2() {
     assert_eq!(verbs.destroy_comp_channel(channel0).unwrap_err().kind(), ErrorKind::Busy);
     // Call 75
     verbs.post_recv(qp2, &[RecvWr::new(0x4b00000000, &[mem2.sge(3896, 40)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 76
     let error = verbs.post_send(qp3, &[SendWr::new(0x4c00000000, SendOp::Send, &[]).unsignaled().to(ah0, num2, 0x11111111)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::NoMemory));
     // Call 77
     verbs.post_send(qp1, &[SendWr::new(0x4d00000000, SendOp::RdmaRead { remote: mem2.remote(1120) }, &[mem0.sge(2112, 5), mem1.sge(160, 5), mem1.sge(160, 6)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 78
     assert_eq!(poll(cq0, 64).unwrap(), [(0x4d00000000, WcStatus::WrFlushErr)]);
     // Call 79
@@ -604,10 +604,10 @@ fn settled_program_3() {
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 13
     connect::ud_to_rts(&verbs, qp0, 1, 0x11111111).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 14
     connect::ud_to_rts(&verbs, qp1, 1, 0x11111111).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 15
     let ah0 = verbs.query_gid(context1, 1, 0).and_then(|gid| verbs.create_ah(pd0, &AhAttr::global(1, 0, gid))).unwrap();
     // Call 16
@@ -620,7 +620,7 @@ fn settled_program_3() {
     let num3 = verbs.qp_num(qp3).unwrap();
     // Call 19
     connect::by_attributes(&verbs, qp2, qp3, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_READ, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 20
     let qp4 = verbs.create_qp(pd1, &QpInit::new(QpType::Rc, cq2, cq3).cap(QpCap { max_send_wr: 3, max_recv_wr: 15, max_send_sge: 4, max_recv_sge: 2, max_inline_data: 64 })).unwrap();
     let num4 = verbs.qp_num(qp4).unwrap();
@@ -629,37 +629,37 @@ fn settled_program_3() {
     let num5 = verbs.qp_num(qp5).unwrap();
     // Call 22
     connect::by_attributes(&verbs, qp4, qp5, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 23
     verbs.post_recv(qp5, &[RecvWr::new(0x1700000000, &[mem0.sge(2272, 16)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 24
     verbs.post_send(qp4, &[SendWr::new(0x1800000000, SendOp::Send, &[mem1.sge(160, 16)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 25
     assert_eq!(poll(cq1, 64).unwrap(), [(0x1700000000, WcStatus::Success)]);
     // Call 26
     verbs.post_recv(qp0, &[RecvWr::new(0x1a00000000, &[mem0.sge(2592, 72)]), RecvWr::new(0x1a00000001, &[mem0.sge(2536, 36), mem0.sge(3472, 36)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 27
     assert_eq!(verbs.get_async_event(Context::default(), Wait::Poll).unwrap_err().kind(), ErrorKind::Invalid);
     // Call 28
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 29
     verbs.req_notify_cq(cq0, Arm::NEXT).unwrap();
     // Call 30
     verbs.post_send(qp1, &[SendWr::new(0x1e00000000, SendOp::SendWithImm { imm_data: [45, 137, 175, 25] }, &[mem1.sge(936, 8)]).unsignaled().to(ah1, num0, 0x11111111)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 31
     assert_eq!(poll(cq2, 64).unwrap(), [(0x1800000000, WcStatus::Success)]);
     // Call 32
     assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 33
     verbs.post_recv(qp5, &[RecvWr::new(0x2100000000, &[mem0.sge(4000, 1)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 34
     verbs.post_send(qp4, &[SendWr::new(0x2200000000, SendOp::RdmaWriteWithImm { remote: mem0.remote(3936), imm_data: [128, 219, 179, 84] }, &[mem1.sge(456, 1)]).flags(SendFlags::INLINE)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 35
     assert_eq!(poll(cq2, 64).unwrap(), [(0x2200000000, WcStatus::Success)]);
     // Call 36
@@ -668,7 +668,7 @@ fn settled_program_3() {
     verbs.write_mr(mr1, 94, &[4; 3]).unwrap();
     // Call 38
     verbs.post_recv(qp3, &[RecvWr::new(0x2600000000, &[mem0.sge(2248, 64)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
 }
 #[test]
 #[allow(unused)]
@@ -758,18 +758,18 @@ fn settled_program_4() {
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 28
     connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 29
     verbs.post_recv(qp0, &[RecvWr::new(0x1d00000000, &[mem4.sge(1136, 36), mem4.sge(1216, 36)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 30
     verbs.post_send(qp1, &[SendWr::new(0x1e00000000, SendOp::Send, &[mem0.sge(432, 40)]).unsignaled().flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 31
     assert_eq!(verbs.get_cq_event(channel2, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 32
     verbs.destroy_qp(qp1, Wait::Poll).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 33
     let mr5 = verbs.alloc_mr(pd0, 768, Access::REMOTE_READ).unwrap();
     let mem5 = verbs.query_mr(mr5).unwrap();
@@ -783,7 +783,7 @@ fn settled_program_4() {
     let num3 = verbs.qp_num(qp3).unwrap();
     // Call 36
     connect::by_attributes(&verbs, qp2, qp3, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 37
     assert_eq!(verbs.get_async_event(context1, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 38
@@ -792,7 +792,7 @@ fn settled_program_4() {
     assert_eq!(verbs.get_async_event(context1, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 40
     verbs.post_send(qp2, &[SendWr::new(0x2800000000, SendOp::RdmaWrite { remote: mem1.remote(3480) }, &[mem0.sge(792, 1)]).flags(SendFlags::SOLICITED), SendWr::new(0x2800000001, SendOp::RdmaWrite { remote: mem1.remote(3592) }, &[mem5.sge(168, 40)]).flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 41
     assert_eq!(verbs.query_qp(qp3, QpAttrMask::STATE).map(|query| query.attr.qp_state).unwrap(), QpState::Rts);
     // Call 42
@@ -803,46 +803,46 @@ fn settled_program_4() {
     let num5 = verbs.qp_num(qp5).unwrap();
     // Call 44
     connect::by_attributes(&verbs, qp4, qp5, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 45
     assert_eq!(poll(cq1, 64).unwrap(), []);
     // Call 46
     assert_eq!(poll(cq5, 64).unwrap(), []);
     // Call 47
     verbs.post_recv(qp2, &[RecvWr::new(0x2f00000000, &[mem0.sge(1960, 16)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 48
     verbs.post_send(qp3, &[SendWr::new(0x3000000000, SendOp::Send, &[mem1.sge(32, 1)]), SendWr::new(0x3000000001, SendOp::CompareAndSwap { remote: mem0.remote(1760), compare: 1, swap: 2 }, &[mem1.sge(5992, 8)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 49
     assert_eq!(poll(cq2, 64).unwrap(), [(0x3000000000, WcStatus::Success), (0x3000000001, WcStatus::Success)]);
     // Call 50
     let modify = QpModify::to(QpState::Reset);
     verbs.modify_qp(qp3, &modify.attr, modify.mask).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 51
     let modify = QpModify::to(QpState::Reset);
     verbs.modify_qp(qp2, &modify.attr, modify.mask).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 52
     connect::by_attributes(&verbs, qp3, qp2, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 53
     verbs.post_recv(qp2, &[RecvWr::new(0x3500000000, &[mem0.sge(1024, 1000)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 54
     verbs.post_recv(qp2, &[RecvWr::new(0x3600000000, &[mem0.sge(1040, 1000)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 55
     verbs.post_send(qp3, &[SendWr::new(0x3700000000, SendOp::Send, &[mem2.sge(8, 500), mem2.sge(336, 500)]), SendWr::new(0x3700000001, SendOp::SendWithImm { imm_data: [172, 33, 51, 85] }, &[mem2.sge(584, 0)]).flags(SendFlags::SOLICITED)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 56
     assert_eq!(poll(cq2, 64).unwrap(), [(0x3700000000, WcStatus::Success), (0x3700000001, WcStatus::Success)]);
     // Call 57
     assert_eq!(poll(cq1, 64).unwrap(), [(0x2f00000000, WcStatus::Success), (0x3500000000, WcStatus::Success), (0x3600000000, WcStatus::Success)]);
     // Call 58
     verbs.post_recv(qp2, &[RecvWr::new(0x3a00000000, &[mem0.sge(1240, 32)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 59
     assert_eq!(verbs.get_cq_event(channel2, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
 }
@@ -904,15 +904,15 @@ fn settled_program_5() {
     let num1 = verbs.qp_num(qp1).unwrap();
     // Call 16
     connect::by_attributes(&verbs, qp0, qp1, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 17
     assert_eq!(verbs.get_async_event(context1, Wait::Poll).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 18
     verbs.post_recv(qp0, &[RecvWr::new(0x1200000000, &[Sge { addr: 1680, length: 8, lkey: 0x0 }])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 19
     verbs.post_send(qp1, &[SendWr::new(0x1300000000, SendOp::SendWithImm { imm_data: [40, 174, 61, 87] }, &[mem2.sge(288, 0), mem2.sge(352, 0)]).unsignaled(), SendWr::new(0x1300000001, SendOp::FetchAndAdd { remote: mem0.remote(1824), add: 3 }, &[mem2.sge(5496, 8)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 20
     assert_eq!(poll(cq1, 64).unwrap(), [(0x1200000000, WcStatus::Success)]);
     // Call 21
@@ -923,36 +923,36 @@ fn settled_program_5() {
     let srq0 = verbs.create_srq(pd1, &SrqInit::new(15).max_sge(2)).unwrap();
     // Call 24
     verbs.post_recv(qp0, &[RecvWr::new(0x1800000000, &[mem0.sge(1056, 64)]), RecvWr::new(0x1800000001, &[mem1.sge(352, 32), mem0.sge(1656, 32)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 25
     assert_eq!(verbs.get_cq_event(channel1, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
     // Call 26
     verbs.post_recv(qp1, &[RecvWr::new(0x1a00000000, &[mem2.sge(3288, 4), mem2.sge(3176, 4)]), RecvWr::new(0x1a00000001, &[mem2.sge(3736, 4), mem2.sge(3448, 4)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 27
     verbs.post_send(qp0, &[SendWr::new(0x1b00000000, SendOp::SendWithImm { imm_data: [34, 70, 90, 89] }, &[mem0.sge(728, 8)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 28
     assert_eq!(poll(cq4, 64).unwrap(), [(0x1b00000000, WcStatus::Success)]);
     // Call 29
     assert_eq!(poll(cq3, 64).unwrap(), [(0x1a00000000, WcStatus::Success)]);
     // Call 30
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 31
     verbs.post_recv(qp1, &[RecvWr::new(0x1f00000000, &[mem2.sge(3592, 256)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 32
     verbs.post_recv(qp1, &[RecvWr::new(0x2000000000, &[mem2.sge(2584, 128), mem2.sge(3464, 128)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 33
     verbs.post_recv(qp1, &[RecvWr::new(0x2100000000, &[mem2.sge(3112, 128), mem2.sge(3344, 128)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 34
     verbs.post_recv(qp1, &[RecvWr::new(0x2200000000, &[mem2.sge(2784, 256)])]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 35
     verbs.post_send(qp0, &[SendWr::new(0x2300000000, SendOp::RdmaWrite { remote: mem2.remote(2064) }, &[mem0.sge(880, 100)]).flags(SendFlags::FENCE), SendWr::new(0x2300000001, SendOp::Send, &[mem0.sge(560, 16)]).unsignaled().flags(SendFlags::SOLICITED), SendWr::new(0x2300000002, SendOp::Send, &[mem1.sge(232, 1)]), SendWr::new(0x2300000003, SendOp::RdmaRead { remote: mem2.remote(408) }, &[mem0.sge(2632, 256)]).unsignaled().flags(SendFlags::SOLICITED), SendWr::new(0x2300000004, SendOp::SendWithImm { imm_data: [165, 205, 83, 111] }, &[mem1.sge(128, 8)]).unsignaled().flags(SendFlags::SOLICITED), SendWr::new(0x2300000005, SendOp::Send, &[mem1.sge(176, 8)]).unsignaled(), SendWr::new(0x2300000006, SendOp::RdmaRead { remote: mem2.remote(920) }, &[]).unsignaled(), SendWr::new(0x2300000007, SendOp::Send, &[mem1.sge(96, 8)]).unsignaled().flags(SendFlags::FENCE).flags(SendFlags::INLINE)]).unwrap();
-    verbs.settle().unwrap();
+    verbs.lab().unwrap().settle().unwrap();
     // Call 36
     assert_eq!(poll(cq4, 64).unwrap(), [(0x2300000000, WcStatus::Success), (0x2300000001, WcStatus::RemInvReqErr), (0x2300000002, WcStatus::WrFlushErr), (0x2300000003, WcStatus::WrFlushErr), (0x2300000004, WcStatus::WrFlushErr), (0x2300000005, WcStatus::WrFlushErr), (0x2300000006, WcStatus::WrFlushErr), (0x2300000007, WcStatus::WrFlushErr)]);
 }
