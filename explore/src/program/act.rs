@@ -468,7 +468,8 @@ impl Draft {
     fn destroy(&mut self) {
         let at = self.dice.below(self.contexts.len() as u32) as usize;
         let call = match self.dice.below(20) {
-            0 => Call::CloseDevice {
+            // With what it still has: on a real device more than the program may have to wait then.
+            0 if self.pace == Pace::Free => Call::CloseDevice {
                 context: self.number(Kind::Context, self.contexts[at].number),
             },
             1 | 2 => Call::DeallocPd {

@@ -98,9 +98,6 @@ pub(super) type Bytes = (Mr, u32, u32);
 
 impl Runner<'_> {
     fn step(&mut self, number: usize, call: &Call) {
-        if std::env::var("DBG").is_ok() {
-            eprintln!("{number} {call:?}");
-        }
         let expected = self.conditions.expected.and_then(|e| e.seen.get(number));
         // A device that knows nothing of a misuse would go on to do it.
         let is_misuse = self.verbs.lab().is_none() && expected.is_some_and(Seen::is_misuse);
