@@ -7,7 +7,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressStyle};
 use verbs_api::{Behavior, Capabilities, Verbs, lacks};
 use verbs_explore::program::{
-    Conditions, Difference, Known, Pace, Program, compare, known, shrink,
+    self, Conditions, Difference, Known, Pace, Program, compare, known, run, shrink,
 };
 use verbs_hw::Hw;
 use verbs_sim::{Sim, SimConfig};
@@ -169,10 +169,15 @@ impl<'a> Both<'a> {
             "verbsim compare --device {} --seeds {seed}",
             self.devices[0]
         );
-        format!(
-            "seed {seed}: {what}\n{:#?}\n  replay: {replay}\n\n",
-            program.calls
-        )
+        let outcome = run(&program, &Sim::new(self.config.clone()));
+        let (nodes, driver) = (self.devices.len(), &self.driver);
+        let simulation = format!(
+            "Sim::new(SimConfig::new().nodes({nodes}).behavior(Behavior::profile(\"{driver}\")\
+             .unwrap()).lacks(lacks(\"{driver}\")))"
+        );
+        let name = format!("program_{seed}");
+        let code = program::print(&program, &outcome, &name, &simulation, nodes as u8);
+        format!("seed {seed}: {what}\n  replay     {replay}\n\n{code}\n")
     }
 }
 

@@ -430,7 +430,7 @@ impl Draft {
         let third = length / ZONES;
         if self.dice.percent(50) {
             let offset = self.dice.below(third.max(1));
-            let length = self.dice.from_to(0, 32);
+            let length = self.dice.between(0, 32);
             let value = self.dice.any() as u8;
             self.say(Call::WriteMr {
                 mr,
@@ -440,7 +440,7 @@ impl Draft {
             });
         } else {
             let offset = self.dice.below(length + 1);
-            let length = self.dice.from_to(0, 32);
+            let length = self.dice.between(0, 32);
             self.say(Call::ReadMr { mr, offset, length });
         }
     }

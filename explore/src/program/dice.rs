@@ -19,7 +19,7 @@ impl Dice {
     }
 
     /// A number from `low` to `high`.
-    pub(super) fn from_to(&mut self, low: u32, high: u32) -> u32 {
+    pub(super) fn between(&mut self, low: u32, high: u32) -> u32 {
         low + self.below(high - low + 1)
     }
 

@@ -15,7 +15,7 @@ impl Program {
     pub fn of_seed(seed: u64, pace: Pace) -> Self {
         let mut draft = Draft::new(seed, pace);
         draft.set_up();
-        for _ in 0..draft.dice.from_to(6, 30) {
+        for _ in 0..draft.dice.between(6, 30) {
             draft.act();
         }
         Self {
@@ -243,8 +243,8 @@ impl Draft {
             0 => 0,
             1 => -1,
             2 | 3 => 1,
-            4..10 => self.dice.from_to(2, 4) as i32,
-            _ => self.dice.from_to(8, 40) as i32,
+            4..10 => self.dice.between(2, 4) as i32,
+            _ => self.dice.between(8, 40) as i32,
         };
         let cq = self.new_number(Kind::Cq);
         let channel = channel.filter(|_| self.dice.percent(90));
@@ -274,7 +274,7 @@ impl Draft {
         let srq = self.new_number(Kind::Srq);
         let pd = self.number(Kind::Pd, pd);
         let max_wr = self.dice.one(&[3, 7, 15]);
-        let max_sge = self.dice.from_to(1, 2);
+        let max_sge = self.dice.between(1, 2);
         self.say(Call::CreateSrq {
             srq,
             pd,
@@ -351,7 +351,7 @@ impl Draft {
             max_send_wr: self.dice.one(&[3, 7, 15]),
             max_recv_wr: self.dice.one(&[3, 7, 15]),
             max_send_sge: 4,
-            max_recv_sge: self.dice.from_to(1, 2),
+            max_recv_sge: self.dice.between(1, 2),
             max_inline_data: 64,
         }
     }
