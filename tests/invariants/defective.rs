@@ -59,6 +59,24 @@ pub(crate) enum Defect {
     InUseByNobody,
     /// A channel is said to be gone, and is not.
     Leak,
+    /// An iteration comes to a completion twice.
+    IterationTwice,
+    /// An iteration leaves a completion out.
+    IterationSkips,
+    /// An iteration gives a number that no work has.
+    IterationWrongWrId,
+    /// A CQ that was made to ignore that is said to have overrun.
+    OverrunNotIgnored,
+    /// The receives of an SRQ of XRC complete on the CQ of another.
+    WrongCqOfSrq,
+    /// The receives of an SRQ of XRC complete with the number of another queue pair.
+    WrongTarget,
+    /// A domain of XRC is said to be gone while it is in use.
+    XrcdGoneInUse,
+    /// A domain of XRC is said to be in use by nobody.
+    XrcdInUseByNobody,
+    /// A domain of XRC is said to be gone, and is not.
+    XrcdLeak,
 }
 
 impl Defect {
@@ -90,6 +108,19 @@ impl Defect {
         Self::InUseByNobody,
         Self::Leak,
     ];
+
+    /// Those of extended CQs and XRC.
+    pub(crate) const SHARED: [Self; 9] = [
+        Self::IterationTwice,
+        Self::IterationSkips,
+        Self::IterationWrongWrId,
+        Self::OverrunNotIgnored,
+        Self::WrongCqOfSrq,
+        Self::WrongTarget,
+        Self::XrcdGoneInUse,
+        Self::XrcdInUseByNobody,
+        Self::XrcdLeak,
+    ];
 }
 
 pub(crate) struct Defective {
@@ -105,6 +136,10 @@ struct State {
     cqs: Vec<Cq>,
     regions: Vec<Mr>,
     read: usize,
+    iterated: usize,
+    closed: usize,
+    /// Where SRQs of XRC complete.
+    places: Vec<Cq>,
 }
 
 impl Defective {
@@ -147,6 +182,16 @@ impl Verbs for Defective {
         fn query_port(&self, context: Context, port: u8) -> Result<PortAttr>;
         fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid>;
         fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
+        fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx>;
+        fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry>;
+        fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize>;
+        fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq>;
+        fn end_poll(&self, cq: Cq) -> Result<()>;
+        fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()>;
+        fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd>;
+        fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp>;
+        fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp>;
+        fn srq_num(&self, srq: Srq) -> Result<u32>;
         fn alloc_pd(&self, context: Context) -> Result<Pd>;
         fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr>;
         fn alloc_null_mr(&self, pd: Pd) -> Result<Mr>;
@@ -173,7 +218,6 @@ impl Verbs for Defective {
         fn destroy_ah(&self, ah: Ah) -> Result<()>;
         fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
         fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
-        fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq>;
         fn srq_init(&self, srq: Srq) -> Result<SrqInit>;
         fn query_srq(&self, srq: Srq) -> Result<SrqAttr>;
         fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()>;
@@ -283,6 +327,56 @@ impl Verbs for Defective {
             _ => {}
         }
         Ok(n)
+    }
+
+    fn start_poll(&self, cq: Cq) -> Result<()> {
+        if self.is(Defect::OverrunNotIgnored) {
+            return Err(Error::new(Verb::StartPoll, ErrorKind::Io, Cause::CqOverrun));
+        }
+        self.sim.start_poll(cq)
+    }
+
+    fn next_poll(&self, cq: Cq) -> Result<()> {
+        let mut state = self.state.lock().unwrap();
+        state.iterated += 1;
+        match (self.defect, state.iterated) {
+            (Defect::IterationTwice, 1) => return Ok(()),
+            (Defect::IterationSkips, 1) => self.sim.next_poll(cq)?,
+            _ => {}
+        }
+        self.sim.next_poll(cq)
+    }
+
+    fn read_wc(&self, cq: Cq) -> Result<WcEx> {
+        let mut read = self.sim.read_wc(cq)?;
+        read.wr_id ^= u64::from(self.is(Defect::IterationWrongWrId)) << 40;
+        if self.is(Defect::WrongTarget) {
+            read.qp_num = read.qp_num.map(|number| number ^ 1 << 20);
+        }
+        Ok(read)
+    }
+
+    fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
+        let busy = || Error::new(Verb::CloseXrcd, ErrorKind::Busy, Cause::Unspecified);
+        let mut state = self.state.lock().unwrap();
+        state.closed += 1;
+        match (self.defect, state.closed) {
+            (Defect::XrcdGoneInUse, 1) | (Defect::XrcdLeak, 2) => Ok(()),
+            (Defect::XrcdInUseByNobody, 2) => Err(busy()),
+            _ => self.sim.close_xrcd(xrcd),
+        }
+    }
+
+    fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
+        let mut init = *init;
+        if let Some(xrc) = &mut init.xrc {
+            let mut state = self.state.lock().unwrap();
+            state.places.push(xrc.cq);
+            if self.is(Defect::WrongCqOfSrq) {
+                xrc.cq = state.places[0];
+            }
+        }
+        self.sim.create_srq(pd, &init)
     }
 
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {

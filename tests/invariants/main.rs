@@ -4,6 +4,7 @@
 mod common;
 mod defective;
 mod right;
+mod shared;
 
 use std::sync::Arc;
 
@@ -57,9 +58,21 @@ fn every_planted_defect_is_found_and_described() {
             I::Resource,
             "has 1 objects of kind channel, and 0 were made and not destroyed",
         ),
+        D::IterationTwice => (I::Completion, "next are SEND wr_id 0x11"),
+        D::IterationSkips => (
+            I::Completion,
+            "wr_id 0x12 SUCCESS SEND, but next are SEND wr_id 0x11",
+        ),
+        D::IterationWrongWrId => (I::Completion, "wr_id 0x10000000010 SUCCESS SEND"),
+        D::OverrunNotIgnored => (I::Lost, "it was made to ignore that"),
+        D::WrongCqOfSrq => (I::Completion, "and no SRQ of it has such a receive"),
+        D::WrongTarget => (I::Completion, "no queue pair of that number"),
+        D::XrcdGoneInUse => (I::Resource, "was destroyed while"),
+        D::XrcdInUseByNobody => (I::Resource, "is said to be in use, and nothing uses it"),
+        D::XrcdLeak => (I::Resource, "has 1 objects of kind xrcd"),
     };
     let mut wrong = Vec::new();
-    for defect in Defect::ALL {
+    for defect in Defect::ALL.into_iter().chain(Defect::SHARED) {
         let (invariant, words) = expected(defect);
         match run(defect) {
             Err(broken) if broken.invariant == invariant && broken.facts.contains(words) => {}
@@ -79,6 +92,16 @@ fn nothing_is_found_on_a_device_without_a_defect() {
     );
 }
 
+/// The first four completions of each kind, then those that the CQ of the sender has kept.
+#[test]
+fn nothing_is_found_in_extended_queues_and_xrc_without_a_defect() {
+    let checked = Checked::new(Arc::new(Sim::new(SimConfig::new())) as Arc<dyn Verbs>);
+    shared::program(&checked);
+    let summary = checked.finish().unwrap();
+    assert!((22..28).contains(&summary.polled), "{summary}");
+    assert_eq!(summary.posted, 28, "{summary}");
+}
+
 #[test]
 #[should_panic(expected = "invariant completion: ibv_poll_cq")]
 fn what_is_broken_and_not_asked_for_is_a_panic() {
@@ -91,6 +114,10 @@ fn run(defect: Defect) -> Result<Summary, Broken> {
     let sim = Sim::new(SimConfig::new());
     let device: Arc<dyn Verbs> = Arc::new(Defective::new(sim, defect));
     let checked = Checked::new(device);
+    if Defect::SHARED.contains(&defect) {
+        shared::program(&checked);
+        return checked.finish();
+    }
     // What is gone with its queue pair cannot be missed.
     program(&checked, defect != Defect::LastCompletionLost);
     checked.finish()

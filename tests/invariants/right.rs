@@ -1,12 +1,14 @@
 //! Random programs that do nothing wrong, on devices without a defect.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use verbs_api::{
-    Access, Arm, Cq, ErrorKind, Fault, PROFILES, PacketFilter, QpModify, QpState, QpType, RcParams,
-    RecvWr, SendWr, Sge, Verbs, Wait, Wc, When, connect,
+    Access, Arm, Cq, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, Fault, Harm, PROFILES,
+    PacketFilter, Qp, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Srq, SrqInit,
+    Verbs, Wait, Wc, WcFields, When, Xrcd, XrcdInit, connect,
 };
 use verbs_explore::Checked;
 use verbs_sim::{Sim, SimConfig};
@@ -36,6 +38,9 @@ enum Step {
     /// A send whose memory has a bad key.
     Fail,
     Poll(usize),
+    /// Comes to so many completions by an iteration, and reads the first of them.
+    Iterate(usize),
+    Moderate(CqModeration),
     Settle,
     Arm(Arm),
     TakeEvents,
@@ -56,6 +61,10 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
         2 => (0_u64..2, 0_u64..100).prop_map(|(counter, add)| Step::Add { counter, add }),
         1 => Just(Step::Fail),
         4 => (1_usize..5).prop_map(Step::Poll),
+        4 => (1_usize..5).prop_map(Step::Iterate),
+        1 => (0_u16..4, 0_u16..200).prop_map(|(cq_count, cq_period)| {
+            Step::Moderate(CqModeration { cq_count, cq_period })
+        }),
         2 => Just(Step::Settle),
         1 => select(&[Arm::NEXT, Arm::SOLICITED][..]).prop_map(Step::Arm),
         1 => Just(Step::TakeEvents),
@@ -67,6 +76,19 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
     (0_usize..2, step)
 }
 
+/// The CQ of an end: with these fields and flags, and so many entries.
+fn cq() -> impl Strategy<Value = CqInitEx> {
+    let all = WcFields::STANDARD;
+    let fields = select(vec![all, all - WcFields::QP_NUM, WcFields::empty()]);
+    let overwriting = (Just(8), Just(CqFlags::IGNORE_OVERRUN));
+    let size = prop_oneof![2 => Just((128, CqFlags::empty())), 1 => overwriting];
+    (fields, size).prop_map(|(fields, (cqe, flags))| {
+        CqInitEx::new(CqInit::new(cqe))
+            .wc_flags(fields)
+            .flags(flags)
+    })
+}
+
 proptest! {
     #![proptest_config(property_config())]
 
@@ -76,6 +98,8 @@ proptest! {
         seed in any::<u64>(),
         profile in select(&["spec", "rxe", "mlx5", "adversarial"][..]),
         loss in select(&[0, 50_000][..]),
+        qp_type in select(&[QpType::Rc, QpType::XrcSend][..]),
+        cqs in [cq(), cq()],
         steps in prop::collection::vec(step(), 1..60),
     ) {
         let behavior = PROFILES.iter().find(|(name, _)| *name == profile).unwrap().1;
@@ -83,13 +107,15 @@ proptest! {
         let sim: Arc<dyn Verbs> = Arc::new(sim);
         let checked = Checked::new(sim);
         let lab = checked.lab().unwrap();
-        let (packets, when) = (PacketFilter::default(), When::PerMillion(loss));
-        lab.inject(Fault::DropPacket { packets, when }).unwrap();
-        lab.inject(Fault::DuplicatePacket { packets, when }).unwrap();
-        let ends = ["sim0", "sim1"].map(|name| Area::open(&checked, name));
-        let mut pairs = [(); 2].map(|()| Pair::new(&ends, 0));
+        for harm in [Harm::Drop, Harm::Duplicate(Duration::ZERO)] {
+            let fault = Fault::packet(PacketFilter::EVERY, When::PerMillion(loss), harm);
+            lab.inject(fault).unwrap();
+        }
+        let ends = [("sim0", &cqs[0]), ("sim1", &cqs[1])]
+            .map(|(name, cq)| Area::open(&checked, name, cq));
+        let mut pairs = [0, 1].map(|index| Pair::new(&ends, qp_type, index, 0));
         for (index, step) in steps {
-            pairs[index].take(&checked, &ends, index as u64, step);
+            pairs[index].take(&checked, &ends, step);
         }
         let summary = checked.finish();
         prop_assert!(summary.is_ok(), "{}", summary.unwrap_err());
@@ -102,30 +128,58 @@ proptest! {
 /// peers reach.
 struct Area<'v> {
     end: End<'v>,
+    xrcd: Option<Xrcd>,
+    /// An SRQ of XRC for each connection.
+    srqs: Vec<Srq>,
 }
 
 impl<'v> Area<'v> {
-    fn open(verbs: &'v dyn Verbs, name: &str) -> Self {
+    fn open(verbs: &'v dyn Verbs, name: &str, cq: &CqInitEx) -> Self {
         let mut end = End::open(verbs, name, 128, 4096);
+        let init = CqInitEx {
+            cq: cq.cq.channel(end.channel),
+            ..*cq
+        };
+        end.cq = verbs.create_cq_ex(end.context, &init).unwrap();
         let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
         end.mr = verbs.alloc_mr(end.pd, 4096, access).unwrap();
         end.mem = verbs.query_mr(end.mr).unwrap();
-        Self { end }
+        // Some profiles have no XRC.
+        let xrcd = verbs.open_xrcd(end.context, &XrcdInit::private()).ok();
+        let srqs = xrcd.into_iter().flat_map(|xrcd| {
+            let init = SrqInit::new(64).xrc(xrcd, end.cq);
+            [(); 2].map(|()| verbs.create_srq(end.pd, &init).unwrap())
+        });
+        let srqs = srqs.collect();
+        Self { end, xrcd, srqs }
     }
 }
 
 struct Pair {
-    qps: [verbs_api::Qp; 2],
+    qps: [Qp; 2],
+    /// Which connection it is.
+    index: usize,
+    /// Where its messages go, if it is one of XRC.
+    srq: Option<Srq>,
     /// Work that was posted since all was polled.
     posted: u32,
     next: u64,
 }
 
 impl Pair {
-    fn new(ends: &[Area<'_>; 2], next: u64) -> Self {
-        let qps = [0, 1].map(|side: usize| ends[side].end.qp(QpType::Rc, 16));
+    fn new(ends: &[Area<'_>; 2], qp_type: QpType, index: usize, next: u64) -> Self {
+        let [a, b] = [ends[0].end, ends[1].end];
+        let (qps, srq) = match (qp_type, ends[1].xrcd) {
+            (QpType::XrcSend, Some(xrcd)) => {
+                let target = b.verbs.create_xrc_recv_qp(xrcd).unwrap();
+                ([a.qp(qp_type, 16), target], Some(ends[1].srqs[index]))
+            }
+            _ => ([a, b].map(|end| end.qp(QpType::Rc, 16)), None),
+        };
         let pair = Self {
             qps,
+            index,
+            srq,
             posted: 0,
             next,
         };
@@ -147,10 +201,10 @@ impl Pair {
         connect::by_attributes(ends[0].end.verbs, a, b, &params).unwrap();
     }
 
-    fn take(&mut self, verbs: &Checked, ends: &[Area<'_>; 2], index: u64, step: Step) {
+    fn take(&mut self, verbs: &Checked, ends: &[Area<'_>; 2], step: Step) {
         let [a, b] = [ends[0].end, ends[1].end];
         let [qp, peer] = self.qps;
-        let base = index * 2048;
+        let base = self.index as u64 * 2048;
         if self.posted >= 14 {
             verbs.lab().unwrap().settle().unwrap();
             for end in [a, b] {
@@ -160,7 +214,9 @@ impl Pair {
         }
         self.next += 1;
         let wr_id = self.next % 4;
+        let number = self.srq.map(|srq| verbs.srq_num(srq).unwrap());
         let post = |wr: SendWr<'_>| {
+            let wr = number.map_or(wr, |number| wr.to_srq(number));
             // A queue pair in error takes no work under some profiles.
             let _ = verbs.post_send(qp, &[wr]);
         };
@@ -172,7 +228,12 @@ impl Pair {
             } => {
                 let slot = base + 512 + self.next % 8 * 64;
                 let room = [b.mem.sge(slot, 64)];
-                let _ = verbs.post_recv(peer, &[RecvWr::new(wr_id, &room)]);
+                // Those of an SRQ have to be told apart, which complete in no order.
+                let of_all = self.next * 2 + self.index as u64;
+                let _ = match self.srq {
+                    Some(srq) => verbs.post_srq_recv(srq, &[RecvWr::new(of_all, &room)]),
+                    None => verbs.post_recv(peer, &[RecvWr::new(wr_id, &room)]),
+                };
                 let list = [a.mem.sge(base, length)];
                 let wr = match imm {
                     true => SendWr::send_with_imm(wr_id, &list, [1, 2, 3, self.next as u8]),
@@ -213,6 +274,17 @@ impl Pair {
                 poll(verbs, a.cq, n);
                 poll(verbs, b.cq, n);
             }
+            Step::Iterate(n) => {
+                for end in [a, b] {
+                    iterate(verbs, end.cq, n);
+                }
+            }
+            Step::Moderate(moderation) => {
+                for end in [a, b] {
+                    // Not every profile has that.
+                    let _ = verbs.modify_cq(end.cq, &moderation);
+                }
+            }
             Step::Settle => verbs.lab().unwrap().settle().unwrap(),
             Step::Arm(arm) => {
                 for end in [a, b] {
@@ -247,7 +319,8 @@ impl Pair {
                 for qp in self.qps {
                     verbs.destroy_qp(qp, Wait::Poll).unwrap();
                 }
-                *self = Self::new(ends, self.next);
+                let qp_type = self.srq.map_or(QpType::Rc, |_| QpType::XrcSend);
+                *self = Self::new(ends, qp_type, self.index, self.next);
             }
         }
     }
@@ -256,4 +329,13 @@ impl Pair {
 fn poll(verbs: &dyn Verbs, cq: Cq, n: usize) {
     let mut wc = [Wc::default(); 64];
     verbs.poll_cq(cq, &mut wc[..n]).unwrap();
+}
+
+fn iterate(verbs: &dyn Verbs, cq: Cq, n: usize) {
+    if verbs.start_poll(cq).is_err() {
+        return;
+    }
+    verbs.read_wc(cq).unwrap();
+    let _ = (1..n).find(|_| verbs.next_poll(cq).is_err());
+    verbs.end_poll(cq).unwrap();
 }

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use verbs_api::{
-    Cause, Context, Cq, Error, Gid, Handle, Mr, Qp, QpAttr, QpAttrMask, QpInit, QpState, RecvWr,
-    SendOp, SendWr, Sge, Srq, Verb, Wc, WcOpcode, WcStatus,
+    Cause, Context, Cq, Error, Gid, Handle, Mr, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
+    QpType, RecvWr, SendOp, SendWr, Sge, Srq, SrqInit, Verb, WcEx, WcOpcode, Xrcd, XrcdInit,
 };
 
 use super::broken::{Broken, Invariant};
 use super::delivery::Delivery;
+use super::domains::{Domain, Domains};
 use super::events::Events;
 use super::memory::{Device, Memory, Wrong};
 use super::objects::{Id, Leaving, Objects};
+use super::polled::Polled;
 use super::queues::{Completed, Queues};
 use super::summary::Summary;
 use super::work::{Found, What, Work};
@@ -30,6 +32,7 @@ pub(crate) struct Books {
     devices: Vec<String>,
     /// Where the GIDs are that a program has asked for; `None` if there were several places.
     gids: BTreeMap<[u8; 16], Option<Device>>,
+    pub(crate) domains: Domains,
     pub(crate) queues: Queues,
     pub(crate) delivery: Delivery,
     pub(crate) events: Events,
@@ -71,9 +74,11 @@ impl Books {
             self.delivery.gone(qp);
         }
         self.queues.closed(context);
+        self.domains.closed(context);
         self.events.closed(context);
         self.objects.closed(context);
         self.memory.closed(context);
+        self.memory.forget_counters();
         self.contexts.remove(&context);
     }
 
@@ -128,14 +133,25 @@ impl Books {
     // Queue pairs
 
     pub(crate) fn made_qp(&mut self, qp: Qp, number: Option<u32>, init: &QpInit, pd: Id) {
-        let mut parents = vec![pd, Id::of(init.send_cq), Id::of(init.recv_cq)];
-        parents.extend(init.srq.map(Id::of));
+        let mut parents = vec![pd, Id::of(init.send_cq)];
+        if init.qp_type != QpType::XrcSend {
+            parents.push(Id::of(init.recv_cq));
+            parents.extend(init.srq.map(Id::of));
+        }
         self.made(qp, parents);
         let Some(number) = number else { return };
         self.queues.made_qp(qp, number, init);
         if self.queues.is_rc(qp) {
             let device = self.device(qp.context());
             self.delivery.made(qp, (device, number));
+        }
+    }
+
+    /// A QP of XRC_RECV was made in a domain, or opened.
+    pub(crate) fn made_target(&mut self, qp: Qp, number: Option<u32>, xrcd: Xrcd) {
+        self.made(qp, vec![Id::of(xrcd)]);
+        if let (Some(number), Some(domain)) = (number, self.domains.of(xrcd)) {
+            self.queues.made_target(qp, number, domain);
         }
     }
 
@@ -158,6 +174,7 @@ impl Books {
             QpState::Rtr => {
                 let route = attr.ah_attr.and_then(|ah| ah.grh);
                 let device = route.and_then(|grh| self.gids.get(&grh.dgid.0).copied().flatten());
+                self.queues.connected(qp, device);
                 let peer = device.map(|device| (device, attr.dest_qp_num));
                 self.delivery.connected(qp, peer);
             }
@@ -166,10 +183,34 @@ impl Books {
     }
 
     pub(crate) fn connected(&mut self, a: Qp, b: Qp) {
-        for qp in [a, b] {
+        for (qp, peer) in [(a, b), (b, a)] {
             self.queues.changed(qp, QpState::Rts);
+            self.queues.connected(qp, Some(self.device(peer.context())));
         }
         self.delivery.connected_both(a, b);
+    }
+
+    // XRC domains and SRQs
+
+    pub(crate) fn opened_xrcd(&mut self, xrcd: Xrcd, init: &XrcdInit<'_>) {
+        self.made(xrcd, Vec::new());
+        let domain = match init.file {
+            Some(_) => Domain::OfFile(self.device(xrcd.context())),
+            None => Domain::Private(xrcd),
+        };
+        self.domains.opened(xrcd, domain);
+    }
+
+    pub(crate) fn made_srq(&mut self, srq: Srq, pd: Pd, init: &SrqInit) {
+        let mut parents = vec![Id::of(pd)];
+        if let Some(xrc) = init.xrc {
+            parents.extend([Id::of(xrc.xrcd), Id::of(xrc.cq)]);
+        }
+        self.made(srq, parents);
+        let in_domain = init
+            .xrc
+            .and_then(|xrc| Some((self.domains.of(xrc.xrcd)?, xrc.cq)));
+        self.queues.made_srq(srq, in_domain);
     }
 
     // Work
@@ -186,7 +227,7 @@ impl Books {
             }
             SendOp::CompareAndSwap { remote, .. } => self.memory.remote(remote, 8),
             SendOp::FetchAndAdd { remote, add, .. } => {
-                let peer = self.delivery.peer_device(qp).filter(|_| !maybe);
+                let peer = self.queues.peer(qp).filter(|_| !maybe);
                 let outstanding = || writes(&self.queues, &self.contexts);
                 work.add = self.memory.add(peer, remote, add, outstanding);
             }
@@ -222,19 +263,27 @@ impl Books {
         }
     }
 
-    /// Completions were polled; `emptied` if there were fewer than there was room for.
-    pub(crate) fn polled(&mut self, cq: Cq, completions: &[Wc], emptied: bool) {
-        for wc in completions {
-            self.summary.polled += 1;
-            match self.queues.complete(cq, wc) {
-                Ok(completed) => self.completed(cq, wc, completed),
-                Err(facts) => self.judge(Invariant::Completion, Verb::PollCq, Err(facts)),
-            }
+    /// A completion was polled.
+    pub(crate) fn polled(&mut self, verb: Verb, cq: Cq, polled: &Polled) {
+        self.summary.polled += 1;
+        match self.queues.complete(cq, polled) {
+            Ok(completed) => self.completed(verb, cq, polled, completed),
+            Err(facts) => self.judge(Invariant::Completion, verb, Err(facts)),
         }
-        if emptied {
-            let over = self.queues.seen_empty(cq);
-            self.released(cq, over);
+    }
+
+    /// The completion that an iteration has come to was read, perhaps not for the first time.
+    pub(crate) fn read_wc(&mut self, verb: Verb, cq: Cq, read: WcEx) {
+        if self.queues.is_unread(cq) {
+            self.queues.was_read(cq);
+            self.polled(verb, cq, &Polled::from(read));
         }
+    }
+
+    /// A CQ was seen empty.
+    pub(crate) fn seen_empty(&mut self, cq: Cq) {
+        let over = self.queues.seen_empty(cq);
+        self.released(cq, over);
     }
 
     pub(crate) fn gone_cq(&mut self, cq: Cq) {
@@ -250,16 +299,16 @@ impl Books {
         }
     }
 
-    fn completed(&mut self, cq: Cq, wc: &Wc, completed: Completed) {
+    fn completed(&mut self, verb: Verb, cq: Cq, polled: &Polled, completed: Completed) {
         let Completed {
             found,
             shared,
             lossy,
-            owner,
+            owners,
             over,
         } = completed;
         let device = self.device(cq.context());
-        let is_success = wc.status == WcStatus::Success;
+        let (wc, is_success) = (&polled.wc, polled.is_success());
         let of = match &found {
             Found::Work(work) => Some(work.number),
             _ => None,
@@ -269,7 +318,7 @@ impl Books {
             let most = match work.what {
                 What::Recv if !is_it || !is_success => u64::MAX,
                 What::Recv if wc.opcode == WcOpcode::RecvRdmaWithImm => 0,
-                What::Recv => u64::from(wc.byte_len),
+                What::Recv => polled.most_bytes(),
                 What::Send(_) => u64::MAX,
             };
             self.memory.released(device, &work.writes, most);
@@ -283,20 +332,20 @@ impl Books {
         if !is_success || !wc.opcode.is_recv() {
             return;
         }
-        let receiver = match found {
-            Found::Work(work) => work.qp.map(|qp| (qp, work.epoch)),
+        let receiver = match (found, &owners[..]) {
+            (Found::Work(work), _) => work.qp.map(|qp| (qp, work.epoch)),
             // Which of its lives it was is only known while there is one.
-            Found::Shared => owner.filter(|(_, epoch)| *epoch == 0),
-            Found::Unclear | Found::PerhapsShared => {
-                if let Some((qp, _)) = owner {
+            (Found::Shared, [owner]) => Some(*owner).filter(|(_, epoch)| *epoch == 0),
+            (Found::Shared | Found::Unclear, _) => {
+                for (qp, _) in owners {
                     self.delivery.deafen(qp);
                 }
                 None
             }
         };
         if let Some((qp, epoch)) = receiver {
-            let wrong = self.delivery.received(qp, epoch, lossy, wc);
-            self.judge(Invariant::Delivery, Verb::PollCq, wrong);
+            let wrong = self.delivery.received(qp, epoch, lossy, polled);
+            self.judge(Invariant::Delivery, verb, wrong);
         }
     }
 

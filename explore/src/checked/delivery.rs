@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use verbs_api::{Qp, SendOp, SendWr, Wc, WcFlags, WcOpcode};
+use verbs_api::{Qp, SendOp, SendWr, WcFields, WcFlags, WcOpcode};
 
 use super::memory::Device;
+use super::polled::Polled;
 
 /// Who sends to whom, and what.
 #[derive(Debug, Default)]
@@ -28,8 +29,6 @@ struct End {
     epoch: u32,
     /// No QP had its number before.
     first_of_number: bool,
-    /// Whom it names as its peer.
-    peer: Option<(Device, u32)>,
     /// All QPs that ever named it.
     named_by: BTreeSet<Qp>,
     /// What it sent, from the oldest that may still arrive.
@@ -78,11 +77,16 @@ impl Message {
         })
     }
 
-    fn is(&self, wc: &Wc) -> bool {
+    /// Whether a completion can be of it, by what is known of both.
+    fn is(&self, polled: &Polled) -> bool {
+        let wc = &polled.wc;
         let with_imm = wc.wc_flags.contains(WcFlags::WITH_IMM);
         let write = wc.opcode == WcOpcode::RecvRdmaWithImm;
-        self.length == u64::from(wc.byte_len)
-            && self.imm_data == with_imm.then_some(wc.imm_data)
+        let same_length = self.length == u64::from(wc.byte_len);
+        let same_imm = self.imm_data.is_none_or(|imm| imm == wc.imm_data);
+        (same_length || !polled.knows(WcFields::BYTE_LEN))
+            && self.imm_data.is_some() == with_imm
+            && (same_imm || !polled.knows(WcFields::IMM))
             && self.write == write
     }
 
@@ -101,7 +105,6 @@ impl Delivery {
             address,
             epoch: 0,
             first_of_number: self.used.insert(address),
-            peer: None,
             named_by: BTreeSet::new(),
             sent: VecDeque::new(),
             first: 0,
@@ -129,7 +132,6 @@ impl Delivery {
     pub(crate) fn reset(&mut self, qp: Qp) {
         if let Some(end) = self.ends.get_mut(&qp) {
             end.epoch += 1;
-            end.peer = None;
             end.listening = None;
         }
         for other in self.ends.values_mut() {
@@ -147,7 +149,7 @@ impl Delivery {
         let Some(end) = self.ends.get_mut(&qp) else {
             return;
         };
-        (end.peer, end.listening) = (peer, None);
+        end.listening = None;
         let fresh = end.epoch == 0 && end.first_of_number;
         let Some(to) = other else { return };
         let Some(other) = self.ends.get_mut(&to) else {
@@ -183,11 +185,6 @@ impl Delivery {
         }
     }
 
-    /// Where the peer of a QP is.
-    pub(crate) fn peer_device(&self, qp: Qp) -> Option<Device> {
-        self.ends.get(&qp)?.peer.map(|(device, _)| device)
-    }
-
     /// A send was posted; `maybe` if it was refused but may have been queued.
     pub(crate) fn sent(&mut self, qp: Qp, wr: &SendWr<'_>, maybe: bool) {
         let Some(end) = self.ends.get_mut(&qp) else {
@@ -208,7 +205,7 @@ impl Delivery {
         qp: Qp,
         epoch: u32,
         lossy: bool,
-        wc: &Wc,
+        polled: &Polled,
     ) -> Result<(), String> {
         let Some(end) = self.ends.get(&qp) else {
             return Ok(());
@@ -229,9 +226,9 @@ impl Delivery {
         let from = (listening.next - sender.first) as usize;
         let left = sender.sent.range(from.min(sender.sent.len())..);
         let found = if listening.strict {
-            left.take(1).position(|message| message.is(wc))
+            left.take(1).position(|message| message.is(polled))
         } else {
-            left.clone().position(|message| message.is(wc))
+            left.clone().position(|message| message.is(polled))
         };
         let Some(skipped) = found else {
             let next = match sender.sent.get(from) {
@@ -239,7 +236,7 @@ impl Delivery {
                 _ => "nothing more".to_string(),
             };
             let seen = format!(
-                "{qp} has received {wc}, the {}th message from {to}, which has sent {next}",
+                "{qp} has received {polled}, the {}th message from {to}, which has sent {next}",
                 listening.next + 1
             );
             return Err(seen);

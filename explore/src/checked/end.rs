@@ -9,6 +9,7 @@ use super::Checked;
 use super::books::Books;
 use super::broken::{Broken, Invariant};
 use super::objects::counted;
+use super::polled::Polled;
 use super::summary::Summary;
 use super::work::{What, Work};
 
@@ -35,6 +36,7 @@ impl Checked {
     }
 
     fn end(&self) {
+        self.end_iterations();
         let settled = self.inner.lab().is_some_and(|lab| self.flush(lab));
         let mut books = self.books.lock();
         let polled = self.poll_all(&mut books);
@@ -45,6 +47,17 @@ impl Checked {
         self.read_regions(&mut books);
         if let Some(lab) = self.inner.lab() {
             count_objects(&mut books, lab);
+        }
+    }
+
+    /// Ends what the program has left open: it keeps CQs from being polled, and QPs from being changed.
+    fn end_iterations(&self) {
+        let mut books = self.books.lock();
+        for cq in books.queues.iterations() {
+            self.read_unread(&mut books, Verb::EndPoll, cq);
+            if self.inner.end_poll(cq).is_ok() {
+                books.queues.iterated(cq);
+            }
         }
     }
 
@@ -69,7 +82,12 @@ impl Checked {
             loop {
                 match self.inner.poll_cq(cq, &mut wc) {
                     Ok(n) => {
-                        books.polled(cq, &wc[..n], n < wc.len());
+                        for wc in &wc[..n] {
+                            books.polled(Verb::PollCq, cq, &Polled::from(*wc));
+                        }
+                        if n < wc.len() {
+                            books.seen_empty(cq);
+                        }
                         if n == 0 || !books.are_open() {
                             break;
                         }

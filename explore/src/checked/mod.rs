@@ -6,7 +6,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `work`, `queues` | what was posted and must complete: once, in order, on its CQ |
+//! | `work`, `queues`, `polled` | what was posted and must complete: once, in order, on its CQ |
+//! | `domains` | which SRQs of XRC the messages of a queue pair can name |
 //! | `delivery` | what RC receivers get of what their peers sent |
 //! | `events` | arms, CQ events, acknowledgements |
 //! | `memory`, `atomics`, `ranges` | bytes that may change, and what counters must hold |
@@ -19,10 +20,12 @@ mod atomics;
 mod books;
 mod broken;
 mod delivery;
+mod domains;
 mod end;
 mod events;
 mod memory;
 mod objects;
+mod polled;
 mod queues;
 mod ranges;
 mod summary;

@@ -158,7 +158,7 @@ impl Objects {
 }
 
 /// What a laboratory counts, by kind.
-pub(crate) fn counted(live: &Live) -> [(Object, u32); 8] {
+pub(crate) fn counted(live: &Live) -> [(Object, u32); 9] {
     [
         (Object::Pd, live.pds),
         (Object::Mr, live.mrs),
@@ -168,8 +168,15 @@ pub(crate) fn counted(live: &Live) -> [(Object, u32); 8] {
         (Object::Qp, live.qps),
         (Object::Ah, live.ahs),
         (Object::Srq, live.srqs),
+        (Object::Xrcd, live.xrcds),
     ]
 }
 
 /// What is in use by its children alone. A region is also by windows, a QP by multicast groups.
-const PARENTS: [Object; 4] = [Object::Pd, Object::CompChannel, Object::Cq, Object::Srq];
+const PARENTS: [Object; 5] = [
+    Object::Pd,
+    Object::CompChannel,
+    Object::Cq,
+    Object::Srq,
+    Object::Xrcd,
+];

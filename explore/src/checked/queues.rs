@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use verbs_api::{Context, Cq, Handle, Qp, QpInit, QpState, QpType, Sge, Srq, Wc};
+use verbs_api::{Context, Cq, CqFlags, Handle, Qp, QpInit, QpState, QpType, Sge, Srq, Wc};
 
+use super::domains::Domain;
+use super::memory::Device;
+use super::polled::Polled;
 use super::work::{Flow, Found, Pool, What, Work};
 
 /// All CQs, QPs and SRQs.
@@ -23,6 +26,12 @@ struct CqBook {
     size: usize,
     /// More was outstanding than it has entries: completions may have been lost.
     lossy: bool,
+    /// It loses them without an error.
+    overwrites: bool,
+    /// Completions that an open iteration has come to. They still have their places.
+    held: usize,
+    /// The last of them has not been read yet.
+    unread: bool,
     /// By QP number.
     flows: BTreeMap<u32, Flow>,
     /// Work in all flows.
@@ -35,7 +44,14 @@ struct CqBook {
 #[derive(Clone, Copy, Debug)]
 struct QpBook {
     number: u32,
-    init: QpInit,
+    qp_type: QpType,
+    sq_sig_all: bool,
+    send_cq: Option<Cq>,
+    recv_cq: Option<Cq>,
+    /// Of a target of XRC.
+    domain: Option<Domain>,
+    /// Where its peer is.
+    peer: Option<Device>,
     epoch: u32,
     round: u64,
     in_reset: bool,
@@ -48,6 +64,8 @@ struct SrqBook {
     pool: Pool,
     /// Where its receives may complete.
     cqs: BTreeSet<Cq>,
+    /// Of an SRQ of XRC.
+    domain: Option<Domain>,
 }
 
 /// What a completion means.
@@ -58,17 +76,20 @@ pub(crate) struct Completed {
     pub(crate) shared: Option<Work>,
     /// Others may have been lost.
     pub(crate) lossy: bool,
-    /// The QP that has the number now, if there is just one, and how often it was reset.
-    pub(crate) owner: Option<(Qp, u32)>,
+    /// The QPs that it can be of, and how often they were reset.
+    pub(crate) owners: Vec<(Qp, u32)>,
     /// Work that is over.
     pub(crate) over: Vec<Work>,
 }
 
 impl Queues {
-    pub(crate) fn made_cq(&mut self, cq: Cq, cqe: i32) {
+    pub(crate) fn made_cq(&mut self, cq: Cq, cqe: i32, flags: CqFlags) {
         let book = CqBook {
             size: usize::try_from(cqe).unwrap_or(0),
             lossy: false,
+            overwrites: flags.contains(CqFlags::IGNORE_OVERRUN),
+            held: 0,
+            unread: false,
             flows: BTreeMap::new(),
             outstanding: 0,
             srqs: BTreeSet::new(),
@@ -92,8 +113,17 @@ impl Queues {
         flows.flat_map(Flow::into_work).collect()
     }
 
-    pub(crate) fn made_srq(&mut self, srq: Srq) {
+    /// An SRQ was made; one of XRC in a domain, with a CQ.
+    pub(crate) fn made_srq(&mut self, srq: Srq, xrc: Option<(Domain, Cq)>) {
         self.srqs.insert(srq, SrqBook::default());
+        let Some((domain, cq)) = xrc else { return };
+        if let Some(book) = self.srqs.get_mut(&srq) {
+            book.domain = Some(domain);
+        }
+        let all = self.qps.iter();
+        let targets = all.filter(|(_, book)| book.domain == Some(domain));
+        let targets: Vec<(Qp, u32)> = targets.map(|(qp, book)| (*qp, book.number)).collect();
+        self.attach(srq, cq, &targets);
     }
 
     pub(crate) fn gone_srq(&mut self, srq: Srq) {
@@ -106,37 +136,87 @@ impl Queues {
     }
 
     pub(crate) fn made_qp(&mut self, qp: Qp, number: u32, init: &QpInit) {
+        let receives = init.qp_type != QpType::XrcSend;
         let book = QpBook {
+            sq_sig_all: init.sq_sig_all,
+            send_cq: Some(init.send_cq),
+            recv_cq: receives.then_some(init.recv_cq),
+            ..self.new_book(number, init.qp_type)
+        };
+        for cq in book.cqs() {
+            if let Some(cq) = self.cqs.get_mut(&cq) {
+                cq.flows.entry(number).or_default().owners.insert(qp);
+            }
+        }
+        self.qps.insert(qp, book);
+        if let (Some(srq), Some(cq)) = (init.srq, book.recv_cq) {
+            self.attach(srq, cq, &[(qp, number)]);
+        }
+    }
+
+    /// A QP of XRC_RECV was made, or opened once more: one handle of it.
+    pub(crate) fn made_target(&mut self, qp: Qp, number: u32, domain: Domain) {
+        let book = QpBook {
+            domain: Some(domain),
+            ..self.new_book(number, QpType::XrcRecv)
+        };
+        self.qps.insert(qp, book);
+        let all = self.srqs.iter();
+        let of_domain = all.filter(|(_, book)| book.domain == Some(domain));
+        let places = of_domain.flat_map(|(srq, book)| book.cqs.iter().map(|cq| (*srq, *cq)));
+        for (srq, cq) in places.collect::<Vec<_>>() {
+            self.attach(srq, cq, &[(qp, number)]);
+        }
+    }
+
+    fn new_book(&mut self, number: u32, qp_type: QpType) -> QpBook {
+        QpBook {
             number,
-            init: *init,
+            qp_type,
+            sq_sig_all: false,
+            send_cq: None,
+            recv_cq: None,
+            domain: None,
+            peer: None,
             epoch: 0,
             round: self.next_round(),
             in_reset: true,
             flushed: false,
+        }
+    }
+
+    /// Receives of an SRQ complete on a CQ with the numbers of these QPs.
+    fn attach(&mut self, srq: Srq, cq: Cq, qps: &[(Qp, u32)]) {
+        let (Some(srq_book), Some(book)) = (self.srqs.get_mut(&srq), self.cqs.get_mut(&cq)) else {
+            return;
         };
-        self.qps.insert(qp, book);
-        for cq in [init.send_cq, init.recv_cq] {
-            let Some(cq) = self.cqs.get_mut(&cq) else {
-                continue;
-            };
-            cq.flows.entry(number).or_default().owners.insert(qp);
+        srq_book.cqs.insert(cq);
+        book.srqs.insert(srq);
+        for (qp, number) in qps {
+            let flow = book.flows.entry(*number).or_default();
+            flow.owners.insert(*qp);
+            flow.srqs.insert(srq);
         }
-        if let Some(srq) = init.srq
-            && let Some(book) = self.srqs.get_mut(&srq)
-            && let Some(cq) = self.cqs.get_mut(&init.recv_cq)
-        {
-            book.cqs.insert(init.recv_cq);
-            cq.srqs.insert(srq);
-            cq.flows.entry(number).or_default().srqs.insert(srq);
+    }
+
+    /// A QP has named a peer on this device.
+    pub(crate) fn connected(&mut self, qp: Qp, peer: Option<Device>) {
+        if let Some(book) = self.qps.get_mut(&qp) {
+            book.peer = peer;
         }
+    }
+
+    /// Where the peer of a QP is.
+    pub(crate) fn peer(&self, qp: Qp) -> Option<Device> {
+        self.qps.get(&qp)?.peer
     }
 
     /// A QP is gone; its completions may still be there.
     pub(crate) fn gone_qp(&mut self, qp: Qp) {
         self.end(qp);
         if let Some(book) = self.qps.remove(&qp) {
-            for flow in flows_of(&mut self.cqs, &book) {
-                flow.owners.remove(&qp);
+            for cq in cqs_of(&mut self.cqs, qp, &book) {
+                cq.flows.entry(book.number).or_default().owners.remove(&qp);
             }
         }
     }
@@ -151,6 +231,7 @@ impl Queues {
         match state {
             QpState::Reset => {
                 (book.round, book.epoch) = (round, book.epoch + 1);
+                book.peer = None;
                 self.end(qp);
             }
             QpState::Rts => book.round = round,
@@ -181,8 +262,8 @@ impl Queues {
     pub(crate) fn post(&mut self, qp: Qp, work: Work) -> Option<Cq> {
         let book = self.qps.get(&qp)?;
         let (cq, signaled) = match work.what {
-            What::Send(_) => (book.init.send_cq, work.signaled || book.init.sq_sig_all),
-            What::Recv => (book.init.recv_cq, true),
+            What::Send(_) => (book.send_cq?, work.signaled || book.sq_sig_all),
+            What::Recv => (book.recv_cq?, true),
         };
         self.posted += 1;
         let work = Work {
@@ -214,42 +295,107 @@ impl Queues {
         cqs
     }
 
+    /// An iteration has come to a completion, the first or another.
+    pub(crate) fn came(&mut self, cq: Cq) {
+        if let Some(book) = self.cqs.get_mut(&cq) {
+            (book.held, book.unread) = (book.held + 1, true);
+        }
+    }
+
+    /// Whether there is a completion that an iteration has come to and that was not read before.
+    pub(crate) fn is_unread(&self, cq: Cq) -> bool {
+        self.cqs.get(&cq).is_some_and(|book| book.unread)
+    }
+
+    /// It was read now.
+    pub(crate) fn was_read(&mut self, cq: Cq) {
+        if let Some(book) = self.cqs.get_mut(&cq) {
+            book.unread = false;
+        }
+    }
+
+    /// An iteration was ended.
+    pub(crate) fn iterated(&mut self, cq: Cq) {
+        if let Some(book) = self.cqs.get_mut(&cq) {
+            (book.held, book.unread) = (0, false);
+        }
+    }
+
+    /// The CQs over which an iteration is open.
+    pub(crate) fn iterations(&self) -> Vec<Cq> {
+        let all = self.cqs.iter();
+        all.filter(|(_, book)| book.held > 0)
+            .map(|(cq, _)| *cq)
+            .collect()
+    }
+
     /// A completion was polled: what it is of, or what is wrong with it.
-    pub(crate) fn complete(&mut self, cq: Cq, wc: &Wc) -> Result<Completed, String> {
+    ///
+    /// Where its QP is not known it can be of any that has such work. Then each of them may have lost
+    /// it to the others, and that is all that is given up.
+    pub(crate) fn complete(&mut self, cq: Cq, polled: &Polled) -> Result<Completed, String> {
+        let wc = &polled.wc;
         let Some(book) = self.cqs.get_mut(&cq) else {
-            return Err(format!("{cq} is not there, and gave {wc}"));
+            return Err(format!("{cq} is not there, and gave {polled}"));
         };
         let lossy = book.lossy;
-        let Some(flow) = book.flows.get_mut(&wc.qp_num) else {
+        let mut numbers = match polled.qp_num() {
+            Some(number) => vec![number],
+            None => book.flows.keys().copied().collect(),
+        };
+        if !numbers.iter().any(|number| book.flows.contains_key(number)) {
             return Err(format!(
-                "{cq} gave {wc}, and no queue pair of that number completes on it"
+                "{cq} gave {polled}, and no queue pair of that number completes on it"
             ));
-        };
-        let srqs = &mut self.srqs;
-        let has = |srq: &&Srq| srqs.get(srq).is_some_and(|book| book.pool.has(wc.wr_id));
-        let srq = flow.srqs.iter().find(has).copied();
+        }
         let may_be_recv = !is_surely_send(wc);
-        let mut over = Vec::new();
-        let Some(found) = flow.complete(wc, lossy, srq.is_some() && may_be_recv, &mut over) else {
-            let shared = match flow.srqs.is_empty() {
-                true => "",
-                false => ", and no SRQ of it has such a receive",
-            };
-            return Err(format!("{cq} gave {wc}, but {}{shared}", flow.expected(),));
+        let has = |srq: &&Srq| {
+            let book = self.srqs.get(srq);
+            may_be_recv && book.is_some_and(|book| book.pool.has(wc.wr_id))
         };
+        let flows = numbers.iter().filter_map(|number| book.flows.get(number));
+        let srqs: BTreeSet<Srq> = flows
+            .flat_map(|flow| flow.srqs.iter().filter(has).copied())
+            .collect();
+        if numbers.len() > 1 {
+            numbers.retain(|number| {
+                let flow = &book.flows[number];
+                flow.fits(wc, lossy) || !flow.srqs.is_disjoint(&srqs)
+            });
+        }
+        let elsewhere = numbers.len() > 1 || !srqs.is_empty();
+        let (mut found, mut over, mut owners) = (None, Vec::new(), Vec::new());
+        for number in &numbers {
+            let Some(flow) = book.flows.get_mut(number) else {
+                continue;
+            };
+            found = flow.complete(wc, lossy, elsewhere, &mut over).or(found);
+            let with_epoch = |qp: &Qp| Some((*qp, self.qps.get(qp)?.epoch));
+            owners.extend(flow.owners.iter().filter_map(with_epoch));
+        }
         book.outstanding -= over.len();
-        let mut owners = flow.owners.iter();
-        let owner = owners.next().filter(|_| owners.next().is_none());
-        let owner = owner.and_then(|qp| Some((*qp, self.qps.get(qp)?.epoch)));
-        let shared = match found {
-            Found::Shared => srq.and_then(|srq| srqs.get_mut(&srq)?.pool.take(wc.wr_id)),
-            _ => None,
+        let (found, shared) = match (found, srqs.len()) {
+            (Some(found), _) => (found, None),
+            (None, 0) => {
+                return Err(format!(
+                    "{cq} gave {polled}, but {}",
+                    book.expected(&numbers)
+                ));
+            }
+            (None, 1) => {
+                let pool = srqs.first().and_then(|srq| self.srqs.get_mut(srq));
+                (
+                    Found::Shared,
+                    pool.and_then(|book| book.pool.take(wc.wr_id)),
+                )
+            }
+            (None, _) => (Found::Unclear, None),
         };
         Ok(Completed {
             found,
             shared,
             lossy,
-            owner,
+            owners,
             over,
         })
     }
@@ -276,15 +422,20 @@ impl Queues {
         self.outstanding(cq) == 0
     }
 
-    /// Completions of a CQ may have been lost, since more was outstanding than it has entries.
-    pub(crate) fn may_have_overrun(&self, cq: Cq) -> bool {
-        self.cqs.get(&cq).is_none_or(|book| book.lossy)
-    }
-
-    /// How much is outstanding on a CQ, and how many entries it has at least.
-    pub(crate) fn load(&self, cq: Cq) -> (usize, usize) {
-        let size = self.cqs.get(&cq).map_or(0, |book| book.size);
-        (self.outstanding(cq), size)
+    /// A CQ is said to have overrun: what is wrong with that.
+    pub(crate) fn overran(&self, cq: Cq) -> Result<(), String> {
+        match self.cqs.get(&cq) {
+            Some(book) if book.overwrites => Err(format!(
+                "{cq} is said to have overrun; it was made to ignore that"
+            )),
+            Some(book) if !book.lossy => Err(format!(
+                "{cq} is said to have overrun; it has {} entries, and never was more than that \
+                 outstanding (now {})",
+                book.size,
+                self.places(cq)
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Work of QPs that were brought to ERR that should have completed and has not. `exempt` says
@@ -328,6 +479,10 @@ impl Queues {
     }
 
     pub(crate) fn closed(&mut self, context: Context) {
+        // Other contexts may have SRQs that its targets gave messages to.
+        for qp in self.qps_of(context) {
+            self.gone_qp(qp);
+        }
         self.cqs.retain(|cq, _| cq.context() != context);
         self.qps.retain(|qp, _| qp.context() != context);
         self.srqs.retain(|srq, _| srq.context() != context);
@@ -335,7 +490,7 @@ impl Queues {
 
     pub(crate) fn is_rc(&self, qp: Qp) -> bool {
         let book = self.qps.get(&qp);
-        book.is_some_and(|book| book.init.qp_type == QpType::Rc)
+        book.is_some_and(|book| book.qp_type == QpType::Rc)
     }
 
     /// The QPs of a context.
@@ -354,13 +509,9 @@ impl Queues {
         let Some(book) = self.qps.get(&qp).copied() else {
             return;
         };
-        for flow in flows_of(&mut self.cqs, &book) {
-            flow.end(qp);
-        }
-        for cq in [book.init.send_cq, book.init.recv_cq] {
-            if let Some(cq) = self.cqs.get_mut(&cq) {
-                cq.has_ended = true;
-            }
+        for cq in cqs_of(&mut self.cqs, qp, &book) {
+            cq.has_ended = true;
+            cq.flows.entry(book.number).or_default().end(qp);
         }
     }
 
@@ -372,23 +523,50 @@ impl Queues {
         book.outstanding + pools.map(|book| book.pool.len()).sum::<usize>()
     }
 
+    /// The places in a CQ that may be taken.
+    fn places(&self, cq: Cq) -> usize {
+        let book = self.cqs.get(&cq);
+        let held = book.map_or(0, |book| book.held - usize::from(book.unread));
+        self.outstanding(cq) + held
+    }
+
     fn look_for_loss(&mut self, cq: Cq) {
-        let outstanding = self.outstanding(cq);
+        let places = self.places(cq);
         if let Some(book) = self.cqs.get_mut(&cq) {
-            book.lossy |= outstanding > book.size;
+            book.lossy |= places > book.size;
         }
     }
 }
 
-/// The flows that a QP has a part in.
-fn flows_of<'a>(
+impl CqBook {
+    /// What these QP numbers are expected to give next, in words.
+    fn expected(&self, numbers: &[u32]) -> String {
+        let flows = numbers.iter().filter_map(|number| self.flows.get(number));
+        match flows.collect::<Vec<_>>()[..] {
+            [flow] if flow.srqs.is_empty() => flow.expected(),
+            [flow] => format!("{}, and no SRQ of it has such a receive", flow.expected()),
+            _ => "no queue pair has such work".to_string(),
+        }
+    }
+}
+
+impl QpBook {
+    /// The CQs that it was made with.
+    fn cqs(&self) -> impl Iterator<Item = Cq> + use<> {
+        self.send_cq.into_iter().chain(self.recv_cq)
+    }
+}
+
+/// The CQs that get completions of a QP.
+fn cqs_of<'a>(
     cqs: &'a mut BTreeMap<Cq, CqBook>,
-    qp: &QpBook,
-) -> impl Iterator<Item = &'a mut Flow> {
-    let (number, init) = (qp.number, qp.init);
-    let of = move |cq: &Cq| *cq == init.send_cq || *cq == init.recv_cq;
-    let of_qp = cqs.iter_mut().filter(move |(cq, _)| of(cq));
-    of_qp.filter_map(move |(_, book)| book.flows.get_mut(&number))
+    qp: Qp,
+    book: &QpBook,
+) -> impl Iterator<Item = &'a mut CqBook> {
+    let number = book.number;
+    let is_owner = move |flow: &Flow| flow.owners.contains(&qp);
+    cqs.values_mut()
+        .filter(move |cq| cq.flows.get(&number).is_some_and(is_owner))
 }
 
 fn is_surely_send(wc: &Wc) -> bool {

@@ -4,8 +4,8 @@
 use std::os::fd::OwnedFd;
 
 use verbs_api::{
-    Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities,
-    CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, Declared,
+    Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities, Cause,
+    CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, Declared,
     DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Element, ErrorKind, Gid, GidEntry, Handle,
     Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError,
     PostWrongState, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result,
@@ -18,6 +18,7 @@ use super::broken::Invariant;
 use super::end::is_overrun;
 use super::events::Object;
 use super::objects::Id;
+use super::polled::Polled;
 use super::work::Work;
 
 /// Verbs that only ask, or of which the books know nothing.
@@ -39,16 +40,6 @@ impl Verbs for Checked {
         fn query_port(&self, context: Context, port: u8) -> Result<PortAttr>;
         fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry>;
         fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize>;
-        fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq>;
-        fn start_poll(&self, cq: Cq) -> Result<()>;
-        fn next_poll(&self, cq: Cq) -> Result<()>;
-        fn read_wc(&self, cq: Cq) -> Result<WcEx>;
-        fn end_poll(&self, cq: Cq) -> Result<()>;
-        fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()>;
-        fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd>;
-        fn close_xrcd(&self, xrcd: Xrcd) -> Result<()>;
-        fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp>;
-        fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp>;
         fn srq_num(&self, srq: Srq) -> Result<u32>;
         fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16>;
         fn query_mr(&self, mr: Mr) -> Result<MrAttr>;
@@ -240,9 +231,25 @@ impl Verbs for Checked {
         let mut books = self.begin();
         let cq = self.inner.create_cq(context, init)?;
         books.made(cq, init.channel.map(Id::of).into_iter().collect());
-        books.queues.made_cq(cq, init.cqe);
+        books.queues.made_cq(cq, init.cqe, CqFlags::empty());
         books.events.made(cq, init);
         Ok(cq)
+    }
+
+    fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
+        let mut books = self.begin();
+        let cq = self.inner.create_cq_ex(context, init)?;
+        books.made(cq, init.cq.channel.map(Id::of).into_iter().collect());
+        books.queues.made_cq(cq, init.cq.cqe, init.flags);
+        books.events.made(cq, &init.cq);
+        Ok(cq)
+    }
+
+    fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
+        // An event may come later by that, or for several completions at once. It needs its arm all
+        // the same.
+        let _books = self.begin();
+        self.inner.modify_cq(cq, moderation)
     }
 
     fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
@@ -270,11 +277,48 @@ impl Verbs for Checked {
             return polled;
         }
         match &polled {
-            Ok(n) => books.polled(cq, &wc[..*n], *n < wc.len()),
+            Ok(n) => {
+                for wc in &wc[..*n] {
+                    books.polled(Verb::PollCq, cq, &Polled::from(*wc));
+                }
+                if *n < wc.len() {
+                    books.seen_empty(cq);
+                }
+            }
             Err(error) if is_overrun(error) => overrun(&mut books, Verb::PollCq, cq),
             Err(_) => {}
         }
         polled
+    }
+
+    fn start_poll(&self, cq: Cq) -> Result<()> {
+        let mut books = self.begin();
+        let result = self.inner.start_poll(cq);
+        came(&mut books, Verb::StartPoll, cq, &result);
+        result
+    }
+
+    fn next_poll(&self, cq: Cq) -> Result<()> {
+        let mut books = self.begin();
+        self.read_unread(&mut books, Verb::NextPoll, cq);
+        let result = self.inner.next_poll(cq);
+        came(&mut books, Verb::NextPoll, cq, &result);
+        result
+    }
+
+    fn read_wc(&self, cq: Cq) -> Result<WcEx> {
+        let mut books = self.books.lock();
+        let read = self.inner.read_wc(cq)?;
+        books.read_wc(Verb::ReadWc, cq, read);
+        Ok(read)
+    }
+
+    fn end_poll(&self, cq: Cq) -> Result<()> {
+        let mut books = self.begin();
+        self.read_unread(&mut books, Verb::EndPoll, cq);
+        self.inner.end_poll(cq)?;
+        books.queues.iterated(cq);
+        Ok(())
     }
 
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
@@ -374,8 +418,7 @@ impl Verbs for Checked {
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
         let mut books = self.begin();
         let srq = self.inner.create_srq(pd, init)?;
-        books.made(srq, vec![Id::of(pd)]);
-        books.queues.made_srq(srq);
+        books.made_srq(srq, pd, init);
         Ok(srq)
     }
 
@@ -394,6 +437,36 @@ impl Verbs for Checked {
             books.received_shared(srq, wr);
         }
         result
+    }
+
+    // Extended reliable connections
+
+    fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
+        let mut books = self.begin();
+        let xrcd = self.inner.open_xrcd(context, init)?;
+        books.opened_xrcd(xrcd, init);
+        Ok(xrcd)
+    }
+
+    fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
+        self.remove(Verb::CloseXrcd, xrcd, |verbs| verbs.close_xrcd(xrcd))?;
+        self.books.lock().domains.gone(xrcd);
+        Ok(())
+    }
+
+    fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {
+        let mut books = self.begin();
+        let qp = self.inner.create_xrc_recv_qp(xrcd)?;
+        let number = self.inner.qp_num(qp).ok();
+        books.made_target(qp, number, xrcd);
+        Ok(qp)
+    }
+
+    fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp> {
+        let mut books = self.begin();
+        let qp = self.inner.open_qp(xrcd, qp_num)?;
+        books.made_target(qp, Some(qp_num), xrcd);
+        Ok(qp)
     }
 
     // Asynchronous events
@@ -429,6 +502,16 @@ impl Checked {
         if let Ok(attr) = self.inner.query_mr(mr) {
             let device = books.device(mr.context());
             books.memory.made(mr, device, attr, init);
+        }
+    }
+
+    /// Reads the completion that an iteration has come to and that the program has left unread.
+    pub(super) fn read_unread(&self, books: &mut Books, verb: Verb, cq: Cq) {
+        if books.queues.is_unread(cq) {
+            match self.inner.read_wc(cq) {
+                Ok(read) => books.read_wc(verb, cq, read),
+                Err(_) => books.queues.lose(cq),
+            }
         }
     }
 
@@ -486,17 +569,20 @@ fn posted(result: &Result<(), PostError>, all: usize) -> usize {
     }
 }
 
+/// An iteration was to come to a completion.
+fn came(books: &mut Books, verb: Verb, cq: Cq, result: &Result<()>) {
+    match result {
+        Ok(()) => books.queues.came(cq),
+        Err(error) if is_overrun(error) => overrun(books, verb, cq),
+        Err(error) if error.kind() == ErrorKind::NotFound && *error.cause() != Cause::Injected => {
+            books.seen_empty(cq);
+        }
+        Err(_) => {}
+    }
+}
+
 /// A CQ is said to have overrun.
 fn overrun(books: &mut Books, verb: Verb, cq: Cq) {
-    let wrong = match books.queues.may_have_overrun(cq) {
-        true => Ok(()),
-        false => {
-            let (outstanding, size) = books.queues.load(cq);
-            Err(format!(
-                "{cq} is said to have overrun; it has {size} entries, and never was more than that \
-                 outstanding (now {outstanding})"
-            ))
-        }
-    };
+    let wrong = books.queues.overran(cq);
     books.judge(Invariant::Lost, verb, wrong);
 }

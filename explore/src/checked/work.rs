@@ -170,12 +170,10 @@ struct State {
 pub(crate) enum Found {
     /// This work.
     Work(Work),
-    /// Work of a lane, but it is not clear which.
-    Unclear,
     /// A receive of an SRQ.
     Shared,
-    /// A receive of an SRQ, or work of a lane.
-    PerhapsShared,
+    /// It is not clear which.
+    Unclear,
 }
 
 pub(crate) const SEND: usize = 0;
@@ -221,18 +219,45 @@ impl Flow {
         }
     }
 
-    /// A completion was polled. `shared` says whether an SRQ has a receive that it can be of. `None`
-    /// if it cannot be of any work. What is over thereby goes to `over`.
+    /// A completion was polled. `elsewhere` says whether it can also be of work that is not in this
+    /// flow. `None` if it cannot be of any work of this one. What is over thereby goes to `over`.
     pub(crate) fn complete(
         &mut self,
         wc: &Wc,
         lossy: bool,
-        shared: bool,
+        elsewhere: bool,
         over: &mut Vec<Work>,
     ) -> Option<Found> {
         if self.given_up {
             return Some(Found::Unclear);
         }
+        let (mut next, mut found) = self.ways(wc, lossy);
+        if next.is_empty() {
+            return None;
+        }
+        found.sort_unstable();
+        found.dedup();
+        if elsewhere {
+            next.extend_from_slice(&self.states);
+        }
+        next.sort_unstable();
+        next.dedup();
+        self.given_up = next.len() > MOST_STATES;
+        self.states = next;
+        let is_clear = !elsewhere && found.len() == 1;
+        let clear = is_clear.then(|| self.lanes[found[0].0].get(found[0].1).cloned());
+        self.drop_what_is_over(over);
+        Some(clear.flatten().map_or(Found::Unclear, Found::Work))
+    }
+
+    /// Whether a completion can be of work of this flow.
+    pub(crate) fn fits(&self, wc: &Wc, lossy: bool) -> bool {
+        self.given_up || !self.ways(wc, lossy).0.is_empty()
+    }
+
+    /// The ways to understand a completion: how far the flow is then, and which work it is of, by its
+    /// lane and its place there.
+    fn ways(&self, wc: &Wc, lossy: bool) -> (Vec<State>, Vec<(usize, u64)>) {
         let mut next = Vec::with_capacity(1);
         let mut found = Vec::with_capacity(1);
         for state in &self.states {
@@ -260,26 +285,7 @@ impl Flow {
                 }
             }
         }
-        if next.is_empty() {
-            return shared.then_some(Found::Shared);
-        }
-        found.sort_unstable();
-        found.dedup();
-        if shared {
-            next.extend_from_slice(&self.states);
-        }
-        next.sort_unstable();
-        next.dedup();
-        self.given_up = next.len() > MOST_STATES;
-        self.states = next;
-        let is_clear = !shared && found.len() == 1;
-        let clear = is_clear.then(|| self.lanes[found[0].0].get(found[0].1).cloned());
-        self.drop_what_is_over(over);
-        Some(match clear.flatten() {
-            Some(work) => Found::Work(work),
-            None if shared => Found::PerhapsShared,
-            None => Found::Unclear,
-        })
+        (next, found)
     }
 
     /// The CQ was seen empty: no completion of work that had ended before comes any more.
