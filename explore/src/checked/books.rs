@@ -315,8 +315,10 @@ impl Books {
         };
         for work in over.iter().chain(&shared) {
             let is_it = of == Some(work.number) || of.is_none() && shared.is_some();
+            // A receive of UC may have begun to take messages that never came to their end (UC-04).
+            let began = work.qp.is_some_and(|qp| self.queues.is_uc(qp));
             let most = match work.what {
-                What::Recv if !is_it || !is_success => u64::MAX,
+                What::Recv if began || !is_it || !is_success => u64::MAX,
                 What::Recv if wc.opcode == WcOpcode::RecvRdmaWithImm => 0,
                 What::Recv => polled.most_bytes(),
                 What::Send(_) => u64::MAX,

@@ -493,6 +493,11 @@ impl Queues {
         book.is_some_and(|book| book.qp_type == QpType::Rc)
     }
 
+    pub(crate) fn is_uc(&self, qp: Qp) -> bool {
+        let book = self.qps.get(&qp);
+        book.is_some_and(|book| book.qp_type == QpType::Uc)
+    }
+
     /// The QPs of a context.
     pub(crate) fn qps_of(&self, context: Context) -> Vec<Qp> {
         let all = self.qps.keys();
