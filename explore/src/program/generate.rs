@@ -426,7 +426,11 @@ impl Draft {
             path_mtu: self.dice.one(&[Mtu::Mtu256, Mtu::Mtu512, Mtu::Mtu1024]),
             access,
             retries,
-            depth: self.dice.weighted(&[(1, 0), (10, 1), (10, 4)]),
+            // Soft-RoCE's kernel crashes over a responder that can have none outstanding.
+            depth: match self.pace {
+                Pace::Free => self.dice.weighted(&[(1, 0), (10, 1), (10, 4)]),
+                Pace::Settled => self.dice.one(&[1, 4]),
+            },
         }
     }
 
