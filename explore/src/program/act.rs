@@ -256,12 +256,17 @@ impl Draft {
             _ => self.parts(context, length, Zone::Source, 4),
         };
         let mut flags = SendFlags::empty();
-        let can_be_inline = !op.reads() && length <= 64;
+        let inline = match self.pace {
+            _ if !op.reads() && length <= 64 => 20,
+            // Soft-RoCE takes an inline read, and the data for its list.
+            Pace::Settled if op.reads() => 0,
+            _ => 1,
+        };
         for (chance, flag) in [
             (75, SendFlags::SIGNALED),
             (20, SendFlags::SOLICITED),
             (15, SendFlags::FENCE),
-            (if can_be_inline { 20 } else { 1 }, SendFlags::INLINE),
+            (inline, SendFlags::INLINE),
         ] {
             if self.dice.percent(chance) {
                 flags |= flag;
