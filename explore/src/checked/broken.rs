@@ -73,14 +73,22 @@ impl Invariant {
     /// The rules it rests on, the main one first.
     pub const fn rules(self) -> &'static [&'static str] {
         match self {
-            Self::Completion => &["WC-02", "WC-04", "WC-18", "WC-25", "CQ-POLL-07"],
-            Self::Lost => &["QP-FLUSH-01", "CQ-OVR-02"],
+            Self::Completion => &[
+                "WC-02",
+                "WC-04",
+                "WC-18",
+                "WC-25",
+                "CQ-POLL-07",
+                "CQ-CREATE-15",
+                "XRC-04",
+            ],
+            Self::Lost => &["QP-FLUSH-01", "CQ-OVR-02", "CQ-CREATE-14"],
             Self::Delivery => &["RQ-04", "SQ-14", "WC-10"],
             Self::Event => &["CQ-ARM-02", "CQ-ARM-04", "CHAN-36"],
             Self::Acknowledgement => &["CHAN-35", "CHAN-37", "QP-DESTROY-03"],
             Self::Memory => &["RDMA-01", "RQ-04", "MR-05"],
             Self::Atomic => &["ATOM-01"],
-            Self::Resource => &["PD-01", "CQ-DESTROY-04", "CHAN-38", "SRQ-11"],
+            Self::Resource => &["PD-01", "CQ-DESTROY-04", "CHAN-38", "SRQ-11", "XRC-02"],
         }
     }
 }

@@ -55,7 +55,8 @@ use books::Books;
 /// order in its books is that of the calls; those that can wait are made without it.
 ///
 /// Apart from what the program calls, it asks for the number of each new QP and for the attributes of
-/// each region that was made or changed, and reads a region before it goes.
+/// each region that was made or changed, and reads a region before it goes, and a completion that an
+/// iteration comes to if the program goes on without it. At the end it ends open iterations.
 ///
 /// ```
 /// # use std::sync::Arc;

@@ -377,17 +377,12 @@ impl Queues {
         let (found, shared) = match (found, srqs.len()) {
             (Some(found), _) => (found, None),
             (None, 0) => {
-                return Err(format!(
-                    "{cq} gave {polled}, but {}",
-                    book.expected(&numbers)
-                ));
+                let expected = book.expected(&numbers);
+                return Err(format!("{cq} gave {polled}, but {expected}"));
             }
             (None, 1) => {
-                let pool = srqs.first().and_then(|srq| self.srqs.get_mut(srq));
-                (
-                    Found::Shared,
-                    pool.and_then(|book| book.pool.take(wc.wr_id)),
-                )
+                let srq = srqs.first().and_then(|srq| self.srqs.get_mut(srq));
+                (Found::Shared, srq.and_then(|srq| srq.pool.take(wc.wr_id)))
             }
             (None, _) => (Found::Unclear, None),
         };
