@@ -8,6 +8,7 @@ use verbs_api::{
 use super::Checked;
 use super::books::Books;
 use super::broken::{Broken, Invariant};
+use super::events::Object as Owner;
 use super::objects::counted;
 use super::polled::Polled;
 use super::summary::Summary;
@@ -128,6 +129,11 @@ impl Checked {
                 books.summary.events += 1;
                 let wrong = books.events.read(channel, &event);
                 books.judge(Invariant::Event, Verb::GetCqEvent, wrong);
+                // A device may wait for that before it lets go of the CQ.
+                if self.inner.ack_cq_events(event.cq, 1).is_ok() {
+                    let wrong = books.events.acknowledged(Owner::Cq(event.cq), 1);
+                    books.judge(Invariant::Acknowledgement, Verb::AckCqEvents, wrong);
+                }
             }
         }
     }
