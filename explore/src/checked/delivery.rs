@@ -233,12 +233,10 @@ impl Delivery {
         let Some(skipped) = found else {
             let next = match sender.sent.get(from) {
                 Some(message) if listening.strict => format!("the next is a {}", message.show()),
-                _ => "nothing more".to_string(),
+                _ => "it has sent no such message that has not arrived".to_string(),
             };
-            let seen = format!(
-                "{qp} has received {polled}, the {}th message from {to}, which has sent {next}",
-                listening.next + 1
-            );
+            let count = listening.next + 1;
+            let seen = format!("{qp} has received {polled} as message {count} of {to}; {next}");
             return Err(seen);
         };
         listening.next += skipped as u64 + 1;
