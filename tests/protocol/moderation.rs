@@ -6,8 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use verbs_api::{
-    Arm, Cause, CompChannel, Cq, CqInit, CqModeration, Element, ErrorKind, Lab, Qp, QpInit, QpType,
-    RcParams, RecvWr, SendWr, Verbs, Wait, Wc,
+    Arm, Cause, CompChannel, Cq, CqInit, CqModeration, Element, ErrorKind, Lab, Qp, QpCap, QpInit,
+    QpType, RcParams, RecvWr, SendWr, Verbs, Wait, Wc,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -34,7 +34,12 @@ impl Line {
         let cq = sim.create_cq(context, &init).unwrap();
         let sends = sim.create_cq(context, &CqInit::new(64)).unwrap();
         let pd = sim.alloc_pd(context).unwrap();
-        let init = QpInit::new(QpType::Rc, sends, cq);
+        // Nothing is signaled, so that no place of the send queue is free again.
+        let cap = QpCap {
+            max_send_wr: 64,
+            ..QpCap::default()
+        };
+        let init = QpInit::new(QpType::Rc, sends, cq).cap(cap);
         let near = sim.create_qp(pd, &init).unwrap();
         let far = sim.create_qp(pd, &init).unwrap();
         sim.connect_rc(near, far, &RcParams::default()).unwrap();
