@@ -111,7 +111,7 @@ impl Side {
     /// The next completion, however long it takes.
     fn completion(&self) -> Result<WcStatus> {
         loop {
-            if let Some(wc) = self.cq.poll()?.into_iter().next() {
+            if let Some(wc) = self.cq.poll()?.next() {
                 return Ok(wc.status);
             }
         }
