@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use verbs_api::{
     Cause, Context, Cq, Error, Gid, Handle, Mr, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
-    QpType, RecvWr, SendOp, SendWr, Sge, Srq, SrqInit, Verb, WcEx, WcOpcode, Xrcd, XrcdInit,
+    QpType, RcParams, RecvWr, SendOp, SendWr, Sge, Srq, SrqInit, Verb, WcEx, WcOpcode, Xrcd,
+    XrcdInit,
 };
 
 use super::broken::{Broken, Invariant};
@@ -162,6 +163,11 @@ impl Books {
     }
 
     pub(crate) fn modified(&mut self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) {
+        let no_timer = mask.contains(QpAttrMask::TIMEOUT) && attr.timeout == 0;
+        let no_reads = mask.contains(QpAttrMask::MAX_QP_RD_ATOMIC) && attr.max_rd_atomic == 0;
+        if no_timer || no_reads {
+            self.queues.waits_for_ever(qp);
+        }
         if !mask.contains(QpAttrMask::STATE) {
             return;
         }
@@ -182,8 +188,11 @@ impl Books {
         }
     }
 
-    pub(crate) fn connected(&mut self, a: Qp, b: Qp) {
+    pub(crate) fn connected(&mut self, a: Qp, b: Qp, params: &RcParams) {
         for (qp, peer) in [(a, b), (b, a)] {
+            if params.timeout == 0 || params.max_rd_atomic == 0 {
+                self.queues.waits_for_ever(qp);
+            }
             self.queues.changed(qp, QpState::Rts);
             self.queues.connected(qp, Some(self.device(peer.context())));
         }
@@ -284,6 +293,8 @@ impl Books {
     pub(crate) fn seen_empty(&mut self, cq: Cq) {
         let over = self.queues.seen_empty(cq);
         self.released(cq, over);
+        let stuck = self.queues.stuck(cq).map_or(Ok(()), Err);
+        self.judge(Invariant::Lost, Verb::PollCq, stuck);
     }
 
     pub(crate) fn gone_cq(&mut self, cq: Cq) {

@@ -1,8 +1,8 @@
 //! What only the end of a run shows: what is missing, and what is left.
 
 use verbs_api::{
-    Cause, Declared, Error, FlushPostInErr, Handle, Lab, Mr, Object, QpModify, QpState, Verb, Wait,
-    Wc,
+    Cause, Declared, Error, FlushPostInErr, Handle, Lab, Mr, Object, QpModify, QpState, Verb,
+    Verbs, Wait, Wc,
 };
 
 use super::Checked;
@@ -38,6 +38,9 @@ impl Checked {
 
     fn end(&self) {
         self.end_iterations();
+        if self.lab().is_some_and(|lab| lab.settle().is_ok()) {
+            self.poll_all(&mut self.books.lock());
+        }
         let settled = self.inner.lab().is_some_and(|lab| self.flush(lab));
         let mut books = self.books.lock();
         let polled = self.poll_all(&mut books);

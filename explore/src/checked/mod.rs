@@ -13,7 +13,7 @@
 //! | `memory`, `atomics`, `ranges` | bytes that may change, and what counters must hold |
 //! | `objects` | parents and children |
 //! | `books` | all of these, and what a call means for them |
-//! | `verbs` | the trait |
+//! | `verbs`, `lab` | the traits |
 //! | `end` | what only the end of a run shows |
 
 mod atomics;
@@ -23,6 +23,7 @@ mod delivery;
 mod domains;
 mod end;
 mod events;
+mod lab;
 mod memory;
 mod objects;
 mod polled;

@@ -18,6 +18,8 @@ pub(crate) struct Queues {
     /// Counts rounds of all QPs.
     rounds: u64,
     posted: u64,
+    /// A device has died: its work stays where it is.
+    some_died: bool,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,12 @@ struct QpBook {
     epoch: u32,
     round: u64,
     in_reset: bool,
+    /// It is in RTS.
+    sends: bool,
+    /// It has no timer, or must not read.
+    waits_for_ever: bool,
+    /// Of its sends, those up to this number have had all the time there is.
+    settled: u64,
     /// Brought to ERR at the end: all its work must complete.
     flushed: bool,
 }
@@ -180,6 +188,9 @@ impl Queues {
             peer: None,
             epoch: 0,
             round: self.next_round(),
+            sends: false,
+            waits_for_ever: false,
+            settled: 0,
             in_reset: true,
             flushed: false,
         }
@@ -228,6 +239,8 @@ impl Queues {
             return;
         };
         book.in_reset = state == QpState::Reset;
+        book.settled = 0;
+        book.sends = state == QpState::Rts;
         match state {
             QpState::Reset => {
                 (book.round, book.epoch) = (round, book.epoch + 1);
@@ -237,6 +250,47 @@ impl Queues {
             QpState::Rts => book.round = round,
             _ => {}
         }
+    }
+
+    /// A QP may wait for ever: it never tries again (TMR-02), or must not read.
+    pub(crate) fn waits_for_ever(&mut self, qp: Qp) {
+        if let Some(book) = self.qps.get_mut(&qp) {
+            book.waits_for_ever = true;
+        }
+    }
+
+    /// How much was posted.
+    pub(crate) fn posted(&self) -> u64 {
+        self.posted
+    }
+
+    /// Nothing is under way of what was posted until there were so many.
+    pub(crate) fn settled(&mut self, posted: u64) {
+        let sending = |book: &&mut QpBook| book.sends && !book.waits_for_ever;
+        for book in self.qps.values_mut().filter(sending) {
+            book.settled = posted;
+        }
+    }
+
+    /// A device has died.
+    pub(crate) fn died(&mut self) {
+        self.some_died = true;
+    }
+
+    /// A CQ was seen empty: a send of it that should have completed, since nothing was under way.
+    pub(crate) fn stuck(&self, cq: Cq) -> Option<String> {
+        let book = self.cqs.get(&cq).filter(|_| !self.some_died)?;
+        let may_wait = |work: &Work| {
+            let qp = work.qp.and_then(|qp| self.qps.get(&qp));
+            let settled = qp.is_some_and(|qp| work.number <= qp.settled);
+            work.what == What::Recv || !settled
+        };
+        let mut flows = book.flows.values();
+        let work = flows.find_map(|flow| flow.missing(book.lossy, may_wait))?;
+        let (work, qp) = (work.show(), work.qp?);
+        Some(format!(
+            "{work} of {qp} has not completed on {cq}, though nothing is under way"
+        ))
     }
 
     /// Brought to ERR at the end.

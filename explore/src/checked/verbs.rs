@@ -53,13 +53,16 @@ impl Verbs for Checked {
         fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
         fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
         fn garble(&self, object: DriverObject, garbled: bool) -> Result<()>;
-        fn lab(&self) -> Option<&dyn Lab>;
     }
 
     #[cfg(unix)]
     forward! {
         fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd>;
         fn async_fd(&self, context: Context) -> Result<OwnedFd>;
+    }
+
+    fn lab(&self) -> Option<&dyn Lab> {
+        self.inner.lab().map(|_| self as &dyn Lab)
     }
 
     // Devices
@@ -358,7 +361,7 @@ impl Verbs for Checked {
         drop(self.begin());
         let result = self.inner.connect_rc(a, b, params);
         // What failed may have come half the way.
-        self.books.lock().connected(a, b);
+        self.books.lock().connected(a, b, params);
         result
     }
 

@@ -1,0 +1,64 @@
+//! The laboratory around the device: when everything has come to its end, sends have too.
+
+use core::time::Duration;
+
+use verbs_api::{
+    AsyncEventType, Context, Fault, FaultId, Gid, Lab, Limit, Live, Mtu, Result, Srq, Strike,
+    TappedPacket, TraceRecord,
+};
+
+use super::Checked;
+
+/// What concerns no invariant.
+macro_rules! forward {
+    ($( fn $name:ident(&self $(, $argument:ident: $type:ty)*) $(-> $result:ty)?; )*) => { $(
+        fn $name(&self $(, $argument: $type)*) $(-> $result)? {
+            self.inner_lab().$name($($argument),*)
+        }
+    )* };
+}
+
+impl Lab for Checked {
+    forward! {
+        fn now(&self) -> Duration;
+        fn advance(&self, by: Duration) -> Result<()>;
+        fn close(&self);
+        fn inject(&self, fault: Fault) -> Result<FaultId>;
+        fn remove(&self, fault: FaultId) -> Result<u64>;
+        fn struck(&self, fault: FaultId) -> Result<u64>;
+        fn strikes(&self) -> Vec<Strike>;
+        fn node(&self, context: Context) -> Result<u32>;
+        fn tap(&self);
+        fn tapped(&self) -> Vec<TappedPacket>;
+        fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()>;
+        fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
+        fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()>;
+        fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()>;
+        fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()>;
+        fn fail_srq(&self, srq: Srq) -> Result<()>;
+        fn set_privileged(&self, context: Context, privileged: bool) -> Result<()>;
+        fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()>;
+        fn live(&self, context: Context) -> Result<Live>;
+        fn trace(&self) -> Vec<TraceRecord>;
+    }
+
+    fn settle(&self) -> Result<()> {
+        let before = self.books.lock().queues.posted();
+        self.inner_lab().settle()?;
+        self.books.lock().queues.settled(before);
+        Ok(())
+    }
+
+    fn kill_device(&self, context: Context) -> Result<()> {
+        // Nothing of it comes to its end any more.
+        self.books.lock().queues.died();
+        self.inner_lab().kill_device(context)
+    }
+}
+
+impl Checked {
+    fn inner_lab(&self) -> &dyn Lab {
+        let lab = self.inner.lab();
+        lab.expect("only given out around a laboratory")
+    }
+}
