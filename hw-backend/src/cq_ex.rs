@@ -188,6 +188,7 @@ impl Drop for Qp {
         for (cq, rest) in cqs.iter().zip(&mut rests) {
             cq.end(rest);
         }
+        self.acknowledge_all();
         // A refusal cannot be reported here.
         let _ = self.raw.destroy(|| Ok::<(), Error>(()));
     }

@@ -372,6 +372,7 @@ impl Hw {
 
     /// Takes all objects of a context out, children first.
     pub(crate) fn remove_objects_of(&self, context: Context) {
+        let _reading = self.reading.lock();
         let mut tables = self.tables.lock();
         macro_rules! drain {
             ($($table:ident),*) => { $(

@@ -51,6 +51,7 @@ mod query;
 mod region;
 mod srq;
 mod sys;
+mod unacked;
 mod verbs;
 mod wait;
 mod xrc;

@@ -3,9 +3,11 @@
 use std::thread;
 
 use verbs_api::{
-    Access, Capabilities, CqInit, ErrorKind, QpInit, QpType, RcParams, Wait, WcStatus,
+    Access, Arm, Capabilities, CqInit, Element, ErrorKind, QpInit, QpType, RcParams, RecvWr,
+    SrqAttr, SrqAttrMask, SrqInit, Wait, WcStatus,
 };
 
+use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check_eq, in_case};
 use crate::{
     Bench, End, Failure, Hazards, OfRule, Pair, PairOptions, Result, Scenario, expect_err,
@@ -50,6 +52,19 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["LIFE-07"],
         peer_of_a_context_that_ended_gets_no_answer,
     )
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "life.end_of_a_context_waits_for_no_acknowledgement_of_its_cqs",
+        &["LIFE-07"],
+        end_of_a_context_waits_for_no_acknowledgement_of_its_cqs,
+    )
+    .hazards(Hazards::MAY_HANG),
+    Scenario::new(
+        "life.end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp",
+        &["LIFE-07"],
+        end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp,
+    )
+    .needs(Capabilities::SRQ)
     .hazards(Hazards::MAY_HANG),
     Scenario::new(
         "life.end_of_a_context_leaves_the_others",
@@ -183,7 +198,7 @@ fn end_of_a_context_frees_what_it_had(bench: &Bench<'_>) -> Result {
         let context = bench.open_device(&name)?;
         let end = bench.end(context, PairOptions::default())?;
         if unread {
-            bench.arm(end.recv_cq, verbs_api::Arm::NEXT)?;
+            bench.arm(end.recv_cq, Arm::NEXT)?;
         }
         bench.close_device(context).rule("LIFE-07")?;
         bench.expect_live(before, "LIFE-07")?;
@@ -220,6 +235,62 @@ fn peer_of_a_context_that_ended_gets_no_answer(bench: &Bench<'_>) -> Result {
     bench
         .one_with(a.send_cq, WcStatus::RetryExcErr, "LIFE-07")
         .map(drop)
+}
+
+/// Destroying each object would wait for the program to acknowledge what it has read.
+fn end_of_a_context_waits_for_no_acknowledgement_of_its_cqs(bench: &Bench<'_>) -> Result {
+    let name = bench.devices()?.swap_remove(0).name;
+    let before = bench.live()?;
+    let context = bench.open_device(&name)?;
+    let channel = bench.create_comp_channel(context)?;
+    let cq = bench.create_cq(context, &CqInit::new(4).channel(channel))?;
+    let tight = Tight::on(bench, Queue::Send, cq)?;
+    bench.arm(cq, Arm::NEXT)?;
+    tight.push(0)?;
+    bench.take_event(channel)?;
+    tight.push_all(1..1 + tight.too_many()?)?;
+    loop {
+        let event = bench.take_async_event(context)?;
+        if event.element == Element::Cq(cq) {
+            break;
+        }
+    }
+    bench.close_device(context).rule("LIFE-07")?;
+    // The queue pair of side B is still there.
+    if let (Some(before), Some(after)) = (before, bench.live()?) {
+        check_eq!("LIFE-07", after[0], before[0], "what side A has");
+    }
+    bench.rc_pair()?.still_works("LIFE-07")
+}
+
+/// As above.
+fn end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp(bench: &Bench<'_>) -> Result {
+    let name = bench.devices()?.swap_remove(0).name;
+    let context = bench.open_device(&name)?;
+    let pd = bench.alloc_pd(context)?;
+    let mr = bench.alloc_mr(pd, 4096, Access::ALL_RDMA)?;
+    let srq = bench.create_srq(pd, &SrqInit::new(4))?;
+    let cq = bench.create_cq(context, &CqInit::new(16))?;
+    let options = PairOptions::default();
+    let taker = bench.end_of((pd, mr), (cq, cq), Some(srq), options)?;
+    let pair = bench.connect(bench.peer_end(options)?, taker, options)?;
+    let room = [pair.b.sge(0, 8)];
+    bench.post_srq_recv(srq, &[RecvWr::new(1, &room)])?;
+    let limit = SrqAttr {
+        srq_limit: 1,
+        ..SrqAttr::default()
+    };
+    bench.modify_srq(srq, &limit, SrqAttrMask::LIMIT)?;
+    pair.a.send(2, 8)?;
+    bench.one(cq)?;
+    let event = bench.take_async_event(context)?;
+    check_eq!("LIFE-07", event.element, Element::Srq(srq), "the event");
+    // That it has taken its last receive, which not every device tells.
+    bench.to_err(taker.qp)?;
+    bench.settle()?;
+    let _ = bench.get_async_event(context, Wait::Poll);
+    bench.close_device(context).rule("LIFE-07")?;
+    bench.rc_pair()?.still_works("LIFE-07")
 }
 
 fn end_of_a_context_leaves_the_others(bench: &Bench<'_>) -> Result {
