@@ -1,7 +1,11 @@
 //! `verbsim compare`: random programs on a device, and on the simulator with the profile of its driver.
 
 use std::fmt::Write;
+use std::num::NonZero;
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -33,6 +37,9 @@ pub(crate) struct Args {
     /// Seeds of the programs: one, or from A to below B
     #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = seeds::parse)]
     seeds: Range<u64>,
+    /// How many programs at the same time: most of their time they wait
+    #[arg(long, value_name = "N", default_value = "16")]
+    jobs: NonZero<usize>,
 }
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
@@ -49,34 +56,32 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     };
     let both = Both::new(&choice.hardware().map_err(Stop::Usage)?, args)?;
     let known = known(&both.driver);
+    let bar = ProgressBar::new(args.seeds.end - args.seeds.start);
+    bar.set_style(
+        ProgressStyle::with_template("{pos}/{len} {per_sec}").expect("the template is good"),
+    );
+    let start = Instant::now();
+    let different = both.differences(&|| bar.inc(1));
+    bar.finish_and_clear();
     let mut shown = vec![0; known.len()];
     let mut unknown = 0;
-    let bar = ProgressBar::new(args.seeds.end - args.seeds.start);
-    let template = "{pos}/{len} {per_sec} {wide_msg}";
-    bar.set_style(ProgressStyle::with_template(template).expect("the template is good"));
-    let start = Instant::now();
-    for seed in args.seeds.clone() {
-        bar.set_message(format!("seed {seed}"));
-        let program = Program::of_seed(seed, Pace::Settled);
-        if let Err(difference) = both.compare(&program) {
-            match known.iter().position(|known| known.explains(&difference)) {
-                Some(at) => shown[at] += 1,
-                None => {
-                    unknown += 1;
-                    let text = both.report(seed, program, &known);
-                    bar.suspend(|| print(&text))?;
-                }
-            }
+    let mut crowded = 0;
+    for (seed, difference) in different {
+        if let Some(at) = known.iter().position(|known| known.explains(&difference)) {
+            shown[at] += 1;
+        } else if let Some(text) = both.report(seed, &known) {
+            unknown += 1;
+            print(&text)?;
+        } else {
+            crowded += 1;
         }
-        bar.inc(1);
     }
-    bar.finish_and_clear();
     let programs = args.seeds.end - args.seeds.start;
     let speed = programs as f64 / start.elapsed().as_secs_f64();
     let as_known: u64 = shown.iter().sum();
     let mut text = format!(
         "{} and the simulator, profile {}: {programs} programs, {unknown} differ, {as_known} differ \
-         as is known; {speed:.0} programs/s\n",
+         as is known, {crowded} only beside others; {speed:.0} programs/s\n",
         both.devices.join(" and "),
         both.driver,
     );
@@ -95,9 +100,8 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     }
 }
 
-/// The device, and what the simulator is to be.
+/// The devices, and what the simulator is to be.
 struct Both<'a> {
-    device: Hw,
     devices: Vec<String>,
     driver: String,
     config: SimConfig,
@@ -135,7 +139,6 @@ impl<'a> Both<'a> {
             .behavior(behavior)
             .lacks(lacks(&driver));
         Ok(Self {
-            device,
             devices,
             driver,
             config,
@@ -150,16 +153,44 @@ impl<'a> Both<'a> {
             ..Conditions::default()
         };
         let simulator = Sim::new(self.config.clone());
-        compare(program, &self.device, &simulator, &conditions)
+        compare(program, &Hw::only(&self.devices), &simulator, &conditions)
     }
 
-    /// The shortest program found that shows what nobody knows.
-    fn report(&self, seed: u64, program: Program, known: &[Known]) -> String {
+    /// Runs all programs, several at the same time. Those that differ come back, by seed.
+    fn differences(&self, ran: &(dyn Fn() + Sync)) -> Vec<(u64, Difference)> {
+        let seeds = Mutex::new(self.args.seeds.clone());
+        let next = || seeds.lock().expect("no thread panics").next();
+        let work = || {
+            let mut all = Vec::new();
+            while let Some(seed) = next() {
+                let difference = self.compare(&Program::of_seed(seed, Pace::Settled)).err();
+                all.extend(difference.map(|difference| (seed, difference)));
+                ran();
+            }
+            all
+        };
+        let mut all = thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.args.jobs.get())
+                .map(|_| scope.spawn(work))
+                .collect();
+            let all = threads.into_iter().map(|thread| thread.join());
+            all.flat_map(|all| all.unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect::<Vec<_>>()
+        });
+        all.sort_by_key(|(seed, _)| *seed);
+        all
+    }
+
+    /// The shortest program found that shows what nobody knows, run alone; `None` if it shows nothing
+    /// then.
+    fn report(&self, seed: u64, known: &[Known]) -> Option<String> {
+        let program = Program::of_seed(seed, Pace::Settled);
         let differs = |program: &Program| {
             let difference = self.compare(program).err()?;
             let is_known = known.iter().any(|known| known.explains(&difference));
             (!is_known).then_some(difference)
         };
+        differs(&program)?;
         let program = shrink(program, SHRINKS, |program| differs(program).is_some());
         let what = differs(&program).map_or_else(
             || "it comes and goes".to_string(),
@@ -177,7 +208,9 @@ impl<'a> Both<'a> {
         );
         let name = format!("program_{seed}");
         let code = program::print(&program, &outcome, &name, &simulation, nodes as u8);
-        format!("seed {seed}: {what}\n  replay     {replay}\n\n{code}\n")
+        Some(format!(
+            "seed {seed}: {what}\n  replay     {replay}\n\n{code}\n"
+        ))
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Draft {
     pub(super) srqs: Vec<SrqDraft>,
     pub(super) qps: Vec<QpDraft>,
     pub(super) ahs: Vec<AhDraft>,
+    /// How many reads may be outstanding on each connection, where that is the same for all.
+    depth: Option<u8>,
     /// The next number of each kind.
     next: [Number; KINDS],
 }
@@ -120,6 +122,7 @@ impl Draft {
             srqs: Vec::new(),
             qps: Vec::new(),
             ahs: Vec::new(),
+            depth: None,
             next: [0; KINDS],
         }
     }
@@ -426,10 +429,14 @@ impl Draft {
             path_mtu: self.dice.one(&[Mtu::Mtu256, Mtu::Mtu512, Mtu::Mtu1024]),
             access,
             retries,
-            // Soft-RoCE's kernel crashes over a responder that can have none outstanding.
+            // Soft-RoCE of Linux 6.1.176 frees as many reads as a responder can now have, of memory that
+            // has room for those of before (rxe_qp_from_attr): never 0, and never more than before.
             depth: match self.pace {
                 Pace::Free => self.dice.weighted(&[(1, 0), (10, 1), (10, 4)]),
-                Pace::Settled => self.dice.one(&[1, 4]),
+                Pace::Settled => {
+                    let depth = self.dice.one(&[1, 4]);
+                    *self.depth.get_or_insert(depth)
+                }
             },
         }
     }

@@ -1,6 +1,6 @@
 //! The objects of a program under their numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::{Ah, AsyncEvent, CompChannel, Context, Cq, Handle, Mr, MrAttr, Pd, Qp, Srq};
 
@@ -81,6 +81,9 @@ pub(super) struct Objects {
     pub(super) channels: Slots<CompChannel>,
     pub(super) cqs: Slots<Cq>,
     pub(super) srqs: Slots<Srq>,
+    /// Those that a queue pair of datagrams takes receives from: a datagram may lie there that nothing
+    /// tells of, its completion lost.
+    pub(super) datagram_srqs: BTreeSet<Srq>,
     pub(super) qps: Slots<QpMade>,
     pub(super) ahs: Slots<Ah>,
     /// The device of each context.

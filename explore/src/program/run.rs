@@ -22,7 +22,8 @@ pub struct Conditions<'a> {
     /// Index in its GID table. Default: 0.
     pub sgid_index: u8,
     /// What a laboratory made of the same program: without a laboratory, what was to come there is
-    /// waited for here. Default: nothing is known, and nothing waited for.
+    /// waited for here, and the program ends with the first call that comes out differently. Default:
+    /// nothing is known, and nothing waited for.
     pub expected: Option<&'a Outcome>,
     /// Without a laboratory: how long what was started may take, besides what it took there. Default:
     /// no time.
@@ -54,7 +55,7 @@ pub fn run_under(program: &Program, verbs: &dyn Verbs, conditions: &Conditions<'
     let mut runner = Runner {
         verbs,
         devices: Vec::new(),
-        conditions,
+        conditions: *conditions,
         pace: program.pace,
         outcome: Outcome::default(),
         objects: Objects::default(),
@@ -67,6 +68,11 @@ pub fn run_under(program: &Program, verbs: &dyn Verbs, conditions: &Conditions<'
     }
     for (number, call) in program.calls.iter().enumerate() {
         runner.step(number, call);
+        if runner.has_left_its_way() {
+            // What follows has nothing to be compared with, nor to be waited for.
+            runner.conditions.expected = None;
+            break;
+        }
     }
     runner.end();
     runner.outcome
@@ -75,7 +81,7 @@ pub fn run_under(program: &Program, verbs: &dyn Verbs, conditions: &Conditions<'
 pub(super) struct Runner<'v> {
     pub(super) verbs: &'v dyn Verbs,
     pub(super) devices: Vec<String>,
-    pub(super) conditions: &'v Conditions<'v>,
+    pub(super) conditions: Conditions<'v>,
     pub(super) pace: Pace,
     pub(super) outcome: Outcome,
     pub(super) objects: Objects,
@@ -119,6 +125,14 @@ impl Runner<'_> {
         };
         self.outcome.seen.push(seen);
         self.outcome.took.push(took);
+    }
+
+    /// Whether the last call came out differently than expected.
+    fn has_left_its_way(&self) -> bool {
+        let last = self.outcome.seen.len().checked_sub(1);
+        let expected = self.conditions.expected.zip(last);
+        expected
+            .is_some_and(|(expected, last)| expected.seen.get(last) != self.outcome.seen.get(last))
     }
 
     pub(super) fn fault(&mut self, what: &str, error: &Error) {
@@ -282,7 +296,8 @@ impl Runner<'_> {
             }
             Call::PostSrqRecv { srq, ref list } => {
                 let srq = objects.srqs.get(srq);
-                return Ok(self.post_recv(at, list, None, |list| verbs.post_srq_recv(srq, list)));
+                let is_ud = objects.datagram_srqs.contains(&srq);
+                return Ok(self.post_recv(at, list, is_ud, |list| verbs.post_srq_recv(srq, list)));
             }
             Call::DestroySrq { srq } => {
                 let srq = objects.srqs.get(srq);
@@ -316,7 +331,7 @@ impl Runner<'_> {
             Call::PostRecv { qp, ref list } => {
                 let made = objects.qps.get(qp);
                 let post = |list: &[RecvWr<'_>]| verbs.post_recv(made.qp, list);
-                return Ok(self.post_recv(at, list, Some(made), post));
+                return Ok(self.post_recv(at, list, made.is_ud, post));
             }
             Call::DestroyQp { qp } => {
                 let made = objects.qps.get(qp);
@@ -330,7 +345,7 @@ impl Runner<'_> {
                     port_num,
                     sgid_index,
                     ..
-                } = *self.conditions;
+                } = self.conditions;
                 let gid = verbs.query_gid(to, port_num, u32::from(sgid_index))?;
                 let attr = AhAttr::global(port_num, sgid_index, gid);
                 objects.ahs.put(ah, verbs.create_ah(pd, &attr)?);
@@ -395,6 +410,9 @@ impl Runner<'_> {
             is_ud: make.qp_type == QpType::Ud,
         };
         objects.qps.put(number, made);
+        objects
+            .datagram_srqs
+            .extend(init.srq.filter(|_| made.is_ud));
         Ok(())
     }
 }

@@ -10,7 +10,6 @@ use verbs_api::{
 
 use super::Pace;
 use super::call::{Number, Op, Part, Place, Send};
-use super::objects::QpMade;
 use super::outcome::{Completion, Seen, WrId};
 use super::run::{Bytes, Posted, Runner};
 
@@ -107,7 +106,7 @@ impl Runner<'_> {
         &mut self,
         at: u32,
         list: &[Vec<Part>],
-        qp: Option<QpMade>,
+        is_ud: bool,
         post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
     ) -> Seen {
         let lists: Vec<Vec<Sge>> = list
@@ -118,7 +117,7 @@ impl Runner<'_> {
         for (index, (parts, sges)) in list.iter().zip(&lists).enumerate() {
             let wr_id = wr_id(at, index);
             let bytes: Vec<_> = parts.iter().map(|part| self.bytes(part)).collect();
-            if qp.is_some_and(|qp| qp.is_ud) {
+            if is_ud {
                 self.header_is_undefined(&bytes);
             }
             let is_recv = true;
