@@ -802,7 +802,7 @@ fn settled_program_4() {
     let qp5 = verbs.create_qp(pd0, &QpInit::new(QpType::Rc, cq0, cq1).cap(QpCap { max_send_wr: 7, max_recv_wr: 3, max_send_sge: 4, max_recv_sge: 1, max_inline_data: 64 }).srq(srq0)).unwrap();
     let num5 = verbs.qp_num(qp5).unwrap();
     // Call 44
-    connect::by_attributes(&verbs, qp4, qp5, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
+    connect::by_attributes(&verbs, qp4, qp5, &RcParams { path_mtu: Mtu::Mtu1024, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 45
     assert_eq!(poll(cq1, 64).unwrap(), []);
@@ -825,7 +825,7 @@ fn settled_program_4() {
     verbs.modify_qp(qp2, &modify.attr, modify.mask).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 52
-    connect::by_attributes(&verbs, qp3, qp2, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 1, ..RcParams::default() }).unwrap();
+    connect::by_attributes(&verbs, qp3, qp2, &RcParams { path_mtu: Mtu::Mtu256, access: Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC, timeout: 12, retry_cnt: 0, rnr_retry: 0, min_rnr_timer: 1, max_rd_atomic: 4, ..RcParams::default() }).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 53
     verbs.post_recv(qp2, &[RecvWr::new(0x3500000000, &[mem0.sge(1024, 1000)])]).unwrap();
