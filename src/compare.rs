@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use verbs_api::{Behavior, Capabilities, Verbs, lacks};
@@ -191,7 +191,10 @@ impl<'a> Both<'a> {
             (!is_known).then_some(difference)
         };
         differs(&program)?;
-        let program = shrink(program, SHRINKS, |program| differs(program).is_some());
+        let end = Instant::now() + SHRINKING;
+        let program = shrink(program, SHRINKS, |program| {
+            Instant::now() < end && differs(program).is_some()
+        });
         let what = differs(&program).map_or_else(
             || "it comes and goes".to_string(),
             |difference| difference.to_string(),
@@ -214,5 +217,7 @@ impl<'a> Both<'a> {
     }
 }
 
-/// How many shorter programs are tried.
+/// How many shorter programs are tried, and for how long: where something is waited for in vain each
+/// takes seconds.
 const SHRINKS: u32 = 300;
+const SHRINKING: Duration = Duration::from_secs(20);
