@@ -12,7 +12,7 @@ include!("printed/free.rs");
 include!("printed/settled.rs");
 
 /// How many programs are in each file.
-const PROGRAMS: u64 = 6;
+const PROGRAMS: u64 = 4;
 
 #[test]
 fn programs_are_printed_as_they_were() {

@@ -149,6 +149,7 @@ impl Runner<'_> {
             if time.is_zero() {
                 thread::yield_now();
             } else {
+                // A device does not say when it is done.
                 thread::sleep(time);
             }
             return expected;
