@@ -86,7 +86,9 @@ unsafe fn info(device: *mut sys::ibv_device) -> DeviceInfo {
     const IWARP: i32 = 1;
     // SAFETY: the caller's promise.
     let (name, transport) = unsafe { (name_of(device), (*device).transport_type) };
-    let driver = driver(&name);
+    // SAFETY: as above; the path is a string with an end.
+    let path = unsafe { CStr::from_ptr((*device).ibdev_path.as_ptr()) };
+    let driver = simulated(&path.to_string_lossy()).unwrap_or_else(|| driver(&name));
     let transport = if transport == IWARP {
         Transport::Iwarp
     } else {
@@ -97,6 +99,14 @@ unsafe fn info(device: *mut sys::ibv_device) -> DeviceInfo {
         driver,
         transport,
     }
+}
+
+/// The profile that a simulated device has, in the place of a driver: its path says so.
+fn simulated(path: &str) -> Option<String> {
+    let (profile, _) = path
+        .strip_prefix("/sys/devices/virtual/verbsim/")?
+        .split_once('/')?;
+    Some(profile.to_owned())
 }
 
 /// The driver behind a device: the kernel module of its parent, or for devices in software their

@@ -52,8 +52,12 @@ pub(crate) fn capabilities(
             | Capabilities::RESIZE_CQ
             | Capabilities::CQ_EX;
     }
+    // Of the others nobody knows.
+    if !matches!(device.driver.as_str(), "mlx5" | "spec" | "adversarial") {
+        all -= Capabilities::NULL_MR;
+    }
     if device.driver != "mlx5" {
-        all -= Capabilities::NULL_MR | Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
+        all -= Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
         // soft-RoCE says that it migrates paths, and does not.
         all -= Capabilities::CQ_MODERATION | Capabilities::PATH_MIG;
     }

@@ -34,6 +34,7 @@
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
 compile_error!("feature `fd` is for Linux");
 
+mod caller;
 mod clock;
 mod config;
 #[cfg(feature = "fd")]

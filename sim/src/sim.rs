@@ -88,7 +88,7 @@ impl Sim {
     }
 
     /// A verb that does something. `say` gives its arguments, for the trace.
-    fn call<R: Say, E: From<Error> + Display>(
+    pub(crate) fn call<R: Say, E: From<Error> + Display>(
         &self,
         verb: Verb,
         object: Object,

@@ -116,11 +116,7 @@ impl Node {
         };
         let in_page = shared.as_ref().map_or(0, |part| part.1.addr % PAGE);
         if init.iova.is_some_and(|iova| iova % PAGE != in_page) {
-            return Err(invalid(
-                verb,
-                "iova",
-                "lies elsewhere in its page than the memory",
-            ));
+            return Err(misplaced(verb));
         }
         if init
             .iova
@@ -203,9 +199,51 @@ impl Node {
         length: usize,
         access: Access,
     ) -> Result<MrHandle> {
+        // SAFETY: the same promise.
+        unsafe { self.reg_mr_as(pd, addr, length, None, access) }
+    }
+
+    /// A region of the caller's memory, with an address of the caller's choice.
+    ///
+    /// # Safety
+    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
+    pub unsafe fn reg_mr_as(
+        &mut self,
+        pd: PdHandle,
+        addr: *mut u8,
+        length: usize,
+        iova: Option<u64>,
+        access: Access,
+    ) -> Result<MrHandle> {
         let verb = Verb::RegMr;
         let index = self.check_new_mr(verb, pd, length, access)?;
         self.check_bytes(verb, length, 0)?;
+        let end = |start: u64| start.checked_add(length as u64);
+        if iova.is_some_and(|iova| iova % PAGE != addr as u64 % PAGE) {
+            return Err(misplaced(verb));
+        }
+        if iova.is_some_and(|iova| end(iova).is_none()) {
+            return Err(invalid(verb, "iova", "and length wrap around"));
+        }
+        // SAFETY: the same promise.
+        let backing = unsafe { self.memory_of_caller(verb, addr, length) }?;
+        let zero = access.contains(Access::ZERO_BASED).then_some(0);
+        let addr = iova.or(zero).unwrap_or(backing.addr);
+        Ok(self.insert_mr(pd, index, backing, addr, length as u64, access))
+    }
+
+    /// The caller's memory, as that of a region.
+    ///
+    /// # Safety
+    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
+    unsafe fn memory_of_caller(
+        &mut self,
+        verb: Verb,
+        addr: *mut u8,
+        length: usize,
+    ) -> Result<Backing> {
         if addr.is_null() {
             return Err(not_mapped(verb));
         }
@@ -214,15 +252,12 @@ impl Node {
         }
         // SAFETY: the caller's promise covers the time until `dereg_mr`, which removes the region.
         let region = unsafe { self.memory.lock().add_of_caller(addr, length) };
-        let backing = Backing {
+        Ok(Backing {
             region,
             start: 0,
             addr: addr as u64,
             kind: Kind::Caller,
-        };
-        let zero_based = access.contains(Access::ZERO_BASED);
-        let addr = if zero_based { 0 } else { backing.addr };
-        Ok(self.insert_mr(pd, index, backing, addr, length as u64, access))
+        })
     }
 
     /// Zero bytes of the simulator's own, and their address.
@@ -320,6 +355,40 @@ impl Node {
     /// `ibv_rereg_mr`. Everything is checked before anything changes, so that a failure leaves the
     /// region as it was (MR-09).
     pub fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+        self.rereg_with(mr, change, |node, length| {
+            let (region, addr) = node.new_memory(Verb::ReregMr, length)?;
+            Ok(Backing {
+                region,
+                start: 0,
+                addr,
+                kind: Kind::Own,
+            })
+        })
+    }
+
+    /// As [`rereg_mr`](Self::rereg_mr), with the caller's memory from `addr` on in the place of new.
+    ///
+    /// # Safety
+    /// For a change of the memory, that of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
+    pub unsafe fn rereg_mr_as(
+        &mut self,
+        mr: MrHandle,
+        change: &MrChange,
+        addr: *mut u8,
+    ) -> Result<(), ReregError> {
+        self.rereg_with(mr, change, |node, length| {
+            // SAFETY: the same promise.
+            unsafe { node.memory_of_caller(Verb::ReregMr, addr, length) }
+        })
+    }
+
+    fn rereg_with(
+        &mut self,
+        mr: MrHandle,
+        change: &MrChange,
+        new_memory: impl FnOnce(&mut Self, usize) -> Result<Backing>,
+    ) -> Result<(), ReregError> {
         let verb = Verb::ReregMr;
         let index = Self::find(&self.mrs, verb, mr)?;
         if *change == MrChange::default() {
@@ -344,21 +413,15 @@ impl Node {
             self.check_bytes(verb, length, old.attr.length)?;
         }
         let memory = match change.length {
-            Some(length) => Some(self.new_memory(verb, length)?),
+            Some(length) => Some(new_memory(self, length)?),
             None => None,
         };
         let own = self.mrs.at_mut(index);
-        if let Some((region, addr)) = memory {
-            let backing = Backing {
-                region,
-                start: 0,
-                addr,
-                kind: Kind::Own,
-            };
+        if let Some(backing) = memory {
+            own.attr.addr = backing.addr;
+            own.attr.length = length as u64;
             let before = std::mem::replace(&mut own.backing, backing);
             self.memory.lock().remove(before.region);
-            own.attr.addr = addr;
-            own.attr.length = length as u64;
         }
         own.access = change.access.unwrap_or(own.access);
         if let Some(pd) = pd {
@@ -647,6 +710,10 @@ impl Mr {
             length: length as u32,
         })
     }
+}
+
+fn misplaced(verb: Verb) -> Error {
+    invalid(verb, "iova", "lies elsewhere in its page than the memory")
 }
 
 fn not_mapped(verb: Verb) -> Error {

@@ -1,0 +1,26 @@
+//! What this library has only by name.
+//!
+//! Public functions for what the devices have not, and the private ones by which libibverbs and its
+//! drivers talk with each other. Libraries of vendors import these, and programs are linked with such
+//! libraries; none is called for a device that is not theirs, but for the one by which a driver says
+//! that it is there.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+use crate::result::{UNSUPPORTED, set_errno};
+
+/// Anything that returns a number.
+pub(crate) extern "C" fn unsupported() -> c_int {
+    set_errno(UNSUPPORTED.0);
+    UNSUPPORTED.0
+}
+
+/// Anything that returns a pointer.
+pub(crate) extern "C" fn none() -> *mut c_void {
+    set_errno(UNSUPPORTED.0);
+    null_mut()
+}
+
+/// A driver is there, or logs, or something is let go of.
+pub(crate) extern "C" fn nothing() {}

@@ -1,0 +1,167 @@
+//! Address handles and address vectors.
+
+use std::ffi::c_int;
+
+use verbs_api::{AhAttr, Gid, GlobalRoute, Verbs};
+
+use crate::c::{
+    ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_global_route, ibv_grh, ibv_pd, ibv_wc,
+};
+use crate::engine::engine;
+use crate::object::{Object, context_of, kinds};
+use crate::region::Pd;
+use crate::result::{Errno, Result, not_null, pointer, status};
+
+kinds! {
+    /// Address handles.
+    Ah: ibv_ah as ibv_ah, Ah, (), Ah;
+}
+
+pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
+    pointer(|| {
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        create(pd, &unsafe { attr.read() })
+    })
+}
+
+fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
+    let found = Object::<Pd>::find(pd)?;
+    let handle = engine().sim.create_ah(found.handle, &from_c(attr))?;
+    // SAFETY: one of ours, which are never freed.
+    let context = unsafe { (*found.raw()).context };
+    let ah = Object::<Ah>::make(handle, (), || ibv_ah {
+        context,
+        pd,
+        handle: 0,
+    });
+    Ok(ah?.seen())
+}
+
+pub(crate) extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
+    status(|| {
+        let ah = Object::<Ah>::find(ah)?;
+        Ok(engine().sim.destroy_ah(ah.handle)?)
+    })
+}
+
+/// Fills the attributes that lead back to the sender of a datagram.
+pub(crate) extern "C" fn init_ah_from_wc(
+    context: *mut ibv_context,
+    port: u8,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+    attr: *mut ibv_ah_attr,
+) -> c_int {
+    crate::result::or_minus_one(|| {
+        not_null(attr)?;
+        let back = back(context, port, wc, grh)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { attr.write(back) };
+        Ok(0)
+    })
+}
+
+pub(crate) extern "C" fn create_ah_from_wc(
+    pd: *mut ibv_pd,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+    port: u8,
+) -> *mut ibv_ah {
+    pointer(|| {
+        let found = Object::<Pd>::find(pd)?;
+        // SAFETY: one of ours, which are never freed.
+        let context = unsafe { (*found.raw()).context };
+        create(pd, &back(context, port, wc, grh)?)
+    })
+}
+
+fn back(
+    context: *mut ibv_context,
+    port: u8,
+    wc: *mut ibv_wc,
+    grh: *mut ibv_grh,
+) -> Result<ibv_ah_attr> {
+    /// `IBV_WC_GRH`
+    const GRH: u32 = 1;
+    /// The source of a packet is as many hops away as it has come.
+    const HOPS: u8 = 0xff;
+    not_null(wc)?;
+    // SAFETY: the program's, valid for the call (C's contract).
+    let wc = unsafe { wc.read() };
+    let mut attr = to_c(&AhAttr {
+        grh: None,
+        dlid: wc.slid,
+        sl: wc.sl,
+        src_path_bits: wc.dlid_path_bits,
+        port_num: port,
+    });
+    if wc.wc_flags & GRH == 0 {
+        return Ok(attr);
+    }
+    not_null(grh)?;
+    // SAFETY: the program's, valid for the call; it lies in a buffer of bytes (C's contract).
+    let grh = unsafe { grh.read_unaligned() };
+    let (context, sim) = (context_of(context)?, &engine().sim);
+    let mut own = None;
+    for index in 0..sim.query_port(context, port)?.gid_tbl_len {
+        if sim.query_gid(context, port, index)? == Gid(grh.dgid.raw) {
+            own = u8::try_from(index).ok();
+            break;
+        }
+    }
+    let first = u32::from_be(grh.version_tclass_flow);
+    attr.is_global = 1;
+    attr.grh = ibv_global_route {
+        dgid: grh.sgid,
+        flow_label: first & 0x000f_ffff,
+        sgid_index: own.ok_or(Errno(libc::EINVAL))?,
+        hop_limit: HOPS,
+        traffic_class: (first >> 20) as u8,
+    };
+    Ok(attr)
+}
+
+pub(crate) fn from_c(attr: &ibv_ah_attr) -> AhAttr {
+    let grh = &attr.grh;
+    let route = GlobalRoute {
+        dgid: Gid(grh.dgid.raw),
+        flow_label: grh.flow_label,
+        sgid_index: grh.sgid_index,
+        hop_limit: grh.hop_limit,
+        traffic_class: grh.traffic_class,
+    };
+    AhAttr {
+        grh: (attr.is_global != 0).then_some(route),
+        dlid: attr.dlid,
+        sl: attr.sl,
+        src_path_bits: attr.src_path_bits,
+        port_num: attr.port_num,
+    }
+}
+
+pub(crate) fn to_c(attr: &AhAttr) -> ibv_ah_attr {
+    let none = GlobalRoute {
+        dgid: Gid::default(),
+        flow_label: 0,
+        sgid_index: 0,
+        hop_limit: 0,
+        traffic_class: 0,
+    };
+    let grh = attr.grh.unwrap_or(none);
+    ibv_ah_attr {
+        grh: ibv_global_route {
+            dgid: ibv_gid { raw: grh.dgid.0 },
+            flow_label: grh.flow_label,
+            sgid_index: grh.sgid_index,
+            hop_limit: grh.hop_limit,
+            traffic_class: grh.traffic_class,
+        },
+        dlid: attr.dlid,
+        sl: attr.sl,
+        src_path_bits: attr.src_path_bits,
+        static_rate: 0,
+        is_global: attr.grh.is_some().into(),
+        port_num: attr.port_num,
+    }
+}

@@ -1,0 +1,351 @@
+//! Extended queue pairs: batches of sends (`ibv_wr_*`), which are posted as a whole or not at all.
+//!
+//! From `ibv_wr_start` to the end of a batch the queue pair is the thread's that started it; another
+//! one that starts a batch waits. A request of a batch that makes no sense is remembered, and fails
+//! the batch when it is to be completed.
+
+use std::ffi::{c_int, c_void};
+use std::mem;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use verbs_api::{BatchEnd, Dest, Remote, SendFlags, SendOp, SendOps, SendWr, Sge, Verbs};
+
+use crate::c::{
+    self, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex,
+    ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge,
+};
+use crate::engine::engine;
+use crate::mw::{self, Mw};
+use crate::object::Object;
+use crate::post::{Entries, Send, destination, entry, put_too_many};
+use crate::qp::{self, Qp};
+use crate::region::Pd;
+use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
+
+/// A batch that is being built, or none.
+#[derive(Default)]
+pub(crate) struct Batch(Mutex<Building>);
+
+#[derive(Default)]
+struct Building {
+    sends: Vec<Send>,
+    entries: Entries,
+    /// Bytes of inline data, and whose they are.
+    inline: Vec<(usize, SmallVec<[u8; 64]>)>,
+    refused: Option<Errno>,
+}
+
+/// `IBV_QP_INIT_ATTR_PD`
+const PD: u32 = 1 << 0;
+/// `IBV_QP_INIT_ATTR_CREATE_FLAGS`
+const CREATE_FLAGS: u32 = 1 << 2;
+/// `IBV_QP_INIT_ATTR_SEND_OPS_FLAGS`
+const SEND_OPS: u32 = 1 << 6;
+
+pub(crate) extern "C" fn create_qp_ex(
+    context: *mut ibv_context,
+    init: *mut ibv_qp_init_attr_ex,
+) -> *mut ibv_qp {
+    pointer(|| {
+        not_null(init)?;
+        // SAFETY: the program's, valid for the call. It need not know the fields behind those that
+        // its mask names, so only these are read (C's contract).
+        let (comp_mask, pd) = unsafe { ((*init).comp_mask, (*init).pd) };
+        if comp_mask & !(PD | CREATE_FLAGS | SEND_OPS) != 0 {
+            return Err(UNSUPPORTED);
+        }
+        if comp_mask & PD == 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        // SAFETY: as above.
+        if comp_mask & CREATE_FLAGS != 0 && unsafe { (*init).create_flags } != 0 {
+            return Err(UNSUPPORTED);
+        }
+        let send_ops = match comp_mask & SEND_OPS {
+            0 => SendOps::empty(),
+            // SAFETY: as above.
+            _ => SendOps::from_bits_retain(unsafe { (*init).send_ops_flags }),
+        };
+        // SAFETY: the domain is one of ours, which are never freed.
+        if unsafe { (*Object::<Pd>::find(pd)?.raw()).context } != context {
+            return Err(Errno(libc::EINVAL));
+        }
+        // SAFETY: the plain structure is the start of the extended one.
+        let plain = unsafe { init.cast::<ibv_qp_init_attr>().read() };
+        let qp = qp::create(pd, &plain, send_ops)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { (*init).cap = qp::cap_back(&qp.more.cap) };
+        Ok(qp.seen())
+    })
+}
+
+/// The extended structure of a queue pair that was made with operations for batches, or null.
+pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
+    pointer(|| {
+        let qp = Object::<Qp>::find(qp)?;
+        qp.more.batch.as_ref().ok_or(Errno(libc::EINVAL))?;
+        Ok(qp.raw())
+    })
+}
+
+/// The structure of a queue pair without its plain part; with functions if it takes batches.
+pub(crate) fn extended(takes_batches: bool) -> ibv_qp_ex {
+    // SAFETY: the structure is plain numbers, pointers and optional functions, for which zero is a
+    // value.
+    let mut raw: c::ibv_qp_ex = unsafe { mem::zeroed() };
+    if takes_batches {
+        raw.wr_atomic_cmp_swp = Some(wr_atomic_cmp_swp);
+        raw.wr_atomic_fetch_add = Some(wr_atomic_fetch_add);
+        raw.wr_bind_mw = Some(wr_bind_mw);
+        raw.wr_local_inv = Some(wr_local_inv);
+        raw.wr_rdma_read = Some(wr_rdma_read);
+        raw.wr_rdma_write = Some(wr_rdma_write);
+        raw.wr_rdma_write_imm = Some(wr_rdma_write_imm);
+        raw.wr_send = Some(wr_send);
+        raw.wr_send_imm = Some(wr_send_imm);
+        raw.wr_send_inv = Some(wr_send_inv);
+        raw.wr_set_ud_addr = Some(wr_set_ud_addr);
+        raw.wr_set_inline_data = Some(wr_set_inline_data);
+        raw.wr_set_inline_data_list = Some(wr_set_inline_data_list);
+        raw.wr_set_sge = Some(wr_set_sge);
+        raw.wr_set_sge_list = Some(wr_set_sge_list);
+        raw.wr_start = Some(wr_start);
+        raw.wr_complete = Some(wr_complete);
+        raw.wr_abort = Some(wr_abort);
+    }
+    raw
+}
+
+fn find(qp: *mut ibv_qp_ex) -> Result<(&'static Object<Qp>, &'static Batch)> {
+    let qp = Object::<Qp>::find(qp.cast())?;
+    Ok((qp, qp.more.batch.as_ref().ok_or(Errno(libc::EINVAL))?))
+}
+
+extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
+    silent(|| {
+        let mut building = find(qp)?.1.0.lock();
+        *building = Building::default();
+        // Until `end`.
+        mem::forget(building);
+        Ok(())
+    });
+}
+
+/// Works on the batch that this thread has started.
+fn with(qp: *mut ibv_qp_ex, work: impl FnOnce(&'static Object<Qp>, &mut Building) -> Result<()>) {
+    silent(|| {
+        let (found, batch) = find(qp)?;
+        if !batch.0.is_locked() {
+            return Err(Errno(libc::EINVAL));
+        }
+        // SAFETY: the lock is held since `wr_start`, by the thread that builds the batch, which is
+        // this one (C's contract).
+        let building = unsafe { &mut *batch.0.data_ptr() };
+        if let Err(errno) = work(found, building) {
+            building.refused.get_or_insert(errno);
+        }
+        Ok(())
+    });
+}
+
+extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
+    status(|| end(qp, BatchEnd::Complete))
+}
+
+extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
+    silent(|| end(qp, BatchEnd::Abort));
+}
+
+fn end(qp: *mut ibv_qp_ex, end: BatchEnd) -> Result<()> {
+    let (qp, batch) = find(qp)?;
+    if !batch.0.is_locked() {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: as in `with`.
+    let mut building = mem::take(unsafe { &mut *batch.0.data_ptr() });
+    // SAFETY: the lock is held since `wr_start`, whose guard was forgotten.
+    unsafe { batch.0.force_unlock() };
+    if end == BatchEnd::Abort {
+        return Ok(());
+    }
+    if let Some(errno) = building.refused {
+        return Err(errno);
+    }
+    let inline = qp.more.inline.as_ref();
+    let _held = inline.map(|inline| inline.lock());
+    for (number, bytes) in &building.inline {
+        if let Some(inline) = inline {
+            let put = inline.put(*number, bytes)?;
+            building.sends[*number].list = building.entries.put(&[put]);
+        }
+    }
+    let sends = building.sends.iter();
+    let list: SmallVec<[SendWr<'_>; 4]> = sends.map(|send| send.wr(&building.entries)).collect();
+    Ok(engine().sim.post_batch(qp.handle, &list, end)?)
+}
+
+trait Put {
+    /// Appends a list; its start and end.
+    fn put(&mut self, list: &[Sge]) -> (usize, usize);
+}
+
+impl Put for Entries {
+    fn put(&mut self, list: &[Sge]) -> (usize, usize) {
+        let start = self.len();
+        self.extend_from_slice(list);
+        (start, self.len())
+    }
+}
+
+/// A new request of the batch.
+fn add(qp: *mut ibv_qp_ex, op: impl FnOnce() -> Result<SendOp>) {
+    with(qp, |found, building| {
+        let raw = found.raw();
+        // SAFETY: one of ours, which are never freed; the program has set these fields.
+        let (wr_id, flags) = unsafe { ((*raw).wr_id, (*raw).wr_flags) };
+        building.sends.push(Send {
+            wr_id,
+            op: op()?,
+            flags: SendFlags::from_bits_retain(flags),
+            dest: Dest::Connected,
+            list: (0, 0),
+        });
+        Ok(())
+    });
+}
+
+extern "C" fn wr_send(qp: *mut ibv_qp_ex) {
+    add(qp, || Ok(SendOp::Send));
+}
+
+extern "C" fn wr_send_imm(qp: *mut ibv_qp_ex, imm_data: u32) {
+    let imm_data = imm_data.to_ne_bytes();
+    add(qp, || Ok(SendOp::SendWithImm { imm_data }));
+}
+
+extern "C" fn wr_send_inv(qp: *mut ibv_qp_ex, rkey: u32) {
+    add(qp, || Ok(SendOp::SendWithInv { rkey }));
+}
+
+extern "C" fn wr_local_inv(qp: *mut ibv_qp_ex, rkey: u32) {
+    add(qp, || Ok(SendOp::LocalInv { rkey }));
+}
+
+extern "C" fn wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
+    let remote = Remote { addr, rkey };
+    add(qp, || Ok(SendOp::RdmaWrite { remote }));
+}
+
+extern "C" fn wr_rdma_write_imm(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, imm_data: u32) {
+    let (remote, imm_data) = (Remote { addr, rkey }, imm_data.to_ne_bytes());
+    add(qp, || Ok(SendOp::RdmaWriteWithImm { remote, imm_data }));
+}
+
+extern "C" fn wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
+    let remote = Remote { addr, rkey };
+    add(qp, || Ok(SendOp::RdmaRead { remote }));
+}
+
+extern "C" fn wr_atomic_cmp_swp(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, compare: u64, swap: u64) {
+    let remote = Remote { addr, rkey };
+    let op = SendOp::CompareAndSwap {
+        remote,
+        compare,
+        swap,
+    };
+    add(qp, || Ok(op));
+}
+
+extern "C" fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: u64) {
+    let remote = Remote { addr, rkey };
+    add(qp, || Ok(SendOp::FetchAndAdd { remote, add: value }));
+}
+
+extern "C" fn wr_bind_mw(
+    qp: *mut ibv_qp_ex,
+    mw: *mut ibv_mw,
+    rkey: u32,
+    info: *const ibv_mw_bind_info,
+) {
+    add(qp, || {
+        not_null(info)?;
+        let mw = Object::<Mw>::find(mw)?.handle;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let info = mw::info(&unsafe { info.read() })?;
+        Ok(SendOp::BindMw { mw, rkey, info })
+    });
+}
+
+/// Changes the last request of the batch.
+fn change(
+    qp: *mut ibv_qp_ex,
+    change: impl FnOnce(&Object<Qp>, &mut Building, usize) -> Result<()>,
+) {
+    with(qp, |found, building| {
+        let last = building.sends.len().checked_sub(1);
+        change(found, building, last.ok_or(Errno(libc::EINVAL))?)
+    });
+}
+
+extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
+    change(qp, |found, building, last| {
+        building.sends[last].dest = destination(found, ah, qpn, qkey);
+        Ok(())
+    });
+}
+
+extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
+    change(qp, |_, building, last| {
+        let list = [Sge { addr, length, lkey }];
+        building.sends[last].list = building.entries.put(&list);
+        Ok(())
+    });
+}
+
+extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
+    change(qp, |found, building, last| {
+        let max = found.more.cap.max_send_sge;
+        let start = building.entries.len();
+        if count > max as usize {
+            put_too_many(&mut building.entries, max);
+        } else {
+            for at in 0..count {
+                // SAFETY: the program's, so many (C's contract).
+                let sge = unsafe { list.add(at).read() };
+                building.entries.push(entry(&sge));
+            }
+        }
+        building.sends[last].list = (start, building.entries.len());
+        Ok(())
+    });
+}
+
+extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: *const c_void, length: usize) {
+    let buffer = ibv_data_buf { addr, length };
+    wr_set_inline_data_list(qp, 1, &buffer);
+}
+
+extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_data_buf) {
+    change(qp, |found, building, last| {
+        let each = found.more.inline.as_ref().map_or(0, |inline| inline.each());
+        let mut bytes = SmallVec::new();
+        for at in 0..count {
+            // SAFETY: the program's, so many (C's contract).
+            let buffer = unsafe { list.add(at).read() };
+            if buffer.length > each - bytes.len() {
+                return Err(Errno(libc::EINVAL));
+            }
+            if buffer.length > 0 {
+                // SAFETY: the program's, valid for the call, and so large (C's contract).
+                bytes.extend_from_slice(unsafe {
+                    std::slice::from_raw_parts(buffer.addr.cast(), buffer.length)
+                });
+            }
+        }
+        building.sends[last].flags |= SendFlags::INLINE;
+        building.inline.retain(|(of, _)| *of != last);
+        building.inline.push((last, bytes));
+        Ok(())
+    });
+}

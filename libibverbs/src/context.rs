@@ -1,0 +1,520 @@
+//! Devices, contexts, and what they say of themselves.
+
+use std::ffi::{c_char, c_int};
+use std::mem::offset_of;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use verbs_api::{Capabilities, DeviceAttr, Gid, Pd, PortAttr, PortState, Verbs};
+
+use crate::arena::Arena;
+use crate::c::{self, ibv_context, ibv_device};
+use crate::engine::{engine, text};
+use crate::object::{Kind, Object, context_of, int};
+use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, pointer, status};
+use crate::{batch, cq, mw, post, region, srq};
+
+/// Contexts.
+pub(crate) struct OpenDevice;
+
+/// What a context has beside its structure.
+pub(crate) struct More {
+    async_fd: Mutex<Option<OwnedFd>>,
+    /// The domain of the regions that inline data is copied to.
+    inline_pd: OnceLock<Pd>,
+}
+
+impl Kind for OpenDevice {
+    type Raw = c::verbs_context;
+    type Seen = ibv_context;
+    type Handle = verbs_api::Context;
+    type More = More;
+    const OFFSET: usize = offset_of!(c::verbs_context, context);
+
+    fn arena() -> &'static Arena<Object<Self>> {
+        static ARENA: Arena<Object<OpenDevice>> = Arena::new();
+        &ARENA
+    }
+}
+
+impl Object<OpenDevice> {
+    /// The descriptor of its asynchronous events.
+    pub(crate) fn fd(&self) -> Result<RawFd> {
+        let fd = self.more.async_fd.lock();
+        Ok(fd.as_ref().ok_or(Errno(libc::EINVAL))?.as_raw_fd())
+    }
+
+    /// A protection domain that no program knows of.
+    pub(crate) fn inline_pd(&self) -> Result<Pd> {
+        if let Some(pd) = self.more.inline_pd.get() {
+            return Ok(*pd);
+        }
+        let pd = engine().sim.alloc_pd(self.handle)?;
+        let kept = *self.more.inline_pd.get_or_init(|| pd);
+        if kept != pd {
+            engine().sim.dealloc_pd(pd)?;
+        }
+        Ok(kept)
+    }
+}
+
+pub(crate) extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
+    pointer(|| {
+        let devices: Vec<_> = engine().devices().collect();
+        // SAFETY: the size is above zero. Zero bytes are null pointers, the last of which ends the
+        // list.
+        let list = unsafe { libc::calloc(devices.len() + 1, size_of::<*mut ibv_device>()) };
+        let list: *mut *mut ibv_device = list.cast();
+        if list.is_null() {
+            return Err(Errno(libc::ENOMEM));
+        }
+        // SAFETY: there is room for so many and one more.
+        unsafe { list.copy_from_nonoverlapping(devices.as_ptr(), devices.len()) };
+        if !count.is_null() {
+            // SAFETY: the program's, to be written (C's contract).
+            unsafe { count.write(int(devices.len() as u32)) };
+        }
+        Ok(list)
+    })
+}
+
+pub(crate) extern "C" fn free_device_list(list: *mut *mut ibv_device) {
+    // SAFETY: one of `get_device_list`, or null (C's contract).
+    unsafe { libc::free(list.cast()) }
+}
+
+pub(crate) extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
+    if engine().device(device).is_none() {
+        return null_mut();
+    }
+    // SAFETY: one of ours; its fields are not read.
+    unsafe { (&raw const (*device).name).cast() }
+}
+
+pub(crate) extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
+    engine().device(device).map_or(-1, |number| number as c_int)
+}
+
+/// In network order.
+pub(crate) extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
+    let guid = || {
+        let number = engine().device(device)?;
+        let sim = &engine().sim;
+        let context = sim.open_device(&format!("sim{number}")).ok()?;
+        let guid = sim.query_device(context).ok().map(|attr| attr.node_guid);
+        let _ = sim.close_device(context);
+        guid
+    };
+    guid().unwrap_or(0).to_be()
+}
+
+pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
+    pointer(|| {
+        let number = engine().device(device).ok_or(Errno(libc::ENODEV))?;
+        let sim = &engine().sim;
+        let handle = sim.open_device(&format!("sim{number}"))?;
+        let opened = sim
+            .async_fd(handle)
+            .and_then(|fd| Ok((fd, sim.query_device(handle)?)));
+        let (fd, attr) = opened.inspect_err(|_| {
+            let _ = sim.close_device(handle);
+        })?;
+        cq::set_blocking(&fd)?;
+        let async_fd = fd.as_raw_fd();
+        let more = More {
+            async_fd: Mutex::new(Some(fd)),
+            inline_pd: OnceLock::new(),
+        };
+        let vectors = int(attr.num_comp_vectors);
+        let context =
+            Object::<OpenDevice>::make(handle, more, || filled(device, async_fd, vectors));
+        Ok(context?.seen())
+    })
+}
+
+pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
+    status(|| {
+        let context = Object::<OpenDevice>::find(context)?;
+        engine().sim.close_device(context.handle)?;
+        drop(context.more.async_fd.lock().take());
+        Ok(())
+    })
+}
+
+/// A context with its operations. What is 0 a program finds missing, and says `EOPNOTSUPP`.
+fn filled(device: *mut ibv_device, async_fd: c_int, vectors: c_int) -> c::verbs_context {
+    let ops = c::ibv_context_ops {
+        compat_to_dereg_mr: [0; 7],
+        alloc_mw: Some(mw::alloc_mw),
+        bind_mw: Some(mw::bind_mw),
+        dealloc_mw: Some(mw::dealloc_mw),
+        compat_create_cq: 0,
+        poll_cq: Some(cq::poll_cq),
+        req_notify_cq: Some(cq::req_notify_cq),
+        compat_to_destroy_srq: [0; 7],
+        post_srq_recv: Some(srq::post_srq_recv),
+        compat_to_destroy_qp: [0; 4],
+        post_send: Some(post::post_send),
+        post_recv: Some(post::post_recv),
+        compat_to_async_event: [0; 5],
+    };
+    c::verbs_context {
+        newest: [0; 6],
+        query_port: Some(query_port_sized),
+        advise_mr: 0,
+        alloc_null_mr: Some(region::alloc_null_mr),
+        counters: [0; 4],
+        reg_dm_mr: 0,
+        alloc_dm: 0,
+        free_dm: 0,
+        flow_actions: [0; 3],
+        modify_qp_rate_limit: 0,
+        alloc_parent_domain: 0,
+        dealloc_td: 0,
+        alloc_td: 0,
+        modify_cq: 0,
+        post_srq_ops: 0,
+        work_queues: [0; 5],
+        query_rt_values: 0,
+        create_cq_ex: 0,
+        own: null_mut(),
+        query_device_ex: 0,
+        destroy_flow: 0,
+        placeholder2: 0,
+        create_flow: 0,
+        placeholder1: 0,
+        open_qp: 0,
+        create_qp_ex: Some(batch::create_qp_ex),
+        get_srq_num: 0,
+        create_srq_ex: 0,
+        open_xrcd: 0,
+        close_xrcd: Some(close_xrcd),
+        placeholder3: 0,
+        sz: size_of::<c::verbs_context>(),
+        context: ibv_context {
+            device,
+            ops,
+            // There is no file of a kernel to send commands to.
+            cmd_fd: -1,
+            async_fd,
+            num_comp_vectors: vectors,
+            mutex: [0; 5],
+            // All bits: the context is the last member of an extended one.
+            abi_compat: usize::MAX as *mut _,
+        },
+    }
+}
+
+extern "C" fn close_xrcd(_xrcd: *mut std::ffi::c_void) -> c_int {
+    status(|| Err(UNSUPPORTED))
+}
+
+pub(crate) extern "C" fn query_device(
+    context: *mut ibv_context,
+    attr: *mut c::ibv_device_attr,
+) -> c_int {
+    status(|| {
+        let context = context_of(context)?;
+        not_null(attr)?;
+        let sim = &engine().sim;
+        let found = sim.query_device(context)?;
+        let pkeys = sim.query_port(context, 1)?.pkey_tbl_len;
+        let resize = sim
+            .capabilities(context)?
+            .contains(Capabilities::SRQ_RESIZE);
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { attr.write(device_attr(&found, pkeys, resize)) };
+        Ok(())
+    })
+}
+
+/// Flags of `enum ibv_device_cap_flags`.
+mod flag {
+    pub(super) const CURR_QP_STATE_MOD: u32 = 1 << 7;
+    pub(super) const PORT_ACTIVE_EVENT: u32 = 1 << 10;
+    pub(super) const SYS_IMAGE_GUID: u32 = 1 << 11;
+    pub(super) const RC_RNR_NAK_GEN: u32 = 1 << 12;
+    pub(super) const SRQ_RESIZE: u32 = 1 << 13;
+    pub(super) const MEM_WINDOW: u32 = 1 << 17;
+    pub(super) const MEM_MGT_EXTENSIONS: u32 = 1 << 21;
+    pub(super) const MEM_WINDOW_TYPE_2B: u32 = 1 << 24;
+}
+
+fn device_attr(attr: &DeviceAttr, max_pkeys: u16, srq_resize: bool) -> c::ibv_device_attr {
+    let mut flags = flag::CURR_QP_STATE_MOD
+        | flag::PORT_ACTIVE_EVENT
+        | flag::SYS_IMAGE_GUID
+        | flag::RC_RNR_NAK_GEN
+        | flag::MEM_MGT_EXTENSIONS;
+    for (has, of) in [
+        (srq_resize, flag::SRQ_RESIZE),
+        (attr.mem_window, flag::MEM_WINDOW),
+        (attr.mem_window_type_2b, flag::MEM_WINDOW_TYPE_2B),
+    ] {
+        flags |= if has { of } else { 0 };
+    }
+    c::ibv_device_attr {
+        fw_ver: text(&attr.fw_ver),
+        node_guid: attr.node_guid.to_be(),
+        sys_image_guid: attr.node_guid.to_be(),
+        max_mr_size: attr.max_mr_size,
+        // Pages of 4 KiB and all larger ones.
+        page_size_cap: !0xfff,
+        vendor_id: 0,
+        vendor_part_id: 0,
+        hw_ver: 0,
+        max_qp: int(attr.max_qp),
+        max_qp_wr: int(attr.max_qp_wr),
+        device_cap_flags: flags,
+        max_sge: int(attr.max_sge),
+        max_sge_rd: int(attr.max_sge),
+        max_cq: int(attr.max_cq),
+        max_cqe: int(attr.max_cqe),
+        max_mr: int(attr.max_mr),
+        max_pd: int(attr.max_pd),
+        max_qp_rd_atom: attr.max_qp_rd_atom.into(),
+        max_ee_rd_atom: 0,
+        max_res_rd_atom: int(u32::from(attr.max_qp_rd_atom).saturating_mul(attr.max_qp)),
+        max_qp_init_rd_atom: attr.max_qp_init_rd_atom.into(),
+        max_ee_init_rd_atom: 0,
+        atomic_cap: u32::from(attr.atomic_cap) as c_int,
+        max_ee: 0,
+        max_rdd: 0,
+        max_mw: int(attr.max_mw),
+        max_raw_ipv6_qp: 0,
+        max_raw_ethy_qp: 0,
+        max_mcast_grp: int(attr.max_mcast_grp),
+        max_mcast_qp_attach: int(attr.max_mcast_qp_attach),
+        max_total_mcast_qp_attach: int(attr.max_mcast_grp.saturating_mul(attr.max_mcast_qp_attach)),
+        max_ah: int(attr.max_ah),
+        max_fmr: 0,
+        max_map_per_fmr: 0,
+        max_srq: int(attr.max_srq),
+        max_srq_wr: int(attr.max_srq_wr),
+        max_srq_sge: int(attr.max_srq_sge),
+        max_pkeys,
+        local_ca_ack_delay: 15,
+        phys_port_cnt: attr.phys_port_cnt,
+    }
+}
+
+/// As programs call it: they say how much of the structure they know.
+extern "C" fn query_port_sized(
+    context: *mut ibv_context,
+    port: u8,
+    attr: *mut c::ibv_port_attr,
+    size: usize,
+) -> c_int {
+    query(context, port, attr, size)
+}
+
+/// The exported function, which writes what the oldest programs know.
+pub(crate) extern "C" fn query_port(
+    context: *mut ibv_context,
+    port: u8,
+    attr: *mut c::ibv_port_attr,
+) -> c_int {
+    query(context, port, attr, c::OLD_PORT_ATTR)
+}
+
+fn query(context: *mut ibv_context, port: u8, attr: *mut c::ibv_port_attr, size: usize) -> c_int {
+    status(|| {
+        let context = context_of(context)?;
+        not_null(attr)?;
+        let found = port_attr(&engine().sim.query_port(context, port)?);
+        let size = size.min(size_of_val(&found));
+        // SAFETY: the program's, so large (C's contract).
+        unsafe { attr.cast::<u8>().copy_from((&raw const found).cast(), size) };
+        Ok(())
+    })
+}
+
+fn port_attr(attr: &PortAttr) -> c::ibv_port_attr {
+    /// `IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS`
+    const PORT_CAP_FLAGS: u32 = 1 << 16 | 1 << 26;
+    /// `IBV_QPF_GRH_REQUIRED`
+    const GRH_REQUIRED: u8 = 1;
+    /// 4 lanes.
+    const WIDTH: u8 = 2;
+    /// 25 Gbit/s each.
+    const SPEED: u8 = 32;
+    let (disabled, link_up) = (3, 5);
+    c::ibv_port_attr {
+        state: attr.state.into(),
+        max_mtu: attr.max_mtu.into(),
+        active_mtu: attr.active_mtu.into(),
+        gid_tbl_len: int(attr.gid_tbl_len),
+        port_cap_flags: PORT_CAP_FLAGS,
+        max_msg_sz: attr.max_msg_sz,
+        bad_pkey_cntr: attr.bad_pkey_cntr,
+        qkey_viol_cntr: attr.qkey_viol_cntr,
+        pkey_tbl_len: attr.pkey_tbl_len,
+        lid: attr.lid,
+        sm_lid: 0,
+        lmc: 0,
+        max_vl_num: 1,
+        sm_sl: 0,
+        subnet_timeout: 0,
+        init_type_reply: 0,
+        active_width: WIDTH,
+        active_speed: SPEED,
+        phys_state: if attr.state == PortState::Active {
+            link_up
+        } else {
+            disabled
+        },
+        link_layer: u32::from(attr.link_layer) as u8,
+        flags: if attr.grh_required { GRH_REQUIRED } else { 0 },
+        port_cap_flags2: 0,
+        active_speed_ex: 0,
+    }
+}
+
+pub(crate) extern "C" fn query_gid(
+    context: *mut ibv_context,
+    port: u8,
+    index: c_int,
+    gid: *mut c::ibv_gid,
+) -> c_int {
+    or_minus_one(|| {
+        let context = context_of(context)?;
+        not_null(gid)?;
+        let index = u32::try_from(index).map_err(|_| Errno(libc::EINVAL))?;
+        let found = engine().sim.query_gid(context, port, index)?;
+        // SAFETY: the program's, to be written, aligned as it may be (C's contract).
+        unsafe { gid.write_unaligned(c::ibv_gid { raw: found.0 }) };
+        Ok(0)
+    })
+}
+
+/// `enum ibv_gid_type`: RoCE version 2.
+const GID_TYPE_ROCE_V2: u32 = 2;
+
+/// The same as sysfs numbers it.
+const GID_TYPE_SYSFS_ROCE_V2: u32 = 1;
+
+pub(crate) extern "C" fn query_gid_type(
+    context: *mut ibv_context,
+    port: u8,
+    index: u32,
+    gid_type: *mut u32,
+) -> c_int {
+    or_minus_one(|| {
+        let context = context_of(context)?;
+        not_null(gid_type)?;
+        engine().sim.query_gid(context, port, index)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { gid_type.write(GID_TYPE_SYSFS_ROCE_V2) };
+        Ok(0)
+    })
+}
+
+pub(crate) extern "C" fn query_gid_ex(
+    context: *mut ibv_context,
+    port: u32,
+    index: u32,
+    entry: *mut c::ibv_gid_entry,
+    flags: u32,
+    size: usize,
+) -> c_int {
+    status(|| {
+        let context = context_of(context)?;
+        not_null(entry)?;
+        if flags != 0 {
+            return Err(UNSUPPORTED);
+        }
+        let port_num = u8::try_from(port).map_err(|_| Errno(libc::EINVAL))?;
+        let gid = engine().sim.query_gid(context, port_num, index)?;
+        if gid == Gid::default() {
+            return Err(Errno(libc::ENODATA));
+        }
+        // SAFETY: the program's, so large (C's contract).
+        unsafe { put_entry(entry, size, gid_entry(gid, port, index)) };
+        Ok(())
+    })
+}
+
+pub(crate) extern "C" fn query_gid_table(
+    context: *mut ibv_context,
+    entries: *mut c::ibv_gid_entry,
+    max_entries: usize,
+    flags: u32,
+    size: usize,
+) -> isize {
+    let table = || {
+        let context = context_of(context)?;
+        if flags != 0 {
+            return Err(UNSUPPORTED);
+        }
+        let sim = &engine().sim;
+        let mut found = Vec::new();
+        for port in 1..=sim.query_device(context)?.phys_port_cnt {
+            for index in 0..sim.query_port(context, port)?.gid_tbl_len {
+                let gid = sim.query_gid(context, port, index)?;
+                if gid != Gid::default() {
+                    found.push(gid_entry(gid, port.into(), index));
+                }
+            }
+        }
+        if found.len() > max_entries {
+            return Err(Errno(libc::EINVAL));
+        }
+        for (at, entry) in found.iter().enumerate() {
+            // SAFETY: the program's, so many of this size (C's contract).
+            unsafe { put_entry(entries.wrapping_byte_add(at * size), size, *entry) };
+        }
+        Ok(found.len() as c_int)
+    };
+    crate::result::count(table) as isize
+}
+
+fn gid_entry(gid: Gid, port_num: u32, gid_index: u32) -> c::ibv_gid_entry {
+    c::ibv_gid_entry {
+        gid: c::ibv_gid { raw: gid.0 },
+        gid_index,
+        port_num,
+        gid_type: GID_TYPE_ROCE_V2,
+        ndev_ifindex: 0,
+    }
+}
+
+/// # Safety
+/// There is room for `size` bytes.
+unsafe fn put_entry(to: *mut c::ibv_gid_entry, size: usize, entry: c::ibv_gid_entry) {
+    let size = size.min(size_of_val(&entry));
+    // SAFETY: the caller's promise.
+    unsafe { to.cast::<u8>().copy_from((&raw const entry).cast(), size) };
+}
+
+pub(crate) extern "C" fn query_pkey(
+    context: *mut ibv_context,
+    port: u8,
+    index: c_int,
+    pkey: *mut u16,
+) -> c_int {
+    or_minus_one(|| {
+        let context = context_of(context)?;
+        not_null(pkey)?;
+        let index = u16::try_from(index).map_err(|_| Errno(libc::EINVAL))?;
+        let found = engine().sim.query_pkey(context, port, index)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { pkey.write(found.to_be()) };
+        Ok(0)
+    })
+}
+
+/// The place of a P_Key, which comes in network order.
+pub(crate) extern "C" fn get_pkey_index(context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
+    or_minus_one(|| {
+        let context = context_of(context)?;
+        let sim = &engine().sim;
+        for index in 0..sim.query_port(context, port)?.pkey_tbl_len {
+            if sim.query_pkey(context, port, index)? == u16::from_be(pkey) {
+                return Ok(c_int::from(index));
+            }
+        }
+        Err(Errno(libc::ENOENT))
+    })
+}

@@ -1,0 +1,235 @@
+//! Completion channels and completion queues.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use parking_lot::Mutex;
+use verbs_api::{Arm, CqInit, ErrorKind, Verbs, Wait, Wc};
+
+use crate::c::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
+use crate::engine::engine;
+use crate::object::{Object, context_of, int, kinds};
+use crate::result::{Errno, Result, count, not_null, or_minus_one, pointer, silent, status};
+
+kinds! {
+    /// Completion channels.
+    Channel: ibv_comp_channel as ibv_comp_channel, CompChannel, Mutex<Option<OwnedFd>>;
+    /// Completion queues.
+    Cq: ibv_cq as ibv_cq, Cq, (), Cq;
+}
+
+pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
+    pointer(|| {
+        let sim = &engine().sim;
+        let handle = sim.create_comp_channel(context_of(context)?)?;
+        let fd = sim.channel_fd(handle).inspect_err(|_| {
+            let _ = sim.destroy_comp_channel(handle);
+        })?;
+        set_blocking(&fd)?;
+        let raw_fd = fd.as_raw_fd();
+        let channel = Object::<Channel>::make(handle, Mutex::new(Some(fd)), || ibv_comp_channel {
+            context,
+            fd: raw_fd,
+            refcnt: 0,
+        });
+        Ok(channel?.seen())
+    })
+}
+
+pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
+    status(|| {
+        let channel = Object::<Channel>::find(channel)?;
+        engine().sim.destroy_comp_channel(channel.handle)?;
+        drop(channel.more.lock().take());
+        Ok(())
+    })
+}
+
+pub(crate) extern "C" fn get_cq_event(
+    channel: *mut ibv_comp_channel,
+    cq: *mut *mut ibv_cq,
+    cq_context: *mut *mut c_void,
+) -> c_int {
+    or_minus_one(|| {
+        let channel = Object::<Channel>::find(channel)?;
+        let fd = channel.more.lock().as_ref().map(AsRawFd::as_raw_fd);
+        let fd = fd.ok_or(Errno(libc::EINVAL))?;
+        let event = wait(fd, || engine().sim.get_cq_event(channel.handle, Wait::Poll))?;
+        let found = usize::try_from(event.cq_context).ok();
+        let found = found.and_then(|index| <Cq as crate::object::Kind>::arena().at(index));
+        let found: &Object<Cq> = found.ok_or(Errno(libc::EIO))?;
+        // SAFETY: the program's, to be written (C's contract); the CQ is one of ours, which are
+        // never freed.
+        unsafe {
+            if !cq.is_null() {
+                cq.write(found.seen());
+            }
+            if !cq_context.is_null() {
+                cq_context.write((*found.raw()).cq_context);
+            }
+        }
+        Ok(0)
+    })
+}
+
+/// Takes what comes; waits for it unless the program made the descriptor non-blocking. A signal ends
+/// the wait with `EINTR`.
+pub(crate) fn wait<T>(fd: RawFd, take: impl Fn() -> verbs_api::Result<T>) -> Result<T> {
+    loop {
+        match take() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            taken => return Ok(taken?),
+        }
+        // SAFETY: only reads the flags.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+        if flags & libc::O_NONBLOCK != 0 {
+            return Err(Errno(libc::EAGAIN));
+        }
+        let mut poll = libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one entry, which is ours.
+        if unsafe { libc::poll(&mut poll, 1, -1) } < 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(Errno(error.raw_os_error().unwrap_or(libc::EIO)));
+        }
+    }
+}
+
+/// Makes a descriptor as the kernel gives them; the program may change it.
+pub(crate) fn set_blocking(fd: &OwnedFd) -> Result<()> {
+    let fd = fd.as_raw_fd();
+    // SAFETY: reads and writes the flags of a descriptor that is ours.
+    let result = unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        libc::fcntl(fd, libc::F_SETFL, flags & !libc::O_NONBLOCK)
+    };
+    if result < 0 {
+        return Err(Errno(libc::EIO));
+    }
+    Ok(())
+}
+
+pub(crate) extern "C" fn create_cq(
+    context: *mut ibv_context,
+    cqe: c_int,
+    cq_context: *mut c_void,
+    channel: *mut ibv_comp_channel,
+    comp_vector: c_int,
+) -> *mut ibv_cq {
+    pointer(|| {
+        let of = context_of(context)?;
+        let found = Object::<Channel>::find_some(channel)?;
+        let made = Object::<Cq>::make_with(|index| {
+            let init = CqInit {
+                cqe,
+                // By which the object is found when there is an event.
+                cq_context: index as u64,
+                channel: found.map(|channel| channel.handle),
+                comp_vector,
+            };
+            let sim = &engine().sim;
+            let handle = sim.create_cq(of, &init)?;
+            let raw = ibv_cq {
+                context,
+                channel,
+                cq_context,
+                handle: 0,
+                cqe: int(sim.query_cq(handle)?.cqe),
+                mutex: [0; 5],
+                cond: [0; 6],
+                comp_events_completed: 0,
+                async_events_completed: 0,
+            };
+            Ok((handle, (), raw))
+        });
+        Ok(made?.seen())
+    })
+}
+
+pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
+    status(|| {
+        let cq = Object::<Cq>::find(cq)?;
+        let sim = &engine().sim;
+        sim.resize_cq(cq.handle, cqe)?;
+        let cqe = int(sim.query_cq(cq.handle)?.cqe);
+        // SAFETY: one of ours, which are never freed; the call sets the size.
+        unsafe { (*cq.raw()).cqe = cqe };
+        Ok(())
+    })
+}
+
+pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
+    status(|| {
+        let cq = Object::<Cq>::find(cq)?;
+        Ok(engine().sim.destroy_cq(cq.handle, Wait::Forever)?)
+    })
+}
+
+pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
+    status(|| {
+        let cq = Object::<Cq>::find(cq)?;
+        Ok(engine().sim.req_notify_cq(cq.handle, Arm(solicited_only))?)
+    })
+}
+
+/// An acknowledgement too many is not counted; C has no way to say so.
+pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
+    silent(|| {
+        let cq = Object::<Cq>::find(cq)?;
+        Ok(engine().sim.ack_cq_events(cq.handle, events)?)
+    });
+}
+
+/// How many completions are taken at a time.
+const AT_A_TIME: usize = 16;
+
+pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
+    count(|| {
+        let cq = Object::<Cq>::find(cq)?;
+        let entries = usize::try_from(entries).map_err(|_| Errno(libc::EINVAL))?;
+        if entries > 0 {
+            not_null(wc)?;
+        }
+        let sim = &engine().sim;
+        let mut taken = 0;
+        loop {
+            let mut some = [Wc::default(); AT_A_TIME];
+            let asked = AT_A_TIME.min(entries - taken);
+            let got = sim.poll_cq(cq.handle, &mut some[..asked]);
+            let got = match got {
+                // What was taken before is the program's.
+                Err(_) if taken > 0 => 0,
+                got => got?,
+            };
+            for (at, one) in some[..got].iter().enumerate() {
+                // SAFETY: the program has room for so many (C's contract).
+                unsafe { wc.add(taken + at).write(completion(one)) };
+            }
+            taken += got;
+            if got < AT_A_TIME || taken == entries {
+                return Ok(taken as c_int);
+            }
+        }
+    })
+}
+
+fn completion(wc: &Wc) -> ibv_wc {
+    ibv_wc {
+        wr_id: wc.wr_id,
+        status: wc.status.into(),
+        opcode: wc.opcode.into(),
+        vendor_err: wc.vendor_err,
+        byte_len: wc.byte_len,
+        imm_data: wc.imm_data,
+        qp_num: wc.qp_num,
+        src_qp: wc.src_qp,
+        wc_flags: wc.wc_flags.bits(),
+        pkey_index: wc.pkey_index,
+        slid: wc.slid,
+        sl: wc.sl,
+        dlid_path_bits: wc.dlid_path_bits,
+    }
+}

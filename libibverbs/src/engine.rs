@@ -1,0 +1,150 @@
+//! The one engine of a process: the simulator in real time, and its devices.
+
+use std::ffi::c_char;
+use std::io::Write;
+use std::sync::OnceLock;
+
+use verbs_api::{Lab, Verbs};
+use verbs_sim::{Mode, Sim, SimConfig};
+
+use crate::c;
+use crate::config::Config;
+
+/// The simulator, and what programs see of its devices.
+pub(crate) struct Engine {
+    pub(crate) sim: Sim,
+    pub(crate) config: Config,
+    devices: Box<[c::Device]>,
+}
+
+// SAFETY: the devices are never written, and the pointers in them are null.
+unsafe impl Sync for Engine {}
+// SAFETY: as above.
+unsafe impl Send for Engine {}
+
+static CONFIG: OnceLock<Config> = OnceLock::new();
+static ENGINE: OnceLock<Engine> = OnceLock::new();
+
+/// Reads the configuration when the library is loaded, so that what is wrong with it is said before
+/// the program begins.
+#[used]
+// SAFETY: the section holds functions of this type, which the loader calls once.
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = {
+    extern "C" fn at_load() {
+        match Config::of_process() {
+            Ok(config) => {
+                if config.trace.is_some() {
+                    // SAFETY: the function is of the right type and stays, as the library does.
+                    unsafe { libc::atexit(print_trace) };
+                }
+                let _ = CONFIG.set(config);
+            }
+            Err(problem) => {
+                eprintln!("verbsim: {problem}");
+                // SAFETY: ends the process; nothing of it has begun.
+                unsafe { libc::_exit(2) }
+            }
+        }
+    }
+    at_load
+};
+
+/// The engine. It starts, with its thread for timers, when a program first asks for devices.
+pub(crate) fn engine() -> &'static Engine {
+    ENGINE.get_or_init(|| {
+        let config = CONFIG.get().cloned();
+        let config = config.or_else(|| Config::of_process().ok());
+        Engine::new(config.expect("the configuration was good when the library was loaded"))
+    })
+}
+
+impl Engine {
+    fn new(config: Config) -> Self {
+        let nodes = config.names.len() as u32;
+        let sim = SimConfig::new()
+            .nodes(nodes)
+            .ports(config.ports)
+            .seed(config.seed)
+            .behavior(config.behavior)
+            .trace(config.trace.is_some())
+            .mode(Mode::RealTime);
+        let sim = Sim::new(sim);
+        for entry in &config.gids {
+            let set = sim
+                .open_device(&format!("sim{}", entry.device))
+                .and_then(|context| {
+                    sim.set_gid(context, entry.port, entry.index, entry.gid)?;
+                    sim.close_device(context)
+                });
+            if let Err(error) = set {
+                eprintln!(
+                    "verbsim: GID {} of {}: {error}",
+                    entry.gid, config.names[entry.device]
+                );
+                std::process::exit(2);
+            }
+        }
+        let device = |(number, name): (usize, &String)| c::Device {
+            device: c::ibv_device {
+                ops: [0; 2],
+                node_type: IBV_NODE_CA,
+                transport_type: IBV_TRANSPORT_IB,
+                name: text(name),
+                dev_name: text(&format!("uverbs{number}")),
+                dev_path: text(&format!("/sys/devices/virtual/verbsim/uverbs{number}")),
+                ibdev_path: text(&format!("{IBDEV_PATH}{}/{name}", config.profile)),
+            },
+            nobodys: [0; 8],
+        };
+        let devices = config.names.iter().enumerate().map(device).collect();
+        Self {
+            sim,
+            devices,
+            config,
+        }
+    }
+
+    /// What programs point to, in the order of the devices.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = *mut c::ibv_device> {
+        self.devices
+            .iter()
+            .map(|device| (&raw const device.device).cast_mut())
+    }
+
+    /// Which device a program points to, from 0.
+    pub(crate) fn device(&self, device: *const c::ibv_device) -> Option<usize> {
+        self.devices().position(|of| std::ptr::eq(of, device))
+    }
+}
+
+/// `IBV_NODE_CA`
+const IBV_NODE_CA: i32 = 1;
+/// `IBV_TRANSPORT_IB`
+const IBV_TRANSPORT_IB: i32 = 0;
+
+/// Where a device of the kernel would stand in sysfs; profile and name follow.
+pub(crate) const IBDEV_PATH: &str = "/sys/devices/virtual/verbsim/";
+
+/// A text of C with an end, cut where it is too long.
+pub(crate) fn text<const N: usize>(text: &str) -> [c_char; N] {
+    let mut bytes = [0; N];
+    for (to, from) in bytes[..N - 1].iter_mut().zip(text.bytes()) {
+        *to = from as c_char;
+    }
+    bytes
+}
+
+extern "C" fn print_trace() {
+    let Some(engine) = ENGINE.get() else { return };
+    let trace = engine.sim.trace();
+    let lines: String = trace.iter().map(|record| format!("{record}\n")).collect();
+    let result = match engine.config.trace.as_deref() {
+        Some("-") => std::io::stderr().write_all(lines.as_bytes()),
+        Some(path) => std::fs::write(path, lines),
+        None => Ok(()),
+    };
+    if let Err(error) = result {
+        eprintln!("verbsim: the trace: {error}");
+    }
+}

@@ -1,0 +1,89 @@
+//! Asynchronous events.
+
+use std::ffi::c_int;
+
+use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, Verbs, Wait};
+
+use crate::c::{ibv_async_event, ibv_context};
+use crate::context::OpenDevice;
+use crate::cq::{Cq, wait};
+use crate::engine::engine;
+use crate::object::{Kind, Object};
+use crate::qp::Qp;
+use crate::result::{Errno, Result, not_null, or_minus_one, silent};
+use crate::srq::Srq;
+
+pub(crate) extern "C" fn get_async_event(
+    context: *mut ibv_context,
+    event: *mut ibv_async_event,
+) -> c_int {
+    or_minus_one(|| {
+        let context = Object::<OpenDevice>::find(context)?;
+        not_null(event)?;
+        let fd = context.fd()?;
+        let sim = &engine().sim;
+        let taken = wait(fd, || sim.get_async_event(context.handle, Wait::Poll))?;
+        let taken = ibv_async_event {
+            element: element(taken.element)?,
+            event_type: taken.event_type.into(),
+        };
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { event.write(taken) };
+        Ok(0)
+    })
+}
+
+/// The pointer of the object, or the number of the port.
+fn element(element: Element) -> Result<usize> {
+    let sim = &engine().sim;
+    Ok(match element {
+        Element::Cq(cq) => pointer_of::<Cq>(sim.query_cq(cq)?.cq_context)?,
+        Element::Qp(qp) => {
+            let init = sim.query_qp(qp, QpAttrMask::empty())?.init;
+            pointer_of::<Qp>(init.qp_context)?
+        }
+        Element::Srq(srq) => pointer_of::<Srq>(sim.srq_init(srq)?.srq_context)?,
+        Element::Port(port) => port.into(),
+        _ => 0,
+    })
+}
+
+fn pointer_of<K: Kind>(index: u64) -> Result<usize> {
+    let found = usize::try_from(index).ok();
+    let found = found.and_then(|index| K::arena().at(index));
+    Ok(found.ok_or(Errno(libc::EIO))?.seen() as usize)
+}
+
+/// Events of a device or a port need no acknowledgement: nothing waits for it.
+pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
+    silent(|| {
+        not_null(event)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let event = unsafe { event.read() };
+        let event_type = AsyncEventType::from(event.event_type);
+        let pointer = event.element;
+        let (context, element) = match event.event_type {
+            0 => of::<Cq, _>(pointer, Element::Cq)?,
+            1..=7 | 16 => of::<Qp, _>(pointer, Element::Qp)?,
+            14 | 15 => of::<Srq, _>(pointer, Element::Srq)?,
+            _ => return Ok(()),
+        };
+        let event = AsyncEvent {
+            event_type,
+            element,
+        };
+        Ok(engine().sim.ack_async_event(context, &event)?)
+    });
+}
+
+fn of<K, H>(
+    pointer: usize,
+    element: impl FnOnce(H) -> Element,
+) -> Result<(verbs_api::Context, Element)>
+where
+    K: Kind<Handle = H>,
+    H: verbs_api::Handle + Send + Sync,
+{
+    let handle = Object::<K>::find(pointer as *mut K::Seen)?.handle;
+    Ok((handle.context(), element(handle)))
+}

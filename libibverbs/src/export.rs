@@ -1,0 +1,213 @@
+//! The names of the library, each with its version.
+//!
+//! A symbol with a version is more than Rust can export by itself. Each is a jump to the function,
+//! written in assembly, where the assembler gives the version; `versions.map` says which there are.
+
+macro_rules! export {
+    ($( $version:literal { $( $name:ident = $function:path; )* } )*) => { $( $(
+        std::arch::global_asm!(
+            concat!(".globl __verbsim_", stringify!($name)),
+            concat!(".type __verbsim_", stringify!($name), ", @function"),
+            concat!("__verbsim_", stringify!($name), ":"),
+            jump!(),
+            concat!(
+                ".symver __verbsim_", stringify!($name), ", ",
+                stringify!($name), "@@", $version
+            ),
+            function = sym $function,
+        );
+    )* )* };
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! jump {
+    () => {
+        "jmp {function}"
+    };
+}
+
+#[cfg(target_arch = "aarch64")]
+macro_rules! jump {
+    () => {
+        "b {function}"
+    };
+}
+
+use crate::absent::{none, nothing, unsupported};
+use crate::{ah, batch, context, cq, event, qp, region, srq, text};
+
+export! {
+    "IBVERBS_1.0" {
+        ibv_create_comp_channel = cq::create_comp_channel;
+        ibv_destroy_comp_channel = cq::destroy_comp_channel;
+        ibv_get_sysfs_path = text::get_sysfs_path;
+        ibv_read_sysfs_file = text::read_sysfs_file;
+        ibv_rate_to_mult = text::rate_to_mult;
+        mult_to_ibv_rate = text::mult_to_rate;
+        ibv_copy_path_rec_from_kern = nothing;
+        ibv_copy_path_rec_to_kern = nothing;
+        ibv_copy_qp_attr_from_kern = nothing;
+    }
+    "IBVERBS_1.1" {
+        ibv_get_device_list = context::get_device_list;
+        ibv_free_device_list = context::free_device_list;
+        ibv_get_device_name = context::get_device_name;
+        ibv_get_device_guid = context::get_device_guid;
+        ibv_open_device = context::open_device;
+        ibv_close_device = context::close_device;
+        ibv_query_device = context::query_device;
+        ibv_query_port = context::query_port;
+        ibv_query_gid = context::query_gid;
+        ibv_query_pkey = context::query_pkey;
+        ibv_alloc_pd = region::alloc_pd;
+        ibv_dealloc_pd = region::dealloc_pd;
+        ibv_reg_mr = region::reg_mr;
+        ibv_rereg_mr = region::rereg_mr;
+        ibv_dereg_mr = region::dereg_mr;
+        ibv_create_cq = cq::create_cq;
+        ibv_resize_cq = cq::resize_cq;
+        ibv_destroy_cq = cq::destroy_cq;
+        ibv_get_cq_event = cq::get_cq_event;
+        ibv_ack_cq_events = cq::ack_cq_events;
+        ibv_get_async_event = event::get_async_event;
+        ibv_ack_async_event = event::ack_async_event;
+        ibv_create_srq = srq::create_srq;
+        ibv_modify_srq = srq::modify_srq;
+        ibv_query_srq = srq::query_srq;
+        ibv_destroy_srq = srq::destroy_srq;
+        ibv_create_qp = qp::create_qp;
+        ibv_query_qp = qp::query_qp;
+        ibv_modify_qp = qp::modify_qp;
+        ibv_destroy_qp = qp::destroy_qp;
+        ibv_attach_mcast = qp::attach_mcast;
+        ibv_detach_mcast = qp::detach_mcast;
+        ibv_create_ah = ah::create_ah;
+        ibv_create_ah_from_wc = ah::create_ah_from_wc;
+        ibv_init_ah_from_wc = ah::init_ah_from_wc;
+        ibv_destroy_ah = ah::destroy_ah;
+        ibv_fork_init = text::fork_init;
+        ibv_dontfork_range = text::fork_range;
+        ibv_dofork_range = text::fork_range;
+        ibv_wc_status_str = text::wc_status_str;
+        ibv_node_type_str = text::node_type_str;
+        ibv_port_state_str = text::port_state_str;
+        ibv_event_type_str = text::event_type_str;
+        ibv_rate_to_mbps = text::rate_to_mbps;
+        mbps_to_ibv_rate = text::mbps_to_rate;
+        ibv_resolve_eth_l2_from_gid = unsupported;
+        ibv_copy_ah_attr_from_kern = nothing;
+        ibv_register_driver = nothing;
+    }
+    "IBVERBS_1.5" {
+        ibv_get_pkey_index = context::get_pkey_index;
+    }
+    "IBVERBS_1.6" {
+        ibv_qp_to_qp_ex = batch::qp_to_qp_ex;
+    }
+    "IBVERBS_1.7" {
+        ibv_reg_mr_iova = region::reg_mr_iova;
+    }
+    "IBVERBS_1.8" {
+        ibv_reg_mr_iova2 = region::reg_mr_iova2;
+    }
+    "IBVERBS_1.9" {
+        ibv_get_device_index = context::get_device_index;
+    }
+    "IBVERBS_1.10" {
+        ibv_import_device = none;
+        ibv_import_mr = none;
+        ibv_import_pd = none;
+        ibv_query_ece = qp::ece;
+        ibv_set_ece = qp::ece;
+        ibv_unimport_mr = nothing;
+        ibv_unimport_pd = nothing;
+    }
+    "IBVERBS_1.11" {
+        _ibv_query_gid_ex = context::query_gid_ex;
+        _ibv_query_gid_table = context::query_gid_table;
+    }
+    "IBVERBS_1.12" {
+        ibv_reg_dmabuf_mr = region::reg_dmabuf_mr;
+    }
+    "IBVERBS_1.13" {
+        ibv_import_dm = none;
+        ibv_is_fork_initialized = text::is_fork_initialized;
+        ibv_unimport_dm = nothing;
+    }
+    "IBVERBS_1.14" {
+        ibv_query_qp_data_in_order = qp::query_qp_data_in_order;
+    }
+    "IBVERBS_PRIVATE_34" {
+        ibv_query_gid_type = context::query_gid_type;
+        verbs_register_driver_34 = nothing;
+        __verbs_log = nothing;
+        verbs_allow_disassociate_destroy = nothing;
+        verbs_init_cq = nothing;
+        verbs_set_ops = nothing;
+        verbs_uninit_context = nothing;
+        _verbs_init_and_alloc_context = none;
+        verbs_open_device = none;
+        __ioctl_final_num_attrs = unsupported;
+        execute_ioctl = unsupported;
+        ibv_cmd_advise_mr = unsupported;
+        ibv_cmd_alloc_dm = unsupported;
+        ibv_cmd_alloc_mw = unsupported;
+        ibv_cmd_alloc_pd = unsupported;
+        ibv_cmd_attach_mcast = unsupported;
+        ibv_cmd_close_xrcd = unsupported;
+        ibv_cmd_create_ah = unsupported;
+        ibv_cmd_create_counters = unsupported;
+        ibv_cmd_create_cq = unsupported;
+        ibv_cmd_create_cq_ex = unsupported;
+        ibv_cmd_create_flow = unsupported;
+        ibv_cmd_create_flow_action_esp = unsupported;
+        ibv_cmd_create_qp = unsupported;
+        ibv_cmd_create_qp_ex = unsupported;
+        ibv_cmd_create_qp_ex2 = unsupported;
+        ibv_cmd_create_rwq_ind_table = unsupported;
+        ibv_cmd_create_srq = unsupported;
+        ibv_cmd_create_srq_ex = unsupported;
+        ibv_cmd_create_wq = unsupported;
+        ibv_cmd_dealloc_mw = unsupported;
+        ibv_cmd_dealloc_pd = unsupported;
+        ibv_cmd_dereg_mr = unsupported;
+        ibv_cmd_destroy_ah = unsupported;
+        ibv_cmd_destroy_counters = unsupported;
+        ibv_cmd_destroy_cq = unsupported;
+        ibv_cmd_destroy_flow = unsupported;
+        ibv_cmd_destroy_flow_action = unsupported;
+        ibv_cmd_destroy_qp = unsupported;
+        ibv_cmd_destroy_rwq_ind_table = unsupported;
+        ibv_cmd_destroy_srq = unsupported;
+        ibv_cmd_destroy_wq = unsupported;
+        ibv_cmd_detach_mcast = unsupported;
+        ibv_cmd_free_dm = unsupported;
+        ibv_cmd_get_context = unsupported;
+        ibv_cmd_modify_cq = unsupported;
+        ibv_cmd_modify_flow_action_esp = unsupported;
+        ibv_cmd_modify_qp = unsupported;
+        ibv_cmd_modify_qp_ex = unsupported;
+        ibv_cmd_modify_srq = unsupported;
+        ibv_cmd_modify_wq = unsupported;
+        ibv_cmd_open_qp = unsupported;
+        ibv_cmd_open_xrcd = unsupported;
+        ibv_cmd_poll_cq = unsupported;
+        ibv_cmd_post_recv = unsupported;
+        ibv_cmd_post_send = unsupported;
+        ibv_cmd_post_srq_recv = unsupported;
+        ibv_cmd_query_context = unsupported;
+        ibv_cmd_query_device_any = unsupported;
+        ibv_cmd_query_mr = unsupported;
+        ibv_cmd_query_port = unsupported;
+        ibv_cmd_query_qp = unsupported;
+        ibv_cmd_query_srq = unsupported;
+        ibv_cmd_read_counters = unsupported;
+        ibv_cmd_reg_dm_mr = unsupported;
+        ibv_cmd_reg_dmabuf_mr = unsupported;
+        ibv_cmd_reg_mr = unsupported;
+        ibv_cmd_req_notify_cq = unsupported;
+        ibv_cmd_rereg_mr = unsupported;
+        ibv_cmd_resize_cq = unsupported;
+        ibv_read_ibdev_sysfs_file = unsupported;
+    }
+}

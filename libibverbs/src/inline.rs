@@ -1,0 +1,66 @@
+//! Inline data: the bytes that a program hands over with a send.
+//!
+//! They may lie anywhere in its memory, and the engine knows regions alone. So each queue pair that
+//! takes inline data has a region to which they are copied before the send is posted, which takes
+//! them from there at once.
+
+use parking_lot::{Mutex, MutexGuard};
+use verbs_api::{Access, Mr, MrAttr, QpCap, Sge, Verbs};
+
+use crate::context::OpenDevice;
+use crate::engine::engine;
+use crate::object::Object;
+use crate::result::Result;
+
+/// The region of a queue pair.
+pub(crate) struct Inline {
+    mr: Mr,
+    attr: MrAttr,
+    /// Bytes of one send.
+    each: usize,
+    /// Sends that there is room for: as many as the queue takes.
+    sends: usize,
+    busy: Mutex<()>,
+}
+
+impl Inline {
+    /// Room for all sends of a queue of these sizes.
+    pub(crate) fn new(context: &Object<OpenDevice>, cap: &QpCap) -> Result<Self> {
+        let sim = &engine().sim;
+        let each = cap.max_inline_data as usize;
+        let sends = cap.max_send_wr.max(1) as usize;
+        // The machine gives memory for what is used of it.
+        let mr = sim.alloc_mr(context.inline_pd()?, each * sends, Access::empty())?;
+        Ok(Self {
+            mr,
+            attr: sim.query_mr(mr)?,
+            each,
+            sends,
+            busy: Mutex::new(()),
+        })
+    }
+
+    /// With the queue pair.
+    pub(crate) fn free(&self) -> Result<()> {
+        Ok(engine().sim.dereg_mr(self.mr)?)
+    }
+
+    /// Bytes of one send.
+    pub(crate) fn each(&self) -> usize {
+        self.each
+    }
+
+    /// Nobody else uses it meanwhile.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.busy.lock()
+    }
+
+    /// Copies what the `number`th send of a post is to have, at most [`each`](Self::each) bytes, and
+    /// names it.
+    pub(crate) fn put(&self, number: usize, bytes: &[u8]) -> Result<Sge> {
+        // A post of more sends than the queue takes fails, whatever the last ones have.
+        let offset = number.min(self.sends - 1) * self.each;
+        engine().sim.write_mr(self.mr, offset, bytes)?;
+        Ok(self.attr.sge(offset as u64, bytes.len() as u32))
+    }
+}

@@ -1,0 +1,67 @@
+//! A drop-in `libibverbs.so.1` on the simulator: unmodified programs, in any language, find
+//! simulated devices where they look for those of the machine.
+//!
+//! `verbsim exec -- PROGRAM` sets it all up. By hand: a directory with this library under the names
+//! `libibverbs.so.1` and `libibverbs.so`, named by `LD_LIBRARY_PATH`; or the library in `LD_PRELOAD`.
+//! How the devices are set up is said in `config`.
+//!
+//! # What is supported
+//! All that the simulator has, by the functions of libibverbs and the operations of its contexts:
+//! devices, ports and their tables, protection domains, regions, windows, completion queues and
+//! channels, queue pairs and batches on them (`ibv_wr_*`), shared receive queues, address handles,
+//! multicast, asynchronous events. Descriptors of channels and contexts work with `poll`, `epoll` and
+//! `O_NONBLOCK`. One engine serves the process, in real time: writes of peers arrive while a program
+//! looks at its memory only.
+//!
+//! # What is rejected
+//! `EOPNOTSUPP`: extended completion queues, `ibv_modify_cq`, extended SRQs and XRC, parent domains,
+//! device memory, flow steering, work queues, counters, on-demand paging, dma-bufs, the sharing of
+//! objects between processes.
+//!
+//! # Divergence from libibverbs
+//! - A pointer that is no object's, or one of a destroyed object, is `EINVAL` where C would crash. The
+//!   memory of objects is never given out again. Pointers to structures that a call reads or writes
+//!   are trusted, as in C.
+//! - An acknowledgement too many is ignored, where C's destroy would never return.
+//! - Memory has to stay mapped while it is registered: the device has no pages of its own.
+//! - A descriptor without events can also be written, which `POLLOUT` shows.
+//!
+//! # Where things are
+//! `export` has the names and their versions, `c` the structures. An entry point finds its objects
+//! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object
+//! has a file.
+//!
+//! # Unsafe
+//! What a program passes is what the manual pages ask for: *C's contract* in the comments. All else
+//! is looked up.
+#![cfg(target_os = "linux")]
+#![allow(non_camel_case_types, reason = "structures have the names of C")]
+#![allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "entry points of C, which are called by C alone"
+)]
+
+mod absent;
+mod ah;
+mod arena;
+mod batch;
+mod c;
+mod config;
+mod context;
+mod cq;
+mod engine;
+mod event;
+#[cfg(not(test))]
+mod export;
+mod inline;
+#[cfg(test)]
+mod layout;
+mod mapped;
+mod mw;
+mod object;
+mod post;
+mod qp;
+mod region;
+mod result;
+mod srq;
+mod text;

@@ -1,0 +1,80 @@
+//! Memory windows.
+
+use std::ffi::{c_int, c_uint};
+
+use verbs_api::{Access, MwBind, MwBindInfo, SendFlags, Verbs};
+
+use crate::c::{ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_pd, ibv_qp};
+use crate::engine::engine;
+use crate::object::{Object, kinds};
+use crate::qp::Qp;
+use crate::region::{Mr, Pd};
+use crate::result::{Result, not_null, pointer, status};
+
+kinds! {
+    /// Memory windows.
+    Mw: ibv_mw as ibv_mw, Mw, (), Mw;
+}
+
+pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
+    pointer(|| {
+        let found = Object::<Pd>::find(pd)?;
+        let sim = &engine().sim;
+        let handle = sim.alloc_mw(found.handle, mw_type.into())?;
+        let rkey = sim.query_mw(handle)?.rkey;
+        // SAFETY: one of ours, which are never freed.
+        let context = unsafe { (*found.raw()).context };
+        let mw = Object::<Mw>::make(handle, (), || ibv_mw {
+            context,
+            pd,
+            rkey,
+            handle: 0,
+            mw_type,
+        });
+        Ok(mw?.seen())
+    })
+}
+
+pub(crate) extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
+    status(|| {
+        let mw = Object::<Mw>::find(mw)?;
+        Ok(engine().sim.dealloc_mw(mw.handle)?)
+    })
+}
+
+/// Windows of type 1; the new key is in the structure at once.
+pub(crate) extern "C" fn bind_mw(
+    qp: *mut ibv_qp,
+    mw: *mut ibv_mw,
+    bind: *mut ibv_mw_bind,
+) -> c_int {
+    status(|| {
+        let qp = Object::<Qp>::find(qp)?;
+        let mw = Object::<Mw>::find(mw)?;
+        not_null(bind)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let bind = unsafe { bind.read() };
+        let flags = SendFlags::from_bits_retain(bind.send_flags);
+        let mut asked = MwBind::new(bind.wr_id, info(&bind.bind_info)?);
+        asked.flags = flags;
+        let sim = &engine().sim;
+        sim.bind_mw(qp.handle, mw.handle, &asked)?;
+        let rkey = sim.query_mw(mw.handle)?.rkey;
+        // SAFETY: one of ours, which are never freed; the call sets the key.
+        unsafe { (*mw.raw()).rkey = rkey };
+        Ok(())
+    })
+}
+
+/// What a window is to show. Without bytes it may name no region, and then the window is unbound.
+pub(crate) fn info(info: &ibv_mw_bind_info) -> Result<MwBindInfo> {
+    let access: c_uint = info.mw_access_flags;
+    Ok(MwBindInfo {
+        mr: Object::<Mr>::find_some(info.mr)?
+            .map(|mr| mr.handle)
+            .unwrap_or_default(),
+        addr: info.addr,
+        length: info.length,
+        access: Access::from_bits_retain(access),
+    })
+}

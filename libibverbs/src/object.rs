@@ -1,0 +1,174 @@
+//! Objects: the structure that a program points to, and beside it the handle of the engine.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use verbs_api::{Context, DriverObject, Verbs};
+
+use crate::arena::Arena;
+use crate::c;
+use crate::engine::engine;
+use crate::result::{Errno, Result};
+
+/// An object of a kind, for ever: the engine knows whether its handle is still good.
+#[repr(C)]
+pub(crate) struct Object<K: Kind> {
+    raw: UnsafeCell<K::Raw>,
+    pub(crate) handle: K::Handle,
+    /// What the field `handle` of the structure was given.
+    number: u32,
+    /// The engine was told that the program has changed it.
+    garbled: AtomicBool,
+    pub(crate) more: K::More,
+}
+
+// SAFETY: the structure is the program's, which reads and writes it as it reads and writes those of
+// C; this library uses it through pointers alone. All else can be shared.
+unsafe impl<K: Kind> Sync for Object<K> {}
+
+/// What is particular to a kind of object.
+pub(crate) trait Kind: Sized + 'static {
+    /// The structure.
+    type Raw;
+    /// What of it a program points to: itself, or for contexts its last member.
+    type Seen;
+    type Handle: Copy + Send + Sync;
+    type More: Send + Sync;
+    /// Where [`Seen`](Self::Seen) is in it.
+    const OFFSET: usize = 0;
+
+    fn arena() -> &'static Arena<Object<Self>>;
+
+    /// Its field `handle`, if it has one.
+    fn number(_raw: *mut Self::Raw) -> Option<*mut u32> {
+        None
+    }
+
+    /// The same for the engine.
+    fn driver_object(_handle: Self::Handle) -> Option<DriverObject> {
+        None
+    }
+}
+
+impl<K: Kind> Object<K> {
+    /// Makes an object. Its structure is as `fill` makes it, but for the field `handle`.
+    pub(crate) fn make(
+        handle: K::Handle,
+        more: K::More,
+        fill: impl FnOnce() -> K::Raw,
+    ) -> Result<&'static Self> {
+        Self::make_with(|_| Ok((handle, more, fill())))
+    }
+
+    /// The same; its parts are made by `make`, which gets its index in the arena.
+    pub(crate) fn make_with(
+        make: impl FnOnce(usize) -> Result<(K::Handle, K::More, K::Raw)>,
+    ) -> Result<&'static Self> {
+        let object = K::arena().insert(|index| {
+            let (handle, more, raw) = make(index)?;
+            Ok(Self {
+                raw: UnsafeCell::new(raw),
+                handle,
+                // As the kernel's numbers: small, and 0 is one of them.
+                number: index as u32,
+                garbled: AtomicBool::new(false),
+                more,
+            })
+        });
+        let object = object.unwrap_or(Err(Errno(libc::ENOMEM)))?;
+        if let Some(number) = K::number(object.raw()) {
+            // SAFETY: the structure is ours, and no program has a pointer to it yet.
+            unsafe { number.write(object.number) };
+        }
+        Ok(object)
+    }
+
+    /// The object that a program points to. Nothing else that it may point to is touched.
+    #[inline]
+    pub(crate) fn find(seen: *mut K::Seen) -> Result<&'static Self> {
+        let address = (seen as usize).wrapping_sub(K::OFFSET);
+        let object = K::arena().find(address).ok_or(Errno(libc::EINVAL))?;
+        if let Some(number) = K::number(object.raw()) {
+            // SAFETY: the object is one of ours, which are never freed. A program may write the
+            // field at any time, as it may with C's.
+            let garbled = unsafe { number.read_volatile() } != object.number;
+            if garbled || object.garbled.load(Ordering::Relaxed) {
+                object.tell_garbled(garbled);
+            }
+        }
+        Ok(object)
+    }
+
+    /// The same, or none for a null pointer.
+    pub(crate) fn find_some(seen: *mut K::Seen) -> Result<Option<&'static Self>> {
+        if seen.is_null() {
+            return Ok(None);
+        }
+        Self::find(seen).map(Some)
+    }
+
+    #[cold]
+    fn tell_garbled(&self, garbled: bool) {
+        if self.garbled.swap(garbled, Ordering::Relaxed) != garbled
+            && let Some(object) = K::driver_object(self.handle)
+        {
+            // An object that is gone cannot be garbled, and need not be.
+            let _ = engine().sim.garble(object, garbled);
+        }
+    }
+
+    /// Its structure.
+    pub(crate) fn raw(&self) -> *mut K::Raw {
+        self.raw.get()
+    }
+
+    /// What the program points to.
+    pub(crate) fn seen(&self) -> *mut K::Seen {
+        self.raw.get().wrapping_byte_add(K::OFFSET).cast()
+    }
+}
+
+/// The context of an object by its pointer.
+pub(crate) fn context_of(context: *mut c::ibv_context) -> Result<Context> {
+    Object::<crate::context::OpenDevice>::find(context).map(|context| context.handle)
+}
+
+macro_rules! kinds {
+    ($( $(#[$meta:meta])* $kind:ident: $raw:ident as $seen:ident, $handle:ident, $more:ty $(, $numbered:ident)?; )*) => { $(
+        $(#[$meta])*
+        pub(crate) struct $kind;
+
+        impl $crate::object::Kind for $kind {
+            type Raw = $crate::c::$raw;
+            type Seen = $crate::c::$seen;
+            type Handle = verbs_api::$handle;
+            type More = $more;
+
+            fn arena() -> &'static $crate::arena::Arena<$crate::object::Object<Self>> {
+                static ARENA: $crate::arena::Arena<$crate::object::Object<$kind>> =
+                    $crate::arena::Arena::new();
+                &ARENA
+            }
+
+            $(
+                fn number(raw: *mut Self::Raw) -> Option<*mut u32> {
+                    let seen = raw.cast::<Self::Seen>();
+                    // SAFETY: within the structure, which is not read.
+                    Some(unsafe { &raw mut (*seen).handle })
+                }
+
+                fn driver_object(handle: Self::Handle) -> Option<verbs_api::DriverObject> {
+                    Some(verbs_api::DriverObject::$numbered(handle))
+                }
+            )?
+        }
+    )* };
+}
+
+pub(crate) use kinds;
+
+/// A number of C that cannot be negative here.
+pub(crate) fn int(number: u32) -> c_int {
+    c_int::try_from(number).unwrap_or(c_int::MAX)
+}

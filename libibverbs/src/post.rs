@@ -1,0 +1,302 @@
+//! Posting work.
+//!
+//! Lists are walked once, up to the first request that the engine could not even be told of; those
+//! before it are posted.
+
+use std::ffi::c_int;
+
+use parking_lot::MutexGuard;
+use smallvec::SmallVec;
+use verbs_api::{Dest, PostError, QpType, RecvWr, Remote, SendFlags, SendOp, SendWr, Sge, Verbs};
+
+use crate::ah::Ah;
+use crate::c::{ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge};
+use crate::engine::engine;
+use crate::inline::Inline;
+use crate::mw::{self, Mw};
+use crate::object::Object;
+use crate::qp::Qp;
+use crate::result::{Errno, Result, status};
+
+/// A send, with its list as a part of that of all sends.
+pub(crate) struct Send {
+    pub(crate) wr_id: u64,
+    pub(crate) op: SendOp,
+    pub(crate) flags: SendFlags,
+    pub(crate) dest: Dest,
+    /// Start and end.
+    pub(crate) list: (usize, usize),
+}
+
+pub(crate) type Entries = SmallVec<[Sge; 8]>;
+
+pub(crate) extern "C" fn post_send(
+    qp: *mut ibv_qp,
+    first: *mut ibv_send_wr,
+    bad_wr: *mut *mut ibv_send_wr,
+) -> c_int {
+    status(|| {
+        let qp = Object::<Qp>::find(qp)?;
+        let mut taken = Taken::default();
+        let mut refused = None;
+        let mut next = first;
+        while !next.is_null() {
+            // SAFETY: the program's, valid for the call, as is all it names (C's contract).
+            let taken = unsafe { taken.take(qp, &*next) };
+            if let Err(errno) = taken {
+                refused = Some(errno);
+                break;
+            }
+            // SAFETY: as above.
+            next = unsafe { (*next).next };
+        }
+        let list: SmallVec<[SendWr<'_>; 4]> = taken.list();
+        let posted = engine().sim.post_send(qp.handle, &list);
+        // SAFETY: as above.
+        outcome(posted, (refused, list.len()), first, bad_wr, |wr| unsafe {
+            (*wr).next
+        })
+    })
+}
+
+pub(crate) extern "C" fn post_recv(
+    qp: *mut ibv_qp,
+    first: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+) -> c_int {
+    status(|| {
+        let qp = Object::<Qp>::find(qp)?;
+        let post = |list: &[RecvWr<'_>]| engine().sim.post_recv(qp.handle, list);
+        receives(first, bad_wr, qp.more.cap.max_recv_sge, post)
+    })
+}
+
+/// Posts a list of receives of at most so many entries each.
+pub(crate) fn receives(
+    first: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+    max_sge: u32,
+    post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
+) -> Result<()> {
+    let mut entries = Entries::new();
+    let mut parts: SmallVec<[(u64, usize, usize); 4]> = SmallVec::new();
+    let mut next = first;
+    while !next.is_null() {
+        // SAFETY: the program's, valid for the call (C's contract).
+        let wr = unsafe { &*next };
+        let start = entries.len();
+        // SAFETY: as above.
+        unsafe { put_list(&mut entries, wr.sg_list, wr.num_sge, max_sge) };
+        parts.push((wr.wr_id, start, entries.len()));
+        next = wr.next;
+    }
+    let list: SmallVec<[RecvWr<'_>; 4]> = parts
+        .iter()
+        .map(|(wr_id, start, end)| RecvWr::new(*wr_id, &entries[*start..*end]))
+        .collect();
+    // SAFETY: as above.
+    outcome(post(&list), (None, 0), first, bad_wr, |wr| unsafe {
+        (*wr).next
+    })
+}
+
+/// Copies a scatter/gather list. Of one that is longer than it may be only the length counts, which
+/// the engine refuses.
+///
+/// # Safety
+/// The list has so many entries.
+unsafe fn put_list(entries: &mut Entries, list: *const ibv_sge, count: c_int, max: u32) {
+    match u32::try_from(count) {
+        Ok(count) if count <= max => {
+            for at in 0..count as usize {
+                // SAFETY: the caller's promise.
+                let sge = unsafe { list.add(at).read() };
+                entries.push(entry(&sge));
+            }
+        }
+        _ => put_too_many(entries, max),
+    }
+}
+
+pub(crate) fn put_too_many(entries: &mut Entries, max: u32) {
+    let more = max as usize + 1;
+    entries.extend(std::iter::repeat_n(Sge::default(), more));
+}
+
+pub(crate) fn entry(sge: &ibv_sge) -> Sge {
+    Sge {
+        addr: sge.addr,
+        length: sge.length,
+        lkey: sge.lkey,
+    }
+}
+
+/// Says which request of the list was the first that was not posted, and why.
+fn outcome<W>(
+    posted: Result<(), PostError>,
+    (refused, count): (Option<Errno>, usize),
+    first: *mut W,
+    bad_wr: *mut *mut W,
+    next: impl Fn(*mut W) -> *mut W,
+) -> Result<()> {
+    let (bad, errno) = match (posted, refused) {
+        (Ok(()), None) => return Ok(()),
+        (Ok(()), Some(errno)) => (count, errno),
+        (Err(failed), _) => (failed.bad_wr, failed.into()),
+    };
+    let bad = (0..bad).fold(first, |wr, _| next(wr));
+    if !bad_wr.is_null() {
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { bad_wr.write(bad) };
+    }
+    Err(errno)
+}
+
+/// What was taken of a list of sends.
+#[derive(Default)]
+struct Taken<'a> {
+    sends: SmallVec<[Send; 4]>,
+    entries: Entries,
+    /// Held while inline data waits to be posted.
+    inline: Option<MutexGuard<'a, ()>>,
+}
+
+impl<'a> Taken<'a> {
+    fn list(&self) -> SmallVec<[SendWr<'_>; 4]> {
+        self.sends
+            .iter()
+            .map(|send| send.wr(&self.entries))
+            .collect()
+    }
+
+    /// # Safety
+    /// What the request names is valid.
+    unsafe fn take(&mut self, qp: &'a Object<Qp>, wr: &ibv_send_wr) -> Result<()> {
+        let op = operation(wr)?;
+        let flags = SendFlags::from_bits_retain(wr.send_flags);
+        let start = self.entries.len();
+        // SAFETY: the caller's promise.
+        unsafe {
+            put_list(
+                &mut self.entries,
+                wr.sg_list,
+                wr.num_sge,
+                qp.more.cap.max_send_sge,
+            )
+        };
+        if flags.contains(SendFlags::INLINE)
+            && let Some(inline) = &qp.more.inline
+        {
+            if self.inline.is_none() {
+                self.inline = Some(inline.lock());
+            }
+            let list = &self.entries[start..];
+            // SAFETY: the caller's promise.
+            let bytes = unsafe { gather(list, inline) };
+            if let Some(bytes) = bytes {
+                let put = inline.put(self.sends.len(), &bytes)?;
+                self.entries.truncate(start);
+                self.entries.push(put);
+            }
+        }
+        // SAFETY: any bytes are a `Ud`.
+        let ud = unsafe { wr.wr.ud };
+        self.sends.push(Send {
+            wr_id: wr.wr_id,
+            op,
+            flags,
+            dest: destination(qp, ud.ah, ud.remote_qpn, ud.remote_qkey),
+            list: (start, self.entries.len()),
+        });
+        Ok(())
+    }
+}
+
+impl Send {
+    pub(crate) fn wr<'a>(&self, entries: &'a [Sge]) -> SendWr<'a> {
+        let (start, end) = self.list;
+        let mut wr = SendWr::new(self.wr_id, self.op, &entries[start..end]);
+        wr.flags = self.flags;
+        wr.dest = self.dest;
+        wr
+    }
+}
+
+/// The bytes of inline data that the queue pair takes; none for more, which the engine refuses by its
+/// length.
+///
+/// # Safety
+/// The entries name valid memory.
+unsafe fn gather(list: &[Sge], inline: &Inline) -> Option<SmallVec<[u8; 256]>> {
+    let length: u64 = list.iter().map(|sge| u64::from(sge.length)).sum();
+    if list.is_empty() || length > inline.each() as u64 {
+        return None;
+    }
+    let mut bytes = SmallVec::new();
+    for sge in list.iter().filter(|sge| sge.length > 0) {
+        let start = sge.addr as *const u8;
+        // SAFETY: the caller's promise; nobody changes inline data while it is posted (C's contract).
+        bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(start, sge.length as usize) });
+    }
+    Some(bytes)
+}
+
+/// Where a send goes. A datagram without a good address handle names no destination, and is refused.
+pub(crate) fn destination(
+    qp: &Object<Qp>,
+    ah: *mut ibv_ah,
+    remote_qpn: u32,
+    remote_qkey: u32,
+) -> Dest {
+    match Object::<Ah>::find(ah) {
+        Ok(ah) if qp.more.qp_type == QpType::Ud => Dest::Ud {
+            ah: ah.handle,
+            remote_qpn,
+            remote_qkey,
+        },
+        _ => Dest::Connected,
+    }
+}
+
+/// What a send does, by `enum ibv_wr_opcode`.
+fn operation(wr: &ibv_send_wr) -> Result<SendOp> {
+    // SAFETY: all members are numbers, for which any bytes are a value.
+    let (rdma, atomic) = unsafe { (wr.wr.rdma, wr.wr.atomic) };
+    let remote = Remote {
+        addr: rdma.remote_addr,
+        rkey: rdma.rkey,
+    };
+    let of_atomic = Remote {
+        addr: atomic.remote_addr,
+        rkey: atomic.rkey,
+    };
+    let imm_data = wr.imm_data.to_ne_bytes();
+    let invalidated = wr.imm_data;
+    Ok(match wr.opcode {
+        0 => SendOp::RdmaWrite { remote },
+        1 => SendOp::RdmaWriteWithImm { remote, imm_data },
+        2 => SendOp::Send,
+        3 => SendOp::SendWithImm { imm_data },
+        4 => SendOp::RdmaRead { remote },
+        5 => SendOp::CompareAndSwap {
+            remote: of_atomic,
+            compare: atomic.compare_add,
+            swap: atomic.swap,
+        },
+        6 => SendOp::FetchAndAdd {
+            remote: of_atomic,
+            add: atomic.compare_add,
+        },
+        7 => SendOp::LocalInv { rkey: invalidated },
+        8 => {
+            let bind = &wr.bind_mw;
+            SendOp::BindMw {
+                mw: Object::<Mw>::find(bind.mw)?.handle,
+                rkey: bind.rkey,
+                info: mw::info(&bind.bind_info)?,
+            }
+        }
+        9 => SendOp::SendWithInv { rkey: invalidated },
+        _ => return Err(Errno(libc::EINVAL)),
+    })
+}

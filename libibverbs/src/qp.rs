@@ -1,0 +1,282 @@
+//! Queue pairs: making, changing and removing them; multicast.
+
+use std::ffi::{c_int, c_void};
+
+use verbs_api::{Access, Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait};
+
+use crate::ah::{from_c as ah_attr, to_c as ah_attr_back};
+use crate::batch::Batch;
+use crate::c::{ibv_ah_attr, ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr};
+use crate::context::OpenDevice;
+use crate::cq::Cq;
+use crate::engine::engine;
+use crate::inline::Inline;
+use crate::object::{Object, kinds};
+use crate::region::Pd;
+use crate::result::{Result, UNSUPPORTED, not_null, pointer, status};
+use crate::srq::Srq;
+
+kinds! {
+    /// Queue pairs. Each has room for the extended structure, of which the plain one is the start.
+    Qp: ibv_qp_ex as ibv_qp, Qp, More, Qp;
+}
+
+/// What a queue pair has beside its structure.
+pub(crate) struct More {
+    pub(crate) qp_type: QpType,
+    /// Sizes that it got.
+    pub(crate) cap: QpCap,
+    /// Where inline data is copied to, if it takes any.
+    pub(crate) inline: Option<Inline>,
+    /// What is being built, for one made with `ibv_create_qp_ex` for batches.
+    pub(crate) batch: Option<Batch>,
+}
+
+/// The sizes that it got stand in `init` then.
+pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
+    pointer(|| {
+        not_null(init)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let asked = unsafe { init.read() };
+        let qp = create(pd, &asked, SendOps::empty())?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { (*init).cap = cap_back(&qp.more.cap) };
+        Ok(qp.seen())
+    })
+}
+
+/// Makes a queue pair that takes batches of these operations.
+pub(crate) fn create(
+    pd: *mut ibv_pd,
+    asked: &ibv_qp_init_attr,
+    send_ops: SendOps,
+) -> Result<&'static Object<Qp>> {
+    let found = Object::<Pd>::find(pd)?;
+    // SAFETY: one of ours, which are never freed.
+    let context = unsafe { (*found.raw()).context };
+    let of = Object::<OpenDevice>::find(context)?;
+    let send_cq = Object::<Cq>::find(asked.send_cq)?.handle;
+    let recv_cq = Object::<Cq>::find(asked.recv_cq)?.handle;
+    let srq = Object::<Srq>::find_some(asked.srq)?;
+    let qp_type = QpType::from(asked.qp_type);
+    let mut init = QpInit::new(qp_type, send_cq, recv_cq)
+        .cap(cap(&asked.cap))
+        .send_ops(send_ops);
+    init.srq = srq.map(|srq| srq.handle);
+    init.sq_sig_all = asked.sq_sig_all != 0;
+    Object::<Qp>::make_with(|index| {
+        // By which the object is found when there is an event.
+        init.qp_context = index as u64;
+        let sim = &engine().sim;
+        let handle = sim.create_qp(found.handle, &init)?;
+        let got = sim.query_qp(handle, QpAttrMask::CAP)?;
+        let cap = got.init.cap;
+        let inline = match cap.max_inline_data {
+            0 => None,
+            _ => Some(Inline::new(of, &cap).inspect_err(|_| {
+                let _ = sim.destroy_qp(handle, Wait::Poll);
+            })?),
+        };
+        let mut raw = crate::batch::extended(!send_ops.is_empty());
+        raw.qp_base = ibv_qp {
+            context,
+            qp_context: asked.qp_context,
+            pd,
+            send_cq: asked.send_cq,
+            recv_cq: asked.recv_cq,
+            srq: asked.srq,
+            handle: 0,
+            qp_num: got.qp_num,
+            state: got.attr.qp_state.into(),
+            qp_type: asked.qp_type,
+            mutex: [0; 5],
+            cond: [0; 6],
+            events_completed: 0,
+        };
+        let more = More {
+            qp_type,
+            cap,
+            inline,
+            batch: (!send_ops.is_empty()).then(Batch::default),
+        };
+        Ok((handle, more, raw))
+    })
+}
+
+pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
+    status(|| {
+        let qp = Object::<Qp>::find(qp)?;
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let attr = unsafe { attr.read() };
+        let mask = QpAttrMask::from_bits_retain(mask as u32);
+        engine()
+            .sim
+            .modify_qp(qp.handle, &qp_attr(&attr, mask), mask)?;
+        if mask.contains(QpAttrMask::STATE) {
+            // SAFETY: one of ours, which are never freed; the call sets the state.
+            unsafe { (*qp.raw()).qp_base.state = attr.qp_state };
+        }
+        Ok(())
+    })
+}
+
+pub(crate) extern "C" fn query_qp(
+    qp: *mut ibv_qp,
+    attr: *mut ibv_qp_attr,
+    mask: c_int,
+    init: *mut ibv_qp_init_attr,
+) -> c_int {
+    status(|| {
+        let found = Object::<Qp>::find(qp)?;
+        not_null(attr)?;
+        let mask = QpAttrMask::from_bits_retain(mask as u32);
+        let query = engine().sim.query_qp(found.handle, mask)?;
+        let raw = found.raw();
+        // SAFETY: the queue pair is one of ours, which are never freed; the structures are the
+        // program's, to be written (C's contract).
+        unsafe {
+            let base = &raw mut (*raw).qp_base;
+            (*base).state = query.attr.qp_state.into();
+            attr.write(qp_attr_back(&query.attr, &query.init.cap));
+            if !init.is_null() {
+                init.write(ibv_qp_init_attr {
+                    qp_context: (*base).qp_context,
+                    send_cq: (*base).send_cq,
+                    recv_cq: (*base).recv_cq,
+                    srq: (*base).srq,
+                    cap: cap_back(&query.init.cap),
+                    qp_type: (*base).qp_type,
+                    sq_sig_all: query.init.sq_sig_all.into(),
+                });
+            }
+        }
+        Ok(())
+    })
+}
+
+pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
+    status(|| {
+        let qp = Object::<Qp>::find(qp)?;
+        engine().sim.destroy_qp(qp.handle, Wait::Forever)?;
+        qp.more.inline.as_ref().map_or(Ok(()), Inline::free)
+    })
+}
+
+pub(crate) extern "C" fn attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
+    status(|| {
+        let (qp, gid) = (Object::<Qp>::find(qp)?, read_gid(gid)?);
+        Ok(engine().sim.attach_mcast(qp.handle, gid, lid)?)
+    })
+}
+
+pub(crate) extern "C" fn detach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
+    status(|| {
+        let (qp, gid) = (Object::<Qp>::find(qp)?, read_gid(gid)?);
+        Ok(engine().sim.detach_mcast(qp.handle, gid, lid)?)
+    })
+}
+
+fn read_gid(gid: *const ibv_gid) -> Result<Gid> {
+    not_null(gid)?;
+    // SAFETY: the program's, valid for the call, aligned as it may be (C's contract).
+    Ok(Gid(unsafe { gid.read_unaligned() }.raw))
+}
+
+/// Enhanced connection establishment is for NICs of one vendor among each other.
+pub(crate) extern "C" fn ece(_qp: *mut ibv_qp, _ece: *mut c_void) -> c_int {
+    status(|| Err(UNSUPPORTED))
+}
+
+/// Nothing is promised of the order in which bytes arrive.
+pub(crate) extern "C" fn query_qp_data_in_order(_qp: *mut ibv_qp, _op: u32, _flags: u32) -> c_int {
+    0
+}
+
+pub(crate) fn cap(cap: &ibv_qp_cap) -> QpCap {
+    QpCap {
+        max_send_wr: cap.max_send_wr,
+        max_recv_wr: cap.max_recv_wr,
+        max_send_sge: cap.max_send_sge,
+        max_recv_sge: cap.max_recv_sge,
+        max_inline_data: cap.max_inline_data,
+    }
+}
+
+pub(crate) fn cap_back(cap: &QpCap) -> ibv_qp_cap {
+    ibv_qp_cap {
+        max_send_wr: cap.max_send_wr,
+        max_recv_wr: cap.max_recv_wr,
+        max_send_sge: cap.max_send_sge,
+        max_recv_sge: cap.max_recv_sge,
+        max_inline_data: cap.max_inline_data,
+    }
+}
+
+fn qp_attr(attr: &ibv_qp_attr, mask: QpAttrMask) -> QpAttr {
+    let alt_path = mask.contains(QpAttrMask::ALT_PATH);
+    QpAttr {
+        qp_state: attr.qp_state.into(),
+        cur_qp_state: attr.cur_qp_state.into(),
+        path_mtu: attr.path_mtu.into(),
+        path_mig_state: attr.path_mig_state.into(),
+        qkey: attr.qkey,
+        rq_psn: attr.rq_psn,
+        sq_psn: attr.sq_psn,
+        dest_qp_num: attr.dest_qp_num,
+        qp_access_flags: Access::from_bits_retain(attr.qp_access_flags),
+        cap: cap(&attr.cap),
+        ah_attr: Some(ah_attr(&attr.ah_attr)),
+        alt_ah_attr: alt_path.then(|| ah_attr(&attr.alt_ah_attr)),
+        pkey_index: attr.pkey_index,
+        en_sqd_async_notify: attr.en_sqd_async_notify != 0,
+        sq_draining: attr.sq_draining != 0,
+        max_rd_atomic: attr.max_rd_atomic,
+        max_dest_rd_atomic: attr.max_dest_rd_atomic,
+        min_rnr_timer: attr.min_rnr_timer,
+        port_num: attr.port_num,
+        timeout: attr.timeout,
+        retry_cnt: attr.retry_cnt,
+        rnr_retry: attr.rnr_retry,
+    }
+}
+
+fn qp_attr_back(attr: &QpAttr, cap: &QpCap) -> ibv_qp_attr {
+    let path = |path: Option<_>| -> ibv_ah_attr {
+        ah_attr_back(&path.unwrap_or(verbs_api::AhAttr {
+            grh: None,
+            dlid: 0,
+            sl: 0,
+            src_path_bits: 0,
+            port_num: 0,
+        }))
+    };
+    ibv_qp_attr {
+        qp_state: attr.qp_state.into(),
+        cur_qp_state: attr.cur_qp_state.into(),
+        path_mtu: attr.path_mtu.into(),
+        path_mig_state: attr.path_mig_state.into(),
+        qkey: attr.qkey,
+        rq_psn: attr.rq_psn,
+        sq_psn: attr.sq_psn,
+        dest_qp_num: attr.dest_qp_num,
+        qp_access_flags: attr.qp_access_flags.bits(),
+        cap: cap_back(cap),
+        ah_attr: path(attr.ah_attr),
+        alt_ah_attr: path(attr.alt_ah_attr),
+        pkey_index: attr.pkey_index,
+        alt_pkey_index: 0,
+        en_sqd_async_notify: attr.en_sqd_async_notify.into(),
+        sq_draining: attr.sq_draining.into(),
+        max_rd_atomic: attr.max_rd_atomic,
+        max_dest_rd_atomic: attr.max_dest_rd_atomic,
+        min_rnr_timer: attr.min_rnr_timer,
+        port_num: attr.port_num,
+        timeout: attr.timeout,
+        retry_cnt: attr.retry_cnt,
+        rnr_retry: attr.rnr_retry,
+        alt_port_num: 0,
+        alt_timeout: 0,
+        rate_limit: 0,
+    }
+}

@@ -1,0 +1,223 @@
+//! Protection domains and memory regions.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use verbs_api::{Access, AfterRereg, MrChange, ReregError, Verbs};
+
+use crate::c::{ibv_context, ibv_mr, ibv_pd};
+use crate::engine::engine;
+use crate::mapped::is_mapped;
+use crate::object::{Object, context_of, kinds};
+use crate::result::{Errno, Result, UNSUPPORTED, pointer, set_errno, status};
+
+kinds! {
+    /// Protection domains.
+    Pd: ibv_pd as ibv_pd, Pd, (), Pd;
+    /// Memory regions.
+    Mr: ibv_mr as ibv_mr, Mr, (), Mr;
+}
+
+pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
+    pointer(|| {
+        let handle = engine().sim.alloc_pd(context_of(context)?)?;
+        let pd = Object::<Pd>::make(handle, (), || ibv_pd { context, handle: 0 });
+        Ok(pd?.seen())
+    })
+}
+
+pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
+    status(|| {
+        let pd = Object::<Pd>::find(pd)?;
+        Ok(engine().sim.dealloc_pd(pd.handle)?)
+    })
+}
+
+pub(crate) extern "C" fn reg_mr(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut ibv_mr {
+    pointer(|| register(pd, addr, length, None, access as c_uint))
+}
+
+pub(crate) extern "C" fn reg_mr_iova(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_int,
+) -> *mut ibv_mr {
+    reg_mr_iova2(pd, addr, length, iova, access as c_uint)
+}
+
+/// What the macro `ibv_reg_mr` becomes, too, with the memory's address as `iova`.
+pub(crate) extern "C" fn reg_mr_iova2(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_uint,
+) -> *mut ibv_mr {
+    pointer(|| {
+        let own = iova == addr as u64;
+        register(pd, addr, length, (!own).then_some(iova), access)
+    })
+}
+
+fn register(
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: Option<u64>,
+    access: c_uint,
+) -> Result<*mut ibv_mr> {
+    let found = Object::<Pd>::find(pd)?;
+    let access = Access::from_bits_retain(access);
+    let sim = &engine().sim;
+    // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
+    let handle = unsafe { sim.reg_mr_as(found.handle, addr.cast(), length, iova, access) }?;
+    // What is wrong with the arguments was said first, as by the kernel.
+    if !has_memory(addr, length, access) {
+        sim.dereg_mr(handle)?;
+        return Err(Errno(libc::EFAULT));
+    }
+    let attr = sim.query_mr(handle)?;
+    // SAFETY: one of ours, which are never freed.
+    let context = unsafe { (*found.raw()).context };
+    let mr = Object::<Mr>::make(handle, (), || ibv_mr {
+        context,
+        pd,
+        addr,
+        length,
+        handle: 0,
+        lkey: attr.lkey,
+        rkey: attr.rkey,
+    });
+    Ok(mr?.seen())
+}
+
+fn has_memory(addr: *mut c_void, length: usize, access: Access) -> bool {
+    let start = addr as u64;
+    is_mapped(
+        start..start.saturating_add(length as u64),
+        access.contains(Access::LOCAL_WRITE),
+    )
+}
+
+pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
+    pointer(|| {
+        let found = Object::<Pd>::find(pd)?;
+        let sim = &engine().sim;
+        let handle = sim.alloc_null_mr(found.handle)?;
+        let attr = sim.query_mr(handle)?;
+        // SAFETY: one of ours, which are never freed.
+        let context = unsafe { (*found.raw()).context };
+        let mr = Object::<Mr>::make(handle, (), || ibv_mr {
+            context,
+            pd,
+            addr: std::ptr::null_mut(),
+            length: usize::MAX,
+            handle: 0,
+            lkey: attr.lkey,
+            rkey: attr.rkey,
+        });
+        Ok(mr?.seen())
+    })
+}
+
+/// `IBV_REREG_MR_CHANGE_TRANSLATION`
+const CHANGE_TRANSLATION: c_int = 1 << 0;
+/// `IBV_REREG_MR_CHANGE_PD`
+const CHANGE_PD: c_int = 1 << 1;
+/// `IBV_REREG_MR_CHANGE_ACCESS`
+const CHANGE_ACCESS: c_int = 1 << 2;
+/// `IBV_REREG_MR_ERR_INPUT`
+const ERR_INPUT: c_int = -1;
+/// `IBV_REREG_MR_ERR_DO_FORK_OLD`
+const ERR_DO_FORK_OLD: c_int = -3;
+/// `IBV_REREG_MR_ERR_CMD`
+const ERR_CMD: c_int = -4;
+
+/// Returns what is left of the region; why is in `errno`.
+pub(crate) extern "C" fn rereg_mr(
+    mr: *mut ibv_mr,
+    flags: c_int,
+    pd: *mut ibv_pd,
+    addr: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> c_int {
+    let mut left = ERR_INPUT;
+    let result = status(|| {
+        let change = change(flags, pd, length, access)?;
+        let found = Object::<Mr>::find(mr)?;
+        if change.length.is_some() && !has_memory(addr, length, Access::empty()) {
+            return Err(Errno(libc::EFAULT));
+        }
+        let sim = &engine().sim;
+        // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
+        let changed = unsafe { sim.rereg_mr_as(found.handle, &change, addr.cast()) };
+        changed.inspect_err(|ReregError { region, .. }| {
+            left = match region {
+                AfterRereg::Old => ERR_INPUT,
+                AfterRereg::New => ERR_DO_FORK_OLD,
+                AfterRereg::Unusable => ERR_CMD,
+            };
+        })?;
+        let attr = sim.query_mr(found.handle)?;
+        let raw = found.raw();
+        // SAFETY: one of ours, which are never freed, and the program reads it only when the call
+        // is over.
+        unsafe {
+            if change.length.is_some() {
+                (*raw).addr = addr;
+                (*raw).length = length;
+            }
+            if change.pd.is_some() {
+                (*raw).pd = pd;
+            }
+            (*raw).lkey = attr.lkey;
+            (*raw).rkey = attr.rkey;
+        }
+        Ok(())
+    });
+    if result == 0 { 0 } else { left }
+}
+
+fn change(flags: c_int, pd: *mut ibv_pd, length: usize, access: c_int) -> Result<MrChange> {
+    let known = CHANGE_TRANSLATION | CHANGE_PD | CHANGE_ACCESS;
+    let translation = flags & CHANGE_TRANSLATION != 0;
+    if flags & !known != 0 || translation && length == 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    let pd = match flags & CHANGE_PD {
+        0 => None,
+        _ => Some(Object::<Pd>::find(pd)?.handle),
+    };
+    let access = Access::from_bits_retain(access as c_uint);
+    Ok(MrChange {
+        pd,
+        access: (flags & CHANGE_ACCESS != 0).then_some(access),
+        length: translation.then_some(length),
+    })
+}
+
+pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
+    status(|| {
+        let mr = Object::<Mr>::find(mr)?;
+        Ok(engine().sim.dereg_mr(mr.handle)?)
+    })
+}
+
+pub(crate) extern "C" fn reg_dmabuf_mr(
+    _pd: *mut ibv_pd,
+    _offset: u64,
+    _length: usize,
+    _iova: u64,
+    _fd: c_int,
+    _access: c_int,
+) -> *mut ibv_mr {
+    set_errno(UNSUPPORTED.0);
+    std::ptr::null_mut()
+}

@@ -1,0 +1,86 @@
+//! What C functions return, and how nothing else leaves them.
+
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+
+use verbs_api::{Error, PostError, ReregError};
+
+/// An errno value as a C call returns it: positive, but for profiles of drivers that err there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Errno(pub(crate) c_int);
+
+pub(crate) type Result<T, E = Errno> = std::result::Result<T, E>;
+
+impl From<Error> for Errno {
+    fn from(error: Error) -> Self {
+        Self(error.raw().unwrap_or(error.kind().errno()))
+    }
+}
+
+impl From<PostError> for Errno {
+    fn from(failed: PostError) -> Self {
+        failed.error.into()
+    }
+}
+
+impl From<ReregError> for Errno {
+    fn from(failed: ReregError) -> Self {
+        failed.error.into()
+    }
+}
+
+/// Runs a verb. A panic, which could only be a mistake of the simulator, has been printed and is
+/// `EIO`: it must not go on through C.
+#[inline]
+fn guarded<R>(verb: impl FnOnce() -> Result<R>) -> Result<R> {
+    let result = catch_unwind(AssertUnwindSafe(verb)).unwrap_or(Err(Errno(libc::EIO)));
+    if let Err(Errno(errno)) = result {
+        set_errno(errno.abs());
+    }
+    result
+}
+
+/// 0, or an errno value: most verbs.
+#[inline]
+pub(crate) fn status(verb: impl FnOnce() -> Result<()>) -> c_int {
+    guarded(verb).map_or_else(|Errno(errno)| errno, |()| 0)
+}
+
+/// A count, or an errno value as a negative number.
+#[inline]
+pub(crate) fn count(verb: impl FnOnce() -> Result<c_int>) -> c_int {
+    guarded(verb).unwrap_or_else(|Errno(errno)| -errno.abs())
+}
+
+/// What the verb gives, or -1 and `errno`.
+pub(crate) fn or_minus_one<T: From<i8>>(verb: impl FnOnce() -> Result<T>) -> T {
+    guarded(verb).unwrap_or_else(|_| T::from(-1))
+}
+
+/// A pointer, or null and `errno`.
+pub(crate) fn pointer<T>(verb: impl FnOnce() -> Result<*mut T>) -> *mut T {
+    guarded(verb).unwrap_or(null_mut())
+}
+
+/// Nothing to return, whatever happens.
+#[inline]
+pub(crate) fn silent(verb: impl FnOnce() -> Result<()>) {
+    let _ = guarded(verb);
+}
+
+pub(crate) fn set_errno(errno: c_int) {
+    // SAFETY: gives the place of this thread's own number, which may be written.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Null for a pointer that a verb needs, where C would touch it.
+pub(crate) fn not_null<T>(pointer: *const T) -> Result<()> {
+    if pointer.is_null() {
+        return Err(Errno(libc::EINVAL));
+    }
+    Ok(())
+}
+
+/// What is not there: `EOPNOTSUPP`.
+pub(crate) const UNSUPPORTED: Errno = Errno(libc::EOPNOTSUPP);

@@ -1,0 +1,48 @@
+//! Regions of the caller's memory beyond what the trait has of them, for programs that hand over
+//! pointers: the drop-in for libibverbs.
+#![expect(unsafe_code, reason = "the promise of the trait's unsafe method")]
+
+use verbs_api::{Access, Handle, Mr, MrChange, Object, Pd, ReregError, Result, Verb};
+
+use crate::sim::Sim;
+
+impl Sim {
+    /// Registers the caller's memory with an address of its choice (`ibv_reg_mr_iova`). Errors as for
+    /// [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr); `Invalid` also for an `iova` that does not fit the
+    /// memory's place in its page.
+    ///
+    /// # Safety
+    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    pub unsafe fn reg_mr_as(
+        &self,
+        pd: Pd,
+        addr: *mut u8,
+        length: usize,
+        iova: Option<u64>,
+        access: Access,
+    ) -> Result<Mr> {
+        let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
+        self.call(Verb::RegMr, Object::Pd, pd.context(), say, |node, _| {
+            // SAFETY: the caller of this method makes the same promise.
+            unsafe { node.reg_mr_as(pd, addr, length, iova, access) }
+        })
+    }
+
+    /// Changes a region (`ibv_rereg_mr`): a change of its memory puts the caller's, from `addr` on,
+    /// in the place of the old. Errors as for [`Verbs::rereg_mr`](verbs_api::Verbs::rereg_mr).
+    ///
+    /// # Safety
+    /// For a change of the memory, that of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    pub unsafe fn rereg_mr_as(
+        &self,
+        mr: Mr,
+        change: &MrChange,
+        addr: *mut u8,
+    ) -> Result<(), ReregError> {
+        let say = || format!("{mr}, {change:?}");
+        self.call(Verb::ReregMr, Object::Mr, mr.context(), say, |node, _| {
+            // SAFETY: the caller of this method makes the same promise.
+            unsafe { node.rereg_mr_as(mr, change, addr) }
+        })
+    }
+}
