@@ -5,6 +5,7 @@
 #[cfg(feature = "hw")]
 mod compare;
 mod devices;
+mod exec;
 mod explain;
 mod explore;
 mod list;
@@ -56,6 +57,8 @@ enum Command {
     Devices(devices::Args),
     /// Say all there is to say about a rule or a scenario
     Explain(explain::Args),
+    /// Run a program that uses libibverbs on simulated devices
+    Exec(exec::Args),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Command::Rules(args) => rules::execute(&args),
         Command::Devices(args) => devices::execute(&args),
         Command::Explain(args) => explain::execute(&args),
+        Command::Exec(args) => exec::execute(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
