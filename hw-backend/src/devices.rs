@@ -52,12 +52,15 @@ pub(crate) fn open(name: &str) -> Result<Device> {
             driver,
             transport,
         } = infos[at].clone();
+        // SAFETY: an entry of a list that has not been freed.
+        let simulated = unsafe { profile(devices[at]) }.is_some();
         // SAFETY: just opened, and ours.
         let raw = unsafe { Owned::new(raw, sys::ibv_close_device) };
         Ok(Device {
             raw,
             name,
             driver,
+            simulated,
             transport,
         })
     })
@@ -86,9 +89,8 @@ unsafe fn info(device: *mut sys::ibv_device) -> DeviceInfo {
     const IWARP: i32 = 1;
     // SAFETY: the caller's promise.
     let (name, transport) = unsafe { (name_of(device), (*device).transport_type) };
-    // SAFETY: as above; the path is a string with an end.
-    let path = unsafe { CStr::from_ptr((*device).ibdev_path.as_ptr()) };
-    let driver = simulated(&path.to_string_lossy()).unwrap_or_else(|| driver(&name));
+    // SAFETY: the caller's promise.
+    let driver = unsafe { profile(device) }.unwrap_or_else(|| driver(&name));
     let transport = if transport == IWARP {
         Transport::Iwarp
     } else {
@@ -101,8 +103,25 @@ unsafe fn info(device: *mut sys::ibv_device) -> DeviceInfo {
     }
 }
 
-/// The profile that a simulated device has, in the place of a driver: its path says so.
-fn simulated(path: &str) -> Option<String> {
+/// Whether a device is one of the simulator, which has taken the place of libibverbs.
+pub fn is_simulated(name: &str) -> bool {
+    let found = with_list(Verb::GetDeviceList, |devices| {
+        // SAFETY: the list is not freed before `with_list` returns.
+        let named = |device: &&_| unsafe { name_of(**device) } == name;
+        let device = devices.iter().find(named);
+        // SAFETY: as above.
+        Ok(device.is_some_and(|device| unsafe { profile(*device) }.is_some()))
+    });
+    found.unwrap_or(false)
+}
+
+/// The profile of a simulated device, which stands for its driver: its path says so.
+///
+/// # Safety
+/// `device` is an entry of a device list that has not been freed.
+unsafe fn profile(device: *mut sys::ibv_device) -> Option<String> {
+    // SAFETY: the caller's promise; the path is a string with an end.
+    let path = unsafe { CStr::from_ptr((*device).ibdev_path.as_ptr()) }.to_string_lossy();
     let (profile, _) = path
         .strip_prefix("/sys/devices/virtual/verbsim/")?
         .split_once('/')?;

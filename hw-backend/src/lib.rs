@@ -56,6 +56,6 @@ mod verbs;
 mod wait;
 mod xrc;
 
-pub use devices::kernel;
+pub use devices::{is_simulated, kernel};
 pub use hw::Hw;
 pub use obstacles::obstacles;

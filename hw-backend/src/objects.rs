@@ -20,6 +20,8 @@ pub(crate) struct Device {
     pub(crate) raw: Owned<sys::ibv_context>,
     pub(crate) name: String,
     pub(crate) driver: String,
+    /// The driver is the simulator's.
+    pub(crate) simulated: bool,
     pub(crate) transport: Transport,
 }
 

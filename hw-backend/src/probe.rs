@@ -52,7 +52,7 @@ pub(crate) fn capabilities(
             | Capabilities::RESIZE_CQ
             | Capabilities::CQ_EX;
     }
-    // Of the others nobody knows.
+    // Of other drivers nobody knows.
     if !matches!(device.driver.as_str(), "mlx5" | "spec" | "adversarial") {
         all -= Capabilities::NULL_MR;
     }

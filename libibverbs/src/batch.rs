@@ -329,22 +329,28 @@ extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: *const c_void, length
 extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_data_buf) {
     change(qp, |found, building, last| {
         let each = found.more.inline.as_ref().map_or(0, |inline| inline.each());
-        let mut bytes = SmallVec::new();
-        for at in 0..count {
-            // SAFETY: the program's, so many (C's contract).
-            let buffer = unsafe { list.add(at).read() };
-            if buffer.length > each - bytes.len() {
-                return Err(Errno(libc::EINVAL));
-            }
-            if buffer.length > 0 {
-                // SAFETY: the program's, valid for the call, and so large (C's contract).
-                bytes.extend_from_slice(unsafe {
-                    std::slice::from_raw_parts(buffer.addr.cast(), buffer.length)
-                });
-            }
-        }
+        // SAFETY: the program's, so many (C's contract).
+        let buffers = (0..count).map(|at| unsafe { list.add(at).read() });
+        let length: u64 = buffers.clone().map(|buffer| buffer.length as u64).sum();
         building.sends[last].flags |= SendFlags::INLINE;
         building.inline.retain(|(of, _)| *of != last);
+        if length > each as u64 {
+            // The engine refuses it by its length.
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            let list = [Sge {
+                length,
+                ..Sge::default()
+            }];
+            building.sends[last].list = building.entries.put(&list);
+            return Ok(());
+        }
+        let mut bytes = SmallVec::new();
+        for buffer in buffers.filter(|buffer| buffer.length > 0) {
+            // SAFETY: the program's, valid for the call, and so large (C's contract).
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(buffer.addr.cast(), buffer.length)
+            });
+        }
         building.inline.push((last, bytes));
         Ok(())
     });

@@ -92,7 +92,8 @@ pub(crate) struct verbs_context {
     pub(crate) query_rt_values: NoOp,
     pub(crate) create_cq_ex: NoOp,
     pub(crate) own: *mut c_void,
-    pub(crate) query_device_ex: NoOp,
+    pub(crate) query_device_ex:
+        Op<extern "C" fn(*mut ibv_context, *const u32, *mut ibv_device_attr, usize) -> c_int>,
     pub(crate) destroy_flow: NoOp,
     pub(crate) placeholder2: NoOp,
     pub(crate) create_flow: NoOp,
@@ -155,6 +156,9 @@ pub(crate) struct ibv_device_attr {
     pub(crate) local_ca_ack_delay: u8,
     pub(crate) phys_port_cnt: u8,
 }
+
+/// Where `phys_port_cnt_ex` is in `struct ibv_device_attr_ex`, which starts as the plain structure.
+pub(crate) const PHYS_PORT_CNT_EX: usize = 396;
 
 /// `struct ibv_port_attr` of today. Programs pass how much of it they know; the exported
 /// `ibv_query_port` writes the first [`OLD_PORT_ATTR`] bytes.

@@ -1,6 +1,7 @@
 //! Devices, contexts, and what they say of themselves.
 
 use std::ffi::{c_char, c_int};
+use std::fs::File;
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
@@ -13,7 +14,7 @@ use crate::arena::Arena;
 use crate::c::{self, ibv_context, ibv_device};
 use crate::engine::{engine, text};
 use crate::object::{Kind, Object, context_of, int};
-use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, pointer, status};
+use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
 use crate::{batch, cq, mw, post, region, srq};
 
 /// Contexts.
@@ -22,6 +23,8 @@ pub(crate) struct OpenDevice;
 /// What a context has beside its structure.
 pub(crate) struct More {
     async_fd: Mutex<Option<OwnedFd>>,
+    /// Programs duplicate it; there is no file of a kernel to send commands to.
+    cmd_fd: Mutex<Option<OwnedFd>>,
     /// The domain of the regions that inline data is copied to.
     inline_pd: OnceLock<Pd>,
 }
@@ -86,33 +89,38 @@ pub(crate) extern "C" fn free_device_list(list: *mut *mut ibv_device) {
 }
 
 pub(crate) extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
-    if engine().device(device).is_none() {
-        return null_mut();
-    }
-    // SAFETY: one of ours; its fields are not read.
-    unsafe { (&raw const (*device).name).cast() }
+    pointer(|| {
+        number_of(device)?;
+        // SAFETY: one of ours; its fields are not read.
+        Ok(unsafe { (&raw mut (*device).name).cast() })
+    })
 }
 
 pub(crate) extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
-    engine().device(device).map_or(-1, |number| number as c_int)
+    or_minus_one(|| Ok(number_of(device)? as c_int))
 }
 
 /// In network order.
 pub(crate) extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
-    let guid = || {
-        let number = engine().device(device)?;
+    or_zero(|| {
+        let number = number_of(device)?;
         let sim = &engine().sim;
-        let context = sim.open_device(&format!("sim{number}")).ok()?;
-        let guid = sim.query_device(context).ok().map(|attr| attr.node_guid);
-        let _ = sim.close_device(context);
-        guid
-    };
-    guid().unwrap_or(0).to_be()
+        let context = sim.open_device(&format!("sim{number}"))?;
+        let guid = sim.query_device(context).map(|attr| attr.node_guid);
+        sim.close_device(context)?;
+        Ok(guid?.to_be())
+    })
+}
+
+fn number_of(device: *mut ibv_device) -> Result<usize> {
+    engine().device(device).ok_or(Errno(libc::ENODEV))
 }
 
 pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     pointer(|| {
-        let number = engine().device(device).ok_or(Errno(libc::ENODEV))?;
+        let number = number_of(device)?;
+        let nothing = File::open("/dev/null").map_err(|_| Errno(libc::EMFILE))?;
+        let nothing = OwnedFd::from(nothing);
         let sim = &engine().sim;
         let handle = sim.open_device(&format!("sim{number}"))?;
         let opened = sim
@@ -122,14 +130,14 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
             let _ = sim.close_device(handle);
         })?;
         cq::set_blocking(&fd)?;
-        let async_fd = fd.as_raw_fd();
+        let fds = [fd.as_raw_fd(), nothing.as_raw_fd()];
         let more = More {
             async_fd: Mutex::new(Some(fd)),
+            cmd_fd: Mutex::new(Some(nothing)),
             inline_pd: OnceLock::new(),
         };
         let vectors = int(attr.num_comp_vectors);
-        let context =
-            Object::<OpenDevice>::make(handle, more, || filled(device, async_fd, vectors));
+        let context = Object::<OpenDevice>::make(handle, more, || filled(device, fds, vectors));
         Ok(context?.seen())
     })
 }
@@ -139,12 +147,17 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
         let context = Object::<OpenDevice>::find(context)?;
         engine().sim.close_device(context.handle)?;
         drop(context.more.async_fd.lock().take());
+        drop(context.more.cmd_fd.lock().take());
         Ok(())
     })
 }
 
 /// A context with its operations. What is 0 a program finds missing, and says `EOPNOTSUPP`.
-fn filled(device: *mut ibv_device, async_fd: c_int, vectors: c_int) -> c::verbs_context {
+fn filled(
+    device: *mut ibv_device,
+    [async_fd, cmd_fd]: [RawFd; 2],
+    vectors: c_int,
+) -> c::verbs_context {
     let ops = c::ibv_context_ops {
         compat_to_dereg_mr: [0; 7],
         alloc_mw: Some(mw::alloc_mw),
@@ -180,7 +193,7 @@ fn filled(device: *mut ibv_device, async_fd: c_int, vectors: c_int) -> c::verbs_
         query_rt_values: 0,
         create_cq_ex: 0,
         own: null_mut(),
-        query_device_ex: 0,
+        query_device_ex: Some(query_device_ex),
         destroy_flow: 0,
         placeholder2: 0,
         create_flow: 0,
@@ -196,8 +209,7 @@ fn filled(device: *mut ibv_device, async_fd: c_int, vectors: c_int) -> c::verbs_
         context: ibv_context {
             device,
             ops,
-            // There is no file of a kernel to send commands to.
-            cmd_fd: -1,
+            cmd_fd,
             async_fd,
             num_comp_vectors: vectors,
             mutex: [0; 5],
@@ -216,18 +228,52 @@ pub(crate) extern "C" fn query_device(
     attr: *mut c::ibv_device_attr,
 ) -> c_int {
     status(|| {
-        let context = context_of(context)?;
         not_null(attr)?;
-        let sim = &engine().sim;
-        let found = sim.query_device(context)?;
-        let pkeys = sim.query_port(context, 1)?.pkey_tbl_len;
-        let resize = sim
-            .capabilities(context)?
-            .contains(Capabilities::SRQ_RESIZE);
+        let found = describe(context)?;
         // SAFETY: the program's, to be written (C's contract).
-        unsafe { attr.write(device_attr(&found, pkeys, resize)) };
+        unsafe { attr.write(found) };
         Ok(())
     })
+}
+
+/// Of what came later the devices have nothing, but for the number of ports once more.
+extern "C" fn query_device_ex(
+    context: *mut ibv_context,
+    input: *const u32,
+    attr: *mut c::ibv_device_attr,
+    size: usize,
+) -> c_int {
+    status(|| {
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call; its mask comes first (C's contract).
+        let asks = !input.is_null() && unsafe { input.read() } != 0;
+        if asks || size < size_of::<c::ibv_device_attr>() {
+            return Err(Errno(libc::EINVAL));
+        }
+        let found = describe(context)?;
+        let ports = u32::from(found.phys_port_cnt);
+        let bytes = attr.cast::<u8>();
+        // SAFETY: the program's, so large (C's contract).
+        unsafe {
+            bytes.write_bytes(0, size);
+            attr.write(found);
+            if size >= c::PHYS_PORT_CNT_EX + size_of_val(&ports) {
+                bytes.add(c::PHYS_PORT_CNT_EX).cast::<u32>().write(ports);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn describe(context: *mut ibv_context) -> Result<c::ibv_device_attr> {
+    let context = context_of(context)?;
+    let sim = &engine().sim;
+    let found = sim.query_device(context)?;
+    let pkeys = sim.query_port(context, 1)?.pkey_tbl_len;
+    let resize = sim
+        .capabilities(context)?
+        .contains(Capabilities::SRQ_RESIZE);
+    Ok(device_attr(&found, pkeys, resize))
 }
 
 /// Flags of `enum ibv_device_cap_flags`.
@@ -262,7 +308,8 @@ fn device_attr(attr: &DeviceAttr, max_pkeys: u16, srq_resize: bool) -> c::ibv_de
         max_mr_size: attr.max_mr_size,
         // Pages of 4 KiB and all larger ones.
         page_size_cap: !0xfff,
-        vendor_id: 0,
+        // As other devices in software have it.
+        vendor_id: 0x00ff_ffff,
         vendor_part_id: 0,
         hw_ver: 0,
         max_qp: int(attr.max_qp),

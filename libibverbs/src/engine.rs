@@ -67,6 +67,7 @@ impl Engine {
             .ports(config.ports)
             .seed(config.seed)
             .behavior(config.behavior)
+            .lacks(verbs_api::lacks(&config.profile))
             .trace(config.trace.is_some())
             .mode(Mode::RealTime);
         let sim = Sim::new(sim);

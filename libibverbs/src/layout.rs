@@ -187,6 +187,8 @@ fn structures_have_the_layout_of_c() {
             ["context", field].map(|of| format!("offsetof(struct verbs_context, {of})"));
         all.push((format!("{context} - {field}"), below));
     }
+    let ports = "offsetof(struct ibv_device_attr_ex, phys_port_cnt_ex)";
+    all.push((ports.to_owned(), c::PHYS_PORT_CNT_EX));
     let expressions: Vec<String> = all
         .iter()
         .map(|(expression, _)| expression.clone())

@@ -36,6 +36,13 @@
 //! is looked up.
 #![cfg(target_os = "linux")]
 #![allow(non_camel_case_types, reason = "structures have the names of C")]
+#![cfg_attr(
+    test,
+    allow(
+        dead_code,
+        reason = "without the symbols nothing calls the entry points"
+    )
+)]
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "entry points of C, which are called by C alone"

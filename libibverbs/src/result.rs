@@ -58,6 +58,11 @@ pub(crate) fn or_minus_one<T: From<i8>>(verb: impl FnOnce() -> Result<T>) -> T {
     guarded(verb).unwrap_or_else(|_| T::from(-1))
 }
 
+/// What the verb gives, or 0 and `errno`.
+pub(crate) fn or_zero<T: Default>(verb: impl FnOnce() -> Result<T>) -> T {
+    guarded(verb).unwrap_or_default()
+}
+
 /// A pointer, or null and `errno`.
 pub(crate) fn pointer<T>(verb: impl FnOnce() -> Result<*mut T>) -> *mut T {
     guarded(verb).unwrap_or(null_mut())

@@ -65,10 +65,13 @@ pub fn of_driver(driver: &str, kernel: &str) -> Vec<Deviation> {
     all(driver).into_iter().filter(holds).collect()
 }
 
-/// The deviations that the simulator's profile of a driver shows. The profiles are of kernel 6.1.
+/// The kernel whose drivers the simulator's profiles are of.
+pub const OF_PROFILES: &str = "6.1.";
+
+/// The deviations that the simulator's profile of a driver shows.
 pub fn of_profile(driver: &str) -> Vec<Deviation> {
     let modelled = |deviation: &Deviation| deviation.not_modelled.is_none();
-    of_driver(driver, "6.1.")
+    of_driver(driver, OF_PROFILES)
         .into_iter()
         .filter(modelled)
         .collect()

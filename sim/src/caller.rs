@@ -29,7 +29,8 @@ impl Sim {
     }
 
     /// Changes a region (`ibv_rereg_mr`): a change of its memory puts the caller's, from `addr` on,
-    /// in the place of the old. Errors as for [`Verbs::rereg_mr`](verbs_api::Verbs::rereg_mr).
+    /// in the place of the old. Errors as for [`Verbs::rereg_mr`](verbs_api::Verbs::rereg_mr), but
+    /// never `Busy` for posted work: what names the old memory fails when it is executed.
     ///
     /// # Safety
     /// For a change of the memory, that of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).

@@ -6,7 +6,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
 use verbs_api::{CompChannel, Context, Error, Result, Verb};
 
@@ -68,8 +68,9 @@ impl Descriptor {
     fn update(&mut self, node: &Node) -> bool {
         let queue = node.event_queue(Verb::GetCqEvent, self.of).ok();
         let (waiting, queued) = queue.unwrap_or((0, self.seen));
-        // Neither can fail: the counter stays far below its end, and is read only when above zero.
-        if waiting == 0 && self.readable {
+        // Neither can fail, nor wait though a program may have made the descriptor blocking: the counter
+        // stays far below its end, and is read only when above zero.
+        if waiting == 0 && self.readable && is_readable(&self.fd) {
             let _ = read(&self.fd, &mut [0; 8]);
         } else if waiting > 0 && queued > self.seen {
             let _ = write(&self.fd, &1u64.to_ne_bytes());
@@ -77,4 +78,10 @@ impl Descriptor {
         (self.readable, self.seen) = (waiting > 0, queued);
         queue.is_some()
     }
+}
+
+/// Whether the counter is above zero: a program may have read it, which it should not.
+fn is_readable(fd: &OwnedFd) -> bool {
+    let mut ask = [PollFd::new(fd, PollFlags::IN)];
+    poll(&mut ask, Some(&Timespec::default())) == Ok(1)
 }

@@ -22,6 +22,8 @@ use super::{Choice, checked};
 pub struct Hardware {
     devices: [String; 2],
     driver: String,
+    /// The devices are the simulator's, behind libibverbs; the driver is the name of a profile.
+    simulated: bool,
     /// Scenarios with hazards run in this process too.
     in_process: bool,
     may_crash_kernel: bool,
@@ -61,6 +63,7 @@ impl Hardware {
             check_place(name, place)?;
         }
         Ok(Self {
+            simulated: verbs_hw::is_simulated(&device),
             devices: [device, peer],
             driver,
             in_process: choice.in_process,
@@ -77,6 +80,13 @@ impl Hardware {
     /// Its driver.
     pub fn driver(&self) -> &str {
         &self.driver
+    }
+
+    fn kernel(&self) -> String {
+        if self.simulated {
+            return deviations::OF_PROFILES.to_owned();
+        }
+        verbs_hw::kernel()
     }
 
     /// The command line of one scenario.
@@ -118,7 +128,7 @@ impl Backend for Hardware {
             backend: "hw".to_string(),
             device: self.devices[0].clone(),
             driver: self.driver.clone(),
-            kernel: Some(verbs_hw::kernel()),
+            kernel: Some(self.kernel()),
             profile: self.driver.clone(),
             seed: 0,
         }
@@ -137,7 +147,10 @@ impl Backend for Hardware {
     }
 
     fn deviations(&self) -> Vec<Deviation> {
-        deviations::of_driver(&self.driver, &verbs_hw::kernel())
+        if self.simulated {
+            return deviations::of_profile(&self.driver);
+        }
+        deviations::of_driver(&self.driver, &self.kernel())
     }
 
     fn isolated(&self, scenario: &Scenario, bounds: Bounds) -> Option<Attempt> {

@@ -355,6 +355,9 @@ impl Node {
     /// `ibv_rereg_mr`. Everything is checked before anything changes, so that a failure leaves the
     /// region as it was (MR-09).
     pub fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+        if change.length.is_some() {
+            self.check_unowned(mr)?;
+        }
         self.rereg_with(mr, change, |node, length| {
             let (region, addr) = node.new_memory(Verb::ReregMr, length)?;
             Ok(Backing {
@@ -366,7 +369,8 @@ impl Node {
         })
     }
 
-    /// As [`rereg_mr`](Self::rereg_mr), with the caller's memory from `addr` on in the place of new.
+    /// As [`rereg_mr`](Self::rereg_mr), with the caller's memory from `addr` on in the place of new. Work
+    /// that is posted may name the old: it fails when it is executed.
     ///
     /// # Safety
     /// For a change of the memory, that of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
@@ -381,6 +385,18 @@ impl Node {
             // SAFETY: the same promise.
             unsafe { node.memory_of_caller(Verb::ReregMr, addr, length) }
         })
+    }
+
+    /// Whether no posted work names memory of a region.
+    fn check_unowned(&self, mr: MrHandle) -> Result<()> {
+        let verb = Verb::ReregMr;
+        let own = self.mrs.at(Self::find(&self.mrs, verb, mr)?);
+        let all = own.bytes(0..own.attr.length);
+        let Some((queue, wr_id)) = self.owner_of(own, all, true) else {
+            return Ok(());
+        };
+        let text = format!("work request {wr_id:#x} of {queue} uses {mr}");
+        Err(Error::new(verb, ErrorKind::Busy, Cause::Text(text.into())))
     }
 
     fn rereg_with(
@@ -404,12 +420,6 @@ impl Node {
         let length = change.length.unwrap_or(old.attr.length as usize);
         self.check_mr(verb, length, change.access.unwrap_or(old.access))?;
         if change.length.is_some() {
-            let all = old.bytes(0..old.attr.length);
-            if let Some((queue, wr_id)) = self.owner_of(old, all, true) {
-                let text = format!("work request {wr_id:#x} of {queue} uses {mr}");
-                let cause = Cause::Text(text.into());
-                return Err(Error::new(verb, ErrorKind::Busy, cause).into());
-            }
             self.check_bytes(verb, length, old.attr.length)?;
         }
         let memory = match change.length {
