@@ -32,7 +32,8 @@ pub(crate) extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_att
         // SAFETY: one of ours, which are never freed.
         let context = unsafe { (*found.raw()).context };
         let made = Object::<Srq>::make_with(|index| {
-            let sizes = SrqInit::new(asked.attr.max_wr).max_sge(asked.attr.max_sge);
+            let mut sizes = SrqInit::new(asked.attr.max_wr).max_sge(asked.attr.max_sge);
+            sizes.attr.srq_limit = asked.attr.srq_limit;
             let sim = &engine().sim;
             // By which the object is found when there is an event.
             let handle = sim.create_srq(found.handle, &sizes.context(index as u64))?;

@@ -16,8 +16,8 @@ pub fn reason(rule: &Rule) -> Option<&'static str> {
 }
 
 const BY_ID: &[(&str, &str)] = &[
-    ("CHAN-28", "C ABI: needs the return value and errno"),
-    ("CHAN-31", "C ABI: needs signals"),
+    ("CHAN-28", "C ABI: tests/clients/events.c"),
+    ("CHAN-31", "C ABI: tests/clients/events.c"),
     (
         "MR-23",
         "C ABI: only C can free memory that a region still has; here the backend keeps it, or the caller of `reg_mr` has promised to",
@@ -26,9 +26,9 @@ const BY_ID: &[(&str, &str)] = &[
         "DEV-03",
         "C ABI: closing a device here also frees what is left, as the kernel does",
     ),
-    ("DEV-07", "C ABI: the library searches the table itself"),
-    ("DEV-12", "C ABI: needs ibv_fork_init"),
-    ("AH-02", "C ABI: the library works the address out itself"),
+    ("DEV-07", "C ABI: tests/clients/datagram.c"),
+    ("DEV-12", "C ABI: tests/clients/datagram.c"),
+    ("AH-02", "C ABI: tests/clients/datagram.c"),
 ];
 
 /// Groups of which every rule has a scenario or a reason of its own.

@@ -1,4 +1,5 @@
-/* Events by epoll, level and edge triggered, by a blocking wait, and a signal that ends the wait. */
+/* Events by epoll, level and edge triggered, and by a blocking wait (CHAN-28), which a signal ends
+ * (CHAN-31). */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

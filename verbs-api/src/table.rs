@@ -47,7 +47,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// A table that uses the slot that was freed last at once.
+    /// A table that uses a freed slot at once.
     pub fn without_quarantine() -> Self {
         Self {
             quarantine: 0,
@@ -115,11 +115,7 @@ impl<T> Table<T> {
     /// Puts in an object made from its id.
     pub fn insert(&mut self, make: impl FnOnce(Id) -> T) -> Id {
         let index = if self.free.len() > self.quarantine {
-            let freed = match self.quarantine {
-                0 => self.free.pop_back(),
-                _ => self.free.pop_front(),
-            };
-            freed.expect("it is not empty")
+            self.free.pop_front().expect("it is not empty")
         } else {
             self.slots.push(Slot {
                 generation: 0,
