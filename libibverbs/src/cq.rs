@@ -8,6 +8,7 @@ use verbs_api::{Arm, CqInit, ErrorKind, Verbs, Wait, Wc};
 
 use crate::c::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
 use crate::engine::engine;
+use crate::number::exchanged;
 use crate::object::{Object, context_of, int, kinds};
 use crate::result::{Errno, Result, count, not_null, or_minus_one, pointer, silent, status};
 
@@ -224,8 +225,8 @@ fn completion(wc: &Wc) -> ibv_wc {
         vendor_err: wc.vendor_err,
         byte_len: wc.byte_len,
         imm_data: wc.imm_data,
-        qp_num: wc.qp_num,
-        src_qp: wc.src_qp,
+        qp_num: exchanged(wc.qp_num),
+        src_qp: exchanged(wc.src_qp),
         wc_flags: wc.wc_flags.bits(),
         pkey_index: wc.pkey_index,
         slid: wc.slid,

@@ -65,6 +65,7 @@ mod inline;
 mod layout;
 mod mapped;
 mod mw;
+mod number;
 mod object;
 mod post;
 mod qp;

@@ -14,6 +14,7 @@ use crate::c::{ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge};
 use crate::engine::engine;
 use crate::inline::Inline;
 use crate::mw::{self, Mw};
+use crate::number::exchanged;
 use crate::object::Object;
 use crate::qp::Qp;
 use crate::result::{Errno, Result, status};
@@ -251,7 +252,7 @@ pub(crate) fn destination(
     match Object::<Ah>::find(ah) {
         Ok(ah) if qp.more.qp_type == QpType::Ud => Dest::Ud {
             ah: ah.handle,
-            remote_qpn,
+            remote_qpn: exchanged(remote_qpn),
             remote_qkey,
         },
         _ => Dest::Connected,

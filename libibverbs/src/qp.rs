@@ -11,6 +11,7 @@ use crate::context::OpenDevice;
 use crate::cq::Cq;
 use crate::engine::engine;
 use crate::inline::Inline;
+use crate::number::exchanged;
 use crate::object::{Object, kinds};
 use crate::region::Pd;
 use crate::result::{Result, UNSUPPORTED, not_null, pointer, status};
@@ -86,7 +87,7 @@ pub(crate) fn create(
             recv_cq: asked.recv_cq,
             srq: asked.srq,
             handle: 0,
-            qp_num: got.qp_num,
+            qp_num: exchanged(got.qp_num),
             state: got.attr.qp_state.into(),
             qp_type: asked.qp_type,
             mutex: [0; 5],
@@ -223,7 +224,7 @@ fn qp_attr(attr: &ibv_qp_attr, mask: QpAttrMask) -> QpAttr {
         qkey: attr.qkey,
         rq_psn: attr.rq_psn,
         sq_psn: attr.sq_psn,
-        dest_qp_num: attr.dest_qp_num,
+        dest_qp_num: exchanged(attr.dest_qp_num),
         qp_access_flags: Access::from_bits_retain(attr.qp_access_flags),
         cap: cap(&attr.cap),
         ah_attr: Some(ah_attr(&attr.ah_attr)),
@@ -259,7 +260,7 @@ fn qp_attr_back(attr: &QpAttr, cap: &QpCap) -> ibv_qp_attr {
         qkey: attr.qkey,
         rq_psn: attr.rq_psn,
         sq_psn: attr.sq_psn,
-        dest_qp_num: attr.dest_qp_num,
+        dest_qp_num: exchanged(attr.dest_qp_num),
         qp_access_flags: attr.qp_access_flags.bits(),
         cap: cap_back(cap),
         ah_attr: path(attr.ah_attr),

@@ -1,0 +1,48 @@
+//! QP numbers as this process has them.
+//!
+//! Each process has a fabric of its own, with the same addresses and the same numbers. A program of two
+//! processes that exchange theirs would be connected with itself. So a part of each number is the
+//! process's, and who connects to another process finds nobody there.
+
+use std::sync::OnceLock;
+
+use verbs_api::MULTICAST_QPN;
+
+/// Numbers below it belong to every port alike.
+const WELL_KNOWN: u32 = 2;
+
+/// What the engine calls a queue pair, from what the program does, and the other way round.
+pub(crate) fn exchanged(number: u32) -> u32 {
+    static OF_PROCESS: OnceLock<u32> = OnceLock::new();
+    let part = OF_PROCESS.get_or_init(|| (std::process::id() % 0xfff + 1) << 12);
+    swap(number, *part)
+}
+
+fn swap(number: u32, part: u32) -> u32 {
+    let is_fixed = |number| number < WELL_KNOWN || number >= MULTICAST_QPN;
+    let other = number ^ part;
+    if is_fixed(number) || is_fixed(other) {
+        number
+    } else {
+        other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_one_other_and_known_ones_are_their_own() {
+        for part in [1 << 12, 0x5a5 << 12, 0xfff << 12] {
+            for number in (0..0x4000).chain(0xff_c000..0x100_0010) {
+                assert_eq!(swap(swap(number, part), part), number);
+                assert_eq!(swap(number, part) >> 24, number >> 24);
+            }
+            for known in [0, 1, MULTICAST_QPN, u32::MAX] {
+                assert_eq!(swap(known, part), known);
+            }
+            assert_ne!(swap(17, part), 17);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+/* Two processes have two fabrics: each tries to reach the other, and is told that nobody answers. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+struct address {
+    union ibv_gid gid;
+    uint32_t qp_num;
+};
+
+static int meet(int in, int out)
+{
+    struct end end;
+    open_end(&end, 0, 0);
+    struct address own = {gid_of(&end), end.qp->qp_num}, other;
+    CHECK(write(out, &own, sizeof own) == sizeof own);
+    CHECK(read(in, &other, sizeof other) == sizeof other);
+    to_init(&end);
+    to_rtr(&end, other.gid, other.qp_num);
+    to_rts(&end, 10, 2);
+    post_recv(&end, 1, 8);
+    post_send(&end, 2, 8, 0);
+    struct ibv_wc wc = complete(&end);
+    CHECK(wc.wr_id == 2 && wc.status == IBV_WC_RETRY_EXC_ERR && wc.qp_num == own.qp_num);
+    close_end(&end);
+    return 0;
+}
+
+int main(void)
+{
+    int there[2], back[2], status;
+    CHECK(!pipe(there) && !pipe(back));
+    pid_t child = fork();
+    if (!child)
+        return meet(there[0], back[1]);
+    CHECK(!meet(back[0], there[1]));
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    return 0;
+}
