@@ -13,7 +13,10 @@ static int meet(int in, int out)
 {
     struct end end;
     open_end(&end, 0, 0);
-    struct address own = {gid_of(&end), end.qp->qp_num}, other;
+    struct address own, other;
+    memset(&own, 0, sizeof own);
+    own.gid = gid_of(&end);
+    own.qp_num = end.qp->qp_num;
     CHECK(write(out, &own, sizeof own) == sizeof own);
     CHECK(read(in, &other, sizeof other) == sizeof other);
     to_init(&end);

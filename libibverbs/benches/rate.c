@@ -1,0 +1,113 @@
+/* How long verbs take through libibverbs, whatever is behind it: a table on the standard output.
+ *
+ * cc -O2 -I tests/clients libibverbs/benches/rate.c -o rate -libverbs && verbsim exec -- ./rate */
+#include <time.h>
+
+#include "bench.h"
+
+enum { BYTES = 1 << 20, ROUNDS = 20000, SAMPLES = 15 };
+
+static struct end a, b;
+static struct ibv_mr *from, *into;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static void write_of(uint32_t length, int flags)
+{
+    struct ibv_sge sge = {(uintptr_t)from->addr, length, from->lkey};
+    struct ibv_send_wr wr = {.sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_WRITE,
+                             .send_flags = IBV_SEND_SIGNALED | flags},
+                       *bad;
+    wr.wr.rdma.remote_addr = (uintptr_t)into->addr;
+    wr.wr.rdma.rkey = into->rkey;
+    CHECK(!ibv_post_send(a.qp, &wr, &bad));
+    CHECK(complete(&a).status == IBV_WC_SUCCESS);
+}
+
+static void write_64(void)
+{
+    write_of(64, 0);
+}
+
+static void write_inline(void)
+{
+    write_of(64, IBV_SEND_INLINE);
+}
+
+static void write_1m(void)
+{
+    write_of(BYTES, 0);
+}
+
+static void send_64(void)
+{
+    post_recv(&b, 1, 64);
+    post_send(&a, 2, 64, 0);
+    complete(&b);
+    complete(&a);
+}
+
+static void event(void)
+{
+    struct ibv_cq *cq;
+    void *context;
+    CHECK(!ibv_req_notify_cq(b.cq, 0));
+    post_recv(&b, 1, 64);
+    post_send(&a, 2, 64, 0);
+    CHECK(!ibv_get_cq_event(b.channel, &cq, &context));
+    ibv_ack_cq_events(cq, 1);
+    complete(&b);
+    complete(&a);
+}
+
+static void empty_poll(void)
+{
+    struct ibv_wc wc;
+    CHECK(!ibv_poll_cq(a.cq, 1, &wc));
+}
+
+/* The best of some samples: what else runs on a machine only makes it slower. */
+static void measure(const char *what, void (*run)(void), int rounds)
+{
+    double best = 0;
+    for (int sample = 0; sample < SAMPLES; ++sample) {
+        double start = now();
+        for (int round = 0; round < rounds; ++round)
+            run();
+        double each = (now() - start) / rounds;
+        if (!sample || each < best)
+            best = each;
+    }
+    printf("%-36s %12.1f ns\n", what, best);
+}
+
+int main(void)
+{
+    open_end(&a, 0, 0);
+    open_end(&b, 1, 0);
+    connect_ends(&a, &b);
+    char *memory[2];
+    for (int i = 0; i < 2; ++i)
+        CHECK(!posix_memalign((void **)&memory[i], 4096, BYTES) && memset(memory[i], i, BYTES));
+    CHECK((from = ibv_reg_mr(a.pd, memory[0], BYTES, ALL_RIGHTS)));
+    CHECK((into = ibv_reg_mr(b.pd, memory[1], BYTES, ALL_RIGHTS)));
+    measure("write of 64 B", write_64, ROUNDS);
+    measure("write of 64 B, inline", write_inline, ROUNDS);
+    measure("send and receive of 64 B", send_64, ROUNDS);
+    measure("arm, send, event", event, ROUNDS);
+    measure("empty poll", empty_poll, ROUNDS);
+    measure("write of 1 MiB", write_1m, ROUNDS / 400);
+    CHECK(!ibv_dereg_mr(from) && !ibv_dereg_mr(into));
+    free(memory[0]);
+    free(memory[1]);
+    close_end(&a);
+    close_end(&b);
+    return 0;
+}
