@@ -34,7 +34,7 @@
 //! # Unsafe
 //! What a program passes is what the manual pages ask for: *C's contract* in the comments. All else
 //! is looked up.
-#![cfg(target_os = "linux")]
+#![cfg(drop_in)]
 #![allow(non_camel_case_types, reason = "structures have the names of C")]
 #![cfg_attr(
     test,

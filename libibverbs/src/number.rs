@@ -19,7 +19,7 @@ pub(crate) fn exchanged(number: u32) -> u32 {
 }
 
 fn swap(number: u32, part: u32) -> u32 {
-    let is_fixed = |number| number < WELL_KNOWN || number >= MULTICAST_QPN;
+    let is_fixed = |number| !(WELL_KNOWN..MULTICAST_QPN).contains(&number);
     let other = number ^ part;
     if is_fixed(number) || is_fixed(other) {
         number
