@@ -2,6 +2,7 @@
 
 use std::ffi::c_char;
 use std::io::Write;
+use std::process;
 use std::sync::OnceLock;
 
 use verbs_api::{Lab, Verbs};
@@ -15,6 +16,8 @@ pub(crate) struct Engine {
     pub(crate) sim: Sim,
     pub(crate) config: Config,
     devices: Box<[c::Device]>,
+    /// A child after `fork` has a copy, in which nothing moves.
+    process: u32,
 }
 
 // SAFETY: the devices are never written, and the pointers in them are null.
@@ -83,7 +86,7 @@ impl Engine {
                     "verbsim: GID {} of {}: {error}",
                     entry.gid, config.names[entry.device]
                 );
-                std::process::exit(2);
+                process::exit(2);
             }
         }
         let device = |(number, name): (usize, &String)| c::Device {
@@ -103,6 +106,7 @@ impl Engine {
             sim,
             devices,
             config,
+            process: process::id(),
         }
     }
 
@@ -137,7 +141,10 @@ pub(crate) fn text<const N: usize>(text: &str) -> [c_char; N] {
 }
 
 extern "C" fn print_trace() {
-    let Some(engine) = ENGINE.get() else { return };
+    let own = ENGINE
+        .get()
+        .filter(|engine| engine.process == process::id());
+    let Some(engine) = own else { return };
     let trace = engine.sim.trace();
     let lines: String = trace.iter().map(|record| format!("{record}\n")).collect();
     let result = match engine.config.trace.as_deref() {

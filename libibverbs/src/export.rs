@@ -5,18 +5,113 @@
 
 macro_rules! export {
     ($( $version:literal { $( $name:ident = $function:path; )* } )*) => { $( $(
+        symbol!("@@", $version, $name, $function);
+    )* )* };
+}
+
+/// `@@` makes the version the one that programs are linked with, `@` one more.
+macro_rules! symbol {
+    ($at:literal, $version:literal, $name:ident, $function:path) => {
         std::arch::global_asm!(
-            concat!(".globl __verbsim_", stringify!($name)),
-            concat!(".type __verbsim_", stringify!($name), ", @function"),
-            concat!("__verbsim_", stringify!($name), ":"),
+            concat!(".globl __", stringify!($name), "_", $version),
+            concat!(".type __", stringify!($name), "_", $version, ", @function"),
+            concat!("__", stringify!($name), "_", $version, ":"),
             jump!(),
             concat!(
-                ".symver __verbsim_", stringify!($name), ", ",
-                stringify!($name), "@@", $version
+                ".symver __", stringify!($name), "_", $version, ", ",
+                stringify!($name), $at, $version
             ),
             function = sym $function,
         );
-    )* )* };
+    };
+}
+
+/// What libibverbs and its drivers have among themselves: the same in each release, under a version
+/// that is the release's.
+macro_rules! private {
+    ($at:literal, $version:literal, $register:ident) => {
+        private! { $at, $version;
+            $register = nothing;
+            ibv_query_gid_type = context::query_gid_type;
+            __verbs_log = nothing;
+            verbs_allow_disassociate_destroy = nothing;
+            verbs_init_cq = nothing;
+            verbs_set_ops = nothing;
+            verbs_uninit_context = nothing;
+            _verbs_init_and_alloc_context = none;
+            verbs_open_device = none;
+            __ioctl_final_num_attrs = unsupported;
+            execute_ioctl = unsupported;
+            ibv_cmd_advise_mr = unsupported;
+            ibv_cmd_alloc_dm = unsupported;
+            ibv_cmd_alloc_mw = unsupported;
+            ibv_cmd_alloc_pd = unsupported;
+            ibv_cmd_attach_mcast = unsupported;
+            ibv_cmd_close_xrcd = unsupported;
+            ibv_cmd_create_ah = unsupported;
+            ibv_cmd_create_counters = unsupported;
+            ibv_cmd_create_cq = unsupported;
+            ibv_cmd_create_cq_ex = unsupported;
+            ibv_cmd_create_flow = unsupported;
+            ibv_cmd_create_flow_action_esp = unsupported;
+            ibv_cmd_create_qp = unsupported;
+            ibv_cmd_create_qp_ex = unsupported;
+            ibv_cmd_create_qp_ex2 = unsupported;
+            ibv_cmd_create_rwq_ind_table = unsupported;
+            ibv_cmd_create_srq = unsupported;
+            ibv_cmd_create_srq_ex = unsupported;
+            ibv_cmd_create_wq = unsupported;
+            ibv_cmd_dealloc_mw = unsupported;
+            ibv_cmd_dealloc_pd = unsupported;
+            ibv_cmd_dereg_mr = unsupported;
+            ibv_cmd_destroy_ah = unsupported;
+            ibv_cmd_destroy_counters = unsupported;
+            ibv_cmd_destroy_cq = unsupported;
+            ibv_cmd_destroy_flow = unsupported;
+            ibv_cmd_destroy_flow_action = unsupported;
+            ibv_cmd_destroy_qp = unsupported;
+            ibv_cmd_destroy_rwq_ind_table = unsupported;
+            ibv_cmd_destroy_srq = unsupported;
+            ibv_cmd_destroy_wq = unsupported;
+            ibv_cmd_detach_mcast = unsupported;
+            ibv_cmd_free_dm = unsupported;
+            ibv_cmd_get_context = unsupported;
+            ibv_cmd_modify_cq = unsupported;
+            ibv_cmd_modify_flow_action_esp = unsupported;
+            ibv_cmd_modify_qp = unsupported;
+            ibv_cmd_modify_qp_ex = unsupported;
+            ibv_cmd_modify_srq = unsupported;
+            ibv_cmd_modify_wq = unsupported;
+            ibv_cmd_open_qp = unsupported;
+            ibv_cmd_open_xrcd = unsupported;
+            ibv_cmd_poll_cq = unsupported;
+            ibv_cmd_post_recv = unsupported;
+            ibv_cmd_post_send = unsupported;
+            ibv_cmd_post_srq_recv = unsupported;
+            ibv_cmd_query_context = unsupported;
+            ibv_cmd_query_device_any = unsupported;
+            ibv_cmd_query_mr = unsupported;
+            ibv_cmd_query_port = unsupported;
+            ibv_cmd_query_qp = unsupported;
+            ibv_cmd_query_srq = unsupported;
+            ibv_cmd_read_counters = unsupported;
+            ibv_cmd_reg_dm_mr = unsupported;
+            ibv_cmd_reg_dmabuf_mr = unsupported;
+            ibv_cmd_reg_mr = unsupported;
+            ibv_cmd_req_notify_cq = unsupported;
+            ibv_cmd_rereg_mr = unsupported;
+            ibv_cmd_resize_cq = unsupported;
+            ibv_read_ibdev_sysfs_file = unsupported;
+            ibv_cmd_alloc_dmah = unsupported;
+            ibv_cmd_free_dmah = unsupported;
+            ibv_cmd_create_cq_ex2 = unsupported;
+            ibv_cmd_reg_mr_ex = unsupported;
+            ibv_wr_opcode_str = none;
+        }
+    };
+    ($at:literal, $version:literal; $( $name:ident = $function:path; )*) => {
+        $( symbol!($at, $version, $name, $function); )*
+    };
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -137,77 +232,13 @@ export! {
     "IBVERBS_1.14" {
         ibv_query_qp_data_in_order = qp::query_qp_data_in_order;
     }
-    "IBVERBS_PRIVATE_34" {
-        ibv_query_gid_type = context::query_gid_type;
-        verbs_register_driver_34 = nothing;
-        __verbs_log = nothing;
-        verbs_allow_disassociate_destroy = nothing;
-        verbs_init_cq = nothing;
-        verbs_set_ops = nothing;
-        verbs_uninit_context = nothing;
-        _verbs_init_and_alloc_context = none;
-        verbs_open_device = none;
-        __ioctl_final_num_attrs = unsupported;
-        execute_ioctl = unsupported;
-        ibv_cmd_advise_mr = unsupported;
-        ibv_cmd_alloc_dm = unsupported;
-        ibv_cmd_alloc_mw = unsupported;
-        ibv_cmd_alloc_pd = unsupported;
-        ibv_cmd_attach_mcast = unsupported;
-        ibv_cmd_close_xrcd = unsupported;
-        ibv_cmd_create_ah = unsupported;
-        ibv_cmd_create_counters = unsupported;
-        ibv_cmd_create_cq = unsupported;
-        ibv_cmd_create_cq_ex = unsupported;
-        ibv_cmd_create_flow = unsupported;
-        ibv_cmd_create_flow_action_esp = unsupported;
-        ibv_cmd_create_qp = unsupported;
-        ibv_cmd_create_qp_ex = unsupported;
-        ibv_cmd_create_qp_ex2 = unsupported;
-        ibv_cmd_create_rwq_ind_table = unsupported;
-        ibv_cmd_create_srq = unsupported;
-        ibv_cmd_create_srq_ex = unsupported;
-        ibv_cmd_create_wq = unsupported;
-        ibv_cmd_dealloc_mw = unsupported;
-        ibv_cmd_dealloc_pd = unsupported;
-        ibv_cmd_dereg_mr = unsupported;
-        ibv_cmd_destroy_ah = unsupported;
-        ibv_cmd_destroy_counters = unsupported;
-        ibv_cmd_destroy_cq = unsupported;
-        ibv_cmd_destroy_flow = unsupported;
-        ibv_cmd_destroy_flow_action = unsupported;
-        ibv_cmd_destroy_qp = unsupported;
-        ibv_cmd_destroy_rwq_ind_table = unsupported;
-        ibv_cmd_destroy_srq = unsupported;
-        ibv_cmd_destroy_wq = unsupported;
-        ibv_cmd_detach_mcast = unsupported;
-        ibv_cmd_free_dm = unsupported;
-        ibv_cmd_get_context = unsupported;
-        ibv_cmd_modify_cq = unsupported;
-        ibv_cmd_modify_flow_action_esp = unsupported;
-        ibv_cmd_modify_qp = unsupported;
-        ibv_cmd_modify_qp_ex = unsupported;
-        ibv_cmd_modify_srq = unsupported;
-        ibv_cmd_modify_wq = unsupported;
-        ibv_cmd_open_qp = unsupported;
-        ibv_cmd_open_xrcd = unsupported;
-        ibv_cmd_poll_cq = unsupported;
-        ibv_cmd_post_recv = unsupported;
-        ibv_cmd_post_send = unsupported;
-        ibv_cmd_post_srq_recv = unsupported;
-        ibv_cmd_query_context = unsupported;
-        ibv_cmd_query_device_any = unsupported;
-        ibv_cmd_query_mr = unsupported;
-        ibv_cmd_query_port = unsupported;
-        ibv_cmd_query_qp = unsupported;
-        ibv_cmd_query_srq = unsupported;
-        ibv_cmd_read_counters = unsupported;
-        ibv_cmd_reg_dm_mr = unsupported;
-        ibv_cmd_reg_dmabuf_mr = unsupported;
-        ibv_cmd_reg_mr = unsupported;
-        ibv_cmd_req_notify_cq = unsupported;
-        ibv_cmd_rereg_mr = unsupported;
-        ibv_cmd_resize_cq = unsupported;
-        ibv_read_ibdev_sysfs_file = unsupported;
+    "IBVERBS_1.15" {
+        ibv_alloc_dmah = none;
+        ibv_dealloc_dmah = unsupported;
+        ibv_reg_mr_ex = none;
     }
 }
+
+private!("@@", "IBVERBS_PRIVATE_34", verbs_register_driver_34);
+private!("@", "IBVERBS_PRIVATE_57", verbs_register_driver_57);
+private!("@", "IBVERBS_PRIVATE_59", verbs_register_driver_59);
