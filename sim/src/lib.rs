@@ -25,10 +25,10 @@
 //! The core is sans-IO: `node` has no lock, no clock and no I/O; `packet` and `memory` are what it
 //! is made of. `fabric` is all nodes and what is between them: the clock, and how packets move; it
 //! is a plain struct too. `world` is the thin shell around it: the lock, and waiting; `clock` is the
-//! machine's time, where that counts. `sim` and `lab` map the traits on it, `wire` holds the tap and
-//! the rules for packets and calls, `late` the packets they hold back, `outage` the ports that go down;
-//! `fault` decides when a rule strikes. `model` is what models of concurrent programs ask of a
-//! simulation.
+//! machine's time, where that counts. `sim` and `lab` map the traits on it, `caller` adds what programs
+//! that hand over pointers need beyond them, `wire` holds the tap and the rules for packets and calls,
+//! `late` the packets they hold back, `outage` the ports that go down; `fault` decides when a rule
+//! strikes. `model` is what models of concurrent programs ask of a simulation.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
