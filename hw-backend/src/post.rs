@@ -109,7 +109,7 @@ impl Hw {
     pub(crate) fn used_by(&self, verb: Verb, qp: &Qp, wr: &SendWr<'_>) -> Result<Found> {
         let length: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
         // The simulator refuses what is too long before it looks at the memory; drivers do not all.
-        let is_refused = qp.pd.device.simulated && length > u64::from(qp.init.cap.max_inline_data);
+        let is_refused = qp.device.simulated && length > u64::from(qp.init.cap.max_inline_data);
         let inline = if wr.flags.contains(SendFlags::INLINE) && !is_refused {
             self.regions_of(verb, wr.sg_list, qp.init.cap.max_inline_data)?
         } else {
