@@ -54,19 +54,9 @@ pub(crate) fn capabilities(
     }
     // Of other drivers nobody knows.
     if !matches!(device.driver.as_str(), "mlx5" | "spec" | "adversarial") {
-        all -= Capabilities::NULL_MR;
-    }
-    if device.driver != "mlx5" {
-        all -= Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
+        all -= Capabilities::NULL_MR | Capabilities::IGNORE_OVERRUN | Capabilities::WC_TIMESTAMP;
         // soft-RoCE says that it migrates paths, and does not.
         all -= Capabilities::CQ_MODERATION | Capabilities::PATH_MIG;
-    }
-    if device.simulated {
-        // The drop-in has plain CQs only.
-        all -= Capabilities::CQ_EX
-            | Capabilities::CQ_MODERATION
-            | Capabilities::IGNORE_OVERRUN
-            | Capabilities::WC_TIMESTAMP;
     }
     if attr.device_cap_flags & sys::DEVICE_AUTO_PATH_MIG == 0 {
         all -= Capabilities::PATH_MIG;

@@ -86,11 +86,12 @@ pub(crate) struct verbs_context {
     pub(crate) alloc_parent_domain: NoOp,
     pub(crate) dealloc_td: NoOp,
     pub(crate) alloc_td: NoOp,
-    pub(crate) modify_cq: NoOp,
+    pub(crate) modify_cq: Op<extern "C" fn(*mut ibv_cq, *mut ibv_modify_cq_attr) -> c_int>,
     pub(crate) post_srq_ops: NoOp,
     pub(crate) work_queues: [NoOp; 5],
     pub(crate) query_rt_values: NoOp,
-    pub(crate) create_cq_ex: NoOp,
+    pub(crate) create_cq_ex:
+        Op<extern "C" fn(*mut ibv_context, *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex>,
     pub(crate) own: *mut c_void,
     pub(crate) query_device_ex:
         Op<extern "C" fn(*mut ibv_context, *const u32, *mut ibv_device_attr, usize) -> c_int>,
@@ -157,8 +158,23 @@ pub(crate) struct ibv_device_attr {
     pub(crate) phys_port_cnt: u8,
 }
 
-/// Where `phys_port_cnt_ex` is in `struct ibv_device_attr_ex`, which starts as the plain structure.
-pub(crate) const PHYS_PORT_CNT_EX: usize = 396;
+/// `struct ibv_device_attr_ex` behind the plain structure that it starts with.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Later {
+    pub(crate) comp_mask: u32,
+    pub(crate) odp_caps: [u64; 3],
+    pub(crate) completion_timestamp_mask: u64,
+    pub(crate) hca_core_clock: u64,
+    pub(crate) device_cap_flags_ex: u64,
+    pub(crate) packets_and_tags: [u64; 10],
+    pub(crate) max_cq_count: u16,
+    pub(crate) max_cq_period: u16,
+    pub(crate) max_dm_size: u64,
+    pub(crate) pci_atomic_caps: [u16; 3],
+    pub(crate) xrc_odp_caps: u32,
+    pub(crate) phys_port_cnt_ex: u32,
+}
 
 /// `struct ibv_port_attr` of today. Programs pass how much of it they know; the exported
 /// `ibv_query_port` writes the first [`OLD_PORT_ATTR`] bytes.
@@ -279,6 +295,56 @@ pub(crate) struct ibv_cq {
     pub(crate) cond: Cond,
     pub(crate) comp_events_completed: u32,
     pub(crate) async_events_completed: u32,
+}
+
+/// `struct ibv_cq_init_attr_ex`. Which of the fields behind `comp_mask` are there it says itself.
+#[repr(C)]
+pub(crate) struct ibv_cq_init_attr_ex {
+    pub(crate) cqe: u32,
+    pub(crate) cq_context: *mut c_void,
+    pub(crate) channel: *mut ibv_comp_channel,
+    pub(crate) comp_vector: u32,
+    pub(crate) wc_flags: u64,
+    pub(crate) comp_mask: u32,
+    pub(crate) flags: u32,
+    pub(crate) parent_domain: *mut c_void,
+}
+
+/// `struct ibv_cq_ex`
+#[repr(C)]
+pub(crate) struct ibv_cq_ex {
+    pub(crate) cq_base: ibv_cq,
+    pub(crate) comp_mask: u32,
+    pub(crate) status: u32,
+    pub(crate) wr_id: u64,
+    pub(crate) start_poll: Op<extern "C" fn(*mut ibv_cq_ex, *mut u32) -> c_int>,
+    pub(crate) next_poll: Op<extern "C" fn(*mut ibv_cq_ex) -> c_int>,
+    pub(crate) end_poll: Op<extern "C" fn(*mut ibv_cq_ex)>,
+    pub(crate) read_opcode: Op<extern "C" fn(*mut ibv_cq_ex) -> u32>,
+    pub(crate) read_vendor_err: Op<extern "C" fn(*mut ibv_cq_ex) -> u32>,
+    pub(crate) read_byte_len: Op<extern "C" fn(*mut ibv_cq_ex) -> u32>,
+    /// Immediate data as on the wire, or the key that was invalidated.
+    pub(crate) read_imm_data: Op<extern "C" fn(*mut ibv_cq_ex) -> u32>,
+    pub(crate) read_qp_num: Op<extern "C" fn(*mut ibv_cq_ex) -> u32>,
+    pub(crate) read_src_qp: Op<extern "C" fn(*mut ibv_cq_ex) -> u32>,
+    pub(crate) read_wc_flags: Op<extern "C" fn(*mut ibv_cq_ex) -> c_uint>,
+    pub(crate) read_slid: Op<extern "C" fn(*mut ibv_cq_ex) -> u32>,
+    pub(crate) read_sl: Op<extern "C" fn(*mut ibv_cq_ex) -> u8>,
+    pub(crate) read_dlid_path_bits: Op<extern "C" fn(*mut ibv_cq_ex) -> u8>,
+    pub(crate) read_completion_ts: Op<extern "C" fn(*mut ibv_cq_ex) -> u64>,
+    pub(crate) read_cvlan: NoOp,
+    pub(crate) read_flow_tag: NoOp,
+    pub(crate) read_tm_info: NoOp,
+    pub(crate) read_completion_wallclock_ns: Op<extern "C" fn(*mut ibv_cq_ex) -> u64>,
+}
+
+/// `struct ibv_modify_cq_attr`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ibv_modify_cq_attr {
+    pub(crate) attr_mask: u32,
+    pub(crate) cq_count: u16,
+    pub(crate) cq_period: u16,
 }
 
 /// `struct ibv_wc`
@@ -574,6 +640,15 @@ pub(crate) struct Bind {
     pub(crate) bind_info: ibv_mw_bind_info,
 }
 
+/// `tso` of a send, in the place of `bind_mw`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Tso {
+    pub(crate) hdr: *const c_void,
+    pub(crate) hdr_sz: u16,
+    pub(crate) mss: u16,
+}
+
 /// `struct ibv_send_wr`
 #[repr(C)]
 pub(crate) struct ibv_send_wr {
@@ -621,6 +696,10 @@ const _: () = {
     assert!(size_of::<ibv_mw>() == 32);
     assert!(size_of::<ibv_comp_channel>() == 16);
     assert!(size_of::<ibv_cq>() == 128);
+    assert!(size_of::<ibv_cq_ex>() == 288);
+    assert!(size_of::<ibv_cq_init_attr_ex>() == 56);
+    assert!(size_of::<ibv_modify_cq_attr>() == 8);
+    assert!(size_of::<Later>() == 168);
     assert!(size_of::<ibv_wc>() == 48);
     assert!(size_of::<ibv_ah_attr>() == 32);
     assert!(size_of::<ibv_srq>() == 128);

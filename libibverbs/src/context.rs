@@ -8,14 +8,14 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use verbs_api::{Capabilities, DeviceAttr, Gid, Pd, PortAttr, PortState, Verbs};
+use verbs_api::{Capabilities, CqModeration, DeviceAttr, Gid, Pd, PortAttr, PortState, Verbs};
 
 use crate::arena::Arena;
 use crate::c::{self, ibv_context, ibv_device};
 use crate::engine::{engine, text};
 use crate::object::{Kind, Object, context_of, int};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
-use crate::{batch, cq, mw, post, region, srq};
+use crate::{batch, cq, cq_ex, mw, post, region, srq};
 
 /// Contexts.
 pub(crate) struct OpenDevice;
@@ -187,11 +187,11 @@ fn filled(
         alloc_parent_domain: 0,
         dealloc_td: 0,
         alloc_td: 0,
-        modify_cq: 0,
+        modify_cq: Some(cq_ex::modify_cq),
         post_srq_ops: 0,
         work_queues: [0; 5],
         query_rt_values: 0,
-        create_cq_ex: 0,
+        create_cq_ex: Some(cq_ex::create_cq_ex),
         own: null_mut(),
         query_device_ex: Some(query_device_ex),
         destroy_flow: 0,
@@ -236,7 +236,7 @@ pub(crate) extern "C" fn query_device(
     })
 }
 
-/// Of what came later the devices have nothing, but for the number of ports once more.
+/// Of what came later the devices have a clock, limits of moderation, and the number of ports once more.
 extern "C" fn query_device_ex(
     context: *mut ibv_context,
     input: *const u32,
@@ -251,15 +251,27 @@ extern "C" fn query_device_ex(
             return Err(Errno(libc::EINVAL));
         }
         let found = describe(context)?;
-        let ports = u32::from(found.phys_port_cnt);
+        let more = engine().sim.query_device_ex(context_of(context)?)?;
+        let CqModeration {
+            cq_count,
+            cq_period,
+        } = more.cq_moderation;
+        let later = c::Later {
+            completion_timestamp_mask: more.completion_timestamp_mask,
+            hca_core_clock: more.hca_core_clock,
+            max_cq_count: cq_count,
+            max_cq_period: cq_period,
+            phys_port_cnt_ex: found.phys_port_cnt.into(),
+            ..c::Later::default()
+        };
         let bytes = attr.cast::<u8>();
+        let known = (size - size_of_val(&found)).min(size_of_val(&later));
         // SAFETY: the program's, so large (C's contract).
         unsafe {
             bytes.write_bytes(0, size);
             attr.write(found);
-            if size >= c::PHYS_PORT_CNT_EX + size_of_val(&ports) {
-                bytes.add(c::PHYS_PORT_CNT_EX).cast::<u32>().write(ports);
-            }
+            let behind = bytes.add(size_of_val(&found));
+            behind.copy_from((&raw const later).cast(), known);
         }
         Ok(())
     })

@@ -4,9 +4,10 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use parking_lot::Mutex;
-use verbs_api::{Arm, CqInit, ErrorKind, Verbs, Wait, Wc};
+use verbs_api::{Arm, Context, CqInit, ErrorKind, Verbs, Wait, Wc};
 
 use crate::c::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
+use crate::cq_ex::{self, Iteration};
 use crate::engine::engine;
 use crate::number::exchanged;
 use crate::object::{Object, context_of, int, kinds};
@@ -15,8 +16,8 @@ use crate::result::{Errno, Result, count, not_null, or_minus_one, pointer, silen
 kinds! {
     /// Completion channels.
     Channel: ibv_comp_channel as ibv_comp_channel, CompChannel, Mutex<Option<OwnedFd>>;
-    /// Completion queues.
-    Cq: ibv_cq as ibv_cq, Cq, (), Cq;
+    /// Completion queues. Each has room for the extended structure, of which the plain one is the start.
+    Cq: ibv_cq_ex as ibv_cq, Cq, Option<Iteration>, Cq;
 }
 
 pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
@@ -66,7 +67,7 @@ pub(crate) extern "C" fn get_cq_event(
                 cq.write(found.seen());
             }
             if !cq_context.is_null() {
-                cq_context.write((*found.raw()).cq_context);
+                cq_context.write((*found.raw()).cq_base.cq_context);
             }
         }
         Ok(0)
@@ -121,32 +122,50 @@ pub(crate) extern "C" fn create_cq(
     comp_vector: c_int,
 ) -> *mut ibv_cq {
     pointer(|| {
-        let of = context_of(context)?;
-        let found = Object::<Channel>::find_some(channel)?;
-        let made = Object::<Cq>::make_with(|index| {
-            let init = CqInit {
-                cqe,
-                // By which the object is found when there is an event.
-                cq_context: index as u64,
-                channel: found.map(|channel| channel.handle),
-                comp_vector,
-            };
-            let sim = &engine().sim;
-            let handle = sim.create_cq(of, &init)?;
-            let raw = ibv_cq {
-                context,
-                channel,
-                cq_context,
-                handle: 0,
-                cqe: int(sim.query_cq(handle)?.cqe),
-                mutex: [0; 5],
-                cond: [0; 6],
-                comp_events_completed: 0,
-                async_events_completed: 0,
-            };
-            Ok((handle, (), raw))
-        });
+        let made = make(
+            context,
+            (cqe, comp_vector),
+            cq_context,
+            channel,
+            |of, init| Ok((engine().sim.create_cq(of, init)?, None)),
+        );
         Ok(made?.seen())
+    })
+}
+
+/// Makes a queue of so many entries on a vector. `create` makes the engine's, which can be iterated
+/// over or not.
+pub(crate) fn make(
+    context: *mut ibv_context,
+    (cqe, comp_vector): (c_int, c_int),
+    cq_context: *mut c_void,
+    channel: *mut ibv_comp_channel,
+    create: impl FnOnce(Context, &CqInit) -> Result<(verbs_api::Cq, Option<Iteration>)>,
+) -> Result<&'static Object<Cq>> {
+    let of = context_of(context)?;
+    let found = Object::<Channel>::find_some(channel)?;
+    Object::<Cq>::make_with(|index| {
+        let init = CqInit {
+            cqe,
+            // By which the object is found when there is an event.
+            cq_context: index as u64,
+            channel: found.map(|channel| channel.handle),
+            comp_vector,
+        };
+        let (handle, iteration) = create(of, &init)?;
+        let plain = ibv_cq {
+            context,
+            channel,
+            cq_context,
+            handle: 0,
+            cqe: int(engine().sim.query_cq(handle)?.cqe),
+            mutex: [0; 5],
+            cond: [0; 6],
+            comp_events_completed: 0,
+            async_events_completed: 0,
+        };
+        let raw = cq_ex::extended(plain, iteration.is_some());
+        Ok((handle, iteration, raw))
     })
 }
 
@@ -154,10 +173,10 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
     status(|| {
         let cq = Object::<Cq>::find(cq)?;
         let sim = &engine().sim;
-        sim.resize_cq(cq.handle, cqe)?;
+        cq_ex::in_turn(&[cq], || sim.resize_cq(cq.handle, cqe))?;
         let cqe = int(sim.query_cq(cq.handle)?.cqe);
         // SAFETY: one of ours, which are never freed; the call sets the size.
-        unsafe { (*cq.raw()).cqe = cqe };
+        unsafe { (*cq.raw()).cq_base.cqe = cqe };
         Ok(())
     })
 }
@@ -165,7 +184,8 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     status(|| {
         let cq = Object::<Cq>::find(cq)?;
-        Ok(engine().sim.destroy_cq(cq.handle, Wait::Forever)?)
+        let destroy = || engine().sim.destroy_cq(cq.handle, Wait::Forever);
+        Ok(cq_ex::in_turn(&[cq], destroy)?)
     })
 }
 
@@ -199,7 +219,8 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
         loop {
             let mut some = [Wc::default(); AT_A_TIME];
             let asked = AT_A_TIME.min(entries - taken);
-            let got = sim.poll_cq(cq.handle, &mut some[..asked]);
+            let poll = || sim.poll_cq(cq.handle, &mut some[..asked]);
+            let got = cq_ex::in_turn(&[cq], poll);
             let got = match got {
                 // What was taken before is the program's.
                 Err(_) if taken > 0 => 0,

@@ -34,6 +34,15 @@ fn ours() -> Vec<Row> {
             context, channel, cq_context, handle, cqe, mutex, cond, comp_events_completed,
             async_events_completed
         }
+        ibv_cq_ex {
+            comp_mask, status, wr_id, start_poll, next_poll, end_poll, read_opcode, read_vendor_err,
+            read_byte_len, read_imm_data, read_qp_num, read_src_qp, read_wc_flags, read_slid, read_sl,
+            read_dlid_path_bits, read_completion_ts, read_cvlan, read_flow_tag, read_tm_info,
+            read_completion_wallclock_ns
+        }
+        ibv_cq_init_attr_ex {
+            cqe, cq_context, channel, comp_vector, wc_flags, comp_mask, flags, parent_domain
+        }
         ibv_data_buf { addr, length }
         ibv_device { node_type, transport_type, name, dev_name, dev_path, ibdev_path }
         ibv_device_attr {
@@ -46,6 +55,9 @@ fn ours() -> Vec<Row> {
         ibv_gid_entry { gid, gid_index, port_num, gid_type, ndev_ifindex }
         ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
         ibv_grh { version_tclass_flow, paylen, next_hdr, hop_limit, sgid, dgid }
+        ibv_modify_cq_attr {
+            attr_mask, cq_count = "moderate.cq_count", cq_period = "moderate.cq_period"
+        }
         ibv_mr { context, pd, addr, length, handle, lkey, rkey }
         ibv_mw { context, pd, rkey, handle, mw_type = "type" }
         ibv_mw_bind { wr_id, send_flags, bind_info }
@@ -187,8 +199,19 @@ fn structures_have_the_layout_of_c() {
             ["context", field].map(|of| format!("offsetof(struct verbs_context, {of})"));
         all.push((format!("{context} - {field}"), below));
     }
-    let ports = "offsetof(struct ibv_device_attr_ex, phys_port_cnt_ex)";
-    all.push((ports.to_owned(), c::PHYS_PORT_CNT_EX));
+    macro_rules! later {
+        ($($field:ident $(= $theirs:literal)?),*) => { $(
+            let field = [$($theirs,)? stringify!($field)][0];
+            let at = size_of::<c::ibv_device_attr>() + offset_of!(c::Later, $field);
+            all.push((format!("offsetof(struct ibv_device_attr_ex, {field})"), at));
+        )* };
+    }
+    later! {
+        comp_mask, odp_caps, completion_timestamp_mask, hca_core_clock, device_cap_flags_ex,
+        packets_and_tags = "tso_caps", max_cq_count = "cq_mod_caps.max_cq_count",
+        max_cq_period = "cq_mod_caps.max_cq_period", max_dm_size, pci_atomic_caps, xrc_odp_caps,
+        phys_port_cnt_ex
+    }
     let expressions: Vec<String> = all
         .iter()
         .map(|(expression, _)| expression.clone())

@@ -6,17 +6,16 @@
 //! How the devices are set up is said in `config`.
 //!
 //! # What is supported
-//! All that the simulator has, by the functions of libibverbs and the operations of its contexts:
+//! What the simulator has, by the functions of libibverbs and the operations of its contexts:
 //! devices, ports and their tables, protection domains, regions, windows, completion queues and
-//! channels, queue pairs and batches on them (`ibv_wr_*`), shared receive queues, address handles,
-//! multicast, asynchronous events. Descriptors of channels and contexts work with `poll`, `epoll` and
-//! `O_NONBLOCK`. One engine serves the process, in real time: writes of peers arrive while a program
-//! looks at its memory only.
+//! channels, iterations over extended queues (`ibv_start_poll`), moderation, queue pairs and batches on
+//! them (`ibv_wr_*`), shared receive queues, address handles, multicast, asynchronous events.
+//! Descriptors of channels and contexts work with `poll`, `epoll` and `O_NONBLOCK`. One engine serves
+//! the process, in real time: writes of peers arrive while a program looks at its memory only.
 //!
 //! # What is rejected
-//! `EOPNOTSUPP`: extended completion queues, `ibv_modify_cq`, extended SRQs and XRC, parent domains,
-//! device memory, flow steering, work queues, counters, on-demand paging, dma-bufs, the sharing of
-//! objects between processes.
+//! `EOPNOTSUPP`: extended SRQs and XRC, parent domains, device memory, flow steering, work queues,
+//! counters, on-demand paging, dma-bufs, the sharing of objects between processes.
 //!
 //! # Divergence from libibverbs
 //! - A pointer that is no object's, or one of a destroyed object, is `EINVAL` where C would crash. The
@@ -25,6 +24,8 @@
 //! - An acknowledgement too many is ignored, where C's destroy would never return.
 //! - Memory has to stay mapped while it is registered: the device has no pages of its own.
 //! - A descriptor without events can also be written, which `POLLOUT` shows.
+//! - An iteration is ended by the thread that started it. What would make that thread wait for itself
+//!   meanwhile, such as `ibv_poll_cq` on the same queue, is `EINVAL` where C would wait for ever.
 //!
 //! # Where things are
 //! `export` has the names and their versions, `c` the structures. An entry point finds its objects
@@ -56,6 +57,7 @@ mod c;
 mod config;
 mod context;
 mod cq;
+mod cq_ex;
 mod engine;
 mod event;
 #[cfg(not(test))]

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use verbs_api::{Dest, PostError, QpType, RecvWr, Remote, SendFlags, SendOp, SendWr, Sge, Verbs};
 
 use crate::ah::Ah;
-use crate::c::{ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge};
+use crate::c::{Tso, ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge};
 use crate::engine::engine;
 use crate::inline::Inline;
 use crate::mw::{self, Mw};
@@ -298,6 +298,11 @@ fn operation(wr: &ibv_send_wr) -> Result<SendOp> {
             }
         }
         9 => SendOp::SendWithInv { rkey: invalidated },
+        10 => {
+            // SAFETY: they share their place, and are numbers, for which any bytes are a value.
+            let tso = unsafe { (&raw const wr.bind_mw).cast::<Tso>().read() };
+            SendOp::Tso { mss: tso.mss }
+        }
         _ => return Err(Errno(libc::EINVAL)),
     })
 }

@@ -9,6 +9,7 @@ use crate::batch::Batch;
 use crate::c::{ibv_ah_attr, ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr};
 use crate::context::OpenDevice;
 use crate::cq::Cq;
+use crate::cq_ex;
 use crate::engine::engine;
 use crate::inline::Inline;
 use crate::number::exchanged;
@@ -27,6 +28,8 @@ pub(crate) struct More {
     pub(crate) qp_type: QpType,
     /// Sizes that it got.
     pub(crate) cap: QpCap,
+    /// Of its sends and of its receives.
+    pub(crate) cqs: [&'static Object<Cq>; 2],
     /// Where inline data is copied to, if it takes any.
     pub(crate) inline: Option<Inline>,
     /// What is being built, for one made with `ibv_create_qp_ex` for batches.
@@ -56,11 +59,11 @@ pub(crate) fn create(
     // SAFETY: one of ours, which are never freed.
     let context = unsafe { (*found.raw()).context };
     let of = Object::<OpenDevice>::find(context)?;
-    let send_cq = Object::<Cq>::find(asked.send_cq)?.handle;
-    let recv_cq = Object::<Cq>::find(asked.recv_cq)?.handle;
+    let send_cq = Object::<Cq>::find(asked.send_cq)?;
+    let recv_cq = Object::<Cq>::find(asked.recv_cq)?;
     let srq = Object::<Srq>::find_some(asked.srq)?;
     let qp_type = QpType::from(asked.qp_type);
-    let mut init = QpInit::new(qp_type, send_cq, recv_cq)
+    let mut init = QpInit::new(qp_type, send_cq.handle, recv_cq.handle)
         .cap(cap(&asked.cap))
         .send_ops(send_ops);
     init.srq = srq.map(|srq| srq.handle);
@@ -97,6 +100,7 @@ pub(crate) fn create(
         let more = More {
             qp_type,
             cap,
+            cqs: [send_cq, recv_cq],
             inline,
             batch: (!send_ops.is_empty()).then(Batch::default),
         };
@@ -111,9 +115,9 @@ pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         let mask = QpAttrMask::from_bits_retain(mask as u32);
-        engine()
-            .sim
-            .modify_qp(qp.handle, &qp_attr(&attr, mask), mask)?;
+        let changed = qp_attr(&attr, mask);
+        let modify = || engine().sim.modify_qp(qp.handle, &changed, mask);
+        cq_ex::in_turn(&qp.more.cqs, modify)?;
         if mask.contains(QpAttrMask::STATE) {
             // SAFETY: one of ours, which are never freed; the call sets the state.
             unsafe { (*qp.raw()).qp_base.state = attr.qp_state };
@@ -159,7 +163,8 @@ pub(crate) extern "C" fn query_qp(
 pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     status(|| {
         let qp = Object::<Qp>::find(qp)?;
-        engine().sim.destroy_qp(qp.handle, Wait::Forever)?;
+        let destroy = || engine().sim.destroy_qp(qp.handle, Wait::Forever);
+        cq_ex::in_turn(&qp.more.cqs, destroy)?;
         qp.more.inline.as_ref().map_or(Ok(()), Inline::free)
     })
 }

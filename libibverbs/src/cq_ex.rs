@@ -1,0 +1,223 @@
+//! Extended completion queues: iterations (`ibv_start_poll`), and moderation (`ibv_modify_cq`).
+//!
+//! From `ibv_start_poll` to `ibv_end_poll` the queue is the thread's that started the iteration; what
+//! others do with it waits, as it does under a driver's lock. What would make a thread wait for itself
+//! is refused.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::mem;
+
+use parking_lot::ReentrantMutex;
+use verbs_api::{CqFlags, CqInitEx, CqModeration, ErrorKind, Verbs, WcEx, WcFields};
+
+use crate::c::{ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_modify_cq_attr};
+use crate::cq::{self, Cq};
+use crate::engine::engine;
+use crate::number::exchanged;
+use crate::object::Object;
+use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_zero, pointer, silent, status};
+
+/// Whose turn it is to use the queue, and the completion that its iteration has come to.
+#[derive(Default)]
+pub(crate) struct Iteration(ReentrantMutex<Cell<Option<WcEx>>>);
+
+/// `IBV_CQ_INIT_ATTR_MASK_FLAGS`
+const FLAGS: u32 = 1 << 0;
+/// `IBV_CQ_ATTR_MODERATE`
+const MODERATE: u32 = 1 << 0;
+
+pub(crate) extern "C" fn create_cq_ex(
+    context: *mut ibv_context,
+    init: *mut ibv_cq_init_attr_ex,
+) -> *mut ibv_cq_ex {
+    pointer(|| {
+        not_null(init)?;
+        // SAFETY: the program's, valid for the call; the fields behind the mask are there if it
+        // names them, and only then are they read (C's contract).
+        let (cqe, cq_context, channel, vector, wc_flags, comp_mask) = unsafe {
+            (
+                (*init).cqe,
+                (*init).cq_context,
+                (*init).channel,
+                (*init).comp_vector,
+                (*init).wc_flags,
+                (*init).comp_mask,
+            )
+        };
+        if comp_mask & !FLAGS != 0 {
+            return Err(UNSUPPORTED);
+        }
+        let flags = match comp_mask & FLAGS {
+            0 => CqFlags::empty(),
+            // SAFETY: as above.
+            _ => CqFlags::from_bits_retain(unsafe { (*init).flags }),
+        };
+        let fields = WcFields::from_bits_retain(wc_flags);
+        let sizes = (cqe as c_int, vector as c_int);
+        let made = cq::make(context, sizes, cq_context, channel, |of, plain| {
+            let init = CqInitEx::new(*plain).wc_flags(fields).flags(flags);
+            let handle = engine().sim.create_cq_ex(of, &init)?;
+            Ok((handle, Some(Iteration::default())))
+        });
+        Ok(made?.raw())
+    })
+}
+
+pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
+    status(|| {
+        let cq = Object::<Cq>::find(cq)?;
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let attr = unsafe { attr.read() };
+        if attr.attr_mask != MODERATE {
+            return Err(Errno(libc::EINVAL));
+        }
+        let moderation = CqModeration {
+            cq_count: attr.cq_count,
+            cq_period: attr.cq_period,
+        };
+        Ok(engine().sim.modify_cq(cq.handle, &moderation)?)
+    })
+}
+
+/// The structure of a queue, and behind it what an extended one has. C finds the functions of others
+/// missing.
+pub(crate) fn extended(cq_base: ibv_cq, iterates: bool) -> ibv_cq_ex {
+    // SAFETY: the structure is plain numbers, pointers and optional functions, for which zero is a
+    // value.
+    let mut raw: ibv_cq_ex = unsafe { mem::zeroed() };
+    raw.cq_base = cq_base;
+    if iterates {
+        raw.start_poll = Some(start_poll);
+        raw.next_poll = Some(next_poll);
+        raw.end_poll = Some(end_poll);
+        raw.read_opcode = Some(read_opcode);
+        raw.read_vendor_err = Some(read_vendor_err);
+        raw.read_byte_len = Some(read_byte_len);
+        raw.read_imm_data = Some(read_imm_data);
+        raw.read_qp_num = Some(read_qp_num);
+        raw.read_src_qp = Some(read_src_qp);
+        raw.read_wc_flags = Some(read_wc_flags);
+        raw.read_slid = Some(read_slid);
+        raw.read_sl = Some(read_sl);
+        raw.read_dlid_path_bits = Some(read_dlid_path_bits);
+        raw.read_completion_ts = Some(read_completion_ts);
+        raw.read_completion_wallclock_ns = Some(read_completion_wallclock_ns);
+    }
+    raw
+}
+
+impl Object<Cq> {
+    /// Whether another thread iterates over it; then waits until it has ended.
+    fn waited(&self) -> bool {
+        let Some(Iteration(lock)) = &self.more else {
+            return false;
+        };
+        let others = !lock.is_owned_by_current_thread();
+        drop(lock.lock());
+        others
+    }
+}
+
+/// Calls a verb that the engine refuses while there is an iteration over one of these queues: again,
+/// after those of other threads. One of this thread would be waited for for ever, so it is refused.
+pub(crate) fn in_turn<T>(
+    cqs: &[&Object<Cq>],
+    mut verb: impl FnMut() -> verbs_api::Result<T>,
+) -> verbs_api::Result<T> {
+    loop {
+        match verb() {
+            Err(error) if error.kind() == ErrorKind::Usage => {
+                let waited: Vec<bool> = cqs.iter().map(|cq| cq.waited()).collect();
+                if !waited.contains(&true) {
+                    return Err(error);
+                }
+            }
+            result => return result,
+        }
+    }
+}
+
+fn find(cq: *mut ibv_cq_ex) -> Result<(&'static Object<Cq>, &'static Iteration)> {
+    let cq = Object::<Cq>::find(cq.cast())?;
+    Ok((cq, cq.more.as_ref().ok_or(Errno(libc::EINVAL))?))
+}
+
+extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut u32) -> c_int {
+    status(|| {
+        let (found, iteration) = find(cq)?;
+        // SAFETY: the program's, valid for the call, if there is one: a mask (C's contract).
+        if !attr.is_null() && unsafe { attr.read() } != 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        let turn = iteration.0.lock();
+        engine().sim.start_poll(found.handle)?;
+        show(found, &turn)?;
+        // Until `end_poll`.
+        mem::forget(turn);
+        Ok(())
+    })
+}
+
+extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
+    status(|| {
+        let (found, iteration) = find(cq)?;
+        let turn = iteration.0.lock();
+        engine().sim.next_poll(found.handle)?;
+        show(found, &turn)
+    })
+}
+
+extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
+    silent(|| {
+        let (found, iteration) = find(cq)?;
+        let turn = iteration.0.lock();
+        engine().sim.end_poll(found.handle)?;
+        drop(turn);
+        // SAFETY: an iteration was open, and no other thread could have ended it: the lock is this
+        // thread's since `start_poll`, whose guard was forgotten.
+        unsafe { iteration.0.force_unlock() };
+        Ok(())
+    });
+}
+
+/// The completion that an iteration has come to: its number and status are fields.
+fn show(cq: &'static Object<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
+    let wc = engine().sim.read_wc(cq.handle)?;
+    completion.set(Some(wc));
+    let raw = cq.raw();
+    // SAFETY: one of ours, which are never freed; the thread has the turn.
+    unsafe {
+        (*raw).wr_id = wc.wr_id;
+        (*raw).status = wc.status.into();
+    }
+    Ok(())
+}
+
+/// Readers: what the queue was not made with is 0.
+macro_rules! readers {
+    ($( $name:ident: $type:ty = |$wc:ident| $value:expr; )*) => { $(
+        extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
+            or_zero(|| {
+                let $wc = find(cq)?.1.0.lock().get().ok_or(Errno(libc::EINVAL))?;
+                Ok($value)
+            })
+        }
+    )* };
+}
+
+readers! {
+    read_opcode: u32 = |wc| wc.opcode.into();
+    read_vendor_err: u32 = |wc| wc.vendor_err;
+    read_byte_len: u32 = |wc| wc.byte_len.unwrap_or_default();
+    read_imm_data: u32 = |wc| u32::from_ne_bytes(wc.imm_data.unwrap_or_default());
+    read_qp_num: u32 = |wc| wc.qp_num.map_or(0, exchanged);
+    read_src_qp: u32 = |wc| wc.src_qp.map_or(0, exchanged);
+    read_wc_flags: u32 = |wc| wc.wc_flags.bits();
+    read_slid: u32 = |wc| wc.slid.unwrap_or_default();
+    read_sl: u8 = |wc| wc.sl.unwrap_or_default();
+    read_dlid_path_bits: u8 = |wc| wc.dlid_path_bits.unwrap_or_default();
+    read_completion_ts: u64 = |wc| wc.completion_ts.unwrap_or_default();
+    read_completion_wallclock_ns: u64 = |wc| wc.completion_wallclock_ns.unwrap_or_default();
+}
