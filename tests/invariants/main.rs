@@ -24,7 +24,7 @@ fn every_planted_defect_is_found_and_described() {
     let expected = |defect: Defect| match defect {
         D::None => unreachable!("it is no defect"),
         D::CompletionTwice => (I::Completion, "wr_id 0x1 SUCCESS"),
-        D::CompletionLost => (I::Completion, "next are SEND wr_id 0x1"),
+        D::CompletionLost => (I::Lost, "on cq#0, though nothing is under way"),
         D::LastCompletionLost => (I::Lost, "has not completed on"),
         D::CompletionsSwapped => (I::Completion, "next are receive wr_id 0x11"),
         D::WrongWrId => (I::Completion, "wr_id 0x10000000001 SUCCESS"),
@@ -34,7 +34,7 @@ fn every_planted_defect_is_found_and_described() {
         ),
         D::WrongOpcode => (I::Completion, "RDMA_READ"),
         D::UnsignaledCompletes => (I::Completion, "next are unsignaled SEND wr_id 0x2"),
-        D::CqsSwapped => (I::Completion, "but nothing is outstanding"),
+        D::CqsSwapped => (I::Lost, "on cq#0, though nothing is under way"),
         D::SuccessBehindFailure => (I::Completion, "to be flushed"),
         D::SecondFailure => (I::Completion, "RETRY_EXC_ERR"),
         D::InventedOverrun => (I::Lost, "is said to have overrun; it has 16 entries"),
