@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use verbs_api::{Behavior, Capabilities, Verbs, lacks};
+use verbs_api::{Capabilities, Profile, Verbs};
 use verbs_explore::program::{
     self, Conditions, Difference, Known, Pace, Program, compare, known, run, shrink,
 };
@@ -111,7 +111,7 @@ struct Both<'a> {
 impl<'a> Both<'a> {
     fn new(hardware: &Hardware, args: &'a Args) -> Result<Self, Stop> {
         let driver = hardware.driver().to_string();
-        let Some(behavior) = Behavior::profile(&driver) else {
+        let Ok(profile) = Profile::named(&driver) else {
             return Err(Stop::usage(format!(
                 "the simulator has no profile of driver {driver}"
             )));
@@ -136,8 +136,7 @@ impl<'a> Both<'a> {
         }
         let config = SimConfig::new()
             .nodes(devices.len() as u32)
-            .behavior(behavior)
-            .lacks(lacks(&driver));
+            .profile(profile);
         Ok(Self {
             devices,
             driver,
@@ -206,8 +205,7 @@ impl<'a> Both<'a> {
         let outcome = run(&program, &Sim::new(self.config.clone()));
         let (nodes, driver) = (self.devices.len(), &self.driver);
         let simulation = format!(
-            "Sim::new(SimConfig::new().nodes({nodes}).behavior(Behavior::profile(\"{driver}\")\
-             .unwrap()).lacks(lacks(\"{driver}\")))"
+            "Sim::new(SimConfig::new().nodes({nodes}).profile(Profile::named(\"{driver}\").unwrap()))"
         );
         let name = format!("program_{seed}");
         let code = program::print(&program, &outcome, &name, &simulation, nodes as u8);

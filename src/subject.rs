@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use verbs_api::{Behavior, Capabilities, PROFILES};
+use verbs_api::{Capabilities, Profile};
 use verbs_explore::program::{self, Outcome, Pace, Program};
 use verbs_explore::{Exploration, Found, World};
 use verbs_scenarios::{Deviation, Scenario, deviations, run_in, select};
@@ -14,8 +14,7 @@ use crate::output::Stop;
 /// What is explored, on devices of a profile.
 pub(crate) struct Subject {
     what: What,
-    profile: &'static str,
-    behavior: Behavior,
+    profile: Profile,
     known: Vec<Deviation>,
 }
 
@@ -36,19 +35,12 @@ const SHRINK_TRIES: u32 = 2000;
 
 impl Subject {
     fn new(what: What, profile: &str) -> Result<Self, Stop> {
-        let known = |(name, _): &&(&'static str, _)| *name == profile;
-        let Some((profile, behavior)) = PROFILES.iter().find(known) else {
-            let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
-            let names = names.join(", ");
-            return Err(Stop::usage(format!(
-                "no profile is called {profile}; there are {names}"
-            )));
-        };
+        let profile =
+            Profile::named(profile).map_err(|unknown| Stop::usage(unknown.to_string()))?;
         Ok(Self {
             what,
             profile,
-            behavior: *behavior,
-            known: deviations::of_profile(profile),
+            known: deviations::of_profile(profile.name),
         })
     }
 
@@ -99,9 +91,7 @@ impl Subject {
 
     /// An exploration of it.
     pub(crate) fn exploration(&self) -> Exploration {
-        let config = SimConfig::new()
-            .behavior(self.behavior)
-            .lacks(verbs_api::lacks(self.profile));
+        let config = SimConfig::new().profile(self.profile);
         let config = match self.what {
             What::Programs => config.nodes(NODES),
             What::Scenario(_) => config,
@@ -147,13 +137,12 @@ impl Subject {
 
     /// The code of a world with faults.
     fn simulation(&self, found: &Found) -> String {
-        let Self { profile, .. } = self;
+        let profile = self.profile.name;
         let Found { seed, faults, .. } = found;
         format!(
             "verbs_explore::Checked::new(Box::new(Sim::new(\n        SimConfig::new()\n            \
              .nodes({NODES})\n            .seed({seed})\n            \
-             .behavior(Behavior::profile(\"{profile}\").unwrap())\n            \
-             .lacks(lacks(\"{profile}\")),\n    )) as Box<dyn Verbs>);\n    \
+             .profile(Profile::named(\"{profile}\").unwrap()),\n    )) as Box<dyn Verbs>);\n    \
              let faults = r#\"{faults}\"#;\n    \
              let faults = verbs_explore::Plan::parse(\"faults\", faults).unwrap();\n    \
              let _in_force = faults.inject(verbs.lab().unwrap()).unwrap()"

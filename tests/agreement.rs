@@ -9,7 +9,7 @@ use std::path::Path;
 use std::{env, fs, io};
 
 use serde_json::Value;
-use verbs_api::Behavior;
+use verbs_api::Profile;
 use verbs_scenarios::deviations;
 use verbsim::backend::Simulator;
 
@@ -45,14 +45,9 @@ fn compare(path: &Path) {
     let report: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let of_driver = &report["runs"][0];
     let driver = of_driver["driver"].as_str().unwrap().to_owned();
-    let behavior = Behavior::profile(&driver).unwrap_or_else(|| panic!("no profile of {driver}"));
-    let profile: &'static str = driver.clone().leak();
+    let profile = Profile::named(&driver).unwrap();
     let scenarios: Vec<_> = verbs_scenarios::all().collect();
-    let simulator = Simulator {
-        profile,
-        behavior,
-        seed: 0,
-    };
+    let simulator = Simulator { profile, seed: 0 };
     let of_profile = verbs_scenarios::run(&simulator, &scenarios, |_| ()).unwrap();
     let excused: Vec<_> = deviations::of_driver(&driver, of_driver["kernel"].as_str().unwrap())
         .into_iter()

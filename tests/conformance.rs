@@ -1,6 +1,6 @@
 //! The conformance suite on the simulator that keeps to the specification.
 
-use verbs_api::Behavior;
+use verbs_api::Profile;
 use verbs_scenarios::report::{Entry, Outcome, Run};
 use verbsim::backend::Simulator;
 
@@ -28,8 +28,7 @@ fn a_report_can_be_had_again() {
 
 fn run(seed: u64) -> Run {
     let backend = Simulator {
-        profile: "spec",
-        behavior: Behavior::SPEC,
+        profile: Profile::SPEC,
         seed,
     };
     let scenarios: Vec<_> = verbs_scenarios::all().collect();

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngSeed};
 use verbs_api::{
-    AhAttr, Behavior, Check, ErrorKind, Knob, Mtu, PostWrongState, Qp, QpAttr, QpAttrMask,
+    AhAttr, Behavior, Check, ErrorKind, Knob, Mtu, PostWrongState, Profile, Qp, QpAttr, QpAttrMask,
     QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus, connect, transition,
 };
 use verbs_scenarios::report::{BackendInfo, Outcome};
@@ -147,12 +147,12 @@ proptest! {
     /// and queues what it refuses, completes nothing twice, and works again after RESET.
     #[test]
     fn a_device_without_checks_works_again_after_reset(
-        profile in select(&["rxe", "siw"][..]),
+        profile in select(&[Profile::RXE, Profile::SIW][..]),
         qp_type in select(&[QpType::Rc, QpType::Uc][..]),
         sqe: bool,
         steps in prop::collection::vec(step(), 0..40),
     ) {
-        let mut behavior = Behavior::profile(profile).unwrap();
+        let mut behavior = profile.behavior;
         behavior.wrong_cur_state = Check::Accepted;
         behavior.bad_pkey_index = Check::Accepted;
         behavior.sqe = sqe;

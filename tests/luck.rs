@@ -5,24 +5,26 @@ mod common;
 
 use common::{End, drain, pair, settle, take_events};
 use verbs_api::{
-    Access, Arm, Behavior, QpType, RcParams, RecvWr, SendWr, Verbs, WcOpcode, WcStatus,
+    Access, Arm, Profile, QpType, RcParams, RecvWr, SendWr, Verbs, WcOpcode, WcStatus,
 };
 use verbs_sim::{Sim, SimConfig};
 
 /// A program that is run; whether it got what it expects.
 type Program = fn(&dyn Verbs) -> bool;
 
-fn is_right_on(profile: &str, program: Program) -> bool {
-    let behavior = Behavior::profile(profile).unwrap();
-    program(&Sim::new(SimConfig::new().behavior(behavior)))
+fn is_right_on(profile: Profile, program: Program) -> bool {
+    program(&Sim::new(SimConfig::new().profile(profile)))
 }
 
 fn leans_on_luck(program: Program) {
     assert!(
-        is_right_on("spec", program),
+        is_right_on(Profile::SPEC, program),
         "the program is wrong anywhere"
     );
-    assert!(!is_right_on("adversarial", program), "luck was with it");
+    assert!(
+        !is_right_on(Profile::ADVERSARIAL, program),
+        "luck was with it"
+    );
 }
 
 /// RDMA-26: the last byte of a write says nothing of those before it.

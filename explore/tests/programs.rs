@@ -1,21 +1,17 @@
 //! Random programs on the simulator.
 
 use proptest::prelude::*;
-use verbs_api::{Behavior, Lab, Live, PROFILES, Verbs, lacks};
+use verbs_api::{Lab, Live, Profile, Verbs};
 use verbs_explore::program::{Outcome, Pace, Program, programs, run};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// A simulation of four nodes under a profile.
-fn config(profile: &str, mode: Mode) -> SimConfig {
-    SimConfig::new()
-        .nodes(4)
-        .mode(mode)
-        .behavior(Behavior::profile(profile).expect("it is in the list"))
-        .lacks(lacks(profile))
+fn config(profile: Profile, mode: Mode) -> SimConfig {
+    SimConfig::new().nodes(4).mode(mode).profile(profile)
 }
 
 /// Runs a program, and looks whether the simulator is well after it.
-fn run_well(program: &Program, profile: &str, mode: Mode) -> (Outcome, String) {
+fn run_well(program: &Program, profile: Profile, mode: Mode) -> (Outcome, String) {
     let sim = Sim::new(config(profile, mode).trace(true));
     let outcome = run(program, &sim);
     assert!(outcome.faults.is_empty(), "{profile}: {:?}", outcome.faults);
@@ -39,7 +35,7 @@ fn run_well(program: &Program, profile: &str, mode: Mode) -> (Outcome, String) {
 }
 
 fn check(program: &Program) {
-    for (profile, _) in PROFILES {
+    for &profile in Profile::ALL {
         for mode in [Mode::Stepped, Mode::Inline] {
             run_well(program, profile, mode);
         }
@@ -67,7 +63,7 @@ proptest! {
     /// The same program on the same simulation does the same, packet by packet.
     #[test]
     fn a_program_does_the_same_again(program in programs(Pace::Free)) {
-        for (profile, _) in PROFILES {
+        for &profile in Profile::ALL {
             let (first, trace) = run_well(&program, profile, Mode::Stepped);
             let (second, again) = run_well(&program, profile, Mode::Stepped);
             prop_assert_eq!(first, second);

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{AtomicCap, Behavior, Capabilities, Declared, Transport};
+use verbs_api::{AtomicCap, Capabilities, Declared, Profile, Transport};
 
 use crate::objects::Device;
 use crate::sys;
@@ -66,5 +66,5 @@ pub(crate) fn capabilities(
 
 /// By driver; nothing is known of one without a profile.
 pub(crate) fn behavior(driver: &str) -> Declared {
-    Behavior::profile(driver).map_or_else(Declared::default, Declared::from)
+    Profile::named(driver).map_or_else(|_| Declared::default(), |profile| profile.behavior.into())
 }

@@ -16,7 +16,7 @@ use std::net::Ipv6Addr;
 use std::{env, fs};
 
 use serde::Deserialize;
-use verbs_api::{Behavior, Gid, PROFILES};
+use verbs_api::{Gid, Profile};
 
 /// What the variables and the file say.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,9 +25,7 @@ pub(crate) struct Config {
     pub(crate) names: Vec<String>,
     pub(crate) ports: u8,
     pub(crate) gids: Vec<GidEntry>,
-    /// Name of the profile.
-    pub(crate) profile: String,
-    pub(crate) behavior: Behavior,
+    pub(crate) profile: Profile,
     pub(crate) seed: u64,
     pub(crate) trace: Option<String>,
 }
@@ -106,12 +104,8 @@ impl Config {
         let ports = number(ports)?.or(file.ports.map(u64::from));
         let ports = within("ports", ports.unwrap_or(1), 1, 250)? as u8;
         let profile = profile.1.or(file.profile);
-        let profile = profile.unwrap_or_else(|| "spec".to_owned());
-        let Some(behavior) = Behavior::profile(&profile) else {
-            let known: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
-            let known = known.join(", ");
-            return Err(format!("no profile is called {profile}; there are {known}"));
-        };
+        let profile = profile.map_or(Ok(Profile::SPEC), |name| Profile::named(&name));
+        let profile = profile.map_err(|unknown| unknown.to_string())?;
         let gids = list(gids).or(file.gids).unwrap_or_default();
         let gids: Result<_, _> = gids.iter().map(|text| entry(text, &names, ports)).collect();
         Ok(Self {
@@ -119,7 +113,6 @@ impl Config {
             names,
             ports,
             profile,
-            behavior,
             seed: number(seed)?.or(file.seed).unwrap_or(0),
             trace: trace.1.or(file.trace),
         })
@@ -210,7 +203,7 @@ mod tests {
         let file = "names = [\"a\", \"b\", \"c\"]\nseed = 3\nports = 2";
         let both = config(file, &[("VERBSIM_SEED", "4"), ("VERBSIM_PROFILE", "rxe")]).unwrap();
         assert_eq!((both.names.len(), both.ports, both.seed), (3, 2, 4));
-        assert_eq!(both.profile, "rxe");
+        assert_eq!(both.profile, Profile::RXE);
         let gids = config(
             "",
             &[("VERBSIM_GIDS", "sim1/1/0=fe80::1, sim0/1/1=::ffff:10.0.0.1")],

@@ -69,8 +69,7 @@ impl Engine {
             .nodes(nodes)
             .ports(config.ports)
             .seed(config.seed)
-            .behavior(config.behavior)
-            .lacks(verbs_api::lacks(&config.profile))
+            .profile(config.profile)
             .trace(config.trace.is_some())
             .mode(Mode::RealTime);
         let sim = Sim::new(sim);

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use verbs_api::{Behavior, Capabilities};
+use verbs_api::{Behavior, Capabilities, Profile};
 
 /// How the simulator runs what is posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +100,19 @@ impl SimConfig {
     #[must_use]
     pub const fn mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
+    }
+
+    /// What the devices are: how they answer where they have a choice, and what they lack.
+    ///
+    /// ```
+    /// use verbs_api::Profile;
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let sim = Sim::new(SimConfig::new().profile(Profile::RXE));
+    /// ```
+    #[must_use]
+    pub const fn profile(self, profile: Profile) -> Self {
+        self.behavior(profile.behavior).lacks(profile.lacks)
     }
 
     /// How the devices answer where they have a choice.

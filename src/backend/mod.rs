@@ -12,7 +12,7 @@ pub use simulator::Simulator;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use verbs_api::{PROFILES, Verbs};
+use verbs_api::{Profile, Verbs};
 use verbs_explore::Checked;
 use verbs_scenarios::{Backend, Failure, World};
 use verbs_sim::{Sim, SimConfig};
@@ -116,25 +116,16 @@ impl Choice {
 
     fn simulators(&self) -> Result<Vec<Box<dyn Backend>>, String> {
         let name = &self.profile;
-        let chosen = PROFILES
-            .iter()
-            .filter(|(of, _)| name == ALL_PROFILES || name == of);
-        let simulator = |(profile, behavior): &(&'static str, _)| -> Box<dyn Backend> {
-            Box::new(Simulator {
-                profile,
-                behavior: *behavior,
-                seed: self.seed,
-            })
+        let chosen = match &name[..] {
+            ALL_PROFILES => Profile::ALL.to_vec(),
+            _ => vec![
+                Profile::named(name)
+                    .map_err(|unknown| format!("{unknown}, and {ALL_PROFILES} for each of them"))?,
+            ],
         };
-        let chosen: Vec<_> = chosen.map(simulator).collect();
-        if chosen.is_empty() {
-            let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
-            let names = names.join(", ");
-            return Err(format!(
-                "no profile is called {name}; there are {names}, and {ALL_PROFILES} for each of them"
-            ));
-        }
-        Ok(chosen)
+        let seed = self.seed;
+        let simulator = |profile| -> Box<dyn Backend> { Box::new(Simulator { profile, seed }) };
+        Ok(chosen.into_iter().map(simulator).collect())
     }
 }
 

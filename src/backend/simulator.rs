@@ -1,6 +1,6 @@
 //! The simulator under a profile.
 
-use verbs_api::Behavior;
+use verbs_api::Profile;
 use verbs_scenarios::report::BackendInfo;
 use verbs_scenarios::{Backend, Deviation, Scenario, World, deviations};
 use verbs_sim::{Mode, Sim, SimConfig};
@@ -10,10 +10,8 @@ use super::checked;
 /// The simulator: a world of its own for each scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulator {
-    /// Name of the profile, for reports.
-    pub profile: &'static str,
-    /// How its devices answer where they have a choice.
-    pub behavior: Behavior,
+    /// What its devices are.
+    pub profile: Profile,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -35,15 +33,14 @@ impl Backend for Simulator {
         let mode = if threads { Mode::Inline } else { Mode::Stepped };
         let config = SimConfig::new()
             .seed(self.seed)
-            .behavior(self.behavior)
-            .lacks(verbs_api::lacks(self.profile))
+            .profile(self.profile)
             .mode(mode)
             .trace(true);
         Ok(checked(Box::new(Sim::new(config))))
     }
 
     fn deviations(&self) -> Vec<Deviation> {
-        deviations::of_profile(self.profile)
+        deviations::of_profile(self.profile.name)
     }
 
     fn replay(&self, scenario: &Scenario) -> String {

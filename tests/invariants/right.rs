@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::sample::select;
 use verbs_api::{
-    Access, Arm, Cq, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, Fault, Harm, PROFILES,
-    PacketFilter, Qp, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Srq, SrqInit,
-    Verbs, Wait, Wc, WcFields, When, Xrcd, XrcdInit, connect,
+    Access, Arm, Cq, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, Fault, Harm, PacketFilter,
+    Profile, Qp, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Srq, SrqInit, Verbs,
+    Wait, Wc, WcFields, When, Xrcd, XrcdInit, connect,
 };
 use verbs_explore::Checked;
 use verbs_sim::{Sim, SimConfig};
@@ -96,14 +96,13 @@ proptest! {
     #[test]
     fn nothing_is_found_in_right_programs(
         seed in any::<u64>(),
-        profile in select(&["spec", "rxe", "mlx5", "adversarial"][..]),
+        profile in select(&[Profile::SPEC, Profile::RXE, Profile::MLX5, Profile::ADVERSARIAL][..]),
         loss in select(&[0, 50_000][..]),
         qp_type in select(&[QpType::Rc, QpType::XrcSend][..]),
         cqs in [cq(), cq()],
         steps in prop::collection::vec(step(), 1..60),
     ) {
-        let behavior = PROFILES.iter().find(|(name, _)| *name == profile).unwrap().1;
-        let sim = Sim::new(SimConfig::new().seed(seed).behavior(behavior));
+        let sim = Sim::new(SimConfig::new().seed(seed).behavior(profile.behavior));
         let sim: Arc<dyn Verbs> = Arc::new(sim);
         let checked = Checked::new(sim);
         let lab = checked.lab().unwrap();

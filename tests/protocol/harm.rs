@@ -6,9 +6,9 @@ use crate::common::{End, pair, property_config, settle};
 use crate::link::{Kind, Link, Work, leaving, run, run_on, statuses, wr_ids};
 use proptest::prelude::*;
 use verbs_api::{
-    AhAttr, Arm, AsyncEventType, ErrorKind, Fault, FaultGuard, Harm, Lab, Mtu, PROFILES,
-    PacketClass, PacketFilter, PacketOpcode, Placement, PortState, QpState, QpType, RcParams,
-    SendDone, SendOp, SendWr, Verb, Verbs, Wait, Wc, WcStatus, When, connect,
+    AhAttr, Arm, AsyncEventType, ErrorKind, Fault, FaultGuard, Harm, Lab, Mtu, PacketClass,
+    PacketFilter, PacketOpcode, Placement, PortState, Profile, QpState, QpType, RcParams, SendDone,
+    SendOp, SendWr, Verb, Verbs, Wait, Wc, WcStatus, When, connect,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 
@@ -136,10 +136,10 @@ proptest! {
     fn whatever_happens_to_packets_the_bytes_are_right_on_every_profile(
         program in prop::collection::vec(work(), 1..16),
         faults in faults(),
-        profile in prop::sample::select(PROFILES),
+        profile in prop::sample::select(Profile::ALL),
         seed: u64,
     ) {
-        let (name, behavior) = profile;
+        let Profile { name, behavior, .. } = profile;
         prop_assume!(behavior.send_done == SendDone::Acknowledged);
         let params = RcParams {
             path_mtu: Mtu::Mtu256,

@@ -1,11 +1,12 @@
 //! Behavior: where the specification or practice leaves a choice, which answer a device gives.
 //!
-//! A choice is a *knob*. The default of each is the reading of the specification; a profile is a
-//! set of values. The suite asserts the declared value, and never skips.
+//! A choice is a *knob*. The default of each is the reading of the specification; a
+//! [`Profile`](crate::Profile) has a value for each. The suite asserts the declared value, and never
+//! skips.
 
 use core::fmt;
 
-use crate::{Capabilities, WcStatus};
+use crate::WcStatus;
 
 macro_rules! knob_values {
     ($( $(#[$meta:meta])* $name:ident { $( $(#[$vmeta:meta])* $variant:ident = $text:literal; )* } )*) => { $(
@@ -35,13 +36,8 @@ macro_rules! knobs {
         }
 
         impl Behavior {
-            /// The reading of the specification: profile `spec`, the default.
+            /// The reading of the specification, the default.
             pub const SPEC: Self = Self { $( $name: $default, )* };
-
-            /// The behavior of a driver or profile by name ([`PROFILES`]).
-            pub fn profile(name: &str) -> Option<Self> {
-                PROFILES.iter().find(|(of, _)| *of == name).map(|(_, behavior)| *behavior)
-            }
 
             /// The value of the knob named `knob`, as text; `None` if there is no such knob.
             pub fn get(&self, knob: &str) -> Option<&'static str> {
@@ -101,148 +97,6 @@ macro_rules! knobs {
             ];
         }
     };
-}
-
-/// Named sets of values. `rxe` is soft-RoCE and `siw` soft-iWARP of Linux 6.1, as measured; `mlx5`
-/// is the ConnectX family, from its driver and reports; `adversarial` is none that anybody has
-/// seen: all that the rules allow and a program may not expect, at once.
-pub const PROFILES: &[(&str, Behavior)] = &[
-    ("spec", Behavior::SPEC),
-    ("rxe", RXE),
-    ("siw", SIW),
-    ("mlx5", MLX5),
-    ("adversarial", ADVERSARIAL),
-];
-
-const RXE: Behavior = Behavior {
-    error_fires_solicited: ErrorFires::Receives,
-    cqe_rounding: CqeRounding::Pow2Minus1,
-    overrun: Overrun::DropNew,
-    poll_after_overrun: PollAfterOverrun::Empty,
-    sq_release: SqRelease::Completion,
-    illegal_opcode: IllegalOpcode::LocQpOpErr,
-    ud_over_mtu: Check::Accepted,
-    grh_flag_rc: true,
-    send_key_status: FaultStatus::LocQpOpErr,
-    recv_fault_status: FaultStatus::LocQpOpErr,
-    recv_short_status: ShortStatus::LocQpOpErr,
-    read_without_depth: Check::Accepted,
-    qp_access_status: QpAccessStatus::RemInvReqErr,
-    qp_access_event: false,
-    atomic_check: AtomicCheck::Post,
-    dereg_bound: DeregBound::Einval,
-    nak_send_inval: SendInvalAnswer::Ack,
-    bind_wr_type_1: Check::Accepted,
-    bind_domain: Check::Accepted,
-    mw_access_range: Check::Accepted,
-    inv_other_qp: Check::Accepted,
-    qp_req_event: false,
-    zero_len_mr: Check::Refused,
-    retry7: Retry7::Unlimited,
-    post_wrong_state: PostWrongState::Queued,
-    flush_post_in_err: FlushPostInErr::Sends,
-    sq_drained_always: true,
-    sqd_resumes: false,
-    mtu_above_active: Check::Accepted,
-    sqe: false,
-    wrong_cur_state: Check::Accepted,
-    bad_pkey_index: Check::Accepted,
-    ud_short_recv: ShortDatagram::LocQpOpErr,
-    last_wqe: false,
-    srq_limit_at_creation: true,
-    srq_checks_qp_pd: true,
-    uc_srq: Check::Accepted,
-    ..Behavior::SPEC
-};
-
-const SIW: Behavior = Behavior {
-    error_fires_solicited: ErrorFires::None,
-    arm_downgrade: true,
-    arm_bad_handle: Check::Accepted,
-    recv_se_fires: false,
-    send_se_fires_local: true,
-    resize_errno: ResizeSupport::Eopnotsupp,
-    cqe_rounding: CqeRounding::Pow2,
-    overrun: Overrun::DropNew,
-    poll_after_overrun: PollAfterOverrun::Empty,
-    sq_release: SqRelease::Completion,
-    send_key_status: FaultStatus::LocQpOpErr,
-    send_range_status: FaultStatus::LocQpOpErr,
-    recv_fault_status: FaultStatus::GeneralErr,
-    flush_post_in_err: FlushPostInErr::None,
-    number_reuse: true,
-    zero_len_mr: Check::Refused,
-    negative_errno: true,
-    srq_query: false,
-    srq_limit_readback: LimitReadback::Kept,
-    srq_limit_at_creation: true,
-    srq_recv_sizes: Check::Refused,
-    srq_resize: false,
-    last_wqe: false,
-    ..Behavior::SPEC
-};
-
-const MLX5: Behavior = Behavior {
-    arm_sees_unpolled: true,
-    merge_unread_events: true,
-    arm_bad_handle: Check::Accepted,
-    cqe_rounding: CqeRounding::Pow2Minus1,
-    cqe_purge: true,
-    sge_errno: Errno::Enomem,
-    illegal_opcode: IllegalOpcode::LocQpOpErr,
-    send_byte_len: SendByteLen::Reads,
-    atomic_check: AtomicCheck::Longer,
-    mw_bind_range: Check::Accepted,
-    bind_err_wc: false,
-    ..Behavior::SPEC
-};
-
-const ADVERSARIAL: Behavior = Behavior {
-    xrc_unknown_srq: UnknownSrq::RemOpErr,
-    merge_unread_events: true,
-    cqe_rounding: CqeRounding::Pow2Minus1,
-    shrink: false,
-    comm_est: true,
-    sge_errno: Errno::Enomem,
-    illegal_opcode: IllegalOpcode::LocQpOpErr,
-    ud_over_mtu: Check::Accepted,
-    ud_short_recv: ShortDatagram::LocLenErr,
-    send_byte_len: SendByteLen::Reads,
-    undefined_wc_fields: UndefinedFields::Garbage,
-    number_reuse: true,
-    key_reuse: true,
-    recv_sgl_overhang: Check::Refused,
-    zero_len_sge_check: Check::Refused,
-    spurious_events: true,
-    placement: Placement::Late,
-    ..Behavior::SPEC
-};
-
-/// What neither driver of Linux 6.1 for devices of software can do: change a region, zero-based and
-/// null regions; moderate CQs, ignore an overrun, tell the time of a completion.
-const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
-    .union(Capabilities::ZERO_BASED_MR)
-    .union(Capabilities::NULL_MR)
-    .union(Capabilities::XRC)
-    .union(Capabilities::CQ_MODERATION)
-    .union(Capabilities::IGNORE_OVERRUN)
-    .union(Capabilities::WC_TIMESTAMP);
-
-/// What the devices of a profile lack. An iWARP device has RC alone, connected by rdma_cm, without
-/// immediate data and receiver-not-ready; soft-iWARP also has no atomics, memory windows, batches,
-/// extended CQs, and no regions with addresses of the program's choice.
-pub fn lacks(profile: &str) -> Capabilities {
-    match profile {
-        "rxe" => SOFTWARE_LACKS,
-        "siw" => Capabilities::IWARP_LACKS
-            .union(SOFTWARE_LACKS)
-            .union(Capabilities::REG_MR_IOVA)
-            .union(Capabilities::ATOMICS)
-            .union(Capabilities::MW)
-            .union(Capabilities::BATCHES)
-            .union(Capabilities::CQ_EX),
-        _ => Capabilities::empty(),
-    }
 }
 
 /// A value that a knob can have.

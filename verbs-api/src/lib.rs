@@ -42,6 +42,7 @@ mod mr;
 mod mw;
 pub mod owned;
 mod packet;
+mod profile;
 mod qp;
 mod report;
 mod srq;
@@ -57,10 +58,10 @@ pub use ah::{AhAttr, GlobalRoute};
 pub use batch::{BatchEnd, SendOps};
 pub use behavior::{
     AtomicCheck, Behavior, Check, CqeRounding, Declared, DeregBound, Errno, ErrorFires,
-    FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, Overrun, PROFILES,
-    Placement, PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7,
-    SendByteLen, SendDone, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields,
-    UnknownKnob, UnknownSrq, lacks,
+    FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, Overrun, Placement,
+    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, SendByteLen, SendDone,
+    SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields, UnknownKnob,
+    UnknownSrq,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;
@@ -80,6 +81,7 @@ pub use lab::{Lab, Limit, Live};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
 pub use packet::{PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
+pub use profile::{Profile, UnknownProfile};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 pub use report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
 pub use srq::{SrqAttr, SrqAttrMask, SrqInit};

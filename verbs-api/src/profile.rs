@@ -1,0 +1,224 @@
+//! Profiles: devices that people have, or fear, by name.
+
+use core::fmt;
+
+use crate::{
+    AtomicCheck, Behavior, Capabilities, Check, CqeRounding, DeregBound, Errno, ErrorFires,
+    FaultStatus, FlushPostInErr, IllegalOpcode, LimitReadback, Overrun, Placement,
+    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, SendByteLen,
+    SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields, UnknownSrq,
+};
+
+/// What a kind of device does where it has a choice, and what it has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Profile {
+    /// Its name: that of the driver, if it is after one.
+    pub name: &'static str,
+    /// How it answers where it has a choice.
+    pub behavior: Behavior,
+    /// What it has not.
+    pub lacks: Capabilities,
+}
+
+impl Profile {
+    /// The reading of the specification, and everything there is. The default.
+    pub const SPEC: Self = Self::new("spec", Behavior::SPEC);
+
+    /// Soft-RoCE of Linux 6.1, as measured.
+    pub const RXE: Self = Self {
+        lacks: SOFTWARE_LACKS,
+        ..Self::new("rxe", RXE)
+    };
+
+    /// Soft-iWARP of Linux 6.1, as measured. An iWARP device has RC alone, connected by rdma_cm,
+    /// without immediate data and receiver-not-ready; this one also has no atomics, memory windows,
+    /// batches, extended CQs, and no regions with addresses of the program's choice.
+    pub const SIW: Self = Self {
+        lacks: Capabilities::IWARP_LACKS
+            .union(SOFTWARE_LACKS)
+            .union(Capabilities::REG_MR_IOVA)
+            .union(Capabilities::ATOMICS)
+            .union(Capabilities::MW)
+            .union(Capabilities::BATCHES)
+            .union(Capabilities::CQ_EX),
+        ..Self::new("siw", SIW)
+    };
+
+    /// The ConnectX family, from its driver and reports.
+    pub const MLX5: Self = Self::new("mlx5", MLX5);
+
+    /// None that anybody has seen: all that the rules allow and a program may not expect, at once.
+    pub const ADVERSARIAL: Self = Self::new("adversarial", ADVERSARIAL);
+
+    /// Every profile.
+    pub const ALL: &[Self] = &[
+        Self::SPEC,
+        Self::RXE,
+        Self::SIW,
+        Self::MLX5,
+        Self::ADVERSARIAL,
+    ];
+
+    const fn new(name: &'static str, behavior: Behavior) -> Self {
+        Self {
+            name,
+            behavior,
+            lacks: Capabilities::empty(),
+        }
+    }
+
+    /// The profile of this name.
+    ///
+    /// # Errors
+    /// Says which there are.
+    pub fn named(name: &str) -> Result<Self, UnknownProfile> {
+        let found = Self::ALL.iter().find(|profile| profile.name == name);
+        found.copied().ok_or_else(|| UnknownProfile {
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::SPEC
+    }
+}
+
+/// Its name.
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// No profile has this name. Says which there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownProfile {
+    name: String,
+}
+
+impl fmt::Display for UnknownProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name).collect();
+        let (name, names) = (&self.name, names.join(", "));
+        write!(f, "no profile is called {name}; there are {names}")
+    }
+}
+
+impl core::error::Error for UnknownProfile {}
+
+const RXE: Behavior = Behavior {
+    error_fires_solicited: ErrorFires::Receives,
+    cqe_rounding: CqeRounding::Pow2Minus1,
+    overrun: Overrun::DropNew,
+    poll_after_overrun: PollAfterOverrun::Empty,
+    sq_release: SqRelease::Completion,
+    illegal_opcode: IllegalOpcode::LocQpOpErr,
+    ud_over_mtu: Check::Accepted,
+    grh_flag_rc: true,
+    send_key_status: FaultStatus::LocQpOpErr,
+    recv_fault_status: FaultStatus::LocQpOpErr,
+    recv_short_status: ShortStatus::LocQpOpErr,
+    read_without_depth: Check::Accepted,
+    qp_access_status: QpAccessStatus::RemInvReqErr,
+    qp_access_event: false,
+    atomic_check: AtomicCheck::Post,
+    dereg_bound: DeregBound::Einval,
+    nak_send_inval: SendInvalAnswer::Ack,
+    bind_wr_type_1: Check::Accepted,
+    bind_domain: Check::Accepted,
+    mw_access_range: Check::Accepted,
+    inv_other_qp: Check::Accepted,
+    qp_req_event: false,
+    zero_len_mr: Check::Refused,
+    retry7: Retry7::Unlimited,
+    post_wrong_state: PostWrongState::Queued,
+    flush_post_in_err: FlushPostInErr::Sends,
+    sq_drained_always: true,
+    sqd_resumes: false,
+    mtu_above_active: Check::Accepted,
+    sqe: false,
+    wrong_cur_state: Check::Accepted,
+    bad_pkey_index: Check::Accepted,
+    ud_short_recv: ShortDatagram::LocQpOpErr,
+    last_wqe: false,
+    srq_limit_at_creation: true,
+    srq_checks_qp_pd: true,
+    uc_srq: Check::Accepted,
+    ..Behavior::SPEC
+};
+
+const SIW: Behavior = Behavior {
+    error_fires_solicited: ErrorFires::None,
+    arm_downgrade: true,
+    arm_bad_handle: Check::Accepted,
+    recv_se_fires: false,
+    send_se_fires_local: true,
+    resize_errno: ResizeSupport::Eopnotsupp,
+    cqe_rounding: CqeRounding::Pow2,
+    overrun: Overrun::DropNew,
+    poll_after_overrun: PollAfterOverrun::Empty,
+    sq_release: SqRelease::Completion,
+    send_key_status: FaultStatus::LocQpOpErr,
+    send_range_status: FaultStatus::LocQpOpErr,
+    recv_fault_status: FaultStatus::GeneralErr,
+    flush_post_in_err: FlushPostInErr::None,
+    number_reuse: true,
+    zero_len_mr: Check::Refused,
+    negative_errno: true,
+    srq_query: false,
+    srq_limit_readback: LimitReadback::Kept,
+    srq_limit_at_creation: true,
+    srq_recv_sizes: Check::Refused,
+    srq_resize: false,
+    last_wqe: false,
+    ..Behavior::SPEC
+};
+
+const MLX5: Behavior = Behavior {
+    arm_sees_unpolled: true,
+    merge_unread_events: true,
+    arm_bad_handle: Check::Accepted,
+    cqe_rounding: CqeRounding::Pow2Minus1,
+    cqe_purge: true,
+    sge_errno: Errno::Enomem,
+    illegal_opcode: IllegalOpcode::LocQpOpErr,
+    send_byte_len: SendByteLen::Reads,
+    atomic_check: AtomicCheck::Longer,
+    mw_bind_range: Check::Accepted,
+    bind_err_wc: false,
+    ..Behavior::SPEC
+};
+
+const ADVERSARIAL: Behavior = Behavior {
+    xrc_unknown_srq: UnknownSrq::RemOpErr,
+    merge_unread_events: true,
+    cqe_rounding: CqeRounding::Pow2Minus1,
+    shrink: false,
+    comm_est: true,
+    sge_errno: Errno::Enomem,
+    illegal_opcode: IllegalOpcode::LocQpOpErr,
+    ud_over_mtu: Check::Accepted,
+    ud_short_recv: ShortDatagram::LocLenErr,
+    send_byte_len: SendByteLen::Reads,
+    undefined_wc_fields: UndefinedFields::Garbage,
+    number_reuse: true,
+    key_reuse: true,
+    recv_sgl_overhang: Check::Refused,
+    zero_len_sge_check: Check::Refused,
+    spurious_events: true,
+    placement: Placement::Late,
+    ..Behavior::SPEC
+};
+
+/// What neither driver of Linux 6.1 for devices of software can do: change a region, zero-based and
+/// null regions; moderate CQs, ignore an overrun, tell the time of a completion.
+const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
+    .union(Capabilities::ZERO_BASED_MR)
+    .union(Capabilities::NULL_MR)
+    .union(Capabilities::XRC)
+    .union(Capabilities::CQ_MODERATION)
+    .union(Capabilities::IGNORE_OVERRUN)
+    .union(Capabilities::WC_TIMESTAMP);
