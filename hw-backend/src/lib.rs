@@ -36,6 +36,7 @@ mod cq;
 mod cq_ex;
 mod devices;
 mod errno;
+mod events;
 mod garble;
 mod hw;
 #[cfg(test)]

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use verbs_api::{
     Access, AfterRereg, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
-    CqModeration, Declared, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Element, Error,
-    ErrorKind, Gid, GidEntry, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle,
-    MwAttr, MwBind, MwType, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr,
+    CqModeration, Declared, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Error, ErrorKind,
+    Gid, GidEntry, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr,
+    MwBind, MwType, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr,
     QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr,
     Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx,
     Xrcd as XrcdHandle, XrcdInit, connect,
@@ -20,7 +20,7 @@ use verbs_api::{
 use crate::errno::{check, destroyed, errno, invalid, made};
 use crate::objects::{Ah, Channel, Memory, Pd, Qp};
 use crate::owner::Owned;
-use crate::wait::{Deadline, duplicate, set_nonblocking, wait_readable};
+use crate::wait::{duplicate, set_nonblocking};
 use crate::{cm, convert, devices, probe, sys};
 
 use crate::hw::{Hw, destroy};
@@ -318,52 +318,7 @@ impl Verbs for Hw {
     }
 
     fn get_cq_event(&self, channel: ChannelHandle, wait: Wait) -> Result<CqEvent> {
-        let verb = Verb::GetCqEvent;
-        let found = self.channel(verb, channel)?;
-        let deadline = Deadline::new(wait);
-        loop {
-            let mut cq = std::ptr::null_mut();
-            let mut token = std::ptr::null_mut();
-            let attempt = |channel: *mut sys::ibv_comp_channel| {
-                // SAFETY: the channel is live.
-                let result = unsafe { sys::ibv_get_cq_event(channel, &mut cq, &mut token) };
-                found.waiters.fetch_add(1, Ordering::Relaxed);
-                // SAFETY: the channel is live.
-                (result, errno(), unsafe { (*channel).fd })
-            };
-            let reading = self.reading.lock();
-            let outcome = found
-                .raw
-                .with(attempt)
-                .map_err(destroyed(verb, Object::CompChannel))?;
-            if outcome.0 != 0 {
-                // There is nothing to count.
-                drop(reading);
-            }
-            let waited = match outcome {
-                (0, ..) => Ok(true),
-                (_, libc::EAGAIN, fd) => wait_readable(verb, fd, &deadline).map(|()| false),
-                (_, libc::EINTR, _) => Ok(false),
-                (_, errno, _) => Err(Error::from_raw(verb, errno)),
-            };
-            found.waiters.fetch_sub(1, Ordering::Relaxed);
-            if !waited? {
-                continue;
-            }
-            let tables = self.tables.lock();
-            let handle = tables.cq_handles.get(&(cq as usize)).copied();
-            let live =
-                handle.and_then(|cq| Some((cq, tables.cqs.get(cq.index(), cq.generation()).ok()?)));
-            let Some((cq, found)) = live else {
-                let cause = Cause::Text("the event names a CQ that does not exist".into());
-                return Err(Error::new(verb, ErrorKind::Io, cause));
-            };
-            found.unacked.fetch_add(1, Ordering::Relaxed);
-            return Ok(CqEvent {
-                cq,
-                cq_context: found.cq_context,
-            });
-        }
+        self.next_cq_event(channel, wait)
     }
 
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<CqHandle> {
@@ -456,15 +411,7 @@ impl Verbs for Hw {
     }
 
     fn ack_cq_events(&self, cq: CqHandle, nevents: u32) -> Result<()> {
-        let verb = Verb::AckCqEvents;
-        let found = self.cq(verb, cq)?;
-        self.acknowledge(verb, &found.unacked, nevents, cq, || {
-            // SAFETY: the CQ is live, and so many events were read.
-            let told = found
-                .raw
-                .with(|cq| unsafe { sys::ibv_ack_cq_events(cq, nevents) });
-            told.map_err(destroyed(verb, Object::Cq))
-        })
+        self.acknowledge_cq_events(cq, nevents)
     }
 
     fn destroy_cq(&self, cq: CqHandle, wait: Wait) -> Result<()> {
@@ -717,112 +664,11 @@ impl Verbs for Hw {
     }
 
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
-        let verb = Verb::GetAsyncEvent;
-        let device = self.device(verb, context)?;
-        let deadline = Deadline::new(wait);
-        loop {
-            let mut event = sys::AsyncEvent {
-                element: 0,
-                event_type: 0,
-            };
-            let attempt = |context: *mut sys::ibv_context| {
-                let event = std::ptr::from_mut(&mut event).cast();
-                // SAFETY: the context is live; the structure has the layout of C's.
-                let result = unsafe { sys::ibv_get_async_event(context, event) };
-                // SAFETY: the context is live.
-                (result, errno(), unsafe { (*context).async_fd })
-            };
-            let reading = self.reading.lock();
-            let outcome = device
-                .raw
-                .with(attempt)
-                .map_err(destroyed(verb, Object::Context))?;
-            if outcome.0 != 0 {
-                // There is nothing to count.
-                drop(reading);
-            }
-            match outcome {
-                (0, ..) => {}
-                (_, libc::EAGAIN, fd) => {
-                    wait_readable(verb, fd, &deadline)?;
-                    continue;
-                }
-                (_, libc::EINTR, _) => continue,
-                (_, errno, _) => return Err(Error::from_raw(verb, errno)),
-            }
-            let Some(element) = self.element(&event) else {
-                let cause = Cause::Text("the event names an object that does not exist".into());
-                return Err(Error::new(verb, ErrorKind::Io, cause));
-            };
-            match element {
-                Element::Cq(cq) => {
-                    self.cq(verb, cq)?
-                        .async_unacked
-                        .fetch_add(1, Ordering::Relaxed);
-                }
-                Element::Qp(qp) => {
-                    self.qp(verb, qp)?
-                        .async_unacked
-                        .fetch_add(1, Ordering::Relaxed);
-                }
-                Element::Srq(srq) => {
-                    self.srq(verb, srq)?
-                        .async_unacked
-                        .fetch_add(1, Ordering::Relaxed);
-                }
-                _ => {}
-            }
-            return Ok(AsyncEvent {
-                event_type: event.event_type.into(),
-                element,
-            });
-        }
+        self.next_async_event(context, wait)
     }
 
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
-        let verb = Verb::AckAsyncEvent;
-        self.device(verb, context)?;
-        let event_type = event.event_type.into();
-        let tell = |element| {
-            let mut event = sys::AsyncEvent {
-                element,
-                event_type,
-            };
-            // SAFETY: the structure has the layout of C's, and names a live object of which an
-            // event was read, or none.
-            unsafe { sys::ibv_ack_async_event(std::ptr::from_mut(&mut event).cast()) };
-            Ok(())
-        };
-        let of_another = |object, of: Context| {
-            let cause = Cause::Mismatch {
-                object,
-                must_share: "context",
-            };
-            let error = Error::new(verb, ErrorKind::Invalid, cause);
-            if of == context { Ok(()) } else { Err(error) }
-        };
-        match event.element {
-            Element::Cq(cq) => {
-                let found = self.cq(verb, cq)?;
-                of_another(Object::Cq, found.context)?;
-                let address = found.raw.address();
-                self.acknowledge(verb, &found.async_unacked, 1, cq, || tell(address))
-            }
-            Element::Qp(qp) => {
-                let found = self.qp(verb, qp)?;
-                of_another(Object::Qp, found.context)?;
-                let address = found.raw.address();
-                self.acknowledge(verb, &found.async_unacked, 1, qp, || tell(address))
-            }
-            Element::Srq(srq) => {
-                let found = self.srq(verb, srq)?;
-                of_another(Object::Srq, found.pd.context)?;
-                let address = found.raw.address();
-                self.acknowledge(verb, &found.async_unacked, 1, srq, || tell(address))
-            }
-            Element::Port(port) => tell(usize::from(port)),
-            _ => tell(0),
-        }
+        self.acknowledge_async_event(context, event)
     }
 
     fn channel_fd(&self, channel: ChannelHandle) -> Result<OwnedFd> {
