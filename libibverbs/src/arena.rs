@@ -77,6 +77,12 @@ impl<T: Sync> Arena<T> {
         unsafe { &*first.add(at) }.get()
     }
 
+    /// All objects there ever were, by index.
+    pub(crate) fn iter(&'static self) -> impl Iterator<Item = &'static T> {
+        let used = *self.used.lock();
+        (0..used).filter_map(|index| self.at(index))
+    }
+
     /// The object that starts at this address.
     #[inline]
     pub(crate) fn find(&'static self, address: usize) -> Option<&'static T> {
@@ -151,5 +157,6 @@ mod tests {
         assert!(ARENA.find(0).is_none());
         assert!(ARENA.find(usize::MAX).is_none());
         assert!(ARENA.at(500).is_none());
+        assert!(ARENA.iter().eq(all));
     }
 }

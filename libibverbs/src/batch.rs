@@ -9,7 +9,9 @@ use std::mem;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use verbs_api::{BatchEnd, Dest, Remote, SendFlags, SendOp, SendOps, SendWr, Sge, Verbs};
+use verbs_api::{
+    BatchEnd, Dest, Handle, QpType, Remote, SendFlags, SendOp, SendOps, SendWr, Sge, Verbs,
+};
 
 use crate::c::{
     self, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex,
@@ -17,11 +19,12 @@ use crate::c::{
 };
 use crate::engine::engine;
 use crate::mw::{self, Mw};
-use crate::object::Object;
+use crate::object::{Object, context_of};
 use crate::post::{Entries, Send, destination, entry, put_too_many};
 use crate::qp::{self, Qp};
 use crate::region::Pd;
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
+use crate::xrc;
 
 /// A batch that is being built, or none.
 #[derive(Default)]
@@ -38,6 +41,8 @@ struct Building {
 
 /// `IBV_QP_INIT_ATTR_PD`
 const PD: u32 = 1 << 0;
+/// `IBV_QP_INIT_ATTR_XRCD`
+const XRCD: u32 = 1 << 1;
 /// `IBV_QP_INIT_ATTR_CREATE_FLAGS`
 const CREATE_FLAGS: u32 = 1 << 2;
 /// `IBV_QP_INIT_ATTR_SEND_OPS_FLAGS`
@@ -52,11 +57,8 @@ pub(crate) extern "C" fn create_qp_ex(
         // SAFETY: the program's, valid for the call. It need not know the fields behind those that
         // its mask names, so only these are read (C's contract).
         let (comp_mask, pd) = unsafe { ((*init).comp_mask, (*init).pd) };
-        if comp_mask & !(PD | CREATE_FLAGS | SEND_OPS) != 0 {
+        if comp_mask & !(PD | XRCD | CREATE_FLAGS | SEND_OPS) != 0 {
             return Err(UNSUPPORTED);
-        }
-        if comp_mask & PD == 0 {
-            return Err(Errno(libc::EINVAL));
         }
         // SAFETY: as above.
         if comp_mask & CREATE_FLAGS != 0 && unsafe { (*init).create_flags } != 0 {
@@ -67,12 +69,20 @@ pub(crate) extern "C" fn create_qp_ex(
             // SAFETY: as above.
             _ => SendOps::from_bits_retain(unsafe { (*init).send_ops_flags }),
         };
-        // SAFETY: the domain is one of ours, which are never freed.
-        if unsafe { (*Object::<Pd>::find(pd)?.raw()).context } != context {
-            return Err(Errno(libc::EINVAL));
-        }
         // SAFETY: the plain structure is the start of the extended one.
         let plain = unsafe { init.cast::<ibv_qp_init_attr>().read() };
+        let is_target = QpType::from(plain.qp_type) == QpType::XrcRecv;
+        if is_target != (comp_mask & XRCD != 0) || !is_target && comp_mask & PD == 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        if is_target {
+            // SAFETY: as above.
+            let xrcd = unsafe { (*init).xrcd };
+            return Ok(xrc::create_target(context, xrcd, plain.qp_context)?.seen());
+        }
+        if context_of(context)? != Object::<Pd>::find(pd)?.handle.context() {
+            return Err(Errno(libc::EINVAL));
+        }
         let qp = qp::create(pd, &plain, send_ops)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).cap = qp::cap_back(&qp.more.cap) };
@@ -105,7 +115,11 @@ pub(crate) fn extended(takes_batches: bool) -> ibv_qp_ex {
         raw.wr_send = Some(wr_send);
         raw.wr_send_imm = Some(wr_send_imm);
         raw.wr_send_inv = Some(wr_send_inv);
+        raw.wr_send_tso = Some(wr_send_tso);
+        raw.wr_atomic_write = Some(wr_atomic_write);
+        raw.wr_flush = Some(wr_flush);
         raw.wr_set_ud_addr = Some(wr_set_ud_addr);
+        raw.wr_set_xrc_srqn = Some(wr_set_xrc_srqn);
         raw.wr_set_inline_data = Some(wr_set_inline_data);
         raw.wr_set_inline_data_list = Some(wr_set_inline_data_list);
         raw.wr_set_sge = Some(wr_set_sge);
@@ -277,6 +291,28 @@ extern "C" fn wr_bind_mw(
     });
 }
 
+/// As [`SendOp::Tso`], without the header.
+extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, mss: u16) {
+    add(qp, || Ok(SendOp::Tso { mss }));
+}
+
+/// No queue pair is made with it.
+extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, _rkey: u32, _addr: u64, _value: *const c_void) {
+    add(qp, || Err(UNSUPPORTED));
+}
+
+/// No queue pair is made with it.
+extern "C" fn wr_flush(
+    qp: *mut ibv_qp_ex,
+    _rkey: u32,
+    _addr: u64,
+    _length: usize,
+    _kind: u8,
+    _level: u8,
+) {
+    add(qp, || Err(UNSUPPORTED));
+}
+
 /// Changes the last request of the batch.
 fn change(
     qp: *mut ibv_qp_ex,
@@ -291,6 +327,16 @@ fn change(
 extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
     change(qp, |found, building, last| {
         building.sends[last].dest = destination(found, ah, qpn, qkey);
+        Ok(())
+    });
+}
+
+extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) {
+    change(qp, |found, building, last| {
+        if found.more.qp_type != QpType::XrcSend {
+            return Err(Errno(libc::EINVAL));
+        }
+        building.sends[last].dest = Dest::Xrc { remote_srqn };
         Ok(())
     });
 }

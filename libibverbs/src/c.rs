@@ -83,13 +83,15 @@ pub(crate) struct verbs_context {
     pub(crate) free_dm: NoOp,
     pub(crate) flow_actions: [NoOp; 3],
     pub(crate) modify_qp_rate_limit: NoOp,
-    pub(crate) alloc_parent_domain: NoOp,
-    pub(crate) dealloc_td: NoOp,
-    pub(crate) alloc_td: NoOp,
+    pub(crate) alloc_parent_domain:
+        Op<extern "C" fn(*mut ibv_context, *mut ibv_parent_domain_init_attr) -> *mut ibv_pd>,
+    pub(crate) dealloc_td: Op<extern "C" fn(*mut ibv_td) -> c_int>,
+    pub(crate) alloc_td:
+        Op<extern "C" fn(*mut ibv_context, *mut ibv_td_init_attr) -> *mut ibv_td>,
     pub(crate) modify_cq: Op<extern "C" fn(*mut ibv_cq, *mut ibv_modify_cq_attr) -> c_int>,
     pub(crate) post_srq_ops: NoOp,
     pub(crate) work_queues: [NoOp; 5],
-    pub(crate) query_rt_values: NoOp,
+    pub(crate) query_rt_values: Op<extern "C" fn(*mut ibv_context, *mut ibv_values_ex) -> c_int>,
     pub(crate) create_cq_ex:
         Op<extern "C" fn(*mut ibv_context, *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex>,
     pub(crate) own: *mut c_void,
@@ -99,14 +101,16 @@ pub(crate) struct verbs_context {
     pub(crate) placeholder2: NoOp,
     pub(crate) create_flow: NoOp,
     pub(crate) placeholder1: NoOp,
-    pub(crate) open_qp: NoOp,
+    pub(crate) open_qp: Op<extern "C" fn(*mut ibv_context, *mut ibv_qp_open_attr) -> *mut ibv_qp>,
     pub(crate) create_qp_ex:
         Op<extern "C" fn(*mut ibv_context, *mut ibv_qp_init_attr_ex) -> *mut ibv_qp>,
-    pub(crate) get_srq_num: NoOp,
-    pub(crate) create_srq_ex: NoOp,
-    pub(crate) open_xrcd: NoOp,
+    pub(crate) get_srq_num: Op<extern "C" fn(*mut ibv_srq, *mut u32) -> c_int>,
+    pub(crate) create_srq_ex:
+        Op<extern "C" fn(*mut ibv_context, *mut ibv_srq_init_attr_ex) -> *mut ibv_srq>,
+    pub(crate) open_xrcd:
+        Op<extern "C" fn(*mut ibv_context, *mut ibv_xrcd_init_attr) -> *mut ibv_xrcd>,
     /// Programs call it without a look whether it is there.
-    pub(crate) close_xrcd: Op<extern "C" fn(*mut c_void) -> c_int>,
+    pub(crate) close_xrcd: Op<extern "C" fn(*mut ibv_xrcd) -> c_int>,
     pub(crate) placeholder3: u64,
     pub(crate) sz: usize,
     pub(crate) context: ibv_context,
@@ -234,6 +238,36 @@ pub(crate) struct ibv_pd {
     pub(crate) handle: u32,
 }
 
+/// `struct ibv_parent_domain_init_attr`. Which of the fields behind `comp_mask` are there it says itself.
+#[repr(C)]
+pub(crate) struct ibv_parent_domain_init_attr {
+    pub(crate) pd: *mut ibv_pd,
+    pub(crate) td: *mut ibv_td,
+    pub(crate) comp_mask: u32,
+    pub(crate) alloc: *mut c_void,
+    pub(crate) free: *mut c_void,
+    pub(crate) pd_context: *mut c_void,
+}
+
+/// `struct ibv_td`
+#[repr(C)]
+pub(crate) struct ibv_td {
+    pub(crate) context: *mut ibv_context,
+}
+
+/// `struct ibv_td_init_attr`
+#[repr(C)]
+pub(crate) struct ibv_td_init_attr {
+    pub(crate) comp_mask: u32,
+}
+
+/// `struct ibv_values_ex`, with `struct timespec` as its two numbers.
+#[repr(C)]
+pub(crate) struct ibv_values_ex {
+    pub(crate) comp_mask: u32,
+    pub(crate) raw_clock: [i64; 2],
+}
+
 /// `struct ibv_mr`
 #[repr(C)]
 pub(crate) struct ibv_mr {
@@ -307,7 +341,7 @@ pub(crate) struct ibv_cq_init_attr_ex {
     pub(crate) wc_flags: u64,
     pub(crate) comp_mask: u32,
     pub(crate) flags: u32,
-    pub(crate) parent_domain: *mut c_void,
+    pub(crate) parent_domain: *mut ibv_pd,
 }
 
 /// `struct ibv_cq_ex`
@@ -440,6 +474,45 @@ pub(crate) struct ibv_srq {
     pub(crate) events_completed: u32,
 }
 
+/// `struct ibv_srq_init_attr_ex`. Which of the fields behind `comp_mask` are there it says itself.
+#[repr(C)]
+pub(crate) struct ibv_srq_init_attr_ex {
+    pub(crate) srq_context: *mut c_void,
+    pub(crate) attr: ibv_srq_attr,
+    pub(crate) comp_mask: u32,
+    pub(crate) srq_type: u32,
+    pub(crate) pd: *mut ibv_pd,
+    pub(crate) xrcd: *mut ibv_xrcd,
+    pub(crate) cq: *mut ibv_cq,
+    pub(crate) tm_cap: [u32; 2],
+}
+
+/// `struct ibv_xrcd`
+#[repr(C)]
+pub(crate) struct ibv_xrcd {
+    pub(crate) context: *mut ibv_context,
+}
+
+/// `struct ibv_xrcd_init_attr`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ibv_xrcd_init_attr {
+    pub(crate) comp_mask: u32,
+    pub(crate) fd: c_int,
+    pub(crate) oflags: c_int,
+}
+
+/// `struct ibv_qp_open_attr`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ibv_qp_open_attr {
+    pub(crate) comp_mask: u32,
+    pub(crate) qp_num: u32,
+    pub(crate) xrcd: *mut ibv_xrcd,
+    pub(crate) qp_context: *mut c_void,
+    pub(crate) qp_type: u32,
+}
+
 /// `struct ibv_qp_cap`
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -477,7 +550,7 @@ pub(crate) struct ibv_qp_init_attr_ex {
     pub(crate) sq_sig_all: c_int,
     pub(crate) comp_mask: u32,
     pub(crate) pd: *mut ibv_pd,
-    pub(crate) xrcd: *mut c_void,
+    pub(crate) xrcd: *mut ibv_xrcd,
     pub(crate) create_flags: u32,
     pub(crate) max_tso_header: u16,
     pub(crate) rwq_ind_tbl: *mut c_void,
@@ -562,9 +635,9 @@ pub(crate) struct ibv_qp_ex {
     pub(crate) wr_send: Op<extern "C" fn(*mut ibv_qp_ex)>,
     pub(crate) wr_send_imm: Op<extern "C" fn(*mut ibv_qp_ex, u32)>,
     pub(crate) wr_send_inv: Op<extern "C" fn(*mut ibv_qp_ex, u32)>,
-    pub(crate) wr_send_tso: NoOp,
+    pub(crate) wr_send_tso: Op<extern "C" fn(*mut ibv_qp_ex, *mut c_void, u16, u16)>,
     pub(crate) wr_set_ud_addr: Op<extern "C" fn(*mut ibv_qp_ex, *mut ibv_ah, u32, u32)>,
-    pub(crate) wr_set_xrc_srqn: NoOp,
+    pub(crate) wr_set_xrc_srqn: Op<extern "C" fn(*mut ibv_qp_ex, u32)>,
     pub(crate) wr_set_inline_data: Op<extern "C" fn(*mut ibv_qp_ex, *const c_void, usize)>,
     pub(crate) wr_set_inline_data_list:
         Op<extern "C" fn(*mut ibv_qp_ex, usize, *const ibv_data_buf)>,
@@ -573,8 +646,8 @@ pub(crate) struct ibv_qp_ex {
     pub(crate) wr_start: Op<extern "C" fn(*mut ibv_qp_ex)>,
     pub(crate) wr_complete: Op<extern "C" fn(*mut ibv_qp_ex) -> c_int>,
     pub(crate) wr_abort: Op<extern "C" fn(*mut ibv_qp_ex)>,
-    pub(crate) wr_atomic_write: NoOp,
-    pub(crate) wr_flush: NoOp,
+    pub(crate) wr_atomic_write: Op<extern "C" fn(*mut ibv_qp_ex, u32, u64, *const c_void)>,
+    pub(crate) wr_flush: Op<extern "C" fn(*mut ibv_qp_ex, u32, u64, usize, u8, u8)>,
 }
 
 /// `struct ibv_sge`
@@ -686,7 +759,10 @@ const _: () = {
     assert!(offset_of!(verbs_context, context) == 368);
     assert!(offset_of!(verbs_context, create_qp_ex) == 312);
     assert!(offset_of!(verbs_context, query_device_ex) == 264);
+    assert!(offset_of!(verbs_context, create_srq_ex) == 328);
+    assert!(offset_of!(verbs_context, open_qp) == 304);
     assert!(offset_of!(verbs_context, modify_cq) == 184);
+    assert!(offset_of!(verbs_context, alloc_parent_domain) == 160);
     assert!(offset_of!(verbs_context, alloc_null_mr) == 64);
     assert!(offset_of!(verbs_context, query_port) == 48);
     assert!(size_of::<ibv_device_attr>() == 232);

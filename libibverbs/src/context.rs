@@ -15,7 +15,7 @@ use crate::c::{self, ibv_context, ibv_device};
 use crate::engine::{engine, text};
 use crate::object::{Kind, Object, context_of, int};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
-use crate::{batch, cq, cq_ex, mw, post, region, srq};
+use crate::{batch, cq, cq_ex, mw, post, region, srq, xrc};
 
 /// Contexts.
 pub(crate) struct OpenDevice;
@@ -184,13 +184,13 @@ fn filled(
         free_dm: 0,
         flow_actions: [0; 3],
         modify_qp_rate_limit: 0,
-        alloc_parent_domain: 0,
-        dealloc_td: 0,
-        alloc_td: 0,
+        alloc_parent_domain: None,
+        dealloc_td: None,
+        alloc_td: None,
         modify_cq: Some(cq_ex::modify_cq),
         post_srq_ops: 0,
         work_queues: [0; 5],
-        query_rt_values: 0,
+        query_rt_values: None,
         create_cq_ex: Some(cq_ex::create_cq_ex),
         own: null_mut(),
         query_device_ex: Some(query_device_ex),
@@ -198,12 +198,12 @@ fn filled(
         placeholder2: 0,
         create_flow: 0,
         placeholder1: 0,
-        open_qp: 0,
+        open_qp: Some(xrc::open_qp),
         create_qp_ex: Some(batch::create_qp_ex),
-        get_srq_num: 0,
-        create_srq_ex: 0,
-        open_xrcd: 0,
-        close_xrcd: Some(close_xrcd),
+        get_srq_num: Some(xrc::get_srq_num),
+        create_srq_ex: Some(srq::create_srq_ex),
+        open_xrcd: Some(xrc::open_xrcd),
+        close_xrcd: Some(xrc::close_xrcd),
         placeholder3: 0,
         sz: size_of::<c::verbs_context>(),
         context: ibv_context {
@@ -217,10 +217,6 @@ fn filled(
             abi_compat: usize::MAX as *mut _,
         },
     }
-}
-
-extern "C" fn close_xrcd(_xrcd: *mut std::ffi::c_void) -> c_int {
-    status(|| Err(UNSUPPORTED))
 }
 
 pub(crate) extern "C" fn query_device(
@@ -296,6 +292,7 @@ mod flag {
     pub(super) const RC_RNR_NAK_GEN: u32 = 1 << 12;
     pub(super) const SRQ_RESIZE: u32 = 1 << 13;
     pub(super) const MEM_WINDOW: u32 = 1 << 17;
+    pub(super) const XRC: u32 = 1 << 20;
     pub(super) const MEM_MGT_EXTENSIONS: u32 = 1 << 21;
     pub(super) const MEM_WINDOW_TYPE_2B: u32 = 1 << 24;
 }
@@ -308,6 +305,7 @@ fn device_attr(attr: &DeviceAttr, max_pkeys: u16, srq_resize: bool) -> c::ibv_de
         | flag::MEM_MGT_EXTENSIONS;
     for (has, of) in [
         (srq_resize, flag::SRQ_RESIZE),
+        (attr.xrc, flag::XRC),
         (attr.mem_window, flag::MEM_WINDOW),
         (attr.mem_window_type_2b, flag::MEM_WINDOW_TYPE_2B),
     ] {

@@ -11,7 +11,9 @@ use crate::cq_ex::{self, Iteration};
 use crate::engine::engine;
 use crate::number::exchanged;
 use crate::object::{Object, context_of, int, kinds};
-use crate::result::{Errno, Result, count, not_null, or_minus_one, pointer, silent, status};
+use crate::result::{
+    Errno, Result, count, last_errno, not_null, or_minus_one, pointer, silent, status,
+};
 
 kinds! {
     /// Completion channels.
@@ -94,8 +96,7 @@ pub(crate) fn wait<T>(fd: RawFd, take: impl Fn() -> verbs_api::Result<T>) -> Res
         };
         // SAFETY: one entry, which is ours.
         if unsafe { libc::poll(&mut poll, 1, -1) } < 0 {
-            let error = std::io::Error::last_os_error();
-            return Err(Errno(error.raw_os_error().unwrap_or(libc::EIO)));
+            return Err(last_errno());
         }
     }
 }

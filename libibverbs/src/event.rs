@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, Verbs, Wait};
+use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, QpType, Verbs, Wait};
 
 use crate::c::{ibv_async_event, ibv_context};
 use crate::context::OpenDevice;
@@ -40,12 +40,21 @@ fn element(element: Element) -> Result<usize> {
         Element::Cq(cq) => pointer_of::<Cq>(sim.query_cq(cq)?.cq_context)?,
         Element::Qp(qp) => {
             let init = sim.query_qp(qp, QpAttrMask::empty())?.init;
-            pointer_of::<Qp>(init.qp_context)?
+            match init.qp_type {
+                // Each context has a handle of its own.
+                QpType::XrcRecv => opened(qp)?.seen() as usize,
+                _ => pointer_of::<Qp>(init.qp_context)?,
+            }
         }
         Element::Srq(srq) => pointer_of::<Srq>(sim.srq_init(srq)?.srq_context)?,
         Element::Port(port) => port.into(),
         _ => 0,
     })
+}
+
+fn opened(qp: verbs_api::Qp) -> Result<&'static Object<Qp>> {
+    let found = Qp::arena().iter().find(|object| object.handle == qp);
+    found.ok_or(Errno(libc::EIO))
 }
 
 fn pointer_of<K: Kind>(index: u64) -> Result<usize> {

@@ -62,6 +62,7 @@ fn ours() -> Vec<Row> {
         ibv_mw { context, pd, rkey, handle, mw_type = "type" }
         ibv_mw_bind { wr_id, send_flags, bind_info }
         ibv_mw_bind_info { mr, addr, length, mw_access_flags }
+        ibv_parent_domain_init_attr { pd, td, comp_mask, alloc, free, pd_context }
         ibv_pd { context, handle }
         ibv_qp {
             context, qp_context, pd, send_cq, recv_cq, srq, handle, qp_num, state, qp_type, mutex,
@@ -79,6 +80,7 @@ fn ours() -> Vec<Row> {
             qp_context, send_cq, recv_cq, srq, cap, qp_type, sq_sig_all, comp_mask, pd, xrcd,
             create_flags, max_tso_header, rwq_ind_tbl, rx_hash_conf, source_qpn, send_ops_flags
         }
+        ibv_qp_open_attr { comp_mask, qp_num, xrcd, qp_context, qp_type }
         ibv_recv_wr { wr_id, next, sg_list, num_sge }
         ibv_send_wr {
             wr_id, next, sg_list, num_sge, opcode, send_flags, imm_data, wr,
@@ -88,10 +90,18 @@ fn ours() -> Vec<Row> {
         ibv_srq { context, srq_context, pd, handle, mutex, cond, events_completed }
         ibv_srq_attr { max_wr, max_sge, srq_limit }
         ibv_srq_init_attr { srq_context, attr }
+        ibv_srq_init_attr_ex {
+            srq_context, attr, comp_mask, srq_type, pd, xrcd, cq, tm_cap
+        }
+        ibv_td { context }
+        ibv_td_init_attr { comp_mask }
+        ibv_values_ex { comp_mask, raw_clock }
         ibv_wc {
             wr_id, status, opcode, vendor_err, byte_len, imm_data, qp_num, src_qp, wc_flags,
             pkey_index, slid, sl, dlid_path_bits
         }
+        ibv_xrcd { context }
+        ibv_xrcd_init_attr { comp_mask, fd, oflags }
     }
     // These grow from release to release, at the end that old programs do not look at.
     macro_rules! growing {
@@ -110,7 +120,8 @@ fn ours() -> Vec<Row> {
             comp_mask, wr_id, wr_flags, wr_atomic_cmp_swp, wr_atomic_fetch_add, wr_bind_mw,
             wr_local_inv, wr_rdma_read, wr_rdma_write, wr_rdma_write_imm, wr_send, wr_send_imm,
             wr_send_inv, wr_send_tso, wr_set_ud_addr, wr_set_xrc_srqn, wr_set_inline_data,
-            wr_set_inline_data_list, wr_set_sge, wr_set_sge_list, wr_start, wr_complete, wr_abort
+            wr_set_inline_data_list, wr_set_sge, wr_set_sge_list, wr_start, wr_complete, wr_abort,
+            wr_atomic_write
         }
     }
     list

@@ -75,3 +75,4 @@ mod region;
 mod result;
 mod srq;
 mod text;
+mod xrc;

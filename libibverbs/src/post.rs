@@ -206,7 +206,12 @@ impl<'a> Taken<'a> {
             wr_id: wr.wr_id,
             op,
             flags,
-            dest: destination(qp, ud.ah, ud.remote_qpn, ud.remote_qkey),
+            dest: match qp.more.qp_type {
+                QpType::XrcSend => Dest::Xrc {
+                    remote_srqn: wr.remote_srqn,
+                },
+                _ => destination(qp, ud.ah, ud.remote_qpn, ud.remote_qkey),
+            },
             list: (start, self.entries.len()),
         });
         Ok(())

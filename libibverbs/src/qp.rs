@@ -1,7 +1,9 @@
 //! Queue pairs: making, changing and removing them; multicast.
 
 use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 
+use smallvec::SmallVec;
 use verbs_api::{Access, Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait};
 
 use crate::ah::{from_c as ah_attr, to_c as ah_attr_back};
@@ -28,12 +30,25 @@ pub(crate) struct More {
     pub(crate) qp_type: QpType,
     /// Sizes that it got.
     pub(crate) cap: QpCap,
-    /// Of its sends and of its receives.
-    pub(crate) cqs: [&'static Object<Cq>; 2],
+    /// Of its sends and of its receives, as far as it has such queues.
+    pub(crate) cqs: SmallVec<[&'static Object<Cq>; 2]>,
     /// Where inline data is copied to, if it takes any.
     pub(crate) inline: Option<Inline>,
     /// What is being built, for one made with `ibv_create_qp_ex` for batches.
     pub(crate) batch: Option<Batch>,
+}
+
+impl More {
+    /// Of one of XRC_RECV.
+    pub(crate) fn without_queues(cap: QpCap) -> Self {
+        Self {
+            qp_type: QpType::XrcRecv,
+            cap,
+            cqs: SmallVec::new(),
+            inline: None,
+            batch: None,
+        }
+    }
 }
 
 /// The sizes that it got stand in `init` then.
@@ -59,11 +74,16 @@ pub(crate) fn create(
     // SAFETY: one of ours, which are never freed.
     let context = unsafe { (*found.raw()).context };
     let of = Object::<OpenDevice>::find(context)?;
-    let send_cq = Object::<Cq>::find(asked.send_cq)?;
-    let recv_cq = Object::<Cq>::find(asked.recv_cq)?;
-    let srq = Object::<Srq>::find_some(asked.srq)?;
     let qp_type = QpType::from(asked.qp_type);
-    let mut init = QpInit::new(qp_type, send_cq.handle, recv_cq.handle)
+    let send_cq = Object::<Cq>::find(asked.send_cq)?;
+    let recv_cq = match qp_type {
+        // It has no receive queue, and programs need not name a CQ for one.
+        QpType::XrcSend => None,
+        _ => Some(Object::<Cq>::find(asked.recv_cq)?),
+    };
+    let srq = Object::<Srq>::find_some(asked.srq)?;
+    let of_receives = recv_cq.map(|cq| cq.handle).unwrap_or_default();
+    let mut init = QpInit::new(qp_type, send_cq.handle, of_receives)
         .cap(cap(&asked.cap))
         .send_ops(send_ops);
     init.srq = srq.map(|srq| srq.handle);
@@ -87,7 +107,7 @@ pub(crate) fn create(
             qp_context: asked.qp_context,
             pd,
             send_cq: asked.send_cq,
-            recv_cq: asked.recv_cq,
+            recv_cq: recv_cq.map_or(null_mut(), Object::seen),
             srq: asked.srq,
             handle: 0,
             qp_num: exchanged(got.qp_num),
@@ -100,7 +120,7 @@ pub(crate) fn create(
         let more = More {
             qp_type,
             cap,
-            cqs: [send_cq, recv_cq],
+            cqs: [send_cq].into_iter().chain(recv_cq).collect(),
             inline,
             batch: (!send_ops.is_empty()).then(Batch::default),
         };

@@ -79,6 +79,12 @@ pub(crate) fn set_errno(errno: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
+/// What the last call of C said.
+pub(crate) fn last_errno() -> Errno {
+    let error = std::io::Error::last_os_error();
+    Errno(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
 /// Null for a pointer that a verb needs, where C would touch it.
 pub(crate) fn not_null<T>(pointer: *const T) -> Result<()> {
     if pointer.is_null() {

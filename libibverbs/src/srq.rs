@@ -2,14 +2,19 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{RecvWr, SrqAttr, SrqAttrMask, SrqInit, Verbs, Wait};
+use verbs_api::{Handle, RecvWr, SrqAttr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
 
-use crate::c::{ibv_pd, ibv_recv_wr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr};
+use crate::c::{
+    ibv_context, ibv_pd, ibv_recv_wr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
+    ibv_srq_init_attr_ex,
+};
+use crate::cq::Cq;
 use crate::engine::engine;
-use crate::object::{Object, kinds};
+use crate::object::{Object, context_of, kinds};
 use crate::post;
 use crate::region::Pd;
-use crate::result::{not_null, pointer, status};
+use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, status};
+use crate::xrc::Xrcd;
 
 kinds! {
     /// Shared receive queues.
@@ -25,38 +30,121 @@ pub(crate) struct More {
 /// The sizes that it got stand in `init` then.
 pub(crate) extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
     pointer(|| {
-        let found = Object::<Pd>::find(pd)?;
         not_null(init)?;
-        // SAFETY: the program's, valid for the call (C's contract).
-        let asked = unsafe { init.read() };
-        // SAFETY: one of ours, which are never freed.
-        let context = unsafe { (*found.raw()).context };
-        let made = Object::<Srq>::make_with(|index| {
-            let mut sizes = SrqInit::new(asked.attr.max_wr).max_sge(asked.attr.max_sge);
-            sizes.attr.srq_limit = asked.attr.srq_limit;
-            let sim = &engine().sim;
-            // By which the object is found when there is an event.
-            let handle = sim.create_srq(found.handle, &sizes.context(index as u64))?;
-            let got = sim.srq_init(handle)?.attr;
-            // SAFETY: the program's, to be written (C's contract).
-            unsafe {
-                (*init).attr.max_wr = got.max_wr;
-                (*init).attr.max_sge = got.max_sge;
-            }
-            let raw = ibv_srq {
-                context,
-                srq_context: asked.srq_context,
-                pd,
-                handle: 0,
-                mutex: [0; 5],
-                cond: [0; 6],
-                events_completed: 0,
-            };
-            let max_sge = got.max_sge;
-            Ok((handle, More { max_sge }, raw))
-        });
-        Ok(made?.seen())
+        // SAFETY: as promised.
+        unsafe { create(pd, init, None) }
     })
+}
+
+/// `IBV_SRQ_INIT_ATTR_TYPE`
+const TYPE: u32 = 1 << 0;
+/// `IBV_SRQ_INIT_ATTR_PD`
+const PD: u32 = 1 << 1;
+/// `IBV_SRQ_INIT_ATTR_XRCD` and `IBV_SRQ_INIT_ATTR_CQ`
+const XRCD_AND_CQ: u32 = 1 << 2 | 1 << 3;
+/// `IBV_SRQ_INIT_ATTR_TM`
+const TM: u32 = 1 << 4;
+
+/// `enum ibv_srq_type`
+mod srq_type {
+    pub(super) const BASIC: u32 = 0;
+    pub(super) const XRC: u32 = 1;
+    pub(super) const TM: u32 = 2;
+}
+
+/// The sizes that it got stand in `init` then. There is no matching of tags.
+pub(crate) extern "C" fn create_srq_ex(
+    context: *mut ibv_context,
+    init: *mut ibv_srq_init_attr_ex,
+) -> *mut ibv_srq {
+    pointer(|| {
+        not_null(init)?;
+        // SAFETY: the program's, valid for the call. It need not know the fields behind those that
+        // its mask names, so only these are read (C's contract).
+        let comp_mask = unsafe { (*init).comp_mask };
+        if comp_mask & !(TYPE | PD | XRCD_AND_CQ) != 0 {
+            return Err(match comp_mask & TM {
+                0 => Errno(libc::EINVAL),
+                _ => UNSUPPORTED,
+            });
+        }
+        if comp_mask & PD == 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        // SAFETY: as above.
+        let pd = unsafe { (*init).pd };
+        if context_of(context)? != Object::<Pd>::find(pd)?.handle.context() {
+            return Err(Errno(libc::EINVAL));
+        }
+        let srq_type = match comp_mask & TYPE {
+            0 => srq_type::BASIC,
+            // SAFETY: as above.
+            _ => unsafe { (*init).srq_type },
+        };
+        let xrc = match srq_type {
+            srq_type::BASIC => None,
+            srq_type::XRC if comp_mask & XRCD_AND_CQ == XRCD_AND_CQ => {
+                // SAFETY: as above.
+                let (xrcd, cq) = unsafe { ((*init).xrcd, (*init).cq) };
+                Some(XrcSrq {
+                    xrcd: Object::<Xrcd>::find(xrcd)?.handle,
+                    cq: Object::<Cq>::find(cq)?.handle,
+                })
+            }
+            srq_type::TM => return Err(UNSUPPORTED),
+            _ => return Err(Errno(libc::EINVAL)),
+        };
+        // SAFETY: the plain structure is the start of the extended one.
+        unsafe { create(pd, init.cast(), xrc) }
+    })
+}
+
+/// # Safety
+/// `init` can be read, and its sizes written.
+unsafe fn create(
+    pd: *mut ibv_pd,
+    init: *mut ibv_srq_init_attr,
+    xrc: Option<XrcSrq>,
+) -> Result<*mut ibv_srq> {
+    let found = Object::<Pd>::find(pd)?;
+    // SAFETY: the caller's promise.
+    let asked = unsafe { init.read() };
+    // SAFETY: one of ours, which are never freed.
+    let context = unsafe { (*found.raw()).context };
+    let made = Object::<Srq>::make_with(|index| {
+        // By the index the object is found when there is an event.
+        let mut wanted = SrqInit::new(asked.attr.max_wr).context(index as u64);
+        wanted.attr = attr_from_c(&asked.attr);
+        wanted.xrc = xrc;
+        let sim = &engine().sim;
+        let handle = sim.create_srq(found.handle, &wanted)?;
+        let got = sim.srq_init(handle)?.attr;
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*init).attr.max_wr = got.max_wr;
+            (*init).attr.max_sge = got.max_sge;
+        }
+        let raw = ibv_srq {
+            context,
+            srq_context: asked.srq_context,
+            pd,
+            handle: 0,
+            mutex: [0; 5],
+            cond: [0; 6],
+            events_completed: 0,
+        };
+        let max_sge = got.max_sge;
+        Ok((handle, More { max_sge }, raw))
+    });
+    Ok(made?.seen())
+}
+
+fn attr_from_c(attr: &ibv_srq_attr) -> SrqAttr {
+    SrqAttr {
+        max_wr: attr.max_wr,
+        max_sge: attr.max_sge,
+        srq_limit: attr.srq_limit,
+    }
 }
 
 pub(crate) extern "C" fn modify_srq(
@@ -68,12 +156,7 @@ pub(crate) extern "C" fn modify_srq(
         let srq = Object::<Srq>::find(srq)?;
         not_null(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = unsafe { attr.read() };
-        let attr = SrqAttr {
-            max_wr: attr.max_wr,
-            max_sge: attr.max_sge,
-            srq_limit: attr.srq_limit,
-        };
+        let attr = attr_from_c(&unsafe { attr.read() });
         let mask = SrqAttrMask::from_bits_retain(mask as u32);
         Ok(engine().sim.modify_srq(srq.handle, &attr, mask)?)
     })

@@ -72,8 +72,8 @@ int main(void)
     CHECK(ibv_post_send(a.qp, wrs, &bad) == EINVAL && bad == &wrs[0]);
 
     /* What is not there says so. */
-    struct ibv_xrcd_init_attr xrcd = {.comp_mask = 0};
-    CHECK(!ibv_open_xrcd(a.context, &xrcd) && errno == EOPNOTSUPP);
+    struct ibv_alloc_dm_attr dm = {.length = 64};
+    CHECK(!ibv_alloc_dm(a.context, &dm) && errno == EOPNOTSUPP);
 
     /* A child that uses no verbs lives, and takes nothing with it. */
     pid_t child = fork();

@@ -1,0 +1,176 @@
+//! Extended reliable connections: domains, the queue pairs of XRC_RECV in them, and numbers of SRQs.
+
+use std::ffi::{c_int, c_void};
+use std::fs::File;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use parking_lot::Mutex;
+use verbs_api::{ErrorKind, Handle, QpAttrMask, QpType, Verbs, XrcdInit};
+
+use crate::batch;
+use crate::c::{
+    ibv_context, ibv_qp, ibv_qp_open_attr, ibv_srq, ibv_xrcd, ibv_xrcd_init_attr,
+};
+use crate::engine::engine;
+use crate::number::exchanged;
+use crate::object::{Object, context_of, kinds};
+use crate::qp::{More, Qp};
+use crate::result::{Errno, Result, UNSUPPORTED, last_errno, not_null, pointer, status};
+use crate::srq::Srq;
+
+kinds! {
+    /// XRC domains, each with the file that names it: no other file gets its number meanwhile.
+    Xrcd: ibv_xrcd as ibv_xrcd, Xrcd, Mutex<Option<File>>;
+}
+
+/// `IBV_XRCD_INIT_ATTR_FD` and `IBV_XRCD_INIT_ATTR_OFLAGS`
+const FD_AND_OFLAGS: u32 = 1 << 0 | 1 << 1;
+
+/// Descriptors of one file name one domain, whatever its paths.
+pub(crate) extern "C" fn open_xrcd(
+    context: *mut ibv_context,
+    attr: *mut ibv_xrcd_init_attr,
+) -> *mut ibv_xrcd {
+    pointer(|| {
+        let of = context_of(context)?;
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let attr = unsafe { attr.read() };
+        if attr.comp_mask & !FD_AND_OFLAGS != 0 {
+            return Err(UNSUPPORTED);
+        }
+        if attr.comp_mask != FD_AND_OFLAGS {
+            return Err(Errno(libc::EINVAL));
+        }
+        let file = match attr.fd {
+            -1 => None,
+            fd => Some(again(fd)?),
+        };
+        let name = file.as_ref().map(name).transpose()?;
+        let mut init = match &name {
+            None => XrcdInit::private(),
+            Some(name) => XrcdInit::of(Path::new(name)),
+        };
+        init.create |= attr.oflags & libc::O_CREAT != 0;
+        init.exclusive = attr.oflags & libc::O_EXCL != 0;
+        let handle = engine().sim.open_xrcd(of, &init);
+        let handle = handle.map_err(|error| match error.kind() {
+            // As the kernel says it.
+            ErrorKind::NotFound => Errno(libc::EAGAIN),
+            _ => error.into(),
+        })?;
+        let xrcd = Object::<Xrcd>::make(handle, Mutex::new(file), || ibv_xrcd { context });
+        Ok(xrcd?.seen())
+    })
+}
+
+fn again(fd: c_int) -> Result<File> {
+    // SAFETY: the number may be of no descriptor, and then is refused.
+    let fd = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(last_errno());
+    }
+    // SAFETY: just made, and ours.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
+}
+
+/// What the engine calls a file.
+fn name(file: &File) -> Result<String> {
+    let of = file.metadata().map_err(|_| last_errno())?;
+    Ok(format!("device {} inode {}", of.dev(), of.ino()))
+}
+
+pub(crate) extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
+    status(|| {
+        let xrcd = Object::<Xrcd>::find(xrcd)?;
+        engine().sim.close_xrcd(xrcd.handle)?;
+        drop(xrcd.more.lock().take());
+        Ok(())
+    })
+}
+
+pub(crate) extern "C" fn get_srq_num(srq: *mut ibv_srq, number: *mut u32) -> c_int {
+    status(|| {
+        let srq = Object::<Srq>::find(srq)?;
+        not_null(number)?;
+        let found = engine().sim.srq_num(srq.handle)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { number.write(found) };
+        Ok(())
+    })
+}
+
+/// `IBV_QP_OPEN_ATTR_NUM`, `_XRCD` and `_TYPE`
+const NUM_XRCD_AND_TYPE: u32 = 1 << 0 | 1 << 1 | 1 << 3;
+/// `IBV_QP_OPEN_ATTR_CONTEXT`
+const CONTEXT: u32 = 1 << 2;
+
+pub(crate) extern "C" fn open_qp(
+    context: *mut ibv_context,
+    attr: *mut ibv_qp_open_attr,
+) -> *mut ibv_qp {
+    pointer(|| {
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let attr = unsafe { attr.read() };
+        if attr.comp_mask & !(NUM_XRCD_AND_TYPE | CONTEXT) != 0 {
+            return Err(UNSUPPORTED);
+        }
+        let names_all = attr.comp_mask & NUM_XRCD_AND_TYPE == NUM_XRCD_AND_TYPE;
+        if !names_all || QpType::from(attr.qp_type) != QpType::XrcRecv {
+            return Err(Errno(libc::EINVAL));
+        }
+        let qp_context = match attr.comp_mask & CONTEXT {
+            0 => std::ptr::null_mut(),
+            _ => attr.qp_context,
+        };
+        let number = exchanged(attr.qp_num);
+        let open = |xrcd| engine().sim.open_qp(xrcd, number);
+        Ok(target(context, attr.xrcd, qp_context, open)?.seen())
+    })
+}
+
+/// `ibv_create_qp_ex` of XRC_RECV, which has neither queues nor a protection domain.
+pub(crate) fn create_target(
+    context: *mut ibv_context,
+    xrcd: *mut ibv_xrcd,
+    qp_context: *mut c_void,
+) -> Result<&'static Object<Qp>> {
+    let create = |xrcd| engine().sim.create_xrc_recv_qp(xrcd);
+    target(context, xrcd, qp_context, create)
+}
+
+fn target(
+    context: *mut ibv_context,
+    xrcd: *mut ibv_xrcd,
+    qp_context: *mut c_void,
+    make: impl FnOnce(verbs_api::Xrcd) -> verbs_api::Result<verbs_api::Qp>,
+) -> Result<&'static Object<Qp>> {
+    let xrcd = Object::<Xrcd>::find(xrcd)?.handle;
+    if context_of(context)? != xrcd.context() {
+        return Err(Errno(libc::EINVAL));
+    }
+    let handle = make(xrcd)?;
+    let got = engine().sim.query_qp(handle, QpAttrMask::STATE)?;
+    let none: *mut c_void = std::ptr::null_mut();
+    let mut raw = batch::extended(false);
+    raw.qp_base = ibv_qp {
+        context,
+        qp_context,
+        pd: none.cast(),
+        send_cq: none.cast(),
+        recv_cq: none.cast(),
+        srq: none.cast(),
+        handle: 0,
+        qp_num: exchanged(got.qp_num),
+        state: got.attr.qp_state.into(),
+        qp_type: QpType::XrcRecv.into(),
+        mutex: [0; 5],
+        cond: [0; 6],
+        events_completed: 0,
+    };
+    let more = More::without_queues(got.init.cap);
+    Object::<Qp>::make(handle, more, || raw)
+}
