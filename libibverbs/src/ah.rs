@@ -7,14 +7,14 @@ use verbs_api::{AhAttr, Gid, GlobalRoute, Verbs};
 use crate::c::{
     ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_global_route, ibv_grh, ibv_pd, ibv_wc,
 };
+use crate::domain::Pd;
 use crate::engine::engine;
 use crate::object::{Object, context_of, kinds};
-use crate::region::Pd;
 use crate::result::{Errno, Result, not_null, pointer, status};
 
 kinds! {
-    /// Address handles.
-    Ah: ibv_ah as ibv_ah, Ah, (), Ah;
+    /// Address handles, each with its domain.
+    Ah: ibv_ah as ibv_ah, Ah, &'static Object<Pd>, Ah;
 }
 
 pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
@@ -27,13 +27,13 @@ pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *
 
 fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
     let found = Object::<Pd>::find(pd)?;
-    let handle = engine().sim.create_ah(found.handle, &from_c(attr))?;
-    // SAFETY: one of ours, which are never freed.
-    let context = unsafe { (*found.raw()).context };
-    let ah = Object::<Ah>::make(handle, (), || ibv_ah {
-        context,
-        pd,
-        handle: 0,
+    let ah = found.within(|| {
+        let handle = engine().sim.create_ah(found.handle, &from_c(attr))?;
+        Object::<Ah>::make(handle, found, || ibv_ah {
+            context: found.context(),
+            pd,
+            handle: 0,
+        })
     });
     Ok(ah?.seen())
 }
@@ -41,7 +41,9 @@ fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
 pub(crate) extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
     status(|| {
         let ah = Object::<Ah>::find(ah)?;
-        Ok(engine().sim.destroy_ah(ah.handle)?)
+        engine().sim.destroy_ah(ah.handle)?;
+        ah.more.left();
+        Ok(())
     })
 }
 
@@ -69,9 +71,7 @@ pub(crate) extern "C" fn create_ah_from_wc(
     port: u8,
 ) -> *mut ibv_ah {
     pointer(|| {
-        let found = Object::<Pd>::find(pd)?;
-        // SAFETY: one of ours, which are never freed.
-        let context = unsafe { (*found.raw()).context };
+        let context = Object::<Pd>::find(pd)?.context();
         create(pd, &back(context, port, wc, grh)?)
     })
 }

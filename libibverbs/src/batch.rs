@@ -17,12 +17,12 @@ use crate::c::{
     self, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex,
     ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge,
 };
+use crate::domain::Pd;
 use crate::engine::engine;
 use crate::mw::{self, Mw};
 use crate::object::{Object, context_of};
 use crate::post::{Entries, Send, destination, entry, put_too_many};
 use crate::qp::{self, Qp};
-use crate::region::Pd;
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
 use crate::xrc;
 

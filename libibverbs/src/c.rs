@@ -86,8 +86,7 @@ pub(crate) struct verbs_context {
     pub(crate) alloc_parent_domain:
         Op<extern "C" fn(*mut ibv_context, *mut ibv_parent_domain_init_attr) -> *mut ibv_pd>,
     pub(crate) dealloc_td: Op<extern "C" fn(*mut ibv_td) -> c_int>,
-    pub(crate) alloc_td:
-        Op<extern "C" fn(*mut ibv_context, *mut ibv_td_init_attr) -> *mut ibv_td>,
+    pub(crate) alloc_td: Op<extern "C" fn(*mut ibv_context, *mut ibv_td_init_attr) -> *mut ibv_td>,
     pub(crate) modify_cq: Op<extern "C" fn(*mut ibv_cq, *mut ibv_modify_cq_attr) -> c_int>,
     pub(crate) post_srq_ops: NoOp,
     pub(crate) work_queues: [NoOp; 5],

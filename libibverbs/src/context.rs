@@ -15,7 +15,7 @@ use crate::c::{self, ibv_context, ibv_device};
 use crate::engine::{engine, text};
 use crate::object::{Kind, Object, context_of, int};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
-use crate::{batch, cq, cq_ex, mw, post, region, srq, xrc};
+use crate::{batch, cq, cq_ex, domain, mw, post, region, srq, xrc};
 
 /// Contexts.
 pub(crate) struct OpenDevice;
@@ -184,9 +184,9 @@ fn filled(
         free_dm: 0,
         flow_actions: [0; 3],
         modify_qp_rate_limit: 0,
-        alloc_parent_domain: None,
-        dealloc_td: None,
-        alloc_td: None,
+        alloc_parent_domain: Some(domain::alloc_parent_domain),
+        dealloc_td: Some(domain::dealloc_td),
+        alloc_td: Some(domain::alloc_td),
         modify_cq: Some(cq_ex::modify_cq),
         post_srq_ops: 0,
         work_queues: [0; 5],

@@ -8,6 +8,7 @@ use verbs_api::{Arm, Context, CqInit, ErrorKind, Verbs, Wait, Wc};
 
 use crate::c::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
 use crate::cq_ex::{self, Iteration};
+use crate::domain::Pd;
 use crate::engine::engine;
 use crate::number::exchanged;
 use crate::object::{Object, context_of, int, kinds};
@@ -19,7 +20,15 @@ kinds! {
     /// Completion channels.
     Channel: ibv_comp_channel as ibv_comp_channel, CompChannel, Mutex<Option<OwnedFd>>;
     /// Completion queues. Each has room for the extended structure, of which the plain one is the start.
-    Cq: ibv_cq_ex as ibv_cq, Cq, Option<Iteration>, Cq;
+    Cq: ibv_cq_ex as ibv_cq, Cq, More, Cq;
+}
+
+/// What a CQ has beside its structure.
+pub(crate) struct More {
+    /// Of an extended one.
+    pub(crate) iteration: Option<Iteration>,
+    /// The parent domain that it was made with.
+    parent: Option<&'static Object<Pd>>,
 }
 
 pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
@@ -128,24 +137,26 @@ pub(crate) extern "C" fn create_cq(
             (cqe, comp_vector),
             cq_context,
             channel,
+            None,
             |of, init| Ok((engine().sim.create_cq(of, init)?, None)),
         );
         Ok(made?.seen())
     })
 }
 
-/// Makes a queue of so many entries on a vector. `create` makes the engine's, which can be iterated
+/// Makes a queue of so many entries on a vector, in a parent domain or none. `create` makes the engine's, which can be iterated
 /// over or not.
 pub(crate) fn make(
     context: *mut ibv_context,
     (cqe, comp_vector): (c_int, c_int),
     cq_context: *mut c_void,
     channel: *mut ibv_comp_channel,
+    parent: Option<&'static Object<Pd>>,
     create: impl FnOnce(Context, &CqInit) -> Result<(verbs_api::Cq, Option<Iteration>)>,
 ) -> Result<&'static Object<Cq>> {
     let of = context_of(context)?;
     let found = Object::<Channel>::find_some(channel)?;
-    Object::<Cq>::make_with(|index| {
+    let make = |index: usize| {
         let init = CqInit {
             cqe,
             // By which the object is found when there is an event.
@@ -166,8 +177,12 @@ pub(crate) fn make(
             async_events_completed: 0,
         };
         let raw = cq_ex::extended(plain, iteration.is_some());
-        Ok((handle, iteration, raw))
-    })
+        Ok((handle, More { iteration, parent }, raw))
+    };
+    match parent {
+        None => Object::<Cq>::make_with(make),
+        Some(parent) => parent.within(|| Object::<Cq>::make_with(make)),
+    }
 }
 
 pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
@@ -186,7 +201,11 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     status(|| {
         let cq = Object::<Cq>::find(cq)?;
         let destroy = || engine().sim.destroy_cq(cq.handle, Wait::Forever);
-        Ok(cq_ex::in_turn(&[cq], destroy)?)
+        cq_ex::in_turn(&[cq], destroy)?;
+        if let Some(parent) = cq.more.parent {
+            parent.left();
+        }
+        Ok(())
     })
 }
 

@@ -9,13 +9,14 @@ use std::ffi::c_int;
 use std::mem;
 
 use parking_lot::ReentrantMutex;
-use verbs_api::{CqFlags, CqInitEx, CqModeration, ErrorKind, Verbs, WcEx, WcFields};
+use verbs_api::{CqFlags, CqInitEx, CqModeration, ErrorKind, Handle, Verbs, WcEx, WcFields};
 
 use crate::c::{ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_modify_cq_attr};
 use crate::cq::{self, Cq};
+use crate::domain::Pd;
 use crate::engine::engine;
 use crate::number::exchanged;
-use crate::object::Object;
+use crate::object::{Object, context_of};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_zero, pointer, silent, status};
 
 /// Whose turn it is to use the queue, and the completion that its iteration has come to.
@@ -24,6 +25,8 @@ pub(crate) struct Iteration(ReentrantMutex<Cell<Option<WcEx>>>);
 
 /// `IBV_CQ_INIT_ATTR_MASK_FLAGS`
 const FLAGS: u32 = 1 << 0;
+/// `IBV_CQ_INIT_ATTR_MASK_PD`
+const PD: u32 = 1 << 1;
 /// `IBV_CQ_ATTR_MODERATE`
 const MODERATE: u32 = 1 << 0;
 
@@ -45,7 +48,7 @@ pub(crate) extern "C" fn create_cq_ex(
                 (*init).comp_mask,
             )
         };
-        if comp_mask & !FLAGS != 0 {
+        if comp_mask & !(FLAGS | PD) != 0 {
             return Err(UNSUPPORTED);
         }
         let flags = match comp_mask & FLAGS {
@@ -53,9 +56,19 @@ pub(crate) extern "C" fn create_cq_ex(
             // SAFETY: as above.
             _ => CqFlags::from_bits_retain(unsafe { (*init).flags }),
         };
+        let parent = match comp_mask & PD {
+            0 => None,
+            // SAFETY: as above.
+            _ => Some(Object::<Pd>::find(unsafe { (*init).parent_domain })?),
+        };
+        let fits =
+            |pd: &Object<Pd>| pd.is_parent() && Ok(pd.handle.context()) == context_of(context);
+        if !parent.is_none_or(fits) {
+            return Err(Errno(libc::EINVAL));
+        }
         let fields = WcFields::from_bits_retain(wc_flags);
         let sizes = (cqe as c_int, vector as c_int);
-        let made = cq::make(context, sizes, cq_context, channel, |of, plain| {
+        let made = cq::make(context, sizes, cq_context, channel, parent, |of, plain| {
             let init = CqInitEx::new(*plain).wc_flags(fields).flags(flags);
             let handle = engine().sim.create_cq_ex(of, &init)?;
             Ok((handle, Some(Iteration::default())))
@@ -111,7 +124,7 @@ pub(crate) fn extended(cq_base: ibv_cq, iterates: bool) -> ibv_cq_ex {
 impl Object<Cq> {
     /// Whether another thread iterates over it; then waits until it has ended.
     fn waited(&self) -> bool {
-        let Some(Iteration(lock)) = &self.more else {
+        let Some(Iteration(lock)) = &self.more.iteration else {
             return false;
         };
         let others = !lock.is_owned_by_current_thread();
@@ -141,7 +154,7 @@ pub(crate) fn in_turn<T>(
 
 fn find(cq: *mut ibv_cq_ex) -> Result<(&'static Object<Cq>, &'static Iteration)> {
     let cq = Object::<Cq>::find(cq.cast())?;
-    Ok((cq, cq.more.as_ref().ok_or(Errno(libc::EINVAL))?))
+    Ok((cq, cq.more.iteration.as_ref().ok_or(Errno(libc::EINVAL))?))
 }
 
 extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut u32) -> c_int {

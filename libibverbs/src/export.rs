@@ -129,7 +129,7 @@ macro_rules! jump {
 }
 
 use crate::absent::{none, nothing, unsupported};
-use crate::{ah, batch, context, cq, event, qp, region, srq, text};
+use crate::{ah, batch, context, cq, domain, event, qp, region, srq, text};
 
 export! {
     "IBVERBS_1.0" {
@@ -154,8 +154,8 @@ export! {
         ibv_query_port = context::query_port;
         ibv_query_gid = context::query_gid;
         ibv_query_pkey = context::query_pkey;
-        ibv_alloc_pd = region::alloc_pd;
-        ibv_dealloc_pd = region::dealloc_pd;
+        ibv_alloc_pd = domain::alloc_pd;
+        ibv_dealloc_pd = domain::dealloc_pd;
         ibv_reg_mr = region::reg_mr;
         ibv_rereg_mr = region::rereg_mr;
         ibv_dereg_mr = region::dereg_mr;

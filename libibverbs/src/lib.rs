@@ -58,6 +58,7 @@ mod config;
 mod context;
 mod cq;
 mod cq_ex;
+mod domain;
 mod engine;
 mod event;
 #[cfg(not(test))]

@@ -5,31 +5,32 @@ use std::ffi::{c_int, c_uint};
 use verbs_api::{Access, MwBind, MwBindInfo, SendFlags, Verbs};
 
 use crate::c::{ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_pd, ibv_qp};
+use crate::domain::Pd;
 use crate::engine::engine;
 use crate::object::{Object, kinds};
 use crate::qp::Qp;
-use crate::region::{Mr, Pd};
+use crate::region::Mr;
 use crate::result::{Result, not_null, pointer, status};
 
 kinds! {
-    /// Memory windows.
-    Mw: ibv_mw as ibv_mw, Mw, (), Mw;
+    /// Memory windows, each with its domain.
+    Mw: ibv_mw as ibv_mw, Mw, &'static Object<Pd>, Mw;
 }
 
 pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
     pointer(|| {
         let found = Object::<Pd>::find(pd)?;
-        let sim = &engine().sim;
-        let handle = sim.alloc_mw(found.handle, mw_type.into())?;
-        let rkey = sim.query_mw(handle)?.rkey;
-        // SAFETY: one of ours, which are never freed.
-        let context = unsafe { (*found.raw()).context };
-        let mw = Object::<Mw>::make(handle, (), || ibv_mw {
-            context,
-            pd,
-            rkey,
-            handle: 0,
-            mw_type,
+        let mw = found.within(|| {
+            let sim = &engine().sim;
+            let handle = sim.alloc_mw(found.handle, mw_type.into())?;
+            let rkey = sim.query_mw(handle)?.rkey;
+            Object::<Mw>::make(handle, found, || ibv_mw {
+                context: found.context(),
+                pd,
+                rkey,
+                handle: 0,
+                mw_type,
+            })
         });
         Ok(mw?.seen())
     })
@@ -38,7 +39,9 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw 
 pub(crate) extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
     status(|| {
         let mw = Object::<Mw>::find(mw)?;
-        Ok(engine().sim.dealloc_mw(mw.handle)?)
+        engine().sim.dealloc_mw(mw.handle)?;
+        mw.more.left();
+        Ok(())
     })
 }
 

@@ -11,7 +11,7 @@ use crate::c;
 use crate::engine::engine;
 use crate::result::{Errno, Result};
 
-/// An object of a kind, for ever: the engine knows whether its handle is still good.
+/// An object of a kind, for ever: whether its handle is still good the engine knows.
 #[repr(C)]
 pub(crate) struct Object<K: Kind> {
     raw: UnsafeCell<K::Raw>,
@@ -20,6 +20,8 @@ pub(crate) struct Object<K: Kind> {
     number: u32,
     /// The engine was told that the program has changed it.
     garbled: AtomicBool,
+    /// It was given up where the engine does not know of it.
+    ended: AtomicBool,
     pub(crate) more: K::More,
 }
 
@@ -65,14 +67,30 @@ impl<K: Kind> Object<K> {
     pub(crate) fn make_with(
         make: impl FnOnce(usize) -> Result<(K::Handle, K::More, K::Raw)>,
     ) -> Result<&'static Self> {
+        // As the kernel's numbers: small, and 0 is one of them.
+        Self::make_numbered(|index| Ok((index as u32, make(index)?)))
+    }
+
+    /// One more for what another object is for, with its number.
+    pub(crate) fn make_as(
+        other: &Self,
+        more: K::More,
+        fill: impl FnOnce() -> K::Raw,
+    ) -> Result<&'static Self> {
+        Self::make_numbered(|_| Ok((other.number, (other.handle, more, fill()))))
+    }
+
+    fn make_numbered(
+        make: impl FnOnce(usize) -> Result<(u32, (K::Handle, K::More, K::Raw))>,
+    ) -> Result<&'static Self> {
         let object = K::arena().insert(|index| {
-            let (handle, more, raw) = make(index)?;
+            let (number, (handle, more, raw)) = make(index)?;
             Ok(Self {
                 raw: UnsafeCell::new(raw),
                 handle,
-                // As the kernel's numbers: small, and 0 is one of them.
-                number: index as u32,
+                number,
                 garbled: AtomicBool::new(false),
+                ended: AtomicBool::new(false),
                 more,
             })
         });
@@ -89,6 +107,9 @@ impl<K: Kind> Object<K> {
     pub(crate) fn find(seen: *mut K::Seen) -> Result<&'static Self> {
         let address = (seen as usize).wrapping_sub(K::OFFSET);
         let object = K::arena().find(address).ok_or(Errno(libc::EINVAL))?;
+        if object.has_ended() {
+            return Err(Errno(libc::EINVAL));
+        }
         if let Some(number) = K::number(object.raw()) {
             // SAFETY: the object is one of ours, which are never freed. A program may write the
             // field at any time, as it may with C's.
@@ -116,6 +137,18 @@ impl<K: Kind> Object<K> {
             // An object that is gone cannot be garbled, and need not be.
             let _ = engine().sim.garble(object, garbled);
         }
+    }
+
+    /// Gives it up: it is not found from then on. The engine is not told.
+    pub(crate) fn end(&self) -> Result<()> {
+        match self.ended.swap(true, Ordering::Relaxed) {
+            true => Err(Errno(libc::EINVAL)),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// Its structure.

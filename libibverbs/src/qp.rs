@@ -12,11 +12,11 @@ use crate::c::{ibv_ah_attr, ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ib
 use crate::context::OpenDevice;
 use crate::cq::Cq;
 use crate::cq_ex;
+use crate::domain::Pd;
 use crate::engine::engine;
 use crate::inline::Inline;
 use crate::number::exchanged;
 use crate::object::{Object, kinds};
-use crate::region::Pd;
 use crate::result::{Result, UNSUPPORTED, not_null, pointer, status};
 use crate::srq::Srq;
 
@@ -28,6 +28,8 @@ kinds! {
 /// What a queue pair has beside its structure.
 pub(crate) struct More {
     pub(crate) qp_type: QpType,
+    /// None for one of XRC_RECV.
+    pd: Option<&'static Object<Pd>>,
     /// Sizes that it got.
     pub(crate) cap: QpCap,
     /// Of its sends and of its receives, as far as it has such queues.
@@ -43,6 +45,7 @@ impl More {
     pub(crate) fn without_queues(cap: QpCap) -> Self {
         Self {
             qp_type: QpType::XrcRecv,
+            pd: None,
             cap,
             cqs: SmallVec::new(),
             inline: None,
@@ -70,9 +73,8 @@ pub(crate) fn create(
     asked: &ibv_qp_init_attr,
     send_ops: SendOps,
 ) -> Result<&'static Object<Qp>> {
-    let found = Object::<Pd>::find(pd)?;
-    // SAFETY: one of ours, which are never freed.
-    let context = unsafe { (*found.raw()).context };
+    let pd = Object::<Pd>::find(pd)?;
+    let context = pd.context();
     let of = Object::<OpenDevice>::find(context)?;
     let qp_type = QpType::from(asked.qp_type);
     let send_cq = Object::<Cq>::find(asked.send_cq)?;
@@ -88,11 +90,11 @@ pub(crate) fn create(
         .send_ops(send_ops);
     init.srq = srq.map(|srq| srq.handle);
     init.sq_sig_all = asked.sq_sig_all != 0;
-    Object::<Qp>::make_with(|index| {
+    let make = |index| {
         // By which the object is found when there is an event.
         init.qp_context = index as u64;
         let sim = &engine().sim;
-        let handle = sim.create_qp(found.handle, &init)?;
+        let handle = sim.create_qp(pd.handle, &init)?;
         let got = sim.query_qp(handle, QpAttrMask::CAP)?;
         let cap = got.init.cap;
         let inline = match cap.max_inline_data {
@@ -105,7 +107,7 @@ pub(crate) fn create(
         raw.qp_base = ibv_qp {
             context,
             qp_context: asked.qp_context,
-            pd,
+            pd: pd.seen(),
             send_cq: asked.send_cq,
             recv_cq: recv_cq.map_or(null_mut(), Object::seen),
             srq: asked.srq,
@@ -119,13 +121,15 @@ pub(crate) fn create(
         };
         let more = More {
             qp_type,
+            pd: Some(pd),
             cap,
             cqs: [send_cq].into_iter().chain(recv_cq).collect(),
             inline,
             batch: (!send_ops.is_empty()).then(Batch::default),
         };
         Ok((handle, more, raw))
-    })
+    };
+    pd.within(|| Object::<Qp>::make_with(make))
 }
 
 pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
@@ -185,6 +189,9 @@ pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
         let qp = Object::<Qp>::find(qp)?;
         let destroy = || engine().sim.destroy_qp(qp.handle, Wait::Forever);
         cq_ex::in_turn(&qp.more.cqs, destroy)?;
+        if let Some(pd) = qp.more.pd {
+            pd.left();
+        }
         qp.more.inline.as_ref().map_or(Ok(()), Inline::free)
     })
 }

@@ -1,35 +1,20 @@
-//! Protection domains and memory regions.
+//! Memory regions.
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use parking_lot::Mutex;
 use verbs_api::{Access, AfterRereg, MrChange, ReregError, Verbs};
 
-use crate::c::{ibv_context, ibv_mr, ibv_pd};
+use crate::c::{ibv_mr, ibv_pd};
+use crate::domain::Pd;
 use crate::engine::engine;
 use crate::mapped::is_mapped;
-use crate::object::{Object, context_of, kinds};
+use crate::object::{Object, kinds};
 use crate::result::{Errno, Result, UNSUPPORTED, pointer, set_errno, status};
 
 kinds! {
-    /// Protection domains.
-    Pd: ibv_pd as ibv_pd, Pd, (), Pd;
-    /// Memory regions.
-    Mr: ibv_mr as ibv_mr, Mr, (), Mr;
-}
-
-pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
-    pointer(|| {
-        let handle = engine().sim.alloc_pd(context_of(context)?)?;
-        let pd = Object::<Pd>::make(handle, (), || ibv_pd { context, handle: 0 });
-        Ok(pd?.seen())
-    })
-}
-
-pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    status(|| {
-        let pd = Object::<Pd>::find(pd)?;
-        Ok(engine().sim.dealloc_pd(pd.handle)?)
-    })
+    /// Memory regions, each with its domain.
+    Mr: ibv_mr as ibv_mr, Mr, Mutex<&'static Object<Pd>>, Mr;
 }
 
 pub(crate) extern "C" fn reg_mr(
@@ -82,17 +67,27 @@ fn register(
         sim.dereg_mr(handle)?;
         return Err(Errno(libc::EFAULT));
     }
-    let attr = sim.query_mr(handle)?;
-    // SAFETY: one of ours, which are never freed.
-    let context = unsafe { (*found.raw()).context };
-    let mr = Object::<Mr>::make(handle, (), || ibv_mr {
-        context,
-        pd,
-        addr,
-        length,
-        handle: 0,
-        lkey: attr.lkey,
-        rkey: attr.rkey,
+    make(found, handle, addr, length)
+}
+
+/// The region of a handle, in this domain.
+fn make(
+    pd: &'static Object<Pd>,
+    handle: verbs_api::Mr,
+    addr: *mut c_void,
+    length: usize,
+) -> Result<*mut ibv_mr> {
+    let attr = engine().sim.query_mr(handle)?;
+    let mr = pd.within(|| {
+        Object::<Mr>::make(handle, Mutex::new(pd), || ibv_mr {
+            context: pd.context(),
+            pd: pd.seen(),
+            addr,
+            length,
+            handle: 0,
+            lkey: attr.lkey,
+            rkey: attr.rkey,
+        })
     });
     Ok(mr?.seen())
 }
@@ -108,21 +103,8 @@ fn has_memory(addr: *mut c_void, length: usize, access: Access) -> bool {
 pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     pointer(|| {
         let found = Object::<Pd>::find(pd)?;
-        let sim = &engine().sim;
-        let handle = sim.alloc_null_mr(found.handle)?;
-        let attr = sim.query_mr(handle)?;
-        // SAFETY: one of ours, which are never freed.
-        let context = unsafe { (*found.raw()).context };
-        let mr = Object::<Mr>::make(handle, (), || ibv_mr {
-            context,
-            pd,
-            addr: std::ptr::null_mut(),
-            length: usize::MAX,
-            handle: 0,
-            lkey: attr.lkey,
-            rkey: attr.rkey,
-        });
-        Ok(mr?.seen())
+        let handle = engine().sim.alloc_null_mr(found.handle)?;
+        make(found, handle, std::ptr::null_mut(), usize::MAX)
     })
 }
 
@@ -150,7 +132,12 @@ pub(crate) extern "C" fn rereg_mr(
 ) -> c_int {
     let mut left = ERR_INPUT;
     let result = status(|| {
-        let change = change(flags, pd, length, access)?;
+        let new_pd = match flags & CHANGE_PD {
+            0 => None,
+            _ => Some(Object::<Pd>::find(pd)?),
+        };
+        let mut change = change(flags, length, access)?;
+        change.pd = new_pd.map(|pd| pd.handle);
         let found = Object::<Mr>::find(mr)?;
         if change.length.is_some() && !has_memory(addr, length, Access::empty()) {
             return Err(Errno(libc::EFAULT));
@@ -165,6 +152,10 @@ pub(crate) extern "C" fn rereg_mr(
                 AfterRereg::Unusable => ERR_CMD,
             };
         })?;
+        if let Some(pd) = new_pd {
+            pd.entered();
+            std::mem::replace(&mut *found.more.lock(), pd).left();
+        }
         let attr = sim.query_mr(found.handle)?;
         let raw = found.raw();
         // SAFETY: one of ours, which are never freed, and the program reads it only when the call
@@ -174,8 +165,8 @@ pub(crate) extern "C" fn rereg_mr(
                 (*raw).addr = addr;
                 (*raw).length = length;
             }
-            if change.pd.is_some() {
-                (*raw).pd = pd;
+            if let Some(pd) = new_pd {
+                (*raw).pd = pd.seen();
             }
             (*raw).lkey = attr.lkey;
             (*raw).rkey = attr.rkey;
@@ -185,19 +176,15 @@ pub(crate) extern "C" fn rereg_mr(
     if result == 0 { 0 } else { left }
 }
 
-fn change(flags: c_int, pd: *mut ibv_pd, length: usize, access: c_int) -> Result<MrChange> {
+fn change(flags: c_int, length: usize, access: c_int) -> Result<MrChange> {
     let known = CHANGE_TRANSLATION | CHANGE_PD | CHANGE_ACCESS;
     let translation = flags & CHANGE_TRANSLATION != 0;
     if flags & !known != 0 || translation && length == 0 {
         return Err(Errno(libc::EINVAL));
     }
-    let pd = match flags & CHANGE_PD {
-        0 => None,
-        _ => Some(Object::<Pd>::find(pd)?.handle),
-    };
     let access = Access::from_bits_retain(access as c_uint);
     Ok(MrChange {
-        pd,
+        pd: None,
         access: (flags & CHANGE_ACCESS != 0).then_some(access),
         length: translation.then_some(length),
     })
@@ -206,7 +193,9 @@ fn change(flags: c_int, pd: *mut ibv_pd, length: usize, access: c_int) -> Result
 pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     status(|| {
         let mr = Object::<Mr>::find(mr)?;
-        Ok(engine().sim.dereg_mr(mr.handle)?)
+        engine().sim.dereg_mr(mr.handle)?;
+        mr.more.lock().left();
+        Ok(())
     })
 }
 

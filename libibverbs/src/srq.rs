@@ -9,10 +9,10 @@ use crate::c::{
     ibv_srq_init_attr_ex,
 };
 use crate::cq::Cq;
+use crate::domain::Pd;
 use crate::engine::engine;
 use crate::object::{Object, context_of, kinds};
 use crate::post;
-use crate::region::Pd;
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, status};
 use crate::xrc::Xrcd;
 
@@ -25,6 +25,7 @@ kinds! {
 pub(crate) struct More {
     /// Scatter/gather entries of a receive.
     pub(crate) max_sge: u32,
+    pd: &'static Object<Pd>,
 }
 
 /// The sizes that it got stand in `init` then.
@@ -106,18 +107,16 @@ unsafe fn create(
     init: *mut ibv_srq_init_attr,
     xrc: Option<XrcSrq>,
 ) -> Result<*mut ibv_srq> {
-    let found = Object::<Pd>::find(pd)?;
+    let pd = Object::<Pd>::find(pd)?;
     // SAFETY: the caller's promise.
     let asked = unsafe { init.read() };
-    // SAFETY: one of ours, which are never freed.
-    let context = unsafe { (*found.raw()).context };
-    let made = Object::<Srq>::make_with(|index| {
+    let make = |index| {
         // By the index the object is found when there is an event.
         let mut wanted = SrqInit::new(asked.attr.max_wr).context(index as u64);
         wanted.attr = attr_from_c(&asked.attr);
         wanted.xrc = xrc;
         let sim = &engine().sim;
-        let handle = sim.create_srq(found.handle, &wanted)?;
+        let handle = sim.create_srq(pd.handle, &wanted)?;
         let got = sim.srq_init(handle)?.attr;
         // SAFETY: the caller's promise.
         unsafe {
@@ -125,18 +124,18 @@ unsafe fn create(
             (*init).attr.max_sge = got.max_sge;
         }
         let raw = ibv_srq {
-            context,
+            context: pd.context(),
             srq_context: asked.srq_context,
-            pd,
+            pd: pd.seen(),
             handle: 0,
             mutex: [0; 5],
             cond: [0; 6],
             events_completed: 0,
         };
         let max_sge = got.max_sge;
-        Ok((handle, More { max_sge }, raw))
-    });
-    Ok(made?.seen())
+        Ok((handle, More { max_sge, pd }, raw))
+    };
+    Ok(pd.within(|| Object::<Srq>::make_with(make))?.seen())
 }
 
 fn attr_from_c(attr: &ibv_srq_attr) -> SrqAttr {
@@ -181,7 +180,9 @@ pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
 pub(crate) extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     status(|| {
         let srq = Object::<Srq>::find(srq)?;
-        Ok(engine().sim.destroy_srq(srq.handle, Wait::Forever)?)
+        engine().sim.destroy_srq(srq.handle, Wait::Forever)?;
+        srq.more.pd.left();
+        Ok(())
     })
 }
 

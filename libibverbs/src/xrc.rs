@@ -10,9 +10,7 @@ use parking_lot::Mutex;
 use verbs_api::{ErrorKind, Handle, QpAttrMask, QpType, Verbs, XrcdInit};
 
 use crate::batch;
-use crate::c::{
-    ibv_context, ibv_qp, ibv_qp_open_attr, ibv_srq, ibv_xrcd, ibv_xrcd_init_attr,
-};
+use crate::c::{ibv_context, ibv_qp, ibv_qp_open_attr, ibv_srq, ibv_xrcd, ibv_xrcd_init_attr};
 use crate::engine::engine;
 use crate::number::exchanged;
 use crate::object::{Object, context_of, kinds};

@@ -1,0 +1,173 @@
+//! Protection domains; parent domains, which stand for one; and thread domains.
+//!
+//! The engine knows protection domains alone, and what is made in each. What is made through a parent
+//! domain is made in the protection domain that it stands for; that it keeps the parent in use is
+//! counted here, as is who uses a thread domain. A thread domain changes nothing else: every object
+//! can be used by all threads.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use verbs_api::{Handle, Verbs};
+
+use crate::c::{ibv_context, ibv_parent_domain_init_attr, ibv_pd, ibv_td, ibv_td_init_attr};
+use crate::engine::engine;
+use crate::object::{Object, context_of, kinds};
+use crate::result::{Errno, Result, not_null, pointer, status};
+
+kinds! {
+    /// Protection domains and parent domains.
+    Pd: ibv_pd as ibv_pd, Pd, More, Pd;
+    /// Thread domains, each with its users.
+    Td: ibv_td as ibv_td, Context, Users;
+}
+
+/// What a domain has beside its structure.
+#[derive(Default)]
+pub(crate) struct More {
+    /// Of a protection domain the parent domains; of a parent domain all.
+    users: Users,
+    stands_for: Option<Parent>,
+}
+
+struct Parent {
+    pd: &'static Object<Pd>,
+    td: Option<&'static Object<Td>>,
+}
+
+/// How many objects use one.
+#[derive(Default)]
+pub(crate) struct Users(AtomicU32);
+
+impl Users {
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn remove(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn check_none(&self) -> Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            _ => Err(Errno(libc::EBUSY)),
+        }
+    }
+}
+
+impl Object<Pd> {
+    /// Makes an object in this domain, which then is in use until [`left`](Self::left).
+    pub(crate) fn within<T>(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.entered();
+        make().inspect_err(|_| self.left())
+    }
+
+    /// One more object is in it.
+    pub(crate) fn entered(&self) {
+        if self.is_parent() {
+            self.more.users.add();
+        }
+    }
+
+    /// An object of it is gone.
+    pub(crate) fn left(&self) {
+        if self.is_parent() {
+            self.more.users.remove();
+        }
+    }
+
+    pub(crate) fn is_parent(&self) -> bool {
+        self.more.stands_for.is_some()
+    }
+
+    /// The context that the program made it with.
+    pub(crate) fn context(&self) -> *mut ibv_context {
+        // SAFETY: one of ours, which are never freed.
+        unsafe { (*self.raw()).context }
+    }
+}
+
+pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
+    pointer(|| {
+        let handle = engine().sim.alloc_pd(context_of(context)?)?;
+        let pd = Object::<Pd>::make(handle, More::default(), || ibv_pd { context, handle: 0 });
+        Ok(pd?.seen())
+    })
+}
+
+/// Of any domain. With a parent domain only what it adds to its protection domain goes.
+pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
+    status(|| {
+        let pd = Object::<Pd>::find(pd)?;
+        pd.more.users.check_none()?;
+        let Some(parent) = &pd.more.stands_for else {
+            return Ok(engine().sim.dealloc_pd(pd.handle)?);
+        };
+        pd.end()?;
+        parent.pd.more.users.remove();
+        if let Some(td) = parent.td {
+            td.more.remove();
+        }
+        Ok(())
+    })
+}
+
+/// `IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS` and `IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT`: functions that
+/// give memory for queues, and what they are called with. The queues of these devices are not in the
+/// program's memory, so nobody calls them.
+const ALLOCATORS_AND_CONTEXT: u32 = 1 << 0 | 1 << 1;
+
+pub(crate) extern "C" fn alloc_parent_domain(
+    context: *mut ibv_context,
+    attr: *mut ibv_parent_domain_init_attr,
+) -> *mut ibv_pd {
+    pointer(|| {
+        let of = context_of(context)?;
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call. It need not know the fields behind the mask
+        // (C's contract).
+        let (pd, td, comp_mask) = unsafe { ((*attr).pd, (*attr).td, (*attr).comp_mask) };
+        let pd = Object::<Pd>::find(pd)?;
+        let td = Object::<Td>::find_some(td)?;
+        let is_foreign = pd.handle.context() != of || td.is_some_and(|td| td.handle != of);
+        if is_foreign || comp_mask & !ALLOCATORS_AND_CONTEXT != 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        let more = More {
+            users: Users::default(),
+            stands_for: Some(Parent { pd, td }),
+        };
+        let raw = || ibv_pd { context, handle: 0 };
+        let parent = Object::<Pd>::make_as(pd, more, raw)?;
+        pd.more.users.add();
+        if let Some(td) = td {
+            td.more.add();
+        }
+        Ok(parent.seen())
+    })
+}
+
+pub(crate) extern "C" fn alloc_td(
+    context: *mut ibv_context,
+    attr: *mut ibv_td_init_attr,
+) -> *mut ibv_td {
+    pointer(|| {
+        let of = context_of(context)?;
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        if unsafe { (*attr).comp_mask } != 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        let td = Object::<Td>::make(of, Users::default(), || ibv_td { context });
+        Ok(td?.seen())
+    })
+}
+
+pub(crate) extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
+    status(|| {
+        let td = Object::<Td>::find(td)?;
+        td.more.check_none()?;
+        td.end()
+    })
+}
