@@ -16,6 +16,12 @@ pub(crate) extern "C" fn unsupported() -> c_int {
     UNSUPPORTED.0
 }
 
+/// Anything that returns a descriptor.
+pub(crate) extern "C" fn minus_one() -> c_int {
+    set_errno(UNSUPPORTED.0);
+    -1
+}
+
 /// Anything that returns a pointer.
 pub(crate) extern "C" fn none() -> *mut c_void {
     set_errno(UNSUPPORTED.0);

@@ -1,21 +1,20 @@
 //! Devices, contexts, and what they say of themselves.
 
 use std::ffi::{c_char, c_int};
-use std::fs::File;
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use verbs_api::{Capabilities, CqModeration, DeviceAttr, Gid, Pd, PortAttr, PortState, Verbs};
+use verbs_api::{Capabilities, CqModeration, DeviceAttr, Gid, Lab, Pd, PortAttr, PortState, Verbs};
 
 use crate::arena::Arena;
 use crate::c::{self, ibv_context, ibv_device};
 use crate::engine::{engine, text};
 use crate::object::{Kind, Object, context_of, int};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
-use crate::{batch, cq, cq_ex, domain, mw, post, region, srq, xrc};
+use crate::{batch, cq, cq_ex, domain, import, mw, post, region, srq, xrc};
 
 /// Contexts.
 pub(crate) struct OpenDevice;
@@ -23,7 +22,7 @@ pub(crate) struct OpenDevice;
 /// What a context has beside its structure.
 pub(crate) struct More {
     async_fd: Mutex<Option<OwnedFd>>,
-    /// Programs duplicate it; there is no file of a kernel to send commands to.
+    /// Programs duplicate it, and import the duplicate.
     cmd_fd: Mutex<Option<OwnedFd>>,
     /// The domain of the regions that inline data is copied to.
     inline_pd: OnceLock<Pd>,
@@ -47,6 +46,11 @@ impl Object<OpenDevice> {
     pub(crate) fn fd(&self) -> Result<RawFd> {
         let fd = self.more.async_fd.lock();
         Ok(fd.as_ref().ok_or(Errno(libc::EINVAL))?.as_raw_fd())
+    }
+
+    /// The descriptor that names it, until it is closed.
+    pub(crate) fn cmd_fd(&self) -> Option<RawFd> {
+        self.more.cmd_fd.lock().as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// A protection domain that no program knows of.
@@ -116,36 +120,54 @@ fn number_of(device: *mut ibv_device) -> Result<usize> {
     engine().device(device).ok_or(Errno(libc::ENODEV))
 }
 
+/// Held while contexts come and go: whether there are others of a descriptor.
+pub(crate) static OPENED_OR_CLOSED: Mutex<()> = Mutex::new(());
+
 pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     pointer(|| {
         let number = number_of(device)?;
-        let nothing = File::open("/dev/null").map_err(|_| Errno(libc::EMFILE))?;
-        let nothing = OwnedFd::from(nothing);
         let sim = &engine().sim;
         let handle = sim.open_device(&format!("sim{number}"))?;
-        let opened = sim
-            .async_fd(handle)
-            .and_then(|fd| Ok((fd, sim.query_device(handle)?)));
-        let (fd, attr) = opened.inspect_err(|_| {
+        make(device, handle, import::command_fd).inspect_err(|_| {
             let _ = sim.close_device(handle);
-        })?;
-        cq::set_blocking(&fd)?;
-        let fds = [fd.as_raw_fd(), nothing.as_raw_fd()];
-        let more = More {
-            async_fd: Mutex::new(Some(fd)),
-            cmd_fd: Mutex::new(Some(nothing)),
-            inline_pd: OnceLock::new(),
-        };
-        let vectors = int(attr.num_comp_vectors);
-        let context = Object::<OpenDevice>::make(handle, more, || filled(device, fds, vectors));
-        Ok(context?.seen())
+        })
     })
 }
 
+/// A context for one of the engine, with a command descriptor that is made at last.
+pub(crate) fn make(
+    device: *mut ibv_device,
+    handle: verbs_api::Context,
+    cmd_fd: impl FnOnce() -> Result<OwnedFd>,
+) -> Result<*mut ibv_context> {
+    let sim = &engine().sim;
+    let async_fd = sim.async_fd(handle)?;
+    let vectors = int(sim.query_device(handle)?.num_comp_vectors);
+    cq::set_blocking(&async_fd)?;
+    let cmd_fd = cmd_fd()?;
+    let fds = [&async_fd, &cmd_fd].map(AsRawFd::as_raw_fd);
+    let more = More {
+        async_fd: Mutex::new(Some(async_fd)),
+        cmd_fd: Mutex::new(Some(cmd_fd)),
+        inline_pd: OnceLock::new(),
+    };
+    let context = Object::<OpenDevice>::make(handle, more, || filled(device, fds, vectors));
+    Ok(context?.seen())
+}
+
+/// The engine's is closed with the last context of its descriptor.
 pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
     status(|| {
+        let _alone = OPENED_OR_CLOSED.lock();
         let context = Object::<OpenDevice>::find(context)?;
-        engine().sim.close_device(context.handle)?;
+        let mut open = OpenDevice::arena()
+            .iter()
+            .filter(|of| of.cmd_fd().is_some());
+        if open.any(|of| of.handle == context.handle && !std::ptr::eq(of, context)) {
+            context.end()?;
+        } else {
+            engine().sim.close_device(context.handle)?;
+        }
         drop(context.more.async_fd.lock().take());
         drop(context.more.cmd_fd.lock().take());
         Ok(())
@@ -190,7 +212,7 @@ fn filled(
         modify_cq: Some(cq_ex::modify_cq),
         post_srq_ops: 0,
         work_queues: [0; 5],
-        query_rt_values: None,
+        query_rt_values: Some(query_rt_values),
         create_cq_ex: Some(cq_ex::create_cq_ex),
         own: null_mut(),
         query_device_ex: Some(query_device_ex),
@@ -268,6 +290,33 @@ extern "C" fn query_device_ex(
             attr.write(found);
             let behind = bytes.add(size_of_val(&found));
             behind.copy_from((&raw const later).cast(), known);
+        }
+        Ok(())
+    })
+}
+
+/// `IBV_VALUES_MASK_RAW_CLOCK`
+const RAW_CLOCK: u32 = 1 << 0;
+
+/// The clock of completions: its ticks stand in the nanoseconds, as drivers have it.
+extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut c::ibv_values_ex) -> c_int {
+    status(|| {
+        let context = context_of(context)?;
+        not_null(values)?;
+        let sim = &engine().sim;
+        let ticks_a_ms = sim.query_device_ex(context)?.hca_core_clock;
+        if ticks_a_ms == 0 {
+            return Err(UNSUPPORTED);
+        }
+        // SAFETY: the program's, valid for the call (C's contract).
+        let asked = unsafe { (*values).comp_mask };
+        if asked & !RAW_CLOCK != 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        if asked & RAW_CLOCK != 0 {
+            let ticks = sim.now().as_nanos() * u128::from(ticks_a_ms) / 1_000_000;
+            // SAFETY: as above, to be written.
+            unsafe { (*values).raw_clock = [0, ticks as i64] };
         }
         Ok(())
     })

@@ -6,7 +6,7 @@
 //! can be used by all threads.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use verbs_api::{Handle, Verbs};
 
@@ -28,6 +28,8 @@ pub(crate) struct More {
     /// Of a protection domain the parent domains; of a parent domain all.
     users: Users,
     stands_for: Option<Parent>,
+    /// The engine's is gone.
+    is_deallocated: AtomicBool,
 }
 
 struct Parent {
@@ -81,6 +83,11 @@ impl Object<Pd> {
         self.more.stands_for.is_some()
     }
 
+    /// Whether the protection domain of this and its imports is gone.
+    pub(crate) fn is_deallocated(&self) -> bool {
+        self.more.is_deallocated.load(Ordering::Relaxed)
+    }
+
     /// The context that the program made it with.
     pub(crate) fn context(&self) -> *mut ibv_context {
         // SAFETY: one of ours, which are never freed.
@@ -102,7 +109,10 @@ pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
         let pd = Object::<Pd>::find(pd)?;
         pd.more.users.check_none()?;
         let Some(parent) = &pd.more.stands_for else {
-            return Ok(engine().sim.dealloc_pd(pd.handle)?);
+            engine().sim.dealloc_pd(pd.handle)?;
+            let gone = &pd.first().more.is_deallocated;
+            gone.store(true, Ordering::Relaxed);
+            return Ok(());
         };
         pd.end()?;
         parent.pd.more.users.remove();
@@ -137,6 +147,7 @@ pub(crate) extern "C" fn alloc_parent_domain(
         let more = More {
             users: Users::default(),
             stands_for: Some(Parent { pd, td }),
+            is_deallocated: AtomicBool::new(false),
         };
         let raw = || ibv_pd { context, handle: 0 };
         let parent = Object::<Pd>::make_as(pd, more, raw)?;

@@ -128,8 +128,8 @@ macro_rules! jump {
     };
 }
 
-use crate::absent::{none, nothing, unsupported};
-use crate::{ah, batch, context, cq, domain, event, qp, region, srq, text};
+use crate::absent::{minus_one, none, nothing, unsupported};
+use crate::{ah, batch, context, cq, domain, event, import, qp, region, srq, text};
 
 export! {
     "IBVERBS_1.0" {
@@ -209,13 +209,13 @@ export! {
         ibv_get_device_index = context::get_device_index;
     }
     "IBVERBS_1.10" {
-        ibv_import_device = none;
-        ibv_import_mr = none;
-        ibv_import_pd = none;
-        ibv_query_ece = qp::ece;
-        ibv_set_ece = qp::ece;
-        ibv_unimport_mr = nothing;
-        ibv_unimport_pd = nothing;
+        ibv_import_device = import::import_device;
+        ibv_import_mr = import::import_mr;
+        ibv_import_pd = import::import_pd;
+        ibv_query_ece = qp::query_ece;
+        ibv_set_ece = qp::set_ece;
+        ibv_unimport_mr = import::unimport_mr;
+        ibv_unimport_pd = import::unimport_pd;
     }
     "IBVERBS_1.11" {
         _ibv_query_gid_ex = context::query_gid_ex;
@@ -239,6 +239,20 @@ export! {
     }
 }
 
+/// What came after release 60: buffers of dma-bufs, which no device here has. Which version has which
+/// name is not known here, so each has all.
+macro_rules! newest {
+    ($( $version:literal )*) => { $(
+        symbol!("@", $version, ibv_alloc_buf, none);
+        symbol!("@", $version, ibv_free_buf, unsupported);
+        symbol!("@", $version, ibv_reg_buf_mr, none);
+        symbol!("@", $version, ibv_dm_export_dmabuf_fd, minus_one);
+    )* };
+}
+
+newest! { "IBVERBS_1.16" "IBVERBS_1.17" "IBVERBS_1.18" }
+
 private!("@@", "IBVERBS_PRIVATE_34", verbs_register_driver_34);
 private!("@", "IBVERBS_PRIVATE_57", verbs_register_driver_57);
 private!("@", "IBVERBS_PRIVATE_59", verbs_register_driver_59);
+private!("@", "IBVERBS_PRIVATE_65", verbs_register_driver_65);

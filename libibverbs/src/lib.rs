@@ -63,6 +63,7 @@ mod engine;
 mod event;
 #[cfg(not(test))]
 mod export;
+mod import;
 mod inline;
 #[cfg(test)]
 mod layout;

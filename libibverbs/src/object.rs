@@ -139,6 +139,21 @@ impl<K: Kind> Object<K> {
         }
     }
 
+    /// The object that was given this number, of those that others were made as.
+    pub(crate) fn numbered(number: u32) -> Option<&'static Self> {
+        let first = K::arena().at(number as usize);
+        first.filter(|object| object.number == number)
+    }
+
+    /// The object that this one was made as: itself, unless it was imported.
+    pub(crate) fn first(&self) -> &Self {
+        Self::numbered(self.number).unwrap_or(self)
+    }
+
+    pub(crate) fn is_first(&self) -> bool {
+        std::ptr::eq(self, self.first())
+    }
+
     /// Gives it up: it is not found from then on. The engine is not told.
     pub(crate) fn end(&self) -> Result<()> {
         match self.ended.swap(true, Ordering::Relaxed) {
@@ -147,7 +162,7 @@ impl<K: Kind> Object<K> {
         }
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 

@@ -17,7 +17,7 @@ use crate::engine::engine;
 use crate::inline::Inline;
 use crate::number::exchanged;
 use crate::object::{Object, kinds};
-use crate::result::{Result, UNSUPPORTED, not_null, pointer, status};
+use crate::result::{Result, UNSUPPORTED, not_null, or_zero, pointer, status};
 use crate::srq::Srq;
 
 kinds! {
@@ -217,13 +217,23 @@ fn read_gid(gid: *const ibv_gid) -> Result<Gid> {
 }
 
 /// Enhanced connection establishment is for NICs of one vendor among each other.
-pub(crate) extern "C" fn ece(_qp: *mut ibv_qp, _ece: *mut c_void) -> c_int {
-    status(|| Err(UNSUPPORTED))
+pub(crate) extern "C" fn query_ece(qp: *mut ibv_qp, _ece: *mut c_void) -> c_int {
+    status(|| {
+        Object::<Qp>::find(qp)?;
+        Err(UNSUPPORTED)
+    })
+}
+
+pub(crate) extern "C" fn set_ece(qp: *mut ibv_qp, ece: *mut c_void) -> c_int {
+    query_ece(qp, ece)
 }
 
 /// Nothing is promised of the order in which bytes arrive.
-pub(crate) extern "C" fn query_qp_data_in_order(_qp: *mut ibv_qp, _op: u32, _flags: u32) -> c_int {
-    0
+pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, _op: u32, _flags: u32) -> c_int {
+    or_zero(|| {
+        Object::<Qp>::find(qp)?;
+        Ok(0)
+    })
 }
 
 pub(crate) fn cap(cap: &ibv_qp_cap) -> QpCap {

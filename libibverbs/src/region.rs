@@ -67,19 +67,20 @@ fn register(
         sim.dereg_mr(handle)?;
         return Err(Errno(libc::EFAULT));
     }
-    make(found, handle, addr, length)
+    make(found, handle, None, addr, length)
 }
 
-/// The region of a handle, in this domain.
-fn make(
+/// The region of a handle, in this domain; one more for what another is for, or the first.
+pub(crate) fn make(
     pd: &'static Object<Pd>,
     handle: verbs_api::Mr,
+    first: Option<&Object<Mr>>,
     addr: *mut c_void,
     length: usize,
 ) -> Result<*mut ibv_mr> {
     let attr = engine().sim.query_mr(handle)?;
     let mr = pd.within(|| {
-        Object::<Mr>::make(handle, Mutex::new(pd), || ibv_mr {
+        let raw = || ibv_mr {
             context: pd.context(),
             pd: pd.seen(),
             addr,
@@ -87,7 +88,11 @@ fn make(
             handle: 0,
             lkey: attr.lkey,
             rkey: attr.rkey,
-        })
+        };
+        match first {
+            None => Object::<Mr>::make(handle, Mutex::new(pd), raw),
+            Some(first) => Object::<Mr>::make_as(first, Mutex::new(pd), raw),
+        }
     });
     Ok(mr?.seen())
 }
@@ -104,7 +109,7 @@ pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     pointer(|| {
         let found = Object::<Pd>::find(pd)?;
         let handle = engine().sim.alloc_null_mr(found.handle)?;
-        make(found, handle, std::ptr::null_mut(), usize::MAX)
+        make(found, handle, None, std::ptr::null_mut(), usize::MAX)
     })
 }
 
@@ -139,6 +144,9 @@ pub(crate) extern "C" fn rereg_mr(
         let mut change = change(flags, length, access)?;
         change.pd = new_pd.map(|pd| pd.handle);
         let found = Object::<Mr>::find(mr)?;
+        if !found.is_first() {
+            return Err(Errno(libc::EINVAL));
+        }
         if change.length.is_some() && !has_memory(addr, length, Access::empty()) {
             return Err(Errno(libc::EFAULT));
         }
@@ -195,6 +203,9 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
         let mr = Object::<Mr>::find(mr)?;
         engine().sim.dereg_mr(mr.handle)?;
         mr.more.lock().left();
+        if !mr.is_first() {
+            mr.first().more.lock().left();
+        }
         Ok(())
     })
 }

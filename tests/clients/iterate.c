@@ -35,7 +35,7 @@ static void refused(struct end *end)
     struct ibv_cq_init_attr_ex attr = {.cqe = 1, .wc_flags = IBV_WC_EX_WITH_CVLAN};
     CHECK(!ibv_create_cq_ex(end->context, &attr) && errno == EOPNOTSUPP);
     attr.wc_flags = 0;
-    attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+    attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD << 1;
     CHECK(!ibv_create_cq_ex(end->context, &attr) && errno == EOPNOTSUPP);
     attr.comp_mask = 0;
     attr.cqe = -1;
@@ -49,6 +49,14 @@ static void moderate(struct end *end)
     CHECK(device.completion_timestamp_mask && device.hca_core_clock);
     CHECK(device.cq_mod_caps.max_cq_count && device.cq_mod_caps.max_cq_period);
     CHECK(device.phys_port_cnt_ex == 1);
+    struct ibv_values_ex before = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK}, after = before;
+    CHECK(!ibv_query_rt_values_ex(end->context, &before));
+    do
+        CHECK(!ibv_query_rt_values_ex(end->context, &after));
+    while (after.raw_clock.tv_nsec == before.raw_clock.tv_nsec);
+    CHECK(after.raw_clock.tv_nsec > before.raw_clock.tv_nsec && !after.raw_clock.tv_sec);
+    after.comp_mask = IBV_VALUES_MASK_RESERVED;
+    CHECK(ibv_query_rt_values_ex(end->context, &after) == EINVAL);
     struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = {2, 100}};
     CHECK(!ibv_modify_cq(end->cq, &attr));
     attr.moderate.cq_count = attr.moderate.cq_period = 0;
