@@ -1,12 +1,22 @@
-//! Regions of the caller's memory beyond what the trait has of them, for programs that hand over
-//! pointers: the drop-in for libibverbs.
+//! What the trait has not, for programs that hand over pointers, as those of the drop-in for libibverbs
+//! do: regions of the caller's memory, and work that no program asked for.
 #![expect(unsafe_code, reason = "the promise of the trait's unsafe method")]
 
 use verbs_api::{Access, Handle, Mr, MrChange, Object, Pd, ReregError, Result, Verb};
 
+use crate::node::Node;
 use crate::sim::Sim;
 
 impl Sim {
+    /// Works on a node beside the verbs of programs: no fault rule counts it, and it is not in the trace.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn beside<R>(&self, node: u32, work: impl FnOnce(&mut Node) -> R) -> R {
+        self.world
+            .with(|fabric| fabric.work(node, |node, _| work(node)))
+    }
+
     /// Registers the caller's memory with an address of its choice (`ibv_reg_mr_iova`). Errors as for
     /// [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr); `Invalid` also for an `iova` that does not fit the
     /// memory's place in its page.

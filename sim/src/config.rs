@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 
-use verbs_api::{Behavior, Capabilities, Profile};
+use verbs_api::{Behavior, Capabilities, LinkLayer, Profile};
+
+use crate::limits::DeviceLimits;
+use crate::subnet::{self, Subnet};
 
 /// How the simulator runs what is posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub struct SimConfig {
     pub(crate) behavior: Behavior,
     pub(crate) declared: Option<Behavior>,
     pub(crate) lacks: Capabilities,
+    pub(crate) limits: DeviceLimits,
+    pub(crate) link_layer: LinkLayer,
     pub(crate) trace: bool,
     pub(crate) trace_threads: bool,
     pub(crate) latency: Duration,
@@ -52,7 +57,7 @@ impl Default for SimConfig {
 }
 
 impl SimConfig {
-    /// Two nodes `sim0` and `sim1` with one port each, stepped, seed 0, behavior of the
+    /// Two nodes `sim0` and `sim1` with one port each on Ethernet, stepped, seed 0, behavior of the
     /// specification, no trace, 1 us from port to port, a horizon of 100 s.
     pub const fn new() -> Self {
         Self {
@@ -63,6 +68,8 @@ impl SimConfig {
             behavior: Behavior::SPEC,
             declared: None,
             lacks: Capabilities::empty(),
+            limits: DeviceLimits::NONE,
+            link_layer: LinkLayer::Ethernet,
             trace: false,
             trace_threads: false,
             latency: Duration::from_micros(1),
@@ -135,6 +142,39 @@ impl SimConfig {
     #[must_use]
     pub const fn lacks(self, lacks: Capabilities) -> Self {
         Self { lacks, ..self }
+    }
+
+    /// Limits of the devices below those they have by themselves. Default: none.
+    #[must_use]
+    pub const fn limits(self, limits: DeviceLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// What is between the ports. `Ethernet`, the default: RoCE version 2; each port has a GID that is
+    /// link-local and one of IPv4, and packets need one. `InfiniBand`: each port has a LID, from 1 in
+    /// the order of nodes and ports, and one GID; the LID leads, with a GID or without.
+    ///
+    /// # Panics
+    /// With another link layer, and [`Sim::new`](crate::Sim::new) with more than 49,151 ports of
+    /// InfiniBand: there are no more LIDs.
+    #[must_use]
+    pub const fn link_layer(self, link_layer: LinkLayer) -> Self {
+        assert!(
+            matches!(link_layer, LinkLayer::Ethernet | LinkLayer::InfiniBand),
+            "Ethernet or InfiniBand"
+        );
+        Self { link_layer, ..self }
+    }
+
+    /// The LIDs, on InfiniBand.
+    pub(crate) fn subnet(&self) -> Option<Subnet> {
+        let Self { nodes, ports, .. } = *self;
+        if self.link_layer != LinkLayer::InfiniBand {
+            return None;
+        }
+        let all = nodes * u32::from(ports);
+        assert!(all <= subnet::MAX_PORTS, "49,151 ports of InfiniBand");
+        Some(Subnet { nodes, ports })
     }
 
     /// Whether a trace is kept ([`Lab::trace`](verbs_api::Lab::trace)).

@@ -75,10 +75,16 @@ impl Fabric {
     pub(crate) fn new(config: SimConfig) -> Self {
         let (nodes, ports) = (config.nodes, config.ports);
         let memory = Arc::new(Mutex::new(Memory::new(config.behavior.placement)));
-        let shared = (Arc::new(gids(nodes, ports)), memory.clone());
+        let subnet = config.subnet();
+        let gids = gids(nodes, ports, subnet.is_some());
+        let shared = (Arc::new(gids), memory.clone());
         let seat = |id| {
             let mut node = Node::new(id, ports, config.behavior, shared.clone(), config.seed);
             node.set_lacks(config.lacks);
+            node.set_limits(&config.limits);
+            if let Some(subnet) = subnet {
+                node.join(subnet);
+            }
             if config.trace {
                 node.start_trace();
             }

@@ -28,7 +28,7 @@
 //! machine's time, where that counts. `sim` and `lab` map the traits on it, `caller` adds what programs
 //! that hand over pointers need beyond them, `wire` holds the tap and the rules for packets and calls,
 //! `late` the packets they hold back, `outage` the ports that go down; `fault` decides when a rule
-//! strikes. `model` is what models of concurrent programs ask of a simulation.
+//! strikes. `limits` are the limits of devices, `subnet` the LIDs of InfiniBand. `model` is what models of concurrent programs ask of a simulation.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
@@ -44,6 +44,7 @@ mod fabric;
 mod fault;
 mod lab;
 mod late;
+mod limits;
 mod memory;
 mod model;
 mod node;
@@ -52,6 +53,7 @@ mod packet;
 mod ring;
 mod rng;
 mod sim;
+mod subnet;
 mod sync;
 mod time;
 mod timers;
@@ -59,6 +61,7 @@ mod wire;
 mod world;
 
 pub use config::{Mode, SimConfig};
+pub use limits::{DeviceLimits, LimitError};
 pub use model::{Participant, Step, What};
 pub use node::Node;
 pub use packet::Packet;

@@ -16,10 +16,12 @@ pub(crate) struct PortId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) from: PortId,
-    /// `None` if no port of the fabric has the destination GID.
+    /// `None` if no port of the fabric has the destination GID, or LID.
     pub(crate) to: Option<PortId>,
     pub(crate) sgid: Gid,
     pub(crate) dgid: Gid,
+    /// With a GRH; without it the GIDs are not in the packet.
+    pub(crate) global: bool,
 }
 
 impl Route {

@@ -10,6 +10,7 @@ use verbs_api::{
 
 use super::{Gids, Node, context_of, in_range, invalid, moderate, same_context};
 use crate::packet::PortId;
+use crate::subnet::Subnet;
 
 /// An open context.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ pub(super) const DEFAULT_PKEY: u16 = 0xffff;
 impl Port {
     pub(super) fn new(id: PortId) -> Self {
         Self {
-            gids: port_gids(id).into(),
+            gids: port_gids(id, false).into(),
             pkeys: vec![DEFAULT_PKEY, 0, 0, 0],
             up: true,
             mtu: PORT_MTU,
@@ -55,12 +56,15 @@ impl Port {
     }
 }
 
-/// The GIDs of a port: a link-local one, and one that maps an IPv4 address.
-fn port_gids(PortId { node, port }: PortId) -> [Gid; 2] {
+/// The GIDs of a port: a link-local one, and on Ethernet one that maps an IPv4 address.
+fn port_gids(PortId { node, port }: PortId, infiniband: bool) -> [Gid; 2] {
     let [high, low] = (node as u16).to_be_bytes();
     let mut local = [0; 16];
     local[..2].copy_from_slice(&[0xfe, 0x80]);
     local[8..].copy_from_slice(&[0x02, 0, 0, 0xff, 0xfe, high, low, port]);
+    if infiniband {
+        return [Gid(local), Gid::default()];
+    }
     let mut mapped = [0; 16];
     mapped[10..12].copy_from_slice(&[0xff, 0xff]);
     mapped[12..].copy_from_slice(&[10, high, low, port]);
@@ -68,21 +72,16 @@ fn port_gids(PortId { node, port }: PortId) -> [Gid; 2] {
 }
 
 /// All GIDs of a fabric of so many nodes and ports.
-pub(crate) fn gids(nodes: u32, ports: u8) -> Gids {
+pub(crate) fn gids(nodes: u32, ports: u8, infiniband: bool) -> Gids {
     let ids = (0..nodes).flat_map(|node| (1..=ports).map(move |port| PortId { node, port }));
-    ids.flat_map(|id| port_gids(id).map(|gid| (gid, id)))
+    ids.flat_map(|id| port_gids(id, infiniband).map(|gid| (gid, id)))
+        .filter(|(gid, _)| *gid != Gid::default())
         .collect()
 }
 
-/// An entry of a GID table that is not empty.
-fn entry(port: u8, gid_index: u32, gid: Gid) -> Option<GidEntry> {
-    (gid != Gid::default()).then_some(GidEntry {
-        gid,
-        gid_index,
-        port_num: port.into(),
-        gid_type: GidType::RoceV2,
-        ndev_ifindex: 0,
-    })
+/// The limits of a device that has the greatest.
+pub(crate) fn greatest() -> DeviceAttr {
+    device_attr(0, 1, &Behavior::SPEC)
 }
 
 pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAttr {
@@ -120,6 +119,15 @@ pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAt
 }
 
 impl Node {
+    /// The node is on InfiniBand.
+    pub(crate) fn join(&mut self, subnet: Subnet) {
+        self.subnet = Some(subnet);
+        let node = self.id;
+        for (port, own) in (1..).zip(&mut self.ports) {
+            own.gids = port_gids(PortId { node, port }, true).into();
+        }
+    }
+
     /// `ibv_open_device`
     pub fn open_device(&mut self) -> Result<Context> {
         self.check_limit(
@@ -174,6 +182,11 @@ impl Node {
         Ok(self.behavior)
     }
 
+    /// What the device is like, whoever asks.
+    pub fn device_attr(&self) -> &DeviceAttr {
+        &self.attr
+    }
+
     /// `ibv_query_device`
     pub fn query_device(&self, context: Context) -> Result<DeviceAttr> {
         self.find_context(Verb::QueryDevice, context)?;
@@ -204,6 +217,10 @@ impl Node {
     /// `ibv_query_port`
     pub fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
         self.find_context(Verb::QueryPort, context)?;
+        let id = PortId {
+            node: self.id,
+            port,
+        };
         let port = self.check_port(Verb::QueryPort, port)?;
         Ok(PortAttr {
             state: if port.up {
@@ -216,9 +233,12 @@ impl Node {
             gid_tbl_len: port.gids.len() as u32,
             pkey_tbl_len: port.pkeys.len() as u16,
             max_msg_sz: MAX_MSG_SZ,
-            lid: 0,
-            link_layer: LinkLayer::Ethernet,
-            grh_required: true,
+            lid: self.subnet.map_or(0, |subnet| subnet.lid(id)),
+            link_layer: match self.subnet {
+                Some(_) => LinkLayer::InfiniBand,
+                None => LinkLayer::Ethernet,
+            },
+            grh_required: self.subnet.is_none(),
             bad_pkey_cntr: port.bad_pkeys,
             qkey_viol_cntr: port.bad_qkeys,
         })
@@ -246,7 +266,7 @@ impl Node {
         let last = gids.len() as i64 - 1;
         in_range(verb, "index", i64::from(index), 0, last)?;
         let cause = || Cause::Text("the entry is empty".into());
-        entry(port, index, gids[index as usize])
+        self.entry(port, index, gids[index as usize])
             .ok_or_else(|| Error::new(verb, ErrorKind::NoData, cause()))
     }
 
@@ -256,7 +276,7 @@ impl Node {
         self.find_context(verb, context)?;
         let of_port = |(port, found): (u8, &Port)| {
             let gids = (0..).zip(found.gids.clone());
-            gids.filter_map(move |(index, gid)| entry(port, index, gid))
+            gids.filter_map(move |(index, gid)| self.entry(port, index, gid))
         };
         let all: Vec<_> = (1..).zip(&self.ports).flat_map(of_port).collect();
         let Some(room) = entries.get_mut(..all.len()) else {
@@ -268,6 +288,20 @@ impl Node {
         };
         room.copy_from_slice(&all);
         Ok(all.len())
+    }
+
+    /// An entry of a GID table that is not empty.
+    fn entry(&self, port: u8, gid_index: u32, gid: Gid) -> Option<GidEntry> {
+        (gid != Gid::default()).then_some(GidEntry {
+            gid,
+            gid_index,
+            port_num: port.into(),
+            gid_type: match self.subnet {
+                Some(_) => GidType::Ib,
+                None => GidType::RoceV2,
+            },
+            ndev_ifindex: 0,
+        })
     }
 
     /// `ibv_query_pkey`

@@ -11,6 +11,7 @@ use super::requester::{Address, OutPacket};
 use super::srq::NoReceive;
 use crate::memory::{Gone, Payload, Scatter, SharedMemory};
 use crate::packet::{Deth, Op, Packet, Route};
+use crate::subnet::Subnet;
 
 /// Bytes in front of every datagram in its receive buffer (UD-02).
 const GRH_BYTES: u32 = 40;
@@ -137,19 +138,32 @@ impl Node {
                 None => return Err("the receive is too small"),
             },
             (Ok(grh), Ok(data)) => {
-                place(&self.memory, packet, &grh, &data).map_err(|Gone| "its memory went away")?;
+                let behind = match self.subnet {
+                    Some(_) => Behind::Transport,
+                    None => Behind::Udp,
+                };
+                let bytes = packet.payload.len() as u16;
+                let header = (packet.route.global).then(|| grh_bytes(&packet.route, bytes, behind));
+                place(&self.memory, packet, header, (&grh, &data))
+                    .map_err(|Gone| "its memory went away")?;
                 let imm = if packet.imm.is_some() {
                     WcFlags::WITH_IMM
                 } else {
                     WcFlags::empty()
                 };
+                let grh = match packet.route.global {
+                    true => WcFlags::GRH,
+                    false => WcFlags::empty(),
+                };
+                let lid = |subnet: Subnet| subnet.lid(packet.route.from);
                 Wc {
                     opcode: WcOpcode::Recv,
                     byte_len: length,
                     imm_data: packet.imm.unwrap_or_default(),
                     src_qp: deth.src_qpn,
                     sl: deth.sl,
-                    wc_flags: WcFlags::GRH | imm,
+                    slid: self.subnet.map_or(0, lid),
+                    wc_flags: grh | imm,
                     ..Wc::default()
                 }
             }
@@ -170,25 +184,37 @@ impl Node {
 fn place(
     memory: &SharedMemory,
     packet: &Packet,
-    grh: &Scatter,
-    data: &Scatter,
+    header: Option<[u8; GRH_BYTES as usize]>,
+    (grh, data): (&Scatter, &Scatter),
 ) -> Result<(), Gone> {
-    let header: Arc<[u8]> = Arc::new(grh_bytes(&packet.route, packet.payload.len() as u16));
-    Payload::inline(header).copy_to(memory, grh)?;
+    if let Some(header) = header {
+        Payload::inline(Arc::new(header)).copy_to(memory, grh)?;
+    }
     packet.payload.copy_to(memory, data)
 }
 
+/// What stands behind a global route header.
+#[derive(Clone, Copy)]
+enum Behind {
+    /// UDP (8), BTH (12), DETH (8), ICRC (4).
+    Udp,
+    /// BTH, DETH, ICRC.
+    Transport,
+}
+
 /// The 40 bytes: a GRH, or for IPv4 its header in the last 20 of them (UD-03).
-fn grh_bytes(route: &Route, payload: u16) -> [u8; GRH_BYTES as usize] {
-    // UDP (8), BTH (12), DETH (8), ICRC (4) stand between the header and its end.
-    const BEHIND: u16 = 32;
+fn grh_bytes(route: &Route, payload: u16, behind: Behind) -> [u8; GRH_BYTES as usize] {
     const HOP_LIMIT: u8 = 64;
     const UDP: u8 = 17;
+    let (length, next) = match behind {
+        Behind::Udp => (payload + 32, UDP),
+        Behind::Transport => (payload + 24, 0x1b),
+    };
     let mut bytes = [0; GRH_BYTES as usize];
     if let (Some(from), Some(to)) = (ipv4(route.sgid), ipv4(route.dgid)) {
         let header = &mut bytes[20..];
         header[0] = 0x45;
-        header[2..4].copy_from_slice(&(20 + BEHIND + payload).to_be_bytes());
+        header[2..4].copy_from_slice(&(20 + length).to_be_bytes());
         header[8] = HOP_LIMIT;
         header[9] = UDP;
         header[12..16].copy_from_slice(&from);
@@ -196,8 +222,8 @@ fn grh_bytes(route: &Route, payload: u16) -> [u8; GRH_BYTES as usize] {
         return bytes;
     }
     bytes[0] = 0x60;
-    bytes[4..6].copy_from_slice(&(BEHIND + payload).to_be_bytes());
-    bytes[6] = UDP;
+    bytes[4..6].copy_from_slice(&length.to_be_bytes());
+    bytes[6] = next;
     bytes[7] = HOP_LIMIT;
     bytes[8..24].copy_from_slice(&route.sgid.0);
     bytes[24..40].copy_from_slice(&route.dgid.0);

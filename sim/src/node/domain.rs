@@ -1,7 +1,7 @@
 //! Protection domains and address handles.
 
 use verbs_api::{
-    Ah as AhHandle, AhAttr, Cause, Context, Error, ErrorKind, Handle, Object, Pd as PdHandle,
+    Ah as AhHandle, AhAttr, Cause, Context, Error, ErrorKind, Gid, Handle, Object, Pd as PdHandle,
     Result, Verb,
 };
 
@@ -132,23 +132,37 @@ impl Node {
     pub(super) fn route(&self, verb: Verb, attr: &AhAttr) -> Result<Route> {
         let port = self.check_port(verb, attr.port_num)?;
         in_range(verb, "sl", i64::from(attr.sl), 0, 15)?;
+        let from = PortId {
+            node: self.id,
+            port: attr.port_num,
+        };
         let Some(grh) = attr.grh else {
-            return Err(invalid(
-                verb,
-                "ah_attr",
-                "must be global: the port requires a GRH",
-            ));
+            let problem = "must be global: the port requires a GRH";
+            let subnet = self
+                .subnet
+                .ok_or_else(|| invalid(verb, "ah_attr", problem))?;
+            return Ok(Route {
+                from,
+                to: subnet.port(attr.dlid),
+                sgid: port.gids[0],
+                dgid: Gid::default(),
+                global: false,
+            });
         };
         let last = port.gids.len() as i64 - 1;
         in_range(verb, "sgid_index", i64::from(grh.sgid_index), 0, last)?;
+        let of_gid = self.gids.get(&grh.dgid).copied();
+        let to = match self.subnet {
+            // The LID leads to a port, and the port looks whether the GID is its own.
+            Some(subnet) => subnet.port(attr.dlid).filter(|to| Some(*to) == of_gid),
+            None => of_gid,
+        };
         Ok(Route {
-            from: PortId {
-                node: self.id,
-                port: attr.port_num,
-            },
-            to: self.gids.get(&grh.dgid).copied(),
+            from,
+            to,
             sgid: port.gids[usize::from(grh.sgid_index)],
             dgid: grh.dgid,
+            global: true,
         })
     }
 }

@@ -40,8 +40,12 @@ impl Node {
         let groups = &mut self.groups.0;
         let (what, count, limit) = match groups.get_mut(&group) {
             Some(members) if members.contains(&index) => return Ok(()),
-            Some(members) => ("queue pairs of one group", members.len(), MAX_QPS),
-            None => ("multicast groups", groups.len(), MAX_GROUPS),
+            Some(members) => (
+                "queue pairs of one group",
+                members.len(),
+                self.attr.max_mcast_qp_attach,
+            ),
+            None => ("multicast groups", groups.len(), self.attr.max_mcast_grp),
         };
         if count >= limit as usize {
             let limit = limit.into();

@@ -69,15 +69,17 @@ use verbs_api::{
 };
 
 use crate::empty::EmptyCqs;
+use crate::limits::DeviceLimits;
 use crate::memory::{Memory, SharedMemory};
 use crate::packet::{Packet, PortId};
 use crate::ring::Ring;
 use crate::rng::{Purpose, Random};
+use crate::subnet::Subnet;
 use crate::time::Time;
 use crate::timers::Timers;
 use verbs_api::table::{Id, Table};
 
-pub(crate) use context::gids;
+pub(crate) use context::{gids, greatest};
 pub(crate) use fault::{NodeRule, What};
 
 /// The GIDs of a fabric and the ports that have them.
@@ -93,6 +95,8 @@ pub struct Node {
     attr: DeviceAttr,
     ports: Vec<context::Port>,
     gids: Arc<Gids>,
+    /// The LIDs, on InfiniBand.
+    subnet: Option<Subnet>,
     memory: SharedMemory,
     contexts: Table<context::OpenDevice>,
     pds: Table<domain::Pd>,
@@ -172,6 +176,7 @@ impl Node {
                 .map(|port| context::Port::new(PortId { node: id, port }))
                 .collect(),
             gids,
+            subnet: None,
             memory,
             contexts: Table::default(),
             pds: Table::default(),
@@ -207,7 +212,10 @@ impl Node {
     /// fabric. Its packets reach itself only, with [`run`](Self::run).
     pub fn alone(behavior: Behavior, seed: u64) -> Self {
         let memory = Memory::new(behavior.placement);
-        let shared = (Arc::new(context::gids(1, 1)), Arc::new(Mutex::new(memory)));
+        let shared = (
+            Arc::new(context::gids(1, 1, false)),
+            Arc::new(Mutex::new(memory)),
+        );
         Self::new(0, 1, behavior, shared, seed)
     }
 
@@ -306,6 +314,11 @@ impl Node {
         if lacks.contains(Capabilities::MW) {
             self.attr.max_mw = 0;
         }
+    }
+
+    /// Lowers limits of the device.
+    pub(crate) fn set_limits(&mut self, limits: &DeviceLimits) {
+        limits.apply(&mut self.attr);
     }
 
     /// Starts to keep trace records.

@@ -52,7 +52,13 @@ impl Node {
 
     /// Learns where all GIDs of the fabric are now.
     pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
-        let lead = |route: &mut Route| route.to = gids.get(&route.dgid).copied();
+        // On InfiniBand it is the LID that leads.
+        let by_gid = self.subnet.is_none();
+        let lead = |route: &mut Route| {
+            if by_gid {
+                route.to = gids.get(&route.dgid).copied();
+            }
+        };
         for index in self.qps.indices(|qp| qp.route.is_some()) {
             self.qps.at_mut(index).route.as_mut().map(lead);
         }

@@ -1,0 +1,42 @@
+//! A fabric of InfiniBand: which port has which LID.
+
+use crate::packet::PortId;
+
+/// The unicast LIDs: how many ports there can be.
+pub(crate) const MAX_PORTS: u32 = 0xbfff;
+
+/// The LIDs of a fabric: 1 for the first port of the first node, and so on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subnet {
+    pub(crate) nodes: u32,
+    pub(crate) ports: u8,
+}
+
+impl Subnet {
+    /// The LID of a port.
+    pub(crate) fn lid(self, PortId { node, port }: PortId) -> u16 {
+        (node * u32::from(self.ports) + u32::from(port)) as u16
+    }
+
+    /// The port with a LID.
+    pub(crate) fn port(self, lid: u16) -> Option<PortId> {
+        let number = u32::from(lid).checked_sub(1)?;
+        let ports = u32::from(self.ports);
+        let (node, port) = (number / ports, (number % ports) as u8 + 1);
+        (node < self.nodes).then_some(PortId { node, port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_port_has_a_lid_of_its_own() {
+        let subnet = Subnet { nodes: 3, ports: 2 };
+        for lid in 1..=6 {
+            assert_eq!(subnet.lid(subnet.port(lid).unwrap()), lid);
+        }
+        assert_eq!((subnet.port(0), subnet.port(7)), (None, None));
+    }
+}
