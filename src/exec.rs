@@ -21,18 +21,36 @@ pub(crate) struct Args {
     /// Ports of each device, all active [default: 1]
     #[arg(long, value_name = "N")]
     ports: Option<u8>,
+    /// What is between the ports: ethernet (RoCE version 2) or infiniband [default: ethernet]
+    #[arg(long, value_name = "NAME")]
+    link_layer: Option<String>,
     /// Entries of GID tables, such as sim0/1/0=fe80::1: device, port from 1, index from 0
     #[arg(long, value_name = "PLACE=GID,...")]
     gids: Option<String>,
     /// Which set of behavior values the devices have [default: spec]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// Limits of the devices, such as max_qp=16,max_cqe=255 [default: the greatest]
+    #[arg(long, value_name = "NAME=N,...")]
+    limits: Option<String>,
     /// Seed of everything random [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// A file of fault rules, `standard`, or `none`; docs/faults.md [default: none]
+    #[arg(long, value_name = "FILE")]
+    faults: Option<String>,
     /// Where the trace goes when the program ends: a file, or - for its standard error
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
+    /// Say what the program did wrong when it ends: in a file, or on its standard error
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "-"
+    )]
+    diagnose: Option<String>,
     /// A file of TOML that says the same, by the names of these options
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -56,10 +74,14 @@ impl Args {
             ("VERBSIM_DEVICES", text(self.devices.map(|n| n.to_string()))),
             ("VERBSIM_NAMES", text(self.names.clone())),
             ("VERBSIM_PORTS", text(self.ports.map(|n| n.to_string()))),
+            ("VERBSIM_LINK_LAYER", text(self.link_layer.clone())),
             ("VERBSIM_GIDS", text(self.gids.clone())),
             ("VERBSIM_PROFILE", text(self.profile.clone())),
+            ("VERBSIM_LIMITS", text(self.limits.clone())),
             ("VERBSIM_SEED", text(self.seed.map(|n| n.to_string()))),
+            ("VERBSIM_FAULTS", text(self.faults.clone())),
             ("VERBSIM_TRACE", text(self.trace.clone())),
+            ("VERBSIM_DIAGNOSE", text(self.diagnose.clone())),
             (
                 "VERBSIM_CONFIG",
                 self.config.clone().map(PathBuf::into_os_string),

@@ -5,177 +5,362 @@
 //! | `VERBSIM_DEVICES` | `devices = 2` | 2 | how many devices |
 //! | `VERBSIM_NAMES` | `names = ["a", "b"]` | `sim0`, `sim1`, ... | their names; then there are so many |
 //! | `VERBSIM_PORTS` | `ports = 1` | 1 | ports of each, all active |
-//! | `VERBSIM_GIDS` | `gids = ["sim0/1/0=fe80::1"]` | a link-local one and one of IPv4 | entries of GID tables: device, port, index |
+//! | `VERBSIM_LINK_LAYER` | `link_layer = "ethernet"` | `ethernet` | that, or `infiniband` |
+//! | `VERBSIM_GIDS` | `gids = ["sim0/1/0=fe80::1"]` | as the link layer has them | entries of GID tables: device, port, index |
 //! | `VERBSIM_PROFILE` | `profile = "spec"` | `spec` | how they answer where they have a choice |
+//! | `VERBSIM_LIMITS` | `limits = { max_qp = 16 }` | the greatest | limits of the devices; a variable has `max_qp=16,max_cqe=255` |
 //! | `VERBSIM_SEED` | `seed = 0` | 0 | seed of everything random |
+//! | `VERBSIM_FAULTS` | `faults = "plan.toml"` | `none` | a file of fault rules, or `standard` |
 //! | `VERBSIM_TRACE` | `trace = "-"` | none | where the trace goes when the program ends: a file, or `-` for stderr |
+//! | `VERBSIM_DIAGNOSE` | `diagnose = "-"` | none | the same for what the program did wrong |
 //!
-//! Lists in variables have commas. A variable wins over the file.
+//! Lists in variables have commas. A variable wins over the file. What is wrong is said with its place, its
+//! value, and what is allowed.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::Ipv6Addr;
 use std::{env, fs};
 
 use serde::Deserialize;
-use verbs_api::{Gid, Profile};
+use verbs_api::{Gid, Lab, LinkLayer, Profile, Verbs};
+use verbs_explore::Plan;
+use verbs_sim::{DeviceLimits, Mode, Sim, SimConfig};
 
 /// What the variables and the file say.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
     /// Names of the devices; at least one.
     pub(crate) names: Vec<String>,
-    pub(crate) ports: u8,
-    pub(crate) gids: Vec<GidEntry>,
+    ports: u8,
+    link_layer: LinkLayer,
+    gids: Vec<GidEntry>,
     pub(crate) profile: Profile,
-    pub(crate) seed: u64,
+    limits: DeviceLimits,
+    seed: u64,
+    faults: Plan,
     pub(crate) trace: Option<String>,
+    pub(crate) diagnose: Option<String>,
 }
 
 /// An entry of a GID table.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct GidEntry {
+struct GidEntry {
     /// Which device, from 0.
-    pub(crate) device: usize,
-    pub(crate) port: u8,
-    pub(crate) index: u32,
-    pub(crate) gid: Gid,
+    device: usize,
+    port: u8,
+    index: u32,
+    gid: Gid,
 }
 
+/// The file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    devices: Option<u32>,
+    devices: Option<u64>,
     names: Option<Vec<String>>,
-    ports: Option<u8>,
+    ports: Option<u64>,
+    link_layer: Option<String>,
     gids: Option<Vec<String>>,
     profile: Option<String>,
+    limits: Option<BTreeMap<String, u64>>,
     seed: Option<u64>,
+    faults: Option<String>,
     trace: Option<String>,
+    diagnose: Option<String>,
 }
-
-/// Every variable but that of the file.
-const VARIABLES: [&str; 7] = [
-    "VERBSIM_DEVICES",
-    "VERBSIM_NAMES",
-    "VERBSIM_PORTS",
-    "VERBSIM_GIDS",
-    "VERBSIM_PROFILE",
-    "VERBSIM_SEED",
-    "VERBSIM_TRACE",
-];
 
 /// The name of a device has an end within its 64 bytes.
 const LONGEST_NAME: usize = 63;
 
 impl Config {
-    /// That of this process.
+    /// That of this process. Simulations can be made of it.
     pub(crate) fn of_process() -> Result<Self, String> {
-        let file = match env::var_os("VERBSIM_CONFIG") {
+        let path = env::var_os("VERBSIM_CONFIG").filter(|path| !path.is_empty());
+        let name = path
+            .as_ref()
+            .map(|path| path.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        let file = match path {
             None => Written::default(),
             Some(path) => {
-                let of_file = |problem: String| {
-                    format!("VERBSIM_CONFIG: {}: {problem}", path.to_string_lossy())
+                let wrong = |problem: String| {
+                    let place = place_of_variable("config");
+                    format!("{place} is {name}: {}", problem.trim_end())
                 };
-                let text = fs::read_to_string(&path).map_err(|error| of_file(error.to_string()))?;
-                toml::from_str(&text).map_err(|error| of_file(error.to_string()))?
+                let text = fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+                toml::from_str(&text).map_err(|error| wrong(error.to_string()))?
             }
         };
-        Self::new(file, |name| {
-            env::var(name).ok().filter(|value| !value.is_empty())
-        })
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        Self::new(file, &name, variable)
     }
 
-    fn new(file: Written, variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let [devices, names, ports, gids, profile, seed, trace] =
-            VARIABLES.map(|name| (name, variable(name)));
-        let devices = number(devices)?.or(file.devices.map(u64::from));
-        let names = list(names).or(file.names);
-        let names = match (names, devices) {
-            (Some(names), Some(devices)) if names.len() as u64 != devices => {
-                let count = names.len();
-                return Err(format!("{devices} devices are to have {count} names"));
-            }
-            (Some(names), _) => names,
-            (None, devices) => {
-                let devices = within("devices", devices.unwrap_or(2), 1, 0xffff)?;
-                (0..devices).map(|number| format!("sim{number}")).collect()
-            }
+    fn new(
+        file: Written,
+        file_name: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let from = Sources {
+            file_name,
+            variable,
         };
-        check_names(&names)?;
-        let ports = number(ports)?.or(file.ports.map(u64::from));
-        let ports = within("ports", ports.unwrap_or(1), 1, 250)? as u8;
-        let profile = profile.1.or(file.profile);
-        let profile = profile.map_or(Ok(Profile::SPEC), |name| Profile::named(&name));
-        let profile = profile.map_err(|unknown| unknown.to_string())?;
-        let gids = list(gids).or(file.gids).unwrap_or_default();
-        let gids: Result<_, _> = gids.iter().map(|text| entry(text, &names, ports)).collect();
-        Ok(Self {
-            gids: gids?,
+        let names = names(
+            from.setting("names", file.names, list)?,
+            from.setting("devices", file.devices, number)?,
+        )?;
+        let ports = match from.setting("ports", file.ports, number)? {
+            Some(ports) => ports.within(1, 250)? as u8,
+            None => 1,
+        };
+        let link_layer = link_layer(from.setting("link-layer", file.link_layer, text)?)?;
+        if link_layer == LinkLayer::InfiniBand && names.len() * usize::from(ports) > 0xbfff {
+            return Err("link-layer: infiniband has LIDs for 49151 ports in all".to_owned());
+        }
+        let gids = match from.setting("gids", file.gids, list)? {
+            Some(gids) => {
+                let entry = |text: &String| {
+                    entry(text, &names, ports).map_err(|problem| gids.refuse(text, problem))
+                };
+                gids.value.iter().map(entry).collect::<Result<_, _>>()?
+            }
+            None => Vec::new(),
+        };
+        let profile = profile(from.setting("profile", file.profile, text)?)?;
+        let limits = limits(from.setting("limits", file.limits, pairs)?)?;
+        let seed = from.setting("seed", file.seed, number)?;
+        let faults = faults(from.setting("faults", file.faults, text)?)?;
+        let trace = from.setting("trace", file.trace, text)?;
+        let diagnose = from.setting("diagnose", file.diagnose, text)?;
+        let config = Self {
             names,
             ports,
+            link_layer,
+            gids,
             profile,
-            seed: number(seed)?.or(file.seed).unwrap_or(0),
-            trace: trace.1.or(file.trace),
-        })
+            limits,
+            seed: seed.map_or(0, |seed| seed.value),
+            faults,
+            trace: trace.map(|trace| trace.value),
+            diagnose: diagnose.map(|diagnose| diagnose.value),
+        };
+        config.simulation(Mode::Stepped)?;
+        Ok(config)
+    }
+
+    /// A simulation with the GIDs in their tables and the fault rules in force.
+    pub(crate) fn simulation(&self, mode: Mode) -> Result<Sim, String> {
+        let sim = SimConfig::new()
+            .nodes(self.names.len() as u32)
+            .ports(self.ports)
+            .link_layer(self.link_layer)
+            .seed(self.seed)
+            .profile(self.profile)
+            .limits(self.limits)
+            .trace(self.trace.is_some())
+            .mode(mode);
+        let sim = Sim::new(sim);
+        for GidEntry {
+            device,
+            port,
+            index,
+            gid,
+        } in &self.gids
+        {
+            let set = sim
+                .open_device(&format!("sim{device}"))
+                .and_then(|context| {
+                    sim.set_gid(context, *port, *index, *gid)?;
+                    sim.close_device(context)
+                });
+            set.map_err(|error| format!("gids: {gid} of {}: {error}", self.names[*device]))?;
+        }
+        for (rule, number) in self.faults.rules().iter().zip(1..) {
+            let injected = sim.inject(rule.clone());
+            injected.map_err(|error| format!("faults: rule {number}: {error}"))?;
+        }
+        Ok(sim)
     }
 }
 
-fn number((name, value): (&str, Option<String>)) -> Result<Option<u64>, String> {
-    let parse = |value: String| {
-        let parsed = value.trim().parse();
-        parsed.map_err(|_| format!("{name} is {value}, which is no number"))
+/// Where settings come from.
+struct Sources<'a, V> {
+    file_name: &'a str,
+    variable: V,
+}
+
+/// What a setting was given, and where.
+struct Given<T> {
+    place: String,
+    value: T,
+}
+
+impl<V: Fn(&str) -> Option<String>> Sources<'_, V> {
+    /// A setting by the name of its option: what its variable says, or the file.
+    fn setting<T>(
+        &self,
+        option: &str,
+        in_file: Option<T>,
+        parse: fn(&str) -> Result<T, &'static str>,
+    ) -> Result<Option<Given<T>>, String> {
+        if let Some(text) = (self.variable)(&variable_of(option)) {
+            let place = place_of_variable(option);
+            return match parse(text.trim()) {
+                Ok(value) => Ok(Some(Given { place, value })),
+                Err(problem) => Err(format!("{place} is {text}: {problem}")),
+            };
+        }
+        let place = format!("{} in {}", option.replace('-', "_"), self.file_name);
+        Ok(in_file.map(|value| Given { place, value }))
+    }
+}
+
+impl<T> Given<T> {
+    /// Why a value cannot be.
+    fn refuse(&self, value: impl Display, problem: impl Display) -> String {
+        format!("{} is {value}: {problem}", self.place)
+    }
+}
+
+impl Given<u64> {
+    fn within(&self, least: u64, most: u64) -> Result<u64, String> {
+        if (least..=most).contains(&self.value) {
+            return Ok(self.value);
+        }
+        Err(self.refuse(self.value, format!("allowed are {least} to {most}")))
+    }
+}
+
+fn variable_of(option: &str) -> String {
+    format!("VERBSIM_{}", option.to_uppercase().replace('-', "_"))
+}
+
+/// The variable of an option, which `verbsim exec` sets.
+fn place_of_variable(option: &str) -> String {
+    format!("{} (--{option})", variable_of(option))
+}
+
+fn text(text: &str) -> Result<String, &'static str> {
+    Ok(text.to_owned())
+}
+
+fn number(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "it is to be a number")
+}
+
+fn list(text: &str) -> Result<Vec<String>, &'static str> {
+    Ok(text.split(',').map(|part| part.trim().to_owned()).collect())
+}
+
+/// `max_qp=16,max_cqe=255`
+fn pairs(text: &str) -> Result<BTreeMap<String, u64>, &'static str> {
+    let problem = "it is written NAME=NUMBER,...";
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=').ok_or(problem)?;
+        let value = value.trim().parse().map_err(|_| problem)?;
+        Ok((name.trim().to_owned(), value))
     };
-    value.map(parse).transpose()
+    text.split(',').map(pair).collect()
 }
 
-fn list((_, value): (&str, Option<String>)) -> Option<Vec<String>> {
-    value.map(|value| {
-        value
-            .split(',')
-            .map(|part| part.trim().to_owned())
-            .collect()
-    })
-}
-
-fn within(what: &str, value: u64, min: u64, max: u64) -> Result<u64, String> {
-    if value < min || value > max {
-        return Err(format!("{what} is {value}, allowed are {min} to {max}"));
+fn names(
+    names: Option<Given<Vec<String>>>,
+    devices: Option<Given<u64>>,
+) -> Result<Vec<String>, String> {
+    const MOST: u64 = 0xffff;
+    let devices = match &devices {
+        Some(devices) => Some((devices.within(1, MOST)?, &devices.place)),
+        None => None,
+    };
+    let Some(given) = names else {
+        let count = devices.map_or(2, |(count, _)| count);
+        return Ok((0..count).map(|number| format!("sim{number}")).collect());
+    };
+    let names = &given.value;
+    let all = names.join(",");
+    if let Some((count, place)) = devices
+        && count != names.len() as u64
+    {
+        return Err(given.refuse(all, format!("{place} is {count}, which is another number")));
     }
-    Ok(value)
-}
-
-fn check_names(names: &[String]) -> Result<(), String> {
-    within("the number of names", names.len() as u64, 1, 0xffff)?;
+    if names.is_empty() || names.len() as u64 > MOST {
+        return Err(given.refuse(all, format!("allowed are 1 to {MOST} names")));
+    }
     for (at, name) in names.iter().enumerate() {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
-            return Err(format!(
-                "{name:?} is no name of a device: 1 to {LONGEST_NAME} letters, digits, '_', '-', '.'"
-            ));
+            let rule = "a name is 1 to 63 letters, digits, '_', '-', '.'";
+            return Err(given.refuse(all, format!("{name:?} is no name: {rule}")));
         }
         if names[..at].contains(name) {
-            return Err(format!("two devices are called {name}"));
+            return Err(given.refuse(all, format!("two devices are called {name}")));
         }
     }
-    Ok(())
+    Ok(given.value)
+}
+
+fn link_layer(given: Option<Given<String>>) -> Result<LinkLayer, String> {
+    let Some(given) = given else {
+        return Ok(LinkLayer::Ethernet);
+    };
+    match &*given.value {
+        "ethernet" => Ok(LinkLayer::Ethernet),
+        "infiniband" => Ok(LinkLayer::InfiniBand),
+        other => Err(given.refuse(other, "allowed are ethernet, infiniband")),
+    }
+}
+
+fn profile(given: Option<Given<String>>) -> Result<Profile, String> {
+    let Some(given) = given else {
+        return Ok(Profile::SPEC);
+    };
+    Profile::named(&given.value).map_err(|unknown| given.refuse(&given.value, unknown.to_string()))
+}
+
+fn limits(given: Option<Given<BTreeMap<String, u64>>>) -> Result<DeviceLimits, String> {
+    let mut limits = DeviceLimits::NONE;
+    if let Some(given) = given {
+        for (name, value) in &given.value {
+            let set = limits.set(name, *value);
+            set.map_err(|error| given.refuse(format!("{name}={value}"), error))?;
+        }
+    }
+    Ok(limits)
+}
+
+fn faults(given: Option<Given<String>>) -> Result<Plan, String> {
+    let Some(given) = given else {
+        return Ok(Plan::default());
+    };
+    match &*given.value {
+        "none" => Ok(Plan::default()),
+        "standard" => Ok(Plan::standard()),
+        path => {
+            let text = fs::read_to_string(path).map_err(|error| given.refuse(path, error))?;
+            Plan::parse(path, &text).map_err(|error| given.refuse(path, error))
+        }
+    }
 }
 
 /// `sim0/1/0=fe80::1`
 fn entry(text: &str, names: &[String], ports: u8) -> Result<GidEntry, String> {
-    let wrong =
-        |problem: &str| format!("GID {text}: {problem}; it is written device/port/index=address");
-    let (place, address) = text.split_once('=').ok_or_else(|| wrong("no '='"))?;
+    let wrong = |problem: &str| format!("{problem}; an entry is device/port/index=address");
+    let (place, address) = text.split_once('=').ok_or_else(|| wrong("it has no '='"))?;
     let parts: Vec<_> = place.split('/').collect();
     let [device, port, index] = parts[..] else {
-        return Err(wrong("not three parts before '='"));
+        return Err(wrong("there are not three parts before '='"));
     };
     let device = names.iter().position(|name| name == device);
     let port = port.parse().ok().filter(|port| (1..=ports).contains(port));
     let address: Option<Ipv6Addr> = address.parse().ok();
+    let no_port = || wrong(&format!("there are ports 1 to {ports}"));
     Ok(GidEntry {
-        device: device.ok_or_else(|| wrong("no such device"))?,
-        port: port.ok_or_else(|| wrong("no such port"))?,
+        device: device.ok_or_else(|| wrong("there is no such device"))?,
+        port: port.ok_or_else(no_port)?,
         index: index.parse().map_err(|_| wrong("the index is no number"))?,
-        gid: Gid(address.ok_or_else(|| wrong("no address of IPv6"))?.octets()),
+        gid: Gid(address
+            .ok_or_else(|| wrong("the address is none of IPv6"))?
+            .octets()),
     })
 }
 
@@ -186,11 +371,10 @@ mod tests {
     fn config(file: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
         let file = toml::from_str(file).map_err(|error| error.to_string())?;
         let variable = |name: &str| {
-            assert!(VARIABLES.contains(&name));
             let found = variables.iter().find(|(of, _)| *of == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        Config::new(file, variable)
+        Config::new(file, "its file", variable)
     }
 
     #[test]
@@ -200,38 +384,135 @@ mod tests {
             (default.names.len(), default.ports, default.seed),
             (2, 1, 0)
         );
-        let file = "names = [\"a\", \"b\", \"c\"]\nseed = 3\nports = 2";
+        let file = "names = [\"a\", \"b\", \"c\"]\nseed = 3\nports = 2\nlimits = { max_qp = 16 }";
         let both = config(file, &[("VERBSIM_SEED", "4"), ("VERBSIM_PROFILE", "rxe")]).unwrap();
         assert_eq!((both.names.len(), both.ports, both.seed), (3, 2, 4));
         assert_eq!(both.profile, Profile::RXE);
-        let gids = config(
-            "",
-            &[("VERBSIM_GIDS", "sim1/1/0=fe80::1, sim0/1/1=::ffff:10.0.0.1")],
+        let same = config(
+            file,
+            &[("VERBSIM_LIMITS", "max_qp = 16"), ("VERBSIM_SEED", "3")],
         );
+        assert_eq!(same, config(file, &[]));
+        let gids = "sim1/1/0=fe80::1, sim0/1/1=::ffff:10.9.0.1";
+        let gids = config("", &[("VERBSIM_GIDS", gids)]);
         assert_eq!(gids.unwrap().gids[0].device, 1);
+        let standard = config("faults = \"standard\"", &[]).unwrap();
+        assert_eq!(standard.faults, Plan::standard());
     }
 
+    /// With where it is, its value, and what would be allowed.
     #[test]
     fn what_makes_no_sense_is_named() {
+        let long = &*"n".repeat(64);
         for (file, variables, named) in [
-            ("color = 1", &[][..], "color"),
-            ("devices = 0", &[], "devices is 0"),
+            ("color = 1", &[][..], &["color", "link_layer"][..]),
+            ("ports = \"x\"", &[], &["ports = \"x\"", "expected u64"]),
+            (
+                "devices = 0",
+                &[],
+                &["devices in its file is 0", "1 to 65535"],
+            ),
             (
                 "devices = 1\nnames = [\"a\", \"b\"]",
                 &[],
-                "1 devices are to have 2 names",
+                &["names in its file is a,b", "devices in its file is 1"],
             ),
-            ("names = [\"a\", \"a\"]", &[], "two devices are called a"),
-            ("names = [\"a/b\"]", &[], "a/b"),
-            ("ports = 251", &[], "ports is 251"),
-            ("profile = \"fast\"", &[], "fast"),
-            ("gids = [\"sim7/1/0=fe80::1\"]", &[], "no such device"),
-            ("gids = [\"sim0/2/0=fe80::1\"]", &[], "no such port"),
-            ("gids = [\"sim0/1/0=xyz\"]", &[], "no address"),
-            ("", &[("VERBSIM_SEED", "x")], "VERBSIM_SEED is x"),
+            ("names = []", &[], &["names in its file is", "1 to 65535"]),
+            (
+                "names = [\"a\", \"a\"]",
+                &[],
+                &["names in its file is a,a", "two devices"],
+            ),
+            ("names = [\"a/b\"]", &[], &["\"a/b\"", "letters"]),
+            (
+                "",
+                &[("VERBSIM_NAMES", long)],
+                &["VERBSIM_NAMES (--names)", long, "1 to 63 letters"],
+            ),
+            (
+                "ports = 251",
+                &[],
+                &["ports in its file is 251", "1 to 250"],
+            ),
+            (
+                "profile = \"fast\"",
+                &[],
+                &["profile in its file is fast", "rxe"],
+            ),
+            (
+                "link_layer = \"token ring\"",
+                &[],
+                &["link_layer in its file is token ring", "infiniband"],
+            ),
+            (
+                "link_layer = \"infiniband\"\ndevices = 65535",
+                &[],
+                &["link-layer", "49151"],
+            ),
+            (
+                "limits = { max_fun = 1 }",
+                &[],
+                &["limits in its file is max_fun=1", "max_qp"],
+            ),
+            (
+                "",
+                &[("VERBSIM_LIMITS", "max_qp=0")],
+                &["VERBSIM_LIMITS (--limits) is max_qp=0", "1 to 13"],
+            ),
+            (
+                "",
+                &[("VERBSIM_LIMITS", "max_qp")],
+                &["VERBSIM_LIMITS (--limits) is max_qp", "NAME=NUMBER"],
+            ),
+            (
+                "gids = [\"sim7/1/0=fe80::1\"]",
+                &[],
+                &["gids in its file is sim7/1/0", "no such device"],
+            ),
+            ("gids = [\"sim0/2/0=fe80::1\"]", &[], &["ports 1 to 1"]),
+            ("gids = [\"sim0/1/0=xyz\"]", &[], &["xyz", "IPv6"]),
+            ("gids = [\"sim0/1/9=fe80::1\"]", &[], &["sim0", "index"]),
+            (
+                "gids = [\"sim0/1/0=fe80::1\", \"sim1/1/0=fe80::1\"]",
+                &[],
+                &["fe80::1 of sim1", "another entry"],
+            ),
+            (
+                "",
+                &[("VERBSIM_SEED", "x")],
+                &["VERBSIM_SEED (--seed) is x", "a number"],
+            ),
+            (
+                "faults = \"/nowhere.toml\"",
+                &[],
+                &["faults in its file is /nowhere.toml", "No such file"],
+            ),
+            (
+                "",
+                &[("VERBSIM_FAULTS", "Cargo.toml")],
+                &["VERBSIM_FAULTS (--faults) is Cargo.toml", "Cargo.toml:1"],
+            ),
         ] {
             let error = config(file, variables).unwrap_err();
-            assert!(error.contains(named), "{error}");
+            for part in named {
+                assert!(error.contains(part), "{error:?} says nothing of {part:?}");
+            }
         }
+    }
+
+    /// A plan is read before the program begins, and so is what it needs that is not there.
+    #[test]
+    fn a_rule_for_a_device_that_is_not_there_is_named() {
+        let path = env::temp_dir().join(format!("verbsim-plan-{}.toml", std::process::id()));
+        let rule = "[[rule]]\nkind = \"link\"\nnode = 7\n";
+        fs::write(&path, rule).unwrap();
+        let path = path.to_str().unwrap();
+        let error = config("", &[("VERBSIM_FAULTS", path)]).unwrap_err();
+        assert!(
+            error.contains("rule 1") && error.contains("0 to 1"),
+            "{error}"
+        );
+        assert!(config("devices = 8", &[("VERBSIM_FAULTS", path)]).is_ok());
+        fs::remove_file(path).unwrap();
     }
 }

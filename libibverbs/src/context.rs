@@ -7,7 +7,11 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use verbs_api::{Capabilities, CqModeration, DeviceAttr, Gid, Lab, Pd, PortAttr, PortState, Verbs};
+use verbs_api::{
+    Capabilities, CqModeration, DeviceAttr, GidEntry, Lab, LinkLayer, Pd, PortAttr, PortState,
+    Verbs,
+};
+use verbs_sim::Node;
 
 use crate::arena::Arena;
 use crate::c::{self, ibv_context, ibv_device};
@@ -58,10 +62,12 @@ impl Object<OpenDevice> {
         if let Some(pd) = self.more.inline_pd.get() {
             return Ok(*pd);
         }
-        let pd = engine().sim.alloc_pd(self.handle)?;
+        let sim = &engine().sim;
+        let node = sim.node(self.handle)?;
+        let pd = sim.beside(node, |node| node.alloc_pd(self.handle))?;
         let kept = *self.more.inline_pd.get_or_init(|| pd);
         if kept != pd {
-            engine().sim.dealloc_pd(pd)?;
+            sim.beside(node, |node| node.dealloc_pd(pd))?;
         }
         Ok(kept)
     }
@@ -107,12 +113,9 @@ pub(crate) extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
 /// In network order.
 pub(crate) extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
     or_zero(|| {
-        let number = number_of(device)?;
-        let sim = &engine().sim;
-        let context = sim.open_device(&format!("sim{number}"))?;
-        let guid = sim.query_device(context).map(|attr| attr.node_guid);
-        sim.close_device(context)?;
-        Ok(guid?.to_be())
+        let number = number_of(device)? as u32;
+        let guid = |node: &mut Node| node.device_attr().node_guid;
+        Ok(engine().sim.beside(number, guid).to_be())
     })
 }
 
@@ -142,7 +145,8 @@ pub(crate) fn make(
 ) -> Result<*mut ibv_context> {
     let sim = &engine().sim;
     let async_fd = sim.async_fd(handle)?;
-    let vectors = int(sim.query_device(handle)?.num_comp_vectors);
+    let vectors = |node: &mut Node| node.device_attr().num_comp_vectors;
+    let vectors = int(sim.beside(sim.node(handle)?, vectors));
     cq::set_blocking(&async_fd)?;
     let cmd_fd = cmd_fd()?;
     let fds = [&async_fd, &cmd_fd].map(AsRawFd::as_raw_fd);
@@ -326,10 +330,12 @@ fn describe(context: *mut ibv_context) -> Result<c::ibv_device_attr> {
     let context = context_of(context)?;
     let sim = &engine().sim;
     let found = sim.query_device(context)?;
-    let pkeys = sim.query_port(context, 1)?.pkey_tbl_len;
-    let resize = sim
-        .capabilities(context)?
-        .contains(Capabilities::SRQ_RESIZE);
+    let node = sim.node(context)?;
+    let pkeys = sim
+        .beside(node, |node| node.query_port(context, 1))?
+        .pkey_tbl_len;
+    let has = sim.beside(node, |node| node.capabilities(context))?;
+    let resize = has.contains(Capabilities::SRQ_RESIZE);
     Ok(device_attr(&found, pkeys, resize))
 }
 
@@ -438,8 +444,10 @@ fn query(context: *mut ibv_context, port: u8, attr: *mut c::ibv_port_attr, size:
 }
 
 fn port_attr(attr: &PortAttr) -> c::ibv_port_attr {
-    /// `IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS`
-    const PORT_CAP_FLAGS: u32 = 1 << 16 | 1 << 26;
+    /// `IBV_PORT_CM_SUP`
+    const CM_SUP: u32 = 1 << 16;
+    /// `IBV_PORT_IP_BASED_GIDS`
+    const IP_BASED_GIDS: u32 = 1 << 26;
     /// `IBV_QPF_GRH_REQUIRED`
     const GRH_REQUIRED: u8 = 1;
     /// 4 lanes.
@@ -447,18 +455,20 @@ fn port_attr(attr: &PortAttr) -> c::ibv_port_attr {
     /// 25 Gbit/s each.
     const SPEED: u8 = 32;
     let (disabled, link_up) = (3, 5);
+    let infiniband = attr.link_layer == LinkLayer::InfiniBand;
     c::ibv_port_attr {
         state: attr.state.into(),
         max_mtu: attr.max_mtu.into(),
         active_mtu: attr.active_mtu.into(),
         gid_tbl_len: int(attr.gid_tbl_len),
-        port_cap_flags: PORT_CAP_FLAGS,
+        port_cap_flags: CM_SUP | if infiniband { 0 } else { IP_BASED_GIDS },
         max_msg_sz: attr.max_msg_sz,
         bad_pkey_cntr: attr.bad_pkey_cntr,
         qkey_viol_cntr: attr.qkey_viol_cntr,
         pkey_tbl_len: attr.pkey_tbl_len,
         lid: attr.lid,
-        sm_lid: 0,
+        // Of the first port: there is no subnet manager, and nothing to ask it.
+        sm_lid: infiniband.into(),
         lmc: 0,
         max_vl_num: 1,
         sm_sl: 0,
@@ -495,11 +505,13 @@ pub(crate) extern "C" fn query_gid(
     })
 }
 
-/// `enum ibv_gid_type`: RoCE version 2.
-const GID_TYPE_ROCE_V2: u32 = 2;
-
-/// The same as sysfs numbers it.
-const GID_TYPE_SYSFS_ROCE_V2: u32 = 1;
+/// The type of GIDs as sysfs numbers it: that of InfiniBand and of RoCE version 1, or of version 2.
+fn sysfs_type(link_layer: LinkLayer) -> u32 {
+    match link_layer {
+        LinkLayer::InfiniBand => 0,
+        _ => 1,
+    }
+}
 
 pub(crate) extern "C" fn query_gid_type(
     context: *mut ibv_context,
@@ -510,9 +522,12 @@ pub(crate) extern "C" fn query_gid_type(
     or_minus_one(|| {
         let context = context_of(context)?;
         not_null(gid_type)?;
-        engine().sim.query_gid(context, port, index)?;
+        let sim = &engine().sim;
+        sim.query_gid(context, port, index)?;
+        let port = sim.beside(sim.node(context)?, |node| node.query_port(context, port))?;
+        let found = sysfs_type(port.link_layer);
         // SAFETY: the program's, to be written (C's contract).
-        unsafe { gid_type.write(GID_TYPE_SYSFS_ROCE_V2) };
+        unsafe { gid_type.write(found) };
         Ok(0)
     })
 }
@@ -532,12 +547,9 @@ pub(crate) extern "C" fn query_gid_ex(
             return Err(UNSUPPORTED);
         }
         let port_num = u8::try_from(port).map_err(|_| Errno(libc::EINVAL))?;
-        let gid = engine().sim.query_gid(context, port_num, index)?;
-        if gid == Gid::default() {
-            return Err(Errno(libc::ENODATA));
-        }
+        let found = engine().sim.query_gid_ex(context, port_num, index)?;
         // SAFETY: the program's, so large (C's contract).
-        unsafe { put_entry(entry, size, gid_entry(gid, port, index)) };
+        unsafe { put_entry(entry, size, gid_entry(&found)) };
         Ok(())
     })
 }
@@ -549,40 +561,32 @@ pub(crate) extern "C" fn query_gid_table(
     flags: u32,
     size: usize,
 ) -> isize {
+    /// 250 ports have fewer.
+    const MOST: usize = 1024;
     let table = || {
         let context = context_of(context)?;
         if flags != 0 {
             return Err(UNSUPPORTED);
         }
         let sim = &engine().sim;
-        let mut found = Vec::new();
-        for port in 1..=sim.query_device(context)?.phys_port_cnt {
-            for index in 0..sim.query_port(context, port)?.gid_tbl_len {
-                let gid = sim.query_gid(context, port, index)?;
-                if gid != Gid::default() {
-                    found.push(gid_entry(gid, port.into(), index));
-                }
-            }
-        }
-        if found.len() > max_entries {
-            return Err(Errno(libc::EINVAL));
-        }
-        for (at, entry) in found.iter().enumerate() {
+        let mut found = vec![GidEntry::default(); max_entries.min(MOST)];
+        let count = sim.query_gid_table(context, &mut found)?;
+        for (at, entry) in found[..count].iter().enumerate() {
             // SAFETY: the program's, so many of this size (C's contract).
-            unsafe { put_entry(entries.wrapping_byte_add(at * size), size, *entry) };
+            unsafe { put_entry(entries.wrapping_byte_add(at * size), size, gid_entry(entry)) };
         }
-        Ok(found.len() as c_int)
+        Ok(count as c_int)
     };
     crate::result::count(table) as isize
 }
 
-fn gid_entry(gid: Gid, port_num: u32, gid_index: u32) -> c::ibv_gid_entry {
+fn gid_entry(entry: &GidEntry) -> c::ibv_gid_entry {
     c::ibv_gid_entry {
-        gid: c::ibv_gid { raw: gid.0 },
-        gid_index,
-        port_num,
-        gid_type: GID_TYPE_ROCE_V2,
-        ndev_ifindex: 0,
+        gid: c::ibv_gid { raw: entry.gid.0 },
+        gid_index: entry.gid_index,
+        port_num: entry.port_num,
+        gid_type: entry.gid_type.into(),
+        ndev_ifindex: entry.ndev_ifindex,
     }
 }
 

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::process;
 use std::sync::OnceLock;
 
-use verbs_api::{Lab, Verbs};
-use verbs_sim::{Mode, Sim, SimConfig};
+use verbs_api::Lab;
+use verbs_sim::{Mode, Sim};
 
 use crate::c;
 use crate::config::Config;
@@ -64,30 +64,8 @@ pub(crate) fn engine() -> &'static Engine {
 
 impl Engine {
     fn new(config: Config) -> Self {
-        let nodes = config.names.len() as u32;
-        let sim = SimConfig::new()
-            .nodes(nodes)
-            .ports(config.ports)
-            .seed(config.seed)
-            .profile(config.profile)
-            .trace(config.trace.is_some())
-            .mode(Mode::RealTime);
-        let sim = Sim::new(sim);
-        for entry in &config.gids {
-            let set = sim
-                .open_device(&format!("sim{}", entry.device))
-                .and_then(|context| {
-                    sim.set_gid(context, entry.port, entry.index, entry.gid)?;
-                    sim.close_device(context)
-                });
-            if let Err(error) = set {
-                eprintln!(
-                    "verbsim: GID {} of {}: {error}",
-                    entry.gid, config.names[entry.device]
-                );
-                process::exit(2);
-            }
-        }
+        let sim = config.simulation(Mode::RealTime);
+        let sim = sim.expect("one could be made when the library was loaded");
         let device = |(number, name): (usize, &String)| c::Device {
             device: c::ibv_device {
                 ops: [0; 2],

@@ -2,7 +2,9 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, QpType, Verbs, Wait};
+use verbs_api::{
+    AsyncEvent, AsyncEventType, Element, Handle, Lab, QpAttrMask, QpType, Verbs, Wait,
+};
 
 use crate::c::{ibv_async_event, ibv_context};
 use crate::context::OpenDevice;
@@ -39,11 +41,12 @@ fn element(element: Element) -> Result<usize> {
     Ok(match element {
         Element::Cq(cq) => pointer_of::<Cq>(sim.query_cq(cq)?.cq_context)?,
         Element::Qp(qp) => {
-            let init = sim.query_qp(qp, QpAttrMask::empty())?.init;
-            match init.qp_type {
+            let node = sim.node(qp.context())?;
+            let found = sim.beside(node, |node| node.query_qp(qp, QpAttrMask::empty()))?;
+            match found.init.qp_type {
                 // Each context has a handle of its own.
                 QpType::XrcRecv => opened(qp)?.seen() as usize,
-                _ => pointer_of::<Qp>(init.qp_context)?,
+                _ => pointer_of::<Qp>(found.init.qp_context)?,
             }
         }
         Element::Srq(srq) => pointer_of::<Srq>(sim.srq_init(srq)?.srq_context)?,

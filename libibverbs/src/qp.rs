@@ -4,7 +4,9 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 use smallvec::SmallVec;
-use verbs_api::{Access, Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait};
+use verbs_api::{
+    Access, Gid, Handle, Lab, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait,
+};
 
 use crate::ah::{from_c as ah_attr, to_c as ah_attr_back};
 use crate::batch::Batch;
@@ -95,7 +97,9 @@ pub(crate) fn create(
         init.qp_context = index as u64;
         let sim = &engine().sim;
         let handle = sim.create_qp(pd.handle, &init)?;
-        let got = sim.query_qp(handle, QpAttrMask::CAP)?;
+        let got = sim.beside(sim.node(handle.context())?, |node| {
+            node.query_qp(handle, QpAttrMask::CAP)
+        })?;
         let cap = got.init.cap;
         let inline = match cap.max_inline_data {
             0 => None,
