@@ -573,7 +573,8 @@ impl Verbs for Hw {
     fn connect_rc(&self, a: QpHandle, b: QpHandle, params: &RcParams) -> Result<()> {
         let (end_a, end_b) = (self.qp(Verb::ConnectRc, a)?, self.qp(Verb::ConnectRc, b)?);
         match end_a.device.transport {
-            Transport::Iwarp => cm::connect(&end_a, &end_b, params),
+            // There is no rdma_cm for simulated devices, which are connected by attributes alike.
+            Transport::Iwarp if !end_a.device.simulated => cm::connect(&end_a, &end_b, params),
             _ => connect::by_attributes(self, a, b, params),
         }
     }

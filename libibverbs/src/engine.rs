@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process;
 use std::sync::OnceLock;
 
-use verbs_api::Lab;
+use verbs_api::{Lab, Transport, Verbs};
 use verbs_sim::{Mode, Sim};
 
 use crate::c;
@@ -16,6 +16,8 @@ pub(crate) struct Engine {
     pub(crate) sim: Sim,
     pub(crate) config: Config,
     devices: Box<[c::Device]>,
+    /// Of all devices.
+    pub(crate) transport: Transport,
     /// A child after `fork` has a copy, in which nothing moves.
     process: u32,
 }
@@ -66,11 +68,16 @@ impl Engine {
     fn new(config: Config) -> Self {
         let sim = config.simulation(Mode::RealTime);
         let sim = sim.expect("one could be made when the library was loaded");
+        let transport = sim.devices().map_or(Transport::Ib, |all| all[0].transport);
+        let (node_type, transport_type) = match transport {
+            Transport::Iwarp => (IBV_NODE_RNIC, IBV_TRANSPORT_IWARP),
+            _ => (IBV_NODE_CA, IBV_TRANSPORT_IB),
+        };
         let device = |(number, name): (usize, &String)| c::Device {
             device: c::ibv_device {
                 ops: [0; 2],
-                node_type: IBV_NODE_CA,
-                transport_type: IBV_TRANSPORT_IB,
+                node_type,
+                transport_type,
                 name: text(name),
                 dev_name: text(&format!("uverbs{number}")),
                 dev_path: text(&format!("/sys/devices/virtual/verbsim/uverbs{number}")),
@@ -82,6 +89,7 @@ impl Engine {
         Self {
             sim,
             devices,
+            transport,
             config,
             process: process::id(),
         }
@@ -102,8 +110,12 @@ impl Engine {
 
 /// `IBV_NODE_CA`
 const IBV_NODE_CA: i32 = 1;
+/// `IBV_NODE_RNIC`
+const IBV_NODE_RNIC: i32 = 4;
 /// `IBV_TRANSPORT_IB`
 const IBV_TRANSPORT_IB: i32 = 0;
+/// `IBV_TRANSPORT_IWARP`
+const IBV_TRANSPORT_IWARP: i32 = 1;
 
 /// Where a device of the kernel would stand in sysfs; profile and name follow.
 pub(crate) const IBDEV_PATH: &str = "/sys/devices/virtual/verbsim/";

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use verbs_api::WcStatus;
+use verbs_api::{Transport, WcStatus};
 
 use crate::engine::{IBDEV_PATH, engine};
 
@@ -183,6 +183,7 @@ fn of_device(device: &str, file: &str) -> Option<Vec<u8>> {
         "node_desc" | "hca_type" => "verbsim".to_owned(),
         "board_id" => format!("verbsim {profile}"),
         "fw_ver" => env!("CARGO_PKG_VERSION").to_owned(),
+        "node_type" if engine().transport == Transport::Iwarp => "4: RNIC".to_owned(),
         "node_type" => "1: CA".to_owned(),
         _ => return None,
     };

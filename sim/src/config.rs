@@ -137,8 +137,9 @@ impl SimConfig {
         }
     }
 
-    /// What the devices do not claim to have; atomics and memory windows they refuse then, too.
-    /// Default: they have everything.
+    /// What the devices do not claim to have; types of queue pairs, atomics and memory windows they
+    /// refuse then, too. Those without all that iWARP has not ([`Capabilities::IWARP_LACKS`]) say that
+    /// they are of that transport. Default: they have everything.
     #[must_use]
     pub const fn lacks(self, lacks: Capabilities) -> Self {
         Self { lacks, ..self }

@@ -253,10 +253,15 @@ impl Say for CqEvent {
 
 impl Verbs for Sim {
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        let lacks = self.world.config.lacks;
+        let transport = match lacks.contains(Capabilities::IWARP_LACKS) {
+            true => Transport::Iwarp,
+            false => Transport::Ib,
+        };
         let device = |node| DeviceInfo {
             name: format!("sim{node}"),
             driver: "sim".to_owned(),
-            transport: Transport::Ib,
+            transport,
         };
         Ok((0..self.world.config.nodes).map(device).collect())
     }

@@ -47,7 +47,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// A table that uses a freed slot at once.
+    /// A table that uses a freed slot at once, the one that was freed last.
     pub fn without_quarantine() -> Self {
         Self {
             quarantine: 0,
@@ -114,15 +114,18 @@ impl<T> Table<T> {
 
     /// Puts in an object made from its id.
     pub fn insert(&mut self, make: impl FnOnce(Id) -> T) -> Id {
-        let index = if self.free.len() > self.quarantine {
-            self.free.pop_front().expect("it is not empty")
-        } else {
+        let freed = match self.quarantine {
+            0 => self.free.pop_back(),
+            rest if self.free.len() > rest => self.free.pop_front(),
+            _ => None,
+        };
+        let index = freed.unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
                 value: None,
             });
             u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 objects")
-        };
+        });
         let slot = &mut self.slots[index as usize];
         slot.generation += 1;
         let id = Id {
@@ -199,7 +202,8 @@ mod tests {
     #[test]
     fn without_quarantine_a_slot_is_used_at_once_under_another_id() {
         let mut table = Table::without_quarantine();
-        let first = table.insert(|_| 'a');
+        let [other, first] = [0, 1].map(|_| table.insert(|_| 'a'));
+        table.remove(other.index);
         table.remove(first.index);
         let second = table.insert(|_| 'b');
         assert_eq!(second.index, first.index);

@@ -314,6 +314,10 @@ impl Node {
         if lacks.contains(Capabilities::MW) {
             self.attr.max_mw = 0;
         }
+        if lacks.contains(Capabilities::MCAST) {
+            self.attr.max_mcast_grp = 0;
+            self.attr.max_mcast_qp_attach = 0;
+        }
     }
 
     /// Lowers limits of the device.

@@ -197,7 +197,9 @@ impl Node {
             _ => Self::find_in(&self.cqs, verb, context, init.recv_cq)?,
         };
         let has = match init.qp_type {
-            QpType::Rc | QpType::Uc | QpType::Ud => true,
+            QpType::Rc => true,
+            QpType::Uc => !self.lacks.contains(Capabilities::UC),
+            QpType::Ud => !self.lacks.contains(Capabilities::UD),
             QpType::XrcSend => !self.lacks.contains(Capabilities::XRC),
             _ => false,
         };
