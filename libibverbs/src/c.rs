@@ -78,9 +78,10 @@ pub(crate) struct verbs_context {
     pub(crate) advise_mr: NoOp,
     pub(crate) alloc_null_mr: Op<extern "C" fn(*mut ibv_pd) -> *mut ibv_mr>,
     pub(crate) counters: [NoOp; 4],
-    pub(crate) reg_dm_mr: NoOp,
-    pub(crate) alloc_dm: NoOp,
-    pub(crate) free_dm: NoOp,
+    pub(crate) reg_dm_mr:
+        Op<extern "C" fn(*mut ibv_pd, *mut ibv_dm, u64, usize, c_uint) -> *mut ibv_mr>,
+    pub(crate) alloc_dm: Op<extern "C" fn(*mut ibv_context, *mut ibv_alloc_dm_attr) -> *mut ibv_dm>,
+    pub(crate) free_dm: Op<extern "C" fn(*mut ibv_dm) -> c_int>,
     pub(crate) flow_actions: [NoOp; 3],
     pub(crate) modify_qp_rate_limit: NoOp,
     pub(crate) alloc_parent_domain:
@@ -277,6 +278,25 @@ pub(crate) struct ibv_mr {
     pub(crate) handle: u32,
     pub(crate) lkey: u32,
     pub(crate) rkey: u32,
+}
+
+/// `struct ibv_alloc_dm_attr`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ibv_alloc_dm_attr {
+    pub(crate) length: usize,
+    pub(crate) log_align_req: u32,
+    pub(crate) comp_mask: u32,
+}
+
+/// `struct ibv_dm`
+#[repr(C)]
+pub(crate) struct ibv_dm {
+    pub(crate) context: *mut ibv_context,
+    pub(crate) memcpy_to_dm: Op<extern "C" fn(*mut ibv_dm, u64, *const c_void, usize) -> c_int>,
+    pub(crate) memcpy_from_dm: Op<extern "C" fn(*mut c_void, *mut ibv_dm, u64, usize) -> c_int>,
+    pub(crate) comp_mask: u32,
+    pub(crate) handle: u32,
 }
 
 /// `struct ibv_mw`

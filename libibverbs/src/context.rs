@@ -18,7 +18,7 @@ use crate::c::{self, ibv_context, ibv_device};
 use crate::engine::{engine, text};
 use crate::object::{Kind, Object, context_of, int};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
-use crate::{batch, cq, cq_ex, domain, import, mw, post, region, srq, xrc};
+use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, xrc};
 
 /// Contexts.
 pub(crate) struct OpenDevice;
@@ -50,6 +50,12 @@ impl Object<OpenDevice> {
     pub(crate) fn fd(&self) -> Result<RawFd> {
         let fd = self.more.async_fd.lock();
         Ok(fd.as_ref().ok_or(Errno(libc::EINVAL))?.as_raw_fd())
+    }
+
+    /// Which device it is of, from 0.
+    pub(crate) fn device(&self) -> Result<usize> {
+        // SAFETY: one of ours, which are never freed.
+        number_of(unsafe { (*self.seen()).device })
     }
 
     /// The descriptor that names it, until it is closed.
@@ -171,6 +177,7 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
             context.end()?;
         } else {
             engine().sim.close_device(context.handle)?;
+            dm::free_all(context.handle);
         }
         drop(context.more.async_fd.lock().take());
         drop(context.more.cmd_fd.lock().take());
@@ -205,9 +212,9 @@ fn filled(
         advise_mr: 0,
         alloc_null_mr: Some(region::alloc_null_mr),
         counters: [0; 4],
-        reg_dm_mr: 0,
-        alloc_dm: 0,
-        free_dm: 0,
+        reg_dm_mr: Some(dm::reg_dm_mr),
+        alloc_dm: Some(dm::alloc_dm),
+        free_dm: Some(dm::free_dm),
         flow_actions: [0; 3],
         modify_qp_rate_limit: 0,
         alloc_parent_domain: Some(domain::alloc_parent_domain),
@@ -283,6 +290,7 @@ extern "C" fn query_device_ex(
             hca_core_clock: more.hca_core_clock,
             max_cq_count: cq_count,
             max_cq_period: cq_period,
+            max_dm_size: dm::max_size(context_of(context)?)? as u64,
             phys_port_cnt_ex: found.phys_port_cnt.into(),
             ..c::Later::default()
         };

@@ -42,15 +42,15 @@ struct Parent {
 pub(crate) struct Users(AtomicU32);
 
 impl Users {
-    fn add(&self) {
+    pub(crate) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn remove(&self) {
+    pub(crate) fn remove(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn check_none(&self) -> Result<()> {
+    pub(crate) fn check_none(&self) -> Result<()> {
         match self.0.load(Ordering::Relaxed) {
             0 => Ok(()),
             _ => Err(Errno(libc::EBUSY)),

@@ -129,7 +129,7 @@ macro_rules! jump {
 }
 
 use crate::absent::{minus_one, none, nothing, unsupported};
-use crate::{ah, batch, context, cq, domain, event, import, qp, region, srq, text};
+use crate::{ah, batch, context, cq, dm, domain, event, import, qp, region, srq, text};
 
 export! {
     "IBVERBS_1.0" {
@@ -225,9 +225,9 @@ export! {
         ibv_reg_dmabuf_mr = region::reg_dmabuf_mr;
     }
     "IBVERBS_1.13" {
-        ibv_import_dm = none;
+        ibv_import_dm = dm::import_dm;
         ibv_is_fork_initialized = text::is_fork_initialized;
-        ibv_unimport_dm = nothing;
+        ibv_unimport_dm = dm::unimport_dm;
     }
     "IBVERBS_1.14" {
         ibv_query_qp_data_in_order = qp::query_qp_data_in_order;

@@ -17,7 +17,7 @@ use crate::context::{self, OPENED_OR_CLOSED, OpenDevice};
 use crate::domain::{self, Pd};
 use crate::engine::engine;
 use crate::object::{Kind, Object, context_of};
-use crate::region::{self, Mr};
+use crate::region::{self, Mr, Of};
 use crate::result::{Errno, Result, UNSUPPORTED, last_errno, pointer, silent};
 
 /// What command descriptors are called, which another process can see.
@@ -98,7 +98,7 @@ pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr 
             return Err(Errno(libc::EINVAL));
         }
         let length = engine().sim.query_mr(first.handle)?.length as usize;
-        region::make(pd, first.handle, Some(first), null_mut(), length)
+        region::make(pd, first.handle, Of::Imported(first), null_mut(), length)
     })
 }
 
@@ -121,7 +121,7 @@ pub(crate) extern "C" fn unimport_mr(mr: *mut ibv_mr) {
             return Err(Errno(libc::EINVAL));
         }
         mr.end()?;
-        mr.more.lock().left();
+        mr.more.pd.lock().left();
         Ok(())
     });
 }

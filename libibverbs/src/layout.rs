@@ -26,6 +26,7 @@ fn ours() -> Vec<Row> {
     layout! { list;
         ibv_ah { context, pd, handle }
         ibv_ah_attr { grh, dlid, sl, src_path_bits, static_rate, is_global, port_num }
+        ibv_alloc_dm_attr { length, log_align_req, comp_mask }
         ibv_async_event { element, event_type }
         ibv_comp_channel { context, fd, refcnt }
         ibv_context { device, ops, cmd_fd, async_fd, num_comp_vectors, mutex, abi_compat }
@@ -52,6 +53,7 @@ fn ours() -> Vec<Row> {
             atomic_cap, max_mw, max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach,
             max_ah, max_srq, max_srq_wr, max_srq_sge, max_pkeys, local_ca_ack_delay, phys_port_cnt
         }
+        ibv_dm { context, memcpy_to_dm, memcpy_from_dm, comp_mask, handle }
         ibv_gid_entry { gid, gid_index, port_num, gid_type, ndev_ifindex }
         ibv_global_route { dgid, flow_label, sgid_index, hop_limit, traffic_class }
         ibv_grh { version_tclass_flow, paylen, next_hdr, hop_limit, sgid, dgid }

@@ -9,13 +9,17 @@
 //! What the simulator has, by the functions of libibverbs and the operations of its contexts:
 //! devices, ports and their tables, protection domains, regions, windows, completion queues and
 //! channels, iterations over extended queues (`ibv_start_poll`), moderation, queue pairs and batches on
-//! them (`ibv_wr_*`), shared receive queues, address handles, multicast, asynchronous events.
+//! them (`ibv_wr_*`), shared receive queues, XRC, address handles, multicast, asynchronous events.
+//! Beside that, with nothing of it in the engine: parent and thread domains, device memory, and
+//! imports of what the process has already.
 //! Descriptors of channels and contexts work with `poll`, `epoll` and `O_NONBLOCK`. One engine serves
 //! the process, in real time: writes of peers arrive while a program looks at its memory only.
 //!
 //! # What is rejected
-//! `EOPNOTSUPP`: extended SRQs and XRC, parent domains, device memory, flow steering, work queues,
-//! counters, on-demand paging, dma-bufs, the sharing of objects between processes.
+//! `EOPNOTSUPP`: matching of tags, segmented sends, atomic writes, flushes, raw packets, flow steering,
+//! work queues, counters, on-demand paging, dma-bufs, buffers and handles for them, limits of rates,
+//! enhanced connection establishment, imports of what another process has. What profiles of drivers
+//! lack is rejected there as well: `rxe` and `siw` have no XRC and no device memory.
 //!
 //! # Divergence from libibverbs
 //! - A pointer that is no object's, or one of a destroyed object, is `EINVAL` where C would crash. The
@@ -23,6 +27,11 @@
 //!   are trusted, as in C.
 //! - An acknowledgement too many is ignored, where C's destroy would never return.
 //! - Memory has to stay mapped while it is registered: the device has no pages of its own.
+//! - Functions for memory of a parent domain are accepted, and never called: queues are not in the
+//!   program's memory. A thread domain takes no lock away.
+//! - What was made through a parent domain keeps it busy, where drivers count some of it.
+//! - An imported context has the asynchronous events of the one that it was imported from, and shares
+//!   them with it: each comes to whoever asks first.
 //! - A descriptor without events can also be written, which `POLLOUT` shows.
 //! - An iteration is ended by the thread that started it. What would make that thread wait for itself
 //!   meanwhile, such as `ibv_poll_cq` on the same queue, is `EINVAL` where C would wait for ever.
@@ -30,7 +39,7 @@
 //! # Where things are
 //! `export` has the names and their versions, `c` the structures. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object
-//! has a file.
+//! has a file, and so have `import` and `xrc`.
 //!
 //! # Unsafe
 //! What a program passes is what the manual pages ask for: *C's contract* in the comments. All else
@@ -58,6 +67,7 @@ mod config;
 mod context;
 mod cq;
 mod cq_ex;
+mod dm;
 mod domain;
 mod engine;
 mod event;

@@ -115,7 +115,7 @@ impl<K: Kind> Object<K> {
             // field at any time, as it may with C's.
             let garbled = unsafe { number.read_volatile() } != object.number;
             if garbled || object.garbled.load(Ordering::Relaxed) {
-                object.tell_garbled(garbled);
+                object.tell_garbled(garbled)?;
             }
         }
         Ok(object)
@@ -129,14 +129,20 @@ impl<K: Kind> Object<K> {
         Self::find(seen).map(Some)
     }
 
+    /// The engine refuses what is garbled, of the objects that it knows.
     #[cold]
-    fn tell_garbled(&self, garbled: bool) {
-        if self.garbled.swap(garbled, Ordering::Relaxed) != garbled
-            && let Some(object) = K::driver_object(self.handle)
-        {
+    fn tell_garbled(&self, garbled: bool) -> Result<()> {
+        let Some(object) = K::driver_object(self.handle) else {
+            return match garbled {
+                true => Err(Errno(libc::EINVAL)),
+                false => Ok(()),
+            };
+        };
+        if self.garbled.swap(garbled, Ordering::Relaxed) != garbled {
             // An object that is gone cannot be garbled, and need not be.
             let _ = engine().sim.garble(object, garbled);
         }
+        Ok(())
     }
 
     /// The object that was given this number, of those that others were made as.

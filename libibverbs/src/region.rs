@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use verbs_api::{Access, AfterRereg, MrChange, ReregError, Verbs};
 
 use crate::c::{ibv_mr, ibv_pd};
+use crate::dm::Dm;
 use crate::domain::Pd;
 use crate::engine::engine;
 use crate::mapped::is_mapped;
@@ -13,8 +14,24 @@ use crate::object::{Object, kinds};
 use crate::result::{Errno, Result, UNSUPPORTED, pointer, set_errno, status};
 
 kinds! {
-    /// Memory regions, each with its domain.
-    Mr: ibv_mr as ibv_mr, Mr, Mutex<&'static Object<Pd>>, Mr;
+    /// Memory regions.
+    Mr: ibv_mr as ibv_mr, Mr, More, Mr;
+}
+
+/// What a region has beside its structure.
+pub(crate) struct More {
+    pub(crate) pd: Mutex<&'static Object<Pd>>,
+    /// The device memory that it shows.
+    dm: Option<&'static Object<Dm>>,
+}
+
+/// What a region is of.
+pub(crate) enum Of<'a> {
+    /// The program's memory, or none.
+    Program,
+    DeviceMemory(&'static Object<Dm>),
+    /// The same as another region.
+    Imported(&'a Object<Mr>),
 }
 
 pub(crate) extern "C" fn reg_mr(
@@ -67,14 +84,14 @@ fn register(
         sim.dereg_mr(handle)?;
         return Err(Errno(libc::EFAULT));
     }
-    make(found, handle, None, addr, length)
+    make(found, handle, Of::Program, addr, length)
 }
 
-/// The region of a handle, in this domain; one more for what another is for, or the first.
+/// The region of a handle, in this domain.
 pub(crate) fn make(
     pd: &'static Object<Pd>,
     handle: verbs_api::Mr,
-    first: Option<&Object<Mr>>,
+    of: Of<'_>,
     addr: *mut c_void,
     length: usize,
 ) -> Result<*mut ibv_mr> {
@@ -89,9 +106,14 @@ pub(crate) fn make(
             lkey: attr.lkey,
             rkey: attr.rkey,
         };
-        match first {
-            None => Object::<Mr>::make(handle, Mutex::new(pd), raw),
-            Some(first) => Object::<Mr>::make_as(first, Mutex::new(pd), raw),
+        let more = |dm| More {
+            pd: Mutex::new(pd),
+            dm,
+        };
+        match of {
+            Of::Program => Object::<Mr>::make(handle, more(None), raw),
+            Of::DeviceMemory(dm) => Object::<Mr>::make(handle, more(Some(dm)), raw),
+            Of::Imported(first) => Object::<Mr>::make_as(first, more(None), raw),
         }
     });
     Ok(mr?.seen())
@@ -109,7 +131,7 @@ pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     pointer(|| {
         let found = Object::<Pd>::find(pd)?;
         let handle = engine().sim.alloc_null_mr(found.handle)?;
-        make(found, handle, None, std::ptr::null_mut(), usize::MAX)
+        make(found, handle, Of::Program, std::ptr::null_mut(), usize::MAX)
     })
 }
 
@@ -144,7 +166,7 @@ pub(crate) extern "C" fn rereg_mr(
         let mut change = change(flags, length, access)?;
         change.pd = new_pd.map(|pd| pd.handle);
         let found = Object::<Mr>::find(mr)?;
-        if !found.is_first() {
+        if !found.is_first() || found.more.dm.is_some() {
             return Err(Errno(libc::EINVAL));
         }
         if change.length.is_some() && !has_memory(addr, length, Access::empty()) {
@@ -162,7 +184,7 @@ pub(crate) extern "C" fn rereg_mr(
         })?;
         if let Some(pd) = new_pd {
             pd.entered();
-            std::mem::replace(&mut *found.more.lock(), pd).left();
+            std::mem::replace(&mut *found.more.pd.lock(), pd).left();
         }
         let attr = sim.query_mr(found.handle)?;
         let raw = found.raw();
@@ -202,9 +224,13 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     status(|| {
         let mr = Object::<Mr>::find(mr)?;
         engine().sim.dereg_mr(mr.handle)?;
-        mr.more.lock().left();
+        let first = mr.first();
+        first.more.pd.lock().left();
         if !mr.is_first() {
-            mr.first().more.lock().left();
+            mr.more.pd.lock().left();
+        }
+        if let Some(dm) = first.more.dm {
+            dm.left();
         }
         Ok(())
     })

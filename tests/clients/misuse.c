@@ -72,8 +72,8 @@ int main(void)
     CHECK(ibv_post_send(a.qp, wrs, &bad) == EINVAL && bad == &wrs[0]);
 
     /* What is not there says so. */
-    struct ibv_alloc_dm_attr dm = {.length = 64};
-    CHECK(!ibv_alloc_dm(a.context, &dm) && errno == EOPNOTSUPP);
+    struct ibv_counters_init_attr counters = {0};
+    CHECK(!ibv_create_counters(a.context, &counters) && errno == EOPNOTSUPP);
 
     /* A child that uses no verbs lives, and takes nothing with it. */
     pid_t child = fork();

@@ -1,0 +1,274 @@
+//! Device memory: a small memory of the device itself, which programs reach by copies and as regions
+//! whose addresses are offsets.
+//!
+//! Here it is memory of this library, and for the engine such a region is one of the caller's memory.
+//! A device whose regions cannot have offsets for addresses has none.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+use parking_lot::Mutex;
+use verbs_api::{Access, Capabilities, Context, Handle, Verbs};
+
+use crate::arena::Arena;
+use crate::c::{ibv_alloc_dm_attr, ibv_context, ibv_dm, ibv_mr, ibv_pd};
+use crate::context::OpenDevice;
+use crate::domain::{Pd, Users};
+use crate::engine::engine;
+use crate::object::{Kind, Object, context_of};
+use crate::region::{self, Of};
+use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
+
+/// Device memories.
+pub(crate) struct Dm;
+
+impl Kind for Dm {
+    type Raw = ibv_dm;
+    type Seen = ibv_dm;
+    type Handle = Context;
+    type More = More;
+
+    fn arena() -> &'static Arena<Object<Self>> {
+        static ARENA: Arena<Object<Dm>> = Arena::new();
+        &ARENA
+    }
+
+    fn number(raw: *mut ibv_dm) -> Option<*mut u32> {
+        // SAFETY: within the structure, which is not read.
+        Some(unsafe { &raw mut (*raw).handle })
+    }
+}
+
+/// What a device memory has beside its structure; one that was imported has that of the first.
+#[derive(Default)]
+pub(crate) struct More {
+    /// Its bytes, until it is freed.
+    memory: Mutex<Option<Memory>>,
+    /// Its regions.
+    users: Users,
+}
+
+/// Bytes that the engine, and copies of the program, read and write.
+struct Memory {
+    pages: Box<[Page]>,
+    length: usize,
+    /// Whose they are.
+    device: usize,
+}
+
+#[repr(C, align(4096))]
+struct Page(UnsafeCell<[u8; PAGE]>);
+
+const PAGE: usize = 4096;
+
+// SAFETY: the bytes are used through pointers alone, as those of a program are.
+unsafe impl Sync for Page {}
+
+/// Bytes of device memory that a device has.
+const SIZE: usize = 128 << 10;
+
+/// What is taken of it, by device.
+static TAKEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+impl Memory {
+    fn new(device: usize, length: usize) -> Result<Self> {
+        let mut taken = TAKEN.lock();
+        let devices = taken.len().max(device + 1);
+        taken.resize(devices, 0);
+        if length > SIZE - taken[device] {
+            return Err(Errno(libc::ENOMEM));
+        }
+        taken[device] += length;
+        let page = || Page(UnsafeCell::new([0; PAGE]));
+        Ok(Self {
+            pages: (0..length.div_ceil(PAGE)).map(|_| page()).collect(),
+            length,
+            device,
+        })
+    }
+
+    /// Where a part of it begins.
+    fn part(&self, offset: u64, length: usize) -> Option<*mut u8> {
+        let end = offset.checked_add(length as u64)?;
+        let within = end <= self.length as u64;
+        let start = self.pages.as_ptr().cast_mut().cast::<u8>();
+        within.then(|| start.wrapping_add(offset as usize))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        TAKEN.lock()[self.device] -= self.length;
+    }
+}
+
+impl Object<Dm> {
+    /// One more region is of it.
+    fn entered(&self) {
+        self.more.users.add();
+    }
+
+    /// A region of it is gone.
+    pub(crate) fn left(&self) {
+        self.more.users.remove();
+    }
+}
+
+/// How much device memory a device has: all or nothing.
+pub(crate) fn max_size(context: Context) -> Result<usize> {
+    let capabilities = engine().sim.capabilities(context)?;
+    Ok(match capabilities.contains(Capabilities::ZERO_BASED_MR) {
+        true => SIZE,
+        false => 0,
+    })
+}
+
+pub(crate) extern "C" fn alloc_dm(
+    context: *mut ibv_context,
+    attr: *mut ibv_alloc_dm_attr,
+) -> *mut ibv_dm {
+    pointer(|| {
+        let of = Object::<OpenDevice>::find(context)?;
+        if max_size(of.handle)? == 0 {
+            return Err(UNSUPPORTED);
+        }
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let attr = unsafe { attr.read() };
+        let is_aligned = attr.log_align_req <= PAGE.ilog2();
+        if attr.comp_mask != 0 || attr.length == 0 || !is_aligned {
+            return Err(Errno(libc::EINVAL));
+        }
+        let memory = Memory::new(of.device()?, attr.length)?;
+        let more = More {
+            memory: Mutex::new(Some(memory)),
+            users: Users::default(),
+        };
+        Ok(Object::<Dm>::make(of.handle, more, || raw(context))?.seen())
+    })
+}
+
+fn raw(context: *mut ibv_context) -> ibv_dm {
+    ibv_dm {
+        context,
+        memcpy_to_dm: Some(memcpy_to_dm),
+        memcpy_from_dm: Some(memcpy_from_dm),
+        comp_mask: 0,
+        handle: 0,
+    }
+}
+
+pub(crate) extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
+    status(|| {
+        let dm = Object::<Dm>::find(dm)?;
+        let first = dm.first();
+        first.more.users.check_none()?;
+        let memory = first.more.memory.lock().take();
+        memory.map(drop).ok_or(Errno(libc::EINVAL))
+    })
+}
+
+/// With a context all that it has left goes.
+pub(crate) fn free_all(context: Context) {
+    for dm in Dm::arena().iter().filter(|dm| dm.handle == context) {
+        drop(dm.more.memory.lock().take());
+    }
+}
+
+pub(crate) extern "C" fn reg_dm_mr(
+    pd: *mut ibv_pd,
+    dm: *mut ibv_dm,
+    offset: u64,
+    length: usize,
+    access: c_uint,
+) -> *mut ibv_mr {
+    pointer(|| {
+        let pd = Object::<Pd>::find(pd)?;
+        let dm = Object::<Dm>::find(dm)?.first();
+        let access = Access::from_bits_retain(access);
+        if pd.handle.context() != dm.handle || !access.contains(Access::ZERO_BASED) {
+            return Err(Errno(libc::EINVAL));
+        }
+        let memory = dm.more.memory.lock();
+        let part = memory
+            .as_ref()
+            .and_then(|memory| memory.part(offset, length));
+        let start = part.ok_or(Errno(libc::EINVAL))?;
+        let sim = &engine().sim;
+        // SAFETY: the memory stays as long as it has users, which this region is one of, or until
+        // the context is closed, and its regions before it.
+        let handle = unsafe { sim.reg_mr_as(pd.handle, start, length, None, access) }?;
+        let mr = region::make(pd, handle, Of::DeviceMemory(dm), null_mut(), length)?;
+        dm.entered();
+        Ok(mr)
+    })
+}
+
+extern "C" fn memcpy_to_dm(
+    dm: *mut ibv_dm,
+    offset: u64,
+    from: *const c_void,
+    length: usize,
+) -> c_int {
+    // SAFETY: what is copied is the program's, so long (C's contract).
+    status(|| {
+        with_part(dm, offset, length, |part| unsafe {
+            part.copy_from(from.cast(), length)
+        })
+    })
+}
+
+extern "C" fn memcpy_from_dm(
+    to: *mut c_void,
+    dm: *mut ibv_dm,
+    offset: u64,
+    length: usize,
+) -> c_int {
+    // SAFETY: where it is copied to is the program's, so long (C's contract).
+    status(|| {
+        with_part(dm, offset, length, |part| unsafe {
+            part.copy_to(to.cast(), length)
+        })
+    })
+}
+
+/// Copies are of 4 bytes each, as with NICs that have such memory.
+fn with_part(
+    dm: *mut ibv_dm,
+    offset: u64,
+    length: usize,
+    copy: impl FnOnce(*mut u8),
+) -> Result<()> {
+    let dm = Object::<Dm>::find(dm)?.first();
+    let memory = dm.more.memory.lock();
+    let memory = memory.as_ref().ok_or(Errno(libc::EINVAL))?;
+    let part = memory.part(offset, length).ok_or(Errno(libc::EFAULT))?;
+    if offset % 4 != 0 || length % 4 != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    copy(part);
+    Ok(())
+}
+
+pub(crate) extern "C" fn import_dm(context: *mut ibv_context, handle: u32) -> *mut ibv_dm {
+    pointer(|| {
+        let of = context_of(context)?;
+        let first = Object::<Dm>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
+        if first.handle != of || first.more.memory.lock().is_none() {
+            return Err(Errno(libc::EINVAL));
+        }
+        Ok(Object::<Dm>::make_as(first, More::default(), || raw(context))?.seen())
+    })
+}
+
+/// What was not imported stays as it is.
+pub(crate) extern "C" fn unimport_dm(dm: *mut ibv_dm) {
+    silent(|| {
+        let dm = Object::<Dm>::find(dm)?;
+        match dm.is_first() {
+            true => Err(Errno(libc::EINVAL)),
+            false => dm.end(),
+        }
+    });
+}
