@@ -211,11 +211,12 @@ extern "C" fn memcpy_to_dm(
     from: *const c_void,
     length: usize,
 ) -> c_int {
-    // SAFETY: what is copied is the program's, so long (C's contract).
     status(|| {
-        with_part(dm, offset, length, |part| unsafe {
-            part.copy_from(from.cast(), length)
-        })
+        let copy = |part: *mut u8| {
+            // SAFETY: what is copied is the program's, so long (C's contract).
+            unsafe { part.copy_from(from.cast(), length) }
+        };
+        with_part(dm, offset, length, copy)
     })
 }
 
@@ -225,11 +226,12 @@ extern "C" fn memcpy_from_dm(
     offset: u64,
     length: usize,
 ) -> c_int {
-    // SAFETY: where it is copied to is the program's, so long (C's contract).
     status(|| {
-        with_part(dm, offset, length, |part| unsafe {
-            part.copy_to(to.cast(), length)
-        })
+        let copy = |part: *mut u8| {
+            // SAFETY: where it is copied to is the program's, so long (C's contract).
+            unsafe { part.copy_to(to.cast(), length) }
+        };
+        with_part(dm, offset, length, copy)
     })
 }
 
@@ -244,7 +246,7 @@ fn with_part(
     let memory = dm.more.memory.lock();
     let memory = memory.as_ref().ok_or(Errno(libc::EINVAL))?;
     let part = memory.part(offset, length).ok_or(Errno(libc::EFAULT))?;
-    if offset % 4 != 0 || length % 4 != 0 {
+    if !offset.is_multiple_of(4) || !length.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));
     }
     copy(part);
