@@ -163,9 +163,9 @@ pub(crate) extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
     status(|| {
         let dm = Object::<Dm>::find(dm)?;
         let first = dm.first();
+        let mut memory = first.more.memory.lock();
         first.more.users.check_none()?;
-        let memory = first.more.memory.lock().take();
-        memory.map(drop).ok_or(Errno(libc::EINVAL))
+        memory.take().map(drop).ok_or(Errno(libc::EINVAL))
     })
 }
 

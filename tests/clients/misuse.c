@@ -74,6 +74,14 @@ int main(void)
     /* What is not there says so. */
     struct ibv_counters_init_attr counters = {0};
     CHECK(!ibv_create_counters(a.context, &counters) && errno == EOPNOTSUPP);
+    CHECK(!ibv_reg_dmabuf_mr(a.pd, 0, 64, 0, 0, 0) && errno == EOPNOTSUPP);
+    struct ibv_sge range = {(uintptr_t)a.memory, 64, a.mr->lkey};
+    CHECK(ibv_advise_mr(a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &range, 1) == EOPNOTSUPP);
+    struct ibv_ece ece = {.vendor_id = 1};
+    CHECK(ibv_query_ece(a.qp, &ece) == EOPNOTSUPP && ibv_set_ece(a.qp, &ece) == EOPNOTSUPP);
+    CHECK(ibv_query_ece((void *)a.pd, &ece) == EINVAL);
+    CHECK(ibv_query_qp_data_in_order(a.qp, IBV_WR_RDMA_WRITE, 0) == 0);
+    CHECK(!ibv_fork_init() && ibv_is_fork_initialized() == IBV_FORK_UNNEEDED);
 
     /* A child that uses no verbs lives, and takes nothing with it. */
     pid_t child = fork();
