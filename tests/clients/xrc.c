@@ -183,9 +183,12 @@ int main(void)
     struct end *ends[] = {&b, &c};
     for (int i = 0; i < 2; ++i) {
         struct ibv_async_event event;
-        CHECK(!ibv_get_async_event(ends[i]->context, &event));
-        CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR && event.element.qp == ends[i]->qp);
-        ibv_ack_async_event(&event);
+        do {
+            CHECK(!ibv_get_async_event(ends[i]->context, &event));
+            CHECK(event.element.qp == ends[i]->qp);
+            ibv_ack_async_event(&event);
+        } while (event.event_type == IBV_EVENT_COMM_EST);
+        CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR);
     }
 
     /* There are no queues to post to, and batches name a queue only on XRC_SEND. */
