@@ -1,7 +1,11 @@
 //! The conformance suite on the simulator that keeps to the specification.
 
-use verbs_api::Profile;
-use verbs_scenarios::report::{Entry, Outcome, Run};
+use std::sync::Arc;
+
+use verbs_api::{LinkLayer, Profile, Verbs};
+use verbs_scenarios::report::{BackendInfo, Entry, Outcome, Run};
+use verbs_scenarios::{Backend, Scenario, World};
+use verbs_sim::{Mode, Sim, SimConfig};
 use verbsim::backend::Simulator;
 
 /// Under the specification every scenario runs and passes, whatever the seed: none fails, none is
@@ -26,11 +30,46 @@ fn a_report_can_be_had_again() {
     assert_eq!(run(3), run(3));
 }
 
-fn run(seed: u64) -> Run {
-    let backend = Simulator {
+/// So does every scenario on InfiniBand, where a LID leads.
+#[test]
+fn every_scenario_passes_on_infiniband() {
+    let scenarios: Vec<_> = verbs_scenarios::all().collect();
+    let run = verbs_scenarios::run(&InfiniBand(simulator(0)), &scenarios, |_| ()).unwrap();
+    let is_passed = |entry: &&Entry| entry.outcome == Outcome::Passed;
+    let others = run.scenarios.iter().filter(|entry| !is_passed(entry));
+    let others: Vec<_> = others.map(in_words).collect();
+    assert!(others.is_empty(), "{}", others.join("\n"));
+}
+
+/// The simulator, but for its link layer.
+struct InfiniBand(Simulator);
+
+impl Backend for InfiniBand {
+    fn info(&self) -> BackendInfo {
+        self.0.info()
+    }
+
+    fn start(&self, threads: bool) -> verbs_api::Result<World> {
+        let mode = if threads { Mode::Inline } else { Mode::Stepped };
+        let config = SimConfig::new().link_layer(LinkLayer::InfiniBand);
+        let verbs: Arc<dyn Verbs> = Arc::new(Sim::new(config.mode(mode)));
+        Ok(World::new(verbs))
+    }
+
+    fn replay(&self, scenario: &Scenario) -> String {
+        self.0.replay(scenario)
+    }
+}
+
+fn simulator(seed: u64) -> Simulator {
+    Simulator {
         profile: Profile::SPEC,
         seed,
-    };
+    }
+}
+
+fn run(seed: u64) -> Run {
+    let backend = simulator(seed);
     let scenarios: Vec<_> = verbs_scenarios::all().collect();
     verbs_scenarios::run(&backend, &scenarios, |_| ()).unwrap()
 }

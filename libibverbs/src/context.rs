@@ -75,6 +75,7 @@ impl Object<OpenDevice> {
         if kept != pd {
             sim.beside(node, |node| node.dealloc_pd(pd))?;
         }
+        sim.beside(node, |node| node.hide_pd(kept))?;
         Ok(kept)
     }
 }

@@ -1,13 +1,13 @@
 //! The one engine of a process: the simulator in real time, and its devices.
 
 use std::ffi::c_char;
-use std::io::Write;
 use std::process;
 use std::sync::OnceLock;
 
-use verbs_api::{Lab, Transport, Verbs};
+use verbs_api::{Transport, Verbs};
 use verbs_sim::{Mode, Sim};
 
+use crate::at_exit;
 use crate::c;
 use crate::config::Config;
 
@@ -39,10 +39,7 @@ static AT_LOAD: extern "C" fn() = {
     extern "C" fn at_load() {
         match Config::of_process() {
             Ok(config) => {
-                if config.trace.is_some() {
-                    // SAFETY: the function is of the right type and stays, as the library does.
-                    unsafe { libc::atexit(print_trace) };
-                }
+                at_exit::register(&config);
                 let _ = CONFIG.set(config);
             }
             Err(problem) => {
@@ -62,6 +59,13 @@ pub(crate) fn engine() -> &'static Engine {
         let config = config.or_else(|| Config::of_process().ok());
         Engine::new(config.expect("the configuration was good when the library was loaded"))
     })
+}
+
+/// The engine, if it has started, and in this process.
+pub(crate) fn running() -> Option<&'static Engine> {
+    ENGINE
+        .get()
+        .filter(|engine| engine.process == process::id())
 }
 
 impl Engine {
@@ -127,21 +131,4 @@ pub(crate) fn text<const N: usize>(text: &str) -> [c_char; N] {
         *to = from as c_char;
     }
     bytes
-}
-
-extern "C" fn print_trace() {
-    let own = ENGINE
-        .get()
-        .filter(|engine| engine.process == process::id());
-    let Some(engine) = own else { return };
-    let trace = engine.sim.trace();
-    let lines: String = trace.iter().map(|record| format!("{record}\n")).collect();
-    let result = match engine.config.trace.as_deref() {
-        Some("-") => std::io::stderr().write_all(lines.as_bytes()),
-        Some(path) => std::fs::write(path, lines),
-        None => Ok(()),
-    };
-    if let Err(error) = result {
-        eprintln!("verbsim: the trace: {error}");
-    }
 }

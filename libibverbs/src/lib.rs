@@ -26,7 +26,8 @@
 //!   memory of objects is never given out again. Pointers to structures that a call reads or writes
 //!   are trusted, as in C.
 //! - An acknowledgement too many is ignored, where C's destroy would never return.
-//! - Memory has to stay mapped while it is registered: the device has no pages of its own.
+//! - Memory has to stay mapped while work uses its region: the device has no pages of its own, and to ask
+//!   the kernel for each copy would take too long (docs/drop-in.md has figures).
 //! - Functions for memory of a parent domain are accepted, and never called: queues are not in the
 //!   program's memory. A thread domain takes no lock away.
 //! - What was made through a parent domain keeps it busy, where drivers count some of it.
@@ -37,7 +38,7 @@
 //!   meanwhile, such as `ibv_poll_cq` on the same queue, is `EINVAL` where C would wait for ever.
 //!
 //! # Where things are
-//! `export` has the names and their versions, `c` the structures. An entry point finds its objects
+//! `config` says how the devices are, `at_exit` writes the trace and the diagnosis. `export` has the names and their versions, `c` the structures. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object
 //! has a file, and so have `import` and `xrc`.
 //!
@@ -61,6 +62,7 @@
 mod absent;
 mod ah;
 mod arena;
+mod at_exit;
 mod batch;
 mod c;
 mod config;

@@ -130,7 +130,11 @@ impl<'v> Bench<'v> {
             sgid_index,
         } = self.place;
         let dgid = self.query_gid(context, port_num, sgid_index.into())?;
-        Ok(AhAttr::global(port_num, sgid_index, dgid))
+        Ok(AhAttr {
+            // 0 where there are none.
+            dlid: self.query_port(context, port_num)?.lid,
+            ..AhAttr::global(port_num, sgid_index, dgid)
+        })
     }
 
     /// How queue pairs are connected on this port, otherwise by default.

@@ -202,7 +202,11 @@ fn grh_names_both_ports(bench: &Bench<'_>) -> Result {
         if [from, to].contains(&Gid::default()) {
             continue;
         }
-        let Ok(ah) = bench.create_ah(a.pd, &AhAttr::global(port, index as u8, to)) else {
+        let way = AhAttr {
+            dlid: bench.query_port(b.context, port)?.lid,
+            ..AhAttr::global(port, index as u8, to)
+        };
+        let Ok(ah) = bench.create_ah(a.pd, &way) else {
             // An entry of the table that has no network behind it now.
             continue;
         };
@@ -300,7 +304,10 @@ fn receiver_can_reply(bench: &Bench<'_>) -> Result {
     // All that B knows of A is in what it received.
     let (from, _) = addresses(&b.bytes(b.landing(), GRH_LEN as usize)?);
     let place = bench.place();
-    let back = AhAttr::global(place.port_num, place.sgid_index, from);
+    let back = AhAttr {
+        dlid: wc.slid,
+        ..AhAttr::global(place.port_num, place.sgid_index, from)
+    };
     let ah = bench.create_ah(b.pd, &back).rule(RULE)?;
     a.recv(3, LEN)?;
     b.fill(55, LEN)?;

@@ -19,6 +19,7 @@ use verbs_api::{
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::{Descriptors, EventQueue};
+use crate::diagnosis::{Diagnosis, Finding};
 use crate::empty::EmptyCqs;
 use crate::fault::{Striker, Strikers};
 use crate::late::Late;
@@ -514,6 +515,24 @@ impl Fabric {
     pub(crate) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
         let seat = &mut self.seats[node as usize];
         seat.descriptors.open(verb, of, &seat.node)
+    }
+
+    /// What programs did wrong or left undone.
+    pub(crate) fn diagnose(&self) -> Diagnosis {
+        let of_node = |(number, seat): (u32, &Seat)| {
+            let node = &seat.node;
+            let failures = node.failures().iter();
+            let failed = failures.map(|failure| node.failure(failure, |peer| self.node(peer)));
+            let problems: Vec<_> = failed.chain(node.problems()).collect();
+            let finding = move |problem| Finding {
+                node: number,
+                problem,
+            };
+            problems.into_iter().map(finding)
+        };
+        Diagnosis {
+            findings: (0..).zip(&self.seats).flat_map(of_node).collect(),
+        }
     }
 
     pub(crate) fn is_traced(&self) -> bool {

@@ -28,7 +28,7 @@
 //! machine's time, where that counts. `sim` and `lab` map the traits on it, `caller` adds what programs
 //! that hand over pointers need beyond them, `wire` holds the tap and the rules for packets and calls,
 //! `late` the packets they hold back, `outage` the ports that go down; `fault` decides when a rule
-//! strikes. `limits` are the limits of devices, `subnet` the LIDs of InfiniBand. `model` is what models of concurrent programs ask of a simulation.
+//! strikes. `limits` are the limits of devices, `subnet` the LIDs of InfiniBand. `diagnosis` says what a program did wrong. `model` is what models of concurrent programs ask of a simulation.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
@@ -39,6 +39,7 @@ mod clock;
 mod config;
 #[cfg(feature = "fd")]
 mod descriptor;
+mod diagnosis;
 mod empty;
 mod fabric;
 mod fault;
@@ -61,6 +62,7 @@ mod wire;
 mod world;
 
 pub use config::{Mode, SimConfig};
+pub use diagnosis::{Diagnosis, Finding, Problem, Why};
 pub use limits::{DeviceLimits, LimitError};
 pub use model::{Participant, Step, What};
 pub use node::Node;

@@ -19,6 +19,7 @@ use crate::clock::TimerThread;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::descriptor::EventQueue;
+use crate::diagnosis::Diagnosis;
 use crate::fabric::Fabric;
 use crate::node::Node;
 use crate::sync::{CHECKED, MutexGuard};
@@ -51,6 +52,11 @@ impl Sim {
             _timers: TimerThread::start(&world),
             world,
         }
+    }
+
+    /// What the program did wrong or left undone so far: at its end, all of it.
+    pub fn diagnose(&self) -> Diagnosis {
+        self.world.with(|fabric| fabric.diagnose())
     }
 
     fn node(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {

@@ -1,6 +1,7 @@
 /* Atomics, and progress without verbs calls: a thread that only looks at memory sees a write that
  * had to be sent again, and so needed a timer. A peer that is not there ends the retries. */
 #include <pthread.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "bench.h"
@@ -58,6 +59,18 @@ int main(void)
     post(&a, &write);
     CHECK(complete(&a).status == IBV_WC_SUCCESS && ((uint64_t *)b.memory)[1] == 42);
     CHECK(!ibv_dereg_mr(at));
+
+    /* Memory may go while it is registered (MR-23): all but an access to it goes on. */
+    enum { MUCH = 1 << 20 };
+    void *much = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(much != MAP_FAILED);
+    struct ibv_mr *gone = ibv_reg_mr(b.pd, much, MUCH, ALL_RIGHTS);
+    CHECK(gone && !munmap(much, MUCH));
+    write.wr.rdma.remote_addr = (uintptr_t)b.memory;
+    write.wr.rdma.rkey = b.mr->rkey;
+    post(&a, &write);
+    CHECK(complete(&a).status == IBV_WC_SUCCESS);
+    CHECK(!ibv_dereg_mr(gone));
 
     /* Nobody has this address: retries run out, and nothing hangs. */
     struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};

@@ -10,6 +10,7 @@ use verbs_api::{
 use super::{InContext, Node, in_use};
 #[cfg(feature = "fd")]
 use crate::descriptor::EventQueue;
+use crate::diagnosis::Problem;
 
 /// A completion channel.
 #[derive(Clone, Debug)]
@@ -28,6 +29,18 @@ pub(super) struct Channel {
 impl InContext for Channel {
     fn context(&self) -> Context {
         self.handle.context()
+    }
+}
+
+impl Channel {
+    /// An event of a CQ waits to be read.
+    pub(super) fn tells_of(&self, cq: u32) -> bool {
+        self.events.contains(&cq)
+    }
+
+    pub(super) fn events_left(&self) -> Option<Problem> {
+        let (channel, events) = (self.handle, self.events.len() as u32);
+        (events > 0).then_some(Problem::Unread { channel, events })
     }
 }
 

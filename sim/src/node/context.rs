@@ -150,6 +150,7 @@ impl Node {
     /// up behind a process.
     pub fn close_device(&mut self, context: Context) -> Result<()> {
         let index = self.find_context(Verb::CloseDevice, context)?;
+        self.note_left(context);
         self.remove_qps_of(context);
         self.remove_openings_of(context);
         self.remove_srqs_of(context);

@@ -74,7 +74,7 @@ pub(super) enum Queue {
 }
 
 impl Ticket {
-    fn is_recv(&self) -> bool {
+    pub(super) fn is_recv(&self) -> bool {
         self.queue != Queue::Send
     }
 }
@@ -97,6 +97,11 @@ impl Cq {
             cqe: self.cqe,
             overrun: self.dead,
         }
+    }
+
+    /// A completion waits in it that would satisfy a solicited request.
+    pub(super) fn has_solicited(&self) -> bool {
+        self.ring.iter().any(|entry| entry.solicited)
     }
 
     /// Takes the oldest completion.
@@ -420,6 +425,7 @@ impl Node {
         {
             wc.status = status;
             delivered = false;
+            self.note_injected(ticket, wc.wr_id, status);
             self.troubled.push(Trouble {
                 qp: ticket.qp,
                 fatal: false,
@@ -478,7 +484,6 @@ impl Node {
         else {
             return false;
         };
-        let handle = cq.handle;
         let Some(Entry { wc, ticket, .. }) = cq.ring.pop_front() else {
             extended.lose_held();
             return true;
@@ -488,8 +493,15 @@ impl Node {
             let seq = ticket.seq;
             self.release_shared(Taken { srq, seq });
         }
-        self.note(TraceEvent::Overrun { cq: handle, wc });
+        self.note_lost(index, wc);
         true
+    }
+
+    fn note_lost(&mut self, index: u32, wc: Wc) {
+        let found = self.cqs.at(index);
+        let (cq, cqe) = (found.handle, found.cqe);
+        self.history.lost(cq, cqe);
+        self.note(TraceEvent::Overrun { cq, wc });
     }
 
     #[cold]
@@ -525,7 +537,7 @@ impl Node {
             let seq = ticket.seq;
             self.release_shared(Taken { srq, seq });
         }
-        self.note(TraceEvent::Overrun { cq: handle, wc });
+        self.note_lost(index, wc);
         if fires {
             self.queue_event(index);
         }

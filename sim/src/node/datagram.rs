@@ -6,6 +6,7 @@ use verbs_api::{
 };
 
 use super::Node;
+use super::history::why;
 use super::qp::Send;
 use super::requester::{Address, OutPacket};
 use super::srq::NoReceive;
@@ -97,7 +98,7 @@ impl Node {
         if deth.qkey != qp.attr.qkey {
             let port = qp.attr.port_num;
             self.port_mut(port).bad_qkeys += 1;
-            return Err("the Q_Key does not match");
+            return Err(why::QKEY);
         }
         let found = match qp.srq {
             None if qp.rq.has_undone() => Ok((qp.pd, qp.rq.get(qp.rq.oldest()))),
@@ -109,7 +110,7 @@ impl Node {
         };
         let (pd, recv) = match found {
             Ok(found) => found,
-            Err(NoReceive::Empty) => return Err("no receive is posted"),
+            Err(NoReceive::Empty) => return Err(why::NO_RECEIVE),
             Err(NoReceive::Failed) => {
                 self.enter_error(index);
                 return Err("the srq has failed");
@@ -135,7 +136,7 @@ impl Node {
         let wc = match target {
             _ if is_short => match self.behavior.ud_short_recv.status() {
                 Some(status) => failed(status),
-                None => return Err("the receive is too small"),
+                None => return Err(why::SHORT_RECEIVE),
             },
             (Ok(grh), Ok(data)) => {
                 let behind = match self.subnet {

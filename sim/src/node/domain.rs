@@ -5,8 +5,9 @@ use verbs_api::{
     Result, Verb,
 };
 
-use super::{InContext, Node, in_range, in_use, invalid};
+use super::{Gids, InContext, Node, in_range, in_use, invalid};
 use crate::packet::{PortId, Route};
+use crate::subnet::Subnet;
 
 /// A protection domain.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Pd {
     pub(super) srqs: u32,
     /// Work requests in the queues of its QPs and SRQs: their bytes belong to the device.
     pub(super) posted: u32,
+    /// Not a program's: no diagnosis has it or its regions.
+    pub(super) hidden: bool,
 }
 
 /// An address handle.
@@ -60,8 +63,16 @@ impl Node {
             ahs: 0,
             srqs: 0,
             posted: 0,
+            hidden: false,
         });
         Ok(PdHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// Keeps a domain and its regions out of diagnoses, as one that no program knows of.
+    pub fn hide_pd(&mut self, pd: PdHandle) -> Result<()> {
+        let index = Self::find(&self.pds, Verb::AllocPd, pd)?;
+        self.pds.at_mut(index).hidden = true;
+        Ok(())
     }
 
     /// `ibv_dealloc_pd`
@@ -136,14 +147,15 @@ impl Node {
             node: self.id,
             port: attr.port_num,
         };
+        let to = destination(self.subnet, &self.gids, attr);
         let Some(grh) = attr.grh else {
-            let problem = "must be global: the port requires a GRH";
-            let subnet = self
-                .subnet
-                .ok_or_else(|| invalid(verb, "ah_attr", problem))?;
+            if self.subnet.is_none() {
+                let problem = "must be global: the port requires a GRH";
+                return Err(invalid(verb, "ah_attr", problem));
+            }
             return Ok(Route {
                 from,
-                to: subnet.port(attr.dlid),
+                to,
                 sgid: port.gids[0],
                 dgid: Gid::default(),
                 global: false,
@@ -151,12 +163,6 @@ impl Node {
         };
         let last = port.gids.len() as i64 - 1;
         in_range(verb, "sgid_index", i64::from(grh.sgid_index), 0, last)?;
-        let of_gid = self.gids.get(&grh.dgid).copied();
-        let to = match self.subnet {
-            // The LID leads to a port, and the port looks whether the GID is its own.
-            Some(subnet) => subnet.port(attr.dlid).filter(|to| Some(*to) == of_gid),
-            None => of_gid,
-        };
         Ok(Route {
             from,
             to,
@@ -164,5 +170,16 @@ impl Node {
             dgid: grh.dgid,
             global: true,
         })
+    }
+}
+
+/// The port to which an address leads. On InfiniBand that is the LID's, which looks whether the GID is
+/// its own.
+pub(super) fn destination(subnet: Option<Subnet>, gids: &Gids, attr: &AhAttr) -> Option<PortId> {
+    let of_gid = attr.grh.map(|grh| gids.get(&grh.dgid).copied());
+    match (subnet, of_gid) {
+        (None, of_gid) => of_gid.flatten(),
+        (Some(subnet), None) => subnet.port(attr.dlid),
+        (Some(subnet), Some(of_gid)) => subnet.port(attr.dlid).filter(|to| Some(*to) == of_gid),
     }
 }

@@ -30,6 +30,7 @@
 //! | `mcast` | multicast groups |
 //! | `atomic` | atomics, and the answers that may be asked for again |
 //! | `fault` | rules that turn completions into errors or make resources scarce |
+//! | `history`, `why`, `findings` | what went wrong, in words, and what was left undone |
 //! | `garble` | handles that are garbled on purpose |
 
 mod atomic;
@@ -42,7 +43,9 @@ mod datagram;
 mod death;
 mod domain;
 mod fault;
+mod findings;
 mod garble;
+mod history;
 mod mcast;
 mod moderate;
 mod modify;
@@ -56,6 +59,7 @@ mod requester;
 mod responder;
 mod srq;
 mod tables;
+mod why;
 mod xrc;
 
 use std::collections::BTreeMap;
@@ -81,6 +85,7 @@ use verbs_api::table::{Id, Table};
 
 pub(crate) use context::{gids, greatest};
 pub(crate) use fault::{NodeRule, What};
+use history::History;
 
 /// The GIDs of a fabric and the ports that have them.
 pub(crate) type Gids = BTreeMap<Gid, PortId>;
@@ -131,6 +136,7 @@ pub struct Node {
     whole_messages: bool,
     news: bool,
     shown: Shown,
+    history: History,
     trace: Option<Vec<TraceEvent>>,
 }
 
@@ -204,6 +210,7 @@ impl Node {
             whole_messages: false,
             news: false,
             shown: Shown::default(),
+            history: History::default(),
             trace: None,
         }
     }

@@ -411,10 +411,11 @@ impl Node {
     /// The oldest send that is not done completes. A failure stops the queue: RC and XRC go to ERR, UC
     /// and UD to SQE if the device has it (QP-STATE-15, -17).
     pub(super) fn finish_send(&mut self, index: u32, status: WcStatus) {
-        self.complete_send(index, status);
         if status == WcStatus::Success {
-            return;
+            return self.complete_send(index, status);
         }
+        self.note_failed_send(index, status);
+        self.complete_send(index, status);
         if is_reliable(self.qps.at(index).init.qp_type) || !self.behavior.sqe {
             self.enter_error(index);
         } else {
@@ -459,6 +460,9 @@ impl Node {
     /// The oldest receive completes. `wc` has status, opcode and what the message brought.
     pub(super) fn complete_recv(&mut self, index: u32, wc: Wc, solicited: bool) -> Delivered {
         let release_now = self.behavior.sq_release == SqRelease::Completion;
+        if wc.status != WcStatus::Success {
+            self.note_failed_recv(index, wc.status);
+        }
         let qp = self.qps.at_mut(index);
         if let Some(taken) = qp.taken.take() {
             return self.complete_shared(index, taken, wc, solicited);

@@ -58,6 +58,11 @@ impl<W> WorkQueue<W> {
         self.done < self.end()
     }
 
+    /// How many requests are not done.
+    pub(super) fn undone(&self) -> u64 {
+        self.end() - self.done
+    }
+
     pub(super) fn get(&self, seq: u64) -> &W {
         &self.requests[(seq - self.base) as usize]
     }

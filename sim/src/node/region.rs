@@ -665,7 +665,7 @@ fn touch_each(
     }
 }
 
-fn mr_of_key(mrs: &Table<Mr>, lkey: u32) -> Option<&Mr> {
+pub(super) fn mr_of_key(mrs: &Table<Mr>, lkey: u32) -> Option<&Mr> {
     let index = (lkey >> 8).checked_sub(1)?;
     mrs.peek(index).filter(|mr| mr.attr.lkey == lkey)
 }
@@ -673,6 +673,10 @@ fn mr_of_key(mrs: &Table<Mr>, lkey: u32) -> Option<&Mr> {
 impl Mr {
     pub(super) fn pd(&self) -> u32 {
         self.pd
+    }
+
+    pub(super) fn attr(&self) -> &MrAttr {
+        &self.attr
     }
 
     pub(super) fn access(&self) -> Access {

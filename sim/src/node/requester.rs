@@ -103,6 +103,10 @@ impl Requester {
         self.waits_for_receiver = false;
     }
 
+    pub(super) fn oldest_unanswered(&self) -> Psn {
+        self.una
+    }
+
     pub(super) fn waits_for_receiver(&self) -> bool {
         self.waits_for_receiver
     }

@@ -6,6 +6,7 @@ use verbs_api::{
 };
 
 use super::Node;
+use super::history::why;
 use super::qp::Recv;
 use super::region::check_empty;
 use super::requester::{OutPacket, packets};
@@ -65,6 +66,14 @@ pub(super) const INVALID: Refusal = Refusal::Fault {
 };
 
 impl Responder {
+    /// Bytes of the present message that have come.
+    pub(super) fn got(&self) -> u32 {
+        match self.message {
+            Some(Message::Send { got } | Message::Write { got, .. }) => got,
+            None => 0,
+        }
+    }
+
     /// INIT to RTR.
     pub(super) fn expect(&mut self, psn: Psn) {
         *self = Self {
@@ -82,6 +91,7 @@ impl Node {
             self.note(TraceEvent::Received(packet.view()));
         }
         if let Err(why) = self.accept(now, packet) {
+            self.history.dropped(now, packet, why);
             self.note(TraceEvent::Dropped { why });
         }
         self.finish();
@@ -104,7 +114,7 @@ impl Node {
         if packet.dest_qpn == MULTICAST_QPN || for_group() {
             return self.accept_for_group(now, to, packet);
         }
-        let index = self.qp_of_number(packet.dest_qpn).ok_or("no such qp")?;
+        let index = self.qp_of_number(packet.dest_qpn).ok_or(why::NO_QP)?;
         self.accept_for(now, to, index, packet)
     }
 
@@ -118,7 +128,7 @@ impl Node {
     ) -> Result<(), &'static str> {
         let qp = self.qps.at(index);
         if qp.init.qp_type != counterpart(packet.transport) {
-            return Err("the qp is of another transport");
+            return Err(why::OTHER_TRANSPORT);
         }
         if qp.attr.qp_state == QpState::Init
             && qp.init.qp_type == QpType::Rc
@@ -131,21 +141,21 @@ impl Node {
             qp.attr.qp_state,
             QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe
         ) {
-            return Err("the qp is not ready to receive");
+            return Err(why::NOT_READY);
         }
         if qp.attr.port_num != to.port {
-            return Err("the qp is on another port");
+            return Err(why::OTHER_PORT);
         }
         if !pkeys_match(self.pkey_of(qp), packet.pkey) {
             self.port_mut(to.port).bad_pkeys += 1;
-            return Err("the P_Key does not match");
+            return Err(why::PKEY);
         }
         if qp.init.qp_type != QpType::Ud
             && qp
                 .route
                 .is_none_or(|route| route.to != Some(packet.route.from))
         {
-            return Err("it is not from the peer");
+            return Err(why::OTHER_PEER);
         }
         if self.behavior.comm_est {
             self.establish(index);
@@ -211,13 +221,15 @@ impl Node {
                 qp.responder.nak_is_out = true;
                 let timer = qp.attr.min_rnr_timer;
                 self.answer(index, packet.psn, Syndrome::rnr(timer));
-                Err("no receive is posted")
+                Err(why::NO_RECEIVE)
             }
             Err(Refusal::Fault {
                 syndrome,
                 recv,
                 event,
             }) => {
+                let why = self.why_refused(index, packet);
+                self.history.refused(self.now, packet, why);
                 if let Some(syndrome) = syndrome {
                     self.answer(index, packet.psn, syndrome);
                 }
@@ -323,14 +335,15 @@ impl Node {
     }
 
     /// The receive into which the present message goes, and the domain of its memory.
-    fn present_receive(&self, index: u32) -> Option<(u32, &Recv)> {
+    pub(super) fn present_receive(&self, index: u32) -> Option<(u32, &Recv)> {
         let qp = self.qps.at(index);
         match qp.taken {
             Some(taken) => {
                 let srq = self.srq_of(taken)?;
                 Some((self.pd_of_shared(index, srq), srq.get(taken.seq)))
             }
-            None => Some((qp.pd, qp.rq.get(qp.rq.oldest()))),
+            None if qp.rq.has_undone() => Some((qp.pd, qp.rq.get(qp.rq.oldest()))),
+            None => None,
         }
     }
 
@@ -586,9 +599,9 @@ impl Node {
             return Ok(());
         }
         Err(match refusal {
-            Refusal::NotReady => "no receive is posted",
+            Refusal::NotReady => why::NO_RECEIVE,
             Refusal::Lost => "its memory went away",
-            Refusal::Fault { .. } => "the message cannot be taken",
+            Refusal::Fault { .. } => why::BAD_MESSAGE,
         })
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use verbs_api::{AsyncEventType, Context, Gid, Result, Verb};
 
+use super::domain::destination;
 use super::{Gids, Node, in_range, invalid};
-use crate::packet::{PortId, Route};
+use crate::packet::PortId;
 
 /// The bit of a P_Key that says that its owner is a full member of the partition.
 const FULL_MEMBER: u16 = 1 << 15;
@@ -52,18 +53,16 @@ impl Node {
 
     /// Learns where all GIDs of the fabric are now.
     pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
-        // On InfiniBand it is the LID that leads.
-        let by_gid = self.subnet.is_none();
-        let lead = |route: &mut Route| {
-            if by_gid {
-                route.to = gids.get(&route.dgid).copied();
+        let subnet = self.subnet;
+        for index in self.qps.indices(|_| true) {
+            let qp = self.qps.at_mut(index);
+            if let (Some(route), Some(attr)) = (&mut qp.route, &qp.attr.ah_attr) {
+                route.to = destination(subnet, &gids, attr);
             }
-        };
-        for index in self.qps.indices(|qp| qp.route.is_some()) {
-            self.qps.at_mut(index).route.as_mut().map(lead);
         }
         for index in self.ahs.indices(|_| true) {
-            lead(&mut self.ahs.at_mut(index).route);
+            let ah = self.ahs.at_mut(index);
+            ah.route.to = destination(subnet, &gids, &ah.attr);
         }
         self.gids = gids;
     }

@@ -108,6 +108,11 @@ impl Xrc {
         self.xrcds.len()
     }
 
+    /// The names of the handles of domains in contexts.
+    pub(super) fn names(&self, of: impl Fn(Context) -> bool) -> Vec<String> {
+        super::findings::names(&self.xrcds, of, |at, _| Some(format!("xrcd#{at}")))
+    }
+
     /// How many handles of queue pairs there are beyond the queue pairs themselves.
     pub(super) fn openings_beyond_one(&self) -> u32 {
         self.openings.len() - self.targets.len() as u32

@@ -1,0 +1,54 @@
+//! What is written when the program ends: the trace, and what the program did wrong. Not if a signal or
+//! `_exit` ends it, and not by children after `fork`.
+
+use std::fs;
+use std::io::{self, Write};
+
+use verbs_api::Lab;
+
+use crate::config::Config;
+use crate::engine::{Engine, running};
+
+/// Writes it then, if it is asked for.
+pub(crate) fn register(config: &Config) {
+    if config.trace.is_some() || config.diagnose.is_some() {
+        // SAFETY: the function is of the right type and stays, as the library does.
+        unsafe { libc::atexit(write_all) };
+    }
+}
+
+extern "C" fn write_all() {
+    let Some(engine) = running() else { return };
+    let Config {
+        trace, diagnose, ..
+    } = &engine.config;
+    if let Some(to) = trace {
+        let trace = engine.sim.trace();
+        let lines: String = trace.iter().map(|record| format!("{record}\n")).collect();
+        write("trace", to, &lines);
+    }
+    if let Some(to) = diagnose {
+        write("diagnosis", to, &diagnosis(engine, to == "-"));
+    }
+}
+
+/// Nothing after a program without mistakes.
+fn diagnosis(engine: &Engine, with_heading: bool) -> String {
+    let diagnosis = engine.sim.diagnose();
+    let names = &engine.config.names;
+    let lines = diagnosis.with_names(|node| names[node as usize].clone());
+    if with_heading && !diagnosis.is_empty() {
+        return format!("verbsim: what the program did wrong or left undone:\n{lines}");
+    }
+    lines
+}
+
+fn write(what: &str, to: &str, text: &str) {
+    let result = match to {
+        "-" => io::stderr().write_all(text.as_bytes()),
+        path => fs::write(path, text),
+    };
+    if let Err(error) = result {
+        eprintln!("verbsim: the {what}: {to}: {error}");
+    }
+}
