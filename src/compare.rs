@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// How many programs at the same time: most of their time they wait
     #[arg(long, value_name = "N", default_value = "16")]
     jobs: NonZero<usize>,
+    /// How long a shorter program is looked for, for each that differs; with 0 none is shown
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    shrink: u64,
 }
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
@@ -189,18 +192,21 @@ impl<'a> Both<'a> {
             let is_known = known.iter().any(|known| known.explains(&difference));
             (!is_known).then_some(difference)
         };
-        differs(&program)?;
-        let end = Instant::now() + SHRINKING;
+        let first = differs(&program)?;
+        let replay = format!(
+            "verbsim compare --device {} --seeds {seed}",
+            self.devices[0]
+        );
+        if self.args.shrink == 0 {
+            return Some(format!("seed {seed}: {first}\n  replay     {replay}\n"));
+        }
+        let end = Instant::now() + Duration::from_secs(self.args.shrink);
         let program = shrink(program, SHRINKS, |program| {
             Instant::now() < end && differs(program).is_some()
         });
         let what = differs(&program).map_or_else(
             || "it comes and goes".to_string(),
             |difference| difference.to_string(),
-        );
-        let replay = format!(
-            "verbsim compare --device {} --seeds {seed}",
-            self.devices[0]
         );
         let outcome = run(&program, &Sim::new(self.config.clone()));
         let (nodes, driver) = (self.devices.len(), &self.driver);
@@ -215,7 +221,6 @@ impl<'a> Both<'a> {
     }
 }
 
-/// How many shorter programs are tried, and for how long: where something is waited for in vain each
-/// takes seconds.
+/// How many shorter programs are tried. Where something is waited for in vain each takes seconds, and
+/// the time ends first.
 const SHRINKS: u32 = 300;
-const SHRINKING: Duration = Duration::from_secs(20);

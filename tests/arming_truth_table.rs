@@ -38,9 +38,9 @@ const TABLE: &str = "
     recv SE of 3 packets  |  -    1     1      1         1     |  1      |  1   |  -      -
     recv imm              |  -    1     -      1         1     |  -      |  -   |  .      .
     recv imm SE           |  -    1     1      1         1     |  1      |  1   |  .      .
-    recv too small        |  -    1     1      1         1     |  1      |  -   |  -      -
+    recv too small        |  -    1     1      1         1     |  -      |  -   |  -      -
     recv too small SE     |  -    1     1      1         1     |  1      |  1   |  -      -
-    recv bad lkey         |  -    1     1      1         1     |  1      |  -   |  -      -
+    recv bad lkey         |  -    1     1      1         1     |  -      |  -   |  -      -
     recv flush            |  -    1     1      1         1     |  1      |  -   |  -      -
     send unsignaled       |  -    -     -      -         -     |  -      |  -   |  -      -
     write arrives SE      |  -    -     -      -         -     |  -      |  -   |  -      -
@@ -289,7 +289,7 @@ impl Device {
         let mut behavior = Behavior::SPEC;
         match self {
             Self::Spec => {}
-            Self::Rxe => behavior.error_fires_solicited = ErrorFires::Receives,
+            Self::Rxe => behavior.error_fires_solicited = ErrorFires::FlushedReceives,
             Self::Rxe612 => behavior.error_fires_solicited = ErrorFires::None,
             Self::Siw => {
                 behavior.error_fires_solicited = ErrorFires::None;

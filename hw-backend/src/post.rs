@@ -5,8 +5,8 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use verbs_api::{
-    Cause, Dest, Error, ErrorKind, Object, PostError, Qp as QpHandle, RecvWr, Result, SendFlags,
-    SendWr, Sge, Verb,
+    Cause, Dest, Error, ErrorKind, Object, PostError, Qp as QpHandle, QpType, RecvWr, Result,
+    SendFlags, SendWr, Sge, Verb,
 };
 
 use crate::convert;
@@ -116,9 +116,15 @@ impl Hw {
             Vec::new()
         };
         let binds = self.bound_by(verb, qp.context, &wr.op)?;
-        let Dest::Ud { ah, .. } = wr.dest else {
+        // On a connected queue pair the place of the destination is that of other things.
+        if qp.init.qp_type != QpType::Ud {
             let ah = None;
             return Ok(Found { ah, binds, inline });
+        }
+        let Dest::Ud { ah, .. } = wr.dest else {
+            // Libraries follow the pointer without a look at it.
+            let problem = "is missing: a UD send names its destination";
+            return Err(invalid(verb, "ah", problem));
         };
         let ah = self.find(|tables| &tables.ahs, verb, ah)?;
         if ah.pd.context != qp.context {

@@ -177,6 +177,8 @@ knob_values! {
         All = "all";
         /// Those of receives.
         Receives = "receives";
+        /// Those of receives that were flushed; one that failed counts as its message asks for.
+        FlushedReceives = "flushed_receives";
         /// None.
         None = "none";
     }
@@ -324,7 +326,8 @@ knob_values! {
     PostWrongState {
         /// `EINVAL`, and nothing is queued.
         Refused = "refused";
-        /// `EINVAL`, but it is queued all the same: it runs in RTS, with the next send.
+        /// `EINVAL`, but it is queued all the same, as is what follows it in its list: it runs in RTS,
+        /// with the next send.
         Queued = "queued";
     }
     /// What becomes of an unreliable message for which the receive is too small.
@@ -418,6 +421,9 @@ knobs! {
     shrink_below: Check = Check::Refused, ["CQ-RESIZE-06"];
     /// What an overrun does.
     overrun: Overrun = Overrun::Dead, ["CQ-OVR-02", "CQ-OVR-03", "CQ-OVR-04", "CQ-OVR-05"];
+    /// The requester of a message whose completion is lost to an overrun fails with `REM_OP_ERR`;
+    /// otherwise it gets no answer.
+    overrun_nak: bool = true, ["CQ-OVR-04"];
     /// Polling after an overrun.
     poll_after_overrun: PollAfterOverrun = PollAfterOverrun::Error, ["CQ-POLL-04", "CQ-OVR-02"];
     /// Unpolled completions of a QP that is destroyed or reset are removed.

@@ -110,9 +110,10 @@ impl fmt::Display for UnknownProfile {
 impl core::error::Error for UnknownProfile {}
 
 const RXE: Behavior = Behavior {
-    error_fires_solicited: ErrorFires::Receives,
+    error_fires_solicited: ErrorFires::FlushedReceives,
     cqe_rounding: CqeRounding::Pow2Minus1,
     overrun: Overrun::DropNew,
+    overrun_nak: false,
     poll_after_overrun: PollAfterOverrun::Empty,
     sq_release: SqRelease::Completion,
     illegal_opcode: IllegalOpcode::LocQpOpErr,

@@ -6,7 +6,7 @@ use core::time::Duration;
 use verbs_api::Verbs;
 
 use super::call::Call;
-use super::outcome::{Outcome, Region, Seen};
+use super::outcome::{Completion, Outcome, Region, Seen};
 use super::run::{Conditions, run_under};
 use super::{Pace, Program};
 
@@ -19,6 +19,8 @@ pub struct Difference {
     pub device: String,
     /// What came of it on the simulator.
     pub simulator: String,
+    /// Where the device has some of the simulator's completions, and in their order: the others.
+    pub lacks: Vec<String>,
 }
 
 impl fmt::Display for Difference {
@@ -84,23 +86,42 @@ fn first_difference(
             of,
             device,
             simulator,
+            lacks: Vec::new(),
         };
         (difference.device != difference.simulator).then_some(difference)
     };
+    let in_error = &simulator.in_error;
     let calls = program.calls.iter().zip(&device.seen).zip(&simulator.seen);
     for (number, ((call, device), simulator)) in calls.enumerate() {
         if device != simulator {
-            let of = format!("call {number}, {}", name(call));
-            return differ(of, device.to_string(), simulator.to_string());
+            let at = u32::try_from(number).expect("programs are short");
+            let to = if in_error.contains(&at) { IN_ERROR } else { "" };
+            let of = format!("call {number}, {}{to}", name(call));
+            let lacks = match (device, simulator) {
+                (Seen::Completions(device), Seen::Completions(simulator)) => {
+                    lacks(device, simulator, in_error)
+                }
+                _ => Vec::new(),
+            };
+            return Some(Difference {
+                of,
+                device: device.to_string(),
+                simulator: simulator.to_string(),
+                lacks,
+            });
         }
     }
     // The same objects are left, since all calls went the same way.
     for ((cq, device), (_, simulator)) in device.completions.iter().zip(&simulator.completions) {
+        let lacks = lacks(device, simulator, in_error);
         let [device, simulator] =
             [device, simulator].map(|list| Seen::Completions(list.clone()).to_string());
         let difference = differ(format!("left on cq {cq}"), device, simulator);
-        if difference.is_some() {
-            return difference;
+        if let Some(difference) = difference {
+            return Some(Difference {
+                lacks,
+                ..difference
+            });
         }
     }
     for ((qp, device), (_, simulator)) in device.states.iter().zip(&simulator.states) {
@@ -112,7 +133,13 @@ fn first_difference(
     }
     for ((channel, device), (_, simulator)) in device.events.iter().zip(&simulator.events) {
         let of = format!("events left on channel {channel}");
-        let difference = differ(of, format!("{device:?}"), format!("{simulator:?}"));
+        // Those of one moment come in any order.
+        let [device, simulator] = [device, simulator].map(|cqs| {
+            let mut cqs = cqs.clone();
+            cqs.sort_unstable();
+            format!("{cqs:?}")
+        });
+        let difference = differ(of, device, simulator);
         if difference.is_some() {
             return difference;
         }
@@ -144,6 +171,30 @@ fn first_difference(
     )
 }
 
+/// What the device lacks of the simulator's completions, if it has nothing else.
+fn lacks(device: &[Completion], simulator: &[Completion], in_error: &[u32]) -> Vec<String> {
+    let mut of_device = device.iter().peekable();
+    let lacking = simulator
+        .iter()
+        .filter(|completion| of_device.next_if_eq(completion).is_none());
+    let text = |completion: &Completion| {
+        let of = if in_error.contains(&completion.wr_id.call) {
+            IN_ERROR
+        } else {
+            ""
+        };
+        format!("{completion}{of}")
+    };
+    let lacking: Vec<_> = lacking.map(text).collect();
+    match of_device.next() {
+        None => lacking,
+        Some(_) => Vec::new(),
+    }
+}
+
+/// What is said of a send to a queue pair in ERR.
+const IN_ERROR: &str = ", to a qp in ERR";
+
 /// The first bytes of a region that differ, where both are defined.
 fn bytes_differ(device: &Region, simulator: &Region) -> Option<Difference> {
     let is_defined = |at: usize| {
@@ -156,6 +207,7 @@ fn bytes_differ(device: &Region, simulator: &Region) -> Option<Difference> {
         of: format!("byte {at} of mr {}", device.mr),
         device: format!("{in_device:#04x}"),
         simulator: format!("{in_simulator:#04x}"),
+        lacks: Vec::new(),
     })
 }
 

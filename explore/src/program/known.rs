@@ -14,6 +14,9 @@ pub struct Known {
     pub device: String,
     /// Text that stands in what came of it on the simulator.
     pub simulator: String,
+    /// Text that stands in each completion that the device lacks, if it differs by those alone.
+    #[serde(default)]
+    pub lacks: Option<String>,
     /// Why, in a sentence.
     pub reason: String,
     /// Who says so: kernel file and function, man page, or measurement.
@@ -26,6 +29,10 @@ impl Known {
         difference.of.contains(&self.of)
             && difference.device.contains(&self.device)
             && difference.simulator.contains(&self.simulator)
+            && self.lacks.as_ref().is_none_or(|text| {
+                let mut lacks = difference.lacks.iter();
+                lacks.len() > 0 && lacks.all(|completion| completion.contains(text))
+            })
     }
 }
 

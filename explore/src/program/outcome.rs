@@ -14,6 +14,8 @@ pub struct Outcome {
     pub seen: Vec<Seen>,
     /// What each call left to do, by the laboratory's clock.
     pub took: Vec<Duration>,
+    /// Calls that posted sends to a QP in ERR, where a laboratory can tell and work does not meet.
+    pub in_error: Vec<u32>,
     /// Completions that were left, by CQ.
     pub completions: Vec<(Number, Vec<Completion>)>,
     /// Events that were left, by channel: of these CQs.

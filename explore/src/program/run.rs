@@ -3,10 +3,11 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::thread;
+use std::time::Instant;
 
 use verbs_api::{
-    AhAttr, Arm, Cause, CqInit, Error, ErrorKind, Mr, QpAttrMask, QpInit, QpModify, QpType,
-    RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, connect,
+    AhAttr, Arm, Cause, CqInit, Error, ErrorKind, Mr, QpAttrMask, QpInit, QpModify, QpState,
+    QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, connect,
 };
 
 use super::call::{Call, Link, Number, QKEY, QpMake};
@@ -145,13 +146,8 @@ impl Runner<'_> {
             let at = self.outcome.took.len();
             let expected = self.conditions.expected.and_then(|e| e.took.get(at));
             let expected = expected.copied().unwrap_or_default();
-            let time = self.conditions.quiet + expected * SLACK;
-            if time.is_zero() {
-                thread::yield_now();
-            } else {
-                // A device does not say when it is done.
-                thread::sleep(time);
-            }
+            // A device does not say when it is done.
+            wait(self.conditions.quiet + expected * SLACK);
             return expected;
         };
         let before = lab.now();
@@ -328,7 +324,12 @@ impl Runner<'_> {
                 let query = verbs.query_qp(objects.qps.get(qp).qp, QpAttrMask::STATE)?;
                 return Ok(Seen::State(query.attr.qp_state));
             }
-            Call::PostSend { qp, ref list } => return Ok(self.post_send(at, qp, list)),
+            Call::PostSend { qp, ref list } => {
+                if self.is_in_error(qp) {
+                    self.outcome.in_error.push(at);
+                }
+                return Ok(self.post_send(at, qp, list));
+            }
             Call::PostRecv { qp, ref list } => {
                 let made = objects.qps.get(qp);
                 let post = |list: &[RecvWr<'_>]| verbs.post_recv(made.qp, list);
@@ -383,6 +384,16 @@ impl Runner<'_> {
         Ok(Seen::Done)
     }
 
+    /// Whether a queue pair is in ERR. Only a laboratory is asked: of a device the same is expected.
+    fn is_in_error(&self, qp: Number) -> bool {
+        let can_tell = self.pace == Pace::Settled && self.verbs.lab().is_some();
+        let query = || {
+            self.verbs
+                .query_qp(self.objects.qps.get(qp).qp, QpAttrMask::STATE)
+        };
+        can_tell && query().is_ok_and(|query| query.attr.qp_state == QpState::Err)
+    }
+
     fn params(&self, link: &Link) -> RcParams {
         RcParams {
             path_mtu: link.path_mtu,
@@ -434,6 +445,17 @@ impl Call {
                 | Self::DestroyQp { .. }
                 | Self::CloseDevice { .. }
         )
+    }
+}
+
+/// Lets other threads run, for this time at least.
+pub(super) fn wait(time: Duration) {
+    let start = Instant::now();
+    loop {
+        match time.checked_sub(start.elapsed()) {
+            None | Some(Duration::ZERO) => return thread::yield_now(),
+            Some(left) => thread::park_timeout(left),
+        }
     }
 }
 

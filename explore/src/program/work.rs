@@ -1,6 +1,6 @@
 //! Posting what a program says, and what comes back.
 
-use std::thread;
+use core::time::Duration;
 use std::time::Instant;
 
 use verbs_api::{
@@ -11,7 +11,7 @@ use verbs_api::{
 use super::Pace;
 use super::call::{Number, Op, Part, Place, Send};
 use super::outcome::{Completion, Seen, WrId};
-use super::run::{Bytes, Posted, Runner};
+use super::run::{Bytes, Posted, Runner, wait};
 
 impl Runner<'_> {
     fn sge(&self, part: &Part) -> Sge {
@@ -144,7 +144,7 @@ impl Runner<'_> {
         if self.verbs.lab().is_none() && count < expected {
             let deadline = Instant::now() + self.conditions.patience;
             while count < expected && Instant::now() < deadline {
-                thread::yield_now();
+                wait(BETWEEN_POLLS);
                 count += self.verbs.poll_cq(cq, &mut list[count..])?;
             }
         }
@@ -237,6 +237,9 @@ fn wr_id(call: u32, index: usize) -> WrId {
     let index = u32::try_from(index).expect("lists are short");
     WrId { call, index }
 }
+
+/// How long one leaves a device that has not completed yet to itself.
+const BETWEEN_POLLS: Duration = Duration::from_micros(50);
 
 /// Bytes of a datagram's receive that the network header takes.
 const GRH_BYTES: u32 = 40;

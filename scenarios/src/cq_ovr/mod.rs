@@ -34,6 +34,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         qps_that_lost_a_completion_fail,
     ),
     Scenario::new(
+        "cq_ovr.requester_is_told_of_the_loss_or_not_answered",
+        &["CQ-OVR-04"],
+        requester_is_told_of_the_loss_or_not_answered,
+    )
+    // Where messages are answered.
+    .needs(Capabilities::RNR),
+    Scenario::new(
         "cq_ovr.event_comes_once_however_many_are_lost",
         &["CQ-OVR-05"],
         event_comes_once_however_many_are_lost,
@@ -173,6 +180,27 @@ fn qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
             }
         }
     }
+    Ok(())
+}
+
+fn requester_is_told_of_the_loss_or_not_answered(bench: &Bench<'_>) -> Result {
+    let expected = match bench.behavior()?.overrun_nak {
+        Some(true) => WcStatus::RemOpErr,
+        Some(false) => WcStatus::RetryExcErr,
+        None => return Ok(()),
+    };
+    let tight = Tight::new(bench, Queue::Recv, 3)?;
+    let count = tight.overrun("CQ-OVR-04")?;
+    let sends = bench
+        .poll(tight.pair.a.send_cq, count as usize)
+        .rule("CQ-OVR-04")?;
+    let failed = sends.iter().find(|wc| wc.status != WcStatus::Success);
+    check_eq!(
+        "CQ-OVR-04",
+        failed.map(|wc| wc.status),
+        Some(expected),
+        "the first status that is no success, of the message whose completion was lost"
+    );
     Ok(())
 }
 

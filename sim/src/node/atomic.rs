@@ -101,9 +101,7 @@ impl Node {
         if most == 0 || !eth.is_aligned() {
             return Err(INVALID);
         }
-        if !qp.attr.qp_access_flags.contains(Access::REMOTE_ATOMIC) {
-            return Err(self.not_enabled(None));
-        }
+        self.check_enabled(index, Access::REMOTE_ATOMIC, None)?;
         let place = self
             .touch_remote(
                 index,

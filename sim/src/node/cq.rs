@@ -79,8 +79,16 @@ impl Ticket {
     }
 }
 
-/// A completion was made with the status it should have.
-pub(super) type Delivered = bool;
+/// What became of a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// It was made as it should be.
+    Made,
+    /// A fault rule made it an error.
+    Failed,
+    /// The CQ had no room for it.
+    Lost,
+}
 
 impl InContext for Cq {
     fn context(&self) -> Context {
@@ -409,8 +417,8 @@ impl Node {
         }
     }
 
-    /// Adds a completion. False if it was lost, or a fault rule made it an error: the QP then goes
-    /// to the error state when the present operation is done.
+    /// Adds a completion. If it was lost, or a fault rule made it an error, the QP goes to the error
+    /// state when the present operation is done.
     #[inline(always)]
     pub(super) fn complete(
         &mut self,
@@ -418,13 +426,13 @@ impl Node {
         mut wc: Wc,
         ticket: Ticket,
         solicited: bool,
-    ) -> Delivered {
-        let mut delivered = true;
+    ) -> Delivery {
+        let mut delivery = Delivery::Made;
         if wc.status == WcStatus::Success
             && let Some(status) = self.strike(ticket.qp)
         {
             wc.status = status;
-            delivered = false;
+            delivery = Delivery::Failed;
             self.note_injected(ticket, wc.wr_id, status);
             self.troubled.push(Trouble {
                 qp: ticket.qp,
@@ -439,13 +447,14 @@ impl Node {
         let handle = cq.handle;
         if (cq.dead || cq.used() >= cq.cqe as usize) && !self.overwrite(index) {
             self.overrun(index, wc, ticket, solicited);
-            return false;
+            return Delivery::Lost;
         }
         let cq = self.cqs.at_mut(index);
         let recv = ticket.is_recv();
         let added = Added {
             recv,
             success: wc.status == WcStatus::Success,
+            flushed: wc.status == WcStatus::WrFlushErr,
             solicited,
         };
         let solicited = added.is_solicited(&self.behavior);
@@ -470,7 +479,7 @@ impl Node {
         if fires {
             self.queue_event(index);
         }
-        delivered
+        delivery
     }
 
     /// Makes room in a full CQ that may overrun: its oldest completion is lost.
@@ -512,6 +521,7 @@ impl Node {
         let added = Added {
             recv: ticket.is_recv(),
             success: wc.status == WcStatus::Success,
+            flushed: wc.status == WcStatus::WrFlushErr,
             solicited,
         };
         let fires = self.behavior.spurious_events && cq.notify.added(added, &self.behavior);

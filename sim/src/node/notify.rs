@@ -25,6 +25,8 @@ pub(crate) struct Added {
     pub(crate) recv: bool,
     /// Its status is success.
     pub(crate) success: bool,
+    /// Its status is that of work that was flushed.
+    pub(crate) flushed: bool,
     /// The sender set the solicited bit; for a send, the work request did.
     pub(crate) solicited: bool,
 }
@@ -42,6 +44,7 @@ impl Added {
             && match behavior.error_fires_solicited {
                 ErrorFires::All => true,
                 ErrorFires::Receives => self.recv,
+                ErrorFires::FlushedReceives => self.recv && self.flushed,
                 ErrorFires::None => false,
             };
         failed || marked

@@ -26,9 +26,23 @@ impl Node {
             .find_qp(Verb::PostSend, qp)
             .map_err(|error| PostError { bad_wr: 0, error })?;
         let posted = post_each(list, |wr| self.push_send(Verb::PostSend, index, wr));
-        let posted = posted.map_err(|error| self.as_returned(error));
+        let posted = self
+            .check_ready(index, posted)
+            .map_err(|error| self.as_returned(error));
         self.run_sends(now, index);
         posted
+    }
+
+    /// A list that was queued too early is refused as a whole, whatever became of it. The work request
+    /// that is called bad is the first that was not queued, or none: the first then stands for it.
+    fn check_ready(&self, index: u32, posted: Result<(), PostError>) -> Result<(), PostError> {
+        let state = self.qps.at(index).attr.qp_state;
+        if !is_too_early(state) || self.behavior.post_wrong_state == PostWrongState::Refused {
+            return posted;
+        }
+        let bad_wr = posted.map_or_else(|error| error.bad_wr, |()| 0);
+        let error = too_early(Verb::PostSend, state);
+        Err(PostError { bad_wr, error })
     }
 
     /// Starts what was posted, or flushes it.
@@ -63,10 +77,9 @@ impl Node {
             return Err(invalid(verb, "qp", "is of XRC_RECV, and has no send queue"));
         }
         let state = qp.attr.qp_state;
-        let too_early = matches!(state, QpState::Reset | QpState::Init | QpState::Rtr);
-        let refusal = || Error::new(verb, ErrorKind::Invalid, Cause::QpState { state });
-        if too_early && self.behavior.post_wrong_state == PostWrongState::Refused {
-            return Err(refusal());
+        let is_queued = self.behavior.post_wrong_state == PostWrongState::Queued;
+        if is_too_early(state) && !is_queued {
+            return Err(too_early(verb, state));
         }
         let failed = match self.has_operation(qp.init.qp_type, &wr.op) {
             true => None,
@@ -152,7 +165,10 @@ impl Node {
             got: 0,
             failed,
         });
-        if too_early { Err(refusal()) } else { Ok(()) }
+        if is_too_early(state) && verb == Verb::PostBatch {
+            return Err(too_early(verb, state));
+        }
+        Ok(())
     }
 
     fn push_recv(&mut self, index: u32, wr: &RecvWr<'_>) -> Result<()> {
@@ -172,12 +188,7 @@ impl Node {
                 Cause::QpState { state },
             ));
         }
-        check_sges(
-            verb,
-            wr.sg_list,
-            qp.init.cap.max_recv_sge,
-            ErrorKind::Invalid,
-        )?;
+        // As drivers do: for a receive they look at the queue first, for a send at the work request.
         if qp.rq.is_full() {
             let cause = Cause::QueueFull {
                 queue: "receive queue",
@@ -185,6 +196,12 @@ impl Node {
             };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
+        check_sges(
+            verb,
+            wr.sg_list,
+            qp.init.cap.max_recv_sge,
+            ErrorKind::Invalid,
+        )?;
         let qp = self.qps.at_mut(index);
         self.pds.at_mut(qp.pd).posted += 1;
         qp.rq.push(Recv {
@@ -221,6 +238,15 @@ impl Node {
             Errno::Enomem => ErrorKind::NoMemory,
         }
     }
+}
+
+/// Whether a QP in this state does not send yet (QP-STATE-18).
+fn is_too_early(state: QpState) -> bool {
+    matches!(state, QpState::Reset | QpState::Init | QpState::Rtr)
+}
+
+fn too_early(verb: Verb, state: QpState) -> Error {
+    Error::new(verb, ErrorKind::Invalid, Cause::QpState { state })
 }
 
 pub(super) fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> {

@@ -12,7 +12,7 @@ use verbs_api::{
 
 use super::atomic::Replies;
 use super::context::PORT_MTU_BYTES;
-use super::cq::{Delivered, Queue, Ticket};
+use super::cq::{Delivery, Queue, Ticket};
 use super::queue::WorkQueue;
 use super::region::Mr;
 use super::requester::Requester;
@@ -458,7 +458,7 @@ impl Node {
     }
 
     /// The oldest receive completes. `wc` has status, opcode and what the message brought.
-    pub(super) fn complete_recv(&mut self, index: u32, wc: Wc, solicited: bool) -> Delivered {
+    pub(super) fn complete_recv(&mut self, index: u32, wc: Wc, solicited: bool) -> Delivery {
         let release_now = self.behavior.sq_release == SqRelease::Completion;
         if wc.status != WcStatus::Success {
             self.note_failed_recv(index, wc.status);
@@ -482,9 +482,9 @@ impl Node {
     }
 
     /// A receive of an SRQ completes, on the QP that took it.
-    fn complete_shared(&mut self, index: u32, taken: Taken, wc: Wc, solicited: bool) -> Delivered {
+    fn complete_shared(&mut self, index: u32, taken: Taken, wc: Wc, solicited: bool) -> Delivery {
         let Some(srq) = self.srq_of(taken) else {
-            return true;
+            return Delivery::Made;
         };
         let qp = self.qps.at(index);
         let wc = Wc {

@@ -6,6 +6,7 @@ use verbs_api::{
 };
 
 use super::Node;
+use super::cq::Delivery;
 use super::history::why;
 use super::qp::Recv;
 use super::region::check_empty;
@@ -230,7 +231,12 @@ impl Node {
             }) => {
                 let why = self.why_refused(index, packet);
                 self.history.refused(self.now, packet, why);
-                if let Some(syndrome) = syndrome {
+                let told = recv.map_or(Delivery::Made, |status| {
+                    self.fail_recv(index, status, packet.solicited)
+                });
+                if let Some(syndrome) = syndrome
+                    && !self.is_silent_about(told)
+                {
                     self.answer(index, packet.psn, syndrome);
                 }
                 let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
@@ -239,26 +245,28 @@ impl Node {
                 if let Some(event) = event {
                     self.raise_of_qp(index, event);
                 }
-                match recv {
-                    Some(status) => self.fail_recv(index, status, packet.solicited),
-                    None => self.enter_error(index),
-                }
+                self.enter_error(index);
                 Ok(())
             }
         }
     }
 
-    /// The receive that a message would have consumed fails, and the QP with it.
-    pub(super) fn fail_recv(&mut self, index: u32, status: WcStatus, solicited: bool) {
-        if self.has_receive(index) {
-            let wc = Wc {
-                status,
-                opcode: WcOpcode::Recv,
-                ..Wc::default()
-            };
-            self.complete_recv(index, wc, solicited);
+    /// The receive that a message would have consumed fails, if there is one.
+    fn fail_recv(&mut self, index: u32, status: WcStatus, solicited: bool) -> Delivery {
+        if !self.has_receive(index) {
+            return Delivery::Made;
         }
-        self.enter_error(index);
+        let wc = Wc {
+            status,
+            opcode: WcOpcode::Recv,
+            ..Wc::default()
+        };
+        self.complete_recv(index, wc, solicited)
+    }
+
+    /// Whether the requester is not answered, since the completion of its message was lost.
+    fn is_silent_about(&self, delivery: Delivery) -> bool {
+        delivery == Delivery::Lost && !self.behavior.overrun_nak
     }
 
     /// A request that was carried out before: an acknowledgement or a response was lost.
@@ -429,20 +437,17 @@ impl Node {
         reth: Reth,
         got: u32,
     ) -> Result<u32, Refusal> {
+        let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
+        self.check_enabled(index, Access::REMOTE_WRITE, recv)?;
         // Immediate data needs a receive; nothing is placed before there is one.
         if packet.imm.is_some() {
             self.need_receive(index)?;
         }
-        let qp = self.qps.at(index);
-        let recv = packet.imm.map(|_| WcStatus::LocAccessErr);
         let denied = || self.access_fault(recv);
         // All of the range is checked at the start, and the rest again with each packet, since
         // the region may go in between. A write of no bytes names no memory (RDMA-10).
         let left = reth.length - got.min(reth.length);
         if left > 0 {
-            if !qp.attr.qp_access_flags.contains(Access::REMOTE_WRITE) {
-                return Err(self.not_enabled(recv));
-            }
             let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
             let mut target = self
                 .touch_remote(index, reth.rkey, addr, left.into(), Access::REMOTE_WRITE)
@@ -482,12 +487,20 @@ impl Node {
         }
     }
 
-    /// The queue pair does not allow the operation, whatever the memory does (RDMA-04).
-    pub(super) fn not_enabled(&self, recv: Option<WcStatus>) -> Refusal {
-        match self.behavior.qp_access_status {
+    /// Whether the queue pair allows the operation, whatever memory it names, if any (RDMA-04).
+    pub(super) fn check_enabled(
+        &self,
+        index: u32,
+        operation: Access,
+        recv: Option<WcStatus>,
+    ) -> Result<(), Refusal> {
+        if self.qps.at(index).attr.qp_access_flags.contains(operation) {
+            return Ok(());
+        }
+        Err(match self.behavior.qp_access_status {
             QpAccessStatus::RemAccessErr => self.access_fault(recv),
             QpAccessStatus::RemInvReqErr => INVALID,
-        }
+        })
     }
 
     /// The last packet of a message that consumes a receive has been placed.
@@ -517,23 +530,25 @@ impl Node {
             wc_flags,
             ..Wc::default()
         };
-        if self.complete_recv(index, wc, packet.solicited) {
-            return Ok(());
-        }
         // The QP goes to the error state; the requester must not take it for done.
-        Err(CANNOT)
+        match self.complete_recv(index, wc, packet.solicited) {
+            Delivery::Made => Ok(()),
+            lost if self.is_silent_about(lost) => Err(Refusal::Fault {
+                syndrome: None,
+                recv: None,
+                event: None,
+            }),
+            Delivery::Failed | Delivery::Lost => Err(CANNOT),
+        }
     }
 
     /// Answers an RDMA Read; how many sequence numbers the response takes.
     fn read(&mut self, index: u32, psn: Psn, reth: Reth) -> Result<u32, Refusal> {
         let mtu = self.mtu(index);
-        let qp = self.qps.at(index);
+        self.check_enabled(index, Access::REMOTE_READ, None)?;
         let payload = if reth.length == 0 {
             Payload::default()
         } else {
-            if !qp.attr.qp_access_flags.contains(Access::REMOTE_READ) {
-                return Err(self.not_enabled(None));
-            }
             let length = reth.length.into();
             let source =
                 self.touch_remote(index, reth.rkey, reth.addr, length, Access::REMOTE_READ);
@@ -596,6 +611,7 @@ impl Node {
             && self.behavior.ud_short_recv.status() == Some(status)
         {
             self.fail_recv(index, status, packet.solicited);
+            self.enter_error(index);
             return Ok(());
         }
         Err(match refusal {

@@ -231,7 +231,6 @@ impl Node {
         if srq.failed {
             return Err(failed(verb));
         }
-        check_sges(verb, wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
         if srq.recvs.len() >= srq.attr.max_wr as usize {
             let cause = Cause::QueueFull {
                 queue: "shared receive queue",
@@ -239,6 +238,7 @@ impl Node {
             };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
+        check_sges(verb, wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
         let recv = Recv {
             wr_id: wr.wr_id,
             list: SmallVec::from_slice(wr.sg_list),
