@@ -2,7 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use verbs_api::{Context, DriverObject, Verbs};
 
@@ -18,11 +18,19 @@ pub(crate) struct Object<K: Kind> {
     pub(crate) handle: K::Handle,
     /// What the field `handle` of the structure was given.
     number: u32,
-    /// The engine was told that the program has changed it.
-    garbled: AtomicBool,
-    /// It was given up where the engine does not know of it.
-    ended: AtomicBool,
+    /// One of [`state`].
+    state: AtomicU8,
     pub(crate) more: K::More,
+}
+
+/// What of an object is out of the ordinary.
+mod state {
+    /// Nothing.
+    pub(super) const GOOD: u8 = 0;
+    /// The engine was told that the program has changed its number.
+    pub(super) const GARBLED: u8 = 1;
+    /// It was given up where the engine does not know of it.
+    pub(super) const ENDED: u8 = 2;
 }
 
 // SAFETY: the structure is the program's, which reads and writes it as it reads and writes those of
@@ -89,8 +97,7 @@ impl<K: Kind> Object<K> {
                 raw: UnsafeCell::new(raw),
                 handle,
                 number,
-                garbled: AtomicBool::new(false),
-                ended: AtomicBool::new(false),
+                state: AtomicU8::new(state::GOOD),
                 more,
             })
         });
@@ -107,16 +114,13 @@ impl<K: Kind> Object<K> {
     pub(crate) fn find(seen: *mut K::Seen) -> Result<&'static Self> {
         let address = (seen as usize).wrapping_sub(K::OFFSET);
         let object = K::arena().find(address).ok_or(Errno(libc::EINVAL))?;
-        if object.has_ended() {
-            return Err(Errno(libc::EINVAL));
-        }
-        if let Some(number) = K::number(object.raw()) {
+        let garbled = K::number(object.raw()).is_some_and(|number| {
             // SAFETY: the object is one of ours, which are never freed. A program may write the
             // field at any time, as it may with C's.
-            let garbled = unsafe { number.read_volatile() } != object.number;
-            if garbled || object.garbled.load(Ordering::Relaxed) {
-                object.tell_garbled(garbled)?;
-            }
+            unsafe { number.read_volatile() != object.number }
+        });
+        if garbled || object.state.load(Ordering::Relaxed) != state::GOOD {
+            object.look(garbled)?;
         }
         Ok(object)
     }
@@ -129,20 +133,30 @@ impl<K: Kind> Object<K> {
         Self::find(seen).map(Some)
     }
 
-    /// The engine refuses what is garbled, of the objects that it knows.
+    /// Refuses what was given up, or is garbled. What the engine knows it refuses itself, when it was
+    /// told.
     #[cold]
-    fn tell_garbled(&self, garbled: bool) -> Result<()> {
-        let Some(object) = K::driver_object(self.handle) else {
-            return match garbled {
-                true => Err(Errno(libc::EINVAL)),
-                false => Ok(()),
-            };
+    fn look(&self, garbled: bool) -> Result<()> {
+        let (now, other) = match garbled {
+            true => (state::GARBLED, state::GOOD),
+            false => (state::GOOD, state::GARBLED),
         };
-        if self.garbled.swap(garbled, Ordering::Relaxed) != garbled {
-            // An object that is gone cannot be garbled, and need not be.
-            let _ = engine().sim.garble(object, garbled);
+        let order = Ordering::Relaxed;
+        let changed = self.state.compare_exchange(other, now, order, order);
+        if changed == Err(state::ENDED) {
+            return Err(Errno(libc::EINVAL));
         }
-        Ok(())
+        match K::driver_object(self.handle) {
+            Some(object) => {
+                if changed.is_ok() {
+                    // An object that is gone cannot be garbled, and need not be.
+                    let _ = engine().sim.garble(object, garbled);
+                }
+                Ok(())
+            }
+            None if garbled => Err(Errno(libc::EINVAL)),
+            None => Ok(()),
+        }
     }
 
     /// The object that was given this number, of those that others were made as.
@@ -162,14 +176,10 @@ impl<K: Kind> Object<K> {
 
     /// Gives it up: it is not found from then on. The engine is not told.
     pub(crate) fn end(&self) -> Result<()> {
-        match self.ended.swap(true, Ordering::Relaxed) {
-            true => Err(Errno(libc::EINVAL)),
-            false => Ok(()),
+        match self.state.swap(state::ENDED, Ordering::Relaxed) {
+            state::ENDED => Err(Errno(libc::EINVAL)),
+            _ => Ok(()),
         }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
     }
 
     /// Its structure.
