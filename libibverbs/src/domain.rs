@@ -83,6 +83,14 @@ impl Object<Pd> {
         self.more.stands_for.is_some()
     }
 
+    /// Where the users of this one are counted: a protection domain and its imports are one.
+    fn counted(&'static self) -> &'static Self {
+        match self.is_parent() {
+            true => self,
+            false => self.first(),
+        }
+    }
+
     /// Whether the protection domain of this and its imports is gone.
     pub(crate) fn is_deallocated(&self) -> bool {
         self.more.is_deallocated.load(Ordering::Relaxed)
@@ -107,11 +115,11 @@ pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     status(|| {
         let pd = Object::<Pd>::find(pd)?;
-        pd.more.users.check_none()?;
-        let Some(parent) = &pd.more.stands_for else {
+        let own = &pd.counted().more;
+        own.users.check_none()?;
+        let Some(parent) = &own.stands_for else {
             engine().sim.dealloc_pd(pd.handle)?;
-            let gone = &pd.first().more.is_deallocated;
-            gone.store(true, Ordering::Relaxed);
+            own.is_deallocated.store(true, Ordering::Relaxed);
             return Ok(());
         };
         pd.end()?;
@@ -138,7 +146,7 @@ pub(crate) extern "C" fn alloc_parent_domain(
         // SAFETY: the program's, valid for the call. It need not know the fields behind the mask
         // (C's contract).
         let (pd, td, comp_mask) = unsafe { ((*attr).pd, (*attr).td, (*attr).comp_mask) };
-        let pd = Object::<Pd>::find(pd)?;
+        let pd = Object::<Pd>::find(pd)?.counted();
         let td = Object::<Td>::find_some(td)?;
         let is_foreign = pd.handle.context() != of || td.is_some_and(|td| td.handle != of);
         if is_foreign || comp_mask & !ALLOCATORS_AND_CONTEXT != 0 {

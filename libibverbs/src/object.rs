@@ -166,11 +166,11 @@ impl<K: Kind> Object<K> {
     }
 
     /// The object that this one was made as: itself, unless it was imported.
-    pub(crate) fn first(&self) -> &Self {
+    pub(crate) fn first(&'static self) -> &'static Self {
         Self::numbered(self.number).unwrap_or(self)
     }
 
-    pub(crate) fn is_first(&self) -> bool {
+    pub(crate) fn is_first(&'static self) -> bool {
         std::ptr::eq(self, self.first())
     }
 

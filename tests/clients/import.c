@@ -65,9 +65,12 @@ int main(int argc, char **argv)
 
     /* What is destroyed by one is gone for all. */
     CHECK((pd = ibv_import_pd(context, a.pd->handle)) && (mr = ibv_import_mr(pd, a.mr->handle)));
-    CHECK(!ibv_dereg_mr(mr) && ibv_dereg_mr(a.mr) == EINVAL && ibv_dereg_mr(mr) == EINVAL);
+    struct ibv_parent_domain_init_attr attr = {.pd = a.pd};
+    struct ibv_pd *parent = ibv_alloc_parent_domain(a.context, &attr);
+    CHECK(parent && !ibv_dereg_mr(mr) && ibv_dereg_mr(a.mr) == EINVAL && ibv_dereg_mr(mr) == EINVAL);
     CHECK(!ibv_import_mr(pd, a.mr->handle) && errno == EINVAL);
-    CHECK(ibv_dealloc_pd(pd) == EBUSY && !ibv_destroy_qp(a.qp) && !ibv_dealloc_pd(pd));
+    CHECK(ibv_dealloc_pd(pd) == EBUSY && !ibv_destroy_qp(a.qp) && ibv_dealloc_pd(pd) == EBUSY);
+    CHECK(!ibv_dealloc_pd(parent) && !ibv_dealloc_pd(pd));
     CHECK(ibv_dealloc_pd(a.pd) == EINVAL && !ibv_import_pd(context, a.pd->handle));
     CHECK(errno == EINVAL);
 
