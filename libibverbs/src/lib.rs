@@ -38,7 +38,8 @@
 //!   meanwhile, such as `ibv_poll_cq` on the same queue, is `EINVAL` where C would wait for ever.
 //!
 //! # Where things are
-//! `config` says how the devices are, `at_exit` writes the trace and the diagnosis. `export` has the names and their versions, `c` the structures. An entry point finds its objects
+//! `config` says how the devices are (`setting`), `at_exit` writes what is said at the end. `export` has the
+//! names and their versions, `c` the structures. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object
 //! has a file, and so have `import` and `xrc`.
 //!
@@ -87,6 +88,7 @@ mod post;
 mod qp;
 mod region;
 mod result;
+mod setting;
 mod srq;
 mod text;
 mod xrc;

@@ -227,11 +227,11 @@ impl Node {
         let Some((pd, recv)) = self.present_receive(index) else {
             return;
         };
+        let too_long = || format!("the message is longer than its {} bytes", recv.length());
         let why = match status {
-            WcStatus::LocLenErr | WcStatus::LocQpOpErr => {
-                let bytes = recv.length();
-                Some(format!("the message is longer than its {bytes} bytes"))
-            }
+            WcStatus::LocLenErr => Some(too_long()),
+            // Some devices have one status for both.
+            WcStatus::LocQpOpErr => self.why_not_received(pd, recv).or_else(|| Some(too_long())),
             _ => self.why_not_received(pd, recv),
         };
         self.history.failed(Failure {
