@@ -140,6 +140,20 @@ impl SimConfig {
     /// What the devices do not claim to have; types of queue pairs, atomics and memory windows they
     /// refuse then, too. Those without all that iWARP has not ([`Capabilities::IWARP_LACKS`]) say that
     /// they are of that transport. Default: they have everything.
+    ///
+    /// ```
+    /// use verbs_api::{Capabilities, CqInit, ErrorKind, QpInit, QpType, Transport, Verbs};
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let sim = Sim::new(SimConfig::new().lacks(Capabilities::IWARP_LACKS));
+    /// assert_eq!(sim.devices()?[0].transport, Transport::Iwarp);
+    /// let context = sim.open_device("sim0")?;
+    /// assert_eq!(sim.query_device(context)?.max_mcast_grp, 0);
+    /// let (pd, cq) = (sim.alloc_pd(context)?, sim.create_cq(context, &CqInit::new(1))?);
+    /// let refused = sim.create_qp(pd, &QpInit::new(QpType::Ud, cq, cq)).unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::NotSupported);
+    /// # Ok::<(), verbs_api::Error>(())
+    /// ```
     #[must_use]
     pub const fn lacks(self, lacks: Capabilities) -> Self {
         Self { lacks, ..self }
