@@ -1,11 +1,12 @@
-/* How long verbs take through libibverbs, whatever is behind it: a table on the standard output.
+/* How long verbs take through libibverbs, whatever is behind it: a table on the standard output. Between
+ * the first two devices, or on the only one. The argument says how often each is done for one sample.
  *
- * cc -O2 -I tests/clients libibverbs/benches/rate.c -o rate -libverbs && verbsim exec -- ./rate */
+ * cc -O2 -I tests/clients libibverbs/benches/rate.c -o rate -libverbs && verbsim exec -- ./rate [20000] */
 #include <time.h>
 
 #include "bench.h"
 
-enum { BYTES = 1 << 20, ROUNDS = 20000, SAMPLES = 15 };
+enum { BYTES = 1 << 20, WINDOW = 16, SAMPLES = 15 };
 
 static struct end a, b;
 static struct ibv_mr *from, *into;
@@ -54,17 +55,40 @@ static void send_64(void)
     complete(&a);
 }
 
-static void event(void)
+static void sends_64(void)
+{
+    for (int i = 0; i < WINDOW; ++i)
+        post_recv(&b, i, 64);
+    for (int i = 0; i < WINDOW; ++i)
+        post_send(&a, i, 64, 0);
+    for (int i = 0; i < WINDOW; ++i) {
+        complete(&b);
+        complete(&a);
+    }
+}
+
+static void message(struct end *from, struct end *to)
 {
     struct ibv_cq *cq;
     void *context;
-    CHECK(!ibv_req_notify_cq(b.cq, 0));
-    post_recv(&b, 1, 64);
-    post_send(&a, 2, 64, 0);
-    CHECK(!ibv_get_cq_event(b.channel, &cq, &context));
+    CHECK(!ibv_req_notify_cq(to->cq, 0));
+    post_recv(to, 1, 64);
+    post_send(from, 2, 64, 0);
+    CHECK(!ibv_get_cq_event(to->channel, &cq, &context));
     ibv_ack_cq_events(cq, 1);
-    complete(&b);
-    complete(&a);
+    complete(to);
+    complete(from);
+}
+
+static void event(void)
+{
+    message(&a, &b);
+}
+
+static void round_trip(void)
+{
+    message(&a, &b);
+    message(&b, &a);
 }
 
 static void empty_poll(void)
@@ -74,36 +98,45 @@ static void empty_poll(void)
 }
 
 /* The best of some samples: what else runs on a machine only makes it slower. */
-static void measure(const char *what, void (*run)(void), int rounds)
+static void measure(const char *what, void (*run)(void), int runs, int each)
 {
     double best = 0;
+    if (!runs)
+        runs = 1;
     for (int sample = 0; sample < SAMPLES; ++sample) {
         double start = now();
-        for (int round = 0; round < rounds; ++round)
+        for (int i = 0; i < runs; ++i)
             run();
-        double each = (now() - start) / rounds;
-        if (!sample || each < best)
-            best = each;
+        double took = (now() - start) / runs / each;
+        if (!sample || took < best)
+            best = took;
     }
     printf("%-36s %12.1f ns\n", what, best);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    int rounds = argc > 1 ? atoi(argv[1]) : 20000, devices;
+    struct ibv_device **list = ibv_get_device_list(&devices);
+    CHECK(rounds > 0 && list);
+    ibv_free_device_list(list);
     open_end(&a, 0, 0);
-    open_end(&b, 1, 0);
+    open_end(&b, devices > 1, 0);
     connect_ends(&a, &b);
     char *memory[2];
     for (int i = 0; i < 2; ++i)
         CHECK(!posix_memalign((void **)&memory[i], 4096, BYTES) && memset(memory[i], i, BYTES));
     CHECK((from = ibv_reg_mr(a.pd, memory[0], BYTES, ALL_RIGHTS)));
     CHECK((into = ibv_reg_mr(b.pd, memory[1], BYTES, ALL_RIGHTS)));
-    measure("write of 64 B", write_64, ROUNDS);
-    measure("write of 64 B, inline", write_inline, ROUNDS);
-    measure("send and receive of 64 B", send_64, ROUNDS);
-    measure("arm, send, event", event, ROUNDS);
-    measure("empty poll", empty_poll, ROUNDS);
-    measure("write of 1 MiB", write_1m, ROUNDS / 400);
+    measure("write of 64 B", write_64, rounds, 1);
+    measure("write of 64 B, inline", write_inline, rounds, 1);
+    measure("send and receive of 64 B", send_64, rounds, 1);
+    measure("the same, 16 at a time", sends_64, rounds / WINDOW, WINDOW);
+    measure("arm, send, event", event, rounds, 1);
+    measure("there and back, with events", round_trip, rounds / 2, 1);
+    measure("empty poll", empty_poll, rounds, 1);
+    measure("write of 1 MiB", write_1m, rounds / 400, 1);
+    CHECK(!memcmp(memory[0], memory[1], BYTES));
     CHECK(!ibv_dereg_mr(from) && !ibv_dereg_mr(into));
     free(memory[0]);
     free(memory[1]);
