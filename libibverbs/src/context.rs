@@ -291,7 +291,7 @@ extern "C" fn query_device_ex(
             hca_core_clock: more.hca_core_clock,
             max_cq_count: cq_count,
             max_cq_period: cq_period,
-            max_dm_size: dm::max_size(context_of(context)?)? as u64,
+            max_dm_size: dm::max_size() as u64,
             phys_port_cnt_ex: found.phys_port_cnt.into(),
             ..c::Later::default()
         };
@@ -317,7 +317,8 @@ extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut c::ibv_val
         let context = context_of(context)?;
         not_null(values)?;
         let sim = &engine().sim;
-        let ticks_a_ms = sim.query_device_ex(context)?.hca_core_clock;
+        let more = |node: &mut Node| node.query_device_ex(context);
+        let ticks_a_ms = sim.beside(sim.node(context)?, more)?.hca_core_clock;
         if ticks_a_ms == 0 {
             return Err(UNSUPPORTED);
         }

@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use parking_lot::Mutex;
-use verbs_api::{Access, Capabilities, Context, Handle, Verbs};
+use verbs_api::{Access, Capabilities, Context, Handle};
 
 use crate::arena::Arena;
 use crate::c::{ibv_alloc_dm_attr, ibv_context, ibv_dm, ibv_mr, ibv_pd};
@@ -116,12 +116,12 @@ impl Object<Dm> {
 }
 
 /// How much device memory a device has: all or nothing.
-pub(crate) fn max_size(context: Context) -> Result<usize> {
-    let capabilities = engine().sim.capabilities(context)?;
-    Ok(match capabilities.contains(Capabilities::ZERO_BASED_MR) {
-        true => SIZE,
-        false => 0,
-    })
+pub(crate) fn max_size() -> usize {
+    let lacks = engine().config.profile.lacks;
+    match lacks.contains(Capabilities::ZERO_BASED_MR) {
+        true => 0,
+        false => SIZE,
+    }
 }
 
 pub(crate) extern "C" fn alloc_dm(
@@ -130,7 +130,7 @@ pub(crate) extern "C" fn alloc_dm(
 ) -> *mut ibv_dm {
     pointer(|| {
         let of = Object::<OpenDevice>::find(context)?;
-        if max_size(of.handle)? == 0 {
+        if max_size() == 0 {
             return Err(UNSUPPORTED);
         }
         not_null(attr)?;

@@ -26,14 +26,10 @@ WHY = [
     ("Extended CQ", "tag_matching", "tag matching"),
     ("ODP|huge pages|XRCD", "odp", "on-demand paging"),
     ("huge pages", "", "huge pages of the machine"),
-    ("Device memory", "", "device memory"),
     ("dmabuf", "", "memory of other devices (dma-buf)"),
     ("QP type 8|Raw Packet", "", "raw packets, flow steering"),
     ("net interface", "", "a network interface"),
     ("Extended QP|FLUSH_GLOBAL", "qpex", "flush, atomic write"),
-    ("XRCD", "", "XRC"),
-    ("Parent Domain", "", "parent domains"),
-    ("Importing", "", "objects of other processes"),
 ]
 BEGIN, END = "<!-- made by tests/clients/rdma-core/run -->\n", "<!-- end -->\n"
 
