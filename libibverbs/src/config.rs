@@ -18,6 +18,7 @@
 //! value, and what is allowed.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::net::Ipv6Addr;
 use std::{env, fs};
 
@@ -131,8 +132,8 @@ impl Config {
         let limits = limits(from.setting("limits", file.limits, pairs)?)?;
         let seed = from.setting("seed", file.seed, number)?;
         let faults = faults(from.setting("faults", file.faults, text)?)?;
-        let trace = from.setting("trace", file.trace, text)?;
-        let diagnose = from.setting("diagnose", file.diagnose, text)?;
+        let trace = output(from.setting("trace", file.trace, text)?)?;
+        let diagnose = output(from.setting("diagnose", file.diagnose, text)?)?;
         let config = Self {
             names,
             ports,
@@ -142,8 +143,8 @@ impl Config {
             limits,
             seed: seed.map_or(0, |seed| seed.value),
             faults,
-            trace: trace.map(|trace| trace.value),
-            diagnose: diagnose.map(|diagnose| diagnose.value),
+            trace,
+            diagnose,
         };
         config.simulation(Mode::Stepped)?;
         Ok(config)
@@ -261,6 +262,17 @@ fn faults(given: Option<Given<String>>) -> Result<Plan, String> {
             Plan::parse(path, &text).map_err(|error| given.refuse(path, error))
         }
     }
+}
+
+/// A file that can be written, or `-`.
+fn output(given: Option<Given<String>>) -> Result<Option<String>, String> {
+    let Some(given) = given else { return Ok(None) };
+    let path = &given.value;
+    if path != "-" {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        file.map_err(|error| given.refuse(path, error))?;
+    }
+    Ok(Some(given.value))
 }
 
 /// `sim0/1/0=fe80::1`
@@ -402,6 +414,11 @@ mod tests {
                 "",
                 &[("VERBSIM_SEED", "x")],
                 &["VERBSIM_SEED (--seed) is x", "a number"],
+            ),
+            (
+                "trace = \"/nowhere/trace\"",
+                &[],
+                &["trace in its file is /nowhere/trace", "No such file"],
             ),
             (
                 "faults = \"/nowhere.toml\"",

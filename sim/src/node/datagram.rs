@@ -6,7 +6,7 @@ use verbs_api::{
 };
 
 use super::Node;
-use super::history::why;
+use super::history::reason;
 use super::qp::Send;
 use super::requester::{Address, OutPacket};
 use super::srq::NoReceive;
@@ -98,7 +98,7 @@ impl Node {
         if deth.qkey != qp.attr.qkey {
             let port = qp.attr.port_num;
             self.port_mut(port).bad_qkeys += 1;
-            return Err(why::QKEY);
+            return Err(reason::QKEY);
         }
         let found = match qp.srq {
             None if qp.rq.has_undone() => Ok((qp.pd, qp.rq.get(qp.rq.oldest()))),
@@ -110,7 +110,7 @@ impl Node {
         };
         let (pd, recv) = match found {
             Ok(found) => found,
-            Err(NoReceive::Empty) => return Err(why::NO_RECEIVE),
+            Err(NoReceive::Empty) => return Err(reason::NO_RECEIVE),
             Err(NoReceive::Failed) => {
                 self.enter_error(index);
                 return Err("the srq has failed");
@@ -136,7 +136,7 @@ impl Node {
         let wc = match target {
             _ if is_short => match self.behavior.ud_short_recv.status() {
                 Some(status) => failed(status),
-                None => return Err(why::SHORT_RECEIVE),
+                None => return Err(reason::SHORT_RECEIVE),
             },
             (Ok(grh), Ok(data)) => {
                 let behind = match self.subnet {

@@ -11,7 +11,7 @@ use crate::packet::Packet;
 use crate::time::Time;
 
 /// Why packets are not taken that came for want of care on a program's side.
-pub(super) mod why {
+pub(super) mod reason {
     pub(in crate::node) const NO_RECEIVE: &str = "no receive is posted";
     pub(in crate::node) const NO_QP: &str = "no such qp";
     pub(in crate::node) const NOT_READY: &str = "the qp is not ready to receive";
@@ -132,7 +132,7 @@ impl History {
             lost: *lost,
         };
         let dropped = self.dropped.iter();
-        let dropped = dropped.filter(|((_, _, why), _)| why::ALL.contains(why));
+        let dropped = dropped.filter(|((_, _, why), _)| reason::ALL.contains(why));
         let dropped = dropped.map(|((from, qp_num, why), dropped)| Problem::Dropped {
             from: *from,
             qp_num: *qp_num,
@@ -145,7 +145,11 @@ impl History {
     /// Why a request of a peer was refused or found nobody.
     fn answer(&self, from: Place, psn: u32, failure: &Failure) -> Option<String> {
         if failure.status == WcStatus::RetryExcErr {
-            let dropped = self.dropped.iter().filter(|((of, ..), _)| *of == from);
+            // A receiver that is not ready says so: that is an answer.
+            let silent = |((of, _, why), _): &(&(Place, u32, &str), &Dropped)| {
+                *of == from && *why != reason::NO_RECEIVE
+            };
+            let dropped = self.dropped.iter().filter(silent);
             let ((_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
             return Some(format!("for qp {qp_num:#x}, {why}"));
         }

@@ -7,7 +7,7 @@ use verbs_api::{
 
 use super::Node;
 use super::cq::Delivery;
-use super::history::why;
+use super::history::reason;
 use super::qp::Recv;
 use super::region::check_empty;
 use super::requester::{OutPacket, packets};
@@ -115,7 +115,7 @@ impl Node {
         if packet.dest_qpn == MULTICAST_QPN || for_group() {
             return self.accept_for_group(now, to, packet);
         }
-        let index = self.qp_of_number(packet.dest_qpn).ok_or(why::NO_QP)?;
+        let index = self.qp_of_number(packet.dest_qpn).ok_or(reason::NO_QP)?;
         self.accept_for(now, to, index, packet)
     }
 
@@ -129,7 +129,7 @@ impl Node {
     ) -> Result<(), &'static str> {
         let qp = self.qps.at(index);
         if qp.init.qp_type != counterpart(packet.transport) {
-            return Err(why::OTHER_TRANSPORT);
+            return Err(reason::OTHER_TRANSPORT);
         }
         if qp.attr.qp_state == QpState::Init
             && qp.init.qp_type == QpType::Rc
@@ -142,21 +142,21 @@ impl Node {
             qp.attr.qp_state,
             QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe
         ) {
-            return Err(why::NOT_READY);
+            return Err(reason::NOT_READY);
         }
         if qp.attr.port_num != to.port {
-            return Err(why::OTHER_PORT);
+            return Err(reason::OTHER_PORT);
         }
         if !pkeys_match(self.pkey_of(qp), packet.pkey) {
             self.port_mut(to.port).bad_pkeys += 1;
-            return Err(why::PKEY);
+            return Err(reason::PKEY);
         }
         if qp.init.qp_type != QpType::Ud
             && qp
                 .route
                 .is_none_or(|route| route.to != Some(packet.route.from))
         {
-            return Err(why::OTHER_PEER);
+            return Err(reason::OTHER_PEER);
         }
         if self.behavior.comm_est {
             self.establish(index);
@@ -222,7 +222,7 @@ impl Node {
                 qp.responder.nak_is_out = true;
                 let timer = qp.attr.min_rnr_timer;
                 self.answer(index, packet.psn, Syndrome::rnr(timer));
-                Err(why::NO_RECEIVE)
+                Err(reason::NO_RECEIVE)
             }
             Err(Refusal::Fault {
                 syndrome,
@@ -615,9 +615,9 @@ impl Node {
             return Ok(());
         }
         Err(match refusal {
-            Refusal::NotReady => why::NO_RECEIVE,
+            Refusal::NotReady => reason::NO_RECEIVE,
             Refusal::Lost => "its memory went away",
-            Refusal::Fault { .. } => why::BAD_MESSAGE,
+            Refusal::Fault { .. } => reason::BAD_MESSAGE,
         })
     }
 }

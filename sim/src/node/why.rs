@@ -31,6 +31,13 @@ impl Node {
                 return Some(format!("{length} bytes are more than the MTU, {mtu}"));
             }
         }
+        if send.is_read() && qp.attr.max_rd_atomic == 0 {
+            return Some("max_rd_atomic is 0".to_owned());
+        }
+        if super::atomic::header(&send.op).is_some() && send.length != super::atomic::BYTES {
+            let length = send.length;
+            return Some(format!("an atomic takes 8 bytes, and not {length}"));
+        }
         let need = match send.is_read() {
             true => Access::LOCAL_WRITE,
             false => Access::empty(),
