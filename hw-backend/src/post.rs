@@ -79,7 +79,8 @@ impl Hw {
             // library needs none of them.
             unsafe { sys::post_send(qp, first, bad) }
         };
-        let posted = post((verb, Object::Qp), &qp.raw, &mut wrs, call);
+        let unnamed = refused.as_ref().map_or(0, |refused| refused.bad_wr);
+        let posted = post((verb, Object::Qp), &qp.raw, &mut wrs, unnamed, call);
         let count = posted
             .as_ref()
             .map_or_else(|error| error.bad_wr, |()| wrs.len());
@@ -98,7 +99,7 @@ impl Hw {
         let qp = self.qp(verb, qp)?;
         check_has_queues(verb, &qp)?;
         recv_list(list, |wrs| {
-            post((verb, Object::Qp), &qp.raw, wrs, |qp, first, bad| {
+            post((verb, Object::Qp), &qp.raw, wrs, 0, |qp, first, bad| {
                 // SAFETY: the QP is live; the list is valid until the call returns (`recv_list`).
                 unsafe { sys::post_recv(qp, first, bad) }
             })
@@ -232,11 +233,13 @@ fn link<T>(list: &mut [T], mut set: impl FnMut(&mut T, *mut T)) {
     }
 }
 
-/// Posts a list. A driver may return 0 and name a bad work request all the same.
+/// Posts a list. A driver may return 0 and name a bad work request all the same; and it may refuse a
+/// list and name none: then it is the one numbered `unnamed`.
 pub(crate) fn post<Q, T>(
     (verb, object): (Verb, Object),
     queue: &Owned<Q>,
     wrs: &mut [T],
+    unnamed: usize,
     call: impl FnOnce(*mut Q, *mut T, &mut *mut T) -> c_int,
 ) -> Result<(), PostError> {
     if wrs.is_empty() {
@@ -250,7 +253,7 @@ pub(crate) fn post<Q, T>(
     }
     let offset = (bad as usize).wrapping_sub(first as usize) / size_of::<T>();
     let bad_wr = if bad.is_null() {
-        0
+        unnamed
     } else {
         offset.min(wrs.len() - 1)
     };

@@ -144,7 +144,7 @@ impl Hw {
         let verb = Verb::PostSrqRecv;
         let srq = self.srq(verb, srq)?;
         recv_list(list, |wrs| {
-            post((verb, Object::Srq), &srq.raw, wrs, |srq, first, bad| {
+            post((verb, Object::Srq), &srq.raw, wrs, 0, |srq, first, bad| {
                 // SAFETY: the SRQ is live; the list is valid until the call returns (`recv_list`).
                 unsafe { sys::post_srq_recv(srq, first, bad) }
             })

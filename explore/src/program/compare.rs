@@ -152,7 +152,13 @@ fn first_difference(
             all.sort();
             all.join(", ")
         });
-        let of = format!("asynchronous events left on context {context}");
+        let after = if in_error.is_empty() {
+            ""
+        } else {
+            ", after sends"
+        };
+        let to = if in_error.is_empty() { "" } else { IN_ERROR };
+        let of = format!("asynchronous events left on context {context}{after}{to}");
         let difference = differ(of, device, simulator);
         if difference.is_some() {
             return difference;

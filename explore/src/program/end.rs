@@ -91,7 +91,7 @@ impl Runner<'_> {
             let mut bytes = vec![0; usize::try_from(length).expect("of this machine")];
             let read = self.verbs.read_mr(mr, 0, &mut bytes);
             self.check(&format!("the bytes of mr {number}"), read);
-            let undefined = self.undefined.remove(&mr).unwrap_or_default();
+            let undefined = self.undefined_of(mr);
             for (start, end) in &undefined {
                 let end = (*end as usize).min(bytes.len());
                 let start = (*start as usize).min(end);

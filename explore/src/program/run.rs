@@ -98,6 +98,29 @@ pub(super) struct Posted {
     pub(super) is_recv: bool,
     /// Memory that it may write.
     pub(super) bytes: Vec<Bytes>,
+    /// It has completed.
+    pub(super) is_done: bool,
+}
+
+impl Posted {
+    pub(super) fn send(bytes: Vec<Bytes>) -> Self {
+        Self {
+            is_recv: false,
+            bytes,
+            is_done: false,
+        }
+    }
+
+    pub(super) fn recv(bytes: Vec<Bytes>) -> Self {
+        Self {
+            is_recv: true,
+            ..Self::send(bytes)
+        }
+    }
+
+    pub(super) fn is_waiting_recv(&self) -> bool {
+        self.is_recv && !self.is_done
+    }
 }
 
 /// Bytes of a region, from the first to behind the last.
@@ -213,9 +236,9 @@ impl Runner<'_> {
                 let mr = objects.mrs.get(mr);
                 let mut bytes = vec![0; length as usize];
                 verbs.read_mr(mr, offset as usize, &mut bytes)?;
-                for (start, end) in self.undefined.get(&mr).into_iter().flatten() {
-                    let (start, end) = (start.max(&offset), (*end).min(offset + length));
-                    for byte in *start..end {
+                for (start, end) in self.undefined_of(mr) {
+                    let (start, end) = (start.max(offset), end.min(offset + length));
+                    for byte in start..end {
                         bytes[(byte - offset) as usize] = 0;
                     }
                 }

@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::time::Instant;
 
 use verbs_api::{
-    CompChannel, Context, Cq, Element, Error, ErrorKind, Handle, PostError, RecvWr, Remote, Result,
-    SendOp, SendWr, Sge, Wait, Wc, WcStatus,
+    CompChannel, Context, Cq, Element, Error, ErrorKind, Handle, Mr, PostError, RecvWr, Remote,
+    Result, SendOp, SendWr, Sge, Wait, Wc, WcStatus,
 };
 
 use super::Pace;
@@ -45,8 +45,8 @@ impl Runner<'_> {
         for (index, (send, sges)) in list.iter().zip(&lists).enumerate() {
             let wr_id = wr_id(at, index);
             let bytes = self.written(send);
-            let is_recv = false;
-            self.posted.insert(wr_id, Posted { is_recv, bytes });
+            self.take_over_undefined(send, &bytes);
+            self.posted.insert(wr_id, Posted::send(bytes));
             let mut wr = SendWr::new(wr_id.raw(), self.op(&send.op), sges);
             wr.flags = send.flags;
             if let Some(to) = send.to {
@@ -102,6 +102,47 @@ impl Runner<'_> {
         place.iter().map(|part| self.bytes(part)).collect()
     }
 
+    /// What is made of bytes that mean nothing means nothing.
+    fn take_over_undefined(&mut self, send: &Send, written: &[Bytes]) {
+        let place = send.op.place().filter(|_| send.op.reads()).map(|place| {
+            let length = send.list.iter().map(|part| part.length).sum();
+            let mr = self.objects.mrs.get(place.mr);
+            (mr, place.offset, place.offset.saturating_add(length))
+        });
+        let list = send.list.iter().map(|part| self.bytes(part));
+        let read: Vec<Bytes> = match place {
+            Some(place) => vec![place],
+            None => list.collect(),
+        };
+        if !read.iter().any(|bytes| self.is_undefined(*bytes)) {
+            return;
+        }
+        // An atomic writes where it reads, and what depends on it.
+        let changed = place.filter(|_| !matches!(send.op, Op::Read(_)));
+        for (mr, start, end) in written.iter().copied().chain(changed) {
+            self.undefined.entry(mr).or_default().push((start, end));
+        }
+    }
+
+    fn is_undefined(&self, (mr, start, end): Bytes) -> bool {
+        let of_region = self.undefined_of(mr);
+        of_region
+            .iter()
+            .any(|(from, to)| *from < end && start < *to)
+    }
+
+    /// Bytes of a region that mean nothing, as start and end. A receive that has not completed is the
+    /// device's, which may have put a part of a message there.
+    pub(super) fn undefined_of(&self, mr: Mr) -> Vec<(u32, u32)> {
+        let waiting = self.posted.values().filter(|work| work.is_waiting_recv());
+        let waiting = waiting
+            .flat_map(|work| &work.bytes)
+            .filter(|(of, ..)| *of == mr)
+            .map(|(_, start, end)| (*start, *end));
+        let known = self.undefined.get(&mr).into_iter().flatten().copied();
+        known.chain(waiting).collect()
+    }
+
     pub(super) fn post_recv(
         &mut self,
         at: u32,
@@ -120,11 +161,16 @@ impl Runner<'_> {
             if is_ud {
                 self.header_is_undefined(&bytes);
             }
-            let is_recv = true;
-            self.posted.insert(wr_id, Posted { is_recv, bytes });
+            self.posted.insert(wr_id, Posted::recv(bytes));
             work.push(RecvWr::new(wr_id.raw(), sges));
         }
-        post(&work).map_or_else(refused_at, |()| Seen::Done)
+        let Err(refused) = post(&work) else {
+            return Seen::Done;
+        };
+        for index in refused.bad_wr..list.len() {
+            self.posted.remove(&wr_id(at, index));
+        }
+        refused_at(refused)
     }
 
     // What comes back
@@ -169,15 +215,16 @@ impl Runner<'_> {
 
     /// What failed leaves its memory undefined, and a datagram the start of its receive.
     fn completed(&mut self, completion: &Completion) {
-        let Some(work) = self.posted.get(&completion.wr_id) else {
+        let Some(work) = self.posted.get_mut(&completion.wr_id) else {
             return;
         };
-        let bytes = work.bytes.clone();
+        work.is_done = true;
+        let (bytes, is_recv) = (work.bytes.clone(), work.is_recv);
         if completion.status != WcStatus::Success {
             for (mr, start, end) in bytes {
                 self.undefined.entry(mr).or_default().push((start, end));
             }
-        } else if work.is_recv
+        } else if is_recv
             && completion
                 .qp
                 .is_some_and(|qp| self.objects.qps.get(qp).is_ud)
