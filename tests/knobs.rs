@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngSeed};
 use verbs_api::{
-    AhAttr, Behavior, Check, ErrorKind, Knob, Mtu, PostWrongState, Profile, Qp, QpAttr, QpAttrMask,
-    QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus, connect, transition,
+    AhAttr, Behavior, Check, CqInit, ErrorKind, Knob, Mtu, PostWrongState, Profile, Qp, QpAttr,
+    QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus,
+    connect, transition,
 };
 use verbs_scenarios::report::{BackendInfo, Outcome};
 use verbs_scenarios::{Backend, Scenario, World, run};
@@ -133,6 +134,68 @@ fn a_send_that_is_refused_and_queued_runs_in_rts() {
     assert_eq!(lengths, [7, 8]);
     let sent: Vec<_> = a.drain().iter().map(|wc| (wc.wr_id, wc.status)).collect();
     assert_eq!(sent, [(1, WcStatus::Success), (2, WcStatus::Success)]);
+}
+
+/// QP-STATE-18: with `post_wrong_state` a list is queued up to its first bad work request, which is the one
+/// that is refused.
+#[test]
+fn a_list_that_is_refused_and_queued_is_queued_up_to_a_bad_work_request() {
+    let mut behavior = Behavior::SPEC;
+    behavior.post_wrong_state = PostWrongState::Queued;
+    let sim = Sim::new(SimConfig::new().behavior(behavior));
+    let [a, b] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 64));
+    let qps = [a.qp(QpType::Rc, 3), b.qp(QpType::Rc, 8)];
+    let data = [a.mem.sge(0, 8)];
+    let list: Vec<_> = (0..5).map(|wr_id| SendWr::send(wr_id, &data)).collect();
+    for (list, bad_wr) in [(&list[..2], 0), (&list[2..], 1)] {
+        let refused = sim.post_send(qps[0], list).unwrap_err();
+        let seen = (refused.bad_wr, refused.error.kind());
+        assert_eq!(
+            seen,
+            (bad_wr, ErrorKind::Invalid),
+            "there is room for three"
+        );
+    }
+    connect::by_attributes(&sim, qps[0], qps[1], &RcParams::default()).unwrap();
+    for wr_id in 0..4 {
+        b.recv(qps[1], wr_id, 0, 64);
+    }
+    let full = sim.post_send(qps[0], &list[3..]).unwrap_err();
+    assert_eq!((full.bad_wr, full.error.kind()), (0, ErrorKind::NoMemory));
+    settle(&sim);
+    let sent: Vec<_> = a.drain().iter().map(|wc| (wc.wr_id, wc.status)).collect();
+    assert_eq!(sent, [0, 1, 2].map(|wr_id| (wr_id, WcStatus::Success)));
+}
+
+/// CQ-OVR-04: with `overrun_nak` the requester learns of a completion that is lost at the responder, be it
+/// of a success or a failure, and otherwise it hears nothing.
+#[test]
+fn a_completion_lost_at_the_responder_is_answered_as_the_knob_says() {
+    for overrun_nak in [true, false] {
+        for is_short in [false, true] {
+            let mut behavior = Behavior::SPEC;
+            behavior.overrun_nak = overrun_nak;
+            let sim = Sim::new(SimConfig::new().behavior(behavior));
+            let [a, b] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 64));
+            let tiny = sim.create_cq(b.context, &CqInit::new(1)).unwrap();
+            let init = QpInit::new(QpType::Rc, b.cq, tiny);
+            let qps = [a.qp(QpType::Rc, 4), sim.create_qp(b.pd, &init).unwrap()];
+            connect::by_attributes(&sim, qps[0], qps[1], &RcParams::default()).unwrap();
+            b.recv(qps[1], 0, 0, 8);
+            b.recv(qps[1], 1, 0, if is_short { 4 } else { 8 });
+            a.send(qps[0], 0, 0, 8);
+            a.send(qps[0], 1, 0, 8);
+            settle(&sim);
+            let status = match (overrun_nak, is_short) {
+                (false, _) => WcStatus::RetryExcErr,
+                (true, false) => WcStatus::RemOpErr,
+                (true, true) => WcStatus::RemInvReqErr,
+            };
+            let sent: Vec<_> = a.drain().iter().map(|wc| (wc.wr_id, wc.status)).collect();
+            assert_eq!(sent, [(0, WcStatus::Success), (1, status)]);
+            assert_eq!(b.state(qps[1]), QpState::Err);
+        }
+    }
 }
 
 proptest! {

@@ -1,12 +1,14 @@
 //! Datagrams: one queue pair for many peers, room for the GRH, and what is dropped without a word.
 
 use verbs_api::{
-    Ah, AhAttr, Capabilities, Fault, Gid, Harm, PacketFilter, QpModify, QpState, QpType, RcParams,
-    RecvWr, SendWr, ShortDatagram, WcFlags, WcStatus, When, connect,
+    Ah, AhAttr, Capabilities, ErrorKind, Fault, Gid, Harm, PacketFilter, QpModify, QpState, QpType,
+    RcParams, RecvWr, SendWr, ShortDatagram, WcFlags, WcStatus, When, connect,
 };
 
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, End, Failure, GRH_LEN, OfRule, Pair, PairOptions, QKEY, Result, Scenario};
+use crate::{
+    Bench, End, Failure, GRH_LEN, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err,
+};
 
 const LEN: u32 = 8;
 
@@ -23,6 +25,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "ud.queue_pair_talks_to_many_without_a_connection",
         &["UD-01", "UD-17"],
         queue_pair_talks_to_many_without_a_connection,
+    ),
+    ud(
+        "ud.send_names_its_destination",
+        &["UD-01"],
+        send_names_its_destination,
     ),
     ud(
         "ud.data_starts_behind_the_room_for_the_grh",
@@ -247,6 +254,17 @@ fn qkey_of_the_queue_pair_can_be_asked_for(bench: &Bench<'_>) -> Result {
         bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
     }
     Ok(())
+}
+
+fn send_names_its_destination(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UD-01";
+    let Pair { a, b } = ud_pair(bench)?;
+    b.recv(10, LEN)?;
+    let data = [a.sge(0, LEN)];
+    let posted = bench.post_send(a.qp, &[SendWr::send(1, &data)]);
+    expect_err(posted, ErrorKind::Invalid, RULE)?;
+    bench.no_completion(a.send_cq, RULE)?;
+    bench.no_completion(b.recv_cq, RULE)
 }
 
 fn unknown_destination_is_dropped(bench: &Bench<'_>) -> Result {

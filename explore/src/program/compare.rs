@@ -152,13 +152,10 @@ fn first_difference(
             all.sort();
             all.join(", ")
         });
-        let after = if in_error.is_empty() {
-            ""
-        } else {
-            ", after sends"
-        };
-        let to = if in_error.is_empty() { "" } else { IN_ERROR };
-        let of = format!("asynchronous events left on context {context}{after}{to}");
+        let mut of = format!("asynchronous events left on context {context}");
+        if !in_error.is_empty() {
+            of = format!("{of}, after sends{IN_ERROR}");
+        }
         let difference = differ(of, device, simulator);
         if difference.is_some() {
             return difference;

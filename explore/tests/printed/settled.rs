@@ -207,7 +207,7 @@ fn settled_program_1() {
     verbs.post_recv(qp0, &[RecvWr::new(0x1600000000, &[mem2.sge(1576, 8)]), RecvWr::new(0x1600000001, &[mem3.sge(3880, 8)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 23
-    verbs.post_send(qp1, &[SendWr::new(0x1700000000, SendOp::CompareAndSwap { remote: mem3.remote(2784), compare: 0, swap: 1 }, &[mem2.sge(2960, 8)]), SendWr::new(0x1700000001, SendOp::RdmaWriteWithImm { remote: mem2.remote(1968), imm_data: [83, 213, 141, 6] }, &[mem2.sge(760, 4), mem3.sge(872, 4)]).flags(SendFlags::SOLICITED)]).unwrap();
+    verbs.post_send(qp1, &[SendWr::new(0x1700000000, SendOp::RdmaWriteWithImm { remote: mem2.remote(1968), imm_data: [83, 213, 141, 6] }, &[mem2.sge(760, 4), mem3.sge(872, 4)]).flags(SendFlags::SOLICITED), SendWr::new(0x1700000001, SendOp::CompareAndSwap { remote: mem3.remote(2784), compare: 0, swap: 1 }, &[mem2.sge(2960, 8)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 24
     assert_eq!(verbs.get_cq_event(channel0, Wait::Poll).map(|event| event.cq_context).map(|_| ()).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -233,7 +233,7 @@ fn settled_program_1() {
     // Call 30
     verbs.lab().unwrap().settle().unwrap();
     // Call 31
-    let error = verbs.post_send(qp1, &[SendWr::new(0x1f00000000, SendOp::CompareAndSwap { remote: mem3.remote(2208), compare: 1, swap: 2 }, &[mem2.sge(3064, 8)]), SendWr::new(0x1f00000001, SendOp::RdmaRead { remote: mem3.remote(520) }, &[mem3.sge(5320, 64)]), SendWr::new(0x1f00000002, SendOp::CompareAndSwap { remote: mem2.remote(1216), compare: 0, swap: 1 }, &[mem2.sge(2720, 8)]).flags(SendFlags::SOLICITED)]).unwrap_err();
+    let error = verbs.post_send(qp1, &[SendWr::new(0x1f00000000, SendOp::CompareAndSwap { remote: mem3.remote(2208), compare: 1, swap: 2 }, &[mem2.sge(3064, 8)]), SendWr::new(0x1f00000001, SendOp::RdmaRead { remote: mem3.remote(520) }, &[mem3.sge(5320, 64)])]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
     // Call 32
     assert_eq!(poll(cq2, 64).unwrap(), [(0x1700000000, WcStatus::Success), (0x1700000001, WcStatus::Success)]);
@@ -253,7 +253,7 @@ fn settled_program_1() {
     verbs.post_recv(qp0, &[RecvWr::new(0x2600000000, &[mem2.sge(1048, 300)])]).unwrap();
     verbs.lab().unwrap().settle().unwrap();
     // Call 39
-    let error = verbs.post_send(qp1, &[SendWr::new(0x2700000000, SendOp::Send, &[mem2.sge(80, 16)]).unsignaled().flags(SendFlags::SOLICITED), SendWr::new(0x2700000001, SendOp::CompareAndSwap { remote: mem3.remote(3800), compare: 2, swap: 3 }, &[mem2.sge(2968, 8)]), SendWr::new(0x2700000002, SendOp::CompareAndSwap { remote: mem3.remote(3448), compare: 0, swap: 1 }, &[mem3.sge(4864, 8)]), SendWr::new(0x2700000003, SendOp::RdmaRead { remote: mem3.remote(1064) }, &[mem3.sge(4944, 300)]).unsignaled(), SendWr::new(0x2700000004, SendOp::Send, &[mem3.sge(1992, 8), mem2.sge(992, 8)]).flags(SendFlags::SOLICITED), SendWr::new(0x2700000005, SendOp::Send, &[mem3.sge(1640, 8)]).flags(SendFlags::INLINE), SendWr::new(0x2700000006, SendOp::RdmaRead { remote: mem3.remote(1096) }, &[mem2.sge(2168, 8)]).unsignaled().flags(SendFlags::FENCE).flags(SendFlags::SOLICITED), SendWr::new(0x2700000007, SendOp::Send, &[mem2.sge(176, 100)])]).unwrap_err();
+    let error = verbs.post_send(qp1, &[SendWr::new(0x2700000000, SendOp::Send, &[mem2.sge(80, 16)]).unsignaled().flags(SendFlags::SOLICITED), SendWr::new(0x2700000001, SendOp::Send, &[mem3.sge(1992, 8), mem2.sge(992, 8)]).flags(SendFlags::SOLICITED), SendWr::new(0x2700000002, SendOp::Send, &[mem3.sge(1640, 8)]).flags(SendFlags::INLINE), SendWr::new(0x2700000003, SendOp::Send, &[mem2.sge(176, 100)]), SendWr::new(0x2700000004, SendOp::CompareAndSwap { remote: mem3.remote(3800), compare: 2, swap: 3 }, &[mem2.sge(2968, 8)]), SendWr::new(0x2700000005, SendOp::RdmaRead { remote: mem3.remote(1064) }, &[mem3.sge(4944, 300)]).unsignaled(), SendWr::new(0x2700000006, SendOp::RdmaRead { remote: mem3.remote(1096) }, &[mem2.sge(2168, 8)]).unsignaled().flags(SendFlags::FENCE).flags(SendFlags::SOLICITED)]).unwrap_err();
     assert_eq!((error.bad_wr, error.error.kind()), (0, ErrorKind::Invalid));
     // Call 40
     assert_eq!(poll(cq2, 64).unwrap(), []);

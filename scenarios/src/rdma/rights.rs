@@ -27,12 +27,15 @@ const RIGHTS: [Access; 6] = [
 ];
 
 /// A writes to or reads from a place, signaled, in the way that needs `right`.
-fn ask(a: &End<'_>, right: Access, remote: Remote) -> Result {
+fn ask(a: &End<'_>, right: Access, remote: Remote, len: u32) -> Result {
     let (op, local) = match right {
-        Access::REMOTE_READ => (SendOp::RdmaRead { remote }, a.sge(a.landing(), LEN)),
-        _ => (SendOp::RdmaWrite { remote }, a.sge(0, LEN)),
+        Access::REMOTE_READ => (SendOp::RdmaRead { remote }, a.sge(a.landing(), len)),
+        _ => (SendOp::RdmaWrite { remote }, a.sge(0, len)),
     };
-    a.post(SendWr::new(1, op, &[local]))
+    let list = [local];
+    // An entry of no bytes means a great many to some devices.
+    let list = if len == 0 { &[] } else { &list[..] };
+    a.post(SendWr::new(1, op, list))
 }
 
 pub(super) fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
@@ -43,7 +46,7 @@ pub(super) fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
             let mr = bench.alloc_mr(b.pd, 64, rights)?;
             bench.write_mr(mr, 0, &[7; 64])?;
             a.fill(1, LEN)?;
-            ask(&a, needed, bench.query_mr(mr)?.remote(0))?;
+            ask(&a, needed, bench.query_mr(mr)?.remote(0), LEN)?;
             let status = match rights.contains(needed) {
                 true => WcStatus::Success,
                 false => WcStatus::RemAccessErr,
@@ -68,7 +71,9 @@ pub(super) fn queue_pair_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result
         LOCAL | Access::REMOTE_WRITE,
         LOCAL,
     ] {
-        for (what, needed) in OPERATIONS {
+        // That it names no memory does not matter.
+        let cases = OPERATIONS.map(|operation| [(operation, LEN), (operation, 0)]);
+        for ((what, needed), len) in cases.into_iter().flatten() {
             let options = PairOptions::default();
             let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
             let of_b = RcParams {
@@ -77,9 +82,9 @@ pub(super) fn queue_pair_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result
             };
             let Pair { a, b } = bench.connect_each(a?, b?, RcParams::default(), of_b)?;
             b.fill_at(b.landing(), 3, LEN)?;
-            ask(&a, needed, a.remote())?;
+            ask(&a, needed, a.remote(), len)?;
             let wc = bench.one(a.send_cq)?;
-            let case = format!("{what} where the queue pair allows {rights:?}");
+            let case = format!("{what} of {len} bytes where the queue pair allows {rights:?}");
             let seen = match wc.status {
                 WcStatus::RemAccessErr => QpAccessStatus::RemAccessErr,
                 WcStatus::RemInvReqErr => QpAccessStatus::RemInvReqErr,

@@ -26,9 +26,11 @@ impl Node {
             .find_qp(Verb::PostSend, qp)
             .map_err(|error| PostError { bad_wr: 0, error })?;
         let posted = post_each(list, |wr| self.push_send(Verb::PostSend, index, wr));
-        let posted = self
-            .check_ready(index, posted)
-            .map_err(|error| self.as_returned(error));
+        let posted = match list {
+            [] => posted,
+            _ => self.check_ready(index, posted),
+        };
+        let posted = posted.map_err(|error| self.as_returned(error));
         self.run_sends(now, index);
         posted
     }
@@ -299,4 +301,39 @@ fn is_of_windows(op: &SendOp) -> bool {
         op,
         SendOp::SendWithInv { .. } | SendOp::LocalInv { .. } | SendOp::BindMw { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use verbs_api::{CqInit, QpCap, QpInit, SrqInit, Verbs, connect};
+
+    use super::*;
+    use crate::{Sim, SimConfig};
+
+    /// RQ-01, SRQ-04: of a list that is too long, on a queue that is full, the queue is seen first.
+    #[test]
+    fn a_full_receive_queue_is_seen_before_a_list_that_is_too_long() {
+        let sim = Sim::new(SimConfig::new());
+        let context = sim.open_device("sim0").unwrap();
+        let pd = sim.alloc_pd(context).unwrap();
+        let cq = sim.create_cq(context, &CqInit::new(4)).unwrap();
+        let srq = sim.create_srq(pd, &SrqInit::new(1)).unwrap();
+        let cap = QpCap {
+            max_recv_wr: 1,
+            ..QpCap::default()
+        };
+        let init = QpInit::new(QpType::Ud, cq, cq).cap(cap);
+        let qp = sim.create_qp(pd, &init).unwrap();
+        connect::ud_to_rts(&sim, qp, 1, 0).unwrap();
+        let too_long = vec![Sge::default(); 200];
+        let (long, good) = ([RecvWr::new(1, &too_long)], [RecvWr::new(0, &[])]);
+        let on_qp = |list: &[RecvWr<'_>]| sim.post_recv(qp, list);
+        let on_srq = |list: &[RecvWr<'_>]| sim.post_srq_recv(srq, list);
+        for post in [&on_qp as &dyn Fn(&[RecvWr<'_>]) -> _, &on_srq] {
+            let kind = |list| post(list).map_err(|refused| refused.error.kind());
+            assert_eq!(kind(&long), Err(ErrorKind::Invalid));
+            assert_eq!(kind(&good), Ok(()));
+            assert_eq!(kind(&long), Err(ErrorKind::NoMemory));
+        }
+    }
 }
