@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use verbs_api::{
     AsyncEvent, AsyncEventType, CompChannel, Cq, CqInit, Element, Handle, PollAfterOverrun, QpCap,
-    SendWr, Wc,
+    RcParams, SendWr, Wc,
 };
 
 use crate::failure::check;
@@ -62,6 +62,11 @@ impl<'b> Tight<'b> {
                 max_send_wr: room,
                 max_recv_wr: room,
                 ..QpCap::default()
+            },
+            // Some devices do not answer a message whose completion is lost, and try for ever at 7.
+            rc: RcParams {
+                retry_cnt: 6,
+                ..RcParams::default()
             },
             ..PairOptions::default()
         };
