@@ -7,7 +7,8 @@
 //! # What is supported
 //! RC, UC and UD queue pairs with Send, RDMA Write (both with immediate data) and RDMA Read;
 //! completion queues with arming, overrun and resize; completion channels; asynchronous events;
-//! address handles; any number of nodes and ports; virtual time, faults, limits, a trace.
+//! address handles; any number of nodes and ports, on Ethernet or InfiniBand; virtual time, faults, limits,
+//! a trace, a diagnosis.
 //!
 //! # What is rejected
 //! Queue pairs of other transports and access flags for what is not supported: `EOPNOTSUPP` and
@@ -28,7 +29,8 @@
 //! machine's time, where that counts. `sim` and `lab` map the traits on it, `caller` adds what programs
 //! that hand over pointers need beyond them, `wire` holds the tap and the rules for packets and calls,
 //! `late` the packets they hold back, `outage` the ports that go down; `fault` decides when a rule
-//! strikes. `limits` are the limits of devices, `subnet` the LIDs of InfiniBand. `diagnosis` says what a program did wrong. `model` is what models of concurrent programs ask of a simulation.
+//! strikes. `limits` are the limits of devices, `subnet` the LIDs of InfiniBand. `diagnosis` says what a
+//! program did wrong. `model` is what models of concurrent programs ask of a simulation.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
