@@ -39,6 +39,14 @@ pub(crate) struct Tight<'b> {
     pub(crate) channel: CompChannel,
 }
 
+/// For messages whose completions are lost: some devices do not answer these, and try for ever at 7.
+pub(crate) fn tries_that_end() -> RcParams {
+    RcParams {
+        retry_cnt: 6,
+        ..RcParams::default()
+    }
+}
+
 impl<'b> Tight<'b> {
     /// A pair with a CQ of at least `cqe` entries.
     pub(crate) fn new(bench: &'b Bench<'b>, queue: Queue, cqe: i32) -> Result<Self> {
@@ -63,11 +71,7 @@ impl<'b> Tight<'b> {
                 max_recv_wr: room,
                 ..QpCap::default()
             },
-            // Some devices do not answer a message whose completion is lost, and try for ever at 7.
-            rc: RcParams {
-                retry_cnt: 6,
-                ..RcParams::default()
-            },
+            rc: tries_that_end(),
             ..PairOptions::default()
         };
         let roomy = bench.create_cq(cq.context(), &CqInit::new(room as i32))?;
