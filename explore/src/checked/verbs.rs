@@ -369,16 +369,12 @@ impl Verbs for Checked {
         let mut books = self.begin();
         let result = self.inner.post_send(qp, list);
         let posted = posted(&result, list.len());
-        for wr in &list[..posted] {
-            books.sent(qp, wr, false);
-        }
-        if let Err(error) = &result
-            && error.error.kind() == ErrorKind::Invalid
-            && self.may_queue_refused(qp)
-        {
-            for wr in &list[posted..] {
-                books.sent(qp, wr, true);
-            }
+        let refused = result.as_ref().err().map(|refused| refused.error.kind());
+        // Then those before the bad one may wait as well.
+        let may_wait = refused == Some(ErrorKind::Invalid) && self.may_queue_refused(qp);
+        let taken = if may_wait { list.len() } else { posted };
+        for wr in &list[..taken] {
+            books.sent(qp, wr, may_wait);
         }
         result
     }
