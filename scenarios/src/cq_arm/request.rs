@@ -6,7 +6,7 @@ use verbs_api::{
 };
 
 use super::{BOTH, PLAIN, deliver, leave, reversed};
-use crate::cq_ovr::tries_that_end;
+use crate::cq_ovr::impatient;
 use crate::failure::{check, check_eq};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err};
 
@@ -333,7 +333,7 @@ pub(super) fn unread_events_are_kept_apart_or_merged_as_declared(bench: &Bench<'
 pub(super) fn lost_completion_is_known_by_its_cq_error(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {
         recv_cqe: 1,
-        rc: tries_that_end(),
+        rc: impatient(),
         ..PairOptions::default()
     })?;
     let b = pair.b;

@@ -7,7 +7,7 @@ use verbs_api::{
     SendWr, WcStatus,
 };
 
-pub(crate) use tight::{Queue, Tight, tries_that_end};
+pub(crate) use tight::{Queue, Tight, impatient};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Failure, OfRule, Result, Scenario, expect_err, wr_ids};

@@ -39,10 +39,11 @@ pub(crate) struct Tight<'b> {
     pub(crate) channel: CompChannel,
 }
 
-/// For messages whose completions are lost: some devices do not answer these, and try for ever at 7.
-pub(crate) fn tries_that_end() -> RcParams {
+/// Of a responder that has lost a completion there may be no answer any more (CQ-OVR-04), and seven
+/// retries may have no end (TMR-04).
+pub(crate) fn impatient() -> RcParams {
     RcParams {
-        retry_cnt: 6,
+        retry_cnt: 3,
         ..RcParams::default()
     }
 }
@@ -71,7 +72,7 @@ impl<'b> Tight<'b> {
                 max_recv_wr: room,
                 ..QpCap::default()
             },
-            rc: tries_that_end(),
+            rc: impatient(),
             ..PairOptions::default()
         };
         let roomy = bench.create_cq(cq.context(), &CqInit::new(room as i32))?;
