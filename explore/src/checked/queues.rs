@@ -59,7 +59,7 @@ struct QpBook {
     in_reset: bool,
     /// It is in RTS.
     sends: bool,
-    /// It has no timer, or must not read.
+    /// Its sends may.
     waits_for_ever: bool,
     /// Of its sends, those up to this number have had all the time there is.
     settled: u64,
@@ -252,7 +252,8 @@ impl Queues {
         }
     }
 
-    /// A QP may wait for ever: it never tries again (TMR-02), or must not read.
+    /// Sends of a QP may wait for ever: it never tries again (TMR-02), must not read, does not flush what
+    /// is posted in ERR (QP-STATE-21), or does not go on with what it held in SQD (QP-STATE-10).
     pub(crate) fn waits_for_ever(&mut self, qp: Qp) {
         if let Some(book) = self.qps.get_mut(&qp) {
             book.waits_for_ever = true;

@@ -6,10 +6,11 @@ use std::os::fd::OwnedFd;
 use verbs_api::{
     Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities, Cause,
     CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, Declared,
-    DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Element, ErrorKind, Gid, GidEntry, Handle,
-    Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError,
-    PostWrongState, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, RcParams, RecvWr, ReregError, Result,
-    SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
+    DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Element, ErrorKind, FlushPostInErr, Gid,
+    GidEntry, Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr,
+    PostError, PostWrongState, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr,
+    ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx,
+    Xrcd, XrcdInit,
 };
 
 use super::Checked;
@@ -339,6 +340,11 @@ impl Verbs for Checked {
         let qp = self.inner.create_qp(pd, init)?;
         let number = self.inner.qp_num(qp).ok();
         books.made_qp(qp, number, init, Id::of(pd));
+        let never = FlushPostInErr::None;
+        if self.declares(qp, |declared| declared.flush_post_in_err == Some(never)) {
+            // It may be in ERR before the program knows.
+            books.queues.waits_for_ever(qp);
+        }
         Ok(qp)
     }
 
@@ -346,6 +352,10 @@ impl Verbs for Checked {
         let mut books = self.begin();
         self.inner.modify_qp(qp, attr, mask)?;
         books.modified(qp, attr, mask);
+        let is_held = mask.contains(QpAttrMask::STATE) && attr.qp_state == QpState::Sqd;
+        if is_held && self.declares(qp, |declared| declared.sqd_resumes == Some(false)) {
+            books.queues.waits_for_ever(qp);
+        }
         Ok(())
     }
 
@@ -555,8 +565,13 @@ impl Checked {
 
     /// Whether a send that was refused may run all the same.
     fn may_queue_refused(&self, qp: Qp) -> bool {
-        let declared = self.inner.behavior(qp.context());
-        declared.is_ok_and(|declared| declared.post_wrong_state != Some(PostWrongState::Refused))
+        let refused = Some(PostWrongState::Refused);
+        self.declares(qp, |declared| declared.post_wrong_state != refused)
+    }
+
+    /// Whether the device of a queue pair says this of its behavior.
+    fn declares(&self, qp: Qp, says: impl FnOnce(Declared) -> bool) -> bool {
+        self.inner.behavior(qp.context()).is_ok_and(says)
     }
 }
 
