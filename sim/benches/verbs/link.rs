@@ -45,8 +45,12 @@ pub(crate) struct End {
 
 impl Fabric {
     pub(crate) fn new(nodes: u32) -> Self {
+        Self::with_mode(nodes, Mode::Inline)
+    }
+
+    pub(crate) fn with_mode(nodes: u32, mode: Mode) -> Self {
         Self {
-            sim: Sim::new(SimConfig::new().nodes(nodes).mode(Mode::Inline)),
+            sim: Sim::new(SimConfig::new().nodes(nodes).mode(mode)),
         }
     }
 

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use link::{Fabric, Link};
 use stopwatch::Stopwatch;
 use table::Line;
+use verbs_sim::Mode;
 
 /// Queue pairs on each node where there are many.
 const MANY: usize = 100_000;
@@ -68,6 +69,10 @@ fn small_messages(watch: &mut Stopwatch) {
     watch.time("empty poll", link.empty_poll());
     let within = fabric.link(0, 0, 4096);
     watch.time("write of 64 B to the same node", || within.write(64));
+    let fabric = Fabric::with_mode(2, Mode::RealTime);
+    let link = fabric.link(0, 1, 4096);
+    watch.time("write of 64 B in real time", || link.write(64));
+    watch.time("send and receive of 64 B in real time", || link.send(64));
 }
 
 fn large_messages(watch: &mut Stopwatch) {
@@ -155,6 +160,12 @@ fn lines(watch: &Stopwatch, idle: f64, used: f64) -> Vec<Line> {
         ns("write of 64 B to the same node", own, sketch),
         ns("send and receive of 64 B", own, sketch),
         ns("arm, send, event", own, sketch),
+        ns("write of 64 B in real time", "inline", alone),
+        ns(
+            "send and receive of 64 B in real time",
+            "inline",
+            time("send and receive of 64 B"),
+        ),
         ns("empty poll", "lock and unlock", lock).aim(0.25),
         ns("empty poll", "atomic load", time("floor/atomic load")),
         ns("write of 4 KiB", "memcpy of 4 KiB", copy("4 KiB")),
