@@ -3,7 +3,7 @@
 use std::env::{self, consts};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{self, Command, ExitStatus};
 
 use crate::output::Stop;
@@ -79,17 +79,40 @@ impl Args {
             ("VERBSIM_PROFILE", text(self.profile.clone())),
             ("VERBSIM_LIMITS", text(self.limits.clone())),
             ("VERBSIM_SEED", text(self.seed.map(|n| n.to_string()))),
-            ("VERBSIM_FAULTS", text(self.faults.clone())),
-            ("VERBSIM_TRACE", text(self.trace.clone())),
-            ("VERBSIM_DIAGNOSE", text(self.diagnose.clone())),
             (
-                "VERBSIM_CONFIG",
-                self.config.clone().map(PathBuf::into_os_string),
+                "VERBSIM_FAULTS",
+                self.faults.as_deref().map(|to| path_of(to, &PLANS)),
             ),
+            (
+                "VERBSIM_TRACE",
+                self.trace.as_deref().map(|to| path_of(to, &["-"])),
+            ),
+            (
+                "VERBSIM_DIAGNOSE",
+                self.diagnose.as_deref().map(|to| path_of(to, &["-"])),
+            ),
+            ("VERBSIM_CONFIG", self.config.as_deref().map(absolute)),
         ];
         all.into_iter()
             .filter_map(|(name, value)| Some((name, value?)))
     }
+}
+
+/// What stands for a plan without a file.
+const PLANS: [&str; 2] = ["standard", "none"];
+
+/// What names a file, unless it is one of some words.
+fn path_of(text: &str, words: &[&str]) -> OsString {
+    match words.contains(&text) {
+        true => text.into(),
+        false => absolute(Path::new(text)),
+    }
+}
+
+/// The program may go elsewhere before it is read.
+fn absolute(path: &Path) -> OsString {
+    let absolute = path::absolute(path);
+    absolute.map_or_else(|_| path.into(), PathBuf::into_os_string)
 }
 
 /// Runs the program, and ends as it ends: with its status, or 128 and the signal that ended it.
@@ -102,6 +125,12 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let [program, arguments @ ..] = &args.program[..] else {
         return Err(Stop::usage("no program is named"));
     };
+    // What the processes of the program write is put behind each other.
+    for path in [&args.trace, &args.diagnose].into_iter().flatten() {
+        if path != "-" {
+            fs::write(path, "").map_err(|error| Stop::usage(format!("{path}: {error}")))?;
+        }
+    }
     let status = Command::new(program)
         .args(arguments)
         .envs(args.variables())

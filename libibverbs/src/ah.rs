@@ -8,7 +8,7 @@ use crate::c::{
     ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_global_route, ibv_grh, ibv_pd, ibv_wc,
 };
 use crate::domain::Pd;
-use crate::engine::engine;
+use crate::engine::{beside, engine};
 use crate::object::{Object, context_of, kinds};
 use crate::result::{Errno, Result, not_null, pointer, status};
 
@@ -102,10 +102,12 @@ fn back(
     not_null(grh)?;
     // SAFETY: the program's, valid for the call; it lies in a buffer of bytes (C's contract).
     let grh = unsafe { grh.read_unaligned() };
-    let (context, sim) = (context_of(context)?, &engine().sim);
+    let context = context_of(context)?;
+    let gids = beside(context, |node| node.query_port(context, port))?.gid_tbl_len;
     let mut own = None;
-    for index in 0..sim.query_port(context, port)?.gid_tbl_len {
-        if sim.query_gid(context, port, index)? == Gid(grh.dgid.raw) {
+    for index in 0..gids {
+        let gid = beside(context, |node| node.query_gid(context, port, index))?;
+        if gid == Gid(grh.dgid.raw) {
             own = u8::try_from(index).ok();
             break;
         }

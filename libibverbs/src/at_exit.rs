@@ -1,7 +1,7 @@
 //! What is written when the program ends: the trace, and what the program did wrong. Not if a signal or
 //! `_exit` ends it, and not by children after `fork`.
 
-use std::fs;
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 
 use verbs_api::Lab;
@@ -46,9 +46,15 @@ fn diagnosis(engine: &Engine, with_heading: bool) -> String {
 fn write(what: &str, to: &str, text: &str) {
     let result = match to {
         "-" => io::stderr().write_all(text.as_bytes()),
-        path => fs::write(path, text),
+        // Behind what other processes of the same run have written.
+        path => OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(text.as_bytes())),
     };
     if let Err(error) = result {
-        eprintln!("verbsim: the {what}: {to}: {error}");
+        // Nobody may be there to read it.
+        let _ = writeln!(io::stderr(), "verbsim: the {what}: {to}: {error}");
     }
 }

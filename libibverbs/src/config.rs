@@ -23,7 +23,7 @@ use std::net::Ipv6Addr;
 use std::{env, fs};
 
 use serde::Deserialize;
-use verbs_api::{Gid, Lab, LinkLayer, Profile, Verbs};
+use verbs_api::{Fault, Gid, Lab, LinkLayer, Profile, Verb, Verbs};
 use verbs_explore::Plan;
 use verbs_sim::{DeviceLimits, Mode, Sim, SimConfig};
 
@@ -259,9 +259,32 @@ fn faults(given: Option<Given<String>>) -> Result<Plan, String> {
         "standard" => Ok(Plan::standard()),
         path => {
             let text = fs::read_to_string(path).map_err(|error| given.refuse(path, error))?;
-            Plan::parse(path, &text).map_err(|error| given.refuse(path, error))
+            let plan = Plan::parse(path, &text).map_err(|error| given.refuse(path, error))?;
+            for (rule, number) in plan.rules().iter().zip(1..) {
+                if let Fault::Call { verb, .. } = rule
+                    && !can_fail(*verb)
+                {
+                    let problem =
+                        format!("rule {number}: {verb} is no call of a program that can fail");
+                    return Err(given.refuse(path, problem));
+                }
+            }
+            Ok(plan)
         }
     }
+}
+
+/// Whether a program in C calls this verb, and is told if it fails.
+fn can_fail(verb: Verb) -> bool {
+    let is_void = matches!(
+        verb,
+        Verb::GetDeviceList
+            | Verb::ReadWc
+            | Verb::EndPoll
+            | Verb::AckCqEvents
+            | Verb::AckAsyncEvent
+    );
+    verb.name().starts_with("ibv_") && !is_void
 }
 
 /// A file that can be written, or `-`.
@@ -331,6 +354,30 @@ mod tests {
         assert_eq!(gids.unwrap().gids[0].device, 1);
         let standard = config("faults = \"standard\"", &[]).unwrap();
         assert_eq!(standard.faults, Plan::standard());
+    }
+
+    #[test]
+    fn rules_on_what_cannot_fail_in_c_are_refused() {
+        for (verb, can) in [
+            ("ibv_post_send", true),
+            ("ibv_end_poll", false),
+            ("ibv_ack_cq_events", false),
+            ("query_mr", false),
+        ] {
+            let path = env::temp_dir().join(format!("verbsim-{}-{verb}", std::process::id()));
+            let rule =
+                format!("[[rule]]\nkind = \"call\"\nverb = \"{verb}\"\nerror = \"EIO\"\nnth = 1\n");
+            fs::write(&path, rule).unwrap();
+            let told = config("", &[("VERBSIM_FAULTS", path.to_str().unwrap())]);
+            fs::remove_file(&path).unwrap();
+            match told {
+                Ok(_) => assert!(can, "{verb}"),
+                Err(told) => assert!(
+                    !can && told.contains(verb) && told.contains("rule 1"),
+                    "{told}"
+                ),
+            }
+        }
     }
 
     /// With where it is, its value, and what would be allowed.

@@ -15,7 +15,7 @@ use verbs_sim::Node;
 
 use crate::arena::Arena;
 use crate::c::{self, ibv_context, ibv_device};
-use crate::engine::{engine, text};
+use crate::engine::{beside, engine, text};
 use crate::object::{Kind, Object, context_of, int};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
 use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, xrc};
@@ -259,6 +259,7 @@ pub(crate) extern "C" fn query_device(
 ) -> c_int {
     status(|| {
         not_null(attr)?;
+        engine().sim.query_device(context_of(context)?)?;
         let found = describe(context)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { attr.write(found) };
@@ -317,8 +318,8 @@ extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut c::ibv_val
         let context = context_of(context)?;
         not_null(values)?;
         let sim = &engine().sim;
-        let more = |node: &mut Node| node.query_device_ex(context);
-        let ticks_a_ms = sim.beside(sim.node(context)?, more)?.hca_core_clock;
+        let more = beside(context, |node| node.query_device_ex(context))?;
+        let ticks_a_ms = more.hca_core_clock;
         if ticks_a_ms == 0 {
             return Err(UNSUPPORTED);
         }
@@ -338,13 +339,9 @@ extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut c::ibv_val
 
 fn describe(context: *mut ibv_context) -> Result<c::ibv_device_attr> {
     let context = context_of(context)?;
-    let sim = &engine().sim;
-    let found = sim.query_device(context)?;
-    let node = sim.node(context)?;
-    let pkeys = sim
-        .beside(node, |node| node.query_port(context, 1))?
-        .pkey_tbl_len;
-    let has = sim.beside(node, |node| node.capabilities(context))?;
+    let found = beside(context, |node| node.query_device(context))?;
+    let pkeys = beside(context, |node| node.query_port(context, 1))?.pkey_tbl_len;
+    let has = beside(context, |node| node.capabilities(context))?;
     let resize = has.contains(Capabilities::SRQ_RESIZE);
     Ok(device_attr(&found, pkeys, resize))
 }
@@ -532,9 +529,8 @@ pub(crate) extern "C" fn query_gid_type(
     or_minus_one(|| {
         let context = context_of(context)?;
         not_null(gid_type)?;
-        let sim = &engine().sim;
-        sim.query_gid(context, port, index)?;
-        let port = sim.beside(sim.node(context)?, |node| node.query_port(context, port))?;
+        engine().sim.query_gid(context, port, index)?;
+        let port = beside(context, |node| node.query_port(context, port))?;
         let found = sysfs_type(port.link_layer);
         // SAFETY: the program's, to be written (C's contract).
         unsafe { gid_type.write(found) };
@@ -629,9 +625,10 @@ pub(crate) extern "C" fn query_pkey(
 pub(crate) extern "C" fn get_pkey_index(context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
     or_minus_one(|| {
         let context = context_of(context)?;
-        let sim = &engine().sim;
-        for index in 0..sim.query_port(context, port)?.pkey_tbl_len {
-            if sim.query_pkey(context, port, index)? == u16::from_be(pkey) {
+        let keys = beside(context, |node| node.query_port(context, port))?.pkey_tbl_len;
+        for index in 0..keys {
+            let key = beside(context, |node| node.query_pkey(context, port, index))?;
+            if key == u16::from_be(pkey) {
                 return Ok(c_int::from(index));
             }
         }

@@ -1,11 +1,12 @@
 //! The one engine of a process: the simulator in real time, and its devices.
 
 use std::ffi::c_char;
+use std::io::{self, Write};
 use std::process;
 use std::sync::OnceLock;
 
-use verbs_api::{Transport, Verbs};
-use verbs_sim::{Mode, Sim};
+use verbs_api::{Context, Lab, Transport, Verbs};
+use verbs_sim::{Mode, Node, Sim};
 
 use crate::at_exit;
 use crate::c;
@@ -43,7 +44,8 @@ static AT_LOAD: extern "C" fn() = {
                 let _ = CONFIG.set(config);
             }
             Err(problem) => {
-                eprintln!("verbsim: {problem}");
+                // Nobody may be there to read it.
+                let _ = writeln!(io::stderr(), "verbsim: {problem}");
                 // SAFETY: ends the process; nothing of it has begun.
                 unsafe { libc::_exit(2) }
             }
@@ -59,6 +61,15 @@ pub(crate) fn engine() -> &'static Engine {
         let config = config.or_else(|| Config::of_process().ok());
         Engine::new(config.expect("the configuration was good when the library was loaded"))
     })
+}
+
+/// Asks for what the library needs for itself: no fault rule counts it, and it is not in the trace.
+pub(crate) fn beside<R>(
+    context: Context,
+    work: impl FnOnce(&mut Node) -> verbs_api::Result<R>,
+) -> verbs_api::Result<R> {
+    let sim = &engine().sim;
+    sim.beside(sim.node(context)?, work)
 }
 
 /// The engine, if it has started, and in this process.

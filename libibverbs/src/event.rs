@@ -2,14 +2,12 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{
-    AsyncEvent, AsyncEventType, Element, Handle, Lab, QpAttrMask, QpType, Verbs, Wait,
-};
+use verbs_api::{AsyncEvent, AsyncEventType, Element, Handle, QpAttrMask, QpType, Verbs, Wait};
 
 use crate::c::{ibv_async_event, ibv_context};
 use crate::context::OpenDevice;
 use crate::cq::{Cq, wait};
-use crate::engine::engine;
+use crate::engine::{beside, engine};
 use crate::object::{Kind, Object};
 use crate::qp::Qp;
 use crate::result::{Errno, Result, not_null, or_minus_one, silent};
@@ -37,19 +35,21 @@ pub(crate) extern "C" fn get_async_event(
 
 /// The pointer of the object, or the number of the port.
 fn element(element: Element) -> Result<usize> {
-    let sim = &engine().sim;
     Ok(match element {
-        Element::Cq(cq) => pointer_of::<Cq>(sim.query_cq(cq)?.cq_context)?,
+        Element::Cq(cq) => {
+            pointer_of::<Cq>(beside(cq.context(), |node| node.query_cq(cq))?.cq_context)?
+        }
         Element::Qp(qp) => {
-            let node = sim.node(qp.context())?;
-            let found = sim.beside(node, |node| node.query_qp(qp, QpAttrMask::empty()))?;
+            let found = beside(qp.context(), |node| node.query_qp(qp, QpAttrMask::empty()))?;
             match found.init.qp_type {
                 // Each context has a handle of its own.
                 QpType::XrcRecv => opened(qp)?.seen() as usize,
                 _ => pointer_of::<Qp>(found.init.qp_context)?,
             }
         }
-        Element::Srq(srq) => pointer_of::<Srq>(sim.srq_init(srq)?.srq_context)?,
+        Element::Srq(srq) => {
+            pointer_of::<Srq>(beside(srq.context(), |node| node.srq_init(srq))?.srq_context)?
+        }
         Element::Port(port) => port.into(),
         _ => 0,
     })

@@ -5,10 +5,10 @@
 //! them from there at once.
 
 use parking_lot::{Mutex, MutexGuard};
-use verbs_api::{Access, Mr, MrAttr, QpCap, Sge, Verbs};
+use verbs_api::{Access, Handle, Mr, MrAttr, QpCap, Sge, Verbs};
 
 use crate::context::OpenDevice;
-use crate::engine::engine;
+use crate::engine::{beside, engine};
 use crate::object::Object;
 use crate::result::Result;
 
@@ -18,7 +18,7 @@ pub(crate) struct Inline {
     attr: MrAttr,
     /// Bytes of one send.
     each: usize,
-    /// Sends that there is room for: as many as the queue takes.
+    /// Sends that the queue takes. There is room for one more.
     sends: usize,
     busy: Mutex<()>,
 }
@@ -26,14 +26,16 @@ pub(crate) struct Inline {
 impl Inline {
     /// Room for all sends of a queue of these sizes.
     pub(crate) fn new(context: &Object<OpenDevice>, cap: &QpCap) -> Result<Self> {
-        let sim = &engine().sim;
         let each = cap.max_inline_data as usize;
         let sends = cap.max_send_wr.max(1) as usize;
         // The machine gives memory for what is used of it.
-        let mr = sim.alloc_mr(context.inline_pd()?, each * sends, Access::empty())?;
+        let (pd, size) = (context.inline_pd()?, each * (sends + 1));
+        let mr = beside(pd.context(), |node| {
+            node.alloc_mr(pd, size, Access::empty())
+        })?;
         Ok(Self {
             mr,
-            attr: sim.query_mr(mr)?,
+            attr: beside(mr.context(), |node| node.query_mr(mr))?,
             each,
             sends,
             busy: Mutex::new(()),
@@ -42,7 +44,7 @@ impl Inline {
 
     /// With the queue pair.
     pub(crate) fn free(&self) -> Result<()> {
-        Ok(engine().sim.dereg_mr(self.mr)?)
+        Ok(beside(self.mr.context(), |node| node.dereg_mr(self.mr))?)
     }
 
     /// Bytes of one send.
@@ -58,8 +60,8 @@ impl Inline {
     /// Copies what the `number`th send of a post is to have, at most [`each`](Self::each) bytes, and
     /// names it.
     pub(crate) fn put(&self, number: usize, bytes: &[u8]) -> Result<Sge> {
-        // A post of more sends than the queue takes fails, whatever the last ones have.
-        let offset = number.min(self.sends - 1) * self.each;
+        // Those that the queue does not take share the last place: nobody sees what they have.
+        let offset = number.min(self.sends) * self.each;
         engine().sim.write_mr(self.mr, offset, bytes)?;
         Ok(self.attr.sge(offset as u64, bytes.len() as u32))
     }

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    Access, Gid, Handle, Lab, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait,
+    Access, Gid, Handle, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait,
 };
 
 use crate::ah::{from_c as ah_attr, to_c as ah_attr_back};
@@ -15,7 +15,7 @@ use crate::context::OpenDevice;
 use crate::cq::Cq;
 use crate::cq_ex;
 use crate::domain::Pd;
-use crate::engine::engine;
+use crate::engine::{beside, engine};
 use crate::inline::Inline;
 use crate::number::exchanged;
 use crate::object::{Object, kinds};
@@ -97,7 +97,7 @@ pub(crate) fn create(
         init.qp_context = index as u64;
         let sim = &engine().sim;
         let handle = sim.create_qp(pd.handle, &init)?;
-        let got = sim.beside(sim.node(handle.context())?, |node| {
+        let got = beside(handle.context(), |node| {
             node.query_qp(handle, QpAttrMask::CAP)
         })?;
         let cap = got.init.cap;

@@ -3,12 +3,12 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use parking_lot::Mutex;
-use verbs_api::{Access, AfterRereg, MrChange, ReregError, Verbs};
+use verbs_api::{Access, AfterRereg, Handle, MrChange, ReregError, Verbs};
 
 use crate::c::{ibv_mr, ibv_pd};
 use crate::dm::Dm;
 use crate::domain::Pd;
-use crate::engine::engine;
+use crate::engine::{beside, engine};
 use crate::mapped::is_mapped;
 use crate::object::{Object, kinds};
 use crate::result::{Errno, Result, UNSUPPORTED, pointer, set_errno, status};
@@ -81,7 +81,7 @@ fn register(
     let handle = unsafe { sim.reg_mr_as(found.handle, addr.cast(), length, iova, access) }?;
     // What is wrong with the arguments was said first, as by the kernel.
     if !has_memory(addr, length, access) {
-        sim.dereg_mr(handle)?;
+        beside(handle.context(), |node| node.dereg_mr(handle))?;
         return Err(Errno(libc::EFAULT));
     }
     make(found, handle, Of::Program, addr, length)
@@ -95,7 +95,7 @@ pub(crate) fn make(
     addr: *mut c_void,
     length: usize,
 ) -> Result<*mut ibv_mr> {
-    let attr = engine().sim.query_mr(handle)?;
+    let attr = beside(handle.context(), |node| node.query_mr(handle))?;
     let mr = pd.within(|| {
         let raw = || ibv_mr {
             context: pd.context(),
@@ -186,7 +186,7 @@ pub(crate) extern "C" fn rereg_mr(
             pd.entered();
             std::mem::replace(&mut *found.more.pd.lock(), pd).left();
         }
-        let attr = sim.query_mr(found.handle)?;
+        let attr = beside(found.handle.context(), |node| node.query_mr(found.handle))?;
         let raw = found.raw();
         // SAFETY: one of ours, which are never freed, and the program reads it only when the call
         // is over.
@@ -227,6 +227,8 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
         let first = mr.first();
         first.more.pd.lock().left();
         if !mr.is_first() {
+            // So that it is not given up once more.
+            mr.end()?;
             mr.more.pd.lock().left();
         }
         if let Some(dm) = first.more.dm {

@@ -7,12 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use parking_lot::Mutex;
-use verbs_api::{ErrorKind, Handle, Lab, QpAttrMask, QpType, Verbs, XrcdInit};
-use verbs_sim::Node;
+use verbs_api::{ErrorKind, Handle, QpAttrMask, QpType, Verbs, XrcdInit};
 
 use crate::batch;
 use crate::c::{ibv_context, ibv_qp, ibv_qp_open_attr, ibv_srq, ibv_xrcd, ibv_xrcd_init_attr};
-use crate::engine::engine;
+use crate::engine::{beside, engine};
 use crate::number::exchanged;
 use crate::object::{Object, context_of, kinds};
 use crate::qp::{More, Qp};
@@ -152,9 +151,9 @@ fn target(
         return Err(Errno(libc::EINVAL));
     }
     let handle = make(xrcd)?;
-    let sim = &engine().sim;
-    let state = |node: &mut Node| node.query_qp(handle, QpAttrMask::STATE);
-    let got = sim.beside(sim.node(handle.context())?, state)?;
+    let got = beside(handle.context(), |node| {
+        node.query_qp(handle, QpAttrMask::STATE)
+    })?;
     let none: *mut c_void = std::ptr::null_mut();
     let mut raw = batch::extended(false);
     raw.qp_base = ibv_qp {

@@ -67,7 +67,15 @@ int main(int argc, char **argv)
     CHECK((pd = ibv_import_pd(context, a.pd->handle)) && (mr = ibv_import_mr(pd, a.mr->handle)));
     struct ibv_parent_domain_init_attr attr = {.pd = a.pd};
     struct ibv_pd *parent = ibv_alloc_parent_domain(a.context, &attr);
-    CHECK(parent && !ibv_dereg_mr(mr) && ibv_dereg_mr(a.mr) == EINVAL && ibv_dereg_mr(mr) == EINVAL);
+    struct ibv_mr *through[2];
+    for (int i = 0; i < 2; ++i)
+        CHECK(parent && (through[i] = ibv_import_mr(parent, a.mr->handle)));
+    CHECK(!ibv_dereg_mr(mr) && ibv_dereg_mr(a.mr) == EINVAL && ibv_dereg_mr(mr) == EINVAL);
+    CHECK(ibv_dereg_mr(through[0]) == EINVAL && ibv_dealloc_pd(parent) == EBUSY);
+    for (int i = 0; i < 2; ++i) {
+        ibv_unimport_mr(through[i]);
+        ibv_unimport_mr(through[i]);
+    }
     CHECK(!ibv_import_mr(pd, a.mr->handle) && errno == EINVAL);
     CHECK(ibv_dealloc_pd(pd) == EBUSY && !ibv_destroy_qp(a.qp) && ibv_dealloc_pd(pd) == EBUSY);
     CHECK(!ibv_dealloc_pd(parent) && !ibv_dealloc_pd(pd));
