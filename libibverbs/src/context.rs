@@ -68,14 +68,12 @@ impl Object<OpenDevice> {
         if let Some(pd) = self.more.inline_pd.get() {
             return Ok(*pd);
         }
-        let sim = &engine().sim;
-        let node = sim.node(self.handle)?;
-        let pd = sim.beside(node, |node| node.alloc_pd(self.handle))?;
+        let pd = beside(self.handle, |node| node.alloc_pd(self.handle))?;
         let kept = *self.more.inline_pd.get_or_init(|| pd);
         if kept != pd {
-            sim.beside(node, |node| node.dealloc_pd(pd))?;
+            beside(self.handle, |node| node.dealloc_pd(pd))?;
         }
-        sim.beside(node, |node| node.hide_pd(kept))?;
+        beside(self.handle, |node| node.hide_pd(kept))?;
         Ok(kept)
     }
 }
@@ -150,10 +148,9 @@ pub(crate) fn make(
     handle: verbs_api::Context,
     cmd_fd: impl FnOnce() -> Result<OwnedFd>,
 ) -> Result<*mut ibv_context> {
-    let sim = &engine().sim;
-    let async_fd = sim.async_fd(handle)?;
-    let vectors = |node: &mut Node| node.device_attr().num_comp_vectors;
-    let vectors = int(sim.beside(sim.node(handle)?, vectors));
+    let async_fd = engine().sim.async_fd(handle)?;
+    let vectors = beside(handle, |node| Ok(node.device_attr().num_comp_vectors))?;
+    let vectors = int(vectors);
     cq::set_blocking(&async_fd)?;
     let cmd_fd = cmd_fd()?;
     let fds = [&async_fd, &cmd_fd].map(AsRawFd::as_raw_fd);

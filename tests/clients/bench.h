@@ -71,8 +71,8 @@ static inline void to_init(struct end *end)
                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
-/* To RTR, with a peer at this address. */
-static inline void to_rtr(struct end *end, union ibv_gid gid, uint32_t qp_num)
+/* To RTR, with a peer on this path. */
+static inline void to_rtr_by(struct end *end, struct ibv_ah_attr path, uint32_t qp_num)
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
@@ -80,11 +80,19 @@ static inline void to_rtr(struct end *end, union ibv_gid gid, uint32_t qp_num)
         .dest_qp_num = qp_num,
         .max_dest_rd_atomic = 1,
         .min_rnr_timer = 1,
-        .ah_attr = {.grh = {.dgid = gid, .hop_limit = 64}, .is_global = 1, .port_num = 1},
+        .ah_attr = path,
     };
     CHECK(!ibv_modify_qp(end->qp, &attr,
                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+}
+
+/* To RTR, with a peer at this address. */
+static inline void to_rtr(struct end *end, union ibv_gid gid, uint32_t qp_num)
+{
+    struct ibv_ah_attr path = {
+        .grh = {.dgid = gid, .hop_limit = 64}, .is_global = 1, .port_num = 1};
+    to_rtr_by(end, path, qp_num);
 }
 
 static inline void to_rts(struct end *end, uint8_t timeout, uint8_t retries)

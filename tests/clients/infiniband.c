@@ -17,17 +17,8 @@ static uint16_t lid_of(struct end *end)
 /* To RTS, with a peer at this LID. */
 static void to_lid(struct end *end, uint16_t lid, uint32_t qp_num)
 {
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = IBV_MTU_1024,
-        .dest_qp_num = qp_num,
-        .max_dest_rd_atomic = 1,
-        .min_rnr_timer = 1,
-        .ah_attr = {.dlid = lid, .port_num = 1},
-    };
-    CHECK(!ibv_modify_qp(end->qp, &attr,
-                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+    struct ibv_ah_attr path = {.dlid = lid, .port_num = 1};
+    to_rtr_by(end, path, qp_num);
     to_rts(end, 8, 3); /* 1 ms */
 }
 
