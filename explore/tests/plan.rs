@@ -611,6 +611,38 @@ fn plan_is_in_force_as_a_whole_or_not_at_all() {
     sim.open_device("sim0").unwrap();
 }
 
+/// What is no verb is never struck, and neither is what nobody observes.
+#[test]
+fn rules_for_calls_strike_verbs_that_are_observed() {
+    let sim = Sim::new(SimConfig::new().trace(true));
+    let lab = sim.lab().unwrap();
+    let unobserved = lab.unobserved();
+    let fail = |verb| Fault::Call {
+        node: None,
+        verb,
+        when: When::Always,
+        error: ErrorKind::Io,
+    };
+    let verbs = [Verb::QueryDevice, Verb::AllocPd];
+    let plan = Plan::new(verbs.map(fail).to_vec()).unwrap();
+    let in_force = plan.inject(lab).unwrap();
+    let context = unobserved.open_device("sim0").unwrap();
+    sim.capabilities(context).unwrap();
+    sim.behavior(context).unwrap();
+    unobserved.query_device(context).unwrap();
+    unobserved.alloc_pd(context).unwrap();
+    assert_eq!(in_force.struck(), []);
+    assert_eq!(lab.trace(), []);
+    assert_eq!(sim.alloc_pd(context).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(sim.query_device(context).unwrap_err().kind(), ErrorKind::Io);
+    let rules: Vec<_> = in_force.struck().iter().map(|part| part.rule).collect();
+    assert_eq!(rules, [1, 0]);
+    assert_eq!(lab.live(context).unwrap().pds, 1);
+    // Of the unobserved an unobserved one is the same.
+    let same = unobserved.lab().unwrap().unobserved();
+    same.query_device(context).unwrap();
+}
+
 /// CHAN-09, CHAN-10: scarce resources, where a rule says so, until it is gone.
 #[test]
 fn limits_make_resources_scarce() {

@@ -1,8 +1,11 @@
 //! Random programs on the simulator.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
-use verbs_api::{Lab, Live, Profile, Verbs};
+use verbs_api::{ErrorKind, Fault, Lab, Live, Profile, TraceRecord, Verb, Verbs, When};
 use verbs_explore::program::{Outcome, Pace, Program, programs, run};
+use verbs_explore::{Checked, Part, Plan};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// A simulation of four nodes under a profile.
@@ -70,4 +73,41 @@ proptest! {
             prop_assert_eq!(trace, again);
         }
     }
+
+    /// Rules for calls strike the calls of the program alone: the same ones whether invariants are
+    /// checked or not.
+    #[test]
+    fn rules_strike_the_same_calls_under_checked_invariants(
+        program in programs(Pace::Free),
+        seed: u64,
+    ) {
+        let plain = run_struck(&program, seed, |sim| sim);
+        let checked = run_struck(&program, seed, |sim| Arc::new(Checked::new(sim)));
+        prop_assert_eq!(plain, checked);
+    }
+}
+
+/// Runs a program with a rule for each verb in force: the outcome, the trace, and what the rules have
+/// struck until all is over.
+fn run_struck(
+    program: &Program,
+    seed: u64,
+    around: impl FnOnce(Arc<dyn Verbs>) -> Arc<dyn Verbs>,
+) -> (Outcome, Vec<TraceRecord>, Vec<Part>) {
+    let rule = |verb: &Verb| Fault::Call {
+        node: None,
+        verb: *verb,
+        error: ErrorKind::Io,
+        when: When::PerMillion(100_000),
+    };
+    let verbs = Verb::ALL.iter().filter(|verb| **verb != Verb::Lab);
+    let plan = Plan::new(verbs.map(rule).collect()).unwrap();
+    let config = config(Profile::SPEC, Mode::Stepped);
+    let sim = Arc::new(Sim::new(config.seed(seed).trace(true)));
+    let in_force = plan.inject(&*sim).unwrap();
+    let verbs = around(sim.clone());
+    let outcome = run(program, &*verbs);
+    let trace = sim.trace();
+    drop(verbs);
+    (outcome, trace, in_force.struck())
 }

@@ -8,7 +8,7 @@ use crate::c::{
     ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_global_route, ibv_grh, ibv_pd, ibv_wc,
 };
 use crate::domain::Pd;
-use crate::engine::{beside, engine};
+use crate::engine::{engine, unobserved};
 use crate::object::{Object, context_of, kinds};
 use crate::result::{Errno, Result, not_null, pointer, status};
 
@@ -103,10 +103,10 @@ fn back(
     // SAFETY: the program's, valid for the call; it lies in a buffer of bytes (C's contract).
     let grh = unsafe { grh.read_unaligned() };
     let context = context_of(context)?;
-    let gids = beside(context, |node| node.query_port(context, port))?.gid_tbl_len;
+    let gids = unobserved().query_port(context, port)?.gid_tbl_len;
     let mut own = None;
     for index in 0..gids {
-        let gid = beside(context, |node| node.query_gid(context, port, index))?;
+        let gid = unobserved().query_gid(context, port, index)?;
         if gid == Gid(grh.dgid.raw) {
             own = u8::try_from(index).ok();
             break;

@@ -11,11 +11,10 @@ use verbs_api::{
     Capabilities, CqModeration, DeviceAttr, GidEntry, Lab, LinkLayer, Pd, PortAttr, PortState,
     Verbs,
 };
-use verbs_sim::Node;
 
 use crate::arena::Arena;
 use crate::c::{self, ibv_context, ibv_device};
-use crate::engine::{beside, engine, text};
+use crate::engine::{engine, text, unobserved};
 use crate::object::{Kind, Object, context_of, int};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
 use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, xrc};
@@ -68,12 +67,12 @@ impl Object<OpenDevice> {
         if let Some(pd) = self.more.inline_pd.get() {
             return Ok(*pd);
         }
-        let pd = beside(self.handle, |node| node.alloc_pd(self.handle))?;
+        let pd = unobserved().alloc_pd(self.handle)?;
         let kept = *self.more.inline_pd.get_or_init(|| pd);
         if kept != pd {
-            beside(self.handle, |node| node.dealloc_pd(pd))?;
+            unobserved().dealloc_pd(pd)?;
         }
-        beside(self.handle, |node| node.hide_pd(kept))?;
+        unobserved().hide_pd(kept)?;
         Ok(kept)
     }
 }
@@ -119,8 +118,7 @@ pub(crate) extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
 pub(crate) extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
     or_zero(|| {
         let number = number_of(device)? as u32;
-        let guid = |node: &mut Node| node.device_attr().node_guid;
-        Ok(engine().sim.beside(number, guid).to_be())
+        Ok(engine().sim.node_guid(number).to_be())
     })
 }
 
@@ -149,8 +147,7 @@ pub(crate) fn make(
     cmd_fd: impl FnOnce() -> Result<OwnedFd>,
 ) -> Result<*mut ibv_context> {
     let async_fd = engine().sim.async_fd(handle)?;
-    let vectors = beside(handle, |node| Ok(node.device_attr().num_comp_vectors))?;
-    let vectors = int(vectors);
+    let vectors = int(unobserved().query_device(handle)?.num_comp_vectors);
     cq::set_blocking(&async_fd)?;
     let cmd_fd = cmd_fd()?;
     let fds = [&async_fd, &cmd_fd].map(AsRawFd::as_raw_fd);
@@ -315,7 +312,7 @@ extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut c::ibv_val
         let context = context_of(context)?;
         not_null(values)?;
         let sim = &engine().sim;
-        let more = beside(context, |node| node.query_device_ex(context))?;
+        let more = unobserved().query_device_ex(context)?;
         let ticks_a_ms = more.hca_core_clock;
         if ticks_a_ms == 0 {
             return Err(UNSUPPORTED);
@@ -336,9 +333,9 @@ extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut c::ibv_val
 
 fn describe(context: *mut ibv_context) -> Result<c::ibv_device_attr> {
     let context = context_of(context)?;
-    let found = beside(context, |node| node.query_device(context))?;
-    let pkeys = beside(context, |node| node.query_port(context, 1))?.pkey_tbl_len;
-    let has = beside(context, |node| node.capabilities(context))?;
+    let found = unobserved().query_device(context)?;
+    let pkeys = unobserved().query_port(context, 1)?.pkey_tbl_len;
+    let has = unobserved().capabilities(context)?;
     let resize = has.contains(Capabilities::SRQ_RESIZE);
     Ok(device_attr(&found, pkeys, resize))
 }
@@ -527,7 +524,7 @@ pub(crate) extern "C" fn query_gid_type(
         let context = context_of(context)?;
         not_null(gid_type)?;
         engine().sim.query_gid(context, port, index)?;
-        let port = beside(context, |node| node.query_port(context, port))?;
+        let port = unobserved().query_port(context, port)?;
         let found = sysfs_type(port.link_layer);
         // SAFETY: the program's, to be written (C's contract).
         unsafe { gid_type.write(found) };
@@ -622,9 +619,9 @@ pub(crate) extern "C" fn query_pkey(
 pub(crate) extern "C" fn get_pkey_index(context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
     or_minus_one(|| {
         let context = context_of(context)?;
-        let keys = beside(context, |node| node.query_port(context, port))?.pkey_tbl_len;
+        let keys = unobserved().query_port(context, port)?.pkey_tbl_len;
         for index in 0..keys {
-            let key = beside(context, |node| node.query_pkey(context, port, index))?;
+            let key = unobserved().query_pkey(context, port, index)?;
             if key == u16::from_be(pkey) {
                 return Ok(c_int::from(index));
             }

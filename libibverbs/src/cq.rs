@@ -4,12 +4,12 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use parking_lot::Mutex;
-use verbs_api::{Arm, Context, CqInit, ErrorKind, Handle, Verbs, Wait, Wc};
+use verbs_api::{Arm, Context, CqInit, ErrorKind, Verbs, Wait, Wc};
 
 use crate::c::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
 use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
-use crate::engine::{beside, engine};
+use crate::engine::{engine, unobserved};
 use crate::number::exchanged;
 use crate::object::{Object, context_of, int, kinds};
 use crate::result::{
@@ -170,7 +170,7 @@ pub(crate) fn make(
             channel,
             cq_context,
             handle: 0,
-            cqe: int(beside(handle.context(), |node| node.query_cq(handle))?.cqe),
+            cqe: int(unobserved().query_cq(handle)?.cqe),
             mutex: [0; 5],
             cond: [0; 6],
             comp_events_completed: 0,
@@ -190,7 +190,7 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
         let cq = Object::<Cq>::find(cq)?;
         let sim = &engine().sim;
         cq_ex::in_turn(&[cq], || sim.resize_cq(cq.handle, cqe))?;
-        let cqe = int(beside(cq.handle.context(), |node| node.query_cq(cq.handle))?.cqe);
+        let cqe = int(unobserved().query_cq(cq.handle)?.cqe);
         // SAFETY: one of ours, which are never freed; the call sets the size.
         unsafe { (*cq.raw()).cq_base.cqe = cqe };
         Ok(())

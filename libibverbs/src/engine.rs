@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::process;
 use std::sync::OnceLock;
 
-use verbs_api::{Context, Lab, Transport, Verbs};
-use verbs_sim::{Mode, Node, Sim};
+use verbs_api::{Transport, Verbs};
+use verbs_sim::{Mode, Sim};
 
 use crate::at_exit;
 use crate::c;
@@ -63,13 +63,9 @@ pub(crate) fn engine() -> &'static Engine {
     })
 }
 
-/// Asks for what the library needs for itself: no fault rule counts it, and it is not in the trace.
-pub(crate) fn beside<R>(
-    context: Context,
-    work: impl FnOnce(&mut Node) -> verbs_api::Result<R>,
-) -> verbs_api::Result<R> {
-    let sim = &engine().sim;
-    sim.beside(sim.node(context)?, work)
+/// The engine for what the library needs for itself: no fault rule counts that, and it is not in the trace.
+pub(crate) fn unobserved() -> &'static Sim {
+    engine().sim.unobserved()
 }
 
 /// The engine, if it has started, and in this process.

@@ -2,12 +2,12 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{AsyncEvent, AsyncEventType, Element, Handle, QpAttrMask, QpType, Verbs, Wait};
+use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, QpType, Verbs, Wait};
 
 use crate::c::{ibv_async_event, ibv_context};
 use crate::context::OpenDevice;
 use crate::cq::{Cq, wait};
-use crate::engine::{beside, engine};
+use crate::engine::{engine, unobserved};
 use crate::object::{Kind, Object};
 use crate::qp::Qp;
 use crate::result::{Errno, Result, not_null, or_minus_one, silent};
@@ -36,20 +36,16 @@ pub(crate) extern "C" fn get_async_event(
 /// The pointer of the object, or the number of the port.
 fn element(element: Element) -> Result<usize> {
     Ok(match element {
-        Element::Cq(cq) => {
-            pointer_of::<Cq>(beside(cq.context(), |node| node.query_cq(cq))?.cq_context)?
-        }
+        Element::Cq(cq) => pointer_of::<Cq>(unobserved().query_cq(cq)?.cq_context)?,
         Element::Qp(qp) => {
-            let found = beside(qp.context(), |node| node.query_qp(qp, QpAttrMask::empty()))?;
+            let found = unobserved().query_qp(qp, QpAttrMask::empty())?;
             match found.init.qp_type {
                 // Each context has a handle of its own.
                 QpType::XrcRecv => opened(qp)?.seen() as usize,
                 _ => pointer_of::<Qp>(found.init.qp_context)?,
             }
         }
-        Element::Srq(srq) => {
-            pointer_of::<Srq>(beside(srq.context(), |node| node.srq_init(srq))?.srq_context)?
-        }
+        Element::Srq(srq) => pointer_of::<Srq>(unobserved().srq_init(srq)?.srq_context)?,
         Element::Port(port) => port.into(),
         _ => 0,
     })

@@ -5,10 +5,10 @@
 //! them from there at once.
 
 use parking_lot::{Mutex, MutexGuard};
-use verbs_api::{Access, Handle, Mr, MrAttr, QpCap, Sge, Verbs};
+use verbs_api::{Access, Mr, MrAttr, QpCap, Sge, Verbs};
 
 use crate::context::OpenDevice;
-use crate::engine::{beside, engine};
+use crate::engine::{engine, unobserved};
 use crate::object::Object;
 use crate::result::Result;
 
@@ -30,12 +30,10 @@ impl Inline {
         let sends = cap.max_send_wr.max(1) as usize;
         // The machine gives memory for what is used of it.
         let (pd, size) = (context.inline_pd()?, each * (sends + 1));
-        let mr = beside(pd.context(), |node| {
-            node.alloc_mr(pd, size, Access::empty())
-        })?;
+        let mr = unobserved().alloc_mr(pd, size, Access::empty())?;
         Ok(Self {
             mr,
-            attr: beside(mr.context(), |node| node.query_mr(mr))?,
+            attr: unobserved().query_mr(mr)?,
             each,
             sends,
             busy: Mutex::new(()),
@@ -44,7 +42,7 @@ impl Inline {
 
     /// With the queue pair.
     pub(crate) fn free(&self) -> Result<()> {
-        Ok(beside(self.mr.context(), |node| node.dereg_mr(self.mr))?)
+        Ok(unobserved().dereg_mr(self.mr)?)
     }
 
     /// Bytes of one send.

@@ -2,11 +2,11 @@
 
 use std::ffi::{c_int, c_uint};
 
-use verbs_api::{Access, Handle, MwBind, MwBindInfo, SendFlags, Verbs};
+use verbs_api::{Access, MwBind, MwBindInfo, SendFlags, Verbs};
 
 use crate::c::{ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_pd, ibv_qp};
 use crate::domain::Pd;
-use crate::engine::{beside, engine};
+use crate::engine::{engine, unobserved};
 use crate::object::{Object, kinds};
 use crate::qp::Qp;
 use crate::region::Mr;
@@ -23,7 +23,7 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw 
         let mw = found.within(|| {
             let sim = &engine().sim;
             let handle = sim.alloc_mw(found.handle, mw_type.into())?;
-            let rkey = beside(handle.context(), |node| node.query_mw(handle))?.rkey;
+            let rkey = unobserved().query_mw(handle)?.rkey;
             Object::<Mw>::make(handle, found, || ibv_mw {
                 context: found.context(),
                 pd,
@@ -62,7 +62,7 @@ pub(crate) extern "C" fn bind_mw(
         asked.flags = flags;
         let sim = &engine().sim;
         sim.bind_mw(qp.handle, mw.handle, &asked)?;
-        let rkey = beside(mw.handle.context(), |node| node.query_mw(mw.handle))?.rkey;
+        let rkey = unobserved().query_mw(mw.handle)?.rkey;
         // SAFETY: one of ours, which are never freed; the call sets the key.
         unsafe { (*mw.raw()).rkey = rkey };
         Ok(())

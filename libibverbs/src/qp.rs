@@ -4,9 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 use smallvec::SmallVec;
-use verbs_api::{
-    Access, Gid, Handle, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait,
-};
+use verbs_api::{Access, Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait};
 
 use crate::ah::{from_c as ah_attr, to_c as ah_attr_back};
 use crate::batch::Batch;
@@ -15,7 +13,7 @@ use crate::context::OpenDevice;
 use crate::cq::Cq;
 use crate::cq_ex;
 use crate::domain::Pd;
-use crate::engine::{beside, engine};
+use crate::engine::{engine, unobserved};
 use crate::inline::Inline;
 use crate::number::exchanged;
 use crate::object::{Object, kinds};
@@ -97,9 +95,7 @@ pub(crate) fn create(
         init.qp_context = index as u64;
         let sim = &engine().sim;
         let handle = sim.create_qp(pd.handle, &init)?;
-        let got = beside(handle.context(), |node| {
-            node.query_qp(handle, QpAttrMask::CAP)
-        })?;
+        let got = unobserved().query_qp(handle, QpAttrMask::CAP)?;
         let cap = got.init.cap;
         let inline = match cap.max_inline_data {
             0 => None,

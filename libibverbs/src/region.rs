@@ -3,12 +3,12 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use parking_lot::Mutex;
-use verbs_api::{Access, AfterRereg, Handle, MrChange, ReregError, Verbs};
+use verbs_api::{Access, AfterRereg, MrChange, ReregError, Verbs};
 
 use crate::c::{ibv_mr, ibv_pd};
 use crate::dm::Dm;
 use crate::domain::Pd;
-use crate::engine::{beside, engine};
+use crate::engine::{engine, unobserved};
 use crate::mapped::is_mapped;
 use crate::object::{Object, kinds};
 use crate::result::{Errno, Result, UNSUPPORTED, pointer, set_errno, status};
@@ -81,7 +81,7 @@ fn register(
     let handle = unsafe { sim.reg_mr_as(found.handle, addr.cast(), length, iova, access) }?;
     // What is wrong with the arguments was said first, as by the kernel.
     if !has_memory(addr, length, access) {
-        beside(handle.context(), |node| node.dereg_mr(handle))?;
+        unobserved().dereg_mr(handle)?;
         return Err(Errno(libc::EFAULT));
     }
     make(found, handle, Of::Program, addr, length)
@@ -95,7 +95,7 @@ pub(crate) fn make(
     addr: *mut c_void,
     length: usize,
 ) -> Result<*mut ibv_mr> {
-    let attr = beside(handle.context(), |node| node.query_mr(handle))?;
+    let attr = unobserved().query_mr(handle)?;
     let mr = pd.within(|| {
         let raw = || ibv_mr {
             context: pd.context(),
@@ -186,7 +186,7 @@ pub(crate) extern "C" fn rereg_mr(
             pd.entered();
             std::mem::replace(&mut *found.more.pd.lock(), pd).left();
         }
-        let attr = beside(found.handle.context(), |node| node.query_mr(found.handle))?;
+        let attr = unobserved().query_mr(found.handle)?;
         let raw = found.raw();
         // SAFETY: one of ours, which are never freed, and the program reads it only when the call
         // is over.

@@ -10,7 +10,7 @@ use crate::c::{
 };
 use crate::cq::Cq;
 use crate::domain::Pd;
-use crate::engine::{beside, engine};
+use crate::engine::{engine, unobserved};
 use crate::object::{Object, context_of, kinds};
 use crate::post;
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, status};
@@ -117,7 +117,7 @@ unsafe fn create(
         wanted.xrc = xrc;
         let sim = &engine().sim;
         let handle = sim.create_srq(pd.handle, &wanted)?;
-        let got = beside(handle.context(), |node| node.srq_init(handle))?.attr;
+        let got = unobserved().srq_init(handle)?.attr;
         // SAFETY: the caller's promise.
         unsafe {
             (*init).attr.max_wr = got.max_wr;

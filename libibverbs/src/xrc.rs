@@ -11,7 +11,7 @@ use verbs_api::{ErrorKind, Handle, QpAttrMask, QpType, Verbs, XrcdInit};
 
 use crate::batch;
 use crate::c::{ibv_context, ibv_qp, ibv_qp_open_attr, ibv_srq, ibv_xrcd, ibv_xrcd_init_attr};
-use crate::engine::{beside, engine};
+use crate::engine::{engine, unobserved};
 use crate::number::exchanged;
 use crate::object::{Object, context_of, kinds};
 use crate::qp::{More, Qp};
@@ -151,9 +151,7 @@ fn target(
         return Err(Errno(libc::EINVAL));
     }
     let handle = make(xrcd)?;
-    let got = beside(handle.context(), |node| {
-        node.query_qp(handle, QpAttrMask::STATE)
-    })?;
+    let got = unobserved().query_qp(handle, QpAttrMask::STATE)?;
     let none: *mut c_void = std::ptr::null_mut();
     let mut raw = batch::extended(false);
     raw.qp_base = ibv_qp {

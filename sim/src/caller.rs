@@ -1,20 +1,29 @@
 //! What the trait has not, for programs that hand over pointers, as those of the drop-in for libibverbs
-//! do: regions of the caller's memory, and work that no program asked for.
+//! do: regions of the caller's memory, devices that are not open, domains of the library's own.
 #![expect(unsafe_code, reason = "the promise of the trait's unsafe method")]
 
 use verbs_api::{Access, Handle, Mr, MrChange, Object, Pd, ReregError, Result, Verb};
 
-use crate::node::Node;
 use crate::sim::Sim;
 
 impl Sim {
-    /// Works on a node beside the verbs of programs: no fault rule counts it, and it is not in the trace.
+    /// The GUID of a device that need not be open (`ibv_get_device_guid`).
     ///
     /// # Panics
     /// If there is no such node.
-    pub fn beside<R>(&self, node: u32, work: impl FnOnce(&mut Node) -> R) -> R {
+    pub fn node_guid(&self, node: u32) -> u64 {
+        self.world.with(|fabric| fabric.node(node).guid())
+    }
+
+    /// Keeps a protection domain and its regions out of diagnoses, as one that no program knows of.
+    ///
+    /// # Errors
+    /// `Invalid` for a handle that is not good.
+    pub fn hide_pd(&self, pd: Pd) -> Result<()> {
+        let verb = Verb::AllocPd;
+        let node = self.world.node_of(verb, Object::Pd, pd.context())?;
         self.world
-            .with(|fabric| fabric.work(node, |node, _| work(node)))
+            .with(|fabric| fabric.work(node, |node, _| node.hide_pd(pd)))
     }
 
     /// Registers the caller's memory with an address of its choice (`ibv_reg_mr_iova`). Errors as for

@@ -447,10 +447,9 @@ impl Fabric {
         timers
     }
 
-    /// The error that a dead device, or a fault rule, makes of a call.
+    /// The error that a fault rule makes of a call.
     #[inline]
-    pub(crate) fn check_call(&mut self, node: u32, verb: Verb) -> Result<()> {
-        self.node(node).check_alive(verb)?;
+    pub(crate) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
         if !self.wire.fails_calls() {
             return Ok(());
         }

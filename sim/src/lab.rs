@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{
     AsyncEventType, Cause, Context, Error, ErrorKind, Fault, FaultId, Gid, Handle, Lab, Limit,
-    Live, Mtu, Object, Result, Srq, Stall, Strike, TappedPacket, TraceRecord, Verb, When,
+    Live, Mtu, Object, Result, Srq, Stall, Strike, TappedPacket, TraceRecord, Verb, Verbs, When,
 };
 
 use crate::node::{Node, NodeRule, What};
@@ -137,6 +137,10 @@ impl Lab for Sim {
 
     fn strikes(&self) -> Vec<Strike> {
         self.world.with(|fabric| fabric.strikes())
+    }
+
+    fn unobserved(&self) -> &dyn Verbs {
+        self.unobserved()
     }
 
     fn node(&self, context: Context) -> Result<u32> {

@@ -41,6 +41,8 @@ use crate::world::{WaitFor, World};
 #[derive(Debug)]
 pub struct Sim {
     pub(crate) world: Arc<World>,
+    /// The same without observation; `None` if this is that one.
+    unobserved: Option<Box<Sim>>,
     _timers: Option<TimerThread>,
 }
 
@@ -48,10 +50,25 @@ impl Sim {
     /// Starts a simulation.
     pub fn new(config: SimConfig) -> Self {
         let world = Arc::new(World::new(config));
+        let unobserved = Self {
+            world: world.clone(),
+            unobserved: None,
+            _timers: None,
+        };
         Self {
             _timers: TimerThread::start(&world),
             world,
+            unobserved: Some(Box::new(unobserved)),
         }
+    }
+
+    /// As [`Lab::unobserved`].
+    pub fn unobserved(&self) -> &Self {
+        self.unobserved.as_deref().unwrap_or(self)
+    }
+
+    fn is_observed(&self) -> bool {
+        self.unobserved.is_some()
     }
 
     /// What the program did wrong or left undone so far: at its end, all of it.
@@ -64,6 +81,22 @@ impl Sim {
         self.world.node_of(verb, object, context)
     }
 
+    /// Refuses a call on a dead device, and one that a fault rule strikes.
+    #[inline]
+    fn check_call(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
+        fabric.node(node).check_alive(verb)?;
+        match self.is_observed() {
+            true => fabric.strike_call(node, verb),
+            false => Ok(()),
+        }
+    }
+
+    /// What is no verb, and only looks.
+    fn look<R>(&self, context: Context, look: impl FnOnce(&Node) -> Result<R>) -> Result<R> {
+        let node = self.node(Verb::QueryDevice, Object::Context, context)?;
+        self.world.with(|fabric| look(fabric.node(node)))
+    }
+
     /// A verb that only looks.
     fn query<R>(
         &self,
@@ -74,7 +107,7 @@ impl Sim {
     ) -> Result<R> {
         let node = self.node(verb, object, context)?;
         self.world.with(|fabric| {
-            fabric.check_call(node, verb)?;
+            self.check_call(fabric, node, verb)?;
             look(fabric.node(node))
         })
     }
@@ -104,8 +137,8 @@ impl Sim {
     ) -> Result<R, E> {
         let node = self.node(verb, object, context)?;
         self.world.with(|fabric| {
-            traced(fabric, node, verb, say, |fabric| {
-                fabric.check_call(node, verb)?;
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.check_call(fabric, node, verb)?;
                 fabric.work(node, work)
             })
         })
@@ -127,10 +160,19 @@ impl Sim {
         };
         let node = self.node(verb, object, context)?;
         self.world.with(|fabric| {
-            traced(fabric, node, verb, say, |fabric| {
-                fabric.check_call(node, verb)?;
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.check_call(fabric, node, verb)?;
                 self.world.wait(fabric, node, verb, wait, wait_for, attempt)
             })
+        })
+    }
+
+    /// A duplicate of the descriptor of a queue of events.
+    #[cfg(feature = "fd")]
+    fn descriptor(&self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
+        self.world.with(|fabric| {
+            self.check_call(fabric, node, verb)?;
+            fabric.descriptor(node, verb, of)
         })
     }
 
@@ -142,9 +184,9 @@ impl Sim {
         let verb = Verb::PollCq;
         let node = self.node(verb, Object::Cq, cq.context())?;
         self.world.with(|fabric| {
-            fabric.check_call(node, verb)?;
+            self.check_call(fabric, node, verb)?;
             let count = fabric.poll_cq(node, cq, wc);
-            if !matches!(count, Ok(0)) && !fabric.is_traced() {
+            if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
                 return count;
             }
             if count == Ok(0) {
@@ -157,8 +199,37 @@ impl Sim {
                 }
             }
             let say = || format!("{cq}, {}", wc.len());
-            traced(fabric, node, verb, say, |_| count)
+            self.traced(fabric, node, verb, say, |_| count)
         })
+    }
+
+    /// Runs a verb; in the trace it stands between its call and what it returned.
+    fn traced<R: Say, E: Display>(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        node: u32,
+        verb: Verb,
+        say: impl FnOnce() -> String,
+        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        if !self.is_traced(fabric) {
+            return run(fabric);
+        }
+        let call = format!("{verb}({})", say());
+        fabric.record(node, TraceEvent::Call { call });
+        let result = run(fabric);
+        let value = match &result {
+            Ok(value) => value.say(),
+            Err(error) => error.to_string(),
+        };
+        if !value.is_empty() {
+            fabric.record(node, TraceEvent::Return { value });
+        }
+        result
+    }
+
+    fn is_traced(&self, fabric: &Fabric) -> bool {
+        self.is_observed() && fabric.is_traced()
     }
 
     /// A program that polls and finds nothing lets the clock move, where it is virtual.
@@ -168,30 +239,6 @@ impl Sim {
             fabric.step(horizon);
         }
     }
-}
-
-/// Runs a verb; in the trace it stands between its call and what it returned.
-fn traced<R: Say, E: Display>(
-    fabric: &mut MutexGuard<'_, Fabric>,
-    node: u32,
-    verb: Verb,
-    say: impl FnOnce() -> String,
-    run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> Result<R, E>,
-) -> Result<R, E> {
-    if !fabric.is_traced() {
-        return run(fabric);
-    }
-    let call = format!("{verb}({})", say());
-    fabric.record(node, TraceEvent::Call { call });
-    let result = run(fabric);
-    let value = match &result {
-        Ok(value) => value.say(),
-        Err(error) => error.to_string(),
-    };
-    if !value.is_empty() {
-        fabric.record(node, TraceEvent::Return { value });
-    }
-    result
 }
 
 /// Receives, for the trace.
@@ -289,8 +336,8 @@ impl Verbs for Sim {
         self.world.check_thread(verb)?;
         self.world.with(|fabric| {
             let say = || name.to_owned();
-            traced(fabric, node, verb, say, |fabric| {
-                fabric.check_call(node, verb)?;
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.check_call(fabric, node, verb)?;
                 fabric.work(node, |node, _| node.open_device())
             })
         })
@@ -308,9 +355,7 @@ impl Verbs for Sim {
     }
 
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
-        let mut capabilities = self.query(Verb::QueryDevice, Object::Context, context, |node| {
-            node.capabilities(context)
-        })?;
+        let mut capabilities = self.look(context, |node| node.capabilities(context))?;
         capabilities.remove(self.world.config.lacks);
         if !cfg!(feature = "fd") {
             capabilities.remove(Capabilities::FD);
@@ -322,11 +367,8 @@ impl Verbs for Sim {
     }
 
     fn behavior(&self, context: Context) -> Result<Declared> {
-        self.query(Verb::QueryDevice, Object::Context, context, |node| {
-            let declared = self.world.config.declared;
-            node.behavior(context)
-                .map(|own| declared.unwrap_or(own).into())
-        })
+        let own = self.look(context, |node| node.behavior(context))?;
+        Ok(self.world.config.declared.unwrap_or(own).into())
     }
 
     fn query_device(&self, context: Context) -> Result<DeviceAttr> {
@@ -581,13 +623,13 @@ impl Verbs for Sim {
         let verb = Verb::StartPoll;
         let node = self.node(verb, Object::Cq, cq.context())?;
         self.world.with(|fabric| {
-            fabric.check_call(node, verb)?;
+            self.check_call(fabric, node, verb)?;
             let result = fabric.work(node, |node, _| node.start_poll(cq));
             if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
                 self.make_progress(fabric);
                 return result;
             }
-            traced(fabric, node, verb, || cq.to_string(), |_| result)
+            self.traced(fabric, node, verb, || cq.to_string(), |_| result)
         })
     }
 
@@ -667,7 +709,7 @@ impl Verbs for Sim {
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
         let node = self.node(Verb::ConnectRc, Object::Qp, a.context())?;
         self.world
-            .with(|fabric| fabric.check_call(node, Verb::ConnectRc))?;
+            .with(|fabric| self.check_call(fabric, node, Verb::ConnectRc))?;
         connect::by_attributes(self, a, b, params)
     }
 
@@ -854,16 +896,14 @@ impl Verbs for Sim {
     fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
         let (verb, object) = (Verb::ChannelFd, Object::CompChannel);
         let node = self.node(verb, object, channel.context())?;
-        self.world
-            .descriptor(node, verb, EventQueue::Channel(channel))
+        self.descriptor(node, verb, EventQueue::Channel(channel))
     }
 
     #[cfg(feature = "fd")]
     fn async_fd(&self, context: Context) -> Result<OwnedFd> {
         let verb = Verb::AsyncFd;
         let node = self.node(verb, Object::Context, context)?;
-        self.world
-            .descriptor(node, verb, EventQueue::Async(context))
+        self.descriptor(node, verb, EventQueue::Async(context))
     }
 
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {

@@ -4,8 +4,6 @@
 //! that each verb is one step that no other thread can see half of, whatever the number of threads;
 //! and there is no second lock to take in the wrong order.
 
-#[cfg(feature = "fd")]
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
 use verbs_api::{
@@ -15,8 +13,6 @@ use verbs_api::{
 
 use crate::clock::RealClock;
 use crate::config::{Mode, SimConfig};
-#[cfg(feature = "fd")]
-use crate::descriptor::EventQueue;
 use crate::empty::EmptyCqs;
 use crate::fabric::Fabric;
 use crate::model::{Roster, Turns};
@@ -112,15 +108,6 @@ impl World {
             return Ok(node);
         }
         Err(bad_handle(verb, object, BadHandle::Foreign))
-    }
-
-    /// A duplicate of the descriptor of a queue of events.
-    #[cfg(feature = "fd")]
-    pub(crate) fn descriptor(&self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
-        self.with(|fabric| {
-            fabric.check_call(node, verb)?;
-            fabric.descriptor(node, verb, of)
-        })
     }
 
     /// Does something with the fabric, and wakes those who wait for what came of it. With the guard

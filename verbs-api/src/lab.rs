@@ -9,6 +9,7 @@ use crate::fault::{Fault, FaultId, Strike};
 use crate::handle::{Context, Srq};
 use crate::packet::TappedPacket;
 use crate::trace::TraceRecord;
+use crate::verbs::Verbs;
 
 /// A backend that is a laboratory ([`Verbs::lab`](crate::Verbs::lab)). Object-safe, like `Verbs`.
 pub trait Lab {
@@ -53,6 +54,10 @@ pub trait Lab {
     /// Which rules have struck what since the start, oldest first; those that are no longer in force
     /// too. From it a plan with rates can be made one that says exactly what happened.
     fn strikes(&self) -> Vec<Strike>;
+
+    /// The same devices for calls that the program under test does not make: no fault rule counts or
+    /// strikes them, and they are not in the trace. All else that they do is done.
+    fn unobserved(&self) -> &dyn Verbs;
 
     /// The number of the node that a context's device is, as rules and the trace name it.
     fn node(&self, context: Context) -> Result<u32>;

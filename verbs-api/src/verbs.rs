@@ -60,10 +60,10 @@ pub trait Verbs: Send + Sync {
     /// destroy their objects first (DEV-03).
     fn close_device(&self, context: Context) -> Result<()>;
 
-    /// What may be asked of the device.
+    /// What may be asked of the device. This is no verb: no fault rule strikes it, and a dead device has it.
     fn capabilities(&self, context: Context) -> Result<Capabilities>;
 
-    /// What is known of how the device answers where it has a choice.
+    /// What is known of how the device answers where it has a choice. This is no verb either.
     fn behavior(&self, context: Context) -> Result<Declared>;
 
     /// Limits of the device (`ibv_query_device`).

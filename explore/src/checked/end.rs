@@ -59,7 +59,7 @@ impl Checked {
         let mut books = self.books.lock();
         for cq in books.queues.iterations() {
             self.read_unread(&mut books, Verb::EndPoll, cq);
-            if self.inner.end_poll(cq).is_ok() {
+            if self.device_unobserved().end_poll(cq).is_ok() {
                 books.queues.iterated(cq);
             }
         }
@@ -70,7 +70,11 @@ impl Checked {
         let to_err = QpModify::to(QpState::Err);
         let mut books = self.books.lock();
         for qp in books.queues.qps_with_work() {
-            if self.inner.modify_qp(qp, &to_err.attr, to_err.mask).is_ok() {
+            if self
+                .device_unobserved()
+                .modify_qp(qp, &to_err.attr, to_err.mask)
+                .is_ok()
+            {
                 books.queues.flushed(qp);
             }
         }
@@ -84,7 +88,7 @@ impl Checked {
         for cq in books.queues.cqs() {
             let mut wc = [Wc::default(); 64];
             loop {
-                match self.inner.poll_cq(cq, &mut wc) {
+                match self.device_unobserved().poll_cq(cq, &mut wc) {
                     Ok(n) => {
                         for wc in &wc[..n] {
                             books.polled(Verb::PollCq, cq, &Polled::from(*wc));
@@ -108,8 +112,9 @@ impl Checked {
     }
 
     fn find_missing(&self, books: &mut Books) {
-        let declared =
-            |work: &Work| -> Option<Declared> { self.inner.behavior(work.qp?.context()).ok() };
+        let declared = |work: &Work| -> Option<Declared> {
+            self.device_unobserved().behavior(work.qp?.context()).ok()
+        };
         // What a device never completes that gets it in ERR.
         let exempt = |work: &Work| {
             let flushes = declared(work).and_then(|declared| declared.flush_post_in_err);
@@ -127,13 +132,13 @@ impl Checked {
     fn read_events(&self, books: &mut Books) {
         for channel in books.events.channels() {
             while books.are_open()
-                && let Ok(event) = self.inner.get_cq_event(channel, Wait::Poll)
+                && let Ok(event) = self.device_unobserved().get_cq_event(channel, Wait::Poll)
             {
                 books.summary.events += 1;
                 let wrong = books.events.read(channel, &event);
                 books.judge(Invariant::Event, Verb::GetCqEvent, wrong);
                 // A device may wait for that before it lets go of the CQ.
-                if self.inner.ack_cq_events(event.cq, 1).is_ok() {
+                if self.device_unobserved().ack_cq_events(event.cq, 1).is_ok() {
                     let wrong = books.events.acknowledged(Owner::Cq(event.cq), 1);
                     books.judge(Invariant::Acknowledgement, Verb::AckCqEvents, wrong);
                 }
@@ -161,7 +166,11 @@ impl Checked {
                 continue;
             }
             let mut bytes = vec![0; part.len()];
-            if self.inner.read_mr(mr, part.start, &mut bytes).is_ok() {
+            if self
+                .device_unobserved()
+                .read_mr(mr, part.start, &mut bytes)
+                .is_ok()
+            {
                 books.read(verb, mr, part.start, &bytes);
             } else if part.len() > SMALL {
                 // A part that posted work owns cannot be read.

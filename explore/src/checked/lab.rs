@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use verbs_api::{
     AsyncEventType, Context, Fault, FaultId, Gid, Lab, Limit, Live, Mtu, Result, Srq, Strike,
-    TappedPacket, TraceRecord,
+    TappedPacket, TraceRecord, Verbs,
 };
 
 use super::Checked;
@@ -40,6 +40,10 @@ impl Lab for Checked {
         fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()>;
         fn live(&self, context: Context) -> Result<Live>;
         fn trace(&self) -> Vec<TraceRecord>;
+    }
+
+    fn unobserved(&self) -> &dyn Verbs {
+        self.unobserved.as_deref().unwrap_or(self)
     }
 
     fn settle(&self) -> Result<()> {

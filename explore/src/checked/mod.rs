@@ -37,8 +37,8 @@ use core::fmt;
 use std::sync::Arc;
 use std::thread;
 
-use verbs_api::Verbs;
 use verbs_api::sync::{Mutex, MutexGuard};
+use verbs_api::{Lab, Verbs};
 
 pub use broken::{Broken, Invariant};
 pub use summary::Summary;
@@ -57,7 +57,8 @@ use books::Books;
 ///
 /// Apart from what the program calls, it asks for the number of each new QP and for the attributes of
 /// each region that was made or changed, and reads a region before it goes, and a completion that an
-/// iteration comes to if the program goes on without it. At the end it ends open iterations.
+/// iteration comes to if the program goes on without it. At the end it ends open iterations. Of all that
+/// a laboratory observes nothing ([`Lab::unobserved`]): fault rules strike the calls of the program alone.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -73,22 +74,45 @@ use books::Books;
 /// ```
 pub struct Checked {
     inner: Arc<dyn Verbs>,
-    books: Mutex<Books>,
+    books: Arc<Mutex<Books>>,
+    /// The same for calls that are not observed; `None` if this is that one.
+    unobserved: Option<Box<Checked>>,
 }
 
 impl Checked {
     /// Around `inner`, on which nothing has been done yet: work and objects from before are unknown,
     /// and would look like the device's inventions.
     pub fn new(inner: impl Into<Arc<dyn Verbs>>) -> Self {
+        let inner = inner.into();
+        let books = Arc::new(Mutex::new(Books::default()));
+        let unobserved = Self {
+            inner: inner.clone(),
+            books: books.clone(),
+            unobserved: None,
+        };
         Self {
-            inner: inner.into(),
-            books: Mutex::new(Books::default()),
+            inner,
+            books,
+            unobserved: Some(Box::new(unobserved)),
         }
     }
 
     /// What was found broken so far, the first of it.
     pub fn broken(&self) -> Option<Broken> {
         self.books.lock().broken.clone()
+    }
+
+    /// The device, for what the program calls.
+    fn device(&self) -> &dyn Verbs {
+        match self.unobserved {
+            Some(_) => &*self.inner,
+            None => self.device_unobserved(),
+        }
+    }
+
+    /// The device, for what it asks by itself.
+    fn device_unobserved(&self) -> &dyn Verbs {
+        self.inner.lab().map_or(&*self.inner, Lab::unobserved)
     }
 
     /// The books, for a call that does something.

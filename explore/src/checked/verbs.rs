@@ -26,7 +26,7 @@ use super::work::Work;
 macro_rules! forward {
     ($( fn $verb:ident(&self $(, $name:ident: $type:ty)*) -> $result:ty; )*) => { $(
         fn $verb(&self $(, $name: $type)*) -> $result {
-            self.inner.$verb($($name),*)
+            self.device().$verb($($name),*)
         }
     )* };
 }
@@ -70,20 +70,20 @@ impl Verbs for Checked {
 
     fn open_device(&self, name: &str) -> Result<Context> {
         let mut books = self.begin();
-        let context = self.inner.open_device(name)?;
+        let context = self.device().open_device(name)?;
         books.opened(context, name);
         Ok(context)
     }
 
     fn close_device(&self, context: Context) -> Result<()> {
         let mut books = self.begin();
-        self.inner.close_device(context)?;
+        self.device().close_device(context)?;
         books.closed(context);
         Ok(())
     }
 
     fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
-        let gid = self.inner.query_gid(context, port, index)?;
+        let gid = self.device().query_gid(context, port, index)?;
         self.books.lock().saw_gid(context, gid);
         Ok(gid)
     }
@@ -92,7 +92,7 @@ impl Verbs for Checked {
 
     fn alloc_pd(&self, context: Context) -> Result<Pd> {
         let mut books = self.begin();
-        let pd = self.inner.alloc_pd(context)?;
+        let pd = self.device().alloc_pd(context)?;
         books.made(pd, Vec::new());
         Ok(pd)
     }
@@ -103,21 +103,21 @@ impl Verbs for Checked {
 
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
         let mut books = self.begin();
-        let mr = self.inner.alloc_mr(pd, length, access)?;
+        let mr = self.device().alloc_mr(pd, length, access)?;
         self.made_mr(&mut books, pd, mr, &MrInit::new(length, access));
         Ok(mr)
     }
 
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
         let mut books = self.begin();
-        let mr = self.inner.alloc_mr_as(pd, init)?;
+        let mr = self.device().alloc_mr_as(pd, init)?;
         self.made_mr(&mut books, pd, mr, init);
         Ok(mr)
     }
 
     fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
         let mut books = self.begin();
-        let mr = self.inner.alloc_null_mr(pd)?;
+        let mr = self.device().alloc_null_mr(pd)?;
         books.made(mr, vec![Id::of(pd)]);
         Ok(mr)
     }
@@ -126,14 +126,14 @@ impl Verbs for Checked {
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
         let mut books = self.begin();
         // SAFETY: the caller's promise, which is about this call and the same memory.
-        let mr = unsafe { self.inner.reg_mr(pd, addr, length, access) }?;
+        let mr = unsafe { self.device().reg_mr(pd, addr, length, access) }?;
         books.made(mr, vec![Id::of(pd)]);
         Ok(mr)
     }
 
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
         let mut books = self.begin();
-        let result = self.inner.rereg_mr(mr, change);
+        let result = self.device().rereg_mr(mr, change);
         let is_known = match &result {
             Ok(()) => true,
             Err(error) if error.region == AfterRereg::Old => return result,
@@ -142,7 +142,11 @@ impl Verbs for Checked {
         if is_known && let Some(pd) = change.pd {
             books.objects.moved(Id::of(mr), Id::of(pd));
         }
-        let attr = self.inner.query_mr(mr).ok().filter(|_| is_known);
+        let attr = self
+            .device_unobserved()
+            .query_mr(mr)
+            .ok()
+            .filter(|_| is_known);
         books.memory.changed(mr, attr, change.length.is_some());
         result
     }
@@ -151,7 +155,7 @@ impl Verbs for Checked {
         let mut books = self.begin();
         self.read_region(&mut books, Verb::DeregMr, mr);
         let before = books.objects.leaving(Id::of(mr));
-        let result = self.inner.dereg_mr(mr);
+        let result = self.device().dereg_mr(mr);
         match &result {
             Ok(()) => {
                 books.gone(Verb::DeregMr, mr);
@@ -164,7 +168,7 @@ impl Verbs for Checked {
 
     fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let mut books = self.begin();
-        self.inner.read_mr(mr, offset, bytes)?;
+        self.device().read_mr(mr, offset, bytes)?;
         if books.are_open() {
             books.read(Verb::ReadMr, mr, offset, bytes);
         }
@@ -173,14 +177,14 @@ impl Verbs for Checked {
 
     fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
         let mut books = self.begin();
-        self.inner.write_mr(mr, offset, bytes)?;
+        self.device().write_mr(mr, offset, bytes)?;
         books.memory.wrote(mr, offset, bytes);
         Ok(())
     }
 
     fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
         let mut books = self.begin();
-        let mw = self.inner.alloc_mw(pd, mw_type)?;
+        let mw = self.device().alloc_mw(pd, mw_type)?;
         books.made(mw, vec![Id::of(pd)]);
         Ok(mw)
     }
@@ -191,7 +195,7 @@ impl Verbs for Checked {
 
     fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
         let mut books = self.begin();
-        self.inner.bind_mw(qp, mw, bind)?;
+        self.device().bind_mw(qp, mw, bind)?;
         books.memory.bound(bind.info.mr, bind.info.access);
         books.posted(qp, Work::bind(qp, bind.wr_id, bind.flags));
         Ok(())
@@ -201,7 +205,7 @@ impl Verbs for Checked {
 
     fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
         let mut books = self.begin();
-        let channel = self.inner.create_comp_channel(context)?;
+        let channel = self.device().create_comp_channel(context)?;
         books.made(channel, Vec::new());
         Ok(channel)
     }
@@ -213,7 +217,7 @@ impl Verbs for Checked {
     }
 
     fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
-        let event = self.inner.get_cq_event(channel, wait)?;
+        let event = self.device().get_cq_event(channel, wait)?;
         let mut books = self.begin();
         books.summary.events += 1;
         let wrong = books.events.read(channel, &event);
@@ -223,7 +227,7 @@ impl Verbs for Checked {
 
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
         let mut books = self.begin();
-        self.inner.ack_cq_events(cq, nevents)?;
+        self.device().ack_cq_events(cq, nevents)?;
         let wrong = books.events.acknowledged(Object::Cq(cq), nevents.into());
         books.judge(Invariant::Acknowledgement, Verb::AckCqEvents, wrong);
         Ok(())
@@ -233,7 +237,7 @@ impl Verbs for Checked {
 
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
         let mut books = self.begin();
-        let cq = self.inner.create_cq(context, init)?;
+        let cq = self.device().create_cq(context, init)?;
         books.made(cq, init.channel.map(Id::of).into_iter().collect());
         books.queues.made_cq(cq, init.cqe, CqFlags::empty());
         books.events.made(cq, init);
@@ -242,7 +246,7 @@ impl Verbs for Checked {
 
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
         let mut books = self.begin();
-        let cq = self.inner.create_cq_ex(context, init)?;
+        let cq = self.device().create_cq_ex(context, init)?;
         books.made(cq, init.cq.channel.map(Id::of).into_iter().collect());
         books.queues.made_cq(cq, init.cq.cqe, init.flags);
         books.events.made(cq, &init.cq);
@@ -253,12 +257,12 @@ impl Verbs for Checked {
         // An event may come later by that, or for several completions at once. It needs its arm all
         // the same.
         let _books = self.begin();
-        self.inner.modify_cq(cq, moderation)
+        self.device().modify_cq(cq, moderation)
     }
 
     fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
         let mut books = self.begin();
-        self.inner.resize_cq(cq, cqe)?;
+        self.device().resize_cq(cq, cqe)?;
         books.queues.resized(cq, cqe);
         Ok(())
     }
@@ -267,7 +271,7 @@ impl Verbs for Checked {
         let mut books = self.begin();
         let idle = books.queues.is_idle(cq);
         let before = books.events.arm(cq, idle);
-        let result = self.inner.req_notify_cq(cq, arm);
+        let result = self.device().req_notify_cq(cq, arm);
         if result.is_err() {
             books.events.take_back(before);
         }
@@ -276,7 +280,7 @@ impl Verbs for Checked {
 
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
         let mut books = self.begin();
-        let polled = self.inner.poll_cq(cq, wc);
+        let polled = self.device().poll_cq(cq, wc);
         if !books.are_open() {
             return polled;
         }
@@ -297,7 +301,7 @@ impl Verbs for Checked {
 
     fn start_poll(&self, cq: Cq) -> Result<()> {
         let mut books = self.begin();
-        let result = self.inner.start_poll(cq);
+        let result = self.device().start_poll(cq);
         came(&mut books, Verb::StartPoll, cq, &result);
         result
     }
@@ -305,14 +309,14 @@ impl Verbs for Checked {
     fn next_poll(&self, cq: Cq) -> Result<()> {
         let mut books = self.begin();
         self.read_unread(&mut books, Verb::NextPoll, cq);
-        let result = self.inner.next_poll(cq);
+        let result = self.device().next_poll(cq);
         came(&mut books, Verb::NextPoll, cq, &result);
         result
     }
 
     fn read_wc(&self, cq: Cq) -> Result<WcEx> {
         let mut books = self.books.lock();
-        let read = self.inner.read_wc(cq)?;
+        let read = self.device().read_wc(cq)?;
         books.read_wc(Verb::ReadWc, cq, read);
         Ok(read)
     }
@@ -320,7 +324,7 @@ impl Verbs for Checked {
     fn end_poll(&self, cq: Cq) -> Result<()> {
         let mut books = self.begin();
         self.read_unread(&mut books, Verb::EndPoll, cq);
-        self.inner.end_poll(cq)?;
+        self.device().end_poll(cq)?;
         books.queues.iterated(cq);
         Ok(())
     }
@@ -337,8 +341,8 @@ impl Verbs for Checked {
 
     fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
         let mut books = self.begin();
-        let qp = self.inner.create_qp(pd, init)?;
-        let number = self.inner.qp_num(qp).ok();
+        let qp = self.device().create_qp(pd, init)?;
+        let number = self.device_unobserved().qp_num(qp).ok();
         books.made_qp(qp, number, init, Id::of(pd));
         let never = FlushPostInErr::None;
         if self.declares(qp, |declared| declared.flush_post_in_err == Some(never)) {
@@ -350,7 +354,7 @@ impl Verbs for Checked {
 
     fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
         let mut books = self.begin();
-        self.inner.modify_qp(qp, attr, mask)?;
+        self.device().modify_qp(qp, attr, mask)?;
         books.modified(qp, attr, mask);
         let is_held = mask.contains(QpAttrMask::STATE) && attr.qp_state == QpState::Sqd;
         if is_held && self.declares(qp, |declared| declared.sqd_resumes == Some(false)) {
@@ -369,7 +373,7 @@ impl Verbs for Checked {
 
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
         drop(self.begin());
-        let result = self.inner.connect_rc(a, b, params);
+        let result = self.device().connect_rc(a, b, params);
         // What failed may have come half the way.
         self.books.lock().connected(a, b, params);
         result
@@ -377,7 +381,7 @@ impl Verbs for Checked {
 
     fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let mut books = self.begin();
-        let result = self.inner.post_send(qp, list);
+        let result = self.device().post_send(qp, list);
         let posted = posted(&result, list.len());
         let refused = result.as_ref().err().map(|refused| refused.error.kind());
         // Then those before the bad one may wait as well.
@@ -391,7 +395,7 @@ impl Verbs for Checked {
 
     fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
         let mut books = self.begin();
-        self.inner.post_batch(qp, list, end)?;
+        self.device().post_batch(qp, list, end)?;
         if end == BatchEnd::Complete {
             for wr in list {
                 books.sent(qp, wr, false);
@@ -402,7 +406,7 @@ impl Verbs for Checked {
 
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let mut books = self.begin();
-        let result = self.inner.post_recv(qp, list);
+        let result = self.device().post_recv(qp, list);
         for wr in &list[..posted(&result, list.len())] {
             books.received(qp, wr);
         }
@@ -413,7 +417,7 @@ impl Verbs for Checked {
 
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let mut books = self.begin();
-        let ah = self.inner.create_ah(pd, attr)?;
+        let ah = self.device().create_ah(pd, attr)?;
         books.made(ah, vec![Id::of(pd)]);
         Ok(ah)
     }
@@ -426,7 +430,7 @@ impl Verbs for Checked {
 
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
         let mut books = self.begin();
-        let srq = self.inner.create_srq(pd, init)?;
+        let srq = self.device().create_srq(pd, init)?;
         books.made_srq(srq, pd, init);
         Ok(srq)
     }
@@ -441,7 +445,7 @@ impl Verbs for Checked {
 
     fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let mut books = self.begin();
-        let result = self.inner.post_srq_recv(srq, list);
+        let result = self.device().post_srq_recv(srq, list);
         for wr in &list[..posted(&result, list.len())] {
             books.received_shared(srq, wr);
         }
@@ -452,7 +456,7 @@ impl Verbs for Checked {
 
     fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
         let mut books = self.begin();
-        let xrcd = self.inner.open_xrcd(context, init)?;
+        let xrcd = self.device().open_xrcd(context, init)?;
         books.opened_xrcd(xrcd, init);
         Ok(xrcd)
     }
@@ -465,15 +469,15 @@ impl Verbs for Checked {
 
     fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {
         let mut books = self.begin();
-        let qp = self.inner.create_xrc_recv_qp(xrcd)?;
-        let number = self.inner.qp_num(qp).ok();
+        let qp = self.device().create_xrc_recv_qp(xrcd)?;
+        let number = self.device_unobserved().qp_num(qp).ok();
         books.made_target(qp, number, xrcd);
         Ok(qp)
     }
 
     fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp> {
         let mut books = self.begin();
-        let qp = self.inner.open_qp(xrcd, qp_num)?;
+        let qp = self.device().open_qp(xrcd, qp_num)?;
         books.made_target(qp, Some(qp_num), xrcd);
         Ok(qp)
     }
@@ -481,7 +485,7 @@ impl Verbs for Checked {
     // Asynchronous events
 
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
-        let event = self.inner.get_async_event(context, wait)?;
+        let event = self.device().get_async_event(context, wait)?;
         let mut books = self.begin();
         books.events.read_async(event.element);
         if let AsyncEvent {
@@ -496,7 +500,7 @@ impl Verbs for Checked {
 
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
         let mut books = self.begin();
-        self.inner.ack_async_event(context, event)?;
+        self.device().ack_async_event(context, event)?;
         if let Some(object) = Object::of(event.element) {
             let wrong = books.events.acknowledged(object, 1);
             books.judge(Invariant::Acknowledgement, Verb::AckAsyncEvent, wrong);
@@ -508,7 +512,7 @@ impl Verbs for Checked {
 impl Checked {
     fn made_mr(&self, books: &mut Books, pd: Pd, mr: Mr, init: &MrInit) {
         books.made(mr, vec![Id::of(pd)]);
-        if let Ok(attr) = self.inner.query_mr(mr) {
+        if let Ok(attr) = self.device_unobserved().query_mr(mr) {
             let device = books.device(mr.context());
             books.memory.made(mr, device, attr, init);
         }
@@ -517,7 +521,7 @@ impl Checked {
     /// Reads the completion that an iteration has come to and that the program has left unread.
     pub(super) fn read_unread(&self, books: &mut Books, verb: Verb, cq: Cq) {
         if books.queues.is_unread(cq) {
-            match self.inner.read_wc(cq) {
+            match self.device_unobserved().read_wc(cq) {
                 Ok(read) => books.read_wc(verb, cq, read),
                 Err(_) => books.queues.lose(cq),
             }
@@ -533,7 +537,7 @@ impl Checked {
     ) -> Result<()> {
         let mut books = self.begin();
         let before = books.objects.leaving(Id::of(object));
-        let result = call(&*self.inner);
+        let result = call(self.device());
         match &result {
             Ok(()) => books.gone(verb, object),
             Err(error) => books.stays(object, before, error),
@@ -549,7 +553,7 @@ impl Checked {
         gone: impl FnOnce(&mut Books),
     ) -> Result<()> {
         let before = self.begin().objects.leaving(Id::of(handle));
-        let result = call(&*self.inner);
+        let result = call(self.device());
         let mut books = self.books.lock();
         match &result {
             Ok(()) => {
@@ -571,7 +575,9 @@ impl Checked {
 
     /// Whether the device of a queue pair says this of its behavior.
     fn declares(&self, qp: Qp, says: impl FnOnce(Declared) -> bool) -> bool {
-        self.inner.behavior(qp.context()).is_ok_and(says)
+        self.device_unobserved()
+            .behavior(qp.context())
+            .is_ok_and(says)
     }
 }
 

@@ -183,9 +183,8 @@ impl Node {
         Ok(self.behavior)
     }
 
-    /// What the device is like, whoever asks.
-    pub fn device_attr(&self) -> &DeviceAttr {
-        &self.attr
+    pub(crate) fn guid(&self) -> u64 {
+        self.attr.node_guid
     }
 
     /// `ibv_query_device`

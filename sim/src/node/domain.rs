@@ -68,8 +68,8 @@ impl Node {
         Ok(PdHandle::from_parts(context, id.index, id.generation))
     }
 
-    /// Keeps a domain and its regions out of diagnoses, as one that no program knows of.
-    pub fn hide_pd(&mut self, pd: PdHandle) -> Result<()> {
+    /// As [`Sim::hide_pd`](crate::Sim::hide_pd).
+    pub(crate) fn hide_pd(&mut self, pd: PdHandle) -> Result<()> {
         let index = Self::find(&self.pds, Verb::AllocPd, pd)?;
         self.pds.at_mut(index).hidden = true;
         Ok(())
