@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
+use std::time::Instant;
 
 use common::{End, checked, drain, pair};
 use crossbeam::channel::{self, RecvTimeoutError};
 use verbs_api::{
-    Arm, ArmState, Cause, Cq, CqInit, ErrorKind, LostWakeup, Qp, QpType, RcParams, SendWr,
+    Arm, ArmState, Cause, Cq, CqInit, Error, ErrorKind, LostWakeup, Qp, QpType, RcParams, SendWr,
     TraceEvent, Verbs, Wait, Wc,
 };
-use verbs_sim::{Mode, SimConfig};
+use verbs_sim::{Mode, Sim, SimConfig};
 
 /// How long a test waits before it says that something hangs.
 const WATCH: Duration = Duration::from_secs(60);
@@ -330,6 +331,67 @@ fn destroy_waits_for_an_acknowledgement_of_another_thread() {
         assert_eq!(gone.kind(), ErrorKind::Invalid);
         sim.destroy_comp_channel(near.channel).unwrap();
     }
+}
+
+/// A wait for a time ends after that time of the machine, whatever it is for, though nothing happens; the
+/// clock of the simulation does not move by it.
+#[test]
+fn a_wait_for_a_time_ends_by_the_clock_of_the_machine() {
+    const TIME: Duration = Duration::from_millis(20);
+    let sim = checked(inline());
+    let near = End::open(&sim, "sim0", 1, 64);
+    let far = End::open(&sim, "sim1", 1, 64);
+    let (qp, _) = pair((&near, &far), QpType::Rc, 1, &RcParams::default());
+    sim.req_notify_cq(near.cq, Arm::NEXT).unwrap();
+    let remote = far.mem.remote(0);
+    near.post(qp, SendWr::rdma_write(0, &[near.mem.sge(0, 8)], remote));
+    let event = sim.get_cq_event(near.channel, Wait::Poll).unwrap();
+    sim.destroy_qp(qp, Wait::Poll).unwrap();
+    let wait = Wait::For(TIME);
+    let waits: [(&str, &dyn Fn() -> Result<(), Error>); 3] = [
+        ("CHAN-13", &|| {
+            sim.get_cq_event(near.channel, wait).map(drop)
+        }),
+        ("ASYNC-01", &|| {
+            sim.get_async_event(near.context, wait).map(drop)
+        }),
+        ("CHAN-35", &|| sim.destroy_cq(event.cq, wait)),
+    ];
+    watched(&sim, || {
+        for (rule, wait) in waits {
+            let before = sim.lab().unwrap().now();
+            let start = Instant::now();
+            assert_eq!(wait().unwrap_err().kind(), ErrorKind::TimedOut, "{rule}");
+            assert!(start.elapsed() >= TIME, "{rule}");
+            assert_eq!(sim.lab().unwrap().now(), before, "{rule}");
+        }
+    });
+    sim.ack_cq_events(event.cq, 1).unwrap();
+}
+
+/// Threads that wait for a time are not stuck: only where all others have no end are they told that
+/// nothing can come.
+#[test]
+fn a_thread_that_waits_for_a_time_can_go_on() {
+    let sim = Sim::new(inline());
+    let near = End::open(&sim, "sim0", 1, 64);
+    let wait = |wait| {
+        let error = sim.get_cq_event(near.channel, wait).unwrap_err();
+        error.kind()
+    };
+    let [first, second] = [sim.participate(), sim.participate()];
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _takes_part = first;
+            assert_eq!(wait(Wait::Forever), ErrorKind::Stalled);
+        });
+        scope.spawn(|| {
+            let _takes_part = second;
+            let time = Wait::For(Duration::from_millis(20));
+            assert_eq!(wait(time), ErrorKind::TimedOut);
+            assert_eq!(wait(time), ErrorKind::TimedOut);
+        });
+    });
 }
 
 /// CQ-POLL-01, CQ-POLL-05: threads that poll one CQ share its completions; each gets those it gets

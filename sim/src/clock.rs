@@ -1,15 +1,15 @@
-//! The clock of the machine, and the thread that lets timers fire by it.
+//! The clock of the machine, the thread that lets timers fire by it, and the ends of waits of threads.
 //!
-//! This is the only file of the simulator that reads that clock, and only in
-//! [`Mode::RealTime`](crate::Mode::RealTime); otherwise time is virtual.
+//! This is the only file of the simulator that reads that clock: in
+//! [`Mode::RealTime`](crate::Mode::RealTime), and for waits in [`Mode::Inline`](crate::Mode::Inline);
+//! otherwise time is virtual.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::fabric::Fabric;
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard};
 use crate::time::Time;
 use crate::world::World;
 
@@ -58,21 +58,18 @@ impl RealClock {
         }
     }
 
-    /// Waits for news, but no longer than until `end`; without an end if that is too far away.
-    pub(crate) fn wait<T>(&self, news: &Condvar, guard: &mut MutexGuard<'_, T>, end: Time) {
-        match self.start.checked_add(end.since_start()) {
-            Some(end) => {
-                news.wait_until(guard, end);
-            }
-            None => news.wait(guard),
-        }
+    /// Waits for a change, but no longer than until `end`.
+    fn wait(&self, state: &mut MutexGuard<'_, State>, end: Time) {
+        let end = self.start.checked_add(end.since_start());
+        end.map_or(Deadline::Never, Deadline::Machine)
+            .wait(&self.changed, state);
     }
 
     /// Waits until this time.
     pub(crate) fn wait_until(&self, end: Time) {
         let mut state = self.state.lock();
         while self.now() < end && !state.ended {
-            self.wait(&self.changed, &mut state, end);
+            self.wait(&mut state, end);
         }
     }
 
@@ -82,12 +79,58 @@ impl RealClock {
         while !state.ended {
             let alarm = self.alarm.load(Ordering::Relaxed);
             if self.now().as_nanos() < alarm {
-                self.wait(&self.changed, &mut state, Time::from_nanos(alarm));
+                self.wait(&mut state, Time::from_nanos(alarm));
                 continue;
             }
             self.alarm.store(NEVER, Ordering::Relaxed);
             // What is set from now on is expected anew.
-            MutexGuard::unlocked(&mut state, || world.with_all(Fabric::catch_up));
+            MutexGuard::unlocked(&mut state, || world.with(|fabric| fabric.catch_up()));
+        }
+    }
+}
+
+/// When the wait of a thread is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deadline {
+    /// Never, or too far away to be said.
+    Never,
+    /// By the clock of the machine.
+    Machine(Instant),
+    /// By the clock of the simulation: under a model checker there is no other.
+    Simulation(Time),
+}
+
+impl Deadline {
+    /// In so long a time; `now` is that of the simulation.
+    pub(crate) fn after(time: Duration, now: Time) -> Self {
+        if CHECKED {
+            return Self::Simulation(now.after(time));
+        }
+        let end = Instant::now().checked_add(time);
+        end.map_or(Self::Never, Self::Machine)
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_over(self, now: Time) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Machine(end) => Instant::now() >= end,
+            Self::Simulation(end) => now >= end,
+        }
+    }
+
+    /// Whether it comes without another thread.
+    pub(crate) fn comes_alone(self) -> bool {
+        matches!(self, Self::Machine(_))
+    }
+
+    /// Waits for news, but no longer than until then.
+    pub(crate) fn wait<T>(self, news: &Condvar, guard: &mut MutexGuard<'_, T>) {
+        match self {
+            Self::Machine(end) => {
+                news.wait_until(guard, end);
+            }
+            Self::Never | Self::Simulation(_) => news.wait(guard),
         }
     }
 }

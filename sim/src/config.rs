@@ -12,12 +12,16 @@ use crate::subnet::{self, Subnet};
 pub enum Mode {
     /// Packets and timers wait in one queue ordered by time. A step, a poll that finds nothing, a
     /// blocking wait or [`Lab::settle`](verbs_api::Lab::settle) moves the clock. For one thread: a
-    /// second one gets a usage error. Fully deterministic. The default.
+    /// second one gets a usage error. [`Wait::For`](verbs_api::Wait::For) is of virtual time. Fully
+    /// deterministic. The default.
     #[default]
     Stepped,
     /// A posted work request runs as far as it can before the post returns, on all nodes it
     /// concerns. For any number of threads, one of which works at a time; waits block. Timers fire
-    /// when the clock is moved by [`Lab::advance`](verbs_api::Lab::advance) or `settle`.
+    /// when the clock is moved by [`Lab::advance`](verbs_api::Lab::advance) or `settle`, and by
+    /// nothing else: [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, in
+    /// which virtual time stands still. Under a model checker, where no time passes, it ends when
+    /// `advance` has moved the clock so far.
     Inline,
     /// As [`Inline`](Self::Inline), but the time is that of the machine: timers fire on their own,
     /// in a thread that ends with the simulation, and a wait for a time takes that time. For
@@ -216,7 +220,8 @@ impl SimConfig {
         Self { latency, ..self }
     }
 
-    /// How far a wait or `settle` may move the clock before it is called a stall.
+    /// How far `settle`, or in stepped mode a wait without an end, may move the clock before it is called
+    /// a stall.
     #[must_use]
     pub const fn horizon(self, horizon: Duration) -> Self {
         Self { horizon, ..self }

@@ -17,8 +17,8 @@ impl Sim {
     /// As soon as every thread that takes part waits for an event or an acknowledgement, none can
     /// come any more: the simulation is closed as by [`Lab::close`], and each wait returns
     /// `LostWakeup` or `Stalled`. So a program that hangs is told where, whatever the order of its
-    /// threads. A thread that waits for something else, such as another thread's end, should not
-    /// count meanwhile. [`Mode::Inline`](crate::Mode::Inline) only; no effect in other modes.
+    /// threads. A wait for a time ends by itself, and counts only under a model checker. A thread that
+    /// waits for something else, such as another thread's end, should not count meanwhile. [`Mode::Inline`](crate::Mode::Inline) only; no effect in other modes.
     pub fn participate(&self) -> Participant {
         self.world.roster.lock().threads += 1;
         Participant {

@@ -11,7 +11,7 @@ use verbs_api::{
     Stall, Verb, Wait,
 };
 
-use crate::clock::RealClock;
+use crate::clock::{Deadline, RealClock};
 use crate::config::{Mode, SimConfig};
 use crate::empty::EmptyCqs;
 use crate::fabric::Fabric;
@@ -221,16 +221,17 @@ impl World {
         mut attempt: impl FnMut(&mut Node) -> Result<R>,
     ) -> Result<R> {
         let start = fabric.now();
+        let mut deadline = None;
         loop {
             let result = fabric.work(node, |node, _| attempt(node));
             let Err(error) = result else { return result };
             if error.kind() != ErrorKind::WouldBlock || wait == Wait::Poll {
                 return Err(error);
             }
-            let limit = end_of(wait, start);
             let timed_out = || Error::new(verb, ErrorKind::TimedOut, error.cause().clone());
             match self.config.mode {
                 Mode::Stepped => {
+                    let limit = end_of(wait, start);
                     let horizon = limit.unwrap_or_else(|| start.after(self.config.horizon));
                     // There is no other thread that could acknowledge.
                     let hopeless = matches!(wait_for, WaitFor::Acknowledgement(_));
@@ -244,25 +245,29 @@ impl World {
                     return Err(self.stalled(fabric, node, verb, wait_for));
                 }
                 Mode::Inline | Mode::RealTime => {
-                    if limit.is_some_and(|limit| fabric.now() >= limit) {
+                    let deadline = *deadline.get_or_insert_with(|| match wait {
+                        Wait::For(time) => Deadline::after(time, start),
+                        Wait::Forever | Wait::Poll => Deadline::Never,
+                    });
+                    if deadline.is_over(fabric.now()) {
                         return Err(timed_out());
                     }
                     if fabric.is_closed() {
                         return Err(self.stalled(fabric, node, verb, wait_for));
                     }
-                    self.sleep(fabric, node, wait_for, limit);
+                    self.sleep(fabric, node, wait_for, deadline);
                 }
             }
         }
     }
 
-    /// Lets other threads go on until something happens at the node, or real time is at `limit`.
+    /// Lets other threads go on until something happens at the node, or the wait is over.
     fn sleep(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         index: u32,
         wait_for: WaitFor,
-        limit: Option<Time>,
+        deadline: Deadline,
     ) {
         let count = |fabric: &mut Fabric, starts| {
             fabric.count_waiting(index, starts);
@@ -273,14 +278,12 @@ impl World {
         count(fabric, true);
         self.wake(fabric);
         let news = &self.news[index as usize];
-        if self.config.mode == Mode::Inline && self.roster.sleeps(index as usize) {
+        let needs_others = self.config.mode == Mode::Inline && !deadline.comes_alone();
+        if needs_others && self.roster.sleeps(index as usize) {
             // This was the last thread that could have gone on.
             self.close_idle(fabric);
         } else {
-            match (&self.clock, limit) {
-                (Some(clock), Some(limit)) => clock.wait(news, fabric, limit),
-                _ => news.wait(fabric),
-            }
+            deadline.wait(news, fabric);
         }
         self.tell_time(fabric);
         self.note_turn(fabric);

@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use verbs_api::owned::{Completions, Cq, Qp};
 use verbs_api::{Cause, ErrorKind, Lab, QpType, RcParams, Verb, Verbs, Wait};
@@ -23,6 +24,34 @@ fn connected(ends: &[End; 2], cqe: i32) -> (Cq, Qp, Qp) {
     let peer = peer.max_send_wr(400).create().unwrap();
     qp.connect_rc(&peer, &RcParams::default()).unwrap();
     (cq, qp, peer)
+}
+
+/// In any mode a wait for a time is over when nothing comes: of a CQ, of a channel, and for asynchronous
+/// events.
+#[test]
+fn waits_for_a_time_end() {
+    for bench in [Bench::stepped(), Bench::inline()] {
+        let (ends, _qps) = pair(&bench);
+        let [
+            End {
+                context,
+                channel,
+                cq,
+                ..
+            },
+            _,
+        ] = &ends;
+        let time = Wait::For(Duration::from_millis(5));
+        let kinds = bench.watched(|| {
+            [
+                cq.wait(time).unwrap_err().kind(),
+                channel.wait(time).unwrap_err().kind(),
+                channel.get_event(time).unwrap_err().kind(),
+                context.get_async_event(time).unwrap_err().kind(),
+            ]
+        });
+        assert_eq!(kinds, [ErrorKind::TimedOut; 4]);
+    }
 }
 
 /// CQ-ARM-03, CQ-ARM-29: completions that are there make no wait; those that come are waited for;

@@ -24,6 +24,10 @@ use crate::wr::{RecvWr, SendWr};
 use crate::xrc::XrcdInit;
 
 /// How long a verb may wait.
+///
+/// A time is measured by the clock of the machine, as on hardware, also by a simulator with threads; one
+/// whose waits move its clock measures it by that, and one under a model checker, where time does not
+/// pass, by what [`Lab::advance`] adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Until it is done.

@@ -95,7 +95,8 @@ impl CompChannel {
     /// completion makes the channel readable, also for a watcher that is told of edges only.
     ///
     /// Several threads may wait. Each gets what it polled, and should wait again: what the CQ still
-    /// has comes with that, and wakes nobody else.
+    /// has comes with that, and wakes nobody else. [`Wait::For`] begins anew after an event whose
+    /// completions another thread took.
     ///
     /// # Errors
     /// Those of [`get_event`](Self::get_event), of polling and of arming. After the error of one CQ

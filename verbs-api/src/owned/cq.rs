@@ -305,7 +305,8 @@ impl Cq {
     /// queued, so the next completion makes the channel readable.
     ///
     /// Several threads may wait. Each gets what it polled, and should wait again or poll until the
-    /// CQ is empty: the others sleep until the next completion comes.
+    /// CQ is empty: the others sleep until the next completion comes. [`Wait::For`] begins anew after an
+    /// event whose completions another thread took.
     ///
     /// # Errors
     /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring a completion any
