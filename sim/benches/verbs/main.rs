@@ -3,6 +3,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `beside` | what verbs take beside many objects that are not theirs |
 //! | `floor` | what a machine needs for the least that a verb must do |
 //! | `link` | connected queue pairs, and the operations that are timed |
 //! | `memory` | bytes allocated, counted |
@@ -10,6 +11,7 @@
 //! | `stopwatch` | criterion, and what it measured |
 //! | `table` | figures, floors, ratios, aims |
 
+mod beside;
 mod floor;
 mod link;
 mod memory;
@@ -44,9 +46,11 @@ fn main() {
     if watch.measures() {
         let mut lines = lines(&watch, idle, used);
         lines.extend(scale::lines());
+        lines.extend(beside::lines(1.0));
         print!("{}", table::render(&lines));
     } else {
         scale::try_out();
+        beside::lines(0.001);
     }
     watch.finish();
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use super::cq::{self, Cq, CqBuilder};
+use super::ledger::Clock;
 use super::life::{DestroyError, Owner, Remains, still_held};
 use super::qp::{self, Qp};
 use super::srq::{self, Srq};
@@ -27,6 +28,7 @@ struct Inner {
     verbs: Arc<dyn Verbs>,
     handle: handle::Context,
     objects: Mutex<Objects>,
+    clock: Clock,
     /// What could not be destroyed when it was dropped. It holds this context: what can never be
     /// destroyed leaks, with all it was made from.
     kept: Mutex<Vec<Box<dyn Remains>>>,
@@ -54,6 +56,7 @@ impl Context {
             verbs,
             handle,
             objects: Mutex::default(),
+            clock: Clock::default(),
             kept: Mutex::default(),
         })))
     }
@@ -136,6 +139,11 @@ impl Context {
             object: self,
             error,
         })
+    }
+
+    /// The time of what is posted, and of what is forgotten.
+    pub(super) fn clock(&self) -> &Clock {
+        &self.0.clock
     }
 
     pub(super) fn enter_cq(&self, cq: &Arc<Owner<cq::Parts>>) {

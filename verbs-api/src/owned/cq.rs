@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::iteration::Position;
-use super::ledger::{self, Queue, Released};
+use super::ledger::{self, Clock, Queue, Released};
 use super::life::{self, Owner, object};
 use super::shared::{self, Shared};
 use super::{CompChannel, Completions, Context, Iteration};
@@ -32,16 +32,14 @@ pub(super) struct Parts {
 #[derive(Default)]
 struct State {
     /// The queues whose completions come here.
-    queues: Table<Arc<Queue>>,
+    queues: Table<Known>,
     /// The SRQs whose completions come here: by the number of a QP and which SRQ it is; with the
     /// queue of the QP.
     shared: BTreeMap<(u32, u32), (u32, Arc<Shared>)>,
     /// The SRQs of XRC whose completions come here, whatever queue pair took the receive.
     xrc: BTreeMap<u32, Arc<Shared>>,
-    /// Those of them that are gone, until no completion from before can come any more.
-    xrc_retired: Vec<u32>,
-    /// What becomes of a queue when no completion from before can come any more.
-    retired: Vec<(u32, Retired)>,
+    /// What is to be forgotten when no completion from before a time of the context can come any more.
+    retired: BTreeMap<u64, Retired>,
     /// Completions that were polled and not taken.
     given_back: VecDeque<Wc>,
     /// A notification was asked for, and its event has not been read since. Until it is, no other
@@ -51,12 +49,23 @@ struct State {
     listed: bool,
 }
 
+/// A queue whose completions come to the CQ.
+struct Known {
+    queue: Arc<Queue>,
+    /// Which SRQ its QP takes receives from, if it is a receive queue.
+    shared: Option<u32>,
+    /// When something of it was retired.
+    retired: Option<u64>,
+}
+
 #[derive(Clone, Copy)]
 enum Retired {
-    /// The QP was reset: numbers before this one are forgotten.
-    Reset(u32),
-    /// The QP was destroyed.
-    Destroyed,
+    /// The QP of this queue was reset: numbers before this one are forgotten.
+    Reset(u32, u32),
+    /// The QP of this queue was destroyed.
+    Destroyed(u32),
+    /// This SRQ of XRC was destroyed.
+    Xrc(u32),
 }
 
 object!(Cq, "ibv_destroy_cq");
@@ -284,7 +293,7 @@ impl Cq {
             Ok(()) => Position::Inside,
             Err(_) => position.failed(),
         };
-        let read = moved.and_then(|()| self.0.read(&state, &mut released));
+        let read = moved.and_then(|()| self.0.read(&mut state, &mut released));
         Some(read)
     }
 
@@ -382,11 +391,8 @@ impl Cq {
 
     /// A queue of a QP with this number, whose completions will come here.
     pub(super) fn add_queue(&self, qp_num: u32) -> Arc<Queue> {
-        let mut state = self.0.state.lock();
-        let id = state
-            .queues
-            .insert(|id| Arc::new(Queue::new(id.index, qp_num)));
-        state.queues.at(id.index).clone()
+        let clock = self.context().clock().clone();
+        self.0.state.lock().add_queue(qp_num, clock)
     }
 
     /// The QP of a queue takes its receives from an SRQ.
@@ -395,7 +401,9 @@ impl Cq {
             (queue.qp_num(), shared.key()),
             (queue.index(), shared.clone()),
         );
-        self.0.state.lock().shared.insert(key, of);
+        let mut state = self.0.state.lock();
+        state.queues.at_mut(queue.index()).shared = Some(shared.key());
+        state.shared.insert(key, of);
     }
 
     /// An SRQ of XRC completes its receives here.
@@ -406,23 +414,22 @@ impl Cq {
 
     /// An SRQ of XRC was destroyed.
     pub(super) fn xrc_is_gone(&self, shared: &Shared) {
-        self.0.state.lock().xrc_retired.push(shared.key());
+        self.retire(Retired::Xrc(shared.key()));
     }
 
     /// The QP of a queue was reset when this was the number of its next work request.
     pub(super) fn queue_was_reset(&self, queue: &Queue, next: u32) {
-        self.retire(queue, Retired::Reset(next));
+        self.retire(Retired::Reset(queue.index(), next));
     }
 
     /// The QP of a queue was destroyed.
     pub(super) fn queue_is_gone(&self, queue: &Queue) {
-        self.retire(queue, Retired::Destroyed);
+        self.retire(Retired::Destroyed(queue.index()));
     }
 
-    fn retire(&self, queue: &Queue, what: Retired) {
+    fn retire(&self, what: Retired) {
         let mut state = self.0.state.lock();
-        state.retired.retain(|(index, _)| *index != queue.index());
-        state.retired.push((queue.index(), what));
+        state.retire(what, self.context().clock().pass());
     }
 }
 
@@ -467,7 +474,7 @@ impl Parts {
         }
     }
 
-    fn read(&self, state: &State, released: &mut Released) -> Result<WcEx> {
+    fn read(&self, state: &mut State, released: &mut Released) -> Result<WcEx> {
         let read = self.context.verbs().read_wc(self.handle)?;
         let mut wc = Wc {
             wr_id: read.wr_id,
@@ -492,8 +499,17 @@ impl Parts {
 }
 
 impl State {
+    fn add_queue(&mut self, qp_num: u32, clock: Clock) -> Arc<Queue> {
+        let id = self.queues.insert(|id| Known {
+            queue: Arc::new(Queue::new(id.index, qp_num, clock)),
+            shared: None,
+            retired: None,
+        });
+        self.queues.at(id.index).queue.clone()
+    }
+
     /// Gives a completion the program's own number.
-    fn settle(&self, wc: &mut Wc, released: &mut Released) {
+    fn settle(&mut self, wc: &mut Wc, released: &mut Released) {
         let posted = match shared::parts(wc.wr_id) {
             Some((key, number)) => {
                 let of_qp = self.shared.get(&(wc.qp_num, key));
@@ -502,34 +518,70 @@ impl State {
             }
             None => {
                 let (index, number) = ledger::parts(wc.wr_id);
-                let queue = self.queues.peek(index);
-                queue
-                    .filter(|queue| queue.qp_num() == wc.qp_num)
-                    .and_then(|queue| queue.complete(number, released))
+                let known = self.queues.peek(index).map(|known| &known.queue);
+                let queue = known.filter(|queue| queue.qp_num() == wc.qp_num);
+                queue.and_then(|queue| queue.complete(number, released))
             }
         };
-        let Some(posted) = posted else {
+        let Some((posted, at)) = posted else {
             return;
         };
+        self.forget_before(at);
         wc.wr_id = posted.wr_id;
         if wc.status != WcStatus::Success {
             wc.opcode = posted.opcode;
         }
     }
 
+    /// Forgets something in time. What is still to come of it is in the CQ already, before all that
+    /// comes of work posted later.
+    fn retire(&mut self, what: Retired, at: u64) {
+        if let Retired::Reset(index, _) | Retired::Destroyed(index) = what {
+            let known = self.queues.at_mut(index);
+            if let Some(earlier) = known.retired.replace(at) {
+                self.retired.remove(&earlier);
+            }
+            if known.shared.is_none() && known.queue.is_settled() {
+                return self.forget(what);
+            }
+        }
+        self.retired.insert(at, what);
+    }
+
     /// The CQ was found empty: what is left of QPs that are gone has had its time.
     fn was_found_empty(&mut self) {
-        for key in self.xrc_retired.drain(..) {
-            self.xrc.remove(&key);
+        self.forget_before(u64::MAX);
+    }
+
+    /// No completion from before this time can come any more.
+    fn forget_before(&mut self, time: u64) {
+        while let Some(first) = self.retired.first_entry()
+            && *first.key() < time
+        {
+            let what = first.remove();
+            self.forget(what);
         }
-        while let Some((index, what)) = self.retired.pop() {
-            match what {
-                Retired::Reset(number) => self.queues.at(index).forget_before(number),
-                Retired::Destroyed => {
-                    drop(self.queues.remove(index));
-                    // Another QP may have its number by now.
-                    self.shared.retain(|_, (of, _)| *of != index);
+    }
+
+    fn forget(&mut self, what: Retired) {
+        match what {
+            Retired::Reset(index, number) => {
+                let known = self.queues.at_mut(index);
+                known.retired = None;
+                known.queue.forget_before(number);
+            }
+            Retired::Destroyed(index) => {
+                let known = self.queues.remove(index);
+                let key = known.shared.map(|shared| (known.queue.qp_num(), shared));
+                // Another QP may have its number by now.
+                if let Some(key) = key
+                    && self.shared.get(&key).is_some_and(|(of, _)| *of == index)
+                {
+                    self.shared.remove(&key);
                 }
+            }
+            Retired::Xrc(key) => {
+                self.xrc.remove(&key);
             }
         }
     }
@@ -537,21 +589,84 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ledger::Posted;
     use super::*;
+    use crate::cq::WcOpcode;
 
-    /// What is kept of a QP that is gone is forgotten, or a program that makes many would grow.
+    fn state(queues: u32, clock: &Clock) -> State {
+        let mut state = State::default();
+        for qp_num in 0..queues {
+            state.add_queue(qp_num, clock.clone());
+        }
+        state
+    }
+
+    /// Posts on a queue; what its completion will say.
+    fn post(state: &State, index: u32) -> Wc {
+        let queue = &state.queues.at(index).queue;
+        let posted = Posted {
+            wr_id: 7,
+            opcode: WcOpcode::Send,
+        };
+        let mut wr_id = 0;
+        let list = [(posted, [])].into_iter();
+        queue
+            .post(list, |first| {
+                wr_id = first.wr_id(0);
+                Ok(())
+            })
+            .unwrap();
+        Wc {
+            wr_id,
+            qp_num: queue.qp_num(),
+            ..Wc::default()
+        }
+    }
+
+    /// What is kept of a QP that is gone is forgotten, or a program that makes many would grow: at once
+    /// where nothing is expected, else when the CQ is found empty.
     #[test]
     fn queues_of_qps_that_are_gone_are_forgotten_when_the_cq_is_empty() {
-        let mut state = State::default();
-        for qp_num in 0..3 {
-            state
-                .queues
-                .insert(|id| Arc::new(Queue::new(id.index, qp_num)));
+        let clock = Clock::default();
+        let mut state = state(4, &clock);
+        for index in 0..3 {
+            post(&state, index);
         }
-        state.retired = vec![(0, Retired::Destroyed), (2, Retired::Reset(0))];
+        state.retire(Retired::Destroyed(0), clock.pass());
+        state.retire(Retired::Reset(2, 1), clock.pass());
+        state.retire(Retired::Destroyed(3), clock.pass());
+        assert!(state.queues.peek(3).is_none(), "nothing was posted on it");
+        assert!(state.queues.peek(0).is_some());
         state.was_found_empty();
         assert!(state.queues.peek(0).is_none());
         assert_eq!(state.queues.len(), 2);
         assert!(state.retired.is_empty());
+        assert!(state.queues.at(2).queue.is_settled());
+        assert!(!state.queues.at(1).queue.is_settled());
+    }
+
+    /// Also of a CQ that is never empty: the completion of what was posted after a QP was destroyed comes
+    /// behind all of that QP.
+    #[test]
+    fn queues_of_qps_that_are_gone_are_forgotten_when_later_work_completes() {
+        let clock = Clock::default();
+        let mut state = state(3, &clock);
+        let released = &mut Released::new();
+        let (mut of_gone, mut before) = (post(&state, 0), post(&state, 1));
+        post(&state, 0);
+        post(&state, 2);
+        state.retire(Retired::Destroyed(0), clock.pass());
+        let mut after = post(&state, 1);
+        state.retire(Retired::Destroyed(2), clock.pass());
+        state.settle(&mut before, released);
+        state.settle(&mut of_gone, released);
+        assert_eq!(of_gone.wr_id, 7, "it was in the CQ when its QP went");
+        state.settle(&mut after, released);
+        assert!(state.queues.peek(0).is_none());
+        assert!(
+            state.queues.peek(2).is_some(),
+            "it went after that was posted"
+        );
+        assert_eq!(state.retired.len(), 1);
     }
 }

@@ -6,8 +6,13 @@
 //! lost in an overrun.
 //!
 //! A queue is locked while work is posted on it, so that the numbers are in the order of posting.
+//!
+//! Each work request also has the time at which it was posted: what was in a CQ before that comes out
+//! before its completion.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
@@ -22,7 +27,24 @@ pub(super) struct Queue {
     index: u32,
     /// Another QP's completions may carry any number: those of raw QPs on this CQ.
     qp_num: u32,
+    clock: Clock,
     ledger: Mutex<Ledger>,
+}
+
+/// The time of a context: how often something of it was reset or destroyed whose completions may still
+/// come. An atomic of std: who sees an earlier time only forgets later.
+#[derive(Clone, Default)]
+pub(super) struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    pub(super) fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Time goes on; the moment that is over, which no other call gives.
+    pub(super) fn pass(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
 }
 
 #[derive(Default)]
@@ -37,6 +59,7 @@ struct Entry {
     number: u32,
     holds: u32,
     posted: Posted,
+    at: u64,
 }
 
 /// What is known of a work request that was posted.
@@ -59,10 +82,11 @@ pub(super) enum Hold {
 pub(super) type Released = SmallVec<[Hold; 16]>;
 
 impl Queue {
-    pub(super) fn new(index: u32, qp_num: u32) -> Self {
+    pub(super) fn new(index: u32, qp_num: u32, clock: Clock) -> Self {
         Self {
             index,
             qp_num,
+            clock,
             ledger: Mutex::default(),
         }
     }
@@ -87,9 +111,9 @@ impl Queue {
             index: self.index,
             number: ledger.next,
         };
-        let count = list.len();
+        let (count, now) = (list.len(), self.clock.now());
         for (posted, holds) in list {
-            ledger.push(posted, holds);
+            ledger.push(posted, now, holds);
         }
         let result = post(first);
         if let Err(error) = &result {
@@ -98,14 +122,19 @@ impl Queue {
         result
     }
 
-    /// The work request of this number is done, and all before it.
-    pub(super) fn complete(&self, number: u32, released: &mut Released) -> Option<Posted> {
+    /// The work request of this number is done, and all before it. With the time when it was posted.
+    pub(super) fn complete(&self, number: u32, released: &mut Released) -> Option<(Posted, u64)> {
         let mut ledger = self.ledger.lock();
         let at = ledger.position(number).ok()?;
         for _ in 0..at {
             ledger.pop_first(released);
         }
         ledger.pop_first(released)
+    }
+
+    /// No completion is expected of it.
+    pub(super) fn is_settled(&self) -> bool {
+        self.ledger.lock().entries.is_empty()
     }
 
     /// Keeps others from posting.
@@ -139,22 +168,23 @@ impl Locked<'_> {
 }
 
 impl Ledger {
-    fn push(&mut self, posted: Posted, holds: impl IntoIterator<Item = Hold>) {
+    fn push(&mut self, posted: Posted, at: u64, holds: impl IntoIterator<Item = Hold>) {
         let before = self.holds.len();
         self.holds.extend(holds);
         self.entries.push_back(Entry {
             number: self.next,
             holds: (self.holds.len() - before) as u32,
             posted,
+            at,
         });
         // Never used again, also if it is refused: a driver may have taken it all the same.
         self.next = self.next.wrapping_add(1);
     }
 
-    fn pop_first(&mut self, released: &mut Released) -> Option<Posted> {
+    fn pop_first(&mut self, released: &mut Released) -> Option<(Posted, u64)> {
         let entry = self.entries.pop_front()?;
         released.extend(self.holds.drain(..entry.holds as usize));
-        Some(entry.posted)
+        Some((entry.posted, entry.at))
     }
 
     fn pop_last(&mut self, count: usize) {
@@ -217,14 +247,14 @@ mod tests {
         let (index, number) = parts(wr_id);
         assert_eq!(index, queue.index());
         let posted = queue.complete(number, &mut Released::new());
-        posted.map(|posted| posted.wr_id)
+        posted.map(|(posted, _)| posted.wr_id)
     }
 
     /// A completion gives back the program's number and settles all before it; refused work
     /// requests leave a gap that no later one fills; numbers wrap around.
     #[test]
     fn numbers_of_the_program_come_back_across_gaps_and_the_wrap() {
-        let queue = Queue::new(5, 1);
+        let queue = Queue::new(5, 1, Clock::default());
         queue.ledger.lock().next = u32::MAX - 2;
         let first = post(&queue, &[10, 11, 12, 13], Some(2));
         let second = post(&queue, &[10, 10, 14], None);
@@ -239,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_comes_before_a_reset_is_forgotten_and_nothing_else() {
-        let queue = Queue::new(0, 1);
+        let queue = Queue::new(0, 1, Clock::default());
         let before = post(&queue, &[1, 2], None);
         let (end, _) = queue.lock().release();
         let after = post(&queue, &[3], None);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::ledger::{Hold, Posted, Released};
+use super::ledger::{Clock, Hold, Posted, Released};
 use crate::error::PostError;
 use crate::sync::Mutex;
 
@@ -18,6 +18,7 @@ const SHARED: u64 = 1 << 62;
 pub(super) struct Shared {
     /// Which SRQ of its context.
     key: u32,
+    clock: Clock,
     ledger: Mutex<Ledger>,
 }
 
@@ -29,6 +30,7 @@ struct Ledger {
 
 struct Entry {
     posted: Posted,
+    at: u64,
     holds: SmallVec<[Hold; 1]>,
 }
 
@@ -39,9 +41,10 @@ pub(super) fn parts(wr_id: u64) -> Option<(u32, u32)> {
 }
 
 impl Shared {
-    pub(super) fn new(key: u32) -> Self {
+    pub(super) fn new(key: u32, clock: Clock) -> Self {
         Self {
             key,
+            clock,
             ledger: Mutex::default(),
         }
     }
@@ -58,8 +61,12 @@ impl Shared {
         post: impl FnOnce(&[u64]) -> Result<(), PostError>,
     ) -> Result<(), PostError> {
         let mut ledger = self.ledger.lock();
+        let at = self.clock.now();
         let numbers: SmallVec<[u32; 4]> = list
-            .map(|(posted, holds)| ledger.enter(posted, holds.into_iter().collect()))
+            .map(|(posted, holds)| {
+                let holds = holds.into_iter().collect();
+                ledger.enter(Entry { posted, at, holds })
+            })
             .collect();
         let of_device = |number: &u32| SHARED | u64::from(self.key) << 32 | u64::from(*number);
         let wr_ids: SmallVec<[u64; 4]> = numbers.iter().map(of_device).collect();
@@ -73,11 +80,11 @@ impl Shared {
         result
     }
 
-    /// The receive of this number is done.
-    pub(super) fn complete(&self, number: u32, released: &mut Released) -> Option<Posted> {
+    /// The receive of this number is done. With the time when it was posted.
+    pub(super) fn complete(&self, number: u32, released: &mut Released) -> Option<(Posted, u64)> {
         let entry = self.ledger.lock().entries.remove(&number)?;
         released.extend(entry.holds);
-        Some(entry.posted)
+        Some((entry.posted, entry.at))
     }
 
     /// Nothing that is posted will be executed any more. The program's own numbers stay, for
@@ -92,12 +99,12 @@ impl Shared {
 impl Ledger {
     /// Numbers go on also if one is refused: a driver may have taken it all the same. Those that
     /// have come round and are still in use are left out.
-    fn enter(&mut self, posted: Posted, holds: SmallVec<[Hold; 1]>) -> u32 {
+    fn enter(&mut self, entry: Entry) -> u32 {
         while self.entries.contains_key(&self.next) {
             self.next = self.next.wrapping_add(1);
         }
         let number = self.next;
-        self.entries.insert(number, Entry { posted, holds });
+        self.entries.insert(number, entry);
         self.next = self.next.wrapping_add(1);
         number
     }
@@ -129,14 +136,14 @@ mod tests {
         let (key, number) = parts(wr_id).expect("it is of an SRQ");
         assert_eq!(key, shared.key());
         let posted = shared.complete(number, &mut Released::new());
-        posted.map(|posted| posted.wr_id)
+        posted.map(|(posted, _)| posted.wr_id)
     }
 
     /// Completions come in any order, each once; refused receives are not there; numbers wrap around
     /// and pass by those in use.
     #[test]
     fn numbers_of_the_program_come_back_in_any_order() {
-        let shared = Shared::new(7);
+        let shared = Shared::new(7, Clock::default());
         let stuck = post(&shared, &[9], None)[0];
         shared.ledger.lock().next = u32::MAX - 1;
         let first = post(&shared, &[10, 11, 12], Some(2));

@@ -97,7 +97,7 @@ impl Srq {
             handle,
             pd: pd.clone(),
             xrc: xrc.map(|(xrcd, cq)| (xrcd.clone(), cq.clone())),
-            shared: Arc::new(Shared::new(context.next_srq())),
+            shared: Arc::new(Shared::new(context.next_srq(), context.clock().clone())),
         }));
         if let Some((_, cq)) = xrc {
             cq.add_xrc(&srq.0.shared);
