@@ -32,6 +32,40 @@ fn random_programs_break_no_invariant_on_any_profile() {
     }
 }
 
+/// WC-25, QP-FLUSH-03: behind a completion that a rule strikes all is flushed, whichever it is.
+#[test]
+fn random_programs_break_no_invariant_under_rules_for_completions() {
+    let statuses = ["LOC_PROT_ERR", "RETRY_EXC_ERR", "GENERAL_ERR"];
+    let whens = [
+        "nth = 1",
+        "nth = 2",
+        "nth = 5",
+        "nth = 10",
+        "per_million = 100000",
+    ];
+    let plan = file("plan.toml");
+    let holds = |rule: &str, profile: &str| {
+        fs::write(&plan, format!("[[rule]]\nkind = \"completion\"\n{rule}\n")).unwrap();
+        let faults = plan.to_str().unwrap();
+        let ended = explore(&["--seeds", "0..50", "--faults", faults, "--profile", profile]);
+        assert_eq!(ended.status, 0, "{rule}: {}", ended.output);
+    };
+    for when in whens {
+        for status in statuses {
+            holds(&format!("status = \"{status}\"\n{when}"), "spec");
+        }
+        for profile in ["rxe", "siw", "mlx5", "adversarial"] {
+            holds(&format!("status = \"LOC_PROT_ERR\"\n{when}"), profile);
+        }
+    }
+    // The example of docs/faults.md.
+    holds(
+        "status = \"LOC_PROT_ERR\"\nnode = 1\nqpn = 2\nnth = 10",
+        "spec",
+    );
+    fs::remove_file(plan).unwrap();
+}
+
 #[test]
 fn scenarios_pass_under_any_seed() {
     let ended = explore(&[

@@ -5,6 +5,7 @@
 mod atomic;
 #[path = "../common/mod.rs"]
 mod common;
+mod completion;
 mod harm;
 mod link;
 mod loss;

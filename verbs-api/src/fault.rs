@@ -84,7 +84,9 @@ pub enum Fault {
         /// With which error.
         error: ErrorKind,
     },
-    /// Turn successful completions into errors. The QP goes to the error state, as with a real one.
+    /// Turn successful completions into errors. Behind one all that is left is flushed, as with a real
+    /// one: the QP goes to the error state, or after a send of UC and UD to SQE, where the device has
+    /// that state.
     Completion {
         /// Only of QPs of this node; `None` is of any.
         node: Option<u32>,

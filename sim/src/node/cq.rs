@@ -4,15 +4,14 @@ use std::collections::VecDeque;
 
 use verbs_api::{
     Arm, AsyncEventType, Cause, Check, Context, Cq as CqHandle, CqAttr, CqInit, CqReport,
-    CqeRounding, Element, Error, ErrorKind, Handle, Limit, Object, Overrun, Placement,
-    PollAfterOverrun, QpType, ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc,
-    WcFlags, WcOpcode, WcStatus,
+    CqeRounding, Element, Error, ErrorKind, Handle, Limit, Object, Overrun, PollAfterOverrun,
+    QpType, ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags, WcOpcode,
+    WcStatus,
 };
 
 use super::cq_ex::Extended;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
-use super::qp::Trouble;
 use super::srq::Taken;
 use super::{InContext, Node, in_range, in_use, invalid};
 use crate::time::Time;
@@ -417,8 +416,8 @@ impl Node {
         }
     }
 
-    /// Adds a completion. If it was lost, or a fault rule made it an error, the QP goes to the error
-    /// state when the present operation is done.
+    /// Adds a completion. If it is lost, or a fault rule makes it an error, its queue has stopped
+    /// when this returns, and what was left there is flushed: the caller finds it so.
     #[inline(always)]
     pub(super) fn complete(
         &mut self,
@@ -434,10 +433,6 @@ impl Node {
             wc.status = status;
             delivery = Delivery::Failed;
             self.note_injected(ticket, wc.wr_id, status);
-            self.troubled.push(Trouble {
-                qp: ticket.qp,
-                fatal: false,
-            });
         }
         let has_garbage = self.behavior.undefined_wc_fields == UndefinedFields::Garbage;
         if wc.status != WcStatus::Success || has_garbage {
@@ -478,6 +473,9 @@ impl Node {
         }
         if fires {
             self.queue_event(index);
+        }
+        if delivery == Delivery::Failed {
+            self.stop(ticket);
         }
         delivery
     }
@@ -525,22 +523,11 @@ impl Node {
             solicited,
         };
         let fires = self.behavior.spurious_events && cq.notify.added(added, &self.behavior);
-        match self.behavior.overrun {
-            Overrun::Dead => {
-                cq.dead = true;
-                cq.notify = Notify::default();
-                self.forget_moderation(index);
-                self.show(index);
-                self.troubled.push(Trouble {
-                    qp: ticket.qp,
-                    fatal: true,
-                });
-            }
-            Overrun::DropNew if ticket.is_recv() => self.troubled.push(Trouble {
-                qp: ticket.qp,
-                fatal: false,
-            }),
-            Overrun::DropNew => {}
+        if self.behavior.overrun == Overrun::Dead {
+            cq.dead = true;
+            cq.notify = Notify::default();
+            self.forget_moderation(index);
+            self.show(index);
         }
         // No completion of it will be polled, nor one that covers it.
         if let Queue::Shared(srq) = ticket.queue {
@@ -553,6 +540,11 @@ impl Node {
         }
         if !was_dead {
             self.raise(handle.context(), AsyncEventType::CqErr, Element::Cq(handle));
+        }
+        match self.behavior.overrun {
+            Overrun::Dead => self.fail_fatally(ticket.qp),
+            Overrun::DropNew if ticket.is_recv() => self.stop(ticket),
+            Overrun::DropNew => {}
         }
     }
 

@@ -129,9 +129,6 @@ pub struct Node {
     moderated: Timers,
     /// The time of the present operation.
     now: Time,
-    /// QPs whose completion could not be made or was turned into an error: they go to the error
-    /// state when the present operation is done.
-    troubled: Vec<qp::Trouble>,
     dead: bool,
     whole_messages: bool,
     news: bool,
@@ -205,7 +202,6 @@ impl Node {
             timers: Timers::default(),
             moderated: Timers::default(),
             now: Time::ZERO,
-            troubled: Vec::new(),
             dead: false,
             whole_messages: false,
             news: false,
@@ -472,7 +468,6 @@ impl Node {
             self.note(TraceEvent::Timer { of, what });
             self.timers.set(index, None);
             self.timeout(now, index);
-            self.finish();
         }
         while let Some((at, index)) = self.moderated.first()
             && at <= now

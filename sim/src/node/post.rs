@@ -54,7 +54,6 @@ impl Node {
             QpState::Sqe | QpState::Err => self.flush_sends(index),
             _ => self.pump(now, index),
         }
-        self.finish();
     }
 
     /// `ibv_post_recv`
@@ -69,7 +68,6 @@ impl Node {
         {
             self.flush_recvs(index);
         }
-        self.finish();
         posted
     }
 

@@ -85,14 +85,6 @@ pub(super) struct Recv {
     pub(super) list: SmallVec<[Sge; 1]>,
 }
 
-/// A QP that has to go to the error state.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Trouble {
-    pub(super) qp: u32,
-    /// With `QP_FATAL`.
-    pub(super) fatal: bool,
-}
-
 /// QP numbers are 24 bits: the slot plus 2 (0 and 1 are reserved) in the lower 17, and above them a
 /// tag that changes each time the slot is used.
 const INDEX_BITS: u32 = 17;
@@ -416,11 +408,40 @@ impl Node {
         }
         self.note_failed_send(index, status);
         self.complete_send(index, status);
-        if is_reliable(self.qps.at(index).init.qp_type) || !self.behavior.sqe {
-            self.enter_error(index);
-        } else {
+        self.stop_sends(index);
+    }
+
+    fn stop_sends(&mut self, index: u32) {
+        let qp = self.qps.at(index);
+        if is_reliable(qp.init.qp_type) || !self.behavior.sqe {
+            self.fail_qp(index);
+        } else if qp.attr.qp_state != QpState::Err {
             self.set_state(index, QpState::Sqe);
             self.flush_sends(index);
+        }
+    }
+
+    /// A completion is not what it should be: the queue that it is of stops, as after a failure.
+    #[cold]
+    pub(super) fn stop(&mut self, ticket: Ticket) {
+        match ticket.is_recv() {
+            true => self.fail_qp(ticket.qp),
+            false => self.stop_sends(ticket.qp),
+        }
+    }
+
+    /// To the error state for want of a completion, which `QP_FATAL` stands for (CQ-OVR-04).
+    pub(super) fn fail_fatally(&mut self, index: u32) {
+        if !std::mem::replace(&mut self.qps.at_mut(index).fatal, true) {
+            self.raise_of_qp(index, AsyncEventType::QpFatal);
+        }
+        self.fail_qp(index);
+    }
+
+    /// To the error state, if it is not there yet.
+    fn fail_qp(&mut self, index: u32) {
+        if self.qps.at(index).attr.qp_state != QpState::Err {
+            self.enter_error(index);
         }
     }
 
@@ -557,30 +578,6 @@ impl Node {
         let has_srq = qp.srq.is_some() && qp.init.qp_type != QpType::XrcRecv;
         if has_srq && !was_in_error && self.behavior.last_wqe {
             self.raise_of_qp(index, AsyncEventType::QpLastWqeReached);
-        }
-    }
-
-    /// Puts the QPs in error whose completion could not be made. Every operation ends with it.
-    #[inline]
-    pub(super) fn finish(&mut self) {
-        if !self.troubled.is_empty() {
-            self.end_troubles();
-        }
-    }
-
-    #[cold]
-    fn end_troubles(&mut self) {
-        while let Some(trouble) = self.troubled.pop() {
-            let index = trouble.qp;
-            if trouble.fatal && !std::mem::replace(&mut self.qps.at_mut(index).fatal, true) {
-                self.raise_of_qp(index, AsyncEventType::QpFatal);
-            }
-            if !matches!(
-                self.qps.at(index).attr.qp_state,
-                QpState::Reset | QpState::Err
-            ) {
-                self.enter_error(index);
-            }
         }
     }
 

@@ -525,14 +525,18 @@ impl Node {
 
     /// Whether an answer with this number can be for something under way.
     fn expects(&self, index: u32, psn: Psn) -> bool {
-        let qp = self.qps.at(index);
-        let una = qp.requester.una;
-        matches!(qp.attr.qp_state, QpState::Rts | QpState::Sqd)
-            && psn.distance(una) < qp.requester.next.distance(una)
+        let requester = &self.qps.at(index).requester;
+        let una = requester.una;
+        self.is_sending(index) && psn.distance(una) < requester.next.distance(una)
     }
 
-    /// All before `upto` is acknowledged. False if a read response was found missing instead; the
-    /// read is then tried again.
+    fn is_sending(&self, index: u32) -> bool {
+        let state = self.qps.at(index).attr.qp_state;
+        matches!(state, QpState::Rts | QpState::Sqd)
+    }
+
+    /// All before `upto` is acknowledged. False if that is the end of it: a completion stopped the
+    /// queue, or a read response was found missing, and the read is tried again.
     fn progress(&mut self, now: Time, index: u32, upto: Psn) -> bool {
         let mtu = self.mtu(index);
         let una = self.qps.at(index).requester.una;
@@ -556,6 +560,9 @@ impl Node {
                 break;
             }
             self.finish_send(index, WcStatus::Success);
+            if !self.is_sending(index) {
+                return false;
+            }
         }
         let qp = self.qps.at_mut(index);
         if reached != una {

@@ -95,7 +95,6 @@ impl Node {
             self.history.dropped(now, packet, why);
             self.note(TraceEvent::Dropped { why });
         }
-        self.finish();
     }
 
     pub(super) fn accept(&mut self, now: Time, packet: &Packet) -> Result<(), &'static str> {
@@ -530,7 +529,7 @@ impl Node {
             wc_flags,
             ..Wc::default()
         };
-        // The QP goes to the error state; the requester must not take it for done.
+        // The QP is in the error state; the requester must not take it for done.
         match self.complete_recv(index, wc, packet.solicited) {
             Delivery::Made => Ok(()),
             lost if self.is_silent_about(lost) => Err(Refusal::Fault {
