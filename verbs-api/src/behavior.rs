@@ -350,8 +350,8 @@ knob_values! {
     Placement {
         /// As it arrives.
         Arrival = "arrival";
-        /// The end of the data at once, and the rest when a completion is polled: no earlier than
-        /// has to be.
+        /// The end of the data at once, and the rest no earlier than has to be: when a completion is
+        /// polled, or a verb ends what the device may do with the memory.
         Late = "late";
     }
     /// What a query tells of an SRQ's limit once its event was raised.

@@ -318,9 +318,7 @@ impl Node {
         }
         if count > 0 {
             self.show(index);
-            if self.behavior.placement == Placement::Late {
-                self.memory.lock().settle();
-            }
+            self.place_late();
         }
         Ok(count)
     }

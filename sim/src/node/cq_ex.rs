@@ -1,7 +1,7 @@
 //! Extended completion queues: iterations.
 
 use verbs_api::{
-    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, Error, ErrorKind, Placement,
+    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, Error, ErrorKind,
     PollAfterOverrun, Result, Verb, Wc, WcEx, WcFields,
 };
 
@@ -177,9 +177,7 @@ impl Node {
     fn take_entry(&mut self, index: u32) -> Option<(Wc, Time)> {
         let Entry { wc, ticket, at, .. } = self.cqs.at_mut(index).pop()?;
         self.release(ticket);
-        if self.behavior.placement == Placement::Late {
-            self.memory.lock().settle();
-        }
+        self.place_late();
         Some((wc, at))
     }
 }

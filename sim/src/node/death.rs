@@ -14,6 +14,7 @@ impl Node {
             return Ok(());
         }
         while self.outbox.pop().is_some() {}
+        self.place_late();
         for qp in self.qps.indices(|_| true) {
             self.timers.set(qp, None);
         }

@@ -28,6 +28,7 @@ impl Node {
         let route = self.check_values(index, attr, mask)?;
         self.apply(index, attr, mask, route);
         self.enter(now, index, from, to);
+        self.place_late();
         Ok(())
     }
 

@@ -82,6 +82,7 @@ impl Node {
         let index = Self::find(&self.mws, Verb::DeallocMw, mw)?;
         let mw = self.mws.remove(index);
         self.pds.at_mut(mw.pd).mws -= 1;
+        self.place_late();
         Ok(())
     }
 

@@ -341,6 +341,7 @@ impl Node {
         pd.posted -= (qp.sq.iter().count() + qp.rq.iter().count()) as u32;
         self.free_windows_of(qp.handle);
         self.discard_async(qp.handle.context(), Element::Qp(qp.handle));
+        self.place_late();
         self.news = true;
     }
 
@@ -572,6 +573,7 @@ impl Node {
         let qp = self.qps.at_mut(index);
         qp.requester.stop();
         qp.responder = Responder::default();
+        self.place_late();
         self.flush_sends(index);
         self.flush_recvs(index);
         let qp = self.qps.at(index);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use verbs_api::{
     Access, Capabilities, Cause, Check, Context, Error, ErrorKind, Handle, Limit, Mr as MrHandle,
-    MrAttr, MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
+    MrAttr, MrChange, MrInit, MrMemory, Object, Pd as PdHandle, Placement, ReregError, Result, Sge,
+    Verb,
 };
 
 use super::mw::is_window_key;
@@ -439,7 +440,16 @@ impl Node {
             self.pds.at_mut(before).mrs -= 1;
             self.pds.at_mut(pd).mrs += 1;
         }
+        self.place_late();
         Ok(())
+    }
+
+    /// The program may take back memory that its device wrote to: from now on nothing is late.
+    #[inline]
+    pub(super) fn place_late(&self) {
+        if self.behavior.placement == Placement::Late {
+            self.memory.lock().settle();
+        }
     }
 
     /// `ibv_dereg_mr`

@@ -208,6 +208,7 @@ impl Node {
         pd.srqs -= 1;
         pd.posted -= srq.recvs.len() as u32;
         self.discard_async(srq.handle.context(), Element::Srq(srq.handle));
+        self.place_late();
         self.news = true;
     }
 

@@ -310,6 +310,7 @@ impl Node {
             if let Some(taken) = self.qps.remove(qp).taken {
                 self.release_shared(taken);
             }
+            self.place_late();
         }
         self.news = true;
     }

@@ -1,0 +1,179 @@
+//! What a device places late is there before the program may use the memory for something else.
+
+mod common;
+
+use common::{End, pair, settle};
+use verbs_api::{
+    Access, Mr, MrChange, MwBind, MwBindInfo, MwType, Profile, Qp, QpAttrMask, QpInit, QpModify,
+    QpState, QpType, RcParams, RecvWr, Remote, SendOp, SendWr, SrqInit, Verbs, Wait, XrcdInit,
+    connect,
+};
+use verbs_sim::{Sim, SimConfig};
+
+const MESSAGE: &[u8] = b"all of it or not";
+const LENGTH: u32 = MESSAGE.len() as u32;
+
+/// Two ends, connected. The near one writes into the memory of the far one, where nobody polls.
+struct Link<'v> {
+    near: End<'v>,
+    far: End<'v>,
+    qp: Qp,
+    peer: Qp,
+}
+
+impl Link<'_> {
+    fn post(&self, qp: Qp, op: SendOp, srqn: u32) {
+        let data = [self.near.mem.sge(0, LENGTH)];
+        self.near.post(qp, SendWr::new(1, op, &data).to_srq(srqn));
+        settle(self.near.verbs);
+    }
+
+    fn write(&self, remote: Remote) {
+        self.post(self.qp, SendOp::RdmaWrite { remote }, 0);
+    }
+
+    fn modify(&self, QpModify { attr, mask }: QpModify) {
+        self.far.verbs.modify_qp(self.peer, &attr, mask).unwrap();
+    }
+}
+
+/// Writes, and brings about that nothing more is written; into which region it wrote.
+type Way = fn(&Link<'_>) -> Mr;
+
+const WAYS: [(&str, Way); 9] = [
+    ("the QP is destroyed", |link| {
+        link.write(link.far.mem.remote(0));
+        link.far.verbs.destroy_qp(link.peer, Wait::Poll).unwrap();
+        link.far.mr
+    }),
+    ("the QP is destroyed with its receive", |link| {
+        link.far.recv(link.peer, 1, 0, LENGTH);
+        link.post(link.qp, SendOp::Send, 0);
+        link.far.verbs.destroy_qp(link.peer, Wait::Poll).unwrap();
+        link.far.mr
+    }),
+    ("the QP goes to RESET", |link| {
+        link.write(link.far.mem.remote(0));
+        link.modify(QpModify::to(QpState::Reset));
+        link.far.mr
+    }),
+    ("the QP goes to ERR", |link| {
+        link.write(link.far.mem.remote(0));
+        link.modify(QpModify::to(QpState::Err));
+        link.far.mr
+    }),
+    ("the QP fails", |link| {
+        link.write(link.far.mem.remote(0));
+        let bad_key = Remote {
+            rkey: 0,
+            ..link.far.mem.remote(0)
+        };
+        link.write(bad_key);
+        assert_eq!(link.far.state(link.peer), QpState::Err);
+        link.far.mr
+    }),
+    ("the QP allows it no more", |link| {
+        link.write(link.far.mem.remote(0));
+        let to = QpModify::to(QpState::Rts);
+        link.modify(to.set(QpAttrMask::ACCESS_FLAGS, |attr| {
+            attr.qp_access_flags = Access::empty();
+        }));
+        link.far.mr
+    }),
+    ("the region allows it no more", |link| {
+        link.write(link.far.mem.remote(0));
+        let change = MrChange {
+            access: Some(Access::LOCAL_WRITE),
+            ..MrChange::default()
+        };
+        link.far.verbs.rereg_mr(link.far.mr, &change).unwrap();
+        link.far.mr
+    }),
+    ("the window is deallocated", |link| {
+        let verbs = link.far.verbs;
+        let access = Access::LOCAL_WRITE | Access::MW_BIND;
+        let mr = verbs.alloc_mr(link.far.pd, 64, access).unwrap();
+        let mw = verbs.alloc_mw(link.far.pd, MwType::Type1).unwrap();
+        let addr = verbs.query_mr(mr).unwrap().addr;
+        let info = MwBindInfo {
+            mr,
+            addr,
+            length: 64,
+            access: Access::REMOTE_WRITE,
+        };
+        verbs.bind_mw(link.peer, mw, &MwBind::new(1, info)).unwrap();
+        settle(verbs);
+        let rkey = verbs.query_mw(mw).unwrap().rkey;
+        link.write(Remote { addr, rkey });
+        verbs.dealloc_mw(mw).unwrap();
+        mr
+    }),
+    ("the SRQ is destroyed", |link| {
+        let verbs = link.far.verbs;
+        let xrcd = XrcdInit::private();
+        let xrcd = verbs.open_xrcd(link.far.context, &xrcd).unwrap();
+        let init = SrqInit::new(1).xrc(xrcd, link.far.cq);
+        let srq = verbs.create_srq(link.far.pd, &init).unwrap();
+        let number = verbs.srq_num(srq).unwrap();
+        let target = verbs.create_xrc_recv_qp(xrcd).unwrap();
+        let init = QpInit::new(QpType::XrcSend, link.near.cq, link.near.cq);
+        let qp = verbs.create_qp(link.near.pd, &init).unwrap();
+        connect::by_attributes(verbs, qp, target, &RcParams::default()).unwrap();
+        let room = [link.far.mem.sge(0, LENGTH)];
+        verbs.post_srq_recv(srq, &[RecvWr::new(1, &room)]).unwrap();
+        link.post(qp, SendOp::Send, number);
+        verbs.destroy_srq(srq, Wait::Poll).unwrap();
+        link.far.mr
+    }),
+];
+
+/// RDMA-26, QP-FLUSH-11, MR-05: when the verb that ends what a device may do with memory has returned,
+/// or the QP has gone to ERR by itself, the device writes there no more.
+#[test]
+fn nothing_is_placed_later_than_the_memory_is_the_programs_again() {
+    for (what, way) in WAYS {
+        let sim = Sim::new(SimConfig::new().profile(Profile::ADVERSARIAL));
+        let [near, far] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 64));
+        let (qp, peer) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());
+        near.write(0, MESSAGE);
+        let link = Link {
+            near,
+            far,
+            qp,
+            peer,
+        };
+        let mr = way(&link);
+        let mut seen = [0; MESSAGE.len()];
+        sim.read_mr(mr, 0, &mut seen).unwrap();
+        assert_eq!(seen, MESSAGE, "{what}");
+    }
+}
+
+/// The same for memory that is the program's own, which it writes to when the QP is gone.
+#[test]
+#[expect(unsafe_code, reason = "the caller's memory")]
+fn memory_of_the_program_is_its_own_when_the_qp_is_destroyed() {
+    let sim = Sim::new(SimConfig::new().profile(Profile::ADVERSARIAL));
+    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 64));
+    let (qp, peer) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());
+    let memory = Box::leak(Box::new([0; MESSAGE.len()])).as_mut_ptr();
+    // SAFETY: the memory is never freed, and written to by the program when no QP can reach it.
+    let mr = unsafe { sim.reg_mr(far.pd, memory, MESSAGE.len(), Access::ALL_RDMA) }.unwrap();
+    let remote = sim.query_mr(mr).unwrap().remote(0);
+    let link = Link {
+        near,
+        far,
+        qp,
+        peer,
+    };
+    link.write(remote);
+    sim.destroy_qp(peer, Wait::Poll).unwrap();
+    let own = [0x55; MESSAGE.len()];
+    // SAFETY: the memory is valid, and no QP can reach it any more.
+    unsafe { memory.copy_from(own.as_ptr(), own.len()) };
+    near.drain();
+    sim.dereg_mr(mr).unwrap();
+    // SAFETY: as above.
+    let seen = unsafe { memory.cast::<[u8; MESSAGE.len()]>().read() };
+    assert_eq!(seen, own);
+}
