@@ -45,30 +45,6 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_xrcd *xrcd
     return qp;
 }
 
-/* A connection of an initiator with a target: each has the attributes of its half alone. A target
- * needs to receive only. */
-static void connect_xrc(struct end *initiator, struct end *target)
-{
-    struct end *ends[] = {initiator, target};
-    const int halves[] = {0, IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER};
-    for (int i = 0; i < 2; ++i) {
-        to_init(ends[i]);
-        struct ibv_qp_attr attr = {
-            .qp_state = IBV_QPS_RTR,
-            .path_mtu = IBV_MTU_1024,
-            .dest_qp_num = ends[!i]->qp->qp_num,
-            .min_rnr_timer = 1,
-            .ah_attr = {.grh = {.dgid = gid_of(ends[!i]), .hop_limit = 64},
-                        .is_global = 1,
-                        .port_num = 1},
-        };
-        CHECK(!ibv_modify_qp(ends[i]->qp, &attr,
-                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                 IBV_QP_RQ_PSN | halves[i]));
-    }
-    to_rts(initiator, 14, 7);
-}
-
 /* The next receive of an end, which says that it came to this queue pair. */
 static void expect(struct end *end, struct ibv_qp *target, uint64_t wr_id, const char *text)
 {
@@ -124,12 +100,13 @@ int main(void)
         .send_ops_flags = IBV_QP_EX_WITH_SEND,
     };
     CHECK((a.qp = ibv_create_qp_ex(a.context, &sender)) && !a.qp->recv_cq);
-    connect_xrc(&a, &b);
+    /* Each is given the attributes of both halves, as perftest does: the other's are left out. */
+    connect_ends(&a, &b);
     CHECK((c.qp = open_qp(c.context, xrcd_c, b.qp->qp_num)) && c.qp != b.qp);
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
     CHECK(!ibv_query_qp(c.qp, &attr, IBV_QP_STATE, &init));
-    CHECK(attr.qp_state == IBV_QPS_RTR && init.qp_type == IBV_QPT_XRC_RECV && !init.send_cq);
+    CHECK(attr.qp_state == IBV_QPS_RTS && init.qp_type == IBV_QPT_XRC_RECV && !init.send_cq);
     CHECK(!open_qp(b.context, private, b.qp->qp_num) && errno == EINVAL);
 
     /* Each message takes a receive of the SRQ that it names. */

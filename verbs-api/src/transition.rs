@@ -41,6 +41,16 @@ pub fn attributes(qp_type: QpType, from: QpState, to: QpState) -> Option<Attribu
         .map(|(_, attributes)| *attributes)
 }
 
+/// Attributes that belong to the half that a QP of XRC does not have. Linux leaves them out of every
+/// mask, before it looks at that (XRC-08).
+pub const fn ignored(qp_type: QpType) -> M {
+    match qp_type {
+        QpType::XrcSend => M::MAX_DEST_RD_ATOMIC.union(M::MIN_RNR_TIMER),
+        QpType::XrcRecv => M::MAX_QP_RD_ATOMIC.union(M::RETRY_CNT).union(M::RNR_RETRY),
+        _ => NONE,
+    }
+}
+
 /// States in which `CUR_STATE` may be given at all (QP-STATE-09).
 pub const CUR_STATE_ALLOWED_IN: &[QpState] =
     &[QpState::Rtr, QpState::Rts, QpState::Sqd, QpState::Sqe];

@@ -324,7 +324,8 @@ pub trait Verbs: Send + Sync {
     /// Attributes of a QP (`ibv_query_qp`). `mask` is a hint; more may be filled (QP-CREATE-09).
     fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
 
-    /// Changes a QP (`ibv_modify_qp`); a failure changes nothing (QP-STATE-06).
+    /// Changes a QP (`ibv_modify_qp`); a failure changes nothing (QP-STATE-06). Attributes of the half
+    /// that a QP of XRC lacks are left out ([`ignored`](crate::transition::ignored)).
     ///
     /// # Errors
     /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out

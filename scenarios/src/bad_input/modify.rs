@@ -88,7 +88,7 @@ fn is_legal(qp_type: QpType, from: QpState, to: QpState, mask: M) -> bool {
     let Some(attributes) = transition::attributes(qp_type, from, to) else {
         return false;
     };
-    let all = attributes.required | attributes.optional | M::STATE;
+    let all = attributes.required | attributes.optional | transition::ignored(qp_type) | M::STATE;
     mask.contains(attributes.required) && all.contains(mask)
 }
 

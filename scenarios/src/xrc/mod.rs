@@ -124,6 +124,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(XRC),
     Scenario::new(
+        "xrc.attributes_of_the_other_half_are_ignored",
+        &["XRC-08"],
+        queue::attributes_of_the_other_half_are_ignored,
+    )
+    .needs(XRC.union(Capabilities::MODIFY_CONNECT)),
+    Scenario::new(
         "xrc.srq_of_a_domain_is_for_no_qp_of_rc",
         &["QP-CREATE-04"],
         queue::srq_of_a_domain_is_for_no_qp_of_rc,

@@ -1,10 +1,10 @@
-//! The queues that queue pairs of XRC do not have.
+//! The queues that queue pairs of XRC do not have, and the attributes of these.
 
-use verbs_api::{ErrorKind, QpInit, QpState, QpType, RecvWr, SendWr};
+use verbs_api::{ErrorKind, QpAttr, QpInit, QpState, QpType, RecvWr, SendWr, transition};
 
-use crate::climber::Climber;
+use crate::climber::{Climber, required};
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, Pair, PairOptions, Result, expect_err_among};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err_among};
 
 const RULE: &str = "XRC-03";
 
@@ -68,4 +68,38 @@ pub(super) fn srq_of_a_domain_is_for_no_qp_of_rc(bench: &Bench<'_>) -> Result {
     let init = QpInit::new(QpType::Rc, b.send_cq, b.recv_cq).srq(b.srq());
     expect_err_among(bench.create_qp(b.pd, &init), &[ErrorKind::Invalid], RULE)?;
     pair.still_works(RULE)
+}
+
+/// With values that nothing could have.
+pub(super) fn attributes_of_the_other_half_are_ignored(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "XRC-08";
+    let (mut a, mut b) = Climber::pair(bench, QpType::XrcSend)?;
+    a.attr = QpAttr {
+        max_dest_rd_atomic: 255,
+        min_rnr_timer: 255,
+        ..a.attr
+    };
+    b.attr = QpAttr {
+        max_rd_atomic: 255,
+        retry_cnt: 255,
+        rnr_retry: 255,
+        ..b.attr
+    };
+    for qp in [&mut b, &mut a] {
+        let qp_type = qp.end.qp_type;
+        let ignored = transition::ignored(qp_type);
+        let mut from = QpState::Reset;
+        for to in [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Rts] {
+            let changed = qp.change(to, required(qp_type, from, to) | ignored);
+            in_case(&format!("{qp_type} to {to}"), changed.rule(RULE))?;
+            check_eq!(RULE, bench.state(qp.end.qp)?, to);
+            from = to;
+        }
+    }
+    b.end.recv(1, 8)?;
+    a.end.send(2, 8)?;
+    for cq in [a.end.send_cq, b.end.recv_cq] {
+        bench.successes(cq, 1).rule(RULE)?;
+    }
+    Ok(())
 }

@@ -18,6 +18,7 @@ impl Node {
     pub fn modify_qp(&mut self, now: Time, qp: QpHandle, attr: &QpAttr, mask: M) -> Result<()> {
         let index = self.find_qp(VERB, qp)?;
         self.check_no_iterations(VERB, index)?;
+        let mask = mask - transition::ignored(self.qps.at(index).init.qp_type);
         let from = self.qps.at(index).attr.qp_state;
         let to = if mask.contains(M::STATE) {
             attr.qp_state
