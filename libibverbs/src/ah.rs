@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{AhAttr, Gid, GlobalRoute, Verbs};
+use verbs_api::{AhAttr, Context, Gid, GidType, GlobalRoute, Grh, Verbs};
 
 use crate::c::{
     ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_global_route, ibv_grh, ibv_pd, ibv_wc,
@@ -84,44 +84,43 @@ fn back(
 ) -> Result<ibv_ah_attr> {
     /// `IBV_WC_GRH`
     const GRH: u32 = 1;
-    /// The source of a packet is as many hops away as it has come.
-    const HOPS: u8 = 0xff;
     not_null(wc)?;
     // SAFETY: the program's, valid for the call (C's contract).
     let wc = unsafe { wc.read() };
-    let mut attr = to_c(&AhAttr {
-        grh: None,
+    let route = match wc.wc_flags & GRH {
+        0 => None,
+        _ => {
+            not_null(grh)?;
+            // SAFETY: the program's, valid for the call; it lies in a buffer of bytes (C's contract).
+            let bytes = unsafe { grh.cast::<[u8; Grh::BYTES]>().read() };
+            let grh = Grh::read(&bytes).ok_or(Errno(libc::EPROTONOSUPPORT))?;
+            Some(grh.back(own_gid(context_of(context)?, port, &grh)?))
+        }
+    };
+    Ok(to_c(&AhAttr {
+        grh: route,
         dlid: wc.slid,
         sl: wc.sl,
         src_path_bits: wc.dlid_path_bits,
         port_num: port,
-    });
-    if wc.wc_flags & GRH == 0 {
-        return Ok(attr);
-    }
-    not_null(grh)?;
-    // SAFETY: the program's, valid for the call; it lies in a buffer of bytes (C's contract).
-    let grh = unsafe { grh.read_unaligned() };
-    let context = context_of(context)?;
+    }))
+}
+
+/// The index of the GID to which a datagram came. That of a group is none of the port's.
+fn own_gid(context: Context, port: u8, grh: &Grh) -> Result<u8> {
+    let gid_type = match grh.next_header {
+        Grh::UDP => GidType::RoceV2,
+        Grh::IBA => GidType::Ib,
+        _ => return Err(Errno(libc::EPROTONOSUPPORT)),
+    };
     let gids = unobserved().query_port(context, port)?.gid_tbl_len;
-    let mut own = None;
     for index in 0..gids {
-        let gid = unobserved().query_gid(context, port, index)?;
-        if gid == Gid(grh.dgid.raw) {
-            own = u8::try_from(index).ok();
-            break;
+        let entry = unobserved().query_gid_ex(context, port, index);
+        if entry.is_ok_and(|entry| (entry.gid, entry.gid_type) == (grh.dgid, gid_type)) {
+            return u8::try_from(index).map_err(|_| Errno(libc::EINVAL));
         }
     }
-    let first = u32::from_be(grh.version_tclass_flow);
-    attr.is_global = 1;
-    attr.grh = ibv_global_route {
-        dgid: grh.sgid,
-        flow_label: first & 0x000f_ffff,
-        sgid_index: own.ok_or(Errno(libc::EINVAL))?,
-        hop_limit: HOPS,
-        traffic_class: (first >> 20) as u8,
-    };
-    Ok(attr)
+    Err(Errno(libc::EINVAL))
 }
 
 pub(crate) fn from_c(attr: &ibv_ah_attr) -> AhAttr {

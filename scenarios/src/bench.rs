@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use verbs_api::{
     AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
-    KnobValue, Lab, Live, PacketView, Qp, QpAttrMask, QpModify, QpState, RcParams, ShortDatagram,
-    Verbs, Wait, Wc, WcStatus,
+    Gid, KnobValue, Lab, Live, PacketView, Pd, Qp, QpAttrMask, QpModify, QpState, RcParams,
+    ShortDatagram, Verbs, Wait, Wc, WcStatus,
 };
 
 use crate::failure::{Failure, Result};
@@ -135,6 +135,35 @@ impl<'v> Bench<'v> {
             dlid: self.query_port(context, port_num)?.lid,
             ..AhAttr::global(port_num, sgid_index, dgid)
         })
+    }
+
+    /// The ways from the port of side A to that of side B: one from each of the first GIDs of A that
+    /// have a network behind them. Tries them with address handles of `pd`, which is of side A.
+    pub fn ways(&self, pd: Pd) -> Result<Vec<AhAttr>> {
+        let port_num = self.port();
+        let dlid = self.query_port(self.b, port_num)?.lid;
+        let mut ways = Vec::new();
+        for index in 0..self.query_port(self.a, port_num)?.gid_tbl_len.min(8) {
+            let [from, to] = [self.a, self.b].map(|side| self.query_gid(side, port_num, index));
+            let (from, to) = (from?, to?);
+            if [from, to].contains(&Gid::default()) {
+                continue;
+            }
+            let way = AhAttr {
+                dlid,
+                ..AhAttr::global(port_num, index as u8, to)
+            };
+            if let Ok(ah) = self.create_ah(pd, &way) {
+                self.destroy_ah(ah)?;
+                ways.push(way);
+            }
+        }
+        let none = || Failure::assertion("a GID to send from", "none");
+        if ways.is_empty() {
+            Err(none())
+        } else {
+            Ok(ways)
+        }
     }
 
     /// How queue pairs are connected on this port, otherwise by default.

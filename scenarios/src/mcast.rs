@@ -92,8 +92,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 fn all_hosts(bench: &Bench<'_>) -> Result<Gid> {
     let place = bench.place();
     let own = bench.query_gid(bench.ctx_a(), place.port_num, place.sgid_index.into())?;
-    let mapped = std::net::Ipv6Addr::from(own.0).to_ipv4_mapped();
-    Ok(mapped.map_or(ALL_HOSTS, |_| ALL_HOSTS_V4))
+    Ok(own.ipv4().map_or(ALL_HOSTS, |_| ALL_HOSTS_V4))
 }
 
 /// Another group, by number.

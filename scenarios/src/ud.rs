@@ -1,8 +1,9 @@
 //! Datagrams: one queue pair for many peers, room for the GRH, and what is dropped without a word.
 
 use verbs_api::{
-    Ah, AhAttr, Capabilities, ErrorKind, Fault, Gid, Harm, PacketFilter, QpModify, QpState, QpType,
-    RcParams, RecvWr, SendWr, ShortDatagram, WcFlags, WcStatus, When, connect,
+    Ah, AhAttr, Capabilities, ErrorKind, Fault, GlobalRoute, Grh, Harm, LinkLayer, PacketFilter,
+    QpModify, QpState, QpType, RcParams, RecvWr, RouteFields, SendWr, ShortDatagram, Wc, WcFlags,
+    WcStatus, When, connect,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -37,6 +38,17 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         data_starts_behind_the_room_for_the_grh,
     ),
     ud("ud.grh_names_both_ports", &["UD-03"], grh_names_both_ports),
+    ud(
+        "ud.grh_has_the_route_of_the_address_handle",
+        &["UD-20"],
+        grh_has_the_route_of_the_address_handle,
+    ),
+    ud("ud.grh_has_its_length", &["UD-21"], grh_has_its_length),
+    ud(
+        "ud.header_of_ipv4_has_its_checksum",
+        &["UD-22"],
+        header_of_ipv4_has_its_checksum,
+    ),
     ud(
         "ud.other_qkey_is_dropped",
         &["UD-05"],
@@ -183,54 +195,129 @@ fn data_starts_behind_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-/// The GIDs of sender and receiver that stand in the room for the GRH.
-fn addresses(grh: &[u8]) -> (Gid, Gid) {
-    let gid = |from: usize| Gid(grh[from..from + 16].try_into().expect("16 bytes"));
-    if grh[0] >> 4 == 6 {
-        return (gid(8), gid(24));
-    }
-    // The header of IPv4 is in the last 20 bytes.
-    let mapped = |from: usize| {
-        let address: [u8; 4] = grh[from..from + 4].try_into().expect("4 bytes");
-        Gid(std::net::Ipv4Addr::from(address).to_ipv6_mapped().octets())
+/// Sends a message of this length, perhaps with immediate data; its completion, and what came before it.
+fn header(
+    bench: &Bench<'_>,
+    Pair { a, b }: &Pair<'_>,
+    way: AhAttr,
+    (length, imm): (u32, Option<[u8; 4]>),
+    rule: &'static str,
+) -> Result<(Wc, [u8; Grh::BYTES])> {
+    b.recv(1, LEN)?;
+    let ah = bench.create_ah(a.pd, &way).rule(rule)?;
+    let data = [a.sge(0, length)];
+    let send = match imm {
+        Some(imm) => SendWr::send_with_imm(2, &data, imm),
+        None => SendWr::send(2, &data),
     };
-    (mapped(32), mapped(36))
+    bench.post_send(a.qp, &[send.to(ah, b.qp_num, QKEY)])?;
+    let wc = bench.one_with(b.recv_cq, WcStatus::Success, rule)?;
+    bench.one_with(a.send_cq, WcStatus::Success, rule)?;
+    bench.destroy_ah(ah)?;
+    let flag = wc.wc_flags.contains(WcFlags::GRH);
+    check!(rule, flag, "the flag GRH", "{:?}", wc.wc_flags);
+    let bytes = b.bytes(b.landing(), Grh::BYTES)?;
+    Ok((wc, bytes.try_into().expect("as many as were read")))
+}
+
+fn read(bytes: &[u8; Grh::BYTES], rule: &'static str) -> Result<Grh> {
+    let none = || Failure::assertion("a GRH, or a header of IPv4", format!("{bytes:x?}"));
+    Grh::read(bytes).ok_or_else(|| none().of_rule(rule))
 }
 
 fn grh_names_both_ports(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-03";
-    let Pair { a, b } = ud_pair(bench)?;
-    let port = bench.port();
-    let table = bench.query_port(a.context, port)?.gid_tbl_len;
-    let mut tried = 0;
-    for index in 0..table.min(8) {
-        let [from, to] = [a.context, b.context].map(|side| bench.query_gid(side, port, index));
-        let (from, to) = (from?, to?);
-        if [from, to].contains(&Gid::default()) {
+    let pair = ud_pair(bench)?;
+    for way in bench.ways(pair.a.pd)? {
+        let to = way.grh.map(|grh| (u32::from(grh.sgid_index), grh.dgid));
+        let (index, to) = to.expect("it is global");
+        let from = bench.query_gid(pair.a.context, bench.port(), index)?;
+        let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
+        let (first, version) = match to.ipv4() {
+            Some(_) => (bytes[20], 4),
+            None => (bytes[0], 6),
+        };
+        check_eq!(RULE, first >> 4, version, "the version of IP");
+        let grh = read(&bytes, RULE)?;
+        check_eq!(RULE, (grh.sgid, grh.dgid), (from, to), "from and to");
+    }
+    Ok(())
+}
+
+fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UD-20";
+    let declared = bench.behavior()?.route_fields;
+    let pair = ud_pair(bench)?;
+    for way in bench.ways(pair.a.pd)? {
+        // Switches may change the last two bits of the class (congestion).
+        for (traffic_class, flow_label, hop_limit) in [(0, 0, 255), (0xb8, 0xa_bcde, 7)] {
+            let route = way.grh.map(|grh| GlobalRoute {
+                traffic_class,
+                flow_label,
+                hop_limit,
+                ..grh
+            });
+            let v4 = route.is_some_and(|grh| grh.dgid.ipv4().is_some());
+            let way = AhAttr { grh: route, ..way };
+            let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
+            let grh = read(&bytes, RULE)?;
+            check_eq!(RULE, grh.traffic_class, traffic_class, "traffic class");
+            let asked = (if v4 { 0 } else { flow_label }, hop_limit);
+            let seen = match (grh.flow_label, grh.hop_limit) {
+                seen if seen == asked => RouteFields::All,
+                (0, limit) if limit != hop_limit => RouteFields::TrafficClass,
+                seen => {
+                    let expected = format!("flow label and hop limit {asked:x?}, or 0 and another");
+                    return Err(Failure::assertion(expected, format!("{seen:x?}")).of_rule(RULE));
+                }
+            };
+            bench.as_declared(RULE, declared, seen)?;
+        }
+    }
+    Ok(())
+}
+
+fn grh_has_its_length(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UD-21";
+    let pair = ud_pair(bench)?;
+    let link_layer = bench.query_port(pair.a.context, bench.port())?.link_layer;
+    // UDP; BTH, DETH, ICRC.
+    let (next_header, around) = match link_layer {
+        LinkLayer::InfiniBand => (Grh::IBA, 24),
+        _ => (Grh::UDP, 8 + 24),
+    };
+    for way in bench.ways(pair.a.pd)? {
+        for (length, padded) in [(0, 0), (1, 4), (LEN, LEN)] {
+            for (imm, bytes_of_it) in [(None, 0), (Some([1, 2, 3, 4]), 4)] {
+                let (_, bytes) = header(bench, &pair, way, (length, imm), RULE)?;
+                let grh = read(&bytes, RULE)?;
+                check_eq!(RULE, grh.next_header, next_header, "the next header");
+                let expected = around + padded + bytes_of_it;
+                check_eq!(RULE, u32::from(grh.length), expected, "bytes behind it");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn header_of_ipv4_has_its_checksum(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UD-22";
+    let pair = ud_pair(bench)?;
+    for way in bench.ways(pair.a.pd)? {
+        if way.grh.is_none_or(|grh| grh.dgid.ipv4().is_none()) {
             continue;
         }
-        let way = AhAttr {
-            dlid: bench.query_port(b.context, port)?.lid,
-            ..AhAttr::global(port, index as u8, to)
-        };
-        let Ok(ah) = bench.create_ah(a.pd, &way) else {
-            // An entry of the table that has no network behind it now.
-            continue;
-        };
-        b.recv(1, LEN)?;
-        send_to(bench, &a, ah, b.qp_num, QKEY)?;
-        let wc = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
-        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
-        let flag = wc.wc_flags.contains(WcFlags::GRH);
-        check!(RULE, flag, "the flag GRH", "{:?}", wc.wc_flags);
-        let grh = b.bytes(b.landing(), GRH_LEN as usize)?;
-        let v4 = std::net::Ipv6Addr::from(to.0).to_ipv4_mapped().is_some();
-        let version = if v4 { grh[20] } else { grh[0] } >> 4;
-        check_eq!(RULE, version, if v4 { 4 } else { 6 }, "the version of IP");
-        check_eq!(RULE, addresses(&grh), (from, to), "from and to");
-        tried += 1;
+        let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
+        let words = bytes[20..].chunks(2);
+        let words: Vec<_> = words
+            .map(|word| u16::from_be_bytes([word[0], word[1]]))
+            .collect();
+        let seen = words[5];
+        let sum: u32 = words.into_iter().map(u32::from).sum();
+        let others = sum - u32::from(seen);
+        let right = !((others & 0xffff) + (others >> 16)) as u16;
+        check!(RULE, seen == right, format!("{right:#06x}"), "{seen:#06x}");
     }
-    check!(RULE, tried > 0, "a GID to send from", "none");
     Ok(())
 }
 
@@ -315,25 +402,32 @@ fn receive_without_room_for_the_grh_gets_nothing(bench: &Bench<'_>) -> Result {
 
 fn receiver_can_reply(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-13";
-    let Pair { a, b } = ud_pair(bench)?;
-    b.recv(1, LEN)?;
-    a.send(2, LEN)?;
-    let wc = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
-    // All that B knows of A is in what it received.
-    let (from, _) = addresses(&b.bytes(b.landing(), GRH_LEN as usize)?);
-    let place = bench.place();
-    let back = AhAttr {
-        dlid: wc.slid,
-        ..AhAttr::global(place.port_num, place.sgid_index, from)
-    };
-    let ah = bench.create_ah(b.pd, &back).rule(RULE)?;
-    a.recv(3, LEN)?;
-    b.fill(55, LEN)?;
-    send_to(bench, &b, ah, wc.src_qp, QKEY)?;
-    bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
-    let reply = bench.one_with(a.recv_cq, WcStatus::Success, RULE)?;
-    check_eq!(RULE, reply.src_qp, b.qp_num, "the sender of the reply");
-    a.expect_data(55, LEN, RULE)
+    let pair = ud_pair(bench)?;
+    let Pair { a, b } = &pair;
+    for way in bench.ways(pair.a.pd)? {
+        let (wc, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
+        // All that B knows of A is in what it received.
+        let sgid_index = way.grh.map(|grh| grh.sgid_index);
+        let back = AhAttr {
+            grh: sgid_index
+                .zip(Grh::read(&bytes))
+                .map(|(index, grh)| grh.back(index)),
+            dlid: wc.slid,
+            sl: wc.sl,
+            src_path_bits: wc.dlid_path_bits,
+            port_num: bench.port(),
+        };
+        let ah = bench.create_ah(b.pd, &back).rule(RULE)?;
+        a.recv(3, LEN)?;
+        b.fill(55, LEN)?;
+        send_to(bench, b, ah, wc.src_qp, QKEY)?;
+        bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
+        let reply = bench.one_with(a.recv_cq, WcStatus::Success, RULE)?;
+        check_eq!(RULE, reply.src_qp, b.qp_num, "the sender of the reply");
+        a.expect_data(55, LEN, RULE)?;
+        bench.destroy_ah(ah)?;
+    }
+    Ok(())
 }
 
 fn messages_arrive_at_most_once_and_in_order(bench: &Bench<'_>) -> Result {

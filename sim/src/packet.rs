@@ -121,6 +121,10 @@ pub(crate) struct Deth {
     pub(crate) src_qpn: u32,
     /// Service level of the path, for the completion.
     pub(crate) sl: u8,
+    /// Of the network's header, which the receiver sees.
+    pub(crate) traffic_class: u8,
+    pub(crate) hop_limit: u8,
+    pub(crate) flow_label: u32,
 }
 
 /// What a place for a packet holds before the first one: nothing that could be sent.

@@ -81,7 +81,7 @@ int main(void)
     post_send(&a, 2, 8, 0);
     CHECK(complete(&b).status == IBV_WC_SUCCESS && complete(&a).status == IBV_WC_SUCCESS);
 
-    /* A datagram without a GRH, and back by its completion; then with one. */
+    /* A datagram without a GRH, and back by its completion; then both with one. */
     struct ibv_qp *qp_a = datagrams(&a), *qp_b = datagrams(&b);
     struct ibv_ah_attr there = {.dlid = of_b, .port_num = 1}, back;
     memset(b.memory, 0x5a, 40);
@@ -91,11 +91,18 @@ int main(void)
     CHECK(!back.is_global && back.dlid == of_a);
     datagram(&b, qp_b, &back, &a, qp_a);
     there.is_global = 1;
-    there.grh = (struct ibv_global_route){.dgid = gid_of(&b), .hop_limit = 1};
+    there.grh = (struct ibv_global_route){
+        .dgid = gid_of(&b), .traffic_class = 0xb8, .flow_label = 0xabcde, .hop_limit = 7};
     wc = datagram(&a, qp_a, &there, &b, qp_b);
     struct ibv_grh *grh = (struct ibv_grh *)b.memory;
     union ibv_gid own = gid_of(&a);
     CHECK(wc.wc_flags & IBV_WC_GRH && grh->next_hdr == 0x1b && !memcmp(&grh->sgid, &own, 16));
+    CHECK(!ibv_init_ah_from_wc(b.context, 1, &wc, grh, &back));
+    CHECK(back.is_global && back.dlid == of_a && !memcmp(&back.grh.dgid, &own, 16));
+    CHECK(back.grh.traffic_class == 0xb8 && back.grh.flow_label == 0xabcde);
+    CHECK(back.grh.hop_limit == 7);
+    wc = datagram(&b, qp_b, &back, &a, qp_a);
+    CHECK(wc.wc_flags & IBV_WC_GRH && wc.slid == of_b);
     CHECK(!ibv_destroy_qp(qp_a) && !ibv_destroy_qp(qp_b));
 
     /* Nobody has this LID. */

@@ -38,16 +38,20 @@ impl AhAttr {
 }
 
 /// A global route (`struct ibv_global_route`).
+///
+/// The receiver of a datagram finds these values in the header in front of it ([`Grh`](crate::Grh),
+/// UD-20). Those of a connected queue pair are kept, for a query; its peer does not see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GlobalRoute {
     /// Destination GID.
     pub dgid: Gid,
-    /// Flow label, 20 bits.
+    /// Flow label: the lower 20 bits. IPv4 has none.
     pub flow_label: u32,
     /// Index of the source GID in the port's table.
     pub sgid_index: u8,
-    /// Hop limit.
+    /// Hop limit, or time to live of IPv4. Devices whose packets take the routes of the system, as
+    /// soft-RoCE's, put in that of the route.
     pub hop_limit: u8,
-    /// Traffic class.
+    /// Traffic class, or type of service of IPv4.
     pub traffic_class: u8,
 }

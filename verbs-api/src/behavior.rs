@@ -339,6 +339,13 @@ knob_values! {
         /// The receive completes with `LOC_QP_OP_ERR`, and the queue pair goes to ERR.
         LocQpOpErr = "loc_qp_op_err";
     }
+    /// What of the global route of its address handle a datagram carries.
+    RouteFields {
+        /// Traffic class, flow label and hop limit.
+        All = "all";
+        /// The traffic class. The hop limit is that of the network's route, the flow label 0.
+        TrafficClass = "traffic_class";
+    }
     /// When a Send or RDMA Write of a connected queue pair is done.
     SendDone {
         /// When the responder has acknowledged it.
@@ -546,6 +553,8 @@ knobs! {
     rnr: bool = true, ["RNR-01"];
     /// A message of UC or UD for which the receive is too small.
     ud_short_recv: ShortDatagram = ShortDatagram::Drop, ["UD-09", "UC-06"];
+    /// What of the global route of its address handle a datagram carries.
+    route_fields: RouteFields = RouteFields::All, ["UD-20"];
     /// An address handle of another protection domain than the queue pair's.
     ah_pd_check: Check = Check::Refused, ["UD-12"];
     /// A key that is none, in an entry of no bytes of a scatter/gather list.

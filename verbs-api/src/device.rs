@@ -257,8 +257,12 @@ impl Gid {
     /// one (MCAST-02).
     pub fn is_multicast(&self) -> bool {
         let address = core::net::Ipv6Addr::from(self.0);
-        let mapped = address.to_ipv4_mapped();
-        address.is_multicast() || mapped.is_some_and(|address| address.is_multicast())
+        address.is_multicast() || self.ipv4().is_some_and(|address| address.is_multicast())
+    }
+
+    /// The IPv4 address that it maps, as those of RoCE version 2 over IPv4 do.
+    pub fn ipv4(&self) -> Option<core::net::Ipv4Addr> {
+        core::net::Ipv6Addr::from(self.0).to_ipv4_mapped()
     }
 }
 

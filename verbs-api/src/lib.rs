@@ -36,6 +36,7 @@ mod device;
 mod error;
 mod event;
 mod fault;
+mod grh;
 mod handle;
 mod lab;
 mod mr;
@@ -59,9 +60,9 @@ pub use batch::{BatchEnd, SendOps};
 pub use behavior::{
     AtomicCheck, Behavior, Check, CqeRounding, Declared, DeregBound, Errno, ErrorFires,
     FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, Overrun, Placement,
-    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, SendByteLen, SendDone,
-    SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields, UnknownKnob,
-    UnknownSrq,
+    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, RouteFields,
+    SendByteLen, SendDone, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields,
+    UnknownKnob, UnknownSrq,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;
@@ -74,6 +75,7 @@ pub use device::{
 pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use fault::{Fault, FaultGuard, FaultId, Harm, PacketFilter, Strike, When};
+pub use grh::Grh;
 pub use handle::{
     Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp, Srq, Xrcd,
 };

@@ -5,8 +5,9 @@ use core::fmt;
 use crate::{
     AtomicCheck, Behavior, Capabilities, Check, CqeRounding, DeregBound, Errno, ErrorFires,
     FaultStatus, FlushPostInErr, IllegalOpcode, LimitReadback, Overrun, Placement,
-    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, SendByteLen,
-    SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields, UnknownSrq,
+    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, RouteFields,
+    SendByteLen, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields,
+    UnknownSrq,
 };
 
 /// What a kind of device does where it has a choice, and what it has not.
@@ -118,6 +119,7 @@ const RXE: Behavior = Behavior {
     sq_release: SqRelease::Completion,
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     ud_over_mtu: Check::Accepted,
+    route_fields: RouteFields::TrafficClass,
     grh_flag_rc: true,
     send_key_status: FaultStatus::LocQpOpErr,
     recv_fault_status: FaultStatus::LocQpOpErr,
@@ -203,6 +205,7 @@ const ADVERSARIAL: Behavior = Behavior {
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     ud_over_mtu: Check::Accepted,
     ud_short_recv: ShortDatagram::LocLenErr,
+    route_fields: RouteFields::TrafficClass,
     send_byte_len: SendByteLen::Reads,
     undefined_wc_fields: UndefinedFields::Garbage,
     number_reuse: true,

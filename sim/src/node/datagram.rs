@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 use verbs_api::{
-    Access, Ah as AhHandle, Check, Dest, Gid, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus,
+    Access, Ah as AhHandle, AhAttr, Check, Dest, Grh, QpType, RouteFields, Verb, Wc, WcFlags,
+    WcOpcode, WcStatus,
 };
 
 use super::Node;
+use super::grh;
 use super::history::reason;
 use super::qp::Send;
 use super::requester::{Address, OutPacket};
 use super::srq::NoReceive;
 use crate::memory::{Gone, Payload, Scatter, SharedMemory};
-use crate::packet::{Deth, Op, Packet, Route};
+use crate::packet::{Deth, Op, Packet};
 use crate::subnet::Subnet;
 
-/// Bytes in front of every datagram in its receive buffer (UD-02).
-const GRH_BYTES: u32 = 40;
 /// With this bit set in the Q_Key of a work request the QP's own is used (UD-06).
 pub(super) const QKEY_OF_QP: u32 = 1 << 31;
 
@@ -60,11 +60,7 @@ impl Node {
         } else {
             qp.attr.qkey
         };
-        let op = Op::Datagram(Deth {
-            qkey,
-            src_qpn: qp.qp_num,
-            sl: ah.attr.sl,
-        });
+        let op = Op::Datagram(self.deth(&ah.attr, qp.qp_num, qkey));
         let packet = OutPacket {
             op,
             ack_req: false,
@@ -84,6 +80,24 @@ impl Node {
             self.sent_to_group(up);
         } else {
             self.sent(up);
+        }
+    }
+
+    fn deth(&self, attr: &AhAttr, src_qpn: u32, qkey: u32) -> Deth {
+        /// Of a route to a peer in the same network, in Linux.
+        const HOP_LIMIT: u8 = 64;
+        let (traffic_class, flow_label, hop_limit) = match (&attr.grh, self.behavior.route_fields) {
+            (None, _) => (0, 0, 0),
+            (Some(grh), RouteFields::All) => (grh.traffic_class, grh.flow_label, grh.hop_limit),
+            (Some(grh), RouteFields::TrafficClass) => (grh.traffic_class, 0, HOP_LIMIT),
+        };
+        Deth {
+            qkey,
+            src_qpn,
+            sl: attr.sl,
+            traffic_class,
+            hop_limit,
+            flow_label,
         }
     }
 
@@ -116,7 +130,7 @@ impl Node {
                 return Err("the srq has failed");
             }
         };
-        let length = packet.payload.len() + GRH_BYTES;
+        let length = packet.payload.len() + grh::BYTES;
         let failed = |status| Wc {
             opcode: WcOpcode::Recv,
             status,
@@ -132,19 +146,14 @@ impl Node {
                 Access::LOCAL_WRITE,
             )
         };
-        let target = (touch(0, GRH_BYTES), touch(GRH_BYTES, length - GRH_BYTES));
+        let target = (touch(0, grh::BYTES), touch(grh::BYTES, length - grh::BYTES));
         let wc = match target {
             _ if is_short => match self.behavior.ud_short_recv.status() {
                 Some(status) => failed(status),
                 None => return Err(reason::SHORT_RECEIVE),
             },
             (Ok(grh), Ok(data)) => {
-                let behind = match self.subnet {
-                    Some(_) => Behind::Transport,
-                    None => Behind::Udp,
-                };
-                let bytes = packet.payload.len() as u16;
-                let header = (packet.route.global).then(|| grh_bytes(&packet.route, bytes, behind));
+                let header = (packet.route.global).then(|| grh::bytes(packet, &deth, self.subnet));
                 place(&self.memory, packet, header, (&grh, &data))
                     .map_err(|Gone| "its memory went away")?;
                 let imm = if packet.imm.is_some() {
@@ -185,55 +194,11 @@ impl Node {
 fn place(
     memory: &SharedMemory,
     packet: &Packet,
-    header: Option<[u8; GRH_BYTES as usize]>,
+    header: Option<[u8; Grh::BYTES]>,
     (grh, data): (&Scatter, &Scatter),
 ) -> Result<(), Gone> {
     if let Some(header) = header {
         Payload::inline(Arc::new(header)).copy_to(memory, grh)?;
     }
     packet.payload.copy_to(memory, data)
-}
-
-/// What stands behind a global route header.
-#[derive(Clone, Copy)]
-enum Behind {
-    /// UDP (8), BTH (12), DETH (8), ICRC (4).
-    Udp,
-    /// BTH, DETH, ICRC.
-    Transport,
-}
-
-/// The 40 bytes: a GRH, or for IPv4 its header in the last 20 of them (UD-03).
-fn grh_bytes(route: &Route, payload: u16, behind: Behind) -> [u8; GRH_BYTES as usize] {
-    const HOP_LIMIT: u8 = 64;
-    const UDP: u8 = 17;
-    let (length, next) = match behind {
-        Behind::Udp => (payload + 32, UDP),
-        Behind::Transport => (payload + 24, 0x1b),
-    };
-    let mut bytes = [0; GRH_BYTES as usize];
-    if let (Some(from), Some(to)) = (ipv4(route.sgid), ipv4(route.dgid)) {
-        let header = &mut bytes[20..];
-        header[0] = 0x45;
-        header[2..4].copy_from_slice(&(20 + length).to_be_bytes());
-        header[8] = HOP_LIMIT;
-        header[9] = UDP;
-        header[12..16].copy_from_slice(&from);
-        header[16..20].copy_from_slice(&to);
-        return bytes;
-    }
-    bytes[0] = 0x60;
-    bytes[4..6].copy_from_slice(&length.to_be_bytes());
-    bytes[6] = next;
-    bytes[7] = HOP_LIMIT;
-    bytes[8..24].copy_from_slice(&route.sgid.0);
-    bytes[24..40].copy_from_slice(&route.dgid.0);
-    bytes
-}
-
-/// The IPv4 address that a GID maps.
-fn ipv4(gid: Gid) -> Option<[u8; 4]> {
-    std::net::Ipv6Addr::from(gid.0)
-        .to_ipv4_mapped()
-        .map(|addr| addr.octets())
 }

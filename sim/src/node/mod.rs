@@ -25,6 +25,7 @@
 //! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
 //! | `queue` | a work queue: what is posted, under way, done and not polled yet |
 //! | `requester`, `responder`, `datagram` | the transports |
+//! | `grh` | the header of the network in front of a datagram |
 //! | `batch` | batches of sends |
 //! | `death` | a device that dies |
 //! | `mcast` | multicast groups |
@@ -45,6 +46,7 @@ mod domain;
 mod fault;
 mod findings;
 mod garble;
+mod grh;
 mod history;
 mod mcast;
 mod moderate;
