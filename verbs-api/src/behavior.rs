@@ -346,6 +346,17 @@ knob_values! {
         /// The traffic class. The hop limit is that of the network's route, the flow label 0.
         TrafficClass = "traffic_class";
     }
+    /// What stands in `sl` of the completion of a datagram that came over Ethernet, which has no
+    /// service levels.
+    UdSl {
+        /// The service level of the sender's address handle.
+        Path = "path";
+        /// 0.
+        Zero = "zero";
+        /// The packet's type, as the ConnectX family tells it: 8 for UDP, and 1 for IPv6 or 2 for
+        /// IPv4.
+        PacketType = "packet_type";
+    }
     /// When a Send or RDMA Write of a connected queue pair is done.
     SendDone {
         /// When the responder has acknowledged it.
@@ -446,6 +457,8 @@ knobs! {
     /// A UD message above the MTU completes with success and is not sent; otherwise it fails with
     /// `LOC_LEN_ERR`.
     ud_over_mtu: Check = Check::Refused, ["UD-10"];
+    /// The service level of a datagram that came over Ethernet.
+    ud_sl: UdSl = UdSl::Path, ["WC-15"];
     /// `GRH` is set in the completions of connected receives.
     grh_flag_rc: bool = false, ["WC-14"];
     /// `byte_len` of send completions.

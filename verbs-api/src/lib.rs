@@ -61,8 +61,8 @@ pub use behavior::{
     AtomicCheck, Behavior, Check, CqeRounding, Declared, DeregBound, Errno, ErrorFires,
     FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, Overrun, Placement,
     PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, RouteFields,
-    SendByteLen, SendDone, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields,
-    UnknownKnob, UnknownSrq,
+    SendByteLen, SendDone, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl,
+    UndefinedFields, UnknownKnob, UnknownSrq,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;

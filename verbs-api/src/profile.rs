@@ -6,7 +6,7 @@ use crate::{
     AtomicCheck, Behavior, Capabilities, Check, CqeRounding, DeregBound, Errno, ErrorFires,
     FaultStatus, FlushPostInErr, IllegalOpcode, LimitReadback, Overrun, Placement,
     PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, RouteFields,
-    SendByteLen, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UndefinedFields,
+    SendByteLen, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields,
     UnknownSrq,
 };
 
@@ -119,6 +119,7 @@ const RXE: Behavior = Behavior {
     sq_release: SqRelease::Completion,
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     ud_over_mtu: Check::Accepted,
+    ud_sl: UdSl::Zero,
     route_fields: RouteFields::TrafficClass,
     grh_flag_rc: true,
     send_key_status: FaultStatus::LocQpOpErr,
@@ -188,6 +189,7 @@ const MLX5: Behavior = Behavior {
     cqe_purge: true,
     sge_errno: Errno::Enomem,
     illegal_opcode: IllegalOpcode::LocQpOpErr,
+    ud_sl: UdSl::PacketType,
     send_byte_len: SendByteLen::Reads,
     atomic_check: AtomicCheck::Longer,
     mw_bind_range: Check::Accepted,
@@ -205,6 +207,7 @@ const ADVERSARIAL: Behavior = Behavior {
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     ud_over_mtu: Check::Accepted,
     ud_short_recv: ShortDatagram::LocLenErr,
+    ud_sl: UdSl::PacketType,
     route_fields: RouteFields::TrafficClass,
     send_byte_len: SendByteLen::Reads,
     undefined_wc_fields: UndefinedFields::Garbage,

@@ -116,6 +116,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(Capabilities::UD),
     Scenario::new(
+        "wc.service_level_of_a_datagram_over_ethernet_is_as_declared",
+        &["WC-15"],
+        unreliable::service_level_of_a_datagram_over_ethernet_is_as_declared,
+    )
+    .needs(Capabilities::UD),
+    Scenario::new(
         "wc.vendor_err_of_a_simulated_success_is_zero",
         &["WC-16"],
         fields::vendor_err_of_a_simulated_success_is_zero,

@@ -1,11 +1,11 @@
 //! What datagrams and unreliable connections add to the fields of completions.
 
-use verbs_api::{AhAttr, LinkLayer, QpType, SendWr, WcFlags};
+use verbs_api::{AhAttr, LinkLayer, QpType, SendWr, UdSl, WcFlags};
 
 use super::Kind;
 use super::fields::{byte_lens, immediates};
 use crate::failure::{check, check_eq};
-use crate::{Bench, End, GRH_LEN, Pair, PairOptions, QKEY, Result};
+use crate::{Bench, End, Failure, GRH_LEN, Pair, PairOptions, QKEY, Result};
 
 pub(super) fn byte_len_of_a_receive_is_that_of_the_message(bench: &Bench<'_>) -> Result {
     let options = PairOptions::of(QpType::Uc);
@@ -74,13 +74,43 @@ pub(super) fn datagram_says_which_path_it_took(bench: &Bench<'_>) -> Result {
         let attr = ah_attr(bench, &b)?;
         send_over(bench, &a, &b, AhAttr { sl, ..attr })?;
         let wc = bench.successes(b.recv_cq, 1)?[0];
-        // A service level is a matter of InfiniBand: Ethernet need not carry it.
-        let lost = port.link_layer != LinkLayer::InfiniBand && wc.sl == 0;
-        if !lost {
+        if port.link_layer == LinkLayer::InfiniBand {
             check_eq!("WC-15", wc.sl, sl, "sl");
         }
         check_eq!("WC-15", wc.slid, port.lid, "slid");
         check_eq!("WC-15", wc.dlid_path_bits, 0, "dlid_path_bits");
+    }
+    Ok(())
+}
+
+/// Ethernet has no service levels: each driver tells something else there.
+pub(super) fn service_level_of_a_datagram_over_ethernet_is_as_declared(
+    bench: &Bench<'_>,
+) -> Result {
+    const RULE: &str = "WC-15";
+    const SL: u8 = 3;
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    if bench.query_port(a.context, bench.port())?.link_layer == LinkLayer::InfiniBand {
+        return Ok(());
+    }
+    for way in bench.ways(a.pd)? {
+        b.recv(1, 8)?;
+        send_over(bench, &a, &b, AhAttr { sl: SL, ..way })?;
+        let wc = bench.successes(b.recv_cq, 1)?[0];
+        let packet_type = match way.grh.and_then(|grh| grh.dgid.ipv4()) {
+            Some(_) => 0xa,
+            None => 0x9,
+        };
+        let seen = match wc.sl {
+            SL => UdSl::Path,
+            0 => UdSl::Zero,
+            sl if sl == packet_type => UdSl::PacketType,
+            sl => {
+                let expected = format!("{SL}, 0, or {packet_type:#x}");
+                return Err(Failure::assertion(expected, format!("{sl:#x}")).of_rule(RULE));
+            }
+        };
+        bench.as_declared(RULE, bench.behavior()?.ud_sl, seen)?;
     }
     Ok(())
 }

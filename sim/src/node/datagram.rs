@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use verbs_api::{
-    Access, Ah as AhHandle, AhAttr, Check, Dest, Grh, QpType, RouteFields, Verb, Wc, WcFlags,
+    Access, Ah as AhHandle, AhAttr, Check, Dest, Grh, QpType, RouteFields, UdSl, Verb, Wc, WcFlags,
     WcOpcode, WcStatus,
 };
 
@@ -101,6 +101,20 @@ impl Node {
         }
     }
 
+    /// The service level in the completion of a datagram (WC-15).
+    fn sl(&self, packet: &Packet, deth: &Deth) -> u8 {
+        /// As mlx5 tells them: with UDP, over IPv6 or IPv4.
+        const UDP_IPV6: u8 = 0x9;
+        const UDP_IPV4: u8 = 0xa;
+        match self.behavior.ud_sl {
+            UdSl::Path => deth.sl,
+            _ if self.subnet.is_some() => deth.sl,
+            UdSl::Zero => 0,
+            UdSl::PacketType if grh::ipv4(&packet.route).is_some() => UDP_IPV4,
+            UdSl::PacketType => UDP_IPV6,
+        }
+    }
+
     /// A datagram for a UD QP: what does not fit is dropped without a word (UD-05, -08, -09).
     pub(super) fn receive_datagram(
         &mut self,
@@ -171,7 +185,7 @@ impl Node {
                     byte_len: length,
                     imm_data: packet.imm.unwrap_or_default(),
                     src_qp: deth.src_qpn,
-                    sl: deth.sl,
+                    sl: self.sl(packet, &deth),
                     slid: self.subnet.map_or(0, lid),
                     wc_flags: grh | imm,
                     ..Wc::default()
