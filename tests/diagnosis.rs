@@ -4,8 +4,8 @@ mod common;
 
 use common::{End, pair, settle, take_events};
 use verbs_api::{
-    AhAttr, Arm, Fault, Lab, MwType, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, WcStatus,
-    When, connect,
+    AhAttr, Arm, Fault, Lab, Mtu, MwType, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait,
+    WcStatus, When, connect,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -25,6 +25,20 @@ fn connected(sim: &Sim) -> (End<'_>, End<'_>, Qp, Qp) {
     settle(sim);
     assert_eq!((a.drain().len(), b.drain().len()), (1, 1));
     (a, b, qp_a, qp_b)
+}
+
+/// A QP of `a` with a path MTU of 1024 bytes; that of its peer is 256.
+fn apart(a: &End<'_>, b: &End<'_>, qp_type: QpType) -> Qp {
+    let (qp, peer) = (a.qp(qp_type, 4), b.qp(qp_type, 4));
+    for (qp, of, path_mtu) in [(qp, peer, Mtu::Mtu1024), (peer, qp, Mtu::Mtu256)] {
+        let params = RcParams {
+            path_mtu,
+            ..RcParams::default()
+        };
+        let peer = connect::endpoint(a.verbs, of, &params).unwrap();
+        connect::to_endpoint(a.verbs, qp, &peer, &params).unwrap();
+    }
+    qp
 }
 
 #[test]
@@ -55,7 +69,7 @@ type Case = (&'static str, fn(&Sim), &'static [&'static str]);
 /// What is found in each program; what is merely still there is left out.
 #[test]
 fn mistakes_are_named_with_their_cause() {
-    let cases: [Case; 8] = [
+    let cases: [Case; 11] = [
         (
             "armed after the completion came (CQ-ARM)",
             |sim| {
@@ -142,6 +156,53 @@ fn mistakes_are_named_with_their_cause() {
                 "sim0: send 0x9 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, 128 bytes from 0xfa0 \
                on are not in mr#0, which has 4096",
                 "sim1: 1 event QP_ACCESS_ERR of qp 0x2 not read",
+            ],
+        ),
+        (
+            "a write between path MTUs that differ (RQ-14)",
+            |sim| {
+                let (a, b) = ends(sim);
+                let qp = apart(&a, &b, QpType::Rc);
+                let list = [a.mem.sge(0, 1000)];
+                a.post(qp, SendWr::rdma_write(4, &list, b.mem.remote(0)));
+                settle(sim);
+                a.drain();
+            },
+            &[
+                "sim0: send 0x4 of qp 0x2 failed with REM_INV_REQ_ERR: at sim1, the message was cut \
+                 for another path MTU than 256 bytes",
+                "sim1: 1 event QP_REQ_ERR of qp 0x2 not read",
+            ],
+        ),
+        (
+            "a read between path MTUs that differ (RDMA-28)",
+            |sim| {
+                let (a, b) = ends(sim);
+                let qp = apart(&a, &b, QpType::Rc);
+                let list = [a.mem.sge(0, 1000)];
+                a.post(qp, SendWr::rdma_read(4, &list, b.mem.remote(0)));
+                settle(sim);
+                a.drain();
+            },
+            &[
+                "sim0: send 0x4 of qp 0x2 failed with LOC_LEN_ERR: the data were cut for another \
+                 path MTU than 1024 bytes",
+                "sim0: 3 packets from qp 0x2 of sim1 for qp 0x2 not taken: the qp is not ready to \
+                 receive",
+            ],
+        ),
+        (
+            "a message of UC between path MTUs that differ (UC-10)",
+            |sim| {
+                let (a, b) = ends(sim);
+                let qp = apart(&a, &b, QpType::Uc);
+                a.send(qp, 4, 0, 1000);
+                settle(sim);
+                a.drain();
+            },
+            &[
+                "sim1: 1 packet from qp 0x2 of sim0 for qp 0x2 not taken: the message was cut for \
+                 another path MTU",
             ],
         ),
         (

@@ -321,7 +321,7 @@ impl<'v> Bench<'v> {
         })
     }
 
-    /// Connects two ends of RC or UC by attributes, each in its own way: `psn_a` is the first
+    /// Connects two ends of RC, UC or XRC by attributes, each in its own way: `psn_a` is the first
     /// sequence number an end sends, and `psn_b` the first it expects.
     pub fn connect_each<'b>(
         &'b self,
@@ -334,24 +334,10 @@ impl<'v> Bench<'v> {
         for (end, params, peer) in [(&a, of_a, &b), (&b, of_b, &a)] {
             self.climb(end, peer, params, QpState::Rts)?;
         }
-        let peer = |end: &End<'_>| {
-            let (mem, ud, srqn) = (end.mem, None, None);
-            Some(Peer { mem, ud, srqn })
-        };
-        let (peer_of_a, peer_of_b) = (peer(&b), peer(&a));
-        Ok(Pair {
-            a: End {
-                peer: peer_of_a,
-                ..a
-            },
-            b: End {
-                peer: peer_of_b,
-                ..b
-            },
-        })
+        self.introduce(a, b)
     }
 
-    /// Brings the queue pair of an end of RC or UC from RESET to `state`, with the PSNs of `params`
+    /// Brings the queue pair of an end of RC, UC or XRC from RESET to `state`, with the PSNs of `params`
     /// as in [`connect_each`](Self::connect_each). The peer stays as it is.
     pub fn climb(&self, end: &End<'_>, peer: &End<'_>, params: RcParams, state: QpState) -> Result {
         let params = self.at_its_place(params);

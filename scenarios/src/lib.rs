@@ -45,6 +45,7 @@ mod life;
 mod mcast;
 mod mr;
 mod mw;
+mod path_mtu;
 mod qp_create;
 mod qp_destroy;
 mod qp_flush;
@@ -113,6 +114,7 @@ pub const GROUPS: &[Group] = &[
     group("rdma", "RDMA Read and Write", rdma::SCENARIOS),
     group("atom", "Atomics", atom::SCENARIOS),
     group("errors", "Errors of connections", errors::SCENARIOS),
+    group("path_mtu", "Path MTUs that differ", path_mtu::SCENARIOS),
     group("rnr", "Receiver not ready", rnr::SCENARIOS),
     group("tmr", "Timers and retries", tmr::SCENARIOS),
     group("uc", "Unreliable connections", uc::SCENARIOS),

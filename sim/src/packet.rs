@@ -152,7 +152,28 @@ impl Default for Packet {
     }
 }
 
+/// Sequence numbers that a message of so many bytes takes.
+pub(crate) fn packets(length: u32, mtu: u32) -> u32 {
+    // Most are short, and dividing takes long.
+    if length <= mtu {
+        1
+    } else {
+        length.div_ceil(mtu)
+    }
+}
+
 impl Packet {
+    /// Whether it has as many bytes as its place in a message asks for with this path MTU: one that
+    /// others follow all of it, an only one at most, the last at least one byte (IBA C9-92). For a
+    /// whole message in one packet the sequence numbers tell the same.
+    pub(crate) fn fits(&self, mtu: u32) -> bool {
+        let length = self.payload.len();
+        match self.last {
+            true => packets(length, mtu) == self.span && (self.first || length > 0),
+            false => length == mtu,
+        }
+    }
+
     /// The packet as a laboratory shows it.
     pub(crate) fn view(&self) -> PacketView {
         PacketView {
@@ -256,6 +277,48 @@ impl Psn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// RQ-14: a message that was cut for another path MTU is found out, whether it comes packet by
+    /// packet or as one.
+    #[test]
+    fn whole_messages_fit_a_path_mtu_as_their_packets_do() {
+        let packet = |length: u32, (first, last), span| Packet {
+            first,
+            last,
+            span,
+            payload: Payload::inline(vec![0; length as usize].into()),
+            ..Packet::default()
+        };
+        let sizes = [256, 512, 1024, 2048, 4096];
+        for (of_sender, of_receiver) in sizes.iter().flat_map(|a| sizes.map(|b| (*a, b))) {
+            let around = |n: u32| n.saturating_sub(2)..n + 2;
+            for length in sizes
+                .into_iter()
+                .chain([0, 600, 9000, 12288])
+                .flat_map(around)
+            {
+                let count = packets(length, of_sender);
+                let whole = packet(length, (true, true), count);
+                let each = (0..count).map(|n| {
+                    let left = length - n * of_sender;
+                    packet(left.min(of_sender), (n == 0, n + 1 == count), 1)
+                });
+                let fits = each.into_iter().all(|packet| packet.fits(of_receiver));
+                let case = format!("{length} bytes, {of_sender} to {of_receiver}");
+                assert_eq!(whole.fits(of_receiver), fits, "{case}");
+                let smaller = of_sender.min(of_receiver);
+                assert_eq!(
+                    fits,
+                    of_sender == of_receiver || length <= smaller,
+                    "{case}"
+                );
+            }
+        }
+        assert!(
+            !packet(0, (false, true), 1).fits(256),
+            "a last one without bytes"
+        );
+    }
 
     /// TMR-13: sequence numbers wrap at 24 bits.
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::{End, checked, pair, settle};
 use verbs_api::{
-    AhAttr, Capabilities, Fault, Harm, Lab, PacketFilter, PacketOpcode, Profile, QpState, QpType,
+    AhAttr, Capabilities, Fault, Harm, PacketFilter, PacketOpcode, Profile, QpState, QpType,
     RcParams, RecvWr, SendWr, Verbs, Wc, WcStatus, When, connect,
 };
 use verbs_sim::{Mode, SimConfig};
@@ -45,7 +45,9 @@ fn strike(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usiz
         _ => pair((&near, &far), qp_type, 8, &RcParams::default()),
     };
     if qp_type == QpType::Ud {
-        [qp, peer].map(|qp| connect::ud_to_rts(&verbs, qp, 1, QKEY).unwrap());
+        for qp in [qp, peer] {
+            connect::ud_to_rts(&verbs, qp, 1, QKEY).unwrap();
+        }
     }
     let gid = verbs.query_gid(far.context, 1, 0).unwrap();
     let ah = verbs

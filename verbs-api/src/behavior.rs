@@ -518,6 +518,13 @@ knobs! {
     comm_est: bool = false, ["QP-STATE-24", "ASYNC-08"];
     /// A path MTU above the port's active one; if accepted, up to the greatest that it can have.
     mtu_above_active: Check = Check::Refused, ["QP-STATE-28"];
+    /// A Send that was cut for another path MTU than the responder's QP has; RDMA Writes are refused in
+    /// any case.
+    send_mtu: Check = Check::Refused, ["RQ-14", "UC-10"];
+    /// The answer to an RDMA Read that was cut for another path MTU than the reader's; if accepted, the
+    /// packets are taken for as many sequence numbers as the read has, and of smaller ones the rest is
+    /// missing.
+    read_mtu: Check = Check::Refused, ["RDMA-28"];
     /// The number of a QP that is gone is given to the next one.
     number_reuse: bool = false, ["QP-DESTROY-06"];
     /// The keys of a region that is gone are given to the next one.

@@ -143,6 +143,8 @@ const RXE: Behavior = Behavior {
     sq_drained_always: true,
     sqd_resumes: false,
     mtu_above_active: Check::Accepted,
+    send_mtu: Check::Accepted,
+    read_mtu: Check::Accepted,
     sqe: false,
     wrong_cur_state: Check::Accepted,
     bad_pkey_index: Check::Accepted,

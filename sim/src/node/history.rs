@@ -20,10 +20,11 @@ pub(super) mod reason {
     pub(in crate::node) const OTHER_PEER: &str = "it is not from the peer";
     pub(in crate::node) const PKEY: &str = "the P_Key does not match";
     pub(in crate::node) const QKEY: &str = "the Q_Key does not match";
+    pub(in crate::node) const PATH_MTU: &str = "the message was cut for another path MTU";
     pub(in crate::node) const SHORT_RECEIVE: &str = "the receive is too small";
     pub(in crate::node) const BAD_MESSAGE: &str = "the message cannot be taken";
 
-    pub(super) const ALL: [&str; 10] = [
+    pub(super) const ALL: [&str; 11] = [
         NO_RECEIVE,
         NO_QP,
         NOT_READY,
@@ -32,6 +33,7 @@ pub(super) mod reason {
         OTHER_PEER,
         PKEY,
         QKEY,
+        PATH_MTU,
         SHORT_RECEIVE,
         BAD_MESSAGE,
     ];
@@ -209,7 +211,7 @@ impl Node {
                 Some("no port has the address it is connected with".to_owned())
             }
             _ if by_peer => None,
-            _ => self.why_not_sent(index, send),
+            _ => self.why_not_sent(index, send, status),
         };
         self.history.failed(Failure {
             qp_num: qp.qp_num,

@@ -163,6 +163,7 @@ impl Node {
             first: Psn::default(),
             span: 0,
             got: 0,
+            answered: 0,
             failed,
         });
         if is_too_early(state) && verb == Verb::PostBatch {

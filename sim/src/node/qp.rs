@@ -74,6 +74,8 @@ pub(super) struct Send {
     pub(super) span: u32,
     /// Bytes of an RDMA Read that have come.
     pub(super) got: u32,
+    /// The sequence numbers of those.
+    pub(super) answered: u32,
     /// It cannot be done; it completes with this status when its turn comes.
     pub(super) failed: Option<WcStatus>,
 }

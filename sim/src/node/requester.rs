@@ -24,7 +24,7 @@ use super::region::{ProtectionFault, check_empty, touch};
 use super::xrc::is_reliable;
 use super::{Node, atomic};
 use crate::memory::{Gone, Payload};
-use crate::packet::{Op, Packet, Psn, Reth, Route};
+use crate::packet::{Op, Packet, Psn, Reth, Route, packets};
 use crate::time::Time;
 
 /// State of the requester side of a QP.
@@ -136,22 +136,12 @@ impl Send {
     }
 
     /// The number of the first response of a read that has not come.
-    fn next_response(&self, mtu: u32) -> Psn {
-        self.first.plus(self.got / mtu)
+    fn next_response(&self) -> Psn {
+        self.first.plus(self.answered)
     }
 
     fn end(&self) -> Psn {
         self.first.plus(self.span)
-    }
-}
-
-/// Sequence numbers that a message of so many bytes takes.
-pub(super) fn packets(length: u32, mtu: u32) -> u32 {
-    // Most are short, and dividing takes long.
-    if length <= mtu {
-        1
-    } else {
-        length.div_ceil(mtu)
     }
 }
 
@@ -359,7 +349,7 @@ impl Node {
                     rkey: remote.rkey,
                     length: send.length - send.got,
                 };
-                (send.next_response(mtu), 1, Op::ReadRequest(reth))
+                (send.next_response(), 1, Op::ReadRequest(reth))
             }
             (SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. }, _) => {
                 let reth = Reth {
@@ -538,7 +528,6 @@ impl Node {
     /// All before `upto` is acknowledged. False if that is the end of it: a completion stopped the
     /// queue, or a read response was found missing, and the read is tried again.
     fn progress(&mut self, now: Time, index: u32, upto: Psn) -> bool {
-        let mtu = self.mtu(index);
         let una = self.qps.at(index).requester.una;
         let mut reached = upto;
         let mut lost_response = None;
@@ -549,7 +538,7 @@ impl Node {
             }
             let send = qp.sq.get(qp.sq.oldest());
             if send.is_read() {
-                let missing = send.next_response(mtu);
+                let missing = send.next_response();
                 if upto.distance(una) > missing.distance(una) {
                     reached = missing;
                     lost_response = Some(missing);
@@ -668,8 +657,16 @@ impl Node {
         }
         let seq = qp.sq.oldest();
         let send = qp.sq.get(seq);
-        if !send.is_read() || send.next_response(mtu) != packet.psn {
+        if !send.is_read() || send.next_response() != packet.psn {
             return;
+        }
+        match self.behavior.read_mtu {
+            Check::Refused if !packet.fits(mtu) => {
+                return self.fail(index, WcStatus::LocLenErr);
+            }
+            // It is for sequence numbers that the read does not have.
+            Check::Accepted if packet.span > send.span - send.answered => return,
+            _ => {}
         }
         let length = u64::from(packet.payload.len());
         let target = self.touch(
@@ -689,6 +686,7 @@ impl Node {
         let qp = self.qps.at_mut(index);
         let send = qp.sq.get_mut(seq);
         send.got += length as u32;
+        send.answered += packet.span;
         let complete = send.got >= send.length;
         qp.requester.una = packet.psn.plus(packet.span);
         qp.requester.restore_retries(&qp.attr);

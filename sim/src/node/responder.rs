@@ -10,12 +10,12 @@ use super::cq::Delivery;
 use super::history::reason;
 use super::qp::Recv;
 use super::region::check_empty;
-use super::requester::{OutPacket, packets};
+use super::requester::OutPacket;
 use super::srq::NoReceive;
 use super::tables::pkeys_match;
 use super::xrc::{counterpart, is_reliable};
 use crate::memory::{Gone, Payload, Scatter};
-use crate::packet::{Op, Packet, PortId, Psn, Reth};
+use crate::packet::{Op, Packet, PortId, Psn, Reth, packets};
 use crate::time::Time;
 
 /// State of the responder side of a QP.
@@ -292,7 +292,7 @@ impl Node {
     fn execute(&mut self, index: u32, packet: &Packet) -> Result<(), Refusal> {
         self.steer_by(index, packet)?;
         let message = self.qps.at(index).responder.message;
-        if packet.first != message.is_none() {
+        if packet.first != message.is_none() || !self.has_path_mtu(index, packet) {
             return Err(INVALID);
         }
         let span = match (packet.op, message) {
@@ -317,6 +317,13 @@ impl Node {
         responder.expected = packet.psn.plus(span);
         responder.taken = (responder.taken + span).min(Psn::WINDOW);
         Ok(())
+    }
+
+    /// Whether a request was cut for the path MTU that the QP has (RQ-14).
+    pub(super) fn has_path_mtu(&self, index: u32, packet: &Packet) -> bool {
+        let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
+        let unchecked = is_send && self.behavior.send_mtu == Check::Accepted;
+        unchecked || packet.fits(self.mtu(index))
     }
 
     /// A request of XRC is for an SRQ that it names.
@@ -616,6 +623,7 @@ impl Node {
         Err(match refusal {
             Refusal::NotReady => reason::NO_RECEIVE,
             Refusal::Lost => "its memory went away",
+            Refusal::Fault { .. } if !self.has_path_mtu(index, packet) => reason::PATH_MTU,
             Refusal::Fault { .. } => reason::BAD_MESSAGE,
         })
     }

@@ -1,6 +1,6 @@
 //! Why memory cannot be used as a work request or a peer wants it, in words.
 
-use verbs_api::{Access, Dest, Handle, QpType, Sge};
+use verbs_api::{Access, Dest, Handle, QpType, SendOp, Sge, WcStatus};
 
 use super::Node;
 use super::mw::is_window_key;
@@ -14,7 +14,7 @@ const NEAR: u64 = 1 << 20;
 
 impl Node {
     /// Why a send cannot be carried out.
-    pub(super) fn why_not_sent(&self, index: u32, send: &Send) -> Option<String> {
+    pub(super) fn why_not_sent(&self, index: u32, send: &Send, status: WcStatus) -> Option<String> {
         let qp = self.qps.at(index);
         if let Dest::Ud { ah, .. } = send.dest
             && qp.init.qp_type == QpType::Ud
@@ -30,6 +30,12 @@ impl Node {
                 let length = send.length;
                 return Some(format!("{length} bytes are more than the MTU, {mtu}"));
             }
+        }
+        if status == WcStatus::LocLenErr && matches!(send.op, SendOp::RdmaRead { .. }) {
+            let mtu = self.mtu(index);
+            return Some(format!(
+                "the data were cut for another path MTU than {mtu} bytes"
+            ));
         }
         if send.is_read() && qp.attr.max_rd_atomic == 0 {
             return Some("max_rd_atomic is 0".to_owned());
@@ -52,6 +58,10 @@ impl Node {
 
     /// Why a request of a peer cannot be carried out.
     pub(super) fn why_refused(&self, index: u32, packet: &Packet) -> String {
+        if !self.has_path_mtu(index, packet) {
+            let mtu = self.mtu(index);
+            return format!("the message was cut for another path MTU than {mtu} bytes");
+        }
         let (reth, need) = match packet.op {
             Op::Write(Some(reth)) => (reth, Access::REMOTE_WRITE),
             Op::ReadRequest(reth) => (reth, Access::REMOTE_READ),
