@@ -29,6 +29,10 @@ const BY_ID: &[(&str, &str)] = &[
     ("DEV-07", "C ABI: tests/clients/datagram.c"),
     ("DEV-12", "C ABI: tests/clients/datagram.c"),
     ("AH-02", "C ABI: tests/clients/datagram.c"),
+    (
+        "WC-36",
+        "takes packets of a connection that is over: tests/protocol/sequence.rs",
+    ),
 ];
 
 /// Groups of which every rule has a scenario or a reason of its own.

@@ -1,5 +1,6 @@
 //! What [`Checked`] finds on devices with a defect, and that it finds nothing on those without.
 
+mod alarms;
 #[path = "../common/mod.rs"]
 mod common;
 mod defective;

@@ -2,7 +2,7 @@
 
 use crate::common::{checked, settle};
 use crate::link::{Link, statuses};
-use verbs_api::{Mtu, QpState, QpType, RcParams, Verbs, WcStatus};
+use verbs_api::{Access, Mtu, QpState, QpType, RcParams, SendWr, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
 /// TMR-13: sequence numbers go from 0xffffff to 0 within a message and between messages.
@@ -61,6 +61,41 @@ fn mismatched_sequence_numbers_deliver_nothing() {
                 (vec![WcStatus::RetryExcErr], vec![]),
                 "{apart:#x} apart, {packets} packets"
             );
+            assert_eq!(link.near.state(link.qp), QpState::Err);
+        }
+    }
+}
+
+/// WC-36: a request of before a reset is taken for one of the new connection, which has the same sequence
+/// number. Its answer ends the other one with BAD_RESP_ERR, if it is of another kind or length.
+#[test]
+fn answer_to_another_request_is_a_bad_response() {
+    let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
+    let params = RcParams {
+        access,
+        ..RcParams::default()
+    };
+    for old in 0..3 {
+        for new in (0..3).filter(|new| *new != old) {
+            let sim = checked(SimConfig::new());
+            let link = Link::new(&sim, QpType::Rc, &params);
+            let mr = sim.alloc_mr(link.far.pd, 4096, access).unwrap();
+            let remote = sim.query_mr(mr).unwrap().remote(0);
+            let post = |work| {
+                let list = [link.near.mem.sge(0, [8, 8, 3000][work])];
+                let wr = match work {
+                    0 => SendWr::fetch_and_add(work as u64, &list, remote, 1),
+                    _ => SendWr::rdma_read(work as u64, &list, remote),
+                };
+                link.near.post(link.qp, wr);
+            };
+            post(old);
+            link.change(link.qp, |_| ());
+            link.change(link.peer, |_| ());
+            post(new);
+            settle(&sim);
+            let statuses = statuses(&link.near.drain());
+            assert_eq!(statuses, [WcStatus::BadRespErr], "{old}, then {new}");
             assert_eq!(link.near.state(link.qp), QpState::Err);
         }
     }

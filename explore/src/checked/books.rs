@@ -142,9 +142,10 @@ impl Books {
         self.made(qp, parents);
         let Some(number) = number else { return };
         self.queues.made_qp(qp, number, init);
-        if self.queues.is_rc(qp) {
-            let device = self.device(qp.context());
-            self.delivery.made(qp, (device, number));
+        let address = (self.device(qp.context()), number);
+        match self.queues.is_rc(qp) {
+            true => self.delivery.made(qp, address),
+            false => self.delivery.used(address),
         }
     }
 
@@ -153,6 +154,7 @@ impl Books {
         self.made(qp, vec![Id::of(xrcd)]);
         if let (Some(number), Some(domain)) = (number, self.domains.of(xrcd)) {
             self.queues.made_target(qp, number, domain);
+            self.delivery.used((self.device(qp.context()), number));
         }
     }
 
@@ -236,7 +238,8 @@ impl Books {
             }
             SendOp::CompareAndSwap { remote, .. } => self.memory.remote(remote, 8),
             SendOp::FetchAndAdd { remote, add, .. } => {
-                let peer = self.queues.peer(qp).filter(|_| !maybe);
+                let is_clear = !maybe && self.delivery.is_first_connection(qp);
+                let peer = self.queues.peer(qp).filter(|_| is_clear);
                 let outstanding = || writes(&self.queues, &self.contexts);
                 work.add = self.memory.add(peer, remote, add, outstanding);
             }
@@ -326,10 +329,8 @@ impl Books {
         };
         for work in over.iter().chain(&shared) {
             let is_it = of == Some(work.number) || of.is_none() && shared.is_some();
-            // A receive of UC may have begun to take messages that never came to their end (UC-04).
-            let began = work.qp.is_some_and(|qp| self.queues.is_uc(qp));
             let most = match work.what {
-                What::Recv if began || !is_it || !is_success => u64::MAX,
+                What::Recv if work.unreliable || !is_it || !is_success => u64::MAX,
                 What::Recv if wc.opcode == WcOpcode::RecvRdmaWithImm => 0,
                 What::Recv => polled.most_bytes(),
                 What::Send(_) => u64::MAX,
@@ -339,7 +340,13 @@ impl Books {
                 && is_success
                 && let Some(add) = &work.add
             {
-                self.memory.added(add);
+                match work
+                    .qp
+                    .is_some_and(|qp| self.delivery.is_first_connection(qp))
+                {
+                    true => self.memory.added(add),
+                    false => self.memory.forget_counters(),
+                }
             }
         }
         if !is_success || !wc.opcode.is_recv() {

@@ -116,6 +116,24 @@ impl Delivery {
         self.by_number.insert(address, qp);
     }
 
+    /// A QP that is not of RC got this number.
+    pub(crate) fn used(&mut self, address: (Device, u32)) {
+        self.used.insert(address);
+    }
+
+    /// Whether a QP and its peer have met nobody else, and are connected for the first time: no packet
+    /// of another connection can come to either.
+    pub(crate) fn is_first_connection(&self, qp: Qp) -> bool {
+        let is_first = |qp, peer| {
+            let end: Option<&End> = self.ends.get(&qp);
+            end.is_some_and(|end| {
+                end.epoch == 0 && end.first_of_number && end.named_by.iter().eq([&peer])
+            })
+        };
+        let listening = self.ends.get(&qp).and_then(|end| end.listening);
+        listening.is_some_and(|Listening { to, .. }| is_first(qp, to) && is_first(to, qp))
+    }
+
     pub(crate) fn gone(&mut self, qp: Qp) {
         let Some(end) = self.ends.remove(&qp) else {
             return;

@@ -74,6 +74,8 @@ struct SrqBook {
     cqs: BTreeSet<Cq>,
     /// Of an SRQ of XRC.
     domain: Option<Domain>,
+    /// A QP of UC has taken receives of it.
+    unreliable: bool,
 }
 
 /// What a completion means.
@@ -158,6 +160,9 @@ impl Queues {
         }
         self.qps.insert(qp, book);
         if let (Some(srq), Some(cq)) = (init.srq, book.recv_cq) {
+            if let Some(srq) = self.srqs.get_mut(&srq) {
+                srq.unreliable |= init.qp_type == QpType::Uc;
+            }
             self.attach(srq, cq, &[(qp, number)]);
         }
     }
@@ -208,6 +213,7 @@ impl Queues {
             flow.owners.insert(*qp);
             flow.srqs.insert(srq);
         }
+        self.look_for_loss(cq);
     }
 
     /// A QP has named a peer on this device.
@@ -326,6 +332,7 @@ impl Queues {
             round: book.round,
             epoch: book.epoch,
             signaled,
+            unreliable: book.qp_type == QpType::Uc,
             ..work
         };
         let cq_book = self.cqs.get_mut(&cq)?;
@@ -437,7 +444,7 @@ impl Queues {
             }
             (None, 1) => {
                 let srq = srqs.first().and_then(|srq| self.srqs.get_mut(srq));
-                (Found::Shared, srq.and_then(|srq| srq.pool.take(wc.wr_id)))
+                (Found::Shared, srq.and_then(|srq| srq.take(wc.wr_id)))
             }
             (None, _) => (Found::Unclear, None),
         };
@@ -543,11 +550,6 @@ impl Queues {
         book.is_some_and(|book| book.qp_type == QpType::Rc)
     }
 
-    pub(crate) fn is_uc(&self, qp: Qp) -> bool {
-        let book = self.qps.get(&qp);
-        book.is_some_and(|book| book.qp_type == QpType::Uc)
-    }
-
     /// The QPs of a context.
     pub(crate) fn qps_of(&self, context: Context) -> Vec<Qp> {
         let all = self.qps.keys();
@@ -602,6 +604,14 @@ impl CqBook {
             [flow] => format!("{}, and no SRQ of it has such a receive", flow.expected()),
             _ => "no queue pair has such work".to_string(),
         }
+    }
+}
+
+impl SrqBook {
+    fn take(&mut self, wr_id: u64) -> Option<Work> {
+        let work = self.pool.take(wr_id)?;
+        let unreliable = self.unreliable;
+        Some(Work { unreliable, ..work })
     }
 }
 

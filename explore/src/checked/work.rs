@@ -26,6 +26,8 @@ pub(crate) struct Work {
     pub(crate) maybe: bool,
     /// Its QP was reset or is gone: it does not complete any more, but may have.
     pub(crate) ended: bool,
+    /// Of UC: as a receive it may have begun to take messages that never came to their end (UC-04).
+    pub(crate) unreliable: bool,
     /// Local memory that it may write.
     pub(crate) writes: Vec<Sge>,
     /// What it adds, where that can be followed.
@@ -71,6 +73,7 @@ impl Work {
             signaled: true,
             maybe: false,
             ended: false,
+            unreliable: false,
             writes: writes.to_vec(),
             add: None,
         }

@@ -140,6 +140,17 @@ impl Send {
         self.first.plus(self.answered)
     }
 
+    fn is_answered_in_kind_by(&self, packet: &Packet) -> bool {
+        atomic::header(&self.op).is_some() == (packet.op == Op::AtomicResponse)
+    }
+
+    /// Whether the next response is as long as it must be.
+    fn is_answered_in_length_by(&self, packet: &Packet, mtu: u32) -> bool {
+        let most = u64::from(packet.span) * u64::from(mtu);
+        let length = most.min((self.length - self.got).into());
+        length == packet.payload.len().into()
+    }
+
     fn end(&self) -> Psn {
         self.first.plus(self.span)
     }
@@ -660,9 +671,15 @@ impl Node {
         if !send.is_read() || send.next_response() != packet.psn {
             return;
         }
+        if !send.is_answered_in_kind_by(packet) {
+            return self.fail(index, WcStatus::BadRespErr);
+        }
         match self.behavior.read_mtu {
             Check::Refused if !packet.fits(mtu) => {
                 return self.fail(index, WcStatus::LocLenErr);
+            }
+            Check::Refused if !send.is_answered_in_length_by(packet, mtu) => {
+                return self.fail(index, WcStatus::BadRespErr);
             }
             // It is for sequence numbers that the read does not have.
             Check::Accepted if packet.span > send.span - send.answered => return,
