@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use verbs_explore::{Exploration, Found, Plan, Searched, Shard};
+use serde::Serialize;
+use verbs_explore::{Exploration, Found, Plan, Shard};
 
-use crate::output::{Stop, print, save};
+use crate::output::{Format, Stop, json, print, save};
 use crate::seeds;
+use crate::style::{Look, Style};
 use crate::subject::Subject;
+use crate::table::Plain;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -31,6 +34,9 @@ pub(crate) struct Args {
     /// Only every Nth seed, from the Kth on: N machines, or jobs of a batch system, share the seeds
     #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE)]
     shard: Shard,
+    /// How to show what came of it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
     /// Write the whole trace of a failure to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -48,15 +54,18 @@ pub(crate) struct Faults {
 impl Faults {
     /// The plan that is meant.
     pub(crate) fn plan(&self, otherwise: &str) -> Result<Plan, Stop> {
-        match self.faults.as_deref().unwrap_or(otherwise) {
+        match self.name(otherwise) {
             STANDARD => Ok(Plan::standard()),
             NONE => Ok(Plan::default()),
             file => Plan::read(Path::new(file)).map_err(|error| Stop::usage(error.to_string())),
         }
     }
-}
 
-impl Faults {
+    /// What the plan is called.
+    pub(crate) fn name<'a>(&'a self, otherwise: &'a str) -> &'a str {
+        self.faults.as_deref().unwrap_or(otherwise)
+    }
+
     /// What brings the same plan to another command.
     fn argument(&self) -> String {
         let name = self.faults.as_deref();
@@ -67,52 +76,160 @@ impl Faults {
 pub(crate) const STANDARD: &str = "standard";
 pub(crate) const NONE: &str = "none";
 
+/// What came of all explorations, as JSON.
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    version: &'static str,
+    explorations: Vec<Entry>,
+}
+
+/// What came of one.
+#[derive(Serialize)]
+struct Entry {
+    subject: String,
+    from: u64,
+    to: u64,
+    shard: String,
+    tried: u64,
+    seeds_per_second: f64,
+    rules: Vec<Struck>,
+    failure: Option<Failure>,
+}
+
+/// How a rule of the plan struck.
+#[derive(Serialize)]
+struct Struck {
+    rule: String,
+    seeds: u64,
+    rare: bool,
+}
+
+#[derive(Serialize)]
+struct Failure {
+    seed: u64,
+    seen: String,
+    faults: String,
+    program: Option<String>,
+    trace: Vec<String>,
+    replay: String,
+    /// For people.
+    #[serde(skip)]
+    shown: String,
+}
+
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
+    let mut explorations = Vec::new();
+    let mut failed = false;
     for subject in Subject::chosen(args.scenario.as_deref(), &args.profile)? {
+        let plan = args.faults.plan(subject.usual_faults())?;
         let exploration = subject
             .exploration()
-            .faults(args.faults.plan(subject.usual_faults())?)
+            .faults(plan.clone())
             .seeds(args.seeds.clone())
             .shard(args.shard)
             .jobs(args.jobs);
+        exploration
+            .check(args.faults.name(subject.usual_faults()))
+            .map_err(|error| Stop::usage(error.to_string()))?;
         if exploration.all_seeds().count() == 0 {
             return Err(Stop::usage(format!(
                 "shard {} of seeds {}..{} has none",
                 args.shard, args.seeds.start, args.seeds.end
             )));
         }
-        explore(&subject, &exploration, args)?;
+        let entry = explore(&subject, &exploration, &plan, args)?;
+        if args.format == Format::Table {
+            print(&table(&entry))?;
+        }
+        failed = entry.failure.is_some();
+        explorations.push(entry);
+        if failed {
+            break;
+        }
     }
-    Ok(())
+    if args.format == Format::Json {
+        print(&json(&Report {
+            schema: 1,
+            version: env!("CARGO_PKG_VERSION"),
+            explorations,
+        }))?;
+    }
+    match failed {
+        true => Err(Stop::NotGood),
+        false => Ok(()),
+    }
 }
 
-fn explore(subject: &Subject, exploration: &Exploration, args: &Args) -> Result<(), Stop> {
+fn explore(
+    subject: &Subject,
+    exploration: &Exploration,
+    plan: &Plan,
+    args: &Args,
+) -> Result<Entry, Stop> {
     let bar = ProgressBar::new(exploration.all_seeds().count());
     let template = ProgressStyle::with_template("{pos}/{len} {per_sec} {wide_bar} {eta} {msg}");
     bar.set_style(template.expect("the template is good"));
     bar.set_message(subject.to_string());
     let start = Instant::now();
-    let searched = exploration.search(|world| subject.test(world), || bar.inc(1));
+    let explored = exploration.search(|world| subject.test(world), || bar.inc(1));
     let seconds = start.elapsed().as_secs_f64();
     bar.finish_and_clear();
-    let Searched { tried, failure } = searched;
-    let per_second = tried as f64 / seconds.max(f64::EPSILON);
-    let Some((_, found)) = failure else {
-        return print(&format!(
-            "{subject}: {tried} seeds, no failure, {per_second:.0} seeds/s\n"
-        ));
+    let tried = explored.tried;
+    let struck = |(rule, seeds): (String, u64)| Struck {
+        rule,
+        seeds,
+        rare: seeds * 100 < tried,
     };
-    let mut text = format!("{subject} failed: {found}");
-    if let Some(code) = subject.code(exploration, &found) {
+    if let (Some(path), Some(found)) = (&args.out, &explored.failure) {
+        save(path, &trace(found))?;
+    }
+    Ok(Entry {
+        subject: subject.to_string(),
+        from: args.seeds.start,
+        to: args.seeds.end,
+        shard: args.shard.to_string(),
+        tried,
+        seeds_per_second: (tried as f64 / seconds.max(f64::EPSILON)).round(),
+        rules: plan.lines().zip(explored.struck).map(struck).collect(),
+        failure: explored.failure.map(|found| Failure {
+            seed: found.seed,
+            program: subject.code(exploration, &found),
+            replay: format!("verbsim replay {}{}", found.replay, args.faults.argument()),
+            shown: found.to_string(),
+            seen: found.failure,
+            faults: found.faults.to_string(),
+            trace: found.trace.iter().map(ToString::to_string).collect(),
+        }),
+    })
+}
+
+/// For people.
+fn table(entry: &Entry) -> String {
+    let Entry { subject, tried, .. } = entry;
+    let style = Style::of_stdout();
+    let mut rules = Plain::new(style);
+    for Struck { rule, seeds, rare } in &entry.rules {
+        let (look, remark) = match rare {
+            true => (Look::Yellow, ", less than 1 %"),
+            false => (Look::Plain, ""),
+        };
+        rules.row([
+            style.cell(Look::Plain, rule),
+            style.cell(look, format!("struck in {seeds} of {tried} seeds{remark}")),
+        ]);
+    }
+    let mut text = rules.text();
+    let Some(failure) = &entry.failure else {
+        let speed = entry.seeds_per_second;
+        text += &format!("{subject}: {tried} seeds, no failure, {speed} seeds/s\n");
+        return text;
+    };
+    text += &format!("{subject} failed: {}", failure.shown);
+    if let Some(code) = &failure.program {
         text += &format!("\nthe program, as short as it fails:\n{code}");
     }
-    let faults = args.faults.argument();
-    text += &format!("\n  verbsim replay {}{faults}\n", found.replay);
-    print(&text)?;
-    if let Some(path) = &args.out {
-        save(path, &trace(&found))?;
-    }
-    Err(Stop::NotGood)
+    text + &format!("\n  {}\n", failure.replay)
 }
 
 /// The trace of a failure, a line each record.

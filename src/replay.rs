@@ -24,6 +24,9 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let subject = Subject::named(&args.replay.subject)?;
     let plan = args.faults.plan(subject.usual_faults())?;
     let exploration = subject.exploration().faults(plan);
+    exploration
+        .check(args.faults.name(subject.usual_faults()))
+        .map_err(|error| Stop::usage(error.to_string()))?;
     let found = exploration
         .replay(&args.replay, |world| subject.test(world))
         .map_err(|error| Stop::usage(error.to_string()))?;

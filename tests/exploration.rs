@@ -5,6 +5,7 @@ mod explored;
 use std::fs;
 
 use explored::{Ended, explore, file, replay, verbsim};
+use verbs_explore::Plan;
 
 /// A plan under which every scenario that polls fails.
 const NO_POLL: &str =
@@ -63,6 +64,51 @@ fn random_programs_break_no_invariant_under_rules_for_completions() {
         "status = \"LOC_PROT_ERR\"\nnode = 1\nqpn = 2\nnth = 10",
         "spec",
     );
+    fs::remove_file(plan).unwrap();
+}
+
+/// Each rule of these plans strikes in more than 1 % of the seeds.
+#[test]
+fn random_programs_break_no_invariant_under_rules_of_each_kind() {
+    for kind in ["packet", "link", "port", "call", "completion", "limit"] {
+        let plan = format!("{}/tests/explored/{kind}.toml", env!("CARGO_MANIFEST_DIR"));
+        let ended = explore(&["--seeds", "0..300", "--faults", &plan]);
+        assert_eq!(ended.status, 0, "{kind}: {}", ended.output);
+        let rules = fs::read_to_string(plan).unwrap();
+        let rules = rules.matches("[[rule]]").count();
+        assert_eq!(ended.output.matches(" of 300 seeds").count(), rules);
+        assert!(!ended.output.contains("less than 1 %"), "{}", ended.output);
+    }
+}
+
+#[test]
+fn how_often_a_rule_struck_is_said() {
+    let plan = file("plan.toml");
+    let rules = "[[rule]]\nkind = \"call\"\nverb = \"ibv_open_device\"\nerror = \"EIO\"\n\n\
+                 [[rule]]\nkind = \"packet\"\nharm = \"drop\"\nnth = 1\n";
+    fs::write(&plan, rules).unwrap();
+    let args = ["--seeds", "0..20", "--faults", plan.to_str().unwrap()];
+    let table = explore(&args).output;
+    for line in [
+        "struck in 20 of 20 seeds\n",
+        "struck in 0 of 20 seeds, less than 1 %\n",
+    ] {
+        assert!(table.contains(line), "{table}");
+    }
+    let json = explore(&[&args[..], &["--format", "json"]].concat()).output;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let explored = &json["explorations"][0];
+    assert_eq!(explored["subject"], "program/spec");
+    let struck = |rule: usize| &explored["rules"][rule];
+    assert_eq!(
+        (&struck(0)["seeds"], &struck(0)["rare"]),
+        (&20.into(), &false.into())
+    );
+    assert_eq!(
+        (&struck(1)["seeds"], &struck(1)["rare"]),
+        (&0.into(), &true.into())
+    );
+    assert_eq!(explored["failure"], serde_json::Value::Null);
     fs::remove_file(plan).unwrap();
 }
 
@@ -146,6 +192,86 @@ fn replay_that_makes_no_sense_is_refused_with_what_differs() {
         );
     }
     fs::remove_file(plan).unwrap();
+}
+
+/// The word that replays this seed of random programs under a plan.
+fn word(plan: &Plan, faults: &str) -> String {
+    let (version, digest) = (env!("CARGO_PKG_VERSION"), plan.digest());
+    format!("{version}:program/spec:7:{digest:08x}:{faults}")
+}
+
+#[test]
+fn plan_for_what_is_not_there_is_refused_with_what_is() {
+    let path = file("plan.toml");
+    let name = path.to_str().unwrap();
+    for (rule, wrong) in [
+        ("kind = \"packet\"\nharm = \"drop\"\nfrom = 9", "from is 9"),
+        ("kind = \"packet\"\nharm = \"drop\"\nto = 9", "to is 9"),
+        ("kind = \"link\"\nnode = 4", "node is 4"),
+        ("kind = \"link\"\nnode = 0\npeer = 4", "peer is 4"),
+        ("kind = \"port\"\nnode = 4", "node is 4"),
+        (
+            "kind = \"port\"\nnode = 0\nport = 2",
+            "port is 2, allowed are 1 to 1",
+        ),
+        (
+            "kind = \"call\"\nverb = \"ibv_poll_cq\"\nerror = \"EIO\"\nnode = 4",
+            "node is 4",
+        ),
+        (
+            "kind = \"completion\"\nstatus = \"GENERAL_ERR\"\nnode = 4",
+            "node is 4",
+        ),
+        (
+            "kind = \"limit\"\nlimit = \"bytes\"\nvalue = 1\nnode = 4",
+            "node is 4",
+        ),
+    ] {
+        let rules = format!("[[rule]]\nkind = \"link\"\nnode = 3\n[[rule]]\n{rule}\n");
+        fs::write(&path, &rules).unwrap();
+        let word = word(&Plan::parse("", &rules).unwrap(), "*");
+        for command in [&["explore"][..], &["replay", &word]] {
+            let ended = verbsim(&[command, &["--faults", name]].concat());
+            assert_eq!(ended.status, 2, "{}", ended.output);
+            let expected = format!("error: {name}: rule 2: {wrong}");
+            assert!(ended.output.starts_with(&expected), "{}", ended.output);
+        }
+    }
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn strike_that_cannot_be_or_never_comes_is_refused() {
+    let path = file("plan.toml");
+    let rules = "[[rule]]\nkind = \"packet\"\nharm = \"drop\"\nnth = 2\n\n\
+                 [[rule]]\nkind = \"packet\"\nharm = \"drop\"\n\n\
+                 [[rule]]\nkind = \"link\"\nnode = 3\n";
+    fs::write(&path, rules).unwrap();
+    let plan = Plan::parse("", rules).unwrap();
+    for (faults, expected) in [
+        ("0.0", "with the number of a strike"),
+        ("0.1", "with the number of a strike"),
+        ("1.0", "with the number of a strike"),
+        ("1", "with the number of a strike"),
+        ("2.1", "with the number of a strike"),
+        ("3.1", "rules of the plan"),
+        ("0.2,1.99999", "fault 1.99999 of the replay never came"),
+    ] {
+        let args = [
+            "replay",
+            &word(&plan, faults),
+            "--faults",
+            path.to_str().unwrap(),
+        ];
+        let ended = verbsim(&args);
+        assert_eq!(ended.status, 2, "{faults}: {}", ended.output);
+        assert!(
+            ended.output.contains(expected),
+            "{faults}: {}",
+            ended.output
+        );
+    }
+    fs::remove_file(path).unwrap();
 }
 
 #[test]

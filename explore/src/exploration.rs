@@ -5,13 +5,14 @@ use std::env;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{Lab, TraceRecord, Verbs};
 use verbs_sim::{Sim, SimConfig};
 
 use crate::checked::Checked;
 use crate::panics::caught;
-use crate::plan::{Part, Plan};
+use crate::plan::{Part, Plan, PlanError};
 use crate::replay::{Replay, ReplayError};
 use crate::seeds::{Searched, Seeds, Shard};
 use crate::shrink::shrink;
@@ -51,8 +52,22 @@ pub struct Attempt {
     pub failure: Option<String>,
     /// The plan that strikes exactly what struck.
     pub struck: Plan,
+    /// How often each rule has struck.
+    pub strikes: Vec<u64>,
     /// What happened, oldest record first. Empty unless it was asked for.
     pub trace: Vec<TraceRecord>,
+}
+
+/// What came of a test under many seeds.
+#[derive(Clone, Debug)]
+pub struct Explored {
+    /// How many seeds were tried.
+    pub tried: u64,
+    /// In how many of them each rule of the plan has struck: a rule that hardly ever strikes shows
+    /// nothing.
+    pub struck: Vec<u64>,
+    /// The failure of the lowest seed that fails, with the fewest faults.
+    pub failure: Option<Found>,
 }
 
 /// How a test fails, and what brings it back.
@@ -142,30 +157,54 @@ impl Exploration {
             let found = found.unwrap_or_else(|refused| panic!("{REPLAY}: {refused}"));
             return found.map_or(Ok(1), |found| Err(Box::new(found)));
         }
-        let Searched { tried, failure } = self.search(&test, || ());
-        failure.map_or(Ok(tried), |(_, found)| Err(Box::new(found)))
+        let explored = self.search(&test, || ());
+        let failure = explored.failure.map(Box::new);
+        failure.map_or(Ok(explored.tried), Err)
     }
 
     /// As [`run`](Self::run), whatever the environment says; calls `tried` after each seed.
+    ///
+    /// # Panics
+    /// For a plan that the simulation refuses ([`check`](Self::check)).
     pub fn search<E: fmt::Display>(
         &self,
         test: impl Fn(&World) -> Result<(), E> + Sync,
         tried: impl Fn() + Sync,
-    ) -> Searched<Found> {
-        let attempt = |seed| self.attempt(seed, &self.plan, false, &test).failed();
-        let searched = self.seeds.search(attempt, tried);
-        Searched {
-            tried: searched.tried,
-            failure: searched
-                .failure
-                .map(|(seed, failed)| (seed, self.found(seed, &failed.struck, &test))),
+    ) -> Explored {
+        let rules = self.plan.rules().iter();
+        let struck: Vec<_> = rules.map(|_| AtomicU64::new(0)).collect();
+        let attempt = |seed| {
+            let attempt = self.attempt(seed, &self.plan, false, &test);
+            for (seeds, strikes) in struck.iter().zip(&attempt.strikes) {
+                seeds.fetch_add((*strikes > 0).into(), Ordering::Relaxed);
+            }
+            attempt.failed()
+        };
+        let Searched { tried, failure } = self.seeds.search(attempt, tried);
+        Explored {
+            tried,
+            struck: struck.into_iter().map(AtomicU64::into_inner).collect(),
+            failure: failure.map(|(seed, failed)| self.found(seed, &failed.struck, &test)),
         }
+    }
+
+    /// Whether the simulation takes the plan, which was read from `file`.
+    ///
+    /// # Errors
+    /// The first rule that it refuses: for a node or a port that is not there.
+    pub fn check(&self, file: &str) -> Result<(), PlanError> {
+        let sim = Sim::new(self.config.clone());
+        self.plan.check(file, &sim)
     }
 
     /// Runs the test as a replay says; its failure, if it fails.
     ///
     /// # Errors
-    /// If the replay is of another version, name or plan.
+    /// If the replay is of another version, name or plan, or if the test passes and not all that it
+    /// names has struck.
+    ///
+    /// # Panics
+    /// For a plan that the simulation refuses ([`check`](Self::check)).
     pub fn replay<E: fmt::Display>(
         &self,
         replay: &Replay,
@@ -173,6 +212,9 @@ impl Exploration {
     ) -> Result<Option<Found>, ReplayError> {
         let faults = replay.plan(&self.name, &self.plan)?;
         let attempt = self.attempt(replay.seed, &faults, true, test);
+        if attempt.failure.is_none() {
+            replay.check_struck(&faults, &attempt.struck)?;
+        }
         Ok(attempt.failure.map(|failure| Found {
             seed: replay.seed,
             failure,
@@ -183,6 +225,9 @@ impl Exploration {
     }
 
     /// One run, under these faults.
+    ///
+    /// # Panics
+    /// For faults that the simulation refuses.
     pub fn attempt<E: fmt::Display>(
         &self,
         seed: u64,
@@ -198,10 +243,16 @@ impl Exploration {
         };
         let result = caught(|| test(&world).map_err(|error| error.to_string()));
         let broken = world.verbs.finish().err().map(|broken| broken.to_string());
+        let struck = in_force.struck();
+        let mut strikes = vec![0; faults.rules().len()];
+        for part in &struck {
+            strikes[part.rule] += 1;
+        }
         Attempt {
             // What the device did wrong comes before what the test makes of it.
             failure: broken.or_else(|| result.and_then(|result| result).err()),
-            struck: in_force.scripted(),
+            struck: faults.scripted(&struck),
+            strikes,
             trace: sim.trace(),
         }
     }

@@ -17,7 +17,7 @@ mod seeds;
 mod shrink;
 
 pub use checked::{Broken, Checked, Invariant, Summary};
-pub use exploration::{Attempt, Exploration, Found, REPLAY, World};
+pub use exploration::{Attempt, Exploration, Explored, Found, REPLAY, World};
 pub use plan::{InForce, Part, Plan, PlanError};
 pub use replay::{Replay, ReplayError};
 pub use seeds::{NoShard, Searched, Seeds, Shard};

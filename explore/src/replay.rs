@@ -2,6 +2,9 @@
 
 use core::fmt;
 use core::str::FromStr;
+use std::collections::BTreeSet;
+
+use verbs_api::When;
 
 use crate::plan::{Part, Plan};
 
@@ -72,16 +75,47 @@ impl Replay {
         if !parts.iter().all(|part| has(plan, part)) {
             return Err(ReplayError::Malformed {
                 field: "faults",
-                allowed: "rules of the plan, with the number of a strike if they strike more than once",
+                allowed: "rules of the plan from 0, with the number of a strike from 1 that they can have",
             });
         }
         Ok(plan.scripted(parts).only(parts))
+    }
+
+    /// Whether all that the replay names has struck. `faults` is its [plan](Self::plan).
+    ///
+    /// # Errors
+    /// Names the first part that has not.
+    pub(crate) fn check_struck(&self, faults: &Plan, struck: &Plan) -> Result<(), ReplayError> {
+        let rules: BTreeSet<usize> = self.parts.iter().flatten().map(|part| part.rule).collect();
+        let struck = struck.parts();
+        for part in faults.parts() {
+            if part.ordinal.is_some()
+                && !struck.contains(&part)
+                && let Some(&rule) = rules.iter().nth(part.rule)
+            {
+                return Err(ReplayError::NeverStruck(Part { rule, ..part }));
+            }
+        }
+        Ok(())
     }
 }
 
 fn has(plan: &Plan, part: &Part) -> bool {
     let rule = plan.rules().get(part.rule);
-    rule.is_some_and(|rule| rule.when().is_some() == part.ordinal.is_some())
+    rule.is_some_and(|rule| match (rule.when(), part.ordinal) {
+        (Some(when), Some(ordinal)) => ordinal > 0 && can_strike(when, ordinal),
+        (when, ordinal) => when.is_none() && ordinal.is_none(),
+    })
+}
+
+fn can_strike(when: &When, ordinal: u64) -> bool {
+    match when {
+        When::Nth(n) => ordinal == *n,
+        When::First(n) => ordinal <= *n,
+        When::These(ordinals) => ordinals.contains(&ordinal),
+        When::PerMillion(rate) => *rate > 0,
+        _ => true,
+    }
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -102,14 +136,22 @@ impl fmt::Display for Replay {
         let Some(parts) = parts else {
             return f.write_str(SEEDED);
         };
-        for (i, Part { rule, ordinal }) in parts.iter().enumerate() {
+        for (i, part) in parts.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
-            write!(f, "{comma}{rule}")?;
-            if let Some(ordinal) = ordinal {
-                write!(f, ".{ordinal}")?;
-            }
+            write!(f, "{comma}{part}")?;
         }
         Ok(())
+    }
+}
+
+/// As a replay has it: `RULE.NUMBER`, or `RULE` for the whole of one.
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.rule)?;
+        match self.ordinal {
+            Some(ordinal) => write!(f, ".{ordinal}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -176,6 +218,8 @@ pub enum ReplayError {
         /// That of this run.
         ours: String,
     },
+    /// The test passed, and this fault of the replay never came to strike.
+    NeverStruck(Part),
 }
 
 impl fmt::Display for ReplayError {
@@ -186,6 +230,12 @@ impl fmt::Display for ReplayError {
             }
             Self::Differs { what, theirs, ours } => {
                 write!(f, "the replay is of {what} {theirs}, but this is {ours}")
+            }
+            Self::NeverStruck(part) => {
+                write!(
+                    f,
+                    "no failure: fault {part} of the replay never came to strike"
+                )
             }
         }
     }
@@ -212,6 +262,7 @@ mod tests {
             let of = |error| match error {
                 ReplayError::Malformed { field, .. } => field,
                 ReplayError::Differs { what, .. } => what,
+                ReplayError::NeverStruck(_) => "struck",
             };
             assert_eq!(of(error), field, "{text}");
         }

@@ -65,7 +65,7 @@ impl Seeds {
         Self { shard, ..self }
     }
 
-    /// How many threads try seeds at the same time. Default: 1.
+    /// How many threads try seeds at the same time, at most. Default: 1.
     #[must_use]
     pub fn jobs(self, jobs: NonZero<usize>) -> Self {
         Self { jobs, ..self }
@@ -115,9 +115,13 @@ impl Seeds {
                 }
             }
         };
+        let jobs = count.min(self.jobs.get() as u64);
         thread::scope(|scope| {
-            for _ in 1..self.jobs.get() {
-                scope.spawn(work);
+            for _ in 1..jobs {
+                // Those there are do it all if there are no more threads to be had.
+                if thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                    break;
+                }
             }
             work();
         });

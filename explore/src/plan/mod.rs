@@ -110,6 +110,25 @@ impl Plan {
         })
     }
 
+    /// Whether a laboratory takes the plan, which was read from `file`.
+    ///
+    /// # Errors
+    /// The first rule that it refuses: for a node or a port that is not there.
+    pub fn check(&self, file: &str, lab: &dyn Lab) -> Result<(), PlanError> {
+        for (index, rule) in self.rules.iter().enumerate() {
+            if let Err(error) = FaultGuard::new(lab, rule.clone()) {
+                return Err(PlanError {
+                    file: file.to_owned(),
+                    line: None,
+                    rule: Some(index + 1),
+                    field: None,
+                    problem: error.cause().to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// The plan that strikes exactly what this one has struck, whatever the seed. Links, ports
     /// and limits stay as they are.
     #[must_use]

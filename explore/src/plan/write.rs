@@ -24,6 +24,17 @@ impl fmt::Display for Plan {
     }
 }
 
+impl Plan {
+    /// Each rule in one line: its fields, as in the file.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.rules.iter().map(|rule| {
+            let field = |(field, value)| format!("{field} = {value}");
+            let all: Vec<String> = fields(rule).into_iter().map(field).collect();
+            all.join(", ")
+        })
+    }
+}
+
 /// Fields with their values; those that say nothing are left out.
 type Fields = Vec<(&'static str, String)>;
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use verbs_api::{
-    AhAttr, Arm, Cause, CqInit, Error, ErrorKind, Mr, QpAttrMask, QpInit, QpModify, QpState,
+    AhAttr, Arm, Cause, CqInit, Error, ErrorKind, Lab, Mr, QpAttrMask, QpInit, QpModify, QpState,
     QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, connect,
 };
 
@@ -75,6 +75,8 @@ pub fn run_under(program: &Program, verbs: &dyn Verbs, conditions: &Conditions<'
             break;
         }
     }
+    // What follows is not the program's.
+    runner.verbs = unobserved(verbs);
     runner.end();
     runner.outcome
 }
@@ -441,7 +443,7 @@ impl Runner<'_> {
         let qp = self.verbs.create_qp(objects.pds.get(make.pd), &init)?;
         let made = QpMade {
             qp,
-            qp_num: self.verbs.qp_num(qp)?,
+            qp_num: unobserved(self.verbs).qp_num(qp)?,
             is_ud: make.qp_type == QpType::Ud,
         };
         objects.qps.put(number, made);
@@ -480,6 +482,11 @@ pub(super) fn wait(time: Duration) {
             Some(left) => thread::park_timeout(left),
         }
     }
+}
+
+/// The same devices for what the program does not ask, so that no fault rule strikes it.
+fn unobserved(verbs: &dyn Verbs) -> &dyn Verbs {
+    verbs.lab().map_or(verbs, Lab::unobserved)
 }
 
 /// The bytes of a new region.
