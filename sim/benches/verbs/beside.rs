@@ -1,0 +1,325 @@
+//! What verbs take beside many things that they have nothing to do with, and beside few of them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use verbs_api::connect::by_attributes;
+use verbs_api::owned;
+use verbs_api::{
+    Access, AhAttr, Arm, AsyncEventType, CompChannel, Context, Cq, CqInit, ErrorKind, Fault, Harm,
+    Lab, MrAttr, MwType, PacketFilter, Pd, Profile, Qp, QpAttrMask, QpCap, QpInit, QpModify,
+    QpState, QpType, RcParams, SendWr, Verb, Verbs, Wait, Wc, WcStatus, When,
+};
+use verbs_sim::{Mode, Sim, SimConfig};
+
+use crate::memory::allocated;
+use crate::table::Line;
+
+/// Of the ratio of many to few.
+const AIM: f64 = 1.5;
+/// The few.
+const FEW: u32 = 10;
+/// Of so many batches the fastest counts.
+const BATCHES: u32 = 60;
+const ROUNDS: u32 = 50;
+
+/// All lines; with `scale` 1 as they are meant, with less to see that they work.
+pub(crate) fn lines(scale: f64) -> Vec<Line> {
+    let many = |most: u32| ((f64::from(most) * scale) as u32).max(FEW);
+    let make_qp = |desk: &Desk| desk.destroy_qp(desk.qp());
+    let make_mr = |desk: &Desk| {
+        let mr = desk.sim.alloc_mr(desk.pd, 64, Access::LOCAL_WRITE).unwrap();
+        desk.sim.dereg_mr(mr).unwrap();
+    };
+    let make_ah = |desk: &Desk| {
+        let gid = desk.sim.query_gid(desk.context, 1, 0).unwrap();
+        let attr = AhAttr::global(1, 0, gid);
+        let ah = desk.sim.create_ah(desk.pd, &attr).unwrap();
+        desk.sim.destroy_ah(ah).unwrap();
+    };
+    let open = |desk: &Desk| {
+        let context = desk.sim.open_device("sim0").unwrap();
+        desk.sim.close_device(context).unwrap();
+    };
+    let inject = |desk: &Desk| {
+        let fault = Fault::Call {
+            node: None,
+            verb: Verb::DeallocPd,
+            when: When::Always,
+            error: ErrorKind::NoMemory,
+        };
+        let id = desk.sim.inject(fault).unwrap();
+        desk.sim.remove(id).unwrap();
+    };
+    let arm = |desk: &Desk| desk.sim.req_notify_cq(desk.cq, Arm::SOLICITED).unwrap();
+    let make_cq = |desk: &Desk| {
+        let cq = desk.cq_on_channel(1);
+        desk.raise_event(cq);
+        desk.sim.destroy_cq(cq, Wait::Poll).unwrap();
+    };
+    let write = |desk: &Desk| desk.write_on(desk.link);
+    let windows = |desk: &Desk, count| {
+        for _ in 0..count {
+            desk.sim.alloc_mw(desk.pd, MwType::Type2).unwrap();
+        }
+    };
+    let qps = |desk: &Desk, count| {
+        for _ in 0..count {
+            desk.qp();
+        }
+    };
+    let unread = |desk: &Desk, count| {
+        for _ in 0..count {
+            desk.raise_event(desk.cq_on_channel(1));
+        }
+    };
+    let unread_async = |desk: &Desk, count| {
+        let tell = |_| {
+            desk.sim
+                .announce(desk.context, 1, AsyncEventType::LidChange)
+        };
+        (0..count).try_for_each(tell).unwrap();
+    };
+    let rules = |desk: &Desk, count| {
+        for _ in 0..count {
+            let fault = Fault::Completion {
+                node: None,
+                qpn: Some(0),
+                when: When::Always,
+                status: WcStatus::LocProtErr,
+            };
+            desk.sim.inject(fault).unwrap();
+        }
+    };
+    let held = |desk: &Desk, count: u32| {
+        let fault = Fault::Packet {
+            packets: PacketFilter::EVERY,
+            when: When::First(count.into()),
+            harm: Harm::Reorder(u32::MAX),
+        };
+        desk.sim.inject(fault).unwrap();
+        let uc = desk.connected(QpType::Uc, desk.link_cq, 16);
+        (0..count).for_each(|_| desk.write_on(uc));
+    };
+    #[rustfmt::skip]
+    let mut lines = vec![
+        line("queue pair made and destroyed", "windows", many(60_000), windows, make_qp),
+        line("region made and deregistered", "windows", many(60_000), windows, make_mr),
+        line("req_notify_cq, solicited", "completions", many(1_000_000), Desk::fill, arm),
+        line("queue pair made and destroyed", "completions", many(1_000_000), Desk::fill, make_qp),
+        line("address handle made and destroyed", "queue pairs", many(60_000), qps, make_ah),
+        line("context opened and closed", "queue pairs", many(60_000), qps, open),
+        line("rule put in force and taken out", "CQs", many(60_000), |desk, count| {
+            for _ in 0..count {
+                desk.cq_on_channel(1);
+            }
+        }, inject),
+        line("CQ with an event, made and destroyed", "unread events", many(60_000), unread, make_cq),
+        line("queue pair made and destroyed", "unread async events", many(1_000_000), unread_async, make_qp),
+        line("write of 64 B", "rules for other queue pairs", many(10_000), rules, write),
+        line("write of 64 B", "packets held back", many(20_000), held, write),
+    ];
+    #[cfg(feature = "fd")]
+    lines.push(line(
+        "write of 64 B",
+        "channels with descriptors",
+        many(900),
+        |desk, count| {
+            for _ in 0..count {
+                let channel = desk.sim.create_comp_channel(desk.context).unwrap();
+                drop(desk.sim.channel_fd(channel).unwrap());
+            }
+        },
+        write,
+    ));
+    lines.extend(owned_queue_pairs(many(20_000)));
+    lines
+}
+
+/// What `run` takes beside many of what `fill` makes, and beside few.
+fn line(
+    what: &str,
+    beside: &str,
+    many: u32,
+    fill: impl Fn(&Desk, u32),
+    run: impl Fn(&Desk),
+) -> Line {
+    let [few_time, time] = [FEW, many].map(|count| {
+        let desk = Desk::new();
+        fill(&desk, count);
+        fastest(|| run(&desk))
+    });
+    let few_name = format!("beside {FEW}");
+    Line::new(
+        &format!("{what}, beside {many} {beside}"),
+        time,
+        &few_name,
+        few_time,
+    )
+    .aim(AIM)
+}
+
+/// Nanoseconds of one round, in the fastest batch.
+fn fastest(mut run: impl FnMut()) -> f64 {
+    let batch = |_| {
+        let start = Instant::now();
+        (0..ROUNDS).for_each(|_| run());
+        start.elapsed().as_nanos() as f64 / f64::from(ROUNDS)
+    };
+    (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+}
+
+/// Owning queue pairs that are used and dropped, on a CQ that is never empty: time for each of many, and
+/// bytes that are left of each.
+fn owned_queue_pairs(many: u32) -> [Line; 2] {
+    let sim: Arc<dyn Verbs> = Arc::new(Sim::new(SimConfig::new().mode(Mode::Inline)));
+    let context = owned::Context::open(sim, "sim0").unwrap();
+    let pd = context.alloc_pd().unwrap();
+    let cq = context.cq(64).create().unwrap();
+    let mut wc = [Wc::default()];
+    let mut use_and_drop = |polls: bool| {
+        let qp = pd.qp(QpType::Rc, &cq, &cq).create().unwrap();
+        to_error().iter().try_for_each(|to| qp.modify(to)).unwrap();
+        qp.post_send(&[owned::SendWr::send(1, &[])]).unwrap();
+        if polls {
+            assert_eq!(cq.poll_into(&mut wc).unwrap(), 1);
+        }
+    };
+    use_and_drop(false);
+    let few_time = fastest(|| use_and_drop(true));
+    let bytes = allocated(|| (0..many).for_each(|_| use_and_drop(true)));
+    let time = fastest(|| use_and_drop(true));
+    let what = "owned queue pair used and dropped, the CQ never empty";
+    [
+        Line::new(
+            &format!("{what}, after {many}"),
+            time,
+            "the first",
+            few_time,
+        )
+        .aim(AIM),
+        Line::bytes(
+            &format!("{what}: memory left"),
+            bytes as f64 / f64::from(many),
+            1.0,
+        )
+        .aim(1.0),
+    ]
+}
+
+/// To the error state, from RESET.
+fn to_error() -> [QpModify; 2] {
+    let init = QpModify::to(QpState::Init)
+        .set(QpAttrMask::PORT, |attr| attr.port_num = 1)
+        .set(QpAttrMask::PKEY_INDEX, |attr| attr.pkey_index = 0)
+        .set(QpAttrMask::ACCESS_FLAGS, |_| ());
+    [init, QpModify::to(QpState::Err)]
+}
+
+/// A device on which queue pairs are connected with each other, one of everything, and a link.
+struct Desk {
+    sim: Sim,
+    context: Context,
+    pd: Pd,
+    channel: CompChannel,
+    cq: Cq,
+    mem: MrAttr,
+    link: Qp,
+    link_cq: Cq,
+}
+
+impl Desk {
+    fn new() -> Self {
+        // One that merges events and purges CQs, where others do less.
+        let config = SimConfig::new().mode(Mode::Inline).profile(Profile::MLX5);
+        let sim = Sim::new(config);
+        let context = sim.open_device("sim0").unwrap();
+        let channel = sim.create_comp_channel(context).unwrap();
+        let cq = |entries| sim.create_cq(context, &CqInit::new(entries).channel(channel));
+        let [cq, link_cq] = [1 << 20, 64].map(|entries| cq(entries).unwrap());
+        let pd = sim.alloc_pd(context).unwrap();
+        let mr = sim.alloc_mr(pd, 4096, Access::ALL_RDMA).unwrap();
+        let mem = sim.query_mr(mr).unwrap();
+        let mut desk = Self {
+            link: Qp::default(),
+            sim,
+            context,
+            pd,
+            channel,
+            cq,
+            mem,
+            link_cq,
+        };
+        desk.link = desk.connected(QpType::Rc, link_cq, 16);
+        desk
+    }
+
+    fn cq_on_channel(&self, entries: i32) -> Cq {
+        let init = CqInit::new(entries).channel(self.channel);
+        self.sim.create_cq(self.context, &init).unwrap()
+    }
+
+    /// A queue pair of no use.
+    fn qp(&self) -> Qp {
+        self.qp_on(self.cq)
+    }
+
+    fn qp_on(&self, cq: Cq) -> Qp {
+        let init = QpInit::new(QpType::Rc, cq, cq);
+        self.sim.create_qp(self.pd, &init).unwrap()
+    }
+
+    fn destroy_qp(&self, qp: Qp) {
+        self.sim.destroy_qp(qp, Wait::Poll).unwrap();
+    }
+
+    /// A queue pair in the error state: what is posted completes at once.
+    fn failed_qp(&self, cq: Cq) -> Qp {
+        let qp = self.qp_on(cq);
+        for modify in to_error() {
+            self.sim.modify_qp(qp, &modify.attr, modify.mask).unwrap();
+        }
+        qp
+    }
+
+    /// A queue pair for so many sends that is connected with another of this device.
+    fn connected(&self, qp_type: QpType, cq: Cq, depth: u32) -> Qp {
+        let cap = QpCap {
+            max_send_wr: depth,
+            ..QpCap::default()
+        };
+        let init = QpInit::new(qp_type, cq, cq).cap(cap);
+        let [qp, peer] = [0, 1].map(|_| self.sim.create_qp(self.pd, &init).unwrap());
+        by_attributes(&self.sim, qp, peer, &RcParams::default()).unwrap();
+        qp
+    }
+
+    /// An event of a CQ that is left unread.
+    fn raise_event(&self, cq: Cq) {
+        self.sim.req_notify_cq(cq, Arm::NEXT).unwrap();
+        let qp = self.failed_qp(cq);
+        self.sim.post_send(qp, &[SendWr::send(1, &[])]).unwrap();
+        self.destroy_qp(qp);
+    }
+
+    /// Puts completions into the CQ that no solicited request is for.
+    fn fill(&self, count: u32) {
+        const DEPTH: u32 = 1 << 14;
+        for first in (0..count).step_by(DEPTH as usize) {
+            let qp = self.connected(QpType::Rc, self.cq, DEPTH);
+            (first..count.min(first + DEPTH)).for_each(|_| self.post_write(qp));
+        }
+    }
+
+    fn post_write(&self, qp: Qp) {
+        let list = [self.mem.sge(0, 64)];
+        let wr = SendWr::rdma_write(1, &list, self.mem.remote(64));
+        self.sim.post_send(qp, &[wr]).unwrap();
+    }
+
+    fn write_on(&self, qp: Qp) {
+        self.post_write(qp);
+        let mut wc = [Wc::default()];
+        assert_eq!(self.sim.poll_cq(self.link_cq, &mut wc).unwrap(), 1);
+    }
+}
