@@ -9,16 +9,29 @@ use crate::time::Time;
 #[derive(Debug, Default)]
 pub(crate) struct Late {
     held: BTreeMap<(Time, u64), Held>,
+    /// The links with packets that wait to be overtaken.
+    lanes: BTreeMap<Link, Lane>,
     /// How many were ever held.
     count: u64,
 }
 
+/// The nodes at the ends of a link.
+type Link = (u32, Option<u32>);
+
 #[derive(Debug)]
 struct Held {
     packet: Packet,
-    /// How many packets of its link must overtake it before it goes on; 0 for one that waits for its
-    /// time alone.
-    behind: u32,
+    /// It goes on when so many packets have left in its lane; `None` for one that waits for its time alone.
+    after: Option<u64>,
+}
+
+/// Packets of a link that wait to be overtaken.
+#[derive(Debug, Default)]
+struct Lane {
+    /// How many packets have left since some wait.
+    left: u64,
+    /// By how many must have left, and when it was held: when it arrives by itself.
+    waiting: BTreeMap<(u64, u64), Time>,
 }
 
 impl Late {
@@ -31,31 +44,51 @@ impl Late {
         self.held.keys().next().map(|(at, _)| *at)
     }
 
-    /// Holds a packet back until its time to arrive, or until `behind` packets have overtaken it.
+    /// Holds a packet back until its time to arrive, or until `behind` packets have overtaken it, if that
+    /// is not 0.
     pub(crate) fn hold(&mut self, packet: Packet, behind: u32) {
-        let key = (packet.arrives, self.count);
+        let (at, number) = (packet.arrives, self.count);
         self.count += 1;
-        self.held.insert(key, Held { packet, behind });
+        let after = (behind > 0).then(|| {
+            let lane = self.lanes.entry(packet.route.link()).or_default();
+            let after = lane.left + u64::from(behind);
+            lane.waiting.insert((after, number), at);
+            after
+        });
+        self.held.insert((at, number), Held { packet, after });
     }
 
     /// The next one arrives.
     pub(crate) fn pop(&mut self) -> Option<Packet> {
-        self.held.pop_first().map(|(_, held)| held.packet)
+        let ((_, number), Held { packet, after }) = self.held.pop_first()?;
+        let link = packet.route.link();
+        if let Some(after) = after
+            && let Some(lane) = self.lanes.get_mut(&link)
+        {
+            lane.waiting.remove(&(after, number));
+            if lane.waiting.is_empty() {
+                self.lanes.remove(&link);
+            }
+        }
+        Some(packet)
     }
 
     /// A packet leaves on a link: those that it was the last to overtake, oldest first.
-    pub(crate) fn overtake(&mut self, link: (u32, Option<u32>)) -> Vec<Packet> {
+    pub(crate) fn overtake(&mut self, link: Link) -> Vec<Packet> {
         let mut free = Vec::new();
-        for (key, held) in &mut self.held {
-            if held.behind > 0 && held.packet.route.link() == link {
-                held.behind -= 1;
-                if held.behind == 0 {
-                    free.push(*key);
-                }
-            }
+        let Some(lane) = self.lanes.get_mut(&link) else {
+            return free;
+        };
+        lane.left += 1;
+        while let Some(first) = lane.waiting.first_entry()
+            && first.key().0 <= lane.left
+        {
+            let ((_, number), at) = first.remove_entry();
+            free.extend(self.held.remove(&(at, number)).map(|held| held.packet));
         }
-        free.sort_unstable_by_key(|(_, count)| *count);
-        let free = free.iter().filter_map(|key| self.held.remove(key));
-        free.map(|held| held.packet).collect()
+        if lane.waiting.is_empty() {
+            self.lanes.remove(&link);
+        }
+        free
     }
 }

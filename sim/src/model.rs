@@ -108,33 +108,39 @@ pub(crate) struct Roster(Mutex<Counts>);
 #[derive(Debug)]
 struct Counts {
     threads: u32,
-    /// Threads that sleep and have not been woken, by node.
+    /// Threads that sleep and have not been woken, by node, and of all.
     asleep: Vec<u32>,
+    all_asleep: u32,
 }
 
 impl Counts {
     fn all_sleep(&self) -> bool {
-        let asleep = self.asleep.iter().sum::<u32>();
-        asleep > 0 && asleep == self.threads
+        self.all_asleep > 0 && self.all_asleep == self.threads
     }
 }
 
 impl Roster {
     pub(crate) fn new(nodes: u32) -> Self {
         let asleep = vec![0; nodes as usize];
-        Self(Mutex::new(Counts { threads: 0, asleep }))
+        Self(Mutex::new(Counts {
+            threads: 0,
+            asleep,
+            all_asleep: 0,
+        }))
     }
 
     /// A thread goes to sleep until there is news of this node; whether none is awake now.
     pub(crate) fn sleeps(&self, node: usize) -> bool {
         let mut counts = self.lock();
         counts.asleep[node] += 1;
+        counts.all_asleep += 1;
         counts.all_sleep()
     }
 
     /// Those who sleep until there is news of this node are woken.
     pub(crate) fn woken(&self, node: usize) {
-        self.lock().asleep[node] = 0;
+        let mut counts = self.lock();
+        counts.all_asleep -= std::mem::take(&mut counts.asleep[node]);
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {

@@ -6,9 +6,14 @@ use crate::fault::Striker;
 use crate::packet::PortId;
 use crate::time::Time;
 
-/// The rules in force, in the order in which they were made.
+/// The rules in force.
 #[derive(Debug, Default)]
-pub(crate) struct Outages(Vec<Outage>);
+pub(crate) struct Outages {
+    /// In the order in which they were made.
+    all: Vec<Outage>,
+    /// When a port changes next.
+    next: Option<Time>,
+}
 
 /// A port is down for a time.
 #[derive(Debug)]
@@ -45,42 +50,50 @@ impl Outages {
         up_at: Option<Time>,
         striker: Striker,
     ) {
-        self.0.push(Outage {
+        self.all.push(Outage {
             port,
             down_at,
             up_at,
             state: State::Before,
             striker,
         });
+        self.find_next();
     }
 
     /// When a port changes next.
     pub(crate) fn next(&self) -> Option<Time> {
-        self.0.iter().filter_map(Outage::next).min()
+        self.next
+    }
+
+    fn find_next(&mut self) {
+        self.next = self.all.iter().filter_map(Outage::next).min();
     }
 
     /// The next change of a port: which, and whether it comes up.
     pub(crate) fn take(&mut self) -> Option<(PortId, bool)> {
-        let next = self.next()?;
-        let mut due = self.0.iter_mut().filter(|one| one.next() == Some(next));
+        let next = self.next?;
+        let mut due = self.all.iter_mut().filter(|one| one.next() == Some(next));
         let outage = due.next()?;
         let up = outage.state == State::Down;
         if !up {
             outage.striker.strikes(true);
         }
         outage.state = if up { State::Over } else { State::Down };
-        Some((outage.port, up))
+        let port = outage.port;
+        self.find_next();
+        Some((port, up))
     }
 
     pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
-        let outage = self.0.iter().find(|one| one.striker.id() == id)?;
+        let outage = self.all.iter().find(|one| one.striker.id() == id)?;
         Some(outage.striker.struck())
     }
 
     /// Takes a rule out, if it is here: the port, if the rule has it down.
     pub(crate) fn remove(&mut self, id: FaultId) -> Option<PortId> {
-        let position = self.0.iter().position(|one| one.striker.id() == id)?;
-        let outage = self.0.remove(position);
+        let position = self.all.iter().position(|one| one.striker.id() == id)?;
+        let outage = self.all.remove(position);
+        self.find_next();
         (outage.state == State::Down).then_some(outage.port)
     }
 }
