@@ -49,6 +49,7 @@ pub struct SimConfig {
     pub(crate) limits: DeviceLimits,
     pub(crate) link_layer: LinkLayer,
     pub(crate) trace: bool,
+    pub(crate) strikes: bool,
     pub(crate) trace_threads: bool,
     pub(crate) latency: Duration,
     pub(crate) horizon: Duration,
@@ -75,6 +76,7 @@ impl SimConfig {
             limits: DeviceLimits::NONE,
             link_layer: LinkLayer::Ethernet,
             trace: false,
+            strikes: true,
             trace_threads: false,
             latency: Duration::from_micros(1),
             horizon: Duration::from_secs(100),
@@ -200,6 +202,14 @@ impl SimConfig {
     #[must_use]
     pub const fn trace(self, trace: bool) -> Self {
         Self { trace, ..self }
+    }
+
+    /// Whether it is kept what fault rules strike ([`Lab::strikes`](verbs_api::Lab::strikes)). Each strike
+    /// takes 16 bytes until the end: a process that runs for long with rules, and never asks, should not
+    /// keep them. Default: yes.
+    #[must_use]
+    pub const fn strikes(self, strikes: bool) -> Self {
+        Self { strikes, ..self }
     }
 
     /// Whether a trace is kept that also says which thread did what

@@ -107,7 +107,7 @@ impl Fabric {
             timers: Timers::default(),
             touched: Vec::new(),
             wire: Wire::default(),
-            strikers: Strikers::new(config.seed),
+            strikers: Strikers::new(config.seed, config.strikes),
             trace: config.trace.then(Vec::new),
             news: Vec::new(),
             empty: EmptyCqs::new(),

@@ -7,13 +7,15 @@ use verbs_api::{FaultId, Strike, When};
 
 use crate::rng::{Purpose, Random};
 
-/// What all rules have struck, oldest first.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Strikes(Arc<Mutex<Vec<Strike>>>);
+/// What all rules have struck, oldest first, where somebody may ask.
+#[derive(Clone, Debug)]
+struct Strikes(Option<Arc<Mutex<Vec<Strike>>>>);
 
 impl Strikes {
-    pub(crate) fn list(&self) -> Vec<Strike> {
-        self.0.lock().clone()
+    fn add(&self, strike: Strike) {
+        if let Some(all) = &self.0 {
+            all.lock().push(strike);
+        }
     }
 }
 
@@ -41,11 +43,12 @@ pub(crate) struct Strikers {
 }
 
 impl Strikers {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Whether strikes are kept is said by `keeps`.
+    pub(crate) fn new(seed: u64, keeps: bool) -> Self {
         Self {
             seed,
             made: 0,
-            strikes: Strikes::default(),
+            strikes: Strikes(keeps.then(Arc::default)),
         }
     }
 
@@ -65,7 +68,8 @@ impl Strikers {
     }
 
     pub(crate) fn strikes(&self) -> Vec<Strike> {
-        self.strikes.list()
+        let all = self.strikes.0.as_ref();
+        all.map(|all| all.lock().clone()).unwrap_or_default()
     }
 }
 
@@ -84,7 +88,7 @@ impl Striker {
         let strikes = would && free;
         if strikes {
             self.struck += 1;
-            self.strikes.0.lock().push(Strike {
+            self.strikes.add(Strike {
                 fault: self.id,
                 ordinal: self.seen,
             });

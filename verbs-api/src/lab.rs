@@ -52,7 +52,8 @@ pub trait Lab {
     fn struck(&self, fault: FaultId) -> Result<u64>;
 
     /// Which rules have struck what since the start, oldest first; those that are no longer in force
-    /// too. From it a plan with rates can be made one that says exactly what happened.
+    /// too. From it a plan with rates can be made one that says exactly what happened. None in a simulation
+    /// that is set up to keep none.
     fn strikes(&self) -> Vec<Strike>;
 
     /// The same devices for calls that the program under test does not make: no fault rule counts or
