@@ -4,30 +4,22 @@
 //! new event writes it once more, so that an edge-triggered epoll wakes for each, as with the
 //! kernel's own descriptors.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
-use verbs_api::{CompChannel, Context, Error, Result, Verb};
+use verbs_api::{Error, Result, Verb};
 
-use crate::node::Node;
-
-/// A queue of events that a descriptor stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventQueue {
-    /// Events of the CQs on a channel.
-    Channel(CompChannel),
-    /// Asynchronous events of a context.
-    Async(Context),
-}
+use crate::node::{EventQueue, Node};
 
 /// The descriptors of a node that somebody asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Descriptors(Vec<Descriptor>);
+pub(crate) struct Descriptors(BTreeMap<EventQueue, Descriptor>);
 
 #[derive(Debug)]
 struct Descriptor {
-    of: EventQueue,
     fd: OwnedFd,
     /// Events queued so far, as last seen.
     seen: u64,
@@ -36,37 +28,44 @@ struct Descriptor {
 
 impl Descriptors {
     /// A duplicate of the descriptor of a queue.
-    pub(crate) fn open(&mut self, verb: Verb, of: EventQueue, node: &Node) -> Result<OwnedFd> {
+    pub(crate) fn open(&mut self, verb: Verb, of: EventQueue, node: &mut Node) -> Result<OwnedFd> {
         let os = |errno: Errno| Error::from_raw(verb, errno.raw_os_error());
-        let known = self.0.iter().position(|descriptor| descriptor.of == of);
-        let index = match known {
-            Some(index) => index,
-            None => {
+        let descriptor = match self.0.entry(of) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
                 node.event_queue(verb, of)?;
                 let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(os)?;
-                self.0.push(Descriptor {
-                    of,
+                node.watch(of);
+                let descriptor = place.insert(Descriptor {
                     fd,
                     seen: 0,
                     readable: false,
                 });
-                self.update(node);
-                self.0.len() - 1
+                descriptor.update(node.event_queue(verb, of).ok());
+                descriptor
             }
         };
-        rustix::io::fcntl_dupfd_cloexec(&self.0[index].fd, 0).map_err(os)
+        rustix::io::fcntl_dupfd_cloexec(&descriptor.fd, 0).map_err(os)
     }
 
-    /// Makes each descriptor readable or not, as its queue now is. Those of queues that are gone
-    /// are closed; a duplicate of one is never readable again.
-    pub(crate) fn update(&mut self, node: &Node) {
-        self.0.retain_mut(|descriptor| descriptor.update(node));
+    /// Makes descriptors readable or not, as their queues now are, where something has changed. Those of
+    /// queues that are gone are closed; a duplicate of one is never readable again.
+    pub(crate) fn update(&mut self, node: &mut Node) {
+        while let Some(of) = node.changed_queue() {
+            let queue = node.event_queue(Verb::GetCqEvent, of).ok();
+            if let Entry::Occupied(mut known) = self.0.entry(of) {
+                known.get_mut().update(queue);
+                if queue.is_none() {
+                    known.remove();
+                }
+            }
+        }
     }
 }
 
 impl Descriptor {
-    fn update(&mut self, node: &Node) -> bool {
-        let queue = node.event_queue(Verb::GetCqEvent, self.of).ok();
+    /// `queue` is how many events wait in the queue, and how many were put in so far, if it is there.
+    fn update(&mut self, queue: Option<(usize, u64)>) {
         let (waiting, queued) = queue.unwrap_or((0, self.seen));
         // Neither can fail, nor wait though a program may have made the descriptor blocking: the counter
         // stays far below its end, and is read only when above zero.
@@ -76,7 +75,6 @@ impl Descriptor {
             let _ = write(&self.fd, &1u64.to_ne_bytes());
         }
         (self.readable, self.seen) = (waiting > 0, queued);
-        queue.is_some()
     }
 }
 

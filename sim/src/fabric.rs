@@ -18,12 +18,14 @@ use verbs_api::{
 
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
-use crate::descriptor::{Descriptors, EventQueue};
+use crate::descriptor::Descriptors;
 use crate::diagnosis::{Diagnosis, Finding};
 use crate::empty::EmptyCqs;
 use crate::fault::{Striker, Strikers};
 use crate::late::Late;
 use crate::memory::{Memory, Payload, SharedMemory};
+#[cfg(feature = "fd")]
+use crate::node::EventQueue;
 use crate::node::{Node, gids};
 use crate::outage::Outages;
 use crate::packet::{Packet, PortId};
@@ -57,6 +59,9 @@ pub(crate) struct Fabric {
     empty: Arc<EmptyCqs>,
     /// Nobody sees single packets: they go straight from one node to the other.
     unseen: bool,
+    /// What the nodes know of that: whether whole messages may travel as one, and whether polls that find
+    /// nothing are seen by nobody.
+    informed: Option<(bool, bool)>,
     closed: bool,
 }
 
@@ -112,6 +117,7 @@ impl Fabric {
             news: Vec::new(),
             empty: EmptyCqs::new(),
             unseen: false,
+            informed: None,
             closed: false,
             config,
         };
@@ -190,7 +196,7 @@ impl Fabric {
             self.news.push(index);
         }
         #[cfg(feature = "fd")]
-        seat.descriptors.update(&seat.node);
+        seat.descriptors.update(&mut seat.node);
         if self.unseen {
             return seat.node.move_packets(&mut self.flight);
         }
@@ -501,6 +507,10 @@ impl Fabric {
         let whole_messages = inline && !self.wire.sees_packets();
         self.unseen = whole_messages && !self.is_traced();
         let quiet_polls = inline && !self.wire.fails_calls() && !self.config.trace_threads;
+        let before = self.informed.replace((whole_messages, quiet_polls));
+        if before == self.informed {
+            return;
+        }
         self.empty.clear();
         for seat in &mut self.seats {
             seat.node.set_whole_messages(whole_messages);
@@ -513,7 +523,7 @@ impl Fabric {
     #[cfg(feature = "fd")]
     pub(crate) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
         let seat = &mut self.seats[node as usize];
-        seat.descriptors.open(verb, of, &seat.node)
+        seat.descriptors.open(verb, of, &mut seat.node)
     }
 
     /// What programs did wrong or left undone.

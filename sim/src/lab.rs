@@ -8,7 +8,7 @@ use verbs_api::{
     Live, Mtu, Object, Result, Srq, Stall, Strike, TappedPacket, TraceRecord, Verb, Verbs, When,
 };
 
-use crate::node::{Node, NodeRule, What};
+use crate::node::{Node, What};
 use crate::packet::PortId;
 use crate::sim::Sim;
 use crate::time::Time;
@@ -162,10 +162,7 @@ impl Lab for Sim {
 
     fn kill_device(&self, context: Context) -> Result<()> {
         let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.work(node, |node| node.kill(context))?;
-        // Polls of its CQs are to fail, the empty ones too.
-        self.rewire(|_| ());
-        Ok(())
+        self.work(node, |node| node.kill(context))
     }
 
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
@@ -230,9 +227,9 @@ impl Sim {
             None => 0..self.world.config.nodes,
         };
         self.world.with(|fabric| {
-            let rule = NodeRule::new(what, fabric.striker(id, when).shared());
+            let striker = fabric.striker(id, when).shared();
             for node in nodes {
-                fabric.work(node, |node, _| node.add_rule(rule.clone()));
+                fabric.work(node, |node, _| node.add_rule(what, striker.clone()));
             }
         });
         Ok(())

@@ -17,10 +17,10 @@ use verbs_api::{
 
 use crate::clock::TimerThread;
 use crate::config::{Mode, SimConfig};
-#[cfg(feature = "fd")]
-use crate::descriptor::EventQueue;
 use crate::diagnosis::Diagnosis;
 use crate::fabric::Fabric;
+#[cfg(feature = "fd")]
+use crate::node::EventQueue;
 use crate::node::Node;
 use crate::sync::{CHECKED, MutexGuard};
 use crate::time::Time;

@@ -21,7 +21,7 @@ impl fmt::Display for AsyncEvent {
 }
 
 /// What an asynchronous event is about (its union `element`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Element {
     /// The device.

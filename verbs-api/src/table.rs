@@ -106,6 +106,14 @@ impl<T> Table<T> {
             .expect("the index is in use")
     }
 
+    /// The object of this index and generation if it lives, garbled or not.
+    #[inline]
+    pub fn live_mut(&mut self, index: u32, generation: u32) -> Option<&mut T> {
+        let slot = self.slots.get_mut(index as usize)?;
+        let is_it = slot.generation & !GARBLED == generation;
+        slot.value.as_mut().filter(|_| is_it)
+    }
+
     /// The object at an index, if it is in use.
     #[inline]
     pub fn peek(&self, index: u32) -> Option<&T> {

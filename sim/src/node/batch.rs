@@ -5,6 +5,7 @@ use verbs_api::{
     SendOps, SendWr, Verb,
 };
 
+use super::qp::free;
 use super::{Node, invalid};
 use crate::time::Time;
 
@@ -36,7 +37,7 @@ impl Node {
             .try_for_each(|wr| self.push_send(verb, index, wr))
         {
             let qp = self.qps.at_mut(index);
-            let dropped = qp.sq.take_back(before);
+            let dropped = qp.sq.take_back(before, free(&mut self.ahs));
             self.pds.at_mut(qp.pd).posted -= dropped;
             return Err(error);
         }

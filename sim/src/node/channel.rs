@@ -1,15 +1,14 @@
 //! Completion channels.
 
-use std::collections::VecDeque;
-
 use verbs_api::{
     Cause, CompChannel as ChannelHandle, Context, CqEvent, CqReport, Error, ErrorKind, Handle,
     Limit, Object, Result, TraceEvent, Verb,
 };
 
-use super::{InContext, Node, in_use};
+use super::events::{EventQueue, Events};
 #[cfg(feature = "fd")]
-use crate::descriptor::EventQueue;
+use super::slot_of;
+use super::{InContext, Node, in_use};
 use crate::diagnosis::Problem;
 
 /// A completion channel.
@@ -19,9 +18,7 @@ pub(super) struct Channel {
     /// CQs attached.
     pub(super) cqs: u32,
     /// Events not read yet, by the index of their CQ, oldest first (CHAN-33).
-    events: VecDeque<u32>,
-    /// How many were queued so far.
-    queued: u64,
+    events: Events<u32>,
     /// Threads that wait; kept by the shell.
     pub(super) waiters: u32,
 }
@@ -33,11 +30,6 @@ impl InContext for Channel {
 }
 
 impl Channel {
-    /// An event of a CQ waits to be read.
-    pub(super) fn tells_of(&self, cq: u32) -> bool {
-        self.events.contains(&cq)
-    }
-
     pub(super) fn events_left(&self) -> Option<Problem> {
         let (channel, events) = (self.handle, self.events.len() as u32);
         (events > 0).then_some(Problem::Unread { channel, events })
@@ -54,10 +46,10 @@ impl Node {
         let id = self.channels.insert(|id| Channel {
             handle: ChannelHandle::from_parts(context, id.index, id.generation),
             cqs: 0,
-            events: VecDeque::new(),
-            queued: 0,
+            events: Events::default(),
             waiters: 0,
         });
+        self.add_object(context, Object::CompChannel, id.index);
         Ok(ChannelHandle::from_parts(context, id.index, id.generation))
     }
 
@@ -77,26 +69,37 @@ impl Node {
                 Cause::Usage(text.into()),
             ));
         }
-        self.channels.remove(index);
+        self.remove_channel(index);
         Ok(())
+    }
+
+    fn remove_channel(&mut self, index: u32) {
+        let channel = self.channels.remove(index);
+        self.remove_object(channel.handle.context(), Object::CompChannel, index);
+        self.queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
     }
 
     /// `ibv_get_cq_event` that does not wait.
     pub fn get_cq_event(&mut self, channel: ChannelHandle) -> Result<CqEvent> {
         let index = Self::find(&self.channels, Verb::GetCqEvent, channel)?;
-        let Some(cq) = self.channels.at_mut(index).events.pop_front() else {
+        let events = &mut self.channels.at_mut(index).events;
+        let Some(cq) = events.pop() else {
             return Err(Error::new(
                 Verb::GetCqEvent,
                 ErrorKind::WouldBlock,
                 Cause::NoEvent,
             ));
         };
+        let watched = events.watched;
         let cq = self.cqs.at_mut(cq);
+        cq.events_unread.remove(0);
         cq.events_unacked += 1;
-        Ok(CqEvent {
+        let event = CqEvent {
             cq: cq.handle,
             cq_context: cq.init.cq_context,
-        })
+        };
+        self.queue_changed(EventQueue::Channel(channel), watched);
+        Ok(event)
     }
 
     /// A thread starts or stops to wait on a channel.
@@ -117,7 +120,7 @@ impl Node {
     /// How many events were queued on a channel so far.
     pub(crate) fn events_queued(&self, verb: Verb, channel: ChannelHandle) -> Result<u64> {
         let channel = self.channels.at(Self::find(&self.channels, verb, channel)?);
-        Ok(channel.queued)
+        Ok(channel.events.queued())
     }
 
     /// How many events wait to be read in a queue, and how many were put in so far.
@@ -126,12 +129,39 @@ impl Node {
         match of {
             EventQueue::Channel(channel) => {
                 let channel = self.channels.at(Self::find(&self.channels, verb, channel)?);
-                Ok((channel.events.len(), channel.queued))
+                Ok((channel.events.len(), channel.events.queued()))
             }
             EventQueue::Async(context) => {
                 let open = self.contexts.at(self.find_context(verb, context)?);
-                Ok((open.events.len(), open.queued))
+                Ok((open.events.len(), open.events.queued()))
             }
+        }
+    }
+
+    /// From now on changes of a queue that is there are noted.
+    #[cfg(feature = "fd")]
+    pub(crate) fn watch(&mut self, of: EventQueue) {
+        match of {
+            EventQueue::Channel(channel) => {
+                self.channels.at_mut(channel.index()).events.watched = true;
+            }
+            EventQueue::Async(context) => {
+                self.contexts.at_mut(slot_of(context)).events.watched = true;
+            }
+        }
+    }
+
+    /// A watched queue that has changed since it was last given here.
+    #[cfg(feature = "fd")]
+    #[inline]
+    pub(crate) fn changed_queue(&mut self) -> Option<EventQueue> {
+        self.changed_queues.pop()
+    }
+
+    /// Notes that a queue has changed, or is gone.
+    pub(super) fn queue_changed(&mut self, of: EventQueue, watched: bool) {
+        if watched && self.changed_queues.last() != Some(&of) {
+            self.changed_queues.push(of);
         }
     }
 
@@ -150,31 +180,32 @@ impl Node {
         let Some(index) = self.cqs.at(cq).channel else {
             return;
         };
-        let channel = self.channels.at_mut(index);
-        if self.behavior.merge_unread_events && channel.events.contains(&cq) {
+        let found = self.cqs.at_mut(cq);
+        if self.behavior.merge_unread_events && !found.events_unread.is_empty() {
             return;
         }
-        channel.events.push_back(cq);
-        channel.queued += 1;
-        let channel = channel.handle;
+        let channel = self.channels.at_mut(index);
+        found.events_unread.push(channel.events.push(cq));
+        let (cq, channel, watched) = (found.handle, channel.handle, channel.events.watched);
         self.news = true;
-        let cq = self.cqs.at(cq).handle;
+        self.queue_changed(EventQueue::Channel(channel), watched);
         self.note(TraceEvent::CqEvent { channel, cq });
     }
 
     /// Discards the unread events of a CQ that goes away (CHAN-36), and lets go of its channel.
-    pub(super) fn detach(&mut self, channel: u32, cq: u32) {
+    pub(super) fn detach(&mut self, channel: u32, unread: &[u64]) {
         let channel = self.channels.at_mut(channel);
-        channel.events.retain(|of| *of != cq);
+        for number in unread {
+            channel.events.take_out(*number);
+        }
         channel.cqs -= 1;
+        let (handle, watched) = (channel.handle, channel.events.watched);
+        self.queue_changed(EventQueue::Channel(handle), watched);
     }
 
     pub(super) fn remove_channels_of(&mut self, context: Context) {
-        for index in self
-            .channels
-            .indices(|channel| channel.handle.context() == context)
-        {
-            self.channels.remove(index);
+        for index in self.objects(context, Object::CompChannel) {
+            self.remove_channel(index);
         }
     }
 }

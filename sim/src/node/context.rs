@@ -1,13 +1,15 @@
 //! Contexts, device and port queries, asynchronous events.
 
-use std::collections::VecDeque;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::{
     AsyncEvent, AsyncEventType, AtomicCap, Behavior, Capabilities, Cause, Context, CqModeration,
     CqeRounding, DeviceAttr, DeviceAttrEx, Element, Error, ErrorKind, Gid, GidEntry, GidType,
-    Limit, LinkLayer, Mtu, PortAttr, PortState, Result, TraceEvent, TsoCaps, Verb,
+    Limit, LinkLayer, Mtu, Object, PortAttr, PortState, Result, TraceEvent, TsoCaps, Verb,
 };
 
+use super::events::{EventQueue, Events, Numbers};
 use super::{Gids, Node, context_of, in_range, invalid, moderate, same_context};
 use crate::packet::PortId;
 use crate::subnet::Subnet;
@@ -15,9 +17,12 @@ use crate::subnet::Subnet;
 /// An open context.
 #[derive(Clone, Debug)]
 pub(super) struct OpenDevice {
-    pub(super) events: VecDeque<AsyncEvent>,
-    /// How many were queued so far.
-    pub(super) queued: u64,
+    handle: Context,
+    pub(super) events: Events<AsyncEvent>,
+    /// Those about an object.
+    events_of: BTreeMap<Element, Numbers>,
+    /// By kind, the indices of all that was made in it.
+    objects: BTreeSet<(Object, u32)>,
     /// Events of the device or a port that were read and not acknowledged.
     unacked: u32,
 }
@@ -138,9 +143,12 @@ impl Node {
         )?;
         let max = MAX_CONTEXTS;
         self.check_room(Verb::OpenDevice, "contexts", self.contexts.len(), max)?;
-        let id = self.contexts.insert(|_| OpenDevice {
-            events: VecDeque::new(),
-            queued: 0,
+        let node = self.id;
+        let id = self.contexts.insert(|id| OpenDevice {
+            handle: context_of(node, id),
+            events: Events::default(),
+            events_of: BTreeMap::new(),
+            objects: BTreeSet::new(),
             unacked: 0,
         });
         Ok(context_of(self.id, id))
@@ -152,16 +160,35 @@ impl Node {
         let index = self.find_context(Verb::CloseDevice, context)?;
         self.note_left(context);
         self.remove_qps_of(context);
-        self.remove_openings_of(context);
         self.remove_srqs_of(context);
         self.remove_xrcds_of(context);
         self.remove_cqs_and_channels_of(context);
         self.remove_windows_of(context);
         self.remove_regions_of(context);
         self.remove_domains_of(context);
-        self.contexts.remove(index);
+        let open = self.contexts.remove(index);
+        self.queue_changed(EventQueue::Async(context), open.events.watched);
         self.news = true;
         Ok(())
+    }
+
+    /// An object was made in a context.
+    pub(super) fn add_object(&mut self, context: Context, object: Object, index: u32) {
+        let open = self.contexts.at_mut(super::slot_of(context));
+        open.objects.insert((object, index));
+    }
+
+    /// An object of a context is gone.
+    pub(super) fn remove_object(&mut self, context: Context, object: Object, index: u32) {
+        let open = self.contexts.at_mut(super::slot_of(context));
+        open.objects.remove(&(object, index));
+    }
+
+    /// The indices of the objects of a kind that were made in a context, in order.
+    pub(super) fn objects(&self, context: Context, object: Object) -> Vec<u32> {
+        let open = self.contexts.at(super::slot_of(context));
+        let of_kind = open.objects.range((object, 0)..=(object, u32::MAX));
+        of_kind.map(|(_, index)| *index).collect()
     }
 
     /// What may be asked of the device.
@@ -398,8 +425,14 @@ impl Node {
 
     pub(super) fn queue_async(&mut self, index: u32, event: AsyncEvent) {
         let open = self.contexts.at_mut(index);
-        open.events.push_back(event);
-        open.queued += 1;
+        let number = open.events.push(event);
+        if !matches!(event.element, Element::Device | Element::Port(_)) {
+            open.events_of
+                .entry(event.element)
+                .or_default()
+                .push(number);
+        }
+        self.async_changed(index);
         self.news = true;
         self.note(TraceEvent::Async(event));
     }
@@ -408,13 +441,21 @@ impl Node {
     pub fn get_async_event(&mut self, context: Context) -> Result<AsyncEvent> {
         let index = self.find_context(Verb::GetAsyncEvent, context)?;
         let open = self.contexts.at_mut(index);
-        let Some(event) = open.events.pop_front() else {
+        let Some(event) = open.events.pop() else {
             return Err(Error::new(
                 Verb::GetAsyncEvent,
                 ErrorKind::WouldBlock,
                 Cause::NoEvent,
             ));
         };
+        if let Entry::Occupied(mut of) = open.events_of.entry(event.element) {
+            of.get_mut().remove(0);
+            if of.get().is_empty() {
+                of.remove();
+            }
+        }
+        self.async_changed(index);
+        let open = self.contexts.at_mut(index);
         match event.element {
             Element::Cq(cq) => {
                 let index = Self::find(&self.cqs, Verb::GetAsyncEvent, cq)?;
@@ -472,7 +513,19 @@ impl Node {
 
     /// Discards the unread events of an object that goes away (ASYNC-06).
     pub(super) fn discard_async(&mut self, context: Context, element: Element) {
-        let open = self.contexts.at_mut(super::slot_of(context));
-        open.events.retain(|event| event.element != element);
+        let index = super::slot_of(context);
+        let open = self.contexts.at_mut(index);
+        if let Some(numbers) = open.events_of.remove(&element) {
+            for number in numbers {
+                open.events.take_out(number);
+            }
+            self.async_changed(index);
+        }
+    }
+
+    fn async_changed(&mut self, index: u32) {
+        let open = self.contexts.at(index);
+        let (of, watched) = (EventQueue::Async(open.handle), open.events.watched);
+        self.queue_changed(of, watched);
     }
 }

@@ -10,6 +10,7 @@ use verbs_api::{
 };
 
 use super::cq_ex::Extended;
+use super::events::Numbers;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::srq::Taken;
@@ -25,7 +26,7 @@ pub(super) struct Cq {
     pub(super) channel: Option<u32>,
     /// It is an extended one.
     pub(super) extended: Option<Extended>,
-    ring: VecDeque<Entry>,
+    ring: Ring,
     cqe: u32,
     pub(super) notify: Notify,
     pub(super) moderation: Moderation,
@@ -35,9 +36,64 @@ pub(super) struct Cq {
     pub(super) users: u32,
     /// SRQs of XRC that use it.
     pub(super) srqs: u32,
+    /// Events on the channel that were not read yet.
+    pub(super) events_unread: Numbers,
     /// Events that were read and not acknowledged.
     pub(super) events_unacked: u32,
     pub(super) async_unacked: u32,
+}
+
+/// The completions of a CQ that were not polled yet, oldest first.
+#[derive(Clone, Debug, Default)]
+struct Ring {
+    entries: VecDeque<Entry>,
+    /// How many of them would have satisfied a solicited request.
+    solicited: usize,
+}
+
+impl Ring {
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn has_solicited(&self) -> bool {
+        self.solicited > 0
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
+    fn push_back(&mut self, entry: Entry) {
+        self.solicited += usize::from(entry.solicited);
+        self.entries.push_back(entry);
+    }
+
+    fn pop_front(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        self.solicited -= usize::from(entry.solicited);
+        Some(entry)
+    }
+
+    /// Takes out what is `wanted`.
+    fn take_out(&mut self, wanted: impl Fn(&Entry) -> bool) -> Vec<Ticket> {
+        let (mut taken, mut solicited) = (Vec::new(), 0);
+        self.entries.retain(|entry| {
+            let wanted = wanted(entry);
+            if wanted {
+                taken.push(entry.ticket);
+            } else {
+                solicited += usize::from(entry.solicited);
+            }
+            !wanted
+        });
+        self.solicited = solicited;
+        taken
+    }
 }
 
 /// A completion in the ring, with what polling it gives back to the QP.
@@ -108,7 +164,7 @@ impl Cq {
 
     /// A completion waits in it that would satisfy a solicited request.
     pub(super) fn has_solicited(&self) -> bool {
-        self.ring.iter().any(|entry| entry.solicited)
+        self.ring.has_solicited()
     }
 
     /// Takes the oldest completion.
@@ -178,16 +234,18 @@ impl Node {
             init: *init,
             channel,
             extended,
-            ring: VecDeque::new(),
+            ring: Ring::default(),
             cqe,
             notify: Notify::default(),
             moderation: Moderation::default(),
             dead: false,
             users: 0,
             srqs: 0,
+            events_unread: Numbers::new(),
             events_unacked: 0,
             async_unacked: 0,
         });
+        self.add_object(context, Object::Cq, id.index);
         self.show(id.index);
         Ok(CqHandle::from_parts(context, id.index, id.generation))
     }
@@ -281,10 +339,10 @@ impl Node {
         let before = found.notify.state();
         found.notify.arm(arm, &self.behavior);
         let armed = found.notify.state();
-        let unpolled = found
-            .ring
-            .iter()
-            .any(|entry| entry.solicited || !arm.solicited_only());
+        let unpolled = match arm.solicited_only() {
+            true => found.ring.has_solicited(),
+            false => !found.ring.is_empty(),
+        };
         if before != armed {
             self.note(TraceEvent::Armed { cq, armed });
         }
@@ -316,8 +374,8 @@ impl Node {
             count += 1;
             self.release(entry.ticket);
         }
+        self.show(index);
         if count > 0 {
-            self.show(index);
             self.place_late();
         }
         Ok(count)
@@ -370,7 +428,8 @@ impl Node {
     fn remove_cq(&mut self, index: u32) {
         self.forget_moderation(index);
         let cq = self.cqs.remove(index);
-        for entry in &cq.ring {
+        self.remove_object(cq.handle.context(), Object::Cq, index);
+        for entry in cq.ring.iter() {
             self.release(entry.ticket);
         }
         if let Some(shown) = &self.shown.0 {
@@ -378,14 +437,14 @@ impl Node {
         }
         self.cq_entries -= u64::from(cq.cqe);
         if let Some(channel) = cq.channel {
-            self.detach(channel, index);
+            self.detach(channel, &cq.events_unread);
         }
         self.discard_async(cq.handle.context(), Element::Cq(cq.handle));
         self.news = true;
     }
 
     pub(super) fn remove_cqs_and_channels_of(&mut self, context: Context) {
-        for index in self.cqs.indices(|cq| cq.handle.context() == context) {
+        for index in self.objects(context, Object::Cq) {
             self.remove_cq(index);
         }
         self.remove_channels_of(context);
@@ -395,9 +454,7 @@ impl Node {
     pub(super) fn purge(&mut self, cq: u32, qp: u32, qp_generation: u32) {
         if self.behavior.cqe_purge {
             let of = |ticket: &Ticket| ticket.qp == qp && ticket.qp_generation == qp_generation;
-            let ring = &mut self.cqs.at_mut(cq).ring;
-            let purged: Vec<Ticket> = ring.iter().map(|entry| entry.ticket).filter(of).collect();
-            ring.retain(|entry| !of(&entry.ticket));
+            let purged = self.cqs.at_mut(cq).ring.take_out(|entry| of(&entry.ticket));
             self.show(cq);
             for ticket in purged {
                 self.release(ticket);
@@ -411,6 +468,15 @@ impl Node {
             let cq = self.cqs.at(index);
             let nothing_to_say = cq.ring.is_empty() && !cq.dead && !cq.is_iterated();
             shown.set(cq.handle, nothing_to_say);
+        }
+    }
+
+    /// Shows of no CQ any more that it is empty: polls are to fail.
+    pub(super) fn hide_empty_cqs(&mut self) {
+        if let Some(shown) = std::mem::take(&mut self.shown).0 {
+            for (_, cq) in self.cqs.iter() {
+                shown.set(cq.handle, false);
+            }
         }
     }
 
@@ -465,6 +531,7 @@ impl Node {
         if is_first {
             self.show(index);
         }
+        self.count_unpolled(&ticket, true);
         self.news = true;
         if self.trace.is_some() {
             self.note(TraceEvent::Completion { cq: handle, wc });
@@ -493,6 +560,7 @@ impl Node {
             extended.lose_held();
             return true;
         };
+        self.count_unpolled(&ticket, false);
         // No later completion covers it.
         if let Queue::Shared(srq) = ticket.queue {
             let seq = ticket.seq;

@@ -21,6 +21,7 @@ impl Node {
         for cq in self.cqs.indices(|_| true) {
             self.forget_moderation(cq);
         }
+        self.hide_empty_cqs();
         let event = AsyncEvent {
             event_type: AsyncEventType::DeviceFatal,
             element: Element::Device,

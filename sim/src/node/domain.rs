@@ -31,6 +31,8 @@ pub(super) struct Ah {
     pub(super) pd: u32,
     pub(super) attr: AhAttr,
     pub(super) route: Route,
+    /// Sends whose slot is taken that go over it.
+    pub(super) sends: u32,
 }
 
 impl InContext for Pd {
@@ -65,6 +67,7 @@ impl Node {
             posted: 0,
             hidden: false,
         });
+        self.add_object(context, Object::Pd, id.index);
         Ok(PdHandle::from_parts(context, id.index, id.generation))
     }
 
@@ -90,6 +93,7 @@ impl Node {
             return Err(in_use(Verb::DeallocPd, Object::Pd, by, count));
         }
         self.pds.remove(index);
+        self.remove_object(pd.context(), Object::Pd, index);
         Ok(())
     }
 
@@ -109,8 +113,10 @@ impl Node {
             pd: index,
             attr: *attr,
             route,
+            sends: 0,
         });
         self.pds.at_mut(index).ahs += 1;
+        self.add_object(context, Object::Ah, id.index);
         Ok(AhHandle::from_parts(context, id.index, id.generation))
     }
 
@@ -118,23 +124,26 @@ impl Node {
     pub fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
         let verb = Verb::DestroyAh;
         let index = Self::find(&self.ahs, verb, ah)?;
-        if let Some((qp, wr_id)) = self.user_of_ah(ah) {
+        if self.ahs.at(index).sends > 0
+            && let Some((qp, wr_id)) = self.user_of_ah(ah)
+        {
             let text = format!(
                 "work request {wr_id:#x} of {qp} needs {ah} until its completion has been polled"
             );
             let cause = Cause::Usage(text.into());
             return Err(Error::new(verb, ErrorKind::Usage, cause));
         }
-        let ah = self.ahs.remove(index);
-        self.pds.at_mut(ah.pd).ahs -= 1;
+        let own = self.ahs.remove(index);
+        self.pds.at_mut(own.pd).ahs -= 1;
+        self.remove_object(ah.context(), Object::Ah, index);
         Ok(())
     }
 
     pub(super) fn remove_domains_of(&mut self, context: Context) {
-        for index in self.ahs.indices(|ah| ah.context == context) {
+        for index in self.objects(context, Object::Ah) {
             self.ahs.remove(index);
         }
-        for index in self.pds.indices(|pd| pd.context == context) {
+        for index in self.objects(context, Object::Pd) {
             self.pds.remove(index);
         }
     }

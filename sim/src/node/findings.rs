@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use verbs_api::table::Table;
 use verbs_api::{ArmState, AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
+use super::Node;
 use super::cq::Cq;
 use super::qp::Qp;
-use super::{InContext, Node};
 use crate::diagnosis::{Problem, counted};
 
 impl Node {
@@ -23,7 +23,7 @@ impl Node {
         problems.extend(self.unread_async());
         problems.extend(self.unacknowledged());
         problems.extend(self.history.left.iter().cloned());
-        problems.extend(self.objects_left(|_| true, false));
+        problems.extend(self.objects_left(None));
         let contexts = self.contexts.len();
         problems.extend((contexts > 0).then_some(Problem::NotClosed { contexts }));
         problems
@@ -31,7 +31,7 @@ impl Node {
 
     /// A context is about to be closed: what it still has (DEV-03).
     pub(super) fn note_left(&mut self, context: Context) {
-        let left = self.objects_left(|of| of == context, true);
+        let left = self.objects_left(Some(context));
         self.history.left(left);
     }
 
@@ -57,20 +57,23 @@ impl Node {
     /// them.
     fn sleeps_over(&self, index: u32) -> bool {
         let cq = self.cqs.at(index);
-        let told = |channel: u32| self.channels.at(channel).tells_of(index);
         let waits = match cq.report().armed {
             ArmState::Off => false,
             ArmState::Solicited => cq.has_solicited(),
             ArmState::Next => true,
         };
         waits
-            && cq.channel.is_some_and(|channel| !told(channel))
+            && cq.channel.is_some()
+            && cq.events_unread.is_empty()
             && self.moderated.get(index).is_none()
     }
 
     fn unread_async(&self) -> Vec<Problem> {
         let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
-        let unread = self.contexts.iter().flat_map(|(_, open)| &open.events);
+        let unread = self
+            .contexts
+            .iter()
+            .flat_map(|(_, open)| open.events.iter());
         for event in unread.filter(|event| is_error(event.event_type)) {
             let of = match event.element {
                 Element::Qp(qp) => match self.find_qp(Verb::GetAsyncEvent, qp) {
@@ -103,67 +106,66 @@ impl Node {
         all.map(|(of, events)| Problem::Unacknowledged { of, events })
     }
 
-    /// The objects of the contexts that are asked for, users before what they use.
-    fn objects_left(&self, of: impl Fn(Context) -> bool + Copy, closed: bool) -> Vec<Problem> {
+    /// The objects of a context that is closed, or all, users before what they use.
+    fn objects_left(&self, closed: Option<Context>) -> Vec<Problem> {
         let hidden = |pd: u32| self.pds.at(pd).hidden;
+        let left = Left { node: self, closed };
         let all = [
-            (Object::Qp, names(&self.qps, of, |_, qp| Some(standing(qp)))),
-            (
-                Object::Srq,
-                names(&self.srqs, of, |_, srq| {
-                    let receives = counted(srq.iter().count() as u64, "receive", "receives");
-                    Some(format!("{} ({receives} outstanding)", srq.handle))
-                }),
-            ),
-            (Object::Mw, names(&self.mws, of, |at, _| numbered("mw", at))),
-            (Object::Ah, names(&self.ahs, of, |at, _| numbered("ah", at))),
-            (
-                Object::Mr,
-                names(&self.mrs, of, |at, mr| {
-                    let (lkey, length) = (mr.attr().lkey, mr.attr().length);
-                    let text = format!("mr#{at} (lkey {lkey:#x}, {length} bytes)");
-                    (!hidden(mr.pd())).then_some(text)
-                }),
-            ),
-            (
-                Object::Cq,
-                names(&self.cqs, of, |_, cq| Some(cq.handle.to_string())),
-            ),
-            (
-                Object::CompChannel,
-                names(&self.channels, of, |at, _| numbered("channel", at)),
-            ),
-            (Object::Xrcd, self.xrc.names(of)),
-            (
-                Object::Pd,
-                names(&self.pds, of, |at, pd| {
-                    numbered("pd", at).filter(|_| !pd.hidden)
-                }),
-            ),
+            left.names(Object::Qp, &self.qps, |_, qp| Some(standing(qp))),
+            left.names(Object::Srq, &self.srqs, |_, srq| {
+                let receives = counted(srq.iter().count() as u64, "receive", "receives");
+                Some(format!("{} ({receives} outstanding)", srq.handle))
+            }),
+            left.names(Object::Mw, &self.mws, |at, _| numbered("mw", at)),
+            left.names(Object::Ah, &self.ahs, |at, _| numbered("ah", at)),
+            left.names(Object::Mr, &self.mrs, |at, mr| {
+                let (lkey, length) = (mr.attr().lkey, mr.attr().length);
+                let text = format!("mr#{at} (lkey {lkey:#x}, {length} bytes)");
+                (!hidden(mr.pd())).then_some(text)
+            }),
+            left.names(Object::Cq, &self.cqs, |_, cq| Some(cq.handle.to_string())),
+            left.names(Object::CompChannel, &self.channels, |at, _| {
+                numbered("channel", at)
+            }),
+            left.names(Object::Xrcd, self.xrc.handles(), |at, _| {
+                numbered("xrcd", at)
+            }),
+            left.names(Object::Pd, &self.pds, |at, pd| {
+                numbered("pd", at).filter(|_| !pd.hidden)
+            }),
         ];
-        let problem = |(kind, names)| not_destroyed(kind, names, closed);
-        all.into_iter().filter_map(problem).collect()
+        all.into_iter().flatten().collect()
     }
 }
 
-fn not_destroyed(kind: Object, names: Vec<String>, closed: bool) -> Option<Problem> {
-    (!names.is_empty()).then_some(Problem::NotDestroyed {
-        kind,
-        names,
-        closed,
-    })
+/// What is left of a context that is closed, or of all.
+struct Left<'n> {
+    node: &'n Node,
+    closed: Option<Context>,
 }
 
-/// The names of the objects of contexts, but for those that have none.
-pub(super) fn names<T: InContext>(
-    table: &Table<T>,
-    of: impl Fn(Context) -> bool,
-    name: impl Fn(u32, &T) -> Option<String>,
-) -> Vec<String> {
-    let objects = table.iter().filter(|(_, object)| of(object.context()));
-    objects
-        .filter_map(|(at, object)| name(at, object))
-        .collect()
+impl Left<'_> {
+    /// The objects of a kind, but for those that have no name.
+    fn names<T>(
+        &self,
+        kind: Object,
+        table: &Table<T>,
+        name: impl Fn(u32, &T) -> Option<String>,
+    ) -> Option<Problem> {
+        let indices = match self.closed {
+            Some(context) => self.node.objects(context, kind),
+            None => table.indices(|_| true),
+        };
+        // Handles of queue pairs that several contexts have open are in no table of queue pairs.
+        let named = |at: u32| name(at, table.peek(at)?);
+        let names: Vec<_> = indices.into_iter().filter_map(named).collect();
+        let closed = self.closed.is_some();
+        (!names.is_empty()).then_some(Problem::NotDestroyed {
+            kind,
+            names,
+            closed,
+        })
+    }
 }
 
 fn numbered(kind: &str, at: u32) -> Option<String> {

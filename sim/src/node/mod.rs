@@ -17,6 +17,7 @@
 //! | `domain` | protection domains, address handles |
 //! | `region` | memory regions, and the checks of scatter/gather lists |
 //! | `mw` | memory windows: binding, invalidation, access through them |
+//! | `events` | queues of events |
 //! | `channel` | completion channels |
 //! | `cq`, `cq_ex` | completion queues; iterations over extended ones |
 //! | `notify`, `moderate` | arming; events for several completions |
@@ -43,6 +44,7 @@ mod cq_ex;
 mod datagram;
 mod death;
 mod domain;
+mod events;
 mod fault;
 mod findings;
 mod garble;
@@ -86,7 +88,9 @@ use crate::timers::Timers;
 use verbs_api::table::{Id, Table};
 
 pub(crate) use context::{gids, greatest};
-pub(crate) use fault::{NodeRule, What};
+#[cfg(feature = "fd")]
+pub(crate) use events::EventQueue;
+pub(crate) use fault::What;
 use history::History;
 
 /// The GIDs of a fabric and the ports that have them.
@@ -121,7 +125,7 @@ pub struct Node {
     privileged: bool,
     cq_entries: u64,
     next_addr: u64,
-    rules: Vec<NodeRule>,
+    rules: fault::Rules,
     random: Random,
     /// In a box, to be exchanged for an empty one.
     outbox: Box<Ring<Packet>>,
@@ -134,6 +138,8 @@ pub struct Node {
     dead: bool,
     whole_messages: bool,
     news: bool,
+    /// Queues of events that somebody watches and that have changed.
+    changed_queues: Vec<events::EventQueue>,
     shown: Shown,
     history: History,
     trace: Option<Vec<TraceEvent>>,
@@ -198,7 +204,7 @@ impl Node {
             privileged: true,
             cq_entries: 0,
             next_addr: region::first_addr(id),
-            rules: Vec::new(),
+            rules: fault::Rules::default(),
             random: Random::new(seed, Purpose::Node, id),
             outbox: Box::default(),
             timers: Timers::default(),
@@ -207,6 +213,7 @@ impl Node {
             dead: false,
             whole_messages: false,
             news: false,
+            changed_queues: Vec::new(),
             shown: Shown::default(),
             history: History::default(),
             trace: None,
@@ -284,12 +291,9 @@ impl Node {
         self.whole_messages = whole;
     }
 
-    /// From now on shows here which CQs are empty, or nowhere.
+    /// From now on shows here which CQs are found empty, or nowhere.
     pub(crate) fn show_empty_cqs(&mut self, to: Option<Arc<EmptyCqs>>) {
         self.shown = Shown(to);
-        for cq in self.cqs.indices(|_| true) {
-            self.show(cq);
-        }
     }
 
     /// Refuses what the device has not.

@@ -1,10 +1,12 @@
 //! Memory windows: life, binding, invalidation, and access through them.
 
+use std::collections::BTreeSet;
+
 use verbs_api::table::Id;
 use verbs_api::{
     Access, Capabilities, Cause, Check, Context, DeregBound, Error, ErrorKind, Handle,
-    Mr as MrHandle, Mw as MwHandle, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd as PdHandle,
-    Qp as QpHandle, Result, SendOp, SendWr, Verb, WcStatus,
+    Mw as MwHandle, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle,
+    Result, SendOp, SendWr, Verb, WcStatus,
 };
 
 use super::region::{ProtectionFault, RKEY};
@@ -74,16 +76,51 @@ impl Node {
             bound: None,
         });
         self.pds.at_mut(index).mws += 1;
+        self.add_object(context, Object::Mw, id.index);
         Ok(MwHandle::from_parts(context, id.index, id.generation))
     }
 
     /// `ibv_dealloc_mw`
     pub fn dealloc_mw(&mut self, mw: MwHandle) -> Result<()> {
         let index = Self::find(&self.mws, Verb::DeallocMw, mw)?;
-        let mw = self.mws.remove(index);
-        self.pds.at_mut(mw.pd).mws -= 1;
+        self.remove_window(index);
         self.place_late();
         Ok(())
+    }
+
+    fn remove_window(&mut self, index: u32) {
+        self.set_bound(index, None);
+        let mw = self.mws.remove(index);
+        self.pds.at_mut(mw.pd).mws -= 1;
+        self.remove_object(mw.context, Object::Mw, index);
+    }
+
+    /// The only writer of what a window is bound to. The region and the queue pair know of it, if they are
+    /// still there.
+    fn set_bound(&mut self, index: u32, bound: Option<Bound>) {
+        let before = std::mem::replace(&mut self.mws.at_mut(index).bound, bound);
+        for (bound, is_new) in [(before, false), (bound, true)] {
+            let Some(Bound {
+                info: MwBindInfo { mr, .. },
+                qp,
+            }) = bound
+            else {
+                continue;
+            };
+            if let Some(mr) = self.mrs.live_mut(mr.index(), mr.generation()) {
+                match is_new {
+                    true => mr.windows += 1,
+                    false => mr.windows -= 1,
+                }
+            }
+            let qp = qp.and_then(|qp| self.qps.live_mut(qp.index(), qp.generation()));
+            if let Some(qp) = qp {
+                match is_new {
+                    true => qp.windows.insert(index),
+                    false => qp.windows.remove(&index),
+                };
+            }
+        }
     }
 
     /// The fields of `struct ibv_mw`.
@@ -197,7 +234,8 @@ impl Node {
         let qp = second.then_some(qp.handle);
         let window = self.mws.at_mut(mw.index());
         window.rkey = with_callers_part(window.rkey, rkey);
-        window.bound = (info.length > 0).then_some(Bound { info, qp });
+        let bound = (info.length > 0).then_some(Bound { info, qp });
+        self.set_bound(mw.index(), bound);
         Some(())
     }
 
@@ -210,7 +248,7 @@ impl Node {
         if qp != own && !any {
             return None;
         }
-        self.mws.at_mut(window).bound = None;
+        self.set_bound(window, None);
         Some(())
     }
 
@@ -255,14 +293,13 @@ impl Node {
     }
 
     /// Refuses to let go of a region to which windows are bound (MR-07).
-    pub(super) fn check_unbound(&self, verb: Verb, mr: MrHandle) -> Result<()> {
+    pub(super) fn check_unbound(&self, verb: Verb, mr: u32) -> Result<()> {
         let kind = match self.behavior.dereg_bound {
             DeregBound::Ebusy => ErrorKind::Busy,
             DeregBound::Einval => ErrorKind::Invalid,
             DeregBound::Orphan => return Ok(()),
         };
-        let of_it = |mw: &Mw| mw.bound.is_some_and(|bound| bound.info.mr == mr);
-        let count = self.mws.iter().filter(|(_, mw)| of_it(mw)).count() as u32;
+        let count = self.mrs.at(mr).windows;
         if count == 0 {
             return Ok(());
         }
@@ -275,16 +312,15 @@ impl Node {
     }
 
     /// What was bound on a queue pair that is gone is free (QP-DESTROY-04).
-    pub(super) fn free_windows_of(&mut self, qp: QpHandle) {
-        let of_it = |mw: &Mw| mw.bound.is_some_and(|bound| bound.qp == Some(qp));
-        for index in self.mws.indices(of_it) {
-            self.mws.at_mut(index).bound = None;
+    pub(super) fn free_windows(&mut self, windows: &BTreeSet<u32>) {
+        for index in windows {
+            self.set_bound(*index, None);
         }
     }
 
     pub(super) fn remove_windows_of(&mut self, context: Context) {
-        for index in self.mws.indices(|mw| mw.context == context) {
-            self.mws.remove(index);
+        for index in self.objects(context, Object::Mw) {
+            self.remove_window(index);
         }
     }
 }

@@ -150,6 +150,11 @@ impl Node {
         if verb != Verb::PostBatch {
             self.note_bind(&wr.op);
         }
+        if let Dest::Ud { ah, .. } = wr.dest
+            && let Some(ah) = self.ahs.live_mut(ah.index(), ah.generation())
+        {
+            ah.sends += 1;
+        }
         let qp = self.qps.at_mut(index);
         self.pds.at_mut(qp.pd).posted += 1;
         qp.sq.push(Send {

@@ -1,5 +1,6 @@
 //! Queue pairs: life, completion of work, errors.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -13,6 +14,7 @@ use verbs_api::{
 use super::atomic::Replies;
 use super::context::PORT_MTU_BYTES;
 use super::cq::{Delivery, Queue, Ticket};
+use super::domain::Ah;
 use super::queue::WorkQueue;
 use super::region::Mr;
 use super::requester::Requester;
@@ -22,7 +24,7 @@ use super::xrc::is_reliable;
 use super::{InContext, Node, in_range, invalid};
 use crate::memory::Payload;
 use crate::packet::{Packet, Psn, Route};
-use verbs_api::table::Id;
+use verbs_api::table::{Id, Table};
 
 /// A queue pair.
 #[derive(Clone, Debug)]
@@ -55,6 +57,10 @@ pub(super) struct Qp {
     pub(super) comm_est: bool,
     /// Packets that came before RTR, on a device that keeps them.
     pub(super) early: Vec<Packet>,
+    /// Windows of type 2 that were bound on it.
+    pub(super) windows: BTreeSet<u32>,
+    /// Its completions in CQs, on a device that takes them out when the QP goes.
+    unpolled: u32,
     /// `QP_FATAL` has been raised.
     fatal: bool,
 }
@@ -141,6 +147,8 @@ impl Qp {
             tells_when_drained: false,
             comm_est: false,
             early: Vec::new(),
+            windows: BTreeSet::new(),
+            unpolled: 0,
             fatal: false,
         }
     }
@@ -225,6 +233,7 @@ impl Node {
                 srq,
             )
         });
+        self.add_object(context, Object::Qp, id.index);
         self.pds.at_mut(pd_index).qps += 1;
         for cq in self.qps.at(id.index).cqs() {
             self.cqs.at_mut(cq).users += 1;
@@ -327,9 +336,12 @@ impl Node {
     fn remove_qp(&mut self, index: u32) {
         self.timers.set(index, None);
         self.leave_groups(index);
-        let qp = self.qps.remove(index);
+        let mut qp = self.qps.remove(index);
+        self.remove_object(qp.handle.context(), Object::Qp, index);
         for cq in qp.cqs() {
-            self.purge(cq, index, qp.handle.generation());
+            if qp.unpolled > 0 {
+                self.purge(cq, index, qp.handle.generation());
+            }
             self.cqs.at_mut(cq).users -= 1;
         }
         if let Some(srq) = qp.srq {
@@ -338,18 +350,23 @@ impl Node {
         if let Some(taken) = qp.taken {
             self.release_shared(taken);
         }
+        let dropped = qp.sq.clear(free(&mut self.ahs)) + qp.rq.clear(|_| ());
         let pd = self.pds.at_mut(qp.pd);
         pd.qps -= 1;
-        pd.posted -= (qp.sq.iter().count() + qp.rq.iter().count()) as u32;
-        self.free_windows_of(qp.handle);
+        pd.posted -= dropped;
+        self.free_windows(&qp.windows);
         self.discard_async(qp.handle.context(), Element::Qp(qp.handle));
         self.place_late();
         self.news = true;
     }
 
+    /// With those of XRC_RECV that the context has open.
     pub(super) fn remove_qps_of(&mut self, context: Context) {
-        for index in self.qps.indices(|qp| qp.handle.context() == context) {
-            self.remove_qp(index);
+        for index in self.objects(context, Object::Qp) {
+            match super::xrc::opening_at(index) {
+                None => self.remove_qp(index),
+                Some(opening) => self.close_target(opening),
+            }
         }
     }
 
@@ -382,7 +399,7 @@ impl Node {
             ..QpAttr::default()
         };
         qp.route = None;
-        let dropped = qp.sq.clear() + qp.rq.clear();
+        let dropped = qp.sq.clear(free(&mut self.ahs)) + qp.rq.clear(|_| ());
         let (pd, taken) = (qp.pd, qp.taken.take());
         qp.requester = Requester::default();
         qp.responder = Responder::default();
@@ -392,8 +409,10 @@ impl Node {
         qp.early.clear();
         qp.fatal = false;
         let (cqs, generation) = (qp.cqs(), qp.handle.generation());
-        for cq in cqs {
-            self.purge(cq, index, generation);
+        if qp.unpolled > 0 {
+            for cq in cqs {
+                self.purge(cq, index, generation);
+            }
         }
         if dropped > 0 {
             self.pds.at_mut(pd).posted -= dropped;
@@ -472,7 +491,7 @@ impl Node {
         let solicited = send.flags.contains(SendFlags::SOLICITED);
         let (cq, ticket) = (qp.send_cq, qp.ticket(index, Queue::Send, seq));
         if behavior.sq_release == SqRelease::Completion {
-            let released = qp.sq.release(seq);
+            let released = qp.sq.release(seq, free(&mut self.ahs));
             self.pds.at_mut(qp.pd).posted -= released;
         }
         let silent = status == WcStatus::MwBindErr && !self.behavior.bind_err_wc;
@@ -499,7 +518,7 @@ impl Node {
         };
         let (cq, ticket) = (qp.recv_cq, qp.ticket(index, Queue::Recv, seq));
         if release_now {
-            let released = qp.rq.release(seq);
+            let released = qp.rq.release(seq, |_| ());
             self.pds.at_mut(qp.pd).posted -= released;
         }
         self.complete(cq, wc, ticket, solicited)
@@ -531,8 +550,24 @@ impl Node {
         qp.taken.is_some() || qp.rq.has_undone()
     }
 
+    /// A completion is in a CQ, or is there no more.
+    #[inline]
+    pub(super) fn count_unpolled(&mut self, ticket: &Ticket, is_there: bool) {
+        if self.behavior.cqe_purge
+            && let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation)
+        {
+            let unpolled = &mut qp.unpolled;
+            *unpolled = if is_there {
+                *unpolled + 1
+            } else {
+                *unpolled - 1
+            };
+        }
+    }
+
     /// A completion was polled: its slot is free, and in a queue of the QP those before it.
     pub(super) fn release(&mut self, ticket: Ticket) {
+        self.count_unpolled(&ticket, false);
         if let Queue::Shared(srq) = ticket.queue {
             let seq = ticket.seq;
             return self.release_shared(Taken { srq, seq });
@@ -541,9 +576,9 @@ impl Node {
         if alive {
             let qp = self.qps.at_mut(ticket.qp);
             let released = if ticket.queue == Queue::Recv {
-                qp.rq.release(ticket.seq)
+                qp.rq.release(ticket.seq, |_| ())
             } else {
-                qp.sq.release(ticket.seq)
+                qp.sq.release(ticket.seq, free(&mut self.ahs))
             };
             self.pds.at_mut(qp.pd).posted -= released;
         }
@@ -630,6 +665,17 @@ impl Node {
             }
         }
         None
+    }
+}
+
+/// Lets go of what sends name whose slots become free.
+pub(super) fn free(ahs: &mut Table<Ah>) -> impl FnMut(&Send) {
+    |send| {
+        if let Dest::Ud { ah, .. } = send.dest
+            && let Some(ah) = ahs.live_mut(ah.index(), ah.generation())
+        {
+            ah.sends -= 1;
+        }
     }
 }
 

@@ -78,32 +78,35 @@ impl<W> WorkQueue<W> {
         self.done - 1
     }
 
-    /// Frees the slots of done requests up to this one; how many.
-    pub(super) fn release(&mut self, seq: u64) -> u32 {
+    /// Frees the slots of done requests up to this one; how many. `free` gets the requests.
+    pub(super) fn release(&mut self, seq: u64, mut free: impl FnMut(&W)) -> u32 {
         let first = self.base;
         while self.base < self.done && self.base <= seq {
-            self.requests.pop_front();
+            self.requests.pop_front().iter().for_each(&mut free);
             self.base += 1;
         }
         self.shrink();
         (self.base - first) as u32
     }
 
-    /// Takes back the requests from this number on, none of which was started; how many.
-    pub(super) fn take_back(&mut self, first: u64) -> u32 {
-        let taken = self.end() - first;
-        self.requests.truncate((first - self.base) as usize);
+    /// Takes back the requests from this number on, none of which was started; how many. `free` gets them.
+    pub(super) fn take_back(&mut self, first: u64, free: impl FnMut(&W)) -> u32 {
+        let kept = (first - self.base) as usize;
+        self.requests.range(kept..).for_each(free);
+        let taken = self.requests.len() - kept;
+        self.requests.truncate(kept);
         taken as u32
     }
 
-    /// Drops all requests; how many. Numbers go on.
-    pub(super) fn clear(&mut self) -> u32 {
+    /// Drops all requests; how many. Numbers go on. `free` gets the requests.
+    pub(super) fn clear(&mut self, free: impl FnMut(&W)) -> u32 {
         let end = self.end();
-        let dropped = (end - self.base) as u32;
+        self.requests.iter().for_each(free);
+        let dropped = self.requests.len();
         (self.base, self.done) = (end, end);
         self.requests.clear();
         self.shrink();
-        dropped
+        dropped as u32
     }
 
     /// An idle queue does not keep the memory of a busy one.

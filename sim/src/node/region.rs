@@ -22,6 +22,8 @@ pub(super) struct Mr {
     backing: Backing,
     attr: MrAttr,
     access: Access,
+    /// Windows bound to it.
+    pub(super) windows: u32,
 }
 
 /// The memory of a region.
@@ -347,9 +349,11 @@ impl Node {
                 backing,
                 attr,
                 access,
+                windows: 0,
             }
         });
         self.pds.at_mut(pd_index).mrs += 1;
+        self.add_object(context, Object::Mr, id.index);
         MrHandle::from_parts(context, id.index, id.generation)
     }
 
@@ -411,7 +415,7 @@ impl Node {
         if *change == MrChange::default() {
             return Err(invalid(verb, "change", "names nothing").into());
         }
-        self.check_unbound(verb, mr)?;
+        self.check_unbound(verb, index)?;
         let of_pd = |pd| Self::find_in(&self.pds, verb, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.mrs.at(index);
@@ -455,17 +459,21 @@ impl Node {
     /// `ibv_dereg_mr`
     pub fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
         let index = Self::find(&self.mrs, Verb::DeregMr, mr)?;
-        self.check_unbound(Verb::DeregMr, mr)?;
-        let mr = self.mrs.remove(index);
-        self.memory.lock().remove(mr.backing.region);
-        self.pds.at_mut(mr.pd).mrs -= 1;
+        self.check_unbound(Verb::DeregMr, index)?;
+        self.remove_region(index);
         Ok(())
     }
 
+    fn remove_region(&mut self, index: u32) {
+        let mr = self.mrs.remove(index);
+        self.memory.lock().remove(mr.backing.region);
+        self.pds.at_mut(mr.pd).mrs -= 1;
+        self.remove_object(mr.context, Object::Mr, index);
+    }
+
     pub(super) fn remove_regions_of(&mut self, context: Context) {
-        for index in self.mrs.indices(|mr| mr.context == context) {
-            let mr = self.mrs.remove(index);
-            self.memory.lock().remove(mr.backing.region);
+        for index in self.objects(context, Object::Mr) {
+            self.remove_region(index);
         }
     }
 

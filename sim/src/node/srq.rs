@@ -119,6 +119,7 @@ impl Node {
             self.enter_xrc_srq(part);
         }
         self.pds.at_mut(pd_index).srqs += 1;
+        self.add_object(context, Object::Srq, id.index);
         Ok(SrqHandle::from_parts(context, id.index, id.generation))
     }
 
@@ -201,6 +202,7 @@ impl Node {
 
     fn remove_srq(&mut self, index: u32) {
         let srq = self.srqs.remove(index);
+        self.remove_object(srq.handle.context(), Object::Srq, index);
         if let Some(part) = srq.xrc {
             self.leave_xrc_srq(part);
         }
@@ -213,7 +215,7 @@ impl Node {
     }
 
     pub(super) fn remove_srqs_of(&mut self, context: Context) {
-        for index in self.srqs.indices(|srq| srq.handle.context() == context) {
+        for index in self.objects(context, Object::Srq) {
             self.remove_srq(index);
         }
     }

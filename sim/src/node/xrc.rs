@@ -11,7 +11,7 @@
 //!     context b ── xrcd ── opening ─┘
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use verbs_api::table::{Id, Table};
@@ -29,6 +29,8 @@ use super::{InContext, Node, in_use, invalid};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Xrc {
     domains: Table<Domain>,
+    /// The domains of files.
+    files: BTreeMap<PathBuf, u32>,
     xrcds: Table<Xrcd>,
     pub(super) openings: Table<Opening>,
     /// By the index of the queue pair.
@@ -44,7 +46,7 @@ struct Domain {
 
 /// A handle of a domain, in a context.
 #[derive(Clone, Debug)]
-struct Xrcd {
+pub(super) struct Xrcd {
     context: Context,
     domain: u32,
     srqs: u32,
@@ -56,7 +58,7 @@ struct Xrcd {
 struct Target {
     domain: u32,
     /// Indices of its openings, at least one.
-    openings: Vec<u32>,
+    openings: BTreeSet<u32>,
 }
 
 /// A handle of a queue pair of a domain, in a context.
@@ -108,9 +110,9 @@ impl Xrc {
         self.xrcds.len()
     }
 
-    /// The names of the handles of domains in contexts.
-    pub(super) fn names(&self, of: impl Fn(Context) -> bool) -> Vec<String> {
-        super::findings::names(&self.xrcds, of, |at, _| Some(format!("xrcd#{at}")))
+    /// The handles of domains.
+    pub(super) fn handles(&self) -> &Table<Xrcd> {
+        &self.xrcds
     }
 
     /// How many handles of queue pairs there are beyond the queue pairs themselves.
@@ -133,9 +135,14 @@ pub(super) fn counterpart(qp_type: QpType) -> QpType {
     }
 }
 
+/// Where the opening stands in its table that handles of this index name.
+pub(super) fn opening_at(index: u32) -> Option<u32> {
+    index.checked_sub(FIRST_OPENING)
+}
+
 /// The handle that stands in the table of openings.
 pub(super) fn opening(qp: QpHandle) -> Option<QpHandle> {
-    let index = qp.index().checked_sub(FIRST_OPENING)?;
+    let index = opening_at(qp.index())?;
     Some(QpHandle::from_parts(qp.context(), index, qp.generation()))
 }
 
@@ -150,11 +157,7 @@ impl Node {
         let verb = Verb::OpenXrcd;
         self.find_context(verb, context)?;
         self.check_has_xrc(verb)?;
-        let named = |domain: &Domain| domain.file.as_deref() == init.file;
-        let found = init.file.and_then(|_| {
-            let mut domains = self.xrc.domains.iter();
-            Some(domains.find(|(_, domain)| named(domain))?.0)
-        });
+        let found = init.file.and_then(|file| self.xrc.files.get(file).copied());
         if found.is_some() && init.exclusive {
             return Err(invalid(verb, "the domain of the file", "is there already"));
         }
@@ -167,7 +170,10 @@ impl Node {
         self.check_room(verb, "XRC domains", count, self.attr.max_pd)?;
         let domain = found.unwrap_or_else(|| {
             let file = init.file.map(PathBuf::from);
+            let of_file = file.clone();
             let domain = self.xrc.domains.insert(|_| Domain { file, xrcds: 0 });
+            let entry = of_file.map(|file| (file, domain.index));
+            self.xrc.files.extend(entry);
             domain.index
         });
         self.xrc.domains.at_mut(domain).xrcds += 1;
@@ -177,6 +183,7 @@ impl Node {
             srqs: 0,
             qps: 0,
         });
+        self.add_object(context, Object::Xrcd, id.index);
         Ok(XrcdHandle::from_parts(context, id.index, id.generation))
     }
 
@@ -195,24 +202,21 @@ impl Node {
     }
 
     fn remove_xrcd(&mut self, index: u32) {
-        let domain = self.xrc.xrcds.remove(index).domain;
+        let Xrcd {
+            context, domain, ..
+        } = self.xrc.xrcds.remove(index);
+        self.remove_object(context, Object::Xrcd, index);
         let own = self.xrc.domains.at_mut(domain);
         own.xrcds -= 1;
-        if own.xrcds == 0 {
-            self.xrc.domains.remove(domain);
-        }
-    }
-
-    /// What a context has open of XRC is closed.
-    pub(super) fn remove_openings_of(&mut self, context: Context) {
-        let of_it = |opening: &Opening| opening.handle.context() == context;
-        for index in self.xrc.openings.indices(of_it) {
-            self.close_target(index);
+        if own.xrcds == 0
+            && let Some(file) = self.xrc.domains.remove(domain).file
+        {
+            self.xrc.files.remove(&file);
         }
     }
 
     pub(super) fn remove_xrcds_of(&mut self, context: Context) {
-        for index in self.xrc.xrcds.indices(|xrcd| xrcd.context == context) {
+        for index in self.objects(context, Object::Xrcd) {
             self.remove_xrcd(index);
         }
     }
@@ -243,7 +247,7 @@ impl Node {
         });
         let target = Target {
             domain: self.xrc.xrcds.at(xrcd).domain,
-            openings: Vec::new(),
+            openings: BTreeSet::new(),
         };
         self.xrc.targets.insert(id.index, target);
         Ok(self.open_target(xrcd, id.index))
@@ -280,7 +284,8 @@ impl Node {
             async_unacked: 0,
         });
         let target = self.xrc.targets.get_mut(&qp).expect("it is a target");
-        target.openings.push(id.index);
+        target.openings.insert(id.index);
+        self.add_object(context, Object::Qp, handle(id).index());
         handle(id)
     }
 
@@ -297,14 +302,15 @@ impl Node {
         Ok(())
     }
 
-    fn close_target(&mut self, index: u32) {
+    pub(super) fn close_target(&mut self, index: u32) {
         let Opening {
             handle, xrcd, qp, ..
         } = self.xrc.openings.remove(index);
+        self.remove_object(handle.context(), Object::Qp, handle.index());
         self.xrc.xrcds.at_mut(xrcd).qps -= 1;
         self.discard_async(handle.context(), Element::Qp(handle));
         let target = self.xrc.targets.get_mut(&qp).expect("it is a target");
-        target.openings.retain(|of| *of != index);
+        target.openings.remove(&index);
         if target.openings.is_empty() {
             self.xrc.targets.remove(&qp);
             if let Some(taken) = self.qps.remove(qp).taken {

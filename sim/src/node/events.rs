@@ -1,0 +1,123 @@
+//! Queues of events: of a completion channel, and of a context.
+//!
+//! Events of an object that goes away are taken out wherever they stand, so each has a number.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+use verbs_api::{CompChannel, Context};
+
+/// A queue of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EventQueue {
+    /// Events of the CQs on a channel.
+    Channel(CompChannel),
+    /// Asynchronous events of a context.
+    Async(Context),
+}
+
+/// Events that were not read yet, oldest first.
+#[derive(Clone, Debug)]
+pub(super) struct Events<T> {
+    /// Each with its number; empty places are of events that were taken out.
+    places: VecDeque<(u64, Option<T>)>,
+    /// How many places are empty.
+    gaps: usize,
+    /// How many events were queued so far.
+    queued: u64,
+    /// Somebody wants to know of changes.
+    pub(super) watched: bool,
+}
+
+/// The numbers of the events of one object, oldest first.
+pub(super) type Numbers = SmallVec<[u64; 1]>;
+
+impl<T> Default for Events<T> {
+    fn default() -> Self {
+        Self {
+            places: VecDeque::new(),
+            gaps: 0,
+            queued: 0,
+            watched: false,
+        }
+    }
+}
+
+impl<T> Events<T> {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.gaps
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many were queued so far.
+    pub(super) fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// Puts one at the end; its number.
+    pub(super) fn push(&mut self, event: T) -> u64 {
+        self.queued += 1;
+        self.places.push_back((self.queued, Some(event)));
+        self.queued
+    }
+
+    /// Takes the oldest.
+    pub(super) fn pop(&mut self) -> Option<T> {
+        loop {
+            let (_, event) = self.places.pop_front()?;
+            if event.is_some() {
+                return event;
+            }
+            self.gaps -= 1;
+        }
+    }
+
+    /// Takes one out. There are never more empty places than others.
+    pub(super) fn take_out(&mut self, number: u64) {
+        let place = self.places.binary_search_by_key(&number, |(of, _)| *of);
+        let Ok(place) = place else { return };
+        if self.places[place].1.take().is_some() {
+            self.gaps += 1;
+        }
+        if self.gaps > self.len() {
+            self.places.retain(|(_, event)| event.is_some());
+            self.gaps = 0;
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|(_, event)| event.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is taken out, the rest comes in order, and what was taken out takes no room for long.
+    #[test]
+    fn events_come_in_order_but_for_those_that_were_taken_out() {
+        let mut events = Events::default();
+        let numbers: Vec<_> = (0..100).map(|event| events.push(event)).collect();
+        for number in numbers.iter().skip(1).step_by(3) {
+            events.take_out(*number);
+            events.take_out(*number);
+        }
+        let left: Vec<_> = (0..100).filter(|event| event % 3 != 1).collect();
+        assert!(events.iter().eq(&left));
+        assert_eq!(events.len(), left.len());
+        let read: Vec<_> = (0..10).filter_map(|_| events.pop()).collect();
+        assert_eq!(read, left[..10]);
+        numbers[..99]
+            .iter()
+            .for_each(|number| events.take_out(*number));
+        assert_eq!((events.len(), events.places.len()), (1, 1));
+        assert_eq!((events.pop(), events.pop()), (Some(99), None));
+        assert!(events.is_empty());
+        assert_eq!(events.queued(), 100);
+    }
+}
