@@ -1,6 +1,6 @@
 //! Which CQs have nothing to poll, for threads that do not hold the lock.
 //!
-//! A node writes here, with the lock held, when a CQ becomes empty or gets its first completion; who
+//! A node writes here, with the lock held, when a CQ is found empty or gets its first completion; who
 //! polls looks here first. That a CQ is empty may be old news when it is read, as with any look at a
 //! CQ that other threads fill; but what a thread knows to have happened it also sees here. A CQ that
 //! is not known to be empty is polled under the lock.

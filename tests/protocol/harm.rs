@@ -775,3 +775,58 @@ fn rules_count_for_themselves_and_the_first_decides() {
     assert_eq!(strikes, [(second_id, 1), (first_id, 2), (first_id, 3)]);
     assert_eq!(link.near.state(link.qp), QpState::Rts);
 }
+
+/// Of rules for the completions of one queue pair and of any, too, the first that was made decides, and
+/// each counts what it looks at.
+#[test]
+fn rules_for_one_queue_pair_and_for_any_keep_their_order() {
+    let rule = |qpn, status| Fault::Completion {
+        node: Some(0),
+        qpn,
+        when: When::Nth(2),
+        status,
+    };
+    for own_first in [true, false] {
+        let sim = Sim::new(SimConfig::new());
+        let link = Link::new(&sim, QpType::Rc, &RcParams::default());
+        let number = sim.qp_num(link.qp).unwrap();
+        let own = rule(Some(number), WcStatus::LocProtErr);
+        let any = rule(None, WcStatus::LocLenErr);
+        let other = rule(Some(number + 1), WcStatus::GeneralErr);
+        let decides = if own_first {
+            [own, other, any]
+        } else {
+            [any, other, own]
+        };
+        let ids = decides.map(|fault| sim.inject(fault).unwrap());
+        for wr_id in 0..2 {
+            link.near.post(
+                link.qp,
+                SendWr::rdma_write(wr_id, &[], link.far.mem.remote(0)),
+            );
+        }
+        settle(&sim);
+        let status = if own_first {
+            WcStatus::LocProtErr
+        } else {
+            WcStatus::LocLenErr
+        };
+        let got = statuses(&link.near.drain());
+        assert_eq!(got, [WcStatus::Success, status]);
+        assert_eq!(ids.map(|id| sim.struck(id).unwrap()), [1, 0, 0]);
+    }
+}
+
+/// A simulation that is told to keep none has no list of strikes; rules strike and count as in any.
+#[test]
+fn strikes_are_kept_only_where_somebody_may_ask() {
+    for kept in [true, false] {
+        let sim = Sim::new(SimConfig::new().strikes(kept));
+        let link = Link::new(&sim, QpType::Uc, &RcParams::default());
+        let rule = sim.inject(every(When::Always, Harm::Drop)).unwrap();
+        (0..3).for_each(|wr_id| link.near.send(link.qp, wr_id, 0, 8));
+        settle(&sim);
+        assert_eq!(sim.struck(rule).unwrap(), 3);
+        assert_eq!(sim.strikes().len(), if kept { 3 } else { 0 });
+    }
+}
