@@ -42,6 +42,7 @@ pub struct SimConfig {
     pub(crate) nodes: u32,
     pub(crate) ports: u8,
     pub(crate) seed: u64,
+    pub(crate) keys: Option<u64>,
     pub(crate) mode: Mode,
     pub(crate) behavior: Behavior,
     pub(crate) declared: Option<Behavior>,
@@ -69,6 +70,7 @@ impl SimConfig {
             nodes: 2,
             ports: 1,
             seed: 0,
+            keys: None,
             mode: Mode::Stepped,
             behavior: Behavior::SPEC,
             declared: None,
@@ -107,6 +109,33 @@ impl SimConfig {
     #[must_use]
     pub const fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
+    }
+
+    /// Lets keys of regions and windows be anywhere, drawn from this seed: a process that gets its own
+    /// has other keys than the next. Default: they are small, and the same in each run.
+    ///
+    /// ```
+    /// use verbs_api::{Access, Verbs};
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let first_rkey = |config| {
+    ///     let sim = Sim::new(config);
+    ///     let pd = sim.alloc_pd(sim.open_device("sim0")?)?;
+    ///     let mr = sim.alloc_mr(pd, 8, Access::REMOTE_READ)?;
+    ///     Ok::<_, verbs_api::Error>(sim.query_mr(mr)?.rkey)
+    /// };
+    /// let scattered = |seed| first_rkey(SimConfig::new().scatter_keys(seed));
+    /// assert_eq!(scattered(1)?, scattered(1)?);
+    /// assert_ne!(scattered(1)?, scattered(2)?);
+    /// assert_ne!(scattered(1)?, first_rkey(SimConfig::new())?);
+    /// # Ok::<(), verbs_api::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn scatter_keys(self, seed: u64) -> Self {
+        Self {
+            keys: Some(seed),
+            ..self
+        }
     }
 
     /// How posted work runs.

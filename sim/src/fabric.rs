@@ -91,6 +91,9 @@ impl Fabric {
             if let Some(subnet) = subnet {
                 node.join(subnet);
             }
+            if let Some(seed) = config.keys {
+                node.scatter_keys(seed);
+            }
             if config.trace {
                 node.start_trace();
             }

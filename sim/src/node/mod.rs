@@ -50,6 +50,7 @@ mod findings;
 mod garble;
 mod grh;
 mod history;
+mod key;
 mod mcast;
 mod moderate;
 mod modify;
@@ -92,6 +93,7 @@ pub(crate) use context::{gids, greatest};
 pub(crate) use events::EventQueue;
 pub(crate) use fault::What;
 use history::History;
+use key::Regions;
 
 /// The GIDs of a fabric and the ports that have them.
 pub(crate) type Gids = BTreeMap<Gid, PortId>;
@@ -112,7 +114,7 @@ pub struct Node {
     contexts: Table<context::OpenDevice>,
     pds: Table<domain::Pd>,
     ahs: Table<domain::Ah>,
-    mrs: Table<region::Mr>,
+    mrs: Regions,
     mws: Table<mw::Mw>,
     channels: Table<channel::Channel>,
     cqs: Table<cq::Cq>,
@@ -192,7 +194,7 @@ impl Node {
             contexts: Table::default(),
             pds: Table::default(),
             ahs: Table::default(),
-            mrs: numbered(behavior.key_reuse),
+            mrs: Regions::new(numbered(behavior.key_reuse)),
             mws: Table::default(),
             channels: Table::default(),
             cqs: Table::default(),
@@ -332,6 +334,11 @@ impl Node {
     /// Lowers limits of the device.
     pub(crate) fn set_limits(&mut self, limits: &DeviceLimits) {
         limits.apply(&mut self.attr);
+    }
+
+    /// Lets the keys of regions and windows be anywhere, while there are none.
+    pub(crate) fn scatter_keys(&mut self, seed: u64) {
+        self.mrs.scatter_keys(seed, self.id);
     }
 
     /// Starts to keep trace records.

@@ -9,6 +9,7 @@ use verbs_api::{
     Result, SendOp, SendWr, Verb, WcStatus,
 };
 
+use super::key::Keys;
 use super::region::{ProtectionFault, RKEY};
 use super::{InContext, Node, invalid};
 use crate::memory::Slice;
@@ -50,8 +51,8 @@ pub(super) fn is_window_key(rkey: u32) -> bool {
     rkey & (RKEY | WINDOW) == RKEY | WINDOW
 }
 
-fn first_key(id: Id) -> u32 {
-    RKEY | WINDOW | (id.index + 1) << 8 | id.generation & CALLERS
+fn first_key(keys: Keys, id: Id) -> u32 {
+    RKEY | WINDOW | keys.key(id.index, id.generation)
 }
 
 impl Node {
@@ -67,12 +68,13 @@ impl Node {
         self.check_has(verb, needed, problem)?;
         self.check_room(verb, "memory windows", self.mws.len(), self.attr.max_mw)?;
         let context = pd.context();
+        let keys = self.mrs.keys();
         let id = self.mws.insert(|id| Mw {
             context,
             pd: index,
             mw_type,
-            rkey: first_key(id),
-            told: first_key(id),
+            rkey: first_key(keys, id),
+            told: first_key(keys, id),
             bound: None,
         });
         self.pds.at_mut(index).mws += 1;
@@ -287,7 +289,7 @@ impl Node {
     }
 
     fn window_of_key(&self, rkey: u32) -> Option<u32> {
-        let index = ((rkey & !(RKEY | WINDOW)) >> 8).checked_sub(1)?;
+        let index = self.mrs.keys().slot(rkey)?;
         let found = self.mws.peek(index)?;
         (found.rkey == rkey).then_some(index)
     }

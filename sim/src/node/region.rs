@@ -9,10 +9,11 @@ use verbs_api::{
     Verb,
 };
 
+use super::key::{Keys, Regions};
 use super::mw::is_window_key;
 use super::{InContext, Node, bad_handle, in_range, invalid};
 use crate::memory::{Gone, RegionId, Scatter, Slice};
-use verbs_api::table::{Id, Table};
+use verbs_api::table::Id;
 
 /// A memory region.
 #[derive(Clone, Debug)]
@@ -83,9 +84,8 @@ pub(super) fn first_addr(node: u32) -> u64 {
 
 /// The keys of a region: its slot, and a tag that changes each time the slot is used, unless keys
 /// are to be used again at once.
-fn keys(id: Id, key_reuse: bool) -> (u32, u32) {
-    let tag = if key_reuse { 0 } else { id.generation & 0xff };
-    let key = (id.index + 1) << 8 | tag;
+fn keys(keys: Keys, id: Id, key_reuse: bool) -> (u32, u32) {
+    let key = keys.key(id.index, if key_reuse { 0 } else { id.generation });
     (key, key | RKEY)
 }
 
@@ -335,8 +335,9 @@ impl Node {
     ) -> MrHandle {
         let context = pd.context();
         let key_reuse = self.behavior.key_reuse;
+        let of_slots = self.mrs.keys();
         let id = self.mrs.insert(|id| {
-            let (lkey, rkey) = keys(id, key_reuse);
+            let (lkey, rkey) = keys(of_slots, id, key_reuse);
             let attr = MrAttr {
                 addr,
                 length,
@@ -565,7 +566,7 @@ impl Node {
         if is_window_key(rkey) {
             return self.touch_window(qp, rkey, addr, length, need);
         }
-        let mr = mr_of_key(&self.mrs, rkey & !RKEY).ok_or(ProtectionFault::Key)?;
+        let mr = self.mrs.of_key(rkey & !RKEY).ok_or(ProtectionFault::Key)?;
         if mr.attr.rkey != rkey {
             return Err(ProtectionFault::Key);
         }
@@ -575,7 +576,7 @@ impl Node {
     /// Whether a list names one of these bytes of a region's memory.
     pub(super) fn names(&self, list: &[Sge], of: &Mr, bytes: &Range<u64>) -> bool {
         list.iter().filter(|sge| sge.length > 0).any(|sge| {
-            let named = mr_of_key(&self.mrs, sge.lkey);
+            let named = self.mrs.of_key(sge.lkey);
             let Some(mr) = named.filter(|mr| mr.backing.region == of.backing.region) else {
                 return false;
             };
@@ -594,7 +595,7 @@ impl Node {
         for sge in list.iter().filter(|sge| sge.length > 0) {
             let (now, later) = rest.split_at_mut(sge.length as usize);
             let holds = |mr: &&Mr| mr.range(sge.addr, u64::from(sge.length)).is_some();
-            let by_key = mr_of_key(&self.mrs, sge.lkey).filter(holds);
+            let by_key = self.mrs.of_key(sge.lkey).filter(holds);
             let mr = by_key.or_else(|| self.mrs.iter().map(|(_, mr)| mr).find(holds));
             let mr = mr.ok_or(ProtectionFault::Range)?;
             let offset = mr
@@ -612,12 +613,12 @@ impl Node {
 
 /// The keys of entries of no bytes, on a device that looks at them (SQ-23).
 pub(super) fn check_empty(
-    mrs: &Table<Mr>,
+    mrs: &Regions,
     unknown: Check,
     pd: u32,
     list: &[Sge],
 ) -> Result<(), ProtectionFault> {
-    let is_good = |sge: &Sge| mr_of_key(mrs, sge.lkey).is_some_and(|mr| mr.pd == pd);
+    let is_good = |sge: &Sge| mrs.of_key(sge.lkey).is_some_and(|mr| mr.pd == pd);
     if unknown == Check::Refused && !list.iter().all(|sge| sge.length > 0 || is_good(sge)) {
         return Err(ProtectionFault::Key);
     }
@@ -627,7 +628,7 @@ pub(super) fn check_empty(
 /// [`Node::touch`], of the regions alone.
 #[inline(always)]
 pub(super) fn touch(
-    mrs: &Table<Mr>,
+    mrs: &Regions,
     pd: u32,
     list: &[Sge],
     start: u64,
@@ -645,13 +646,13 @@ pub(super) fn touch(
     if end > u64::from(sge.length) {
         return Err(ProtectionFault::Range);
     }
-    let mr = mr_of_key(mrs, sge.lkey).ok_or(ProtectionFault::Key)?;
+    let mr = mrs.of_key(sge.lkey).ok_or(ProtectionFault::Key)?;
     mr.slice(pd, addr, length, need).map(Scatter::One)
 }
 
 #[inline(never)]
 fn touch_each(
-    mrs: &Table<Mr>,
+    mrs: &Regions,
     pd: u32,
     list: &[Sge],
     start: u64,
@@ -671,7 +672,7 @@ fn touch_each(
         }
         let take = left.min(here - skip);
         let addr = sge.addr.checked_add(skip).ok_or(ProtectionFault::Range)?;
-        let mr = mr_of_key(mrs, sge.lkey).ok_or(ProtectionFault::Key)?;
+        let mr = mrs.of_key(sge.lkey).ok_or(ProtectionFault::Key)?;
         slices.push(mr.slice(pd, addr, take, need)?);
         skip = 0;
         left -= take;
@@ -681,11 +682,6 @@ fn touch_each(
     } else {
         Err(ProtectionFault::Range)
     }
-}
-
-pub(super) fn mr_of_key(mrs: &Table<Mr>, lkey: u32) -> Option<&Mr> {
-    let index = (lkey >> 8).checked_sub(1)?;
-    mrs.peek(index).filter(|mr| mr.attr.lkey == lkey)
 }
 
 impl Mr {

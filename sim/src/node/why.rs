@@ -5,7 +5,7 @@ use verbs_api::{Access, Dest, Handle, QpType, SendOp, Sge, WcStatus};
 use super::Node;
 use super::mw::is_window_key;
 use super::qp::{Recv, Send};
-use super::region::{Mr, RKEY, mr_of_key};
+use super::region::{Mr, RKEY};
 use crate::packet::{Op, Packet, Reth};
 
 /// What lies further from a region is not told in relation to it: it would depend on where the machine
@@ -87,16 +87,20 @@ impl Node {
         if is_window_key(rkey) {
             return format!("no window of rkey {rkey:#x} opens that");
         }
-        let of_key = mr_of_key(&self.mrs, rkey & !RKEY);
+        let of_key = self.mrs.of_key(rkey & !RKEY);
         match of_key {
             None => format!("no region has the rkey {rkey:#x}"),
             Some(_) if rkey & RKEY == 0 => {
-                format!("{rkey:#x} is the lkey of {}, not its rkey", name(rkey))
+                format!(
+                    "{rkey:#x} is the lkey of {}, not its rkey",
+                    self.name_of_key(rkey)
+                )
             }
             Some(mr) => {
                 let place = (reth.addr, u64::from(reth.length));
-                let why = why_not_in(mr, &name(rkey), qp.pd, place, need);
-                why.unwrap_or_else(|| format!("{} cannot be used so", name(rkey)))
+                let name = self.name_of_key(rkey);
+                let why = why_not_in(mr, &name, qp.pd, place, need);
+                why.unwrap_or_else(|| format!("{name} cannot be used so"))
             }
         }
     }
@@ -123,24 +127,24 @@ impl Node {
 
     fn why_not(&self, pd: u32, list: &[Sge], need: Access) -> Option<String> {
         list.iter().find_map(|sge| {
-            let Some(mr) = mr_of_key(&self.mrs, sge.lkey) else {
+            let Some(mr) = self.mrs.of_key(sge.lkey) else {
                 let is_rkey = sge.lkey & RKEY != 0;
-                let of_key = mr_of_key(&self.mrs, sge.lkey & !RKEY).filter(|_| is_rkey);
-                let (lkey, name) = (sge.lkey, name(sge.lkey));
+                let of_key = self.mrs.of_key(sge.lkey & !RKEY).filter(|_| is_rkey);
+                let (lkey, name) = (sge.lkey, self.name_of_key(sge.lkey));
                 return Some(match of_key {
                     Some(_) => format!("{lkey:#x} is the rkey of {name}, not its lkey"),
                     None => format!("no region has the lkey {lkey:#x}"),
                 });
             };
             let place = (sge.addr, u64::from(sge.length));
-            why_not_in(mr, &name(sge.lkey), pd, place, need)
+            why_not_in(mr, &self.name_of_key(sge.lkey), pd, place, need)
         })
     }
-}
 
-/// The region of a key, as handles are printed.
-fn name(key: u32) -> String {
-    format!("mr#{}", ((key & !RKEY) >> 8).saturating_sub(1))
+    /// The region of a key, as handles are printed.
+    fn name_of_key(&self, key: u32) -> String {
+        format!("mr#{}", self.mrs.keys().slot(key).unwrap_or_default())
+    }
 }
 
 fn names(access: Access) -> String {
