@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::os::fd::OwnedFd;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::io::{Errno, read, write};
+use rustix::io::Errno;
 use verbs_api::{Error, Result, Verb};
 
+use crate::eventfd::EventFd;
 use crate::node::{EventQueue, Node};
 
 /// The descriptors of a node that somebody asked for.
@@ -20,7 +20,7 @@ pub(crate) struct Descriptors(BTreeMap<EventQueue, Descriptor>);
 
 #[derive(Debug)]
 struct Descriptor {
-    fd: OwnedFd,
+    fd: EventFd,
     /// Events queued so far, as last seen.
     seen: u64,
     readable: bool,
@@ -34,7 +34,7 @@ impl Descriptors {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 node.event_queue(verb, of)?;
-                let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(os)?;
+                let fd = EventFd::new().map_err(os)?;
                 node.watch(of);
                 let descriptor = place.insert(Descriptor {
                     fd,
@@ -45,7 +45,7 @@ impl Descriptors {
                 descriptor
             }
         };
-        rustix::io::fcntl_dupfd_cloexec(&descriptor.fd, 0).map_err(os)
+        descriptor.fd.duplicate().map_err(os)
     }
 
     /// Makes descriptors readable or not, as their queues now are, where something has changed. Those of
@@ -67,19 +67,11 @@ impl Descriptor {
     /// `queue` is how many events wait in the queue, and how many were put in so far, if it is there.
     fn update(&mut self, queue: Option<(usize, u64)>) {
         let (waiting, queued) = queue.unwrap_or((0, self.seen));
-        // Neither can fail, nor wait though a program may have made the descriptor blocking: the counter
-        // stays far below its end, and is read only when above zero.
-        if waiting == 0 && self.readable && is_readable(&self.fd) {
-            let _ = read(&self.fd, &mut [0; 8]);
+        if waiting == 0 && self.readable {
+            self.fd.lower();
         } else if waiting > 0 && queued > self.seen {
-            let _ = write(&self.fd, &1u64.to_ne_bytes());
+            self.fd.raise();
         }
         (self.readable, self.seen) = (waiting > 0, queued);
     }
-}
-
-/// Whether the counter is above zero: a program may have read it, which it should not.
-fn is_readable(fd: &OwnedFd) -> bool {
-    let mut ask = [PollFd::new(fd, PollFlags::IN)];
-    poll(&mut ask, Some(&Timespec::default())) == Ok(1)
 }

@@ -43,6 +43,8 @@ mod config;
 mod descriptor;
 mod diagnosis;
 mod empty;
+#[cfg(feature = "fd")]
+mod eventfd;
 mod fabric;
 mod fault;
 mod lab;
