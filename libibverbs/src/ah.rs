@@ -14,7 +14,7 @@ use crate::result::{Errno, Result, not_null, pointer, status};
 
 kinds! {
     /// Address handles, each with its domain.
-    Ah: ibv_ah as ibv_ah, Ah, &'static Object<Pd>, Ah;
+    Ah in ahs: ibv_ah as ibv_ah, Ah, &'static Object<Pd>, Ah;
 }
 
 pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {

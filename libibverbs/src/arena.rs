@@ -5,18 +5,19 @@
 //! of an object is never given out again, so that a pointer to one that is gone never becomes
 //! another's. It costs what an object takes, a few hundred bytes, for each that was ever made.
 
+use std::alloc::{self, Layout};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use parking_lot::Mutex;
+use verbs_api::sync::Mutex;
 
 /// Slots of the first chunk; each further one has twice as many as the one before.
 const FIRST: usize = 64;
 const CHUNKS: usize = 26;
 
-/// All objects of a kind there ever were.
+/// All objects of a kind that a process ever had.
 pub(crate) struct Arena<T: 'static> {
     chunks: [AtomicPtr<Slot<T>>; CHUNKS],
     used: Mutex<usize>,
@@ -30,14 +31,16 @@ struct Slot<T> {
 // SAFETY: slots are written once, before they are marked as filled, and shared from then on.
 unsafe impl<T: Sync> Sync for Arena<T> {}
 
-impl<T: Sync> Arena<T> {
-    pub(crate) const fn new() -> Self {
+impl<T> Default for Arena<T> {
+    fn default() -> Self {
         Self {
             chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS],
             used: Mutex::new(0),
         }
     }
+}
 
+impl<T: Sync> Arena<T> {
     /// Puts an object in a slot of its own. `make` gets its index, which counts from 0; where it fails
     /// the slot stays empty. `None` if there is no room.
     pub(crate) fn insert<E>(
@@ -49,8 +52,7 @@ impl<T: Sync> Arena<T> {
         let (chunk, at) = place(index);
         let place = self.chunks.get(chunk)?;
         if place.load(Ordering::Relaxed).is_null() {
-            let slots: Box<[Slot<T>]> = (0..FIRST << chunk).map(|_| Slot::empty()).collect();
-            place.store(Box::leak(slots).as_mut_ptr(), Ordering::Release);
+            place.store(empty_slots(FIRST << chunk)?, Ordering::Release);
         }
         *used += 1;
         drop(used);
@@ -110,14 +112,16 @@ fn place(index: usize) -> (usize, usize) {
     (chunk, index - FIRST * ((1 << chunk) - 1))
 }
 
-impl<T> Slot<T> {
-    fn empty() -> Self {
-        Self {
-            value: UnsafeCell::new(MaybeUninit::uninit()),
-            filled: AtomicBool::new(false),
-        }
-    }
+/// So many slots that stay for ever, or `None` without memory for them. They are not written: the
+/// machine gives memory for those that are used.
+fn empty_slots<T>(count: usize) -> Option<*mut Slot<T>> {
+    let layout = Layout::array::<Slot<T>>(count).ok()?;
+    // SAFETY: the size is above zero. Zero bytes are empty slots: a value that is not there, and false.
+    let slots: *mut Slot<T> = unsafe { alloc::alloc_zeroed(layout) }.cast();
+    (!slots.is_null()).then_some(slots)
+}
 
+impl<T> Slot<T> {
     #[inline]
     fn get(&'static self) -> Option<&'static T> {
         if !self.filled.load(Ordering::Acquire) {
@@ -132,20 +136,24 @@ impl<T> Slot<T> {
 mod tests {
     use super::*;
 
+    fn new_arena<T>() -> &'static Arena<T> {
+        Box::leak(Box::default())
+    }
+
     #[test]
     fn only_the_starts_of_filled_slots_are_objects() {
-        static ARENA: Arena<[u64; 3]> = Arena::new();
+        let arena = new_arena::<[u64; 3]>();
         let all: Vec<_> = (0..500)
             .map(|at| {
-                let made = ARENA.insert(|index| Ok::<_, ()>([index as u64, at, 0]));
+                let made = arena.insert(|index| Ok::<_, ()>([index as u64, at, 0]));
                 made.unwrap().unwrap()
             })
             .collect();
         for (index, object) in all.iter().enumerate() {
             assert_eq!(object[..2], [index as u64; 2]);
             let address = std::ptr::from_ref(*object) as usize;
-            assert!(std::ptr::eq(ARENA.find(address).unwrap(), *object));
-            assert!(std::ptr::eq(ARENA.at(index).unwrap(), *object));
+            assert!(std::ptr::eq(arena.find(address).unwrap(), *object));
+            assert!(std::ptr::eq(arena.at(index).unwrap(), *object));
             for wrong in [address + 1, address + 8, address + 24] {
                 assert!(
                     ARENA
@@ -154,9 +162,36 @@ mod tests {
                 );
             }
         }
-        assert!(ARENA.find(0).is_none());
-        assert!(ARENA.find(usize::MAX).is_none());
-        assert!(ARENA.at(500).is_none());
-        assert!(ARENA.iter().eq(all));
+        assert!(arena.find(0).is_none());
+        assert!(arena.find(usize::MAX).is_none());
+        assert!(arena.at(500).is_none());
+        assert!(arena.iter().eq(all));
+    }
+    /// A chunk twice as large as the last becomes resident as its slots are filled.
+    #[test]
+    fn memory_is_touched_as_it_is_used() {
+        const PAGE: usize = 4096;
+        let arena = new_arena::<[u64; 64]>();
+        let filled = FIRST * ((1 << 9) - 1) + 1;
+        for index in 0..filled {
+            arena
+                .insert(|_| Ok::<_, ()>([index as u64; 64]))
+                .unwrap()
+                .unwrap();
+        }
+        let (chunk, at) = place(filled - 1);
+        assert_eq!((chunk, at), (9, 0));
+        let first = arena.chunks[chunk].load(Ordering::Relaxed) as usize / PAGE * PAGE;
+        let pages = (FIRST << chunk) * size_of::<Slot<[u64; 64]>>() / PAGE;
+        let mut resident = vec![0; pages];
+        // SAFETY: the pages are mapped; there is a byte for each.
+        let asked = unsafe { libc::mincore(first as *mut _, pages * PAGE, resident.as_mut_ptr()) };
+        assert_eq!(asked, 0);
+        let resident = resident.iter().filter(|page| **page & 1 != 0).count();
+        // A huge page may be more than the object needs.
+        assert!(
+            resident <= pages / 4,
+            "{resident} of {pages} pages for one object"
+        );
     }
 }

@@ -39,7 +39,8 @@ pub(crate) struct Config {
     gids: Vec<GidEntry>,
     pub(crate) profile: Profile,
     limits: DeviceLimits,
-    seed: u64,
+    /// If it was given.
+    seed: Option<u64>,
     faults: Plan,
     pub(crate) trace: Option<String>,
     pub(crate) diagnose: Option<String>,
@@ -141,22 +142,24 @@ impl Config {
             gids,
             profile,
             limits,
-            seed: seed.map_or(0, |seed| seed.value),
+            seed: seed.map(|seed| seed.value),
             faults,
             trace,
             diagnose,
         };
-        config.simulation(Mode::Stepped)?;
+        config.simulation(Mode::Stepped, 0)?;
         Ok(config)
     }
 
-    /// A simulation with the GIDs in their tables and the fault rules in force.
-    pub(crate) fn simulation(&self, mode: Mode) -> Result<Sim, String> {
+    /// A simulation with the GIDs in their tables and the fault rules in force. Without a seed, keys are
+    /// made from `drawn`, and all else is as with seed 0.
+    pub(crate) fn simulation(&self, mode: Mode, drawn: u64) -> Result<Sim, String> {
         let sim = SimConfig::new()
             .nodes(self.names.len() as u32)
             .ports(self.ports)
             .link_layer(self.link_layer)
-            .seed(self.seed)
+            .seed(self.seed.unwrap_or(0))
+            .scatter_keys(self.seed.unwrap_or(drawn))
             .profile(self.profile)
             .limits(self.limits)
             .trace(self.trace.is_some())
@@ -340,11 +343,11 @@ mod tests {
         let default = config("", &[]).unwrap();
         assert_eq!(
             (default.names.len(), default.ports, default.seed),
-            (2, 1, 0)
+            (2, 1, None)
         );
         let file = "names = [\"a\", \"b\", \"c\"]\nseed = 3\nports = 2\nlimits = { max_qp = 16 }";
         let both = config(file, &[("VERBSIM_SEED", "4"), ("VERBSIM_PROFILE", "rxe")]).unwrap();
-        assert_eq!((both.names.len(), both.ports, both.seed), (3, 2, 4));
+        assert_eq!((both.names.len(), both.ports, both.seed), (3, 2, Some(4)));
         assert_eq!(both.profile, Profile::RXE);
         let same = config(
             file,

@@ -1,21 +1,20 @@
 //! Devices, contexts, and what they say of themselves.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-use parking_lot::Mutex;
+use verbs_api::sync::Mutex;
 use verbs_api::{
-    Capabilities, CqModeration, DeviceAttr, GidEntry, Lab, LinkLayer, Pd, PortAttr, PortState,
-    Verbs,
+    Capabilities, CqModeration, DeviceAttr, GidEntry, GidType, Lab, LinkLayer, Pd, PortAttr,
+    PortState, Verbs,
 };
 
-use crate::arena::Arena;
 use crate::c::{self, ibv_context, ibv_device};
 use crate::engine::{engine, text, unobserved};
-use crate::object::{Kind, Object, context_of, int};
+use crate::object::{ArenaOf, Kind, Object, Objects, context_of, int};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
 use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, xrc};
 
@@ -38,9 +37,8 @@ impl Kind for OpenDevice {
     type More = More;
     const OFFSET: usize = offset_of!(c::verbs_context, context);
 
-    fn arena() -> &'static Arena<Object<Self>> {
-        static ARENA: Arena<Object<OpenDevice>> = Arena::new();
-        &ARENA
+    fn arena_in(objects: &Objects) -> &ArenaOf<Self> {
+        &objects.contexts
     }
 }
 
@@ -104,9 +102,10 @@ pub(crate) extern "C" fn free_device_list(list: *mut *mut ibv_device) {
 
 pub(crate) extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
     pointer(|| {
-        number_of(device)?;
-        // SAFETY: one of ours; its fields are not read.
-        Ok(unsafe { (&raw mut (*device).name).cast() })
+        not_null(device)?;
+        // Programs make structures of their own; nothing of them is read here.
+        let name = device.wrapping_byte_add(offset_of!(ibv_device, name));
+        Ok(name.cast())
     })
 }
 
@@ -125,9 +124,6 @@ pub(crate) extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
 fn number_of(device: *mut ibv_device) -> Result<usize> {
     engine().device(device).ok_or(Errno(libc::ENODEV))
 }
-
-/// Held while contexts come and go: whether there are others of a descriptor.
-pub(crate) static OPENED_OR_CLOSED: Mutex<()> = Mutex::new(());
 
 pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     pointer(|| {
@@ -163,7 +159,7 @@ pub(crate) fn make(
 /// The engine's is closed with the last context of its descriptor.
 pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
     status(|| {
-        let _alone = OPENED_OR_CLOSED.lock();
+        let _alone = engine().contexts_change.lock();
         let context = Object::<OpenDevice>::find(context)?;
         let mut open = OpenDevice::arena()
             .iter()
@@ -586,8 +582,31 @@ fn gid_entry(entry: &GidEntry) -> c::ibv_gid_entry {
         gid_index: entry.gid_index,
         port_num: entry.port_num,
         gid_type: entry.gid_type.into(),
-        ndev_ifindex: entry.ndev_ifindex,
+        ndev_ifindex: match entry.gid_type {
+            GidType::RoceV1 | GidType::RoceV2 => network_interface(),
+            _ => 0,
+        },
     }
+}
+
+/// The number of a network interface of the machine, one that leads to others if there is one; 0 without any.
+/// A port has none of its own, and programs look up the name of what they are told.
+fn network_interface() -> u32 {
+    // SAFETY: gives a list that is ours, or null.
+    let list = unsafe { libc::if_nameindex() };
+    if list.is_null() {
+        return 0;
+    }
+    // SAFETY: the list ends with an entry of number 0.
+    let all = (0..).map(|at| unsafe { &*list.add(at) });
+    let mut all = all.take_while(|entry| entry.if_index != 0);
+    // SAFETY: the names have an end.
+    let leads_on = |entry: &&libc::if_nameindex| unsafe { CStr::from_ptr(entry.if_name) } != c"lo";
+    let found = all.clone().find(leads_on).or_else(|| all.next());
+    let found = found.map_or(0, |entry| entry.if_index);
+    // SAFETY: nothing of it is used any more.
+    unsafe { libc::if_freenameindex(list) };
+    found
 }
 
 /// # Safety

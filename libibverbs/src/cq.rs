@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use parking_lot::Mutex;
+use verbs_api::sync::Mutex;
 use verbs_api::{Arm, Context, CqInit, ErrorKind, Verbs, Wait, Wc};
 
 use crate::c::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
@@ -11,16 +11,16 @@ use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::number::exchanged;
-use crate::object::{Object, context_of, int, kinds};
+use crate::object::{Kind, Object, context_of, int, kinds};
 use crate::result::{
     Errno, Result, count, last_errno, not_null, or_minus_one, pointer, silent, status,
 };
 
 kinds! {
     /// Completion channels.
-    Channel: ibv_comp_channel as ibv_comp_channel, CompChannel, Mutex<Option<OwnedFd>>;
+    Channel in channels: ibv_comp_channel as ibv_comp_channel, CompChannel, Mutex<Option<OwnedFd>>;
     /// Completion queues. Each has room for the extended structure, of which the plain one is the start.
-    Cq: ibv_cq_ex as ibv_cq, Cq, More, Cq;
+    Cq in cqs: ibv_cq_ex as ibv_cq, Cq, More, Cq;
 }
 
 /// What a CQ has beside its structure.
@@ -69,7 +69,7 @@ pub(crate) extern "C" fn get_cq_event(
         let fd = fd.ok_or(Errno(libc::EINVAL))?;
         let event = wait(fd, || engine().sim.get_cq_event(channel.handle, Wait::Poll))?;
         let found = usize::try_from(event.cq_context).ok();
-        let found = found.and_then(|index| <Cq as crate::object::Kind>::arena().at(index));
+        let found = found.and_then(|index| Cq::arena().at(index));
         let found: &Object<Cq> = found.ok_or(Errno(libc::EIO))?;
         // SAFETY: the program's, to be written (C's contract); the CQ is one of ours, which are
         // never freed.
@@ -95,6 +95,9 @@ pub(crate) fn wait<T>(fd: RawFd, take: impl Fn() -> verbs_api::Result<T>) -> Res
         }
         // SAFETY: only reads the flags.
         let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+        if flags < 0 {
+            return Err(last_errno());
+        }
         if flags & libc::O_NONBLOCK != 0 {
             return Err(Errno(libc::EAGAIN));
         }

@@ -8,15 +8,14 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use parking_lot::Mutex;
+use verbs_api::sync::Mutex;
 use verbs_api::{Access, Capabilities, Context, Handle};
 
-use crate::arena::Arena;
 use crate::c::{ibv_alloc_dm_attr, ibv_context, ibv_dm, ibv_mr, ibv_pd};
 use crate::context::OpenDevice;
 use crate::domain::{Pd, Users};
 use crate::engine::engine;
-use crate::object::{Kind, Object, context_of};
+use crate::object::{ArenaOf, Kind, Object, Objects, context_of};
 use crate::region::{self, Of};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
 
@@ -29,9 +28,8 @@ impl Kind for Dm {
     type Handle = Context;
     type More = More;
 
-    fn arena() -> &'static Arena<Object<Self>> {
-        static ARENA: Arena<Object<Dm>> = Arena::new();
-        &ARENA
+    fn arena_in(objects: &Objects) -> &ArenaOf<Self> {
+        &objects.dms
     }
 
     fn number(raw: *mut ibv_dm) -> Option<*mut u32> {
@@ -68,12 +66,9 @@ unsafe impl Sync for Page {}
 /// Bytes of device memory that a device has.
 const SIZE: usize = 128 << 10;
 
-/// What is taken of it, by device.
-static TAKEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-
 impl Memory {
     fn new(device: usize, length: usize) -> Result<Self> {
-        let mut taken = TAKEN.lock();
+        let mut taken = engine().device_memory.lock();
         let devices = taken.len().max(device + 1);
         taken.resize(devices, 0);
         if length > SIZE - taken[device] {
@@ -99,7 +94,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        TAKEN.lock()[self.device] -= self.length;
+        engine().device_memory.lock()[self.device] -= self.length;
     }
 }
 

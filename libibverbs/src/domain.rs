@@ -17,9 +17,9 @@ use crate::result::{Errno, Result, not_null, pointer, status};
 
 kinds! {
     /// Protection domains and parent domains.
-    Pd: ibv_pd as ibv_pd, Pd, More, Pd;
+    Pd in pds: ibv_pd as ibv_pd, Pd, More, Pd;
     /// Thread domains, each with its users.
-    Td: ibv_td as ibv_td, Context, Users;
+    Td in tds: ibv_td as ibv_td, Context, Users;
 }
 
 /// What a domain has beside its structure.

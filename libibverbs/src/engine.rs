@@ -1,35 +1,48 @@
-//! The one engine of a process: the simulator in real time, and its devices.
+//! The engine of a process: the simulator in real time, its devices, and all objects made of it.
 
 use std::ffi::c_char;
 use std::io::{self, Write};
-use std::process;
+use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
+use verbs_api::sync::Mutex;
 use verbs_api::{Transport, Verbs};
 use verbs_sim::{Mode, Sim};
 
 use crate::at_exit;
 use crate::c;
 use crate::config::Config;
+use crate::number;
+use crate::object::Objects;
 
 /// The simulator, and what programs see of its devices.
 pub(crate) struct Engine {
     pub(crate) sim: Sim,
-    pub(crate) config: Config,
-    devices: Box<[c::Device]>,
+    pub(crate) config: &'static Config,
+    devices: &'static [c::Device],
     /// Of all devices.
     pub(crate) transport: Transport,
-    /// A child after `fork` has a copy, in which nothing moves.
-    process: u32,
+    pub(crate) objects: Objects,
+    /// Held while contexts come and go: whether there are others of a descriptor.
+    pub(crate) contexts_change: Mutex<()>,
+    /// What is taken of the device memory, by device.
+    pub(crate) device_memory: Mutex<Vec<usize>>,
+    /// What is this process's in a QP number.
+    pub(crate) number_part: u32,
 }
 
-// SAFETY: the devices are never written, and the pointers in them are null.
+// SAFETY: the devices are never written, and the pointers in them are null. All else can be shared.
 unsafe impl Sync for Engine {}
 // SAFETY: as above.
 unsafe impl Send for Engine {}
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
-static ENGINE: OnceLock<Engine> = OnceLock::new();
+/// Null before the first use of the library, and so in a child after `fork`, which would find the locks of
+/// its parent's as they were, and no thread for timers.
+static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(null_mut());
+/// That of the parent, in a child after `fork`.
+static OF_PARENT: AtomicPtr<Engine> = AtomicPtr::new(null_mut());
 
 /// Reads the configuration when the library is loaded, so that what is wrong with it is said before
 /// the program begins.
@@ -42,6 +55,9 @@ static AT_LOAD: extern "C" fn() = {
             Ok(config) => {
                 at_exit::register(&config);
                 let _ = CONFIG.set(config);
+                // SAFETY: the function may run in a child of a process with threads: it works on atomic
+                // variables alone.
+                unsafe { libc::pthread_atfork(None, None, Some(leave_to_parent)) };
             }
             Err(problem) => {
                 // Nobody may be there to read it.
@@ -54,13 +70,47 @@ static AT_LOAD: extern "C" fn() = {
     at_load
 };
 
-/// The engine. It starts, with its thread for timers, when a program first asks for devices.
+/// What there is after `fork` is the parent's.
+unsafe extern "C" fn leave_to_parent() {
+    let engine = ENGINE.swap(null_mut(), Ordering::Relaxed);
+    if !engine.is_null() {
+        OF_PARENT.store(engine, Ordering::Relaxed);
+    }
+}
+
+/// The engine. It starts, with its thread for timers, when a program first uses the library.
+#[inline]
 pub(crate) fn engine() -> &'static Engine {
-    ENGINE.get_or_init(|| {
-        let config = CONFIG.get().cloned();
-        let config = config.or_else(|| Config::of_process().ok());
-        Engine::new(config.expect("the configuration was good when the library was loaded"))
-    })
+    running().unwrap_or_else(start)
+}
+
+/// The engine, if it has started in this process.
+#[inline]
+pub(crate) fn running() -> Option<&'static Engine> {
+    // SAFETY: null, or an engine that was made whole before, and is never freed.
+    unsafe { ENGINE.load(Ordering::Acquire).as_ref() }
+}
+
+#[cold]
+fn start() -> &'static Engine {
+    let config = CONFIG.get_or_init(|| {
+        let config = Config::of_process();
+        config.expect("the configuration was good when the library was loaded")
+    });
+    // SAFETY: as in `running`.
+    let parent = unsafe { OF_PARENT.load(Ordering::Relaxed).as_ref() };
+    let new = Box::into_raw(Box::new(Engine::new(config, parent)));
+    let (made, seen) = (Ordering::Release, Ordering::Acquire);
+    match ENGINE.compare_exchange(null_mut(), new, made, seen) {
+        // SAFETY: never freed from now on.
+        Ok(_) => unsafe { &*new },
+        Err(first) => {
+            // SAFETY: nobody else has seen it.
+            drop(unsafe { Box::from_raw(new) });
+            // SAFETY: as in `running`.
+            unsafe { &*first }
+        }
+    }
 }
 
 /// The engine for what the library needs for itself: no fault rule counts that, and it is not in the trace.
@@ -68,41 +118,22 @@ pub(crate) fn unobserved() -> &'static Sim {
     engine().sim.unobserved()
 }
 
-/// The engine, if it has started, and in this process.
-pub(crate) fn running() -> Option<&'static Engine> {
-    ENGINE
-        .get()
-        .filter(|engine| engine.process == process::id())
-}
-
 impl Engine {
-    fn new(config: Config) -> Self {
-        let sim = config.simulation(Mode::RealTime);
+    /// A child has the devices of its parent, which may have looked for them before.
+    fn new(config: &'static Config, parent: Option<&Self>) -> Self {
+        let sim = config.simulation(Mode::RealTime, number::random());
         let sim = sim.expect("one could be made when the library was loaded");
         let transport = sim.devices().map_or(Transport::Ib, |all| all[0].transport);
-        let (node_type, transport_type) = match transport {
-            Transport::Iwarp => (IBV_NODE_RNIC, IBV_TRANSPORT_IWARP),
-            _ => (IBV_NODE_CA, IBV_TRANSPORT_IB),
-        };
-        let device = |(number, name): (usize, &String)| c::Device {
-            device: c::ibv_device {
-                ops: [0; 2],
-                node_type,
-                transport_type,
-                name: text(name),
-                dev_name: text(&format!("uverbs{number}")),
-                dev_path: text(&format!("/sys/devices/virtual/verbsim/uverbs{number}")),
-                ibdev_path: text(&format!("{IBDEV_PATH}{}/{name}", config.profile)),
-            },
-            nobodys: [0; 8],
-        };
-        let devices = config.names.iter().enumerate().map(device).collect();
+        let devices = parent.map_or_else(|| devices(config, transport), |parent| parent.devices);
         Self {
             sim,
+            config,
             devices,
             transport,
-            config,
-            process: process::id(),
+            objects: Objects::default(),
+            contexts_change: Mutex::default(),
+            device_memory: Mutex::default(),
+            number_part: number::part(number::random()),
         }
     }
 
@@ -117,6 +148,27 @@ impl Engine {
     pub(crate) fn device(&self, device: *const c::ibv_device) -> Option<usize> {
         self.devices().position(|of| std::ptr::eq(of, device))
     }
+}
+
+/// They are never freed, since programs keep pointers to them.
+fn devices(config: &Config, transport: Transport) -> &'static [c::Device] {
+    let (node_type, transport_type) = match transport {
+        Transport::Iwarp => (IBV_NODE_RNIC, IBV_TRANSPORT_IWARP),
+        _ => (IBV_NODE_CA, IBV_TRANSPORT_IB),
+    };
+    let device = |(number, name): (usize, &String)| c::Device {
+        device: c::ibv_device {
+            ops: [0; 2],
+            node_type,
+            transport_type,
+            name: text(name),
+            dev_name: text(&format!("uverbs{number}")),
+            dev_path: text(&format!("/sys/devices/virtual/verbsim/uverbs{number}")),
+            ibdev_path: text(&format!("{IBDEV_PATH}{}/{name}", config.profile)),
+        },
+        nobodys: [0; 8],
+    };
+    Vec::leak(config.names.iter().enumerate().map(device).collect())
 }
 
 /// `IBV_NODE_CA`

@@ -13,9 +13,9 @@ use std::ptr::null_mut;
 use verbs_api::{Handle, Verbs};
 
 use crate::c::{ibv_context, ibv_mr, ibv_pd};
-use crate::context::{self, OPENED_OR_CLOSED, OpenDevice};
+use crate::context::{self, OpenDevice};
 use crate::domain::{self, Pd};
-use crate::engine::unobserved;
+use crate::engine::{engine, unobserved};
 use crate::object::{Kind, Object, context_of};
 use crate::region::{self, Mr, Of};
 use crate::result::{Errno, Result, UNSUPPORTED, last_errno, pointer, silent};
@@ -49,7 +49,7 @@ fn file_of(fd: c_int) -> Option<(u64, u64)> {
 /// The descriptor belongs to the context that is returned, which closes it.
 pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
     pointer(|| {
-        let _alone = OPENED_OR_CLOSED.lock();
+        let _alone = engine().contexts_change.lock();
         let file = file_of(cmd_fd).ok_or(Errno(libc::EINVAL))?;
         for context in OpenDevice::arena().iter() {
             let Some(own) = context.cmd_fd() else {

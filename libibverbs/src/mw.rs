@@ -14,7 +14,7 @@ use crate::result::{Result, not_null, pointer, status};
 
 kinds! {
     /// Memory windows, each with its domain.
-    Mw: ibv_mw as ibv_mw, Mw, &'static Object<Pd>, Mw;
+    Mw in mws: ibv_mw as ibv_mw, Mw, &'static Object<Pd>, Mw;
 }
 
 pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {

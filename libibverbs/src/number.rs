@@ -2,20 +2,36 @@
 //!
 //! Each process has a fabric of its own, with the same addresses and the same numbers. A program of two
 //! processes that exchange theirs would be connected with itself. So a part of each number is the
-//! process's, and who connects to another process finds nobody there.
-
-use std::sync::OnceLock;
+//! process's, drawn at random, and who connects to another process finds nobody there.
 
 use verbs_api::MULTICAST_QPN;
+
+use crate::engine::engine;
 
 /// Numbers below it belong to every port alike.
 const WELL_KNOWN: u32 = 2;
 
 /// What the engine calls a queue pair, from what the program does, and the other way round.
 pub(crate) fn exchanged(number: u32) -> u32 {
-    static OF_PROCESS: OnceLock<u32> = OnceLock::new();
-    let part = OF_PROCESS.get_or_init(|| (std::process::id() % 0xfff + 1) << 12);
-    swap(number, *part)
+    swap(number, engine().number_part)
+}
+
+/// The part of a process that has drawn this number.
+pub(crate) fn part(drawn: u64) -> u32 {
+    ((drawn % 0xfff + 1) << 12) as u32
+}
+
+/// A number that no other process has, most likely: by its id alone each first process of a container
+/// would have the same.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: there is room for so many bytes, which the call fills unless it fails.
+    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if filled == bytes.len() as isize {
+        return u64::from_ne_bytes(bytes);
+    }
+    // An old kernel.
+    std::process::id().into()
 }
 
 fn swap(number: u32, part: u32) -> u32 {

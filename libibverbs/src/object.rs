@@ -6,10 +6,20 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use verbs_api::{Context, DriverObject, Verbs};
 
+use crate::ah::Ah;
 use crate::arena::Arena;
 use crate::c;
+use crate::context::OpenDevice;
+use crate::cq::{Channel, Cq};
+use crate::dm::Dm;
+use crate::domain::{Pd, Td};
 use crate::engine::engine;
+use crate::mw::Mw;
+use crate::qp::Qp;
+use crate::region::Mr;
 use crate::result::{Errno, Result};
+use crate::srq::Srq;
+use crate::xrc::Xrcd;
 
 /// An object of a kind, for ever: whether its handle is still good the engine knows.
 #[repr(C)]
@@ -37,6 +47,25 @@ mod state {
 // C; this library uses it through pointers alone. All else can be shared.
 unsafe impl<K: Kind> Sync for Object<K> {}
 
+pub(crate) type ArenaOf<K> = Arena<Object<K>>;
+
+/// All objects of a process.
+#[derive(Default)]
+pub(crate) struct Objects {
+    pub(crate) ahs: ArenaOf<Ah>,
+    pub(crate) channels: ArenaOf<Channel>,
+    pub(crate) contexts: ArenaOf<OpenDevice>,
+    pub(crate) cqs: ArenaOf<Cq>,
+    pub(crate) dms: ArenaOf<Dm>,
+    pub(crate) mrs: ArenaOf<Mr>,
+    pub(crate) mws: ArenaOf<Mw>,
+    pub(crate) pds: ArenaOf<Pd>,
+    pub(crate) qps: ArenaOf<Qp>,
+    pub(crate) srqs: ArenaOf<Srq>,
+    pub(crate) tds: ArenaOf<Td>,
+    pub(crate) xrcds: ArenaOf<Xrcd>,
+}
+
 /// What is particular to a kind of object.
 pub(crate) trait Kind: Sized + 'static {
     /// The structure.
@@ -48,7 +77,13 @@ pub(crate) trait Kind: Sized + 'static {
     /// Where [`Seen`](Self::Seen) is in it.
     const OFFSET: usize = 0;
 
-    fn arena() -> &'static Arena<Object<Self>>;
+    /// Where all of its kind are.
+    fn arena_in(objects: &Objects) -> &ArenaOf<Self>;
+
+    /// Those of this process.
+    fn arena() -> &'static ArenaOf<Self> {
+        Self::arena_in(&engine().objects)
+    }
 
     /// Its field `handle`, if it has one.
     fn number(_raw: *mut Self::Raw) -> Option<*mut u32> {
@@ -195,11 +230,11 @@ impl<K: Kind> Object<K> {
 
 /// The context of an object by its pointer.
 pub(crate) fn context_of(context: *mut c::ibv_context) -> Result<Context> {
-    Object::<crate::context::OpenDevice>::find(context).map(|context| context.handle)
+    Object::<OpenDevice>::find(context).map(|context| context.handle)
 }
 
 macro_rules! kinds {
-    ($( $(#[$meta:meta])* $kind:ident: $raw:ident as $seen:ident, $handle:ident, $more:ty $(, $numbered:ident)?; )*) => { $(
+    ($( $(#[$meta:meta])* $kind:ident in $arena:ident: $raw:ident as $seen:ident, $handle:ident, $more:ty $(, $numbered:ident)?; )*) => { $(
         $(#[$meta])*
         pub(crate) struct $kind;
 
@@ -209,10 +244,8 @@ macro_rules! kinds {
             type Handle = verbs_api::$handle;
             type More = $more;
 
-            fn arena() -> &'static $crate::arena::Arena<$crate::object::Object<Self>> {
-                static ARENA: $crate::arena::Arena<$crate::object::Object<$kind>> =
-                    $crate::arena::Arena::new();
-                &ARENA
+            fn arena_in(objects: &$crate::object::Objects) -> &$crate::object::ArenaOf<Self> {
+                &objects.$arena
             }
 
             $(

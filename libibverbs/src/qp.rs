@@ -22,7 +22,7 @@ use crate::srq::Srq;
 
 kinds! {
     /// Queue pairs. Each has room for the extended structure, of which the plain one is the start.
-    Qp: ibv_qp_ex as ibv_qp, Qp, More, Qp;
+    Qp in qps: ibv_qp_ex as ibv_qp, Qp, More, Qp;
 }
 
 /// What a queue pair has beside its structure.

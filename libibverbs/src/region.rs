@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use parking_lot::Mutex;
+use verbs_api::sync::Mutex;
 use verbs_api::{Access, AfterRereg, MrChange, ReregError, Verbs};
 
 use crate::c::{ibv_mr, ibv_pd};
@@ -15,7 +15,7 @@ use crate::result::{Errno, Result, UNSUPPORTED, pointer, set_errno, status};
 
 kinds! {
     /// Memory regions.
-    Mr: ibv_mr as ibv_mr, Mr, More, Mr;
+    Mr in mrs: ibv_mr as ibv_mr, Mr, More, Mr;
 }
 
 /// What a region has beside its structure.

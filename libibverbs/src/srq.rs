@@ -18,7 +18,7 @@ use crate::xrc::Xrcd;
 
 kinds! {
     /// Shared receive queues.
-    Srq: ibv_srq as ibv_srq, Srq, More, Srq;
+    Srq in srqs: ibv_srq as ibv_srq, Srq, More, Srq;
 }
 
 /// What an SRQ has beside its structure.

@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use parking_lot::Mutex;
+use verbs_api::sync::Mutex;
 use verbs_api::{ErrorKind, Handle, QpAttrMask, QpType, Verbs, XrcdInit};
 
 use crate::batch;
@@ -20,7 +20,7 @@ use crate::srq::Srq;
 
 kinds! {
     /// XRC domains, each with the file that names it: no other file gets its number meanwhile.
-    Xrcd: ibv_xrcd as ibv_xrcd, Xrcd, Mutex<Option<File>>;
+    Xrcd in xrcds: ibv_xrcd as ibv_xrcd, Xrcd, Mutex<Option<File>>;
 }
 
 /// `IBV_XRCD_INIT_ATTR_FD` and `IBV_XRCD_INIT_ATTR_OFLAGS`

@@ -1,9 +1,11 @@
 //! The locks and threads of everything that models can be made of, named in this one place.
 //!
-//! Normally they are those of parking_lot and std. A build with `--cfg loom` and feature `loom` has
+//! Normally they are those of std, which have no state beside themselves: what a child after `fork` makes
+//! is sound, whatever threads of its parent were doing. A build with `--cfg loom` and feature `loom` has
 //! those of [loom](https://docs.rs/loom) instead, one with `--cfg shuttle` and feature `shuttle`
 //! those of [shuttle](https://docs.rs/shuttle): a checker that chooses, at each of them, which thread
-//! goes on. `verbs-models` sets both where they are needed. All have the shape of parking_lot's.
+//! goes on. `verbs-models` sets both where they are needed. All have the shape of parking_lot's: a panic
+//! poisons no lock, and a wait leaves the guard where it is.
 //!
 //! What must not be a choice of the checker uses std by name: reference counts, and locks in which
 //! nothing else is locked or waited for.
@@ -36,34 +38,32 @@ mod threads {
     pub use shuttle::thread;
 }
 
-#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
-mod imp {
-    pub use parking_lot::{Condvar, Mutex, MutexGuard};
-}
-
-#[cfg(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")))]
 mod imp {
     use core::fmt;
     use core::ops::{Deref, DerefMut};
     use std::sync::PoisonError;
     use std::time::Instant;
 
+    use super::CHECKED;
     #[cfg(all(loom, feature = "loom"))]
-    use loom::sync as checker;
+    use loom::sync as its;
     #[cfg(all(shuttle, feature = "shuttle"))]
-    use shuttle::sync as checker;
+    use shuttle::sync as its;
+    #[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
+    use std::sync as its;
 
-    /// A lock that a checker knows of.
+    /// A lock, which a checker knows of.
     #[derive(Default)]
-    pub struct Mutex<T>(checker::Mutex<T>);
+    pub struct Mutex<T>(its::Mutex<T>);
 
     impl<T> Mutex<T> {
         /// A lock around `value`.
         pub fn new(value: T) -> Self {
-            Self(checker::Mutex::new(value))
+            Self(its::Mutex::new(value))
         }
 
         /// Waits for the lock.
+        #[inline]
         #[track_caller]
         pub fn lock(&self) -> MutexGuard<'_, T> {
             let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ mod imp {
     pub struct MutexGuard<'a, T> {
         mutex: &'a Mutex<T>,
         /// `None` only while a call of this module has it.
-        guard: Option<checker::MutexGuard<'a, T>>,
+        guard: Option<its::MutexGuard<'a, T>>,
     }
 
     impl<T> MutexGuard<'_, T> {
@@ -101,12 +101,14 @@ mod imp {
     impl<T> Deref for MutexGuard<'_, T> {
         type Target = T;
 
+        #[inline]
         fn deref(&self) -> &T {
             self.guard.as_ref().expect(HELD)
         }
     }
 
     impl<T> DerefMut for MutexGuard<'_, T> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut T {
             self.guard.as_mut().expect(HELD)
         }
@@ -118,14 +120,14 @@ mod imp {
         }
     }
 
-    /// Where threads wait that a checker knows of. No wait ends without a notification.
+    /// Where threads wait. Under a checker no wait ends without a notification.
     #[derive(Debug, Default)]
-    pub struct Condvar(checker::Condvar);
+    pub struct Condvar(its::Condvar);
 
     impl Condvar {
         /// One where nobody waits.
         pub fn new() -> Self {
-            Self(checker::Condvar::new())
+            Self(its::Condvar::new())
         }
 
         /// Lets go of the lock and waits for a notification.
@@ -136,10 +138,16 @@ mod imp {
             held.guard = Some(guard);
         }
 
-        /// As [`wait`](Self::wait): there is no time under a checker.
+        /// As [`wait`](Self::wait), but no longer than until `end`. There is no time under a checker.
         #[track_caller]
-        pub fn wait_until<T>(&self, held: &mut MutexGuard<'_, T>, _end: Instant) {
-            self.wait(held);
+        pub fn wait_until<T>(&self, held: &mut MutexGuard<'_, T>, end: Instant) {
+            if CHECKED {
+                return self.wait(held);
+            }
+            let guard = held.guard.take().expect(HELD);
+            let left = end.saturating_duration_since(Instant::now());
+            let waited = self.0.wait_timeout(guard, left);
+            held.guard = Some(waited.unwrap_or_else(PoisonError::into_inner).0);
         }
 
         /// Wakes all who wait.
