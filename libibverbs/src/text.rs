@@ -71,12 +71,12 @@ pub(crate) extern "C" fn event_type_str(event: u32) -> *const c_char {
         c"client reregistration",
         c"GID table change",
         c"WQ fatal",
-        c"port speed change",
+        c"Device link speed change",
     ];
     pick(&texts, event)
 }
 
-/// `enum ibv_rate`, multiples of 2.5 Gbit/s where it is one (else 0), and Mbit/s.
+/// `enum ibv_rate`, in about so many times 2.5 Gbit/s where libibverbs says so (else 0), and Mbit/s.
 const RATES: [(c_int, c_int, c_int); 23] = [
     (2, 1, 2_500),
     (5, 2, 5_000),
@@ -95,12 +95,12 @@ const RATES: [(c_int, c_int, c_int); 23] = [
     (16, 0, 103_125),
     (17, 0, 206_250),
     (18, 0, 309_375),
-    (19, 0, 28_125),
-    (20, 0, 53_125),
-    (21, 0, 425_000),
-    (22, 0, 637_500),
-    (23, 0, 850_000),
-    (24, 0, 1_275_000),
+    (19, 11, 28_125),
+    (20, 20, 53_125),
+    (21, 160, 425_000),
+    (22, 240, 637_500),
+    (23, 320, 850_000),
+    (24, 480, 1_275_000),
 ];
 
 pub(crate) extern "C" fn rate_to_mult(rate: c_int) -> c_int {

@@ -252,7 +252,8 @@ c_enum! {
 }
 
 impl WcStatus {
-    /// A fixed text for every status, also for one without a name (`ibv_wc_status_str`, WC-32).
+    /// A fixed text for every status, that of libibverbs, also for one without a name
+    /// (`ibv_wc_status_str`, WC-32).
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -260,26 +261,26 @@ impl WcStatus {
             Self::LocQpOpErr => "local QP operation error",
             Self::LocEecOpErr => "local EE context operation error",
             Self::LocProtErr => "local protection error",
-            Self::WrFlushErr => "work request flushed",
-            Self::MwBindErr => "memory window bind error",
-            Self::BadRespErr => "bad response",
+            Self::WrFlushErr => "Work Request Flushed Error",
+            Self::MwBindErr => "memory management operation error",
+            Self::BadRespErr => "bad response error",
             Self::LocAccessErr => "local access error",
-            Self::RemInvReqErr => "remote invalid request",
+            Self::RemInvReqErr => "remote invalid request error",
             Self::RemAccessErr => "remote access error",
             Self::RemOpErr => "remote operation error",
-            Self::RetryExcErr => "transport retries exceeded",
-            Self::RnrRetryExcErr => "receiver-not-ready retries exceeded",
-            Self::LocRddViolErr => "local RDD violation",
+            Self::RetryExcErr => "transport retry counter exceeded",
+            Self::RnrRetryExcErr => "RNR retry counter exceeded",
+            Self::LocRddViolErr => "local RDD violation error",
             Self::RemInvRdReqErr => "remote invalid RD request",
-            Self::RemAbortErr => "remote aborted",
+            Self::RemAbortErr => "aborted error",
             Self::InvEecnErr => "invalid EE context number",
             Self::InvEecStateErr => "invalid EE context state",
             Self::FatalErr => "fatal error",
-            Self::RespTimeoutErr => "response timeout",
+            Self::RespTimeoutErr => "response timeout error",
             Self::GeneralErr => "general error",
-            Self::TmErr => "tag matching error",
-            Self::TmRndvIncomplete => "tag matching rendezvous incomplete",
-            Self::Unknown(_) => "unknown status",
+            Self::TmErr => "TM error",
+            Self::TmRndvIncomplete => "TM software rendezvous",
+            Self::Unknown(_) => "unknown",
         }
     }
 }
