@@ -4,7 +4,7 @@
 //! takes inline data has a region to which they are copied before the send is posted, which takes
 //! them from there at once.
 
-use parking_lot::{Mutex, MutexGuard};
+use verbs_api::sync::{Mutex, MutexGuard};
 use verbs_api::{Access, Mr, MrAttr, QpCap, Sge, Verbs};
 
 use crate::context::OpenDevice;
@@ -58,7 +58,7 @@ impl Inline {
     /// Copies what the `number`th send of a post is to have, at most [`each`](Self::each) bytes, and
     /// names it.
     pub(crate) fn put(&self, number: usize, bytes: &[u8]) -> Result<Sge> {
-        // Those that the queue does not take share the last place: nobody sees what they have.
+        // Those of a batch that the queue does not take share the last place: nobody sees what they have.
         let offset = number.min(self.sends) * self.each;
         engine().sim.write_mr(self.mr, offset, bytes)?;
         Ok(self.attr.sge(offset as u64, bytes.len() as u32))

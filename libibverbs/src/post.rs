@@ -1,12 +1,13 @@
 //! Posting work.
 //!
-//! Lists are walked once, up to the first request that the engine could not even be told of; those
-//! before it are posted.
+//! Of a list, which may be a ring, no more is taken at a time than its queue takes and one request
+//! more: that one is refused, unless the queue has grown meanwhile. It ends before the first request that
+//! the engine could not even be told of; those before it are posted.
 
 use std::ffi::c_int;
 
-use parking_lot::MutexGuard;
 use smallvec::SmallVec;
+use verbs_api::sync::MutexGuard;
 use verbs_api::{Dest, PostError, QpType, RecvWr, Remote, SendFlags, SendOp, SendWr, Sge, Verbs};
 
 use crate::ah::Ah;
@@ -38,24 +39,29 @@ pub(crate) extern "C" fn post_send(
 ) -> c_int {
     status(|| {
         let qp = Object::<Qp>::find(qp)?;
-        let mut taken = Taken::default();
-        let mut refused = None;
-        let mut next = first;
-        while !next.is_null() {
-            // SAFETY: the program's, valid for the call, as is all it names (C's contract).
-            let taken = unsafe { taken.take(qp, &*next) };
-            if let Err(errno) = taken {
-                refused = Some(errno);
-                break;
+        let most = qp.more.cap.max_send_wr as usize + 1;
+        // SAFETY: the program's, valid for the call, as is all it names (C's contract).
+        let after = |wr: *mut ibv_send_wr| unsafe { (*wr).next };
+        in_parts(first, bad_wr, after, |first| {
+            let mut taken = Taken::default();
+            let mut refused = None;
+            let mut next = first;
+            while !next.is_null() && taken.sends.len() < most {
+                // SAFETY: as above.
+                let taken = unsafe { taken.take(qp, &*next) };
+                if let Err(errno) = taken {
+                    refused = Some(errno);
+                    break;
+                }
+                next = after(next);
             }
-            // SAFETY: as above.
-            next = unsafe { (*next).next };
-        }
-        let list: SmallVec<[SendWr<'_>; 4]> = taken.list();
-        let posted = engine().sim.post_send(qp.handle, &list);
-        // SAFETY: as above.
-        outcome(posted, (refused, list.len()), first, bad_wr, |wr| unsafe {
-            (*wr).next
+            let list = taken.list();
+            Part {
+                posted: engine().sim.post_send(qp.handle, &list),
+                refused,
+                count: list.len(),
+                rest: next,
+            }
         })
     })
 }
@@ -67,37 +73,45 @@ pub(crate) extern "C" fn post_recv(
 ) -> c_int {
     status(|| {
         let qp = Object::<Qp>::find(qp)?;
+        let cap = qp.more.cap;
         let post = |list: &[RecvWr<'_>]| engine().sim.post_recv(qp.handle, list);
-        receives(first, bad_wr, qp.more.cap.max_recv_sge, post)
+        receives(first, bad_wr, (cap.max_recv_wr, cap.max_recv_sge), post)
     })
 }
 
-/// Posts a list of receives of at most so many entries each.
+/// Posts a list of receives to a queue that takes so many, of at most so many entries each.
 pub(crate) fn receives(
     first: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
-    max_sge: u32,
-    post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
+    (max_wr, max_sge): (u32, u32),
+    post: impl Fn(&[RecvWr<'_>]) -> Result<(), PostError>,
 ) -> Result<()> {
-    let mut entries = Entries::new();
-    let mut parts: SmallVec<[(u64, usize, usize); 4]> = SmallVec::new();
-    let mut next = first;
-    while !next.is_null() {
-        // SAFETY: the program's, valid for the call (C's contract).
-        let wr = unsafe { &*next };
-        let start = entries.len();
-        // SAFETY: as above.
-        unsafe { put_list(&mut entries, wr.sg_list, wr.num_sge, max_sge) };
-        parts.push((wr.wr_id, start, entries.len()));
-        next = wr.next;
-    }
-    let list: SmallVec<[RecvWr<'_>; 4]> = parts
-        .iter()
-        .map(|(wr_id, start, end)| RecvWr::new(*wr_id, &entries[*start..*end]))
-        .collect();
-    // SAFETY: as above.
-    outcome(post(&list), (None, 0), first, bad_wr, |wr| unsafe {
-        (*wr).next
+    let most = max_wr as usize + 1;
+    // SAFETY: the program's, valid for the call (C's contract).
+    let after = |wr: *mut ibv_recv_wr| unsafe { (*wr).next };
+    in_parts(first, bad_wr, after, |first| {
+        let mut entries = Entries::new();
+        let mut taken: SmallVec<[(u64, usize, usize); 4]> = SmallVec::new();
+        let mut next = first;
+        while !next.is_null() && taken.len() < most {
+            // SAFETY: as above.
+            let wr = unsafe { &*next };
+            let start = entries.len();
+            // SAFETY: as above.
+            unsafe { put_list(&mut entries, wr.sg_list, wr.num_sge, max_sge) };
+            taken.push((wr.wr_id, start, entries.len()));
+            next = wr.next;
+        }
+        let list: SmallVec<[RecvWr<'_>; 4]> = taken
+            .iter()
+            .map(|(wr_id, start, end)| RecvWr::new(*wr_id, &entries[*start..*end]))
+            .collect();
+        Part {
+            posted: post(&list),
+            refused: None,
+            count: list.len(),
+            rest: next,
+        }
     })
 }
 
@@ -132,20 +146,34 @@ pub(crate) fn entry(sge: &ibv_sge) -> Sge {
     }
 }
 
-/// Says which request of the list was the first that was not posted, and why.
-fn outcome<W>(
+/// What became of a part of a list.
+struct Part<W> {
     posted: Result<(), PostError>,
-    (refused, count): (Option<Errno>, usize),
-    first: *mut W,
+    /// Why the engine was not told of the request behind it.
+    refused: Option<Errno>,
+    /// Its requests.
+    count: usize,
+    /// Where the list goes on.
+    rest: *mut W,
+}
+
+/// Posts a list part by part. Says which request was the first that was not posted, and why.
+fn in_parts<W>(
+    mut first: *mut W,
     bad_wr: *mut *mut W,
-    next: impl Fn(*mut W) -> *mut W,
+    after: impl Fn(*mut W) -> *mut W,
+    post: impl Fn(*mut W) -> Part<W>,
 ) -> Result<()> {
-    let (bad, errno) = match (posted, refused) {
-        (Ok(()), None) => return Ok(()),
-        (Ok(()), Some(errno)) => (count, errno),
-        (Err(failed), _) => (failed.bad_wr, failed.into()),
+    let (bad, errno) = loop {
+        let part = post(first);
+        match (part.posted, part.refused) {
+            (Ok(()), None) if part.rest.is_null() => return Ok(()),
+            (Ok(()), None) => first = part.rest,
+            (Ok(()), Some(errno)) => break (part.count, errno),
+            (Err(failed), _) => break (failed.bad_wr, failed.into()),
+        }
     };
-    let bad = (0..bad).fold(first, |wr, _| next(wr));
+    let bad = (0..bad).fold(first, |wr, _| after(wr));
     if !bad_wr.is_null() {
         // SAFETY: the program's, to be written (C's contract).
         unsafe { bad_wr.write(bad) };

@@ -1,6 +1,7 @@
 //! Shared receive queues.
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use verbs_api::{Handle, RecvWr, SrqAttr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
 
@@ -23,8 +24,10 @@ kinds! {
 
 /// What an SRQ has beside its structure.
 pub(crate) struct More {
+    /// Receives that it takes.
+    max_wr: AtomicU32,
     /// Scatter/gather entries of a receive.
-    pub(crate) max_sge: u32,
+    max_sge: u32,
     pd: &'static Object<Pd>,
 }
 
@@ -132,8 +135,12 @@ unsafe fn create(
             cond: [0; 6],
             events_completed: 0,
         };
-        let max_sge = got.max_sge;
-        Ok((handle, More { max_sge, pd }, raw))
+        let more = More {
+            max_wr: got.max_wr.into(),
+            max_sge: got.max_sge,
+            pd,
+        };
+        Ok((handle, more, raw))
     };
     Ok(pd.within(|| Object::<Srq>::make_with(make))?.seen())
 }
@@ -157,7 +164,12 @@ pub(crate) extern "C" fn modify_srq(
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = attr_from_c(&unsafe { attr.read() });
         let mask = SrqAttrMask::from_bits_retain(mask as u32);
-        Ok(engine().sim.modify_srq(srq.handle, &attr, mask)?)
+        engine().sim.modify_srq(srq.handle, &attr, mask)?;
+        if mask.contains(SrqAttrMask::MAX_WR) {
+            let got = unobserved().query_srq(srq.handle)?;
+            srq.more.max_wr.store(got.max_wr, Ordering::Relaxed);
+        }
+        Ok(())
     })
 }
 
@@ -194,6 +206,7 @@ pub(crate) extern "C" fn post_srq_recv(
     status(|| {
         let srq = Object::<Srq>::find(srq)?;
         let post = |list: &[RecvWr<'_>]| engine().sim.post_srq_recv(srq.handle, list);
-        post::receives(wr, bad_wr, srq.more.max_sge, post)
+        let max_wr = srq.more.max_wr.load(Ordering::Relaxed);
+        post::receives(wr, bad_wr, (max_wr, srq.more.max_sge), post)
     })
 }
