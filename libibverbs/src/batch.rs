@@ -1,14 +1,15 @@
 //! Extended queue pairs: batches of sends (`ibv_wr_*`), which are posted as a whole or not at all.
 //!
-//! From `ibv_wr_start` to the end of a batch the queue pair is the thread's that started it; another
-//! one that starts a batch waits. A request of a batch that makes no sense is remembered, and fails
-//! the batch when it is to be completed.
+//! From `ibv_wr_start` to its end a batch is the thread's that started it; another one that starts one
+//! waits, and is refused all else. A request of a batch that makes no sense is remembered, and fails
+//! the batch when it is to be completed; so does a second start, for which the thread would have to wait
+//! for itself. The end of the queue pair ends the batch, and all waiting for it.
 
 use std::ffi::{c_int, c_void};
 use std::mem;
 
-use parking_lot::Mutex;
 use smallvec::SmallVec;
+use verbs_api::sync::{Condvar, Mutex};
 use verbs_api::{
     BatchEnd, Dest, Handle, QpType, Remote, SendFlags, SendOp, SendOps, SendWr, Sge, Verbs,
 };
@@ -28,7 +29,21 @@ use crate::xrc;
 
 /// A batch that is being built, or none.
 #[derive(Default)]
-pub(crate) struct Batch(Mutex<Building>);
+pub(crate) struct Batch {
+    turn: Mutex<Turn>,
+    /// It is nobody's any more.
+    left: Condvar,
+}
+
+/// Whose batch it is.
+#[derive(Default)]
+enum Turn {
+    #[default]
+    Nobody,
+    Thread(libc::pthread_t, Building),
+    /// The queue pair is gone.
+    Over,
+}
 
 #[derive(Default)]
 struct Building {
@@ -136,30 +151,74 @@ fn find(qp: *mut ibv_qp_ex) -> Result<(&'static Object<Qp>, &'static Batch)> {
     Ok((qp, qp.more.batch.as_ref().ok_or(Errno(libc::EINVAL))?))
 }
 
+impl Batch {
+    fn start(&self) -> Result<()> {
+        let this = this_thread();
+        let mut turn = self.turn.lock();
+        loop {
+            match &mut *turn {
+                Turn::Nobody => {
+                    *turn = Turn::Thread(this, Building::default());
+                    return Ok(());
+                }
+                Turn::Thread(owner, building) if *owner == this => {
+                    building.refused.get_or_insert(Errno(libc::EINVAL));
+                    return Ok(());
+                }
+                Turn::Thread(..) => self.left.wait(&mut turn),
+                Turn::Over => return Err(Errno(libc::EINVAL)),
+            }
+        }
+    }
+
+    /// Works on the batch that this thread has started.
+    fn with(&self, work: impl FnOnce(&mut Building) -> Result<()>) -> Result<()> {
+        match &mut *self.turn.lock() {
+            Turn::Thread(owner, building) if *owner == this_thread() => {
+                if let Err(errno) = work(building) {
+                    building.refused.get_or_insert(errno);
+                }
+                Ok(())
+            }
+            _ => Err(Errno(libc::EINVAL)),
+        }
+    }
+
+    /// Takes what this thread has built.
+    fn take(&self) -> Result<Building> {
+        let mut turn = self.turn.lock();
+        match &mut *turn {
+            Turn::Thread(owner, building) if *owner == this_thread() => {
+                let building = mem::take(building);
+                *turn = Turn::Nobody;
+                self.left.notify_all();
+                Ok(building)
+            }
+            _ => Err(Errno(libc::EINVAL)),
+        }
+    }
+
+    /// The queue pair is gone, whoever was building.
+    pub(crate) fn end(&self) {
+        *self.turn.lock() = Turn::Over;
+        self.left.notify_all();
+    }
+}
+
+fn this_thread() -> libc::pthread_t {
+    // SAFETY: there is nothing to keep to.
+    unsafe { libc::pthread_self() }
+}
+
 extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
-    silent(|| {
-        let mut building = find(qp)?.1.0.lock();
-        *building = Building::default();
-        // Until `end`.
-        mem::forget(building);
-        Ok(())
-    });
+    silent(|| find(qp)?.1.start());
 }
 
 /// Works on the batch that this thread has started.
 fn with(qp: *mut ibv_qp_ex, work: impl FnOnce(&'static Object<Qp>, &mut Building) -> Result<()>) {
     silent(|| {
         let (found, batch) = find(qp)?;
-        if !batch.0.is_locked() {
-            return Err(Errno(libc::EINVAL));
-        }
-        // SAFETY: the lock is held since `wr_start`, by the thread that builds the batch, which is
-        // this one (C's contract).
-        let building = unsafe { &mut *batch.0.data_ptr() };
-        if let Err(errno) = work(found, building) {
-            building.refused.get_or_insert(errno);
-        }
-        Ok(())
+        batch.with(|building| work(found, building))
     });
 }
 
@@ -173,13 +232,7 @@ extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
 
 fn end(qp: *mut ibv_qp_ex, end: BatchEnd) -> Result<()> {
     let (qp, batch) = find(qp)?;
-    if !batch.0.is_locked() {
-        return Err(Errno(libc::EINVAL));
-    }
-    // SAFETY: as in `with`.
-    let mut building = mem::take(unsafe { &mut *batch.0.data_ptr() });
-    // SAFETY: the lock is held since `wr_start`, whose guard was forgotten.
-    unsafe { batch.0.force_unlock() };
+    let mut building = batch.take()?;
     if end == BatchEnd::Abort {
         return Ok(());
     }

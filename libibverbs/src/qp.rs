@@ -189,6 +189,9 @@ pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
         let qp = Object::<Qp>::find(qp)?;
         let destroy = || engine().sim.destroy_qp(qp.handle, Wait::Forever);
         cq_ex::in_turn(&qp.more.cqs, destroy)?;
+        if let Some(batch) = &qp.more.batch {
+            batch.end();
+        }
         if let Some(pd) = qp.more.pd {
             pd.left();
         }
