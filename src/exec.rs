@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Limits of the devices, such as max_qp=16,max_cqe=255 [default: the greatest]
     #[arg(long, value_name = "NAME=N,...")]
     limits: Option<String>,
-    /// Seed of everything random [default: 0]
+    /// Seed of everything random [default: 0, but for keys, which are drawn]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// A file of fault rules, `standard`, or `none`; docs/faults.md [default: none]

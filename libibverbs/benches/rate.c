@@ -3,6 +3,7 @@
  *
  * cc -O2 -I tests/clients libibverbs/benches/rate.c -o rate -libverbs && verbsim exec -- ./rate [20000] */
 #include <time.h>
+#include <unistd.h>
 
 #include "bench.h"
 
@@ -114,6 +115,40 @@ static void measure(const char *what, void (*run)(void), int runs, int each)
     printf("%-36s %12.1f ns\n", what, best);
 }
 
+static long resident(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*d %ld", &pages) == 1 && !fclose(file));
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+static void make(struct ibv_pd **all, int count)
+{
+    for (int i = 0; i < count; ++i)
+        CHECK((all[i] = ibv_alloc_pd(a.context)));
+}
+
+static void measure_memory(const char *what, struct ibv_pd **all, int count)
+{
+    long before = resident();
+    make(all, count);
+    printf("%-36s %12.1f B\n", what, (double)(resident() - before) / count);
+}
+
+/* Memory of an object, where there are few of its kind and where there are many. */
+static void memory_of_objects(void)
+{
+    enum { EACH = 1000, BETWEEN = 7000, ALL = EACH + BETWEEN + EACH };
+    static struct ibv_pd *all[ALL];
+    memset(all, 1, sizeof all);
+    measure_memory("memory of a PD, of few", all, EACH);
+    make(all + EACH, BETWEEN);
+    measure_memory("memory of a PD, of many", all + EACH + BETWEEN, EACH);
+    for (int i = 0; i < ALL; ++i)
+        CHECK(!ibv_dealloc_pd(all[i]));
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 20000, devices;
@@ -137,6 +172,7 @@ int main(int argc, char **argv)
     measure("empty poll", empty_poll, rounds, 1);
     measure("write of 1 MiB", write_1m, rounds / 400, 1);
     CHECK(!memcmp(memory[0], memory[1], BYTES));
+    memory_of_objects();
     CHECK(!ibv_dereg_mr(from) && !ibv_dereg_mr(into));
     free(memory[0]);
     free(memory[1]);

@@ -156,7 +156,7 @@ mod tests {
             assert!(std::ptr::eq(arena.at(index).unwrap(), *object));
             for wrong in [address + 1, address + 8, address + 24] {
                 assert!(
-                    ARENA
+                    arena
                         .find(wrong)
                         .is_none_or(|other| other[0] != index as u64)
                 );

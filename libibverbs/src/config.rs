@@ -9,7 +9,7 @@
 //! | `VERBSIM_GIDS` | `gids = ["sim0/1/0=fe80::1"]` | as the link layer has them | entries of GID tables: device, port, index |
 //! | `VERBSIM_PROFILE` | `profile = "spec"` | `spec` | how they answer where they have a choice |
 //! | `VERBSIM_LIMITS` | `limits = { max_qp = 16 }` | the greatest | limits of the devices; a variable has `max_qp=16,max_cqe=255` |
-//! | `VERBSIM_SEED` | `seed = 0` | 0 | seed of everything random |
+//! | `VERBSIM_SEED` | `seed = 0` | 0, but for keys | seed of everything random; without one keys are drawn |
 //! | `VERBSIM_FAULTS` | `faults = "plan.toml"` | `none` | a file of fault rules, or `standard` |
 //! | `VERBSIM_TRACE` | `trace = "-"` | none | where the trace goes when the program ends: a file, or `-` for stderr |
 //! | `VERBSIM_DIAGNOSE` | `diagnose = "-"` | none | the same for what the program did wrong |

@@ -34,6 +34,9 @@
 //! - An imported context has the asynchronous events of the one that it was imported from, and shares
 //!   them with it: each comes to whoever asks first.
 //! - A descriptor without events can also be written, which `POLLOUT` shows.
+//! - What a parent has made is none of a child's after `fork`.
+//! - A batch (`ibv_wr_start`) is for the thread that started it; `EINVAL` for others, and for a second start
+//!   before its end, where C would wait for ever. It ends with its queue pair.
 //! - An iteration is ended by the thread that started it. What would make that thread wait for itself
 //!   meanwhile, such as `ibv_poll_cq` on the same queue, is `EINVAL` where C would wait for ever.
 //!

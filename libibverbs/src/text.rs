@@ -126,8 +126,8 @@ pub(crate) extern "C" fn mbps_to_rate(mbps: c_int) -> c_int {
 /// `IBV_FORK_UNNEEDED`
 const FORK_UNNEEDED: c_int = 2;
 
-/// A child that does not use verbs lives: the device reads and writes the memory of this process as
-/// its own code does, and nothing is pinned.
+/// A child is free to use its memory: the device reads and writes that of this process as its own code
+/// does, and nothing is pinned.
 pub(crate) extern "C" fn fork_init() -> c_int {
     0
 }
