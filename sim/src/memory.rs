@@ -12,10 +12,11 @@
 //! switch at happens while it is held.
 #![allow(unsafe_code)]
 
-use std::alloc::Layout;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::{Deref, Range};
 use std::slice;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use verbs_api::Placement;
@@ -57,20 +58,42 @@ pub(crate) struct RegionId {
 
 #[derive(Debug)]
 enum Bytes {
-    /// The simulator's own, from `start` on.
-    Owned { bytes: Box<[u8]>, start: usize },
-    /// The caller's, registered by `reg_mr`.
-    Caller { addr: *mut u8, length: usize },
+    /// Memory: the caller's, or the simulator's own.
+    At { span: Span, _own: Option<Block> },
     /// Zeros without end; what is written is discarded.
     Null,
     /// No region is here.
     Nothing,
 }
 
-// SAFETY: the pointer of `Bytes::Caller` is only used while the region is registered, and the
-// caller of `reg_mr` promised that the memory may then be read and written at any time, which
-// includes from any thread.
-unsafe impl Send for Bytes {}
+/// Bytes in a row. No reference to them is ever made: the program may use those that no work touches at
+/// the same time, and regions may lie over each other (MR-13).
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: *mut u8,
+    length: usize,
+}
+
+// SAFETY: a span of a region is only used while the region is there. The caller of `reg_mr` promised
+// that its memory may then be read and written at any time, which includes from any thread.
+unsafe impl Send for Span {}
+
+/// Memory of the allocator.
+#[derive(Debug)]
+struct Block {
+    first: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: nothing else has the pointer, and the allocator takes blocks back from any thread.
+unsafe impl Send for Block {}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: `first` came from the allocator with this layout, and the region it was for is gone.
+        unsafe { dealloc(self.first, self.layout) };
+    }
+}
 
 /// The region was deregistered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,18 +116,19 @@ impl Memory {
     /// machine gives them when they are first touched, so that a large region costs nothing until
     /// it is used.
     pub(crate) fn add_owned(&mut self, length: usize) -> Option<RegionId> {
+        // The allocator would touch memory that is to be aligned, to make it zero.
         let layout = Layout::array::<u8>(length.checked_add(ALIGNMENT)?).ok()?;
         // SAFETY: the layout has a size above zero.
-        let first = unsafe { std::alloc::alloc_zeroed(layout) };
+        let first = unsafe { alloc_zeroed(layout) };
         if first.is_null() {
             return None;
         }
-        let bytes = std::ptr::slice_from_raw_parts_mut(first, layout.size());
-        // SAFETY: just allocated by the global allocator with the layout of this slice, and zero is
-        // a value of its items; nothing else has the pointer.
-        let bytes = unsafe { Box::from_raw(bytes) };
-        let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        Some(self.add(Bytes::Owned { bytes, start }))
+        let own = Block { first, layout };
+        let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
+        let start = first.wrapping_add(before);
+        let span = Span { start, length };
+        let _own = Some(own);
+        Some(self.add(Bytes::At { span, _own }))
     }
 
     /// A region of the caller's memory.
@@ -113,7 +137,11 @@ impl Memory {
     /// Until [`remove`](Self::remove) returned, the memory must be valid for reads, and for writes
     /// if anything is copied to this region, and nothing else may write to bytes that are copied.
     pub(crate) unsafe fn add_of_caller(&mut self, addr: *mut u8, length: usize) -> RegionId {
-        self.add(Bytes::Caller { addr, length })
+        let span = Span {
+            start: addr,
+            length,
+        };
+        self.add(Bytes::At { span, _own: None })
     }
 
     /// A null region.
@@ -172,14 +200,11 @@ impl Memory {
         offset: usize,
         into: &mut [u8],
     ) -> Result<(), Gone> {
-        let slot = self.slots.get(region.index as usize).ok_or(Gone)?;
-        let bytes = slot.bytes_of(region)?;
-        if matches!(bytes, Bytes::Null) {
-            into.fill(0);
-            return Ok(());
+        match self.span(region, offset, into.len())? {
+            // SAFETY: the span is of a region that is there.
+            Some(from) => unsafe { from.copy_to(Span::of(into)) },
+            None => into.fill(0),
         }
-        let from = bytes.as_slice()?;
-        into.copy_from_slice(&from[offset..offset + into.len()]);
         Ok(())
     }
 
@@ -207,12 +232,14 @@ impl Memory {
 
     /// As [`write`](Self::write), whatever is late.
     fn put(&mut self, region: RegionId, offset: usize, from: &[u8]) -> Result<(), Gone> {
-        let bytes = self.bytes_mut(region)?;
-        if matches!(bytes, Bytes::Null) {
-            return Ok(());
+        if let Some(into) = self.span(region, offset, from.len())? {
+            let from = Span {
+                start: from.as_ptr().cast_mut(),
+                length: from.len(),
+            };
+            // SAFETY: the span is of a region that is there; the source is only read.
+            unsafe { from.copy_to(into) };
         }
-        let into = bytes.as_mut_slice()?;
-        into[offset..offset + from.len()].copy_from_slice(from);
         Ok(())
     }
 
@@ -255,99 +282,146 @@ impl Memory {
         Ok(())
     }
 
-    fn bytes_mut(&mut self, region: RegionId) -> Result<&mut Bytes, Gone> {
-        let slot = self.slots.get_mut(region.index as usize).ok_or(Gone)?;
-        slot.bytes_of(region)?;
-        Ok(&mut slot.bytes)
-    }
-
-    /// Copies `from` to `into`, of the same length; they may overlap.
+    /// Copies `from` to `into`; they may overlap.
     fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
-        let range = from.range();
-        if from.region.index == into.region.index {
-            let bytes = self.bytes_mut(into.region)?;
-            if from.region != into.region {
-                return Err(Gone);
+        let source = self.span(from.region, from.offset, from.length as usize)?;
+        let target = self.span(into.region, into.offset, into.length as usize)?;
+        match (source, target) {
+            // SAFETY: both spans are of regions that are there.
+            (Some(source), Some(target)) => unsafe { source.copy_to(target) },
+            (None, Some(_)) => {
+                self.put(into.region, into.offset, &vec![0; into.length as usize])?
             }
-            if matches!(bytes, Bytes::Null) {
-                return Ok(());
-            }
-            bytes.as_mut_slice()?.copy_within(range, into.offset);
-            return Ok(());
+            (_, None) => {}
         }
-        let indices = [from, into].map(|slice| slice.region.index as usize);
-        let [source, target] = self.slots.get_disjoint_mut(indices).map_err(|_| Gone)?;
-        let read = source.bytes_of(from.region)?;
-        target.bytes_of(into.region)?;
-        let write = &mut target.bytes;
-        match (read, &*write) {
-            (_, Bytes::Null) => return Ok(()),
-            (Bytes::Null, _) => {
-                write.as_mut_slice()?[into.range()].fill(0);
-                return Ok(());
-            }
-            _ => {}
-        }
-        if let (
-            Bytes::Caller {
-                addr: from_addr, ..
-            },
-            Bytes::Caller {
-                addr: into_addr, ..
-            },
-        ) = (read, &*write)
-        {
-            // Two registrations may cover the same memory (MR-13), so no references are made here.
-            // SAFETY: both regions are registered, so `add_of_caller`'s promise holds for both, and
-            // the ranges lie within them; `ptr::copy` allows overlap.
-            unsafe {
-                std::ptr::copy(
-                    from_addr.add(from.offset),
-                    into_addr.add(into.offset),
-                    from.length as usize,
-                );
-            }
-            return Ok(());
-        }
-        write.as_mut_slice()?[into.range()].copy_from_slice(&read.as_slice()?[range]);
         Ok(())
     }
+
+    /// Bytes of a region; none of a null region. The one place where a range is checked before it is
+    /// touched.
+    #[inline]
+    fn span(&self, region: RegionId, offset: usize, length: usize) -> Result<Option<Span>, Gone> {
+        let slot = self.slots.get(region.index as usize).ok_or(Gone)?;
+        if slot.generation != region.generation {
+            return Err(Gone);
+        }
+        let span = match &slot.bytes {
+            Bytes::At { span, .. } => span,
+            Bytes::Null => return Ok(None),
+            Bytes::Nothing => return Err(Gone),
+        };
+        let end = offset.checked_add(length);
+        assert!(
+            end.is_some_and(|end| end <= span.length),
+            "bytes {offset}..+{length} of a region of {}",
+            span.length
+        );
+        Ok(Some(Span {
+            start: span.start.wrapping_add(offset),
+            length,
+        }))
+    }
 }
 
-impl Slot {
-    /// The bytes, if the region is still here.
-    fn bytes_of(&self, region: RegionId) -> Result<&Bytes, Gone> {
-        if self.generation == region.generation {
-            Ok(&self.bytes)
-        } else {
-            Err(Gone)
+impl Span {
+    fn of(bytes: &mut [u8]) -> Self {
+        Self {
+            start: bytes.as_mut_ptr(),
+            length: bytes.len(),
+        }
+    }
+
+    /// Copies all of it to as many bytes, which may overlap with it. Their last are written last.
+    ///
+    /// # Safety
+    /// The memory is valid for reads, and that of `into` for writes; nothing else writes to either.
+    #[inline]
+    unsafe fn copy_to(self, into: Self) {
+        assert_eq!(self.length, into.length, "a copy keeps the length");
+        let distance = self.start.addr().abs_diff(into.start.addr());
+        if distance >= self.length {
+            // SAFETY: as promised, and the two do not overlap.
+            unsafe { copy_in_order(self.start, into.start, self.length) };
+        } else if distance > 0 {
+            let mut between = vec![0; self.length];
+            // SAFETY: as above; what is new overlaps with nothing.
+            unsafe {
+                copy_in_order(self.start, between.as_mut_ptr(), self.length);
+                copy_in_order(between.as_ptr(), into.start, self.length);
+            }
         }
     }
 }
 
-impl Bytes {
-    fn as_slice(&self) -> Result<&[u8], Gone> {
-        match self {
-            Self::Owned { bytes, start } => Ok(&bytes[*start..]),
-            // SAFETY: the region is registered, so `add_of_caller`'s promise holds: the memory is
-            // valid and nothing else writes what is being copied.
-            Self::Caller { addr, length } => unsafe {
-                Ok(std::slice::from_raw_parts(*addr, *length))
-            },
-            Self::Null | Self::Nothing => Err(Gone),
-        }
-    }
+/// A copy goes forwards by so many bytes; their bounds are those of the target's addresses.
+const CHUNK: usize = 4096;
 
-    fn as_mut_slice(&mut self) -> Result<&mut [u8], Gone> {
-        match self {
-            Self::Owned { bytes, start } => Ok(&mut bytes[*start..]),
-            // SAFETY: as in `as_slice`, and the memory is borrowed mutably. The promise covers
-            // writes, since only regions with LOCAL_WRITE are copied to.
-            Self::Caller { addr, length } => unsafe {
-                Ok(std::slice::from_raw_parts_mut(*addr, *length))
-            },
-            Self::Null | Self::Nothing => Err(Gone),
+/// Copies bytes forwards, chunk by chunk, since programs wait for the last byte of a write and then read
+/// those before it. `memcpy` alone may go backwards.
+///
+/// # Safety
+/// `from` is valid for reads of `length` bytes, and `into` for writes; they do not overlap.
+#[inline]
+unsafe fn copy_in_order(mut from: *const u8, mut into: *mut u8, mut length: usize) {
+    while length > 0 {
+        let now = length.min(CHUNK - into.addr() % CHUNK);
+        // SAFETY: a part of what is promised.
+        unsafe {
+            copy_chunk(from, into, now);
+            (from, into) = (from.add(now), into.add(now));
         }
+        length -= now;
+    }
+}
+
+/// Copies at least one byte. The last aligned eight become visible as one and after all others, those
+/// behind them after that: who reads the last byte with acquire semantics sees all.
+///
+/// Never inlined: what a program reads meanwhile, the compiler is not to reason about.
+///
+/// # Safety
+/// That of [`copy_in_order`].
+#[cfg(not(any(miri, sanitize_thread)))]
+#[inline(never)]
+unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
+    const WORD: usize = size_of::<u64>();
+    macro_rules! store {
+        ($atomic:ty, $number:ty, $at:expr) => {
+            // SAFETY: within what is promised, and aligned.
+            unsafe {
+                let bytes = from.add($at).cast::<$number>().read_unaligned();
+                <$atomic>::from_ptr(into.add($at).cast()).store(bytes, Ordering::Release);
+            }
+        };
+    }
+    let behind = (into.addr() + length) % WORD;
+    let last = length.min(if behind == 0 { WORD } else { behind });
+    let mut done = length - last;
+    // SAFETY: as promised.
+    unsafe { std::ptr::copy_nonoverlapping(from, into, done) };
+    while done < length {
+        let aligned = 1 << into.addr().wrapping_add(done).trailing_zeros().min(3);
+        let fits = 1 << (length - done).ilog2();
+        let size = WORD.min(aligned).min(fits);
+        match size {
+            WORD => store!(AtomicU64, u64, done),
+            4 => store!(AtomicU32, u32, done),
+            2 => store!(AtomicU16, u16, done),
+            _ => store!(AtomicU8, u8, done),
+        }
+        done += size;
+    }
+}
+
+/// The same by atomic bytes, for tools that look for data races.
+///
+/// # Safety
+/// That of [`copy_in_order`].
+#[cfg(any(miri, sanitize_thread))]
+unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
+    for at in 0..length {
+        // SAFETY: within what is promised.
+        unsafe { AtomicU8::from_ptr(into.add(at)).store(from.add(at).read(), Ordering::Release) };
     }
 }
 
