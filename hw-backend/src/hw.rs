@@ -252,11 +252,28 @@ impl Hw {
         let raw_pd = held.as_ref().map_or(std::ptr::null_mut(), |pd| pd.get());
         let start = memory.as_ref().map_or(std::ptr::null_mut(), Memory::start);
         let length = change.length.unwrap_or(0);
-        let access = change.access.unwrap_or_default().bits() as c_int;
+        let access = change.access.unwrap_or_default();
         let mut own = found.memory.write();
+        let writes = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+        if memory.is_none() && access.intersects(writes) && !own.may_be_written() {
+            let cause = Cause::Argument {
+                what: "access",
+                problem: "asks for writes, and the memory was registered for reading",
+            };
+            return Err(Error::new(verb, ErrorKind::Access, cause));
+        }
         let change = |mr| {
             // SAFETY: region and domain are live; the memory is kept as long as the region.
-            unsafe { sys::ibv_rereg_mr(mr, flags, raw_pd, start.cast(), length, access) }
+            unsafe {
+                sys::ibv_rereg_mr(
+                    mr,
+                    flags,
+                    raw_pd,
+                    start.cast(),
+                    length,
+                    access.bits() as c_int,
+                )
+            }
         };
         let result = found.raw.alone(change);
         let result = result.map_err(destroyed(verb, Object::Mr))?;

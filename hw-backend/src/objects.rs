@@ -168,8 +168,12 @@ pub(crate) enum Memory {
         length: usize,
         _of: Arc<Mr>,
     },
-    /// The caller's.
-    Caller { start: *mut u8, length: usize },
+    /// The caller's, who promised that it can be written or did not.
+    Caller {
+        start: *mut u8,
+        length: usize,
+        writable: bool,
+    },
     /// None: the addresses from 0 on, or a null region.
     None,
 }
@@ -246,6 +250,17 @@ impl Memory {
             Self::ReadOnly { .. } => !for_write,
             Self::Caller { .. } | Self::None => false,
         }
+    }
+
+    /// Whether the device may be told to write it: what belongs to the caller only if that is promised.
+    pub(crate) fn may_be_written(&self) -> bool {
+        !matches!(
+            self,
+            Self::Caller {
+                writable: false,
+                ..
+            }
+        )
     }
 
     /// Whether a range of addresses lies within, and can be read.

@@ -197,6 +197,7 @@ impl Verbs for Hw {
             Memory::Caller {
                 start: addr,
                 length,
+                writable: access.contains(Access::LOCAL_WRITE),
             },
             length,
             access,

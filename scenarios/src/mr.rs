@@ -5,12 +5,12 @@ mod memory;
 use std::collections::BTreeSet;
 
 use verbs_api::{
-    Access, AfterRereg, Capabilities, Check, ErrorKind, Mr, MrChange, RecvWr, SendOp, SendWr,
-    WcStatus,
+    Access, AfterRereg, Capabilities, Check, ErrorKind, Mr, MrChange, MrInit, MrMemory, RecvWr,
+    SendOp, SendWr, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, Failure, OfRule, Pair, Result, Scenario, expect_err};
+use crate::{Bench, Failure, OfRule, Pair, Result, Scenario, expect_err, expect_err_among};
 
 const LAB: Capabilities = Capabilities::LAB;
 const LEN: u32 = 8;
@@ -60,6 +60,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "mr.refused_change_leaves_the_region_as_it_was",
         &["MR-09", "MR-08"],
         refused_change_leaves_the_region_as_it_was,
+    )
+    .needs(Capabilities::REREG_MR),
+    Scenario::new(
+        "mr.memory_registered_for_reading_is_never_written",
+        &["MR-24", "MR-09"],
+        memory_registered_for_reading_is_never_written,
     )
     .needs(Capabilities::REREG_MR),
     Scenario::new(
@@ -354,9 +360,6 @@ fn change_of_memory_leaves_the_rest(bench: &Bench<'_>) -> Result {
 fn refused_change_leaves_the_region_as_it_was(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-09";
     let pd = bench.alloc_pd(bench.ctx_b())?;
-    let mr = bench.alloc_mr(pd, 64, Access::ALL_RDMA)?;
-    let before = bench.query_mr(mr)?;
-    bench.write_mr(mr, 0, &[5; 64])?;
     let with = |access| MrChange {
         access: Some(access),
         ..MrChange::default()
@@ -367,35 +370,74 @@ fn refused_change_leaves_the_region_as_it_was(bench: &Bench<'_>) -> Result {
         ("MR-08", with(Access::REMOTE_ATOMIC | Access::REMOTE_READ)),
         ("MR-08", with(Access::from_bits_retain(1 << 19))),
     ] {
-        let case = format!("{change:?}");
-        match bench.rereg_mr(mr, &change) {
-            Err(refused) => {
-                let (seen, kind) = (refused.region, refused.error.kind());
-                let old = seen == AfterRereg::Old && kind == ErrorKind::Invalid;
-                check!(
-                    rule,
-                    old,
-                    "EINVAL, and the old region",
-                    "{kind:?}, {seen:?} ({case})"
-                );
-            }
-            Ok(()) => {
-                let failure = Failure::assertion("an error", format!("success ({case})"));
-                return Err(failure.of_rule(rule));
-            }
+        let mr = bench.alloc_mr(pd, 64, Access::ALL_RDMA)?;
+        let before = bench.query_mr(mr)?;
+        bench.write_mr(mr, 0, &[5; 64])?;
+        let left = refused(bench, mr, &change, &[ErrorKind::Invalid], rule)?;
+        if left == AfterRereg::Old {
+            check_eq!(RULE, bench.query_mr(mr)?, before);
+            let mut bytes = [0; 64];
+            bench.read_mr(mr, 0, &mut bytes)?;
+            check_eq!(RULE, bytes, [5; 64], "its bytes");
+            check_eq!(RULE, used(bench, mr)?, [WcStatus::Success; 2]);
         }
-        check_eq!(RULE, bench.query_mr(mr)?, before);
+        bench.dereg_mr(mr).rule(RULE)?;
     }
-    let mut bytes = [0; 64];
-    bench.read_mr(mr, 0, &mut bytes)?;
+    Ok(())
+}
+
+/// A change fails with one of these errors; what is left of the region.
+fn refused(
+    bench: &Bench<'_>,
+    mr: Mr,
+    change: &MrChange,
+    kinds: &[ErrorKind],
+    rule: &'static str,
+) -> Result<AfterRereg> {
+    let (result, left) = match bench.rereg_mr(mr, change) {
+        Ok(()) => (Ok(()), AfterRereg::New),
+        Err(refused) => (Err(refused.error), refused.region),
+    };
+    in_case(
+        &format!("{change:?}"),
+        expect_err_among(result, kinds, rule),
+    )?;
     check!(
-        RULE,
-        bytes == [5; 64],
-        "its bytes as they were",
-        "{bytes:?}"
+        rule,
+        left != AfterRereg::New,
+        "the old region, or none to use",
+        "the new one ({change:?})"
     );
-    check_eq!(RULE, used(bench, mr)?, [WcStatus::Success; 2]);
-    Ok(bench.dereg_mr(mr)?)
+    Ok(left)
+}
+
+/// As `reg_mr` took it, it need not be writable. With new memory the region is one for writing.
+fn memory_registered_for_reading_is_never_written(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-24";
+    const KINDS: [ErrorKind; 3] = [ErrorKind::Access, ErrorKind::Permission, ErrorKind::Fault];
+    let pd = bench.alloc_pd(bench.ctx_b())?;
+    let writes = MrChange {
+        access: Some(Access::ALL_RDMA),
+        ..MrChange::default()
+    };
+    for memory in [MrMemory::New, MrMemory::ReadOnly] {
+        let init = MrInit::new(64, Access::REMOTE_READ).memory(memory);
+        let mr = bench.alloc_mr_as(pd, &init)?;
+        if refused(bench, mr, &writes, &KINDS, RULE)? == AfterRereg::Old {
+            let statuses = [WcStatus::RemAccessErr, WcStatus::Success];
+            check_eq!("MR-09", used(bench, mr)?, statuses, format!("{memory:?}"));
+        }
+        bench.dereg_mr(mr).rule("MR-09")?;
+        let mr = bench.alloc_mr_as(pd, &init)?;
+        let length = Some(100);
+        bench
+            .rereg_mr(mr, &MrChange { length, ..writes })
+            .map_err(|refused| refused.error)
+            .rule(RULE)?;
+        check_eq!(RULE, used(bench, mr)?, [WcStatus::Success; 2]);
+        bench.dereg_mr(mr)?;
+    }
+    Ok(())
 }
 
 fn keys_are_used_again_as_declared(bench: &Bench<'_>) -> Result {

@@ -140,7 +140,8 @@ pub trait Verbs: Send + Sync {
     /// From this call until [`dereg_mr`](Self::dereg_mr) or [`close_device`](Self::close_device)
     /// returned, `addr..addr + length` must be valid memory; with `LOCAL_WRITE` it must be
     /// writable. The device reads it (and with `LOCAL_WRITE` writes it) at any time in between, so
-    /// no reference to a part may live while work that touches that part can be executed.
+    /// no reference to a part may live while work that touches that part can be executed. Registered
+    /// without `LOCAL_WRITE` it is never written (MR-24).
     #[allow(unsafe_code, reason = "the one promise the caller makes")]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr>;
 
@@ -149,7 +150,8 @@ pub trait Verbs: Send + Sync {
     ///
     /// # Errors
     /// `Invalid` for a change of nothing, a PD of another context, or access bits as for
-    /// [`alloc_mr`](Self::alloc_mr); `Busy` (simulator) while posted work owns bytes of memory that
+    /// [`alloc_mr`](Self::alloc_mr); `Access` for writes to memory that was registered without
+    /// `LOCAL_WRITE` and stays (MR-24); `Busy` (simulator) while posted work owns bytes of memory that
     /// is to be replaced; `NoMemory`; `NotSupported` without [`Capabilities::REREG_MR`]. The error says
     /// what is left of the region (MR-09).
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;

@@ -25,6 +25,8 @@ pub(super) struct Mr {
     access: Access,
     /// Windows bound to it.
     pub(super) windows: u32,
+    /// The memory was taken to be written, too.
+    writable: bool,
 }
 
 /// The memory of a region.
@@ -351,6 +353,7 @@ impl Node {
                 attr,
                 access,
                 windows: 0,
+                writable: access.contains(Access::LOCAL_WRITE),
             }
         });
         self.pds.at_mut(pd_index).mrs += 1;
@@ -413,6 +416,7 @@ impl Node {
     ) -> Result<(), ReregError> {
         let verb = Verb::ReregMr;
         let index = Self::find(&self.mrs, verb, mr)?;
+        self.check_has(verb, Capabilities::REREG_MR, "changes no regions")?;
         if *change == MrChange::default() {
             return Err(invalid(verb, "change", "names nothing").into());
         }
@@ -424,7 +428,16 @@ impl Node {
             return Err(invalid(verb, "mr", "is a null region").into());
         }
         let length = change.length.unwrap_or(old.attr.length as usize);
-        self.check_mr(verb, length, change.access.unwrap_or(old.access))?;
+        let access = change.access.unwrap_or(old.access);
+        self.check_mr(verb, length, access)?;
+        let writes = access.contains(Access::LOCAL_WRITE);
+        if writes && !old.writable && change.length.is_none() {
+            let cause = Cause::Argument {
+                what: "access",
+                problem: "asks for writes, and the memory was registered for reading",
+            };
+            return Err(Error::new(verb, ErrorKind::Access, cause).into());
+        }
         if change.length.is_some() {
             self.check_bytes(verb, length, old.attr.length)?;
         }
@@ -436,10 +449,11 @@ impl Node {
         if let Some(backing) = memory {
             own.attr.addr = backing.addr;
             own.attr.length = length as u64;
+            own.writable = writes;
             let before = std::mem::replace(&mut own.backing, backing);
             self.memory.lock().remove(before.region);
         }
-        own.access = change.access.unwrap_or(own.access);
+        own.access = access;
         if let Some(pd) = pd {
             let before = std::mem::replace(&mut own.pd, pd);
             self.pds.at_mut(before).mrs -= 1;
