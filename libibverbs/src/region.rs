@@ -1,9 +1,10 @@
 //! Memory regions.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use verbs_api::sync::Mutex;
-use verbs_api::{Access, AfterRereg, MrChange, ReregError, Verbs};
+use verbs_api::{Access, Capabilities, Handle, MrChange, Verbs};
 
 use crate::c::{ibv_mr, ibv_pd};
 use crate::dm::Dm;
@@ -23,12 +24,16 @@ pub(crate) struct More {
     pub(crate) pd: Mutex<&'static Object<Pd>>,
     /// The device memory that it shows.
     dm: Option<&'static Object<Dm>>,
+    /// What it allows, if it is of the program's memory.
+    access: Option<AtomicU32>,
 }
 
 /// What a region is of.
 pub(crate) enum Of<'a> {
-    /// The program's memory, or none.
-    Program,
+    /// The program's memory, which may be used so.
+    Program(Access),
+    /// No memory: a null region.
+    Nothing,
     DeviceMemory(&'static Object<Dm>),
     /// The same as another region.
     Imported(&'a Object<Mr>),
@@ -84,7 +89,7 @@ fn register(
         unobserved().dereg_mr(handle)?;
         return Err(Errno(libc::EFAULT));
     }
-    make(found, handle, Of::Program, addr, length)
+    make(found, handle, Of::Program(access), addr, length)
 }
 
 /// The region of a handle, in this domain.
@@ -106,14 +111,20 @@ pub(crate) fn make(
             lkey: attr.lkey,
             rkey: attr.rkey,
         };
-        let more = |dm| More {
+        let more = More {
             pd: Mutex::new(pd),
-            dm,
+            dm: match of {
+                Of::DeviceMemory(dm) => Some(dm),
+                _ => None,
+            },
+            access: match of {
+                Of::Program(access) => Some(AtomicU32::new(access.bits())),
+                _ => None,
+            },
         };
         match of {
-            Of::Program => Object::<Mr>::make(handle, more(None), raw),
-            Of::DeviceMemory(dm) => Object::<Mr>::make(handle, more(Some(dm)), raw),
-            Of::Imported(first) => Object::<Mr>::make_as(first, more(None), raw),
+            Of::Imported(first) => Object::<Mr>::make_as(first, more, raw),
+            _ => Object::<Mr>::make(handle, more, raw),
         }
     });
     Ok(mr?.seen())
@@ -131,7 +142,7 @@ pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     pointer(|| {
         let found = Object::<Pd>::find(pd)?;
         let handle = engine().sim.alloc_null_mr(found.handle)?;
-        make(found, handle, Of::Program, std::ptr::null_mut(), usize::MAX)
+        make(found, handle, Of::Nothing, std::ptr::null_mut(), usize::MAX)
     })
 }
 
@@ -143,12 +154,12 @@ const CHANGE_PD: c_int = 1 << 1;
 const CHANGE_ACCESS: c_int = 1 << 2;
 /// `IBV_REREG_MR_ERR_INPUT`
 const ERR_INPUT: c_int = -1;
-/// `IBV_REREG_MR_ERR_DO_FORK_OLD`
-const ERR_DO_FORK_OLD: c_int = -3;
 /// `IBV_REREG_MR_ERR_CMD`
 const ERR_CMD: c_int = -4;
 
-/// Returns what is left of the region; why is in `errno`.
+/// Returns what is left of the region; why is in `errno`. What the real library finds itself leaves the
+/// region as it is. All else it cannot tell from a failure half way, and neither do we, though here nothing
+/// has changed then.
 pub(crate) extern "C" fn rereg_mr(
     mr: *mut ibv_mr,
     flags: c_int,
@@ -157,31 +168,41 @@ pub(crate) extern "C" fn rereg_mr(
     length: usize,
     access: c_int,
 ) -> c_int {
-    let mut left = ERR_INPUT;
+    let mut left = ERR_CMD;
     let result = status(|| {
+        let found = Object::<Mr>::find(mr)?;
+        let is_whole = found.more.access.is_some() || found.more.dm.is_some();
+        if !is_whole || !makes_sense(flags, addr, length, access) {
+            left = ERR_INPUT;
+            return Err(Errno(libc::EINVAL));
+        }
+        let context = found.handle.context();
+        let can = engine().sim.capabilities(context)?;
+        if !can.contains(Capabilities::REREG_MR) {
+            return Err(UNSUPPORTED);
+        }
+        let own = found.more.access.as_ref().ok_or(Errno(libc::EINVAL))?;
         let new_pd = match flags & CHANGE_PD {
             0 => None,
             _ => Some(Object::<Pd>::find(pd)?),
         };
-        let mut change = change(flags, length, access)?;
-        change.pd = new_pd.map(|pd| pd.handle);
-        let found = Object::<Mr>::find(mr)?;
-        if !found.is_first() || found.more.dm.is_some() {
-            return Err(Errno(libc::EINVAL));
-        }
-        if change.length.is_some() && !has_memory(addr, length, Access::empty()) {
+        let new_access = match flags & CHANGE_ACCESS {
+            0 => None,
+            _ => Some(Access::from_bits_retain(access as c_uint)),
+        };
+        let change = MrChange {
+            pd: new_pd.map(|pd| pd.handle),
+            access: new_access,
+            length: (flags & CHANGE_TRANSLATION != 0).then_some(length),
+        };
+        let access = new_access.unwrap_or(Access::from_bits_retain(own.load(Ordering::Relaxed)));
+        if change.length.is_some() && !has_memory(addr, length, access) {
             return Err(Errno(libc::EFAULT));
         }
         let sim = &engine().sim;
         // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
-        let changed = unsafe { sim.rereg_mr_as(found.handle, &change, addr.cast()) };
-        changed.inspect_err(|ReregError { region, .. }| {
-            left = match region {
-                AfterRereg::Old => ERR_INPUT,
-                AfterRereg::New => ERR_DO_FORK_OLD,
-                AfterRereg::Unusable => ERR_CMD,
-            };
-        })?;
+        unsafe { sim.rereg_mr_as(found.handle, &change, addr.cast()) }?;
+        own.store(access.bits(), Ordering::Relaxed);
         if let Some(pd) = new_pd {
             pd.entered();
             std::mem::replace(&mut *found.more.pd.lock(), pd).left();
@@ -206,18 +227,13 @@ pub(crate) extern "C" fn rereg_mr(
     if result == 0 { 0 } else { left }
 }
 
-fn change(flags: c_int, length: usize, access: c_int) -> Result<MrChange> {
+/// Whether the real library would ask the device.
+fn makes_sense(flags: c_int, addr: *mut c_void, length: usize, access: c_int) -> bool {
     let known = CHANGE_TRANSLATION | CHANGE_PD | CHANGE_ACCESS;
-    let translation = flags & CHANGE_TRANSLATION != 0;
-    if flags & !known != 0 || translation && length == 0 {
-        return Err(Errno(libc::EINVAL));
-    }
-    let access = Access::from_bits_retain(access as c_uint);
-    Ok(MrChange {
-        pd: None,
-        access: (flags & CHANGE_ACCESS != 0).then_some(access),
-        length: translation.then_some(length),
-    })
+    let has = |flag| flags & flag != 0;
+    let translates_nothing = has(CHANGE_TRANSLATION) && (length == 0 || addr.is_null());
+    let access_is_ignored = access != 0 && !has(CHANGE_ACCESS);
+    flags & !known == 0 && !translates_nothing && !access_is_ignored
 }
 
 pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
