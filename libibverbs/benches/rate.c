@@ -2,12 +2,13 @@
  * the first two devices, or on the only one. The argument says how often each is done for one sample.
  *
  * cc -O2 -I tests/clients libibverbs/benches/rate.c -o rate -libverbs && verbsim exec -- ./rate [20000] */
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
 
-enum { BYTES = 1 << 20, WINDOW = 16, SAMPLES = 15 };
+enum { BYTES = 1 << 20, WINDOW = 16, SAMPLES = 15, MAPPINGS = 10000 };
 
 static struct end a, b;
 static struct ibv_mr *from, *into;
@@ -98,6 +99,22 @@ static void empty_poll(void)
     CHECK(!ibv_poll_cq(a.cq, 1, &wc));
 }
 
+static void registration(void)
+{
+    struct ibv_mr *mr = ibv_reg_mr(a.pd, a.memory, LENGTH, ALL_RIGHTS);
+    CHECK(mr && !ibv_dereg_mr(mr));
+}
+
+/* Gives the process so many mappings more: neighbours with other rights. */
+static void map_many(void)
+{
+    enum { PAGE = 4096 };
+    char *first = mmap(NULL, (size_t)MAPPINGS * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(first != MAP_FAILED);
+    for (size_t i = 0; i < MAPPINGS; i += 2)
+        CHECK(!mprotect(first + i * PAGE, PAGE, PROT_READ | PROT_WRITE));
+}
+
 /* The best of some samples: what else runs on a machine only makes it slower. */
 static void measure(const char *what, void (*run)(void), int runs, int each)
 {
@@ -171,6 +188,9 @@ int main(int argc, char **argv)
     measure("there and back, with events", round_trip, rounds / 2, 1);
     measure("empty poll", empty_poll, rounds, 1);
     measure("write of 1 MiB", write_1m, rounds / 400, 1);
+    measure("register 4 KiB", registration, rounds / 10, 1);
+    map_many();
+    measure("the same, 10,000 mappings", registration, rounds / 10, 1);
     CHECK(!memcmp(memory[0], memory[1], BYTES));
     memory_of_objects();
     CHECK(!ibv_dereg_mr(from) && !ibv_dereg_mr(into));
