@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(group, rule.group);
             assert_eq!(number.len(), 2);
         }
-        assert_eq!(rules().len(), 549);
+        assert_eq!(rules().len(), 554);
         assert_eq!(rules().iter().filter(|rule| rule.seed).count(), 86);
     }
 }
