@@ -1,6 +1,6 @@
 /* A program that does much wrong and leaves most undone: what is said of it at its end is wrong.txt.
  *
- * verbsim exec --names left,right */
+ * verbsim exec --names left,right --seed 0 */
 #include "bench.h"
 
 static int post_write(struct end *end, uint64_t wr_id, uint64_t addr, uint32_t rkey)
