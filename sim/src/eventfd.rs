@@ -2,7 +2,8 @@
 //!
 //! A program that closes all descriptors (`closefrom`) closes this one too, and its number may become one
 //! of a file of the program's own. So its number is high, where files come to only if there are very many,
-//! and before each use it is looked at: whether it still names what it named in the beginning.
+//! and before each use it is looked at: whether it still names what it named in the beginning. That look costs
+//! about what the write costs, 0.1 us, for each event that comes and for each queue that becomes empty.
 
 use std::mem;
 use std::os::fd::OwnedFd;
