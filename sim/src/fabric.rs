@@ -142,6 +142,11 @@ impl Fabric {
         &self.seats[index as usize].node
     }
 
+    /// Works on a node where nothing comes of it that would have to take effect.
+    pub(crate) fn node_mut(&mut self, index: u32) -> &mut Node {
+        &mut self.seats[index as usize].node
+    }
+
     /// Works on a node, and lets what comes of it take effect.
     pub(crate) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node, Time) -> R) -> R {
         let node = &mut self.seats[index as usize].node;

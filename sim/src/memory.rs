@@ -16,7 +16,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::{Deref, Range};
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 use verbs_api::Placement;
@@ -354,7 +354,7 @@ impl Span {
 }
 
 /// A copy goes forwards by so many bytes; their bounds are those of the target's addresses.
-const CHUNK: usize = 4096;
+const CHUNK: usize = 16 << 10;
 
 /// Copies bytes forwards, chunk by chunk, since programs wait for the last byte of a write and then read
 /// those before it. `memcpy` alone may go backwards.
@@ -404,9 +404,9 @@ unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
         let fits = 1 << (length - done).ilog2();
         let size = WORD.min(aligned).min(fits);
         match size {
-            WORD => store!(AtomicU64, u64, done),
-            4 => store!(AtomicU32, u32, done),
-            2 => store!(AtomicU16, u16, done),
+            WORD => store!(atomic::AtomicU64, u64, done),
+            4 => store!(atomic::AtomicU32, u32, done),
+            2 => store!(atomic::AtomicU16, u16, done),
             _ => store!(AtomicU8, u8, done),
         }
         done += size;

@@ -117,10 +117,14 @@ impl Sim {
         &self,
         verb: Verb,
         (mr, offset, length): (Mr, usize, usize),
-        copy: impl FnOnce(&Node) -> Result<()>,
+        copy: impl FnOnce(&mut Node) -> Result<()>,
     ) -> Result<()> {
         if !self.world.config.trace_threads {
-            return self.query(verb, Object::Mr, mr.context(), copy);
+            let node = self.node(verb, Object::Mr, mr.context())?;
+            return self.world.with(|fabric| {
+                self.check_call(fabric, node, verb)?;
+                copy(fabric.node_mut(node))
+            });
         }
         let say = || format!("{mr}+{offset:#x}, {length} B");
         self.call(verb, Object::Mr, mr.context(), say, |node, _| copy(node))

@@ -248,6 +248,15 @@ impl<'f> Links<'f> {
         Link { qp, ..self.first }.write(64);
     }
 
+    /// Posts a receive on each, behind the first 64 bytes of the program's memory.
+    pub(crate) fn receive(&self) {
+        let Link { verbs, near, .. } = self.first;
+        for (offset, qp) in (0..4000).cycle().zip(&self.qps) {
+            let list = [near.mem.sge(64 + offset, 16)];
+            verbs.post_recv(*qp, &[RecvWr::new(1, &list)]).unwrap();
+        }
+    }
+
     /// The program writes 64 bytes of its own memory.
     pub(crate) fn fill(&self) {
         let Link { verbs, near, .. } = self.first;

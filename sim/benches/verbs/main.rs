@@ -144,6 +144,11 @@ fn many_queue_pairs(watch: &mut Stopwatch) {
         random = random.wrapping_add(1_442_695_040_888_963_407);
         links.write((random >> 33) as usize % count);
     });
+    let few = fabric.links(0, 1, 4096, 1);
+    few.receive();
+    watch.time("write_mr of 64 B beside one receive", || few.fill());
+    links.receive();
+    watch.time("write_mr of 64 B beside many receives", || links.fill());
 }
 
 const SIZES: [(&str, usize); 3] = [("4 KiB", 4 << 10), ("64 KiB", 64 << 10), ("1 MiB", 1 << 20)];
@@ -186,6 +191,12 @@ fn lines(watch: &Stopwatch, idle: f64, used: f64) -> Vec<Line> {
             time("write_mr of 64 B, 1 queue pair a node"),
         )
         .aim(1.3),
+        ns(
+            "write_mr of 64 B beside many receives",
+            "beside one",
+            time("write_mr of 64 B beside one receive"),
+        )
+        .aim(1.5),
         Line::bytes("memory of an idle RC QP of 16+16 WRs", idle, 2048.0).aim(1.0),
         Line::bytes("the same, when both queues have been full", used, 2048.0).aim(1.0),
     ]

@@ -113,7 +113,7 @@ impl Node {
         let all = [
             left.names(Object::Qp, &self.qps, |_, qp| Some(standing(qp))),
             left.names(Object::Srq, &self.srqs, |_, srq| {
-                let receives = counted(srq.iter().count() as u64, "receive", "receives");
+                let receives = counted(srq.taken() as u64, "receive", "receives");
                 Some(format!("{} ({receives} outstanding)", srq.handle))
             }),
             left.names(Object::Mw, &self.mws, |at, _| numbered("mw", at)),

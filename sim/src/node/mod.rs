@@ -25,6 +25,7 @@
 //! | `xrc` | domains of extended reliable connections, and what is shared in them |
 //! | `qp`, `modify`, `post` | queue pairs: life, state changes, posting |
 //! | `queue` | a work queue: what is posted, under way, done and not polled yet |
+//! | `claim` | which posted work owns which bytes |
 //! | `requester`, `responder`, `datagram` | the transports |
 //! | `grh` | the header of the network in front of a datagram |
 //! | `batch` | batches of sends |
@@ -38,6 +39,7 @@
 mod atomic;
 mod batch;
 mod channel;
+mod claim;
 mod context;
 mod cq;
 mod cq_ex;
@@ -121,6 +123,7 @@ pub struct Node {
     qps: Table<qp::Qp>,
     groups: mcast::Groups,
     srqs: Table<srq::Srq>,
+    claims: claim::Claims,
     xrc: xrc::Xrc,
     limits: BTreeMap<Limit, u64>,
     /// Programs may have Q_Keys with the top bit set.
@@ -201,6 +204,7 @@ impl Node {
             qps: numbered(behavior.number_reuse),
             groups: mcast::Groups::default(),
             srqs: Table::default(),
+            claims: claim::Claims::default(),
             xrc: xrc::Xrc::default(),
             limits: BTreeMap::new(),
             privileged: true,

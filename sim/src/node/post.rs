@@ -7,6 +7,7 @@ use verbs_api::{
     SendFlags, SendOp, SendWr, Sge, Verb, WcStatus,
 };
 
+use super::claim::Queue;
 use super::context::MAX_MSG_SZ;
 use super::qp::{Recv, Send};
 use super::{Node, atomic, in_range, invalid};
@@ -157,7 +158,7 @@ impl Node {
         }
         let qp = self.qps.at_mut(index);
         self.pds.at_mut(qp.pd).posted += 1;
-        qp.sq.push(Send {
+        let is_fresh = qp.sq.push(Send {
             wr_id: wr.wr_id,
             op: wr.op,
             flags: wr.flags,
@@ -171,6 +172,9 @@ impl Node {
             answered: 0,
             failed,
         });
+        if is_fresh {
+            self.has_fresh_work(Queue::Send(index));
+        }
         if is_too_early(state) && verb == Verb::PostBatch {
             return Err(too_early(verb, state));
         }
@@ -210,10 +214,13 @@ impl Node {
         )?;
         let qp = self.qps.at_mut(index);
         self.pds.at_mut(qp.pd).posted += 1;
-        qp.rq.push(Recv {
+        let is_fresh = qp.rq.push(Recv {
             wr_id: wr.wr_id,
             list: SmallVec::from_slice(wr.sg_list),
         });
+        if is_fresh {
+            self.has_fresh_work(Queue::Recv(index));
+        }
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! Queue pairs: life, completion of work, errors.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use smallvec::SmallVec;
 use verbs_api::{
@@ -16,7 +15,6 @@ use super::context::PORT_MTU_BYTES;
 use super::cq::{Delivery, Queue, Ticket};
 use super::domain::Ah;
 use super::queue::WorkQueue;
-use super::region::Mr;
 use super::requester::Requester;
 use super::responder::Responder;
 use super::srq::Taken;
@@ -627,44 +625,6 @@ impl Node {
             let send = qp.sq.iter().find(uses)?;
             Some((qp.handle, send.wr_id))
         })
-    }
-
-    /// The posted work that owns some of these bytes of a region's memory: the device may still
-    /// write them, or (if the caller wants to write) read them.
-    pub(super) fn owner_of(
-        &self,
-        mr: &Mr,
-        bytes: Range<u64>,
-        for_write: bool,
-    ) -> Option<(String, u64)> {
-        let overlaps = |list: &[Sge]| self.names(list, mr, &bytes);
-        let owns = |send: &&Send| {
-            let written = send.is_read();
-            !send.flags.contains(SendFlags::INLINE)
-                && (for_write || written)
-                && overlaps(&send.list)
-        };
-        // Some devices check receives of an SRQ against the domain of the QP that takes them.
-        let only = mr.only_domain().filter(|_| !self.behavior.srq_checks_qp_pd);
-        if only.is_some_and(|pd| self.pds.at(pd).posted == 0) {
-            return None;
-        }
-        let may = |qp: &Qp| only.is_none_or(|pd| qp.pd == pd);
-        for (_, qp) in self.qps.iter().filter(|(_, qp)| may(qp)) {
-            if let Some(send) = qp.sq.iter().find(owns) {
-                return Some((format!("the send queue of {}", qp.handle), send.wr_id));
-            }
-            if let Some(recv) = qp.rq.iter().find(|recv| overlaps(&recv.list)) {
-                return Some((format!("the receive queue of {}", qp.handle), recv.wr_id));
-            }
-        }
-        let shared = self.srqs.iter().map(|(_, srq)| srq);
-        for srq in shared.filter(|srq| only.is_none_or(|pd| srq.pd == pd)) {
-            if let Some(recv) = srq.iter().find(|recv| overlaps(&recv.list)) {
-                return Some((srq.handle.to_string(), recv.wr_id));
-            }
-        }
-        None
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct WorkQueue<W> {
     requests: VecDeque<W>,
     base: u64,
     done: u64,
+    /// The number after the last one that `fresh` has given.
+    given: u64,
     capacity: u32,
 }
 
@@ -26,6 +28,7 @@ impl<W> WorkQueue<W> {
             requests: VecDeque::new(),
             base: 0,
             done: 0,
+            given: 0,
             capacity,
         }
     }
@@ -38,9 +41,24 @@ impl<W> WorkQueue<W> {
         self.capacity
     }
 
-    /// Puts a request at the end; the queue must not be full.
-    pub(super) fn push(&mut self, request: W) {
+    /// Puts a request at the end; the queue must not be full. Whether it is the first since
+    /// [`fresh`](Self::fresh).
+    pub(super) fn push(&mut self, request: W) -> bool {
+        let is_first = self.given == self.end();
         self.requests.push_back(request);
+        is_first
+    }
+
+    /// The requests that it has not given yet, with their numbers.
+    pub(super) fn fresh(&mut self) -> impl Iterator<Item = (u64, &W)> {
+        let first = self.given.max(self.base);
+        self.given = self.end();
+        (first..).zip(self.requests.range((first - self.base) as usize..))
+    }
+
+    /// The request of a number, if its slot is still taken.
+    pub(super) fn find(&self, seq: u64) -> Option<&W> {
+        self.requests.get(seq.checked_sub(self.base)? as usize)
     }
 
     /// The number after the last one.
@@ -95,6 +113,7 @@ impl<W> WorkQueue<W> {
         self.requests.range(kept..).for_each(free);
         let taken = self.requests.len() - kept;
         self.requests.truncate(kept);
+        self.given = self.given.min(first);
         taken as u32
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use verbs_api::{
     Access, Capabilities, Cause, Check, Context, Error, ErrorKind, Handle, Limit, Mr as MrHandle,
     MrAttr, MrChange, MrInit, MrMemory, Object, Pd as PdHandle, Placement, ReregError, Result, Sge,
@@ -397,14 +398,15 @@ impl Node {
     }
 
     /// Whether no posted work names memory of a region.
-    fn check_unowned(&self, mr: MrHandle) -> Result<()> {
+    fn check_unowned(&mut self, mr: MrHandle) -> Result<()> {
         let verb = Verb::ReregMr;
-        let own = self.mrs.at(Self::find(&self.mrs, verb, mr)?);
+        let index = Self::find(&self.mrs, verb, mr)?;
+        let own = self.mrs.at(index);
         let all = own.bytes(0..own.attr.length);
-        let Some((queue, wr_id)) = self.owner_of(own, all, true) else {
+        let Some(owner) = self.owner_of(index, all, true) else {
             return Ok(());
         };
-        let text = format!("work request {wr_id:#x} of {queue} uses {mr}");
+        let text = format!("{owner} uses {mr}");
         Err(Error::new(verb, ErrorKind::Busy, Cause::Text(text.into())))
     }
 
@@ -499,7 +501,7 @@ impl Node {
     }
 
     /// Copies bytes out of an owned region.
-    pub fn read_mr(&self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
+    pub fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let (region, start) = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
         self.memory
             .lock()
@@ -508,7 +510,7 @@ impl Node {
     }
 
     /// Copies bytes into an owned region.
-    pub fn write_mr(&self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
+    pub fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
         let (region, start) = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
         self.memory
             .lock()
@@ -518,7 +520,7 @@ impl Node {
 
     /// Where the range is, if it lies within the region and no posted work owns a byte of it.
     fn own_bytes(
-        &self,
+        &mut self,
         verb: Verb,
         mr: MrHandle,
         offset: usize,
@@ -538,11 +540,11 @@ impl Node {
         check_part(verb, &found.attr, offset, length)?;
         let end = (offset + length) as u64;
         let range = found.bytes(offset as u64..end);
-        let start = range.start as usize;
-        if let Some((queue, wr_id)) = self.owner_of(found, range, verb == Verb::WriteMr) {
+        let (region, start) = (found.backing.region, range.start as usize);
+        if let Some(owner) = self.owner_of(index, range, verb == Verb::WriteMr) {
             let text = format!(
-                "{mr}+{offset:#x}, {length} bytes, belongs to work request {wr_id:#x} of \
-                 {queue} until its completion has been polled"
+                "{mr}+{offset:#x}, {length} bytes, belongs to {owner} until its completion has \
+                 been polled"
             );
             return Err(Error::new(
                 verb,
@@ -550,7 +552,7 @@ impl Node {
                 Cause::Usage(text.into()),
             ));
         }
-        Ok((found.backing.region, start))
+        Ok((region, start))
     }
 
     /// The parts of regions that `length` bytes from `start` of a scatter/gather list touch
@@ -585,6 +587,25 @@ impl Node {
             return Err(ProtectionFault::Key);
         }
         mr.slice(self.qps.at(qp).pd, addr, length, need)
+    }
+
+    /// The keys and addresses by which these bytes of a region's memory can be named.
+    pub(super) fn places_of(
+        &self,
+        of: &Mr,
+        bytes: &Range<u64>,
+    ) -> SmallVec<[(u32, Range<u64>); 1]> {
+        let place = |mr: &Mr| {
+            let start = mr.backing.start as u64;
+            let addr = |at: u64| mr.attr.addr.saturating_add(at.saturating_sub(start));
+            (mr.attr.lkey, addr(bytes.start)..addr(bytes.end))
+        };
+        if of.backing.kind != Kind::Shared {
+            return SmallVec::from_iter([place(of)]);
+        }
+        let all = self.mrs.iter().map(|(_, mr)| mr);
+        let same = all.filter(|mr| mr.backing.region == of.backing.region);
+        same.map(place).collect()
     }
 
     /// Whether a list names one of these bytes of a region's memory.

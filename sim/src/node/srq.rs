@@ -19,6 +19,7 @@ use verbs_api::{
     Verb,
 };
 
+use super::claim::Queue;
 use super::post::{check_sges, post_each};
 use super::qp::Recv;
 use super::xrc::SrqPart;
@@ -37,6 +38,8 @@ pub(super) struct Srq {
     recvs: BTreeMap<u64, Recv>,
     next: u64,
     end: u64,
+    /// The number after the last one that `fresh` has given.
+    given: u64,
     /// What it has beside if it is of XRC.
     pub(super) xrc: Option<SrqPart>,
     /// QPs that use it.
@@ -75,9 +78,20 @@ impl Srq {
         &self.recvs[&seq]
     }
 
-    /// All receives whose bytes still belong to the device.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Recv> {
-        self.recvs.values()
+    /// How many slots are taken.
+    pub(super) fn taken(&self) -> usize {
+        self.recvs.len()
+    }
+
+    /// The receive of a number, if its slot is still taken.
+    pub(super) fn find(&self, seq: u64) -> Option<&Recv> {
+        self.recvs.get(&seq)
+    }
+
+    /// The receives that it has not given yet, with their numbers.
+    pub(super) fn fresh(&mut self) -> impl Iterator<Item = (u64, &Recv)> {
+        let first = std::mem::replace(&mut self.given, self.end);
+        self.recvs.range(first..).map(|(seq, recv)| (*seq, recv))
     }
 }
 
@@ -110,6 +124,7 @@ impl Node {
             recvs: BTreeMap::new(),
             next: 0,
             end: 0,
+            given: 0,
             xrc,
             users: 0,
             async_unacked: 0,
@@ -246,9 +261,13 @@ impl Node {
             wr_id: wr.wr_id,
             list: SmallVec::from_slice(wr.sg_list),
         };
+        let is_fresh = srq.given == srq.end;
         srq.recvs.insert(srq.end, recv);
         srq.end += 1;
         self.pds.at_mut(srq.pd).posted += 1;
+        if is_fresh {
+            self.has_fresh_work(Queue::Shared(index));
+        }
         Ok(())
     }
 
