@@ -2,7 +2,7 @@
 
 use crate::common::{checked, settle};
 use crate::link::{Link, statuses};
-use verbs_api::{Access, Mtu, QpState, QpType, RcParams, SendWr, Verbs, WcStatus};
+use verbs_api::{Access, Mtu, Profile, QpState, QpType, RcParams, SendWr, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
 /// TMR-13: sequence numbers go from 0xffffff to 0 within a message and between messages.
@@ -99,4 +99,29 @@ fn answer_to_another_request_is_a_bad_response() {
             assert_eq!(link.near.state(link.qp), QpState::Err);
         }
     }
+}
+
+/// TMR-03: where short answers are taken, a read that got one of another connection and was told to wait for a
+/// receive ends with its retries, though there is nothing of it to transmit again.
+#[test]
+fn read_with_a_short_answer_ends_with_its_retries() {
+    let sim = checked(SimConfig::new().profile(Profile::RXE));
+    let params = RcParams {
+        retry_cnt: 2,
+        ..RcParams::default()
+    };
+    let link = Link::new(&sim, QpType::Rc, &params);
+    let remote = link.far.mem.remote(0);
+    let read = |length| {
+        let list = [link.near.mem.sge(0, length)];
+        link.near.post(link.qp, SendWr::rdma_read(1, &list, remote));
+    };
+    read(8);
+    // Nobody has posted a receive for this.
+    link.near.send(link.qp, 2, 0, 8);
+    link.change(link.qp, |_| ());
+    link.change(link.peer, |_| ());
+    read(2000);
+    settle(&sim);
+    assert_eq!(statuses(&link.near.drain()), [WcStatus::RetryExcErr]);
 }

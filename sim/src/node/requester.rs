@@ -720,7 +720,9 @@ impl Node {
     pub(super) fn timeout(&mut self, now: Time, index: u32) {
         let requester = &mut self.qps.at_mut(index).requester;
         if std::mem::take(&mut requester.waits_for_receiver) {
-            return self.pump(now, index);
+            self.pump(now, index);
+            // An answer may be missing though there is nothing to transmit again.
+            return self.keep_timer(now, index, false);
         }
         requester.recovers = false;
         let una = requester.una;
