@@ -189,7 +189,7 @@ impl<K: Kind> Object<K> {
                 }
                 Ok(())
             }
-            None if garbled => Err(Errno(libc::EINVAL)),
+            None if garbled => Err(Errno(libc::ENOENT)),
             None => Ok(()),
         }
     }

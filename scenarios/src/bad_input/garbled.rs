@@ -12,13 +12,9 @@ use crate::failure::{Failure, in_case};
 use crate::mcast::ALL_HOSTS;
 use crate::{Bench, OfRule, PairOptions, Result};
 
-/// How drivers say that they know no such object.
-const NO_SUCH: [ErrorKind; 4] = [
-    ErrorKind::Invalid,
-    ErrorKind::NotFound,
-    ErrorKind::Fault,
-    ErrorKind::NotSupported,
-];
+/// How the kernel says for every driver that it knows no such object, and a driver that it has no such
+/// verb.
+const NO_SUCH: [ErrorKind; 2] = [ErrorKind::NotFound, ErrorKind::NotSupported];
 
 /// Runs calls on an object whose handle is garbled.
 pub(super) fn garbled(

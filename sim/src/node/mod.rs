@@ -532,7 +532,12 @@ fn same_context<H: Handle>(verb: Verb, context: Context, handle: H) -> Result<()
 }
 
 pub(crate) fn bad_handle(verb: Verb, object: Object, problem: BadHandle) -> Error {
-    Error::new(verb, ErrorKind::Invalid, Cause::Handle { object, problem })
+    let kind = match problem {
+        // As the kernel's table of objects, on every driver.
+        BadHandle::Garbled => ErrorKind::NotFound,
+        _ => ErrorKind::Invalid,
+    };
+    Error::new(verb, kind, Cause::Handle { object, problem })
 }
 
 fn invalid(verb: Verb, what: &'static str, problem: &'static str) -> Error {
