@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Which set of behavior values the devices have [default: spec]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Limits of the devices, such as max_qp=16,max_cqe=255 [default: the greatest]
+    /// Lower limits of the devices, such as max_qp=16,max_cqe=255 [default: those of the profile]
     #[arg(long, value_name = "NAME=N,...")]
     limits: Option<String>,
     /// Seed of everything random [default: 0, but for keys, which are drawn]

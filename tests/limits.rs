@@ -4,15 +4,15 @@ mod common;
 
 use common::End;
 use verbs_api::{
-    Access, AhAttr, CqInit, ErrorKind, MwType, QpCap, QpInit, QpType, Result, SrqAttr, SrqInit,
-    Verbs,
+    Access, AhAttr, CqInit, DeviceLimits, ErrorKind, MwType, QpCap, QpInit, QpType, Result,
+    SrqAttr, SrqInit, Verbs,
 };
-use verbs_sim::{DeviceLimits, Sim, SimConfig};
+use verbs_sim::{Sim, SimConfig};
 
 /// A device with one limit lowered.
 fn limited(name: &str, value: u64) -> Sim {
-    let mut limits = DeviceLimits::NONE;
-    limits.set(name, value).unwrap();
+    let mut limits = DeviceLimits::SPEC;
+    limits.lower(name, value).unwrap();
     Sim::new(SimConfig::new().limits(limits))
 }
 

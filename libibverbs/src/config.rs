@@ -8,7 +8,7 @@
 //! | `VERBSIM_LINK_LAYER` | `link_layer = "ethernet"` | `ethernet` | that, or `infiniband` |
 //! | `VERBSIM_GIDS` | `gids = ["sim0/1/0=fe80::1"]` | as the link layer has them | entries of GID tables: device, port, index |
 //! | `VERBSIM_PROFILE` | `profile = "spec"` | `spec` | how they answer where they have a choice |
-//! | `VERBSIM_LIMITS` | `limits = { max_qp = 16 }` | the greatest | limits of the devices; a variable has `max_qp=16,max_cqe=255` |
+//! | `VERBSIM_LIMITS` | `limits = { max_qp = 16 }` | those of the profile | lower limits of the devices; a variable has `max_qp=16,max_cqe=255` |
 //! | `VERBSIM_SEED` | `seed = 0` | 0, but for keys | seed of everything random; without one keys are drawn |
 //! | `VERBSIM_FAULTS` | `faults = "plan.toml"` | `none` | a file of fault rules, or `standard` |
 //! | `VERBSIM_TRACE` | `trace = "-"` | none | where the trace goes when the program ends: a file, or `-` for stderr |
@@ -23,9 +23,9 @@ use std::net::Ipv6Addr;
 use std::{env, fs};
 
 use serde::Deserialize;
-use verbs_api::{Fault, Gid, Lab, LinkLayer, Profile, Verb, Verbs};
+use verbs_api::{DeviceLimits, Fault, Gid, Lab, LinkLayer, Profile, Verb, Verbs};
 use verbs_explore::Plan;
-use verbs_sim::{DeviceLimits, Mode, Sim, SimConfig};
+use verbs_sim::{Mode, Sim, SimConfig};
 
 use crate::setting::{Given, Sources, list, number, pairs, place_of_variable, text};
 
@@ -130,7 +130,7 @@ impl Config {
             None => Vec::new(),
         };
         let profile = profile(from.setting("profile", file.profile, text)?)?;
-        let limits = limits(from.setting("limits", file.limits, pairs)?)?;
+        let limits = limits(&profile, from.setting("limits", file.limits, pairs)?)?;
         let seed = from.setting("seed", file.seed, number)?;
         let faults = faults(from.setting("faults", file.faults, text)?)?;
         let trace = output(from.setting("trace", file.trace, text)?)?;
@@ -244,12 +244,15 @@ fn profile(given: Option<Given<String>>) -> Result<Profile, String> {
     Profile::named(&given.value).map_err(|unknown| given.refuse(&given.value, unknown.to_string()))
 }
 
-fn limits(given: Option<Given<BTreeMap<String, u64>>>) -> Result<DeviceLimits, String> {
-    let mut limits = DeviceLimits::NONE;
+fn limits(
+    profile: &Profile,
+    given: Option<Given<BTreeMap<String, u64>>>,
+) -> Result<DeviceLimits, String> {
+    let mut limits = profile.limits;
     if let Some(given) = given {
         for (name, value) in &given.value {
-            let set = limits.set(name, *value);
-            set.map_err(|error| given.refuse(format!("{name}={value}"), error))?;
+            let lowered = limits.lower(name, *value);
+            lowered.map_err(|error| given.refuse(format!("{name}={value}"), error))?;
         }
     }
     Ok(limits)

@@ -26,7 +26,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         &["AH-05"],
         there_are_as_many_as_the_device_says,
     )
-    .needs(LAB),
+    .needs(UD.union(LAB)),
 ];
 
 fn serves_all_queue_pairs_of_its_domain(bench: &Bench<'_>) -> Result {

@@ -217,11 +217,15 @@ fn vector_is_one_of_the_device(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+/// A device that has more is not asked for all.
+const MANY: u32 = 65_536;
+
 fn as_many_cqs_as_the_limit_says(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_b();
     let pair = bench.rc_pair()?;
     pair.deliver(0..2)?;
-    let room = bench.query_device(context)?.max_cq - bench.lab().live(context)?.cqs;
+    let max_cq = bench.query_device(context)?.max_cq;
+    let room = max_cq.min(MANY) - bench.lab().live(context)?.cqs;
     let init = CqInit::new(1);
     let mut last = Cq::default();
     for nth in 1..=room {
@@ -230,8 +234,10 @@ fn as_many_cqs_as_the_limit_says(bench: &Bench<'_>) -> Result {
             bench.create_cq(context, &init).rule("CQ-CREATE-08"),
         )?;
     }
-    let refused = bench.create_cq(context, &init);
-    expect_err(refused, ErrorKind::NoMemory, "CQ-CREATE-08")?;
+    if max_cq <= MANY {
+        let refused = bench.create_cq(context, &init);
+        expect_err(refused, ErrorKind::NoMemory, "CQ-CREATE-08")?;
+    }
     pair.deliver(2..4).rule("CQ-CREATE-08")?;
     let got = bench.successes(pair.b.recv_cq, 4).rule("CQ-CREATE-08")?;
     check_eq!("CQ-CREATE-08", wr_ids(&got), [0, 1, 2, 3]);

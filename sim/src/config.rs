@@ -2,9 +2,8 @@
 
 use core::time::Duration;
 
-use verbs_api::{Behavior, Capabilities, LinkLayer, Profile};
+use verbs_api::{Behavior, Capabilities, DeviceLimits, LinkLayer, Profile};
 
-use crate::limits::DeviceLimits;
 use crate::subnet::{self, Subnet};
 
 /// How the simulator runs what is posted.
@@ -75,7 +74,7 @@ impl SimConfig {
             behavior: Behavior::SPEC,
             declared: None,
             lacks: Capabilities::empty(),
-            limits: DeviceLimits::NONE,
+            limits: DeviceLimits::SPEC,
             link_layer: LinkLayer::Ethernet,
             trace: false,
             strikes: true,
@@ -144,7 +143,8 @@ impl SimConfig {
         Self { mode, ..self }
     }
 
-    /// What the devices are: how they answer where they have a choice, and what they lack.
+    /// What the devices are: how they answer where they have a choice, what they lack, and their
+    /// limits.
     ///
     /// ```
     /// use verbs_api::Profile;
@@ -154,7 +154,9 @@ impl SimConfig {
     /// ```
     #[must_use]
     pub const fn profile(self, profile: Profile) -> Self {
-        self.behavior(profile.behavior).lacks(profile.lacks)
+        self.behavior(profile.behavior)
+            .lacks(profile.lacks)
+            .limits(profile.limits)
     }
 
     /// How the devices answer where they have a choice.
@@ -194,7 +196,8 @@ impl SimConfig {
         Self { lacks, ..self }
     }
 
-    /// Limits of the devices below those they have by themselves. Default: none.
+    /// Limits of the devices, in the place of their profile's. Whatever they are, a device has at most
+    /// 130,942 queue pairs: their numbers have 24 bits, some of which tell their generations apart.
     #[must_use]
     pub const fn limits(self, limits: DeviceLimits) -> Self {
         Self { limits, ..self }

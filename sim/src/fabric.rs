@@ -86,8 +86,8 @@ impl Fabric {
         let shared = (Arc::new(gids), memory.clone());
         let seat = |id| {
             let mut node = Node::new(id, ports, config.behavior, shared.clone(), config.seed);
-            node.set_lacks(config.lacks);
             node.set_limits(&config.limits);
+            node.set_lacks(config.lacks);
             if let Some(subnet) = subnet {
                 node.join(subnet);
             }

@@ -29,7 +29,7 @@
 //! machine's time, where that counts. `sim` and `lab` map the traits on it, `caller` adds what programs
 //! that hand over pointers need beyond them, `wire` holds the tap and the rules for packets and calls,
 //! `late` the packets they hold back, `outage` the ports that go down; `fault` decides when a rule
-//! strikes. `limits` are the limits of devices, `subnet` the LIDs of InfiniBand. `diagnosis` says what a
+//! strikes. `subnet` has the LIDs of InfiniBand. `diagnosis` says what a
 //! program did wrong. `model` is what models of concurrent programs ask of a simulation.
 #![deny(unsafe_code)]
 
@@ -49,7 +49,6 @@ mod fabric;
 mod fault;
 mod lab;
 mod late;
-mod limits;
 mod memory;
 mod model;
 mod node;
@@ -67,7 +66,6 @@ mod world;
 
 pub use config::{Mode, SimConfig};
 pub use diagnosis::{Diagnosis, Finding, Problem, Why};
-pub use limits::{DeviceLimits, LimitError};
 pub use model::{Participant, Step, What};
 pub use node::Node;
 pub use packet::Packet;

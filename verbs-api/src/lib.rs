@@ -39,6 +39,7 @@ mod fault;
 mod grh;
 mod handle;
 mod lab;
+mod limits;
 mod mr;
 mod mw;
 pub mod owned;
@@ -80,6 +81,7 @@ pub use handle::{
     Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp, Srq, Xrcd,
 };
 pub use lab::{Lab, Limit, Live};
+pub use limits::{DeviceLimits, LimitError};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
 pub use packet::{PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};

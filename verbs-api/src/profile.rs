@@ -3,8 +3,8 @@
 use core::fmt;
 
 use crate::{
-    AtomicCheck, Behavior, Capabilities, Check, CqeRounding, DeregBound, Errno, ErrorFires,
-    FaultStatus, FlushPostInErr, IllegalOpcode, LimitReadback, Overrun, Placement,
+    AtomicCheck, Behavior, Capabilities, Check, CqeRounding, DeregBound, DeviceLimits, Errno,
+    ErrorFires, FaultStatus, FlushPostInErr, IllegalOpcode, LimitReadback, Overrun, Placement,
     PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, RouteFields,
     SendByteLen, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields,
     UnknownSrq,
@@ -20,6 +20,8 @@ pub struct Profile {
     pub behavior: Behavior,
     /// What it has not.
     pub lacks: Capabilities,
+    /// Its limits. Completion vectors are as many as a machine has processors: 4.
+    pub limits: DeviceLimits,
 }
 
 impl Profile {
@@ -29,6 +31,7 @@ impl Profile {
     /// Soft-RoCE of Linux 6.1, as measured.
     pub const RXE: Self = Self {
         lacks: SOFTWARE_LACKS,
+        limits: RXE_LIMITS,
         ..Self::new("rxe", RXE)
     };
 
@@ -43,14 +46,22 @@ impl Profile {
             .union(Capabilities::MW)
             .union(Capabilities::BATCHES)
             .union(Capabilities::CQ_EX),
+        limits: SIW_LIMITS,
         ..Self::new("siw", SIW)
     };
 
-    /// The ConnectX family, from its driver and reports.
-    pub const MLX5: Self = Self::new("mlx5", MLX5);
+    /// The ConnectX family, from its driver and reports. Limits are those of a card and its firmware;
+    /// these are the specification's.
+    pub const MLX5: Self = Self {
+        limits: POW2_MINUS_1_LIMITS,
+        ..Self::new("mlx5", MLX5)
+    };
 
     /// None that anybody has seen: all that the rules allow and a program may not expect, at once.
-    pub const ADVERSARIAL: Self = Self::new("adversarial", ADVERSARIAL);
+    pub const ADVERSARIAL: Self = Self {
+        limits: POW2_MINUS_1_LIMITS,
+        ..Self::new("adversarial", ADVERSARIAL)
+    };
 
     /// Every profile.
     pub const ALL: &[Self] = &[
@@ -66,6 +77,7 @@ impl Profile {
             name,
             behavior,
             lacks: Capabilities::empty(),
+            limits: DeviceLimits::SPEC,
         }
     }
 
@@ -222,8 +234,59 @@ const ADVERSARIAL: Behavior = Behavior {
     ..Behavior::SPEC
 };
 
-/// What neither driver of Linux 6.1 for devices of software can do: change a region, zero-based and
-/// null regions; moderate CQs, ignore an overrun, tell the time of a completion.
+/// `ibv_query_device` of rxe0 on Linux 6.1, and the most inline data that a queue pair is made with.
+const RXE_LIMITS: DeviceLimits = DeviceLimits {
+    max_ah: 32_767,
+    max_cq: 1 << 20,
+    max_cqe: 32_767,
+    max_inline_data: 512,
+    max_mcast_grp: 8192,
+    max_mcast_qp_attach: 56,
+    max_mr: 524_287,
+    max_mr_size: u64::MAX,
+    max_mw: 524_287,
+    max_pd: 1 << 20,
+    max_qp: 1_048_560,
+    max_qp_init_rd_atom: 128,
+    max_qp_rd_atom: 128,
+    max_qp_wr: 1 << 20,
+    max_sge: 32,
+    max_srq: 917_503,
+    max_srq_sge: 27,
+    max_srq_wr: 1 << 20,
+    ..DeviceLimits::SPEC
+};
+
+/// The same of siw0.
+const SIW_LIMITS: DeviceLimits = DeviceLimits {
+    max_ah: 0,
+    max_cq: 102_400,
+    max_cqe: 3_276_800,
+    max_inline_data: 80,
+    max_mcast_grp: 0,
+    max_mcast_qp_attach: 0,
+    max_mr: 1_024_000,
+    max_mr_size: u64::MAX,
+    max_mw: 0,
+    max_pd: 102_400,
+    max_qp: 102_400,
+    max_qp_init_rd_atom: 128,
+    max_qp_rd_atom: 128,
+    max_qp_wr: 32_768,
+    max_sge: 6,
+    max_srq: 102_400,
+    max_srq_sge: 6,
+    max_srq_wr: 327_680,
+    ..DeviceLimits::SPEC
+};
+
+/// A CQ of the greatest size has exactly that.
+const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
+    max_cqe: 4_194_303,
+    ..DeviceLimits::SPEC
+};
+
+/// What neither driver of Linux 6.1 for devices of software can do: change a region, zero-based and null regions; moderate CQs, ignore an overrun, tell the time of a completion.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
     .union(Capabilities::ZERO_BASED_MR)
     .union(Capabilities::NULL_MR)

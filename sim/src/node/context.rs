@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::{
     AsyncEvent, AsyncEventType, AtomicCap, Behavior, Capabilities, Cause, Context, CqModeration,
-    CqeRounding, DeviceAttr, DeviceAttrEx, Element, Error, ErrorKind, Gid, GidEntry, GidType,
+    DeviceAttr, DeviceAttrEx, DeviceLimits, Element, Error, ErrorKind, Gid, GidEntry, GidType,
     Limit, LinkLayer, Mtu, Object, PortAttr, PortState, Result, TraceEvent, TsoCaps, Verb,
 };
 
@@ -84,41 +84,33 @@ pub(crate) fn gids(nodes: u32, ports: u8, infiniband: bool) -> Gids {
         .collect()
 }
 
-/// The limits of a device that has the greatest.
-pub(crate) fn greatest() -> DeviceAttr {
-    device_attr(0, 1, &Behavior::SPEC)
-}
-
-pub(super) fn device_attr(node: u32, ports: u8, behavior: &Behavior) -> DeviceAttr {
+pub(super) fn device_attr(node: u32, ports: u8, limits: &DeviceLimits) -> DeviceAttr {
     DeviceAttr {
         fw_ver: env!("CARGO_PKG_VERSION").to_owned(),
         node_guid: 0x0200_00ff_fe00_0000 | u64::from(node) << 8,
-        max_mr_size: 1 << 40,
-        max_qp: super::qp::MAX_QP,
-        max_qp_wr: 32_768,
-        max_sge: 32,
-        max_cq: 65_536,
-        max_cqe: match behavior.cqe_rounding {
-            CqeRounding::Pow2Minus1 => 4_194_303,
-            _ => 4_194_304,
-        },
-        max_mr: 1 << 20,
-        max_pd: 65_536,
-        max_mw: 65_536,
-        max_ah: 65_536,
-        max_srq: 65_536,
-        max_srq_wr: 32_768,
-        max_srq_sge: 32,
-        max_qp_rd_atom: 128,
-        max_qp_init_rd_atom: 128,
+        max_mr_size: limits.max_mr_size,
+        max_qp: limits.max_qp.min(super::qp::MAX_QP),
+        max_qp_wr: limits.max_qp_wr,
+        max_sge: limits.max_sge,
+        max_cq: limits.max_cq,
+        max_cqe: limits.max_cqe,
+        max_mr: limits.max_mr,
+        max_pd: limits.max_pd,
+        max_mw: limits.max_mw,
+        max_ah: limits.max_ah,
+        max_srq: limits.max_srq,
+        max_srq_wr: limits.max_srq_wr,
+        max_srq_sge: limits.max_srq_sge,
+        max_qp_rd_atom: limits.max_qp_rd_atom,
+        max_qp_init_rd_atom: limits.max_qp_init_rd_atom,
         mem_window: true,
         mem_window_type_2b: true,
         atomic_cap: AtomicCap::Hca,
-        max_inline_data: 1024,
+        max_inline_data: limits.max_inline_data,
         xrc: true,
-        max_mcast_grp: super::mcast::MAX_GROUPS,
-        max_mcast_qp_attach: super::mcast::MAX_QPS,
-        num_comp_vectors: 4,
+        max_mcast_grp: limits.max_mcast_grp,
+        max_mcast_qp_attach: limits.max_mcast_qp_attach,
+        num_comp_vectors: limits.num_comp_vectors,
         phys_port_cnt: ports,
     }
 }

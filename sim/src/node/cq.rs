@@ -251,12 +251,11 @@ impl Node {
     }
 
     fn rounded(&self, cqe: u32) -> u32 {
-        let rounded = match self.behavior.cqe_rounding {
+        match self.behavior.cqe_rounding {
             CqeRounding::Exact => cqe,
             CqeRounding::Pow2Minus1 => (cqe + 1).next_power_of_two() - 1,
             CqeRounding::Pow2 => cqe.next_power_of_two(),
-        };
-        rounded.min(self.attr.max_cqe)
+        }
     }
 
     /// The fields of `struct ibv_cq`.

@@ -16,11 +16,6 @@ use super::{Node, invalid};
 use crate::packet::{Packet, PortId};
 use crate::time::Time;
 
-/// Groups of a node that have a member.
-pub(super) const MAX_GROUPS: u32 = 128;
-/// Members of a group.
-pub(super) const MAX_QPS: u32 = 64;
-
 /// The queue pairs that are attached to each group, in the order in which they came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups(BTreeMap<Gid, Vec<u32>>);

@@ -75,12 +75,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use verbs_api::{
-    AtomicCap, BadHandle, Behavior, Capabilities, Cause, Context, DeviceAttr, Element, Error,
-    ErrorKind, Gid, Handle, Limit, Live, Object, Result, TimerReport, TraceEvent, Verb,
+    AtomicCap, BadHandle, Behavior, Capabilities, Cause, Context, DeviceAttr, DeviceLimits,
+    Element, Error, ErrorKind, Gid, Handle, Limit, Live, Object, Result, TimerReport, TraceEvent,
+    Verb,
 };
 
 use crate::empty::EmptyCqs;
-use crate::limits::DeviceLimits;
 use crate::memory::{Memory, SharedMemory};
 use crate::packet::{Packet, PortId};
 use crate::ring::Ring;
@@ -90,7 +90,7 @@ use crate::time::Time;
 use crate::timers::Timers;
 use verbs_api::table::{Id, Table};
 
-pub(crate) use context::{gids, greatest};
+pub(crate) use context::gids;
 #[cfg(feature = "fd")]
 pub(crate) use events::EventQueue;
 pub(crate) use fault::What;
@@ -187,7 +187,7 @@ impl Node {
             id,
             behavior,
             lacks: Capabilities::empty(),
-            attr: context::device_attr(id, ports, &behavior),
+            attr: context::device_attr(id, ports, &DeviceLimits::SPEC),
             ports: (1..=ports)
                 .map(|port| context::Port::new(PortId { node: id, port }))
                 .collect(),
@@ -317,6 +317,11 @@ impl Node {
         Err(Error::new(verb, ErrorKind::NotSupported, cause))
     }
 
+    /// Sets the limits of the device.
+    pub(crate) fn set_limits(&mut self, limits: &DeviceLimits) {
+        self.attr = context::device_attr(self.id, self.ports.len() as u8, limits);
+    }
+
     /// Takes abilities from the device.
     pub(crate) fn set_lacks(&mut self, lacks: Capabilities) {
         self.lacks = lacks;
@@ -333,11 +338,6 @@ impl Node {
             self.attr.max_mcast_grp = 0;
             self.attr.max_mcast_qp_attach = 0;
         }
-    }
-
-    /// Lowers limits of the device.
-    pub(crate) fn set_limits(&mut self, limits: &DeviceLimits) {
-        limits.apply(&mut self.attr);
     }
 
     /// Lets the keys of regions and windows be anywhere, while there are none.

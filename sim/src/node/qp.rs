@@ -96,6 +96,7 @@ pub(super) struct Recv {
 const INDEX_BITS: u32 = 17;
 /// Leaves room for slots that rest before they are used again.
 pub(super) const MAX_QP: u32 = (1 << INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32;
+const _: () = assert!(verbs_api::DeviceLimits::SPEC.max_qp == MAX_QP);
 
 fn qp_num(id: Id, number_reuse: bool) -> u32 {
     let tag = if number_reuse { 0 } else { id.generation - 1 };

@@ -1,0 +1,68 @@
+//! The limits of a profile are those of its driver.
+//!
+//! `VERBSIM_DEVICE` names a device, in a build with feature `hw`; without it that test is skipped and says
+//! so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
+
+use std::io::{self, Write};
+
+use verbs_api::{CqInit, DeviceLimits, Profile, QpCap, QpInit, QpType, Verbs};
+use verbs_sim::{Sim, SimConfig};
+
+/// DEV-04. A simulated device has at most 130,942 queue pairs.
+#[test]
+fn on_the_simulator() {
+    for profile in Profile::ALL {
+        let sim = Sim::new(SimConfig::new().profile(*profile));
+        let mut expected = profile.limits;
+        expected.max_qp = expected.max_qp.min(DeviceLimits::SPEC.max_qp);
+        assert_eq!(shown(&sim, "sim0"), expected, "{profile}");
+        inline_data_ends(&sim, "sim0", expected.max_inline_data);
+    }
+}
+
+#[test]
+fn on_a_device() {
+    let Ok(device) = std::env::var("VERBSIM_DEVICE") else {
+        // Not by a macro: those of a test that passes are not shown.
+        writeln!(io::stderr(), "skipped: VERBSIM_DEVICE names no device").unwrap();
+        return;
+    };
+    #[cfg(feature = "hw")]
+    {
+        let verbs = verbs_hw::Hw::new();
+        let all = verbs.devices().unwrap();
+        let info = all.iter().find(|info| info.name == device);
+        let expected = Profile::named(&info.unwrap().driver).unwrap().limits;
+        let mut seen = shown(&verbs, &device);
+        // As many as the machine has processors; and no query tells of inline data.
+        seen.num_comp_vectors = expected.num_comp_vectors;
+        seen.max_inline_data = expected.max_inline_data;
+        assert_eq!(seen, expected);
+        inline_data_ends(&verbs, &device, expected.max_inline_data);
+    }
+    #[cfg(not(feature = "hw"))]
+    panic!("VERBSIM_DEVICE is {device}, but this build lacks feature hw");
+}
+
+fn shown(verbs: &dyn Verbs, device: &str) -> DeviceLimits {
+    let context = verbs.open_device(device).unwrap();
+    let attr = verbs.query_device(context).unwrap();
+    verbs.close_device(context).unwrap();
+    DeviceLimits::of(&attr)
+}
+
+/// A queue pair can be made with so much inline data and no more.
+fn inline_data_ends(verbs: &dyn Verbs, device: &str, most: u32) {
+    let context = verbs.open_device(device).unwrap();
+    let pd = verbs.alloc_pd(context).unwrap();
+    let cq = verbs.create_cq(context, &CqInit::new(4)).unwrap();
+    let made = [most, most + 1].map(|max_inline_data| {
+        let cap = QpCap {
+            max_inline_data,
+            ..QpCap::default()
+        };
+        verbs.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq).cap(cap))
+    });
+    assert!(made[0].is_ok() && made[1].is_err(), "{most}: {made:?}");
+    verbs.close_device(context).unwrap();
+}
