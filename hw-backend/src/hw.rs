@@ -16,8 +16,8 @@ use verbs_api::{
 use crate::errno::{bad_handle, check, destroyed, invalid, made};
 use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp, Srq, Xrcd};
 use crate::owner::Owned;
-use crate::sys;
 use crate::wait::Deadline;
+use crate::{probe, sys};
 
 /// RDMA devices through libibverbs: implements [`Verbs`].
 ///
@@ -153,7 +153,9 @@ impl Hw {
         iova: Option<u64>,
     ) -> Result<MrHandle> {
         let start = memory.start().cast();
-        let zero_based = access.contains(Access::ZERO_BASED).then_some(0);
+        let device = &self.pd(verb, pd)?.device;
+        let can = probe::behavior(&device.driver).zero_based_mr != Some(false);
+        let zero_based = (can && access.contains(Access::ZERO_BASED)).then_some(0);
         let access = access.bits() as c_int;
         let register = |pd| match iova {
             // SAFETY: `pd` is live; C checks the range, which `memory` (or the caller of `reg_mr`)

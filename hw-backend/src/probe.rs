@@ -43,7 +43,7 @@ pub(crate) fn capabilities(
         all -= Capabilities::MCAST;
     }
     if let "rxe" | "siw" = device.driver.as_str() {
-        all -= Capabilities::REREG_MR | Capabilities::ZERO_BASED_MR;
+        all -= Capabilities::REREG_MR;
     }
     if device.driver == "siw" {
         // It does not look at the address; its library has plain queue pairs and CQs only.

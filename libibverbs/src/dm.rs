@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use verbs_api::sync::Mutex;
-use verbs_api::{Access, Capabilities, Context, Handle};
+use verbs_api::{Access, Context, Handle};
 
 use crate::c::{ibv_alloc_dm_attr, ibv_context, ibv_dm, ibv_mr, ibv_pd};
 use crate::context::OpenDevice;
@@ -112,10 +112,9 @@ impl Object<Dm> {
 
 /// How much device memory a device has: all or nothing.
 pub(crate) fn max_size() -> usize {
-    let lacks = engine().config.profile.lacks;
-    match lacks.contains(Capabilities::ZERO_BASED_MR) {
-        true => 0,
-        false => SIZE,
+    match engine().config.profile.behavior.zero_based_mr {
+        true => SIZE,
+        false => 0,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Creating CQs: sizes, channels, completion vectors, how many, and who shares them.
 
-use verbs_api::{Arm, Capabilities, Cq, CqInit, CqeRounding, ErrorKind, Limit, Wait, WcOpcode};
+use verbs_api::{Arm, Capabilities, Cq, CqInit, ErrorKind, Limit, Wait, WcOpcode};
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq, in_case};
@@ -96,12 +96,12 @@ pub(crate) fn expect_size(bench: &Bench<'_>, cq: Cq, asked: i32, rule: &'static 
     let Some(declared) = bench.behavior()?.cqe_rounding else {
         return Ok(());
     };
-    let expected = match declared {
-        CqeRounding::Exact => asked,
-        CqeRounding::Pow2 => asked.next_power_of_two(),
-        CqeRounding::Pow2Minus1 => (asked + 1).next_power_of_two() - 1,
-    };
-    check_eq!(rule, cqe, expected, format!("the size asked as {asked}"));
+    check_eq!(
+        rule,
+        cqe,
+        declared.up(asked),
+        format!("the size asked as {asked}")
+    );
     Ok(())
 }
 

@@ -5,12 +5,14 @@ mod memory;
 use std::collections::BTreeSet;
 
 use verbs_api::{
-    Access, AfterRereg, Capabilities, Check, ErrorKind, Mr, MrChange, MrInit, MrMemory, RecvWr,
-    SendOp, SendWr, WcStatus,
+    Access, AfterRereg, Capabilities, ErrorKind, Mr, MrChange, MrInit, MrKeys, MrMemory, RecvWr,
+    SendOp, SendWr, WcStatus, ZeroLength,
 };
 
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, Failure, OfRule, Pair, Result, Scenario, expect_err, expect_err_among};
+use crate::{
+    Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
+};
 
 const LAB: Capabilities = Capabilities::LAB;
 const LEN: u32 = 8;
@@ -37,6 +39,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "mr.region_of_no_bytes_is_as_declared",
         &["MR-10"],
         region_of_no_bytes_is_as_declared,
+    ),
+    Scenario::new(
+        "mr.keys_are_apart_or_one_as_declared",
+        &["MR-03"],
+        keys_are_apart_or_one_as_declared,
     ),
     Scenario::new(
         "mr.change_of_access_holds_at_once",
@@ -78,8 +85,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "mr.zero_based_region_is_named_by_offsets",
         &["RDMA-21", "MR-21"],
         memory::zero_based_region_is_named_by_offsets,
-    )
-    .needs(Capabilities::ZERO_BASED_MR),
+    ),
     Scenario::new(
         "mr.addresses_count_from_the_one_that_was_chosen",
         &["RDMA-22", "MR-21"],
@@ -211,20 +217,50 @@ fn region_can_go_while_it_is_written(bench: &Bench<'_>) -> Result {
 
 fn region_of_no_bytes_is_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-10";
-    let Pair { a, b } = bench.rc_pair()?;
-    let seen = match bench.alloc_mr(b.pd, 0, Access::ALL_RDMA) {
-        Ok(mr) => {
-            let remote = bench.query_mr(mr)?.remote(0);
-            a.post(SendWr::rdma_write(1, &[a.sge(0, 1)], remote))?;
-            bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
-            Check::Accepted
-        }
-        refused => {
-            expect_err(refused, ErrorKind::Invalid, RULE)?;
-            Check::Refused
-        }
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    let within = MrInit::new(0, Access::ALL_RDMA).memory(MrMemory::Of(b.mr, 24));
+    let made = [
+        bench.alloc_mr(b.pd, 0, Access::ALL_RDMA),
+        bench.alloc_mr_as(b.pd, &within),
+    ];
+    let seen = match &made {
+        [Ok(_), Ok(_)] => ZeroLength::Accepted,
+        [Err(_), Ok(_)] => ZeroLength::WithinPage,
+        _ => ZeroLength::Refused,
     };
+    for made in made {
+        let Ok(mr) = made else {
+            expect_err(made, ErrorKind::Invalid, RULE)?;
+            continue;
+        };
+        // It opens nothing.
+        let Pair { a, .. } = bench.second_pair(&pair, PairOptions::default())?;
+        let remote = bench.query_mr(mr)?.remote(0);
+        a.post(SendWr::rdma_write(1, &[a.sge(0, 1)], remote))?;
+        bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE)?;
+    }
     bench.as_declared(RULE, bench.behavior()?.zero_len_mr, seen)
+}
+
+fn keys_are_apart_or_one_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-03";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let mut seen = Vec::new();
+    for access in [Access::empty(), Access::LOCAL_WRITE, Access::ALL_RDMA] {
+        let attr = bench.query_mr(bench.alloc_mr(pd, 64, access)?)?;
+        seen.push(match attr.rkey {
+            0 => MrKeys::SameIfRemote,
+            rkey if rkey == attr.lkey => MrKeys::Same,
+            _ => MrKeys::Apart,
+        });
+    }
+    let seen = match seen[..] {
+        [MrKeys::SameIfRemote, MrKeys::SameIfRemote, MrKeys::Same] => MrKeys::SameIfRemote,
+        [first, second, third] if first == second && second == third => first,
+        _ => return Err(Failure::assertion("one kind of keys", format!("{seen:?}")).of_rule(RULE)),
+    };
+    bench.as_declared(RULE, bench.behavior()?.mr_keys, seen)
 }
 
 /// A writes 8 bytes to the start of a region of B, and reads them back: with which statuses.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use verbs_api::{
     Capabilities, Cq, ErrorKind, Limit, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState,
-    QpType, RecvWr, SendWr, Wait,
+    QpType, RecvWr, Rounding, SendWr, Wait,
 };
 
 use crate::climber::{Climber, required};
@@ -27,6 +27,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for,
     )
     .needs(Capabilities::UC.union(Capabilities::UD)),
+    Scenario::new(
+        "qp_create.sizes_of_queues_are_rounded_as_declared",
+        &["QP-CREATE-01"],
+        sizes_of_queues_are_rounded_as_declared,
+    ),
     Scenario::new(
         "qp_create.queue_without_entries_takes_no_work",
         &["QP-CREATE-06"],
@@ -148,6 +153,66 @@ fn new_qps(bench: &Bench<'_>, qp_type: QpType) -> Result {
         bench.destroy_qp(qp, bench.wait())?;
     }
     Ok(())
+}
+
+/// What a query tells, and how many receives there is room for.
+fn sizes_of_queues_are_rounded_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-01";
+    let declared = bench.behavior()?.wr_rounding;
+    for asked in [1, 2, 3, 4, 5, 7, 8, 9, 16, 100] {
+        let Pair { b, .. } = bench.pair(PairOptions {
+            cap: QpCap {
+                max_send_wr: asked,
+                max_recv_wr: asked,
+                ..QpCap::default()
+            },
+            ..PairOptions::default()
+        })?;
+        let got = bench.query_qp(b.qp, M::CAP)?.init.cap;
+        let room = [b.sge(0, 8)];
+        let taken = fill(
+            |wr_id| Ok(bench.post_recv(b.qp, &[RecvWr::new(wr_id, &room)])?),
+            RULE,
+        )?;
+        check_eq!(RULE, taken, got.max_recv_wr, "the receives that it takes");
+        for size in [got.max_send_wr, got.max_recv_wr] {
+            expect_room(declared, asked, size, RULE)?;
+        }
+    }
+    Ok(())
+}
+
+/// A queue has the size that it should have when room for `asked` work requests was asked for.
+pub(crate) fn expect_room(
+    declared: Option<Rounding>,
+    asked: u32,
+    seen: u32,
+    rule: &'static str,
+) -> Result {
+    let good = declared.map_or(seen >= asked, |rounding| seen == rounding.up(asked));
+    let expected = match declared {
+        Some(rounding) => format!(
+            "room for {}, {asked} rounded as declared",
+            rounding.up(asked)
+        ),
+        None => format!("room for {asked}"),
+    };
+    check!(rule, good, expected, "room for {seen}");
+    Ok(())
+}
+
+/// How many receives a queue takes before it is full.
+pub(crate) fn fill(post: impl Fn(u64) -> verbs_api::Result<()>, rule: &'static str) -> Result<u32> {
+    for count in 0.. {
+        match post(count) {
+            Ok(()) => {}
+            full => {
+                expect_err(full, ErrorKind::NoMemory, rule)?;
+                return Ok(count as u32);
+            }
+        }
+    }
+    unreachable!("a queue has an end")
 }
 
 /// A device may have no such queues.

@@ -191,8 +191,8 @@ knob_values! {
         /// `EOPNOTSUPP`
         Eopnotsupp = "eopnotsupp";
     }
-    /// How a CQ's size is rounded up.
-    CqeRounding {
+    /// How the size of a queue is rounded up. 0 stays 0.
+    Rounding {
         /// Not at all.
         Exact = "exact";
         /// To the next 2^n - 1.
@@ -273,6 +273,24 @@ knob_values! {
         LocLenErr = "loc_len_err";
         /// `LOC_QP_OP_ERR`, and `REM_OP_ERR` at the sender.
         LocQpOpErr = "loc_qp_op_err";
+    }
+    /// Whether a region of no bytes can be had.
+    ZeroLength {
+        /// It can.
+        Accepted = "accepted";
+        /// It can, unless its memory starts at a page: then there is no page for it.
+        WithinPage = "within_page";
+        /// It cannot.
+        Refused = "refused";
+    }
+    /// The keys of a region.
+    MrKeys {
+        /// The lkey is never an rkey.
+        Apart = "apart";
+        /// Both are the same.
+        Same = "same";
+        /// Both are the same, but a region without rights for peers has rkey 0, which opens nothing.
+        SameIfRemote = "same_if_remote";
     }
     /// What becomes of a region that is deregistered while a memory window is bound to it.
     DeregBound {
@@ -390,6 +408,18 @@ knob_values! {
     }
 }
 
+impl Rounding {
+    /// The size of a queue for which this one was asked.
+    pub fn up(self, asked: u32) -> u32 {
+        match self {
+            _ if asked == 0 => 0,
+            Self::Exact => asked,
+            Self::Pow2Minus1 => (asked + 1).next_power_of_two() - 1,
+            Self::Pow2 => asked.next_power_of_two(),
+        }
+    }
+}
+
 impl FaultStatus {
     /// As it stands in a completion.
     pub fn status(self) -> WcStatus {
@@ -432,7 +462,9 @@ knobs! {
     /// Whether and how CQ resize is supported.
     resize_errno: ResizeSupport = ResizeSupport::Supported, ["CQ-RESIZE-16"];
     /// How CQ sizes are rounded.
-    cqe_rounding: CqeRounding = CqeRounding::Exact, ["CQ-CREATE-01", "CQ-RESIZE-08"];
+    cqe_rounding: Rounding = Rounding::Exact, ["CQ-CREATE-01", "CQ-RESIZE-08"];
+    /// How the sizes of send queues, receive queues and SRQs are rounded.
+    wr_rounding: Rounding = Rounding::Exact, ["QP-CREATE-01", "SRQ-01", "SRQ-09"];
     /// A smaller size is really taken; otherwise the size stays.
     shrink: bool = true, ["CQ-RESIZE-09", "CQ-RESIZE-21"];
     /// A size below the completions present.
@@ -494,6 +526,8 @@ knobs! {
     mw_bind_range: Check = Check::Refused, ["MW-08"];
     /// An unsignaled bind that fails makes a completion.
     bind_err_wc: bool = true, ["MW-24"];
+    /// A bind of a window or region whose handle is garbled in the C structure.
+    bind_bad_handle: Check = Check::Refused, ["MW-28"];
     /// A bind of a window of type 1 by a work request.
     bind_wr_type_1: Check = Check::Refused, ["MW-05"];
     /// Domains in a bind; if accepted, only a window of type 2 and the queue pair must share theirs.
@@ -503,7 +537,11 @@ knobs! {
     /// A window of type 2 that is invalidated by or for a queue pair on which it is not bound.
     inv_other_qp: Check = Check::Refused, ["MW-18", "MW-25"];
     /// A memory region of no bytes.
-    zero_len_mr: Check = Check::Accepted, ["MR-10"];
+    zero_len_mr: ZeroLength = ZeroLength::Accepted, ["MR-10"];
+    /// A zero-based region has address 0; otherwise that of its memory, as if it were not.
+    zero_based_mr: bool = true, ["RDMA-21", "MR-21"];
+    /// The keys of a region.
+    mr_keys: MrKeys = MrKeys::Apart, ["MR-03"];
     /// A retry count of 7.
     retry7: Retry7 = Retry7::Seven, ["TMR-04"];
     /// A send that is posted before RTS.

@@ -39,8 +39,6 @@ bitflags! {
         const MW_TYPE_1 = 1 << 18;
         /// Memory windows of type 2B, with local invalidate and Send with invalidate.
         const MW_TYPE_2 = 1 << 19;
-        /// Regions whose addresses are offsets: [`Access::ZERO_BASED`](crate::Access::ZERO_BASED).
-        const ZERO_BASED_MR = 1 << 20;
         /// Regions with addresses of the program's choice: `ibv_reg_mr_iova`.
         const REG_MR_IOVA = 1 << 21;
         /// `ibv_alloc_null_mr`.

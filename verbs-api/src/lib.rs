@@ -59,11 +59,11 @@ mod xrc;
 pub use ah::{AhAttr, GlobalRoute};
 pub use batch::{BatchEnd, SendOps};
 pub use behavior::{
-    AtomicCheck, Behavior, Check, CqeRounding, Declared, DeregBound, Errno, ErrorFires,
-    FaultStatus, FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, Overrun, Placement,
-    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, RouteFields,
+    AtomicCheck, Behavior, Check, Declared, DeregBound, Errno, ErrorFires, FaultStatus,
+    FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, MrKeys, Overrun, Placement,
+    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, Rounding, RouteFields,
     SendByteLen, SendDone, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl,
-    UndefinedFields, UnknownKnob, UnknownSrq,
+    UndefinedFields, UnknownKnob, UnknownSrq, ZeroLength,
 };
 pub use capability::Capabilities;
 pub use connect::RcParams;

@@ -3,11 +3,11 @@
 use core::fmt;
 
 use crate::{
-    AtomicCheck, Behavior, Capabilities, Check, CqeRounding, DeregBound, DeviceLimits, Errno,
-    ErrorFires, FaultStatus, FlushPostInErr, IllegalOpcode, LimitReadback, Overrun, Placement,
-    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, RouteFields,
+    AtomicCheck, Behavior, Capabilities, Check, DeregBound, DeviceLimits, Errno, ErrorFires,
+    FaultStatus, FlushPostInErr, IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement,
+    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, Rounding, RouteFields,
     SendByteLen, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields,
-    UnknownSrq,
+    UnknownSrq, ZeroLength,
 };
 
 /// What a kind of device does where it has a choice, and what it has not.
@@ -124,7 +124,7 @@ impl core::error::Error for UnknownProfile {}
 
 const RXE: Behavior = Behavior {
     error_fires_solicited: ErrorFires::FlushedReceives,
-    cqe_rounding: CqeRounding::Pow2Minus1,
+    cqe_rounding: Rounding::Pow2Minus1,
     overrun: Overrun::DropNew,
     overrun_nak: false,
     poll_after_overrun: PollAfterOverrun::Empty,
@@ -148,7 +148,11 @@ const RXE: Behavior = Behavior {
     mw_access_range: Check::Accepted,
     inv_other_qp: Check::Accepted,
     qp_req_event: false,
-    zero_len_mr: Check::Refused,
+    bind_bad_handle: Check::Accepted,
+    wr_rounding: Rounding::Pow2Minus1,
+    zero_len_mr: ZeroLength::WithinPage,
+    zero_based_mr: false,
+    mr_keys: MrKeys::SameIfRemote,
     retry7: Retry7::Unlimited,
     post_wrong_state: PostWrongState::Queued,
     flush_post_in_err: FlushPostInErr::Sends,
@@ -175,7 +179,7 @@ const SIW: Behavior = Behavior {
     recv_se_fires: false,
     send_se_fires_local: true,
     resize_errno: ResizeSupport::Eopnotsupp,
-    cqe_rounding: CqeRounding::Pow2,
+    cqe_rounding: Rounding::Pow2,
     overrun: Overrun::DropNew,
     poll_after_overrun: PollAfterOverrun::Empty,
     sq_release: SqRelease::Completion,
@@ -184,7 +188,10 @@ const SIW: Behavior = Behavior {
     recv_fault_status: FaultStatus::GeneralErr,
     flush_post_in_err: FlushPostInErr::None,
     number_reuse: true,
-    zero_len_mr: Check::Refused,
+    wr_rounding: Rounding::Pow2,
+    zero_len_mr: ZeroLength::Refused,
+    zero_based_mr: false,
+    mr_keys: MrKeys::Same,
     negative_errno: true,
     srq_query: false,
     srq_limit_readback: LimitReadback::Kept,
@@ -199,7 +206,7 @@ const MLX5: Behavior = Behavior {
     arm_sees_unpolled: true,
     merge_unread_events: true,
     arm_bad_handle: Check::Accepted,
-    cqe_rounding: CqeRounding::Pow2Minus1,
+    cqe_rounding: Rounding::Pow2Minus1,
     cqe_purge: true,
     sge_errno: Errno::Enomem,
     illegal_opcode: IllegalOpcode::LocQpOpErr,
@@ -208,13 +215,16 @@ const MLX5: Behavior = Behavior {
     atomic_check: AtomicCheck::Longer,
     mw_bind_range: Check::Accepted,
     bind_err_wc: false,
+    bind_bad_handle: Check::Accepted,
+    mr_keys: MrKeys::Same,
     ..Behavior::SPEC
 };
 
 const ADVERSARIAL: Behavior = Behavior {
     xrc_unknown_srq: UnknownSrq::RemOpErr,
     merge_unread_events: true,
-    cqe_rounding: CqeRounding::Pow2Minus1,
+    cqe_rounding: Rounding::Pow2Minus1,
+    wr_rounding: Rounding::Pow2Minus1,
     shrink: false,
     comm_est: true,
     sge_errno: Errno::Enomem,
@@ -286,9 +296,8 @@ const POW2_MINUS_1_LIMITS: DeviceLimits = DeviceLimits {
     ..DeviceLimits::SPEC
 };
 
-/// What neither driver of Linux 6.1 for devices of software can do: change a region, zero-based and null regions; moderate CQs, ignore an overrun, tell the time of a completion.
+/// What neither driver of Linux 6.1 for devices of software can do: change a region, null regions; moderate CQs, ignore an overrun, tell the time of a completion.
 const SOFTWARE_LACKS: Capabilities = Capabilities::REREG_MR
-    .union(Capabilities::ZERO_BASED_MR)
     .union(Capabilities::NULL_MR)
     .union(Capabilities::XRC)
     .union(Capabilities::CQ_MODERATION)

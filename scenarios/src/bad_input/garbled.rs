@@ -3,14 +3,15 @@
 use std::fmt::Debug;
 
 use verbs_api::{
-    Access, Arm, Capabilities, Check, CqInit, DriverObject, Error, ErrorKind, MwType, QpAttrMask,
-    QpInit, QpModify, QpState, QpType, SrqAttr, SrqAttrMask, SrqInit, Wait,
+    Access, Arm, Capabilities, Check, CqInit, DriverObject, Error, ErrorKind, MwBind, MwBindInfo,
+    MwType, QpAttrMask, QpInit, QpModify, QpState, QpType, SendWr, SrqAttr, SrqAttrMask, SrqInit,
+    Wait, WcStatus, inc_rkey,
 };
 
 use super::refused;
 use crate::failure::{Failure, in_case};
 use crate::mcast::ALL_HOSTS;
-use crate::{Bench, OfRule, PairOptions, Result};
+use crate::{Bench, OfRule, Pair, PairOptions, Result};
 
 /// How the kernel says for every driver that it knows no such object, and a driver that it has no such
 /// verb.
@@ -133,6 +134,62 @@ pub(super) fn garbled_window_is_refused(bench: &Bench<'_>) -> Result {
     })?;
     bench.dealloc_mw(mw).rule(RULE)?;
     bench.dealloc_pd(pd).rule(RULE)
+}
+
+/// Drivers that know windows and regions by their keys never look at the handles.
+pub(super) fn garbled_window_and_region_are_bound_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-28";
+    let declared = bench.behavior()?.bind_bad_handle;
+    let capabilities = bench.capabilities(bench.ctx_a())?;
+    let types = [
+        (MwType::Type1, Capabilities::MW_TYPE_1),
+        (MwType::Type2, Capabilities::MW_TYPE_2),
+    ];
+    for (mw_type, needed) in types {
+        for garbles_window in [true, false] {
+            if !capabilities.contains(needed) {
+                continue;
+            }
+            let Pair { a, .. } = bench.pair(PairOptions {
+                access: Access::ALL_RDMA | Access::MW_BIND,
+                ..PairOptions::default()
+            })?;
+            let mw = bench.alloc_mw(a.pd, mw_type)?;
+            let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+            let info = MwBindInfo {
+                mr: a.mr,
+                addr: a.mem.addr,
+                length: 8,
+                access: Access::REMOTE_READ,
+            };
+            let object = match garbles_window {
+                true => DriverObject::Mw(mw),
+                false => DriverObject::Mr(a.mr),
+            };
+            let mut seen = Check::Refused;
+            garbled(bench, object, || {
+                let posted = match mw_type {
+                    MwType::Type1 => bench.bind_mw(a.qp, mw, &MwBind::new(1, info)),
+                    _ => {
+                        let bind = SendWr::bind_mw(1, mw, rkey, info);
+                        bench.post_send(a.qp, &[bind]).map_err(|error| error.error)
+                    }
+                };
+                match posted {
+                    Ok(()) => seen = Check::Accepted,
+                    refused => no_such(bench, "bind", RULE, || refused)?,
+                }
+                Ok(())
+            })?;
+            let what = format!("{mw_type}, {object:?}");
+            if seen == Check::Accepted {
+                in_case(&what, bench.one_with(a.send_cq, WcStatus::Success, RULE))?;
+            }
+            in_case(&what, bench.as_declared(RULE, declared, seen))?;
+            bench.dealloc_mw(mw).rule(RULE)?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn garbled_domain_is_refused(bench: &Bench<'_>) -> Result {

@@ -147,6 +147,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     .needs(Capabilities::GARBLE.union(Capabilities::MW))
     .hazards(Hazards::MAY_CRASH),
     Scenario::new(
+        "bad_input.garbled_window_and_region_are_bound_as_declared",
+        &["MW-28"],
+        garbled::garbled_window_and_region_are_bound_as_declared,
+    )
+    .needs(Capabilities::GARBLE.union(Capabilities::MW_TYPE_1))
+    .hazards(Hazards::MAY_CRASH),
+    Scenario::new(
         "bad_input.garbled_domain_is_refused",
         &["PD-04"],
         garbled::garbled_domain_is_refused,

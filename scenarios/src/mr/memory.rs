@@ -32,7 +32,6 @@ fn named_by(bench: &Bench<'_>, init: &MrInit, first: u64, rule: &'static str) ->
     let Pair { a, b } = pair;
     let mr = bench.alloc_mr_as(b.pd, init).rule(rule)?;
     let attr = bench.query_mr(mr)?;
-    check_eq!(rule, attr.addr, first, "the address of its first byte");
     for (tag, offset) in [(1, 0), (2, 4090), (3, SIZE - LEN as usize)] {
         // A peer writes to it, and the owner sends it back.
         let addr = first + offset as u64;
@@ -59,6 +58,7 @@ fn named_by(bench: &Bench<'_>, init: &MrInit, first: u64, rule: &'static str) ->
         bench.one_with(a.recv_cq, WcStatus::Success, rule)?;
         a.expect_data(tag, LEN, rule)?;
     }
+    check_eq!(rule, attr.addr, first, "the address of its first byte");
     Ok(())
 }
 

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use verbs_api::{
-    AsyncEventType, ErrorKind, QpAttrMask, QpCap, QpInit, QpType, RecvWr, Sge, SrqAttr,
-    SrqAttrMask, SrqInit, Wait,
+    Access, AsyncEventType, Capabilities, ErrorKind, QpAttrMask, QpCap, QpInit, QpType, RecvWr,
+    Sge, SrqAttr, SrqAttrMask, SrqInit, Wait,
 };
 
 use super::Shared;
 use crate::failure::{check, check_eq, in_case};
+use crate::qp_create::{expect_room, fill};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err, expect_err_among};
 
 const LIMIT: AsyncEventType = AsyncEventType::SrqLimitReached;
@@ -22,6 +23,36 @@ pub(super) fn new_queue_has_at_least_what_was_asked_for(bench: &Bench<'_>) -> Re
         let enough = seen.max_wr >= max_wr && seen.max_sge >= max_sge;
         let expected = format!("at least {max_wr} receives of {max_sge} entries");
         check!("SRQ-01", enough, expected, "{seen:?}");
+        bench.destroy_srq(srq, bench.wait())?;
+    }
+    Ok(())
+}
+
+/// By the receives that it takes: before a change of its size, and in all after it.
+pub(super) fn size_is_rounded_as_declared(bench: &Bench<'_>) -> Result {
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let mr = bench.alloc_mr(pd, 64, Access::LOCAL_WRITE)?;
+    let room = [bench.query_mr(mr)?.sge(0, 64)];
+    let declared = bench.behavior()?.wr_rounding;
+    let resizes = bench
+        .capabilities(bench.ctx_a())?
+        .contains(Capabilities::SRQ_RESIZE);
+    for asked in [1, 2, 3, 5, 8, 9] {
+        let srq = bench.create_srq(pd, &SrqInit::new(asked))?;
+        let post = |wr_id| Ok(bench.post_srq_recv(srq, &[RecvWr::new(wr_id, &room)])?);
+        let taken = fill(post, "SRQ-01")?;
+        expect_room(declared, asked, taken, "SRQ-01")?;
+        if resizes {
+            let attr = SrqAttr {
+                max_wr: 4 * asked,
+                ..SrqAttr::default()
+            };
+            bench
+                .modify_srq(srq, &attr, SrqAttrMask::MAX_WR)
+                .rule("SRQ-09")?;
+            let all = taken + fill(post, "SRQ-09")?;
+            expect_room(declared, attr.max_wr, all, "SRQ-09")?;
+        }
         bench.destroy_srq(srq, bench.wait())?;
     }
     Ok(())

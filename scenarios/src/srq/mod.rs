@@ -35,6 +35,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     )
     .needs(SRQ),
     Scenario::new(
+        "srq.size_is_rounded_as_declared",
+        &["SRQ-01", "SRQ-09"],
+        create::size_is_rounded_as_declared,
+    )
+    .needs(SRQ),
+    Scenario::new(
         "srq.query_tells_sizes_and_limit",
         &["SRQ-16"],
         create::query_tells_sizes_and_limit,

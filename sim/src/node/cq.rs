@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 
 use verbs_api::{
-    Arm, AsyncEventType, Cause, Check, Context, Cq as CqHandle, CqAttr, CqInit, CqReport,
-    CqeRounding, Element, Error, ErrorKind, Handle, Limit, Object, Overrun, PollAfterOverrun,
-    QpType, ResizeSupport, Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags, WcOpcode,
-    WcStatus,
+    Arm, AsyncEventType, Cause, Check, Context, Cq as CqHandle, CqAttr, CqInit, CqReport, Element,
+    Error, ErrorKind, Handle, Limit, Object, Overrun, PollAfterOverrun, QpType, ResizeSupport,
+    Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::cq_ex::Extended;
@@ -218,7 +217,7 @@ impl Node {
             None => None,
         };
         self.check_room(verb, "completion queues", self.cqs.len(), self.attr.max_cq)?;
-        let cqe = self.rounded(init.cqe as u32);
+        let cqe = self.behavior.cqe_rounding.up(init.cqe as u32);
         self.check_limit(
             verb,
             Limit::CqEntries,
@@ -248,14 +247,6 @@ impl Node {
         self.add_object(context, Object::Cq, id.index);
         self.show(id.index);
         Ok(CqHandle::from_parts(context, id.index, id.generation))
-    }
-
-    fn rounded(&self, cqe: u32) -> u32 {
-        match self.behavior.cqe_rounding {
-            CqeRounding::Exact => cqe,
-            CqeRounding::Pow2Minus1 => (cqe + 1).next_power_of_two() - 1,
-            CqeRounding::Pow2 => cqe.next_power_of_two(),
-        }
     }
 
     /// The fields of `struct ibv_cq`.
@@ -292,7 +283,7 @@ impl Node {
             return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
         }
         let present = found.ring.len() as u32;
-        let mut new = self.rounded(cqe as u32);
+        let mut new = self.behavior.cqe_rounding.up(cqe as u32);
         if (cqe as u32) < present {
             if self.behavior.shrink_below == Check::Refused {
                 let (value, min) = (i64::from(cqe), i64::from(present));
@@ -305,7 +296,7 @@ impl Node {
                 };
                 return Err(Error::new(verb, ErrorKind::Invalid, cause));
             }
-            new = self.rounded(present);
+            new = self.behavior.cqe_rounding.up(present);
         }
         if new < found.cqe && !self.behavior.shrink {
             new = found.cqe;
@@ -322,11 +313,9 @@ impl Node {
     /// `ibv_req_notify_cq`
     pub fn req_notify_cq(&mut self, cq: CqHandle, arm: Arm) -> Result<()> {
         let verb = Verb::ReqNotifyCq;
-        let unchecked = self.behavior.arm_bad_handle == Check::Accepted;
-        let index = if unchecked && Self::is_garbled(&self.cqs, cq) {
-            cq.index()
-        } else {
-            Self::find(&self.cqs, verb, cq)?
+        let index = match self.behavior.arm_bad_handle {
+            Check::Refused => Self::find(&self.cqs, verb, cq)?,
+            Check::Accepted => Self::find_unchecked(&self.cqs, verb, cq)?,
         };
         let found = self.cqs.at_mut(index);
         if found.dead {

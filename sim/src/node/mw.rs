@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use verbs_api::table::Id;
+use verbs_api::table::{Id, Table};
 use verbs_api::{
     Access, Capabilities, Cause, Check, Context, DeregBound, Error, ErrorKind, Handle,
     Mw as MwHandle, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle,
@@ -11,7 +11,7 @@ use verbs_api::{
 
 use super::key::Keys;
 use super::region::{ProtectionFault, RKEY};
-use super::{InContext, Node, invalid};
+use super::{InContext, Node, invalid, same_context};
 use crate::memory::Slice;
 use crate::time::Time;
 
@@ -175,7 +175,7 @@ impl Node {
     /// A bind is posted: the window's key is the new one from now on.
     pub(super) fn note_bind(&mut self, op: &SendOp) {
         if let SendOp::BindMw { mw, rkey, .. } = op
-            && let Ok(index) = Self::find(&self.mws, Verb::PostSend, *mw)
+            && let Ok(index) = self.find_bound(&self.mws, Verb::PostSend, *mw)
         {
             let window = self.mws.at_mut(index);
             window.told = with_callers_part(window.told, *rkey);
@@ -189,8 +189,24 @@ impl Node {
         mw: MwHandle,
         info: &MwBindInfo,
     ) -> Result<(u32, u32)> {
-        let window = Self::find_in(&self.mws, verb, context, mw)?;
-        Ok((window, Self::find_in(&self.mrs, verb, context, info.mr)?))
+        let window = self.find_bound(&self.mws, verb, mw)?;
+        same_context(verb, context, mw)?;
+        let region = self.find_bound(&self.mrs, verb, info.mr)?;
+        same_context(verb, context, info.mr)?;
+        Ok((window, region))
+    }
+
+    /// The window or the region of a bind: drivers know them by their keys.
+    fn find_bound<H: Handle, T: InContext>(
+        &self,
+        table: &Table<T>,
+        verb: Verb,
+        handle: H,
+    ) -> Result<u32> {
+        match self.behavior.bind_bad_handle {
+            Check::Refused => Self::find(table, verb, handle),
+            Check::Accepted => Self::find_unchecked(table, verb, handle),
+        }
     }
 
     /// Carries out work that no peer has a part in; `None` if it is not of that kind.
@@ -208,7 +224,8 @@ impl Node {
     /// Binds a window, if all is as it should be; otherwise it stays as it is.
     fn bind(&mut self, index: u32, mw: MwHandle, rkey: u32, info: MwBindInfo) -> Option<()> {
         let qp = self.qps.at(index);
-        let window = self.mws.get(mw.index(), mw.generation()).ok()?;
+        let verb = Verb::PostSend;
+        let window = self.mws.at(self.find_bound(&self.mws, verb, mw).ok()?);
         let second = window.mw_type == MwType::Type2;
         let checks_domains = self.behavior.bind_domain == Check::Refused;
         let good = match second {
@@ -220,8 +237,8 @@ impl Node {
             return None;
         }
         if info.length > 0 {
-            let (mr, generation) = (info.mr.index(), info.mr.generation());
-            let region = self.mrs.get(mr, generation).ok()?;
+            let region = self.find_bound(&self.mrs, verb, info.mr).ok()?;
+            let region = self.mrs.at(region);
             let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
             let may_write = region.access().contains(Access::LOCAL_WRITE);
             let lies_within = region.part(info.addr, info.length).is_ok();

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    Ah as AhHandle, AsyncEventType, Capabilities, Cause, Check, Context, Dest, Element, Error,
-    ErrorKind, Handle, Limit, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap,
-    QpInit, QpQuery, QpState, QpType, Result, SendByteLen, SendFlags, SendOp, Sge, SqRelease,
-    TraceEvent, Verb, Wc, WcOpcode, WcStatus,
+    Ah as AhHandle, AsyncEventType, Capabilities, Cause, Check, Context, Dest, DeviceLimits,
+    Element, Error, ErrorKind, Handle, Limit, Object, Pd as PdHandle, Qp as QpHandle, QpAttr,
+    QpAttrMask, QpCap, QpInit, QpQuery, QpState, QpType, Result, SendByteLen, SendFlags, SendOp,
+    Sge, SqRelease, TraceEvent, Verb, Wc, WcOpcode, WcStatus,
 };
 
 use super::atomic::Replies;
@@ -96,7 +96,7 @@ pub(super) struct Recv {
 const INDEX_BITS: u32 = 17;
 /// Leaves room for slots that rest before they are used again.
 pub(super) const MAX_QP: u32 = (1 << INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32;
-const _: () = assert!(verbs_api::DeviceLimits::SPEC.max_qp == MAX_QP);
+const _: () = assert!(DeviceLimits::SPEC.max_qp == MAX_QP);
 
 fn qp_num(id: Id, number_reuse: bool) -> u32 {
     let tag = if number_reuse { 0 } else { id.generation - 1 };
@@ -220,6 +220,12 @@ impl Node {
         };
         self.check_cap(verb, &checked)?;
         super::batch::check(verb, init, self.lacks)?;
+        let rounding = self.behavior.wr_rounding;
+        let init = &init.cap(QpCap {
+            max_send_wr: rounding.up(init.cap.max_send_wr),
+            max_recv_wr: rounding.up(init.cap.max_recv_wr),
+            ..init.cap
+        });
         self.check_qp_room(verb)?;
         let number_reuse = self.behavior.number_reuse;
         let id = self.qps.insert(|id| {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use verbs_api::{
-    Access, Capabilities, Cause, Check, Context, Error, ErrorKind, Handle, Limit, Mr as MrHandle,
-    MrAttr, MrChange, MrInit, MrMemory, Object, Pd as PdHandle, Placement, ReregError, Result, Sge,
-    Verb,
+    Access, Behavior, Capabilities, Cause, Check, Context, Error, ErrorKind, Handle, Limit,
+    Mr as MrHandle, MrAttr, MrChange, MrInit, MrKeys, MrMemory, Object, Pd as PdHandle, Placement,
+    ReregError, Result, Sge, Verb, ZeroLength,
 };
 
 use super::key::{Keys, Regions};
@@ -77,7 +77,7 @@ const KNOWN: Access = Access::ALL_RDMA
 /// Owned regions start on a page, with an empty page behind each.
 const PAGE: u64 = 4096;
 /// Remote keys have this bit and local keys have not, so that one in the place of the other is
-/// noticed.
+/// noticed; unless both are to be the same.
 pub(super) const RKEY: u32 = 1 << 31;
 
 /// Where a node's owned regions start. Nodes have ranges of their own.
@@ -87,9 +87,20 @@ pub(super) fn first_addr(node: u32) -> u64 {
 
 /// The keys of a region: its slot, and a tag that changes each time the slot is used, unless keys
 /// are to be used again at once.
-fn keys(keys: Keys, id: Id, key_reuse: bool) -> (u32, u32) {
-    let key = keys.key(id.index, if key_reuse { 0 } else { id.generation });
-    (key, key | RKEY)
+fn keys(keys: Keys, id: Id, behavior: &Behavior, access: Access) -> (u32, u32) {
+    let generation = match behavior.key_reuse {
+        true => 0,
+        false => id.generation,
+    };
+    let key = keys.key(id.index, generation);
+    let is_remote =
+        access.intersects(Access::ALL_RDMA.difference(Access::LOCAL_WRITE) | Access::REMOTE_ATOMIC);
+    let rkey = match behavior.mr_keys {
+        MrKeys::Apart => key | RKEY,
+        MrKeys::SameIfRemote if !is_remote => 0,
+        MrKeys::Same | MrKeys::SameIfRemote => key,
+    };
+    (key, rkey)
 }
 
 impl Node {
@@ -150,8 +161,7 @@ impl Node {
                 }
             }
         };
-        let zero = init.access.contains(Access::ZERO_BASED).then_some(0);
-        let addr = init.iova.or(zero).unwrap_or(backing.addr);
+        let addr = self.first_byte(init.iova, init.access, &backing);
         Ok(self.insert_mr(pd, index, backing, addr, init.length as u64, init.access))
     }
 
@@ -169,9 +179,11 @@ impl Node {
             return Err(invalid(verb, "memory", "is none that can be shared"));
         }
         check_part(verb, attr, offset, length)?;
+        let addr = backing.addr + offset as u64;
+        self.check_length(verb, length, addr)?;
         let part = Backing {
             start: backing.start + offset,
-            addr: backing.addr + offset as u64,
+            addr,
             kind: Kind::Shared,
             ..*backing
         };
@@ -234,8 +246,7 @@ impl Node {
         }
         // SAFETY: the same promise.
         let backing = unsafe { self.memory_of_caller(verb, addr, length) }?;
-        let zero = access.contains(Access::ZERO_BASED).then_some(0);
-        let addr = iova.or(zero).unwrap_or(backing.addr);
+        let addr = self.first_byte(iova, access, &backing);
         Ok(self.insert_mr(pd, index, backing, addr, length as u64, access))
     }
 
@@ -250,6 +261,7 @@ impl Node {
         addr: *mut u8,
         length: usize,
     ) -> Result<Backing> {
+        self.check_length(verb, length, addr as u64)?;
         if addr.is_null() {
             return Err(not_mapped(verb));
         }
@@ -268,6 +280,7 @@ impl Node {
 
     /// Zero bytes of the simulator's own, and their address.
     fn new_memory(&mut self, verb: Verb, length: usize) -> Result<(RegionId, u64)> {
+        self.check_length(verb, length, self.next_addr)?;
         let Some(region) = self.memory.lock().add_owned(length) else {
             let cause = Cause::Text("the machine has no memory for the region".into());
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
@@ -314,9 +327,6 @@ impl Node {
                 "allows remote writes but no local ones",
             ));
         }
-        if length == 0 && self.behavior.zero_len_mr == Check::Refused {
-            return Err(invalid(verb, "length", "is 0"));
-        }
         let max = i64::try_from(self.attr.max_mr_size).unwrap_or(i64::MAX);
         in_range(
             verb,
@@ -325,6 +335,23 @@ impl Node {
             0,
             max,
         )
+    }
+
+    /// The address of a region's first byte.
+    fn first_byte(&self, iova: Option<u64>, access: Access, backing: &Backing) -> u64 {
+        let is_zero_based = access.contains(Access::ZERO_BASED) && self.behavior.zero_based_mr;
+        iova.or(is_zero_based.then_some(0)).unwrap_or(backing.addr)
+    }
+
+    /// Whether a region can have this length, if its memory is there (MR-10).
+    fn check_length(&self, verb: Verb, length: usize, addr: u64) -> Result<()> {
+        let problem = match self.behavior.zero_len_mr {
+            _ if length > 0 => return Ok(()),
+            ZeroLength::WithinPage if addr % PAGE == 0 => "is 0, and the memory starts at a page",
+            ZeroLength::Accepted | ZeroLength::WithinPage => return Ok(()),
+            ZeroLength::Refused => "is 0",
+        };
+        Err(invalid(verb, "length", problem))
     }
 
     fn insert_mr(
@@ -337,10 +364,10 @@ impl Node {
         access: Access,
     ) -> MrHandle {
         let context = pd.context();
-        let key_reuse = self.behavior.key_reuse;
+        let behavior = self.behavior;
         let of_slots = self.mrs.keys();
         let id = self.mrs.insert(|id| {
-            let (lkey, rkey) = keys(of_slots, id, key_reuse);
+            let (lkey, rkey) = keys(of_slots, id, &behavior, access);
             let attr = MrAttr {
                 addr,
                 length,

@@ -112,11 +112,13 @@ impl Node {
             true => init.attr.srq_limit,
             false => 0,
         };
+        let max_wr = self.behavior.wr_rounding.up(init.attr.max_wr);
         let id = self.srqs.insert(|id| Srq {
             handle: SrqHandle::from_parts(context, id.index, id.generation),
             pd: pd_index,
             init: *init,
             attr: SrqAttr {
+                max_wr,
                 srq_limit: limit,
                 ..init.attr
             },
@@ -177,7 +179,7 @@ impl Node {
             let least = own.recvs.len().max(1) as i64;
             let max = self.attr.max_srq_wr.into();
             in_range(verb, "max_wr", attr.max_wr.into(), least, max)?;
-            new.max_wr = attr.max_wr;
+            new.max_wr = self.behavior.wr_rounding.up(attr.max_wr);
         }
         let sets_limit = mask.contains(SrqAttrMask::LIMIT);
         if sets_limit {

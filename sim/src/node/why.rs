@@ -90,7 +90,7 @@ impl Node {
         let of_key = self.mrs.of_key(rkey & !RKEY);
         match of_key {
             None => format!("no region has the rkey {rkey:#x}"),
-            Some(_) if rkey & RKEY == 0 => {
+            Some(mr) if mr.attr().rkey != rkey && mr.attr().lkey == rkey => {
                 format!(
                     "{rkey:#x} is the lkey of {}, not its rkey",
                     self.name_of_key(rkey)
