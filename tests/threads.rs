@@ -348,23 +348,20 @@ fn a_wait_for_a_time_ends_by_the_clock_of_the_machine() {
     let event = sim.get_cq_event(near.channel, Wait::Poll).unwrap();
     sim.destroy_qp(qp, Wait::Poll).unwrap();
     let wait = Wait::For(TIME);
-    let waits: [(&str, &dyn Fn() -> Result<(), Error>); 3] = [
-        ("CHAN-13", &|| {
-            sim.get_cq_event(near.channel, wait).map(drop)
-        }),
-        ("ASYNC-01", &|| {
-            sim.get_async_event(near.context, wait).map(drop)
-        }),
-        ("CHAN-35", &|| sim.destroy_cq(event.cq, wait)),
-    ];
+    let get_event = || sim.get_cq_event(near.channel, wait).map(drop);
+    let get_async = || sim.get_async_event(near.context, wait).map(drop);
+    let destroy = || sim.destroy_cq(event.cq, wait);
+    let ends_in_time = |rule: &str, wait: &dyn Fn() -> Result<(), Error>| {
+        let before = sim.lab().unwrap().now();
+        let start = Instant::now();
+        assert_eq!(wait().unwrap_err().kind(), ErrorKind::TimedOut, "{rule}");
+        assert!(start.elapsed() >= TIME, "{rule}");
+        assert_eq!(sim.lab().unwrap().now(), before, "{rule}");
+    };
     watched(&sim, || {
-        for (rule, wait) in waits {
-            let before = sim.lab().unwrap().now();
-            let start = Instant::now();
-            assert_eq!(wait().unwrap_err().kind(), ErrorKind::TimedOut, "{rule}");
-            assert!(start.elapsed() >= TIME, "{rule}");
-            assert_eq!(sim.lab().unwrap().now(), before, "{rule}");
-        }
+        ends_in_time("CHAN-13", &get_event);
+        ends_in_time("ASYNC-01", &get_async);
+        ends_in_time("CHAN-35", &destroy);
     });
     sim.ack_cq_events(event.cq, 1).unwrap();
 }
