@@ -16,7 +16,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::{Deref, Range};
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{self, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 use verbs_api::Placement;
@@ -384,6 +384,7 @@ unsafe fn copy_in_order(mut from: *const u8, mut into: *mut u8, mut length: usiz
 #[cfg(not(any(miri, sanitize_thread)))]
 #[inline(never)]
 unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
+    use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
     const WORD: usize = size_of::<u64>();
     macro_rules! store {
         ($atomic:ty, $number:ty, $at:expr) => {
@@ -404,9 +405,9 @@ unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
         let fits = 1 << (length - done).ilog2();
         let size = WORD.min(aligned).min(fits);
         match size {
-            WORD => store!(atomic::AtomicU64, u64, done),
-            4 => store!(atomic::AtomicU32, u32, done),
-            2 => store!(atomic::AtomicU16, u16, done),
+            WORD => store!(AtomicU64, u64, done),
+            4 => store!(AtomicU32, u32, done),
+            2 => store!(AtomicU16, u16, done),
             _ => store!(AtomicU8, u8, done),
         }
         done += size;

@@ -347,7 +347,9 @@ impl Node {
     fn check_length(&self, verb: Verb, length: usize, addr: u64) -> Result<()> {
         let problem = match self.behavior.zero_len_mr {
             _ if length > 0 => return Ok(()),
-            ZeroLength::WithinPage if addr.is_multiple_of(PAGE) => "is 0, and the memory starts at a page",
+            ZeroLength::WithinPage if addr.is_multiple_of(PAGE) => {
+                "is 0, and the memory starts at a page"
+            }
             ZeroLength::Accepted | ZeroLength::WithinPage => return Ok(()),
             ZeroLength::Refused => "is 0",
         };
