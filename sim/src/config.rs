@@ -198,6 +198,18 @@ impl SimConfig {
 
     /// Limits of the devices, in the place of their profile's. Whatever they are, a device has at most
     /// 130,942 queue pairs: their numbers have 24 bits, some of which tell their generations apart.
+    ///
+    /// ```
+    /// use verbs_api::{Profile, Verbs};
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let mut limits = Profile::RXE.limits;
+    /// limits.lower("max_qp", 16)?;
+    /// let sim = Sim::new(SimConfig::new().profile(Profile::RXE).limits(limits));
+    /// let device = sim.query_device(sim.open_device("sim0")?)?;
+    /// assert_eq!((device.max_qp, device.max_cqe), (16, 32_767));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn limits(self, limits: DeviceLimits) -> Self {
         Self { limits, ..self }

@@ -11,15 +11,14 @@ macro_rules! limits {
         /// them fail (DEV-04).
         ///
         /// ```
-        /// use verbs_api::{Profile, Verbs};
-        /// use verbs_sim::{Sim, SimConfig};
+        /// use verbs_api::Profile;
         ///
         /// let mut limits = Profile::RXE.limits;
         /// limits.lower("max_qp", 16)?;
-        /// let sim = Sim::new(SimConfig::new().profile(Profile::RXE).limits(limits));
-        /// let device = sim.query_device(sim.open_device("sim0")?)?;
-        /// assert_eq!((device.max_qp, device.max_cqe), (16, 32_767));
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// assert_eq!((limits.max_qp, limits.max_cqe), (16, 32_767));
+        /// let refused = limits.lower("max_cqe", 65_535).unwrap_err();
+        /// assert_eq!(refused.to_string(), "max_cqe is 65535, allowed are 1 to 32767");
+        /// # Ok::<(), verbs_api::LimitError>(())
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
