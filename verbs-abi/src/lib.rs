@@ -1,0 +1,70 @@
+//! The C ABI of libibverbs, and as much of librdmacm's as connects queue pairs: the border of the
+//! project to C, in both directions. The backend for hardware calls it, the drop-in answers it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `context` | devices, contexts and their tables of operations |
+//! | `device`, `port` | what they say of themselves |
+//! | `pd`, `mr`, `mw` | protection domains, regions, device memory, windows |
+//! | `cq`, `cq_ex`, `wc` | completion queues and channels, extended ones, completions |
+//! | `qp`, `qp_ex`, `srq`, `ah`, `xrc` | queue pairs, batches, shared receive queues, addresses, XRC |
+//! | `wr` | work requests |
+//! | `event` | asynchronous events |
+//! | `cm` | rdma_cm |
+//! | `border` | numbers and texts |
+//! | [`inline`] | the inline functions of `verbs.h` |
+//! | [`library`] | the libraries of the machine, opened at run time |
+//!
+//! Structures and constants have the names of C, and their manual pages say what they mean. Beside a
+//! structure is what it is in `verbs-api`: `from_c` and `to_c`. Layouts are those of rdma-core 44 to 60, in
+//! which structures only grew, at an end that old programs do not look at; a test with feature `witness`
+//! compares them with the header of the machine.
+//!
+//! Unsafe code is where unions and pointers of C are read, and where C is called.
+#![cfg(target_os = "linux")]
+#![allow(non_camel_case_types, reason = "structures have the names of C")]
+
+#[macro_use]
+mod macros;
+
+mod ah;
+mod border;
+mod cm;
+mod context;
+mod cq;
+mod cq_ex;
+mod device;
+mod event;
+pub mod inline;
+pub mod library;
+mod mr;
+mod mw;
+mod pd;
+mod port;
+mod qp;
+mod qp_ex;
+mod srq;
+mod wc;
+#[cfg(all(test, feature = "witness"))]
+mod witness;
+mod wr;
+mod xrc;
+
+pub use ah::*;
+pub use border::{int, text, token};
+pub use cm::*;
+pub use context::*;
+pub use cq::*;
+pub use cq_ex::*;
+pub use device::*;
+pub use event::*;
+pub use mr::*;
+pub use mw::*;
+pub use pd::*;
+pub use port::*;
+pub use qp::*;
+pub use qp_ex::*;
+pub use srq::*;
+pub use wc::*;
+pub use wr::*;
+pub use xrc::*;

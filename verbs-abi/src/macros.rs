@@ -1,0 +1,180 @@
+//! How C is declared: once, for programs and for the witness alike.
+
+/// Declares structures of C by their fields.
+///
+/// All are plain: numbers, pointers, optional functions, unions and arrays of these. So each can be
+/// copied, and has a default, which is zero. A size in brackets is the one of x86_64.
+///
+/// The witness compares size and fields with those of the bindings. A field that has another name there
+/// says so behind `=`; `= _` is for those that are newer than some headers. What `(grows)` has no
+/// certain size, and what `(grows before FIELD)` no certain distance from its start.
+macro_rules! structures {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident $([$size:literal])? $(($($growth:ident)+))? {
+            $( $field:ident $(= $theirs:tt)? : $type:ty ),* $(,)?
+        }
+    )*) => {
+        $(
+            #[doc = concat!("`struct ", stringify!($name), "`")]
+            $(#[$meta])*
+            #[repr(C)]
+            #[derive(Clone, Copy)]
+            #[allow(missing_docs, reason = "the fields are those of C")]
+            pub struct $name {
+                $( pub $field: $type, )*
+            }
+
+            impl Default for $name {
+                fn default() -> Self {
+                    // SAFETY: for all that structures of C are made of here zero is a value.
+                    unsafe { std::mem::zeroed() }
+                }
+            }
+
+            $(
+                #[cfg(target_arch = "x86_64")]
+                const _: () = assert!(size_of::<$name>() == $size);
+            )?
+        )*
+
+        #[cfg(all(test, feature = "witness"))]
+        pub(crate) fn layout() -> Vec<$crate::witness::Row> {
+            let mut rows = Vec::new();
+            $({
+                let origin = structures!(@origin $name $($($growth)+)?);
+                structures!(@size rows $name $($($growth)+)?);
+                $( structures!(@field rows origin $name $field $($theirs)?); )*
+            })*
+            rows
+        }
+    };
+    (@origin $name:ident grows before $field:ident) => {
+        (std::mem::offset_of!($name, $field), std::mem::offset_of!(rdma_sys::$name, $field))
+    };
+    (@origin $name:ident $($growth:ident)*) => {
+        (0, 0)
+    };
+    (@size $rows:ident $name:ident) => {
+        $rows.push((stringify!($name), "", size_of::<$name>() as i64, size_of::<rdma_sys::$name>() as i64));
+    };
+    (@size $rows:ident $name:ident $($growth:ident)+) => {};
+    (@field $rows:ident $origin:ident $name:ident $field:ident _) => {};
+    (@field $rows:ident $origin:ident $name:ident $field:ident) => {
+        structures!(@field $rows $origin $name $field $field);
+    };
+    (@field $rows:ident $origin:ident $name:ident $field:ident $theirs:ident) => {
+        let ours = std::mem::offset_of!($name, $field) as i64 - $origin.0 as i64;
+        let theirs = std::mem::offset_of!(rdma_sys::$name, $theirs) as i64 - $origin.1 as i64;
+        $rows.push((stringify!($name), stringify!($field), ours, theirs));
+    };
+}
+
+/// Declares constants of C, by the enumeration that has them. The witness compares their values. The
+/// bindings have `flags` as numbers in a type of their own, and lack what is `unseen`.
+macro_rules! constants {
+    ($( $kind:ident $of:ident: $type:ty { $( $name:ident = $value:expr ),* $(,)? } )*) => {
+        $( $(
+            #[doc = concat!("Of `enum ", stringify!($of), "`.")]
+            pub const $name: $type = $value;
+        )* )*
+
+        #[cfg(all(test, feature = "witness"))]
+        pub(crate) fn values() -> Vec<$crate::witness::Row> {
+            let mut rows = Vec::new();
+            $( $( constants!(@$kind rows $of $name); )* )*
+            rows
+        }
+    };
+    (@flags $rows:ident $of:ident $name:ident) => {
+        $rows.push((stringify!($of), stringify!($name), $name.into(), rdma_sys::$of::$name.0.into()));
+    };
+    (@numbers $rows:ident $of:ident $name:ident) => {
+        $rows.push((stringify!($of), stringify!($name), $name.into(), rdma_sys::$of::$name as i64));
+    };
+    (@unseen $rows:ident $of:ident $name:ident) => {};
+}
+
+/// An operation that is there or not.
+macro_rules! op {
+    ($($type:ty),* $(=> $returned:ty)?) => {
+        Option<unsafe extern "C" fn($($type),*) $(-> $returned)?>
+    };
+}
+
+/// Declares what structures of C are in `verbs-api`: their fields, of the same names or of `other: names`,
+/// each as [`Border`](crate::border::Border) has it. What is no field of both is said apart.
+macro_rules! conversions {
+    ($(
+        $raw:ident, $api:ident { $($fields:tt)* }
+        $(
+            => from |$from:ident| { $( $to_field:ident: $to_value:expr ),* $(,)? }
+            to |$to:ident| { $( $from_field:ident: $from_value:expr ),* $(,)? }
+        )?
+    )*) => {
+        $(
+            conversions! { @names $raw $api [] [$($fields)*]
+                [$($from, $($to_field: $to_value),*)?] [$($to, $($from_field: $from_value),*)?] }
+        )*
+
+        /// What structures say survives the way to C and back.
+        #[cfg(test)]
+        #[allow(non_snake_case, reason = "these are structures of C")]
+        mod survives {
+            use super::*;
+
+            proptest::proptest! { $(
+                #[test]
+                fn $raw(bytes in proptest::collection::vec(proptest::num::u8::ANY, size_of::<$raw>())) {
+                    let there = $raw::from_c(&$crate::border::of_bytes(&bytes));
+                    proptest::prop_assert_eq!($raw::from_c(&$raw::to_c(&there)), there);
+                }
+            )* }
+        }
+    };
+    (@names $raw:ident $api:ident [$($done:tt)*] [$field:ident: $name:ident, $($rest:tt)*] $from:tt $to:tt) => {
+        conversions! { @names $raw $api [$($done)* $field: $name,] [$($rest)*] $from $to }
+    };
+    (@names $raw:ident $api:ident [$($done:tt)*] [$field:ident, $($rest:tt)*] $from:tt $to:tt) => {
+        conversions! { @names $raw $api [$($done)* $field: $field,] [$($rest)*] $from $to }
+    };
+    (@names $raw:ident $api:ident [$($field:ident: $name:ident,)*] [] [$($from:tt)*] [$($to:tt)*]) => {
+        impl $raw {
+            #[doc = concat!("What it is in `verbs-api`: a [`", stringify!($api), "`].")]
+            pub fn from_c(raw: &Self) -> $api {
+                conversions!(@from raw $api [$($field: $name,)*] $($from)*)
+            }
+
+            #[doc = concat!("What a [`", stringify!($api), "`] is in C. What that lacks is 0.")]
+            #[allow(clippy::needless_update, reason = "not all fields of all structures are told")]
+            pub fn to_c(api: &$api) -> Self {
+                conversions!(@to api [$($field: $name,)*] $($to)*)
+            }
+        }
+
+        impl $crate::border::Border<$api> for $raw {
+            fn from_c(raw: &Self) -> $api {
+                $raw::from_c(raw)
+            }
+
+            fn to_c(api: &$api) -> Self {
+                $raw::to_c(api)
+            }
+        }
+    };
+    (@from $raw:ident $api:ident [$($field:ident: $name:ident,)*] $($own:ident, $($other:ident: $value:expr),*)?) => {{
+        $( let $own = $raw; )?
+        $api {
+            $( $name: $crate::border::Border::from_c(&$raw.$field), )*
+            $($( $other: $value, )*)?
+        }
+    }};
+    (@to $api:ident [$($field:ident: $name:ident,)*] $($own:ident, $($other:ident: $value:expr),*)?) => {{
+        $( let $own = $api; )?
+        Self {
+            $( $field: $crate::border::Border::to_c(&$api.$name), )*
+            $($( $other: $value, )*)?
+            ..Self::default()
+        }
+    }};
+}

@@ -1,0 +1,76 @@
+//! Completions.
+
+use std::ffi::c_uint;
+
+use verbs_api::{Wc, WcEx, WcFields, WcFlags};
+
+use crate::ibv_cq_ex;
+
+structures! {
+    /// Immediate data is as on the wire, or the key that was invalidated.
+    ibv_wc [48] {
+        wr_id: u64,
+        status: u32,
+        opcode: u32,
+        vendor_err: u32,
+        byte_len: u32,
+        imm_data = imm_data_invalidated_rkey_union: u32,
+        qp_num: u32,
+        src_qp: u32,
+        wc_flags: c_uint,
+        pkey_index: u16,
+        slid: u16,
+        sl: u8,
+        dlid_path_bits: u8,
+    }
+}
+
+conversions! {
+    ibv_wc, Wc {
+        wr_id, status, opcode, vendor_err, byte_len, imm_data, qp_num, src_qp, wc_flags, pkey_index,
+        slid, sl, dlid_path_bits,
+    }
+}
+
+impl ibv_cq_ex {
+    /// The completion that an iteration has come to, with these fields.
+    ///
+    /// # Safety
+    /// `cq` is a live extended CQ that was made with these fields, and an iteration over it has come to
+    /// a completion.
+    pub unsafe fn completion(cq: *mut Self, fields: WcFields) -> WcEx {
+        // SAFETY: the CQ is live and an extended one.
+        let own = unsafe { &*cq };
+        macro_rules! read {
+            ($reader:ident) => {
+                // SAFETY: as promised.
+                own.$reader.map(|read| unsafe { read(cq) })
+            };
+            ($reader:ident, $field:ident) => {
+                match fields.contains(WcFields::$field) {
+                    true => read!($reader),
+                    false => None,
+                }
+            };
+        }
+        WcEx {
+            wr_id: own.wr_id,
+            status: own.status.into(),
+            opcode: read!(read_opcode).unwrap_or_default().into(),
+            vendor_err: read!(read_vendor_err).unwrap_or_default(),
+            wc_flags: WcFlags::from_bits_retain(read!(read_wc_flags).unwrap_or_default()),
+            byte_len: read!(read_byte_len, BYTE_LEN),
+            imm_data: read!(read_imm_data, IMM).map(u32::to_ne_bytes),
+            qp_num: read!(read_qp_num, QP_NUM),
+            src_qp: read!(read_src_qp, SRC_QP),
+            slid: read!(read_slid, SLID),
+            sl: read!(read_sl, SL),
+            dlid_path_bits: read!(read_dlid_path_bits, DLID_PATH_BITS),
+            completion_ts: read!(read_completion_ts, COMPLETION_TIMESTAMP),
+            completion_wallclock_ns: read!(
+                read_completion_wallclock_ns,
+                COMPLETION_TIMESTAMP_WALLCLOCK
+            ),
+        }
+    }
+}
