@@ -6,7 +6,7 @@
 //!
 //! ```sh
 //! cargo run --release --example datagram
-//! cargo run --release --features hw --example datagram -- rxe0
+//! cargo run --release --example datagram -- rxe0
 //! ```
 
 mod common;

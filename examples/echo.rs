@@ -5,7 +5,7 @@
 //!
 //! ```sh
 //! cargo run --release --example echo
-//! cargo run --release --features hw --example echo -- rxe0
+//! cargo run --release --example echo -- rxe0
 //! ```
 
 mod common;

@@ -5,7 +5,7 @@
 //!
 //! ```sh
 //! cargo run --release --example echo_async
-//! cargo run --release --features hw --example echo_async -- rxe0
+//! cargo run --release --example echo_async -- rxe0
 //! ```
 
 mod common;

@@ -6,7 +6,7 @@
 //!
 //! ```sh
 //! cargo run --release --example ring
-//! cargo run --release --features hw --example ring -- rxe0
+//! cargo run --release --example ring -- rxe0
 //! ```
 
 mod common;

@@ -9,13 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use verbs_api::{Capabilities, Profile, Verbs};
+use verbs_api::{Capabilities, Profile};
 use verbs_explore::program::{
     self, Conditions, Difference, Known, Pace, Program, compare, known, run, shrink,
 };
-use verbs_hw::Hw;
 use verbs_sim::{Sim, SimConfig};
-use verbsim::backend::{Choice, Hardware, Kind};
+use verbsim::backend::{Choice, Hardware, Kind, only};
 
 use crate::output::{Stop, print};
 use crate::seeds;
@@ -121,7 +120,7 @@ impl<'a> Both<'a> {
         };
         let mut devices = hardware.devices().to_vec();
         devices.dedup();
-        let device = Hw::only(&devices);
+        let device = only(&devices);
         let needs = Capabilities::MODIFY_CONNECT;
         let has = device
             .open_device(&devices[0])
@@ -155,7 +154,12 @@ impl<'a> Both<'a> {
             ..Conditions::default()
         };
         let simulator = Sim::new(self.config.clone());
-        compare(program, &Hw::only(&self.devices), &simulator, &conditions)
+        compare(
+            program,
+            only(&self.devices).as_ref(),
+            &simulator,
+            &conditions,
+        )
     }
 
     /// Runs all programs, several at the same time. Those that differ come back, by seed.

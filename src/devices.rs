@@ -11,7 +11,7 @@ use crate::style::{Look, Style};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Whose devices [default: this machine's with feature `hw`, else the simulator's]
+    /// Whose devices [default: those of this machine, then those of the simulator]
     #[arg(long, value_enum)]
     backend: Option<Kind>,
     /// How to show them
@@ -22,6 +22,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Device {
     name: String,
+    backend: Kind,
     driver: String,
     transport: String,
     /// Why it cannot be opened or asked.
@@ -42,41 +43,51 @@ struct Port {
 }
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
-    let kind = args.backend.unwrap_or_default();
-    let verbs = kind.verbs();
-    let listed = verbs
-        .devices()
-        .map_err(|error| Stop::Usage(error.to_string()))?;
-    let devices: Vec<Device> = listed
-        .into_iter()
-        .map(|info| {
-            let mut device = Device {
-                name: info.name,
-                driver: info.driver,
-                transport: format!("{:?}", info.transport).to_lowercase(),
-                error: None,
-                capabilities: Vec::new(),
-                behavior: Vec::new(),
-                ports: Vec::new(),
-            };
-            device.error = fill(verbs.as_ref(), &mut device)
-                .err()
-                .map(|error| error.to_string());
-            device
-        })
-        .collect();
+    let kinds = match args.backend {
+        Some(kind) => vec![kind],
+        None => vec![Kind::Hw, Kind::Sim],
+    };
+    let mut devices = Vec::new();
+    for kind in &kinds {
+        devices.extend(of(*kind)?);
+    }
     print(&match args.format {
         Format::Json => json(&devices),
         Format::Table => table(&devices, Style::of_stdout()),
     })?;
-    let obstacles = kind.obstacles();
-    for obstacle in &obstacles {
+    for obstacle in kinds.iter().flat_map(|kind| kind.obstacles()) {
         eprintln!("note: {obstacle}");
     }
     if devices.iter().any(|device| device.error.is_none()) {
         return Ok(());
     }
     Err(Stop::usage("there is no RDMA device that can be used"))
+}
+
+fn of(kind: Kind) -> Result<Vec<Device>, Stop> {
+    let Some(verbs) = kind.verbs() else {
+        return Ok(Vec::new());
+    };
+    let listed = verbs
+        .devices()
+        .map_err(|error| Stop::Usage(error.to_string()))?;
+    let devices = listed.into_iter().map(|info| {
+        let mut device = Device {
+            name: info.name,
+            backend: kind,
+            driver: info.driver,
+            transport: format!("{:?}", info.transport).to_lowercase(),
+            error: None,
+            capabilities: Vec::new(),
+            behavior: Vec::new(),
+            ports: Vec::new(),
+        };
+        device.error = fill(verbs.as_ref(), &mut device)
+            .err()
+            .map(|error| error.to_string());
+        device
+    });
+    Ok(devices.collect())
 }
 
 fn fill(verbs: &dyn Verbs, device: &mut Device) -> verbs_api::Result<()> {
@@ -124,8 +135,8 @@ fn table(devices: &[Device], style: Style) -> String {
         let title = style.paint(Look::Bold, &device.name);
         writeln!(
             text,
-            "{title}  driver {}, {}",
-            device.driver, device.transport
+            "{title}  {}, driver {}, {}",
+            device.backend, device.driver, device.transport
         )
         .expect("a string");
         if let Some(error) = &device.error {

@@ -2,7 +2,6 @@
 //!
 //! Thin: each command is a file; the library `verbsim` says what the suite runs against.
 
-#[cfg(feature = "hw")]
 mod compare;
 mod devices;
 mod exec;
@@ -47,7 +46,6 @@ enum Command {
     #[command(after_help = EXIT_STATUS_OF_SEARCH)]
     Replay(replay::Args),
     /// Run random programs on a device and on the simulator, and say where they come apart
-    #[cfg(feature = "hw")]
     Compare(compare::Args),
     /// List the scenarios
     List(list::Args),
@@ -71,7 +69,6 @@ fn main() -> ExitCode {
         Command::Run(args) => run::execute(&args),
         Command::Explore(args) => explore::execute(&args),
         Command::Replay(args) => replay::execute(&args),
-        #[cfg(feature = "hw")]
         Command::Compare(args) => compare::execute(&args),
         Command::List(args) => list::execute(&args),
         Command::Rules(args) => rules::execute(&args),

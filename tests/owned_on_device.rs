@@ -1,7 +1,6 @@
 //! One program written with `verbs_api::owned`, on the simulator and, unchanged, on a real device.
 //!
-//! `VERBSIM_DEVICE` names the device, in a build with feature `hw`; without it that test is skipped
-//! and says so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
+//! `VERBSIM_DEVICE` names the device; without it that test is skipped and says so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use verbs_api::{
     WcStatus,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
+use verbsim::backend::Kind;
 
 #[test]
 fn on_the_simulator() {
@@ -32,14 +32,9 @@ fn on_a_device() {
         writeln!(io::stderr(), "skipped: VERBSIM_DEVICE names no device").unwrap();
         return;
     };
-    #[cfg(feature = "hw")]
-    {
-        let verbs = Arc::new(verbs_hw::Hw::new());
-        program(verbs.clone(), &device).unwrap();
-        objects_go_while_events_are_read(verbs, &device).unwrap();
-    }
-    #[cfg(not(feature = "hw"))]
-    panic!("VERBSIM_DEVICE is {device}, but this build lacks feature hw");
+    let verbs: Arc<dyn Verbs> = Kind::Hw.verbs().expect("the system is Linux").into();
+    program(verbs.clone(), &device).unwrap();
+    objects_go_while_events_are_read(verbs, &device).unwrap();
 }
 
 /// How long a completion may take. Virtual time on the simulator; long on an emulated machine.

@@ -1,12 +1,12 @@
 //! The limits of a profile are those of its driver.
 //!
-//! `VERBSIM_DEVICE` names a device, in a build with feature `hw`; without it that test is skipped and says
-//! so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
+//! `VERBSIM_DEVICE` names a device; without it that test is skipped and says so. `./check hardware` runs it on soft-RoCE and soft-iWARP.
 
 use std::io::{self, Write};
 
 use verbs_api::{CqInit, DeviceLimits, Profile, QpCap, QpInit, QpType, Verbs};
 use verbs_sim::{Sim, SimConfig};
+use verbsim::backend::Kind;
 
 /// DEV-04. A simulated device has at most 130,942 queue pairs.
 #[test]
@@ -27,21 +27,16 @@ fn on_a_device() {
         writeln!(io::stderr(), "skipped: VERBSIM_DEVICE names no device").unwrap();
         return;
     };
-    #[cfg(feature = "hw")]
-    {
-        let verbs = verbs_hw::Hw::new();
-        let all = verbs.devices().unwrap();
-        let info = all.iter().find(|info| info.name == device);
-        let expected = Profile::named(&info.unwrap().driver).unwrap().limits;
-        let mut seen = shown(&verbs, &device);
-        // As many as the machine has processors; and no query tells of inline data.
-        seen.num_comp_vectors = expected.num_comp_vectors;
-        seen.max_inline_data = expected.max_inline_data;
-        assert_eq!(seen, expected);
-        inline_data_ends(&verbs, &device, expected.max_inline_data);
-    }
-    #[cfg(not(feature = "hw"))]
-    panic!("VERBSIM_DEVICE is {device}, but this build lacks feature hw");
+    let verbs = Kind::Hw.verbs().expect("the system is Linux");
+    let all = verbs.devices().unwrap();
+    let info = all.iter().find(|info| info.name == device);
+    let expected = Profile::named(&info.unwrap().driver).unwrap().limits;
+    let mut seen = shown(verbs.as_ref(), &device);
+    // As many as the machine has processors; and no query tells of inline data.
+    seen.num_comp_vectors = expected.num_comp_vectors;
+    seen.max_inline_data = expected.max_inline_data;
+    assert_eq!(seen, expected);
+    inline_data_ends(verbs.as_ref(), &device, expected.max_inline_data);
 }
 
 fn shown(verbs: &dyn Verbs, device: &str) -> DeviceLimits {

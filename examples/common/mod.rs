@@ -1,10 +1,10 @@
 //! Which devices an example works on.
 //!
-//! Two devices of the simulator, or with feature `hw` devices of this machine:
+//! Two devices of the simulator, or devices of this machine:
 //!
 //! ```sh
 //! cargo run --release --example echo
-//! cargo run --release --features hw --example echo -- rxe0
+//! cargo run --release --example echo -- rxe0
 //! ```
 #![allow(dead_code, reason = "each example uses a part of it")]
 
@@ -35,21 +35,14 @@ pub(crate) fn contexts() -> Result<[Context; 2]> {
     Ok([open(0)?, open(1)?])
 }
 
-#[cfg(feature = "hw")]
 fn backend(named: bool) -> Result<Arc<dyn Verbs>> {
-    Ok(if named {
-        Arc::new(verbs_hw::Hw::new())
-    } else {
-        simulator()
-    })
-}
-
-#[cfg(not(feature = "hw"))]
-fn backend(named: bool) -> Result<Arc<dyn Verbs>> {
-    if named {
-        return Err("devices of this machine need feature hw: cargo run --features hw".into());
+    match named {
+        #[cfg(target_os = "linux")]
+        true => Ok(Arc::new(verbs_hw::Hw::new())),
+        #[cfg(not(target_os = "linux"))]
+        true => Err("devices of this machine can be used on Linux alone".into()),
+        false => Ok(simulator()),
     }
-    Ok(simulator())
 }
 
 /// Two devices for programs with threads, with the clock of the machine.

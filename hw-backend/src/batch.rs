@@ -5,15 +5,15 @@
 
 use std::ffi::c_void;
 
+use verbs_abi::{ibv_data_buf, ibv_qp, ibv_qp_ex, ibv_sge, library};
 use verbs_api::{
-    BatchEnd, Cause, Dest, Error, ErrorKind, Object, Qp as QpHandle, Result, SendFlags, SendOp,
-    SendOps, SendWr, Verb,
+    BatchEnd, Cause, Dest, Error, ErrorKind, Qp as QpHandle, Result, SendFlags, SendOp, SendOps,
+    SendWr, Verb,
 };
 
-use crate::errno::{check, destroyed, invalid};
+use crate::errno::{check, invalid, missing};
 use crate::hw::Hw;
 use crate::post::{Found, Uses, entries};
-use crate::sys;
 
 impl Hw {
     pub(crate) fn post_whole(
@@ -49,9 +49,10 @@ impl Hw {
             .map(|found| found.hold(verb))
             .collect::<Result<_>>()?;
         let sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
-        let build = |qp: *mut sys::ibv_qp| {
+        let to_extended = library::ibv_qp_to_qp_ex().map_err(missing(verb))?;
+        let build = |qp: *mut ibv_qp| {
             // SAFETY: the QP is live, and was made with `create_qp_with`.
-            let batch = unsafe { Batch::start(qp) }?;
+            let batch = unsafe { Batch::start(to_extended(qp)) }?;
             for ((wr, sges), uses) in list.iter().zip(&sges).zip(&uses) {
                 // SAFETY: what the request names is held.
                 if !unsafe { batch.add(wr, sges, uses) } {
@@ -67,7 +68,7 @@ impl Hw {
                 }
             })
         };
-        let result = qp.raw.alone(build).map_err(destroyed(verb, Object::Qp))?;
+        let result = qp.raw.alone(verb, build)?;
         let Some(result) = result else {
             let cause = Cause::Text("the library lacks a function of the batch".into());
             return Err(Error::new(verb, ErrorKind::NotSupported, cause));
@@ -98,15 +99,13 @@ fn overruns(wr: &SendWr<'_>, max_inline: u64) -> bool {
 }
 
 /// A batch that was started, and is to be ended by the same thread.
-struct Batch(*mut sys::ibv_qp_ex);
+struct Batch(*mut ibv_qp_ex);
 
 impl Batch {
     /// # Safety
-    /// `qp` is a live QP that was made by `ibv_create_qp_ex` with operations for batches, and is used
-    /// by nobody else until the batch has ended.
-    unsafe fn start(qp: *mut sys::ibv_qp) -> Option<Self> {
-        // SAFETY: the QP is live.
-        let extended = unsafe { sys::ibv_qp_to_qp_ex(qp) };
+    /// `extended` is that of a live QP that was made by `ibv_create_qp_ex` with operations for batches, and
+    /// is used by nobody else until the batch has ended; or null.
+    unsafe fn start(extended: *mut ibv_qp_ex) -> Option<Self> {
         if extended.is_null() {
             return None;
         }
@@ -122,14 +121,14 @@ impl Batch {
     ///
     /// # Safety
     /// What the request names is live: its address handle, and the memory of inline data.
-    unsafe fn add(&self, wr: &SendWr<'_>, sges: &[sys::ibv_sge], uses: &Uses<'_>) -> bool {
+    unsafe fn add(&self, wr: &SendWr<'_>, sges: &[ibv_sge], uses: &Uses<'_>) -> bool {
         // SAFETY: `start` promised that the QP is live, and ours until the batch has ended; the
         // functions that are called are those of the operations it was made with. They copy what
         // they are given.
         unsafe { self.build(wr, sges, uses) }.is_some()
     }
 
-    unsafe fn build(&self, wr: &SendWr<'_>, sges: &[sys::ibv_sge], uses: &Uses<'_>) -> Option<()> {
+    unsafe fn build(&self, wr: &SendWr<'_>, sges: &[ibv_sge], uses: &Uses<'_>) -> Option<()> {
         let qp = self.0;
         // SAFETY: see `add`.
         unsafe {
@@ -160,9 +159,9 @@ impl Batch {
                 }
                 SendOp::LocalInv { rkey } => (*qp).wr_local_inv?(qp, rkey),
                 SendOp::SendWithInv { rkey } => (*qp).wr_send_inv?(qp, rkey),
-                SendOp::BindMw { rkey, info, .. } => {
-                    let (mw, info) = uses.binds.as_ref()?.parts(&info);
-                    (*qp).wr_bind_mw?(qp, mw, rkey, &info);
+                SendOp::BindMw { .. } => {
+                    let bind = uses.binds.as_ref()?.of(&wr.op)?;
+                    (*qp).wr_bind_mw?(qp, bind.mw, bind.rkey, &bind.bind_info);
                 }
                 _ => return None,
             }
@@ -186,13 +185,13 @@ impl Batch {
             if moves_nothing(&wr.op) {
                 // The library has ended it already.
             } else if wr.flags.contains(SendFlags::INLINE) {
-                let start = |sge: &sys::ibv_sge| {
+                let start = |sge: &ibv_sge| {
                     std::ptr::with_exposed_provenance_mut::<c_void>(sge.addr as usize)
                 };
                 if let [sge] = sges {
                     (*qp).wr_set_inline_data?(qp, start(sge), sge.length as usize);
                 } else {
-                    let buf = |sge: &sys::ibv_sge| sys::ibv_data_buf {
+                    let buf = |sge: &ibv_sge| ibv_data_buf {
                         addr: start(sge),
                         length: sge.length as usize,
                     };

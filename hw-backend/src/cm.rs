@@ -9,14 +9,18 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use verbs_abi::{
+    RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_ESTABLISHED,
+    RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_PS_TCP, ibv_qp_attr, library, rdma_cm_event, rdma_cm_id,
+    rdma_conn_param, rdma_event_channel,
+};
 use verbs_api::{
     Cause, Error, ErrorKind, QpAttr, QpAttrMask, QpState, RcParams, Result, Verb, Wait,
 };
 
-use crate::errno::{check, destroyed, errno, made};
+use crate::errno::{check, errno, made};
 use crate::objects::{Device, Qp};
 use crate::wait::{Deadline, set_nonblocking, wait_readable};
-use crate::{convert, sys};
 
 const VERB: Verb = Verb::ConnectRc;
 /// Both ends are on this machine.
@@ -33,6 +37,10 @@ pub(crate) struct Connection {
 
 /// Connects two QPs in RESET. The kernel brings them to RTS.
 pub(crate) fn connect(a: &Qp, b: &Qp, params: &RcParams) -> Result<()> {
+    library::open_librdmacm().map_err(|why| {
+        let cause = Cause::Text(why.to_string().into());
+        Error::new(VERB, ErrorKind::NotSupported, cause)
+    })?;
     let address = address_of(&a.device, params)?;
     for qp in [a, b] {
         to_init(qp, params)?;
@@ -43,17 +51,17 @@ pub(crate) fn connect(a: &Qp, b: &Qp, params: &RcParams) -> Result<()> {
     let mut local = socket_address(address);
     // SAFETY: the id is live; the address is a valid socket address.
     check(VERB, unsafe {
-        sys::rdma_bind_addr(listener.0, local.as_mut_ptr())
+        library::rdma_bind_addr(listener.0, local.as_mut_ptr())
     })?;
     // SAFETY: the id is live and bound.
-    check(VERB, unsafe { sys::rdma_listen(listener.0, 1) })?;
+    check(VERB, unsafe { library::rdma_listen(listener.0, 1) })?;
     let mut remote = socket_address(address);
     // SAFETY: the id is live.
-    let port = unsafe { rdma_sys::rdma_get_src_port(listener.0) };
+    let port = unsafe { library::rdma_get_src_port(listener.0) };
     remote.0.sin_port = port;
     // SAFETY: the id is live; the address is a valid socket address; no source is given.
     let resolve = unsafe {
-        sys::rdma_resolve_addr(
+        library::rdma_resolve_addr(
             client.0,
             std::ptr::null_mut(),
             remote.as_mut_ptr(),
@@ -61,22 +69,22 @@ pub(crate) fn connect(a: &Qp, b: &Qp, params: &RcParams) -> Result<()> {
         )
     };
     check(VERB, resolve)?;
-    channel.expect(rdma_sys::rdma_cm_event_type::RDMA_CM_EVENT_ADDR_RESOLVED)?;
+    channel.expect(RDMA_CM_EVENT_ADDR_RESOLVED)?;
     // SAFETY: the id is live and its address resolved.
     check(VERB, unsafe {
-        sys::rdma_resolve_route(client.0, TIMEOUT_MS)
+        library::rdma_resolve_route(client.0, TIMEOUT_MS)
     })?;
-    channel.expect(rdma_sys::rdma_cm_event_type::RDMA_CM_EVENT_ROUTE_RESOLVED)?;
+    channel.expect(RDMA_CM_EVENT_ROUTE_RESOLVED)?;
     let mut param = connection_param(a, params);
     // SAFETY: the id is live and its route resolved; the QP number is that of a live QP.
-    check(VERB, unsafe { sys::rdma_connect(client.0, &mut param) })?;
-    let request = channel.expect(rdma_sys::rdma_cm_event_type::RDMA_CM_EVENT_CONNECT_REQUEST)?;
+    check(VERB, unsafe { library::rdma_connect(client.0, &mut param) })?;
+    let request = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST)?;
     let server = Id(request);
     let mut param = connection_param(b, params);
     // SAFETY: the id came with the request; the QP number is that of a live QP.
-    check(VERB, unsafe { sys::rdma_accept(server.0, &mut param) })?;
+    check(VERB, unsafe { library::rdma_accept(server.0, &mut param) })?;
     for _ in 0..2 {
-        channel.expect(rdma_sys::rdma_cm_event_type::RDMA_CM_EVENT_ESTABLISHED)?;
+        channel.expect(RDMA_CM_EVENT_ESTABLISHED)?;
     }
     drop(listener);
     let connection = Arc::new(Connection {
@@ -99,33 +107,29 @@ fn to_init(qp: &Qp, params: &RcParams) -> Result<()> {
     };
     let mask =
         QpAttrMask::STATE | QpAttrMask::PORT | QpAttrMask::PKEY_INDEX | QpAttrMask::ACCESS_FLAGS;
-    let mut attr = convert::qp_attr(&attr);
+    let mut attr = ibv_qp_attr::to_c(&attr);
     let mask = mask.bits() as c_int;
     // SAFETY: the QP is live.
-    let modify = |qp| unsafe { sys::ibv_modify_qp(qp, &mut attr, mask) };
-    check(
-        VERB,
-        qp.raw
-            .with(modify)
-            .map_err(destroyed(VERB, verbs_api::Object::Qp))?,
-    )
+    qp.raw.call(VERB, |qp| unsafe {
+        library::ibv_modify_qp(qp, &mut attr, mask)
+    })
 }
 
-fn connection_param(qp: &Qp, params: &RcParams) -> sys::rdma_conn_param {
-    // SAFETY: the structure is plain numbers and a pointer, for which zero is a value.
-    let mut param: sys::rdma_conn_param = unsafe { zeroed() };
-    param.responder_resources = params.max_rd_atomic;
-    param.initiator_depth = params.max_rd_atomic;
-    param.retry_count = params.retry_cnt;
-    param.rnr_retry_count = params.rnr_retry;
-    param.qp_num = qp.qp_num;
-    param.srq = qp.init.srq.is_some().into();
-    param
+fn connection_param(qp: &Qp, params: &RcParams) -> rdma_conn_param {
+    rdma_conn_param {
+        responder_resources: params.max_rd_atomic,
+        initiator_depth: params.max_rd_atomic,
+        retry_count: params.retry_cnt,
+        rnr_retry_count: params.rnr_retry,
+        srq: qp.init.srq.is_some().into(),
+        qp_num: qp.qp_num,
+        ..rdma_conn_param::default()
+    }
 }
 
 /// An rdma_cm id.
 #[derive(Debug)]
-struct Id(*mut sys::rdma_cm_id);
+struct Id(*mut rdma_cm_id);
 
 // SAFETY: librdmacm ids may be used from any thread.
 unsafe impl Send for Id {}
@@ -135,13 +139,13 @@ unsafe impl Sync for Id {}
 impl Drop for Id {
     fn drop(&mut self) {
         // SAFETY: the id is live and ours. Its events have been acknowledged as they came.
-        unsafe { sys::rdma_destroy_id(self.0) };
+        unsafe { library::rdma_destroy_id(self.0) };
     }
 }
 
 /// An rdma_cm event channel.
 #[derive(Debug)]
-struct EventChannel(*mut sys::rdma_event_channel);
+struct EventChannel(*mut rdma_event_channel);
 
 // SAFETY: librdmacm channels may be used from any thread.
 unsafe impl Send for EventChannel {}
@@ -151,7 +155,9 @@ unsafe impl Sync for EventChannel {}
 impl EventChannel {
     fn new() -> Result<Self> {
         // SAFETY: makes a new object.
-        let channel = Self(made(VERB, || unsafe { sys::rdma_create_event_channel() })?);
+        let channel = Self(made(VERB, || unsafe {
+            library::rdma_create_event_channel()
+        })?);
         set_nonblocking(VERB, channel.fd())?;
         Ok(channel)
     }
@@ -163,20 +169,20 @@ impl EventChannel {
 
     fn id(&self) -> Result<Id> {
         let mut id = std::ptr::null_mut();
-        let space = sys::rdma_port_space::RDMA_PS_TCP;
         // SAFETY: the channel is live.
-        let result = unsafe { sys::rdma_create_id(self.0, &mut id, std::ptr::null_mut(), space) };
+        let result =
+            unsafe { library::rdma_create_id(self.0, &mut id, std::ptr::null_mut(), RDMA_PS_TCP) };
         check(VERB, result)?;
         Ok(Id(id))
     }
 
     /// Waits for an event of this type and acknowledges it; the id it is about.
-    fn expect(&self, wanted: u32) -> Result<*mut sys::rdma_cm_id> {
+    fn expect(&self, wanted: u32) -> Result<*mut rdma_cm_id> {
         let deadline = Deadline::new(Wait::For(TIMEOUT));
         loop {
-            let mut event: *mut sys::rdma_cm_event = std::ptr::null_mut();
+            let mut event: *mut rdma_cm_event = std::ptr::null_mut();
             // SAFETY: the channel is live.
-            if unsafe { sys::rdma_get_cm_event(self.0, &mut event) } != 0 {
+            if unsafe { library::rdma_get_cm_event(self.0, &mut event) } != 0 {
                 match errno() {
                     libc::EAGAIN => wait_readable(VERB, self.fd(), &deadline)?,
                     libc::EINTR => {}
@@ -187,7 +193,7 @@ impl EventChannel {
             // SAFETY: just got, and not acknowledged yet.
             let (seen, status, id) = unsafe { ((*event).event, (*event).status, (*event).id) };
             // SAFETY: as above; it is not used afterwards.
-            unsafe { sys::rdma_ack_cm_event(event) };
+            unsafe { library::rdma_ack_cm_event(event) };
             if seen == wanted && status == 0 {
                 return Ok(id);
             }
@@ -204,7 +210,7 @@ impl EventChannel {
 impl Drop for EventChannel {
     fn drop(&mut self) {
         // SAFETY: the channel is live and ours, and its ids are gone.
-        unsafe { sys::rdma_destroy_event_channel(self.0) };
+        unsafe { library::rdma_destroy_event_channel(self.0) };
     }
 }
 

@@ -1,31 +1,28 @@
 //! Making completion queues.
 
+use std::ptr::null_mut;
 use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
-use verbs_api::{
-    Cause, Context, Cq as CqHandle, CqInit, Error, ErrorKind, Handle, Object, Result, Verb,
-    WcFields,
-};
+use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq};
+use verbs_api::{Context, Cq as CqHandle, CqInit, Result, Verb, WcFields};
 
-use crate::errno::destroyed;
+use crate::errno::of_context;
 use crate::hw::Hw;
 use crate::objects::Cq;
-use crate::owner::Owned;
-use crate::sys;
 
 impl Hw {
     /// Makes a CQ by `create`, which gets its context, and its channel or null.
-    pub(crate) fn make_cq(
+    ///
+    /// # Safety
+    /// What `create` gives is a new CQ, or null.
+    pub(crate) unsafe fn make_cq(
         &self,
         verb: Verb,
         context: Context,
         init: &CqInit,
         extended: Option<WcFields>,
-        create: impl FnOnce(
-            *mut sys::ibv_context,
-            *mut sys::ibv_comp_channel,
-        ) -> Result<*mut sys::ibv_cq>,
+        create: impl FnOnce(*mut ibv_context, *mut ibv_comp_channel) -> *mut ibv_cq,
     ) -> Result<CqHandle> {
         let device = self.device(verb, context)?;
         let channel = match init.channel {
@@ -33,28 +30,24 @@ impl Hw {
             None => None,
         };
         // A CQ of one context on a channel of another would mix two command files.
-        if init
-            .channel
-            .is_some_and(|channel| channel.context() != context)
-        {
-            let cause = Cause::Mismatch {
-                object: Object::CompChannel,
-                must_share: "context",
-            };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        if let Some(channel) = init.channel {
+            of_context(verb, channel, context)?;
         }
-        let create = |context| match &channel {
-            Some((_, channel)) => channel.raw.with(|channel| create(context, channel)),
-            None => Ok(create(context, std::ptr::null_mut())),
-        };
-        let raw = device
-            .raw
-            .with(create)
-            .map_err(destroyed(verb, Object::Context))?;
-        let raw = raw.map_err(destroyed(verb, Object::CompChannel))??;
+        let held = channel
+            .as_ref()
+            .map(|(_, channel)| channel.raw.hold(verb))
+            .transpose()?;
+        let raw_channel = held.as_ref().map_or(null_mut(), |channel| channel.get());
+        // SAFETY: the caller's promise.
+        let raw = unsafe {
+            device
+                .raw
+                .make(verb, |context| create(context, raw_channel))
+        }?;
+        drop(held);
+        let address = raw.address();
         let cq = Cq {
-            // SAFETY: just made, and ours.
-            raw: unsafe { Owned::new(raw, sys::ibv_destroy_cq) },
+            raw,
             context,
             cq_context: init.cq_context,
             comp_vector: init.comp_vector as u32,
@@ -66,7 +59,7 @@ impl Hw {
             _device: device,
         };
         let handle = self.insert(|t| &mut t.cqs, context, cq);
-        self.tables.lock().cq_handles.insert(raw as usize, handle);
+        self.tables.lock().cq_handles.insert(address, handle);
         Ok(handle)
     }
 }

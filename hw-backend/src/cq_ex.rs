@@ -8,15 +8,15 @@ use std::ptr::from_ref;
 use std::sync::Arc;
 
 use parking_lot::MutexGuard;
-use verbs_api::{
-    Cause, Context, Cq as CqHandle, CqInitEx, CqModeration, Error, ErrorKind, Object, Result, Verb,
-    WcEx, WcFields, WcFlags,
+use verbs_abi::{
+    IBV_CQ_ATTR_MODERATE, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_moderate_cq,
+    ibv_modify_cq_attr, ibv_poll_cq_attr, inline,
 };
+use verbs_api::{Context, Cq as CqHandle, CqInitEx, CqModeration, Result, Verb, WcEx};
 
-use crate::errno::{check, destroyed, invalid, made};
+use crate::errno::{check, invalid, misuse};
 use crate::hw::Hw;
 use crate::objects::{Cq, Qp};
-use crate::sys;
 
 /// How an iteration over a CQ stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,18 +37,14 @@ impl Hw {
     /// `ibv_create_cq_ex`
     pub(crate) fn make_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<CqHandle> {
         let verb = Verb::CreateCqEx;
-        self.make_cq(
-            verb,
-            context,
-            &init.cq,
-            Some(init.wc_flags),
-            |context, channel| {
-                made(verb, || {
-                    // SAFETY: context and channel are live, or the channel is null.
-                    unsafe { sys::create_cq_ex(context, channel, init) }
-                })
-            },
-        )
+        let create = |context, channel| {
+            let mut attr = ibv_cq_init_attr_ex::to_c(init, channel);
+            // SAFETY: context and channel are live, or the channel is null. An extended CQ starts with
+            // the fields of a CQ (`ibv_cq_ex_to_cq`).
+            unsafe { inline::create_cq_ex(context, &mut attr) }.cast()
+        };
+        // SAFETY: the CQ is new.
+        unsafe { self.make_cq(verb, context, &init.cq, Some(init.wc_flags), create) }
     }
 
     /// `ibv_start_poll`
@@ -57,9 +53,10 @@ impl Hw {
         let found = self.extended(verb, cq)?;
         let mut iteration = found.at_rest(verb)?;
         // SAFETY: the CQ is live and an extended one; no iteration is open.
-        let start = |cq| unsafe { sys::start_poll(cq) };
-        let result = found.raw.with(start).map_err(destroyed(verb, Object::Cq))?;
-        check(verb, result)?;
+        let start = |cq: *mut ibv_cq| unsafe {
+            inline::start_poll(cq.cast(), &mut ibv_poll_cq_attr::default())
+        };
+        found.raw.call(verb, start)?;
         *iteration = Iteration::AtCompletion;
         Ok(())
     }
@@ -70,8 +67,8 @@ impl Hw {
         let found = self.extended(verb, cq)?;
         let mut iteration = found.at_completion(verb)?;
         // SAFETY: the CQ is live and an extended one; an iteration is open.
-        let next = |cq| unsafe { sys::next_poll(cq) };
-        let result = found.raw.with(next).map_err(destroyed(verb, Object::Cq))?;
+        let next = |cq: *mut ibv_cq| unsafe { inline::next_poll(cq.cast()) };
+        let result = found.raw.with(verb, next)?;
         if result != 0 {
             *iteration = Iteration::AtEnd;
         }
@@ -84,11 +81,11 @@ impl Hw {
         let found = self.extended(verb, cq)?;
         let fields = found.extended.unwrap_or_default();
         let _iteration = found.at_completion(verb)?;
-        let read = |cq| {
+        let read = |cq: *mut ibv_cq| {
             // SAFETY: the CQ is live and an extended one; an iteration has come to a completion.
-            unsafe { completion(cq, fields) }
+            unsafe { ibv_cq_ex::completion(cq.cast(), fields) }
         };
-        found.raw.with(read).map_err(destroyed(verb, Object::Cq))
+        found.raw.with(verb, read)
     }
 
     /// `ibv_end_poll`
@@ -107,14 +104,14 @@ impl Hw {
     pub(crate) fn moderate_cq(&self, cq: CqHandle, moderation: &CqModeration) -> Result<()> {
         let verb = Verb::ModifyCq;
         let found = self.cq(verb, cq)?;
-        let CqModeration {
-            cq_count,
-            cq_period,
-        } = *moderation;
+        let mut attr = ibv_modify_cq_attr {
+            attr_mask: IBV_CQ_ATTR_MODERATE,
+            moderate: ibv_moderate_cq::to_c(moderation),
+        };
         // SAFETY: the CQ is live.
-        let modify = |cq| unsafe { sys::modify_cq(cq, cq_count, cq_period) };
-        let result = found.raw.with(modify);
-        check(verb, result.map_err(destroyed(verb, Object::Cq))?)
+        found
+            .raw
+            .call(verb, |cq| unsafe { inline::modify_cq(cq, &mut attr) })
     }
 
     fn extended(&self, verb: Verb, cq: CqHandle) -> Result<Arc<Cq>> {
@@ -152,9 +149,9 @@ impl Cq {
     fn end(&self, iteration: &mut Iteration) {
         if std::mem::take(iteration) != Iteration::None {
             // SAFETY: the CQ is live and an extended one; an iteration was open.
-            let end = |cq| unsafe { sys::end_poll(cq) };
+            let end = |cq: *mut ibv_cq| unsafe { inline::end_poll(cq.cast()) };
             // Without the CQ there is none any more.
-            let _ = self.raw.with(end);
+            let _ = self.raw.with(Verb::EndPoll, end);
         }
     }
 }
@@ -190,49 +187,6 @@ impl Drop for Qp {
         }
         self.acknowledge_all();
         // A refusal cannot be reported here.
-        let _ = self.raw.destroy(|| Ok::<(), Error>(()));
+        let _ = self.raw.destroy(Verb::DestroyQp, || Ok(()));
     }
-}
-
-/// # Safety
-/// `cq` is a live extended CQ, of which an iteration has come to a completion.
-unsafe fn completion(cq: *mut sys::ibv_cq, fields: WcFields) -> WcEx {
-    let cq: *mut sys::ibv_cq_ex = cq.cast();
-    // SAFETY: the CQ is live and an extended one.
-    let own = unsafe { &*cq };
-    macro_rules! read {
-        ($reader:ident) => {
-            // SAFETY: as promised.
-            own.$reader.map(|read| unsafe { read(cq) })
-        };
-        ($reader:ident, $field:ident) => {
-            match fields.contains(WcFields::$field) {
-                true => read!($reader),
-                false => None,
-            }
-        };
-    }
-    WcEx {
-        wr_id: own.wr_id,
-        status: own.status.into(),
-        opcode: read!(read_opcode).unwrap_or_default().into(),
-        vendor_err: read!(read_vendor_err).unwrap_or_default(),
-        wc_flags: WcFlags::from_bits_retain(read!(read_wc_flags).unwrap_or_default()),
-        byte_len: read!(read_byte_len, BYTE_LEN),
-        imm_data: read!(read_imm_data, IMM).map(u32::to_ne_bytes),
-        qp_num: read!(read_qp_num, QP_NUM),
-        src_qp: read!(read_src_qp, SRC_QP),
-        slid: read!(read_slid, SLID),
-        sl: read!(read_sl, SL),
-        dlid_path_bits: read!(read_dlid_path_bits, DLID_PATH_BITS),
-        completion_ts: read!(read_completion_ts, COMPLETION_TIMESTAMP),
-        completion_wallclock_ns: read!(
-            read_completion_wallclock_ns,
-            COMPLETION_TIMESTAMP_WALLCLOCK
-        ),
-    }
-}
-
-fn misuse(verb: Verb, text: &'static str) -> Error {
-    Error::new(verb, ErrorKind::Usage, Cause::Usage(text.into()))
 }

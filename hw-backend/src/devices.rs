@@ -4,12 +4,13 @@ use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
 
+use verbs_abi::library::{self, Unopened};
+use verbs_abi::{IBV_TRANSPORT_IWARP, ibv_device};
 use verbs_api::{Cause, DeviceInfo, Error, ErrorKind, Result, Transport, Verb};
 
 use crate::errno::made;
 use crate::objects::Device;
 use crate::owner::Owned;
-use crate::sys;
 
 /// All of them, by name.
 pub(crate) fn list() -> Result<Vec<DeviceInfo>> {
@@ -46,30 +47,39 @@ pub(crate) fn open(name: &str) -> Result<Device> {
             ));
         };
         // SAFETY: an entry of a list that has not been freed.
-        let raw = made(verb, || unsafe { sys::ibv_open_device(devices[at]) })?;
+        let context = made(verb, || unsafe { library::ibv_open_device(devices[at]) })?;
+        // SAFETY: just opened, and ours.
+        let (num_comp_vectors, raw) = unsafe { ((*context).num_comp_vectors, Owned::new(context)) };
         let DeviceInfo {
             name,
             driver,
             transport,
         } = infos[at].clone();
-        // SAFETY: an entry of a list that has not been freed.
-        let simulated = unsafe { profile(devices[at]) }.is_some();
-        // SAFETY: just opened, and ours.
-        let raw = unsafe { Owned::new(raw, sys::ibv_close_device) };
         Ok(Device {
             raw,
             name,
             driver,
-            simulated,
+            // SAFETY: an entry of a list that has not been freed.
+            simulated: unsafe { profile(devices[at]) }.is_some(),
             transport,
+            num_comp_vectors: u32::try_from(num_comp_vectors).unwrap_or(0),
         })
     })
 }
 
-fn with_list<R>(verb: Verb, work: impl FnOnce(&[*mut sys::ibv_device]) -> Result<R>) -> Result<R> {
+fn with_list<R>(verb: Verb, work: impl FnOnce(&[*mut ibv_device]) -> Result<R>) -> Result<R> {
+    match library::open_libibverbs() {
+        Ok(()) => {}
+        // Why there are none `obstacles` says.
+        Err(Unopened::Absent(_)) => return work(&[]),
+        Err(wrong) => {
+            let cause = Cause::Text(wrong.to_string().into());
+            return Err(Error::new(verb, ErrorKind::NoDevice, cause));
+        }
+    }
     let mut count = 0;
     // SAFETY: the count is ours to write.
-    let list = match made(verb, || unsafe { sys::ibv_get_device_list(&mut count) }) {
+    let list = match made(verb, || unsafe { library::ibv_get_device_list(&mut count) }) {
         // The kernel has no RDMA at all: no devices.
         Err(error) if error.kind() == ErrorKind::NotImplemented => return work(&[]),
         list => list?,
@@ -78,20 +88,18 @@ fn with_list<R>(verb: Verb, work: impl FnOnce(&[*mut sys::ibv_device]) -> Result
     let devices = unsafe { std::slice::from_raw_parts(list, usize::try_from(count).unwrap_or(0)) };
     let result = work(devices);
     // SAFETY: the list came from `ibv_get_device_list` and is not used any more.
-    unsafe { sys::ibv_free_device_list(list) };
+    unsafe { library::ibv_free_device_list(list) };
     result
 }
 
 /// # Safety
 /// `device` is an entry of a device list that has not been freed.
-unsafe fn info(device: *mut sys::ibv_device) -> DeviceInfo {
-    /// `IBV_TRANSPORT_IWARP`
-    const IWARP: i32 = 1;
+unsafe fn info(device: *mut ibv_device) -> DeviceInfo {
     // SAFETY: the caller's promise.
     let (name, transport) = unsafe { (name_of(device), (*device).transport_type) };
     // SAFETY: the caller's promise.
     let driver = unsafe { profile(device) }.unwrap_or_else(|| driver(&name));
-    let transport = if transport == IWARP {
+    let transport = if transport == IBV_TRANSPORT_IWARP {
         Transport::Iwarp
     } else {
         Transport::Ib
@@ -103,14 +111,15 @@ unsafe fn info(device: *mut sys::ibv_device) -> DeviceInfo {
     }
 }
 
-/// Whether a device is one of the simulator, which has taken the place of libibverbs.
-pub fn is_simulated(name: &str) -> bool {
+/// Whether a device is one of the simulator, which has taken the place of libibverbs, or without a name
+/// whether there is such a device.
+pub fn is_simulated(name: Option<&str>) -> bool {
     let found = with_list(Verb::GetDeviceList, |devices| {
-        // SAFETY: the list is not freed before `with_list` returns.
-        let named = |device: &&_| unsafe { name_of(**device) } == name;
-        let device = devices.iter().find(named);
-        // SAFETY: as above.
-        Ok(device.is_some_and(|device| unsafe { profile(*device) }.is_some()))
+        Ok(devices.iter().any(|device| {
+            // SAFETY: the list is not freed before `with_list` returns.
+            let (found, profile) = unsafe { (name_of(*device), profile(*device)) };
+            profile.is_some() && name.is_none_or(|name| name == found)
+        }))
     });
     found.unwrap_or(false)
 }
@@ -119,7 +128,7 @@ pub fn is_simulated(name: &str) -> bool {
 ///
 /// # Safety
 /// `device` is an entry of a device list that has not been freed.
-unsafe fn profile(device: *mut sys::ibv_device) -> Option<String> {
+unsafe fn profile(device: *mut ibv_device) -> Option<String> {
     // SAFETY: the caller's promise; the path is a string with an end.
     let path = unsafe { CStr::from_ptr((*device).ibdev_path.as_ptr()) }.to_string_lossy();
     let (profile, _) = path
@@ -163,9 +172,9 @@ pub fn kernel() -> String {
 ///
 /// # Safety
 /// `device` is an entry of a device list that has not been freed.
-unsafe fn name_of(device: *mut sys::ibv_device) -> String {
+unsafe fn name_of(device: *mut ibv_device) -> String {
     // SAFETY: the caller's promise; the name is a string with an end.
-    unsafe { CStr::from_ptr(sys::ibv_get_device_name(device)) }
+    unsafe { CStr::from_ptr(library::ibv_get_device_name(device)) }
         .to_string_lossy()
         .into_owned()
 }

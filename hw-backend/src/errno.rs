@@ -2,9 +2,8 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{BadHandle, Cause, Error, ErrorKind, Object, Result, Verb};
-
-use crate::owner::Destroyed;
+use verbs_abi::library::Missing;
+use verbs_api::{BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, Result, Verb};
 
 /// The present `errno`.
 pub(crate) fn errno() -> c_int {
@@ -40,9 +39,33 @@ pub(crate) fn bad_handle(verb: Verb, object: Object, problem: BadHandle) -> Erro
     Error::new(verb, ErrorKind::Invalid, Cause::Handle { object, problem })
 }
 
-/// Another thread destroyed the object meanwhile.
-pub(crate) fn destroyed(verb: Verb, object: Object) -> impl FnOnce(Destroyed) -> Error {
-    move |Destroyed| bad_handle(verb, object, BadHandle::Stale)
+/// The library lacks a function that the verb needs.
+pub(crate) fn missing(verb: Verb) -> impl FnOnce(Missing) -> Error {
+    move |missing| {
+        let cause = Cause::Text(missing.to_string().into());
+        Error::new(verb, ErrorKind::NotSupported, cause)
+    }
+}
+
+/// Refuses an object that is of another context.
+pub(crate) fn of_context<H: Handle>(verb: Verb, object: H, context: Context) -> Result<()> {
+    if object.context() == context {
+        return Ok(());
+    }
+    let (object, must_share) = (H::OBJECT, "context");
+    let cause = Cause::Mismatch { object, must_share };
+    Err(Error::new(verb, ErrorKind::Invalid, cause))
+}
+
+/// What would make C touch memory that is gone, or wait for ever.
+pub(crate) fn misuse(verb: Verb, text: impl Into<Box<str>>) -> Error {
+    Error::new(verb, ErrorKind::Usage, Cause::Usage(text.into()))
+}
+
+/// The machine has no memory for a region.
+pub(crate) fn no_memory(verb: Verb) -> Error {
+    let cause = Cause::Text("the machine has no memory for the region".into());
+    Error::new(verb, ErrorKind::NoMemory, cause)
 }
 
 pub(crate) fn invalid(verb: Verb, what: &'static str, problem: &'static str) -> Error {

@@ -5,15 +5,15 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::MutexGuard;
+use verbs_abi::{ElementType, ibv_async_event, ibv_comp_channel, ibv_context, library};
 use verbs_api::{
     AsyncEvent, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, CqEvent, Element,
-    Error, ErrorKind, Handle, Object, Result, Verb, Wait,
+    Error, ErrorKind, Handle, Result, Verb, Wait,
 };
 
-use crate::errno::{destroyed, errno};
+use crate::errno::{errno, of_context};
 use crate::hw::Hw;
-use crate::owner::Owned;
-use crate::sys;
+use crate::owner::{Kind, Owned};
 use crate::wait::{Deadline, wait_readable};
 
 impl Hw {
@@ -21,17 +21,16 @@ impl Hw {
         let verb = Verb::GetCqEvent;
         let found = self.channel(verb, channel)?;
         // With the channel held, so that it is not destroyed before the count is seen.
-        let waiting = found.raw.with(|_| Waiting::new(&found.waiters));
-        let _waiting = waiting.map_err(destroyed(verb, Object::CompChannel))?;
+        let _waiting = found.raw.with(verb, |_| Waiting::new(&found.waiters))?;
         let mut cq = std::ptr::null_mut();
         let mut token = std::ptr::null_mut();
-        let read = |channel: *mut sys::ibv_comp_channel| {
+        let read = |channel: *mut ibv_comp_channel| {
             // SAFETY: the channel is live.
-            let result = unsafe { sys::ibv_get_cq_event(channel, &mut cq, &mut token) };
+            let result = unsafe { library::ibv_get_cq_event(channel, &mut cq, &mut token) };
             // SAFETY: the channel is live.
             (result, errno(), unsafe { (*channel).fd })
         };
-        let _reading = self.next_event((verb, Object::CompChannel), &found.raw, wait, read)?;
+        let _reading = self.next_event(verb, &found.raw, wait, read)?;
         let tables = self.tables.lock();
         let handle = tables.cq_handles.get(&(cq as usize)).copied();
         let live =
@@ -52,28 +51,22 @@ impl Hw {
         let found = self.cq(verb, cq)?;
         self.acknowledge(verb, &found.unacked, nevents, cq, || {
             // SAFETY: the CQ is live, and so many events were read.
-            let told = found
-                .raw
-                .with(|cq| unsafe { sys::ibv_ack_cq_events(cq, nevents) });
-            told.map_err(destroyed(verb, Object::Cq))
+            let tell = |cq| unsafe { library::ibv_ack_cq_events(cq, nevents) };
+            found.raw.with(verb, tell)
         })
     }
 
     pub(crate) fn next_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
         let verb = Verb::GetAsyncEvent;
         let device = self.device(verb, context)?;
-        let mut event = sys::AsyncEvent {
-            element: 0,
-            event_type: 0,
-        };
-        let read = |context: *mut sys::ibv_context| {
-            let event = std::ptr::from_mut(&mut event).cast();
-            // SAFETY: the context is live; the structure has the layout of C's.
-            let result = unsafe { sys::ibv_get_async_event(context, event) };
+        let mut event = ibv_async_event::default();
+        let read = |context: *mut ibv_context| {
+            // SAFETY: the context is live.
+            let result = unsafe { library::ibv_get_async_event(context, &mut event) };
             // SAFETY: the context is live.
             (result, errno(), unsafe { (*context).async_fd })
         };
-        let _reading = self.next_event((verb, Object::Context), &device.raw, wait, read)?;
+        let _reading = self.next_event(verb, &device.raw, wait, read)?;
         let Some(element) = self.element(&event) else {
             let cause = Cause::Text("the event names an object that does not exist".into());
             return Err(Error::new(verb, ErrorKind::Io, cause));
@@ -91,6 +84,17 @@ impl Hw {
         })
     }
 
+    fn element(&self, event: &ibv_async_event) -> Option<Element> {
+        let (tables, at) = (self.tables.lock(), &event.element);
+        match ElementType::of(event.event_type.into()) {
+            ElementType::Cq => tables.cq_handles.get(at).copied().map(Element::Cq),
+            ElementType::Qp => tables.qp_handles.get(at).copied().map(Element::Qp),
+            ElementType::Srq => tables.srq_handles.get(at).copied().map(Element::Srq),
+            ElementType::Port => Some(Element::Port(*at as c_int as u8)),
+            ElementType::Device => Some(Element::Device),
+        }
+    }
+
     pub(crate) fn acknowledge_async_event(
         &self,
         context: Context,
@@ -100,39 +104,30 @@ impl Hw {
         self.device(verb, context)?;
         let event_type = event.event_type.into();
         let tell = |element| {
-            let mut event = sys::AsyncEvent {
+            let mut event = ibv_async_event {
                 element,
                 event_type,
             };
-            // SAFETY: the structure has the layout of C's, and names a live object of which an
-            // event was read, or none.
-            unsafe { sys::ibv_ack_async_event(std::ptr::from_mut(&mut event).cast()) };
+            // SAFETY: it names a live object of which an event was read, or none.
+            unsafe { library::ibv_ack_async_event(&mut event) };
             Ok(())
-        };
-        let of_another = |object, of: Context| {
-            let cause = Cause::Mismatch {
-                object,
-                must_share: "context",
-            };
-            let error = Error::new(verb, ErrorKind::Invalid, cause);
-            if of == context { Ok(()) } else { Err(error) }
         };
         match event.element {
             Element::Cq(cq) => {
                 let found = self.cq(verb, cq)?;
-                of_another(Object::Cq, found.context)?;
+                of_context(verb, cq, context)?;
                 let address = found.raw.address();
                 self.acknowledge(verb, &found.async_unacked, 1, cq, || tell(address))
             }
             Element::Qp(qp) => {
                 let found = self.qp(verb, qp)?;
-                of_another(Object::Qp, found.context)?;
+                of_context(verb, qp, context)?;
                 let address = found.raw.address();
                 self.acknowledge(verb, &found.async_unacked, 1, qp, || tell(address))
             }
             Element::Srq(srq) => {
                 let found = self.srq(verb, srq)?;
-                of_another(Object::Srq, found.pd.context)?;
+                of_context(verb, srq, context)?;
                 let address = found.raw.address();
                 self.acknowledge(verb, &found.async_unacked, 1, srq, || tell(address))
             }
@@ -143,9 +138,9 @@ impl Hw {
 
     /// Reads an event from an object, or waits for one. What is returned keeps others from reading and
     /// from destroying what the event is of, until it is counted.
-    fn next_event<T>(
+    fn next_event<T: Kind>(
         &self,
-        (verb, object): (Verb, Object),
+        verb: Verb,
         raw: &Owned<T>,
         wait: Wait,
         mut read: impl FnMut(*mut T) -> (c_int, c_int, RawFd),
@@ -153,7 +148,7 @@ impl Hw {
         let deadline = Deadline::new(wait);
         loop {
             let reading = self.reading.lock();
-            let (result, errno, fd) = raw.with(&mut read).map_err(destroyed(verb, object))?;
+            let (result, errno, fd) = raw.with(verb, &mut read)?;
             if result == 0 {
                 return Ok(reading);
             }

@@ -1,11 +1,10 @@
 //! Handles that are garbled on purpose, in the C structures.
 
-use verbs_api::{DriverObject, Object, Result, Verb};
+use verbs_abi::{ibv_ah, ibv_cq, ibv_mr, ibv_mw, ibv_pd, ibv_qp, ibv_srq};
+use verbs_api::{DriverObject, Result, Verb};
 
-use crate::errno::destroyed;
 use crate::hw::Hw;
-use crate::owner::Owned;
-use crate::sys;
+use crate::owner::{Kind, Owned};
 
 /// The numbers that a kernel gives out are small.
 const GARBLED: u32 = 1 << 31;
@@ -14,18 +13,18 @@ impl Hw {
     pub(crate) fn garble_object(&self, object: DriverObject, garbled: bool) -> Result<()> {
         let verb = Verb::Garble;
         match object {
-            DriverObject::Pd(pd) => set(&self.pd(verb, pd)?.raw, Object::Pd, garbled),
-            DriverObject::Mr(mr) => set(&self.mr(verb, mr)?.raw, Object::Mr, garbled),
+            DriverObject::Pd(pd) => set(&self.pd(verb, pd)?.raw, garbled),
+            DriverObject::Mr(mr) => set(&self.mr(verb, mr)?.raw, garbled),
             DriverObject::Mw(mw) => {
                 let mw = self.find(|tables| &tables.mws, verb, mw)?;
-                set(&mw.raw, Object::Mw, garbled)
+                set(&mw.raw, garbled)
             }
-            DriverObject::Cq(cq) => set(&self.cq(verb, cq)?.raw, Object::Cq, garbled),
-            DriverObject::Qp(qp) => set(&self.qp(verb, qp)?.raw, Object::Qp, garbled),
-            DriverObject::Srq(srq) => set(&self.srq(verb, srq)?.raw, Object::Srq, garbled),
+            DriverObject::Cq(cq) => set(&self.cq(verb, cq)?.raw, garbled),
+            DriverObject::Qp(qp) => set(&self.qp(verb, qp)?.raw, garbled),
+            DriverObject::Srq(srq) => set(&self.srq(verb, srq)?.raw, garbled),
             DriverObject::Ah(ah) => {
                 let ah = self.find(|tables| &tables.ahs, verb, ah)?;
-                set(&ah.raw, Object::Ah, garbled)
+                set(&ah.raw, garbled)
             }
         }
     }
@@ -38,7 +37,7 @@ trait Numbered {
 
 macro_rules! numbered {
     ($($name:ident),*) => { $(
-        impl Numbered for sys::$name {
+        impl Numbered for $name {
             fn number(&mut self) -> &mut u32 {
                 &mut self.handle
             }
@@ -48,11 +47,11 @@ macro_rules! numbered {
 
 numbered!(ibv_pd, ibv_mr, ibv_mw, ibv_cq, ibv_qp, ibv_ah, ibv_srq);
 
-fn set<T: Numbered>(raw: &Owned<T>, kind: Object, garbled: bool) -> Result<()> {
+fn set<T: Kind + Numbered>(raw: &Owned<T>, garbled: bool) -> Result<()> {
     let set = |object: *mut T| {
         // SAFETY: the object is live, and no other call is under way that could read the number.
         let number = unsafe { (*object).number() };
         *number = *number & !GARBLED | if garbled { GARBLED } else { 0 };
     };
-    raw.alone(set).map_err(destroyed(Verb::Garble, kind))
+    raw.alone(Verb::Garble, set)
 }

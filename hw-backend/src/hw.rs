@@ -6,18 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::{Condvar, Mutex, RwLock};
+use verbs_abi::{
+    IBV_REREG_MR_CHANGE_ACCESS, IBV_REREG_MR_CHANGE_PD, IBV_REREG_MR_CHANGE_TRANSLATION,
+    IBV_REREG_MR_ERR_DO_FORK_OLD, ibv_device_attr, ibv_mr, ibv_pd, library,
+};
 use verbs_api::table::{Id, Table};
 use verbs_api::{
-    Access, BadHandle, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, Element,
-    Error, ErrorKind, Handle, Mr as MrHandle, MrChange, Object, Pd as PdHandle, Qp as QpHandle,
-    Result, Srq as SrqHandle, Verb, Wait,
+    Access, BadHandle, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, Error,
+    ErrorKind, Handle, Mr as MrHandle, MrChange, Object, Pd as PdHandle, Qp as QpHandle, Result,
+    Srq as SrqHandle, Verb, Wait,
 };
 
-use crate::errno::{bad_handle, check, destroyed, invalid, made};
+use crate::errno::{bad_handle, invalid, missing, misuse, no_memory, of_context};
 use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp, Srq, Xrcd};
-use crate::owner::Owned;
+use crate::owner::{Kind, Owned};
+use crate::probe;
 use crate::wait::Deadline;
-use crate::{probe, sys};
 
 /// RDMA devices through libibverbs: implements [`Verbs`].
 ///
@@ -76,26 +80,13 @@ impl Hw {
             .map_err(|problem| bad_handle(verb, Object::Context, problem))
     }
 
-    /// What the device says of itself, and its completion vectors.
-    pub(crate) fn device_attr(
-        &self,
-        verb: Verb,
-        context: Context,
-    ) -> Result<(sys::ibv_device_attr, c_int)> {
-        let device = self.device(verb, context)?;
-        let query = |context: *mut sys::ibv_context| {
-            // SAFETY: the structure is plain numbers, for which zero is a value; the context is
-            // live.
-            let mut attr: sys::ibv_device_attr = unsafe { std::mem::zeroed() };
-            // SAFETY: as above.
-            let result = unsafe { sys::ibv_query_device(context, &mut attr) };
-            // SAFETY: the context is live.
-            (result, attr, unsafe { (*context).num_comp_vectors })
-        };
-        let queried = device.raw.with(query);
-        let (result, attr, vectors) = queried.map_err(destroyed(verb, Object::Context))?;
-        check(verb, result)?;
-        Ok((attr, vectors))
+    /// What the device says of itself.
+    pub(crate) fn device_attr(&self, verb: Verb, device: &Device) -> Result<ibv_device_attr> {
+        let mut attr = ibv_device_attr::default();
+        // SAFETY: the context is live.
+        let query = |context| unsafe { library::ibv_query_device(context, &mut attr) };
+        device.raw.call(verb, query)?;
+        Ok(attr)
     }
 
     pub(crate) fn find<H: Handle, T: InContext>(
@@ -157,14 +148,16 @@ impl Hw {
         let can = probe::behavior(&device.driver).zero_based_mr != Some(false);
         let zero_based = (can && access.contains(Access::ZERO_BASED)).then_some(0);
         let access = access.bits() as c_int;
-        let register = |pd| match iova {
-            // SAFETY: `pd` is live; C checks the range, which `memory` (or the caller of `reg_mr`)
-            // keeps valid.
-            None => unsafe { sys::ibv_reg_mr(pd, start, length, access) },
-            // SAFETY: as above.
-            Some(iova) => unsafe { sys::ibv_reg_mr_iova(pd, start, length, iova, access) },
+        // SAFETY: the domain is live; C checks the range, which `memory` (or the caller of `reg_mr`) keeps
+        // valid.
+        let plain = |pd| unsafe { library::ibv_reg_mr(pd, start, length, access) };
+        let Some(iova) = iova else {
+            return self.keep_mr(verb, pd, memory, zero_based, plain);
         };
-        self.keep_mr(verb, pd, memory, iova.or(zero_based), register)
+        let register = library::ibv_reg_mr_iova().map_err(missing(verb))?;
+        // SAFETY: as above.
+        let other = |pd| unsafe { register(pd, start, length, iova, access) };
+        self.keep_mr(verb, pd, memory, Some(iova), other)
     }
 
     /// Makes a region by `register`, which has its memory.
@@ -174,13 +167,11 @@ impl Hw {
         pd: PdHandle,
         memory: Memory,
         iova: Option<u64>,
-        register: impl FnOnce(*mut sys::ibv_pd) -> *mut sys::ibv_mr,
+        register: impl FnOnce(*mut ibv_pd) -> *mut ibv_mr,
     ) -> Result<MrHandle> {
         let parent = self.pd(verb, pd)?;
-        let raw = parent.raw.with(|pd| made(verb, || register(pd)));
-        let raw = raw.map_err(destroyed(verb, Object::Pd))??;
-        // SAFETY: just made, and ours.
-        let raw = unsafe { Owned::new(raw, sys::ibv_dereg_mr) };
+        // SAFETY: the region is new.
+        let raw = unsafe { parent.raw.make(verb, register) }?;
         Ok(self.insert(
             |t| &mut t.mrs,
             pd.context(),
@@ -227,30 +218,22 @@ impl Hw {
         let verb = Verb::ReregMr;
         let found = self.mr(verb, mr)?;
         let pd = change.pd.map(|pd| self.pd(verb, pd)).transpose()?;
-        if pd.as_ref().is_some_and(|pd| pd.context != found.context) {
-            let cause = Cause::Mismatch {
-                object: Object::Pd,
-                must_share: "context",
-            };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        if let Some(pd) = change.pd {
+            of_context(verb, pd, found.context)?;
         }
         let memory = match change.length.map(Memory::owned) {
-            Some(None) => {
-                let cause = Cause::Text("the machine has no memory for the region".into());
-                return Err(Error::new(verb, ErrorKind::NoMemory, cause));
-            }
+            Some(None) => return Err(no_memory(verb)),
             memory => memory.flatten(),
         };
         let mut flags = 0;
         for (named, flag) in [
-            (memory.is_some(), sys::CHANGE_TRANSLATION),
-            (pd.is_some(), sys::CHANGE_PD),
-            (change.access.is_some(), sys::CHANGE_ACCESS),
+            (memory.is_some(), IBV_REREG_MR_CHANGE_TRANSLATION),
+            (pd.is_some(), IBV_REREG_MR_CHANGE_PD),
+            (change.access.is_some(), IBV_REREG_MR_CHANGE_ACCESS),
         ] {
             flags |= if named { flag } else { 0 };
         }
-        let held = pd.as_ref().map(|pd| pd.raw.hold()).transpose();
-        let held = held.map_err(destroyed(verb, Object::Pd))?;
+        let held = pd.as_ref().map(|pd| pd.raw.hold(verb)).transpose()?;
         let raw_pd = held.as_ref().map_or(std::ptr::null_mut(), |pd| pd.get());
         let start = memory.as_ref().map_or(std::ptr::null_mut(), Memory::start);
         let length = change.length.unwrap_or(0);
@@ -264,25 +247,16 @@ impl Hw {
             };
             return Err(Error::new(verb, ErrorKind::Access, cause));
         }
+        let bits = access.bits() as c_int;
         let change = |mr| {
             // SAFETY: region and domain are live; the memory is kept as long as the region.
-            unsafe {
-                sys::ibv_rereg_mr(
-                    mr,
-                    flags,
-                    raw_pd,
-                    start.cast(),
-                    length,
-                    access.bits() as c_int,
-                )
-            }
+            unsafe { library::ibv_rereg_mr(mr, flags, raw_pd, start.cast(), length, bits) }
         };
-        let result = found.raw.alone(change);
-        let result = result.map_err(destroyed(verb, Object::Mr))?;
+        let result = found.raw.alone(verb, change)?;
         if let Some(memory) = memory {
             // As long as the change may have come about the new memory stays, and the old one too.
             let other = match result {
-                0 | sys::ERR_DO_FORK_OLD => std::mem::replace(&mut *own, memory),
+                0 | IBV_REREG_MR_ERR_DO_FORK_OLD => std::mem::replace(&mut *own, memory),
                 _ => memory,
             };
             found.before.lock().push(other);
@@ -295,9 +269,9 @@ impl Hw {
 
     /// Destroys an object that has events, when all that were read have been acknowledged. What `rest`
     /// gives is held meanwhile.
-    pub(crate) fn destroy_acknowledged<T, R>(
+    pub(crate) fn destroy_acknowledged<T: Kind, R>(
         &self,
-        (verb, object): (Verb, Object),
+        verb: Verb,
         raw: &Owned<T>,
         wait: Wait,
         unacked: impl Fn() -> u32,
@@ -305,11 +279,11 @@ impl Hw {
     ) -> Result<()> {
         let deadline = Deadline::new(wait);
         loop {
-            self.wait_acknowledged(verb, object, &deadline, &unacked)?;
+            self.wait_acknowledged(verb, T::OBJECT, &deadline, &unacked)?;
             let _reading = self.reading.lock();
             if unacked() == 0 {
                 let _rest = rest()?;
-                return destroy(verb, object, raw);
+                return destroy(verb, raw);
             }
         }
     }
@@ -354,39 +328,12 @@ impl Hw {
                 "{count} events of {what} are acknowledged, but only {left} were read and not \
                  acknowledged yet"
             );
-            return Err(Error::new(
-                verb,
-                ErrorKind::Usage,
-                Cause::Usage(text.into()),
-            ));
+            return Err(misuse(verb, text));
         }
         tell()?;
         unacked.store(left - count, Ordering::Relaxed);
         self.acknowledged.notify_all();
         Ok(())
-    }
-
-    pub(crate) fn element(&self, event: &sys::AsyncEvent) -> Option<Element> {
-        let tables = self.tables.lock();
-        match event.event_type {
-            0 => tables
-                .cq_handles
-                .get(&event.element)
-                .copied()
-                .map(Element::Cq),
-            1..=7 | 16 => tables
-                .qp_handles
-                .get(&event.element)
-                .copied()
-                .map(Element::Qp),
-            14 | 15 => tables
-                .srq_handles
-                .get(&event.element)
-                .copied()
-                .map(Element::Srq),
-            9..=13 | 17 | 18 | 20 => Some(Element::Port(event.element as c_int as u8)),
-            _ => Some(Element::Device),
-        }
     }
 
     /// Takes all objects of a context out, children first.
@@ -409,9 +356,6 @@ impl Hw {
 }
 
 /// Destroys an object that nothing has to be waited for.
-pub(crate) fn destroy<T>(verb: Verb, object: Object, raw: &Owned<T>) -> Result<()> {
-    let result = raw
-        .destroy(|| Ok::<(), Error>(()))?
-        .map_err(destroyed(verb, object))?;
-    check(verb, result)
+pub(crate) fn destroy<T: Kind>(verb: Verb, raw: &Owned<T>) -> Result<()> {
+    raw.destroy(verb, || Ok(()))
 }

@@ -1,8 +1,8 @@
 //! RDMA verbs on real devices, through libibverbs.
 //!
-//! `Hw` implements [`Verbs`](verbs_api::Verbs). It is there with feature `hw`, which links
-//! libibverbs and librdmacm; without it this crate is empty, so that the rest of the workspace
-//! builds on a machine that has neither.
+//! `Hw` implements [`Verbs`](verbs_api::Verbs). The library of the machine is opened when it is first
+//! asked for devices ([`verbs_abi::library`]); without one there are none. On systems other than Linux
+//! this crate is empty.
 //!
 //! Only what would make C touch memory that is gone, or wait for ever, is stopped before it: a
 //! stale handle, an acknowledgement too many, inline data outside any region, a wait without bound.
@@ -11,14 +11,13 @@
 //! | module | holds |
 //! |---|---|
 //! | `hw`, `verbs` | the backend: tables of objects; every verb |
-//! | `sys` | every name of the C bindings, with their gaps filled |
 //! | `owner`, `objects` | one owner for each C object; what it keeps alive |
 //! | `cq`, `cq_ex` | making CQs; iterations over extended ones, moderation |
 //! | `post` | posting: what the lists use lives until the call is over |
 //! | `srq` | shared receive queues |
 //! | `xrc` | XRC domains and their queue pairs |
 //! | `batch` | batches of sends |
-//! | `convert`, `errno` | structures and errors to and from C |
+//! | `errno` | errors of C |
 //! | `region` | regions of other memory, or with other addresses |
 //! | `query` | what newer devices and GID tables say of themselves |
 //! | `mcast` | multicast groups |
@@ -27,11 +26,10 @@
 //! | `wait` | bounded waits on file descriptors |
 //! | `cm` | connecting by rdma_cm |
 //! | `devices`, `probe`, `obstacles` | which devices there are, what they can do, what is in the way |
-#![cfg(feature = "hw")]
+#![cfg(target_os = "linux")]
 
 mod batch;
 mod cm;
-mod convert;
 mod cq;
 mod cq_ex;
 mod devices;
@@ -39,8 +37,6 @@ mod errno;
 mod events;
 mod garble;
 mod hw;
-#[cfg(test)]
-mod layout;
 mod mcast;
 mod mw;
 mod objects;
@@ -51,7 +47,6 @@ mod probe;
 mod query;
 mod region;
 mod srq;
-mod sys;
 mod unacked;
 mod verbs;
 mod wait;
@@ -59,4 +54,4 @@ mod xrc;
 
 pub use devices::{is_simulated, kernel};
 pub use hw::Hw;
-pub use obstacles::obstacles;
+pub use obstacles::{locked_memory, obstacles};

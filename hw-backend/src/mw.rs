@@ -1,17 +1,18 @@
 //! Memory windows.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use verbs_abi::{bind_mw_t, ibv_mr, ibv_mw, ibv_mw_bind, ibv_mw_bind_info, inline};
 use verbs_api::{
-    Cause, Context, Error, ErrorKind, Handle, Mw as MwHandle, MwAttr, MwBind, MwBindInfo, MwType,
-    Object, Pd as PdHandle, Qp as QpHandle, Result, SendOp, Verb,
+    Context, Handle, Mw as MwHandle, MwAttr, MwBind, MwBindInfo, MwType, Pd as PdHandle,
+    Qp as QpHandle, Result, SendOp, Verb,
 };
 
-use crate::errno::{check, destroyed, made};
+use crate::errno::of_context;
 use crate::hw::{Hw, destroy};
 use crate::objects::{Mr, Mw};
-use crate::owner::{Held, Owned};
-use crate::sys;
+use crate::owner::Held;
 
 /// The window and the region that a bind names.
 pub(crate) struct Binds {
@@ -21,8 +22,8 @@ pub(crate) struct Binds {
 
 /// The same, with destruction kept out.
 pub(crate) struct HeldBinds<'a> {
-    mw: Held<'a, sys::ibv_mw>,
-    mr: Held<'a, sys::ibv_mr>,
+    mw: Held<'a, ibv_mw>,
+    mr: Held<'a, ibv_mr>,
 }
 
 impl Hw {
@@ -30,12 +31,12 @@ impl Hw {
     pub(crate) fn alloc_window(&self, pd: PdHandle, mw_type: MwType) -> Result<MwHandle> {
         let verb = Verb::AllocMw;
         let parent = self.pd(verb, pd)?;
-        // SAFETY: the PD is live.
-        let alloc = |pd| made(verb, || unsafe { sys::alloc_mw(pd, mw_type.into()) });
-        let raw = parent.raw.with(alloc);
-        let raw = raw.map_err(destroyed(verb, Object::Pd))??;
-        // SAFETY: just made, and ours.
-        let raw = unsafe { Owned::new(raw, sys::dealloc_mw) };
+        // SAFETY: the PD is live, and the window new.
+        let raw = unsafe {
+            parent
+                .raw
+                .make(verb, |pd| inline::alloc_mw(pd, mw_type.into()))
+        }?;
         let context = pd.context();
         let mw = Mw {
             raw,
@@ -49,7 +50,7 @@ impl Hw {
     /// `ibv_dealloc_mw`
     pub(crate) fn dealloc_window(&self, mw: MwHandle) -> Result<()> {
         let found = self.mw(Verb::DeallocMw, mw)?;
-        destroy(Verb::DeallocMw, Object::Mw, &found.raw)?;
+        destroy(Verb::DeallocMw, &found.raw)?;
         self.tables.lock().mws.remove(mw.index());
         Ok(())
     }
@@ -58,12 +59,10 @@ impl Hw {
     pub(crate) fn window_attr(&self, mw: MwHandle) -> Result<MwAttr> {
         let found = self.mw(Verb::QueryMw, mw)?;
         // SAFETY: the window is live.
-        let rkey = found
-            .raw
-            .with(|mw| unsafe { sys::mw_rkey(mw) }.load(sys::RELAXED));
+        let read = |mw| unsafe { rkey_of(mw) }.load(Ordering::Relaxed);
         Ok(MwAttr {
             mw_type: found.mw_type,
-            rkey: rkey.map_err(destroyed(Verb::QueryMw, Object::Mw))?,
+            rkey: found.raw.with(Verb::QueryMw, read)?,
         })
     }
 
@@ -74,17 +73,10 @@ impl Hw {
         crate::xrc::check_has_queues(verb, &qp)?;
         let binds = self.binds(verb, qp.context, mw, &bind.info)?;
         let held = binds.hold(verb)?;
-        let mut bind = sys::ibv_mw_bind {
-            wr_id: bind.wr_id,
-            send_flags: bind.flags.bits(),
-            bind_info: held.info(&bind.info),
-        };
-        let call = |qp| {
-            // SAFETY: the QP is live, and window and region are held.
-            unsafe { sys::bind_mw(qp, held.mw.get(), &mut bind) }
-        };
-        let result = qp.raw.with(call);
-        check(verb, result.map_err(destroyed(verb, Object::Qp))?)
+        let mut bind = ibv_mw_bind::to_c(bind, held.mr.get());
+        // SAFETY: the QP is live, and window and region are held.
+        let call = |qp| unsafe { inline::bind_mw(qp, held.mw.get(), &mut bind) };
+        qp.raw.call(verb, call)
     }
 
     /// What a work request binds, if it does.
@@ -111,34 +103,35 @@ impl Hw {
         mw: MwHandle,
         info: &MwBindInfo,
     ) -> Result<Binds> {
-        let (mw, mr) = (self.mw(verb, mw)?, self.mr(verb, info.mr)?);
-        for (object, of) in [(Object::Mw, mw.context), (Object::Mr, mr.context)] {
-            if of != context {
-                let must_share = "context";
-                let cause = Cause::Mismatch { object, must_share };
-                return Err(Error::new(verb, ErrorKind::Invalid, cause));
-            }
-        }
-        Ok(Binds { mw, mr })
+        let binds = Binds {
+            mw: self.mw(verb, mw)?,
+            mr: self.mr(verb, info.mr)?,
+        };
+        of_context(verb, mw, context)?;
+        of_context(verb, info.mr, context)?;
+        Ok(binds)
     }
 }
 
 impl Binds {
     pub(crate) fn hold(&self, verb: Verb) -> Result<HeldBinds<'_>> {
-        let (mw, mr) = (self.mw.raw.hold(), self.mr.raw.hold());
-        Ok(HeldBinds {
-            mw: mw.map_err(destroyed(verb, Object::Mw))?,
-            mr: mr.map_err(destroyed(verb, Object::Mr))?,
-        })
+        let (mw, mr) = (self.mw.raw.hold(verb)?, self.mr.raw.hold(verb)?);
+        Ok(HeldBinds { mw, mr })
     }
 }
 
 impl HeldBinds<'_> {
-    /// Fills the part of a work request for binds.
-    pub(crate) fn fill(&self, wr: &mut sys::ibv_send_wr, op: &SendOp) {
-        if let SendOp::BindMw { rkey, info, .. } = op {
-            sys::set_bind(wr, self.mw.get(), *rkey, self.info(info));
-        }
+    /// What a work request binds.
+    pub(crate) fn of(&self, op: &SendOp) -> Option<bind_mw_t> {
+        let SendOp::BindMw { rkey, info, .. } = op else {
+            return None;
+        };
+        let bind_info = ibv_mw_bind_info::to_c(info, self.mr.get());
+        Some(bind_mw_t {
+            mw: self.mw.get(),
+            rkey: *rkey,
+            bind_info,
+        })
     }
 
     /// The bind has been posted. The library keeps the key of its own binds; for those of work
@@ -146,23 +139,19 @@ impl HeldBinds<'_> {
     pub(crate) fn was_posted(&self, op: &SendOp) {
         if let SendOp::BindMw { rkey, .. } = op {
             // SAFETY: the window is live.
-            let own = unsafe { sys::mw_rkey(self.mw.get()) };
-            let kept = own.load(sys::RELAXED) & !0xff;
-            own.store(kept | rkey & 0xff, sys::RELAXED);
+            let own = unsafe { rkey_of(self.mw.get()) };
+            let kept = own.load(Ordering::Relaxed) & !0xff;
+            own.store(kept | rkey & 0xff, Ordering::Relaxed);
         }
     }
+}
 
-    /// What a bind of a batch names.
-    pub(crate) fn parts(&self, info: &MwBindInfo) -> (*mut sys::ibv_mw, sys::ibv_mw_bind_info) {
-        (self.mw.get(), self.info(info))
-    }
-
-    fn info(&self, info: &MwBindInfo) -> sys::ibv_mw_bind_info {
-        sys::ibv_mw_bind_info {
-            mr: self.mr.get(),
-            addr: info.addr,
-            length: info.length,
-            mw_access_flags: info.access.bits(),
-        }
-    }
+/// The key of a window, which programs write, too.
+///
+/// # Safety
+/// `mw` is a live window, and stays it as long as what is returned is used.
+unsafe fn rkey_of<'a>(mw: *mut ibv_mw) -> &'a AtomicU32 {
+    // SAFETY: the field is aligned and lives as long as the window; this program has atomic access
+    // to it alone.
+    unsafe { AtomicU32::from_ptr(&raw mut (*mw).rkey) }
 }

@@ -2,39 +2,39 @@
 //! are dropped in order, so a child goes before what it depends on.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use verbs_api::{Context, MwType, QpInit, SrqInit, Transport, WcFields};
+use verbs_abi as c;
+use verbs_api::{Context, MwType, QpInit, SrqInit, Transport, Verb, WcFields};
 
 use crate::cm::Connection;
 use crate::cq_ex::Iteration;
 use crate::owner::Owned;
-use crate::sys;
 
 /// An open device.
 #[derive(Debug)]
 pub(crate) struct Device {
-    pub(crate) raw: Owned<sys::ibv_context>,
+    pub(crate) raw: Owned<c::ibv_context>,
     pub(crate) name: String,
     pub(crate) driver: String,
     /// The driver is the simulator's.
     pub(crate) simulated: bool,
     pub(crate) transport: Transport,
+    pub(crate) num_comp_vectors: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct Pd {
-    pub(crate) raw: Owned<sys::ibv_pd>,
+    pub(crate) raw: Owned<c::ibv_pd>,
     pub(crate) context: Context,
     pub(crate) device: Arc<Device>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Mr {
-    pub(crate) raw: Owned<sys::ibv_mr>,
+    pub(crate) raw: Owned<c::ibv_mr>,
     pub(crate) memory: RwLock<Memory>,
     /// The address by which work names its first byte, if it is another than that of the memory.
     pub(crate) iova: Mutex<Option<u64>>,
@@ -49,8 +49,7 @@ pub(crate) struct Mr {
 impl Drop for Mr {
     /// A region that the driver does not let go of keeps its memory: the device may still write it.
     fn drop(&mut self) {
-        let Ok(result) = self.raw.destroy(|| Ok::<(), Infallible>(()));
-        if matches!(result, Ok(refusal) if refusal != 0) {
+        if self.raw.address() != 0 && self.raw.destroy(Verb::DeregMr, || Ok(())).is_err() {
             std::mem::forget(std::mem::replace(self.memory.get_mut(), Memory::None));
             std::mem::forget(std::mem::take(self.before.get_mut()));
         }
@@ -59,7 +58,7 @@ impl Drop for Mr {
 
 #[derive(Debug)]
 pub(crate) struct Mw {
-    pub(crate) raw: Owned<sys::ibv_mw>,
+    pub(crate) raw: Owned<c::ibv_mw>,
     pub(crate) mw_type: MwType,
     pub(crate) context: Context,
     pub(crate) _pd: Arc<Pd>,
@@ -67,7 +66,7 @@ pub(crate) struct Mw {
 
 #[derive(Debug)]
 pub(crate) struct Channel {
-    pub(crate) raw: Owned<sys::ibv_comp_channel>,
+    pub(crate) raw: Owned<c::ibv_comp_channel>,
     pub(crate) waiters: AtomicU32,
     pub(crate) context: Context,
     pub(crate) _device: Arc<Device>,
@@ -75,7 +74,7 @@ pub(crate) struct Channel {
 
 #[derive(Debug)]
 pub(crate) struct Cq {
-    pub(crate) raw: Owned<sys::ibv_cq>,
+    pub(crate) raw: Owned<c::ibv_cq>,
     pub(crate) context: Context,
     pub(crate) cq_context: u64,
     pub(crate) comp_vector: u32,
@@ -92,7 +91,7 @@ pub(crate) struct Cq {
 
 #[derive(Debug)]
 pub(crate) struct Qp {
-    pub(crate) raw: Owned<sys::ibv_qp>,
+    pub(crate) raw: Owned<c::ibv_qp>,
     pub(crate) context: Context,
     pub(crate) init: QpInit,
     pub(crate) qp_num: u32,
@@ -108,7 +107,7 @@ pub(crate) struct Qp {
 
 #[derive(Debug)]
 pub(crate) struct Srq {
-    pub(crate) raw: Owned<sys::ibv_srq>,
+    pub(crate) raw: Owned<c::ibv_srq>,
     pub(crate) init: SrqInit,
     pub(crate) async_unacked: AtomicU32,
     pub(crate) _xrc: Option<(Arc<Xrcd>, Arc<Cq>)>,
@@ -117,14 +116,14 @@ pub(crate) struct Srq {
 
 #[derive(Debug)]
 pub(crate) struct Xrcd {
-    pub(crate) raw: Owned<sys::ibv_xrcd>,
+    pub(crate) raw: Owned<c::ibv_xrcd>,
     pub(crate) context: Context,
     pub(crate) device: Arc<Device>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Ah {
-    pub(crate) raw: Owned<sys::ibv_ah>,
+    pub(crate) raw: Owned<c::ibv_ah>,
     pub(crate) pd: Arc<Pd>,
 }
 

@@ -5,6 +5,10 @@ use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
+use verbs_abi::library;
+
+use crate::devices::is_simulated;
+
 /// Bytes of locked memory that the conformance suite needs at a time.
 const LOCKED_MEMORY: u64 = 8 << 20;
 
@@ -12,6 +16,16 @@ const LOCKED_MEMORY: u64 = 8 << 20;
 /// is known to.
 pub fn obstacles() -> Vec<String> {
     let mut found = Vec::new();
+    if let Err(reason) = library::open_libibverbs() {
+        found.push(format!(
+            "{reason} (it is of the packages libibverbs1 and ibverbs-providers on Debian and Ubuntu, of \
+             libibverbs on Fedora; {} names another)",
+            library::VARIABLE
+        ));
+    }
+    if is_simulated(None) {
+        return found;
+    }
     let devices = names_in("/sys/class/infiniband");
     if devices.is_empty() {
         found.push(
@@ -36,17 +50,21 @@ pub fn obstacles() -> Vec<String> {
             found.push(format!("{} cannot be opened: {error}", path.display()));
         }
     }
-    if let Some(limit) = getrlimit(Resource::Memlock).current
-        && limit < LOCKED_MEMORY
-        && !rustix::process::geteuid().is_root()
-    {
-        found.push(format!(
+    found.extend(locked_memory());
+    found
+}
+
+/// That the suite needs more memory than the process may lock, if it does.
+pub fn locked_memory() -> Option<String> {
+    let limit = getrlimit(Resource::Memlock).current?;
+    let is_enough = limit >= LOCKED_MEMORY || rustix::process::geteuid().is_root();
+    (!is_enough).then(|| {
+        format!(
             "the limit of locked memory is {} KiB, the suite needs {} KiB: `ulimit -l {1}`",
             limit / 1024,
             LOCKED_MEMORY / 1024
-        ));
-    }
-    found
+        )
+    })
 }
 
 fn names_in(dir: &str) -> Vec<String> {

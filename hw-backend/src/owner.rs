@@ -3,92 +3,133 @@
 use std::ffi::c_int;
 
 use parking_lot::{RwLock, RwLockReadGuard};
+use verbs_abi::{
+    ibv_ah, ibv_comp_channel, ibv_context, ibv_cq, ibv_mr, ibv_mw, ibv_pd, ibv_qp, ibv_srq,
+    ibv_xrcd, inline, library,
+};
+use verbs_api::{BadHandle, Object, Result, Verb};
 
-/// A C object, and the function that destroys it. Calls on the object share a lock that its
-/// destruction takes alone, so that no call can reach memory that another thread has freed.
-pub(crate) struct Owned<T> {
-    raw: RwLock<*mut T>,
-    destroy: unsafe extern "C" fn(*mut T) -> c_int,
+use crate::errno::{bad_handle, check, made};
+
+/// A C object, and how it is destroyed. Calls on the object share a lock that its destruction takes
+/// alone, so that no call can reach memory that another thread has freed.
+pub(crate) struct Owned<T: Kind>(RwLock<*mut T>);
+
+/// A structure of C that stands for an object.
+pub(crate) trait Kind {
+    const OBJECT: Object;
+
+    /// # Safety
+    /// The object is live and ours.
+    unsafe fn destroy(object: *mut Self) -> c_int;
 }
 
-impl<T> std::fmt::Debug for Owned<T> {
+macro_rules! kinds {
+    ($( $name:ident: $object:ident, $destroy:path; )*) => { $(
+        impl Kind for $name {
+            const OBJECT: Object = Object::$object;
+
+            unsafe fn destroy(object: *mut Self) -> c_int {
+                // SAFETY: the caller's promise.
+                unsafe { $destroy(object) }
+            }
+        }
+    )* };
+}
+
+kinds! {
+    ibv_context: Context, library::ibv_close_device;
+    ibv_pd: Pd, library::ibv_dealloc_pd;
+    ibv_mr: Mr, library::ibv_dereg_mr;
+    ibv_mw: Mw, inline::dealloc_mw;
+    ibv_comp_channel: CompChannel, library::ibv_destroy_comp_channel;
+    ibv_cq: Cq, library::ibv_destroy_cq;
+    ibv_qp: Qp, library::ibv_destroy_qp;
+    ibv_srq: Srq, library::ibv_destroy_srq;
+    ibv_ah: Ah, library::ibv_destroy_ah;
+    ibv_xrcd: Xrcd, inline::close_xrcd;
+}
+
+impl<T: Kind> std::fmt::Debug for Owned<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:p}", *self.raw.read())
+        write!(f, "{:p}", *self.0.read())
     }
 }
 
 // SAFETY: libibverbs objects may be used from any thread; the pointer is only dereferenced by C.
-unsafe impl<T> Send for Owned<T> {}
+unsafe impl<T: Kind> Send for Owned<T> {}
 // SAFETY: as above; verbs are thread-safe, and destruction excludes them by the lock.
-unsafe impl<T> Sync for Owned<T> {}
+unsafe impl<T: Kind> Sync for Owned<T> {}
 
-/// The object has been destroyed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Destroyed;
-
-impl<T> Owned<T> {
+impl<T: Kind> Owned<T> {
     /// # Safety
-    /// `raw` is a live object that nothing else destroys, and that `destroy` destroys.
-    pub(crate) unsafe fn new(raw: *mut T, destroy: unsafe extern "C" fn(*mut T) -> c_int) -> Self {
-        Self {
-            raw: RwLock::new(raw),
-            destroy,
-        }
+    /// `raw` is a live object that nothing else destroys.
+    pub(crate) unsafe fn new(raw: *mut T) -> Self {
+        Self(RwLock::new(raw))
     }
 
     /// Uses the object. It lives while `call` runs.
-    pub(crate) fn with<R>(&self, call: impl FnOnce(*mut T) -> R) -> Result<R, Destroyed> {
-        let raw = self.raw.read();
-        if raw.is_null() {
-            Err(Destroyed)
-        } else {
-            Ok(call(*raw))
-        }
+    pub(crate) fn with<R>(&self, verb: Verb, call: impl FnOnce(*mut T) -> R) -> Result<R> {
+        let raw = self.0.read();
+        Ok(call(live(verb, *raw)?))
+    }
+
+    /// The same, with what the call returns as an error.
+    pub(crate) fn call(&self, verb: Verb, call: impl FnOnce(*mut T) -> c_int) -> Result<()> {
+        check(verb, self.with(verb, call)?)
+    }
+
+    /// Makes another object of this one.
+    ///
+    /// # Safety
+    /// What `call` gives is a live object that nothing else destroys, or null.
+    pub(crate) unsafe fn make<M: Kind>(
+        &self,
+        verb: Verb,
+        call: impl FnOnce(*mut T) -> *mut M,
+    ) -> Result<Owned<M>> {
+        let raw = self.with(verb, |raw| made(verb, || call(raw)))??;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { Owned::new(raw) })
     }
 
     /// The object, which lives as long as what is returned. One thread may hold it several times.
-    pub(crate) fn hold(&self) -> Result<Held<'_, T>, Destroyed> {
+    pub(crate) fn hold(&self, verb: Verb) -> Result<Held<'_, T>> {
         // Not behind a thread that waits to destroy it, or holding it twice could be a deadlock.
-        let raw = self.raw.read_recursive();
-        if raw.is_null() {
-            Err(Destroyed)
-        } else {
-            Ok(Held(raw))
-        }
+        let raw = self.0.read_recursive();
+        live(verb, *raw)?;
+        Ok(Held(raw))
     }
 
     /// Uses the object with all other calls excluded.
-    pub(crate) fn alone<R>(&self, call: impl FnOnce(*mut T) -> R) -> Result<R, Destroyed> {
-        let raw = self.raw.write();
-        if raw.is_null() {
-            Err(Destroyed)
-        } else {
-            Ok(call(*raw))
-        }
+    pub(crate) fn alone<R>(&self, verb: Verb, call: impl FnOnce(*mut T) -> R) -> Result<R> {
+        let raw = self.0.write();
+        Ok(call(live(verb, *raw)?))
     }
 
-    /// Destroys the object, unless the driver refuses with the number returned. `ready` is asked
-    /// first, with all other calls excluded.
-    pub(crate) fn destroy<E>(
-        &self,
-        ready: impl FnOnce() -> Result<(), E>,
-    ) -> Result<Result<c_int, Destroyed>, E> {
-        let mut raw = self.raw.write();
-        if raw.is_null() {
-            return Ok(Err(Destroyed));
-        }
+    /// Destroys the object, unless the driver refuses. `ready` is asked first, with all other calls
+    /// excluded.
+    pub(crate) fn destroy(&self, verb: Verb, ready: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut raw = self.0.write();
+        let object = live(verb, *raw)?;
         ready()?;
         // SAFETY: the object is live and ours (`new`), and no other call is under way.
-        let result = unsafe { (self.destroy)(*raw) };
-        if result == 0 {
-            *raw = std::ptr::null_mut();
-        }
-        Ok(Ok(result))
+        check(verb, unsafe { T::destroy(object) })?;
+        *raw = std::ptr::null_mut();
+        Ok(())
     }
 
-    /// The pointer as a number, to find the object that C names.
+    /// The pointer as a number, to find the object that C names; 0 when it is gone.
     pub(crate) fn address(&self) -> usize {
-        *self.raw.read() as usize
+        *self.0.read() as usize
+    }
+}
+
+/// Refuses what another thread destroyed meanwhile.
+fn live<T: Kind>(verb: Verb, raw: *mut T) -> Result<*mut T> {
+    match raw.is_null() {
+        true => Err(bad_handle(verb, T::OBJECT, BadHandle::Stale)),
+        false => Ok(raw),
     }
 }
 
@@ -101,13 +142,13 @@ impl<T> Held<'_, T> {
     }
 }
 
-impl<T> Drop for Owned<T> {
+impl<T: Kind> Drop for Owned<T> {
     fn drop(&mut self) {
-        let raw = *self.raw.get_mut();
+        let raw = *self.0.get_mut();
         if !raw.is_null() {
             // SAFETY: the object is live and ours (`new`), and `&mut self` excludes other calls. A
             // refusal cannot be reported here; the process keeps the object.
-            unsafe { (self.destroy)(raw) };
+            unsafe { T::destroy(raw) };
         }
     }
 }

@@ -4,18 +4,17 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use verbs_abi::{ibv_ah, ibv_mr, ibv_recv_wr, ibv_send_wr, ibv_sge, inline};
 use verbs_api::{
-    Cause, Dest, Error, ErrorKind, Object, PostError, Qp as QpHandle, QpType, RecvWr, Result,
-    SendFlags, SendWr, Sge, Verb,
+    Cause, Dest, Error, ErrorKind, PostError, Qp as QpHandle, QpType, RecvWr, Result, SendFlags,
+    SendWr, Sge, Verb,
 };
 
-use crate::convert;
-use crate::errno::{check, destroyed, invalid};
+use crate::errno::{check, invalid, of_context};
 use crate::hw::Hw;
 use crate::mw::{Binds, HeldBinds};
 use crate::objects::{Ah, Mr, Qp};
-use crate::owner::{Held, Owned};
-use crate::sys;
+use crate::owner::{Held, Kind, Owned};
 use crate::xrc::check_has_queues;
 
 /// What a send uses, found by its handles.
@@ -28,9 +27,9 @@ pub(crate) struct Found {
 
 /// What a send uses, with destruction kept out.
 pub(crate) struct Uses<'a> {
-    pub(crate) ah: Option<Held<'a, sys::ibv_ah>>,
+    pub(crate) ah: Option<Held<'a, ibv_ah>>,
     pub(crate) binds: Option<HeldBinds<'a>>,
-    _inline: Vec<Held<'a, sys::ibv_mr>>,
+    _inline: Vec<Held<'a, ibv_mr>>,
 }
 
 impl Hw {
@@ -45,31 +44,17 @@ impl Hw {
         let mut sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
         let built = list.iter().zip(&mut sges).zip(&uses);
         let (mut wrs, unknown) = until_refused(built.map(|((wr, sges), uses)| {
-            let mut raw = sys::empty_send_wr();
-            raw.wr_id = wr.wr_id;
-            raw.sg_list = sges.as_mut_ptr();
-            raw.num_sge = count(sges);
-            if !convert::send_op(&mut raw, &wr.op, wr.flags) {
+            let bind = uses.binds.as_ref().and_then(|binds| binds.of(&wr.op));
+            let raw = ibv_send_wr::to_c(wr, uses.ah.as_ref().map(Held::get), bind);
+            let Some(raw) = raw else {
                 return Err(invalid(verb, "opcode", "is not known to this backend"));
-            }
-            if let Some(binds) = &uses.binds {
-                binds.fill(&mut raw, &wr.op);
-            }
-            if let (
-                Dest::Ud {
-                    remote_qpn,
-                    remote_qkey,
-                    ..
-                },
-                Some(ah),
-            ) = (wr.dest, &uses.ah)
-            {
-                raw.wr = sys::datagram(ah.get(), remote_qpn, remote_qkey);
-            }
-            if let Dest::Xrc { remote_srqn } = wr.dest {
-                sys::set_remote_srqn(&mut raw, remote_srqn);
-            }
-            Ok(raw)
+            };
+            let (sg_list, num_sge) = (sges.as_mut_ptr(), count(sges));
+            Ok(ibv_send_wr {
+                sg_list,
+                num_sge,
+                ..raw
+            })
         }));
         refused = unknown.or(refused);
         link(&mut wrs, |wr, next| wr.next = next);
@@ -77,10 +62,10 @@ impl Hw {
             // SAFETY: the QP is live; the list is linked through `wrs`, whose entries point into
             // `sges` and to what `uses` holds. All live until the call returns, after which the
             // library needs none of them.
-            unsafe { sys::post_send(qp, first, bad) }
+            unsafe { inline::post_send(qp, first, bad) }
         };
         let unnamed = refused.as_ref().map_or(0, |refused| refused.bad_wr);
-        let posted = post((verb, Object::Qp), &qp.raw, &mut wrs, unnamed, call);
+        let posted = post(verb, &qp.raw, &mut wrs, unnamed, call);
         let count = posted
             .as_ref()
             .map_or_else(|error| error.bad_wr, |()| wrs.len());
@@ -99,9 +84,9 @@ impl Hw {
         let qp = self.qp(verb, qp)?;
         check_has_queues(verb, &qp)?;
         recv_list(list, |wrs| {
-            post((verb, Object::Qp), &qp.raw, wrs, 0, |qp, first, bad| {
+            post(verb, &qp.raw, wrs, 0, |qp, first, bad| {
                 // SAFETY: the QP is live; the list is valid until the call returns (`recv_list`).
-                unsafe { sys::post_recv(qp, first, bad) }
+                unsafe { inline::post_recv(qp, first, bad) }
             })
         })
     }
@@ -127,15 +112,9 @@ impl Hw {
             let problem = "is missing: a UD send names its destination";
             return Err(invalid(verb, "ah", problem));
         };
-        let ah = self.find(|tables| &tables.ahs, verb, ah)?;
-        if ah.pd.context != qp.context {
-            let cause = Cause::Mismatch {
-                object: Object::Ah,
-                must_share: "context",
-            };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
-        }
-        let ah = Some(ah);
+        let found = self.find(|tables| &tables.ahs, verb, ah)?;
+        of_context(verb, ah, qp.context)?;
+        let ah = Some(found);
         Ok(Found { ah, binds, inline })
     }
 
@@ -172,15 +151,15 @@ impl Hw {
 
 impl Found {
     pub(crate) fn hold(&self, verb: Verb) -> Result<Uses<'_>> {
-        let ah = self.ah.as_ref().map(|ah| ah.raw.hold()).transpose();
-        let binds = self.binds.as_ref().map(|binds| binds.hold(verb));
-        let inline = self.inline.iter().map(|mr| mr.raw.hold());
+        let inline = self.inline.iter().map(|mr| mr.raw.hold(verb));
         Ok(Uses {
-            ah: ah.map_err(destroyed(verb, Object::Ah))?,
-            binds: binds.transpose()?,
-            _inline: inline
-                .collect::<Result<_, _>>()
-                .map_err(destroyed(verb, Object::Mr))?,
+            ah: self.ah.as_ref().map(|ah| ah.raw.hold(verb)).transpose()?,
+            binds: self
+                .binds
+                .as_ref()
+                .map(|binds| binds.hold(verb))
+                .transpose()?,
+            _inline: inline.collect::<Result<_>>()?,
         })
     }
 }
@@ -197,23 +176,20 @@ fn until_refused<T>(made: impl Iterator<Item = Result<T>>) -> (Vec<T>, Option<Po
     (all, None)
 }
 
-pub(crate) fn entries(list: &[Sge]) -> Vec<sys::ibv_sge> {
-    list.iter().map(convert::sge).collect()
+pub(crate) fn entries(list: &[Sge]) -> Vec<ibv_sge> {
+    list.iter().map(ibv_sge::to_c).collect()
 }
 
-fn count(sges: &[sys::ibv_sge]) -> c_int {
+fn count(sges: &[ibv_sge]) -> c_int {
     c_int::try_from(sges.len()).unwrap_or(c_int::MAX)
 }
 
 /// Makes the C list of receives, which lives while `post` runs, with all it points to.
-pub(crate) fn recv_list<R>(
-    list: &[RecvWr<'_>],
-    post: impl FnOnce(&mut [sys::ibv_recv_wr]) -> R,
-) -> R {
+pub(crate) fn recv_list<R>(list: &[RecvWr<'_>], post: impl FnOnce(&mut [ibv_recv_wr]) -> R) -> R {
     let mut sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
     let built = list.iter().zip(&mut sges);
     let mut wrs: Vec<_> = built
-        .map(|(wr, sges)| sys::ibv_recv_wr {
+        .map(|(wr, sges)| ibv_recv_wr {
             wr_id: wr.wr_id,
             next: std::ptr::null_mut(),
             sg_list: sges.as_mut_ptr(),
@@ -235,8 +211,8 @@ fn link<T>(list: &mut [T], mut set: impl FnMut(&mut T, *mut T)) {
 
 /// Posts a list. A driver may return 0 and name a bad work request all the same; and it may refuse a
 /// list and name none: then it is the one numbered `unnamed`.
-pub(crate) fn post<Q, T>(
-    (verb, object): (Verb, Object),
+pub(crate) fn post<Q: Kind, T>(
+    verb: Verb,
     queue: &Owned<Q>,
     wrs: &mut [T],
     unnamed: usize,
@@ -246,8 +222,7 @@ pub(crate) fn post<Q, T>(
         return Ok(());
     }
     let (first, mut bad) = (wrs.as_mut_ptr(), std::ptr::null_mut());
-    let result = queue.with(|queue| call(queue, first, &mut bad));
-    let result = result.map_err(destroyed(verb, object))?;
+    let result = queue.with(verb, |queue| call(queue, first, &mut bad))?;
     if result == 0 && bad.is_null() {
         return Ok(());
     }

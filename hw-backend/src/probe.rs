@@ -1,30 +1,27 @@
 //! What a device can do, and how it answers where it has a choice.
 
-use std::ffi::c_int;
-
+use verbs_abi::{
+    IBV_DEVICE_AUTO_PATH_MIG, IBV_DEVICE_MEM_WINDOW, IBV_DEVICE_MEM_WINDOW_TYPE_2B,
+    IBV_DEVICE_SRQ_RESIZE, IBV_DEVICE_XRC, ibv_device_attr,
+};
 use verbs_api::{AtomicCap, Capabilities, Declared, Profile, Transport};
 
 use crate::objects::Device;
-use crate::sys;
 
 /// From the device's transport and attributes, and for drivers that are known from what they do.
-pub(crate) fn capabilities(
-    device: &Device,
-    attr: &sys::ibv_device_attr,
-    num_comp_vectors: c_int,
-) -> Capabilities {
+pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilities {
     // Segmented sends need a header, which is not passed on.
     let mut all = Capabilities::all() - Capabilities::LAB - Capabilities::TSO;
-    if num_comp_vectors < 2 {
+    if device.num_comp_vectors < 2 {
         all -= Capabilities::COMP_VECTORS;
     }
     if attr.max_srq <= 0 {
         all -= Capabilities::SRQ;
     }
-    if attr.device_cap_flags & sys::DEVICE_XRC == 0 {
+    if attr.device_cap_flags & IBV_DEVICE_XRC == 0 {
         all -= Capabilities::XRC;
     }
-    if attr.device_cap_flags & sys::DEVICE_SRQ_RESIZE == 0 {
+    if attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE == 0 {
         all -= Capabilities::SRQ_RESIZE;
     }
     if device.transport == Transport::Iwarp {
@@ -33,10 +30,10 @@ pub(crate) fn capabilities(
     if AtomicCap::from(attr.atomic_cap) == AtomicCap::None {
         all -= Capabilities::ATOMICS;
     }
-    if attr.device_cap_flags & sys::DEVICE_MEM_WINDOW == 0 {
+    if attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW == 0 {
         all -= Capabilities::MW_TYPE_1;
     }
-    if attr.device_cap_flags & sys::DEVICE_MEM_WINDOW_TYPE_2B == 0 {
+    if attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B == 0 {
         all -= Capabilities::MW_TYPE_2;
     }
     if attr.max_mcast_grp == 0 {
@@ -58,7 +55,7 @@ pub(crate) fn capabilities(
         // soft-RoCE says that it migrates paths, and does not.
         all -= Capabilities::CQ_MODERATION | Capabilities::PATH_MIG;
     }
-    if attr.device_cap_flags & sys::DEVICE_AUTO_PATH_MIG == 0 {
+    if attr.device_cap_flags & IBV_DEVICE_AUTO_PATH_MIG == 0 {
         all -= Capabilities::PATH_MIG;
     }
     all

@@ -1,13 +1,11 @@
 //! Regions of other memory, or with other addresses.
 
-use verbs_api::{
-    Cause, Error, ErrorKind, Mr as MrHandle, MrInit, MrMemory, Pd as PdHandle, Result, Verb,
-};
+use verbs_abi::inline;
+use verbs_api::{Mr as MrHandle, MrInit, MrMemory, Pd as PdHandle, Result, Verb};
 
-use crate::errno::invalid;
+use crate::errno::{invalid, no_memory};
 use crate::hw::Hw;
 use crate::objects::Memory;
-use crate::sys;
 
 impl Hw {
     pub(crate) fn region_as(&self, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
@@ -25,8 +23,7 @@ impl Hw {
             }
         };
         let Some(memory) = memory else {
-            let cause = Cause::Text("the machine has no memory for the region".into());
-            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+            return Err(no_memory(verb));
         };
         self.insert_mr(verb, pd, memory, length, init.access, init.iova)
     }
@@ -35,7 +32,7 @@ impl Hw {
     pub(crate) fn null_region(&self, pd: PdHandle) -> Result<MrHandle> {
         self.keep_mr(Verb::AllocNullMr, pd, Memory::None, Some(0), |pd| {
             // SAFETY: the domain is live.
-            unsafe { sys::alloc_null_mr(pd) }
+            unsafe { inline::alloc_null_mr(pd) }
         })
     }
 }

@@ -4,17 +4,19 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use verbs_abi::{
+    IBV_SRQ_INIT_ATTR_CQ, IBV_SRQ_INIT_ATTR_PD, IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQ_INIT_ATTR_XRCD,
+    IBV_SRQT_XRC, ibv_pd, ibv_srq_attr, ibv_srq_init_attr_ex, inline, library, token,
+};
 use verbs_api::{
-    Cause, Error, ErrorKind, Handle, Object, Pd as PdHandle, PostError, RecvWr, Result,
-    Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Verb, Wait, XrcSrq,
+    Handle, Pd as PdHandle, PostError, RecvWr, Result, Srq as SrqHandle, SrqAttr, SrqAttrMask,
+    SrqInit, Verb, Wait, XrcSrq,
 };
 
-use crate::errno::{check, destroyed, made};
+use crate::errno::{check, of_context};
 use crate::hw::{Hw, destroy};
 use crate::objects::{Qp, Srq};
-use crate::owner::Owned;
 use crate::post::{post, recv_list};
-use crate::{convert, sys};
 
 impl Hw {
     pub(crate) fn srq(&self, verb: Verb, srq: SrqHandle) -> Result<Arc<Srq>> {
@@ -28,56 +30,51 @@ impl Hw {
         let find =
             |xrc: XrcSrq| -> Result<_> { Ok((self.xrcd(verb, xrc.xrcd)?, self.cq(verb, xrc.cq)?)) };
         let xrc = init.xrc.map(find).transpose()?;
-        let context = pd.context();
-        for (object, of) in xrc
-            .iter()
-            .flat_map(|(xrcd, cq)| [(Object::Xrcd, xrcd.context), (Object::Cq, cq.context)])
-        {
-            if of != context {
-                let must_share = "context";
-                let cause = Cause::Mismatch { object, must_share };
-                return Err(Error::new(verb, ErrorKind::Invalid, cause));
-            }
+        if let Some(XrcSrq { xrcd, cq }) = init.xrc {
+            of_context(verb, xrcd, pd.context())?;
+            of_context(verb, cq, pd.context())?;
         }
         let held = match &xrc {
             None => None,
-            Some((xrcd, cq)) => Some((
-                xrcd.raw.hold().map_err(destroyed(verb, Object::Xrcd))?,
-                cq.raw.hold().map_err(destroyed(verb, Object::Cq))?,
-            )),
+            Some((xrcd, cq)) => Some((xrcd.raw.hold(verb)?, cq.raw.hold(verb)?)),
         };
-        let mut attr = sys::ibv_srq_init_attr {
-            srq_context: sys::token(init.srq_context),
-            attr: convert::srq_attr(&init.attr),
+        let mut attr = ibv_srq_init_attr_ex {
+            srq_context: token(init.srq_context),
+            attr: ibv_srq_attr::to_c(&init.attr),
+            ..ibv_srq_init_attr_ex::default()
         };
-        let create = |pd| {
-            made(verb, || match &held {
-                // SAFETY: the PD is live.
-                None => unsafe { sys::ibv_create_srq(pd, &mut attr) },
-                // SAFETY: as above, and so are domain and CQ, which are held.
-                Some((xrcd, cq)) => unsafe {
-                    sys::create_xrc_srq(pd, &mut attr, xrcd.get(), cq.get())
-                },
-            })
+        let create = |pd: *mut ibv_pd| match &held {
+            // SAFETY: the PD is live; the plain structure is the start of the extended one.
+            None => unsafe { library::ibv_create_srq(pd, (&raw mut attr).cast()) },
+            Some((xrcd, cq)) => {
+                attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE
+                    | IBV_SRQ_INIT_ATTR_PD
+                    | IBV_SRQ_INIT_ATTR_XRCD
+                    | IBV_SRQ_INIT_ATTR_CQ;
+                attr.srq_type = IBV_SRQT_XRC;
+                (attr.pd, attr.xrcd, attr.cq) = (pd, xrcd.get(), cq.get());
+                // SAFETY: the PD is live, and so are domain and CQ, which are held.
+                unsafe { inline::create_srq_ex((*pd).context, &mut attr) }
+            }
         };
-        let raw = parent.raw.with(create);
-        let raw = raw.map_err(destroyed(verb, Object::Pd))??;
+        // SAFETY: the SRQ is new.
+        let raw = unsafe { parent.raw.make(verb, create) }?;
         drop(held);
         let mut init = *init;
         init.attr = SrqAttr {
             srq_limit: init.attr.srq_limit,
-            ..convert::srq_attr_back(&attr.attr)
+            ..ibv_srq_attr::from_c(&attr.attr)
         };
+        let address = raw.address();
         let srq = Srq {
-            // SAFETY: just made, and ours.
-            raw: unsafe { Owned::new(raw, sys::ibv_destroy_srq) },
+            raw,
             init,
             async_unacked: AtomicU32::new(0),
             _xrc: xrc,
             pd: parent,
         };
         let handle = self.insert(|t| &mut t.srqs, pd.context(), srq);
-        self.tables.lock().srq_handles.insert(raw as usize, handle);
+        self.tables.lock().srq_handles.insert(address, handle);
         Ok(handle)
     }
 
@@ -85,12 +82,11 @@ impl Hw {
     pub(crate) fn srq_attr(&self, srq: SrqHandle) -> Result<SrqAttr> {
         let verb = Verb::QuerySrq;
         let found = self.srq(verb, srq)?;
-        let mut attr = convert::srq_attr(&SrqAttr::default());
+        let mut attr = ibv_srq_attr::default();
         // SAFETY: the SRQ is live.
-        let query = |srq| unsafe { sys::ibv_query_srq(srq, &mut attr) };
-        let result = found.raw.with(query);
-        check(verb, result.map_err(destroyed(verb, Object::Srq))?)?;
-        Ok(convert::srq_attr_back(&attr))
+        let query = |srq| unsafe { library::ibv_query_srq(srq, &mut attr) };
+        found.raw.call(verb, query)?;
+        Ok(ibv_srq_attr::from_c(&attr))
     }
 
     /// `ibv_modify_srq`
@@ -102,13 +98,12 @@ impl Hw {
     ) -> Result<()> {
         let verb = Verb::ModifySrq;
         let found = self.srq(verb, srq)?;
-        let mut attr = convert::srq_attr(attr);
+        let mut attr = ibv_srq_attr::to_c(attr);
         let mask = mask.bits() as c_int;
         // A resize gives the queue another place, which nobody may be posting to.
         // SAFETY: the SRQ is live.
-        let modify = |srq| unsafe { sys::ibv_modify_srq(srq, &mut attr, mask) };
-        let result = found.raw.alone(modify);
-        check(verb, result.map_err(destroyed(verb, Object::Srq))?)
+        let modify = |srq| unsafe { library::ibv_modify_srq(srq, &mut attr, mask) };
+        check(verb, found.raw.alone(verb, modify)?)
     }
 
     /// `ibv_destroy_srq`
@@ -121,10 +116,10 @@ impl Hw {
         let busy = self.tables.lock().qps.iter().any(|(_, qp)| users(qp));
         let address = found.raw.address();
         if busy {
-            destroy(verb, Object::Srq, &found.raw)?;
+            destroy(verb, &found.raw)?;
         } else {
             let rest = || Ok(());
-            self.destroy_acknowledged((verb, Object::Srq), &found.raw, wait, unacked, rest)?;
+            self.destroy_acknowledged(verb, &found.raw, wait, unacked, rest)?;
         }
         let mut tables = self.tables.lock();
         // A new one may be at its address already.
@@ -144,9 +139,9 @@ impl Hw {
         let verb = Verb::PostSrqRecv;
         let srq = self.srq(verb, srq)?;
         recv_list(list, |wrs| {
-            post((verb, Object::Srq), &srq.raw, wrs, 0, |srq, first, bad| {
+            post(verb, &srq.raw, wrs, 0, |srq, first, bad| {
                 // SAFETY: the SRQ is live; the list is valid until the call returns (`recv_list`).
-                unsafe { sys::post_srq_recv(srq, first, bad) }
+                unsafe { inline::post_srq_recv(srq, first, bad) }
             })
         })
     }

@@ -3,51 +3,48 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::objects::{Cq, Qp, Srq};
-use crate::owner::Owned;
-use crate::sys;
+use verbs_abi::{ibv_async_event, library};
+use verbs_api::{AsyncEventType, Verb};
 
-/// Types of events by which the library knows what an event is of: `IBV_EVENT_CQ_ERR`,
-/// `IBV_EVENT_QP_FATAL` and `IBV_EVENT_SRQ_ERR`.
-const OF_CQ: u32 = 0;
-const OF_QP: u32 = 1;
-const OF_SRQ: u32 = 14;
+use crate::objects::{Cq, Qp, Srq};
+use crate::owner::{Kind, Owned};
 
 impl Drop for Cq {
     fn drop(&mut self) {
         let events = std::mem::take(self.unacked.get_mut());
         // SAFETY: the CQ is live, and so many events of it were read.
-        let acknowledge = |cq| unsafe { sys::ibv_ack_cq_events(cq, events) };
+        let acknowledge = |cq| unsafe { library::ibv_ack_cq_events(cq, events) };
         // One that was destroyed has none.
-        let _ = self.raw.with(acknowledge);
-        acknowledge_async(&self.raw, &self.async_unacked, OF_CQ);
+        let _ = self.raw.with(Verb::AckCqEvents, acknowledge);
+        acknowledge_async(&self.raw, &self.async_unacked, AsyncEventType::CqErr);
     }
 }
 
 impl Drop for Srq {
     fn drop(&mut self) {
-        acknowledge_async(&self.raw, &self.async_unacked, OF_SRQ);
+        acknowledge_async(&self.raw, &self.async_unacked, AsyncEventType::SrqErr);
     }
 }
 
 impl Qp {
     /// To be called when it goes.
     pub(crate) fn acknowledge_all(&self) {
-        acknowledge_async(&self.raw, &self.async_unacked, OF_QP);
+        acknowledge_async(&self.raw, &self.async_unacked, AsyncEventType::QpFatal);
     }
 }
 
-fn acknowledge_async<T>(object: &Owned<T>, unacked: &AtomicU32, event_type: u32) {
+/// The type says by which the library knows what an event is of.
+fn acknowledge_async<T: Kind>(object: &Owned<T>, unacked: &AtomicU32, event_type: AsyncEventType) {
     // One that was destroyed has none.
-    let _ = object.with(|raw| {
+    let _ = object.with(Verb::AckAsyncEvent, |raw| {
         for _ in 0..unacked.swap(0, Ordering::Relaxed) {
-            let mut event = sys::AsyncEvent {
-                element: raw as usize,
+            let (element, event_type) = (raw as usize, event_type.into());
+            let mut event = ibv_async_event {
+                element,
                 event_type,
             };
-            // SAFETY: the structure has the layout of C's, and names a live object of which an event
-            // was read.
-            unsafe { sys::ibv_ack_async_event(std::ptr::from_mut(&mut event).cast()) };
+            // SAFETY: it names a live object of which an event was read.
+            unsafe { library::ibv_ack_async_event(&mut event) };
         }
     });
 }

@@ -2,26 +2,33 @@
 
 use std::ffi::c_int;
 use std::os::fd::OwnedFd;
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
+use verbs_abi::{
+    IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, after_rereg_from_c, ibv_ah_attr,
+    ibv_comp_channel, ibv_context, ibv_cq, ibv_device_attr, ibv_gid, ibv_mr, ibv_pd, ibv_port_attr,
+    ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_wc, inline,
+    library, token,
+};
 use verbs_api::{
-    Access, AfterRereg, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause,
+    Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
-    CqModeration, Declared, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Error, ErrorKind,
-    Gid, GidEntry, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr,
-    MwBind, MwType, Object, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr,
-    QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr,
-    Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx,
-    Xrcd as XrcdHandle, XrcdInit, connect,
+    CqModeration, Declared, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Error, Gid,
+    GidEntry, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind,
+    MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit,
+    QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr,
+    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit,
+    connect,
 };
 
-use crate::errno::{check, destroyed, errno, invalid, made};
+use crate::errno::{errno, invalid, misuse, no_memory, of_context};
 use crate::objects::{Ah, Channel, Memory, Pd, Qp};
-use crate::owner::Owned;
+use crate::owner::Held;
 use crate::wait::{duplicate, set_nonblocking};
-use crate::{cm, convert, devices, probe, sys};
+use crate::{cm, devices, probe};
 
 use crate::hw::{Hw, destroy};
 
@@ -36,15 +43,11 @@ impl Verbs for Hw {
     }
 
     fn open_device(&self, name: &str) -> Result<Context> {
+        let verb = Verb::OpenDevice;
         let device = devices::open(name)?;
-        let fd = device.raw.with(|context| {
-            // SAFETY: the context is live.
-            unsafe { (*context).async_fd }
-        });
-        set_nonblocking(
-            Verb::OpenDevice,
-            fd.map_err(destroyed(Verb::OpenDevice, Object::Context))?,
-        )?;
+        // SAFETY: the context is live.
+        let fd = |context: *mut ibv_context| unsafe { (*context).async_fd };
+        set_nonblocking(verb, device.raw.with(verb, fd)?)?;
         let id = self.tables.lock().contexts.insert(|_| Arc::new(device));
         Ok(Context::from_parts(id.index, id.generation))
     }
@@ -59,8 +62,8 @@ impl Verbs for Hw {
 
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
         let device = self.device(Verb::QueryDevice, context)?;
-        let (attr, vectors) = self.device_attr(Verb::QueryDevice, context)?;
-        Ok(probe::capabilities(&device, &attr, vectors))
+        let attr = self.device_attr(Verb::QueryDevice, &device)?;
+        Ok(probe::capabilities(&device, &attr))
     }
 
     fn behavior(&self, context: Context) -> Result<Declared> {
@@ -69,8 +72,12 @@ impl Verbs for Hw {
     }
 
     fn query_device(&self, context: Context) -> Result<DeviceAttr> {
-        let (attr, vectors) = self.device_attr(Verb::QueryDevice, context)?;
-        Ok(convert::device_attr(&attr, vectors))
+        let device = self.device(Verb::QueryDevice, context)?;
+        let attr = self.device_attr(Verb::QueryDevice, &device)?;
+        Ok(DeviceAttr {
+            num_comp_vectors: device.num_comp_vectors,
+            ..ibv_device_attr::from_c(&attr)
+        })
     }
 
     fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
@@ -80,36 +87,22 @@ impl Verbs for Hw {
     fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
         let verb = Verb::QueryPort;
         let device = self.device(verb, context)?;
-        // SAFETY: the structure is plain numbers, for which zero is a value.
-        let mut attr: sys::ibv_port_attr = unsafe { std::mem::zeroed() };
+        let mut attr = ibv_port_attr::default();
         // SAFETY: the context is live.
-        let query = |context| unsafe { sys::query_port(context, port, &mut attr) };
-        check(
-            verb,
-            device
-                .raw
-                .with(query)
-                .map_err(destroyed(verb, Object::Context))?,
-        )?;
-        Ok(convert::port_attr(&attr))
+        let query = |context| unsafe { inline::query_port(context, port, &mut attr) };
+        device.raw.call(verb, query)?;
+        Ok(ibv_port_attr::from_c(&attr))
     }
 
     fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
         let verb = Verb::QueryGid;
         let device = self.device(verb, context)?;
         let index = c_int::try_from(index).map_err(|_| invalid(verb, "index", "is too large"))?;
-        let mut gid = sys::ibv_gid { raw: [0; 16] };
+        let mut gid = ibv_gid::default();
         // SAFETY: the context is live.
-        let query = |context| unsafe { sys::ibv_query_gid(context, port, index, &mut gid) };
-        check(
-            verb,
-            device
-                .raw
-                .with(query)
-                .map_err(destroyed(verb, Object::Context))?,
-        )?;
-        // SAFETY: every member of the union is plain bytes.
-        Ok(Gid(unsafe { gid.raw }))
+        let query = |context| unsafe { library::ibv_query_gid(context, port, index, &mut gid) };
+        device.raw.call(verb, query)?;
+        Ok(Gid(gid.raw))
     }
 
     fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
@@ -126,41 +119,30 @@ impl Verbs for Hw {
         let mut pkey = 0;
         // SAFETY: the context is live.
         let query =
-            |context| unsafe { sys::ibv_query_pkey(context, port, index.into(), &mut pkey) };
-        check(
-            verb,
-            device
-                .raw
-                .with(query)
-                .map_err(destroyed(verb, Object::Context))?,
-        )?;
+            |context| unsafe { library::ibv_query_pkey(context, port, index.into(), &mut pkey) };
+        device.raw.call(verb, query)?;
         Ok(u16::from_be(pkey))
     }
 
     fn alloc_pd(&self, context: Context) -> Result<PdHandle> {
         let verb = Verb::AllocPd;
         let device = self.device(verb, context)?;
-        // SAFETY: the context is live.
-        let raw = device
-            .raw
-            .with(|context| made(verb, || unsafe { sys::ibv_alloc_pd(context) }));
-        let raw = raw.map_err(destroyed(verb, Object::Context))??;
-        // SAFETY: just made, and ours.
-        let raw = unsafe { Owned::new(raw, sys::ibv_dealloc_pd) };
-        Ok(self.insert(
-            |t| &mut t.pds,
+        // SAFETY: the context is live, and the domain new.
+        let raw = unsafe {
+            device
+                .raw
+                .make(verb, |context| library::ibv_alloc_pd(context))
+        }?;
+        let pd = Pd {
+            raw,
             context,
-            Pd {
-                raw,
-                context,
-                device,
-            },
-        ))
+            device,
+        };
+        Ok(self.insert(|t| &mut t.pds, context, pd))
     }
 
     fn dealloc_pd(&self, pd: PdHandle) -> Result<()> {
-        let found = self.pd(Verb::DeallocPd, pd)?;
-        destroy(Verb::DeallocPd, Object::Pd, &found.raw)?;
+        destroy(Verb::DeallocPd, &self.pd(Verb::DeallocPd, pd)?.raw)?;
         self.tables.lock().pds.remove(pd.index());
         Ok(())
     }
@@ -169,8 +151,7 @@ impl Verbs for Hw {
         let verb = Verb::AllocMr;
         self.pd(verb, pd)?;
         let Some(memory) = Memory::owned(length) else {
-            let cause = Cause::Text("the machine has no memory for the region".into());
-            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+            return Err(no_memory(verb));
         };
         self.insert_mr(verb, pd, memory, length, access, None)
     }
@@ -206,20 +187,18 @@ impl Verbs for Hw {
     }
 
     fn rereg_mr(&self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
-        let region = match self.change_mr(mr, change)? {
-            0 => return Ok(()),
-            sys::ERR_INPUT | sys::ERR_DONT_FORK_NEW => AfterRereg::Old,
-            sys::ERR_DO_FORK_OLD => AfterRereg::New,
-            _ => AfterRereg::Unusable,
-        };
-        // The number says what is left of the region; why is in errno.
-        let error = Error::from_raw(Verb::ReregMr, errno());
-        Err(ReregError { region, error })
+        match self.change_mr(mr, change)? {
+            0 => Ok(()),
+            // The number says what is left of the region; why is in errno.
+            result => Err(ReregError {
+                region: after_rereg_from_c(result),
+                error: Error::from_raw(Verb::ReregMr, errno()),
+            }),
+        }
     }
 
     fn dereg_mr(&self, mr: MrHandle) -> Result<()> {
-        let found = self.mr(Verb::DeregMr, mr)?;
-        destroy(Verb::DeregMr, Object::Mr, &found.raw)?;
+        destroy(Verb::DeregMr, &self.mr(Verb::DeregMr, mr)?.raw)?;
         self.tables.lock().mrs.remove(mr.index());
         Ok(())
     }
@@ -242,7 +221,7 @@ impl Verbs for Hw {
 
     fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {
         let found = self.mr(Verb::QueryMr, mr)?;
-        let read = |mr: *mut sys::ibv_mr| {
+        let read = |mr: *mut ibv_mr| {
             // SAFETY: the region is live.
             let mr = unsafe { &*mr };
             MrAttr {
@@ -252,10 +231,7 @@ impl Verbs for Hw {
                 rkey: mr.rkey,
             }
         };
-        found
-            .raw
-            .with(read)
-            .map_err(destroyed(Verb::QueryMr, Object::Mr))
+        found.raw.with(Verb::QueryMr, read)
     }
 
     fn read_mr(&self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
@@ -275,16 +251,14 @@ impl Verbs for Hw {
     fn create_comp_channel(&self, context: Context) -> Result<ChannelHandle> {
         let verb = Verb::CreateCompChannel;
         let device = self.device(verb, context)?;
-        // SAFETY: the context is live.
-        let raw = device
-            .raw
-            .with(|context| made(verb, || unsafe { sys::ibv_create_comp_channel(context) }));
-        let raw = raw.map_err(destroyed(verb, Object::Context))??;
-        // SAFETY: just made, so it can be read.
-        let fd = unsafe { (*raw).fd };
-        // SAFETY: just made, and ours.
-        let raw = unsafe { Owned::new(raw, sys::ibv_destroy_comp_channel) };
-        set_nonblocking(verb, fd)?;
+        // SAFETY: the context is live, and the channel new.
+        let raw = unsafe {
+            let create = |context| library::ibv_create_comp_channel(context);
+            device.raw.make(verb, create)
+        }?;
+        // SAFETY: the channel is live.
+        let fd = |channel: *mut ibv_comp_channel| unsafe { (*channel).fd };
+        set_nonblocking(verb, raw.with(verb, fd)?)?;
         let waiters = AtomicU32::new(0);
         let channel = Channel {
             raw,
@@ -300,20 +274,9 @@ impl Verbs for Hw {
         let found = self.channel(verb, channel)?;
         let idle = || match found.waiters.load(Ordering::Relaxed) {
             0 => Ok(()),
-            waiters => {
-                let text = format!("{waiters} threads wait on {channel}");
-                Err(Error::new(
-                    verb,
-                    ErrorKind::Usage,
-                    Cause::Usage(text.into()),
-                ))
-            }
+            waiters => Err(misuse(verb, format!("{waiters} threads wait on {channel}"))),
         };
-        let result = found
-            .raw
-            .destroy(idle)?
-            .map_err(destroyed(verb, Object::CompChannel))?;
-        check(verb, result)?;
+        found.raw.destroy(verb, idle)?;
         self.tables.lock().channels.remove(channel.index());
         Ok(())
     }
@@ -323,15 +286,13 @@ impl Verbs for Hw {
     }
 
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<CqHandle> {
-        let verb = Verb::CreateCq;
-        let token = sys::token(init.cq_context);
-        self.make_cq(verb, context, init, None, |context, channel| {
-            made(verb, || {
-                let (cqe, vector) = (init.cqe, init.comp_vector);
-                // SAFETY: context and channel are live, or the channel is null.
-                unsafe { sys::ibv_create_cq(context, cqe, token, channel, vector) }
-            })
-        })
+        let create = |context, channel| {
+            let (cqe, token, vector) = (init.cqe, token(init.cq_context), init.comp_vector);
+            // SAFETY: context and channel are live, or the channel is null.
+            unsafe { library::ibv_create_cq(context, cqe, token, channel, vector) }
+        };
+        // SAFETY: the CQ is new.
+        unsafe { self.make_cq(Verb::CreateCq, context, init, None, create) }
     }
 
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<CqHandle> {
@@ -361,8 +322,8 @@ impl Verbs for Hw {
     fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
         let found = self.cq(Verb::QueryCq, cq)?;
         // SAFETY: the CQ is live.
-        let cqe = found.raw.with(|cq| unsafe { (*cq).cqe });
-        let cqe = cqe.map_err(destroyed(Verb::QueryCq, Object::Cq))?;
+        let cqe = |cq: *mut ibv_cq| unsafe { (*cq).cqe };
+        let cqe = found.raw.with(Verb::QueryCq, cqe)?;
         Ok(CqAttr {
             cqe: u32::try_from(cqe).unwrap_or(0),
             cq_context: found.cq_context,
@@ -376,37 +337,33 @@ impl Verbs for Hw {
         let found = self.cq(verb, cq)?;
         let _rest = found.at_rest(verb)?;
         // SAFETY: the CQ is live.
-        let result = found.raw.with(|cq| unsafe { sys::ibv_resize_cq(cq, cqe) });
-        check(verb, result.map_err(destroyed(verb, Object::Cq))?)
+        found
+            .raw
+            .call(verb, |cq| unsafe { library::ibv_resize_cq(cq, cqe) })
     }
 
     fn req_notify_cq(&self, cq: CqHandle, arm: Arm) -> Result<()> {
         let verb = Verb::ReqNotifyCq;
-        let found = self.cq(verb, cq)?;
         // SAFETY: the CQ is live.
-        let result = found
-            .raw
-            .with(|cq| unsafe { sys::req_notify_cq(cq, arm.0) });
-        check(verb, result.map_err(destroyed(verb, Object::Cq))?)
+        let request = |cq| unsafe { inline::req_notify_cq(cq, arm.0) };
+        self.cq(verb, cq)?.raw.call(verb, request)
     }
 
     fn poll_cq(&self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
         let verb = Verb::PollCq;
         let found = self.cq(verb, cq)?;
-        // SAFETY: the structure is plain numbers, for which zero is a value.
-        let empty = || unsafe { std::mem::zeroed::<sys::ibv_wc>() };
-        let mut raw: Vec<sys::ibv_wc> = std::iter::repeat_with(empty).take(wc.len()).collect();
+        let mut raw = vec![ibv_wc::default(); wc.len()];
         let entries = c_int::try_from(raw.len()).unwrap_or(c_int::MAX);
         let _rest = found.at_rest(verb)?;
         // SAFETY: the CQ is live, and there is room for so many entries.
-        let poll = |cq| unsafe { sys::poll_cq(cq, entries, raw.as_mut_ptr()) };
-        let count = found.raw.with(poll).map_err(destroyed(verb, Object::Cq))?;
+        let poll = |cq| unsafe { inline::poll_cq(cq, entries, raw.as_mut_ptr()) };
+        let count = found.raw.with(verb, poll)?;
         if count < 0 {
             return Err(Error::from_raw(verb, count));
         }
         let count = (count as usize).min(wc.len());
         for (to, from) in wc.iter_mut().zip(&raw[..count]) {
-            *to = convert::wc(from);
+            *to = ibv_wc::from_c(from);
         }
         Ok(count)
     }
@@ -425,10 +382,10 @@ impl Verbs for Hw {
         let busy = self.tables.lock().qps.iter().any(|(_, qp)| users(qp));
         let address = found.raw.address();
         if busy {
-            destroy(verb, Object::Cq, &found.raw)?;
+            destroy(verb, &found.raw)?;
         } else {
             let rest = || found.at_rest(verb);
-            self.destroy_acknowledged((verb, Object::Cq), &found.raw, wait, unacked, rest)?;
+            self.destroy_acknowledged(verb, &found.raw, wait, unacked, rest)?;
         }
         let mut tables = self.tables.lock();
         // A new one may be at its address already.
@@ -446,60 +403,49 @@ impl Verbs for Hw {
         if init.qp_type != QpType::XrcSend {
             cqs.push(self.cq(verb, init.recv_cq)?);
         }
-        if cqs.iter().any(|cq| cq.context != pd.context()) {
-            let cause = Cause::Mismatch {
-                object: Object::Cq,
-                must_share: "context",
-            };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        of_context(verb, init.send_cq, pd.context())?;
+        if cqs.len() > 1 {
+            of_context(verb, init.recv_cq, pd.context())?;
         }
-        let held_cqs = cqs.iter().map(|cq| cq.raw.hold());
-        let held_cqs: Vec<_> =
-            (held_cqs.collect::<Result<_, _>>()).map_err(destroyed(verb, Object::Cq))?;
+        let held_cqs = cqs.iter().map(|cq| cq.raw.hold(verb));
+        let held_cqs: Vec<_> = held_cqs.collect::<Result<_>>()?;
         let srq = init.srq.map(|srq| self.srq(verb, srq)).transpose()?;
-        if srq
-            .as_ref()
-            .is_some_and(|srq| srq.pd.context != pd.context())
-        {
-            let cause = Cause::Mismatch {
-                object: Object::Srq,
-                must_share: "context",
-            };
-            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        if let Some(srq) = init.srq {
+            of_context(verb, srq, pd.context())?;
         }
-        let held_srq = srq.as_ref().map(|srq| srq.raw.hold()).transpose();
-        let held_srq = held_srq.map_err(destroyed(verb, Object::Srq))?;
-        let mut attr = sys::ibv_qp_init_attr {
-            qp_context: sys::token(init.qp_context),
-            send_cq: held_cqs[0].get(),
-            recv_cq: held_cqs.get(1).map_or(std::ptr::null_mut(), |cq| cq.get()),
-            srq: held_srq
-                .as_ref()
-                .map_or(std::ptr::null_mut(), |srq| srq.get()),
-            cap: convert::cap(&init.cap),
-            qp_type: init.qp_type.into(),
-            sq_sig_all: init.sq_sig_all.into(),
+        let held_srq = srq.as_ref().map(|srq| srq.raw.hold(verb)).transpose()?;
+        let mut attr = ibv_qp_init_attr_ex::from(ibv_qp_init_attr::to_c(
+            init,
+            held_cqs[0].get(),
+            held_cqs.get(1).map_or(null_mut(), Held::get),
+            held_srq.as_ref().map_or(null_mut(), Held::get),
+        ));
+        let is_plain = init.send_ops.is_empty() && init.qp_type != QpType::XrcSend;
+        let create = |pd: *mut ibv_pd| {
+            if is_plain {
+                // SAFETY: the PD is live, and so are the CQs and the SRQ, which are held; the plain
+                // structure is the start of the extended one.
+                return unsafe { library::ibv_create_qp(pd, (&raw mut attr).cast()) };
+            }
+            attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+            attr.pd = pd;
+            if !init.send_ops.is_empty() {
+                attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+                attr.send_ops_flags = init.send_ops.bits();
+            }
+            // SAFETY: as above.
+            unsafe { inline::create_qp_ex((*pd).context, &mut attr) }
         };
-        let create = |pd| {
-            let is_plain = init.send_ops.is_empty() && init.qp_type != QpType::XrcSend;
-            made(verb, || match is_plain {
-                // SAFETY: the PD is live, and so are the CQs and the SRQ, which are held.
-                true => unsafe { sys::ibv_create_qp(pd, &mut attr) },
-                // SAFETY: as above.
-                false => unsafe { sys::create_qp_with(pd, &mut attr, init.send_ops.bits()) },
-            })
-        };
-        let raw = parent.raw.with(create);
-        let raw = raw.map_err(destroyed(verb, Object::Pd))??;
+        // SAFETY: the QP is new.
+        let raw = unsafe { parent.raw.make(verb, create) }?;
         drop((held_cqs, held_srq));
-        let actual = init.cap(convert::cap_back(&attr.cap));
-        // SAFETY: just made, so it can be read.
-        let qp_num = unsafe { (*raw).qp_num };
+        // SAFETY: the QP is live.
+        let qp_num = raw.with(verb, |qp: *mut ibv_qp| unsafe { (*qp).qp_num })?;
+        let address = raw.address();
         let qp = Qp {
-            // SAFETY: just made, and ours.
-            raw: unsafe { Owned::new(raw, sys::ibv_destroy_qp) },
+            raw,
             context: pd.context(),
-            init: actual,
+            init: init.cap(ibv_qp_cap::from_c(&attr.cap)),
             qp_num,
             async_unacked: AtomicU32::new(0),
             connection: Mutex::new(None),
@@ -510,7 +456,7 @@ impl Verbs for Hw {
             _pd: Some(parent),
         };
         let handle = self.insert(|t| &mut t.qps, pd.context(), qp);
-        self.tables.lock().qp_handles.insert(raw as usize, handle);
+        self.tables.lock().qp_handles.insert(address, handle);
         Ok(handle)
     }
 
@@ -521,38 +467,31 @@ impl Verbs for Hw {
     fn query_qp(&self, qp: QpHandle, mask: QpAttrMask) -> Result<QpQuery> {
         let verb = Verb::QueryQp;
         let found = self.qp(verb, qp)?;
-        let mut attr = convert::qp_attr(&QpAttr::default());
-        // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
-        let mut init: sys::ibv_qp_init_attr = unsafe { std::mem::zeroed() };
+        let mut attr = ibv_qp_attr::default();
+        let mut init = ibv_qp_init_attr::default();
         let mask = mask.bits() as c_int;
         // SAFETY: the QP is live.
-        let query = |qp| unsafe { sys::ibv_query_qp(qp, &mut attr, mask, &mut init) };
-        check(
-            verb,
-            found.raw.with(query).map_err(destroyed(verb, Object::Qp))?,
-        )?;
+        let query = |qp| unsafe { library::ibv_query_qp(qp, &mut attr, mask, &mut init) };
+        found.raw.call(verb, query)?;
         Ok(QpQuery {
             qp_num: found.qp_num,
-            attr: convert::qp_attr_back(&attr),
-            init: found.init.cap(convert::cap_back(&init.cap)),
+            attr: QpAttr {
+                alt_ah_attr: None,
+                ..ibv_qp_attr::from_c(&attr)
+            },
+            init: found.init.cap(ibv_qp_cap::from_c(&init.cap)),
         })
     }
 
     fn modify_qp(&self, qp: QpHandle, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
         let verb = Verb::ModifyQp;
         let found = self.qp(verb, qp)?;
-        let mut attr = convert::qp_attr(attr);
+        let mut attr = ibv_qp_attr::to_c(attr);
         let mask = mask.bits() as c_int;
-        // SAFETY: the QP is live.
-        let modify = |qp| unsafe { sys::ibv_modify_qp(qp, &mut attr, mask) };
         let _rest = found.cqs_at_rest(verb)?;
-        check(
-            verb,
-            found
-                .raw
-                .with(modify)
-                .map_err(destroyed(verb, Object::Qp))?,
-        )
+        // SAFETY: the QP is live.
+        let modify = |qp| unsafe { library::ibv_modify_qp(qp, &mut attr, mask) };
+        found.raw.call(verb, modify)
     }
 
     fn destroy_qp(&self, qp: QpHandle, wait: Wait) -> Result<()> {
@@ -561,7 +500,7 @@ impl Verbs for Hw {
         let unacked = || found.async_unacked.load(Ordering::Relaxed);
         let address = found.raw.address();
         let rest = || found.cqs_at_rest(verb);
-        self.destroy_acknowledged((verb, Object::Qp), &found.raw, wait, unacked, rest)?;
+        self.destroy_acknowledged(verb, &found.raw, wait, unacked, rest)?;
         let mut tables = self.tables.lock();
         // A new one may be at its address already.
         if tables.qp_handles.get(&address) == Some(&qp) {
@@ -595,30 +534,29 @@ impl Verbs for Hw {
     fn create_ah(&self, pd: PdHandle, attr: &AhAttr) -> Result<AhHandle> {
         let verb = Verb::CreateAh;
         let parent = self.pd(verb, pd)?;
-        let mut attr = convert::ah_attr(attr);
-        // SAFETY: the PD is live.
-        let raw = parent
-            .raw
-            .with(|pd| made(verb, || unsafe { sys::ibv_create_ah(pd, &mut attr) }));
-        let raw = raw.map_err(destroyed(verb, Object::Pd))??;
-        // SAFETY: just made, and ours.
-        let raw = unsafe { Owned::new(raw, sys::ibv_destroy_ah) };
+        let mut attr = ibv_ah_attr::to_c(attr);
+        // SAFETY: the PD is live, and the handle new.
+        let raw = unsafe {
+            parent
+                .raw
+                .make(verb, |pd| library::ibv_create_ah(pd, &mut attr))
+        }?;
         Ok(self.insert(|t| &mut t.ahs, pd.context(), Ah { raw, pd: parent }))
     }
 
     fn destroy_ah(&self, ah: AhHandle) -> Result<()> {
         let found: Arc<Ah> = self.find(|tables| &tables.ahs, Verb::DestroyAh, ah)?;
-        destroy(Verb::DestroyAh, Object::Ah, &found.raw)?;
+        destroy(Verb::DestroyAh, &found.raw)?;
         self.tables.lock().ahs.remove(ah.index());
         Ok(())
     }
 
     fn attach_mcast(&self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
-        self.change_group(Verb::AttachMcast, sys::ibv_attach_mcast, qp, group, lid)
+        self.change_group(Verb::AttachMcast, library::ibv_attach_mcast, qp, group, lid)
     }
 
     fn detach_mcast(&self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
-        self.change_group(Verb::DetachMcast, sys::ibv_detach_mcast, qp, group, lid)
+        self.change_group(Verb::DetachMcast, library::ibv_detach_mcast, qp, group, lid)
     }
 
     fn create_srq(&self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
@@ -677,22 +615,16 @@ impl Verbs for Hw {
         let verb = Verb::ChannelFd;
         let found = self.channel(verb, channel)?;
         // SAFETY: the channel is live.
-        let fd = |channel: *mut sys::ibv_comp_channel| duplicate(verb, unsafe { (*channel).fd });
-        found
-            .raw
-            .with(fd)
-            .map_err(destroyed(verb, Object::CompChannel))?
+        let fd = |channel: *mut ibv_comp_channel| duplicate(verb, unsafe { (*channel).fd });
+        found.raw.with(verb, fd)?
     }
 
     fn async_fd(&self, context: Context) -> Result<OwnedFd> {
         let verb = Verb::AsyncFd;
         let device = self.device(verb, context)?;
         // SAFETY: the context is live.
-        let fd = |context: *mut sys::ibv_context| duplicate(verb, unsafe { (*context).async_fd });
-        device
-            .raw
-            .with(fd)
-            .map_err(destroyed(verb, Object::Context))?
+        let fd = |context: *mut ibv_context| duplicate(verb, unsafe { (*context).async_fd });
+        device.raw.with(verb, fd)?
     }
 
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {

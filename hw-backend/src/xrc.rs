@@ -8,16 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
+use verbs_abi::{
+    IBV_QP_INIT_ATTR_XRCD, IBV_QP_OPEN_ATTR_NUM, IBV_QP_OPEN_ATTR_TYPE, IBV_QP_OPEN_ATTR_XRCD,
+    IBV_XRCD_INIT_ATTR_FD, IBV_XRCD_INIT_ATTR_OFLAGS, ibv_context, ibv_qp, ibv_qp_init_attr_ex,
+    ibv_qp_open_attr, ibv_xrcd, ibv_xrcd_init_attr, inline,
+};
 use verbs_api::{
-    Context, Cq as CqHandle, Error, Handle, Object, Qp as QpHandle, QpInit, QpType, Result,
+    Context, Cq as CqHandle, Error, Handle, Qp as QpHandle, QpAttr, QpInit, QpType, Result,
     Srq as SrqHandle, Verb, Xrcd as XrcdHandle, XrcdInit,
 };
 
-use crate::errno::{check, destroyed, invalid, made};
+use crate::errno::invalid;
 use crate::hw::{Hw, destroy};
 use crate::objects::{Qp, Xrcd};
-use crate::owner::Owned;
-use crate::{convert, sys};
 
 impl Hw {
     pub(crate) fn xrcd(&self, verb: Verb, xrcd: XrcdHandle) -> Result<Arc<Xrcd>> {
@@ -41,18 +44,19 @@ impl Hw {
         };
         // The kernel keeps the inode, not the descriptor.
         let file: Option<File> = init.file.map(open).transpose()?;
-        let mut attr = sys::ibv_xrcd_init_attr {
-            comp_mask: sys::XRCD_FD | sys::XRCD_OFLAGS,
+        let mut attr = ibv_xrcd_init_attr {
+            comp_mask: IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
             fd: file.as_ref().map_or(-1, |file| file.as_raw_fd()),
             oflags: create | flag(init.exclusive, libc::O_EXCL),
         };
-        // SAFETY: the context is live, and the descriptor open or none.
-        let open = |context| made(verb, || unsafe { sys::open_xrcd(context, &mut attr) });
-        let raw = device.raw.with(open);
-        let raw = raw.map_err(destroyed(verb, Object::Context))??;
+        // SAFETY: the context is live, and the descriptor open or none; the domain is new.
+        let raw = unsafe {
+            device
+                .raw
+                .make(verb, |context| inline::open_xrcd(context, &mut attr))
+        }?;
         let xrcd = Xrcd {
-            // SAFETY: just made, and ours.
-            raw: unsafe { Owned::new(raw, sys::close_xrcd) },
+            raw,
             context,
             device,
         };
@@ -63,24 +67,37 @@ impl Hw {
     pub(crate) fn close_domain(&self, xrcd: XrcdHandle) -> Result<()> {
         let verb = Verb::CloseXrcd;
         let found = self.xrcd(verb, xrcd)?;
-        destroy(verb, Object::Xrcd, &found.raw)?;
+        destroy(verb, &found.raw)?;
         self.tables.lock().xrcds.remove(xrcd.index());
         Ok(())
     }
 
     /// `ibv_create_qp_ex` of XRC_RECV
     pub(crate) fn make_target(&self, xrcd: XrcdHandle) -> Result<QpHandle> {
-        self.target(Verb::CreateQp, xrcd, |xrcd| {
-            // SAFETY: the domain is live.
-            unsafe { sys::create_xrc_recv_qp(xrcd) }
+        self.target(Verb::CreateQp, xrcd, |context, xrcd| {
+            let mut attr = ibv_qp_init_attr_ex {
+                qp_type: QpType::XrcRecv.into(),
+                comp_mask: IBV_QP_INIT_ATTR_XRCD,
+                xrcd,
+                ..ibv_qp_init_attr_ex::default()
+            };
+            // SAFETY: context and domain are live.
+            unsafe { inline::create_qp_ex(context, &mut attr) }
         })
     }
 
     /// `ibv_open_qp`
     pub(crate) fn open_target(&self, xrcd: XrcdHandle, qp_num: u32) -> Result<QpHandle> {
-        self.target(Verb::OpenQp, xrcd, |xrcd| {
-            // SAFETY: the domain is live.
-            unsafe { sys::open_qp(xrcd, qp_num) }
+        self.target(Verb::OpenQp, xrcd, |context, xrcd| {
+            let mut attr = ibv_qp_open_attr {
+                comp_mask: IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+                qp_num,
+                xrcd,
+                qp_type: QpType::XrcRecv.into(),
+                ..ibv_qp_open_attr::default()
+            };
+            // SAFETY: context and domain are live.
+            unsafe { inline::open_qp(context, &mut attr) }
         })
     }
 
@@ -88,19 +105,21 @@ impl Hw {
         &self,
         verb: Verb,
         xrcd: XrcdHandle,
-        make: impl FnOnce(*mut sys::ibv_xrcd) -> *mut sys::ibv_qp,
+        make: impl FnOnce(*mut ibv_context, *mut ibv_xrcd) -> *mut ibv_qp,
     ) -> Result<QpHandle> {
         let parent = self.xrcd(verb, xrcd)?;
-        let raw = parent.raw.with(|xrcd| made(verb, || make(xrcd)));
-        let raw = raw.map_err(destroyed(verb, Object::Xrcd))??;
-        // SAFETY: just made, so it can be read.
-        let qp_num = unsafe { (*raw).qp_num };
-        let none = CqHandle::default();
+        // SAFETY: the domain is live, and the QP new.
+        let raw = unsafe {
+            let make = |xrcd: *mut ibv_xrcd| make((*xrcd).context, xrcd);
+            parent.raw.make(verb, make)
+        }?;
+        // SAFETY: the QP is live.
+        let qp_num = raw.with(verb, |qp: *mut ibv_qp| unsafe { (*qp).qp_num })?;
+        let (none, address) = (CqHandle::default(), raw.address());
         let qp = Qp {
-            // SAFETY: just made, and ours.
-            raw: unsafe { Owned::new(raw, sys::ibv_destroy_qp) },
+            raw,
             context: xrcd.context(),
-            init: QpInit::new(QpType::XrcRecv, none, none).cap(convert::NO_QUEUES),
+            init: QpInit::new(QpType::XrcRecv, none, none).cap(QpAttr::default().cap),
             qp_num,
             async_unacked: AtomicU32::new(0),
             connection: Mutex::new(None),
@@ -111,7 +130,7 @@ impl Hw {
             _xrcd: Some(parent),
         };
         let handle = self.insert(|t| &mut t.qps, xrcd.context(), qp);
-        self.tables.lock().qp_handles.insert(raw as usize, handle);
+        self.tables.lock().qp_handles.insert(address, handle);
         Ok(handle)
     }
 
@@ -121,9 +140,8 @@ impl Hw {
         let found = self.srq(verb, srq)?;
         let mut number = 0;
         // SAFETY: the SRQ is live.
-        let ask = |srq| unsafe { sys::get_srq_num(srq, &mut number) };
-        let result = found.raw.with(ask);
-        check(verb, result.map_err(destroyed(verb, Object::Srq))?)?;
+        let ask = |srq| unsafe { inline::get_srq_num(srq, &mut number) };
+        found.raw.call(verb, ask)?;
         Ok(number)
     }
 }

@@ -3,19 +3,18 @@
 use std::env;
 use std::io::Read;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 
-use crossbeam::channel;
 use serde::Deserialize;
 use verbs_api::{PortState, Verbs};
-use verbs_hw::Hw;
 use verbs_scenarios::report::{BackendInfo, FailureReport};
 use verbs_scenarios::{
     Attempt, Backend, Bounds, Deviation, FailureKind, Negative, Place, Scenario, World, deviations,
     rule,
 };
 
-use super::{Choice, checked};
+use super::{Choice, checked, machine};
 
 /// A device of this machine, and the one of the other side.
 #[derive(Clone, Debug)]
@@ -35,11 +34,14 @@ const LONGEST_WAITS: u32 = 4;
 
 impl Hardware {
     pub(super) fn chosen(choice: &Choice) -> Result<Self, String> {
-        let there = Hw::new().devices().map_err(|error| error.to_string())?;
-        let names: Vec<&str> = there.iter().map(|info| info.name.as_str()).collect();
-        let Some(first) = names.first() else {
-            return Err("this machine has no RDMA device; `verbsim devices` says more".to_string());
+        let none = || {
+            let why = machine::obstacles().join("; ");
+            format!("this machine has no RDMA device: {why}")
         };
+        let machine = machine::verbs(None).ok_or_else(none)?;
+        let there = machine.devices().map_err(|error| error.to_string())?;
+        let names: Vec<&str> = there.iter().map(|info| info.name.as_str()).collect();
+        let first = names.first().ok_or_else(none)?;
         let device = choice
             .device
             .clone()
@@ -60,10 +62,14 @@ impl Hardware {
             sgid_index: choice.gid_index,
         };
         for name in [&device, &peer] {
-            check_place(name, place)?;
+            check_place(machine.as_ref(), name, place)?;
+        }
+        let simulated = machine::is_simulated(Some(&device));
+        if let Some(text) = machine::locked_memory().filter(|_| !simulated) {
+            eprintln!("note: {text}");
         }
         Ok(Self {
-            simulated: verbs_hw::is_simulated(&device),
+            simulated,
             devices: [device, peer],
             driver,
             in_process: choice.in_process,
@@ -86,7 +92,7 @@ impl Hardware {
         if self.simulated {
             return deviations::OF_PROFILES.to_owned();
         }
-        verbs_hw::kernel()
+        machine::kernel()
     }
 
     /// The command line of one scenario.
@@ -135,7 +141,7 @@ impl Backend for Hardware {
     }
 
     fn start(&self, _threads: bool) -> verbs_api::Result<World> {
-        Ok(checked(Box::new(Hw::only(&self.devices))))
+        Ok(checked(only(&self.devices)))
     }
 
     fn may_crash_kernel(&self) -> bool {
@@ -167,7 +173,7 @@ impl Backend for Hardware {
             .spawn()
             .ok()?;
         let mut stdout = child.stdout.take()?;
-        let (done, report) = channel::bounded(1);
+        let (done, report) = mpsc::sync_channel(1);
         let reader = thread::spawn(move || {
             let mut text = String::new();
             // What cannot be read is judged below like a report that is not there.
@@ -194,20 +200,27 @@ impl Backend for Hardware {
     }
 }
 
+/// These devices of the machine, which has them.
+pub fn only(devices: &[String]) -> Box<dyn Verbs> {
+    machine::verbs(Some(devices)).expect("a device was found")
+}
+
 /// Whether the suite can work there, before it tries.
-fn check_place(device: &str, place: Place) -> Result<(), String> {
+fn check_place(machine: &dyn Verbs, device: &str, place: Place) -> Result<(), String> {
     let Place {
         port_num,
         sgid_index,
     } = place;
-    let hw = Hw::new();
     let in_words = |error: verbs_api::Error| format!("{device}: {error}");
-    let context = hw.open_device(device).map_err(in_words)?;
-    let ports = hw.query_device(context).map_err(in_words)?.phys_port_cnt;
+    let context = machine.open_device(device).map_err(in_words)?;
+    let ports = machine
+        .query_device(context)
+        .map_err(in_words)?
+        .phys_port_cnt;
     if port_num == 0 || port_num > ports {
         return Err(format!("{device} has no port {port_num}, but 1 to {ports}"));
     }
-    let port = hw.query_port(context, port_num).map_err(in_words)?;
+    let port = machine.query_port(context, port_num).map_err(in_words)?;
     if port.state != PortState::Active {
         return Err(format!("port {port_num} of {device} is {}", port.state));
     }

@@ -1,17 +1,18 @@
-//! What the suite can run against: the simulator under each of its profiles, and with feature `hw`
-//! the devices of this machine.
+//! What the suite can run against: the simulator under each of its profiles, and the devices of this
+//! machine.
 
-#[cfg(feature = "hw")]
 mod hardware;
+mod machine;
 mod simulator;
 
-#[cfg(feature = "hw")]
-pub use hardware::Hardware;
+pub use hardware::{Hardware, only};
 pub use simulator::Simulator;
 
+use std::fmt;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use verbs_api::{Profile, Verbs};
 use verbs_explore::Checked;
 use verbs_scenarios::{Backend, Failure, World};
@@ -20,25 +21,31 @@ use verbs_sim::{Sim, SimConfig};
 /// Name of the option value that means every profile.
 pub const ALL_PROFILES: &str = "all";
 
-/// A backend to choose on the command line. The default is what there is beyond the simulator.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+/// A backend to choose on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The simulator
-    #[cfg_attr(not(feature = "hw"), default)]
     Sim,
     /// A device of this machine, through libibverbs
-    #[cfg(feature = "hw")]
-    #[default]
     Hw,
 }
 
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sim => "sim",
+            Self::Hw => "hw",
+        })
+    }
+}
+
 impl Kind {
-    /// All its devices, with nothing on them.
-    pub fn verbs(self) -> Box<dyn Verbs> {
+    /// All its devices, with nothing on them; none if it is not for this system.
+    pub fn verbs(self) -> Option<Box<dyn Verbs>> {
         match self {
-            Self::Sim => Box::new(Sim::new(SimConfig::new())),
-            #[cfg(feature = "hw")]
-            Self::Hw => Box::new(verbs_hw::Hw::new()),
+            Self::Sim => Some(Box::new(Sim::new(SimConfig::new()))),
+            Self::Hw => machine::verbs(None),
         }
     }
 
@@ -46,8 +53,7 @@ impl Kind {
     pub fn obstacles(self) -> Vec<String> {
         match self {
             Self::Sim => Vec::new(),
-            #[cfg(feature = "hw")]
-            Self::Hw => verbs_hw::obstacles(),
+            Self::Hw => machine::obstacles(),
         }
     }
 }
@@ -65,27 +71,21 @@ pub struct Choice {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Which device
-    #[cfg(feature = "hw")]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
     /// The device of the other side [default: the same]
-    #[cfg(feature = "hw")]
     #[arg(long, value_name = "NAME")]
     pub peer_device: Option<String>,
     /// Port of the device
-    #[cfg(feature = "hw")]
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub port: u8,
     /// Index in the port's GID table
-    #[cfg(feature = "hw")]
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub gid_index: u8,
     /// Also run scenarios that are recorded to crash this driver's kernel
-    #[cfg(feature = "hw")]
     #[arg(long)]
     pub may_crash_kernel: bool,
     /// Run scenarios with hazards in this process too, and not each in one of its own
-    #[cfg(feature = "hw")]
     #[arg(long)]
     pub in_process: bool,
 }
@@ -98,7 +98,6 @@ impl Choice {
     pub fn backends(&self) -> Result<Vec<Box<dyn Backend>>, String> {
         match self.backend {
             Kind::Sim => self.simulators(),
-            #[cfg(feature = "hw")]
             Kind::Hw => self
                 .hardware()
                 .map(|hw| vec![Box::new(hw) as Box<dyn Backend>]),
@@ -109,7 +108,6 @@ impl Choice {
     ///
     /// # Errors
     /// Says which devices there are, or what is wrong with the one.
-    #[cfg(feature = "hw")]
     pub fn hardware(&self) -> Result<Hardware, String> {
         Hardware::chosen(self)
     }
