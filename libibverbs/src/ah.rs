@@ -2,11 +2,9 @@
 
 use std::ffi::c_int;
 
-use verbs_api::{AhAttr, Context, Gid, GidType, GlobalRoute, Grh, Verbs};
+use verbs_abi::{ibv_ah, ibv_ah_attr, ibv_context, ibv_grh, ibv_pd, ibv_wc};
+use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 
-use crate::c::{
-    ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_global_route, ibv_grh, ibv_pd, ibv_wc,
-};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{Object, context_of, kinds};
@@ -28,7 +26,9 @@ pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *
 fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
     let found = Object::<Pd>::find(pd)?;
     let ah = found.within(|| {
-        let handle = engine().sim.create_ah(found.handle, &from_c(attr))?;
+        let handle = engine()
+            .sim
+            .create_ah(found.handle, &ibv_ah_attr::from_c(attr))?;
         Object::<Ah>::make(handle, found, || ibv_ah {
             context: found.context(),
             pd,
@@ -97,7 +97,7 @@ fn back(
             Some(grh.back(own_gid(context_of(context)?, port, &grh)?))
         }
     };
-    Ok(to_c(&AhAttr {
+    Ok(ibv_ah_attr::to_c(&AhAttr {
         grh: route,
         dlid: wc.slid,
         sl: wc.sl,
@@ -121,48 +121,4 @@ fn own_gid(context: Context, port: u8, grh: &Grh) -> Result<u8> {
         }
     }
     Err(Errno(libc::EINVAL))
-}
-
-pub(crate) fn from_c(attr: &ibv_ah_attr) -> AhAttr {
-    let grh = &attr.grh;
-    let route = GlobalRoute {
-        dgid: Gid(grh.dgid.raw),
-        flow_label: grh.flow_label,
-        sgid_index: grh.sgid_index,
-        hop_limit: grh.hop_limit,
-        traffic_class: grh.traffic_class,
-    };
-    AhAttr {
-        grh: (attr.is_global != 0).then_some(route),
-        dlid: attr.dlid,
-        sl: attr.sl,
-        src_path_bits: attr.src_path_bits,
-        port_num: attr.port_num,
-    }
-}
-
-pub(crate) fn to_c(attr: &AhAttr) -> ibv_ah_attr {
-    let none = GlobalRoute {
-        dgid: Gid::default(),
-        flow_label: 0,
-        sgid_index: 0,
-        hop_limit: 0,
-        traffic_class: 0,
-    };
-    let grh = attr.grh.unwrap_or(none);
-    ibv_ah_attr {
-        grh: ibv_global_route {
-            dgid: ibv_gid { raw: grh.dgid.0 },
-            flow_label: grh.flow_label,
-            sgid_index: grh.sgid_index,
-            hop_limit: grh.hop_limit,
-            traffic_class: grh.traffic_class,
-        },
-        dlid: attr.dlid,
-        sl: attr.sl,
-        src_path_bits: attr.src_path_bits,
-        static_rate: 0,
-        is_global: attr.grh.is_some().into(),
-        port_num: attr.port_num,
-    }
 }

@@ -9,20 +9,21 @@ use std::ffi::{c_int, c_void};
 use std::mem;
 
 use smallvec::SmallVec;
+use verbs_abi::{
+    IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+    IBV_QP_INIT_ATTR_XRCD, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp,
+    ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge,
+};
 use verbs_api::sync::{Condvar, Mutex};
 use verbs_api::{
     BatchEnd, Dest, Handle, QpType, Remote, SendFlags, SendOp, SendOps, SendWr, Sge, Verbs,
 };
 
-use crate::c::{
-    self, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex,
-    ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge,
-};
 use crate::domain::Pd;
 use crate::engine::engine;
 use crate::mw::{self, Mw};
 use crate::object::{Object, context_of};
-use crate::post::{Entries, Send, destination, entry, put_too_many};
+use crate::post::{Entries, Send, destination, put_too_many};
 use crate::qp::{self, Qp};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
 use crate::xrc;
@@ -54,15 +55,6 @@ struct Building {
     refused: Option<Errno>,
 }
 
-/// `IBV_QP_INIT_ATTR_PD`
-const PD: u32 = 1 << 0;
-/// `IBV_QP_INIT_ATTR_XRCD`
-const XRCD: u32 = 1 << 1;
-/// `IBV_QP_INIT_ATTR_CREATE_FLAGS`
-const CREATE_FLAGS: u32 = 1 << 2;
-/// `IBV_QP_INIT_ATTR_SEND_OPS_FLAGS`
-const SEND_OPS: u32 = 1 << 6;
-
 pub(crate) extern "C" fn create_qp_ex(
     context: *mut ibv_context,
     init: *mut ibv_qp_init_attr_ex,
@@ -72,14 +64,20 @@ pub(crate) extern "C" fn create_qp_ex(
         // SAFETY: the program's, valid for the call. It need not know the fields behind those that
         // its mask names, so only these are read (C's contract).
         let (comp_mask, pd) = unsafe { ((*init).comp_mask, (*init).pd) };
-        if comp_mask & !(PD | XRCD | CREATE_FLAGS | SEND_OPS) != 0 {
+        if comp_mask
+            & !(IBV_QP_INIT_ATTR_PD
+                | IBV_QP_INIT_ATTR_XRCD
+                | IBV_QP_INIT_ATTR_CREATE_FLAGS
+                | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+            != 0
+        {
             return Err(UNSUPPORTED);
         }
         // SAFETY: as above.
-        if comp_mask & CREATE_FLAGS != 0 && unsafe { (*init).create_flags } != 0 {
+        if comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 && unsafe { (*init).create_flags } != 0 {
             return Err(UNSUPPORTED);
         }
-        let send_ops = match comp_mask & SEND_OPS {
+        let send_ops = match comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS {
             0 => SendOps::empty(),
             // SAFETY: as above.
             _ => SendOps::from_bits_retain(unsafe { (*init).send_ops_flags }),
@@ -87,7 +85,9 @@ pub(crate) extern "C" fn create_qp_ex(
         // SAFETY: the plain structure is the start of the extended one.
         let plain = unsafe { init.cast::<ibv_qp_init_attr>().read() };
         let is_target = QpType::from(plain.qp_type) == QpType::XrcRecv;
-        if is_target != (comp_mask & XRCD != 0) || !is_target && comp_mask & PD == 0 {
+        if is_target != (comp_mask & IBV_QP_INIT_ATTR_XRCD != 0)
+            || !is_target && comp_mask & IBV_QP_INIT_ATTR_PD == 0
+        {
             return Err(Errno(libc::EINVAL));
         }
         if is_target {
@@ -100,7 +100,7 @@ pub(crate) extern "C" fn create_qp_ex(
         }
         let qp = qp::create(pd, &plain, send_ops)?;
         // SAFETY: the program's, to be written (C's contract).
-        unsafe { (*init).cap = qp::cap_back(&qp.more.cap) };
+        unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
         Ok(qp.seen())
     })
 }
@@ -116,9 +116,7 @@ pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
 
 /// The structure of a queue pair without its plain part; with functions if it takes batches.
 pub(crate) fn extended(takes_batches: bool) -> ibv_qp_ex {
-    // SAFETY: the structure is plain numbers, pointers and optional functions, for which zero is a
-    // value.
-    let mut raw: c::ibv_qp_ex = unsafe { mem::zeroed() };
+    let mut raw = ibv_qp_ex::default();
     if takes_batches {
         raw.wr_atomic_cmp_swp = Some(wr_atomic_cmp_swp);
         raw.wr_atomic_fetch_add = Some(wr_atomic_fetch_add);
@@ -412,7 +410,7 @@ extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv
             for at in 0..count {
                 // SAFETY: the program's, so many (C's contract).
                 let sge = unsafe { list.add(at).read() };
-                building.entries.push(entry(&sge));
+                building.entries.push(ibv_sge::from_c(&sge));
             }
         }
         building.sends[last].list = (start, building.entries.len());

@@ -3,18 +3,21 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::ptr::null_mut;
+use std::ptr::from_ref;
 use std::sync::OnceLock;
 
-use verbs_api::sync::Mutex;
-use verbs_api::{
-    Capabilities, CqModeration, DeviceAttr, GidEntry, GidType, Lab, LinkLayer, Pd, PortAttr,
-    PortState, Verbs,
+use verbs_abi::{
+    EXTENDED, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS,
+    IBV_DEVICE_PORT_ACTIVE_EVENT, IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SRQ_RESIZE,
+    IBV_DEVICE_SYS_IMAGE_GUID, IBV_PORT_CM_SUP, IBV_PORT_IP_BASED_GIDS, IBV_VALUES_MASK_RAW_CLOCK,
+    OLD_PORT_ATTR, ibv_context, ibv_context_ops, ibv_device, ibv_device_attr, ibv_device_attr_ex,
+    ibv_gid, ibv_gid_entry, ibv_port_attr, ibv_values_ex, int, verbs_context,
 };
+use verbs_api::sync::Mutex;
+use verbs_api::{Capabilities, GidEntry, GidType, Lab, LinkLayer, Pd, PortAttr, PortState, Verbs};
 
-use crate::c::{self, ibv_context, ibv_device};
-use crate::engine::{engine, text, unobserved};
-use crate::object::{ArenaOf, Kind, Object, Objects, context_of, int};
+use crate::engine::{engine, unobserved};
+use crate::object::{ArenaOf, Kind, Object, Objects, context_of};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
 use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, xrc};
 
@@ -31,11 +34,11 @@ pub(crate) struct More {
 }
 
 impl Kind for OpenDevice {
-    type Raw = c::verbs_context;
+    type Raw = verbs_context;
     type Seen = ibv_context;
     type Handle = verbs_api::Context;
     type More = More;
-    const OFFSET: usize = offset_of!(c::verbs_context, context);
+    const OFFSET: usize = offset_of!(verbs_context, context);
 
     fn arena_in(objects: &Objects) -> &ArenaOf<Self> {
         &objects.contexts
@@ -181,71 +184,54 @@ fn filled(
     device: *mut ibv_device,
     [async_fd, cmd_fd]: [RawFd; 2],
     vectors: c_int,
-) -> c::verbs_context {
-    let ops = c::ibv_context_ops {
-        compat_to_dereg_mr: [0; 7],
-        alloc_mw: Some(mw::alloc_mw),
-        bind_mw: Some(mw::bind_mw),
-        dealloc_mw: Some(mw::dealloc_mw),
-        compat_create_cq: 0,
-        poll_cq: Some(cq::poll_cq),
-        req_notify_cq: Some(cq::req_notify_cq),
-        compat_to_destroy_srq: [0; 7],
-        post_srq_recv: Some(srq::post_srq_recv),
-        compat_to_destroy_qp: [0; 4],
-        post_send: Some(post::post_send),
-        post_recv: Some(post::post_recv),
-        compat_to_async_event: [0; 5],
-    };
-    c::verbs_context {
-        newest: [0; 6],
+) -> verbs_context {
+    verbs_context {
         query_port: Some(query_port_sized),
-        advise_mr: 0,
         alloc_null_mr: Some(region::alloc_null_mr),
-        counters: [0; 4],
         reg_dm_mr: Some(dm::reg_dm_mr),
         alloc_dm: Some(dm::alloc_dm),
         free_dm: Some(dm::free_dm),
-        flow_actions: [0; 3],
-        modify_qp_rate_limit: 0,
         alloc_parent_domain: Some(domain::alloc_parent_domain),
         dealloc_td: Some(domain::dealloc_td),
         alloc_td: Some(domain::alloc_td),
         modify_cq: Some(cq_ex::modify_cq),
-        post_srq_ops: 0,
-        work_queues: [0; 5],
         query_rt_values: Some(query_rt_values),
         create_cq_ex: Some(cq_ex::create_cq_ex),
-        own: null_mut(),
         query_device_ex: Some(query_device_ex),
-        destroy_flow: 0,
-        placeholder2: 0,
-        create_flow: 0,
-        placeholder1: 0,
         open_qp: Some(xrc::open_qp),
         create_qp_ex: Some(batch::create_qp_ex),
         get_srq_num: Some(xrc::get_srq_num),
         create_srq_ex: Some(srq::create_srq_ex),
         open_xrcd: Some(xrc::open_xrcd),
+        // Programs call it without a look whether it is there.
         close_xrcd: Some(xrc::close_xrcd),
-        placeholder3: 0,
-        sz: size_of::<c::verbs_context>(),
+        sz: size_of::<verbs_context>(),
         context: ibv_context {
             device,
-            ops,
+            ops: ibv_context_ops {
+                alloc_mw: Some(mw::alloc_mw),
+                bind_mw: Some(mw::bind_mw),
+                dealloc_mw: Some(mw::dealloc_mw),
+                poll_cq: Some(cq::poll_cq),
+                req_notify_cq: Some(cq::req_notify_cq),
+                post_srq_recv: Some(srq::post_srq_recv),
+                post_send: Some(post::post_send),
+                post_recv: Some(post::post_recv),
+                ..ibv_context_ops::default()
+            },
             cmd_fd,
             async_fd,
             num_comp_vectors: vectors,
-            mutex: [0; 5],
-            // All bits: the context is the last member of an extended one.
-            abi_compat: usize::MAX as *mut _,
+            abi_compat: EXTENDED,
+            ..ibv_context::default()
         },
+        ..verbs_context::default()
     }
 }
 
 pub(crate) extern "C" fn query_device(
     context: *mut ibv_context,
-    attr: *mut c::ibv_device_attr,
+    attr: *mut ibv_device_attr,
 ) -> c_int {
     status(|| {
         not_null(attr)?;
@@ -261,49 +247,44 @@ pub(crate) extern "C" fn query_device(
 extern "C" fn query_device_ex(
     context: *mut ibv_context,
     input: *const u32,
-    attr: *mut c::ibv_device_attr,
+    attr: *mut ibv_device_attr_ex,
     size: usize,
 ) -> c_int {
     status(|| {
         not_null(attr)?;
         // SAFETY: the program's, valid for the call; its mask comes first (C's contract).
         let asks = !input.is_null() && unsafe { input.read() } != 0;
-        if asks || size < size_of::<c::ibv_device_attr>() {
+        if asks || size < size_of::<ibv_device_attr>() {
             return Err(Errno(libc::EINVAL));
         }
-        let found = describe(context)?;
-        let more = engine().sim.query_device_ex(context_of(context)?)?;
-        let CqModeration {
-            cq_count,
-            cq_period,
-        } = more.cq_moderation;
-        let later = c::Later {
-            completion_timestamp_mask: more.completion_timestamp_mask,
-            hca_core_clock: more.hca_core_clock,
-            max_cq_count: cq_count,
-            max_cq_period: cq_period,
+        let orig_attr = describe(context)?;
+        let found = ibv_device_attr_ex {
+            orig_attr,
             max_dm_size: dm::max_size() as u64,
-            phys_port_cnt_ex: found.phys_port_cnt.into(),
-            ..c::Later::default()
+            phys_port_cnt_ex: orig_attr.phys_port_cnt.into(),
+            ..ibv_device_attr_ex::to_c(&engine().sim.query_device_ex(context_of(context)?)?)
         };
-        let bytes = attr.cast::<u8>();
-        let known = (size - size_of_val(&found)).min(size_of_val(&later));
         // SAFETY: the program's, so large (C's contract).
         unsafe {
-            bytes.write_bytes(0, size);
-            attr.write(found);
-            let behind = bytes.add(size_of_val(&found));
-            behind.copy_from((&raw const later).cast(), known);
+            attr.cast::<u8>().write_bytes(0, size);
+            put(attr, size, &found);
         }
         Ok(())
     })
 }
 
-/// `IBV_VALUES_MASK_RAW_CLOCK`
-const RAW_CLOCK: u32 = 1 << 0;
+/// Writes as much of a structure as the program knows.
+///
+/// # Safety
+/// There is room for `size` bytes.
+unsafe fn put<T>(to: *mut T, size: usize, from: &T) {
+    let size = size.min(size_of::<T>());
+    // SAFETY: the caller's promise.
+    unsafe { to.cast::<u8>().copy_from(from_ref(from).cast(), size) };
+}
 
 /// The clock of completions: its ticks stand in the nanoseconds, as drivers have it.
-extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut c::ibv_values_ex) -> c_int {
+extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut ibv_values_ex) -> c_int {
     status(|| {
         let context = context_of(context)?;
         not_null(values)?;
@@ -315,10 +296,10 @@ extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut c::ibv_val
         }
         // SAFETY: the program's, valid for the call (C's contract).
         let asked = unsafe { (*values).comp_mask };
-        if asked & !RAW_CLOCK != 0 {
+        if asked & !IBV_VALUES_MASK_RAW_CLOCK != 0 {
             return Err(Errno(libc::EINVAL));
         }
-        if asked & RAW_CLOCK != 0 {
+        if asked & IBV_VALUES_MASK_RAW_CLOCK != 0 {
             let ticks = sim.now().as_nanos() * u128::from(ticks_a_ms) / 1_000_000;
             // SAFETY: as above, to be written.
             unsafe { (*values).raw_clock = [0, ticks as i64] };
@@ -327,93 +308,42 @@ extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut c::ibv_val
     })
 }
 
-fn describe(context: *mut ibv_context) -> Result<c::ibv_device_attr> {
+fn describe(context: *mut ibv_context) -> Result<ibv_device_attr> {
     let context = context_of(context)?;
-    let found = unobserved().query_device(context)?;
-    let pkeys = unobserved().query_port(context, 1)?.pkey_tbl_len;
+    let found = ibv_device_attr::to_c(&unobserved().query_device(context)?);
     let has = unobserved().capabilities(context)?;
-    let resize = has.contains(Capabilities::SRQ_RESIZE);
-    Ok(device_attr(&found, pkeys, resize))
-}
-
-/// Flags of `enum ibv_device_cap_flags`.
-mod flag {
-    pub(super) const CURR_QP_STATE_MOD: u32 = 1 << 7;
-    pub(super) const PORT_ACTIVE_EVENT: u32 = 1 << 10;
-    pub(super) const SYS_IMAGE_GUID: u32 = 1 << 11;
-    pub(super) const RC_RNR_NAK_GEN: u32 = 1 << 12;
-    pub(super) const SRQ_RESIZE: u32 = 1 << 13;
-    pub(super) const MEM_WINDOW: u32 = 1 << 17;
-    pub(super) const XRC: u32 = 1 << 20;
-    pub(super) const MEM_MGT_EXTENSIONS: u32 = 1 << 21;
-    pub(super) const MEM_WINDOW_TYPE_2B: u32 = 1 << 24;
-}
-
-fn device_attr(attr: &DeviceAttr, max_pkeys: u16, srq_resize: bool) -> c::ibv_device_attr {
-    let mut flags = flag::CURR_QP_STATE_MOD
-        | flag::PORT_ACTIVE_EVENT
-        | flag::SYS_IMAGE_GUID
-        | flag::RC_RNR_NAK_GEN
-        | flag::MEM_MGT_EXTENSIONS;
-    for (has, of) in [
-        (srq_resize, flag::SRQ_RESIZE),
-        (attr.xrc, flag::XRC),
-        (attr.mem_window, flag::MEM_WINDOW),
-        (attr.mem_window_type_2b, flag::MEM_WINDOW_TYPE_2B),
-    ] {
-        flags |= if has { of } else { 0 };
-    }
-    c::ibv_device_attr {
-        fw_ver: text(&attr.fw_ver),
-        node_guid: attr.node_guid.to_be(),
-        sys_image_guid: attr.node_guid.to_be(),
-        max_mr_size: attr.max_mr_size,
+    let srq_resize = match has.contains(Capabilities::SRQ_RESIZE) {
+        true => IBV_DEVICE_SRQ_RESIZE,
+        false => 0,
+    };
+    Ok(ibv_device_attr {
         // Pages of 4 KiB and all larger ones.
         page_size_cap: !0xfff,
         // As other devices in software have it.
         vendor_id: 0x00ff_ffff,
-        vendor_part_id: 0,
-        hw_ver: 0,
-        max_qp: int(attr.max_qp),
-        max_qp_wr: int(attr.max_qp_wr),
-        device_cap_flags: flags,
-        max_sge: int(attr.max_sge),
-        max_sge_rd: int(attr.max_sge),
-        max_cq: int(attr.max_cq),
-        max_cqe: int(attr.max_cqe),
-        max_mr: int(attr.max_mr),
-        max_pd: int(attr.max_pd),
-        max_qp_rd_atom: attr.max_qp_rd_atom.into(),
-        max_ee_rd_atom: 0,
-        max_res_rd_atom: int(u32::from(attr.max_qp_rd_atom).saturating_mul(attr.max_qp)),
-        max_qp_init_rd_atom: attr.max_qp_init_rd_atom.into(),
-        max_ee_init_rd_atom: 0,
-        atomic_cap: u32::from(attr.atomic_cap) as c_int,
-        max_ee: 0,
-        max_rdd: 0,
-        max_mw: int(attr.max_mw),
-        max_raw_ipv6_qp: 0,
-        max_raw_ethy_qp: 0,
-        max_mcast_grp: int(attr.max_mcast_grp),
-        max_mcast_qp_attach: int(attr.max_mcast_qp_attach),
-        max_total_mcast_qp_attach: int(attr.max_mcast_grp.saturating_mul(attr.max_mcast_qp_attach)),
-        max_ah: int(attr.max_ah),
-        max_fmr: 0,
-        max_map_per_fmr: 0,
-        max_srq: int(attr.max_srq),
-        max_srq_wr: int(attr.max_srq_wr),
-        max_srq_sge: int(attr.max_srq_sge),
-        max_pkeys,
+        device_cap_flags: found.device_cap_flags
+            | srq_resize
+            | IBV_DEVICE_CURR_QP_STATE_MOD
+            | IBV_DEVICE_PORT_ACTIVE_EVENT
+            | IBV_DEVICE_SYS_IMAGE_GUID
+            | IBV_DEVICE_RC_RNR_NAK_GEN
+            | IBV_DEVICE_MEM_MGT_EXTENSIONS,
+        max_sge_rd: found.max_sge,
+        max_res_rd_atom: found.max_qp_rd_atom.saturating_mul(found.max_qp),
+        max_total_mcast_qp_attach: found
+            .max_mcast_grp
+            .saturating_mul(found.max_mcast_qp_attach),
+        max_pkeys: unobserved().query_port(context, 1)?.pkey_tbl_len,
         local_ca_ack_delay: 15,
-        phys_port_cnt: attr.phys_port_cnt,
-    }
+        ..found
+    })
 }
 
 /// As programs call it: they say how much of the structure they know.
 extern "C" fn query_port_sized(
     context: *mut ibv_context,
     port: u8,
-    attr: *mut c::ibv_port_attr,
+    attr: *mut ibv_port_attr,
     size: usize,
 ) -> c_int {
     query(context, port, attr, size)
@@ -423,65 +353,44 @@ extern "C" fn query_port_sized(
 pub(crate) extern "C" fn query_port(
     context: *mut ibv_context,
     port: u8,
-    attr: *mut c::ibv_port_attr,
+    attr: *mut ibv_port_attr,
 ) -> c_int {
-    query(context, port, attr, c::OLD_PORT_ATTR)
+    query(context, port, attr, OLD_PORT_ATTR)
 }
 
-fn query(context: *mut ibv_context, port: u8, attr: *mut c::ibv_port_attr, size: usize) -> c_int {
+fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: usize) -> c_int {
     status(|| {
         let context = context_of(context)?;
         not_null(attr)?;
         let found = port_attr(&engine().sim.query_port(context, port)?);
-        let size = size.min(size_of_val(&found));
         // SAFETY: the program's, so large (C's contract).
-        unsafe { attr.cast::<u8>().copy_from((&raw const found).cast(), size) };
+        unsafe { put(attr, size, &found) };
         Ok(())
     })
 }
 
-fn port_attr(attr: &PortAttr) -> c::ibv_port_attr {
-    /// `IBV_PORT_CM_SUP`
-    const CM_SUP: u32 = 1 << 16;
-    /// `IBV_PORT_IP_BASED_GIDS`
-    const IP_BASED_GIDS: u32 = 1 << 26;
-    /// `IBV_QPF_GRH_REQUIRED`
-    const GRH_REQUIRED: u8 = 1;
-    /// 4 lanes.
-    const WIDTH: u8 = 2;
-    /// 25 Gbit/s each.
-    const SPEED: u8 = 32;
+fn port_attr(attr: &PortAttr) -> ibv_port_attr {
     let (disabled, link_up) = (3, 5);
     let infiniband = attr.link_layer == LinkLayer::InfiniBand;
-    c::ibv_port_attr {
-        state: attr.state.into(),
-        max_mtu: attr.max_mtu.into(),
-        active_mtu: attr.active_mtu.into(),
-        gid_tbl_len: int(attr.gid_tbl_len),
-        port_cap_flags: CM_SUP | if infiniband { 0 } else { IP_BASED_GIDS },
-        max_msg_sz: attr.max_msg_sz,
-        bad_pkey_cntr: attr.bad_pkey_cntr,
-        qkey_viol_cntr: attr.qkey_viol_cntr,
-        pkey_tbl_len: attr.pkey_tbl_len,
-        lid: attr.lid,
+    let ip_based_gids = if infiniband {
+        0
+    } else {
+        IBV_PORT_IP_BASED_GIDS
+    };
+    ibv_port_attr {
+        port_cap_flags: IBV_PORT_CM_SUP | ip_based_gids,
         // Of the first port: there is no subnet manager, and nothing to ask it.
         sm_lid: infiniband.into(),
-        lmc: 0,
         max_vl_num: 1,
-        sm_sl: 0,
-        subnet_timeout: 0,
-        init_type_reply: 0,
-        active_width: WIDTH,
-        active_speed: SPEED,
+        // 4 lanes of 25 Gbit/s each.
+        active_width: 2,
+        active_speed: 32,
         phys_state: if attr.state == PortState::Active {
             link_up
         } else {
             disabled
         },
-        link_layer: u32::from(attr.link_layer) as u8,
-        flags: if attr.grh_required { GRH_REQUIRED } else { 0 },
-        port_cap_flags2: 0,
-        active_speed_ex: 0,
+        ..ibv_port_attr::to_c(attr)
     }
 }
 
@@ -489,7 +398,7 @@ pub(crate) extern "C" fn query_gid(
     context: *mut ibv_context,
     port: u8,
     index: c_int,
-    gid: *mut c::ibv_gid,
+    gid: *mut ibv_gid,
 ) -> c_int {
     or_minus_one(|| {
         let context = context_of(context)?;
@@ -497,7 +406,7 @@ pub(crate) extern "C" fn query_gid(
         let index = u32::try_from(index).map_err(|_| Errno(libc::EINVAL))?;
         let found = engine().sim.query_gid(context, port, index)?;
         // SAFETY: the program's, to be written, aligned as it may be (C's contract).
-        unsafe { gid.write_unaligned(c::ibv_gid { raw: found.0 }) };
+        unsafe { gid.write_unaligned(ibv_gid { raw: found.0 }) };
         Ok(0)
     })
 }
@@ -532,7 +441,7 @@ pub(crate) extern "C" fn query_gid_ex(
     context: *mut ibv_context,
     port: u32,
     index: u32,
-    entry: *mut c::ibv_gid_entry,
+    entry: *mut ibv_gid_entry,
     flags: u32,
     size: usize,
 ) -> c_int {
@@ -545,14 +454,14 @@ pub(crate) extern "C" fn query_gid_ex(
         let port_num = u8::try_from(port).map_err(|_| Errno(libc::EINVAL))?;
         let found = engine().sim.query_gid_ex(context, port_num, index)?;
         // SAFETY: the program's, so large (C's contract).
-        unsafe { put_entry(entry, size, gid_entry(&found)) };
+        unsafe { put(entry, size, &gid_entry(&found)) };
         Ok(())
     })
 }
 
 pub(crate) extern "C" fn query_gid_table(
     context: *mut ibv_context,
-    entries: *mut c::ibv_gid_entry,
+    entries: *mut ibv_gid_entry,
     max_entries: usize,
     flags: u32,
     size: usize,
@@ -569,23 +478,26 @@ pub(crate) extern "C" fn query_gid_table(
         let count = sim.query_gid_table(context, &mut found)?;
         for (at, entry) in found[..count].iter().enumerate() {
             // SAFETY: the program's, so many of this size (C's contract).
-            unsafe { put_entry(entries.wrapping_byte_add(at * size), size, gid_entry(entry)) };
+            unsafe {
+                put(
+                    entries.wrapping_byte_add(at * size),
+                    size,
+                    &ibv_gid_entry::to_c(entry),
+                )
+            };
         }
         Ok(count as c_int)
     };
     crate::result::count(table) as isize
 }
 
-fn gid_entry(entry: &GidEntry) -> c::ibv_gid_entry {
-    c::ibv_gid_entry {
-        gid: c::ibv_gid { raw: entry.gid.0 },
-        gid_index: entry.gid_index,
-        port_num: entry.port_num,
-        gid_type: entry.gid_type.into(),
+fn gid_entry(entry: &GidEntry) -> ibv_gid_entry {
+    ibv_gid_entry {
         ndev_ifindex: match entry.gid_type {
             GidType::RoceV1 | GidType::RoceV2 => network_interface(),
             _ => 0,
         },
+        ..ibv_gid_entry::to_c(entry)
     }
 }
 
@@ -607,14 +519,6 @@ fn network_interface() -> u32 {
     // SAFETY: nothing of it is used any more.
     unsafe { libc::if_freenameindex(list) };
     found
-}
-
-/// # Safety
-/// There is room for `size` bytes.
-unsafe fn put_entry(to: *mut c::ibv_gid_entry, size: usize, entry: c::ibv_gid_entry) {
-    let size = size.min(size_of_val(&entry));
-    // SAFETY: the caller's promise.
-    unsafe { to.cast::<u8>().copy_from((&raw const entry).cast(), size) };
 }
 
 pub(crate) extern "C" fn query_pkey(

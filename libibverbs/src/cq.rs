@@ -3,15 +3,15 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc, int};
 use verbs_api::sync::Mutex;
 use verbs_api::{Arm, Context, CqInit, ErrorKind, Verbs, Wait, Wc};
 
-use crate::c::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc};
 use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::number::exchanged;
-use crate::object::{Kind, Object, context_of, int, kinds};
+use crate::object::{Kind, Object, context_of, kinds};
 use crate::result::{
     Errno, Result, count, last_errno, not_null, or_minus_one, pointer, silent, status,
 };
@@ -172,12 +172,8 @@ pub(crate) fn make(
             context,
             channel,
             cq_context,
-            handle: 0,
             cqe: int(unobserved().query_cq(handle)?.cqe),
-            mutex: [0; 5],
-            cond: [0; 6],
-            comp_events_completed: 0,
-            async_events_completed: 0,
+            ..ibv_cq::default()
         };
         let raw = cq_ex::extended(plain, iteration.is_some());
         Ok((handle, More { iteration, parent }, raw))
@@ -263,18 +259,8 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
 
 fn completion(wc: &Wc) -> ibv_wc {
     ibv_wc {
-        wr_id: wc.wr_id,
-        status: wc.status.into(),
-        opcode: wc.opcode.into(),
-        vendor_err: wc.vendor_err,
-        byte_len: wc.byte_len,
-        imm_data: wc.imm_data,
         qp_num: exchanged(wc.qp_num),
         src_qp: exchanged(wc.src_qp),
-        wc_flags: wc.wc_flags.bits(),
-        pkey_index: wc.pkey_index,
-        slid: wc.slid,
-        sl: wc.sl,
-        dlid_path_bits: wc.dlid_path_bits,
+        ..ibv_wc::to_c(wc)
     }
 }

@@ -9,9 +9,12 @@ use std::ffi::c_int;
 use std::mem;
 
 use parking_lot::ReentrantMutex;
-use verbs_api::{CqFlags, CqInitEx, CqModeration, ErrorKind, Handle, Verbs, WcEx, WcFields};
+use verbs_abi::{
+    IBV_CQ_ATTR_MODERATE, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CQ_INIT_ATTR_MASK_PD, ibv_context,
+    ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_moderate_cq, ibv_modify_cq_attr, ibv_poll_cq_attr,
+};
+use verbs_api::{CqInit, CqInitEx, ErrorKind, Handle, Verbs, WcEx};
 
-use crate::c::{ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_modify_cq_attr};
 use crate::cq::{self, Cq};
 use crate::domain::Pd;
 use crate::engine::engine;
@@ -23,13 +26,6 @@ use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_zero, pointer, sile
 #[derive(Default)]
 pub(crate) struct Iteration(ReentrantMutex<Cell<Option<WcEx>>>);
 
-/// `IBV_CQ_INIT_ATTR_MASK_FLAGS`
-const FLAGS: u32 = 1 << 0;
-/// `IBV_CQ_INIT_ATTR_MASK_PD`
-const PD: u32 = 1 << 1;
-/// `IBV_CQ_ATTR_MODERATE`
-const MODERATE: u32 = 1 << 0;
-
 pub(crate) extern "C" fn create_cq_ex(
     context: *mut ibv_context,
     init: *mut ibv_cq_init_attr_ex,
@@ -37,43 +33,31 @@ pub(crate) extern "C" fn create_cq_ex(
     pointer(|| {
         not_null(init)?;
         // SAFETY: the program's, valid for the call; the fields behind the mask are there if it
-        // names them, and only then are they read (C's contract).
-        let (cqe, cq_context, channel, vector, wc_flags, comp_mask) = unsafe {
-            (
-                (*init).cqe,
-                (*init).cq_context,
-                (*init).channel,
-                (*init).comp_vector,
-                (*init).wc_flags,
-                (*init).comp_mask,
-            )
-        };
-        if comp_mask & !(FLAGS | PD) != 0 {
+        // names them (C's contract).
+        let raw = unsafe { ibv_cq_init_attr_ex::read(init) };
+        if raw.comp_mask & !(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) != 0 {
             return Err(UNSUPPORTED);
         }
-        let flags = match comp_mask & FLAGS {
-            0 => CqFlags::empty(),
-            // SAFETY: as above.
-            _ => CqFlags::from_bits_retain(unsafe { (*init).flags }),
-        };
-        let parent = match comp_mask & PD {
+        let parent = match raw.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD {
             0 => None,
-            // SAFETY: as above.
-            _ => Some(Object::<Pd>::find(unsafe { (*init).parent_domain })?),
+            _ => Some(Object::<Pd>::find(raw.parent_domain)?),
         };
         let fits =
             |pd: &Object<Pd>| pd.is_parent() && Ok(pd.handle.context()) == context_of(context);
         if !parent.is_none_or(fits) {
             return Err(Errno(libc::EINVAL));
         }
-        let fields = WcFields::from_bits_retain(wc_flags);
-        let sizes = (cqe as c_int, vector as c_int);
-        let made = cq::make(context, sizes, cq_context, channel, parent, |of, plain| {
-            let init = CqInitEx::new(*plain).wc_flags(fields).flags(flags);
+        let asked = ibv_cq_init_attr_ex::from_c(&raw, None);
+        let sizes = (asked.cq.cqe, asked.cq.comp_vector);
+        let create = |of, plain: &CqInit| {
+            let init = CqInitEx {
+                cq: *plain,
+                ..asked
+            };
             let handle = engine().sim.create_cq_ex(of, &init)?;
             Ok((handle, Some(Iteration::default())))
-        });
-        Ok(made?.raw())
+        };
+        Ok(cq::make(context, sizes, raw.cq_context, raw.channel, parent, create)?.raw())
     })
 }
 
@@ -83,13 +67,10 @@ pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_att
         not_null(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
-        if attr.attr_mask != MODERATE {
+        if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
             return Err(Errno(libc::EINVAL));
         }
-        let moderation = CqModeration {
-            cq_count: attr.cq_count,
-            cq_period: attr.cq_period,
-        };
+        let moderation = ibv_moderate_cq::from_c(&attr.moderate);
         Ok(engine().sim.modify_cq(cq.handle, &moderation)?)
     })
 }
@@ -97,10 +78,10 @@ pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_att
 /// The structure of a queue, and behind it what an extended one has. C finds the functions of others
 /// missing.
 pub(crate) fn extended(cq_base: ibv_cq, iterates: bool) -> ibv_cq_ex {
-    // SAFETY: the structure is plain numbers, pointers and optional functions, for which zero is a
-    // value.
-    let mut raw: ibv_cq_ex = unsafe { mem::zeroed() };
-    raw.cq_base = cq_base;
+    let mut raw = ibv_cq_ex {
+        cq_base,
+        ..ibv_cq_ex::default()
+    };
     if iterates {
         raw.start_poll = Some(start_poll);
         raw.next_poll = Some(next_poll);
@@ -157,11 +138,11 @@ fn find(cq: *mut ibv_cq_ex) -> Result<(&'static Object<Cq>, &'static Iteration)>
     Ok((cq, cq.more.iteration.as_ref().ok_or(Errno(libc::EINVAL))?))
 }
 
-extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut u32) -> c_int {
+extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {
     status(|| {
         let (found, iteration) = find(cq)?;
         // SAFETY: the program's, valid for the call, if there is one: a mask (C's contract).
-        if !attr.is_null() && unsafe { attr.read() } != 0 {
+        if !attr.is_null() && unsafe { attr.read() }.comp_mask != 0 {
             return Err(Errno(libc::EINVAL));
         }
         let turn = iteration.0.lock();

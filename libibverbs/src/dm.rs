@@ -8,10 +8,10 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
+use verbs_abi::{ibv_alloc_dm_attr, ibv_context, ibv_dm, ibv_mr, ibv_pd};
 use verbs_api::sync::Mutex;
 use verbs_api::{Access, Context, Handle};
 
-use crate::c::{ibv_alloc_dm_attr, ibv_context, ibv_dm, ibv_mr, ibv_pd};
 use crate::context::OpenDevice;
 use crate::domain::{Pd, Users};
 use crate::engine::engine;

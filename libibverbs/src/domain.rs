@@ -8,9 +8,12 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use verbs_abi::{
+    IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, ibv_context,
+    ibv_parent_domain_init_attr, ibv_pd, ibv_td, ibv_td_init_attr,
+};
 use verbs_api::{Handle, Verbs};
 
-use crate::c::{ibv_context, ibv_parent_domain_init_attr, ibv_pd, ibv_td, ibv_td_init_attr};
 use crate::engine::engine;
 use crate::object::{Object, context_of, kinds};
 use crate::result::{Errno, Result, not_null, pointer, status};
@@ -131,10 +134,10 @@ pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     })
 }
 
-/// `IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS` and `IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT`: functions that
-/// give memory for queues, and what they are called with. The queues of these devices are not in the
-/// program's memory, so nobody calls them.
-const ALLOCATORS_AND_CONTEXT: u32 = 1 << 0 | 1 << 1;
+/// Functions that give memory for queues, and what they are called with. The queues of these devices are
+/// not in the program's memory, so nobody calls them.
+const ALLOCATORS_AND_CONTEXT: u32 =
+    IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 
 pub(crate) extern "C" fn alloc_parent_domain(
     context: *mut ibv_context,

@@ -1,17 +1,19 @@
 //! The engine of a process: the simulator in real time, its devices, and all objects made of it.
 
-use std::ffi::c_char;
 use std::io::{self, Write};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use verbs_abi::{
+    IBV_NODE_CA, IBV_NODE_RNIC, IBV_TRANSPORT_IB, IBV_TRANSPORT_IWARP, ibv_device, text,
+    verbs_device,
+};
 use verbs_api::sync::Mutex;
 use verbs_api::{Transport, Verbs};
 use verbs_sim::{Mode, Sim};
 
 use crate::at_exit;
-use crate::c;
 use crate::config::Config;
 use crate::number;
 use crate::object::Objects;
@@ -20,7 +22,7 @@ use crate::object::Objects;
 pub(crate) struct Engine {
     pub(crate) sim: Sim,
     pub(crate) config: &'static Config,
-    devices: &'static [c::Device],
+    devices: &'static [verbs_device],
     /// Of all devices.
     pub(crate) transport: Transport,
     pub(crate) objects: Objects,
@@ -138,26 +140,26 @@ impl Engine {
     }
 
     /// What programs point to, in the order of the devices.
-    pub(crate) fn devices(&self) -> impl Iterator<Item = *mut c::ibv_device> {
+    pub(crate) fn devices(&self) -> impl Iterator<Item = *mut ibv_device> {
         self.devices
             .iter()
             .map(|device| (&raw const device.device).cast_mut())
     }
 
     /// Which device a program points to, from 0.
-    pub(crate) fn device(&self, device: *const c::ibv_device) -> Option<usize> {
+    pub(crate) fn device(&self, device: *const ibv_device) -> Option<usize> {
         self.devices().position(|of| std::ptr::eq(of, device))
     }
 }
 
 /// They are never freed, since programs keep pointers to them.
-fn devices(config: &Config, transport: Transport) -> &'static [c::Device] {
+fn devices(config: &Config, transport: Transport) -> &'static [verbs_device] {
     let (node_type, transport_type) = match transport {
         Transport::Iwarp => (IBV_NODE_RNIC, IBV_TRANSPORT_IWARP),
         _ => (IBV_NODE_CA, IBV_TRANSPORT_IB),
     };
-    let device = |(number, name): (usize, &String)| c::Device {
-        device: c::ibv_device {
+    let device = |(number, name): (usize, &String)| verbs_device {
+        device: ibv_device {
             ops: [0; 2],
             node_type,
             transport_type,
@@ -166,28 +168,10 @@ fn devices(config: &Config, transport: Transport) -> &'static [c::Device] {
             dev_path: text(&format!("/sys/devices/virtual/verbsim/uverbs{number}")),
             ibdev_path: text(&format!("{IBDEV_PATH}{}/{name}", config.profile)),
         },
-        nobodys: [0; 8],
+        of_driver: [0; 8],
     };
     Vec::leak(config.names.iter().enumerate().map(device).collect())
 }
 
-/// `IBV_NODE_CA`
-const IBV_NODE_CA: i32 = 1;
-/// `IBV_NODE_RNIC`
-const IBV_NODE_RNIC: i32 = 4;
-/// `IBV_TRANSPORT_IB`
-const IBV_TRANSPORT_IB: i32 = 0;
-/// `IBV_TRANSPORT_IWARP`
-const IBV_TRANSPORT_IWARP: i32 = 1;
-
 /// Where a device of the kernel would stand in sysfs; profile and name follow.
 pub(crate) const IBDEV_PATH: &str = "/sys/devices/virtual/verbsim/";
-
-/// A text of C with an end, cut where it is too long.
-pub(crate) fn text<const N: usize>(text: &str) -> [c_char; N] {
-    let mut bytes = [0; N];
-    for (to, from) in bytes[..N - 1].iter_mut().zip(text.bytes()) {
-        *to = from as c_char;
-    }
-    bytes
-}

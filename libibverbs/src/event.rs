@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
+use verbs_abi::{ElementType, ibv_async_event, ibv_context};
 use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, QpType, Verbs, Wait};
 
-use crate::c::{ibv_async_event, ibv_context};
 use crate::context::OpenDevice;
 use crate::cq::{Cq, wait};
 use crate::engine::{engine, unobserved};
@@ -70,10 +70,10 @@ pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
         let event = unsafe { event.read() };
         let event_type = AsyncEventType::from(event.event_type);
         let pointer = event.element;
-        let (context, element) = match event.event_type {
-            0 => of::<Cq, _>(pointer, Element::Cq)?,
-            1..=7 | 16 => of::<Qp, _>(pointer, Element::Qp)?,
-            14 | 15 => of::<Srq, _>(pointer, Element::Srq)?,
+        let (context, element) = match ElementType::of(event_type) {
+            ElementType::Cq => of::<Cq, _>(pointer, Element::Cq)?,
+            ElementType::Qp => of::<Qp, _>(pointer, Element::Qp)?,
+            ElementType::Srq => of::<Srq, _>(pointer, Element::Srq)?,
             _ => return Ok(()),
         };
         let event = AsyncEvent {

@@ -10,9 +10,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 
+use verbs_abi::{ibv_context, ibv_mr, ibv_pd};
 use verbs_api::{Handle, Verbs};
 
-use crate::c::{ibv_context, ibv_mr, ibv_pd};
 use crate::context::{self, OpenDevice};
 use crate::domain::{self, Pd};
 use crate::engine::{engine, unobserved};

@@ -42,7 +42,7 @@
 //!
 //! # Where things are
 //! `config` says how the devices are (`setting`), `at_exit` writes what is said at the end. `export` has the
-//! names and their versions, `c` the structures. An entry point finds its objects
+//! names and their versions; the structures are in `verbs_abi`. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object
 //! has a file, and so have `import` and `xrc`.
 //!
@@ -68,7 +68,6 @@ mod ah;
 mod arena;
 mod at_exit;
 mod batch;
-mod c;
 mod config;
 mod context;
 mod cq;
@@ -81,8 +80,6 @@ mod event;
 mod export;
 mod import;
 mod inline;
-#[cfg(test)]
-mod layout;
 mod mapped;
 mod mw;
 mod number;

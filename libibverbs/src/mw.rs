@@ -1,10 +1,10 @@
 //! Memory windows.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_int;
 
-use verbs_api::{Access, MwBind, MwBindInfo, SendFlags, Verbs};
+use verbs_abi::{ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_pd, ibv_qp};
+use verbs_api::{MwBindInfo, Verbs};
 
-use crate::c::{ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_pd, ibv_qp};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{Object, kinds};
@@ -57,9 +57,7 @@ pub(crate) extern "C" fn bind_mw(
         not_null(bind)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let bind = unsafe { bind.read() };
-        let flags = SendFlags::from_bits_retain(bind.send_flags);
-        let mut asked = MwBind::new(bind.wr_id, info(&bind.bind_info)?);
-        asked.flags = flags;
+        let asked = ibv_mw_bind::from_c(&bind, info(&bind.bind_info)?.mr);
         let sim = &engine().sim;
         sim.bind_mw(qp.handle, mw.handle, &asked)?;
         let rkey = unobserved().query_mw(mw.handle)?.rkey;
@@ -71,13 +69,6 @@ pub(crate) extern "C" fn bind_mw(
 
 /// What a window is to show. Without bytes it may name no region, and then the window is unbound.
 pub(crate) fn info(info: &ibv_mw_bind_info) -> Result<MwBindInfo> {
-    let access: c_uint = info.mw_access_flags;
-    Ok(MwBindInfo {
-        mr: Object::<Mr>::find_some(info.mr)?
-            .map(|mr| mr.handle)
-            .unwrap_or_default(),
-        addr: info.addr,
-        length: info.length,
-        access: Access::from_bits_retain(access),
-    })
+    let mr = Object::<Mr>::find_some(info.mr)?.map(|mr| mr.handle);
+    Ok(ibv_mw_bind_info::from_c(info, mr.unwrap_or_default()))
 }

@@ -1,14 +1,12 @@
 //! Objects: the structure that a program points to, and beside it the handle of the engine.
 
 use std::cell::UnsafeCell;
-use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use verbs_api::{Context, DriverObject, Verbs};
 
 use crate::ah::Ah;
 use crate::arena::Arena;
-use crate::c;
 use crate::context::OpenDevice;
 use crate::cq::{Channel, Cq};
 use crate::dm::Dm;
@@ -229,7 +227,7 @@ impl<K: Kind> Object<K> {
 }
 
 /// The context of an object by its pointer.
-pub(crate) fn context_of(context: *mut c::ibv_context) -> Result<Context> {
+pub(crate) fn context_of(context: *mut verbs_abi::ibv_context) -> Result<Context> {
     Object::<OpenDevice>::find(context).map(|context| context.handle)
 }
 
@@ -239,8 +237,8 @@ macro_rules! kinds {
         pub(crate) struct $kind;
 
         impl $crate::object::Kind for $kind {
-            type Raw = $crate::c::$raw;
-            type Seen = $crate::c::$seen;
+            type Raw = verbs_abi::$raw;
+            type Seen = verbs_abi::$seen;
             type Handle = verbs_api::$handle;
             type More = $more;
 
@@ -264,8 +262,3 @@ macro_rules! kinds {
 }
 
 pub(crate) use kinds;
-
-/// A number of C that cannot be negative here.
-pub(crate) fn int(number: u32) -> c_int {
-    c_int::try_from(number).unwrap_or(c_int::MAX)
-}

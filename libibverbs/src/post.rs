@@ -7,11 +7,11 @@
 use std::ffi::c_int;
 
 use smallvec::SmallVec;
+use verbs_abi::{bind_mw_t, ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge};
 use verbs_api::sync::MutexGuard;
-use verbs_api::{Dest, PostError, QpType, RecvWr, Remote, SendFlags, SendOp, SendWr, Sge, Verbs};
+use verbs_api::{Dest, PostError, QpType, RecvWr, SendFlags, SendOp, SendWr, Sge, Verbs};
 
 use crate::ah::Ah;
-use crate::c::{Tso, ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge};
 use crate::engine::engine;
 use crate::inline::Inline;
 use crate::mw::{self, Mw};
@@ -126,7 +126,7 @@ unsafe fn put_list(entries: &mut Entries, list: *const ibv_sge, count: c_int, ma
             for at in 0..count as usize {
                 // SAFETY: the caller's promise.
                 let sge = unsafe { list.add(at).read() };
-                entries.push(entry(&sge));
+                entries.push(ibv_sge::from_c(&sge));
             }
         }
         _ => put_too_many(entries, max),
@@ -136,14 +136,6 @@ unsafe fn put_list(entries: &mut Entries, list: *const ibv_sge, count: c_int, ma
 pub(crate) fn put_too_many(entries: &mut Entries, max: u32) {
     let more = max as usize + 1;
     entries.extend(std::iter::repeat_n(Sge::default(), more));
-}
-
-pub(crate) fn entry(sge: &ibv_sge) -> Sge {
-    Sge {
-        addr: sge.addr,
-        length: sge.length,
-        lkey: sge.lkey,
-    }
 }
 
 /// What became of a part of a list.
@@ -228,8 +220,7 @@ impl<'a> Taken<'a> {
                 self.entries.push(put);
             }
         }
-        // SAFETY: any bytes are a `Ud`.
-        let ud = unsafe { wr.wr.ud };
+        let ud = wr.ud();
         self.sends.push(Send {
             wr_id: wr.wr_id,
             op,
@@ -292,50 +283,14 @@ pub(crate) fn destination(
     }
 }
 
-/// What a send does, by `enum ibv_wr_opcode`.
+/// What a send does.
 fn operation(wr: &ibv_send_wr) -> Result<SendOp> {
-    // SAFETY: all members are numbers, for which any bytes are a value.
-    let (rdma, atomic) = unsafe { (wr.wr.rdma, wr.wr.atomic) };
-    let remote = Remote {
-        addr: rdma.remote_addr,
-        rkey: rdma.rkey,
+    let bind = |bind: &bind_mw_t| -> Result<SendOp> {
+        Ok(SendOp::BindMw {
+            mw: Object::<Mw>::find(bind.mw)?.handle,
+            rkey: bind.rkey,
+            info: mw::info(&bind.bind_info)?,
+        })
     };
-    let of_atomic = Remote {
-        addr: atomic.remote_addr,
-        rkey: atomic.rkey,
-    };
-    let imm_data = wr.imm_data.to_ne_bytes();
-    let invalidated = wr.imm_data;
-    Ok(match wr.opcode {
-        0 => SendOp::RdmaWrite { remote },
-        1 => SendOp::RdmaWriteWithImm { remote, imm_data },
-        2 => SendOp::Send,
-        3 => SendOp::SendWithImm { imm_data },
-        4 => SendOp::RdmaRead { remote },
-        5 => SendOp::CompareAndSwap {
-            remote: of_atomic,
-            compare: atomic.compare_add,
-            swap: atomic.swap,
-        },
-        6 => SendOp::FetchAndAdd {
-            remote: of_atomic,
-            add: atomic.compare_add,
-        },
-        7 => SendOp::LocalInv { rkey: invalidated },
-        8 => {
-            let bind = &wr.bind_mw;
-            SendOp::BindMw {
-                mw: Object::<Mw>::find(bind.mw)?.handle,
-                rkey: bind.rkey,
-                info: mw::info(&bind.bind_info)?,
-            }
-        }
-        9 => SendOp::SendWithInv { rkey: invalidated },
-        10 => {
-            // SAFETY: they share their place, and are numbers, for which any bytes are a value.
-            let tso = unsafe { (&raw const wr.bind_mw).cast::<Tso>().read() };
-            SendOp::Tso { mss: tso.mss }
-        }
-        _ => return Err(Errno(libc::EINVAL)),
-    })
+    ibv_send_wr::from_c(wr, bind)?.ok_or(Errno(libc::EINVAL))
 }

@@ -4,11 +4,10 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 use smallvec::SmallVec;
-use verbs_api::{Access, Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait};
+use verbs_abi::{ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr};
+use verbs_api::{Gid, QpAttr, QpAttrMask, QpCap, QpType, SendOps, Verbs, Wait};
 
-use crate::ah::{from_c as ah_attr, to_c as ah_attr_back};
 use crate::batch::Batch;
-use crate::c::{ibv_ah_attr, ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr};
 use crate::context::OpenDevice;
 use crate::cq::Cq;
 use crate::cq_ex;
@@ -62,7 +61,7 @@ pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
         let asked = unsafe { init.read() };
         let qp = create(pd, &asked, SendOps::empty())?;
         // SAFETY: the program's, to be written (C's contract).
-        unsafe { (*init).cap = cap_back(&qp.more.cap) };
+        unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
         Ok(qp.seen())
     })
 }
@@ -85,11 +84,9 @@ pub(crate) fn create(
     };
     let srq = Object::<Srq>::find_some(asked.srq)?;
     let of_receives = recv_cq.map(|cq| cq.handle).unwrap_or_default();
-    let mut init = QpInit::new(qp_type, send_cq.handle, of_receives)
-        .cap(cap(&asked.cap))
-        .send_ops(send_ops);
-    init.srq = srq.map(|srq| srq.handle);
-    init.sq_sig_all = asked.sq_sig_all != 0;
+    let srq = srq.map(|srq| srq.handle);
+    let mut init = ibv_qp_init_attr::from_c(asked, send_cq.handle, of_receives, srq);
+    init.send_ops = send_ops;
     let make = |index| {
         // By which the object is found when there is an event.
         init.qp_context = index as u64;
@@ -111,13 +108,10 @@ pub(crate) fn create(
             send_cq: asked.send_cq,
             recv_cq: recv_cq.map_or(null_mut(), Object::seen),
             srq: asked.srq,
-            handle: 0,
             qp_num: exchanged(got.qp_num),
             state: got.attr.qp_state.into(),
             qp_type: asked.qp_type,
-            mutex: [0; 5],
-            cond: [0; 6],
-            events_completed: 0,
+            ..ibv_qp::default()
         };
         let more = More {
             qp_type,
@@ -174,7 +168,7 @@ pub(crate) extern "C" fn query_qp(
                     send_cq: (*base).send_cq,
                     recv_cq: (*base).recv_cq,
                     srq: (*base).srq,
-                    cap: cap_back(&query.init.cap),
+                    cap: ibv_qp_cap::to_c(&query.init.cap),
                     qp_type: (*base).qp_type,
                     sq_sig_all: query.init.sq_sig_all.into(),
                 });
@@ -239,90 +233,19 @@ pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, _op: u32, _flag
     })
 }
 
-pub(crate) fn cap(cap: &ibv_qp_cap) -> QpCap {
-    QpCap {
-        max_send_wr: cap.max_send_wr,
-        max_recv_wr: cap.max_recv_wr,
-        max_send_sge: cap.max_send_sge,
-        max_recv_sge: cap.max_recv_sge,
-        max_inline_data: cap.max_inline_data,
-    }
-}
-
-pub(crate) fn cap_back(cap: &QpCap) -> ibv_qp_cap {
-    ibv_qp_cap {
-        max_send_wr: cap.max_send_wr,
-        max_recv_wr: cap.max_recv_wr,
-        max_send_sge: cap.max_send_sge,
-        max_recv_sge: cap.max_recv_sge,
-        max_inline_data: cap.max_inline_data,
-    }
-}
-
 fn qp_attr(attr: &ibv_qp_attr, mask: QpAttrMask) -> QpAttr {
-    let alt_path = mask.contains(QpAttrMask::ALT_PATH);
-    QpAttr {
-        qp_state: attr.qp_state.into(),
-        cur_qp_state: attr.cur_qp_state.into(),
-        path_mtu: attr.path_mtu.into(),
-        path_mig_state: attr.path_mig_state.into(),
-        qkey: attr.qkey,
-        rq_psn: attr.rq_psn,
-        sq_psn: attr.sq_psn,
-        dest_qp_num: exchanged(attr.dest_qp_num),
-        qp_access_flags: Access::from_bits_retain(attr.qp_access_flags),
-        cap: cap(&attr.cap),
-        ah_attr: Some(ah_attr(&attr.ah_attr)),
-        alt_ah_attr: alt_path.then(|| ah_attr(&attr.alt_ah_attr)),
-        pkey_index: attr.pkey_index,
-        en_sqd_async_notify: attr.en_sqd_async_notify != 0,
-        sq_draining: attr.sq_draining != 0,
-        max_rd_atomic: attr.max_rd_atomic,
-        max_dest_rd_atomic: attr.max_dest_rd_atomic,
-        min_rnr_timer: attr.min_rnr_timer,
-        port_num: attr.port_num,
-        timeout: attr.timeout,
-        retry_cnt: attr.retry_cnt,
-        rnr_retry: attr.rnr_retry,
+    let mut found = ibv_qp_attr::from_c(attr);
+    found.dest_qp_num = exchanged(attr.dest_qp_num);
+    if !mask.contains(QpAttrMask::ALT_PATH) {
+        found.alt_ah_attr = None;
     }
+    found
 }
 
 fn qp_attr_back(attr: &QpAttr, cap: &QpCap) -> ibv_qp_attr {
-    let path = |path: Option<_>| -> ibv_ah_attr {
-        ah_attr_back(&path.unwrap_or(verbs_api::AhAttr {
-            grh: None,
-            dlid: 0,
-            sl: 0,
-            src_path_bits: 0,
-            port_num: 0,
-        }))
-    };
     ibv_qp_attr {
-        qp_state: attr.qp_state.into(),
-        cur_qp_state: attr.cur_qp_state.into(),
-        path_mtu: attr.path_mtu.into(),
-        path_mig_state: attr.path_mig_state.into(),
-        qkey: attr.qkey,
-        rq_psn: attr.rq_psn,
-        sq_psn: attr.sq_psn,
         dest_qp_num: exchanged(attr.dest_qp_num),
-        qp_access_flags: attr.qp_access_flags.bits(),
-        cap: cap_back(cap),
-        ah_attr: path(attr.ah_attr),
-        alt_ah_attr: path(attr.alt_ah_attr),
-        pkey_index: attr.pkey_index,
-        alt_pkey_index: 0,
-        en_sqd_async_notify: attr.en_sqd_async_notify.into(),
-        sq_draining: attr.sq_draining.into(),
-        max_rd_atomic: attr.max_rd_atomic,
-        max_dest_rd_atomic: attr.max_dest_rd_atomic,
-        min_rnr_timer: attr.min_rnr_timer,
-        port_num: attr.port_num,
-        timeout: attr.timeout,
-        retry_cnt: attr.retry_cnt,
-        rnr_retry: attr.rnr_retry,
-        alt_port_num: 0,
-        alt_timeout: 0,
-        rate_limit: 0,
+        cap: ibv_qp_cap::to_c(cap),
+        ..ibv_qp_attr::to_c(attr)
     }
 }

@@ -3,10 +3,13 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use verbs_abi::{
+    IBV_REREG_MR_CHANGE_ACCESS, IBV_REREG_MR_CHANGE_PD, IBV_REREG_MR_CHANGE_TRANSLATION,
+    IBV_REREG_MR_ERR_CMD, IBV_REREG_MR_ERR_INPUT, ibv_mr, ibv_pd,
+};
 use verbs_api::sync::Mutex;
 use verbs_api::{Access, Capabilities, Handle, MrChange, Verbs};
 
-use crate::c::{ibv_mr, ibv_pd};
 use crate::dm::Dm;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
@@ -146,17 +149,6 @@ pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     })
 }
 
-/// `IBV_REREG_MR_CHANGE_TRANSLATION`
-const CHANGE_TRANSLATION: c_int = 1 << 0;
-/// `IBV_REREG_MR_CHANGE_PD`
-const CHANGE_PD: c_int = 1 << 1;
-/// `IBV_REREG_MR_CHANGE_ACCESS`
-const CHANGE_ACCESS: c_int = 1 << 2;
-/// `IBV_REREG_MR_ERR_INPUT`
-const ERR_INPUT: c_int = -1;
-/// `IBV_REREG_MR_ERR_CMD`
-const ERR_CMD: c_int = -4;
-
 /// Returns what is left of the region; why is in `errno`. What the real library finds itself leaves the
 /// region as it is. All else it cannot tell from a failure half way, and neither do we, though here nothing
 /// has changed then.
@@ -168,12 +160,12 @@ pub(crate) extern "C" fn rereg_mr(
     length: usize,
     access: c_int,
 ) -> c_int {
-    let mut left = ERR_CMD;
+    let mut left = IBV_REREG_MR_ERR_CMD;
     let result = status(|| {
         let found = Object::<Mr>::find(mr)?;
         let is_whole = found.more.access.is_some() || found.more.dm.is_some();
         if !is_whole || !makes_sense(flags, addr, length, access) {
-            left = ERR_INPUT;
+            left = IBV_REREG_MR_ERR_INPUT;
             return Err(Errno(libc::EINVAL));
         }
         let context = found.handle.context();
@@ -182,18 +174,18 @@ pub(crate) extern "C" fn rereg_mr(
             return Err(UNSUPPORTED);
         }
         let own = found.more.access.as_ref().ok_or(Errno(libc::EINVAL))?;
-        let new_pd = match flags & CHANGE_PD {
+        let new_pd = match flags & IBV_REREG_MR_CHANGE_PD {
             0 => None,
             _ => Some(Object::<Pd>::find(pd)?),
         };
-        let new_access = match flags & CHANGE_ACCESS {
+        let new_access = match flags & IBV_REREG_MR_CHANGE_ACCESS {
             0 => None,
             _ => Some(Access::from_bits_retain(access as c_uint)),
         };
         let change = MrChange {
             pd: new_pd.map(|pd| pd.handle),
             access: new_access,
-            length: (flags & CHANGE_TRANSLATION != 0).then_some(length),
+            length: (flags & IBV_REREG_MR_CHANGE_TRANSLATION != 0).then_some(length),
         };
         let access = new_access.unwrap_or(Access::from_bits_retain(own.load(Ordering::Relaxed)));
         if change.length.is_some() && !has_memory(addr, length, access) {
@@ -229,10 +221,12 @@ pub(crate) extern "C" fn rereg_mr(
 
 /// Whether the real library would ask the device.
 fn makes_sense(flags: c_int, addr: *mut c_void, length: usize, access: c_int) -> bool {
-    let known = CHANGE_TRANSLATION | CHANGE_PD | CHANGE_ACCESS;
+    let known =
+        IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
     let has = |flag| flags & flag != 0;
-    let translates_nothing = has(CHANGE_TRANSLATION) && (length == 0 || addr.is_null());
-    let access_is_ignored = access != 0 && !has(CHANGE_ACCESS);
+    let translates_nothing =
+        has(IBV_REREG_MR_CHANGE_TRANSLATION) && (length == 0 || addr.is_null());
+    let access_is_ignored = access != 0 && !has(IBV_REREG_MR_CHANGE_ACCESS);
     flags & !known == 0 && !translates_nothing && !access_is_ignored
 }
 

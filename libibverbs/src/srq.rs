@@ -3,12 +3,13 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use verbs_api::{Handle, RecvWr, SrqAttr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
-
-use crate::c::{
-    ibv_context, ibv_pd, ibv_recv_wr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
-    ibv_srq_init_attr_ex,
+use verbs_abi::{
+    IBV_SRQ_INIT_ATTR_CQ, IBV_SRQ_INIT_ATTR_PD, IBV_SRQ_INIT_ATTR_TM, IBV_SRQ_INIT_ATTR_TYPE,
+    IBV_SRQ_INIT_ATTR_XRCD, IBV_SRQT_BASIC, IBV_SRQT_TM, IBV_SRQT_XRC, ibv_context, ibv_pd,
+    ibv_recv_wr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr, ibv_srq_init_attr_ex,
 };
+use verbs_api::{Handle, RecvWr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
+
 use crate::cq::Cq;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
@@ -40,21 +41,7 @@ pub(crate) extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_att
     })
 }
 
-/// `IBV_SRQ_INIT_ATTR_TYPE`
-const TYPE: u32 = 1 << 0;
-/// `IBV_SRQ_INIT_ATTR_PD`
-const PD: u32 = 1 << 1;
-/// `IBV_SRQ_INIT_ATTR_XRCD` and `IBV_SRQ_INIT_ATTR_CQ`
-const XRCD_AND_CQ: u32 = 1 << 2 | 1 << 3;
-/// `IBV_SRQ_INIT_ATTR_TM`
-const TM: u32 = 1 << 4;
-
-/// `enum ibv_srq_type`
-mod srq_type {
-    pub(super) const BASIC: u32 = 0;
-    pub(super) const XRC: u32 = 1;
-    pub(super) const TM: u32 = 2;
-}
+const XRCD_AND_CQ: u32 = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
 /// The sizes that it got stand in `init` then. There is no matching of tags.
 pub(crate) extern "C" fn create_srq_ex(
@@ -66,13 +53,13 @@ pub(crate) extern "C" fn create_srq_ex(
         // SAFETY: the program's, valid for the call. It need not know the fields behind those that
         // its mask names, so only these are read (C's contract).
         let comp_mask = unsafe { (*init).comp_mask };
-        if comp_mask & !(TYPE | PD | XRCD_AND_CQ) != 0 {
-            return Err(match comp_mask & TM {
+        if comp_mask & !(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | XRCD_AND_CQ) != 0 {
+            return Err(match comp_mask & IBV_SRQ_INIT_ATTR_TM {
                 0 => Errno(libc::EINVAL),
                 _ => UNSUPPORTED,
             });
         }
-        if comp_mask & PD == 0 {
+        if comp_mask & IBV_SRQ_INIT_ATTR_PD == 0 {
             return Err(Errno(libc::EINVAL));
         }
         // SAFETY: as above.
@@ -80,14 +67,14 @@ pub(crate) extern "C" fn create_srq_ex(
         if context_of(context)? != Object::<Pd>::find(pd)?.handle.context() {
             return Err(Errno(libc::EINVAL));
         }
-        let srq_type = match comp_mask & TYPE {
-            0 => srq_type::BASIC,
+        let srq_type = match comp_mask & IBV_SRQ_INIT_ATTR_TYPE {
+            0 => IBV_SRQT_BASIC,
             // SAFETY: as above.
             _ => unsafe { (*init).srq_type },
         };
         let xrc = match srq_type {
-            srq_type::BASIC => None,
-            srq_type::XRC if comp_mask & XRCD_AND_CQ == XRCD_AND_CQ => {
+            IBV_SRQT_BASIC => None,
+            IBV_SRQT_XRC if comp_mask & XRCD_AND_CQ == XRCD_AND_CQ => {
                 // SAFETY: as above.
                 let (xrcd, cq) = unsafe { ((*init).xrcd, (*init).cq) };
                 Some(XrcSrq {
@@ -95,7 +82,7 @@ pub(crate) extern "C" fn create_srq_ex(
                     cq: Object::<Cq>::find(cq)?.handle,
                 })
             }
-            srq_type::TM => return Err(UNSUPPORTED),
+            IBV_SRQT_TM => return Err(UNSUPPORTED),
             _ => return Err(Errno(libc::EINVAL)),
         };
         // SAFETY: the plain structure is the start of the extended one.
@@ -116,7 +103,7 @@ unsafe fn create(
     let make = |index| {
         // By the index the object is found when there is an event.
         let mut wanted = SrqInit::new(asked.attr.max_wr).context(index as u64);
-        wanted.attr = attr_from_c(&asked.attr);
+        wanted.attr = ibv_srq_attr::from_c(&asked.attr);
         wanted.xrc = xrc;
         let sim = &engine().sim;
         let handle = sim.create_srq(pd.handle, &wanted)?;
@@ -130,10 +117,7 @@ unsafe fn create(
             context: pd.context(),
             srq_context: asked.srq_context,
             pd: pd.seen(),
-            handle: 0,
-            mutex: [0; 5],
-            cond: [0; 6],
-            events_completed: 0,
+            ..ibv_srq::default()
         };
         let more = More {
             max_wr: got.max_wr.into(),
@@ -145,14 +129,6 @@ unsafe fn create(
     Ok(pd.within(|| Object::<Srq>::make_with(make))?.seen())
 }
 
-fn attr_from_c(attr: &ibv_srq_attr) -> SrqAttr {
-    SrqAttr {
-        max_wr: attr.max_wr,
-        max_sge: attr.max_sge,
-        srq_limit: attr.srq_limit,
-    }
-}
-
 pub(crate) extern "C" fn modify_srq(
     srq: *mut ibv_srq,
     attr: *mut ibv_srq_attr,
@@ -162,7 +138,7 @@ pub(crate) extern "C" fn modify_srq(
         let srq = Object::<Srq>::find(srq)?;
         not_null(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
-        let attr = attr_from_c(&unsafe { attr.read() });
+        let attr = ibv_srq_attr::from_c(&unsafe { attr.read() });
         let mask = SrqAttrMask::from_bits_retain(mask as u32);
         engine().sim.modify_srq(srq.handle, &attr, mask)?;
         if mask.contains(SrqAttrMask::MAX_WR) {
@@ -178,13 +154,8 @@ pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
         let srq = Object::<Srq>::find(srq)?;
         not_null(attr)?;
         let found = engine().sim.query_srq(srq.handle)?;
-        let found = ibv_srq_attr {
-            max_wr: found.max_wr,
-            max_sge: found.max_sge,
-            srq_limit: found.srq_limit,
-        };
         // SAFETY: the program's, to be written (C's contract).
-        unsafe { attr.write(found) };
+        unsafe { attr.write(ibv_srq_attr::to_c(&found)) };
         Ok(())
     })
 }

@@ -6,11 +6,15 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use verbs_abi::{
+    IBV_QP_OPEN_ATTR_CONTEXT, IBV_QP_OPEN_ATTR_NUM, IBV_QP_OPEN_ATTR_TYPE, IBV_QP_OPEN_ATTR_XRCD,
+    IBV_XRCD_INIT_ATTR_FD, IBV_XRCD_INIT_ATTR_OFLAGS, ibv_context, ibv_qp, ibv_qp_open_attr,
+    ibv_srq, ibv_xrcd, ibv_xrcd_init_attr,
+};
 use verbs_api::sync::Mutex;
 use verbs_api::{ErrorKind, Handle, QpAttrMask, QpType, Verbs, XrcdInit};
 
 use crate::batch;
-use crate::c::{ibv_context, ibv_qp, ibv_qp_open_attr, ibv_srq, ibv_xrcd, ibv_xrcd_init_attr};
 use crate::engine::{engine, unobserved};
 use crate::number::exchanged;
 use crate::object::{Object, context_of, kinds};
@@ -23,8 +27,7 @@ kinds! {
     Xrcd in xrcds: ibv_xrcd as ibv_xrcd, Xrcd, Mutex<Option<File>>;
 }
 
-/// `IBV_XRCD_INIT_ATTR_FD` and `IBV_XRCD_INIT_ATTR_OFLAGS`
-const FD_AND_OFLAGS: u32 = 1 << 0 | 1 << 1;
+const FD_AND_OFLAGS: u32 = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 
 /// Descriptors of one file name one domain, whatever its paths.
 pub(crate) extern "C" fn open_xrcd(
@@ -100,10 +103,7 @@ pub(crate) extern "C" fn get_srq_num(srq: *mut ibv_srq, number: *mut u32) -> c_i
     })
 }
 
-/// `IBV_QP_OPEN_ATTR_NUM`, `_XRCD` and `_TYPE`
-const NUM_XRCD_AND_TYPE: u32 = 1 << 0 | 1 << 1 | 1 << 3;
-/// `IBV_QP_OPEN_ATTR_CONTEXT`
-const CONTEXT: u32 = 1 << 2;
+const NUM_XRCD_AND_TYPE: u32 = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 
 pub(crate) extern "C" fn open_qp(
     context: *mut ibv_context,
@@ -113,14 +113,14 @@ pub(crate) extern "C" fn open_qp(
         not_null(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
-        if attr.comp_mask & !(NUM_XRCD_AND_TYPE | CONTEXT) != 0 {
+        if attr.comp_mask & !(NUM_XRCD_AND_TYPE | IBV_QP_OPEN_ATTR_CONTEXT) != 0 {
             return Err(UNSUPPORTED);
         }
         let names_all = attr.comp_mask & NUM_XRCD_AND_TYPE == NUM_XRCD_AND_TYPE;
         if !names_all || QpType::from(attr.qp_type) != QpType::XrcRecv {
             return Err(Errno(libc::EINVAL));
         }
-        let qp_context = match attr.comp_mask & CONTEXT {
+        let qp_context = match attr.comp_mask & IBV_QP_OPEN_ATTR_CONTEXT {
             0 => std::ptr::null_mut(),
             _ => attr.qp_context,
         };
@@ -152,22 +152,14 @@ fn target(
     }
     let handle = make(xrcd)?;
     let got = unobserved().query_qp(handle, QpAttrMask::STATE)?;
-    let none: *mut c_void = std::ptr::null_mut();
     let mut raw = batch::extended(false);
     raw.qp_base = ibv_qp {
         context,
         qp_context,
-        pd: none.cast(),
-        send_cq: none.cast(),
-        recv_cq: none.cast(),
-        srq: none.cast(),
-        handle: 0,
         qp_num: exchanged(got.qp_num),
         state: got.attr.qp_state.into(),
         qp_type: QpType::XrcRecv.into(),
-        mutex: [0; 5],
-        cond: [0; 6],
-        events_completed: 0,
+        ..ibv_qp::default()
     };
     let more = More::without_queues(got.init.cap);
     Object::<Qp>::make(handle, more, || raw)
