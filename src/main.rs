@@ -22,8 +22,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::output::Stop;
-
 /// A software RDMA device with exact verbs semantics, and a conformance suite for any device.
 ///
 /// Without arguments: run the suite against the simulator.
@@ -79,7 +77,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(stop) => {
-            if let Stop::Usage(message) = &stop {
+            if let Some(message) = stop.message() {
                 eprintln!("error: {message}");
             }
             stop.exit_code()

@@ -23,6 +23,8 @@ pub(crate) enum Stop {
     NotGood,
     /// The command could not be done.
     Usage(String),
+    /// What the command ran has ended like this, or could not begin.
+    Status { status: u8, message: Option<String> },
 }
 
 impl Stop {
@@ -30,10 +32,20 @@ impl Stop {
         Self::Usage(message.into())
     }
 
+    /// What there is to say.
+    pub(crate) fn message(&self) -> Option<&str> {
+        match self {
+            Self::NotGood => None,
+            Self::Usage(message) => Some(message),
+            Self::Status { message, .. } => message.as_deref(),
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::NotGood => ExitCode::from(1),
             Self::Usage(_) => ExitCode::from(2),
+            Self::Status { status, .. } => ExitCode::from(*status),
         }
     }
 }

@@ -5,13 +5,13 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 
 use verbs_api::Lab;
+use verbs_settings::Config;
 
-use crate::config::Config;
 use crate::engine::{Engine, running};
 
 /// Writes it then, if it is asked for.
 pub(crate) fn register(config: &Config) {
-    if config.trace.is_some() || config.diagnose.is_some() {
+    if config.trace().is_some() || config.diagnose().is_some() {
         // SAFETY: the function is of the right type and stays, as the library does.
         unsafe { libc::atexit(write_all) };
     }
@@ -19,15 +19,12 @@ pub(crate) fn register(config: &Config) {
 
 extern "C" fn write_all() {
     let Some(engine) = running() else { return };
-    let Config {
-        trace, diagnose, ..
-    } = &engine.config;
-    if let Some(to) = trace {
+    if let Some(to) = engine.config.trace() {
         let trace = engine.sim.trace();
         let lines: String = trace.iter().map(|record| format!("{record}\n")).collect();
         write("trace", to, &lines);
     }
-    if let Some(to) = diagnose {
+    if let Some(to) = engine.config.diagnose() {
         write("diagnosis", to, &diagnosis(engine, to == "-"));
     }
 }
@@ -35,7 +32,7 @@ extern "C" fn write_all() {
 /// Nothing after a program without mistakes.
 fn diagnosis(engine: &Engine, with_heading: bool) -> String {
     let diagnosis = engine.sim.diagnose();
-    let names = &engine.config.names;
+    let names = engine.config.names();
     let lines = diagnosis.with_names(|node| names[node as usize].clone());
     if with_heading && !diagnosis.is_empty() {
         return format!("verbsim: what the program did wrong or left undone:\n{lines}");

@@ -112,7 +112,7 @@ impl Object<Dm> {
 
 /// How much device memory a device has: all or nothing.
 pub(crate) fn max_size() -> usize {
-    match engine().config.profile.behavior.zero_based_mr {
+    match engine().config.profile().behavior.zero_based_mr {
         true => SIZE,
         false => 0,
     }

@@ -11,10 +11,10 @@ use verbs_abi::{
 };
 use verbs_api::sync::Mutex;
 use verbs_api::{Transport, Verbs};
+use verbs_settings::{Config, Variables};
 use verbs_sim::{Mode, Sim};
 
 use crate::at_exit;
-use crate::config::Config;
 use crate::number;
 use crate::object::Objects;
 
@@ -53,7 +53,7 @@ static OF_PARENT: AtomicPtr<Engine> = AtomicPtr::new(null_mut());
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = {
     extern "C" fn at_load() {
-        match Config::of_process() {
+        match Config::read(&Variables::of_process()) {
             Ok(config) => {
                 at_exit::register(&config);
                 let _ = CONFIG.set(config);
@@ -96,7 +96,7 @@ pub(crate) fn running() -> Option<&'static Engine> {
 #[cold]
 fn start() -> &'static Engine {
     let config = CONFIG.get_or_init(|| {
-        let config = Config::of_process();
+        let config = Config::read(&Variables::of_process());
         config.expect("the configuration was good when the library was loaded")
     });
     // SAFETY: as in `running`.
@@ -166,11 +166,11 @@ fn devices(config: &Config, transport: Transport) -> &'static [verbs_device] {
             name: text(name),
             dev_name: text(&format!("uverbs{number}")),
             dev_path: text(&format!("/sys/devices/virtual/verbsim/uverbs{number}")),
-            ibdev_path: text(&format!("{IBDEV_PATH}{}/{name}", config.profile)),
+            ibdev_path: text(&format!("{IBDEV_PATH}{}/{name}", config.profile())),
         },
         of_driver: [0; 8],
     };
-    Vec::leak(config.names.iter().enumerate().map(device).collect())
+    Vec::leak(config.names().iter().enumerate().map(device).collect())
 }
 
 /// Where a device of the kernel would stand in sysfs; profile and name follow.

@@ -256,3 +256,7 @@ private!("@@", "IBVERBS_PRIVATE_34", verbs_register_driver_34);
 private!("@", "IBVERBS_PRIVATE_57", verbs_register_driver_57);
 private!("@", "IBVERBS_PRIVATE_59", verbs_register_driver_59);
 private!("@", "IBVERBS_PRIVATE_65", verbs_register_driver_65);
+
+/// By this `verbsim exec` tells the drop-in from other libraries, and from one that was built empty.
+#[unsafe(no_mangle)]
+pub(crate) static VERBSIM_DROP_IN: u8 = 1;

@@ -3,7 +3,7 @@
 //!
 //! `verbsim exec -- PROGRAM` sets it all up. By hand: a directory with this library under the names
 //! `libibverbs.so.1` and `libibverbs.so`, named by `LD_LIBRARY_PATH`; or the library in `LD_PRELOAD`.
-//! How the devices are set up is said in `config`.
+//! How the devices are set up is said in the crate `verbs-settings`.
 //!
 //! # What is supported
 //! What the simulator has, by the functions of libibverbs and the operations of its contexts:
@@ -41,8 +41,8 @@
 //!   meanwhile, such as `ibv_poll_cq` on the same queue, is `EINVAL` where C would wait for ever.
 //!
 //! # Where things are
-//! `config` says how the devices are (`setting`), `at_exit` writes what is said at the end. `export` has the
-//! names and their versions; the structures are in `verbs_abi`. An entry point finds its objects
+//! `at_exit` writes what is said at the end. `export` has the names and their versions; the structures are in
+//! `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object
 //! has a file, and so have `import` and `xrc`.
 //!
@@ -68,7 +68,6 @@ mod ah;
 mod arena;
 mod at_exit;
 mod batch;
-mod config;
 mod context;
 mod cq;
 mod cq_ex;
@@ -88,7 +87,6 @@ mod post;
 mod qp;
 mod region;
 mod result;
-mod setting;
 mod srq;
 mod text;
 mod xrc;

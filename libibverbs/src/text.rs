@@ -178,7 +178,7 @@ pub(crate) extern "C" fn read_sysfs_file(
 /// What a device says in `profile/name`.
 fn of_device(device: &str, file: &str) -> Option<Vec<u8>> {
     let (profile, name) = device.split_once('/')?;
-    let known = engine().config.names.iter().any(|of| of == name);
+    let known = engine().config.names().iter().any(|of| of == name);
     let text = match file {
         "node_desc" | "hca_type" => "verbsim".to_owned(),
         "board_id" => format!("verbsim {profile}"),

@@ -1,49 +1,31 @@
-//! How the devices are set up: by environment variables, or a file that `VERBSIM_CONFIG` names.
-//!
-//! | variable | in the file | default | what |
-//! |---|---|---|---|
-//! | `VERBSIM_DEVICES` | `devices = 2` | 2 | how many devices |
-//! | `VERBSIM_NAMES` | `names = ["a", "b"]` | `sim0`, `sim1`, ... | their names; then there are so many |
-//! | `VERBSIM_PORTS` | `ports = 1` | 1 | ports of each, all active |
-//! | `VERBSIM_LINK_LAYER` | `link_layer = "ethernet"` | `ethernet` | that, or `infiniband` |
-//! | `VERBSIM_GIDS` | `gids = ["sim0/1/0=fe80::1"]` | as the link layer has them | entries of GID tables: device, port, index |
-//! | `VERBSIM_PROFILE` | `profile = "spec"` | `spec` | how they answer where they have a choice |
-//! | `VERBSIM_LIMITS` | `limits = { max_qp = 16 }` | those of the profile | lower limits of the devices; a variable has `max_qp=16,max_cqe=255` |
-//! | `VERBSIM_SEED` | `seed = 0` | 0, but for keys | seed of everything random; without one keys are drawn |
-//! | `VERBSIM_FAULTS` | `faults = "plan.toml"` | `none` | a file of fault rules, or `standard` |
-//! | `VERBSIM_TRACE` | `trace = "-"` | none | where the trace goes when the program ends: a file, or `-` for stderr |
-//! | `VERBSIM_DIAGNOSE` | `diagnose = "-"` | none | the same for what the program did wrong |
-//!
-//! Lists in variables have commas. A variable wins over the file. What is wrong is said with its place, its
-//! value, and what is allowed.
+//! What the settings come to: the devices of a simulation, and what is written at the end.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
 use std::fs::OpenOptions;
 use std::net::Ipv6Addr;
-use std::{env, fs};
 
-use serde::Deserialize;
 use verbs_api::{DeviceLimits, Fault, Gid, Lab, LinkLayer, Profile, Verb, Verbs};
 use verbs_explore::Plan;
 use verbs_sim::{Mode, Sim, SimConfig};
 
-use crate::setting::{Given, Sources, list, number, pairs, place_of_variable, text};
+use crate::setting::{Given, Sources, Variables, named};
 
-/// What the variables and the file say.
+/// What the settings say, checked: simulations can be made of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Config {
-    /// Names of the devices; at least one.
-    pub(crate) names: Vec<String>,
+pub struct Config {
+    names: Vec<String>,
     ports: u8,
     link_layer: LinkLayer,
     gids: Vec<GidEntry>,
-    pub(crate) profile: Profile,
+    profile: Profile,
     limits: DeviceLimits,
     /// If it was given.
     seed: Option<u64>,
     faults: Plan,
-    pub(crate) trace: Option<String>,
-    pub(crate) diagnose: Option<String>,
+    trace: Option<String>,
+    diagnose: Option<String>,
 }
 
 /// An entry of a GID table.
@@ -56,71 +38,41 @@ struct GidEntry {
     gid: Gid,
 }
 
-/// The file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    devices: Option<u64>,
-    names: Option<Vec<String>>,
-    ports: Option<u64>,
-    link_layer: Option<String>,
-    gids: Option<Vec<String>>,
-    profile: Option<String>,
-    limits: Option<BTreeMap<String, u64>>,
-    seed: Option<u64>,
-    faults: Option<String>,
-    trace: Option<String>,
-    diagnose: Option<String>,
-}
-
 /// The name of a device has an end within its 64 bytes.
 const LONGEST_NAME: usize = 63;
 
 impl Config {
-    /// That of this process. Simulations can be made of it.
-    pub(crate) fn of_process() -> Result<Self, String> {
-        let path = env::var_os("VERBSIM_CONFIG").filter(|path| !path.is_empty());
-        let name = path
-            .as_ref()
-            .map(|path| path.to_string_lossy().into_owned());
-        let name = name.unwrap_or_default();
-        let file = match path {
-            None => Written::default(),
-            Some(path) => {
-                let wrong = |problem: String| {
-                    let place = place_of_variable("config");
-                    format!("{place} is {name}: {}", problem.trim_end())
-                };
-                let text = fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
-                toml::from_str(&text).map_err(|error| wrong(error.to_string()))?
-            }
+    /// What variables say, and the file that one of them names.
+    ///
+    /// # Errors
+    /// Says where a setting stands that makes no sense, its value, and what is allowed; which variable or key is
+    /// no setting; what is wrong with a file.
+    pub fn read(variables: &Variables) -> Result<Self, String> {
+        variables.check_known()?;
+        let (file, file_name) = match variables.get(named("config")) {
+            Some(path) => (file(path)?, path.display().to_string()),
+            None => Default::default(),
         };
-        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        Self::new(file, &name, variable)
+        let from = Sources {
+            variables,
+            file,
+            file_name,
+        };
+        from.check_keys()?;
+        Self::from_sources(&from)
     }
 
-    fn new(
-        file: Written,
-        file_name: &str,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, String> {
-        let from = Sources {
-            file_name,
-            variable,
-        };
-        let names = names(
-            from.setting("names", file.names, list)?,
-            from.setting("devices", file.devices, number)?,
-        )?;
-        let ports = match from.setting("ports", file.ports, number)? {
+    fn from_sources(from: &Sources<'_>) -> Result<Self, String> {
+        let names = device_names(from.get("names")?, from.get("devices")?)?;
+        let ports = match from.get::<u64>("ports")? {
             Some(ports) => ports.within(1, 250)? as u8,
             None => 1,
         };
-        let link_layer = link_layer(from.setting("link-layer", file.link_layer, text)?)?;
+        let link_layer = link_layer(from.get("link-layer")?)?;
         if link_layer == LinkLayer::InfiniBand && names.len() * usize::from(ports) > 0xbfff {
             return Err("link-layer: infiniband has LIDs for 49151 ports in all".to_owned());
         }
-        let gids = match from.setting("gids", file.gids, list)? {
+        let gids = match from.get::<Vec<String>>("gids")? {
             Some(gids) => {
                 let entry = |text: &String| {
                     entry(text, &names, ports).map_err(|problem| gids.refuse(text, problem))
@@ -129,31 +81,49 @@ impl Config {
             }
             None => Vec::new(),
         };
-        let profile = profile(from.setting("profile", file.profile, text)?)?;
-        let limits = limits(&profile, from.setting("limits", file.limits, pairs)?)?;
-        let seed = from.setting("seed", file.seed, number)?;
-        let faults = faults(from.setting("faults", file.faults, text)?)?;
-        let trace = output(from.setting("trace", file.trace, text)?)?;
-        let diagnose = output(from.setting("diagnose", file.diagnose, text)?)?;
+        let profile = profile(from.get("profile")?)?;
         let config = Self {
             names,
             ports,
             link_layer,
             gids,
             profile,
-            limits,
-            seed: seed.map(|seed| seed.value),
-            faults,
-            trace,
-            diagnose,
+            limits: limits(&profile, from.get("limits")?)?,
+            seed: from.get("seed")?.map(|seed| seed.value),
+            faults: faults(from.get("faults")?)?,
+            trace: output(from.get("trace")?)?,
+            diagnose: output(from.get("diagnose")?)?,
         };
         config.simulation(Mode::Stepped, 0)?;
         Ok(config)
     }
 
+    /// Names of the devices; at least one.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// What the devices are.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Where the trace goes at the end: a file, or `-` for the standard error.
+    pub fn trace(&self) -> Option<&str> {
+        self.trace.as_deref()
+    }
+
+    /// Where it is said at the end what the program did wrong, as above.
+    pub fn diagnose(&self) -> Option<&str> {
+        self.diagnose.as_deref()
+    }
+
     /// A simulation with the GIDs in their tables and the fault rules in force. Without a seed, keys are
     /// made from `drawn`, and all else is as with seed 0.
-    pub(crate) fn simulation(&self, mode: Mode, drawn: u64) -> Result<Sim, String> {
+    ///
+    /// # Errors
+    /// None where [`read`](Self::read) gave it: that has tried.
+    pub fn simulation(&self, mode: Mode, drawn: u64) -> Result<Sim, String> {
         let sim = SimConfig::new()
             .nodes(self.names.len() as u32)
             .ports(self.ports)
@@ -190,7 +160,17 @@ impl Config {
     }
 }
 
-fn names(
+fn file(path: &OsStr) -> Result<toml::Table, String> {
+    let wrong = |problem: String| {
+        let (place, name) = (named("config").place(), path.display());
+        format!("{place} is {name}: {}", problem.trim_end())
+    };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    text.parse()
+        .map_err(|error: toml::de::Error| wrong(error.to_string()))
+}
+
+fn device_names(
     names: Option<Given<Vec<String>>>,
     devices: Option<Given<u64>>,
 ) -> Result<Vec<String>, String> {
@@ -333,12 +313,17 @@ mod tests {
     use super::*;
 
     fn config(file: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
-        let file = toml::from_str(file).map_err(|error| error.to_string())?;
-        let variable = |name: &str| {
-            let found = variables.iter().find(|(of, _)| *of == name);
-            found.map(|(_, value)| (*value).to_owned())
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).into(), value.into()));
+        let variables = variables.collect();
+        let from = Sources {
+            variables: &variables,
+            file: file.parse().unwrap(),
+            file_name: "its file".to_owned(),
         };
-        Config::new(file, "its file", variable)
+        from.check_keys()?;
+        Config::from_sources(&from)
     }
 
     #[test]
@@ -372,7 +357,7 @@ mod tests {
             ("ibv_ack_cq_events", false),
             ("query_mr", false),
         ] {
-            let path = env::temp_dir().join(format!("verbsim-{}-{verb}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("verbsim-{}-{verb}", std::process::id()));
             let rule =
                 format!("[[rule]]\nkind = \"call\"\nverb = \"{verb}\"\nerror = \"EIO\"\nnth = 1\n");
             fs::write(&path, rule).unwrap();
@@ -393,8 +378,18 @@ mod tests {
     fn what_makes_no_sense_is_named() {
         let long = &*"n".repeat(64);
         for (file, variables, named) in [
-            ("color = 1", &[][..], &["color", "link_layer"][..]),
-            ("ports = \"x\"", &[], &["ports = \"x\"", "expected u64"]),
+            (
+                "color = 1",
+                &[][..],
+                &["color in its file", "link_layer"][..],
+            ),
+            ("config = \"x\"", &[], &["config in its file is no setting"]),
+            (
+                "ports = \"x\"",
+                &[],
+                &["ports in its file is \"x\"", "a number"],
+            ),
+            ("devices = -1", &[], &["devices in its file is -1"]),
             (
                 "devices = 0",
                 &[],
@@ -496,7 +491,7 @@ mod tests {
     /// A plan is read before the program begins, and so is what it needs that is not there.
     #[test]
     fn a_rule_for_a_device_that_is_not_there_is_named() {
-        let path = env::temp_dir().join(format!("verbsim-plan-{}.toml", std::process::id()));
+        let path = std::env::temp_dir().join(format!("verbsim-plan-{}.toml", std::process::id()));
         let rule = "[[rule]]\nkind = \"link\"\nnode = 7\n";
         fs::write(&path, rule).unwrap();
         let path = path.to_str().unwrap();

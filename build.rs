@@ -1,0 +1,73 @@
+//! With feature `bundled`: builds the drop-in library, which the program then carries.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the library is built of.
+const SOURCES: [&str; 7] = [
+    "libibverbs",
+    "settings",
+    "explore",
+    "sim",
+    "verbs-api",
+    "verbs-abi",
+    "Cargo.lock",
+];
+
+/// What cargo tells this script, and would take for its own when it is run again.
+const OF_CARGO: [&str; 4] = [
+    "CARGO_FEATURE_",
+    "CARGO_CFG_",
+    "CARGO_PKG_",
+    "CARGO_MANIFEST_",
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let is_linux = env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux");
+    if env::var_os("CARGO_FEATURE_BUNDLED").is_none() || !is_linux {
+        return;
+    }
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={}", here.join(source).display());
+    }
+    let library = build(&here);
+    let bytes = fs::read(&library).unwrap_or_default();
+    // What exec looks for: without it every program would be refused.
+    let mark = b"VERBSIM_DROP_IN";
+    if !bytes.windows(mark.len()).any(|part| part == mark) {
+        println!("cargo::error=the drop-in for libibverbs could not be built: see above");
+    }
+    println!("cargo::rustc-env=VERBSIM_BUNDLED={}", library.display());
+}
+
+/// Builds the drop-in, optimized, in a directory of its own: cargo holds the lock of the present one.
+fn build(here: &Path) -> PathBuf {
+    let of_cargo = |name: &str| env::var_os(name).expect("cargo sets it");
+    let target_dir = Path::new(&of_cargo("OUT_DIR")).join("drop-in");
+    let target = env::var("TARGET").expect("cargo sets it");
+    let mut cargo = Command::new(of_cargo("CARGO"));
+    cargo
+        .args(["build", "--release", "--locked", "--quiet"])
+        .args(["--target", &target, "--target-dir"])
+        .arg(&target_dir)
+        .arg("--manifest-path")
+        .arg(here.join("libibverbs/Cargo.toml"))
+        .env_remove("CARGO_BUILD_BUILD_DIR");
+    for (name, _) in env::vars_os() {
+        if OF_CARGO
+            .iter()
+            .any(|of| name.to_string_lossy().starts_with(of))
+        {
+            cargo.env_remove(name);
+        }
+    }
+    // A failure shows in what is missing.
+    let _ = cargo.status();
+    target_dir
+        .join(target)
+        .join("release/libverbsim_ibverbs.so")
+}

@@ -1,0 +1,13 @@
+//! How simulated devices are set up for a program: `verbsim exec` and the drop-in `libibverbs.so.1` read
+//! the same settings, by the same code.
+//!
+//! [`SETTINGS`] says what can be set. `--link-layer` is an option of `verbsim exec`, `VERBSIM_LINK_LAYER` a
+//! variable, and `link_layer` a key of the TOML file that `VERBSIM_CONFIG` names: an option wins over a
+//! variable, and a variable over the file. [`Config::read`] refuses what makes no sense with a sentence
+//! that says where it stands, its value, and what is allowed.
+
+mod config;
+mod setting;
+
+pub use config::Config;
+pub use setting::{Kind, SETTINGS, Setting, Variables};

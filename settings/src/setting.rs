@@ -1,0 +1,343 @@
+//! What can be set, and where: a variable, or a key of a file.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+
+/// Something that can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Name of its option, without the dashes, such as `link-layer`.
+    pub name: &'static str,
+    /// What its value is called in usage messages, such as `N`.
+    pub value: &'static str,
+    /// What it does, in a line, with its default.
+    pub help: &'static str,
+    /// What its value is.
+    pub kind: Kind,
+}
+
+/// What the value of a setting is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// No file.
+    Plain,
+    /// A file, unless it is one of these words.
+    File(&'static [&'static str]),
+    /// A file that is written, or `-` for the standard error, which an option without a value means too.
+    Output,
+}
+
+/// Every setting. `config` alone is no key of the file.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "devices",
+        value: "N",
+        help: "How many devices [default: 2, or as many as there are names]",
+        kind: Kind::Plain,
+    },
+    Setting {
+        name: "names",
+        value: "NAME,...",
+        help: "Names of the devices [default: sim0, sim1, ...]",
+        kind: Kind::Plain,
+    },
+    Setting {
+        name: "ports",
+        value: "N",
+        help: "Ports of each device, all active [default: 1]",
+        kind: Kind::Plain,
+    },
+    Setting {
+        name: "link-layer",
+        value: "NAME",
+        help: "What is between the ports: ethernet (RoCE version 2) or infiniband [default: ethernet]",
+        kind: Kind::Plain,
+    },
+    Setting {
+        name: "gids",
+        value: "PLACE=GID,...",
+        help: "Entries of GID tables, such as sim0/1/0=fe80::1: device, port from 1, index from 0",
+        kind: Kind::Plain,
+    },
+    Setting {
+        name: "profile",
+        value: "NAME",
+        help: "Which set of behavior values the devices have [default: spec]",
+        kind: Kind::Plain,
+    },
+    Setting {
+        name: "limits",
+        value: "NAME=N,...",
+        help: "Lower limits of the devices, such as max_qp=16,max_cqe=255 [default: those of the profile]",
+        kind: Kind::Plain,
+    },
+    Setting {
+        name: "seed",
+        value: "N",
+        help: "Seed of everything random [default: 0, but for keys, which are drawn]",
+        kind: Kind::Plain,
+    },
+    Setting {
+        name: "faults",
+        value: "FILE",
+        help: "A file of fault rules, `standard`, or `none`; docs/faults.md [default: none]",
+        kind: Kind::File(&["standard", "none"]),
+    },
+    Setting {
+        name: "trace",
+        value: "FILE",
+        help: "Where the trace goes when the program ends: a file, or - for its standard error",
+        kind: Kind::File(&["-"]),
+    },
+    Setting {
+        name: "diagnose",
+        value: "FILE",
+        help: "Say what the program did wrong when it ends: in a file, or on its standard error",
+        kind: Kind::Output,
+    },
+    Setting {
+        name: "config",
+        value: "FILE",
+        help: "A file of TOML that says the same, by the names of these options",
+        kind: Kind::File(&[]),
+    },
+];
+
+/// Variables that other parts of the project read.
+const OF_OTHERS: &[&str] = &[
+    "LIBRARY",
+    "LIBIBVERBS",
+    "DEVICE",
+    "REPORTS",
+    "REPLAY",
+    "BLESS",
+    "TEST_PRINT_TRACE",
+    "VM_CACHE",
+    "VM_MIRROR",
+];
+
+const PREFIX: &str = "VERBSIM_";
+
+impl Setting {
+    /// Its variable, such as `VERBSIM_LINK_LAYER`.
+    pub fn variable(&self) -> String {
+        format!("{PREFIX}{}", self.key().to_uppercase())
+    }
+
+    /// Its key in the file, such as `link_layer`.
+    pub fn key(&self) -> String {
+        self.name.replace('-', "_")
+    }
+}
+
+/// The variables whose names begin with `VERBSIM_`. An empty one counts as not set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<String, OsString>);
+
+impl Variables {
+    /// Those of this process.
+    pub fn of_process() -> Self {
+        let all =
+            env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        Self::from_iter(all)
+    }
+
+    /// What a setting is set to.
+    pub fn get(&self, setting: &Setting) -> Option<&OsStr> {
+        self.0.get(&setting.variable()).map(OsString::as_os_str)
+    }
+
+    /// Sets a setting, whatever it was.
+    pub fn set(&mut self, setting: &Setting, value: impl Into<OsString>) {
+        self.0.insert(setting.variable(), value.into());
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &OsStr)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (&**name, value.as_os_str()))
+    }
+
+    /// Refuses one that nobody reads: most likely it is misspelled.
+    pub(crate) fn check_known(&self) -> Result<(), String> {
+        let is_known = |name: &str| {
+            OF_OTHERS.contains(&name) || SETTINGS.iter().any(|of| of.key().to_uppercase() == name)
+        };
+        let unknown = self.0.keys().find(|name| !is_known(&name[PREFIX.len()..]));
+        match unknown {
+            Some(name) => Err(format!(
+                "{name} is no variable of verbsim; settings are {}",
+                listed(SETTINGS.iter().map(Setting::variable))
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromIterator<(String, OsString)> for Variables {
+    fn from_iter<T: IntoIterator<Item = (String, OsString)>>(all: T) -> Self {
+        let own = all.into_iter();
+        Self(
+            own.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty())
+                .collect(),
+        )
+    }
+}
+
+fn listed(names: impl Iterator<Item = String>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Where settings come from.
+pub(crate) struct Sources<'a> {
+    pub(crate) variables: &'a Variables,
+    pub(crate) file: toml::Table,
+    /// For messages.
+    pub(crate) file_name: String,
+}
+
+/// What a setting was given, and where.
+pub(crate) struct Given<T> {
+    pub(crate) place: String,
+    pub(crate) value: T,
+}
+
+/// A value that can be written as text, and in a file.
+pub(crate) trait Value: Sized {
+    /// What is wrong with one that is not.
+    const WANTED: &'static str;
+
+    fn of_text(text: &str) -> Option<Self>;
+
+    fn of_toml(value: &toml::Value) -> Option<Self>;
+}
+
+impl Sources<'_> {
+    /// Refuses keys of the file that are no settings.
+    pub(crate) fn check_keys(&self) -> Result<(), String> {
+        let keys = || {
+            SETTINGS
+                .iter()
+                .map(Setting::key)
+                .filter(|key| key != "config")
+        };
+        match self.file.keys().find(|key| !keys().any(|of| of == **key)) {
+            Some(key) => Err(format!(
+                "{key} in {} is no setting; there are {}",
+                self.file_name,
+                listed(keys())
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A setting by its name: what its variable says, or the file.
+    pub(crate) fn get<T: Value>(&self, name: &str) -> Result<Option<Given<T>>, String> {
+        let setting = named(name);
+        if let Some(given) = self.variables.get(setting) {
+            let place = setting.place();
+            let value = given.to_str().and_then(|text| T::of_text(text.trim()));
+            return match value {
+                Some(value) => Ok(Some(Given { place, value })),
+                None => Err(format!("{place} is {}: {}", given.display(), T::WANTED)),
+            };
+        }
+        let place = format!("{} in {}", setting.key(), self.file_name);
+        let Some(written) = self.file.get(&setting.key()) else {
+            return Ok(None);
+        };
+        match T::of_toml(written) {
+            Some(value) => Ok(Some(Given { place, value })),
+            None => Err(format!("{place} is {written}: {}", T::WANTED)),
+        }
+    }
+}
+
+impl Setting {
+    /// Where it is set, for messages: a variable, which an option of `verbsim exec` sets.
+    pub(crate) fn place(&self) -> String {
+        format!("{} (--{})", self.variable(), self.name)
+    }
+}
+
+/// # Panics
+/// If there is no such setting.
+pub(crate) fn named(name: &str) -> &'static Setting {
+    let found = SETTINGS.iter().find(|setting| setting.name == name);
+    found.expect("one of `SETTINGS`")
+}
+
+impl<T> Given<T> {
+    /// Why a value cannot be.
+    pub(crate) fn refuse(&self, value: impl Display, problem: impl Display) -> String {
+        format!("{} is {value}: {problem}", self.place)
+    }
+}
+
+impl Given<u64> {
+    /// Its value, if that is between two others.
+    pub(crate) fn within(&self, least: u64, most: u64) -> Result<u64, String> {
+        if (least..=most).contains(&self.value) {
+            return Ok(self.value);
+        }
+        Err(self.refuse(self.value, format!("allowed are {least} to {most}")))
+    }
+}
+
+impl Value for String {
+    const WANTED: &'static str = "it is to be a text";
+
+    fn of_text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn of_toml(value: &toml::Value) -> Option<Self> {
+        value.as_str().map(str::to_owned)
+    }
+}
+
+impl Value for u64 {
+    const WANTED: &'static str = "it is to be a number, from 0";
+
+    fn of_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn of_toml(value: &toml::Value) -> Option<Self> {
+        value.as_integer().and_then(|number| number.try_into().ok())
+    }
+}
+
+impl Value for Vec<String> {
+    const WANTED: &'static str = "it is to be a list of texts";
+
+    /// `sim0,sim1`
+    fn of_text(text: &str) -> Option<Self> {
+        Some(text.split(',').map(|part| part.trim().to_owned()).collect())
+    }
+
+    fn of_toml(value: &toml::Value) -> Option<Self> {
+        value.as_array()?.iter().map(String::of_toml).collect()
+    }
+}
+
+impl Value for BTreeMap<String, u64> {
+    const WANTED: &'static str = "it is written NAME=NUMBER,..., in a file { NAME = NUMBER, ... }";
+
+    /// `max_qp=16,max_cqe=255`
+    fn of_text(text: &str) -> Option<Self> {
+        let pair = |part: &str| {
+            let (name, value) = part.split_once('=')?;
+            Some((name.trim().to_owned(), value.trim().parse().ok()?))
+        };
+        text.split(',').map(pair).collect()
+    }
+
+    fn of_toml(value: &toml::Value) -> Option<Self> {
+        let pair = |(name, value): (&String, _)| Some((name.clone(), u64::of_toml(value)?));
+        value.as_table()?.iter().map(pair).collect()
+    }
+}

@@ -1,0 +1,185 @@
+//! Where the drop-in library is: a directory in which it has the names that programs look for, and which
+//! outlives them.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io, process};
+
+use nix::unistd::getuid;
+use object::{Object, ObjectSymbol, ReadCache};
+
+use crate::output::Stop;
+
+/// Names by which programs look for the library.
+const NAMES: [&str; 2] = ["libibverbs.so.1", "libibverbs.so"];
+
+/// File name of the library as cargo builds it.
+const BUILT: &str = "libverbsim_ibverbs.so";
+
+/// Where installed packages have it, from the directory of the program.
+const PACKAGED: &str = "../lib/verbsim/libibverbs.so.1";
+
+/// What the library exports and no other does.
+const MARK: &str = "VERBSIM_DROP_IN";
+
+/// The library that this program carries.
+#[cfg(feature = "bundled")]
+const BUNDLED: Option<&[u8]> = Some(include_bytes!(env!("VERBSIM_BUNDLED")));
+#[cfg(not(feature = "bundled"))]
+const BUNDLED: Option<&[u8]> = None;
+
+/// The directory for the loader, of the library that was chosen or that this program came with.
+///
+/// # Errors
+/// There is no library, or it is no drop-in: without one the program would run on the devices of the
+/// machine.
+pub(super) fn directory(chosen: Option<&Path>) -> Result<PathBuf, Stop> {
+    if let Some(chosen) = chosen {
+        return named(chosen).map_err(|problem| about(chosen, problem));
+    }
+    if let Some(bytes) = BUNDLED {
+        return cached(bytes).map_err(Stop::Usage);
+    }
+    let program = env::current_exe().map_err(|error| Stop::usage(error.to_string()))?;
+    let places = [BUILT, PACKAGED].map(|place| program.with_file_name(place));
+    match places.iter().find(|place| place.exists()) {
+        Some(place) => named(place).map_err(|problem| about(place, problem)),
+        None => Err(Stop::usage(format!(
+            "the drop-in for libibverbs is neither {} nor {}; `cargo build --package \
+             verbs-libibverbs` builds it (with --release for a program built so), --library names \
+             one elsewhere",
+            places[0].display(),
+            places[1].display()
+        ))),
+    }
+}
+
+fn about(library: &Path, problem: String) -> Stop {
+    Stop::Usage(format!(
+        "the drop-in for libibverbs: {}: {problem}",
+        library.display()
+    ))
+}
+
+/// A directory in which a library has its names: its own, one beside it, or a copy.
+fn named(library: &Path) -> Result<PathBuf, String> {
+    let library = &library.canonicalize().map_err(in_words)?;
+    check(library)?;
+    let (Some(own), Some(file)) = (library.parent(), library.file_name()) else {
+        return Err("it is no file".to_owned());
+    };
+    let has_names = |dir: &Path| {
+        NAMES.iter().all(|name| {
+            let found = dir.join(name).canonicalize();
+            found.is_ok_and(|found| found == *library)
+        })
+    };
+    if has_names(own) {
+        return Ok(own.to_owned());
+    }
+    let beside = library.with_extension("names");
+    // Where it cannot be written, or leads elsewhere, there is the copy.
+    if link(&beside, &Path::new("..").join(file)).is_ok() && has_names(&beside) {
+        return Ok(beside);
+    }
+    cached(&fs::read(library).map_err(in_words)?)
+}
+
+/// Whether it is the drop-in: one that was built without its linker is empty.
+fn check(library: &Path) -> Result<(), String> {
+    let file = fs::File::open(library).map_err(in_words)?;
+    let cache = ReadCache::new(file);
+    let file = object::File::parse(&cache).map_err(|error| format!("it is no library: {error}"))?;
+    let is_mark = |name: &str| name == MARK;
+    match file
+        .dynamic_symbols()
+        .any(|symbol| symbol.name().is_ok_and(is_mark))
+    {
+        true => Ok(()),
+        false => Err(
+            "it is not the drop-in of verbsim, or was built empty, as without the linker lld"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Makes a directory with the names, if they are not there yet.
+fn link(dir: &Path, target: &Path) -> io::Result<()> {
+    if let Err(error) = fs::create_dir(dir)
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(error);
+    }
+    for name in NAMES {
+        match symlink(target, dir.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A directory with a copy of the library, in the user's cache, or in the directory for temporary files
+/// where that cannot be. It is made once for each content, and stays.
+fn cached(bytes: &[u8]) -> Result<PathBuf, String> {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    let key = format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish());
+    let absolute =
+        |name: &str| Some(PathBuf::from(env::var_os(name)?)).filter(|dir| dir.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    let temporary = env::temp_dir().join(format!("verbsim-{}", getuid()));
+    let places = [cache.map(|cache| cache.join("verbsim")), Some(temporary)];
+    let mut problems = Vec::new();
+    for place in places.into_iter().flatten() {
+        match copied(&place, &key, bytes) {
+            Ok(dir) => return Ok(dir),
+            Err(error) => problems.push(format!("{}: {error}", place.display())),
+        }
+    }
+    Err(problems.join("; "))
+}
+
+fn copied(place: &Path, key: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    private(place)?;
+    let dir = place.join(key);
+    let is_whole = || {
+        let copy = fs::metadata(dir.join(NAMES[0]));
+        copy.is_ok_and(|copy| copy.len() == bytes.len() as u64)
+    };
+    if !is_whole() {
+        let made = place.join(format!("{key}.{}", process::id()));
+        let make = || {
+            fs::create_dir(&made)?;
+            fs::write(made.join(NAMES[0]), bytes)?;
+            symlink(NAMES[0], made.join(NAMES[1]))?;
+            fs::rename(&made, &dir)
+        };
+        if let Err(error) = make() {
+            let _ = fs::remove_dir_all(&made);
+            // Another process may have been faster.
+            if !is_whole() {
+                return Err(error);
+            }
+        }
+    }
+    Ok(dir)
+}
+
+/// Makes a directory in which nobody else can put a library.
+fn private(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)?;
+    let found = fs::symlink_metadata(dir)?;
+    match found.uid() == getuid().as_raw() && found.mode() & 0o022 == 0 {
+        true => Ok(()),
+        false => Err(io::Error::other("others can write it")),
+    }
+}
+
+fn in_words(error: io::Error) -> String {
+    error.to_string()
+}

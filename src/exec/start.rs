@@ -1,0 +1,106 @@
+//! Starting a program with the drop-in in the place of the system's libibverbs.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs};
+
+use verbs_settings::{Config, Variables};
+
+use super::parent::{self, End};
+use super::{Args, Options, library};
+use crate::output::Stop;
+
+/// Becomes the program, or stays as its parent where there is something to do at its end.
+pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
+    let Args {
+        options: Options(options),
+        timeout,
+        ..
+    } = args;
+    let mut variables = Variables::of_process();
+    for (setting, value) in options {
+        variables.set(setting, value);
+    }
+    let config = Config::read(&variables).map_err(Stop::Usage)?;
+    let library = library::directory(args.library.as_deref())?;
+    // What the processes of the program write is put behind each other.
+    for (setting, path) in options {
+        if ["trace", "diagnose"].contains(&setting.name) && path != "-" {
+            fs::write(path, "")
+                .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))?;
+        }
+    }
+    let [program, arguments @ ..] = &args.program[..] else {
+        return Err(Stop::usage("no program is named"));
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(variables.iter())
+        .env("LD_LIBRARY_PATH", before(library, "LD_LIBRARY_PATH"));
+    let error = match (timeout, config.diagnose()) {
+        (None, None) => command.exec(),
+        (_, diagnosis) => match stay(&mut command, *timeout, diagnosis) {
+            Ok(stop) => return Err(stop),
+            Err(error) => error,
+        },
+    };
+    Err(Stop::Status {
+        // As shells have it.
+        status: if error.kind() == io::ErrorKind::NotFound {
+            127
+        } else {
+            126
+        },
+        message: Some(format!("{}: {error}", Path::new(program).display())),
+    })
+}
+
+/// A directory in front of those that a variable has.
+fn before(dir: PathBuf, variable: &str) -> OsString {
+    let mut all = dir.into_os_string();
+    if let Some(others) = env::var_os(variable).filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+/// How the program ended: with its status, or 128 and the signal that ended it.
+fn stay(
+    command: &mut Command,
+    timeout: Option<Duration>,
+    diagnosis: Option<&str>,
+) -> io::Result<Stop> {
+    let end = parent::run(command, timeout)?;
+    if let (End::Signal(signal), Some(to)) = (end, diagnosis) {
+        say_undiagnosed(signal, to);
+    }
+    let (status, message) = match end {
+        End::Status(code) => (code, None),
+        End::Signal(signal) => (128 + signal as u8, None),
+        End::TimedOut => (
+            124,
+            Some("the program took too long, and was ended".to_owned()),
+        ),
+    };
+    Ok(Stop::Status { status, message })
+}
+
+/// A program that a signal ends says nothing itself.
+fn say_undiagnosed(signal: i32, to: &str) {
+    let text = format!("verbsim: signal {signal} ended the program before it could be diagnosed");
+    let open = |path| OpenOptions::new().append(true).open(path);
+    let said = match to {
+        "-" => writeln!(io::stderr(), "{text}"),
+        path => open(path).and_then(|mut file| writeln!(file, "{text}")),
+    };
+    if let Err(error) = said {
+        eprintln!("error: {to}: {error}");
+    }
+}

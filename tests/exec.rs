@@ -1,0 +1,304 @@
+//! `verbsim exec`: the program runs as if it had been started by itself, on the drop-in or not at all.
+//!
+//! A library with the mark of the drop-in stands in for it, so that these tests need nothing but Rust.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use verbs_settings::SETTINGS;
+
+/// A directory of a test's own, empty.
+fn directory(test: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("exec-{test}"));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// A library of one symbol.
+fn library(path: &Path, symbol: &str) {
+    let source = path.with_extension("rs");
+    let text = format!("#[unsafe(no_mangle)] pub static {symbol}: u8 = 1;");
+    fs::write(&source, text).unwrap();
+    let built = Command::new("rustc")
+        .args(["--edition", "2024", "--crate-type", "cdylib", "-o"])
+        .args([path, &source])
+        .status();
+    assert!(built.unwrap().success());
+}
+
+/// The stand-in.
+fn drop_in() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let path = directory("library").join("libstand_in.so");
+        library(&path, "VERBSIM_DROP_IN");
+        path
+    })
+}
+
+/// `verbsim exec` with the stand-in.
+fn exec(arguments: &[&str]) -> Command {
+    exec_on(drop_in(), arguments)
+}
+
+fn exec_on(library: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbsim"));
+    command.arg("exec").arg("--library").arg(library);
+    command.args(arguments).env_remove("VERBSIM_LIBRARY");
+    command
+}
+
+fn run(mut command: Command) -> Output {
+    command.output().unwrap()
+}
+
+/// Status, and what is on the standard error.
+fn refused(command: Command) -> (Option<i32>, String) {
+    let output = run(command);
+    assert!(output.stdout.is_empty());
+    (
+        output.status.code(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+/// A running program that has written a line.
+fn started(arguments: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
+    let mut command = exec(arguments);
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    (child, lines, line)
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+}
+
+/// With nothing to do at the end it becomes the program; else it stays as its parent.
+const BOTH_WAYS: [&[&str]; 2] = [&[], &["--timeout", "600"]];
+
+#[test]
+fn it_becomes_the_program_unless_there_is_something_to_do_at_its_end() {
+    for (options, same) in [
+        (BOTH_WAYS[0], true),
+        (BOTH_WAYS[1], false),
+        (&["--diagnose"], false),
+    ] {
+        let (mut child, _, line) = started(&[options, &["sh", "-c", "echo $$"]].concat());
+        assert_eq!(line.trim() == child.id().to_string(), same, "{options:?}");
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn it_ends_as_the_program_ends() {
+    for options in BOTH_WAYS {
+        let status = |program: &str| {
+            let output = run(exec(&[options, &["sh", "-c", program]].concat()));
+            (output.status.code(), output.status.signal())
+        };
+        assert_eq!(status("exit 0"), (Some(0), None));
+        assert_eq!(status("exit 77"), (Some(77), None));
+        let by_signal = match options {
+            [] => (None, Some(9)),
+            _ => (Some(128 + 9), None),
+        };
+        assert_eq!(status("kill -9 $$"), by_signal);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_gives_the_status_that_shells_give() {
+    let text = directory("no-program").join("text");
+    fs::write(&text, "").unwrap();
+    for options in BOTH_WAYS {
+        for (program, expected) in [("/nowhere/program", 127), (text.to_str().unwrap(), 126)] {
+            let (status, said) = refused(exec(&[options, &[program]].concat()));
+            assert_eq!(status, Some(expected));
+            assert!(said.contains(program), "{said}");
+        }
+    }
+}
+
+#[test]
+fn nonsense_is_refused_before_the_program_starts() {
+    let dir = directory("nonsense");
+    let [started, file] = ["started", "file.toml"].map(|name| dir.join(name));
+    fs::write(&file, "colour = 1\n").unwrap();
+    let file = file.to_str().unwrap();
+    for (options, variable, named) in [
+        (
+            &["--ports", "0"][..],
+            ("", ""),
+            "VERBSIM_PORTS (--ports) is 0",
+        ),
+        (&["--config", file], ("", ""), "colour"),
+        (&["--faults", "/nowhere.toml"], ("", ""), "/nowhere.toml"),
+        (&["--timeout", "0"], ("", ""), "above 0"),
+        (&[], ("VERBSIM_SEED", "x"), "VERBSIM_SEED (--seed) is x"),
+        (&[], ("VERBSIM_PROFLE", "rxe"), "VERBSIM_PROFLE"),
+    ] {
+        let program = ["touch", started.to_str().unwrap()];
+        let mut command = exec(&[options, &program].concat());
+        if !variable.0.is_empty() {
+            command.env(variable.0, variable.1);
+        }
+        let (status, said) = refused(command);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains(named), "{said}");
+        assert!(!started.exists(), "the program has been started: {said}");
+    }
+}
+
+/// Never a run on the library of the system.
+#[test]
+fn what_is_no_drop_in_is_refused() {
+    let dir = directory("no-drop-in");
+    let path = |name: &str| dir.join(name);
+    fs::write(path("empty.so"), "").unwrap();
+    fs::write(path("text.so"), "no library").unwrap();
+    library(&path("other.so"), "ibv_open_device");
+    for name in ["empty.so", "text.so", "other.so", "missing.so", "."] {
+        let (status, said) = refused(exec_on(&path(name), &["true"]));
+        assert_eq!(status, Some(2), "{name}: {said}");
+        assert!(
+            said.contains("the drop-in for libibverbs"),
+            "{name}: {said}"
+        );
+    }
+}
+
+#[test]
+fn signals_are_passed_on() {
+    const PROGRAM: &str = "trap 'echo term; exit 3' TERM; trap 'echo usr1' USR1; echo ready; \
+                           while :; do read line; done";
+    for options in BOTH_WAYS {
+        let (mut child, mut lines, _) = started(&[options, &["sh", "-c", PROGRAM]].concat());
+        send(&child, Signal::SIGUSR1);
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "usr1");
+        send(&child, Signal::SIGTERM);
+        assert_eq!(child.wait().unwrap().code(), Some(3));
+    }
+}
+
+#[test]
+fn a_program_ends_with_its_parent() {
+    for options in BOTH_WAYS {
+        let (mut child, mut lines, _) =
+            started(&[options, &["sh", "-c", "echo ready; exec tail -f /dev/null"]].concat());
+        send(&child, Signal::SIGKILL);
+        child.wait().unwrap();
+        // The end comes when nobody has the pipe any more.
+        assert_eq!(lines.read_to_end(&mut Vec::new()).unwrap(), 0);
+    }
+}
+
+#[test]
+fn a_program_that_takes_too_long_is_ended() {
+    for (program, said) in [
+        ("exec tail -f /dev/null", ""),
+        // One that does not want to end; which signal it was tells what it wrote.
+        (
+            "trap 'echo asked' TERM; while :; do read line; done",
+            "asked\n",
+        ),
+    ] {
+        let mut command = exec(&["--timeout", "0.5", "sh", "-c", program]);
+        // Nobody writes it.
+        let (_writer, stdin) = pipe();
+        command.stdin(stdin);
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(124));
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), said);
+    }
+}
+
+fn pipe() -> (impl Write, Stdio) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    (writer, reader.into())
+}
+
+/// The loader finds the library under both names as long as anybody runs that was started with it.
+#[test]
+fn the_library_is_there_for_daemons_that_outlive_the_program() {
+    const PROGRAM: &str = "exec 3<&0; { read line <&3; ls ${LD_LIBRARY_PATH%%:*}; } & echo started";
+    for options in BOTH_WAYS {
+        let (mut child, mut lines, _) = started(&[options, &["sh", "-c", PROGRAM]].concat());
+        let mut stdin = child.stdin.take().unwrap();
+        assert!(child.wait().unwrap().success());
+        stdin.write_all(b"go on\n").unwrap();
+        let mut seen = String::new();
+        lines.read_to_string(&mut seen).unwrap();
+        assert_eq!(seen, "libibverbs.so\nlibibverbs.so.1\n");
+    }
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let dir = directory("left");
+    for options in BOTH_WAYS {
+        let mut command = exec(&[options, &["true"]].concat());
+        for variable in ["TMPDIR", "XDG_CACHE_HOME", "HOME"] {
+            command.env(variable, &dir);
+        }
+        assert!(run(command).status.success());
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    }
+}
+
+/// A library beside which nothing can be written is copied into the cache, once.
+#[test]
+fn a_library_without_room_for_its_names_is_copied_once() {
+    let dir = directory("copied");
+    let [library, cache] = ["lib.so", "cache"].map(|name| dir.join(name));
+    fs::copy(drop_in(), &library).unwrap();
+    fs::write(dir.join("lib.names"), "no directory").unwrap();
+    let place = || {
+        let mut command = exec_on(&library, &["sh", "-c", "echo ${LD_LIBRARY_PATH%%:*}"]);
+        command.env("XDG_CACHE_HOME", &cache);
+        let output = run(command);
+        PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+    };
+    let first = place();
+    assert!(first.starts_with(&cache), "{first:?}");
+    let copy = first.join("libibverbs.so.1");
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(&library).unwrap());
+    let made = || fs::metadata(&copy).unwrap().modified().unwrap();
+    let before = made();
+    assert_eq!((place(), made()), (first, before));
+    assert_eq!(fs::read_dir(cache.join("verbsim")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_program_that_a_signal_ends_is_said_to_be_undiagnosed() {
+    let output = run(exec(&["--diagnose", "sh", "-c", "kill -9 $$"]));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("signal 9"), "{said}");
+}
+
+#[test]
+fn the_guide_has_every_setting() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/drop-in.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    for setting in SETTINGS {
+        let row = format!("| `--{}", setting.name);
+        let row = guide.lines().find(|line| line.starts_with(&row));
+        let row = row.unwrap_or_else(|| panic!("no row of --{}", setting.name));
+        assert!(row.contains(&format!("`{}`", setting.variable())), "{row}");
+        let is_key = row.contains(&format!("`{} = ", setting.key()));
+        assert_eq!(is_key, setting.name != "config", "{row}");
+    }
+}
