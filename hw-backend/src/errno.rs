@@ -91,4 +91,11 @@ mod tests {
         let silent = made(verb, null_mut::<u8>).unwrap_err();
         assert_eq!(silent.kind(), ErrorKind::Io);
     }
+
+    #[test]
+    fn a_function_that_the_library_lacks_is_not_supported_and_named() {
+        let error = missing(Verb::QueryGidEx)(Missing("_ibv_query_gid_ex"));
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
+        assert!(error.to_string().contains("_ibv_query_gid_ex"), "{error}");
+    }
 }

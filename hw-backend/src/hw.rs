@@ -23,7 +23,7 @@ use crate::owner::{Kind, Owned};
 use crate::probe;
 use crate::wait::Deadline;
 
-/// RDMA devices through libibverbs: implements [`Verbs`].
+/// RDMA devices through libibverbs: implements [`Verbs`](verbs_api::Verbs).
 ///
 /// Handles are checked before anything reaches C: what would make it touch memory that is gone, or
 /// wait for ever, is stopped here. All other mistakes go to the driver. File descriptors are
