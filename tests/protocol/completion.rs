@@ -49,10 +49,11 @@ fn strike(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usiz
             connect::ud_to_rts(&verbs, qp, 1, QKEY).unwrap();
         }
     }
-    let gid = verbs.query_gid(far.context, 1, 0).unwrap();
-    let ah = verbs
-        .create_ah(near.pd, &AhAttr::global(1, 0, gid))
-        .unwrap();
+    let ah = (qp_type == QpType::Ud).then(|| {
+        let gid = verbs.query_gid(far.context, 1, 0).unwrap();
+        let attr = AhAttr::global(1, 0, gid);
+        verbs.create_ah(near.pd, &attr).unwrap()
+    });
     let number = verbs.qp_num(peer).unwrap();
     let lab = verbs.lab().unwrap();
     let struck = [qp, peer][node as usize];
@@ -78,7 +79,10 @@ fn strike(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usiz
     verbs.post_recv(peer, &recvs).unwrap();
     near.recv(qp, 100, 2048, 256);
     let data = [near.mem.sge(0, 8)];
-    let send = |id| SendWr::send(id, &data).to(ah, number, QKEY);
+    let send = |id| match ah {
+        Some(ah) => SendWr::send(id, &data).to(ah, number, QKEY),
+        None => SendWr::send(id, &data),
+    };
     let sends: Vec<_> = (0..COUNT as u64).map(send).collect();
     verbs.post_send(qp, &sends).unwrap();
     settle(&verbs);
