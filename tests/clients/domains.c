@@ -97,7 +97,7 @@ int main(void)
     init.comp_mask = 1;
     CHECK(!ibv_alloc_td(a.context, &init) && errno == EINVAL);
     parent->handle ^= 0x10000;
-    CHECK(!ibv_reg_mr(parent, a.memory, LENGTH, 0) && errno == EINVAL);
+    CHECK(!ibv_reg_mr(parent, a.memory, LENGTH, 0) && errno == ENOENT);
     parent->handle ^= 0x10000;
 
     /* One after the other, and each once. */
