@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use verbs_api::owned::{CompChannel, Context, Cq, Qp, RecvWr, SendWr};
 use verbs_api::{
-    Access, Arm, ErrorKind, QpModify, QpState, QpType, RcParams, Result, Verbs, Wait, Wc, WcOpcode,
-    WcStatus,
+    Access, AfterRereg, Arm, ErrorKind, MrChange, QpModify, QpState, QpType, RcParams, Result,
+    Verbs, Wait, Wc, WcOpcode, WcStatus,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 use verbsim::backend::Kind;
@@ -21,8 +21,9 @@ fn on_the_simulator() {
     for mode in [Mode::Inline, Mode::Stepped] {
         program(Arc::new(Sim::new(SimConfig::new().mode(mode))), "sim0").unwrap();
     }
-    let inline = SimConfig::new().mode(Mode::Inline);
-    objects_go_while_events_are_read(Arc::new(Sim::new(inline)), "sim0").unwrap();
+    let inline = Arc::new(Sim::new(SimConfig::new().mode(Mode::Inline)));
+    objects_go_while_events_are_read(inline.clone(), "sim0").unwrap();
+    no_change_makes_a_constant_writable(&*inline, "sim0").unwrap();
 }
 
 #[test]
@@ -34,7 +35,8 @@ fn on_a_device() {
     };
     let verbs: Arc<dyn Verbs> = Kind::Hw.verbs().expect("the system is Linux").into();
     program(verbs.clone(), &device).unwrap();
-    objects_go_while_events_are_read(verbs, &device).unwrap();
+    objects_go_while_events_are_read(verbs.clone(), &device).unwrap();
+    no_change_makes_a_constant_writable(&*verbs, &device).unwrap();
 }
 
 /// How long a completion may take. Virtual time on the simulator; long on an emulated machine.
@@ -166,4 +168,27 @@ fn both(channel: &CompChannel, cqs: &[Cq; 2]) -> Result<[Wc; 2]> {
         assert_eq!(got[at].replace(wc), None, "one of each was expected");
     }
     Ok(got.map(|wc| wc.expect("the loop has ended")))
+}
+
+/// MR-24: without a word from whoever promised that the memory can be read.
+fn no_change_makes_a_constant_writable(verbs: &dyn Verbs, device: &str) -> Result<()> {
+    static CONSTANT: [u8; 64] = [1; 64];
+    let context = verbs.open_device(device)?;
+    let pd = verbs.alloc_pd(context)?;
+    let addr = CONSTANT.as_ptr().cast_mut();
+    #[allow(unsafe_code, reason = "the caller's own memory is registered")]
+    // SAFETY: the memory is there for ever, and is only to be read.
+    let mr = unsafe { verbs.reg_mr(pd, addr, CONSTANT.len(), Access::empty()) }?;
+    for access in [Access::LOCAL_WRITE, Access::ALL_RDMA] {
+        let change = MrChange {
+            access: Some(access),
+            ..MrChange::default()
+        };
+        let refused = verbs.rereg_mr(mr, &change).unwrap_err();
+        assert_eq!(refused.error.kind(), ErrorKind::Access, "{refused}");
+        assert_eq!(refused.region, AfterRereg::Old);
+    }
+    verbs.dereg_mr(mr)?;
+    verbs.dealloc_pd(pd)?;
+    verbs.close_device(context)
 }
