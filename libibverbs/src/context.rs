@@ -482,7 +482,7 @@ pub(crate) extern "C" fn query_gid_table(
                 put(
                     entries.wrapping_byte_add(at * size),
                     size,
-                    &ibv_gid_entry::to_c(entry),
+                    &gid_entry(entry),
                 )
             };
         }
