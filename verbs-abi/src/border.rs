@@ -54,12 +54,12 @@ pub fn int(count: u32) -> c_int {
 }
 
 impl<const N: usize> Border<String> for [c_char; N] {
+    /// Up to what is no text.
     fn from_c(raw: &Self) -> String {
         let bytes = raw[..N - 1].iter().map(|byte| *byte as u8);
-        bytes
-            .take_while(|byte| *byte != 0)
-            .map(char::from)
-            .collect()
+        let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+        let start = bytes.utf8_chunks().next();
+        start.map_or("", |start| start.valid()).to_owned()
     }
 
     fn to_c(api: &String) -> Self {
@@ -67,11 +67,11 @@ impl<const N: usize> Border<String> for [c_char; N] {
     }
 }
 
-/// A text of C with an end, cut where it is too long. Its characters are bytes.
+/// A text of C with an end, cut where it is too long.
 pub fn text<const N: usize>(text: &str) -> [c_char; N] {
     let mut bytes = [0; N];
-    for (to, from) in bytes[..N - 1].iter_mut().zip(text.chars()) {
-        *to = u8::try_from(from).unwrap_or(b'?') as c_char;
+    for (to, from) in bytes[..N - 1].iter_mut().zip(text.bytes()) {
+        *to = from as c_char;
     }
     bytes
 }
