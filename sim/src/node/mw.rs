@@ -125,9 +125,10 @@ impl Node {
         }
     }
 
-    /// The fields of `struct ibv_mw`.
+    /// The fields of `struct ibv_mw`, which is read without a look at its handle.
     pub fn query_mw(&self, mw: MwHandle) -> Result<MwAttr> {
-        let mw = self.mws.at(Self::find(&self.mws, Verb::QueryMw, mw)?);
+        let index = Self::find_unchecked(&self.mws, Verb::QueryMw, mw)?;
+        let mw = self.mws.at(index);
         let (mw_type, rkey) = (mw.mw_type, mw.told);
         Ok(MwAttr { mw_type, rkey })
     }

@@ -17,7 +17,7 @@ from args_parser import parser  # noqa: E402
 
 parser.parse_args()
 import tests  # noqa: E402
-from tests import base, utils  # noqa: E402
+from tests import base, test_device, utils  # noqa: E402
 
 # Why a test may be skipped: part of what it says, and of its file's name, and what that means. Any
 # other reason is a failure.
@@ -30,6 +30,7 @@ WHY = [
     ("QP type 8|Raw Packet", "", "raw packets, flow steering"),
     ("net interface", "", "a network interface"),
     ("Extended QP|FLUSH_GLOBAL", "qpex", "flush, atomic write"),
+    ("parent's context", "device", "a child of fork with its parent's context"),
 ]
 BEGIN, END = "<!-- made by tests/clients/rdma-core/run -->\n", "<!-- end -->\n"
 
@@ -85,6 +86,10 @@ def no_huge_pages():
     raise unittest.SkipTest("huge pages are not looked for")
 
 
+def of_parent(_):
+    raise unittest.SkipTest("a child has a fabric of its own, and cannot use its parent's context")
+
+
 def main():
     # What the tests ask other programs and the kernel's files for: simulated devices belong to no
     # network interface, and have the P_Key that every port has.
@@ -93,6 +98,7 @@ def main():
     # What depends on the machine and the user, so that the table does not.
     utils.huge_pages_supported = no_huge_pages
     utils.is_root = lambda: True
+    test_device.DMTest.test_multi_process_alloc_dm = of_parent
     outcomes = Outcomes()
     suite().run(outcomes)
     table = outcomes.table()
