@@ -9,6 +9,7 @@
 )]
 
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -17,11 +18,10 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{SigHandler, SigSet, Signal, raise, signal};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, raise, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpid, getppid};
-use std::os::fd::AsFd;
 
 /// How a program ended.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ pub(super) fn run(command: &mut Command, timeout: Option<Duration>) -> io::Resul
     // SAFETY: the default is no handler of this program. Without it children leave no status.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
     let all = SigSet::all();
-    let before = all.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK)?;
+    let before = all.thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signals = SignalFd::with_flags(&all, flags)?;
     let parent = getpid();
