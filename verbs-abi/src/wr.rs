@@ -156,47 +156,27 @@ impl ibv_send_wr {
             imm_data,
             ..Self::default()
         };
+        let atomic = |remote: Remote, compare_add, swap| atomic_t {
+            remote_addr: remote.addr,
+            compare_add,
+            swap,
+            rkey: remote.rkey,
+        };
         match wr.op {
             SendOp::RdmaWrite { remote }
             | SendOp::RdmaWriteWithImm { remote, .. }
             | SendOp::RdmaRead { remote } => {
-                let Remote {
-                    addr: remote_addr,
-                    rkey,
-                } = remote;
-                made.wr.rdma = rdma_t { remote_addr, rkey };
+                made.wr.rdma = rdma_t {
+                    remote_addr: remote.addr,
+                    rkey: remote.rkey,
+                };
             }
             SendOp::CompareAndSwap {
                 remote,
-                compare: compare_add,
+                compare,
                 swap,
-            } => {
-                let Remote {
-                    addr: remote_addr,
-                    rkey,
-                } = remote;
-                made.wr.atomic = atomic_t {
-                    remote_addr,
-                    compare_add,
-                    swap,
-                    rkey,
-                };
-            }
-            SendOp::FetchAndAdd {
-                remote,
-                add: compare_add,
-            } => {
-                let Remote {
-                    addr: remote_addr,
-                    rkey,
-                } = remote;
-                made.wr.atomic = atomic_t {
-                    remote_addr,
-                    compare_add,
-                    swap: 0,
-                    rkey,
-                };
-            }
+            } => made.wr.atomic = atomic(remote, compare, swap),
+            SendOp::FetchAndAdd { remote, add } => made.wr.atomic = atomic(remote, add, 0),
             SendOp::BindMw { .. } => made.bind_mw_or_tso.bind_mw = bind?,
             SendOp::Tso { mss } => made.bind_mw_or_tso.tso.mss = mss,
             _ => {}
