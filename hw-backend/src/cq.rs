@@ -58,7 +58,7 @@ impl Hw {
             async_unacked: AtomicU32::new(0),
             _device: device,
         };
-        let handle = self.insert(|t| &mut t.cqs, context, cq);
+        let handle = self.insert(|t| &mut t.cqs, CqHandle::from_parts, context, cq);
         self.tables.lock().cq_handles.insert(address, handle);
         Ok(handle)
     }

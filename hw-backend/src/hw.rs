@@ -124,14 +124,16 @@ impl Hw {
         self.find(|tables| &tables.qps, verb, qp)
     }
 
-    pub(crate) fn insert<H: Handle, T>(
+    /// Keeps a new object; `handle` makes the handle of its kind.
+    pub(crate) fn insert<H, T>(
         &self,
         table: impl FnOnce(&mut Tables) -> &mut Table<Arc<T>>,
+        handle: impl FnOnce(Context, u32, u32) -> H,
         context: Context,
         object: T,
     ) -> H {
         let Id { index, generation } = table(&mut self.tables.lock()).insert(|_| Arc::new(object));
-        H::from_parts(context, index, generation)
+        handle(context, index, generation)
     }
 
     pub(crate) fn insert_mr(
@@ -174,6 +176,7 @@ impl Hw {
         let raw = unsafe { parent.raw.make(verb, register) }?;
         Ok(self.insert(
             |t| &mut t.mrs,
+            MrHandle::from_parts,
             pd.context(),
             Mr {
                 raw,

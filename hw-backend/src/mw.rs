@@ -44,7 +44,7 @@ impl Hw {
             context,
             _pd: parent,
         };
-        Ok(self.insert(|t| &mut t.mws, context, mw))
+        Ok(self.insert(|t| &mut t.mws, MwHandle::from_parts, context, mw))
     }
 
     /// `ibv_dealloc_mw`

@@ -73,7 +73,7 @@ impl Hw {
             _xrc: xrc,
             pd: parent,
         };
-        let handle = self.insert(|t| &mut t.srqs, pd.context(), srq);
+        let handle = self.insert(|t| &mut t.srqs, SrqHandle::from_parts, pd.context(), srq);
         self.tables.lock().srq_handles.insert(address, handle);
         Ok(handle)
     }

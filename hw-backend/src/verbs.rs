@@ -138,7 +138,7 @@ impl Verbs for Hw {
             context,
             device,
         };
-        Ok(self.insert(|t| &mut t.pds, context, pd))
+        Ok(self.insert(|t| &mut t.pds, PdHandle::from_parts, context, pd))
     }
 
     fn dealloc_pd(&self, pd: PdHandle) -> Result<()> {
@@ -266,7 +266,12 @@ impl Verbs for Hw {
             context,
             _device: device,
         };
-        Ok(self.insert(|t| &mut t.channels, context, channel))
+        Ok(self.insert(
+            |t| &mut t.channels,
+            ChannelHandle::from_parts,
+            context,
+            channel,
+        ))
     }
 
     fn destroy_comp_channel(&self, channel: ChannelHandle) -> Result<()> {
@@ -455,7 +460,7 @@ impl Verbs for Hw {
             device: parent.device.clone(),
             _pd: Some(parent),
         };
-        let handle = self.insert(|t| &mut t.qps, pd.context(), qp);
+        let handle = self.insert(|t| &mut t.qps, QpHandle::from_parts, pd.context(), qp);
         self.tables.lock().qp_handles.insert(address, handle);
         Ok(handle)
     }
@@ -541,7 +546,12 @@ impl Verbs for Hw {
                 .raw
                 .make(verb, |pd| library::ibv_create_ah(pd, &mut attr))
         }?;
-        Ok(self.insert(|t| &mut t.ahs, pd.context(), Ah { raw, pd: parent }))
+        Ok(self.insert(
+            |t| &mut t.ahs,
+            AhHandle::from_parts,
+            pd.context(),
+            Ah { raw, pd: parent },
+        ))
     }
 
     fn destroy_ah(&self, ah: AhHandle) -> Result<()> {

@@ -60,7 +60,7 @@ impl Hw {
             context,
             device,
         };
-        Ok(self.insert(|t| &mut t.xrcds, context, xrcd))
+        Ok(self.insert(|t| &mut t.xrcds, XrcdHandle::from_parts, context, xrcd))
     }
 
     /// `ibv_close_xrcd`
@@ -129,7 +129,7 @@ impl Hw {
             device: parent.device.clone(),
             _xrcd: Some(parent),
         };
-        let handle = self.insert(|t| &mut t.qps, xrcd.context(), qp);
+        let handle = self.insert(|t| &mut t.qps, QpHandle::from_parts, xrcd.context(), qp);
         self.tables.lock().qp_handles.insert(address, handle);
         Ok(handle)
     }

@@ -41,7 +41,7 @@ impl Sim {
         access: Access,
     ) -> Result<Mr> {
         let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
-        self.call(Verb::RegMr, Object::Pd, pd.context(), say, |node, _| {
+        self.call(Verb::RegMr, pd, say, |node, _| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe { node.reg_mr_as(pd, addr, length, iova, access) }
         })
@@ -60,7 +60,7 @@ impl Sim {
         addr: *mut u8,
     ) -> Result<(), ReregError> {
         let say = || format!("{mr}, {change:?}");
-        self.call(Verb::ReregMr, Object::Mr, mr.context(), say, |node, _| {
+        self.call(Verb::ReregMr, mr, say, |node, _| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe { node.rereg_mr_as(mr, change, addr) }
         })

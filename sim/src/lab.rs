@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{
     AsyncEventType, Cause, Context, Error, ErrorKind, Fault, FaultId, Gid, Handle, Lab, Limit,
-    Live, Mtu, Object, Result, Srq, Stall, Strike, TappedPacket, TraceRecord, Verb, Verbs, When,
+    Live, Mtu, Result, Srq, Stall, Strike, TappedPacket, TraceRecord, Verb, Verbs, When,
 };
 
 use crate::node::{Node, What};
@@ -144,7 +144,7 @@ impl Lab for Sim {
     }
 
     fn node(&self, context: Context) -> Result<u32> {
-        self.world.node_of(Verb::Lab, Object::Context, context)
+        self.lab_node(context)
     }
 
     fn tap(&self) {
@@ -156,53 +156,45 @@ impl Lab for Sim {
     }
 
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()> {
-        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.work(node, |node| node.set_port(context, port, up))
+        self.work(context, |node| node.set_port(context, port, up))
     }
 
     fn kill_device(&self, context: Context) -> Result<()> {
-        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.work(node, |node| node.kill(context))
+        self.work(context, |node| node.kill(context))
     }
 
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
-        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.work(node, |node| node.set_mtu(context, port, mtu))
+        self.work(context, |node| node.set_mtu(context, port, mtu))
     }
 
     fn set_privileged(&self, context: Context, privileged: bool) -> Result<()> {
-        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.work(node, |node| node.set_privileged(context, privileged))
+        self.work(context, |node| node.set_privileged(context, privileged))
     }
 
     fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()> {
-        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        let node = self.lab_node(context)?;
         self.world
             .with(|fabric| fabric.set_gid(node, context, port, index, gid))
     }
 
     fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {
-        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.work(node, |node| node.set_pkey(context, port, index, pkey))
+        self.work(context, |node| node.set_pkey(context, port, index, pkey))
     }
 
     fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()> {
-        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.work(node, |node| node.announce(context, port, kind))
+        self.work(context, |node| node.announce(context, port, kind))
     }
 
     fn fail_srq(&self, srq: Srq) -> Result<()> {
-        let node = self.world.node_of(Verb::Lab, Object::Srq, srq.context())?;
-        self.work(node, |node| node.fail_srq(srq))
+        self.work(srq, |node| node.fail_srq(srq))
     }
 
     fn set_limit(&self, context: Context, limit: Limit, value: Option<u64>) -> Result<()> {
-        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
-        self.work(node, |node| node.set_limit(context, limit, value))
+        self.work(context, |node| node.set_limit(context, limit, value))
     }
 
     fn live(&self, context: Context) -> Result<Live> {
-        let node = self.world.node_of(Verb::Lab, Object::Context, context)?;
+        let node = self.lab_node(context)?;
         self.world.with(|fabric| fabric.node(node).live_of(context))
     }
 
@@ -240,9 +232,15 @@ impl Sim {
         check_range(what, node.unwrap_or(0), 0, last)
     }
 
-    fn work<R>(&self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
+    fn lab_node<H: Handle>(&self, handle: H) -> Result<u32> {
+        let context = handle.context();
+        self.world.node_of(Verb::Lab, H::OBJECT, context)
+    }
+
+    fn work(&self, handle: impl Handle, work: impl FnOnce(&mut Node) -> Result<()>) -> Result<()> {
+        let node = self.lab_node(handle)?;
         self.world
-            .with(|fabric| fabric.work(index, |node, _| work(node)))
+            .with(|fabric| fabric.work(node, |node, _| work(node)))
     }
 
     fn rewire<R>(&self, change: impl FnOnce(&mut Wire) -> R) -> R {

@@ -26,16 +26,18 @@
 //! The core is sans-IO: `node` has no lock, no clock and no I/O; `packet` and `memory` are what it
 //! is made of. `fabric` is all nodes and what is between them: the clock, and how packets move; it
 //! is a plain struct too. `world` is the thin shell around it: the lock, and waiting; `clock` is the
-//! machine's time, where that counts. `sim` and `lab` map the traits on it, `caller` adds what programs
-//! that hand over pointers need beyond them, `wire` holds the tap and the rules for packets and calls,
-//! `late` the packets they hold back, `outage` the ports that go down; `fault` decides when a rule
-//! strikes. `subnet` has the LIDs of InfiniBand. `diagnosis` says what a
-//! program did wrong. `model` is what models of concurrent programs ask of a simulation.
+//! machine's time, where that counts. `sim` and `lab` map the traits on it: `call` is how a verb runs,
+//! and `say` what the trace says of it. `caller` adds what programs that hand over pointers need beyond
+//! them, `wire` holds the tap and the rules for packets and calls, `late` the packets they hold back,
+//! `outage` the ports that go down; `fault` decides when a rule strikes. `subnet` has the LIDs of
+//! InfiniBand. `diagnosis` says what a program did wrong. `model` is what models of concurrent programs
+//! ask of a simulation.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
 compile_error!("feature `fd` is for Linux");
 
+mod call;
 mod caller;
 mod clock;
 mod config;
@@ -56,6 +58,7 @@ mod outage;
 mod packet;
 mod ring;
 mod rng;
+mod say;
 mod sim;
 mod subnet;
 mod sync;

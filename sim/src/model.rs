@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use verbs_api::{
-    Cause, CompChannel, Error, ErrorKind, Handle, Lab, Result, TraceRecord, Verb, Wait,
-};
+use verbs_api::{Cause, CompChannel, Error, ErrorKind, Lab, Result, TraceRecord, Verb, Wait};
 
 use crate::sim::Sim;
 use crate::sync::thread;
@@ -68,7 +66,7 @@ impl Sim {
         let verb = Verb::ChannelFd;
         let say = || format!("{channel}, edge after {seen} events");
         let wait = (Wait::Forever, WaitFor::Edge(channel));
-        self.wait(verb, channel.context(), wait, say, |node| {
+        self.wait(verb, channel, wait, say, |node| {
             let queued = node.events_queued(verb, channel)?;
             if queued > seen {
                 return Ok(queued);

@@ -1,6 +1,5 @@
 //! The simulator as a backend: every verb of the trait on the node it concerns.
 
-use std::fmt::Display;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -11,19 +10,16 @@ use verbs_api::{
     DeviceInfo, DriverObject, Error, ErrorKind, Gid, GidEntry, Handle, Lab, Mr, MrAttr, MrChange,
     MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr,
     QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq,
-    SrqAttr, SrqAttrMask, SrqInit, TraceEvent, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd,
-    XrcdInit, connect,
+    SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
 use crate::clock::TimerThread;
 use crate::config::{Mode, SimConfig};
 use crate::diagnosis::Diagnosis;
-use crate::fabric::Fabric;
 #[cfg(feature = "fd")]
 use crate::node::EventQueue;
-use crate::node::Node;
-use crate::sync::{CHECKED, MutexGuard};
-use crate::time::Time;
+use crate::say;
+use crate::sync::CHECKED;
 use crate::world::{WaitFor, World};
 
 /// A fabric of simulated RDMA devices: implements [`Verbs`] and, as a laboratory, [`Lab`].
@@ -67,244 +63,13 @@ impl Sim {
         self.unobserved.as_deref().unwrap_or(self)
     }
 
-    fn is_observed(&self) -> bool {
+    pub(crate) fn is_observed(&self) -> bool {
         self.unobserved.is_some()
     }
 
     /// What the program did wrong or left undone so far: at its end, all of it.
     pub fn diagnose(&self) -> Diagnosis {
         self.world.with(|fabric| fabric.diagnose())
-    }
-
-    fn node(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
-        self.world.check_thread(verb)?;
-        self.world.node_of(verb, object, context)
-    }
-
-    /// Refuses a call on a dead device, and one that a fault rule strikes.
-    #[inline]
-    fn check_call(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
-        fabric.node(node).check_alive(verb)?;
-        match self.is_observed() {
-            true => fabric.strike_call(node, verb),
-            false => Ok(()),
-        }
-    }
-
-    /// What is no verb, and only looks.
-    fn look<R>(&self, context: Context, look: impl FnOnce(&Node) -> Result<R>) -> Result<R> {
-        let node = self.node(Verb::QueryDevice, Object::Context, context)?;
-        self.world.with(|fabric| look(fabric.node(node)))
-    }
-
-    /// A verb that only looks.
-    fn query<R>(
-        &self,
-        verb: Verb,
-        object: Object,
-        context: Context,
-        look: impl FnOnce(&Node) -> Result<R>,
-    ) -> Result<R> {
-        let node = self.node(verb, object, context)?;
-        self.world.with(|fabric| {
-            self.check_call(fabric, node, verb)?;
-            look(fabric.node(node))
-        })
-    }
-
-    /// Copies bytes in or out. It is in the trace only if that says which thread did it.
-    fn access(
-        &self,
-        verb: Verb,
-        (mr, offset, length): (Mr, usize, usize),
-        copy: impl FnOnce(&mut Node) -> Result<()>,
-    ) -> Result<()> {
-        if !self.world.config.trace_threads {
-            let node = self.node(verb, Object::Mr, mr.context())?;
-            return self.world.with(|fabric| {
-                self.check_call(fabric, node, verb)?;
-                copy(fabric.node_mut(node))
-            });
-        }
-        let say = || format!("{mr}+{offset:#x}, {length} B");
-        self.call(verb, Object::Mr, mr.context(), say, |node, _| copy(node))
-    }
-
-    /// A verb that does something. `say` gives its arguments, for the trace.
-    pub(crate) fn call<R: Say, E: From<Error> + Display>(
-        &self,
-        verb: Verb,
-        object: Object,
-        context: Context,
-        say: impl FnOnce() -> String,
-        work: impl FnOnce(&mut Node, Time) -> Result<R, E>,
-    ) -> Result<R, E> {
-        let node = self.node(verb, object, context)?;
-        self.world.with(|fabric| {
-            self.traced(fabric, node, verb, say, |fabric| {
-                self.check_call(fabric, node, verb)?;
-                fabric.work(node, work)
-            })
-        })
-    }
-
-    /// A verb that may wait.
-    pub(crate) fn wait<R: Say>(
-        &self,
-        verb: Verb,
-        context: Context,
-        (wait, wait_for): (Wait, WaitFor),
-        say: impl FnOnce() -> String,
-        attempt: impl FnMut(&mut Node) -> Result<R>,
-    ) -> Result<R> {
-        let object = match wait_for {
-            WaitFor::Event(_) | WaitFor::Edge(_) => Object::CompChannel,
-            WaitFor::AsyncEvent(_) => Object::Context,
-            WaitFor::Acknowledgement(object) => object,
-        };
-        let node = self.node(verb, object, context)?;
-        self.world.with(|fabric| {
-            self.traced(fabric, node, verb, say, |fabric| {
-                self.check_call(fabric, node, verb)?;
-                self.world.wait(fabric, node, verb, wait, wait_for, attempt)
-            })
-        })
-    }
-
-    /// A duplicate of the descriptor of a queue of events.
-    #[cfg(feature = "fd")]
-    fn descriptor(&self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
-        self.world.with(|fabric| {
-            self.check_call(fabric, node, verb)?;
-            fabric.descriptor(node, verb, of)
-        })
-    }
-
-    /// Polls under the lock. Apart from the poll that takes none, so that this one stays small; the
-    /// handle comes in parts, which keeps it in registers there.
-    #[inline(never)]
-    fn poll(&self, context: Context, index: u32, generation: u32, wc: &mut [Wc]) -> Result<usize> {
-        let cq = Cq::from_parts(context, index, generation);
-        let verb = Verb::PollCq;
-        let node = self.node(verb, Object::Cq, cq.context())?;
-        self.world.with(|fabric| {
-            self.check_call(fabric, node, verb)?;
-            let count = fabric.poll_cq(node, cq, wc);
-            if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
-                return count;
-            }
-            if count == Ok(0) {
-                if !wc.is_empty() {
-                    self.make_progress(fabric);
-                }
-                // A poll that finds nothing is in the trace only where threads are.
-                if !self.world.config.trace_threads {
-                    return count;
-                }
-            }
-            let say = || format!("{cq}, {}", wc.len());
-            self.traced(fabric, node, verb, say, |_| count)
-        })
-    }
-
-    /// Runs a verb; in the trace it stands between its call and what it returned.
-    fn traced<R: Say, E: Display>(
-        &self,
-        fabric: &mut MutexGuard<'_, Fabric>,
-        node: u32,
-        verb: Verb,
-        say: impl FnOnce() -> String,
-        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> Result<R, E>,
-    ) -> Result<R, E> {
-        if !self.is_traced(fabric) {
-            return run(fabric);
-        }
-        let call = format!("{verb}({})", say());
-        fabric.record(node, TraceEvent::Call { call });
-        let result = run(fabric);
-        let value = match &result {
-            Ok(value) => value.say(),
-            Err(error) => error.to_string(),
-        };
-        if !value.is_empty() {
-            fabric.record(node, TraceEvent::Return { value });
-        }
-        result
-    }
-
-    fn is_traced(&self, fabric: &Fabric) -> bool {
-        self.is_observed() && fabric.is_traced()
-    }
-
-    /// A program that polls and finds nothing lets the clock move, where it is virtual.
-    fn make_progress(&self, fabric: &mut Fabric) {
-        if self.world.config.mode == Mode::Stepped {
-            let horizon = fabric.now().after(self.world.config.horizon);
-            fabric.step(horizon);
-        }
-    }
-}
-
-/// Receives, for the trace.
-fn shown(list: &[RecvWr<'_>]) -> String {
-    let one = |wr: &RecvWr<'_>| {
-        let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
-        format!("{:#x} {bytes} B", wr.wr_id)
-    };
-    let all: Vec<String> = list.iter().map(one).collect();
-    format!("[{}]", all.join(", "))
-}
-
-/// What a verb returned, for the trace.
-pub(crate) trait Say {
-    fn say(&self) -> String;
-}
-
-impl Say for usize {
-    fn say(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Say for u64 {
-    fn say(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Say for () {
-    fn say(&self) -> String {
-        String::new()
-    }
-}
-
-macro_rules! say {
-    ($($name:ident),*) => { $(
-        impl Say for $name {
-            fn say(&self) -> String {
-                self.to_string()
-            }
-        }
-    )* };
-}
-
-say!(
-    Context,
-    Pd,
-    Mr,
-    Mw,
-    CompChannel,
-    Cq,
-    Qp,
-    Ah,
-    Srq,
-    Xrcd,
-    AsyncEvent
-);
-
-impl Say for CqEvent {
-    fn say(&self) -> String {
-        self.cq.to_string()
     }
 }
 
@@ -338,24 +103,14 @@ impl Verbs for Sim {
             ));
         };
         self.world.check_thread(verb)?;
-        self.world.with(|fabric| {
-            let say = || name.to_owned();
-            self.traced(fabric, node, verb, say, |fabric| {
-                self.check_call(fabric, node, verb)?;
-                fabric.work(node, |node, _| node.open_device())
-            })
-        })
+        self.call_node(node, verb, || name.to_owned(), |node, _| node.open_device())
     }
 
     fn close_device(&self, context: Context) -> Result<()> {
         let say = || context.to_string();
-        self.call(
-            Verb::CloseDevice,
-            Object::Context,
-            context,
-            say,
-            |node, _| node.close_device(context),
-        )
+        self.call(Verb::CloseDevice, context, say, |node, _| {
+            node.close_device(context)
+        })
     }
 
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
@@ -376,87 +131,82 @@ impl Verbs for Sim {
     }
 
     fn query_device(&self, context: Context) -> Result<DeviceAttr> {
-        self.query(Verb::QueryDevice, Object::Context, context, |node| {
+        self.query(Verb::QueryDevice, context, |node| {
             node.query_device(context)
         })
     }
 
     fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
-        self.query(Verb::QueryDeviceEx, Object::Context, context, |node| {
+        self.query(Verb::QueryDeviceEx, context, |node| {
             node.query_device_ex(context)
         })
     }
 
     fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
-        self.query(Verb::QueryPort, Object::Context, context, |node| {
+        self.query(Verb::QueryPort, context, |node| {
             node.query_port(context, port)
         })
     }
 
     fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
-        self.query(Verb::QueryGid, Object::Context, context, |node| {
+        self.query(Verb::QueryGid, context, |node| {
             node.query_gid(context, port, index)
         })
     }
 
     fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
-        self.query(Verb::QueryGidEx, Object::Context, context, |node| {
+        self.query(Verb::QueryGidEx, context, |node| {
             node.query_gid_ex(context, port, index)
         })
     }
 
     fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize> {
-        self.query(Verb::QueryGidTable, Object::Context, context, |node| {
+        self.query(Verb::QueryGidTable, context, |node| {
             node.query_gid_table(context, entries)
         })
     }
 
     fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
-        self.query(Verb::QueryPkey, Object::Context, context, |node| {
+        self.query(Verb::QueryPkey, context, |node| {
             node.query_pkey(context, port, index)
         })
     }
 
     fn alloc_pd(&self, context: Context) -> Result<Pd> {
         let say = || context.to_string();
-        self.call(Verb::AllocPd, Object::Context, context, say, |node, _| {
+        self.call(Verb::AllocPd, context, say, |node, _| {
             node.alloc_pd(context)
         })
     }
 
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {
         let say = || pd.to_string();
-        self.call(Verb::DeallocPd, Object::Pd, pd.context(), say, |node, _| {
-            node.dealloc_pd(pd)
-        })
+        self.call(Verb::DeallocPd, pd, say, |node, _| node.dealloc_pd(pd))
     }
 
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
         let say = || format!("{pd}, {length} B, {:#x}", access.bits());
-        self.call(Verb::AllocMr, Object::Pd, pd.context(), say, |node, _| {
+        self.call(Verb::AllocMr, pd, say, |node, _| {
             node.alloc_mr(pd, length, access)
         })
     }
 
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
         let say = || format!("{pd}, {init:?}");
-        self.call(Verb::AllocMrAs, Object::Pd, pd.context(), say, |node, _| {
+        self.call(Verb::AllocMrAs, pd, say, |node, _| {
             node.alloc_mr_as(pd, init)
         })
     }
 
     fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
         let say = || pd.to_string();
-        let (verb, context) = (Verb::AllocNullMr, pd.context());
-        self.call(verb, Object::Pd, context, say, |node, _| {
-            node.alloc_null_mr(pd)
-        })
+        self.call(Verb::AllocNullMr, pd, say, |node, _| node.alloc_null_mr(pd))
     }
 
     #[expect(unsafe_code, reason = "the unsafe method of the trait")]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
         let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
-        self.call(Verb::RegMr, Object::Pd, pd.context(), say, |node, _| {
+        self.call(Verb::RegMr, pd, say, |node, _| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe { node.reg_mr(pd, addr, length, access) }
         })
@@ -464,36 +214,26 @@ impl Verbs for Sim {
 
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
         let say = || format!("{mr}, {change:?}");
-        self.call(Verb::ReregMr, Object::Mr, mr.context(), say, |node, _| {
-            node.rereg_mr(mr, change)
-        })
+        self.call(Verb::ReregMr, mr, say, |node, _| node.rereg_mr(mr, change))
     }
 
     fn dereg_mr(&self, mr: Mr) -> Result<()> {
         let say = || mr.to_string();
-        self.call(Verb::DeregMr, Object::Mr, mr.context(), say, |node, _| {
-            node.dereg_mr(mr)
-        })
+        self.call(Verb::DeregMr, mr, say, |node, _| node.dereg_mr(mr))
     }
 
     fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
         let say = || format!("{pd}, {mw_type}");
-        self.call(Verb::AllocMw, Object::Pd, pd.context(), say, |node, _| {
-            node.alloc_mw(pd, mw_type)
-        })
+        self.call(Verb::AllocMw, pd, say, |node, _| node.alloc_mw(pd, mw_type))
     }
 
     fn dealloc_mw(&self, mw: Mw) -> Result<()> {
         let say = || mw.to_string();
-        self.call(Verb::DeallocMw, Object::Mw, mw.context(), say, |node, _| {
-            node.dealloc_mw(mw)
-        })
+        self.call(Verb::DeallocMw, mw, say, |node, _| node.dealloc_mw(mw))
     }
 
     fn query_mw(&self, mw: Mw) -> Result<MwAttr> {
-        self.query(Verb::QueryMw, Object::Mw, mw.context(), |node| {
-            node.query_mw(mw)
-        })
+        self.query(Verb::QueryMw, mw, |node| node.query_mw(mw))
     }
 
     fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
@@ -501,15 +241,13 @@ impl Verbs for Sim {
             let MwBindInfo { mr, length, .. } = bind.info;
             format!("{qp}, {mw}, {:#x}, {length} B of {mr}", bind.wr_id)
         };
-        self.call(Verb::BindMw, Object::Qp, qp.context(), say, |node, now| {
+        self.call(Verb::BindMw, qp, say, |node, now| {
             node.bind_mw(now, qp, mw, bind)
         })
     }
 
     fn query_mr(&self, mr: Mr) -> Result<MrAttr> {
-        self.query(Verb::QueryMr, Object::Mr, mr.context(), |node| {
-            node.query_mr(mr)
-        })
+        self.query(Verb::QueryMr, mr, |node| node.query_mr(mr))
     }
 
     fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
@@ -526,66 +264,47 @@ impl Verbs for Sim {
 
     fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
         let say = || context.to_string();
-        self.call(
-            Verb::CreateCompChannel,
-            Object::Context,
-            context,
-            say,
-            |node, _| node.create_comp_channel(context),
-        )
+        self.call(Verb::CreateCompChannel, context, say, |node, _| {
+            node.create_comp_channel(context)
+        })
     }
 
     fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
-        let (say, context) = (|| channel.to_string(), channel.context());
-        self.call(
-            Verb::DestroyCompChannel,
-            Object::CompChannel,
-            context,
-            say,
-            |node, _| node.destroy_comp_channel(channel),
-        )
+        let say = || channel.to_string();
+        self.call(Verb::DestroyCompChannel, channel, say, |node, _| {
+            node.destroy_comp_channel(channel)
+        })
     }
 
     fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
         let say = || format!("{channel}, {wait:?}");
         let wait = (wait, WaitFor::Event(channel));
-        self.wait(Verb::GetCqEvent, channel.context(), wait, say, |node| {
+        self.wait(Verb::GetCqEvent, channel, wait, say, |node| {
             node.get_cq_event(channel)
         })
     }
 
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
-        let say = || match init.channel {
-            Some(channel) => format!("{context}, {} entries, {channel}", init.cqe),
-            None => format!("{context}, {} entries", init.cqe),
-        };
-        self.call(Verb::CreateCq, Object::Context, context, say, |node, _| {
+        let say = || format!("{context}, {} entries{}", init.cqe, say::also(init.channel));
+        self.call(Verb::CreateCq, context, say, |node, _| {
             node.create_cq(context, init)
         })
     }
 
     fn query_cq(&self, cq: Cq) -> Result<CqAttr> {
-        self.query(Verb::QueryCq, Object::Cq, cq.context(), |node| {
-            node.query_cq(cq)
-        })
+        self.query(Verb::QueryCq, cq, |node| node.query_cq(cq))
     }
 
     fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
         let say = || format!("{cq}, {cqe}");
-        self.call(Verb::ResizeCq, Object::Cq, cq.context(), say, |node, _| {
-            node.resize_cq(cq, cqe)
-        })
+        self.call(Verb::ResizeCq, cq, say, |node, _| node.resize_cq(cq, cqe))
     }
 
     fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
         let say = || format!("{cq}, {arm}");
-        self.call(
-            Verb::ReqNotifyCq,
-            Object::Cq,
-            cq.context(),
-            say,
-            |node, _| node.req_notify_cq(cq, arm),
-        )
+        self.call(Verb::ReqNotifyCq, cq, say, |node, _| {
+            node.req_notify_cq(cq, arm)
+        })
     }
 
     #[inline]
@@ -598,34 +317,27 @@ impl Verbs for Sim {
 
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
         let say = || format!("{cq}, {nevents}");
-        self.call(
-            Verb::AckCqEvents,
-            Object::Cq,
-            cq.context(),
-            say,
-            |node, _| node.ack_cq_events(cq, nevents),
-        )
+        self.call(Verb::AckCqEvents, cq, say, |node, _| {
+            node.ack_cq_events(cq, nevents)
+        })
     }
 
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
         let say = || format!("{cq}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Object::Cq));
-        self.wait(Verb::DestroyCq, cq.context(), wait, say, |node| {
-            node.destroy_cq(cq)
-        })
+        self.wait(Verb::DestroyCq, cq, wait, say, |node| node.destroy_cq(cq))
     }
 
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
         let say = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
-        let (verb, object) = (Verb::CreateCqEx, Object::Context);
-        self.call(verb, object, context, say, |node, _| {
+        self.call(Verb::CreateCqEx, context, say, |node, _| {
             node.create_cq_ex(context, init)
         })
     }
 
     fn start_poll(&self, cq: Cq) -> Result<()> {
         let verb = Verb::StartPoll;
-        let node = self.node(verb, Object::Cq, cq.context())?;
+        let node = self.node(verb, cq)?;
         self.world.with(|fabric| {
             self.check_call(fabric, node, verb)?;
             let result = fabric.work(node, |node, _| node.start_poll(cq));
@@ -638,54 +350,40 @@ impl Verbs for Sim {
     }
 
     fn next_poll(&self, cq: Cq) -> Result<()> {
-        let (say, context) = (|| cq.to_string(), cq.context());
-        self.call(Verb::NextPoll, Object::Cq, context, say, |node, _| {
-            node.next_poll(cq)
-        })
+        let say = || cq.to_string();
+        self.call(Verb::NextPoll, cq, say, |node, _| node.next_poll(cq))
     }
 
     fn read_wc(&self, cq: Cq) -> Result<WcEx> {
-        self.query(Verb::ReadWc, Object::Cq, cq.context(), |node| {
-            node.read_wc(cq)
-        })
+        self.query(Verb::ReadWc, cq, |node| node.read_wc(cq))
     }
 
     fn end_poll(&self, cq: Cq) -> Result<()> {
-        let (say, context) = (|| cq.to_string(), cq.context());
-        self.call(Verb::EndPoll, Object::Cq, context, say, |node, _| {
-            node.end_poll(cq)
-        })
+        let say = || cq.to_string();
+        self.call(Verb::EndPoll, cq, say, |node, _| node.end_poll(cq))
     }
 
     fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
         let say = || format!("{cq}, {moderation:?}");
-        let context = cq.context();
-        self.call(Verb::ModifyCq, Object::Cq, context, say, |node, now| {
+        self.call(Verb::ModifyCq, cq, say, |node, now| {
             node.modify_cq(now, cq, moderation)
         })
     }
 
     fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
         let say = || {
-            let srq = init.srq.map(|srq| format!(", {srq}")).unwrap_or_default();
-            let (send_cq, recv_cq) = (init.send_cq, init.recv_cq);
+            let (send_cq, recv_cq, srq) = (init.send_cq, init.recv_cq, say::also(init.srq));
             format!("{pd}, {}, {send_cq}, {recv_cq}{srq}", init.qp_type)
         };
-        self.call(Verb::CreateQp, Object::Pd, pd.context(), say, |node, _| {
-            node.create_qp(pd, init)
-        })
+        self.call(Verb::CreateQp, pd, say, |node, _| node.create_qp(pd, init))
     }
 
     fn qp_num(&self, qp: Qp) -> Result<u32> {
-        self.query(Verb::QueryQp, Object::Qp, qp.context(), |node| {
-            node.qp_num(qp)
-        })
+        self.query(Verb::QueryQp, qp, |node| node.qp_num(qp))
     }
 
     fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery> {
-        self.query(Verb::QueryQp, Object::Qp, qp.context(), |node| {
-            node.query_qp(qp, mask)
-        })
+        self.query(Verb::QueryQp, qp, |node| node.query_qp(qp, mask))
     }
 
     fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
@@ -693,133 +391,85 @@ impl Verbs for Sim {
             true => format!("{qp}, {}, {mask}", attr.qp_state),
             false => format!("{qp}, {mask}"),
         };
-        self.call(
-            Verb::ModifyQp,
-            Object::Qp,
-            qp.context(),
-            say,
-            |node, now| node.modify_qp(now, qp, attr, mask),
-        )
+        self.call(Verb::ModifyQp, qp, say, |node, now| {
+            node.modify_qp(now, qp, attr, mask)
+        })
     }
 
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
         let say = || format!("{qp}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Object::Qp));
-        self.wait(Verb::DestroyQp, qp.context(), wait, say, |node| {
-            node.destroy_qp(qp)
-        })
+        self.wait(Verb::DestroyQp, qp, wait, say, |node| node.destroy_qp(qp))
     }
 
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
-        let node = self.node(Verb::ConnectRc, Object::Qp, a.context())?;
+        let node = self.node(Verb::ConnectRc, a)?;
         self.world
             .with(|fabric| self.check_call(fabric, node, Verb::ConnectRc))?;
         connect::by_attributes(self, a, b, params)
     }
 
     fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let say = || {
-            let shown: Vec<String> = list
-                .iter()
-                .map(|wr| {
-                    let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
-                    let flags: Vec<&str> = wr.flags.iter_names().map(|(name, _)| name).collect();
-                    format!(
-                        "{} {:#x} {bytes} B {}",
-                        wr.op.name(),
-                        wr.wr_id,
-                        flags.join("|")
-                    )
-                })
-                .collect();
-            format!("{qp}, [{}]", shown.join(", "))
-        };
-        self.call(
-            Verb::PostSend,
-            Object::Qp,
-            qp.context(),
-            say,
-            |node, now| node.post_send(now, qp, list),
-        )
+        let say = || format!("{qp}, {}", say::sends(list));
+        self.call(Verb::PostSend, qp, say, |node, now| {
+            node.post_send(now, qp, list)
+        })
     }
 
     fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
         let say = || format!("{qp}, {} sends, {end:?}", list.len());
-        self.call(
-            Verb::PostBatch,
-            Object::Qp,
-            qp.context(),
-            say,
-            |node, now| node.post_batch(now, qp, list, end),
-        )
+        self.call(Verb::PostBatch, qp, say, |node, now| {
+            node.post_batch(now, qp, list, end)
+        })
     }
 
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let say = || format!("{qp}, {}", shown(list));
-        self.call(Verb::PostRecv, Object::Qp, qp.context(), say, |node, _| {
-            node.post_recv(qp, list)
-        })
+        let say = || format!("{qp}, {}", say::receives(list));
+        self.call(Verb::PostRecv, qp, say, |node, _| node.post_recv(qp, list))
     }
 
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let say = || format!("{pd}, port {}", attr.port_num);
-        self.call(Verb::CreateAh, Object::Pd, pd.context(), say, |node, _| {
-            node.create_ah(pd, attr)
-        })
+        self.call(Verb::CreateAh, pd, say, |node, _| node.create_ah(pd, attr))
     }
 
     fn destroy_ah(&self, ah: Ah) -> Result<()> {
         let say = || ah.to_string();
-        self.call(Verb::DestroyAh, Object::Ah, ah.context(), say, |node, _| {
-            node.destroy_ah(ah)
-        })
+        self.call(Verb::DestroyAh, ah, say, |node, _| node.destroy_ah(ah))
     }
 
     fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let say = || format!("{qp}, {group}, {lid}");
-        self.call(
-            Verb::AttachMcast,
-            Object::Qp,
-            qp.context(),
-            say,
-            |node, _| node.attach_mcast(qp, group),
-        )
+        self.call(Verb::AttachMcast, qp, say, |node, _| {
+            node.attach_mcast(qp, group)
+        })
     }
 
     fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let say = || format!("{qp}, {group}, {lid}");
-        self.call(
-            Verb::DetachMcast,
-            Object::Qp,
-            qp.context(),
-            say,
-            |node, _| node.detach_mcast(qp, group),
-        )
+        self.call(Verb::DetachMcast, qp, say, |node, _| {
+            node.detach_mcast(qp, group)
+        })
     }
 
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
         let say = || format!("{pd}, {} receives", init.attr.max_wr);
-        self.call(Verb::CreateSrq, Object::Pd, pd.context(), say, |node, _| {
+        self.call(Verb::CreateSrq, pd, say, |node, _| {
             node.create_srq(pd, init)
         })
     }
 
     fn srq_init(&self, srq: Srq) -> Result<SrqInit> {
-        self.query(Verb::QuerySrq, Object::Srq, srq.context(), |node| {
-            node.srq_init(srq)
-        })
+        self.query(Verb::QuerySrq, srq, |node| node.srq_init(srq))
     }
 
     fn query_srq(&self, srq: Srq) -> Result<SrqAttr> {
-        self.query(Verb::QuerySrq, Object::Srq, srq.context(), |node| {
-            node.query_srq(srq)
-        })
+        self.query(Verb::QuerySrq, srq, |node| node.query_srq(srq))
     }
 
     fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
         let say = || format!("{srq}, {attr:?}, {mask:?}");
-        let context = srq.context();
-        self.call(Verb::ModifySrq, Object::Srq, context, say, |node, _| {
+        self.call(Verb::ModifySrq, srq, say, |node, _| {
             node.modify_srq(srq, attr, mask)
         })
     }
@@ -827,54 +477,46 @@ impl Verbs for Sim {
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
         let say = || format!("{srq}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Object::Srq));
-        self.wait(Verb::DestroySrq, srq.context(), wait, say, |node| {
+        self.wait(Verb::DestroySrq, srq, wait, say, |node| {
             node.destroy_srq(srq)
         })
     }
 
     fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
-        let say = || format!("{srq}, {}", shown(list));
-        let context = srq.context();
-        self.call(Verb::PostSrqRecv, Object::Srq, context, say, |node, _| {
+        let say = || format!("{srq}, {}", say::receives(list));
+        self.call(Verb::PostSrqRecv, srq, say, |node, _| {
             node.post_srq_recv(srq, list)
         })
     }
 
     fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
         let say = || format!("{context}, {init:?}");
-        self.call(Verb::OpenXrcd, Object::Context, context, say, |node, _| {
+        self.call(Verb::OpenXrcd, context, say, |node, _| {
             node.open_xrcd(context, init)
         })
     }
 
     fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
         let say = || xrcd.to_string();
-        let context = xrcd.context();
-        self.call(Verb::CloseXrcd, Object::Xrcd, context, say, |node, _| {
-            node.close_xrcd(xrcd)
-        })
+        self.call(Verb::CloseXrcd, xrcd, say, |node, _| node.close_xrcd(xrcd))
     }
 
     fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {
         let say = || format!("{xrcd}, {}", QpType::XrcRecv);
-        let context = xrcd.context();
-        self.call(Verb::CreateQp, Object::Xrcd, context, say, |node, _| {
+        self.call(Verb::CreateQp, xrcd, say, |node, _| {
             node.create_xrc_recv_qp(xrcd)
         })
     }
 
     fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp> {
         let say = || format!("{xrcd}, {qp_num:#x}");
-        let context = xrcd.context();
-        self.call(Verb::OpenQp, Object::Xrcd, context, say, |node, _| {
+        self.call(Verb::OpenQp, xrcd, say, |node, _| {
             node.open_qp(xrcd, qp_num)
         })
     }
 
     fn srq_num(&self, srq: Srq) -> Result<u32> {
-        self.query(Verb::GetSrqNum, Object::Srq, srq.context(), |node| {
-            node.srq_num(srq)
-        })
+        self.query(Verb::GetSrqNum, srq, |node| node.srq_num(srq))
     }
 
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
@@ -887,33 +529,25 @@ impl Verbs for Sim {
 
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
         let say = || format!("{context}, {event}");
-        self.call(
-            Verb::AckAsyncEvent,
-            Object::Context,
-            context,
-            say,
-            |node, _| node.ack_async_event(context, event),
-        )
+        self.call(Verb::AckAsyncEvent, context, say, |node, _| {
+            node.ack_async_event(context, event)
+        })
     }
 
     #[cfg(feature = "fd")]
     fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
-        let (verb, object) = (Verb::ChannelFd, Object::CompChannel);
-        let node = self.node(verb, object, channel.context())?;
-        self.descriptor(node, verb, EventQueue::Channel(channel))
+        self.descriptor(Verb::ChannelFd, channel, EventQueue::Channel(channel))
     }
 
     #[cfg(feature = "fd")]
     fn async_fd(&self, context: Context) -> Result<OwnedFd> {
-        let verb = Verb::AsyncFd;
-        let node = self.node(verb, Object::Context, context)?;
-        self.descriptor(node, verb, EventQueue::Async(context))
+        self.descriptor(Verb::AsyncFd, context, EventQueue::Async(context))
     }
 
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
         let say = || format!("{object:?}, {garbled}");
-        let (kind, context) = (object.kind(), object.context());
-        self.call(Verb::Garble, kind, context, say, |node, _| {
+        let node = self.node_of(Verb::Garble, object.kind(), object.context())?;
+        self.call_node(node, Verb::Garble, say, |node, _| {
             node.garble(object, garbled)
         })
     }

@@ -64,6 +64,21 @@ fn show(f: &mut fmt::Formatter<'_>, object: Object, index: u32, generation: u32)
     }
 }
 
+/// What all handles have in common.
+pub trait Handle: Copy + fmt::Display {
+    /// What the handle names.
+    const OBJECT: Object;
+
+    /// The context in which the object was created; of a context itself.
+    fn context(self) -> Context;
+
+    /// The backend's index of the object. Its meaning is the backend's own.
+    fn index(self) -> u32;
+
+    /// How many objects have had this index so far, this one included; 0 for the zero handle.
+    fn generation(self) -> u32;
+}
+
 /// An open device (`struct ibv_context`).
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Context {
@@ -76,67 +91,15 @@ impl Context {
     pub const fn from_parts(index: u32, generation: u32) -> Self {
         Self { index, generation }
     }
-
-    /// The backend's index. Its meaning is the backend's own.
-    pub const fn index(self) -> u32 {
-        self.index
-    }
-
-    /// How many objects have had this index so far, this one included; 0 for the zero handle.
-    pub const fn generation(self) -> u32 {
-        self.generation
-    }
 }
 
-impl fmt::Display for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        show(f, Object::Context, self.index, self.generation)
-    }
-}
-
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// What all handles of objects inside a context have in common.
-pub trait Handle: Copy + fmt::Display {
-    /// What the handle names.
-    const OBJECT: Object;
-
-    /// Makes a handle; for backends. Generation 0 makes a handle that no backend accepts.
-    fn from_parts(context: Context, index: u32, generation: u32) -> Self;
-
-    /// The context in which the object was created.
-    fn context(self) -> Context;
-
-    /// The index within the context's device.
-    fn index(self) -> u32;
-
-    /// How many objects have had this index so far, this one included; 0 for the zero handle.
-    fn generation(self) -> u32;
-}
-
-macro_rules! handles {
-    ($( $(#[$meta:meta])* $name:ident; )*) => { $(
-        $(#[$meta])*
-        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name {
-            context: Context,
-            index: u32,
-            generation: u32,
-        }
-
+macro_rules! handle {
+    ($name:ident, $handle:ident => $context:expr) => {
         impl Handle for $name {
             const OBJECT: Object = Object::$name;
 
-            fn from_parts(context: Context, index: u32, generation: u32) -> Self {
-                Self { context, index, generation }
-            }
-
-            fn context(self) -> Context {
-                self.context
+            fn context($handle) -> Context {
+                $context
             }
 
             fn index(self) -> u32 {
@@ -159,6 +122,29 @@ macro_rules! handles {
                 fmt::Display::fmt(self, f)
             }
         }
+    };
+}
+
+handle!(Context, self => self);
+
+macro_rules! handles {
+    ($( $(#[$meta:meta])* $name:ident; )*) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name {
+            context: Context,
+            index: u32,
+            generation: u32,
+        }
+
+        impl $name {
+            /// Makes a handle; for backends. Generation 0 makes a handle that no backend accepts.
+            pub const fn from_parts(context: Context, index: u32, generation: u32) -> Self {
+                Self { context, index, generation }
+            }
+        }
+
+        handle!($name, self => self.context);
     )* };
 }
 

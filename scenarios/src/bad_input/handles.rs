@@ -59,22 +59,26 @@ impl Handles {
     }
 
     fn map(&self, new: impl Fn(Context, u32, u32) -> (Context, u32, u32)) -> Self {
-        fn one<H: Handle>(handle: H, new: impl Fn(Context, u32, u32) -> (Context, u32, u32)) -> H {
+        fn one<H: Handle>(
+            handle: H,
+            make: impl Fn(Context, u32, u32) -> H,
+            new: impl Fn(Context, u32, u32) -> (Context, u32, u32),
+        ) -> H {
             let (context, index, generation) =
                 new(handle.context(), handle.index(), handle.generation());
-            H::from_parts(context, index, generation)
+            make(context, index, generation)
         }
         Self {
             context: Context::from_parts(u32::MAX, 1),
-            pd: one(self.pd, &new),
-            mr: one(self.mr, &new),
-            mw: one(self.mw, &new),
-            channel: one(self.channel, &new),
-            cq: one(self.cq, &new),
-            qp: one(self.qp, &new),
-            ah: one(self.ah, &new),
-            srq: one(self.srq, &new),
-            xrcd: one(self.xrcd, &new),
+            pd: one(self.pd, Pd::from_parts, &new),
+            mr: one(self.mr, Mr::from_parts, &new),
+            mw: one(self.mw, Mw::from_parts, &new),
+            channel: one(self.channel, CompChannel::from_parts, &new),
+            cq: one(self.cq, Cq::from_parts, &new),
+            qp: one(self.qp, Qp::from_parts, &new),
+            ah: one(self.ah, Ah::from_parts, &new),
+            srq: one(self.srq, Srq::from_parts, &new),
+            xrcd: one(self.xrcd, Xrcd::from_parts, &new),
         }
     }
 }
