@@ -2,7 +2,7 @@
 
 use bitflags::bitflags;
 
-use crate::wr::SendOp;
+use crate::SendOp;
 
 bitflags! {
     /// Operations that batches of a queue pair may have (`enum ibv_qp_create_send_ops_flags`,

@@ -16,6 +16,7 @@
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
 //! | [`transition`] | the QP state machine as data |
 //! | [`connect`] | connecting QPs by their attributes |
+//! | [`wr`] | work requests, whatever they name objects by |
 //! | [`owned`] | objects that own what they need, for programs |
 //! | [`table`] | what a backend keeps behind its handles |
 //! | [`sync`] | the locks and threads that a model checker can take the place of |
@@ -53,7 +54,7 @@ pub mod table;
 mod trace;
 pub mod transition;
 mod verbs;
-mod wr;
+pub mod wr;
 mod xrc;
 
 pub use ah::{AhAttr, GlobalRoute};
@@ -91,5 +92,17 @@ pub use report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
 pub use srq::{SrqAttr, SrqAttrMask, SrqInit};
 pub use trace::{TraceEvent, TraceRecord};
 pub use verbs::{Verbs, Wait};
-pub use wr::{Dest, MULTICAST_QPN, RecvWr, Remote, SendFlags, SendOp, SendWr};
+pub use wr::{MULTICAST_QPN, Remote, SendFlags};
 pub use xrc::{XrcSrq, XrcdInit};
+
+/// A send work request that names handles.
+pub type SendWr<'a> = wr::SendWr<'a, wr::Handles>;
+
+/// What a send work request that names handles does.
+pub type SendOp = wr::SendOp<wr::Handles>;
+
+/// Where a send that names handles goes.
+pub type Dest = wr::Dest<wr::Handles>;
+
+/// A receive work request that names handles.
+pub type RecvWr<'a> = wr::RecvWr<'a, wr::Handles>;

@@ -20,8 +20,8 @@ use crate::mr::{Access, MrAttr, MrChange, MrInit, ReregError};
 use crate::mw::{MwAttr, MwBind, MwType};
 use crate::qp::{QpAttr, QpAttrMask, QpInit, QpQuery};
 use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
-use crate::wr::{RecvWr, SendWr};
 use crate::xrc::XrcdInit;
+use crate::{RecvWr, SendWr};
 
 /// How long a verb may wait.
 ///

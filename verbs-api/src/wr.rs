@@ -1,11 +1,38 @@
-//! Work requests.
+//! Work requests. They are the same in the trait and for programs with owning objects, but for how they
+//! name memory, address handles and windows: [`Names`].
+
+use core::fmt::Debug;
 
 use bitflags::bitflags;
 
 use crate::cq::WcOpcode;
+use crate::error::Result;
 use crate::handle::{Ah, Mw};
 use crate::mr::Sge;
 use crate::mw::MwBindInfo;
+
+/// What work requests name objects by: [`Handles`], or [`owned::Objects`](crate::owned::Objects).
+pub trait Names: Copy + Debug + Eq {
+    /// Local memory.
+    type Sge: Copy + Debug + Eq;
+    /// An address handle.
+    type Ah: Copy + Debug + Eq;
+    /// A memory window.
+    type Mw: Copy + Debug + Eq;
+    /// What a window is to show.
+    type BindInfo: Copy + Debug + Eq;
+}
+
+/// Names by handles, as the trait has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handles {}
+
+impl Names for Handles {
+    type Sge = Sge;
+    type Ah = Ah;
+    type Mw = Mw;
+    type BindInfo = MwBindInfo;
+}
 
 bitflags! {
     /// Flags of a send work request (`enum ibv_send_flags`).
@@ -38,7 +65,7 @@ pub struct Remote {
 /// What a send work request does (`enum ibv_wr_opcode`, with the fields each needs).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SendOp {
+pub enum SendOp<N: Names> {
     /// `IBV_WR_SEND`
     Send,
     /// `IBV_WR_SEND_WITH_IMM`
@@ -96,12 +123,12 @@ pub enum SendOp {
     /// `IBV_WR_BIND_MW`: binds a window of type 2 (MW-04). No list.
     BindMw {
         /// The window.
-        mw: Mw,
+        mw: N::Mw,
         /// The key it gets: the window's, with lower 8 bits of the caller's choice
         /// ([`inc_rkey`](crate::inc_rkey)).
         rkey: u32,
         /// What it is to show.
-        info: MwBindInfo,
+        info: N::BindInfo,
     },
     /// `IBV_WR_TSO`: a long message that the device cuts into datagrams, for UD and raw packets only
     /// (SQ-18), where it can ([`Capabilities::TSO`](crate::Capabilities::TSO)). Without the header
@@ -112,7 +139,7 @@ pub enum SendOp {
     },
 }
 
-impl SendOp {
+impl<N: Names> SendOp<N> {
     /// The name in C without its prefix, such as `RDMA_WRITE`.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -128,6 +155,36 @@ impl SendOp {
             Self::BindMw { .. } => "BIND_MW",
             Self::Tso { .. } => "TSO",
         }
+    }
+
+    /// The same with other names, which only a bind has: `bind` is given window, key and what it is to show.
+    pub(crate) fn renamed<M: Names>(
+        self,
+        bind: impl FnOnce(N::Mw, u32, N::BindInfo) -> Result<SendOp<M>>,
+    ) -> Result<SendOp<M>> {
+        Ok(match self {
+            Self::Send => SendOp::Send,
+            Self::SendWithImm { imm_data } => SendOp::SendWithImm { imm_data },
+            Self::RdmaWrite { remote } => SendOp::RdmaWrite { remote },
+            Self::RdmaWriteWithImm { remote, imm_data } => {
+                SendOp::RdmaWriteWithImm { remote, imm_data }
+            }
+            Self::RdmaRead { remote } => SendOp::RdmaRead { remote },
+            Self::CompareAndSwap {
+                remote,
+                compare,
+                swap,
+            } => SendOp::CompareAndSwap {
+                remote,
+                compare,
+                swap,
+            },
+            Self::FetchAndAdd { remote, add } => SendOp::FetchAndAdd { remote, add },
+            Self::SendWithInv { rkey } => SendOp::SendWithInv { rkey },
+            Self::LocalInv { rkey } => SendOp::LocalInv { rkey },
+            Self::BindMw { mw, rkey, info } => bind(mw, rkey, info)?,
+            Self::Tso { mss } => SendOp::Tso { mss },
+        })
     }
 
     /// Whether it brings data back from the peer: an RDMA Read or an atomic. These count in
@@ -161,13 +218,13 @@ pub const MULTICAST_QPN: u32 = 0x00ff_ffff;
 /// Where a send goes beyond its connection, or without one (`wr.ud`, `qp_type.xrc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Dest {
+pub enum Dest<N: Names> {
     /// To the peer of the connection.
     Connected,
     /// UD: to a QP behind an address handle.
     Ud {
         /// The address handle.
-        ah: Ah,
+        ah: N::Ah,
         /// QP number there.
         remote_qpn: u32,
         /// Q_Key to send; with the top bit set the sending QP's own is used (UD-06).
@@ -195,22 +252,22 @@ pub enum Dest {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SendWr<'a> {
+pub struct SendWr<'a, N: Names> {
     /// The caller's own value, given back in the completion.
     pub wr_id: u64,
     /// What to do.
-    pub op: SendOp,
+    pub op: SendOp<N>,
     /// Flags.
     pub flags: SendFlags,
     /// Local memory, gathered (or for a read, scattered) in order.
-    pub sg_list: &'a [Sge],
+    pub sg_list: &'a [N::Sge],
     /// Where to.
-    pub dest: Dest,
+    pub dest: Dest<N>,
 }
 
-impl<'a> SendWr<'a> {
+impl<'a, N: Names> SendWr<'a, N> {
     /// Any operation, signaled, to the connected peer.
-    pub const fn new(wr_id: u64, op: SendOp, sg_list: &'a [Sge]) -> Self {
+    pub const fn new(wr_id: u64, op: SendOp<N>, sg_list: &'a [N::Sge]) -> Self {
         Self {
             wr_id,
             op,
@@ -221,24 +278,24 @@ impl<'a> SendWr<'a> {
     }
 
     /// A Send.
-    pub const fn send(wr_id: u64, sg_list: &'a [Sge]) -> Self {
+    pub const fn send(wr_id: u64, sg_list: &'a [N::Sge]) -> Self {
         Self::new(wr_id, SendOp::Send, sg_list)
     }
 
     /// A Send with immediate data.
-    pub const fn send_with_imm(wr_id: u64, sg_list: &'a [Sge], imm_data: [u8; 4]) -> Self {
+    pub const fn send_with_imm(wr_id: u64, sg_list: &'a [N::Sge], imm_data: [u8; 4]) -> Self {
         Self::new(wr_id, SendOp::SendWithImm { imm_data }, sg_list)
     }
 
     /// An RDMA Write.
-    pub const fn rdma_write(wr_id: u64, sg_list: &'a [Sge], remote: Remote) -> Self {
+    pub const fn rdma_write(wr_id: u64, sg_list: &'a [N::Sge], remote: Remote) -> Self {
         Self::new(wr_id, SendOp::RdmaWrite { remote }, sg_list)
     }
 
     /// An RDMA Write with immediate data.
     pub const fn rdma_write_with_imm(
         wr_id: u64,
-        sg_list: &'a [Sge],
+        sg_list: &'a [N::Sge],
         remote: Remote,
         imm_data: [u8; 4],
     ) -> Self {
@@ -250,14 +307,14 @@ impl<'a> SendWr<'a> {
     }
 
     /// An RDMA Read.
-    pub const fn rdma_read(wr_id: u64, sg_list: &'a [Sge], remote: Remote) -> Self {
+    pub const fn rdma_read(wr_id: u64, sg_list: &'a [N::Sge], remote: Remote) -> Self {
         Self::new(wr_id, SendOp::RdmaRead { remote }, sg_list)
     }
 
     /// A compare-and-swap; `sg_list` has room for 8 bytes.
     pub const fn compare_and_swap(
         wr_id: u64,
-        sg_list: &'a [Sge],
+        sg_list: &'a [N::Sge],
         remote: Remote,
         compare: u64,
         swap: u64,
@@ -271,12 +328,17 @@ impl<'a> SendWr<'a> {
     }
 
     /// A fetch-and-add; `sg_list` has room for 8 bytes.
-    pub const fn fetch_and_add(wr_id: u64, sg_list: &'a [Sge], remote: Remote, add: u64) -> Self {
+    pub const fn fetch_and_add(
+        wr_id: u64,
+        sg_list: &'a [N::Sge],
+        remote: Remote,
+        add: u64,
+    ) -> Self {
         Self::new(wr_id, SendOp::FetchAndAdd { remote, add }, sg_list)
     }
 
     /// A Send that invalidates a window of the receiver.
-    pub const fn send_with_inv(wr_id: u64, sg_list: &'a [Sge], rkey: u32) -> Self {
+    pub const fn send_with_inv(wr_id: u64, sg_list: &'a [N::Sge], rkey: u32) -> Self {
         Self::new(wr_id, SendOp::SendWithInv { rkey }, sg_list)
     }
 
@@ -285,13 +347,8 @@ impl<'a> SendWr<'a> {
         Self::new(wr_id, SendOp::LocalInv { rkey }, &[])
     }
 
-    /// A bind of a window of type 2.
-    pub const fn bind_mw(wr_id: u64, mw: Mw, rkey: u32, info: MwBindInfo) -> Self {
-        Self::new(wr_id, SendOp::BindMw { mw, rkey, info }, &[])
-    }
-
     /// A segmented send of datagrams of `mss` bytes.
-    pub const fn tso(wr_id: u64, sg_list: &'a [Sge], mss: u16) -> Self {
+    pub const fn tso(wr_id: u64, sg_list: &'a [N::Sge], mss: u16) -> Self {
         Self::new(wr_id, SendOp::Tso { mss }, sg_list)
     }
 
@@ -304,7 +361,8 @@ impl<'a> SendWr<'a> {
         }
     }
 
-    /// Without a completion on success.
+    /// Without a completion on success. What an owning object's work uses is held until a later completion of
+    /// the send queue has been polled.
     #[must_use]
     pub const fn unsignaled(self) -> Self {
         Self {
@@ -333,7 +391,7 @@ impl<'a> SendWr<'a> {
 
     /// To a UD queue pair.
     #[must_use]
-    pub const fn to(self, ah: Ah, remote_qpn: u32, remote_qkey: u32) -> Self {
+    pub const fn to(self, ah: N::Ah, remote_qpn: u32, remote_qkey: u32) -> Self {
         Self {
             dest: Dest::Ud {
                 ah,
@@ -354,18 +412,25 @@ impl<'a> SendWr<'a> {
     }
 }
 
+impl SendWr<'_, Handles> {
+    /// A bind of a window of type 2.
+    pub const fn bind_mw(wr_id: u64, mw: Mw, rkey: u32, info: MwBindInfo) -> Self {
+        Self::new(wr_id, SendOp::BindMw { mw, rkey, info }, &[])
+    }
+}
+
 /// A receive work request (`struct ibv_recv_wr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecvWr<'a> {
+pub struct RecvWr<'a, N: Names> {
     /// The caller's own value, given back in the completion.
     pub wr_id: u64,
     /// Local memory, scattered to in order.
-    pub sg_list: &'a [Sge],
+    pub sg_list: &'a [N::Sge],
 }
 
-impl<'a> RecvWr<'a> {
+impl<'a, N: Names> RecvWr<'a, N> {
     /// A receive into `sg_list`.
-    pub const fn new(wr_id: u64, sg_list: &'a [Sge]) -> Self {
+    pub const fn new(wr_id: u64, sg_list: &'a [N::Sge]) -> Self {
         Self { wr_id, sg_list }
     }
 }

@@ -156,7 +156,7 @@ pub(super) fn resolve<'a, W>(
     verb: Verb,
     list: &'a [W],
     sg_list: impl Fn(&W) -> &'a [Sge<'a>],
-    check: impl Fn(&W) -> Result<()>,
+    mut check: impl FnMut(&W) -> Result<()>,
 ) -> (SmallVec<[crate::mr::Sge; 8]>, Option<PostError>) {
     let mut sges = SmallVec::new();
     for (bad_wr, wr) in list.iter().enumerate() {

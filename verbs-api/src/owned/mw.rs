@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::ledger::Hold;
 use super::life::{self, Owner, Parts as _, object};
 use super::{Context, Pd, Sge};
 use crate::error::{Result, Verb};
 use crate::handle::{self, Object};
 use crate::mr::Access;
-use crate::mw::{MwBindInfo, MwType};
+use crate::mw::MwType;
 use crate::wr::SendFlags;
 
 /// A memory window. One of type 1 is bound by [`Qp::bind_mw`](super::Qp::bind_mw), one of type 2 by
@@ -91,10 +92,8 @@ pub struct MwBind<'a> {
     pub wr_id: u64,
     /// Flags, as of any work request.
     pub flags: SendFlags,
-    /// What the window is to show; no bytes unbind it.
-    pub part: Sge<'a>,
-    /// What it allows peers.
-    pub access: Access,
+    /// What the window is to show.
+    pub info: MwBindInfo<'a>,
 }
 
 impl<'a> MwBind<'a> {
@@ -103,34 +102,39 @@ impl<'a> MwBind<'a> {
         Self {
             wr_id,
             flags: SendFlags::SIGNALED,
-            part,
-            access,
+            info: MwBindInfo { part, access },
         }
     }
 }
 
-/// A window, and the part of a region that it is to show.
+/// What a window is to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Binding<'a> {
-    pub(super) mw: &'a Mw,
-    pub(super) part: Sge<'a>,
-    pub(super) access: Access,
+pub struct MwBindInfo<'a> {
+    /// The part of a region; no bytes unbind a window of type 1 (MW-03).
+    pub part: Sge<'a>,
+    /// What it allows peers.
+    pub access: Access,
 }
 
-impl Binding<'_> {
+impl MwBindInfo<'_> {
     /// For the device.
     ///
     /// # Errors
     /// `Invalid` if window or region is of another protection domain than the QP, or the region does
     /// not have these bytes.
-    pub(super) fn resolve(&self, verb: Verb, pd: &Pd) -> Result<MwBindInfo> {
-        pd.check(verb, Object::Mw, self.mw.pd())?;
+    pub(super) fn resolve(&self, verb: Verb, pd: &Pd, mw: &Mw) -> Result<crate::MwBindInfo> {
+        pd.check(verb, Object::Mw, mw.pd())?;
         let (addr, length) = self.part.range(verb, pd)?;
-        Ok(MwBindInfo {
+        Ok(crate::MwBindInfo {
             mr: self.part.mr().handle(),
             addr,
             length,
             access: self.access,
         })
+    }
+
+    /// What a bind of a window holds until it is done.
+    pub(super) fn holds(&self, mw: &Mw) -> [Hold; 2] {
+        [Hold::Mw(mw.clone()), Hold::Mr(self.part.mr().clone())]
     }
 }

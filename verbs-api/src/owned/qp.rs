@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::ledger::{Hold, Posted, Queue};
+use super::ledger::{Posted, Queue};
 use super::life::{self, Owner, Parts as _, object};
 use super::mr::{regions, resolve};
-use super::mw::{Binding, Mw, MwBind};
-use super::wr::{Dest, RecvWr, SendWr};
+use super::mw::{Mw, MwBind};
+use super::wr::{RecvWr, SendWr};
 use super::{Context, Cq, Pd, Srq};
 use crate::batch::{BatchEnd, SendOps};
 use crate::connect::{self, Endpoint, RcParams};
@@ -20,7 +20,7 @@ use crate::handle::{self, Object};
 use crate::qp::{QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 use crate::sync::Mutex;
 use crate::verbs::Wait;
-use crate::{mr, mw, wr};
+use crate::{Dest, SendOp, Sge};
 
 /// A queue pair. Any number of threads may post on it.
 ///
@@ -408,17 +408,10 @@ impl Qp {
     /// or address handle of another protection domain, too many SGEs, too much inline data, or an
     /// opcode the transport does not have; `NoMemory` when the queue is full.
     pub fn post_send(&self, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let verb = Verb::PostSend;
-        let (sges, bad) = resolve(
-            self.pd(),
-            verb,
-            list,
-            |wr| wr.sg_list,
-            |wr| self.check(verb, wr),
-        );
+        let (named, bad) = self.resolve(Verb::PostSend, list);
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
         let verbs = self.0.context().verbs();
-        self.post_sends(list, &sges, |raw| verbs.post_send(self.handle(), raw))?;
+        self.post_sends(list, &named, |raw| verbs.post_send(self.handle(), raw))?;
         bad.map_or(Ok(()), Err)
     }
 
@@ -429,62 +422,55 @@ impl Qp {
     /// As for [`post_send`](Self::post_send); `Invalid` also for an operation that the QP was not made
     /// with ([`QpBuilder::send_ops`]).
     pub fn post_batch(&self, list: &[SendWr<'_>]) -> Result<()> {
-        let verb = Verb::PostBatch;
-        let (sges, bad) = resolve(
-            self.pd(),
-            verb,
-            list,
-            |wr| wr.sg_list,
-            |wr| self.check(verb, wr),
-        );
+        let (named, bad) = self.resolve(Verb::PostBatch, list);
         if let Some(bad) = bad {
             return Err(bad.error);
         }
         let verbs = self.0.context().verbs();
-        let post = |raw: &[wr::SendWr<'_>]| {
+        let post = |raw: &[crate::SendWr<'_>]| {
             let posted = verbs.post_batch(self.handle(), raw, BatchEnd::Complete);
             // The first that is not posted is the first of all.
             posted.map_err(|error| PostError { bad_wr: 0, error })
         };
-        let posted = self.post_sends(list, &sges, post);
+        let posted = self.post_sends(list, &named, post);
         posted.map_err(|refused| refused.error)
     }
 
-    /// Lets `post` post sends whose entries are resolved, and keeps what they use.
+    /// What all sends up to the first that is bad name, for the device; and that one.
+    fn resolve(&self, verb: Verb, list: &[SendWr<'_>]) -> (Named, Option<PostError>) {
+        let mut ops = SmallVec::new();
+        let check = |wr: &SendWr<'_>| {
+            ops.push(wr.resolve(verb, self.pd())?);
+            Ok(())
+        };
+        let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, check);
+        (Named { ops, sges }, bad)
+    }
+
+    /// Lets `post` post sends, and keeps what they use.
     fn post_sends(
         &self,
         list: &[SendWr<'_>],
-        sges: &[mr::Sge],
-        post: impl FnOnce(&[wr::SendWr<'_>]) -> Result<(), PostError>,
+        named: &Named,
+        post: impl FnOnce(&[crate::SendWr<'_>]) -> Result<(), PostError>,
     ) -> Result<(), PostError> {
         let entries = list.iter().map(|wr| {
             let posted = Posted {
                 wr_id: wr.wr_id,
                 opcode: wr.op.wc_opcode(),
             };
-            let ah = match wr.dest {
-                Dest::Ud { ah, .. } => Some(Hold::Ah(ah.clone())),
-                Dest::Connected | Dest::Xrc { .. } => None,
-            };
-            (posted, regions(wr.sg_list).chain(ah).chain(bound(wr)))
+            (posted, wr.holds())
         });
         self.0.send.queue.post(entries, |first| {
-            let mut sges = sges;
-            let raw = list.iter().enumerate().map(|(place, wr)| {
+            let mut sges = &named.sges[..];
+            let raw = list.iter().zip(&named.ops).enumerate();
+            let raw = raw.map(|(place, (wr, &(op, dest)))| {
                 let (now, later) = sges.split_at(wr.sg_list.len());
                 sges = later;
-                let raw = wr::SendWr {
+                crate::SendWr {
                     flags: wr.flags,
-                    ..wr::SendWr::new(first.wr_id(place), self.op_of(wr), now)
-                };
-                match wr.dest {
-                    Dest::Connected => raw,
-                    Dest::Xrc { remote_srqn } => raw.to_srq(remote_srqn),
-                    Dest::Ud {
-                        ah,
-                        remote_qpn,
-                        remote_qkey,
-                    } => raw.to(ah.handle(), remote_qpn, remote_qkey),
+                    dest,
+                    ..crate::SendWr::new(first.wr_id(place), op, now)
                 }
             });
             let raw: SmallVec<[_; 4]> = raw.collect();
@@ -510,7 +496,7 @@ impl Qp {
             let raw = list.iter().enumerate().map(|(place, wr)| {
                 let (now, later) = sges.split_at(wr.sg_list.len());
                 sges = later;
-                wr::RecvWr::new(first.wr_id(place), now)
+                crate::RecvWr::new(first.wr_id(place), now)
             });
             let raw: SmallVec<[_; 4]> = raw.collect();
             self.0.context().verbs().post_recv(self.handle(), &raw)
@@ -525,62 +511,28 @@ impl Qp {
     /// `Invalid` for a window of type 2, one of another protection domain, bytes that the region does
     /// not have, or a state that does not allow posting; `NoMemory` when the queue is full.
     pub fn bind_mw(&self, mw: &Mw, bind: &MwBind<'_>) -> Result<()> {
-        let binding = Binding {
-            mw,
-            part: bind.part,
-            access: bind.access,
-        };
-        let info = binding.resolve(Verb::BindMw, self.pd())?;
+        let info = bind.info.resolve(Verb::BindMw, self.pd(), mw)?;
         let posted = Posted {
             wr_id: bind.wr_id,
             opcode: WcOpcode::BindMw,
         };
-        let entries = std::iter::once((posted, held(&binding)));
+        let entries = std::iter::once((posted, bind.info.holds(mw)));
         let verbs = self.0.context().verbs();
         let result = self.0.send.queue.post(entries, |first| {
-            let bind = mw::MwBind {
+            let bind = crate::MwBind {
                 wr_id: first.wr_id(0),
                 flags: bind.flags,
                 info,
             };
-            let posted = verbs.bind_mw(self.handle(), binding.mw.handle(), &bind);
+            let posted = verbs.bind_mw(self.handle(), mw.handle(), &bind);
             posted.map_err(|error| PostError { bad_wr: 0, error })
         });
         Ok(result?)
     }
-
-    /// What the device is asked for; bindings have been checked.
-    fn op_of(&self, wr: &SendWr<'_>) -> wr::SendOp {
-        let info = |binding: Binding<'_>| binding.resolve(Verb::PostSend, self.pd()).ok();
-        match (wr.op, wr.binding.and_then(info)) {
-            (wr::SendOp::BindMw { mw, rkey, .. }, Some(info)) => {
-                wr::SendOp::BindMw { mw, rkey, info }
-            }
-            (op, _) => op,
-        }
-    }
-
-    fn check(&self, verb: Verb, wr: &SendWr<'_>) -> Result<()> {
-        if let Some(binding) = &wr.binding {
-            binding.resolve(verb, self.pd())?;
-        }
-        match wr.dest {
-            Dest::Connected | Dest::Xrc { .. } => Ok(()),
-            Dest::Ud { ah, .. } => self.pd().check(verb, Object::Ah, ah.pd()),
-        }
-    }
 }
 
-/// What a bind holds until it is done.
-fn held(binding: &Binding<'_>) -> [Hold; 2] {
-    let (mw, mr) = (binding.mw.clone(), binding.part.mr().clone());
-    [Hold::Mw(mw), Hold::Mr(mr)]
-}
-
-fn bound(wr: &SendWr<'_>) -> impl Iterator<Item = Hold> {
-    wr.binding
-        .iter()
-        .flat_map(held)
-        .collect::<SmallVec<[_; 2]>>()
-        .into_iter()
+/// What sends name, for the device: what each does and where it goes, and the entries of all.
+struct Named {
+    ops: SmallVec<[(SendOp, Dest); 4]>,
+    sges: SmallVec<[Sge; 8]>,
 }

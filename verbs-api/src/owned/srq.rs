@@ -15,7 +15,6 @@ use crate::error::{PostError, Result, Verb};
 use crate::handle::{self, Object};
 use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
 use crate::verbs::Wait;
-use crate::wr;
 
 /// A shared receive queue: [`Pd::create_srq`]. Queue pairs made with it take their receives from it
 /// ([`QpBuilder::srq`](super::QpBuilder::srq)). Any number of threads may post on it.
@@ -174,7 +173,7 @@ impl Srq {
             let raw = list.iter().zip(wr_ids).map(|(wr, wr_id)| {
                 let (now, later) = sges.split_at(wr.sg_list.len());
                 sges = later;
-                wr::RecvWr::new(*wr_id, now)
+                crate::RecvWr::new(*wr_id, now)
             });
             let raw: SmallVec<[_; 4]> = raw.collect();
             let verbs = self.0.context().verbs();

@@ -1,148 +1,61 @@
-//! Work requests: as those of the trait, but they name regions and address handles.
+//! Work requests that name owning objects.
 
-use super::mw::Binding;
-use super::{Ah, Mw, Sge};
+use core::marker::PhantomData;
+
+use super::ledger::Hold;
+use super::mr::regions;
+use super::{Ah, Mw, MwBindInfo, Pd, Sge};
+use crate::error::{Result, Verb};
+use crate::handle::Object;
 use crate::mr::Access;
-use crate::mw::MwBindInfo;
-use crate::wr::{Remote, SendFlags, SendOp};
+use crate::wr::{self, Names};
+
+/// Names by owning objects, which posted work holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Objects<'a>(PhantomData<&'a ()>);
+
+impl<'a> Names for Objects<'a> {
+    type Sge = Sge<'a>;
+    type Ah = &'a Ah;
+    type Mw = &'a Mw;
+    type BindInfo = MwBindInfo<'a>;
+}
 
 /// A send work request. Made by one of the constructors, signaled unless said otherwise:
 ///
 /// ```
+/// use verbs_api::Remote;
 /// use verbs_api::owned::{Mr, SendWr};
-/// # fn f(mr: &Mr) {
+/// # fn f(mr: &Mr, counter: Remote) {
 /// let list = [mr.sge(..64)];
-/// let wr = SendWr::send(7, &list).solicited().unsignaled();
+/// let send = SendWr::send(7, &list).solicited().unsignaled();
+/// let before = [mr.sge(64..72)];
+/// let add = SendWr::fetch_and_add(1, &before, counter, 5);
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SendWr<'a> {
-    /// The caller's own value, given back in the completion.
-    pub wr_id: u64,
-    /// What to do.
-    pub op: SendOp,
-    /// Flags.
-    pub flags: SendFlags,
-    /// Local memory, gathered (or for a read, scattered) in order.
-    pub sg_list: &'a [Sge<'a>],
-    /// Where to.
-    pub dest: Dest<'a>,
-    /// What is bound: it takes the place of what `op` says of that.
-    pub(super) binding: Option<Binding<'a>>,
-}
+///
+/// All that it names has an owner, which is held as long as the device may use it. What has none cannot
+/// be named:
+///
+/// ```compile_fail,E0308
+/// # use verbs_api::owned::SendWr;
+/// # use verbs_api::{Mw, MwBindInfo, SendOp};
+/// # fn f(mw: Mw, info: MwBindInfo) {
+/// let bind = SendWr::new(1, SendOp::BindMw { mw, rkey: 0, info }, &[]);
+/// # }
+/// ```
+pub type SendWr<'a> = wr::SendWr<'a, Objects<'a>>;
+
+/// What a send work request does.
+pub type SendOp<'a> = wr::SendOp<Objects<'a>>;
 
 /// Where a send goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Dest<'a> {
-    /// To the peer of the connection.
-    Connected,
-    /// UD: to a QP behind an address handle.
-    Ud {
-        /// The address handle.
-        ah: &'a Ah,
-        /// QP number there.
-        remote_qpn: u32,
-        /// Q_Key to send; with the top bit set the sending QP's own is used (UD-06).
-        remote_qkey: u32,
-    },
-    /// XRC_SEND: to an SRQ of the peer's domain.
-    Xrc {
-        /// The SRQ's number, 24 bits.
-        remote_srqn: u32,
-    },
-}
+pub type Dest<'a> = wr::Dest<Objects<'a>>;
+
+/// A receive work request.
+pub type RecvWr<'a> = wr::RecvWr<'a, Objects<'a>>;
 
 impl<'a> SendWr<'a> {
-    /// Any operation, signaled, to the connected peer.
-    pub const fn new(wr_id: u64, op: SendOp, sg_list: &'a [Sge<'a>]) -> Self {
-        Self {
-            wr_id,
-            op,
-            flags: SendFlags::SIGNALED,
-            sg_list,
-            dest: Dest::Connected,
-            binding: None,
-        }
-    }
-
-    /// A Send.
-    pub const fn send(wr_id: u64, sg_list: &'a [Sge<'a>]) -> Self {
-        Self::new(wr_id, SendOp::Send, sg_list)
-    }
-
-    /// A Send with immediate data.
-    pub const fn send_with_imm(wr_id: u64, sg_list: &'a [Sge<'a>], imm_data: [u8; 4]) -> Self {
-        Self::new(wr_id, SendOp::SendWithImm { imm_data }, sg_list)
-    }
-
-    /// An RDMA Write.
-    pub const fn rdma_write(wr_id: u64, sg_list: &'a [Sge<'a>], remote: Remote) -> Self {
-        Self::new(wr_id, SendOp::RdmaWrite { remote }, sg_list)
-    }
-
-    /// An RDMA Write with immediate data.
-    pub const fn rdma_write_with_imm(
-        wr_id: u64,
-        sg_list: &'a [Sge<'a>],
-        remote: Remote,
-        imm_data: [u8; 4],
-    ) -> Self {
-        let op = SendOp::RdmaWriteWithImm { remote, imm_data };
-        Self::new(wr_id, op, sg_list)
-    }
-
-    /// An RDMA Read.
-    pub const fn rdma_read(wr_id: u64, sg_list: &'a [Sge<'a>], remote: Remote) -> Self {
-        Self::new(wr_id, SendOp::RdmaRead { remote }, sg_list)
-    }
-
-    /// A compare-and-swap; `sg_list` has room for the 8 bytes that were there.
-    pub const fn compare_and_swap(
-        wr_id: u64,
-        sg_list: &'a [Sge<'a>],
-        remote: Remote,
-        compare: u64,
-        swap: u64,
-    ) -> Self {
-        let op = SendOp::CompareAndSwap {
-            remote,
-            compare,
-            swap,
-        };
-        Self::new(wr_id, op, sg_list)
-    }
-
-    /// A fetch-and-add; `sg_list` has room for the 8 bytes that were there.
-    ///
-    /// ```
-    /// use verbs_api::Remote;
-    /// use verbs_api::owned::{Mr, SendWr};
-    /// # fn f(mr: &Mr, counter: Remote) {
-    /// let before = [mr.sge(..8)];
-    /// let wr = SendWr::fetch_and_add(1, &before, counter, 5);
-    /// # }
-    /// ```
-    pub const fn fetch_and_add(
-        wr_id: u64,
-        sg_list: &'a [Sge<'a>],
-        remote: Remote,
-        add: u64,
-    ) -> Self {
-        Self::new(wr_id, SendOp::FetchAndAdd { remote, add }, sg_list)
-    }
-
-    /// A Send that invalidates a window of the receiver.
-    pub const fn send_with_inv(wr_id: u64, sg_list: &'a [Sge<'a>], rkey: u32) -> Self {
-        Self::new(wr_id, SendOp::SendWithInv { rkey }, sg_list)
-    }
-
-    /// An invalidation of a window of type 2, by its key.
-    pub const fn local_inv(wr_id: u64, rkey: u32) -> Self {
-        Self::new(wr_id, SendOp::LocalInv { rkey }, &[])
-    }
-
     /// A bind of a window of type 2, with a key whose lower 8 bits the program chooses
     /// ([`inc_rkey`](crate::inc_rkey)).
     ///
@@ -157,97 +70,53 @@ impl<'a> SendWr<'a> {
     ///     Ok(rkey)
     /// }
     /// ```
-    pub fn bind_mw(wr_id: u64, mw: &'a Mw, rkey: u32, part: Sge<'a>, access: Access) -> Self {
-        let info = MwBindInfo {
-            mr: part.mr().handle(),
-            addr: 0,
-            length: 0,
-            access,
-        };
-        let mw_handle = mw.handle();
-        let op = SendOp::BindMw {
-            mw: mw_handle,
-            rkey,
-            info,
-        };
-        Self {
-            binding: Some(Binding { mw, part, access }),
-            ..Self::new(wr_id, op, &[])
-        }
+    pub const fn bind_mw(wr_id: u64, mw: &'a Mw, rkey: u32, part: Sge<'a>, access: Access) -> Self {
+        let info = MwBindInfo { part, access };
+        Self::new(wr_id, SendOp::BindMw { mw, rkey, info }, &[])
     }
-
-    /// With more flags.
-    #[must_use]
-    pub const fn flags(self, flags: SendFlags) -> Self {
-        Self {
-            flags: self.flags.union(flags),
-            ..self
-        }
-    }
-
-    /// Without a completion on success. Its regions are held until a later completion of the send
-    /// queue has been polled.
-    #[must_use]
-    pub const fn unsignaled(self) -> Self {
-        Self {
-            flags: self.flags.difference(SendFlags::SIGNALED),
-            ..self
-        }
-    }
-
-    /// With a solicited event at the receiver.
-    #[must_use]
-    pub const fn solicited(self) -> Self {
-        self.flags(SendFlags::SOLICITED)
-    }
-
-    /// With the data taken at post time.
-    #[must_use]
-    pub const fn inline(self) -> Self {
-        self.flags(SendFlags::INLINE)
-    }
-
-    /// Behind all earlier RDMA Reads and atomics.
-    #[must_use]
-    pub const fn fence(self) -> Self {
-        self.flags(SendFlags::FENCE)
-    }
-
-    /// To a UD queue pair.
-    #[must_use]
-    pub const fn to(self, ah: &'a Ah, remote_qpn: u32, remote_qkey: u32) -> Self {
-        Self {
-            dest: Dest::Ud {
+    /// What it does and where it goes, for the device.
+    ///
+    /// # Errors
+    /// `Invalid` for a window, a region that is to be bound or an address handle of another protection domain
+    /// than the QP's, or bytes that the region does not have.
+    pub(super) fn resolve(&self, verb: Verb, pd: &Pd) -> Result<(crate::SendOp, crate::Dest)> {
+        let op = self.op.renamed(|mw, rkey, info| {
+            let info = info.resolve(verb, pd, mw)?;
+            let mw = mw.handle();
+            Ok(crate::SendOp::BindMw { mw, rkey, info })
+        })?;
+        let dest = match self.dest {
+            Dest::Connected => crate::Dest::Connected,
+            Dest::Xrc { remote_srqn } => crate::Dest::Xrc { remote_srqn },
+            Dest::Ud {
                 ah,
                 remote_qpn,
                 remote_qkey,
-            },
-            ..self
-        }
+            } => {
+                pd.check(verb, Object::Ah, ah.pd())?;
+                let ah = ah.handle();
+                crate::Dest::Ud {
+                    ah,
+                    remote_qpn,
+                    remote_qkey,
+                }
+            }
+        };
+        Ok((op, dest))
     }
 
-    /// To an SRQ of the peer's XRC domain, on a queue pair of XRC_SEND (XRC-04).
-    #[must_use]
-    pub const fn to_srq(self, remote_srqn: u32) -> Self {
-        Self {
-            dest: Dest::Xrc { remote_srqn },
-            ..self
-        }
-    }
-}
-
-/// A receive work request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecvWr<'a> {
-    /// The caller's own value, given back in the completion.
-    pub wr_id: u64,
-    /// Local memory, scattered to in order.
-    pub sg_list: &'a [Sge<'a>],
-}
-
-impl<'a> RecvWr<'a> {
-    /// A receive into `sg_list`.
-    pub const fn new(wr_id: u64, sg_list: &'a [Sge<'a>]) -> Self {
-        Self { wr_id, sg_list }
+    /// What it holds until it is done.
+    pub(super) fn holds(&self) -> impl Iterator<Item = Hold> {
+        let ah = match self.dest {
+            Dest::Ud { ah, .. } => Some(Hold::Ah(ah.clone())),
+            Dest::Connected | Dest::Xrc { .. } => None,
+        };
+        let bound = match self.op {
+            SendOp::BindMw { mw, info, .. } => Some(info.holds(mw)),
+            _ => None,
+        };
+        regions(self.sg_list)
+            .chain(ah)
+            .chain(bound.into_iter().flatten())
     }
 }
