@@ -227,4 +227,4 @@ impl<'a> Both<'a> {
 
 /// How many shorter programs are tried. Where something is waited for in vain each takes seconds, and
 /// the time ends first.
-const SHRINKS: u32 = 300;
+const SHRINKS: usize = 300;

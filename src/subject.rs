@@ -31,7 +31,7 @@ const PROGRAM: &str = "program";
 const NODES: u32 = 4;
 
 /// How many programs a search for the shortest one tries at most.
-const SHRINK_TRIES: u32 = 2000;
+const SHRINK_TRIES: usize = 2000;
 
 impl Subject {
     fn new(what: What, profile: &str) -> Result<Self, Stop> {

@@ -1,10 +1,11 @@
 //! Random programs on the simulator.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use verbs_api::{ErrorKind, Fault, Lab, Live, Profile, TraceRecord, Verb, Verbs, When};
-use verbs_explore::program::{Outcome, Pace, Program, programs, run};
+use verbs_explore::program::{Outcome, Pace, Program, print, run, shrink};
 use verbs_explore::{Checked, Part, Plan};
 use verbs_sim::{Mode, Sim, SimConfig};
 
@@ -45,6 +46,22 @@ fn check(program: &Program) {
     }
 }
 
+/// Checks the program of a seed. One that fails is made short, and printed.
+fn check_seed(seed: u64, pace: Pace, check: impl Fn(&Program)) {
+    let fails = |program: &Program| catch_unwind(AssertUnwindSafe(|| check(program))).is_err();
+    let program = Program::of_seed(seed, pace);
+    if !fails(&program) {
+        return;
+    }
+    let shortest = shrink(program, 1000, fails);
+    let outcome = catch_unwind(|| run(&shortest, &Sim::new(config(Profile::SPEC, Mode::Stepped))));
+    let outcome = outcome.unwrap_or_default();
+    let name = format!("program_of_seed_{seed}");
+    let simulation = "Sim::new(SimConfig::new().nodes(4))";
+    println!("{}", print(&shortest, &outcome, &name, simulation, 4));
+    check(&shortest);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         rng_seed: proptest::test_runner::RngSeed::Fixed(0),
@@ -53,37 +70,39 @@ proptest! {
 
     /// No program makes the simulator panic or stall, and nothing is left of it at the end.
     #[test]
-    fn any_program_runs_to_its_end(program in programs(Pace::Free)) {
-        check(&program);
+    fn any_program_runs_to_its_end(seed in any::<u64>().no_shrink()) {
+        check_seed(seed, Pace::Free, check);
     }
 
     /// The same of programs whose work does not meet.
     #[test]
-    fn any_settled_program_runs_to_its_end(program in programs(Pace::Settled)) {
-        check(&program);
+    fn any_settled_program_runs_to_its_end(seed in any::<u64>().no_shrink()) {
+        check_seed(seed, Pace::Settled, check);
     }
 
     /// The same program on the same simulation does the same, packet by packet.
     #[test]
-    fn a_program_does_the_same_again(program in programs(Pace::Free)) {
-        for &profile in Profile::ALL {
-            let (first, trace) = run_well(&program, profile, Mode::Stepped);
-            let (second, again) = run_well(&program, profile, Mode::Stepped);
-            prop_assert_eq!(first, second);
-            prop_assert_eq!(trace, again);
-        }
+    fn a_program_does_the_same_again(seed in any::<u64>().no_shrink()) {
+        check_seed(seed, Pace::Free, |program| {
+            for &profile in Profile::ALL {
+                let first = run_well(program, profile, Mode::Stepped);
+                assert_eq!(first, run_well(program, profile, Mode::Stepped));
+            }
+        });
     }
 
     /// Rules for calls strike the calls of the program alone: the same ones whether invariants are
     /// checked or not.
     #[test]
     fn rules_strike_the_same_calls_under_checked_invariants(
-        program in programs(Pace::Free),
-        seed: u64,
+        of_program in any::<u64>().no_shrink(),
+        of_sim in any::<u64>().no_shrink(),
     ) {
-        let plain = run_struck(&program, seed, |sim| sim);
-        let checked = run_struck(&program, seed, |sim| Arc::new(Checked::new(sim)));
-        prop_assert_eq!(plain, checked);
+        check_seed(of_program, Pace::Free, |program| {
+            let plain = run_struck(program, of_sim, |sim| sim);
+            let checked = run_struck(program, of_sim, |sim| Arc::new(Checked::new(sim)));
+            assert_eq!(plain, checked);
+        });
     }
 }
 

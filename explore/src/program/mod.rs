@@ -5,7 +5,7 @@
 //! | [`Call`] | what a program can do |
 //! | `generate` | a program of a seed |
 //! | [`run()`], [`Outcome`] | running one, and what came of it |
-//! | [`shrink()`], [`programs`] | making one short, and a strategy for property tests |
+//! | [`shrink()`] | making one short |
 //! | [`print()`] | one as Rust code |
 //! | [`compare()`], [`known()`] | the same program on a device and on the simulator |
 
@@ -29,7 +29,7 @@ pub use known::{Known, known};
 pub use outcome::{Completion, Outcome, Region, Seen};
 pub use print::print;
 pub use run::{Conditions, run, run_under};
-pub use shrink::{Shrink, programs, shrink};
+pub use shrink::shrink;
 
 /// A program: calls of one thread, on devices of up to four nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]

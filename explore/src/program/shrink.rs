@@ -1,185 +1,79 @@
 //! Making a program short that shows something.
 
-use proptest::arbitrary::any;
-use proptest::strategy::{NewTree, Strategy, ValueTree};
-use proptest::test_runner::TestRunner;
-
+use super::Program;
 use super::call::Call;
-use super::{Pace, Program};
 
-/// Random programs, for property tests. One that fails is shrunk by [`Shrink`].
-///
-/// ```
-/// use proptest::prelude::*;
-/// use verbs_explore::program::{Pace, programs, run};
-/// use verbs_sim::{Sim, SimConfig};
-///
-/// proptest!(ProptestConfig::with_cases(10), |(program in programs(Pace::Free))| {
-///     let outcome = run(&program, &Sim::new(SimConfig::new()));
-///     prop_assert!(outcome.faults.is_empty());
-/// });
-/// ```
-pub fn programs(pace: Pace) -> impl Strategy<Value = Program> {
-    Programs(pace)
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Programs(Pace);
-
-impl Strategy for Programs {
-    type Tree = Shrink;
-    type Value = Program;
-
-    fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
-        let seed = any::<u64>().new_tree(runner)?.current();
-        Ok(Shrink::new(Program::of_seed(seed, self.0)))
-    }
-}
-
-/// A program that becomes shorter as long as it still fails: calls go, many at first and then one
-/// by one, and then items of the lists that are posted.
-#[derive(Clone, Debug)]
-pub struct Shrink {
+/// The shortest program found that `fails`, in at most so many `attempts`: calls are left out, and items of
+/// the lists that are posted, as [`crate::shrink`] does it. The program itself is taken to fail.
+pub fn shrink(
     program: Program,
-    /// The program before the last step.
-    before: Option<Program>,
-    stage: Stage,
-    /// Where the next step is tried.
-    at: usize,
-    /// Something has gone since the first stage began.
-    progress: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// So many calls go at once.
-    Calls(usize),
-    /// One item of a list goes.
-    Items,
-}
-
-impl Shrink {
-    /// Of a program that fails.
-    pub fn new(program: Program) -> Self {
-        let half = program.calls.len().div_ceil(2);
-        Self {
-            program,
-            before: None,
-            stage: Stage::Calls(half),
-            at: 0,
-            progress: false,
+    attempts: usize,
+    mut fails: impl FnMut(&Program) -> bool,
+) -> Program {
+    let Program { pace, mut calls } = program;
+    let mut left = attempts;
+    let mut fails = |calls: Vec<Call>| {
+        let may_try = left > 0;
+        left = left.saturating_sub(1);
+        may_try && fails(&Program { pace, calls })
+    };
+    loop {
+        calls = crate::shrink(calls, usize::MAX, |calls| fails(calls.to_vec()));
+        let items = items(&calls);
+        let needed = crate::shrink(items.clone(), usize::MAX, |items| {
+            only(&calls, items).is_some_and(&mut fails)
+        });
+        if needed.len() == items.len() {
+            return Program { pace, calls };
         }
-    }
-
-    /// Tries the next step, if there is one.
-    fn step(&mut self) -> bool {
-        loop {
-            match self.stage {
-                Stage::Calls(chunk) if self.at < self.program.calls.len() => {
-                    self.before = Some(self.program.clone());
-                    let end = (self.at + chunk).min(self.program.calls.len());
-                    self.program.calls.drain(self.at..end);
-                    return true;
-                }
-                Stage::Calls(chunk) => {
-                    self.at = 0;
-                    self.stage = if chunk > 1 {
-                        Stage::Calls(chunk / 2)
-                    } else {
-                        Stage::Items
-                    };
-                }
-                Stage::Items => {
-                    let mut shorter = self.program.clone();
-                    if remove_item(&mut shorter.calls, self.at) {
-                        self.before = Some(std::mem::replace(&mut self.program, shorter));
-                        return true;
-                    }
-                    if !self.progress {
-                        return false;
-                    }
-                    self.progress = false;
-                    self.at = 0;
-                    self.stage = Stage::Calls(1);
-                }
-            }
-        }
+        calls = only(&calls, &needed).expect("a program that failed");
     }
 }
 
-impl ValueTree for Shrink {
-    type Value = Program;
+/// An item of a list that is posted: of which call, and its place there.
+type Item = (usize, usize);
 
-    fn current(&self) -> Program {
-        self.program.clone()
-    }
-
-    fn simplify(&mut self) -> bool {
-        self.progress |= self.before.take().is_some();
-        self.step()
-    }
-
-    fn complicate(&mut self) -> bool {
-        let Some(before) = self.before.take() else {
-            return false;
-        };
-        self.program = before;
-        self.at += match self.stage {
-            Stage::Calls(chunk) => chunk,
-            Stage::Items => 1,
-        };
-        self.step()
-    }
-}
-
-/// Removes the nth item of the lists with more than one.
-fn remove_item(calls: &mut [Call], mut nth: usize) -> bool {
-    for call in calls {
+/// The items of the lists that have more than one, in order.
+fn items(calls: &[Call]) -> Vec<Item> {
+    let items_of = |(at, call): (usize, &Call)| {
         let length = match call {
             Call::PostSend { list, .. } => list.len(),
             Call::PostRecv { list, .. } | Call::PostSrqRecv { list, .. } => list.len(),
             _ => 0,
         };
-        if length < 2 {
-            continue;
-        }
-        if nth >= length {
-            nth -= length;
-            continue;
-        }
-        match call {
-            Call::PostSend { list, .. } => drop(list.remove(nth)),
-            Call::PostRecv { list, .. } | Call::PostSrqRecv { list, .. } => {
-                drop(list.remove(nth));
-            }
-            _ => {}
-        }
-        return true;
-    }
-    false
+        let length = if length > 1 { length } else { 0 };
+        (0..length).map(move |place| (at, place))
+    };
+    calls.iter().enumerate().flat_map(items_of).collect()
 }
 
-/// The shortest found of a program that `fails`, in at most so many tries.
-pub fn shrink(program: Program, tries: u32, mut fails: impl FnMut(&Program) -> bool) -> Program {
-    let mut tree = Shrink::new(program);
-    let mut best = tree.current();
-    let mut goes_on = tree.simplify();
-    for _ in 0..tries {
-        if !goes_on {
-            break;
+/// The calls with these of their items, and without the others; `None` if a list would have none.
+fn only(calls: &[Call], kept: &[Item]) -> Option<Vec<Call>> {
+    fn keep<T>(list: &mut Vec<T>, at: usize, kept: &[Item]) -> Option<()> {
+        if list.len() < 2 {
+            return Some(());
         }
-        goes_on = if fails(&tree.program) {
-            best = tree.current();
-            tree.simplify()
-        } else {
-            tree.complicate()
-        };
+        let mut place = 0..;
+        list.retain(|_| {
+            kept.binary_search(&(at, place.next().expect("no end")))
+                .is_ok()
+        });
+        (!list.is_empty()).then_some(())
     }
-    best
+    let mut calls = calls.to_vec();
+    for (at, call) in calls.iter_mut().enumerate() {
+        match call {
+            Call::PostSend { list, .. } => keep(list, at, kept)?,
+            Call::PostRecv { list, .. } | Call::PostSrqRecv { list, .. } => keep(list, at, kept)?,
+            _ => {}
+        }
+    }
+    Some(calls)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Pace;
     use super::*;
 
     /// What matters is left, and nothing else.
