@@ -2,12 +2,13 @@
 
 use std::num::NonZero;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use verbs_explore::{Exploration, Found, Plan, Shard};
+use verbs_explore::{Exploration, Found, Shard};
+use verbs_faults::Plan;
 
 use crate::output::{Format, Stop, json, print, save};
 use crate::seeds;
@@ -54,11 +55,7 @@ pub(crate) struct Faults {
 impl Faults {
     /// The plan that is meant.
     pub(crate) fn plan(&self, otherwise: &str) -> Result<Plan, Stop> {
-        match self.name(otherwise) {
-            STANDARD => Ok(Plan::standard()),
-            NONE => Ok(Plan::default()),
-            file => Plan::read(Path::new(file)).map_err(|error| Stop::usage(error.to_string())),
-        }
+        Plan::named(self.name(otherwise)).map_err(|error| Stop::usage(error.to_string()))
     }
 
     /// What the plan is called.
@@ -72,9 +69,6 @@ impl Faults {
         name.map_or_else(String::new, |name| format!(" --faults {name}"))
     }
 }
-
-pub(crate) const STANDARD: &str = "standard";
-pub(crate) const NONE: &str = "none";
 
 /// What came of all explorations, as JSON.
 #[derive(Serialize)]

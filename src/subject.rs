@@ -8,7 +8,6 @@ use verbs_explore::{Exploration, Found, World};
 use verbs_scenarios::{Deviation, Scenario, deviations, run_in, select};
 use verbs_sim::SimConfig;
 
-use crate::explore::{NONE, STANDARD};
 use crate::output::Stop;
 
 /// What is explored, on devices of a profile.
@@ -84,8 +83,8 @@ impl Subject {
     /// The fault plan it has if none is chosen.
     pub(crate) fn usual_faults(&self) -> &'static str {
         match self.what {
-            What::Programs => STANDARD,
-            What::Scenario(_) => NONE,
+            What::Programs => "standard",
+            What::Scenario(_) => "none",
         }
     }
 
@@ -144,7 +143,7 @@ impl Subject {
              .nodes({NODES})\n            .seed({seed})\n            \
              .profile(Profile::named(\"{profile}\").unwrap()),\n    )) as Box<dyn Verbs>);\n    \
              let faults = r#\"{faults}\"#;\n    \
-             let faults = verbs_explore::Plan::parse(\"faults\", faults).unwrap();\n    \
+             let faults = verbs_faults::Plan::parse(\"faults\", faults).unwrap();\n    \
              let _in_force = faults.inject(verbs.lab().unwrap()).unwrap()"
         )
     }

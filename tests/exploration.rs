@@ -5,7 +5,7 @@ mod explored;
 use std::fs;
 
 use explored::{Ended, explore, file, replay, verbsim};
-use verbs_explore::Plan;
+use verbs_faults::Plan;
 
 /// A plan under which every scenario that polls fails.
 const NO_POLL: &str =

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use verbs_api::{Lab, TraceRecord, Verbs};
+use verbs_faults::{Part, Plan, PlanError};
 use verbs_sim::{Sim, SimConfig};
 
 use crate::checked::Checked;
 use crate::panics::caught;
-use crate::plan::{Part, Plan, PlanError};
 use crate::replay::{Replay, ReplayError};
 use crate::seeds::{Searched, Seeds, Shard};
 use crate::shrink::shrink;
@@ -23,7 +23,7 @@ use crate::shrink::shrink;
 /// ```
 /// use std::time::Duration;
 /// use verbs_api::Wait;
-/// use verbs_explore::{Exploration, Plan};
+/// use verbs_explore::Exploration;
 ///
 /// let explored = Exploration::new("opens").seeds(0..100).run(|world| {
 ///     let context = world.verbs().open_device("sim0").map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
 //! Making rare failures happen, and happen again.
 //!
-//! An [`Exploration`] runs a test in many simulations, a seed each, under a [`Plan`] of what goes wrong
+//! An [`Exploration`] runs a test in many simulations, a seed each, under a [`Plan`](verbs_faults::Plan) of what goes wrong
 //! on purpose. Where it fails, it finds the fewest faults with which it does, and gives a [`Replay`] that
 //! brings the failure back. [`Checked`] finds what is wrong with a device by invariants alone, whatever
 //! the program does; `program` makes random ones (feature `programs`).
@@ -9,7 +9,6 @@
 mod checked;
 mod exploration;
 mod panics;
-mod plan;
 #[cfg(feature = "programs")]
 pub mod program;
 mod replay;
@@ -18,7 +17,6 @@ mod shrink;
 
 pub use checked::{Broken, Checked, Invariant, Summary};
 pub use exploration::{Attempt, Exploration, Explored, Found, REPLAY, World};
-pub use plan::{InForce, Part, Plan, PlanError};
 pub use replay::{Replay, ReplayError};
 pub use seeds::{NoShard, Searched, Seeds, Shard};
 pub use shrink::shrink;

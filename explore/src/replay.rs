@@ -5,8 +5,7 @@ use core::str::FromStr;
 use std::collections::BTreeSet;
 
 use verbs_api::When;
-
-use crate::plan::{Part, Plan};
+use verbs_faults::{Part, Plan};
 
 /// Names one run exactly: what ran, the seed, and which faults struck. As text it is one word, to be
 /// given to `verbsim replay` or to [`Exploration::replay`](crate::Exploration::replay):
@@ -141,17 +140,6 @@ impl fmt::Display for Replay {
             write!(f, "{comma}{part}")?;
         }
         Ok(())
-    }
-}
-
-/// As a replay has it: `RULE.NUMBER`, or `RULE` for the whole of one.
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.rule)?;
-        match self.ordinal {
-            Some(ordinal) => write!(f, ".{ordinal}"),
-            None => Ok(()),
-        }
     }
 }
 

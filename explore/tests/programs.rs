@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use verbs_api::{ErrorKind, Fault, Lab, Live, Profile, TraceRecord, Verb, Verbs, When};
+use verbs_explore::Checked;
 use verbs_explore::program::{Outcome, Pace, Program, print, run, shrink};
-use verbs_explore::{Checked, Part, Plan};
+use verbs_faults::{Part, Plan};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// A simulation of four nodes under a profile.

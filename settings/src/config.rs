@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::net::Ipv6Addr;
 
 use verbs_api::{DeviceLimits, Fault, Gid, Lab, LinkLayer, Profile, Verb, Verbs};
-use verbs_explore::Plan;
+use verbs_faults::Plan;
 use verbs_sim::{Mode, Sim, SimConfig};
 
 use crate::setting::{Given, Sources, Variables, named};
@@ -242,24 +242,17 @@ fn faults(given: Option<Given<String>>) -> Result<Plan, String> {
     let Some(given) = given else {
         return Ok(Plan::default());
     };
-    match &*given.value {
-        "none" => Ok(Plan::default()),
-        "standard" => Ok(Plan::standard()),
-        path => {
-            let text = fs::read_to_string(path).map_err(|error| given.refuse(path, error))?;
-            let plan = Plan::parse(path, &text).map_err(|error| given.refuse(path, error))?;
-            for (rule, number) in plan.rules().iter().zip(1..) {
-                if let Fault::Call { verb, .. } = rule
-                    && !can_fail(*verb)
-                {
-                    let problem =
-                        format!("rule {number}: {verb} is no call of a program that can fail");
-                    return Err(given.refuse(path, problem));
-                }
-            }
-            Ok(plan)
+    let name = &given.value;
+    let plan = Plan::named(name).map_err(|error| given.refuse(name, error))?;
+    for (rule, number) in plan.rules().iter().zip(1..) {
+        if let Fault::Call { verb, .. } = rule
+            && !can_fail(*verb)
+        {
+            let problem = format!("rule {number}: {verb} is no call of a program that can fail");
+            return Err(given.refuse(name, problem));
         }
     }
+    Ok(plan)
 }
 
 /// Whether a program in C calls this verb, and is told if it fails.

@@ -15,12 +15,12 @@ use verbs_api::{
     When,
 };
 
-use super::Plan;
+use crate::plan::Plan;
 
 /// What is wrong with a plan's file.
 ///
 /// ```
-/// use verbs_explore::Plan;
+/// use verbs_faults::Plan;
 ///
 /// let text = "[[rule]]\nkind = \"packet\"\nharm = \"dorp\"";
 /// let error = Plan::parse("plan.toml", text).unwrap_err();
@@ -77,6 +77,18 @@ impl Plan {
                 field: None,
                 problem: error.to_string(),
             }),
+        }
+    }
+
+    /// The plan that a setting or an option means: `standard`, `none`, or a file.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    pub fn named(name: &str) -> Result<Self, PlanError> {
+        match name {
+            "standard" => Ok(Self::standard()),
+            "none" => Ok(Self::default()),
+            file => Self::read(Path::new(file)),
         }
     }
 
@@ -527,7 +539,7 @@ fn errno(value: &DeValue<'_>) -> Result<ErrorKind, String> {
 }
 
 /// The units of times, and their nanoseconds, longest first.
-pub(super) const UNITS: [(&str, u128); 4] = [
+pub(crate) const UNITS: [(&str, u128); 4] = [
     ("s", 1_000_000_000),
     ("ms", 1_000_000),
     ("us", 1_000),

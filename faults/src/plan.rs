@@ -1,11 +1,4 @@
-//! Fault plans: lists of fault rules that can be written down, put in force, told again exactly, and
-//! made smaller.
-//!
-//! A plan is made by [`Plan::new`], read from a file ([`Plan::parse`]), or the
-//! [standard](Plan::standard) one. Printed it is its file; the format is in `docs/faults.md`.
-
-mod read;
-mod write;
+//! Plans, and what can be done with one.
 
 use core::fmt;
 use core::time::Duration;
@@ -13,23 +6,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::{Fault, FaultGuard, Harm, Lab, PacketFilter, Result, Strike, When};
 
-pub use read::PlanError;
+use crate::read::PlanError;
 
 /// Fault rules, in the order in which they are put in force: of several that would strike the same
 /// thing the first decides.
 ///
 /// ```
-/// use verbs_explore::Plan;
+/// use verbs_faults::Plan;
 ///
 /// let text = "[[rule]]\nkind = \"packet\"\nharm = \"drop\"\nnth = 2\n";
 /// let plan = Plan::parse("plan.toml", text)?;
 /// assert_eq!(plan.rules().len(), 1);
 /// assert_eq!(plan.to_string(), text);
-/// # Ok::<(), verbs_explore::PlanError>(())
+/// # Ok::<(), verbs_faults::PlanError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    rules: Vec<Fault>,
+    pub(crate) rules: Vec<Fault>,
 }
 
 /// A part of a plan that can be left out alone.
@@ -203,13 +196,19 @@ impl InForce<'_> {
     }
 }
 
+/// As a replay has it: `RULE.NUMBER`, or `RULE` for the whole of one.
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.rule)?;
+        match self.ordinal {
+            Some(ordinal) => write!(f, ".{ordinal}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Debug for InForce<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("InForce").field(&self.plan).finish()
     }
 }
-
-/// The program of the document of the format.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/faults.md")]
-struct Document;

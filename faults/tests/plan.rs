@@ -8,7 +8,7 @@ use verbs_api::{
     CqInit, ErrorKind, Fault, Harm, Limit, MrInit, PacketClass, PacketFilter, PacketOpcode, Qp,
     QpCap, QpInit, QpType, RcParams, RecvWr, SendWr, Verb, Verbs, Wc, WcStatus, When, connect,
 };
-use verbs_explore::{Part, Plan};
+use verbs_faults::{Part, Plan};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 const DOCUMENT: &str = include_str!("../../docs/faults.md");

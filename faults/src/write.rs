@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use verbs_api::{ErrorKind, Fault, Harm, PacketFilter, PacketOpcode, WcStatus, When};
 
-use super::Plan;
-use super::read::UNITS;
+use crate::plan::Plan;
+use crate::read::UNITS;
 
 /// The text of the plan's file.
 impl fmt::Display for Plan {

@@ -1,0 +1,18 @@
+//! Fault plans: lists of fault rules that can be written down, put in force, told again exactly, and
+//! made smaller.
+//!
+//! A [`Plan`] is made by [`Plan::new`], read from a file ([`Plan::parse`]), or the
+//! [standard](Plan::standard) one. Printed it is its file; the format is in `docs/faults.md`.
+#![deny(unsafe_code)]
+
+mod plan;
+mod read;
+mod write;
+
+pub use plan::{InForce, Part, Plan};
+pub use read::PlanError;
+
+/// The program of the document of the format.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/faults.md")]
+struct Document;
