@@ -126,7 +126,7 @@ impl World {
 
 #[cfg(test)]
 mod tests {
-    use verbs_api::{Fault, FaultId, Harm, PacketFilter, PacketOpcode, Verb, When};
+    use verbs_api::{Fault, FaultId, PacketFilter, PacketOpcode, Verb};
 
     use super::*;
 
@@ -146,12 +146,9 @@ mod tests {
     #[test]
     fn third_post_that_fails_is_tried_again() {
         let world = World::new(16);
-        let fault = world.lab().inject(Fault::Call {
-            node: None,
-            verb: Verb::PostSend,
-            when: When::Nth(3),
-            error: ErrorKind::NoMemory,
-        });
+        let fault = world
+            .lab()
+            .inject(Fault::fail(Verb::PostSend, ErrorKind::NoMemory).nth(3));
         let report = world.publish();
         assert_eq!(report.posted_again, 1);
         assert_eq!(report.delivered, MESSAGES);
@@ -162,12 +159,8 @@ mod tests {
     #[test]
     fn lost_packet_is_none_of_the_programs_business() {
         let world = World::new(16);
-        let packets = PacketFilter {
-            opcode: Some(PacketOpcode::RcSendOnly),
-            ..PacketFilter::default()
-        };
-        let when = When::Nth(2);
-        let fault = world.lab().inject(Fault::packet(packets, when, Harm::Drop));
+        let packets = PacketFilter::EVERY.opcode(PacketOpcode::RcSendOnly);
+        let fault = world.lab().inject(Fault::drop(packets).nth(2));
         let report = world.publish();
         assert_eq!(report.delivered, MESSAGES);
         assert_eq!(world.received(), MESSAGES as usize);
@@ -177,8 +170,7 @@ mod tests {
     #[test]
     fn peer_that_never_answers_is_reported() {
         let world = World::new(16);
-        let (packets, when) = (PacketFilter::default(), When::Always);
-        let fault = world.lab().inject(Fault::packet(packets, when, Harm::Drop));
+        let fault = world.lab().inject(Fault::drop(PacketFilter::EVERY));
         let report = world.publish();
         assert_eq!(report.failed, Some(WcStatus::RetryExcErr));
         assert_eq!(report.delivered, 0);

@@ -6,8 +6,7 @@ use std::process::Command;
 
 use common::{End, pair};
 use verbs_api::{
-    AhAttr, Arm, Fault, Harm, PacketFilter, QpType, RcParams, SendWr, Verbs, Wait, Wc, When,
-    connect,
+    AhAttr, Arm, Fault, PacketFilter, QpType, RcParams, SendWr, Verbs, Wait, Wc, connect,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -66,7 +65,7 @@ fn program(seed: u64) -> String {
         .map(|i| (i, (i + 1) % 4))
         .map(|(a, b)| (a, b, pair((&ends[a], &ends[b]), QpType::Rc, 32, &params)))
         .collect();
-    let loss = Fault::packet(PacketFilter::EVERY, When::PerMillion(200_000), Harm::Drop);
+    let loss = Fault::drop(PacketFilter::EVERY).per_million(200_000);
     lab.inject(loss).unwrap();
     for round in 0..8 {
         for (a, b, (qp, peer)) in &connections {

@@ -5,7 +5,7 @@ mod common;
 use common::{End, pair, settle, take_events};
 use verbs_api::{
     AhAttr, Arm, Fault, Lab, Mtu, MwType, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait,
-    WcStatus, When, connect,
+    WcStatus, connect,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -227,13 +227,8 @@ fn mistakes_are_named_with_their_cause() {
             "a fault rule",
             |sim| {
                 let (a, b, qp_a, qp_b) = connected(sim);
-                sim.inject(Fault::Completion {
-                    node: Some(0),
-                    qpn: None,
-                    when: When::Always,
-                    status: WcStatus::LocProtErr,
-                })
-                .unwrap();
+                sim.inject(Fault::complete(WcStatus::LocProtErr).node(0))
+                    .unwrap();
                 b.recv(qp_b, 2, 0, 64);
                 a.send(qp_a, 2, 0, 64);
                 settle(sim);

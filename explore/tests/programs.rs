@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use verbs_api::{ErrorKind, Fault, Lab, Live, Profile, TraceRecord, Verb, Verbs, When};
+use verbs_api::{ErrorKind, Fault, Lab, Live, Profile, TraceRecord, Verb, Verbs};
 use verbs_explore::Checked;
 use verbs_explore::program::{Outcome, Pace, Program, print, run, shrink};
 use verbs_faults::{Part, Plan};
@@ -114,12 +114,7 @@ fn run_struck(
     seed: u64,
     around: impl FnOnce(Arc<dyn Verbs>) -> Arc<dyn Verbs>,
 ) -> (Outcome, Vec<TraceRecord>, Vec<Part>) {
-    let rule = |verb: &Verb| Fault::Call {
-        node: None,
-        verb: *verb,
-        error: ErrorKind::Io,
-        when: When::PerMillion(100_000),
-    };
+    let rule = |verb: &Verb| Fault::fail(*verb, ErrorKind::Io).per_million(100_000);
     let verbs = Verb::ALL.iter().filter(|verb| **verb != Verb::Lab);
     let plan = Plan::new(verbs.map(rule).collect()).unwrap();
     let config = config(Profile::SPEC, Mode::Stepped);

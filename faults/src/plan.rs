@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-use verbs_api::{Fault, FaultGuard, Harm, Lab, PacketFilter, Result, Strike, When};
+use verbs_api::{Fault, FaultGuard, Lab, PacketFilter, Result, Strike, When};
 
 use crate::read::PlanError;
 
@@ -57,19 +57,18 @@ impl Plan {
     /// 4 packets in 100. A connection with a time-out of 14 (67 ms) and 7 retries survives it, but
     /// for one message in some hundred million; delays are far below that time-out.
     pub fn standard() -> Self {
-        let rate = |per_million, harm| {
-            Fault::packet(PacketFilter::EVERY, When::PerMillion(per_million), harm)
-        };
+        let us = Duration::from_micros;
+        let every = PacketFilter::EVERY;
         Self {
             rules: vec![
-                rate(10_000, Harm::Drop),
-                rate(2_500, Harm::Corrupt),
-                rate(5_000, Harm::Duplicate(Duration::ZERO)),
-                rate(2_500, Harm::Duplicate(Duration::from_micros(200))),
-                rate(5_000, Harm::Delay(Duration::from_micros(3))),
-                rate(5_000, Harm::Delay(Duration::from_micros(300))),
-                rate(5_000, Harm::Reorder(1)),
-                rate(5_000, Harm::Reorder(4)),
+                Fault::drop(every).per_million(10_000),
+                Fault::corrupt(every).per_million(2_500),
+                Fault::duplicate(every, Duration::ZERO).per_million(5_000),
+                Fault::duplicate(every, us(200)).per_million(2_500),
+                Fault::delay(every, us(3)).per_million(5_000),
+                Fault::delay(every, us(300)).per_million(5_000),
+                Fault::reorder(every, 1).per_million(5_000),
+                Fault::reorder(every, 4).per_million(5_000),
             ],
         }
     }

@@ -262,65 +262,74 @@ impl<'t> Rule<'t> {
 
     fn fault(&self) -> Result<Fault, Wrong> {
         let fault = match self.kind {
-            "packet" => Fault::Packet {
-                harm: self.harm()?,
-                packets: PacketFilter {
-                    from: self.optional("from", node)?,
-                    to: self.optional("to", node)?,
-                    src_qpn: self.optional("src_qpn", qp_number)?,
-                    dest_qpn: self.optional("dest_qpn", qp_number)?,
-                    opcode: self.optional("opcode", |value| {
-                        number_or_name(value, 0..256, PacketOpcode::ALL, PacketOpcode::name)
-                    })?,
-                    class: self.optional("class", |value| {
-                        one_of(value, PacketClass::ALL.iter().copied(), PacketClass::name)
-                    })?,
-                    psn: self.optional("psn", qp_number)?,
-                },
-                when: self.when()?,
-            },
-            "link" => Fault::Link {
-                node: self.required("node", node)?,
-                peer: self.optional("peer", node)?,
-                down_at: self.optional("down_at", time)?.unwrap_or_default(),
-                up_at: self.optional("up_at", time)?,
-            },
-            "port" => Fault::Port {
-                node: self.required("node", node)?,
-                port: self
-                    .optional("port", |value| number(value, 1..256))?
-                    .unwrap_or(1) as u8,
-                down_at: self.optional("down_at", time)?.unwrap_or_default(),
-                up_at: self.optional("up_at", time)?,
-            },
-            "call" => Fault::Call {
-                node: self.optional("node", node)?,
-                verb: self.required("verb", |value| {
+            "packet" => {
+                let harm = self.harm()?;
+                Fault::harm(self.packets()?, harm).at(self.when()?)
+            }
+            "link" => {
+                let fault = Fault::link_down(self.required("node", node)?);
+                let fault = given(fault, self.optional("peer", node)?, Fault::peer);
+                self.times(fault)?
+            }
+            "port" => {
+                let node = self.required("node", node)?;
+                let port = self.optional("port", |value| number(value, 1..256))?;
+                self.times(Fault::port_down(node, port.unwrap_or(1) as u8))?
+            }
+            "call" => {
+                let node = self.optional("node", node)?;
+                let verb = self.required("verb", |value| {
                     one_of(value, Verb::ALL.iter().copied(), Verb::name)
-                })?,
-                error: self.required("error", errno)?,
-                when: self.when()?,
-            },
-            "completion" => Fault::Completion {
-                node: self.optional("node", node)?,
-                qpn: self.optional("qpn", qp_number)?,
-                status: self.required("status", |value| {
+                })?;
+                let fault = Fault::fail(verb, self.required("error", errno)?);
+                given(fault, node, Fault::node).at(self.when()?)
+            }
+            "completion" => {
+                let (node, qpn) = (
+                    self.optional("node", node)?,
+                    self.optional("qpn", qp_number)?,
+                );
+                let fault = Fault::complete(self.required("status", |value| {
                     number_or_name(value, 0..1 << 32, WcStatus::ALL, WcStatus::name)
-                })?,
-                when: self.when()?,
-            },
-            _ => Fault::Limit {
-                node: self.optional("node", node)?,
-                limit: self.required("limit", |value| {
+                })?);
+                let fault = given(fault, node, Fault::node);
+                given(fault, qpn, Fault::qpn).at(self.when()?)
+            }
+            _ => {
+                let node = self.optional("node", node)?;
+                let limit = self.required("limit", |value| {
                     one_of(value, Limit::ALL.iter().copied(), Limit::name)
-                })?,
-                value: self.required("value", |value| number(value, 0..u64::MAX))?,
-            },
+                })?;
+                let value = self.required("value", |value| number(value, 0..u64::MAX))?;
+                given(Fault::limit(limit, value), node, Fault::node)
+            }
         };
         match fault.check() {
             Ok(()) => Ok(fault),
             Err(error) => Err(self.refused(error.cause())),
         }
+    }
+
+    fn packets(&self) -> Result<PacketFilter, Wrong> {
+        let mut packets = PacketFilter::EVERY;
+        packets.from = self.optional("from", node)?;
+        packets.to = self.optional("to", node)?;
+        packets.src_qpn = self.optional("src_qpn", qp_number)?;
+        packets.dest_qpn = self.optional("dest_qpn", qp_number)?;
+        packets.opcode = self.optional("opcode", |value| {
+            number_or_name(value, 0..256, PacketOpcode::ALL, PacketOpcode::name)
+        })?;
+        packets.class = self.optional("class", |value| {
+            one_of(value, PacketClass::ALL.iter().copied(), PacketClass::name)
+        })?;
+        packets.psn = self.optional("psn", qp_number)?;
+        Ok(packets)
+    }
+
+    /// With the times of a link or a port.
+    fn times(&self, fault: Fault) -> Result<Fault, Wrong> {
+        let fault = given(fault, self.optional("down_at", time)?, Fault::down_at);
+        Ok(given(fault, self.optional("up_at", time)?, Fault::up_at))
     }
 
     fn harm(&self) -> Result<Harm, Wrong> {
@@ -446,6 +455,14 @@ impl<'t> Rule<'t> {
             field: field.map(str::to_owned),
             problem,
         }
+    }
+}
+
+/// A rule that says something more, if that is given.
+fn given<T>(fault: Fault, value: Option<T>, say: fn(Fault, T) -> Fault) -> Fault {
+    match value {
+        Some(value) => say(fault, value),
+        None => fault,
     }
 }
 

@@ -60,6 +60,7 @@ fn fields(rule: &Fault) -> Fields {
                 opcode,
                 class,
                 psn,
+                ..
             } = packets;
             say("from", number(from));
             say("to", number(to));
@@ -80,6 +81,7 @@ fn fields(rule: &Fault) -> Fields {
             peer,
             down_at,
             up_at,
+            ..
         } => {
             say("kind", quoted("link"));
             say("node", Some(node.to_string()));
@@ -92,6 +94,7 @@ fn fields(rule: &Fault) -> Fields {
             port,
             down_at,
             up_at,
+            ..
         } => {
             say("kind", quoted("port"));
             say("node", Some(node.to_string()));
@@ -127,7 +130,9 @@ fn fields(rule: &Fault) -> Fields {
             say("node", number(node));
             say("qpn", number(qpn));
         }
-        Fault::Limit { node, limit, value } => {
+        Fault::Limit {
+            node, limit, value, ..
+        } => {
             say("kind", quoted("limit"));
             say("limit", quoted(limit.name()));
             say("value", Some(value.to_string()));

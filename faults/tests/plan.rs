@@ -289,66 +289,62 @@ fn fault() -> impl Strategy<Value = Fault> {
         class,
         qpn.clone(),
     );
-    let packets =
-        packets.prop_map(
-            |(from, to, src_qpn, dest_qpn, opcode, class, psn)| PacketFilter {
-                from,
-                to,
-                src_qpn,
-                dest_qpn,
-                opcode,
-                class,
-                psn,
-            },
-        );
+    let packets = packets.prop_map(|(from, to, src_qpn, dest_qpn, opcode, class, psn)| {
+        let mut packets = PacketFilter::EVERY;
+        packets.from = from;
+        packets.to = to;
+        packets.src_qpn = src_qpn;
+        packets.dest_qpn = dest_qpn;
+        packets.opcode = opcode;
+        packets.class = class;
+        packets.psn = psn;
+        packets
+    });
     let verbs = Verb::ALL.iter().copied().filter(|verb| *verb != Verb::Lab);
     let verb = prop::sample::select(verbs.collect::<Vec<_>>());
     let error = (1..4096_i32).prop_map(ErrorKind::from_errno);
     let status = (1..40_u32).prop_map(WcStatus::from);
     prop_oneof![
         (packets, when(), harm)
-            .prop_map(|(packets, when, harm)| Fault::packet(packets, when, harm)),
-        (
-            0..9_u32,
-            prop::option::of(10..20_u32),
-            duration(),
-            prop::option::of(duration())
-        )
-            .prop_map(|(node, peer, down_at, up)| Fault::Link {
-                node,
-                peer,
-                down_at,
-                up_at: up.map(|up| down_at + up + Duration::from_nanos(1)),
-            }),
-        (
-            any::<u32>(),
-            1..=255_u8,
-            duration(),
-            prop::option::of(duration())
-        )
-            .prop_map(|(node, port, down_at, up)| Fault::Port {
-                node,
-                port,
-                down_at,
-                up_at: up.map(|up| down_at + up + Duration::from_nanos(1)),
-            }),
-        (node.clone(), verb, when(), error).prop_map(|(node, verb, when, error)| Fault::Call {
-            node,
-            verb,
-            when,
-            error,
+            .prop_map(|(packets, when, harm)| Fault::harm(packets, harm).at(when)),
+        (0..9_u32, prop::option::of(10..20_u32), times()).prop_map(
+            |(node, peer, (down_at, up_at))| {
+                let fault = said(Fault::link_down(node).down_at(down_at), peer, Fault::peer);
+                said(fault, up_at, Fault::up_at)
+            }
+        ),
+        (any::<u32>(), 1..=255_u8, times()).prop_map(|(node, port, (down_at, up_at))| {
+            said(
+                Fault::port_down(node, port).down_at(down_at),
+                up_at,
+                Fault::up_at,
+            )
+        }),
+        (node.clone(), verb, when(), error).prop_map(|(node, verb, when, error)| {
+            said(Fault::fail(verb, error).at(when), node, Fault::node)
         }),
         (node.clone(), qpn, when(), status).prop_map(|(node, qpn, when, status)| {
-            Fault::Completion {
-                node,
-                qpn,
-                when,
-                status,
-            }
+            let fault = said(Fault::complete(status).at(when), node, Fault::node);
+            said(fault, qpn, Fault::qpn)
         }),
         (node, prop::sample::select(Limit::ALL), 0..u64::MAX)
-            .prop_map(|(node, limit, value)| Fault::Limit { node, limit, value }),
+            .prop_map(|(node, limit, value)| said(Fault::limit(limit, value), node, Fault::node)),
     ]
+}
+
+/// When a link or port goes down and comes up.
+fn times() -> impl Strategy<Value = (Duration, Option<Duration>)> {
+    let up = |(down_at, up): (Duration, Option<Duration>)| {
+        (down_at, up.map(|up| down_at + up + Duration::from_nanos(1)))
+    };
+    (duration(), prop::option::of(duration())).prop_map(up)
+}
+
+fn said<T>(fault: Fault, value: Option<T>, say: fn(Fault, T) -> Fault) -> Fault {
+    match value {
+        Some(value) => say(fault, value),
+        None => fault,
+    }
 }
 
 /// The same cases in each run, unless another seed is given.
@@ -422,29 +418,12 @@ proptest! {
 fn harsh() -> Plan {
     let mut rules = Plan::standard().rules().to_vec();
     rules.extend([
-        Fault::Link {
-            node: 0,
-            peer: None,
-            down_at: Duration::from_micros(10),
-            up_at: Some(Duration::from_micros(30)),
-        },
-        Fault::Call {
-            node: None,
-            verb: Verb::PollCq,
-            when: When::PerMillion(100_000),
-            error: ErrorKind::Interrupted,
-        },
-        Fault::Completion {
-            node: None,
-            qpn: None,
-            when: When::PerMillion(30_000),
-            status: WcStatus::GeneralErr,
-        },
-        Fault::Limit {
-            node: None,
-            limit: Limit::Bytes,
-            value: 5000,
-        },
+        Fault::link_down(0)
+            .down_at(Duration::from_micros(10))
+            .up_at(Duration::from_micros(30)),
+        Fault::fail(Verb::PollCq, ErrorKind::Interrupted).per_million(100_000),
+        Fault::complete(WcStatus::GeneralErr).per_million(30_000),
+        Fault::limit(Limit::Bytes, 5000),
     ]);
     Plan::new(rules).unwrap()
 }
@@ -584,12 +563,7 @@ fn digest_never_changes() {
 fn plan_is_in_force_as_a_whole_or_not_at_all() {
     let sim = Sim::new(SimConfig::new());
     let lab = sim.lab().unwrap();
-    let fail = |node| Fault::Call {
-        node: Some(node),
-        verb: Verb::OpenDevice,
-        when: When::Always,
-        error: ErrorKind::Io,
-    };
+    let fail = |node| Fault::fail(Verb::OpenDevice, ErrorKind::Io).node(node);
     let error = Plan::new(vec![fail(0), fail(7)])
         .unwrap()
         .inject(lab)
@@ -617,12 +591,7 @@ fn rules_for_calls_strike_verbs_that_are_observed() {
     let sim = Sim::new(SimConfig::new().trace(true));
     let lab = sim.lab().unwrap();
     let unobserved = lab.unobserved();
-    let fail = |verb| Fault::Call {
-        node: None,
-        verb,
-        when: When::Always,
-        error: ErrorKind::Io,
-    };
+    let fail = |verb| Fault::fail(verb, ErrorKind::Io);
     let verbs = [Verb::QueryDevice, Verb::AllocPd];
     let plan = Plan::new(verbs.map(fail).to_vec()).unwrap();
     let in_force = plan.inject(lab).unwrap();

@@ -3,8 +3,8 @@
 use std::thread;
 
 use verbs_api::{
-    Capabilities, Cq, Fault, Harm, PacketFilter, QpCap, QpState, QpType, RcParams, RecvWr, Remote,
-    SendWr, Sge, Wc, WcStatus, When,
+    Capabilities, Cq, Fault, PacketFilter, QpCap, QpState, QpType, RcParams, RecvWr, Remote,
+    SendWr, Sge, Wc, WcStatus,
 };
 
 use crate::climber::Climber;
@@ -449,14 +449,9 @@ fn peer_that_never_answers_stays_as_it_is(bench: &Bench<'_>) -> Result {
 
 fn peer_whose_answers_are_lost_stays_as_it_is(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(impatient())?;
-    bench.lab().inject(Fault::Packet {
-        packets: PacketFilter {
-            dest_qpn: Some(a.qp_num),
-            ..PacketFilter::default()
-        },
-        when: When::Always,
-        harm: Harm::Drop,
-    })?;
+    bench
+        .lab()
+        .inject(Fault::drop(PacketFilter::EVERY.dest_qpn(a.qp_num)))?;
     a.write(1, 8)?;
     bench.one_with(a.send_cq, WcStatus::RetryExcErr, "QP-FLUSH-10")?;
     one_fails(bench, &a, &b, QpState::Rts)

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use verbs_api::{
-    Capabilities, Fault, Harm, Mtu, PacketFilter, PacketOpcode, QpType, RcParams, SendWr, Wc,
-    WcFlags, WcStatus, When,
+    Capabilities, Fault, Mtu, PacketFilter, PacketOpcode, QpType, RcParams, SendWr, Wc, WcFlags,
+    WcStatus, When,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -183,14 +183,9 @@ fn progress_restores_the_retries(bench: &Bench<'_>) -> Result {
     };
     let Pair { a, b } = with(bench, rc)?;
     for wr_id in 0..5 {
-        let lost = bench.lab().inject(Fault::Packet {
-            packets: PacketFilter {
-                dest_qpn: Some(b.qp_num),
-                ..PacketFilter::default()
-            },
-            when: When::Nth(1),
-            harm: Harm::Drop,
-        })?;
+        let lost = bench
+            .lab()
+            .inject(Fault::drop(PacketFilter::EVERY.dest_qpn(b.qp_num)).nth(1))?;
         a.write(wr_id, 8)?;
         let done = bench.one_with(a.send_cq, WcStatus::Success, "TMR-05");
         in_case(&format!("write {wr_id}"), done)?;
@@ -331,23 +326,18 @@ fn each_packet(
 
 fn loss_of_any_packet_costs_nothing_but_time(bench: &Bench<'_>) -> Result {
     let packets = PacketFilter::EVERY;
-    each_packet(
-        bench,
-        "TMR-08",
-        |when| Fault::packet(packets, when, Harm::Drop),
-        false,
-    )
+    each_packet(bench, "TMR-08", |when| Fault::drop(packets).at(when), false)
 }
 
 fn packets_that_come_twice_are_executed_once(bench: &Bench<'_>) -> Result {
     let packets = PacketFilter::EVERY;
-    let twice = |when| Fault::packet(packets, when, Harm::Duplicate(Duration::ZERO));
+    let twice = |when| Fault::duplicate(packets, Duration::ZERO).at(when);
     each_packet(bench, "TMR-09", twice, true)
 }
 
 fn damaged_packets_are_as_good_as_lost(bench: &Bench<'_>) -> Result {
     let packets = PacketFilter::EVERY;
-    let damage = |when| Fault::packet(packets, when, Harm::Corrupt);
+    let damage = |when| Fault::corrupt(packets).at(when);
     each_packet(bench, "TMR-12", damage, false)?;
     // Nothing of a damaged datagram or message gets through, however often it is sent.
     let rc = RcParams {

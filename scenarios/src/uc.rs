@@ -1,8 +1,8 @@
 //! Unreliable connections: what is wrong or incomplete is dropped without a word.
 
 use verbs_api::{
-    Access, Capabilities, ErrorKind, Fault, Harm, IllegalOpcode, Mtu, PacketFilter, QpState,
-    QpType, RcParams, Remote, SendWr, ShortDatagram, WcOpcode, WcStatus, When,
+    Access, Capabilities, ErrorKind, Fault, IllegalOpcode, Mtu, PacketFilter, QpState, QpType,
+    RcParams, Remote, SendWr, ShortDatagram, WcOpcode, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -138,11 +138,9 @@ fn message_with_a_lost_packet_is_dropped_as_a_whole(bench: &Bench<'_>) -> Result
             ..PairOptions::of(QpType::Uc)
         })?;
         b.recv(10, 1024)?;
-        bench.lab().inject(Fault::packet(
-            PacketFilter::EVERY,
-            When::Nth(lost),
-            Harm::Drop,
-        ))?;
+        bench
+            .lab()
+            .inject(Fault::drop(PacketFilter::EVERY).nth(lost))?;
         a.send(1, 1024)?;
         let case = format!("packet {lost} of 4");
         in_case(&case, bench.no_completion(b.recv_cq, RULE))?;
@@ -235,11 +233,9 @@ fn messages_arrive_in_order_and_once(bench: &Bench<'_>) -> Result {
 fn messages_that_survive_losses_are_in_order(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-08";
     let Pair { a, b } = uc_pair(bench)?;
-    let lost = bench.lab().inject(Fault::packet(
-        PacketFilter::EVERY,
-        When::PerMillion(150_000),
-        Harm::Drop,
-    ))?;
+    let lost = bench
+        .lab()
+        .inject(Fault::drop(PacketFilter::EVERY).per_million(150_000))?;
     let (mut arrived, mut posted) = (Vec::new(), 0);
     for number in 0..100 {
         // What did not arrive has not used the receive.

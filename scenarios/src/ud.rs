@@ -1,9 +1,9 @@
 //! Datagrams: one queue pair for many peers, room for the GRH, and what is dropped without a word.
 
 use verbs_api::{
-    Ah, AhAttr, Capabilities, ErrorKind, Fault, GlobalRoute, Grh, Harm, LinkLayer, PacketFilter,
+    Ah, AhAttr, Capabilities, ErrorKind, Fault, GlobalRoute, Grh, LinkLayer, PacketFilter,
     QpModify, QpState, QpType, RcParams, RecvWr, RouteFields, SendWr, ShortDatagram, Wc, WcFlags,
-    WcStatus, When, connect,
+    WcStatus, connect,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -434,11 +434,9 @@ fn messages_arrive_at_most_once_and_in_order(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-14";
     for rate in [0, 300_000] {
         let Pair { a, b } = ud_pair(bench)?;
-        let fault = bench.lab().inject(Fault::packet(
-            PacketFilter::EVERY,
-            When::PerMillion(rate),
-            Harm::Drop,
-        ))?;
+        let fault = bench
+            .lab()
+            .inject(Fault::drop(PacketFilter::EVERY).per_million(rate))?;
         let mut lengths = Vec::new();
         for number in 0..100 {
             b.recv(1, 200)?;

@@ -72,6 +72,7 @@ impl Lab for Sim {
                 peer,
                 down_at,
                 up_at,
+                ..
             } => {
                 self.check_node("node", Some(node))?;
                 self.check_node("peer", peer)?;
@@ -88,6 +89,7 @@ impl Lab for Sim {
                 port,
                 down_at,
                 up_at,
+                ..
             } => {
                 self.check_node("node", Some(node))?;
                 let last = self.world.config.ports.into();
@@ -111,7 +113,9 @@ impl Lab for Sim {
             Fault::Completion {
                 node, qpn, status, ..
             } => self.add_rule(id, when, node, What::Completion(qpn, status))?,
-            Fault::Limit { node, limit, value } => {
+            Fault::Limit {
+                node, limit, value, ..
+            } => {
                 self.add_rule(id, when, node, What::Limit(limit, value))?;
             }
             _ => {

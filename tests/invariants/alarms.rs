@@ -1,8 +1,8 @@
 //! What a device may do that looks like a defect.
 
 use verbs_api::{
-    Access, AhAttr, CqInit, Fault, Harm, Mtu, PacketFilter, Profile, Qp, QpInit, QpModify, QpState,
-    QpType, RcParams, RecvWr, SendWr, SrqInit, Verbs, Wait, When, connect,
+    Access, AhAttr, CqInit, Fault, Mtu, PacketFilter, Profile, Qp, QpInit, QpModify, QpState,
+    QpType, RcParams, RecvWr, SendWr, SrqInit, Verbs, Wait, connect,
 };
 use verbs_explore::Checked;
 use verbs_sim::SimConfig;
@@ -70,7 +70,7 @@ fn receive_holds_the_beginning_of_a_message_that_was_lost() {
             sim.post_recv(receiver, &[recv]).unwrap();
         }
         near.write(0, &[7; 1000]);
-        let lost = Fault::packet(PacketFilter::EVERY, When::Nth(2), Harm::Drop);
+        let lost = Fault::drop(PacketFilter::EVERY).nth(2);
         sim.lab().unwrap().inject(lost).unwrap();
         near.send(sender, 2, 0, 500);
         near.send(sender, 3, 0, 8);

@@ -8,7 +8,7 @@ use proptest::sample::select;
 use verbs_api::{
     Access, Arm, Cq, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, Fault, Harm, PacketFilter,
     Profile, Qp, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Srq, SrqInit, Verbs,
-    Wait, Wc, WcFields, When, Xrcd, XrcdInit, connect,
+    Wait, Wc, WcFields, Xrcd, XrcdInit, connect,
 };
 use verbs_explore::Checked;
 use verbs_sim::{Sim, SimConfig};
@@ -107,7 +107,7 @@ proptest! {
         let checked = Checked::new(sim);
         let lab = checked.lab().unwrap();
         for harm in [Harm::Drop, Harm::Duplicate(Duration::ZERO)] {
-            let fault = Fault::packet(PacketFilter::EVERY, When::PerMillion(loss), harm);
+            let fault = Fault::harm(PacketFilter::EVERY, harm).per_million(loss);
             lab.inject(fault).unwrap();
         }
         let ends = [("sim0", &cqs[0]), ("sim1", &cqs[1])]

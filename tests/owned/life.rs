@@ -5,7 +5,7 @@ use std::any::Any;
 use proptest::prelude::*;
 use verbs_api::owned::{DestroyError, RecvWr, SendWr};
 use verbs_api::{
-    Access, AhAttr, Cause, Error, ErrorKind, Fault, Gid, Lab, QpType, RcParams, Verb, Wait, When,
+    Access, AhAttr, Cause, Error, ErrorKind, Fault, Gid, Lab, QpType, RcParams, Verb, Wait,
 };
 
 use crate::bench::{Bench, End, drain, pair, recv, send};
@@ -177,12 +177,8 @@ fn destroying_what_is_used_gives_it_back_and_says_why() {
 fn destroying_says_what_the_device_says() {
     let bench = Bench::stepped();
     let mr = End::open(&bench, "sim0").small_mr();
-    let fault = Fault::Call {
-        node: None,
-        verb: Verb::DeregMr,
-        when: When::Nth(2), // the first is of the end's own region
-        error: ErrorKind::Io,
-    };
+    // The first is of the end's own region.
+    let fault = Fault::fail(Verb::DeregMr, ErrorKind::Io).nth(2);
     bench.sim.inject(fault).unwrap();
     drop(
         bench
@@ -206,24 +202,15 @@ fn destroying_says_what_the_device_says() {
 fn what_cannot_be_destroyed_when_it_is_dropped_goes_later() {
     let bench = Bench::stepped();
     let context = bench.open("sim0");
-    let fault = |verb| Fault::Call {
-        node: None,
-        verb,
-        when: When::First(2),
-        error: ErrorKind::NoMemory,
-    };
-    bench.sim.inject(fault(Verb::DeallocPd)).unwrap();
+    let fault = Fault::fail(Verb::DeallocPd, ErrorKind::NoMemory);
+    bench.sim.inject(fault.clone().first(2)).unwrap();
     drop(context.alloc_pd().unwrap()); // fails, and fails again at once
     assert_eq!(bench.live(0).pds, 1);
     drop(context.create_comp_channel().unwrap());
     assert_eq!(bench.live(0).pds, 0);
 
     // A verb that never succeeds leaks the object and the device it is on, and nothing else.
-    let mut never = fault(Verb::DeallocPd);
-    if let Fault::Call { when, .. } = &mut never {
-        *when = When::Always;
-    }
-    bench.sim.inject(never).unwrap();
+    bench.sim.inject(fault).unwrap();
     let end = End::open(&bench, "sim0");
     drop((end, context));
     let live = bench.live(0);

@@ -3,9 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use verbs_api::{
-    Access, Fault, Harm, PacketFilter, QpType, RcParams, SendWr, Verbs, WcStatus, When,
-};
+use verbs_api::{Access, Fault, Harm, PacketFilter, QpType, RcParams, SendWr, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
 use crate::common::{End, checked, pair, property_config, settle};
@@ -78,7 +76,7 @@ proptest! {
             (twice, Harm::Duplicate(by)),
             (late, Harm::Delay(by + Duration::from_nanos(1))),
         ] {
-            let fault = Fault::packet(PacketFilter::EVERY, When::PerMillion(rate), harm);
+            let fault = Fault::harm(PacketFilter::EVERY, harm).per_million(rate);
             sim.lab().unwrap().inject(fault).unwrap();
         }
         for (place, work) in (0..).zip(&program) {

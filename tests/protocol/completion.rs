@@ -2,8 +2,8 @@
 
 use crate::common::{End, checked, pair, settle};
 use verbs_api::{
-    AhAttr, Capabilities, Fault, Harm, PacketFilter, PacketOpcode, Profile, QpState, QpType,
-    RcParams, RecvWr, SendWr, Verbs, Wc, WcStatus, When, connect,
+    AhAttr, Capabilities, Fault, PacketFilter, PacketOpcode, Profile, QpState, QpType, RcParams,
+    RecvWr, SendWr, Verbs, Wc, WcStatus, When, connect,
 };
 use verbs_sim::{Mode, SimConfig};
 
@@ -57,21 +57,16 @@ fn strike(profile: Profile, mode: Mode, qp_type: QpType, (node, nth): (u32, usiz
     let number = verbs.qp_num(peer).unwrap();
     let lab = verbs.lab().unwrap();
     let struck = [qp, peer][node as usize];
-    let rule = Fault::Completion {
-        node: Some(node),
-        qpn: Some(verbs.qp_num(struck).unwrap()),
-        when: When::Nth(nth as u64 + 1),
-        status: WcStatus::GeneralErr,
-    };
+    let rule = Fault::complete(WcStatus::GeneralErr)
+        .node(node)
+        .qpn(verbs.qp_num(struck).unwrap())
+        .nth(nth as u64 + 1);
     lab.inject(rule).unwrap();
     if node == 0 {
         // One acknowledgement for all.
-        let acknowledgements = PacketFilter {
-            opcode: Some(PacketOpcode::RcAcknowledge),
-            ..PacketFilter::EVERY
-        };
+        let acknowledgements = PacketFilter::EVERY.opcode(PacketOpcode::RcAcknowledge);
         let lost = When::First(COUNT as u64 - 1);
-        let lost = Fault::packet(acknowledgements, lost, Harm::Drop);
+        let lost = Fault::drop(acknowledgements).at(lost);
         lab.inject(lost).unwrap();
     }
     let room = [far.mem.sge(1024, 256)];

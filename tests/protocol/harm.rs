@@ -26,7 +26,7 @@ const HARMS: [Harm; 7] = [
 ];
 
 fn every(when: When, harm: Harm) -> Fault {
-    Fault::packet(PacketFilter::EVERY, when, harm)
+    Fault::harm(PacketFilter::EVERY, harm).at(when)
 }
 
 /// TMR-03, TMR-08, TMR-09, TMR-12: whichever packet meets whichever harm, completions, their order
@@ -175,18 +175,8 @@ proptest! {
         seed: u64,
     ) {
         let mut faults = faults;
-        faults.push(Fault::Call {
-            node: None,
-            verb: Verb::PollCq,
-            when: When::PerMillion(calls),
-            error: ErrorKind::Io,
-        });
-        faults.push(Fault::Completion {
-            node: None,
-            qpn: None,
-            when: When::PerMillion(completions),
-            status: WcStatus::GeneralErr,
-        });
+        faults.push(Fault::fail(Verb::PollCq, ErrorKind::Io).per_million(calls));
+        faults.push(Fault::complete(WcStatus::GeneralErr).per_million(completions));
         let (trace, struck) = traced(&program, &faults, seed);
         let told = faults.iter().zip(&struck);
         let told: Vec<_> = told.map(|(fault, struck)| {
@@ -301,12 +291,9 @@ fn reordered_packet_comes_right_behind_those_that_overtake_it() {
             for number in 0..6 {
                 ends[1].recv(qps[1], number, number * 64, 64);
             }
-            let to_1_only = PacketFilter {
-                to: Some(1),
-                ..PacketFilter::EVERY
-            };
+            let to_1_only = PacketFilter::EVERY.to(1);
             let harm = Harm::Reorder(behind as u32);
-            let fault = Fault::packet(to_1_only, When::Nth(2), harm);
+            let fault = Fault::harm(to_1_only, harm).nth(2);
             sim.inject(fault).unwrap();
             let list = [ends[0].mem.sge(0, 8)];
             for number in 0..6_u32 {
@@ -419,17 +406,12 @@ fn link_that_is_down_within_the_retries_is_survived() {
         (3 * timeout + US, WcStatus::Success),
         (3 * timeout + 2 * US, WcStatus::RetryExcErr),
     ] {
-        for peer in [Some(1), None] {
+        for cut_off in [false, true] {
             for node in [0, 1] {
-                let peer = peer.map(|_| 1 - node);
                 let sim = Sim::new(SimConfig::new());
                 let link = Link::new(&sim, QpType::Rc, &params);
-                let down = Fault::Link {
-                    node,
-                    peer,
-                    down_at: US,
-                    up_at: Some(until),
-                };
+                let down = Fault::link_down(node).down_at(US).up_at(until);
+                let down = if cut_off { down } else { down.peer(1 - node) };
                 let guard = FaultGuard::new(&sim, down).unwrap();
                 sim.advance(US).unwrap();
                 link.far.recv(link.peer, 1, 0, 8);
@@ -448,16 +430,11 @@ fn link_that_is_down_within_the_retries_is_survived() {
 /// waits; connections survive it within their retries. Settling does not wait for it.
 #[test]
 fn port_goes_down_and_up_when_a_rule_says() {
-    let outage = |up_at| Fault::Port {
-        node: 1,
-        port: 1,
-        down_at: 5 * MS,
-        up_at,
-    };
+    let outage = Fault::port_down(1, 1).down_at(5 * MS);
     for mode in [Mode::Stepped, Mode::RealTime] {
         let sim = Sim::new(SimConfig::new().mode(mode));
         let link = Link::new(&sim, QpType::Rc, &RcParams::default());
-        let guard = FaultGuard::new(&sim, outage(Some(30 * MS))).unwrap();
+        let guard = FaultGuard::new(&sim, outage.clone().up_at(30 * MS)).unwrap();
         settle(&sim);
         let next = || {
             let event = sim.get_async_event(link.far.context, Wait::Forever);
@@ -480,11 +457,11 @@ fn port_goes_down_and_up_when_a_rule_says() {
     sim.advance(6 * MS).unwrap();
     let context = sim.open_device("sim1").unwrap();
     let state = || sim.query_port(context, 1).unwrap().state;
-    let guard = FaultGuard::new(&sim, outage(None)).unwrap();
+    let guard = FaultGuard::new(&sim, outage.clone()).unwrap();
     assert_eq!(state(), PortState::Down);
     drop(guard);
     assert_eq!(state(), PortState::Active);
-    let _guard = FaultGuard::new(&sim, outage(Some(7 * MS))).unwrap();
+    let _guard = FaultGuard::new(&sim, outage.up_at(7 * MS)).unwrap();
     sim.advance(MS / 2).unwrap();
     assert_eq!(state(), PortState::Down);
     sim.advance(MS / 2).unwrap();
@@ -500,16 +477,10 @@ fn link_that_is_down_is_no_other_link() {
         retry_cnt: 0,
         ..RcParams::default()
     };
-    let link = |node, peer| Fault::Link {
-        node,
-        peer,
-        down_at: Duration::ZERO,
-        up_at: None,
-    };
     for (fault, cut) in [
-        (link(0, Some(1)), [true, false, false, false]),
-        (link(0, None), [true, true, false, false]),
-        (link(2, None), [false, true, true, false]),
+        (Fault::link_down(0).peer(1), [true, false, false, false]),
+        (Fault::link_down(0), [true, true, false, false]),
+        (Fault::link_down(2), [false, true, true, false]),
     ] {
         let _guard = FaultGuard::new(&sim, fault.clone()).unwrap();
         for ((a, b), cut) in [(0, 1), (0, 2), (1, 2), (0, 0)].into_iter().zip(cut) {
@@ -558,7 +529,7 @@ fn filters_pick_packets() {
             sim.qp_num(link.peer).unwrap()
         );
         sim.tap();
-        let loss = FaultGuard::new(&sim, Fault::packet(packets, when, Harm::Drop)).unwrap();
+        let loss = FaultGuard::new(&sim, Fault::drop(packets).at(when)).unwrap();
         link.run(&program);
         let tapped = sim.tapped();
         let lost = tapped.iter().filter(|packet| packet.dropped);
@@ -572,57 +543,32 @@ fn filters_pick_packets() {
     let (near, far) = (2, 3); // QP numbers
     for (packets, when, lost) in [
         (
-            PacketFilter {
-                to: Some(0),
-                dest_qpn: Some(near),
-                class: Some(PacketClass::ReadResponse),
-                ..every
-            },
+            every.to(0).dest_qpn(near).class(PacketClass::ReadResponse),
             When::Nth(2),
             (PacketOpcode::RcReadResponseMiddle, 104),
         ),
         (
-            PacketFilter {
-                from: Some(0),
-                src_qpn: Some(near),
-                ..every
-            },
+            every.from(0).src_qpn(near),
             When::Nth(3),
             (PacketOpcode::RcSendLast, 102),
         ),
         (
-            PacketFilter {
-                src_qpn: Some(far),
-                ..every
-            },
+            every.src_qpn(far),
             When::Nth(1),
             (PacketOpcode::RcAcknowledge, 102),
         ),
         (
-            PacketFilter {
-                dest_qpn: Some(far),
-                class: Some(PacketClass::Write),
-                ..every
-            },
+            every.dest_qpn(far).class(PacketClass::Write),
             When::First(1),
             (PacketOpcode::RcWriteFirst, 106),
         ),
         (
-            PacketFilter {
-                psn: Some(107),
-                class: Some(PacketClass::Request),
-                ..every
-            },
+            every.class(PacketClass::Request).psn(107),
             When::These([1].into()),
             (PacketOpcode::RcWriteMiddle, 107),
         ),
         (
-            PacketFilter {
-                from: Some(1),
-                to: Some(0),
-                opcode: Some(PacketOpcode::RcReadResponseLast),
-                ..every
-            },
+            every.from(1).to(0).opcode(PacketOpcode::RcReadResponseLast),
             When::Nth(1),
             (PacketOpcode::RcReadResponseLast, 105),
         ),
@@ -630,20 +576,9 @@ fn filters_pick_packets() {
         assert_eq!(struck(packets, when), [lost], "{packets:?}");
     }
     for packets in [
-        PacketFilter {
-            from: Some(0),
-            to: Some(0),
-            ..every
-        },
-        PacketFilter {
-            from: Some(1),
-            src_qpn: Some(near),
-            ..every
-        },
-        PacketFilter {
-            class: Some(PacketClass::Atomic),
-            ..every
-        },
+        every.from(0).to(0),
+        every.from(1).src_qpn(near),
+        every.class(PacketClass::Atomic),
     ] {
         assert_eq!(struck(packets, When::Always), [], "{packets:?}");
     }
@@ -682,34 +617,9 @@ fn unreliable_transports_take_what_comes_in_order() {
 #[test]
 fn rules_that_make_no_sense_are_refused() {
     let sim = Sim::new(SimConfig::new());
-    let link = |node, peer, up_at| Fault::Link {
-        node,
-        peer,
-        down_at: MS,
-        up_at,
-    };
-    let port = |port| Fault::Port {
-        node: 0,
-        port,
-        down_at: MS,
-        up_at: None,
-    };
-    let call = |verb, error| Fault::Call {
-        node: None,
-        verb,
-        when: When::Always,
-        error,
-    };
-    let completion = Fault::Completion {
-        node: None,
-        qpn: None,
-        when: When::Always,
-        status: WcStatus::Success,
-    };
-    let drop = |packets| Fault::packet(packets, When::Always, Harm::Drop);
-    let (mut node_2, mut long) = (PacketFilter::EVERY, PacketFilter::EVERY);
-    node_2.from = Some(2);
-    long.psn = Some(1 << 24);
+    let every_packet = PacketFilter::EVERY;
+    let link = Fault::link_down(0).down_at(MS);
+    let port = |port| Fault::port_down(0, port).down_at(MS);
     let these = When::These([1, 0].into());
     let rate = When::PerMillion(1_000_001);
     let delay = every(When::Always, Harm::Delay(Duration::ZERO));
@@ -725,22 +635,31 @@ fn rules_that_make_no_sense_are_refused() {
             every(When::Always, Harm::Reorder(0)),
             "behind is 0: nothing overtakes the packet",
         ),
-        (drop(node_2), "from is 2, allowed are 0 to 1"),
-        (drop(long), "psn is 16777216, allowed are 0 to 16777215"),
-        (link(0, Some(0), None), "peer is the node itself"),
-        (link(0, Some(5), None), "peer is 5, allowed are 0 to 1"),
-        (link(0, None, Some(MS)), "up_at is not after down_at"),
+        (
+            Fault::drop(every_packet.from(2)),
+            "from is 2, allowed are 0 to 1",
+        ),
+        (
+            Fault::drop(every_packet.psn(1 << 24)),
+            "psn is 16777216, allowed are 0 to 16777215",
+        ),
+        (link.clone().peer(0), "peer is the node itself"),
+        (link.clone().peer(5), "peer is 5, allowed are 0 to 1"),
+        (link.up_at(MS), "up_at is not after down_at"),
         (port(0), "port is 0: ports count from 1"),
         (port(2), "port is 2, allowed are 1 to 1"),
         (
-            call(Verb::PollCq, ErrorKind::Usage),
+            Fault::fail(Verb::PollCq, ErrorKind::Usage),
             "error is not the kind of an errno value",
         ),
         (
-            call(Verb::Lab, ErrorKind::Io),
+            Fault::fail(Verb::Lab, ErrorKind::Io),
             "verb is the laboratory's own, which does not fail",
         ),
-        (completion, "status must be an error"),
+        (
+            Fault::complete(WcStatus::Success),
+            "status must be an error",
+        ),
     ] {
         let error = sim.inject(fault.clone()).unwrap_err();
         let said = format!("lab: EINVAL: {problem}");
@@ -780,19 +699,14 @@ fn rules_count_for_themselves_and_the_first_decides() {
 /// each counts what it looks at.
 #[test]
 fn rules_for_one_queue_pair_and_for_any_keep_their_order() {
-    let rule = |qpn, status| Fault::Completion {
-        node: Some(0),
-        qpn,
-        when: When::Nth(2),
-        status,
-    };
+    let rule = |status| Fault::complete(status).node(0).nth(2);
     for own_first in [true, false] {
         let sim = Sim::new(SimConfig::new());
         let link = Link::new(&sim, QpType::Rc, &RcParams::default());
         let number = sim.qp_num(link.qp).unwrap();
-        let own = rule(Some(number), WcStatus::LocProtErr);
-        let any = rule(None, WcStatus::LocLenErr);
-        let other = rule(Some(number + 1), WcStatus::GeneralErr);
+        let own = rule(WcStatus::LocProtErr).qpn(number);
+        let any = rule(WcStatus::LocLenErr);
+        let other = rule(WcStatus::GeneralErr).qpn(number + 1);
         let decides = if own_first {
             [own, other, any]
         } else {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::common::{End, checked, pair, settle};
 use verbs_api::{
-    Fault, Harm, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams, SendOp,
+    Fault, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams, SendOp,
     SendWr, TappedPacket, Verbs, Wc, WcFlags, WcOpcode, WcStatus, When, transition,
 };
 use verbs_sim::SimConfig;
@@ -433,5 +433,5 @@ pub(crate) fn wr_ids(completions: &[Wc]) -> Vec<u64> {
 
 /// A fault that loses packets.
 pub(crate) fn lose(when: When) -> Fault {
-    Fault::packet(PacketFilter::EVERY, when, Harm::Drop)
+    Fault::drop(PacketFilter::EVERY).at(when)
 }

@@ -18,28 +18,29 @@ use crate::packet::{PacketClass, PacketOpcode};
 
 /// A rule: what it looks at, when it strikes, what it does then.
 ///
-/// Nodes are numbered as in the device list and in the trace, from 0.
+/// Nodes are numbered as in the device list and in the trace, from 0. A rule begins with what it does, and
+/// strikes always unless it goes on with when:
 ///
 /// ```
-/// use verbs_api::{Fault, Harm, PacketClass, PacketFilter, When};
+/// use core::time::Duration;
+/// use verbs_api::{ErrorKind, Fault, PacketClass, PacketFilter, Verb};
 ///
 /// // The second packet of read responses to QP 2 of node 0 is lost.
-/// let fault = Fault::Packet {
-///     packets: PacketFilter {
-///         to: Some(0),
-///         dest_qpn: Some(2),
-///         class: Some(PacketClass::ReadResponse),
-///         ..PacketFilter::default()
-///     },
-///     when: When::Nth(2),
-///     harm: Harm::Drop,
-/// };
-/// assert!(fault.check().is_ok());
+/// let answers = PacketFilter::EVERY.class(PacketClass::ReadResponse);
+/// let lost = Fault::drop(answers.to(0).dest_qpn(2)).nth(2);
+/// // The first three posts on node 1 find the queue full.
+/// let full = Fault::fail(Verb::PostSend, ErrorKind::NoMemory).node(1).first(3);
+/// // Node 0 is cut off from node 2 in the second second.
+/// let cut = Fault::link_down(0).peer(2).down_at(Duration::from_secs(1)).up_at(Duration::from_secs(2));
+/// for fault in [lost, full, cut] {
+///     assert!(fault.check().is_ok());
+/// }
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
     /// Harm packets on their way.
+    #[non_exhaustive]
     Packet {
         /// Which.
         packets: PacketFilter,
@@ -50,6 +51,7 @@ pub enum Fault {
     },
     /// A link is down for a time: what leaves in that time, in either direction, is lost. The ports
     /// stay up, so that nobody is told.
+    #[non_exhaustive]
     Link {
         /// A node at one end.
         node: u32,
@@ -63,6 +65,7 @@ pub enum Fault {
     /// A port is down for a time, as by [`Lab::set_port`]: programs are told by `PORT_ERR` and
     /// `PORT_ACTIVE` (ASYNC-09). When the rule is taken out of force, a port that it has down comes up.
     /// [`Lab::settle`] does not wait for changes of ports.
+    #[non_exhaustive]
     Port {
         /// Of which node.
         node: u32,
@@ -74,6 +77,7 @@ pub enum Fault {
         up_at: Option<Duration>,
     },
     /// Make calls of a verb fail. The call has no other effect.
+    #[non_exhaustive]
     Call {
         /// Only on this node; `None` is on any.
         node: Option<u32>,
@@ -87,6 +91,7 @@ pub enum Fault {
     /// Turn successful completions into errors. Behind one all that is left is flushed, as with a real
     /// one: the QP goes to the error state, or after a send of UC and UD to SQE, where the device has
     /// that state.
+    #[non_exhaustive]
     Completion {
         /// Only of QPs of this node; `None` is of any.
         node: Option<u32>,
@@ -99,6 +104,7 @@ pub enum Fault {
     },
     /// A resource is scarce, as by [`Lab::set_limit`]; where both set a limit the lower counts. It
     /// strikes when a call is refused for it.
+    #[non_exhaustive]
     Limit {
         /// Only on this node; `None` is on each.
         node: Option<u32>,
@@ -187,12 +193,12 @@ pub enum When {
 /// ```
 /// use verbs_api::{PacketClass, PacketFilter};
 ///
-/// let to_node_0 = PacketFilter { to: Some(0), ..PacketFilter::EVERY };
-/// let responses = PacketFilter { class: Some(PacketClass::Response), ..to_node_0 };
-/// assert_eq!(PacketFilter::default(), PacketFilter::EVERY);
-/// # let _ = responses;
+/// let to_node_0 = PacketFilter::EVERY.to(0);
+/// let responses = to_node_0.class(PacketClass::Response);
+/// assert_eq!((responses.to, responses.psn), (Some(0), None));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PacketFilter {
     /// Only packets from this node.
     pub from: Option<u32>,
@@ -222,6 +228,55 @@ impl PacketFilter {
         class: None,
         psn: None,
     };
+
+    /// Only from this node.
+    #[must_use]
+    pub const fn from(mut self, node: u32) -> Self {
+        self.from = Some(node);
+        self
+    }
+
+    /// Only to this node.
+    #[must_use]
+    pub const fn to(mut self, node: u32) -> Self {
+        self.to = Some(node);
+        self
+    }
+
+    /// Only from this QP number, of 24 bits.
+    #[must_use]
+    pub const fn src_qpn(mut self, qpn: u32) -> Self {
+        self.src_qpn = Some(qpn);
+        self
+    }
+
+    /// Only to this QP number, of 24 bits.
+    #[must_use]
+    pub const fn dest_qpn(mut self, qpn: u32) -> Self {
+        self.dest_qpn = Some(qpn);
+        self
+    }
+
+    /// Only with this opcode.
+    #[must_use]
+    pub const fn opcode(mut self, opcode: PacketOpcode) -> Self {
+        self.opcode = Some(opcode);
+        self
+    }
+
+    /// Only of this class.
+    #[must_use]
+    pub const fn class(mut self, class: PacketClass) -> Self {
+        self.class = Some(class);
+        self
+    }
+
+    /// Only with this sequence number, of 24 bits.
+    #[must_use]
+    pub const fn psn(mut self, psn: u32) -> Self {
+        self.psn = Some(psn);
+        self
+    }
 }
 
 /// Names a rule that is in force.
@@ -238,13 +293,162 @@ pub struct Strike {
 }
 
 impl Fault {
-    /// A rule for packets.
-    pub fn packet(packets: PacketFilter, when: When, harm: Harm) -> Self {
+    /// Packets never arrive ([`Harm::Drop`]).
+    pub const fn drop(packets: PacketFilter) -> Self {
+        Self::harm(packets, Harm::Drop)
+    }
+
+    /// Packets arrive damaged ([`Harm::Corrupt`]).
+    pub const fn corrupt(packets: PacketFilter) -> Self {
+        Self::harm(packets, Harm::Corrupt)
+    }
+
+    /// Packets arrive twice, the second time so much later ([`Harm::Duplicate`]).
+    pub const fn duplicate(packets: PacketFilter, by: Duration) -> Self {
+        Self::harm(packets, Harm::Duplicate(by))
+    }
+
+    /// Packets arrive so much later ([`Harm::Delay`]).
+    pub const fn delay(packets: PacketFilter, by: Duration) -> Self {
+        Self::harm(packets, Harm::Delay(by))
+    }
+
+    /// So many others overtake a packet ([`Harm::Reorder`]).
+    pub const fn reorder(packets: PacketFilter, behind: u32) -> Self {
+        Self::harm(packets, Harm::Reorder(behind))
+    }
+
+    /// Packets are harmed in a way that is a value.
+    pub const fn harm(packets: PacketFilter, harm: Harm) -> Self {
         Self::Packet {
             packets,
-            when,
+            when: When::Always,
             harm,
         }
+    }
+
+    /// The links of a node are down, all or that to a [`peer`](Self::peer), from the start and for ever
+    /// unless [`down_at`](Self::down_at) and [`up_at`](Self::up_at) say otherwise.
+    pub const fn link_down(node: u32) -> Self {
+        Self::Link {
+            node,
+            peer: None,
+            down_at: Duration::ZERO,
+            up_at: None,
+        }
+    }
+
+    /// A port, from 1, is down, at the times of [`link_down`](Self::link_down).
+    pub const fn port_down(node: u32, port: u8) -> Self {
+        Self::Port {
+            node,
+            port,
+            down_at: Duration::ZERO,
+            up_at: None,
+        }
+    }
+
+    /// Calls of a verb fail, on any [`node`](Self::node).
+    pub const fn fail(verb: Verb, error: ErrorKind) -> Self {
+        Self::Call {
+            node: None,
+            verb,
+            when: When::Always,
+            error,
+        }
+    }
+
+    /// Work that went well completes with an error, on any [`node`](Self::node) and queue pair
+    /// ([`qpn`](Self::qpn)).
+    pub const fn complete(status: WcStatus) -> Self {
+        Self::Completion {
+            node: None,
+            qpn: None,
+            when: When::Always,
+            status,
+        }
+    }
+
+    /// There is no more than so much of a resource, on each [`node`](Self::node).
+    pub const fn limit(limit: Limit, value: u64) -> Self {
+        Self::Limit {
+            node: None,
+            limit,
+            value,
+        }
+    }
+
+    /// Only the nth thing that matches, from 1. This and the next three change nothing for links, ports
+    /// and limits, which the time and the program decide.
+    #[must_use]
+    pub fn nth(self, n: u64) -> Self {
+        self.at(When::Nth(n))
+    }
+
+    /// Only the first n things that match.
+    #[must_use]
+    pub fn first(self, n: u64) -> Self {
+        self.at(When::First(n))
+    }
+
+    /// Exactly these of the things that match, counted from 1.
+    #[must_use]
+    pub fn these(self, ordinals: impl IntoIterator<Item = u64>) -> Self {
+        self.at(When::These(ordinals.into_iter().collect()))
+    }
+
+    /// Each thing that matches with this probability in a million.
+    #[must_use]
+    pub fn per_million(self, rate: u32) -> Self {
+        self.at(When::PerMillion(rate))
+    }
+
+    /// Only on this node: a rule for calls, completions or a limit.
+    #[must_use]
+    pub fn node(mut self, on: u32) -> Self {
+        match &mut self {
+            Self::Call { node, .. } | Self::Completion { node, .. } | Self::Limit { node, .. } => {
+                *node = Some(on);
+            }
+            Self::Packet { .. } | Self::Link { .. } | Self::Port { .. } => {}
+        }
+        self
+    }
+
+    /// Only of queue pairs with this number, of 24 bits: a rule for completions.
+    #[must_use]
+    pub fn qpn(mut self, of: u32) -> Self {
+        if let Self::Completion { qpn, .. } = &mut self {
+            *qpn = Some(of);
+        }
+        self
+    }
+
+    /// Only the link to this node: a rule for links.
+    #[must_use]
+    pub fn peer(mut self, to: u32) -> Self {
+        if let Self::Link { peer, .. } = &mut self {
+            *peer = Some(to);
+        }
+        self
+    }
+
+    /// Down from this moment of the laboratory's clock: a rule for links or a port.
+    #[must_use]
+    pub fn down_at(mut self, time: Duration) -> Self {
+        if let Self::Link { down_at, .. } | Self::Port { down_at, .. } = &mut self {
+            *down_at = time;
+        }
+        self
+    }
+
+    /// Up again from this moment of the laboratory's clock: a rule for links or a port.
+    #[must_use]
+    pub fn up_at(mut self, time: Duration) -> Self {
+        if let Self::Link { up_at, .. } | Self::Port { up_at, .. } = &mut self {
+            *up_at = Some(time);
+        }
+        self
     }
 
     /// Checks what can be checked without knowing the laboratory. The names in the error are those of
@@ -340,13 +544,9 @@ impl When {
 /// A rule that is in force as long as this lives.
 ///
 /// ```no_run
-/// # use verbs_api::{Fault, FaultGuard, Harm, Lab, PacketFilter, Result, When};
+/// # use verbs_api::{Fault, FaultGuard, Lab, PacketFilter, Result};
 /// # fn example(lab: &dyn Lab) -> Result<()> {
-/// let loss = FaultGuard::new(lab, Fault::Packet {
-///     packets: PacketFilter::default(),
-///     when: When::First(3),
-///     harm: Harm::Drop,
-/// })?;
+/// let loss = FaultGuard::new(lab, Fault::drop(PacketFilter::EVERY).first(3))?;
 /// // ... a program runs ...
 /// assert_eq!(loss.struck(), 3);
 /// # Ok(())

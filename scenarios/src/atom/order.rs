@@ -1,8 +1,6 @@
 //! Atomics among others: depth, fence, many queue pairs, retries.
 
-use verbs_api::{
-    Fault, Harm, PacketFilter, PacketOpcode, QpCap, QpState, RcParams, SendWr, WcStatus, When,
-};
+use verbs_api::{Fault, PacketFilter, PacketOpcode, QpCap, QpState, RcParams, SendWr, WcStatus};
 
 use super::{ALL, both, get, options, pair, set};
 use crate::failure::{check, check_eq, in_case};
@@ -209,14 +207,8 @@ pub(super) fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
                     cap,
                     ..options()
                 })?;
-                let packets = PacketFilter {
-                    opcode: Some(opcode),
-                    ..PacketFilter::default()
-                };
-                let when = When::Nth(lost);
-                let fault = bench
-                    .lab()
-                    .inject(Fault::packet(packets, when, Harm::Drop))?;
+                let packets = PacketFilter::EVERY.opcode(opcode);
+                let fault = bench.lab().inject(Fault::drop(packets).nth(lost))?;
                 set(&b, bench, 0, 100)?;
                 b.fill_at(8, 9, 8)?;
                 for n in 0..COUNT {

@@ -1,6 +1,6 @@
 //! Creating and destroying channels, limits.
 
-use verbs_api::{Context, CqInit, ErrorKind, Fault, Handle, Limit, Verb, Wait, When};
+use verbs_api::{Context, CqInit, ErrorKind, Fault, Handle, Limit, Verb, Wait};
 
 use super::{destroy, fire, writers};
 use crate::failure::{check, check_eq};
@@ -79,12 +79,7 @@ pub(super) fn create_fails_without_memory_and_leaks_nothing(bench: &Bench<'_>) -
     lab.set_limit(context, Limit::Objects, Some(u64::from(before.channels)))?;
     refused()?;
     lab.set_limit(context, Limit::Objects, None)?;
-    lab.inject(Fault::Call {
-        node: None,
-        verb: Verb::CreateCompChannel,
-        when: When::First(1),
-        error: ErrorKind::NoMemory,
-    })?;
+    lab.inject(Fault::fail(Verb::CreateCompChannel, ErrorKind::NoMemory).first(1))?;
     refused()?;
     check_eq!("CHAN-10", lab.live(context)?, before, "what lives");
     bench.create_comp_channel(context).rule("CHAN-10")?;

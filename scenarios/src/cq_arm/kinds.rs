@@ -2,7 +2,7 @@
 
 use verbs_api::{
     Access, Arm, CompChannel, Cq, Fault, Handle, MwBindInfo, MwType, QpAttrMask, QpModify, QpState,
-    QpType, RcParams, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus, When, inc_rkey,
+    QpType, RcParams, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus, inc_rkey,
 };
 
 use super::{PLAIN, post};
@@ -550,12 +550,12 @@ fn fails_by_fault(
         false => (pair.b, pair.b.recv_cq),
     };
     let lab = bench.lab();
-    lab.inject(Fault::Completion {
-        node: Some(lab.node(end.qp.context())?),
-        qpn: Some(bench.verbs().qp_num(end.qp)?),
-        when: When::Nth(1),
-        status,
-    })?;
+    lab.inject(
+        Fault::complete(status)
+            .node(lab.node(end.qp.context())?)
+            .qpn(bench.verbs().qp_num(end.qp)?)
+            .nth(1),
+    )?;
     bench.arm(cq, Arm::SOLICITED)?;
     post(&pair, 1, PLAIN)?;
     bench.one_with(cq, status, rule)?;

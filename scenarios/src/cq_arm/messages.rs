@@ -1,7 +1,7 @@
 //! What of a message matters: its solicited bit, whether it makes a completion, its length.
 
 use verbs_api::{
-    Arm, Dest, Fault, Harm, PacketFilter, PacketOpcode, QpType, SendFlags, SendWr, WcStatus, When,
+    Arm, Dest, Fault, PacketFilter, PacketOpcode, QpType, SendFlags, SendWr, WcStatus,
 };
 
 use super::{BOTH, PLAIN, deliver};
@@ -113,14 +113,9 @@ pub(super) fn message_of_many_packets_makes_one_event(bench: &Bench<'_>) -> Resu
 pub(super) fn message_sent_again_fires_once(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
-    let lost = bench.lab().inject(Fault::Packet {
-        packets: PacketFilter {
-            opcode: Some(PacketOpcode::RcAcknowledge),
-            ..PacketFilter::default()
-        },
-        when: When::Nth(1),
-        harm: Harm::Drop,
-    })?;
+    let lost = bench
+        .lab()
+        .inject(Fault::drop(PacketFilter::EVERY.opcode(PacketOpcode::RcAcknowledge)).nth(1))?;
     bench.arm(b.recv_cq, Arm::NEXT)?;
     b.recv(1, 3000)?;
     a.send(1, 3000)?;
@@ -168,14 +163,9 @@ pub(super) fn message_with_a_gap_fires_nothing_on_uc(bench: &Bench<'_>) -> Resul
     for lost in 1..=3 {
         let pair = bench.pair(PairOptions::of(QpType::Uc))?;
         let (a, b) = (pair.a, pair.b);
-        let fault = bench.lab().inject(Fault::Packet {
-            packets: PacketFilter {
-                dest_qpn: Some(b.qp_num),
-                ..PacketFilter::default()
-            },
-            when: When::Nth(lost),
-            harm: Harm::Drop,
-        })?;
+        let fault = bench
+            .lab()
+            .inject(Fault::drop(PacketFilter::EVERY.dest_qpn(b.qp_num)).nth(lost))?;
         bench.arm(b.recv_cq, Arm::NEXT)?;
         b.recv(7, 3 * 1024)?;
         a.send_solicited(1, 3 * 1024)?;

@@ -1,8 +1,6 @@
 //! Order of work, fences, when work is done.
 
-use verbs_api::{
-    Fault, Harm, PacketFilter, PacketOpcode, QpCap, QpType, RcParams, SendWr, WcStatus, When,
-};
+use verbs_api::{Fault, PacketFilter, PacketOpcode, QpCap, QpType, RcParams, SendWr, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
@@ -131,14 +129,9 @@ pub(super) fn fenced_work_waits_for_a_read_that_is_tried_again(bench: &Bench<'_>
     for nth in 1..=3 {
         let Pair { a, b } = bench.rc_pair()?;
         bench.lab().tap();
-        let lost = bench.lab().inject(Fault::Packet {
-            packets: PacketFilter {
-                dest_qpn: Some(a.qp_num),
-                ..PacketFilter::default()
-            },
-            when: When::Nth(nth),
-            harm: Harm::Drop,
-        })?;
+        let lost = bench
+            .lab()
+            .inject(Fault::drop(PacketFilter::EVERY.dest_qpn(a.qp_num)).nth(nth))?;
         let length = 3 * 1024;
         relay(&Pair { a, b }, nth as u8, length)?;
         bench.successes(a.send_cq, 2).rule("SQ-12")?;
@@ -212,14 +205,9 @@ pub(super) fn rc_send_without_an_answer_is_no_success(bench: &Bench<'_>) -> Resu
         },
         ..PairOptions::default()
     })?;
-    bench.lab().inject(Fault::Packet {
-        packets: PacketFilter {
-            opcode: Some(PacketOpcode::RcAcknowledge),
-            ..PacketFilter::default()
-        },
-        when: When::Always,
-        harm: Harm::Drop,
-    })?;
+    bench.lab().inject(Fault::drop(
+        PacketFilter::EVERY.opcode(PacketOpcode::RcAcknowledge),
+    ))?;
     b.recv(1, 8)?;
     a.send(2, 8)?;
     bench.successes(b.recv_cq, 1)?;

@@ -2,8 +2,8 @@
 //! itself fails.
 
 use verbs_api::{
-    AsyncEvent, AsyncEventType, Element, ErrorKind, Fault, FaultId, Harm, PacketFilter,
-    PacketOpcode, QpState, RcParams, RecvWr, WcStatus, When,
+    AsyncEvent, AsyncEventType, Element, ErrorKind, Fault, FaultId, PacketFilter, PacketOpcode,
+    QpState, RcParams, RecvWr, WcStatus,
 };
 
 use super::{ROOM, Shared};
@@ -81,15 +81,11 @@ fn begins<'b>(bench: &'b Bench<'_>, shared: &Shared<'b>) -> Result<(Pair<'b>, Fa
         },
         ..PairOptions::default()
     })?;
-    let lost = bench.lab().inject(Fault::Packet {
-        packets: PacketFilter {
-            dest_qpn: Some(pair.b.qp_num),
-            opcode: Some(PacketOpcode::RcSendLast),
-            ..PacketFilter::default()
-        },
-        when: When::Always,
-        harm: Harm::Drop,
-    })?;
+    let lost = bench.lab().inject(Fault::drop(
+        PacketFilter::EVERY
+            .dest_qpn(pair.b.qp_num)
+            .opcode(PacketOpcode::RcSendLast),
+    ))?;
     pair.a.send(1, ROOM)?;
     bench.one_with(pair.a.send_cq, WcStatus::RetryExcErr, "QP-FLUSH-05")?;
     Ok((pair, lost))

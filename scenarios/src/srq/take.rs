@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use verbs_api::{
-    Access, Arm, CqInit, Fault, Harm, PacketFilter, PacketOpcode, QpType, RcParams, RecvWr,
-    WcStatus, When,
+    Access, Arm, CqInit, Fault, PacketFilter, PacketOpcode, QpType, RcParams, RecvWr, WcStatus,
 };
 
 use super::{ROOM, Shared};
@@ -80,15 +79,14 @@ pub(super) fn receive_is_taken_when_its_message_begins(bench: &Bench<'_>) -> Res
     };
     let (long, short) = (shared.pair(options)?, shared.pair(options)?);
     shared.post([0, 1, 2])?;
-    let last = bench.lab().inject(Fault::Packet {
-        packets: PacketFilter {
-            dest_qpn: Some(long.b.qp_num),
-            opcode: Some(PacketOpcode::RcSendLast),
-            ..PacketFilter::default()
-        },
-        when: When::First(1),
-        harm: Harm::Drop,
-    })?;
+    let last = bench.lab().inject(
+        Fault::drop(
+            PacketFilter::EVERY
+                .dest_qpn(long.b.qp_num)
+                .opcode(PacketOpcode::RcSendLast),
+        )
+        .first(1),
+    )?;
     long.a.fill(1, ROOM)?;
     long.a.send(1, ROOM)?;
     short.a.fill(2, 64)?;

@@ -1,8 +1,8 @@
 //! Which SRQ a message goes to, and what becomes of it.
 
 use verbs_api::{
-    Arm, Fault, Harm, Mtu, PacketFilter, PacketOpcode, QpState, QpType, RcParams, SendWr, SrqInit,
-    UnknownSrq, WcStatus, When, Xrcd, XrcdInit,
+    Arm, Fault, Mtu, PacketFilter, PacketOpcode, QpState, QpType, RcParams, SendWr, SrqInit,
+    UnknownSrq, WcStatus, Xrcd, XrcdInit,
 };
 
 use super::{Named, beside_b};
@@ -296,11 +296,8 @@ pub(super) fn receive_under_way_is_flushed_to_the_cq_of_its_srq(bench: &Bench<'_
     let Pair { a, b } = pair;
     b.recv(1, 1024)?;
     b.recv(2, 1024)?;
-    let last = PacketFilter {
-        opcode: Some(PacketOpcode::XrcSendLast),
-        ..PacketFilter::default()
-    };
-    (bench.lab()).inject(Fault::packet(last, When::Always, Harm::Drop))?;
+    let last = PacketFilter::EVERY.opcode(PacketOpcode::XrcSendLast);
+    (bench.lab()).inject(Fault::drop(last))?;
     a.send(3, 1024)?;
     bench.one_with(a.send_cq, WcStatus::RetryExcErr, RULE)?;
     bench.no_completion(b.recv_cq, RULE)?;
@@ -320,11 +317,8 @@ pub(super) fn lost_packets_are_sent_again(bench: &Bench<'_>) -> Result {
         PacketOpcode::XrcAcknowledge,
     ] {
         let Pair { a, b } = bench.pair(small_packets())?;
-        let packets = PacketFilter {
-            opcode: Some(opcode),
-            ..PacketFilter::default()
-        };
-        let lost = (bench.lab()).inject(Fault::packet(packets, When::Nth(1), Harm::Drop))?;
+        let packets = PacketFilter::EVERY.opcode(opcode);
+        let lost = (bench.lab()).inject(Fault::drop(packets).nth(1))?;
         b.recv(1, 1024)?;
         a.fill(4, 1024)?;
         a.send(2, 1024)?;

@@ -6,9 +6,9 @@ use std::time::Instant;
 use verbs_api::connect::by_attributes;
 use verbs_api::owned;
 use verbs_api::{
-    Access, AhAttr, Arm, AsyncEventType, CompChannel, Context, Cq, CqInit, ErrorKind, Fault, Harm,
-    Lab, MrAttr, MwType, PacketFilter, Pd, Profile, Qp, QpAttrMask, QpCap, QpInit, QpModify,
-    QpState, QpType, RcParams, SendWr, Verb, Verbs, Wait, Wc, WcStatus, When,
+    Access, AhAttr, Arm, AsyncEventType, CompChannel, Context, Cq, CqInit, ErrorKind, Fault, Lab,
+    MrAttr, MwType, PacketFilter, Pd, Profile, Qp, QpAttrMask, QpCap, QpInit, QpModify, QpState,
+    QpType, RcParams, SendWr, Verb, Verbs, Wait, Wc, WcStatus,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 
@@ -42,12 +42,7 @@ pub(crate) fn lines(scale: f64) -> Vec<Line> {
         desk.sim.close_device(context).unwrap();
     };
     let inject = |desk: &Desk| {
-        let fault = Fault::Call {
-            node: None,
-            verb: Verb::DeallocPd,
-            when: When::Always,
-            error: ErrorKind::NoMemory,
-        };
+        let fault = Fault::fail(Verb::DeallocPd, ErrorKind::NoMemory);
         let id = desk.sim.inject(fault).unwrap();
         desk.sim.remove(id).unwrap();
     };
@@ -82,21 +77,12 @@ pub(crate) fn lines(scale: f64) -> Vec<Line> {
     };
     let rules = |desk: &Desk, count| {
         for _ in 0..count {
-            let fault = Fault::Completion {
-                node: None,
-                qpn: Some(0),
-                when: When::Always,
-                status: WcStatus::LocProtErr,
-            };
+            let fault = Fault::complete(WcStatus::LocProtErr).qpn(0);
             desk.sim.inject(fault).unwrap();
         }
     };
     let held = |desk: &Desk, count: u32| {
-        let fault = Fault::Packet {
-            packets: PacketFilter::EVERY,
-            when: When::First(count.into()),
-            harm: Harm::Reorder(u32::MAX),
-        };
+        let fault = Fault::reorder(PacketFilter::EVERY, u32::MAX).first(count.into());
         desk.sim.inject(fault).unwrap();
         let uc = desk.connected(QpType::Uc, desk.link_cq, 16);
         (0..count).for_each(|_| desk.write_on(uc));
