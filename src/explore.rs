@@ -50,6 +50,9 @@ pub(crate) struct Faults {
     /// describes the format [default: `standard` for random programs, `none` for scenarios]
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
+    /// With a defect in the devices: for the test that it is found
+    #[arg(long, hide = true)]
+    pub(crate) planted_defect: bool,
 }
 
 impl Faults {
@@ -66,7 +69,12 @@ impl Faults {
     /// What brings the same plan to another command.
     fn argument(&self) -> String {
         let name = self.faults.as_deref();
-        name.map_or_else(String::new, |name| format!(" --faults {name}"))
+        let named = name.map_or_else(String::new, |name| format!(" --faults {name}"));
+        let planted = match self.planted_defect {
+            true => " --planted-defect",
+            false => "",
+        };
+        named + planted
     }
 }
 
@@ -118,7 +126,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     for subject in Subject::chosen(args.scenario.as_deref(), &args.profile)? {
         let plan = args.faults.plan(subject.usual_faults())?;
         let exploration = subject
-            .exploration()
+            .exploration(args.faults.planted_defect)
             .faults(plan.clone())
             .seeds(args.seeds.clone())
             .shard(args.shard)

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let subject = Subject::named(&args.replay.subject)?;
     let plan = args.faults.plan(subject.usual_faults())?;
-    let exploration = subject.exploration().faults(plan);
+    let exploration = subject.exploration(args.faults.planted_defect).faults(plan);
     exploration
         .check(args.faults.name(subject.usual_faults()))
         .map_err(|error| Stop::usage(error.to_string()))?;

@@ -89,8 +89,10 @@ impl Subject {
     }
 
     /// An exploration of it.
-    pub(crate) fn exploration(&self) -> Exploration {
-        let config = SimConfig::new().profile(self.profile);
+    pub(crate) fn exploration(&self, planted_defect: bool) -> Exploration {
+        let config = SimConfig::new()
+            .profile(self.profile)
+            .planted_defect(planted_defect);
         let config = match self.what {
             What::Programs => config.nodes(NODES),
             What::Scenario(_) => config,

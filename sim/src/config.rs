@@ -51,6 +51,7 @@ pub struct SimConfig {
     pub(crate) trace: bool,
     pub(crate) strikes: bool,
     pub(crate) trace_threads: bool,
+    pub(crate) planted_defect: bool,
     pub(crate) latency: Duration,
     pub(crate) horizon: Duration,
 }
@@ -79,6 +80,7 @@ impl SimConfig {
             trace: false,
             strikes: true,
             trace_threads: false,
+            planted_defect: false,
             latency: Duration::from_micros(1),
             horizon: Duration::from_secs(100),
         }
@@ -170,6 +172,17 @@ impl SimConfig {
     pub const fn declare(self, declared: Behavior) -> Self {
         Self {
             declared: Some(declared),
+            ..self
+        }
+    }
+
+    /// A defect, for tests that one is found: a message that is sent again arrives without its immediate
+    /// data, and looks well.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn planted_defect(self, planted_defect: bool) -> Self {
+        Self {
+            planted_defect,
             ..self
         }
     }

@@ -124,6 +124,9 @@ impl Fabric {
             closed: false,
             config,
         };
+        if fabric.config.planted_defect {
+            fabric.wire.plant_defect();
+        }
         fabric.inform_nodes();
         fabric
     }
@@ -226,6 +229,7 @@ impl Fabric {
                 self.lose(index, &packet, "no port has this GID");
                 continue;
             }
+            self.wire.spoil(&mut packet);
             match self.verdict(&packet) {
                 Verdict::Passes => self.fly(packet),
                 Verdict::Lost(why) => self.lose(index, &packet, why),

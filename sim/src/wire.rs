@@ -1,5 +1,7 @@
 //! What a laboratory does to packets and calls: the tap, and the fault rules.
 
+use std::collections::BTreeSet;
+
 use verbs_api::{ErrorKind, FaultId, Harm, PacketFilter, PacketView, TappedPacket, Verb};
 
 use crate::fault::Striker;
@@ -12,7 +14,12 @@ pub(crate) struct Wire {
     tap: Option<Vec<TappedPacket>>,
     packets: Vec<(PacketRule, Striker)>,
     calls: Vec<(CallRule, Striker)>,
+    planted: Option<Planted>,
 }
+
+/// A defect ([`SimConfig::planted_defect`](crate::SimConfig::planted_defect)): node, queue pair and
+/// number of each packet with immediate data that has left.
+type Planted = BTreeSet<(u32, u32, u32)>;
 
 /// A rule for what is between nodes.
 #[derive(Clone, Copy, Debug)]
@@ -47,12 +54,28 @@ pub(crate) enum Verdict {
 impl Wire {
     /// Whether single packets can be observed.
     pub(crate) fn sees_packets(&self) -> bool {
-        self.tap.is_some() || !self.packets.is_empty()
+        self.tap.is_some() || !self.packets.is_empty() || self.planted.is_some()
     }
 
     /// Whether a rule may make an error of a call.
     pub(crate) fn fails_calls(&self) -> bool {
         !self.calls.is_empty()
+    }
+
+    pub(crate) fn plant_defect(&mut self) {
+        self.planted = Some(Planted::new());
+    }
+
+    /// A packet leaves: the defect does its part, where there is one.
+    pub(crate) fn spoil(&mut self, packet: &mut Packet) {
+        let Some(left) = &mut self.planted else {
+            return;
+        };
+        if packet.imm.is_some() {
+            let (from, _) = packet.route.link();
+            let is_first = left.insert((from, packet.src_qpn, packet.psn.value()));
+            packet.imm = packet.imm.filter(|_| is_first);
+        }
     }
 
     /// A packet leaves: what becomes of it on its way.

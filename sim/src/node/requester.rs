@@ -726,9 +726,6 @@ impl Node {
         }
         requester.recovers = false;
         let una = requester.una;
-        if cfg!(feature = "planted-bug") && una.value() % 4 == 3 {
-            return self.timers.set(index, None);
-        }
         self.retry(now, index, una);
     }
 }
