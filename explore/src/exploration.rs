@@ -40,6 +40,7 @@ pub struct Exploration {
 }
 
 /// A fresh simulation, for one run of a test.
+#[non_exhaustive]
 pub struct World {
     verbs: Arc<Checked>,
     seed: u64,
@@ -47,6 +48,7 @@ pub struct World {
 
 /// One run of a test.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Attempt {
     /// What was wrong: what the test returned, its panic, or the invariant that the device broke.
     pub failure: Option<String>,
@@ -60,6 +62,7 @@ pub struct Attempt {
 
 /// What came of a test under many seeds.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Explored {
     /// How many seeds were tried.
     pub tried: u64,
@@ -72,6 +75,7 @@ pub struct Explored {
 
 /// How a test fails, and what brings it back.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Found {
     /// The seed.
     pub seed: u64,

@@ -189,6 +189,7 @@ fn part(text: &str) -> Option<Part> {
 
 /// Why a replay is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReplayError {
     /// It is none.
     Malformed {

@@ -36,6 +36,7 @@ pub struct Shard {
 
 /// What came of trying seeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Searched<F> {
     /// How many seeds were tried.
     pub tried: u64,

@@ -30,6 +30,7 @@ use crate::plan::Plan;
 /// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlanError {
     /// The name of the file.
     pub file: String,

@@ -54,6 +54,7 @@ pub(crate) fn open(name: &str) -> Result<Device> {
             name,
             driver,
             transport,
+            ..
         } = infos[at].clone();
         Ok(Device {
             raw,
@@ -104,11 +105,7 @@ unsafe fn info(device: *mut ibv_device) -> DeviceInfo {
     } else {
         Transport::Ib
     };
-    DeviceInfo {
-        name,
-        driver,
-        transport,
-    }
+    DeviceInfo::new(name, driver, transport)
 }
 
 /// Whether a device is one of the simulator, which has taken the place of libibverbs, or without a name

@@ -40,10 +40,7 @@ impl Hw {
             return Err(Error::new(verb, ErrorKind::Io, cause));
         };
         found.unacked.fetch_add(1, Ordering::Relaxed);
-        Ok(CqEvent {
-            cq,
-            cq_context: found.cq_context,
-        })
+        Ok(CqEvent::new(cq, found.cq_context))
     }
 
     pub(crate) fn acknowledge_cq_events(&self, cq: CqHandle, nevents: u32) -> Result<()> {
@@ -78,10 +75,7 @@ impl Hw {
             Element::Srq(srq) => _ = count(&self.srq(verb, srq)?.async_unacked),
             _ => {}
         }
-        Ok(AsyncEvent {
-            event_type: event.event_type.into(),
-            element,
-        })
+        Ok(AsyncEvent::new(event.event_type.into(), element))
     }
 
     fn element(&self, event: &ibv_async_event) -> Option<Element> {

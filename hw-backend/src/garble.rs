@@ -3,6 +3,7 @@
 use verbs_abi::{ibv_ah, ibv_cq, ibv_mr, ibv_mw, ibv_pd, ibv_qp, ibv_srq};
 use verbs_api::{DriverObject, Result, Verb};
 
+use crate::errno::invalid;
 use crate::hw::Hw;
 use crate::owner::{Kind, Owned};
 
@@ -26,6 +27,7 @@ impl Hw {
                 let ah = self.find(|tables| &tables.ahs, verb, ah)?;
                 set(&ah.raw, garbled)
             }
+            other => Err(invalid(verb, other.kind().name(), "has no number")),
         }
     }
 }

@@ -60,10 +60,8 @@ impl Hw {
         let found = self.mw(Verb::QueryMw, mw)?;
         // SAFETY: the window is live.
         let read = |mw| unsafe { rkey_of(mw) }.load(Ordering::Relaxed);
-        Ok(MwAttr {
-            mw_type: found.mw_type,
-            rkey: found.raw.with(Verb::QueryMw, read)?,
-        })
+        let rkey = found.raw.with(Verb::QueryMw, read)?;
+        Ok(MwAttr::new(found.mw_type, rkey))
     }
 
     /// `ibv_bind_mw`

@@ -170,7 +170,7 @@ fn until_refused<T>(made: impl Iterator<Item = Result<T>>) -> (Vec<T>, Option<Po
     for (bad_wr, made) in made.enumerate() {
         match made {
             Ok(made) => all.push(made),
-            Err(error) => return (all, Some(PostError { bad_wr, error })),
+            Err(error) => return (all, Some(PostError::new(bad_wr, error))),
         }
     }
     (all, None)
@@ -239,5 +239,5 @@ pub(crate) fn post<Q: Kind, T>(
             Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into())).with_raw(0)
         }
     };
-    Err(PostError { bad_wr, error })
+    Err(PostError::new(bad_wr, error))
 }

@@ -21,6 +21,7 @@ impl Hw {
                 let none = || invalid(verb, "memory", "is none that the region has to share");
                 Some(part.ok_or_else(none)?)
             }
+            _ => return Err(invalid(verb, "memory", "is of an unknown kind")),
         };
         let Some(memory) = memory else {
             return Err(no_memory(verb));

@@ -74,10 +74,9 @@ impl Verbs for Hw {
     fn query_device(&self, context: Context) -> Result<DeviceAttr> {
         let device = self.device(Verb::QueryDevice, context)?;
         let attr = self.device_attr(Verb::QueryDevice, &device)?;
-        Ok(DeviceAttr {
-            num_comp_vectors: device.num_comp_vectors,
-            ..ibv_device_attr::from_c(&attr)
-        })
+        let mut attr = ibv_device_attr::from_c(&attr);
+        attr.num_comp_vectors = device.num_comp_vectors;
+        Ok(attr)
     }
 
     fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
@@ -190,10 +189,10 @@ impl Verbs for Hw {
         match self.change_mr(mr, change)? {
             0 => Ok(()),
             // The number says what is left of the region; why is in errno.
-            result => Err(ReregError {
-                region: after_rereg_from_c(result),
-                error: Error::from_raw(Verb::ReregMr, errno()),
-            }),
+            result => {
+                let error = Error::from_raw(Verb::ReregMr, errno());
+                Err(ReregError::new(after_rereg_from_c(result), error))
+            }
         }
     }
 
@@ -224,12 +223,11 @@ impl Verbs for Hw {
         let read = |mr: *mut ibv_mr| {
             // SAFETY: the region is live.
             let mr = unsafe { &*mr };
-            MrAttr {
-                addr: found.iova.lock().unwrap_or(mr.addr as u64),
-                length: mr.length as u64,
-                lkey: mr.lkey,
-                rkey: mr.rkey,
-            }
+            let mut attr = MrAttr::default();
+            attr.addr = found.iova.lock().unwrap_or(mr.addr as u64);
+            attr.length = mr.length as u64;
+            (attr.lkey, attr.rkey) = (mr.lkey, mr.rkey);
+            attr
         };
         found.raw.with(Verb::QueryMr, read)
     }
@@ -329,12 +327,12 @@ impl Verbs for Hw {
         // SAFETY: the CQ is live.
         let cqe = |cq: *mut ibv_cq| unsafe { (*cq).cqe };
         let cqe = found.raw.with(Verb::QueryCq, cqe)?;
-        Ok(CqAttr {
-            cqe: u32::try_from(cqe).unwrap_or(0),
-            cq_context: found.cq_context,
-            channel: found.channel.as_ref().map(|(handle, _)| *handle),
-            comp_vector: found.comp_vector,
-        })
+        let mut attr = CqAttr::default();
+        attr.cqe = u32::try_from(cqe).unwrap_or(0);
+        attr.cq_context = found.cq_context;
+        attr.channel = found.channel.as_ref().map(|(handle, _)| *handle);
+        attr.comp_vector = found.comp_vector;
+        Ok(attr)
     }
 
     fn resize_cq(&self, cq: CqHandle, cqe: i32) -> Result<()> {
@@ -478,14 +476,12 @@ impl Verbs for Hw {
         // SAFETY: the QP is live.
         let query = |qp| unsafe { library::ibv_query_qp(qp, &mut attr, mask, &mut init) };
         found.raw.call(verb, query)?;
-        Ok(QpQuery {
-            qp_num: found.qp_num,
-            attr: QpAttr {
-                alt_ah_attr: None,
-                ..ibv_qp_attr::from_c(&attr)
-            },
-            init: found.init.cap(ibv_qp_cap::from_c(&init.cap)),
-        })
+        let attr = QpAttr {
+            alt_ah_attr: None,
+            ..ibv_qp_attr::from_c(&attr)
+        };
+        let init = found.init.cap(ibv_qp_cap::from_c(&init.cap));
+        Ok(QpQuery::new(found.qp_num, attr, init))
     }
 
     fn modify_qp(&self, qp: QpHandle, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {

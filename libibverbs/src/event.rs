@@ -76,10 +76,7 @@ pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
             ElementType::Srq => of::<Srq, _>(pointer, Element::Srq)?,
             _ => return Ok(()),
         };
-        let event = AsyncEvent {
-            event_type,
-            element,
-        };
+        let event = AsyncEvent::new(event_type, element);
         Ok(engine().sim.ack_async_event(context, &event)?)
     });
 }

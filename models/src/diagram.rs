@@ -14,6 +14,7 @@ use crate::failure::Failure;
 /// thread, one for the device, time going down; `>>` marks the fatal step, the last thing that the
 /// thread did before it failed.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Counterexample {
     execution: u64,
     failures: Vec<(String, Failure)>,

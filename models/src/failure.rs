@@ -10,6 +10,7 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// What went wrong. Any error becomes one by `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     message: String,
     diagnosis: Option<String>,

@@ -289,6 +289,7 @@ fn explore(
 
 /// How much of what can happen a search has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Coverage {
     /// All interleavings.
     All,
@@ -317,6 +318,7 @@ impl fmt::Display for Coverage {
 /// What came of a search.
 #[derive(Clone, Debug)]
 #[must_use = "a search that is not looked at proves nothing"]
+#[non_exhaustive]
 pub struct Report {
     /// Executions of the model, the failed one included.
     pub executions: u64,

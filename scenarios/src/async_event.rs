@@ -149,10 +149,7 @@ fn event_of_a_port_names_it(bench: &Bench<'_>) -> Result {
         AsyncEventType::PortErr,
         AsyncEventType::PortActive,
     ];
-    let expected = kinds.map(|event_type| AsyncEvent {
-        event_type,
-        element: Element::Port(port),
-    });
+    let expected = kinds.map(|event_type| AsyncEvent::new(event_type, Element::Port(port)));
     for context in [bench.ctx_a(), other] {
         let seen = bench.async_events(context)?;
         check_eq!("ASYNC-05", seen, expected, "the events");
@@ -219,10 +216,7 @@ fn message_before_rts_raises_at_most_comm_est(bench: &Bench<'_>) -> Result {
         };
         send(1)?;
         send(2)?;
-        let comm_est = AsyncEvent {
-            event_type: AsyncEventType::CommEst,
-            element: Element::Qp(b.qp),
-        };
+        let comm_est = AsyncEvent::new(AsyncEventType::CommEst, Element::Qp(b.qp));
         let events = bench.async_events(b.context)?;
         check!(
             RULE,
@@ -282,10 +276,7 @@ fn drained_queue_says_so_once(bench: &Bench<'_>) -> Result {
         });
         bench.modify(a.qp, drain)?;
         let event = bench.async_event(a.context).rule(RULE)?;
-        let expected = AsyncEvent {
-            event_type: AsyncEventType::SqDrained,
-            element: Element::Qp(a.qp),
-        };
+        let expected = AsyncEvent::new(AsyncEventType::SqDrained, Element::Qp(a.qp));
         check_eq!("ASYNC-02", event, expected);
         // What was started is done; how much that is depends on the device.
         let before = bench.poll_all(a.send_cq)?.len();
@@ -333,10 +324,7 @@ fn quiet(bench: &Bench<'_>, ends: &[&End<'_>], rule: &'static str) -> Result {
 fn told(bench: &Bench<'_>, context: Context, event_type: AsyncEventType) -> Result {
     let event = bench.async_event(context).rule("ASYNC-20")?;
     let element = Element::Port(bench.port());
-    let expected = AsyncEvent {
-        event_type,
-        element,
-    };
+    let expected = AsyncEvent::new(event_type, element);
     check_eq!("ASYNC-20", event, expected);
     Ok(())
 }

@@ -384,10 +384,7 @@ fn overrun<'b>(bench: &'b Bench<'_>) -> Result<End<'b>> {
 
 /// Reads the `CQ_ERR` of an end's CQ, and does not acknowledge it; others it does.
 fn cq_error(bench: &Bench<'_>, end: &End<'_>) -> Result<AsyncEvent> {
-    let wanted = AsyncEvent {
-        event_type: AsyncEventType::CqErr,
-        element: Element::Cq(end.send_cq),
-    };
+    let wanted = AsyncEvent::new(AsyncEventType::CqErr, Element::Cq(end.send_cq));
     loop {
         let event = bench.take_async_event(end.context)?;
         if event == wanted {

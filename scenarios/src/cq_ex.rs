@@ -341,51 +341,41 @@ fn plain_cq_is_not_iterated(bench: &Bench<'_>) -> Result {
 /// A completion as `ibv_poll_cq` gives it, with these fields.
 fn as_read(wc: &Wc, fields: WcFields) -> WcEx {
     let has = |field| fields.contains(field);
-    WcEx {
-        wr_id: wc.wr_id,
-        status: wc.status,
-        opcode: wc.opcode,
-        vendor_err: wc.vendor_err,
-        wc_flags: wc.wc_flags,
-        byte_len: has(WcFields::BYTE_LEN).then_some(wc.byte_len),
-        imm_data: has(WcFields::IMM).then_some(wc.imm_data),
-        qp_num: has(WcFields::QP_NUM).then_some(wc.qp_num),
-        src_qp: has(WcFields::SRC_QP).then_some(wc.src_qp),
-        slid: has(WcFields::SLID).then_some(wc.slid.into()),
-        sl: has(WcFields::SL).then_some(wc.sl),
-        dlid_path_bits: has(WcFields::DLID_PATH_BITS).then_some(wc.dlid_path_bits),
-        completion_ts: None,
-        completion_wallclock_ns: None,
-    }
+    let mut read = WcEx::default();
+    read.wr_id = wc.wr_id;
+    read.status = wc.status;
+    read.opcode = wc.opcode;
+    read.vendor_err = wc.vendor_err;
+    read.wc_flags = wc.wc_flags;
+    read.byte_len = has(WcFields::BYTE_LEN).then_some(wc.byte_len);
+    read.imm_data = has(WcFields::IMM).then_some(wc.imm_data);
+    read.qp_num = has(WcFields::QP_NUM).then_some(wc.qp_num);
+    read.src_qp = has(WcFields::SRC_QP).then_some(wc.src_qp);
+    read.slid = has(WcFields::SLID).then_some(wc.slid.into());
+    read.sl = has(WcFields::SL).then_some(wc.sl);
+    read.dlid_path_bits = has(WcFields::DLID_PATH_BITS).then_some(wc.dlid_path_bits);
+    read
 }
 
 /// Without the fields that mean nothing here (WC-01).
-fn defined(wc: WcEx, qp_type: QpType) -> WcEx {
+fn defined(mut wc: WcEx, qp_type: QpType) -> WcEx {
     let failed = wc.status != WcStatus::Success;
     let immediate = wc
         .wc_flags
         .intersects(WcFlags::WITH_IMM | WcFlags::WITH_INV);
     let datagram = qp_type == QpType::Ud && !failed;
     let only = |is: bool, field: Option<u32>| field.filter(|_| is);
-    WcEx {
-        opcode: if failed {
-            verbs_api::WcOpcode::Recv
-        } else {
-            wc.opcode
-        },
-        wc_flags: if failed {
-            WcFlags::empty()
-        } else {
-            wc.wc_flags
-        },
-        byte_len: only(!failed, wc.byte_len),
-        imm_data: wc.imm_data.filter(|_| immediate && !failed),
-        src_qp: only(datagram, wc.src_qp),
-        slid: only(datagram, wc.slid),
-        sl: wc.sl.filter(|_| datagram),
-        dlid_path_bits: wc.dlid_path_bits.filter(|_| datagram),
-        ..wc
+    if failed {
+        wc.opcode = verbs_api::WcOpcode::Recv;
+        wc.wc_flags = WcFlags::empty();
     }
+    wc.byte_len = only(!failed, wc.byte_len);
+    wc.imm_data = wc.imm_data.filter(|_| immediate && !failed);
+    wc.src_qp = only(datagram, wc.src_qp);
+    wc.slid = only(datagram, wc.slid);
+    wc.sl = wc.sl.filter(|_| datagram);
+    wc.dlid_path_bits = wc.dlid_path_bits.filter(|_| datagram);
+    wc
 }
 
 /// The same traffic, polled both ways.

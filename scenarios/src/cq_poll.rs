@@ -333,11 +333,9 @@ fn queues_that_share_a_cq_keep_their_own_order(bench: &Bench<'_>) -> Result {
 }
 
 fn array_is_not_written_beyond_its_end(bench: &Bench<'_>) -> Result {
-    let canary = Wc {
-        wr_id: 0xdead_beef_dead_beef,
-        vendor_err: 0xdead_beef,
-        ..Wc::default()
-    };
+    let mut canary = Wc::default();
+    canary.wr_id = 0xdead_beef_dead_beef;
+    canary.vendor_err = 0xdead_beef;
     let pair = bench.rc_pair()?;
     pair.deliver(0..5)?;
     bench.settle()?;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 /// fails the run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Deviation {
     /// The scenario that shows it.
     pub scenario: String,

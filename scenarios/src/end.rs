@@ -19,6 +19,7 @@ pub const QKEY: u32 = 0x1111_1111;
 
 /// Two connected ends.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Pair<'b> {
     /// On side A.
     pub a: End<'b>,
@@ -32,6 +33,7 @@ pub struct Pair<'b> {
 /// [`landing`](Self::landing). The short methods use these two places, and all their sends are
 /// signaled; anything else goes through [`post`](Self::post).
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct End<'b> {
     bench: &'b Bench<'b>,
     peer: Option<Peer>,

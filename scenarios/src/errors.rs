@@ -178,10 +178,7 @@ impl Row {
             Some(event_type) => {
                 let event = bench.async_event(b.context).rule(self.rule)?;
                 let element = Element::Qp(b.qp);
-                let expected = AsyncEvent {
-                    event_type,
-                    element,
-                };
+                let expected = AsyncEvent::new(event_type, element);
                 check_eq!(self.rule, event, expected);
             }
             // The bench cannot know what a device does that declares nothing.
@@ -300,10 +297,8 @@ fn denied(bench: &Bench<'_>, b: &End<'_>, need: Access) -> Result<Vec<(&'static 
     let other_pd = bench.alloc_pd(b.context)?;
     let attr =
         |pd, access| -> Result<MrAttr> { Ok(bench.query_mr(bench.alloc_mr(pd, 64, access)?)?) };
-    let bad_key = MrAttr {
-        rkey: good.rkey ^ 0xa5,
-        ..good
-    };
+    let mut bad_key = good;
+    bad_key.rkey ^= 0xa5;
     let allowed = Access::ALL_RDMA.difference(need);
     Ok(vec![
         ("key", bad_key.remote(0)),

@@ -10,6 +10,7 @@ pub type Result<T = (), E = Failure> = core::result::Result<T, E>;
 
 /// A device that did not do as a rule says.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// How it failed.
     pub kind: FailureKind,
@@ -24,6 +25,7 @@ pub struct Failure {
 /// How a scenario failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum FailureKind {
     /// Something else was seen than expected.
     Assertion,

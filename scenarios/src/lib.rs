@@ -74,6 +74,7 @@ pub use world::World;
 
 /// Scenarios on one subject.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Group {
     /// The first part of their ids.
     pub name: &'static str,

@@ -158,10 +158,7 @@ fn with_an_event<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
 
 fn take(bench: &Bench<'_>, pair: &Pair<'_>) -> Result<AsyncEvent> {
     let event = bench.take_async_event(pair.a.context)?;
-    let expected = AsyncEvent {
-        event_type: AsyncEventType::SqDrained,
-        element: Element::Qp(pair.a.qp),
-    };
+    let expected = AsyncEvent::new(AsyncEventType::SqDrained, Element::Qp(pair.a.qp));
     check_eq!("QP-DESTROY-03", event, expected, "the event");
     Ok(event)
 }

@@ -12,6 +12,7 @@ pub const SCHEMA: u32 = 1;
 
 /// What the suite found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -36,6 +37,7 @@ impl Report {
 
 /// What the suite found on one device under one profile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Run {
     /// Of what.
     #[serde(flatten)]
@@ -104,6 +106,7 @@ impl Summary {
 
 /// One scenario of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Entry {
     /// Its id.
     pub id: &'static str,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 /// `mojo:` and `rdmamojo` are pages of that site, `IBA` is the InfiniBand Architecture
 /// Specification, volume 1; "(recalled)" marks a source cited from memory.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[non_exhaustive]
 pub struct Rule {
     /// Its id, such as `CQ-ARM-03`.
     pub id: String,

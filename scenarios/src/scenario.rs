@@ -22,6 +22,7 @@ use crate::failure::Result;
 /// # assert_eq!(ROW.group(), "cq_poll");
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Scenario {
     /// Its group and, behind a dot, the behavior it checks:
     /// `cq_arm.next_fires_for_any_completion`.

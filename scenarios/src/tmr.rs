@@ -276,19 +276,16 @@ fn program(bench: &Bench<'_>, fault: Option<Fault>) -> Result<(Seen, Packets)> {
 
 /// Without the number of the queue pair, and what means nothing for a connected one.
 fn meaningful(wc: Wc) -> Wc {
-    let imm_data = match wc.wc_flags.contains(WcFlags::WITH_IMM) {
-        true => wc.imm_data,
-        false => Default::default(),
-    };
-    Wc {
-        wr_id: wc.wr_id,
-        status: wc.status,
-        opcode: wc.opcode,
-        byte_len: wc.byte_len,
-        wc_flags: wc.wc_flags,
-        imm_data,
-        ..Wc::default()
+    let mut meaningful = Wc::default();
+    meaningful.wr_id = wc.wr_id;
+    meaningful.status = wc.status;
+    meaningful.opcode = wc.opcode;
+    meaningful.byte_len = wc.byte_len;
+    meaningful.wc_flags = wc.wc_flags;
+    if wc.wc_flags.contains(WcFlags::WITH_IMM) {
+        meaningful.imm_data = wc.imm_data;
     }
+    meaningful
 }
 
 struct Packets {

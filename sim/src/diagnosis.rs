@@ -23,6 +23,7 @@ use verbs_api::{ArmState, AsyncEventType, CompChannel, Cq, Object, WcStatus};
 /// # Ok::<(), verbs_api::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Diagnosis {
     /// In the order in which they are printed.
     pub findings: Vec<Finding>,
@@ -30,6 +31,7 @@ pub struct Diagnosis {
 
 /// Something that a program did wrong or left undone.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Finding {
     /// The number of the device: 0 is that of `sim0`.
     pub node: u32,
@@ -131,6 +133,7 @@ pub enum Problem {
 
 /// What something failed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Why {
     /// The node where that was found, if it is another one: the responder's.
     pub node: Option<u32>,

@@ -220,7 +220,7 @@ impl Fabric {
         if let Some(trace) = &mut self.trace {
             let (at, node) = (self.now.since_start(), index);
             let events = self.seats[index as usize].node.take_trace().into_iter();
-            trace.extend(events.map(|event| TraceRecord { at, node, event }));
+            trace.extend(events.map(|event| TraceRecord::new(at, node, event)));
         }
         let arrives = self.now.after(self.config.latency);
         while let Some(mut packet) = self.seats[index as usize].node.poll_packet() {
@@ -569,7 +569,7 @@ impl Fabric {
     pub(crate) fn record(&mut self, node: u32, event: TraceEvent) {
         let at = self.now.since_start();
         if let Some(trace) = &mut self.trace {
-            trace.push(TraceRecord { at, node, event });
+            trace.push(TraceRecord::new(at, node, event));
         }
     }
 

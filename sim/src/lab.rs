@@ -38,14 +38,11 @@ impl Lab for Sim {
         if self.world.settle() {
             return Ok(());
         }
-        let stall = self.world.with(|fabric| Stall {
-            waiting_for: "everything to settle".to_owned(),
-            now: fabric.now().since_start(),
-            channel: None,
-            queued_events: 0,
-            cqs: Vec::new(),
-            timers: fabric.timers(),
-        });
+        let mut stall = Stall::default();
+        stall.waiting_for = "everything to settle".to_owned();
+        (stall.now, stall.timers) = self
+            .world
+            .with(|fabric| (fabric.now().since_start(), fabric.timers()));
         Err(Error::new(
             Verb::Lab,
             ErrorKind::Stalled,

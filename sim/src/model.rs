@@ -148,6 +148,7 @@ impl Roster {
 
 /// One thing that a thread did: [`Sim::thread_trace`].
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Step {
     /// The thread's name; empty if it has none.
     pub thread: String,

@@ -176,27 +176,25 @@ impl Packet {
 
     /// The packet as a laboratory shows it.
     pub(crate) fn view(&self) -> PacketView {
-        PacketView {
-            sgid: self.route.sgid,
-            dgid: self.route.dgid,
-            opcode: self.opcode(),
-            dest_qpn: self.dest_qpn,
-            psn: self.psn.value(),
-            psn_span: self.span,
-            pkey: self.pkey,
-            ack_req: self.ack_req,
-            solicited: self.solicited,
-            payload: self.payload.len().into(),
-            syndrome: match self.op {
-                Op::Acknowledge(syndrome) => Some(syndrome),
-                _ => None,
-            },
-            src_qpn: match self.op {
-                Op::Datagram(deth) => Some(deth.src_qpn),
-                _ => None,
-            },
-            srqn: (self.transport == QpType::XrcSend).then_some(self.srqn),
-        }
+        let mut view = PacketView::default();
+        (view.sgid, view.dgid) = (self.route.sgid, self.route.dgid);
+        view.opcode = self.opcode();
+        view.dest_qpn = self.dest_qpn;
+        (view.psn, view.psn_span) = (self.psn.value(), self.span);
+        view.pkey = self.pkey;
+        view.ack_req = self.ack_req;
+        view.solicited = self.solicited;
+        view.payload = self.payload.len().into();
+        view.syndrome = match self.op {
+            Op::Acknowledge(syndrome) => Some(syndrome),
+            _ => None,
+        };
+        view.src_qpn = match self.op {
+            Op::Datagram(deth) => Some(deth.src_qpn),
+            _ => None,
+        };
+        view.srqn = (self.transport == QpType::XrcSend).then_some(self.srqn);
+        view
     }
 
     fn opcode(&self) -> PacketOpcode {

@@ -80,11 +80,7 @@ impl Verbs for Sim {
             true => Transport::Iwarp,
             false => Transport::Ib,
         };
-        let device = |node| DeviceInfo {
-            name: format!("sim{node}"),
-            driver: "sim".to_owned(),
-            transport,
-        };
+        let device = |node| DeviceInfo::new(format!("sim{node}"), "sim", transport);
         Ok((0..self.world.config.nodes).map(device).collect())
     }
 

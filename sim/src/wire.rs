@@ -88,11 +88,8 @@ impl Wire {
             }
         }
         if let Some(tap) = &mut self.tap {
-            tap.push(TappedPacket {
-                at: at.since_start(),
-                packet: view,
-                dropped: matches!(verdict, Verdict::Lost(_)),
-            });
+            let dropped = matches!(verdict, Verdict::Lost(_));
+            tap.push(TappedPacket::new(at.since_start(), view, dropped));
         }
         verdict
     }

@@ -295,14 +295,10 @@ impl World {
         if fabric.is_closed() {
             return lost_wakeup(node, verb, wait_for, now);
         }
-        let timers = match wait_for {
-            WaitFor::Acknowledgement(_) => Vec::new(),
-            _ => fabric.timers(),
-        };
-        let stall = Stall {
-            timers,
-            ..stall(node, wait_for, now)
-        };
+        let mut stall = stall(node, wait_for, now);
+        if !matches!(wait_for, WaitFor::Acknowledgement(_)) {
+            stall.timers = fabric.timers();
+        }
         Error::new(verb, ErrorKind::Stalled, Cause::Stall(Box::new(stall)))
     }
 }
@@ -328,25 +324,21 @@ fn stall(node: &Node, wait_for: WaitFor, now: Time) -> Stall {
             None,
         ),
     };
-    let (queued_events, cqs) = channel
-        .map(|channel| node.channel_report(channel))
-        .unwrap_or_default();
-    let now = now.since_start();
-    Stall {
-        waiting_for,
-        now,
-        channel,
-        queued_events,
-        cqs,
-        timers: Vec::new(),
+    let mut stall = Stall::default();
+    stall.waiting_for = waiting_for;
+    stall.now = now.since_start();
+    stall.channel = channel;
+    if let Some(channel) = channel {
+        (stall.queued_events, stall.cqs) = node.channel_report(channel);
     }
+    stall
 }
 
 fn lost_wakeup(node: &Node, verb: Verb, wait_for: WaitFor, now: Time) -> Error {
     let cause = match wait_for {
         WaitFor::Event(channel) | WaitFor::Edge(channel) => {
             let (_, cqs) = node.channel_report(channel);
-            Cause::LostWakeup(Box::new(LostWakeup { channel, cqs }))
+            Cause::LostWakeup(Box::new(LostWakeup::new(channel, cqs)))
         }
         _ => Cause::Stall(Box::new(stall(node, wait_for, now))),
     };

@@ -302,30 +302,25 @@ impl Results {
         };
         for (number, work) in program.iter().enumerate() {
             let (opcode, at_receiver) = work.kind.opcodes();
-            let wc = Wc {
-                wr_id: number as u64,
-                opcode,
-                byte_len: work.length,
-                qp_num: qp_nums[0],
-                ..Wc::default()
-            };
+            let mut wc = Wc::default();
+            wc.wr_id = number as u64;
+            wc.opcode = opcode;
+            wc.byte_len = work.length;
+            wc.qp_num = qp_nums[0];
             if work.signaled {
                 results.sent.push(wc);
             }
             let data = leaving((work.kind == Kind::Read).into(), number, work.length);
             if let Some(opcode) = at_receiver {
-                let (imm_data, wc_flags) = match work.has_imm() {
-                    true => (imm(number), WcFlags::WITH_IMM),
-                    false => ([0; 4], WcFlags::empty()),
-                };
-                results.received.push(Wc {
-                    wr_id: results.received.len() as u64,
-                    opcode,
-                    qp_num: qp_nums[1],
-                    imm_data,
-                    wc_flags,
-                    ..wc
-                });
+                let mut received = wc;
+                received.wr_id = results.received.len() as u64;
+                received.opcode = opcode;
+                received.qp_num = qp_nums[1];
+                if work.has_imm() {
+                    received.imm_data = imm(number);
+                    received.wc_flags = WcFlags::WITH_IMM;
+                }
+                results.received.push(received);
                 if matches!(work.kind, Kind::Send | Kind::SendImm) {
                     results.arrived[results.received.len() - 1].clone_from(&data);
                 }

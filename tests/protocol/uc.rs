@@ -2,7 +2,7 @@
 
 use crate::common::{checked, settle};
 use crate::link::{Kind, Link, Work, lose, statuses};
-use verbs_api::{QpType, RcParams, SendWr, Verbs, Wc, WcStatus, When};
+use verbs_api::{QpType, RcParams, SendWr, Verbs, WcStatus, When};
 use verbs_sim::SimConfig;
 
 /// UC-01, UC-04: whichever packet of a message is lost, the message is gone and its receive takes
@@ -20,10 +20,8 @@ fn uc_drops_a_message_that_lost_a_packet() {
             let expected = results.expected(&program);
             assert_eq!(results.sent, expected.sent);
             // The second message, in the first receive.
-            let received = Wc {
-                wr_id: expected.received[0].wr_id,
-                ..expected.received[1]
-            };
+            let mut received = expected.received[1];
+            received.wr_id = expected.received[0].wr_id;
             assert_eq!(results.received, [received], "{kind:?}, packet {lost} lost");
             if kind == Kind::WriteImm {
                 assert!(results.written[1] == expected.written[1]);

@@ -164,10 +164,10 @@ macro_rules! conversions {
     };
     (@from $raw:ident $api:ident [$($field:ident: $name:ident,)*] $($own:ident, $($other:ident: $value:expr),*)?) => {{
         $( let $own = $raw; )?
-        $api {
-            $( $name: $crate::border::Border::from_c(&$raw.$field), )*
-            $($( $other: $value, )*)?
-        }
+        let mut api = $api::default();
+        $( api.$name = $crate::border::Border::from_c(&$raw.$field); )*
+        $($( api.$other = $value; )*)?
+        api
     }};
     (@to $api:ident [$($field:ident: $name:ident,)*] $($own:ident, $($other:ident: $value:expr),*)?) => {{
         $( let $own = $api; )?

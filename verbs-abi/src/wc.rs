@@ -53,24 +53,22 @@ impl ibv_cq_ex {
                 }
             };
         }
-        WcEx {
-            wr_id: own.wr_id,
-            status: own.status.into(),
-            opcode: read!(read_opcode).unwrap_or_default().into(),
-            vendor_err: read!(read_vendor_err).unwrap_or_default(),
-            wc_flags: WcFlags::from_bits_retain(read!(read_wc_flags).unwrap_or_default()),
-            byte_len: read!(read_byte_len, BYTE_LEN),
-            imm_data: read!(read_imm_data, IMM).map(u32::to_ne_bytes),
-            qp_num: read!(read_qp_num, QP_NUM),
-            src_qp: read!(read_src_qp, SRC_QP),
-            slid: read!(read_slid, SLID),
-            sl: read!(read_sl, SL),
-            dlid_path_bits: read!(read_dlid_path_bits, DLID_PATH_BITS),
-            completion_ts: read!(read_completion_ts, COMPLETION_TIMESTAMP),
-            completion_wallclock_ns: read!(
-                read_completion_wallclock_ns,
-                COMPLETION_TIMESTAMP_WALLCLOCK
-            ),
-        }
+        let mut wc = WcEx::default();
+        wc.wr_id = own.wr_id;
+        wc.status = own.status.into();
+        wc.opcode = read!(read_opcode).unwrap_or_default().into();
+        wc.vendor_err = read!(read_vendor_err).unwrap_or_default();
+        wc.wc_flags = WcFlags::from_bits_retain(read!(read_wc_flags).unwrap_or_default());
+        wc.byte_len = read!(read_byte_len, BYTE_LEN);
+        wc.imm_data = read!(read_imm_data, IMM).map(u32::to_ne_bytes);
+        wc.qp_num = read!(read_qp_num, QP_NUM);
+        wc.src_qp = read!(read_src_qp, SRC_QP);
+        wc.slid = read!(read_slid, SLID);
+        wc.sl = read!(read_sl, SL);
+        wc.dlid_path_bits = read!(read_dlid_path_bits, DLID_PATH_BITS);
+        wc.completion_ts = read!(read_completion_ts, COMPLETION_TIMESTAMP);
+        wc.completion_wallclock_ns =
+            read!(read_completion_wallclock_ns, COMPLETION_TIMESTAMP_WALLCLOCK);
+        wc
     }
 }

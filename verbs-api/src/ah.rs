@@ -3,7 +3,9 @@
 use crate::device::Gid;
 
 /// An address vector (`struct ibv_ah_attr`), for address handles and connected QPs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// Write it with [`global`](Self::global), or with `..AhAttr::default()`, which is all zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AhAttr {
     /// Global route; required on RoCE (QP-STATE-29, AH-01).
     pub grh: Option<GlobalRoute>,
@@ -40,8 +42,9 @@ impl AhAttr {
 /// A global route (`struct ibv_global_route`).
 ///
 /// The receiver of a datagram finds these values in the header in front of it ([`Grh`](crate::Grh),
-/// UD-20). Those of a connected queue pair are kept, for a query; its peer does not see them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// UD-20). Those of a connected queue pair are kept, for a query; its peer does not see them. The default
+/// is all zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GlobalRoute {
     /// Destination GID.
     pub dgid: Gid,

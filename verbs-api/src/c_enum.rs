@@ -10,6 +10,7 @@ macro_rules! c_enum {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum $name {
             $( $(#[$vmeta])* $variant, )*
             /// A number this version has no name for.
@@ -26,6 +27,13 @@ macro_rules! c_enum {
                     $( Self::$variant => $text, )*
                     Self::Unknown(_) => "UNKNOWN",
                 }
+            }
+        }
+
+        impl Default for $name {
+            /// The number 0: what C says where nothing is said.
+            fn default() -> Self {
+                Self::from(0)
             }
         }
 

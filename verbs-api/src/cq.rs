@@ -59,8 +59,10 @@ impl CqInit {
     }
 }
 
-/// The fields of `struct ibv_cq` that a program reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The fields of `struct ibv_cq` that a program reads. The default, for backends to fill in, is all
+/// zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CqAttr {
     /// Entries the CQ really has: at least what was asked for (CQ-CREATE-01).
     pub cqe: u32,
@@ -108,6 +110,7 @@ impl fmt::Debug for Arm {
 
 /// What `ibv_get_cq_event` gives: the CQ and its context value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CqEvent {
     /// The CQ that got the event.
     pub cq: Cq,
@@ -115,11 +118,20 @@ pub struct CqEvent {
     pub cq_context: u64,
 }
 
+impl CqEvent {
+    /// An event, for backends.
+    pub const fn new(cq: Cq, cq_context: u64) -> Self {
+        Self { cq, cq_context }
+    }
+}
+
 /// A work completion (`struct ibv_wc`).
 ///
 /// When `status` is not success only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything
-/// (WC-01); the other fields are valid as said on each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// (WC-01); the other fields are valid as said on each. The default is a value to fill a buffer for
+/// `poll_cq` with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Wc {
     /// The value of the work request.
     pub wr_id: u64,
@@ -155,27 +167,6 @@ impl Wc {
     pub fn invalidated_rkey(&self) -> Option<u32> {
         let is_there = self.wc_flags.contains(WcFlags::WITH_INV);
         is_there.then(|| u32::from_ne_bytes(self.imm_data))
-    }
-}
-
-impl Default for Wc {
-    /// A value to fill a buffer for `poll_cq` with.
-    fn default() -> Self {
-        Self {
-            wr_id: 0,
-            status: WcStatus::Success,
-            opcode: WcOpcode::Send,
-            vendor_err: 0,
-            byte_len: 0,
-            imm_data: [0; 4],
-            qp_num: 0,
-            src_qp: 0,
-            wc_flags: WcFlags::empty(),
-            pkey_index: 0,
-            slid: 0,
-            sl: 0,
-            dlid_path_bits: 0,
-        }
     }
 }
 
@@ -327,7 +318,7 @@ impl WcOpcode {
 
 bitflags! {
     /// Which fields of a [`Wc`] are valid (`enum ibv_wc_flags`).
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct WcFlags: u32 {
         /// A GRH is present (UD).
         const GRH = 1 << 0;

@@ -98,8 +98,9 @@ bitflags! {
 /// that the CQ was not made with are `None`.
 ///
 /// When `status` is not success only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything, as
-/// in [`Wc`](crate::Wc).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// in [`Wc`](crate::Wc). The default, for backends to fill in, has none of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WcEx {
     /// The value of the work request.
     pub wr_id: u64,

@@ -7,6 +7,7 @@ use crate::cq_ex::CqModeration;
 
 /// One entry of the device list (`ibv_get_device_list`).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// The name `open_device` takes, such as `mlx5_0`, `rxe0` or `sim0`.
     pub name: String,
@@ -14,6 +15,17 @@ pub struct DeviceInfo {
     pub driver: String,
     /// How it carries packets.
     pub transport: Transport,
+}
+
+impl DeviceInfo {
+    /// An entry, for backends.
+    pub fn new(name: impl Into<String>, driver: impl Into<String>, transport: Transport) -> Self {
+        Self {
+            name: name.into(),
+            driver: driver.into(),
+            transport,
+        }
+    }
 }
 
 /// How a device connects queue pairs (`enum ibv_transport_type`, narrowed).
@@ -26,8 +38,10 @@ pub enum Transport {
     Iwarp,
 }
 
-/// Limits and identity of a device (`struct ibv_device_attr`). Counts, unless it says otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Limits and identity of a device (`struct ibv_device_attr`). Counts, unless it says otherwise. The
+/// default, for backends to fill in, is all zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceAttr {
     /// Version of the firmware, or of the software that stands for it.
     pub fw_ver: String,
@@ -84,8 +98,9 @@ pub struct DeviceAttr {
 }
 
 /// What newer devices say of themselves (`struct ibv_device_attr_ex`). What a device does not say is
-/// zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// zero, as in the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceAttrEx {
     /// What [`Verbs::query_device`](crate::Verbs::query_device) gives.
     pub orig_attr: DeviceAttr,
@@ -102,6 +117,7 @@ pub struct DeviceAttrEx {
 
 /// Segmented sends of a device (`struct ibv_tso_caps`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TsoCaps {
     /// The longest one, in bytes; 0 if it has none.
     pub max_tso: u32,
@@ -109,8 +125,10 @@ pub struct TsoCaps {
     pub supported_qpts: u32,
 }
 
-/// An entry of a GID table (`struct ibv_gid_entry`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An entry of a GID table (`struct ibv_gid_entry`). The default is a value to fill a buffer for
+/// `query_gid_table` with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GidEntry {
     /// The GID.
     pub gid: Gid,
@@ -122,19 +140,6 @@ pub struct GidEntry {
     pub gid_type: GidType,
     /// The network interface behind it, by the number of the system; 0 if there is none.
     pub ndev_ifindex: u32,
-}
-
-impl Default for GidEntry {
-    /// A value to fill a buffer for `query_gid_table` with.
-    fn default() -> Self {
-        Self {
-            gid: Gid::default(),
-            gid_index: 0,
-            port_num: 0,
-            gid_type: GidType::Ib,
-            ndev_ifindex: 0,
-        }
-    }
 }
 
 c_enum! {
@@ -161,8 +166,10 @@ c_enum! {
     }
 }
 
-/// State and limits of a port (`struct ibv_port_attr`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// State and limits of a port (`struct ibv_port_attr`). The default, for backends to fill in, is all
+/// zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PortAttr {
     /// Logical state; traffic needs [`PortState::Active`].
     pub state: PortState,

@@ -203,6 +203,7 @@ kinds! {
 
 /// Why a handle is not good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BadHandle {
     /// The zero handle.
     Null,
@@ -487,11 +488,19 @@ impl fmt::Display for Cause {
 /// The work requests before [`bad_wr`](Self::bad_wr) have been posted; that one and those after
 /// it have not (SQ-01, RQ-01).
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PostError {
     /// Index of the first work request that was not posted.
     pub bad_wr: usize,
     /// Why not.
     pub error: Error,
+}
+
+impl PostError {
+    /// A list that stopped at its work request `bad_wr`, for backends.
+    pub const fn new(bad_wr: usize, error: Error) -> Self {
+        Self { bad_wr, error }
+    }
 }
 
 impl fmt::Display for PostError {

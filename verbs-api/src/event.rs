@@ -7,11 +7,22 @@ use crate::handle::{Cq, Qp, Srq};
 
 /// An asynchronous event (`struct ibv_async_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AsyncEvent {
     /// What happened.
     pub event_type: AsyncEventType,
     /// To what.
     pub element: Element,
+}
+
+impl AsyncEvent {
+    /// An event, for backends, and to compare one with.
+    pub const fn new(event_type: AsyncEventType, element: Element) -> Self {
+        Self {
+            event_type,
+            element,
+        }
+    }
 }
 
 impl fmt::Display for AsyncEvent {

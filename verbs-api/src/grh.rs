@@ -22,6 +22,7 @@ use crate::device::Gid;
 /// assert_eq!(grh.traffic_class, 0xb8);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Grh {
     /// Of the sender. An address of IPv4 is mapped to one of IPv6.
     pub sgid: Gid,

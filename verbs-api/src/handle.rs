@@ -171,6 +171,7 @@ handles! {
 
 /// An object that the driver knows by a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DriverObject {
     /// A protection domain.
     Pd(Pd),

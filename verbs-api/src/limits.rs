@@ -36,6 +36,11 @@ macro_rules! limits {
                 Self { $( $name: attr.$name, )* }
             }
 
+            /// Lets a device tell these; for backends.
+            pub fn put_into(&self, attr: &mut DeviceAttr) {
+                $( attr.$name = self.$name; )*
+            }
+
             /// Lowers a limit.
             ///
             /// # Errors

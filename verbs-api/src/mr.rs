@@ -40,8 +40,10 @@ impl Access {
     pub const OPTIONAL: Self = Self::from_bits_retain(0x3ff0_0000);
 }
 
-/// The fields of `struct ibv_mr` that a program reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The fields of `struct ibv_mr` that a program reads. The default, for backends to fill in, is all
+/// zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MrAttr {
     /// Address of the first byte, as SGEs and remote addresses name it.
     pub addr: u64,
@@ -90,6 +92,7 @@ pub struct MrInit {
 
 /// The memory of a region: always the backend's, which keeps it as long as a region has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MrMemory {
     /// Zero bytes of its own.
     #[default]
@@ -147,11 +150,19 @@ pub struct MrChange {
 
 /// A failed change of a region.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ReregError {
     /// What is left of the region.
     pub region: AfterRereg,
     /// What went wrong.
     pub error: Error,
+}
+
+impl ReregError {
+    /// An error, and what it left of the region; for backends.
+    pub const fn new(region: AfterRereg, error: Error) -> Self {
+        Self { region, error }
+    }
 }
 
 impl fmt::Display for ReregError {
@@ -165,8 +176,7 @@ impl core::error::Error for ReregError {}
 impl From<Error> for ReregError {
     /// An error from before the device was asked.
     fn from(error: Error) -> Self {
-        let region = AfterRereg::Old;
-        Self { region, error }
+        Self::new(AfterRereg::Old, error)
     }
 }
 

@@ -18,6 +18,7 @@ c_enum! {
 
 /// The fields of `struct ibv_mw` that a program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MwAttr {
     /// Its type.
     pub mw_type: MwType,
@@ -27,6 +28,11 @@ pub struct MwAttr {
 }
 
 impl MwAttr {
+    /// Type and key of a window, for backends.
+    pub const fn new(mw_type: MwType, rkey: u32) -> Self {
+        Self { mw_type, rkey }
+    }
+
     /// A place in the window, for a peer's RDMA work request: an address of the region, or in a
     /// zero-based window an offset.
     pub const fn remote(&self, addr: u64) -> Remote {

@@ -236,8 +236,9 @@ impl Syndrome {
     }
 }
 
-/// A packet on a link, header fields only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A packet on a link, header fields only. The default, for backends to fill in, is all zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PacketView {
     /// Source GID.
     pub sgid: Gid,
@@ -296,6 +297,7 @@ impl fmt::Display for PacketView {
 
 /// A packet that a laboratory's tap has seen, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TappedPacket {
     /// When it was sent.
     pub at: core::time::Duration,
@@ -303,6 +305,17 @@ pub struct TappedPacket {
     pub packet: PacketView,
     /// It never arrived: a fault rule lost it, or a link or port was down.
     pub dropped: bool,
+}
+
+impl TappedPacket {
+    /// A packet that was sent at this time, for backends.
+    pub const fn new(at: core::time::Duration, packet: PacketView, dropped: bool) -> Self {
+        Self {
+            at,
+            packet,
+            dropped,
+        }
+    }
 }
 
 #[cfg(test)]

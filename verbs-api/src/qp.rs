@@ -352,6 +352,7 @@ impl QpModify {
 
 /// What `ibv_query_qp` gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QpQuery {
     /// The QP number.
     pub qp_num: u32,
@@ -359,4 +360,11 @@ pub struct QpQuery {
     pub attr: QpAttr,
     /// The attributes at creation, with the sizes the QP really has.
     pub init: QpInit,
+}
+
+impl QpQuery {
+    /// What there is to say of a QP, for backends.
+    pub const fn new(qp_num: u32, attr: QpAttr, init: QpInit) -> Self {
+        Self { qp_num, attr, init }
+    }
 }

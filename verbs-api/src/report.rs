@@ -28,8 +28,9 @@ impl fmt::Display for ArmState {
     }
 }
 
-/// How a CQ stood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a CQ stood. The default, for backends to fill in, is an empty one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CqReport {
     /// Which.
     pub cq: Cq,
@@ -59,6 +60,7 @@ impl fmt::Display for CqReport {
 
 /// A timer that still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TimerReport {
     /// Whose: a QP's, or a CQ's.
     pub of: Element,
@@ -68,8 +70,17 @@ pub struct TimerReport {
     pub at: Duration,
 }
 
-/// A wait in virtual time that nothing in flight can end, or that ran into the horizon.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl TimerReport {
+    /// A timer, for backends.
+    pub const fn new(of: Element, what: &'static str, at: Duration) -> Self {
+        Self { of, what, at }
+    }
+}
+
+/// A wait in virtual time that nothing in flight can end, or that ran into the horizon. The default is
+/// there for backends to fill in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stall {
     /// What was waited for, such as `an event on channel#0`.
     pub waiting_for: String,
@@ -115,12 +126,20 @@ impl fmt::Display for Stall {
 
 /// A thread still waited on a channel when the laboratory said that no more work would come.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LostWakeup {
     /// The channel.
     pub channel: CompChannel,
     /// The CQs attached to it. One that holds unpolled completions and is not armed is the usual
     /// culprit: it was armed too late, or not polled after arming.
     pub cqs: Vec<CqReport>,
+}
+
+impl LostWakeup {
+    /// A thread that waits on `channel`, for backends.
+    pub const fn new(channel: CompChannel, cqs: Vec<CqReport>) -> Self {
+        Self { channel, cqs }
+    }
 }
 
 impl fmt::Display for LostWakeup {

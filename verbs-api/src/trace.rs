@@ -15,6 +15,7 @@ use crate::report::ArmState;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TraceRecord {
     /// When, of the laboratory's clock.
     pub at: Duration,
@@ -22,6 +23,13 @@ pub struct TraceRecord {
     pub node: u32,
     /// What.
     pub event: TraceEvent,
+}
+
+impl TraceRecord {
+    /// A record, for backends.
+    pub const fn new(at: Duration, node: u32, event: TraceEvent) -> Self {
+        Self { at, node, event }
+    }
 }
 
 impl fmt::Display for TraceRecord {

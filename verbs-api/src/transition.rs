@@ -3,8 +3,10 @@
 
 use crate::qp::{QpAttrMask as M, QpState, QpType};
 
-/// Attributes of one transition for one transport. `STATE` is always allowed and not listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Attributes of one transition for one transport. `STATE` is always allowed and not listed. The default
+/// is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attributes {
     /// Must be in the mask.
     pub required: M,
@@ -14,6 +16,7 @@ pub struct Attributes {
 
 /// A transition that exists, with its attributes for each transport that has it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Transition {
     /// From this state.
     pub from: QpState,

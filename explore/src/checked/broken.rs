@@ -101,6 +101,7 @@ impl fmt::Display for Invariant {
 
 /// An invariant that does not hold, and the call that showed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Broken {
     /// Which.
     pub invariant: Invariant,

@@ -78,7 +78,7 @@ impl Events {
 
     /// An event was read: what is wrong with it.
     pub(crate) fn read(&mut self, channel: CompChannel, event: &CqEvent) -> Result<(), String> {
-        let CqEvent { cq, cq_context } = *event;
+        let CqEvent { cq, cq_context, .. } = *event;
         let Some(notified) = self.cqs.get_mut(&cq) else {
             return Err(format!(
                 "{channel} gave an event of {cq}, which is not there"

@@ -69,7 +69,7 @@ impl Memory {
                 Some(other) => (other.bytes, other.start + offset as u64),
                 None => return,
             },
-            MrMemory::Unmapped => return,
+            _ => return,
         };
         let region = Region {
             device,

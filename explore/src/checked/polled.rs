@@ -47,17 +47,15 @@ impl From<WcEx> for Polled {
         known.set(WcFields::BYTE_LEN, read.byte_len.is_some());
         known.set(WcFields::IMM, read.imm_data.is_some());
         known.set(WcFields::QP_NUM, read.qp_num.is_some());
-        let wc = Wc {
-            wr_id: read.wr_id,
-            status: read.status,
-            opcode: read.opcode,
-            vendor_err: read.vendor_err,
-            wc_flags: read.wc_flags,
-            byte_len: read.byte_len.unwrap_or_default(),
-            imm_data: read.imm_data.unwrap_or_default(),
-            qp_num: read.qp_num.unwrap_or_default(),
-            ..Wc::default()
-        };
+        let mut wc = Wc::default();
+        wc.wr_id = read.wr_id;
+        wc.status = read.status;
+        wc.opcode = read.opcode;
+        wc.vendor_err = read.vendor_err;
+        wc.wc_flags = read.wc_flags;
+        wc.byte_len = read.byte_len.unwrap_or_default();
+        wc.imm_data = read.imm_data.unwrap_or_default();
+        wc.qp_num = read.qp_num.unwrap_or_default();
         Self { wc, known }
     }
 }

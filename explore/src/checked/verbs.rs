@@ -488,11 +488,7 @@ impl Verbs for Checked {
         let event = self.device().get_async_event(context, wait)?;
         let mut books = self.begin();
         books.events.read_async(event.element);
-        if let AsyncEvent {
-            event_type: AsyncEventType::CqErr,
-            element: Element::Cq(cq),
-        } = event
-        {
+        if let (AsyncEventType::CqErr, Element::Cq(cq)) = (event.event_type, event.element) {
             overrun(&mut books, Verb::GetAsyncEvent, cq);
         }
         Ok(event)

@@ -12,6 +12,7 @@ use super::{Pace, Program};
 
 /// The first thing that came out differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// Of what: the call, or what was looked at after the program.
     pub of: String,

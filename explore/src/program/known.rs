@@ -7,6 +7,7 @@ use super::compare::Difference;
 /// A known difference. The files are in `explore/deviations`, one a driver.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Known {
     /// Texts of which one stands in what differs, such as `PostSend` or `state of qp`.
     pub of: Vec<String>,

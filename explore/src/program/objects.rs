@@ -99,13 +99,8 @@ pub(super) struct Objects {
 impl Objects {
     /// Place and keys of the region of this number; all zero if there never was one.
     pub(super) fn attr(&self, mr: Number) -> MrAttr {
-        let none = MrAttr {
-            addr: 0,
-            length: 0,
-            lkey: 0,
-            rkey: 0,
-        };
-        self.attrs.get(&self.mrs.get(mr)).copied().unwrap_or(none)
+        let attr = self.attrs.get(&self.mrs.get(mr)).copied();
+        attr.unwrap_or_default()
     }
 
     /// The number of the QP with this QP number on a device, and whether it is of UD.

@@ -9,6 +9,7 @@ use super::call::Number;
 
 /// What came of a program. Two runs went the same way if their outcomes are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// What each call gave, in order.
     pub seen: Vec<Seen>,
@@ -33,6 +34,7 @@ pub struct Outcome {
 
 /// What a call gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Seen {
     /// Success, and nothing to say of it.
     Done,
@@ -68,6 +70,7 @@ impl Seen {
 
 /// The defined fields of a completion; the QP by its number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Completion {
     /// Which QP; `None` for a number that is of none.
     pub qp: Option<Number>,
@@ -81,6 +84,7 @@ pub struct Completion {
 
 /// A work request: the call that posted it, and its place in the list there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct WrId {
     /// Which call.
     pub call: u32,
@@ -90,6 +94,7 @@ pub struct WrId {
 
 /// What a completion with success tells.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Success {
     /// What completed.
     pub opcode: WcOpcode,
@@ -103,6 +108,7 @@ pub struct Success {
 
 /// A region at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Region {
     /// Its number.
     pub mr: Number,

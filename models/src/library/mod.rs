@@ -41,6 +41,7 @@ use crate::{Bench, Outcome, Search};
 
 /// A model of the library.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Model {
     /// Its group and, behind a dot, what the loop does.
     pub id: &'static str,

@@ -51,7 +51,6 @@ pub(super) fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result
             };
             check_eq!(RULE, get(&b, 0)?, after, format!("the value ({case})"));
             let fits = match declared {
-                None => true,
                 Some(AtomicCheck::Strict) => seen == AtomicCheck::Strict,
                 Some(AtomicCheck::Longer) => {
                     seen == if longer {
@@ -67,6 +66,7 @@ pub(super) fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result
                         AtomicCheck::Post
                     }
                 }
+                None | Some(_) => true,
             };
             check!(
                 RULE,
@@ -116,10 +116,7 @@ pub(super) fn responder_learns_of_an_invalid_request(bench: &Bench<'_>) -> Resul
         Some(true) => vec![bench.async_event(b.context).rule(RULE)?],
         _ => bench.async_events(b.context)?,
     };
-    let event = AsyncEvent {
-        event_type: AsyncEventType::QpReqErr,
-        element: Element::Qp(b.qp),
-    };
+    let event = AsyncEvent::new(AsyncEventType::QpReqErr, Element::Qp(b.qp));
     if !events.is_empty() {
         check_eq!(RULE, events, [event]);
     }

@@ -558,10 +558,7 @@ fn to_itself(bench: &Bench<'_>, handles: &Handles) -> verbs_api::Result<AhAttr> 
 }
 
 fn event(element: Element) -> AsyncEvent {
-    AsyncEvent {
-        event_type: AsyncEventType::QpFatal,
-        element,
-    }
+    AsyncEvent::new(AsyncEventType::QpFatal, element)
 }
 
 pub(super) fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {

@@ -41,11 +41,10 @@ const RANGES: [Place; 9] = [
 const KEYS: [Place; 3] = [
     Place {
         region: |_, end| {
-            Ok(MrAttr {
-                lkey: end.mem.lkey ^ 0xa5,
-                rkey: end.mem.rkey ^ 0xa5,
-                ..end.mem
-            })
+            let mut region = end.mem;
+            region.lkey ^= 0xa5;
+            region.rkey ^= 0xa5;
+            Ok(region)
         },
         remote: "RDMA-05",
         ..outside("has no key", 0)
@@ -98,7 +97,11 @@ const fn outside(what: &'static str, offset: u64) -> Place {
 
 const fn at(what: &'static str, address: u64) -> Place {
     Place {
-        region: |_, end| Ok(MrAttr { addr: 0, ..end.mem }),
+        region: |_, end| {
+            let mut region = end.mem;
+            region.addr = 0;
+            Ok(region)
+        },
         ..outside(what, address)
     }
 }

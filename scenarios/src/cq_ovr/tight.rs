@@ -167,17 +167,11 @@ impl<'b> Tight<'b> {
     }
 
     pub(crate) fn cq_err_event(&self) -> AsyncEvent {
-        AsyncEvent {
-            event_type: AsyncEventType::CqErr,
-            element: Element::Cq(self.cq),
-        }
+        AsyncEvent::new(AsyncEventType::CqErr, Element::Cq(self.cq))
     }
 
     pub(crate) fn qp_fatal_event(&self) -> AsyncEvent {
-        AsyncEvent {
-            event_type: AsyncEventType::QpFatal,
-            element: Element::Qp(self.end.qp),
-        }
+        AsyncEvent::new(AsyncEventType::QpFatal, Element::Qp(self.end.qp))
     }
 
     /// The completions that can still be polled, and those that still come.

@@ -184,7 +184,7 @@ pub(super) fn ud_queue_pair_does_not_bind(bench: &Bench<'_>) -> Result {
         let posted = match mw_type {
             MwType::Type1 => bench
                 .bind_mw(b.qp, mw, &MwBind::new(1, info))
-                .map_err(|error| PostError { bad_wr: 0, error }),
+                .map_err(PostError::from),
             _ => {
                 let work = b.to_peer(SendWr::bind_mw(1, mw, rkey, info));
                 bench.post_send(b.qp, &[work])

@@ -18,7 +18,7 @@ fn fails(bench: &Bench<'_>, end: &End<'_>, mw: Mw, info: MwBindInfo, rule: &'sta
     let posted = match attr.mw_type {
         MwType::Type1 => bench
             .bind_mw(end.qp, mw, &MwBind::new(1, info))
-            .map_err(|error| PostError { bad_wr: 0, error }),
+            .map_err(PostError::from),
         _ => {
             let work = SendWr::bind_mw(1, mw, inc_rkey(attr.rkey), info);
             bench.post_send(end.qp, &[work])

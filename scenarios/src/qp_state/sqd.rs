@@ -132,10 +132,7 @@ fn notify() -> QpModify {
 
 fn is_told(bench: &Bench<'_>, a: &End<'_>) -> Result {
     let event = bench.async_event(a.context).rule("QP-STATE-11")?;
-    let expected = AsyncEvent {
-        event_type: AsyncEventType::SqDrained,
-        element: Element::Qp(a.qp),
-    };
+    let expected = AsyncEvent::new(AsyncEventType::SqDrained, Element::Qp(a.qp));
     check_eq!("ASYNC-16", event, expected, "the event");
     bench.no_async_event(a.context, "QP-STATE-11")
 }

@@ -216,10 +216,7 @@ fn established(bench: &Bench<'_>, qp_type: QpType) -> Result<usize> {
         bench.successes(b.end.recv_cq, 1)?;
     }
     let events = bench.async_events(b.end.context)?;
-    let expected = AsyncEvent {
-        event_type: AsyncEventType::CommEst,
-        element: Element::Qp(b.end.qp),
-    };
+    let expected = AsyncEvent::new(AsyncEventType::CommEst, Element::Qp(b.end.qp));
     for event in &events {
         check_eq!(RULE, *event, expected, "the event");
     }

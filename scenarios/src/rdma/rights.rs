@@ -118,10 +118,7 @@ pub(super) fn responder_learns_of_an_access_violation(bench: &Bench<'_>) -> Resu
     a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], outside))?;
     // With what it ends here is a matter of other rules.
     bench.one(a.send_cq)?;
-    let expected = AsyncEvent {
-        event_type: AsyncEventType::QpAccessErr,
-        element: Element::Qp(b.qp),
-    };
+    let expected = AsyncEvent::new(AsyncEventType::QpAccessErr, Element::Qp(b.qp));
     let events = match bench.behavior()?.qp_access_event {
         Some(true) => vec![bench.async_event(b.context).rule("RDMA-09")?],
         _ => bench.async_events(b.context)?,

@@ -41,10 +41,7 @@ pub(super) fn receives_are_not_flushed_with_a_qp(bench: &Bench<'_>) -> Result {
 
 /// The event that a QP takes no receive any more, once and with nothing after it.
 fn last_is_told(bench: &Bench<'_>, pair: &Pair<'_>, rule: &'static str) -> Result {
-    let last = AsyncEvent {
-        event_type: AsyncEventType::QpLastWqeReached,
-        element: Element::Qp(pair.b.qp),
-    };
+    let last = AsyncEvent::new(AsyncEventType::QpLastWqeReached, Element::Qp(pair.b.qp));
     let events = bench.async_events(pair.b.context)?;
     let told = events.iter().filter(|event| **event == last).count();
     check!(

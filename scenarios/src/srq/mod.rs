@@ -434,10 +434,7 @@ impl<'b> Shared<'b> {
     /// The next event of the context is this one, of the SRQ. It is not acknowledged.
     fn take_event(&self, event_type: AsyncEventType, rule: &'static str) -> Result<AsyncEvent> {
         let event = self.bench.take_async_event(self.context).rule(rule)?;
-        let expected = AsyncEvent {
-            event_type,
-            element: Element::Srq(self.srq),
-        };
+        let expected = AsyncEvent::new(event_type, Element::Srq(self.srq));
         check_eq!(rule, event, expected, "the event");
         Ok(event)
     }

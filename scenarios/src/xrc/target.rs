@@ -163,10 +163,7 @@ pub(super) fn events_come_to_all_who_have_it_open(bench: &Bench<'_>) -> Result {
     if bench.behavior()?.qp_access_event != Some(true) {
         return bench.no_async_event(neighbour, "ASYNC-02");
     }
-    let event = |qp| AsyncEvent {
-        event_type: AsyncEventType::QpAccessErr,
-        element: Element::Qp(qp),
-    };
+    let event = |qp| AsyncEvent::new(AsyncEventType::QpAccessErr, Element::Qp(qp));
     // The events of a handle that goes, goes with it.
     bench.destroy_qp(silent, bench.wait())?;
     for (context, qp) in [(pair.b.context, pair.b.qp), (neighbour, opened)] {

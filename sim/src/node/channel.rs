@@ -94,10 +94,7 @@ impl Node {
         let cq = self.cqs.at_mut(cq);
         cq.events_unread.remove(0);
         cq.events_unacked += 1;
-        let event = CqEvent {
-            cq: cq.handle,
-            cq_context: cq.init.cq_context,
-        };
+        let event = CqEvent::new(cq.handle, cq.init.cq_context);
         self.queue_changed(EventQueue::Channel(channel), watched);
         Ok(event)
     }

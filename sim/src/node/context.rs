@@ -4,9 +4,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::{
-    AsyncEvent, AsyncEventType, AtomicCap, Behavior, Capabilities, Cause, Context, CqModeration,
-    DeviceAttr, DeviceAttrEx, DeviceLimits, Element, Error, ErrorKind, Gid, GidEntry, GidType,
-    Limit, LinkLayer, Mtu, Object, PortAttr, PortState, Result, TraceEvent, TsoCaps, Verb,
+    AsyncEvent, AsyncEventType, AtomicCap, Behavior, Capabilities, Cause, Context, DeviceAttr,
+    DeviceAttrEx, DeviceLimits, Element, Error, ErrorKind, Gid, GidEntry, GidType, Limit,
+    LinkLayer, Mtu, Object, PortAttr, PortState, Result, TraceEvent, Verb,
 };
 
 use super::events::{EventQueue, Events, Numbers};
@@ -85,34 +85,15 @@ pub(crate) fn gids(nodes: u32, ports: u8, infiniband: bool) -> Gids {
 }
 
 pub(super) fn device_attr(node: u32, ports: u8, limits: &DeviceLimits) -> DeviceAttr {
-    DeviceAttr {
-        fw_ver: env!("CARGO_PKG_VERSION").to_owned(),
-        node_guid: 0x0200_00ff_fe00_0000 | u64::from(node) << 8,
-        max_mr_size: limits.max_mr_size,
-        max_qp: limits.max_qp.min(super::qp::MAX_QP),
-        max_qp_wr: limits.max_qp_wr,
-        max_sge: limits.max_sge,
-        max_cq: limits.max_cq,
-        max_cqe: limits.max_cqe,
-        max_mr: limits.max_mr,
-        max_pd: limits.max_pd,
-        max_mw: limits.max_mw,
-        max_ah: limits.max_ah,
-        max_srq: limits.max_srq,
-        max_srq_wr: limits.max_srq_wr,
-        max_srq_sge: limits.max_srq_sge,
-        max_qp_rd_atom: limits.max_qp_rd_atom,
-        max_qp_init_rd_atom: limits.max_qp_init_rd_atom,
-        mem_window: true,
-        mem_window_type_2b: true,
-        atomic_cap: AtomicCap::Hca,
-        max_inline_data: limits.max_inline_data,
-        xrc: true,
-        max_mcast_grp: limits.max_mcast_grp,
-        max_mcast_qp_attach: limits.max_mcast_qp_attach,
-        num_comp_vectors: limits.num_comp_vectors,
-        phys_port_cnt: ports,
-    }
+    let mut attr = DeviceAttr::default();
+    limits.put_into(&mut attr);
+    attr.fw_ver = env!("CARGO_PKG_VERSION").to_owned();
+    attr.node_guid = 0x0200_00ff_fe00_0000 | u64::from(node) << 8;
+    attr.max_qp = limits.max_qp.min(super::qp::MAX_QP);
+    (attr.mem_window, attr.mem_window_type_2b, attr.xrc) = (true, true, true);
+    attr.atomic_cap = AtomicCap::Hca;
+    attr.phys_port_cnt = ports;
+    attr
 }
 
 impl Node {
@@ -211,26 +192,24 @@ impl Node {
         self.find_context(Verb::QueryDevice, context)?;
         let limit = self.limit(Limit::QueuePairs);
         let limit = limit.map_or(u32::MAX, |limit| limit.try_into().unwrap_or(u32::MAX));
-        Ok(DeviceAttr {
-            max_qp: self.attr.max_qp.min(limit),
-            ..self.attr.clone()
-        })
+        let mut attr = self.attr.clone();
+        attr.max_qp = attr.max_qp.min(limit);
+        Ok(attr)
     }
 
     /// `ibv_query_device_ex`. The device's clock counts nanoseconds.
     pub fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
         let has = |capability| !self.lacks.contains(capability);
-        let clock = has(Capabilities::WC_TIMESTAMP);
-        Ok(DeviceAttrEx {
-            orig_attr: self.query_device(context)?,
-            completion_timestamp_mask: if clock { u64::MAX } else { 0 },
-            hca_core_clock: if clock { 1_000_000 } else { 0 },
-            cq_moderation: match has(Capabilities::CQ_MODERATION) {
-                true => moderate::LIMITS,
-                false => CqModeration::default(),
-            },
-            tso_caps: TsoCaps::default(),
-        })
+        let mut attr = DeviceAttrEx::default();
+        attr.orig_attr = self.query_device(context)?;
+        if has(Capabilities::WC_TIMESTAMP) {
+            attr.completion_timestamp_mask = u64::MAX;
+            attr.hca_core_clock = 1_000_000;
+        }
+        if has(Capabilities::CQ_MODERATION) {
+            attr.cq_moderation = moderate::LIMITS;
+        }
+        Ok(attr)
     }
 
     /// `ibv_query_port`
@@ -241,26 +220,24 @@ impl Node {
             port,
         };
         let port = self.check_port(Verb::QueryPort, port)?;
-        Ok(PortAttr {
-            state: if port.up {
-                PortState::Active
-            } else {
-                PortState::Down
-            },
-            max_mtu: PORT_MTU,
-            active_mtu: port.mtu,
-            gid_tbl_len: port.gids.len() as u32,
-            pkey_tbl_len: port.pkeys.len() as u16,
-            max_msg_sz: MAX_MSG_SZ,
-            lid: self.subnet.map_or(0, |subnet| subnet.lid(id)),
-            link_layer: match self.subnet {
-                Some(_) => LinkLayer::InfiniBand,
-                None => LinkLayer::Ethernet,
-            },
-            grh_required: self.subnet.is_none(),
-            bad_pkey_cntr: port.bad_pkeys,
-            qkey_viol_cntr: port.bad_qkeys,
-        })
+        let mut attr = PortAttr::default();
+        attr.state = match port.up {
+            true => PortState::Active,
+            false => PortState::Down,
+        };
+        (attr.max_mtu, attr.active_mtu) = (PORT_MTU, port.mtu);
+        attr.gid_tbl_len = port.gids.len() as u32;
+        attr.pkey_tbl_len = port.pkeys.len() as u16;
+        attr.max_msg_sz = MAX_MSG_SZ;
+        attr.lid = self.subnet.map_or(0, |subnet| subnet.lid(id));
+        attr.link_layer = match self.subnet {
+            Some(_) => LinkLayer::InfiniBand,
+            None => LinkLayer::Ethernet,
+        };
+        attr.grh_required = self.subnet.is_none();
+        attr.bad_pkey_cntr = port.bad_pkeys;
+        attr.qkey_viol_cntr = port.bad_qkeys;
+        Ok(attr)
     }
 
     /// `ibv_query_gid`
@@ -311,16 +288,13 @@ impl Node {
 
     /// An entry of a GID table that is not empty.
     fn entry(&self, port: u8, gid_index: u32, gid: Gid) -> Option<GidEntry> {
-        (gid != Gid::default()).then_some(GidEntry {
-            gid,
-            gid_index,
-            port_num: port.into(),
-            gid_type: match self.subnet {
-                Some(_) => GidType::Ib,
-                None => GidType::RoceV2,
-            },
-            ndev_ifindex: 0,
-        })
+        let mut entry = GidEntry::default();
+        (entry.gid, entry.gid_index, entry.port_num) = (gid, gid_index, port.into());
+        entry.gid_type = match self.subnet {
+            Some(_) => GidType::Ib,
+            None => GidType::RoceV2,
+        };
+        (gid != Gid::default()).then_some(entry)
     }
 
     /// `ibv_query_pkey`
@@ -396,23 +370,14 @@ impl Node {
     pub(super) fn tell_all(&mut self, port: u8, event_type: AsyncEventType) {
         let element = Element::Port(port);
         for index in self.contexts.indices(|_| true) {
-            let event = AsyncEvent {
-                event_type,
-                element,
-            };
-            self.queue_async(index, event);
+            self.queue_async(index, AsyncEvent::new(event_type, element));
         }
     }
 
     /// Raises an event about an object of a context.
     pub(super) fn raise(&mut self, context: Context, event_type: AsyncEventType, element: Element) {
-        self.queue_async(
-            super::slot_of(context),
-            AsyncEvent {
-                event_type,
-                element,
-            },
-        );
+        let event = AsyncEvent::new(event_type, element);
+        self.queue_async(super::slot_of(context), event);
     }
 
     pub(super) fn queue_async(&mut self, index: u32, event: AsyncEvent) {

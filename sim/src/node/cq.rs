@@ -152,13 +152,13 @@ impl InContext for Cq {
 
 impl Cq {
     pub(super) fn report(&self) -> CqReport {
-        CqReport {
-            cq: self.handle,
-            armed: self.notify.state(),
-            unpolled: self.ring.len() as u32,
-            cqe: self.cqe,
-            overrun: self.dead,
-        }
+        let mut report = CqReport::default();
+        report.cq = self.handle;
+        report.armed = self.notify.state();
+        report.unpolled = self.ring.len() as u32;
+        report.cqe = self.cqe;
+        report.overrun = self.dead;
+        report
     }
 
     /// A completion waits in it that would satisfy a solicited request.
@@ -252,12 +252,12 @@ impl Node {
     /// The fields of `struct ibv_cq`.
     pub fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
         let cq = self.cqs.at(Self::find(&self.cqs, Verb::QueryCq, cq)?);
-        Ok(CqAttr {
-            cqe: cq.cqe,
-            cq_context: cq.init.cq_context,
-            channel: cq.init.channel,
-            comp_vector: cq.init.comp_vector as u32,
-        })
+        let mut attr = CqAttr::default();
+        attr.cqe = cq.cqe;
+        attr.cq_context = cq.init.cq_context;
+        attr.channel = cq.init.channel;
+        attr.comp_vector = cq.init.comp_vector as u32;
+        Ok(attr)
     }
 
     /// `ibv_resize_cq`
@@ -265,9 +265,9 @@ impl Node {
         let verb = Verb::ResizeCq;
         let index = Self::find(&self.cqs, verb, cq)?;
         let refusal = match self.behavior.resize_errno {
-            ResizeSupport::Supported => None,
             ResizeSupport::Enosys => Some(ErrorKind::NotImplemented),
             ResizeSupport::Eopnotsupp => Some(ErrorKind::NotSupported),
+            ResizeSupport::Supported | _ => None,
         };
         if let Some(kind) = refusal {
             let cause = Cause::Argument {
@@ -314,8 +314,8 @@ impl Node {
     pub fn req_notify_cq(&mut self, cq: CqHandle, arm: Arm) -> Result<()> {
         let verb = Verb::ReqNotifyCq;
         let index = match self.behavior.arm_bad_handle {
-            Check::Refused => Self::find(&self.cqs, verb, cq)?,
             Check::Accepted => Self::find_unchecked(&self.cqs, verb, cq)?,
+            Check::Refused | _ => Self::find(&self.cqs, verb, cq)?,
         };
         let found = self.cqs.at_mut(index);
         if found.dead {
@@ -596,9 +596,9 @@ impl Node {
             self.raise(handle.context(), AsyncEventType::CqErr, Element::Cq(handle));
         }
         match self.behavior.overrun {
-            Overrun::Dead => self.fail_fatally(ticket.qp),
             Overrun::DropNew if ticket.is_recv() => self.stop(ticket),
             Overrun::DropNew => {}
+            Overrun::Dead | _ => self.fail_fatally(ticket.qp),
         }
     }
 
@@ -608,8 +608,8 @@ impl Node {
     fn undefine(&mut self, mut wc: Wc, ticket: Ticket) -> Wc {
         let of_datagram = ticket.is_recv() && self.qps.at(ticket.qp).init.qp_type == QpType::Ud;
         let garbage = match self.behavior.undefined_wc_fields {
-            UndefinedFields::Zero => 0,
             UndefinedFields::Garbage => self.random.any(),
+            UndefinedFields::Zero | _ => 0,
         };
         let failed = wc.status != WcStatus::Success;
         if failed

@@ -195,22 +195,22 @@ fn read(wc: &Wc, at: Time, fields: WcFields) -> WcEx {
         fields.contains(field).then_some(value)
     }
     let nanos = at.as_nanos();
-    WcEx {
-        wr_id: wc.wr_id,
-        status: wc.status,
-        opcode: wc.opcode,
-        vendor_err: wc.vendor_err,
-        wc_flags: wc.wc_flags,
-        byte_len: asked(fields, WcFields::BYTE_LEN, wc.byte_len),
-        imm_data: asked(fields, WcFields::IMM, wc.imm_data),
-        qp_num: asked(fields, WcFields::QP_NUM, wc.qp_num),
-        src_qp: asked(fields, WcFields::SRC_QP, wc.src_qp),
-        slid: asked(fields, WcFields::SLID, wc.slid.into()),
-        sl: asked(fields, WcFields::SL, wc.sl),
-        dlid_path_bits: asked(fields, WcFields::DLID_PATH_BITS, wc.dlid_path_bits),
-        completion_ts: asked(fields, WcFields::COMPLETION_TIMESTAMP, nanos),
-        completion_wallclock_ns: asked(fields, WcFields::COMPLETION_TIMESTAMP_WALLCLOCK, nanos),
-    }
+    let mut read = WcEx::default();
+    read.wr_id = wc.wr_id;
+    read.status = wc.status;
+    read.opcode = wc.opcode;
+    read.vendor_err = wc.vendor_err;
+    read.wc_flags = wc.wc_flags;
+    read.byte_len = asked(fields, WcFields::BYTE_LEN, wc.byte_len);
+    read.imm_data = asked(fields, WcFields::IMM, wc.imm_data);
+    read.qp_num = asked(fields, WcFields::QP_NUM, wc.qp_num);
+    read.src_qp = asked(fields, WcFields::SRC_QP, wc.src_qp);
+    read.slid = asked(fields, WcFields::SLID, wc.slid.into());
+    read.sl = asked(fields, WcFields::SL, wc.sl);
+    read.dlid_path_bits = asked(fields, WcFields::DLID_PATH_BITS, wc.dlid_path_bits);
+    read.completion_ts = asked(fields, WcFields::COMPLETION_TIMESTAMP, nanos);
+    read.completion_wallclock_ns = asked(fields, WcFields::COMPLETION_TIMESTAMP_WALLCLOCK, nanos);
+    read
 }
 
 fn nothing(verb: Verb, text: &'static str) -> Error {

@@ -88,8 +88,8 @@ impl Node {
         const HOP_LIMIT: u8 = 64;
         let (traffic_class, flow_label, hop_limit) = match (&attr.grh, self.behavior.route_fields) {
             (None, _) => (0, 0, 0),
-            (Some(grh), RouteFields::All) => (grh.traffic_class, grh.flow_label, grh.hop_limit),
             (Some(grh), RouteFields::TrafficClass) => (grh.traffic_class, 0, HOP_LIMIT),
+            (Some(grh), RouteFields::All | _) => (grh.traffic_class, grh.flow_label, grh.hop_limit),
         };
         Deth {
             qkey,
@@ -107,11 +107,11 @@ impl Node {
         const UDP_IPV6: u8 = 0x9;
         const UDP_IPV4: u8 = 0xa;
         match self.behavior.ud_sl {
-            UdSl::Path => deth.sl,
             _ if self.subnet.is_some() => deth.sl,
             UdSl::Zero => 0,
             UdSl::PacketType if grh::ipv4(&packet.route).is_some() => UDP_IPV4,
             UdSl::PacketType => UDP_IPV6,
+            UdSl::Path | _ => deth.sl,
         }
     }
 
@@ -145,10 +145,11 @@ impl Node {
             }
         };
         let length = packet.payload.len() + grh::BYTES;
-        let failed = |status| Wc {
-            opcode: WcOpcode::Recv,
-            status,
-            ..Wc::default()
+        let failed = |status| {
+            let mut wc = Wc::default();
+            wc.opcode = WcOpcode::Recv;
+            wc.status = status;
+            wc
         };
         let is_short = u64::from(length) > recv.length();
         let touch = |start: u32, length: u32| {
@@ -180,16 +181,15 @@ impl Node {
                     false => WcFlags::empty(),
                 };
                 let lid = |subnet: Subnet| subnet.lid(packet.route.from);
-                Wc {
-                    opcode: WcOpcode::Recv,
-                    byte_len: length,
-                    imm_data: packet.imm.unwrap_or_default(),
-                    src_qp: deth.src_qpn,
-                    sl: self.sl(packet, &deth),
-                    slid: self.subnet.map_or(0, lid),
-                    wc_flags: grh | imm,
-                    ..Wc::default()
-                }
+                let mut wc = Wc::default();
+                wc.opcode = WcOpcode::Recv;
+                wc.byte_len = length;
+                wc.imm_data = packet.imm.unwrap_or_default();
+                wc.src_qp = deth.src_qpn;
+                wc.sl = self.sl(packet, &deth);
+                wc.slid = self.subnet.map_or(0, lid);
+                wc.wc_flags = grh | imm;
+                wc
             }
             _ => failed(self.behavior.recv_fault_status.status()),
         };

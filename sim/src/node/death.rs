@@ -22,10 +22,7 @@ impl Node {
             self.forget_moderation(cq);
         }
         self.hide_empty_cqs();
-        let event = AsyncEvent {
-            event_type: AsyncEventType::DeviceFatal,
-            element: Element::Device,
-        };
+        let event = AsyncEvent::new(AsyncEventType::DeviceFatal, Element::Device);
         for context in self.contexts.indices(|_| true) {
             self.queue_async(context, event);
         }

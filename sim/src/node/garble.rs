@@ -3,7 +3,7 @@
 use verbs_api::table::{Id, Table};
 use verbs_api::{BadHandle, DriverObject, Handle, Result, Verb};
 
-use super::{InContext, Node, xrc};
+use super::{InContext, Node, invalid, xrc};
 
 impl Node {
     /// Makes the handle of an object bad, or good again.
@@ -19,6 +19,7 @@ impl Node {
             },
             DriverObject::Ah(ah) => garble(&mut self.ahs, ah, garbled),
             DriverObject::Srq(srq) => garble(&mut self.srqs, srq, garbled),
+            other => Err(invalid(Verb::Garble, other.kind().name(), "has no number")),
         }
     }
 

@@ -276,16 +276,11 @@ impl Node {
     pub fn timers(&self) -> Vec<TimerReport> {
         let report = |(at, index): (Time, u32)| {
             let qp = self.qps.at(index);
-            TimerReport {
-                of: Element::Qp(qp.handle),
-                what: qp.timer_name(),
-                at: at.since_start(),
-            }
+            TimerReport::new(Element::Qp(qp.handle), qp.timer_name(), at.since_start())
         };
-        let moderation = |(at, index): (Time, u32)| TimerReport {
-            of: Element::Cq(self.cqs.at(index).handle),
-            what: MODERATION,
-            at: at.since_start(),
+        let moderation = |(at, index): (Time, u32)| {
+            let of = Element::Cq(self.cqs.at(index).handle);
+            TimerReport::new(of, MODERATION, at.since_start())
         };
         let timers = self.timers.running().into_iter().map(report);
         let moderated = self.moderated.running().into_iter().map(moderation);

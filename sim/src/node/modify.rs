@@ -51,10 +51,7 @@ impl Node {
             None if (from, to) == (QpState::Reset, QpState::Err)
                 && self.behavior.reset_to_err == Check::Accepted =>
             {
-                transition::Attributes {
-                    required: M::empty(),
-                    optional: M::empty(),
-                }
+                transition::Attributes::default()
             }
             None => return refuse(Cause::InvalidTransition { from, to }),
         };
@@ -162,7 +159,7 @@ impl Node {
         };
         let most = match self.behavior.mtu_above_active {
             Check::Accepted => PORT_MTU,
-            Check::Refused => self.port(port).mtu,
+            Check::Refused | _ => self.port(port).mtu,
         };
         match attr.path_mtu.bytes() {
             Some(bytes) if Some(bytes) <= most.bytes() => Ok(()),

@@ -63,7 +63,7 @@ impl Node {
         let (needed, problem) = match mw_type {
             MwType::Type1 => (Capabilities::MW_TYPE_1, "has no windows of type 1"),
             MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
-            MwType::Unknown(_) => return Err(invalid(verb, "type", "is none")),
+            _ => return Err(invalid(verb, "type", "is none")),
         };
         self.check_has(verb, needed, problem)?;
         self.check_room(verb, "memory windows", self.mws.len(), self.attr.max_mw)?;
@@ -129,8 +129,7 @@ impl Node {
     pub fn query_mw(&self, mw: MwHandle) -> Result<MwAttr> {
         let index = Self::find_unchecked(&self.mws, Verb::QueryMw, mw)?;
         let mw = self.mws.at(index);
-        let (mw_type, rkey) = (mw.mw_type, mw.told);
-        Ok(MwAttr { mw_type, rkey })
+        Ok(MwAttr::new(mw.mw_type, mw.told))
     }
 
     /// `ibv_bind_mw`
@@ -205,8 +204,8 @@ impl Node {
         handle: H,
     ) -> Result<u32> {
         match self.behavior.bind_bad_handle {
-            Check::Refused => Self::find(table, verb, handle),
             Check::Accepted => Self::find_unchecked(table, verb, handle),
+            Check::Refused | _ => Self::find(table, verb, handle),
         }
     }
 
@@ -315,9 +314,9 @@ impl Node {
     /// Refuses to let go of a region to which windows are bound (MR-07).
     pub(super) fn check_unbound(&self, verb: Verb, mr: u32) -> Result<()> {
         let kind = match self.behavior.dereg_bound {
-            DeregBound::Ebusy => ErrorKind::Busy,
             DeregBound::Einval => ErrorKind::Invalid,
             DeregBound::Orphan => return Ok(()),
+            DeregBound::Ebusy | _ => ErrorKind::Busy,
         };
         let count = self.mrs.at(mr).windows;
         if count == 0 {

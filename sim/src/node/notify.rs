@@ -42,10 +42,10 @@ impl Added {
             };
         let failed = !self.success
             && match behavior.error_fires_solicited {
-                ErrorFires::All => true,
                 ErrorFires::Receives => self.recv,
                 ErrorFires::FlushedReceives => self.recv && self.flushed,
                 ErrorFires::None => false,
+                ErrorFires::All | _ => true,
             };
         failed || marked
     }

@@ -25,7 +25,7 @@ impl Node {
     ) -> Result<(), PostError> {
         let index = self
             .find_qp(Verb::PostSend, qp)
-            .map_err(|error| PostError { bad_wr: 0, error })?;
+            .map_err(|error| PostError::new(0, error))?;
         let posted = post_each(list, |wr| self.push_send(Verb::PostSend, index, wr));
         let posted = match list {
             [] => posted,
@@ -45,7 +45,7 @@ impl Node {
         }
         let bad_wr = posted.map_or_else(|error| error.bad_wr, |()| 0);
         let error = too_early(Verb::PostSend, state);
-        Err(PostError { bad_wr, error })
+        Err(PostError::new(bad_wr, error))
     }
 
     /// Starts what was posted, or flushes it.
@@ -61,7 +61,7 @@ impl Node {
     pub fn post_recv(&mut self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let index = self
             .find_qp(Verb::PostRecv, qp)
-            .map_err(|error| PostError { bad_wr: 0, error })?;
+            .map_err(|error| PostError::new(0, error))?;
         let posted = post_each(list, |wr| self.push_recv(index, wr));
         let posted = posted.map_err(|error| self.as_returned(error));
         if self.qps.at(index).attr.qp_state == QpState::Err
@@ -239,16 +239,13 @@ impl Node {
             return failed;
         }
         let raw = -failed.error.kind().errno();
-        PostError {
-            error: failed.error.with_raw(raw),
-            ..failed
-        }
+        PostError::new(failed.bad_wr, failed.error.with_raw(raw))
     }
 
     fn sge_errno(&self) -> ErrorKind {
         match self.behavior.sge_errno {
-            Errno::Einval => ErrorKind::Invalid,
             Errno::Enomem => ErrorKind::NoMemory,
+            Errno::Einval | _ => ErrorKind::Invalid,
         }
     }
 }
@@ -284,7 +281,7 @@ pub(super) fn post_each<W>(
     mut post: impl FnMut(&W) -> Result<()>,
 ) -> Result<(), PostError> {
     for (bad_wr, wr) in list.iter().enumerate() {
-        post(wr).map_err(|error| PostError { bad_wr, error })?;
+        post(wr).map_err(|error| PostError::new(bad_wr, error))?;
     }
     Ok(())
 }

@@ -215,8 +215,8 @@ impl Node {
         let asked = init.cap;
         let init = &init.cap(own_queues(init));
         let checked = match self.behavior.srq_recv_sizes {
-            Check::Accepted => init.cap,
             Check::Refused => asked,
+            Check::Accepted | _ => init.cap,
         };
         self.check_cap(verb, &checked)?;
         super::batch::check(verb, init, self.lacks)?;
@@ -303,11 +303,7 @@ impl Node {
             sq_draining,
             ..qp.attr
         };
-        Ok(QpQuery {
-            qp_num: qp.qp_num,
-            attr,
-            init: qp.init,
-        })
+        Ok(QpQuery::new(qp.qp_num, attr, qp.init))
     }
 
     /// `ibv_destroy_qp` that does not wait.
@@ -482,17 +478,15 @@ impl Node {
             qp.requester.read_is_done(seq);
         }
         let signaled = qp.init.sq_sig_all || send.flags.contains(SendFlags::SIGNALED);
-        let wc = Wc {
-            wr_id: send.wr_id,
-            status,
-            opcode: send.op.wc_opcode(),
-            byte_len: match behavior.send_byte_len {
-                SendByteLen::Reads if !is_read => 0,
-                _ => send.length,
-            },
-            qp_num: qp.qp_num,
-            ..Wc::default()
+        let mut wc = Wc::default();
+        wc.wr_id = send.wr_id;
+        wc.status = status;
+        wc.opcode = send.op.wc_opcode();
+        wc.byte_len = match behavior.send_byte_len {
+            SendByteLen::Reads if !is_read => 0,
+            _ => send.length,
         };
+        wc.qp_num = qp.qp_num;
         let solicited = send.flags.contains(SendFlags::SOLICITED);
         let (cq, ticket) = (qp.send_cq, qp.ticket(index, Queue::Send, seq));
         if behavior.sq_release == SqRelease::Completion {
@@ -506,7 +500,7 @@ impl Node {
     }
 
     /// The oldest receive completes. `wc` has status, opcode and what the message brought.
-    pub(super) fn complete_recv(&mut self, index: u32, wc: Wc, solicited: bool) -> Delivery {
+    pub(super) fn complete_recv(&mut self, index: u32, mut wc: Wc, solicited: bool) -> Delivery {
         let release_now = self.behavior.sq_release == SqRelease::Completion;
         if wc.status != WcStatus::Success {
             self.note_failed_recv(index, wc.status);
@@ -516,11 +510,8 @@ impl Node {
             return self.complete_shared(index, taken, wc, solicited);
         }
         let seq = qp.rq.finish();
-        let wc = Wc {
-            wr_id: qp.rq.get(seq).wr_id,
-            qp_num: qp.qp_num,
-            ..wc
-        };
+        wc.wr_id = qp.rq.get(seq).wr_id;
+        wc.qp_num = qp.qp_num;
         let (cq, ticket) = (qp.recv_cq, qp.ticket(index, Queue::Recv, seq));
         if release_now {
             let released = qp.rq.release(seq, |_| ());
@@ -530,16 +521,19 @@ impl Node {
     }
 
     /// A receive of an SRQ completes, on the QP that took it.
-    fn complete_shared(&mut self, index: u32, taken: Taken, wc: Wc, solicited: bool) -> Delivery {
+    fn complete_shared(
+        &mut self,
+        index: u32,
+        taken: Taken,
+        mut wc: Wc,
+        solicited: bool,
+    ) -> Delivery {
         let Some(srq) = self.srq_of(taken) else {
             return Delivery::Made;
         };
         let qp = self.qps.at(index);
-        let wc = Wc {
-            wr_id: srq.get(taken.seq).wr_id,
-            qp_num: qp.qp_num,
-            ..wc
-        };
+        wc.wr_id = srq.get(taken.seq).wr_id;
+        wc.qp_num = qp.qp_num;
         let queue = Queue::Shared(taken.srq);
         let cq = srq.xrc.map_or(qp.recv_cq, |xrc| xrc.cq);
         let ticket = qp.ticket(index, queue, taken.seq);
@@ -596,11 +590,9 @@ impl Node {
     }
 
     pub(super) fn flush_recvs(&mut self, index: u32) {
-        let wc = Wc {
-            status: WcStatus::WrFlushErr,
-            opcode: WcOpcode::Recv,
-            ..Wc::default()
-        };
+        let mut wc = Wc::default();
+        wc.status = WcStatus::WrFlushErr;
+        wc.opcode = WcOpcode::Recv;
         while self.has_receive(index) {
             self.complete_recv(index, wc, false);
         }

@@ -96,9 +96,9 @@ fn keys(keys: Keys, id: Id, behavior: &Behavior, access: Access) -> (u32, u32) {
     let is_remote =
         access.intersects(Access::ALL_RDMA.difference(Access::LOCAL_WRITE) | Access::REMOTE_ATOMIC);
     let rkey = match behavior.mr_keys {
-        MrKeys::Apart => key | RKEY,
         MrKeys::SameIfRemote if !is_remote => 0,
         MrKeys::Same | MrKeys::SameIfRemote => key,
+        MrKeys::Apart | _ => key | RKEY,
     };
     (key, rkey)
 }
@@ -350,8 +350,8 @@ impl Node {
             ZeroLength::WithinPage if addr.is_multiple_of(PAGE) => {
                 "is 0, and the memory starts at a page"
             }
-            ZeroLength::Accepted | ZeroLength::WithinPage => return Ok(()),
             ZeroLength::Refused => "is 0",
+            ZeroLength::Accepted | ZeroLength::WithinPage | _ => return Ok(()),
         };
         Err(invalid(verb, "length", problem))
     }
@@ -370,12 +370,9 @@ impl Node {
         let of_slots = self.mrs.keys();
         let id = self.mrs.insert(|id| {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
-            let attr = MrAttr {
-                addr,
-                length,
-                lkey,
-                rkey: if backing.kind == Kind::Null { 0 } else { rkey },
-            };
+            let mut attr = MrAttr::default();
+            (attr.addr, attr.length, attr.lkey) = (addr, length, lkey);
+            attr.rkey = if backing.kind == Kind::Null { 0 } else { rkey };
             Mr {
                 context,
                 pd: pd_index,

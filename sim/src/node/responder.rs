@@ -255,11 +255,9 @@ impl Node {
         if !self.has_receive(index) {
             return Delivery::Made;
         }
-        let wc = Wc {
-            status,
-            opcode: WcOpcode::Recv,
-            ..Wc::default()
-        };
+        let mut wc = Wc::default();
+        wc.status = status;
+        wc.opcode = WcOpcode::Recv;
         self.complete_recv(index, wc, solicited)
     }
 
@@ -388,12 +386,12 @@ impl Node {
     fn bad_invalidation(&mut self, index: u32, packet: &Packet) -> Refusal {
         let syndrome = match self.behavior.nak_send_inval {
             _ if !is_reliable(self.qps.at(index).init.qp_type) => None,
-            SendInvalAnswer::Nothing => None,
             SendInvalAnswer::Nak => Some(Syndrome::NakRemoteAccess),
             SendInvalAnswer::Ack => {
                 self.answer(index, packet.psn.plus(packet.span - 1), Syndrome::Ack);
                 None
             }
+            SendInvalAnswer::Nothing | _ => None,
         };
         Refusal::Fault {
             syndrome,
@@ -416,15 +414,17 @@ impl Node {
                 return Err(status.map_or(INVALID, |status| fault(Syndrome::Ack, status)));
             }
             return Err(match self.behavior.recv_short_status {
-                ShortStatus::LocLenErr => fault(Syndrome::NakInvalidRequest, WcStatus::LocLenErr),
                 ShortStatus::LocQpOpErr => {
                     fault(Syndrome::NakRemoteOperation, WcStatus::LocQpOpErr)
+                }
+                ShortStatus::LocLenErr | _ => {
+                    fault(Syndrome::NakInvalidRequest, WcStatus::LocLenErr)
                 }
             });
         }
         let all = match self.behavior.recv_sgl_overhang {
-            Check::Accepted => Ok(Scatter::Nothing),
             Check::Refused => self.touch(pd, &recv.list, 0, recv.length(), Access::LOCAL_WRITE),
+            Check::Accepted | _ => Ok(Scatter::Nothing),
         };
         let checks = self.behavior.zero_len_sge_check;
         all.and_then(|_| check_empty(&self.mrs, checks, pd, &recv.list))
@@ -504,8 +504,8 @@ impl Node {
             return Ok(());
         }
         Err(match self.behavior.qp_access_status {
-            QpAccessStatus::RemAccessErr => self.access_fault(recv),
             QpAccessStatus::RemInvReqErr => INVALID,
+            QpAccessStatus::RemAccessErr | _ => self.access_fault(recv),
         })
     }
 
@@ -529,13 +529,11 @@ impl Node {
             wc_flags |= WcFlags::WITH_INV;
             imm_data = rkey.to_ne_bytes();
         }
-        let wc = Wc {
-            opcode,
-            byte_len: length,
-            imm_data,
-            wc_flags,
-            ..Wc::default()
-        };
+        let mut wc = Wc::default();
+        wc.opcode = opcode;
+        wc.byte_len = length;
+        wc.imm_data = imm_data;
+        wc.wc_flags = wc_flags;
         // The QP is in the error state; the requester must not take it for done.
         match self.complete_recv(index, wc, packet.solicited) {
             Delivery::Made => Ok(()),

@@ -240,7 +240,7 @@ impl Node {
     /// `ibv_post_srq_recv`
     pub fn post_srq_recv(&mut self, srq: SrqHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let index = Self::find(&self.srqs, Verb::PostSrqRecv, srq)
-            .map_err(|error| PostError { bad_wr: 0, error })?;
+            .map_err(|error| PostError::new(0, error))?;
         let posted = post_each(list, |wr| self.push_srq_recv(index, wr));
         posted.map_err(|error| self.as_returned(error))
     }

@@ -424,8 +424,8 @@ impl Node {
     /// The domain has no such SRQ (XRC-06).
     fn unknown_srq(&self) -> Refusal {
         let syndrome = match self.behavior.xrc_unknown_srq {
-            UnknownSrq::RemInvReqErr => Syndrome::NakInvalidRequest,
             UnknownSrq::RemOpErr => Syndrome::NakRemoteOperation,
+            UnknownSrq::RemInvReqErr | _ => Syndrome::NakInvalidRequest,
         };
         Refusal::Fault {
             syndrome: Some(syndrome),

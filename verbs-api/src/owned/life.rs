@@ -13,6 +13,7 @@ use crate::handle::Handle;
 /// Why an object was not destroyed, and the object.
 ///
 /// Its message is that of [`error`](Self::error), and `?` turns it into that.
+#[non_exhaustive]
 pub struct DestroyError<T> {
     /// The object, as usable as before.
     pub object: T,
