@@ -188,7 +188,7 @@ fn part(text: &str) -> Option<Part> {
 }
 
 /// Why a replay is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// It is none.
@@ -227,6 +227,12 @@ impl fmt::Display for ReplayError {
                 )
             }
         }
+    }
+}
+
+impl fmt::Debug for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

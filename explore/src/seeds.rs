@@ -177,12 +177,18 @@ impl fmt::Display for Shard {
 }
 
 /// A shard that does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NoShard;
 
 impl fmt::Display for NoShard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a shard is K/N, with K from 1 to N")
+    }
+}
+
+impl fmt::Debug for NoShard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -29,7 +29,7 @@ use crate::plan::Plan;
 ///     "plan.toml:3: rule 1: field \"harm\": \"dorp\" is not one of drop, corrupt, duplicate, delay, reorder",
 /// );
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanError {
     /// The name of the file.
@@ -57,6 +57,12 @@ impl fmt::Display for PlanError {
             write!(f, ": field \"{field}\"")?;
         }
         write!(f, ": {}", self.problem)
+    }
+}
+
+impl fmt::Debug for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -7,6 +7,7 @@
 use core::fmt;
 
 use crate::WcStatus;
+use crate::shown::debug_is_display;
 
 macro_rules! knob_values {
     ($( $(#[$meta:meta])* $name:ident { $( $(#[$vmeta:meta])* $variant:ident = $text:literal; )* } )*) => { $(
@@ -135,7 +136,7 @@ impl Knob {
 }
 
 /// There is no such knob, or the knob has no such value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownKnob {
     message: String,
 }
@@ -145,6 +146,8 @@ impl fmt::Display for UnknownKnob {
         f.write_str(&self.message)
     }
 }
+
+debug_is_display!(UnknownKnob);
 
 impl core::error::Error for UnknownKnob {}
 

@@ -5,6 +5,7 @@ use core::fmt;
 
 use crate::c_enum::c_enum;
 use crate::handle::{CompChannel, Cq};
+use crate::shown::debug_is_display;
 
 /// What `ibv_create_cq` takes.
 ///
@@ -102,11 +103,7 @@ impl fmt::Display for Arm {
     }
 }
 
-impl fmt::Debug for Arm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+debug_is_display!(Arm);
 
 /// What `ibv_get_cq_event` gives: the CQ and its context value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::c_enum::c_enum;
 use crate::cq_ex::CqModeration;
+use crate::shown::debug_is_display;
 
 /// One entry of the device list (`ibv_get_device_list`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -279,8 +280,4 @@ impl fmt::Display for Gid {
     }
 }
 
-impl fmt::Debug for Gid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+debug_is_display!(Gid);

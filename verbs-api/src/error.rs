@@ -5,6 +5,7 @@ use core::fmt;
 use crate::handle::Object;
 use crate::qp::{QpAttrMask, QpState};
 use crate::report::{LostWakeup, Stall};
+use crate::shown::debug_is_display;
 
 /// What a verb of the trait returns.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
@@ -332,11 +333,11 @@ pub enum Cause {
 /// assert_eq!(error.errno(), 22);
 /// assert_eq!(error.to_string(), "ibv_resize_cq: EINVAL: cqe is 0, allowed are 1 to 4096");
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Error(Box<Failure>);
 
 /// What is in an error: in a box, so that a verb that succeeds returns a word or two.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Failure {
     verb: Verb,
     kind: ErrorKind,
@@ -410,6 +411,8 @@ impl fmt::Display for Error {
         }
     }
 }
+
+debug_is_display!(Error, PostError);
 
 impl core::error::Error for Error {}
 
@@ -487,7 +490,7 @@ impl fmt::Display for Cause {
 ///
 /// The work requests before [`bad_wr`](Self::bad_wr) have been posted; that one and those after
 /// it have not (SQ-01, RQ-01).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PostError {
     /// Index of the first work request that was not posted.
@@ -544,6 +547,19 @@ mod tests {
         for kind in ErrorKind::FROM_ERRNO {
             assert_eq!(ErrorKind::from_errno(kind.errno()), *kind);
         }
+    }
+
+    /// A test that unwraps a result says what went wrong.
+    #[test]
+    fn debug_of_an_error_is_what_it_says() {
+        let error = Error::new(Verb::PostSend, ErrorKind::NoMemory, Cause::Injected);
+        let text = "ibv_post_send: ENOMEM: a fault rule made the call fail";
+        assert_eq!(format!("{error:?}"), text);
+        let error = PostError::new(3, error);
+        assert_eq!(
+            format!("{error:?}"),
+            format!("{text} (work request 3 of the list)")
+        );
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 use core::fmt;
 
+use crate::shown::debug_is_display;
+
 /// What kind of object a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -117,11 +119,7 @@ macro_rules! handle {
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
-            }
-        }
+        debug_is_display!($name);
     };
 }
 

@@ -48,6 +48,7 @@ mod packet;
 mod profile;
 mod qp;
 mod report;
+mod shown;
 mod srq;
 pub mod sync;
 pub mod table;

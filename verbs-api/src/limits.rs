@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::DeviceAttr;
+use crate::shown::debug_is_display;
 
 macro_rules! limits {
     ($( $name:ident: $ty:ty = $own:expr, from $least:literal; )*) => {
@@ -87,7 +88,7 @@ limits! {
 }
 
 /// Why a limit cannot be lowered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
     /// No limit has this name.
@@ -136,6 +137,8 @@ impl fmt::Display for LimitError {
         }
     }
 }
+
+debug_is_display!(LimitError);
 
 impl core::error::Error for LimitError {}
 

@@ -6,6 +6,7 @@ use bitflags::bitflags;
 
 use crate::error::Error;
 use crate::handle::{Mr, Pd};
+use crate::shown::debug_is_display;
 
 bitflags! {
     /// What a region or a QP allows (`enum ibv_access_flags`).
@@ -149,7 +150,7 @@ pub struct MrChange {
 }
 
 /// A failed change of a region.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct ReregError {
     /// What is left of the region.
@@ -170,6 +171,8 @@ impl fmt::Display for ReregError {
         self.error.fmt(f)
     }
 }
+
+debug_is_display!(ReregError);
 
 impl core::error::Error for ReregError {}
 

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::shown::debug_is_display;
 use crate::{
     AtomicCheck, Behavior, Capabilities, Check, DeregBound, DeviceLimits, Errno, ErrorFires,
     FaultStatus, FlushPostInErr, IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement,
@@ -107,7 +108,7 @@ impl fmt::Display for Profile {
 }
 
 /// No profile has this name. Says which there are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownProfile {
     name: String,
 }
@@ -119,6 +120,8 @@ impl fmt::Display for UnknownProfile {
         write!(f, "no profile is called {name}; there are {names}")
     }
 }
+
+debug_is_display!(UnknownProfile);
 
 impl core::error::Error for UnknownProfile {}
 

@@ -100,7 +100,7 @@ impl fmt::Display for Invariant {
 }
 
 /// An invariant that does not hold, and the call that showed it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broken {
     /// Which.
@@ -120,6 +120,12 @@ impl fmt::Display for Broken {
             Some(verb) => write!(f, "{verb} (call {}): {}", self.call, self.facts),
             None => write!(f, "at the end (after call {}): {}", self.call, self.facts),
         }
+    }
+}
+
+impl fmt::Debug for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

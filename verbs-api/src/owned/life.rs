@@ -23,7 +23,7 @@ pub struct DestroyError<T> {
 
 impl<T> fmt::Debug for DestroyError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.error, f)
+        fmt::Display::fmt(self, f)
     }
 }
 
