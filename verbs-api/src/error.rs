@@ -342,6 +342,7 @@ struct Failure {
     verb: Verb,
     kind: ErrorKind,
     raw: Option<i32>,
+    bad_wr: Option<usize>,
     cause: Cause,
 }
 
@@ -353,6 +354,7 @@ impl Error {
             verb,
             kind,
             raw: None,
+            bad_wr: None,
             cause,
         }))
     }
@@ -390,6 +392,12 @@ impl Error {
         self.0.raw
     }
 
+    /// Of a list of work requests, the index of the first that was not posted: that of the
+    /// [`PostError`] which this was.
+    pub fn bad_wr(&self) -> Option<usize> {
+        self.0.bad_wr
+    }
+
     /// The facts.
     pub fn cause(&self) -> &Cause {
         &self.0.cause
@@ -406,8 +414,12 @@ impl fmt::Display for Error {
             kind => f.write_str(kind.symbol())?,
         }
         match self.cause() {
-            Cause::Unspecified => Ok(()),
-            cause => write!(f, ": {cause}"),
+            Cause::Unspecified => {}
+            cause => write!(f, ": {cause}")?,
+        }
+        match self.bad_wr() {
+            Some(bad_wr) => write!(f, " (work request {bad_wr} of the list)"),
+            None => Ok(()),
         }
     }
 }
@@ -523,15 +535,19 @@ impl core::error::Error for PostError {
 }
 
 impl From<Error> for PostError {
-    /// An error that concerns the call as a whole: nothing was posted.
-    fn from(error: Error) -> Self {
-        Self { bad_wr: 0, error }
+    /// An error that names no work request concerns the call as a whole: nothing was posted.
+    fn from(mut error: Error) -> Self {
+        let bad_wr = error.0.bad_wr.take();
+        Self::new(bad_wr.unwrap_or(0), error)
     }
 }
 
 impl From<PostError> for Error {
-    fn from(error: PostError) -> Self {
-        error.error
+    /// With [`bad_wr`](Self::bad_wr).
+    fn from(posted: PostError) -> Self {
+        let mut error = posted.error;
+        error.0.bad_wr = Some(posted.bad_wr);
+        error
     }
 }
 
@@ -556,10 +572,22 @@ mod tests {
         let text = "ibv_post_send: ENOMEM: a fault rule made the call fail";
         assert_eq!(format!("{error:?}"), text);
         let error = PostError::new(3, error);
+        let text = format!("{text} (work request 3 of the list)");
+        assert_eq!(format!("{error:?}"), text);
+        assert_eq!(format!("{:?}", Error::from(error)), text);
+    }
+
+    #[test]
+    fn the_work_request_that_was_not_posted_survives_conversions() {
+        let error = Error::new(Verb::PostSend, ErrorKind::NoMemory, Cause::Injected);
         assert_eq!(
-            format!("{error:?}"),
-            format!("{text} (work request 3 of the list)")
+            (error.bad_wr(), PostError::from(error.clone()).bad_wr),
+            (None, 0)
         );
+        let posted = PostError::new(3, error);
+        let error = Error::from(posted.clone());
+        assert_eq!(error.bad_wr(), Some(3));
+        assert_eq!(PostError::from(error), posted);
     }
 
     #[test]

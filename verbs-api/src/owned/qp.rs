@@ -527,7 +527,7 @@ impl Qp {
             let posted = verbs.bind_mw(self.handle(), mw.handle(), &bind);
             posted.map_err(|error| PostError { bad_wr: 0, error })
         });
-        Ok(result?)
+        result.map_err(|refused| refused.error)
     }
 }
 
