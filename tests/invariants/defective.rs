@@ -171,6 +171,7 @@ macro_rules! forward {
     )* };
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Verbs for Defective {
     forward! {
         fn devices(&self) -> Result<Vec<DeviceInfo>>;

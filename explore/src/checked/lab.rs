@@ -18,6 +18,7 @@ macro_rules! forward {
     )* };
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Lab for Checked {
     forward! {
         fn now(&self) -> Duration;

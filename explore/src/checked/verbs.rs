@@ -31,6 +31,7 @@ macro_rules! forward {
     )* };
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Verbs for Checked {
     forward! {
         fn devices(&self) -> Result<Vec<DeviceInfo>>;
