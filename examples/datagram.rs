@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use common::{Result, Side, contexts, succeeded};
 use verbs_api::owned::{Ah, Context, RecvWr, SendWr};
-use verbs_api::{AhAttr, ErrorKind, Gid, QpType, Wait, WcOpcode};
+use verbs_api::{AhAttr, Gid, QpType, Wait, WcOpcode};
 
 const CLIENTS: usize = 4;
 const REQUESTS: u64 = 100;
@@ -73,8 +73,8 @@ fn serve(context: &Context, ready: mpsc::Sender<(Gid, u32)>) -> Result<u64> {
     (0..RECEIVES as u64).try_for_each(receive)?;
     ready.send((context.query_gid(1, 0)?, qp.num()))?;
     let mut answered = 0;
-    loop {
-        for wc in cq.wait(Wait::Forever)? {
+    while let Some(completions) = cq.wait(Wait::Forever)? {
+        for wc in completions {
             succeeded(&wc)?;
             if wc.opcode != WcOpcode::Recv {
                 // The answer has left, so its slot can take another, and the request's too.
@@ -97,6 +97,7 @@ fn serve(context: &Context, ready: mpsc::Sender<(Gid, u32)>) -> Result<u64> {
             qp.post_send(&[SendWr::send(wc.wr_id, &list).to(&ah, wc.src_qp, QKEY)])?;
         }
     }
+    Ok(answered)
 }
 
 /// A client: its answers are received at the start of its memory, its request is behind.
@@ -136,12 +137,9 @@ impl Client {
         mr.write(Self::OUT + 16, &number.to_be_bytes())?;
         self.send(REQUEST)?;
         loop {
-            let completions = match cq.wait(Wait::For(PATIENCE)) {
-                Err(error) if error.kind() == ErrorKind::TimedOut => {
-                    self.send(REQUEST)?;
-                    continue;
-                }
-                completions => completions?,
+            let Some(completions) = cq.wait(Wait::For(PATIENCE))? else {
+                self.send(REQUEST)?;
+                continue;
             };
             for wc in completions {
                 succeeded(&wc)?;
@@ -170,9 +168,6 @@ fn ask_all(context: &Context, gid: Gid, server_qp: u32) -> Result {
 fn say_goodbye(context: &Context, gid: Gid, server_qp: u32) -> Result {
     let client = Client::new(context, gid, server_qp)?;
     client.send(0)?;
-    client
-        .side
-        .cq
-        .wait(Wait::Forever)?
-        .try_for_each(|wc| succeeded(&wc))
+    let mut sent = client.side.cq.wait(Wait::Forever)?.into_iter().flatten();
+    sent.try_for_each(|wc| succeeded(&wc))
 }

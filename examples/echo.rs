@@ -66,8 +66,10 @@ fn serve(context: &Context, mut client: TcpStream) -> Result<u64> {
     connect(&side, &mut client, || Ok((0..DEPTH).try_for_each(receive)?))?;
     // A reply may be known to have arrived only after the goodbye: the two are of different queues.
     let (mut replies, mut arrived, mut goodbye) = (0, 0, false);
-    while !goodbye || arrived < replies {
-        for wc in cq.wait(Wait::Forever)? {
+    while (!goodbye || arrived < replies)
+        && let Some(completions) = cq.wait(Wait::Forever)?
+    {
+        for wc in completions {
             succeeded(&wc)?;
             match wc.opcode {
                 WcOpcode::Recv if wc.byte_len == 0 => goodbye = true,
@@ -106,8 +108,10 @@ fn call(context: &Context, mut server: TcpStream) -> Result {
     // Each message has two completions, that it was sent and that the reply came.
     let mut left = [2; DEPTH as usize / 2];
     let mut done = 0;
-    while done < MESSAGES {
-        for wc in cq.wait(Wait::Forever)? {
+    while done < MESSAGES
+        && let Some(completions) = cq.wait(Wait::Forever)?
+    {
+        for wc in completions {
             succeeded(&wc)?;
             let n = wc.wr_id;
             if wc.opcode == WcOpcode::Recv {
@@ -125,8 +129,6 @@ fn call(context: &Context, mut server: TcpStream) -> Result {
         }
     }
     qp.post_send(&[SendWr::send(MESSAGES, &[])])?;
-    for wc in cq.wait(Wait::Forever)? {
-        succeeded(&wc)?;
-    }
-    Ok(())
+    let mut sent = cq.wait(Wait::Forever)?.into_iter().flatten();
+    sent.try_for_each(|wc| succeeded(&wc))
 }

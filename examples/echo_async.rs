@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use verbs_api::connect::Endpoint;
 use verbs_api::owned::{Completions, Context, Cq, RecvWr, SendWr};
-use verbs_api::{ErrorKind, QpType, RcParams, Wait, WcOpcode};
+use verbs_api::{QpType, RcParams, Wait, WcOpcode};
 
 const CLIENTS: u64 = 8;
 const MESSAGES: u64 = 200;
@@ -76,9 +76,8 @@ impl AsyncCq {
     /// The next completions; at least one.
     async fn wait(&self) -> Result<Completions> {
         loop {
-            match self.cq.wait(Wait::Poll) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                done => return Ok(done?),
+            if let Some(completions) = self.cq.wait(Wait::Poll)? {
+                return Ok(completions);
             }
             // The CQ is armed. What comes after this makes the descriptor readable again.
             self.fd.readable().await?.clear_ready();

@@ -95,7 +95,7 @@ fn produce(side: &Side, ring: Remote) -> Result {
             posted += 1;
             continue;
         }
-        for wc in cq.wait(Wait::Forever)? {
+        for wc in cq.wait(Wait::Forever)?.into_iter().flatten() {
             succeeded(&wc)?;
             if wc.opcode == WcOpcode::RecvRdmaWithImm {
                 let room = u32::from_be_bytes(wc.imm_data);
@@ -112,8 +112,10 @@ fn consume(side: &Side) -> Result<usize> {
     let Side { qp, cq, mr, .. } = side;
     let (mut position, mut room) = (0, 0);
     let mut n = 0;
-    while n < RECORDS {
-        for wc in cq.wait(Wait::Forever)? {
+    while n < RECORDS
+        && let Some(completions) = cq.wait(Wait::Forever)?
+    {
+        for wc in completions {
             succeeded(&wc)?;
             if wc.opcode != WcOpcode::RecvRdmaWithImm {
                 continue;

@@ -64,7 +64,7 @@ fn publish(qp: &Qp, message: &Mr, times: u64) -> Result<Report> {
 
 fn has_overrun(context: &Context) -> bool {
     let event = context.get_async_event(Wait::Poll);
-    event.is_ok_and(|event| event.event_type() == AsyncEventType::CqErr)
+    event.is_ok_and(|event| event.is_some_and(|event| event.event_type() == AsyncEventType::CqErr))
 }
 
 fn main() {

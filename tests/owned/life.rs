@@ -44,15 +44,21 @@ fn everything(bench: &Bench) -> Vec<Box<dyn Any>> {
         send(&doomed, 7);
     }
     bench.settle_a_while();
-    let mut batch = ends[1].cq.wait(Wait::Forever).unwrap();
+    let mut batch = ends[1].cq.wait(Wait::Forever).unwrap().unwrap();
     batch.next();
     ends[0].cq.req_notify(verbs_api::Arm::NEXT).unwrap();
     recv(&far, 8);
     bench.settle_a_while();
-    all.push(Box::new(ends[0].channel.get_event(Wait::Poll).unwrap()));
+    all.push(Box::new(
+        ends[0].channel.get_event(Wait::Poll).unwrap().unwrap(),
+    ));
     for _ in 0..2 {
         all.push(Box::new(
-            ends[0].context.get_async_event(Wait::Poll).unwrap(),
+            ends[0]
+                .context
+                .get_async_event(Wait::Poll)
+                .unwrap()
+                .unwrap(),
         ));
     }
     all.push(Box::new(batch));

@@ -205,7 +205,12 @@ fn an_event_names_its_srq_and_holds_it() {
     program.srq.set_limit(2).unwrap();
     send(&program.pairs[0][0], 1);
     program.bench.settle();
-    let event = program.far.context.get_async_event(Wait::Poll).unwrap();
+    let event = program
+        .far
+        .context
+        .get_async_event(Wait::Poll)
+        .unwrap()
+        .unwrap();
     assert_eq!(event.event_type(), AsyncEventType::SrqLimitReached);
     assert_eq!(event.element(), &Element::Srq(program.srq.clone()));
     let bench = program.end();

@@ -196,7 +196,7 @@ fn what_is_shared_lives_as_long_as_somebody_has_it() {
     let bad = SendWr::rdma_write(2, &text, Remote::default()).to_srq(number);
     sender.post_send(&[bad]).unwrap();
     program.bench.settle();
-    let event = beside.context.get_async_event(Wait::Poll).unwrap();
+    let event = beside.context.get_async_event(Wait::Poll).unwrap().unwrap();
     assert_eq!(event.event_type(), AsyncEventType::QpAccessErr);
     assert_eq!(event.element(), &Element::XrcRecvQp(opened.clone()));
     assert_eq!(opened.state().unwrap(), QpState::Err);

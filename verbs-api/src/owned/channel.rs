@@ -4,6 +4,7 @@ use core::fmt;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
+use super::event::in_time;
 use super::life::{self, Owner, object};
 use super::{Completions, Context, Cq, cq};
 use crate::error::{Result, Verb};
@@ -72,17 +73,18 @@ impl CompChannel {
         &self.0.context
     }
 
-    /// Waits for completions of any CQ on the channel; what it gives is not empty, and says of
-    /// which CQ it is. CQs take turns, so that a busy one keeps none waiting.
+    /// Waits for completions of any CQ on the channel: some, which say of which CQ they are, or `None` if
+    /// none comes in the time that `wait` gives. CQs take turns, so that a busy one keeps none waiting.
     ///
     /// ```no_run
     /// # use verbs_api::{Result, Wait, owned::CompChannel};
     /// # fn f(channel: &CompChannel) -> Result<()> {
-    /// loop {
-    ///     for wc in channel.wait(Wait::Forever)? {
+    /// while let Some(completions) = channel.wait(Wait::Forever)? {
+    ///     for wc in completions {
     ///         println!("{wc}");
     ///     }
     /// }
+    /// # Ok(())
     /// # }
     /// ```
     ///
@@ -91,7 +93,7 @@ impl CompChannel {
     /// wait for an event; acknowledge it; poll the CQ it names.
     ///
     /// With [`Wait::Poll`] it can be driven by anything that watches the channel's descriptor: when
-    /// it gives `WouldBlock`, every CQ is armed and empty and no event is queued, so that the next
+    /// it gives `None`, every CQ is armed and empty and no event is queued, so that the next
     /// completion makes the channel readable, also for a watcher that is told of edges only.
     ///
     /// Several threads may wait. Each gets what it polled, and should wait again: what the CQ still
@@ -101,7 +103,7 @@ impl CompChannel {
     /// # Errors
     /// Those of [`get_event`](Self::get_event), of polling and of arming. After the error of one CQ
     /// the next call goes on with the others.
-    pub fn wait(&self, wait: Wait) -> Result<Completions> {
+    pub fn wait(&self, wait: Wait) -> Result<Option<Completions>> {
         loop {
             while let Some(cq) = self.next_listed() {
                 cq.unlisted();
@@ -110,30 +112,34 @@ impl CompChannel {
                     cq.list();
                 }
                 if let Some(completions) = found? {
-                    return Ok(completions);
+                    return Ok(Some(completions));
                 }
             }
             let event = self.get_event(wait);
             self.0.state.lock().waiters -= 1;
-            drop(event?);
+            if event?.is_none() {
+                return Ok(None);
+            }
         }
     }
 
-    /// Takes the oldest event (`ibv_get_cq_event`), for programs that handle events themselves. It
-    /// is acknowledged when the guard is dropped.
+    /// Takes the oldest event (`ibv_get_cq_event`), for programs that handle events themselves; `None` if
+    /// none comes in the time that `wait` gives. It is acknowledged when the guard is dropped.
     ///
     /// An event of a CQ that was dropped before it was read is passed over, and the wait begins
     /// anew; also one of a CQ that was attached by the raw handle.
     ///
     /// # Errors
-    /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring an event any more.
-    pub fn get_event(&self, wait: Wait) -> Result<CqEvent> {
+    /// In the simulator `Stalled` if nothing can bring an event any more.
+    pub fn get_event(&self, wait: Wait) -> Result<Option<CqEvent>> {
         let verbs = self.context().verbs();
         loop {
-            let event = verbs.get_cq_event(self.handle(), wait)?;
+            let Some(event) = in_time(verbs.get_cq_event(self.handle(), wait))? else {
+                return Ok(None);
+            };
             if let Some(cq) = self.context().find_cq(event.cq) {
                 cq.event_was_read();
-                return Ok(CqEvent { cq });
+                return Ok(Some(CqEvent { cq }));
             }
             verbs.ack_cq_events(event.cq, 1)?;
             // It may have been in the way of the CQ's destruction.

@@ -305,23 +305,34 @@ impl Cq {
         self.context().try_kept_again();
     }
 
-    /// Waits for completions; what it gives is not empty. For a CQ that has its channel for itself;
-    /// [`CompChannel::wait`] is for several on one.
+    /// Waits for completions: some, or `None` if none comes in the time that `wait` gives. For a CQ that
+    /// has its channel for itself; [`CompChannel::wait`] is for several on one.
+    ///
+    /// ```no_run
+    /// # use verbs_api::{Result, Wait, owned::Cq};
+    /// # fn f(cq: &Cq) -> Result<()> {
+    /// while let Some(completions) = cq.wait(Wait::Forever)? {
+    ///     for wc in completions {
+    ///         println!("{wc}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// The order matters, and this is it: poll; if there is nothing, arm, and *poll again*, since a
     /// completion that came before the arming makes no event (CQ-ARM-03); only then wait for the
-    /// event; acknowledge it; start over. When it gives `WouldBlock`, the CQ is armed and no event is
-    /// queued, so the next completion makes the channel readable.
+    /// event; acknowledge it; start over. When it gives `None`, the CQ is armed and no event is queued, so
+    /// the next completion makes the channel readable.
     ///
     /// Several threads may wait. Each gets what it polled, and should wait again or poll until the
     /// CQ is empty: the others sleep until the next completion comes. [`Wait::For`] begins anew after an
     /// event whose completions another thread took.
     ///
     /// # Errors
-    /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring a completion any
-    /// more. `Invalid` without a channel, `Usage` if other CQs are on it. Those of polling and
-    /// arming.
-    pub fn wait(&self, wait: Wait) -> Result<Completions> {
+    /// In the simulator `Stalled` if nothing can bring a completion any more. `Invalid` without a
+    /// channel, `Usage` if other CQs are on it. Those of polling and arming.
+    pub fn wait(&self, wait: Wait) -> Result<Option<Completions>> {
         let refuse = |kind, problem| {
             let what = "the cq";
             let cause = Cause::Argument { what, problem };
@@ -332,13 +343,15 @@ impl Cq {
         };
         loop {
             if let Some(completions) = self.look()? {
-                return Ok(completions);
+                return Ok(Some(completions));
             }
             if channel.cqs() > 1 {
                 let problem = "is not alone on its channel: wait for them all, on the channel";
                 return refuse(ErrorKind::Usage, problem);
             }
-            drop(channel.get_event(wait)?);
+            if channel.get_event(wait)?.is_none() {
+                return Ok(None);
+            }
         }
     }
 

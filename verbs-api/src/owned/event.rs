@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{Context, Cq, Qp, Srq, XrcRecvQp};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::event::{self, AsyncEventType};
 use crate::verbs::Wait;
 
@@ -50,18 +50,20 @@ impl AsyncEvent {
 }
 
 impl Context {
-    /// Takes the oldest asynchronous event (`ibv_get_async_event`). It is acknowledged when the
-    /// guard is dropped.
+    /// Takes the oldest asynchronous event (`ibv_get_async_event`); `None` if none comes in the time that
+    /// `wait` gives. It is acknowledged when the guard is dropped.
     ///
     /// An event of an object that was dropped before it was read is passed over, and the wait begins
     /// anew; also one of an object that was made by raw handles.
     ///
     /// # Errors
-    /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring an event any more.
-    pub fn get_async_event(&self, wait: Wait) -> Result<AsyncEvent> {
+    /// In the simulator `Stalled` if nothing can bring an event any more.
+    pub fn get_async_event(&self, wait: Wait) -> Result<Option<AsyncEvent>> {
         let verbs = self.verbs();
         loop {
-            let raw = verbs.get_async_event(self.handle(), wait)?;
+            let Some(raw) = in_time(verbs.get_async_event(self.handle(), wait))? else {
+                return Ok(None);
+            };
             let element = match raw.element {
                 event::Element::Device => Some(Element::Device),
                 event::Element::Port(port) => Some(Element::Port(port)),
@@ -74,11 +76,11 @@ impl Context {
             };
             if let Some(element) = element {
                 let context = self.clone();
-                return Ok(AsyncEvent {
+                return Ok(Some(AsyncEvent {
                     raw,
                     element,
                     context,
-                });
+                }));
             }
             verbs.ack_async_event(self.handle(), &raw)?;
             // It may have been in the way of the object's destruction.
@@ -95,6 +97,16 @@ impl Context {
     #[cfg(unix)]
     pub fn async_fd(&self) -> Result<std::os::fd::OwnedFd> {
         self.verbs().async_fd(self.handle())
+    }
+}
+
+/// What a wait brought; `None` if its time is over.
+pub(super) fn in_time<T>(waited: Result<T>) -> Result<Option<T>> {
+    match waited {
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Ok(None)
+        }
+        waited => waited.map(Some),
     }
 }
 

@@ -51,8 +51,8 @@
 //!     far.post_recv(&[RecvWr::new(1, &[mr.sge(2048..)])])?;
 //!     near.post_send(&[SendWr::send(2, &[mr.sge(..5)])])?;
 //!     let mut left = 2;
-//!     while left > 0 {
-//!         for wc in cq.wait(Wait::Forever)? {
+//!     while left > 0 && let Some(completions) = cq.wait(Wait::Forever)? {
+//!         for wc in completions {
 //!             assert_eq!(wc.status, WcStatus::Success, "{wc}");
 //!             left -= 1;
 //!         }
