@@ -85,7 +85,7 @@ const MESSAGES: u64 = 10;
 
 impl World {
     /// With room for so many completions at the publisher.
-    fn new(cqe: i32) -> Self {
+    fn new(cqe: u32) -> Self {
         let verbs: Arc<dyn Verbs> = Arc::new(Sim::new(SimConfig::new()));
         let side = |device| -> Result<(Qp, Mr)> {
             let pd = Context::open(verbs.clone(), device)?.alloc_pd()?;

@@ -68,7 +68,7 @@ impl Side {
     ) -> Result<Self> {
         let pd = context.alloc_pd()?;
         let channel = context.create_comp_channel()?;
-        let cq = context.cq(2 * depth as i32).channel(&channel).create()?;
+        let cq = context.cq(2 * depth).channel(&channel).create()?;
         let qp = pd.qp(qp_type, &cq, &cq);
         let qp = qp.max_send_wr(depth).max_recv_wr(depth).create()?;
         let mr = pd.alloc_mr(bytes, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;

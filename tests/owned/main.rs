@@ -7,6 +7,7 @@ mod events;
 mod iterating;
 mod ledger;
 mod life;
+mod making;
 mod raw;
 mod shared;
 mod waiting;

@@ -17,7 +17,7 @@ fn ids(completions: Option<Completions>) -> Vec<u64> {
 }
 
 /// A CQ of its own at the first end with a queue pair connected to one at the second.
-fn connected(ends: &[End; 2], cqe: i32) -> (Cq, Qp, Qp) {
+fn connected(ends: &[End; 2], cqe: u32) -> (Cq, Qp, Qp) {
     let cq = ends[0].context.cq(cqe).channel(&ends[0].channel);
     let cq = cq.create().unwrap();
     let qp = ends[0].pd.qp(QpType::Rc, &cq, &cq).max_recv_wr(400);

@@ -100,7 +100,7 @@ impl Context {
     }
 
     /// Starts to make a CQ of at least `cqe` entries.
-    pub fn cq(&self, cqe: i32) -> CqBuilder<'_> {
+    pub fn cq(&self, cqe: u32) -> CqBuilder<'_> {
         CqBuilder::new(self, cqe)
     }
 

@@ -101,15 +101,15 @@ impl Drop for Parts {
 #[must_use = "nothing is made before `create`"]
 pub struct CqBuilder<'a> {
     context: &'a Context,
-    cqe: i32,
+    cqe: u32,
     cq_context: u64,
     channel: Option<&'a CompChannel>,
-    comp_vector: i32,
+    comp_vector: u32,
     extended: Option<(WcFields, CqFlags)>,
 }
 
 impl<'a> CqBuilder<'a> {
-    pub(super) fn new(context: &'a Context, cqe: i32) -> Self {
+    pub(super) fn new(context: &'a Context, cqe: u32) -> Self {
         Self {
             context,
             cqe,
@@ -135,7 +135,7 @@ impl<'a> CqBuilder<'a> {
     }
 
     /// With a completion vector. Default: 0.
-    pub fn comp_vector(self, comp_vector: i32) -> Self {
+    pub fn comp_vector(self, comp_vector: u32) -> Self {
         Self {
             comp_vector,
             ..self
@@ -164,11 +164,15 @@ impl<'a> CqBuilder<'a> {
             self.context
                 .check(Verb::CreateCq, Object::CompChannel, of)?;
         }
+        let verb = match self.extended {
+            None => Verb::CreateCq,
+            Some(_) => Verb::CreateCqEx,
+        };
         let init = CqInit {
-            cqe: self.cqe,
+            cqe: int(verb, "cqe", self.cqe, 1)?,
             cq_context: self.cq_context,
             channel: self.channel.map(CompChannel::handle),
-            comp_vector: self.comp_vector,
+            comp_vector: int(verb, "comp_vector", self.comp_vector, 0)?,
         };
         let context = self.context.clone();
         let handle = match self.extended {
@@ -223,7 +227,8 @@ impl Cq {
     }
 
     /// Changes the size to at least `cqe` ([`Verbs::resize_cq`](crate::Verbs::resize_cq)).
-    pub fn resize(&self, cqe: i32) -> Result<()> {
+    pub fn resize(&self, cqe: u32) -> Result<()> {
+        let cqe = int(Verb::ResizeCq, "cqe", cqe, 1)?;
         self.context().verbs().resize_cq(self.handle(), cqe)
     }
 
@@ -509,6 +514,20 @@ impl Parts {
         state.armed = true;
         Ok(())
     }
+}
+
+/// A number for the `int` of C.
+fn int(verb: Verb, what: &'static str, number: u32, min: i64) -> Result<i32> {
+    i32::try_from(number).map_err(|_| {
+        let (value, max) = (number.into(), i32::MAX.into());
+        let cause = Cause::OutOfRange {
+            what,
+            value,
+            min,
+            max,
+        };
+        Error::new(verb, ErrorKind::Invalid, cause)
+    })
 }
 
 impl State {
