@@ -128,7 +128,7 @@ fn main() {
 
 #[cfg(test)]
 mod tests {
-    use verbs_api::{PacketOpcode, TraceEvent};
+    use verbs_api::lab::{PacketOpcode, TraceEvent};
     use verbs_explore::{Exploration, World};
 
     use super::*;

@@ -11,9 +11,10 @@
 
 use std::sync::Arc;
 
+use verbs_api::lab::Lab;
 use verbs_api::owned::{Context, Mr, Qp, RecvWr, SendWr};
 use verbs_api::{
-    Access, AsyncEventType, ErrorKind, Lab, QpType, RcParams, Result, Verbs, Wait, WcStatus,
+    Access, AsyncEventType, ErrorKind, QpType, RcParams, Result, Verbs, Wait, WcStatus,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -126,7 +127,8 @@ impl World {
 
 #[cfg(test)]
 mod tests {
-    use verbs_api::{Fault, FaultId, PacketFilter, PacketOpcode, Verb};
+    use verbs_api::Verb;
+    use verbs_api::lab::{Fault, FaultId, PacketFilter, PacketOpcode};
 
     use super::*;
 

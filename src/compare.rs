@@ -9,7 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use verbs_api::{Capabilities, Profile};
+use verbs_api::Capabilities;
+use verbs_api::profile::Profile;
 use verbs_explore::program::{
     self, Conditions, Difference, Known, Pace, Program, compare, known, run, shrink,
 };

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use verbs_api::{Context, Gid, Knob, Verbs};
+use verbs_api::behavior::Knob;
+use verbs_api::{Context, Gid, Verbs};
 use verbsim::backend::Kind;
 
 use crate::output::{Format, Stop, json, print};

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use verbs_api::{Capabilities, Profile};
+use verbs_api::Capabilities;
+use verbs_api::profile::Profile;
 use verbs_explore::program::{self, Outcome, Pace, Program};
 use verbs_explore::{Exploration, Found, World};
 use verbs_scenarios::{Deviation, Scenario, deviations, run_in, select};

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::{env, fs, io};
 
 use serde_json::Value;
-use verbs_api::Profile;
+use verbs_api::profile::Profile;
 use verbs_scenarios::deviations;
 use verbsim::backend::Simulator;
 

@@ -7,9 +7,10 @@
 mod common;
 
 use common::{End, pair, settle, take_events};
+use verbs_api::behavior::{Behavior, ErrorFires};
 use verbs_api::{
-    Arm, AsyncEventType, Behavior, CqInit, ErrorFires, Qp, QpType, RcParams, Remote, SendOp,
-    SendWr, Sge, Verbs, Wait, WcOpcode, WcStatus,
+    Arm, AsyncEventType, CqInit, Qp, QpType, RcParams, Remote, SendOp, SendWr, Sge, Verbs, Wait,
+    WcOpcode, WcStatus,
 };
 use verbs_sim::{Sim, SimConfig};
 

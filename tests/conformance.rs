@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use verbs_api::{LinkLayer, Profile, Verbs};
+use verbs_api::profile::Profile;
+use verbs_api::{LinkLayer, Verbs};
 use verbs_scenarios::report::{BackendInfo, Entry, Outcome, Run};
 use verbs_scenarios::{Backend, Scenario, World};
 use verbs_sim::{Mode, Sim, SimConfig};

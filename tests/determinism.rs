@@ -5,9 +5,8 @@ mod common;
 use std::process::Command;
 
 use common::{End, pair};
-use verbs_api::{
-    AhAttr, Arm, Fault, PacketFilter, QpType, RcParams, SendWr, Verbs, Wait, Wc, connect,
-};
+use verbs_api::lab::{Fault, PacketFilter};
+use verbs_api::{AhAttr, Arm, QpType, RcParams, SendWr, Verbs, Wait, Wc, connect};
 use verbs_sim::{Sim, SimConfig};
 
 /// Set for the process that only prints the trace.

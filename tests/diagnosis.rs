@@ -3,9 +3,9 @@
 mod common;
 
 use common::{End, pair, settle, take_events};
+use verbs_api::lab::{Fault, Lab};
 use verbs_api::{
-    AhAttr, Arm, Fault, Lab, Mtu, MwType, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait,
-    WcStatus, connect,
+    AhAttr, Arm, Mtu, MwType, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, WcStatus, connect,
 };
 use verbs_sim::{Sim, SimConfig};
 

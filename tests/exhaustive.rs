@@ -9,10 +9,11 @@ mod model;
 use std::collections::BTreeMap;
 
 use model::{Completion, Model};
+use verbs_api::behavior::Behavior;
 use verbs_api::{
-    Access, AhAttr, Arm, AsyncEventType, Behavior, CompChannel, Context, Cq, CqInit, Error,
-    ErrorKind, MrAttr, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType, RecvWr, SendWr, Sge, Wc,
-    WcOpcode, WcStatus, transition,
+    Access, AhAttr, Arm, AsyncEventType, CompChannel, Context, Cq, CqInit, Error, ErrorKind,
+    MrAttr, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType, RecvWr, SendWr, Sge, Wc, WcOpcode,
+    WcStatus, transition,
 };
 use verbs_sim::{Node, Time};
 

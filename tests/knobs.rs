@@ -9,10 +9,11 @@ use common::{End, settle};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngSeed};
+use verbs_api::behavior::{Behavior, Check, Knob, PostWrongState};
+use verbs_api::profile::Profile;
 use verbs_api::{
-    AhAttr, Behavior, Check, CqInit, ErrorKind, Knob, Mtu, PostWrongState, Profile, Qp, QpAttr,
-    QpAttrMask, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus,
-    connect, transition,
+    AhAttr, CqInit, ErrorKind, Mtu, Qp, QpAttr, QpAttrMask, QpInit, QpModify, QpState, QpType,
+    RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus, connect, transition,
 };
 use verbs_scenarios::report::{BackendInfo, Outcome};
 use verbs_scenarios::{Backend, Scenario, World, run};

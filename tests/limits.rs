@@ -3,9 +3,10 @@
 mod common;
 
 use common::End;
+use verbs_api::profile::DeviceLimits;
 use verbs_api::{
-    Access, AhAttr, CqInit, DeviceLimits, ErrorKind, MwType, QpCap, QpInit, QpType, Result,
-    SrqAttr, SrqInit, Verbs,
+    Access, AhAttr, CqInit, ErrorKind, MwType, QpCap, QpInit, QpType, Result, SrqAttr, SrqInit,
+    Verbs,
 };
 use verbs_sim::{Sim, SimConfig};
 

@@ -4,9 +4,8 @@
 mod common;
 
 use common::{End, drain, pair, settle, take_events};
-use verbs_api::{
-    Access, Arm, Profile, QpType, RcParams, RecvWr, SendWr, Verbs, WcOpcode, WcStatus,
-};
+use verbs_api::profile::Profile;
+use verbs_api::{Access, Arm, QpType, RcParams, RecvWr, SendWr, Verbs, WcOpcode, WcStatus};
 use verbs_sim::{Sim, SimConfig};
 
 /// A program that is run; whether it got what it expects.

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{End, pair, settle};
+use verbs_api::profile::Profile;
 use verbs_api::{
-    Access, Mr, MrChange, MwBind, MwBindInfo, MwType, Profile, Qp, QpAttrMask, QpInit, QpModify,
-    QpState, QpType, RcParams, RecvWr, Remote, SendOp, SendWr, SrqInit, Verbs, Wait, XrcdInit,
-    connect,
+    Access, Mr, MrChange, MwBind, MwBindInfo, MwType, Qp, QpAttrMask, QpInit, QpModify, QpState,
+    QpType, RcParams, RecvWr, Remote, SendOp, SendWr, SrqInit, Verbs, Wait, XrcdInit, connect,
 };
 use verbs_sim::{Sim, SimConfig};
 

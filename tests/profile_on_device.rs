@@ -4,7 +4,8 @@
 
 use std::io::{self, Write};
 
-use verbs_api::{CqInit, DeviceLimits, Profile, QpCap, QpInit, QpType, Verbs};
+use verbs_api::profile::{DeviceLimits, Profile};
+use verbs_api::{CqInit, QpCap, QpInit, QpType, Verbs};
 use verbs_sim::{Sim, SimConfig};
 use verbsim::backend::Kind;
 

@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use common::{End, checked, drain, pair};
 use crossbeam::channel::{self, RecvTimeoutError};
+use verbs_api::lab::{ArmState, LostWakeup, TraceEvent};
 use verbs_api::{
-    Arm, ArmState, Cause, Cq, CqInit, Error, ErrorKind, LostWakeup, Qp, QpType, RcParams, SendWr,
-    TraceEvent, Verbs, Wait, Wc,
+    Arm, Cause, Cq, CqInit, Error, ErrorKind, Qp, QpType, RcParams, SendWr, Verbs, Wait, Wc,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 

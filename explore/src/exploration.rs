@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use verbs_api::{Lab, TraceRecord, Verbs};
+use verbs_api::Verbs;
+use verbs_api::lab::{Lab, TraceRecord};
 use verbs_faults::{Part, Plan, PlanError};
 use verbs_sim::{Sim, SimConfig};
 

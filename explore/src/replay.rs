@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use std::collections::BTreeSet;
 
-use verbs_api::When;
+use verbs_api::lab::When;
 use verbs_faults::{Part, Plan};
 
 /// Names one run exactly: what ran, the seed, and which faults struck. As text it is one word, to be

@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use verbs_api::{ErrorKind, Fault, Lab, Live, Profile, TraceRecord, Verb, Verbs};
+use verbs_api::lab::{Fault, Lab, Live, TraceRecord};
+use verbs_api::profile::Profile;
+use verbs_api::{ErrorKind, Verb, Verbs};
 use verbs_explore::Checked;
 use verbs_explore::program::{Outcome, Pace, Program, print, run, shrink};
 use verbs_faults::{Part, Plan};

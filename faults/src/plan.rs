@@ -4,7 +4,8 @@ use core::fmt;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-use verbs_api::{Fault, FaultGuard, Lab, PacketFilter, Result, Strike, When};
+use verbs_api::Result;
+use verbs_api::lab::{Fault, FaultGuard, Lab, PacketFilter, Strike, When};
 
 use crate::read::PlanError;
 

@@ -10,10 +10,8 @@ use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use verbs_api::{
-    Cause, ErrorKind, Fault, Harm, Limit, PacketClass, PacketFilter, PacketOpcode, Verb, WcStatus,
-    When,
-};
+use verbs_api::lab::{Fault, Harm, Limit, PacketClass, PacketFilter, PacketOpcode, When};
+use verbs_api::{Cause, ErrorKind, Verb, WcStatus};
 
 use crate::plan::Plan;
 

@@ -3,7 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use verbs_api::{ErrorKind, Fault, Harm, PacketFilter, PacketOpcode, WcStatus, When};
+use verbs_api::lab::{Fault, Harm, PacketFilter, PacketOpcode, When};
+use verbs_api::{ErrorKind, WcStatus};
 
 use crate::plan::Plan;
 use crate::read::UNITS;

@@ -4,9 +4,10 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
+use verbs_api::lab::{Fault, Harm, Limit, PacketClass, PacketFilter, PacketOpcode, When};
 use verbs_api::{
-    CqInit, ErrorKind, Fault, Harm, Limit, MrInit, PacketClass, PacketFilter, PacketOpcode, Qp,
-    QpCap, QpInit, QpType, RcParams, RecvWr, SendWr, Verb, Verbs, Wc, WcStatus, When, connect,
+    CqInit, ErrorKind, MrInit, Qp, QpCap, QpInit, QpType, RcParams, RecvWr, SendWr, Verb, Verbs,
+    Wc, WcStatus, connect,
 };
 use verbs_faults::{Part, Plan};
 use verbs_sim::{Mode, Sim, SimConfig};

@@ -4,7 +4,9 @@ use verbs_abi::{
     IBV_DEVICE_AUTO_PATH_MIG, IBV_DEVICE_MEM_WINDOW, IBV_DEVICE_MEM_WINDOW_TYPE_2B,
     IBV_DEVICE_SRQ_RESIZE, IBV_DEVICE_XRC, ibv_device_attr,
 };
-use verbs_api::{AtomicCap, Capabilities, Declared, Profile, Transport};
+use verbs_api::behavior::Declared;
+use verbs_api::profile::Profile;
+use verbs_api::{AtomicCap, Capabilities, Transport};
 
 use crate::objects::Device;
 

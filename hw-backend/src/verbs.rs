@@ -13,15 +13,15 @@ use verbs_abi::{
     ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_wc, inline,
     library, token,
 };
+use verbs_api::behavior::Declared;
 use verbs_api::{
     Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
-    CqModeration, Declared, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Error, Gid,
-    GidEntry, Handle, Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind,
-    MwType, Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit,
-    QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr,
-    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit,
-    connect,
+    CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Error, Gid, GidEntry, Handle,
+    Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType,
+    Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery,
+    QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask,
+    SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
 use crate::errno::{errno, invalid, misuse, no_memory, of_context};

@@ -4,7 +4,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
-use verbs_api::Lab;
+use verbs_api::lab::Lab;
 use verbs_settings::Config;
 
 use crate::engine::{Engine, running};

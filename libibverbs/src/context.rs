@@ -13,8 +13,9 @@ use verbs_abi::{
     OLD_PORT_ATTR, ibv_context, ibv_context_ops, ibv_device, ibv_device_attr, ibv_device_attr_ex,
     ibv_gid, ibv_gid_entry, ibv_port_attr, ibv_values_ex, int, verbs_context,
 };
+use verbs_api::lab::Lab;
 use verbs_api::sync::Mutex;
-use verbs_api::{Capabilities, GidEntry, GidType, Lab, LinkLayer, Pd, PortAttr, PortState, Verbs};
+use verbs_api::{Capabilities, GidEntry, GidType, LinkLayer, Pd, PortAttr, PortState, Verbs};
 
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, Kind, Object, Objects, context_of};

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use verbs_api::{TraceEvent, Verb};
+use verbs_api::Verb;
+use verbs_api::lab::TraceEvent;
 use verbs_sim::{Step, What};
 
 use crate::bench::{BODY, Execution, FAILED, START};

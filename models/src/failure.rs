@@ -3,7 +3,8 @@
 use core::error::Error as StdError;
 use core::fmt;
 
-use verbs_api::{ArmState, Cause, Cq, CqReport, Error, LostWakeup, Verb};
+use verbs_api::lab::{ArmState, CqReport, LostWakeup};
+use verbs_api::{Cause, Cq, Error, Verb};
 
 /// What a model, or a thread of it, gives.
 pub type Outcome<T = ()> = Result<T, Failure>;

@@ -7,10 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use verbs_api::behavior::{Declared, KnobValue, ShortDatagram};
+use verbs_api::lab::{Lab, Live, PacketView};
 use verbs_api::{
-    AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, Declared, ErrorKind,
-    Gid, KnobValue, Lab, Live, PacketView, Pd, Qp, QpAttrMask, QpModify, QpState, RcParams,
-    ShortDatagram, Verbs, Wait, Wc, WcStatus,
+    AhAttr, Arm, AsyncEvent, Capabilities, CompChannel, Context, Cq, CqEvent, ErrorKind, Gid, Pd,
+    Qp, QpAttrMask, QpModify, QpState, RcParams, Verbs, Wait, Wc, WcStatus,
 };
 
 use crate::failure::{Failure, Result};

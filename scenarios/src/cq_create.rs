@@ -1,6 +1,7 @@
 //! Creating CQs: sizes, channels, completion vectors, how many, and who shares them.
 
-use verbs_api::{Arm, Capabilities, Cq, CqInit, ErrorKind, Limit, Wait, WcOpcode};
+use verbs_api::lab::Limit;
+use verbs_api::{Arm, Capabilities, Cq, CqInit, ErrorKind, Wait, WcOpcode};
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq, in_case};

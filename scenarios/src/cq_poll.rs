@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 use std::thread;
 
-use verbs_api::{Capabilities, Cq, CqInit, Overrun, PollAfterOverrun, QpCap, QpType, Wc, WcStatus};
+use verbs_api::behavior::{Overrun, PollAfterOverrun};
+use verbs_api::{Capabilities, Cq, CqInit, QpCap, QpType, Wc, WcStatus};
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq};

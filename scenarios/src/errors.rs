@@ -1,9 +1,10 @@
 //! The matrix of errors of a reliable connection: what each cause does to both sides. It is that of
 //! acknowledged packets: iWARP, which ends the connection for any of them, has another.
 
+use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{
-    Access, AsyncEvent, AsyncEventType, Capabilities, Element, MrAttr, MwBindInfo, MwType,
-    QpAccessStatus, QpState, RcParams, RecvWr, Remote, SendOp, SendWr, Sge, WcStatus, inc_rkey,
+    Access, AsyncEvent, AsyncEventType, Capabilities, Element, MrAttr, MwBindInfo, MwType, QpState,
+    RcParams, RecvWr, Remote, SendOp, SendWr, Sge, WcStatus, inc_rkey,
 };
 
 use crate::failure::{check, check_eq, in_case};

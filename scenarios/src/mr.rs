@@ -4,9 +4,10 @@ mod memory;
 
 use std::collections::BTreeSet;
 
+use verbs_api::behavior::{MrKeys, ZeroLength};
 use verbs_api::{
-    Access, AfterRereg, Capabilities, ErrorKind, Mr, MrChange, MrInit, MrKeys, MrMemory, RecvWr,
-    SendOp, SendWr, WcStatus, ZeroLength,
+    Access, AfterRereg, Capabilities, ErrorKind, Mr, MrChange, MrInit, MrMemory, RecvWr, SendOp,
+    SendWr, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use verbs_api::behavior::Rounding;
+use verbs_api::lab::Limit;
 use verbs_api::{
-    Capabilities, Cq, ErrorKind, Limit, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState,
-    QpType, RecvWr, Rounding, SendWr, Wait,
+    Capabilities, Cq, ErrorKind, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState, QpType,
+    RecvWr, SendWr, Wait,
 };
 
 use crate::climber::{Climber, required};

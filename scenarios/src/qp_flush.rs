@@ -2,9 +2,9 @@
 
 use std::thread;
 
+use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Capabilities, Cq, Fault, PacketFilter, QpCap, QpState, QpType, RcParams, RecvWr, Remote,
-    SendWr, Sge, Wc, WcStatus,
+    Capabilities, Cq, QpCap, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, WcStatus,
 };
 
 use crate::climber::Climber;

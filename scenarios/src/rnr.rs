@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use verbs_api::{Capabilities, PacketOpcode, QpState, RcParams, SendWr, WcOpcode, WcStatus};
+use verbs_api::lab::PacketOpcode;
+use verbs_api::{Capabilities, QpState, RcParams, SendWr, WcOpcode, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};

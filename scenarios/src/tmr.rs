@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use verbs_api::{
-    Capabilities, Fault, Mtu, PacketFilter, PacketOpcode, QpType, RcParams, SendWr, Wc, WcFlags,
-    WcStatus, When,
-};
+use verbs_api::lab::{Fault, PacketFilter, PacketOpcode, When};
+use verbs_api::{Capabilities, Mtu, QpType, RcParams, SendWr, Wc, WcFlags, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};

@@ -1,8 +1,10 @@
 //! Unreliable connections: what is wrong or incomplete is dropped without a word.
 
+use verbs_api::behavior::{IllegalOpcode, ShortDatagram};
+use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Access, Capabilities, ErrorKind, Fault, IllegalOpcode, Mtu, PacketFilter, QpState, QpType,
-    RcParams, Remote, SendWr, ShortDatagram, WcOpcode, WcStatus,
+    Access, Capabilities, ErrorKind, Mtu, QpState, QpType, RcParams, Remote, SendWr, WcOpcode,
+    WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};

@@ -1,9 +1,10 @@
 //! Datagrams: one queue pair for many peers, room for the GRH, and what is dropped without a word.
 
+use verbs_api::behavior::{RouteFields, ShortDatagram};
+use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Ah, AhAttr, Capabilities, ErrorKind, Fault, GlobalRoute, Grh, LinkLayer, PacketFilter,
-    QpModify, QpState, QpType, RcParams, RecvWr, RouteFields, SendWr, ShortDatagram, Wc, WcFlags,
-    WcStatus, connect,
+    Ah, AhAttr, Capabilities, ErrorKind, GlobalRoute, Grh, LinkLayer, QpModify, QpState, QpType,
+    RcParams, RecvWr, SendWr, Wc, WcFlags, WcStatus, connect,
 };
 
 use crate::failure::{check, check_eq, in_case};

@@ -6,7 +6,9 @@ use std::fs;
 use std::fs::OpenOptions;
 use std::net::Ipv6Addr;
 
-use verbs_api::{DeviceLimits, Fault, Gid, Lab, LinkLayer, Profile, Verb, Verbs};
+use verbs_api::lab::{Fault, Lab};
+use verbs_api::profile::{DeviceLimits, Profile};
+use verbs_api::{Gid, LinkLayer, Verb, Verbs};
 use verbs_faults::Plan;
 use verbs_sim::{Mode, Sim, SimConfig};
 

@@ -5,7 +5,8 @@ use std::fmt::Display;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 
-use verbs_api::{Context, Cq, Error, Handle, Mr, Object, Result, TraceEvent, Verb, Wait, Wc};
+use verbs_api::lab::TraceEvent;
+use verbs_api::{Context, Cq, Error, Handle, Mr, Object, Result, Verb, Wait, Wc};
 
 use crate::config::Mode;
 use crate::fabric::Fabric;

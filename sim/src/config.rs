@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use verbs_api::{Behavior, Capabilities, DeviceLimits, LinkLayer, Profile};
+use verbs_api::behavior::Behavior;
+use verbs_api::profile::{DeviceLimits, Profile};
+use verbs_api::{Capabilities, LinkLayer};
 
 use crate::subnet::{self, Subnet};
 
@@ -10,14 +12,14 @@ use crate::subnet::{self, Subnet};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Packets and timers wait in one queue ordered by time. A step, a poll that finds nothing, a
-    /// blocking wait or [`Lab::settle`](verbs_api::Lab::settle) moves the clock. For one thread: a
+    /// blocking wait or [`Lab::settle`](verbs_api::lab::Lab::settle) moves the clock. For one thread: a
     /// second one gets a usage error. [`Wait::For`](verbs_api::Wait::For) is of virtual time. Fully
     /// deterministic. The default.
     #[default]
     Stepped,
     /// A posted work request runs as far as it can before the post returns, on all nodes it
     /// concerns. For any number of threads, one of which works at a time; waits block. Timers fire
-    /// when the clock is moved by [`Lab::advance`](verbs_api::Lab::advance) or `settle`, and by
+    /// when the clock is moved by [`Lab::advance`](verbs_api::lab::Lab::advance) or `settle`, and by
     /// nothing else: [`Wait::For`](verbs_api::Wait::For) ends after that much time of the machine, in
     /// which virtual time stands still. Under a model checker, where no time passes, it ends when
     /// `advance` has moved the clock so far.
@@ -149,7 +151,7 @@ impl SimConfig {
     /// limits.
     ///
     /// ```
-    /// use verbs_api::Profile;
+    /// use verbs_api::profile::Profile;
     /// use verbs_sim::{Sim, SimConfig};
     ///
     /// let sim = Sim::new(SimConfig::new().profile(Profile::RXE));
@@ -213,7 +215,8 @@ impl SimConfig {
     /// 130,942 queue pairs: their numbers have 24 bits, some of which tell their generations apart.
     ///
     /// ```
-    /// use verbs_api::{Profile, Verbs};
+    /// use verbs_api::profile::Profile;
+    /// use verbs_api::Verbs;
     /// use verbs_sim::{Sim, SimConfig};
     ///
     /// let mut limits = Profile::RXE.limits;
@@ -255,13 +258,13 @@ impl SimConfig {
         Some(Subnet { nodes, ports })
     }
 
-    /// Whether a trace is kept ([`Lab::trace`](verbs_api::Lab::trace)).
+    /// Whether a trace is kept ([`Lab::trace`](verbs_api::lab::Lab::trace)).
     #[must_use]
     pub const fn trace(self, trace: bool) -> Self {
         Self { trace, ..self }
     }
 
-    /// Whether it is kept what fault rules strike ([`Lab::strikes`](verbs_api::Lab::strikes)). Each strike
+    /// Whether it is kept what fault rules strike ([`Lab::strikes`](verbs_api::lab::Lab::strikes)). Each strike
     /// takes 16 bytes until the end: a process that runs for long with rules, and never asks, should not
     /// keep them. Default: yes.
     #[must_use]

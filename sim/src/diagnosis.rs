@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use verbs_api::{ArmState, AsyncEventType, CompChannel, Cq, Object, WcStatus};
+use verbs_api::lab::ArmState;
+use verbs_api::{AsyncEventType, CompChannel, Cq, Object, WcStatus};
 
 /// What was found, by node; of a node what failed comes first, then what was left.
 ///

@@ -11,10 +11,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use verbs_api::{
-    Cause, Context, Cq, Error, FaultId, Gid, Harm, Result, Strike, TappedPacket, TimerReport,
-    TraceEvent, TraceRecord, Verb, Wc, When,
+use verbs_api::lab::{
+    FaultId, Harm, Strike, TappedPacket, TimerReport, TraceEvent, TraceRecord, When,
 };
+use verbs_api::{Cause, Context, Cq, Error, Gid, Result, Verb, Wc};
 
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]

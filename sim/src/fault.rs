@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use verbs_api::{FaultId, Strike, When};
+use verbs_api::lab::{FaultId, Strike, When};
 
 use crate::rng::{Purpose, Random};
 

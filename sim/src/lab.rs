@@ -3,9 +3,11 @@
 use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use verbs_api::lab::{
+    Fault, FaultId, Lab, Limit, Live, Stall, Strike, TappedPacket, TraceRecord, When,
+};
 use verbs_api::{
-    AsyncEventType, Cause, Context, Error, ErrorKind, Fault, FaultId, Gid, Handle, Lab, Limit,
-    Live, Mtu, Result, Srq, Stall, Strike, TappedPacket, TraceRecord, Verb, Verbs, When,
+    AsyncEventType, Cause, Context, Error, ErrorKind, Gid, Handle, Mtu, Result, Srq, Verb, Verbs,
 };
 
 use crate::node::{Node, What};

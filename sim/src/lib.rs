@@ -1,7 +1,7 @@
 //! A software RDMA device with exact verbs semantics: deterministic, in process.
 //!
 //! [`Sim`] is a fabric of simulated devices behind the trait [`Verbs`](verbs_api::Verbs), and a
-//! laboratory ([`Lab`](verbs_api::Lab)) around them. [`Node`] is one device as a plain struct, for
+//! laboratory ([`Lab`](verbs_api::lab::Lab)) around them. [`Node`] is one device as a plain struct, for
 //! searches and tests that want to drive it by hand.
 //!
 //! # What is supported

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
-use verbs_api::Placement;
+use verbs_api::behavior::Placement;
 
 /// The memory that the nodes of a fabric share.
 pub(crate) type SharedMemory = Arc<Mutex<Memory>>;

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use verbs_api::{Cause, CompChannel, Error, ErrorKind, Lab, Result, TraceRecord, Verb, Wait};
+use verbs_api::lab::{Lab, TraceRecord};
+use verbs_api::{Cause, CompChannel, Error, ErrorKind, Result, Verb, Wait};
 
 use crate::sim::Sim;
 use crate::sync::thread;

@@ -1,6 +1,6 @@
 //! Ports that go down and come up at times that fault rules name.
 
-use verbs_api::FaultId;
+use verbs_api::lab::FaultId;
 
 use crate::fault::Striker;
 use crate::packet::PortId;

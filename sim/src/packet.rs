@@ -1,6 +1,7 @@
 //! Packets: BTH fields, extended headers, payload.
 
-use verbs_api::{Gid, PacketOpcode, PacketView, QpType, Syndrome};
+use verbs_api::lab::{PacketOpcode, PacketView, Syndrome};
+use verbs_api::{Gid, QpType};
 
 use crate::memory::Payload;
 use crate::time::Time;

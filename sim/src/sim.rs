@@ -4,13 +4,15 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use verbs_api::behavior::Declared;
+use verbs_api::lab::Lab;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
-    CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, Declared, DeviceAttr, DeviceAttrEx,
-    DeviceInfo, DriverObject, Error, ErrorKind, Gid, GidEntry, Handle, Lab, Mr, MrAttr, MrChange,
-    MrInit, Mw, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr,
-    QpAttrMask, QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq,
-    SrqAttr, SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
+    CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
+    DriverObject, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit, Mw,
+    MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
+    QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
+    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
 use crate::clock::TimerThread;

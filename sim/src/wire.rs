@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use verbs_api::{ErrorKind, FaultId, Harm, PacketFilter, PacketView, TappedPacket, Verb};
+use verbs_api::lab::{FaultId, Harm, PacketFilter, PacketView, TappedPacket};
+use verbs_api::{ErrorKind, Verb};
 
 use crate::fault::Striker;
 use crate::packet::Packet;

@@ -6,9 +6,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use verbs_api::lab::{LostWakeup, Stall};
 use verbs_api::{
-    BadHandle, Cause, CompChannel, Context, Cq, Error, ErrorKind, LostWakeup, Object, Result,
-    Stall, Verb, Wait,
+    BadHandle, Cause, CompChannel, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait,
 };
 
 use crate::clock::{Deadline, RealClock};

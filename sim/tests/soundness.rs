@@ -8,9 +8,10 @@ use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::thread;
 
+use verbs_api::profile::Profile;
 use verbs_api::{
-    Access, AfterRereg, CqInit, ErrorKind, Handle, Mr, MrChange, Pd, Profile, Qp, QpInit, QpType,
-    RcParams, SendWr, Verbs, Wc, WcStatus,
+    Access, AfterRereg, CqInit, ErrorKind, Handle, Mr, MrChange, Pd, Qp, QpInit, QpType, RcParams,
+    SendWr, Verbs, Wc, WcStatus,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 

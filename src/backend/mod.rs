@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use verbs_api::{Profile, Verbs};
+use verbs_api::Verbs;
+use verbs_api::profile::Profile;
 use verbs_explore::Checked;
 use verbs_scenarios::{Backend, Failure, World};
 use verbs_sim::{Sim, SimConfig};

@@ -1,6 +1,6 @@
 //! The simulator under a profile.
 
-use verbs_api::Profile;
+use verbs_api::profile::Profile;
 use verbs_scenarios::report::BackendInfo;
 use verbs_scenarios::{Backend, Deviation, Scenario, World, deviations};
 use verbs_sim::{Mode, Sim, SimConfig};

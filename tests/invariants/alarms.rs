@@ -1,8 +1,10 @@
 //! What a device may do that looks like a defect.
 
+use verbs_api::lab::{Fault, PacketFilter};
+use verbs_api::profile::Profile;
 use verbs_api::{
-    Access, AhAttr, CqInit, Fault, Mtu, PacketFilter, Profile, Qp, QpInit, QpModify, QpState,
-    QpType, RcParams, RecvWr, SendWr, SrqInit, Verbs, Wait, connect,
+    Access, AhAttr, CqInit, Mtu, Qp, QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr,
+    SrqInit, Verbs, Wait, connect,
 };
 use verbs_explore::Checked;
 use verbs_sim::SimConfig;

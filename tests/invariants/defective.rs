@@ -5,6 +5,8 @@ use core::mem;
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
+use verbs_api::behavior::Declared;
+use verbs_api::lab::Lab;
 use verbs_api::*;
 use verbs_sim::Sim;
 

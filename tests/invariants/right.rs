@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use verbs_api::lab::{Fault, Harm, PacketFilter};
+use verbs_api::profile::Profile;
 use verbs_api::{
-    Access, Arm, Cq, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, Fault, Harm, PacketFilter,
-    Profile, Qp, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, Sge, Srq, SrqInit, Verbs,
-    Wait, Wc, WcFields, Xrcd, XrcdInit, connect,
+    Access, Arm, Cq, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, Qp, QpModify, QpState,
+    QpType, RcParams, RecvWr, SendWr, Sge, Srq, SrqInit, Verbs, Wait, Wc, WcFields, Xrcd, XrcdInit,
+    connect,
 };
 use verbs_explore::Checked;
 use verbs_sim::{Sim, SimConfig};

@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam::channel::{self, RecvTimeoutError};
+use verbs_api::lab::{Lab, Live};
 use verbs_api::owned::{CompChannel, Context, Cq, Mr, Pd, Qp, RecvWr, SendWr};
-use verbs_api::{Access, Lab, Live, QpType, RcParams, Verbs, Wc};
+use verbs_api::{Access, QpType, RcParams, Verbs, Wc};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// A simulator, and a look at what lives on its devices beside the looks themselves.

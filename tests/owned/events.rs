@@ -3,8 +3,9 @@
 use std::mem;
 use std::thread;
 
+use verbs_api::lab::Lab;
 use verbs_api::owned::Element;
-use verbs_api::{Arm, AsyncEventType, Cause, ErrorKind, Lab, QpType, RcParams, Wait};
+use verbs_api::{Arm, AsyncEventType, Cause, ErrorKind, QpType, RcParams, Wait};
 
 use crate::bench::{Bench, End, pair, recv, send, wr_ids};
 

@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
+use verbs_api::behavior::{Behavior, UndefinedFields};
 use verbs_api::owned::{Qp, RecvWr, SendWr};
-use verbs_api::{Behavior, QpModify, QpState, QpType, RcParams, UndefinedFields, WcStatus};
+use verbs_api::{QpModify, QpState, QpType, RcParams, WcStatus};
 use verbs_sim::SimConfig;
 
 use crate::bench::{Bench, End};

@@ -3,10 +3,9 @@
 use std::any::Any;
 
 use proptest::prelude::*;
+use verbs_api::lab::{Fault, Lab};
 use verbs_api::owned::{DestroyError, RecvWr, SendWr};
-use verbs_api::{
-    Access, AhAttr, Cause, Error, ErrorKind, Fault, Gid, Lab, QpType, RcParams, Verb, Wait,
-};
+use verbs_api::{Access, AhAttr, Cause, Error, ErrorKind, Gid, QpType, RcParams, Verb, Wait};
 
 use crate::bench::{Bench, End, drain, pair, recv, send};
 

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use verbs_api::behavior::Behavior;
 use verbs_api::owned::{Cq, Element, Qp, RecvWr, Srq};
 use verbs_api::{
-    AsyncEventType, Behavior, ErrorKind, QpModify, QpState, QpType, RcParams, SrqInit, Wait,
-    WcStatus,
+    AsyncEventType, ErrorKind, QpModify, QpState, QpType, RcParams, SrqInit, Wait, WcStatus,
 };
 use verbs_sim::SimConfig;
 

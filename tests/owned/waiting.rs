@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use verbs_api::lab::Lab;
 use verbs_api::owned::{Completions, Cq, Qp};
-use verbs_api::{Cause, ErrorKind, Lab, QpType, RcParams, Verb, Verbs, Wait};
+use verbs_api::{Cause, ErrorKind, QpType, RcParams, Verb, Verbs, Wait};
 
 use crate::bench::{Bench, End, pair, recv, send};
 

@@ -110,7 +110,7 @@ fn reinit() -> QpModify {
 #[test]
 fn completions_outlive_their_qp_with_the_numbers_of_the_program() {
     for purges in [false, true] {
-        let mut behavior = verbs_api::Behavior::SPEC;
+        let mut behavior = verbs_api::behavior::Behavior::SPEC;
         behavior.cqe_purge = purges;
         let bench = Bench::new(SimConfig::new().behavior(behavior));
         let (ends, [near, far]) = pair(&bench);

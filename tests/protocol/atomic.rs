@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use verbs_api::{Access, Fault, Harm, PacketFilter, QpType, RcParams, SendWr, Verbs, WcStatus};
+use verbs_api::lab::{Fault, Harm, PacketFilter};
+use verbs_api::{Access, QpType, RcParams, SendWr, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
 use crate::common::{End, checked, pair, property_config, settle};

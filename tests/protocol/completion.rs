@@ -1,9 +1,10 @@
 //! What is left of a queue when a fault rule makes one of its completions an error.
 
 use crate::common::{End, checked, pair, settle};
+use verbs_api::lab::{Fault, PacketFilter, PacketOpcode, When};
+use verbs_api::profile::Profile;
 use verbs_api::{
-    AhAttr, Capabilities, Fault, PacketFilter, PacketOpcode, Profile, QpState, QpType, RcParams,
-    RecvWr, SendWr, Verbs, Wc, WcStatus, When, connect,
+    AhAttr, Capabilities, QpState, QpType, RcParams, RecvWr, SendWr, Verbs, Wc, WcStatus, connect,
 };
 use verbs_sim::{Mode, SimConfig};
 

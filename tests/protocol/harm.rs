@@ -5,10 +5,12 @@ use core::time::Duration;
 use crate::common::{End, pair, property_config, settle};
 use crate::link::{Kind, Link, Work, leaving, run, run_on, statuses, wr_ids};
 use proptest::prelude::*;
+use verbs_api::behavior::{Placement, SendDone};
+use verbs_api::lab::{Fault, FaultGuard, Harm, Lab, PacketClass, PacketFilter, PacketOpcode, When};
+use verbs_api::profile::Profile;
 use verbs_api::{
-    AhAttr, Arm, AsyncEventType, ErrorKind, Fault, FaultGuard, Harm, Lab, Mtu, PacketClass,
-    PacketFilter, PacketOpcode, Placement, PortState, Profile, QpState, QpType, RcParams, SendDone,
-    SendOp, SendWr, Verb, Verbs, Wait, Wc, WcStatus, When, connect,
+    AhAttr, Arm, AsyncEventType, ErrorKind, Mtu, PortState, QpState, QpType, RcParams, SendOp,
+    SendWr, Verb, Verbs, Wait, Wc, WcStatus, connect,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 

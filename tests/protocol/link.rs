@@ -3,9 +3,10 @@
 use core::time::Duration;
 
 use crate::common::{End, checked, pair, settle};
+use verbs_api::lab::{Fault, PacketFilter, TappedPacket, When};
 use verbs_api::{
-    Fault, PacketFilter, Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams, SendOp,
-    SendWr, TappedPacket, Verbs, Wc, WcFlags, WcOpcode, WcStatus, When, transition,
+    Qp, QpAttr, QpAttrMask, QpModify, QpState, QpType, RcParams, SendOp, SendWr, Verbs, Wc,
+    WcFlags, WcOpcode, WcStatus, transition,
 };
 use verbs_sim::SimConfig;
 

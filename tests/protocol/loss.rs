@@ -5,7 +5,8 @@ use core::time::Duration;
 use crate::common::{checked, property_config, settle};
 use crate::link::{Kind, Link, Work, lose, run, statuses, wr_ids};
 use proptest::prelude::*;
-use verbs_api::{Fault, Mtu, QpType, RcParams, Syndrome, Verbs, WcStatus, When};
+use verbs_api::lab::{Fault, Syndrome, When};
+use verbs_api::{Mtu, QpType, RcParams, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
 /// TMR-03, TMR-08, TMR-13, RDMA-23, RDMA-24: whichever single packet of an exchange is lost,

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
+use verbs_api::lab::Lab;
 use verbs_api::{
-    Arm, Cause, CompChannel, Cq, CqInit, CqModeration, Element, ErrorKind, Lab, Qp, QpCap, QpInit,
+    Arm, Cause, CompChannel, Cq, CqInit, CqModeration, Element, ErrorKind, Qp, QpCap, QpInit,
     QpType, RcParams, RecvWr, SendWr, Verbs, Wait, Wc,
 };
 use verbs_sim::{Sim, SimConfig};

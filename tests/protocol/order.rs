@@ -2,7 +2,8 @@
 
 use crate::common::{checked, settle};
 use crate::link::{Kind, Link, Work, statuses};
-use verbs_api::{PacketOpcode, QpType, RcParams, SendWr, Verbs, WcStatus};
+use verbs_api::lab::PacketOpcode;
+use verbs_api::{QpType, RcParams, SendWr, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
 /// RDMA-18: never more reads are outstanding than allowed; those beyond wait, and all succeed in

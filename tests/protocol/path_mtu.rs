@@ -2,9 +2,9 @@
 
 use crate::common::{End, drain, settle};
 use crate::link::statuses;
-use verbs_api::{
-    Lab, Mtu, Profile, QpState, QpType, RcParams, SendOp, SendWr, Verbs, Wait, WcStatus, connect,
-};
+use verbs_api::lab::Lab;
+use verbs_api::profile::Profile;
+use verbs_api::{Mtu, QpState, QpType, RcParams, SendOp, SendWr, Verbs, Wait, WcStatus, connect};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 const MTUS: [Mtu; 3] = [Mtu::Mtu256, Mtu::Mtu1024, Mtu::Mtu4096];

@@ -2,7 +2,8 @@
 
 use crate::common::{checked, settle};
 use crate::link::{Link, statuses};
-use verbs_api::{Access, Mtu, Profile, QpState, QpType, RcParams, SendWr, Verbs, WcStatus};
+use verbs_api::profile::Profile;
+use verbs_api::{Access, Mtu, QpState, QpType, RcParams, SendWr, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
 /// TMR-13: sequence numbers go from 0xffffff to 0 within a message and between messages.

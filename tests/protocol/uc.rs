@@ -2,7 +2,8 @@
 
 use crate::common::{checked, settle};
 use crate::link::{Kind, Link, Work, lose, statuses};
-use verbs_api::{QpType, RcParams, SendWr, Verbs, WcStatus, When};
+use verbs_api::lab::When;
+use verbs_api::{QpType, RcParams, SendWr, Verbs, WcStatus};
 use verbs_sim::SimConfig;
 
 /// UC-01, UC-04: whichever packet of a message is lost, the message is gone and its receive takes

@@ -1,7 +1,7 @@
 //! Behavior: where the specification or practice leaves a choice, which answer a device gives.
 //!
 //! A choice is a *knob*. The default of each is the reading of the specification; a
-//! [`Profile`](crate::Profile) has a value for each. The suite asserts the declared value, and never
+//! [`Profile`](crate::profile::Profile) has a value for each. The suite asserts the declared value, and never
 //! skips.
 
 use core::fmt;

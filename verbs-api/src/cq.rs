@@ -139,7 +139,7 @@ pub struct Wc {
     /// The vendor's own code; no portable meaning (WC-16).
     pub vendor_err: u32,
     /// Payload bytes of a receive (a UD receive counts its 40 bytes of GRH space), or of an RDMA
-    /// Read. For other sends see [`Behavior::send_byte_len`](crate::Behavior::send_byte_len).
+    /// Read. For other sends see [`Behavior::send_byte_len`](crate::behavior::Behavior::send_byte_len).
     pub byte_len: u32,
     /// Immediate data as on the wire; valid with [`WcFlags::WITH_IMM`].
     pub imm_data: [u8; 4],

@@ -23,7 +23,8 @@ use crate::packet::{PacketClass, PacketOpcode};
 ///
 /// ```
 /// use core::time::Duration;
-/// use verbs_api::{ErrorKind, Fault, PacketClass, PacketFilter, Verb};
+/// use verbs_api::lab::{Fault, PacketClass, PacketFilter};
+/// use verbs_api::{ErrorKind, Verb};
 ///
 /// // The second packet of read responses to QP 2 of node 0 is lost.
 /// let answers = PacketFilter::EVERY.class(PacketClass::ReadResponse);
@@ -191,7 +192,7 @@ pub enum When {
 /// packet.
 ///
 /// ```
-/// use verbs_api::{PacketClass, PacketFilter};
+/// use verbs_api::lab::{PacketClass, PacketFilter};
 ///
 /// let to_node_0 = PacketFilter::EVERY.to(0);
 /// let responses = to_node_0.class(PacketClass::Response);
@@ -544,7 +545,8 @@ impl When {
 /// A rule that is in force as long as this lives.
 ///
 /// ```no_run
-/// # use verbs_api::{Fault, FaultGuard, Lab, PacketFilter, Result};
+/// # use verbs_api::lab::{Fault, FaultGuard, Lab, PacketFilter};
+/// # use verbs_api::Result;
 /// # fn example(lab: &dyn Lab) -> Result<()> {
 /// let loss = FaultGuard::new(lab, Fault::drop(PacketFilter::EVERY).first(3))?;
 /// // ... a program runs ...

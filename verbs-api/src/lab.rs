@@ -1,17 +1,26 @@
 //! What only a laboratory can do: hold the clock, lose packets on purpose, run out of memory.
+//!
+//! | | |
+//! |---|---|
+//! | [`Lab`] | the laboratory ([`Verbs::lab`]) |
+//! | [`Fault`], [`FaultGuard`] | what goes wrong on purpose |
+//! | [`TraceRecord`], [`TappedPacket`] | what happened |
+//! | [`Stall`], [`LostWakeup`] | why a wait cannot end |
 
 use core::time::Duration;
 
 use crate::device::{Gid, Mtu};
 use crate::error::Result;
 use crate::event::AsyncEventType;
-use crate::fault::{Fault, FaultId, Strike};
 use crate::handle::{Context, Srq};
-use crate::packet::TappedPacket;
-use crate::trace::TraceRecord;
 use crate::verbs::Verbs;
 
-/// A backend that is a laboratory ([`Verbs::lab`](crate::Verbs::lab)). Object-safe, like `Verbs`.
+pub use crate::fault::{Fault, FaultGuard, FaultId, Harm, PacketFilter, Strike, When};
+pub use crate::packet::{PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
+pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
+pub use crate::trace::{TraceEvent, TraceRecord};
+
+/// A backend that is a laboratory ([`Verbs::lab`]). Object-safe, like `Verbs`.
 pub trait Lab {
     /// Time since the start, of the laboratory's own clock.
     fn now(&self) -> Duration;

@@ -3,31 +3,32 @@
 //! Start with [`Verbs`]: it is what libibverbs is to a process. A program, a scenario of the
 //! conformance suite or a test is written once against `&dyn Verbs` and runs on the simulator
 //! (`verbs-sim`) and on real devices. What only a laboratory can do (hold the clock, lose a packet)
-//! is [`Lab`]. A program that uses RDMA, rather than tests a device, is better off with [`owned`]:
+//! is [`Lab`](lab::Lab). A program that uses RDMA, rather than tests a device, is better off with [`owned`]:
 //! the same objects with owners, and memory that stays as long as work uses it.
 //!
-//! | module | holds |
+//! | | |
 //! |---|---|
 //! | [`Verbs`], [`Wait`] | the trait |
-//! | [`Lab`] | the laboratory |
-//! | [`Fault`], [`FaultGuard`] | what goes wrong on purpose |
 //! | handles: [`Context`], [`Pd`], [`Mr`], [`Mw`], [`CompChannel`], [`Cq`], [`Qp`], [`Ah`], [`Srq`], [`Xrcd`] | `Copy` names of objects |
 //! | [`Error`], [`ErrorKind`], [`Cause`] | what went wrong, and the facts |
 //! | [`Wc`], [`Arm`], [`SendWr`], [`RecvWr`], ... | the structures of verbs |
+//! | [`Capabilities`] | what a device can do |
+//! | [`behavior`] | how it answers where it has a choice |
+//! | [`profile`] | devices by name, and their limits |
 //! | [`transition`] | the QP state machine as data |
 //! | [`connect`] | connecting QPs by their attributes |
 //! | [`wr`] | work requests, whatever they name objects by |
 //! | [`owned`] | objects that own what they need, for programs |
+//! | [`lab`] | the laboratory: clock, faults, packets, trace |
 //! | [`table`] | what a backend keeps behind its handles |
 //! | [`sync`] | the locks and threads that a model checker can take the place of |
-//! | [`Capabilities`], [`Behavior`] | what a device can do, and how it answers where it has a choice |
 //!
 //! Rule ids such as CQ-ARM-03 name the rules that the suite checks: `verbsim explain CQ-ARM-03`.
 #![deny(unsafe_code)]
 
 mod ah;
 mod batch;
-mod behavior;
+pub mod behavior;
 mod c_enum;
 mod capability;
 pub mod connect;
@@ -39,14 +40,15 @@ mod event;
 mod fault;
 mod grh;
 mod handle;
-mod lab;
+pub mod lab;
 mod limits;
 mod mr;
 mod mw;
 pub mod owned;
 mod packet;
-mod profile;
+pub mod profile;
 mod qp;
+mod rc;
 mod report;
 mod shown;
 mod srq;
@@ -60,15 +62,7 @@ mod xrc;
 
 pub use ah::{AhAttr, GlobalRoute};
 pub use batch::{BatchEnd, SendOps};
-pub use behavior::{
-    AtomicCheck, Behavior, Check, Declared, DeregBound, Errno, ErrorFires, FaultStatus,
-    FlushPostInErr, IllegalOpcode, Knob, KnobValue, LimitReadback, MrKeys, Overrun, Placement,
-    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, Rounding, RouteFields,
-    SendByteLen, SendDone, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl,
-    UndefinedFields, UnknownKnob, UnknownSrq, ZeroLength,
-};
 pub use capability::Capabilities;
-pub use connect::RcParams;
 pub use cq::{Arm, CqAttr, CqEvent, CqInit, Wc, WcFlags, WcOpcode, WcStatus};
 pub use cq_ex::{CqFlags, CqInitEx, CqModeration, WcEx, WcFields};
 pub use device::{
@@ -77,21 +71,15 @@ pub use device::{
 };
 pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
-pub use fault::{Fault, FaultGuard, FaultId, Harm, PacketFilter, Strike, When};
 pub use grh::Grh;
 pub use handle::{
     Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp, Srq, Xrcd,
 };
-pub use lab::{Lab, Limit, Live};
-pub use limits::{DeviceLimits, LimitError};
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};
-pub use packet::{PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
-pub use profile::{Profile, UnknownProfile};
 pub use qp::{MigState, QpAttr, QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
-pub use report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
+pub use rc::RcParams;
 pub use srq::{SrqAttr, SrqAttrMask, SrqInit};
-pub use trace::{TraceEvent, TraceRecord};
 pub use verbs::{Verbs, Wait};
 pub use wr::{MULTICAST_QPN, Remote, SendFlags};
 pub use xrc::{XrcSrq, XrcdInit};

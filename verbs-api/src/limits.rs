@@ -8,18 +8,18 @@ use crate::shown::debug_is_display;
 macro_rules! limits {
     ($( $name:ident: $ty:ty = $own:expr, from $least:literal; )*) => {
         /// Limits of a device, by their names in [`DeviceAttr`]: those of its
-        /// [`Profile`](crate::Profile), or lower ones. Queries show them, and calls that would go beyond
+        /// [`Profile`](crate::profile::Profile), or lower ones. Queries show them, and calls that would go beyond
         /// them fail (DEV-04).
         ///
         /// ```
-        /// use verbs_api::Profile;
+        /// use verbs_api::profile::Profile;
         ///
         /// let mut limits = Profile::RXE.limits;
         /// limits.lower("max_qp", 16)?;
         /// assert_eq!((limits.max_qp, limits.max_cqe), (16, 32_767));
         /// let refused = limits.lower("max_cqe", 65_535).unwrap_err();
         /// assert_eq!(refused.to_string(), "max_cqe is 65535, allowed are 1 to 32767");
-        /// # Ok::<(), verbs_api::LimitError>(())
+        /// # Ok::<(), verbs_api::profile::LimitError>(())
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -29,7 +29,7 @@ macro_rules! limits {
         }
 
         impl DeviceLimits {
-            /// Those of [`Profile::SPEC`](crate::Profile::SPEC). The specification has none of its own.
+            /// Those of [`Profile::SPEC`](crate::profile::Profile::SPEC). The specification has none of its own.
             pub const SPEC: Self = Self { $( $name: $own, )* };
 
             /// Those that a device tells.

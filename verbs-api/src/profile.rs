@@ -1,15 +1,17 @@
-//! Profiles: devices that people have, or fear, by name.
+//! Profiles: devices that people have, or fear, by name; how they behave, what they lack, and their limits.
 
 use core::fmt;
 
-use crate::shown::debug_is_display;
-use crate::{
-    AtomicCheck, Behavior, Capabilities, Check, DeregBound, DeviceLimits, Errno, ErrorFires,
-    FaultStatus, FlushPostInErr, IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement,
-    PollAfterOverrun, PostWrongState, QpAccessStatus, ResizeSupport, Retry7, Rounding, RouteFields,
-    SendByteLen, SendInvalAnswer, ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields,
-    UnknownSrq, ZeroLength,
+use crate::Capabilities;
+use crate::behavior::{
+    AtomicCheck, Behavior, Check, DeregBound, Errno, ErrorFires, FaultStatus, FlushPostInErr,
+    IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement, PollAfterOverrun, PostWrongState,
+    QpAccessStatus, ResizeSupport, Retry7, Rounding, RouteFields, SendByteLen, SendInvalAnswer,
+    ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, ZeroLength,
 };
+use crate::shown::debug_is_display;
+
+pub use crate::limits::{DeviceLimits, LimitError};
 
 /// What a kind of device does where it has a choice, and what it has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

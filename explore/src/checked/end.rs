@@ -1,9 +1,8 @@
 //! What only the end of a run shows: what is missing, and what is left.
 
-use verbs_api::{
-    Cause, Declared, Error, FlushPostInErr, Handle, Lab, Mr, Object, QpModify, QpState, Verb,
-    Verbs, Wait, Wc,
-};
+use verbs_api::behavior::{Declared, FlushPostInErr};
+use verbs_api::lab::Lab;
+use verbs_api::{Cause, Error, Handle, Mr, Object, QpModify, QpState, Verb, Verbs, Wait, Wc};
 
 use super::Checked;
 use super::books::Books;

@@ -2,10 +2,8 @@
 
 use core::time::Duration;
 
-use verbs_api::{
-    AsyncEventType, Context, Fault, FaultId, Gid, Lab, Limit, Live, Mtu, Result, Srq, Strike,
-    TappedPacket, TraceRecord, Verbs,
-};
+use verbs_api::lab::{Fault, FaultId, Lab, Limit, Live, Strike, TappedPacket, TraceRecord};
+use verbs_api::{AsyncEventType, Context, Gid, Mtu, Result, Srq, Verbs};
 
 use super::Checked;
 

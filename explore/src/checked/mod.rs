@@ -37,8 +37,9 @@ use core::fmt;
 use std::sync::Arc;
 use std::thread;
 
+use verbs_api::Verbs;
+use verbs_api::lab::Lab;
 use verbs_api::sync::{Mutex, MutexGuard};
-use verbs_api::{Lab, Verbs};
 
 pub use broken::{Broken, Invariant};
 pub use summary::Summary;

@@ -3,7 +3,8 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
-use verbs_api::{Context, Handle, Live, Object};
+use verbs_api::lab::Live;
+use verbs_api::{Context, Handle, Object};
 
 /// An object of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

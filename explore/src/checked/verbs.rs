@@ -3,14 +3,15 @@
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
 
+use verbs_api::behavior::{Declared, FlushPostInErr, PostWrongState};
+use verbs_api::lab::Lab;
 use verbs_api::{
     Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities, Cause,
-    CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, Declared,
-    DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Element, ErrorKind, FlushPostInErr, Gid,
-    GidEntry, Handle, Lab, Mr, MrAttr, MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr,
-    PostError, PostWrongState, Qp, QpAttr, QpAttrMask, QpInit, QpQuery, QpState, RcParams, RecvWr,
-    ReregError, Result, SendWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx,
-    Xrcd, XrcdInit,
+    CompChannel, Context, Cq, CqAttr, CqEvent, CqFlags, CqInit, CqInitEx, CqModeration, DeviceAttr,
+    DeviceAttrEx, DeviceInfo, DriverObject, Element, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr,
+    MrChange, MrInit, Mw, MwAttr, MwBind, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
+    QpInit, QpQuery, QpState, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
+    SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit,
 };
 
 use super::Checked;

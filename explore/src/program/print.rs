@@ -46,7 +46,7 @@ pub fn print(
     )
 }
 
-const USES: &str = "use verbs_api::*;\n    use verbs_sim::{Mode, Sim, SimConfig};";
+const USES: &str = "use verbs_api::profile::Profile;\n    use verbs_api::*;\n    use verbs_sim::{Mode, Sim, SimConfig};";
 
 /// What a poll gives, in an order that does not depend on the CQ's.
 const POLL: &str = "    let poll = |cq, max| {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
+use verbs_api::lab::Lab;
 use verbs_api::{
-    AhAttr, Arm, Cause, CqInit, Error, ErrorKind, Lab, Mr, QpAttrMask, QpInit, QpModify, QpState,
+    AhAttr, Arm, Cause, CqInit, Error, ErrorKind, Mr, QpAttrMask, QpInit, QpModify, QpState,
     QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, connect,
 };
 

@@ -1,6 +1,7 @@
 #[test]
 #[allow(unused)]
 fn free_program_0() {
+    use verbs_api::profile::Profile;
     use verbs_api::*;
     use verbs_sim::{Mode, Sim, SimConfig};
     let verbs = Sim::new(SimConfig::new().nodes(4));
@@ -180,6 +181,7 @@ fn free_program_0() {
 #[test]
 #[allow(unused)]
 fn free_program_1() {
+    use verbs_api::profile::Profile;
     use verbs_api::*;
     use verbs_sim::{Mode, Sim, SimConfig};
     let verbs = Sim::new(SimConfig::new().nodes(4));
@@ -283,6 +285,7 @@ fn free_program_1() {
 #[test]
 #[allow(unused)]
 fn free_program_2() {
+    use verbs_api::profile::Profile;
     use verbs_api::*;
     use verbs_sim::{Mode, Sim, SimConfig};
     let verbs = Sim::new(SimConfig::new().nodes(4));
@@ -441,6 +444,7 @@ fn free_program_2() {
 #[test]
 #[allow(unused)]
 fn free_program_3() {
+    use verbs_api::profile::Profile;
     use verbs_api::*;
     use verbs_sim::{Mode, Sim, SimConfig};
     let verbs = Sim::new(SimConfig::new().nodes(4));

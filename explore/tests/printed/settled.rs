@@ -1,6 +1,7 @@
 #[test]
 #[allow(unused)]
 fn settled_program_0() {
+    use verbs_api::profile::Profile;
     use verbs_api::*;
     use verbs_sim::{Mode, Sim, SimConfig};
     let verbs = Sim::new(SimConfig::new().nodes(4));
@@ -132,6 +133,7 @@ fn settled_program_0() {
 #[test]
 #[allow(unused)]
 fn settled_program_1() {
+    use verbs_api::profile::Profile;
     use verbs_api::*;
     use verbs_sim::{Mode, Sim, SimConfig};
     let verbs = Sim::new(SimConfig::new().nodes(4));
@@ -331,6 +333,7 @@ fn settled_program_1() {
 #[test]
 #[allow(unused)]
 fn settled_program_2() {
+    use verbs_api::profile::Profile;
     use verbs_api::*;
     use verbs_sim::{Mode, Sim, SimConfig};
     let verbs = Sim::new(SimConfig::new().nodes(4));
@@ -558,6 +561,7 @@ fn settled_program_2() {
 #[test]
 #[allow(unused)]
 fn settled_program_3() {
+    use verbs_api::profile::Profile;
     use verbs_api::*;
     use verbs_sim::{Mode, Sim, SimConfig};
     let verbs = Sim::new(SimConfig::new().nodes(4));

@@ -1,6 +1,7 @@
 //! Atomics among others: depth, fence, many queue pairs, retries.
 
-use verbs_api::{Fault, PacketFilter, PacketOpcode, QpCap, QpState, RcParams, SendWr, WcStatus};
+use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
+use verbs_api::{QpCap, QpState, RcParams, SendWr, WcStatus};
 
 use super::{ALL, both, get, options, pair, set};
 use crate::failure::{check, check_eq, in_case};

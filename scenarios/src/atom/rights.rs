@@ -1,8 +1,9 @@
 //! What is refused: length, alignment, keys, rights.
 
+use verbs_api::behavior::{AtomicCheck, QpAccessStatus};
 use verbs_api::{
-    Access, AsyncEvent, AsyncEventType, AtomicCheck, Element, ErrorKind, MrAttr, QpAccessStatus,
-    QpState, RcParams, Remote, SendWr, Sge, Wc, WcStatus,
+    Access, AsyncEvent, AsyncEventType, Element, ErrorKind, MrAttr, QpState, RcParams, Remote,
+    SendWr, Sge, Wc, WcStatus,
 };
 
 use super::{ALL, both, get, options, pair, set};

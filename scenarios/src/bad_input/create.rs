@@ -2,9 +2,10 @@
 
 use std::fmt::Debug;
 
+use verbs_api::lab::Limit;
 use verbs_api::{
-    Access, AhAttr, CqInit, DeviceAttr, Error, ErrorKind, GlobalRoute, Limit, QpCap, QpInit,
-    QpType, SrqInit,
+    Access, AhAttr, CqInit, DeviceAttr, Error, ErrorKind, GlobalRoute, QpCap, QpInit, QpType,
+    SrqInit,
 };
 
 use super::refused;

@@ -2,10 +2,11 @@
 
 use std::fmt::Debug;
 
+use verbs_api::behavior::Check;
 use verbs_api::{
-    Access, Arm, Capabilities, Check, CqInit, DriverObject, Error, ErrorKind, MwBind, MwBindInfo,
-    MwType, QpAttrMask, QpInit, QpModify, QpState, QpType, SendWr, SrqAttr, SrqAttrMask, SrqInit,
-    Wait, WcStatus, inc_rkey,
+    Access, Arm, Capabilities, CqInit, DriverObject, Error, ErrorKind, MwBind, MwBindInfo, MwType,
+    QpAttrMask, QpInit, QpModify, QpState, QpType, SendWr, SrqAttr, SrqAttrMask, SrqInit, Wait,
+    WcStatus, inc_rkey,
 };
 
 use super::refused;

@@ -1,8 +1,7 @@
 //! Work on memory that is not valid for it.
 
-use verbs_api::{
-    Access, Check, ErrorKind, MrAttr, QpCap, QpState, RecvWr, Remote, SendWr, Sge, WcStatus,
-};
+use verbs_api::behavior::Check;
+use verbs_api::{Access, ErrorKind, MrAttr, QpCap, QpState, RecvWr, Remote, SendWr, Sge, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, expect_err};

@@ -1,8 +1,8 @@
 //! Work that cannot be posted.
 
+use verbs_api::behavior::{Errno, SqRelease};
 use verbs_api::{
-    Cq, Errno, ErrorKind, PostError, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendWr, SqRelease,
-    WcStatus,
+    Cq, ErrorKind, PostError, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendWr, WcStatus,
 };
 
 use super::refused;

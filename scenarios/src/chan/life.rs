@@ -1,6 +1,7 @@
 //! Creating and destroying channels, limits.
 
-use verbs_api::{Context, CqInit, ErrorKind, Fault, Handle, Limit, Verb, Wait};
+use verbs_api::lab::{Fault, Limit};
+use verbs_api::{Context, CqInit, ErrorKind, Handle, Verb, Wait};
 
 use super::{destroy, fire, writers};
 use crate::failure::{check, check_eq};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use verbs_api::{Arm, Cause, CqInit, ErrorKind, Limit, Wait};
+use verbs_api::lab::Limit;
+use verbs_api::{Arm, Cause, CqInit, ErrorKind, Wait};
 
 use super::{complete, fire, fire_and_take, writer, writers};
 use crate::failure::check_eq;

@@ -1,7 +1,8 @@
 //! Which completion satisfies which request: the table of `ibv_req_notify_cq`, cell by cell.
 
+use verbs_api::lab::Fault;
 use verbs_api::{
-    Access, Arm, CompChannel, Cq, Fault, Handle, MwBindInfo, MwType, QpAttrMask, QpModify, QpState,
+    Access, Arm, CompChannel, Cq, Handle, MwBindInfo, MwType, QpAttrMask, QpModify, QpState,
     QpType, RcParams, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus, inc_rkey,
 };
 

@@ -1,8 +1,7 @@
 //! What of a message matters: its solicited bit, whether it makes a completion, its length.
 
-use verbs_api::{
-    Arm, Dest, Fault, PacketFilter, PacketOpcode, QpType, SendFlags, SendWr, WcStatus,
-};
+use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
+use verbs_api::{Arm, Dest, QpType, SendFlags, SendWr, WcStatus};
 
 use super::{BOTH, PLAIN, deliver};
 use crate::failure::check_eq;

@@ -1,8 +1,9 @@
 //! The life of a request: where it is recorded, what changes it, when it ends.
 
+use verbs_api::behavior::Check;
 use verbs_api::{
-    Arm, AsyncEventType, Check, Context, Cq, CqInit, CqModeration, Element, ErrorKind, Handle,
-    SendFlags, Wait,
+    Arm, AsyncEventType, Context, Cq, CqInit, CqModeration, Element, ErrorKind, Handle, SendFlags,
+    Wait,
 };
 
 use super::{BOTH, PLAIN, deliver, leave, reversed};

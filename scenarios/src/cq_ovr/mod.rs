@@ -2,9 +2,9 @@
 
 mod tight;
 
+use verbs_api::behavior::{KnobValue, Overrun};
 use verbs_api::{
-    Arm, AsyncEvent, AsyncEventType, Capabilities, ErrorKind, KnobValue, Overrun, QpState, RecvWr,
-    SendWr, WcStatus,
+    Arm, AsyncEvent, AsyncEventType, Capabilities, ErrorKind, QpState, RecvWr, SendWr, WcStatus,
 };
 
 pub(crate) use tight::{Queue, Tight, impatient};

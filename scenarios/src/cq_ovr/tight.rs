@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use verbs_api::behavior::PollAfterOverrun;
 use verbs_api::{
-    AsyncEvent, AsyncEventType, CompChannel, Cq, CqInit, Element, Handle, PollAfterOverrun, QpCap,
-    RcParams, SendWr, Wc,
+    AsyncEvent, AsyncEventType, CompChannel, Cq, CqInit, Element, Handle, QpCap, RcParams, SendWr,
+    Wc,
 };
 
 use crate::failure::check;

@@ -1,6 +1,8 @@
 //! Resizes that fail, and that they change nothing.
 
-use verbs_api::{Check, Cq, CqInit, Error, ErrorKind, Handle, Limit, QpState, ResizeSupport, Wait};
+use verbs_api::behavior::{Check, ResizeSupport};
+use verbs_api::lab::Limit;
+use verbs_api::{Cq, CqInit, Error, ErrorKind, Handle, QpState, Wait};
 
 use super::{expect_armed, requests_beside_completions};
 use crate::cq_create::sizes_above_the_limit;

@@ -1,8 +1,7 @@
 //! What a bind does, and its order among others.
 
-use verbs_api::{
-    ErrorKind, IllegalOpcode, MwBind, MwType, PostError, QpType, Remote, SendWr, WcStatus, inc_rkey,
-};
+use verbs_api::behavior::IllegalOpcode;
+use verbs_api::{ErrorKind, MwBind, MwType, PostError, QpType, Remote, SendWr, WcStatus, inc_rkey};
 
 use super::{
     ALL, BOTH, LEN, WRITE, bind, bound, is_shut, opens, options, pair, part, post_bind, sibling,

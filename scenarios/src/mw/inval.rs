@@ -1,8 +1,7 @@
 //! Invalidation, by the owner and by the peer.
 
-use verbs_api::{
-    ErrorKind, MwType, QpState, SendInvalAnswer, SendWr, WcFlags, WcOpcode, WcStatus, inc_rkey,
-};
+use verbs_api::behavior::SendInvalAnswer;
+use verbs_api::{ErrorKind, MwType, QpState, SendWr, WcFlags, WcOpcode, WcStatus, inc_rkey};
 
 use super::{LEN, WRITE, bind, bound, is_shut, opens, pair, part, sibling};
 use crate::failure::{check, check_eq, in_case};

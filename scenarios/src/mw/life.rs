@@ -1,6 +1,7 @@
 //! Windows and what they are made of.
 
-use verbs_api::{Capabilities, DeregBound, ErrorKind, MwType, Remote, SendWr, WcStatus};
+use verbs_api::behavior::DeregBound;
+use verbs_api::{Capabilities, ErrorKind, MwType, Remote, SendWr, WcStatus};
 
 use super::{BOTH, WRITE, bind, bound, is_shut, opens, pair, part, sibling, write};
 use crate::failure::{check_eq, in_case};

@@ -2,9 +2,10 @@
 
 use std::thread;
 
+use verbs_api::behavior::Check;
 use verbs_api::{
-    Access, Check, ErrorKind, Mtu, QpAttr, QpAttrMask as M, QpModify, QpState, QpType, RcParams,
-    WcStatus, connect, transition,
+    Access, ErrorKind, Mtu, QpAttr, QpAttrMask as M, QpModify, QpState, QpType, RcParams, WcStatus,
+    connect, transition,
 };
 
 use crate::climber::{Climber, required};

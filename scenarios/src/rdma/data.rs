@@ -1,6 +1,7 @@
 //! Which bytes are moved.
 
-use verbs_api::{ErrorKind, Placement, QpCap, SendOp, SendWr, Sge, WcFlags, WcOpcode, WcStatus};
+use verbs_api::behavior::Placement;
+use verbs_api::{ErrorKind, QpCap, SendOp, SendWr, Sge, WcFlags, WcOpcode, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};

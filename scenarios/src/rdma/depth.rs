@@ -1,6 +1,7 @@
 //! Reads that are outstanding at a time, and what is behind them.
 
-use verbs_api::{PacketOpcode, QpState, RcParams, SendWr, WcStatus};
+use verbs_api::lab::PacketOpcode;
+use verbs_api::{QpState, RcParams, SendWr, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};

@@ -1,8 +1,8 @@
 //! What the region and the queue pair of the responder allow, and which fault is found first.
 
+use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{
-    Access, AsyncEvent, AsyncEventType, Element, QpAccessStatus, RcParams, Remote, SendOp, SendWr,
-    Sge, WcStatus,
+    Access, AsyncEvent, AsyncEventType, Element, RcParams, Remote, SendOp, SendWr, Sge, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};

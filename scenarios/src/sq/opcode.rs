@@ -1,8 +1,9 @@
 //! Which operation each transport has.
 
+use verbs_api::behavior::IllegalOpcode;
 use verbs_api::{
-    Access, Capabilities, ErrorKind, IllegalOpcode, MwBindInfo, MwType, QpType, RcParams, Remote,
-    SendWr, WcOpcode, WcStatus, inc_rkey,
+    Access, Capabilities, ErrorKind, MwBindInfo, MwType, QpType, RcParams, Remote, SendWr,
+    WcOpcode, WcStatus, inc_rkey,
 };
 
 use crate::failure::{check_eq, in_case};

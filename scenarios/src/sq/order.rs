@@ -1,6 +1,7 @@
 //! Order of work, fences, when work is done.
 
-use verbs_api::{Fault, PacketFilter, PacketOpcode, QpCap, QpType, RcParams, SendWr, WcStatus};
+use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
+use verbs_api::{QpCap, QpType, RcParams, SendWr, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;

@@ -1,6 +1,7 @@
 //! What a post takes and answers; inline data.
 
-use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpType, RecvWr, SendWr, Sge, SqRelease};
+use verbs_api::behavior::SqRelease;
+use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpType, RecvWr, SendWr, Sge};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;

@@ -1,9 +1,9 @@
 //! What becomes of the receives, and who is told, when a queue pair fails or goes, or the SRQ
 //! itself fails.
 
+use verbs_api::lab::{Fault, FaultId, PacketFilter, PacketOpcode};
 use verbs_api::{
-    AsyncEvent, AsyncEventType, Element, ErrorKind, Fault, FaultId, PacketFilter, PacketOpcode,
-    QpState, RcParams, RecvWr, WcStatus,
+    AsyncEvent, AsyncEventType, Element, ErrorKind, QpState, RcParams, RecvWr, WcStatus,
 };
 
 use super::{ROOM, Shared};

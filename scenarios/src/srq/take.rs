@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use verbs_api::{
-    Access, Arm, CqInit, Fault, PacketFilter, PacketOpcode, QpType, RcParams, RecvWr, WcStatus,
-};
+use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
+use verbs_api::{Access, Arm, CqInit, QpType, RcParams, RecvWr, WcStatus};
 
 use super::{ROOM, Shared};
 use crate::failure::{check_eq, in_case};

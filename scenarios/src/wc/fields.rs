@@ -1,8 +1,7 @@
 //! The fields of completions on connections.
 
-use verbs_api::{
-    QpCap, RecvWr, SendByteLen, SendWr, Sge, UndefinedFields, WcFlags, WcOpcode, WcStatus,
-};
+use verbs_api::behavior::{SendByteLen, UndefinedFields};
+use verbs_api::{QpCap, RecvWr, SendWr, Sge, WcFlags, WcOpcode, WcStatus};
 
 use super::Kind;
 use crate::failure::{check, check_eq, in_case};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use verbs_api::{Check, Cq, ErrorKind, QpType, RcParams, RecvWr, SendWr, Sge, Wc, WcStatus};
+use verbs_api::behavior::Check;
+use verbs_api::{Cq, ErrorKind, QpType, RcParams, RecvWr, SendWr, Sge, Wc, WcStatus};
 
 use crate::failure::{check, check_eq};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, wr_ids};

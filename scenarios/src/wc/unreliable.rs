@@ -1,6 +1,7 @@
 //! What datagrams and unreliable connections add to the fields of completions.
 
-use verbs_api::{AhAttr, LinkLayer, QpType, SendWr, UdSl, WcFlags};
+use verbs_api::behavior::UdSl;
+use verbs_api::{AhAttr, LinkLayer, QpType, SendWr, WcFlags};
 
 use super::Kind;
 use super::fields::{byte_lens, immediates};

@@ -1,8 +1,7 @@
 //! The memory that a peer reaches.
 
-use verbs_api::{
-    Access, Capabilities, QpAccessStatus, QpType, RcParams, RecvWr, Remote, SendWr, WcStatus,
-};
+use verbs_api::behavior::QpAccessStatus;
+use verbs_api::{Access, Capabilities, QpType, RcParams, RecvWr, Remote, SendWr, WcStatus};
 
 use crate::failure::{check, in_case};
 use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, pattern};

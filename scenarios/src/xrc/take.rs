@@ -1,9 +1,8 @@
 //! Which SRQ a message goes to, and what becomes of it.
 
-use verbs_api::{
-    Arm, Fault, Mtu, PacketFilter, PacketOpcode, QpState, QpType, RcParams, SendWr, SrqInit,
-    UnknownSrq, WcStatus, Xrcd, XrcdInit,
-};
+use verbs_api::behavior::UnknownSrq;
+use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
+use verbs_api::{Arm, Mtu, QpState, QpType, RcParams, SendWr, SrqInit, WcStatus, Xrcd, XrcdInit};
 
 use super::{Named, beside_b};
 use crate::failure::{check, check_eq, in_case};

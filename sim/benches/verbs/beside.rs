@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use verbs_api::connect::by_attributes;
-use verbs_api::owned;
+use verbs_api::lab::{Fault, Lab, PacketFilter};
+use verbs_api::profile::Profile;
 use verbs_api::{
-    Access, AhAttr, Arm, AsyncEventType, CompChannel, Context, Cq, CqInit, ErrorKind, Fault, Lab,
-    MrAttr, MwType, PacketFilter, Pd, Profile, Qp, QpAttrMask, QpCap, QpInit, QpModify, QpState,
-    QpType, RcParams, SendWr, Verb, Verbs, Wait, Wc, WcStatus,
+    Access, AhAttr, Arm, AsyncEventType, CompChannel, Context, Cq, CqInit, ErrorKind, MrAttr,
+    MwType, Pd, Qp, QpAttrMask, QpCap, QpInit, QpModify, QpState, QpType, RcParams, SendWr, Verb,
+    Verbs, Wait, Wc, WcStatus, owned,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 

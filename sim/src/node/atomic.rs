@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use verbs_api::{Access, AtomicCheck, SendOp, SendWr, WcStatus};
+use verbs_api::behavior::AtomicCheck;
+use verbs_api::{Access, SendOp, SendWr, WcStatus};
 
 use super::Node;
 use super::requester::OutPacket;

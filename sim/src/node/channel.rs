@@ -1,8 +1,9 @@
 //! Completion channels.
 
+use verbs_api::lab::{CqReport, Limit, TraceEvent};
 use verbs_api::{
-    Cause, CompChannel as ChannelHandle, Context, CqEvent, CqReport, Error, ErrorKind, Handle,
-    Limit, Object, Result, TraceEvent, Verb,
+    Cause, CompChannel as ChannelHandle, Context, CqEvent, Error, ErrorKind, Handle, Object,
+    Result, Verb,
 };
 
 use super::events::{EventQueue, Events};

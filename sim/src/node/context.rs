@@ -3,10 +3,13 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use verbs_api::behavior::Behavior;
+use verbs_api::lab::{Limit, TraceEvent};
+use verbs_api::profile::DeviceLimits;
 use verbs_api::{
-    AsyncEvent, AsyncEventType, AtomicCap, Behavior, Capabilities, Cause, Context, DeviceAttr,
-    DeviceAttrEx, DeviceLimits, Element, Error, ErrorKind, Gid, GidEntry, GidType, Limit,
-    LinkLayer, Mtu, Object, PortAttr, PortState, Result, TraceEvent, Verb,
+    AsyncEvent, AsyncEventType, AtomicCap, Capabilities, Cause, Context, DeviceAttr, DeviceAttrEx,
+    Element, Error, ErrorKind, Gid, GidEntry, GidType, LinkLayer, Mtu, Object, PortAttr, PortState,
+    Result, Verb,
 };
 
 use super::events::{EventQueue, Events, Numbers};
@@ -168,7 +171,7 @@ impl Node {
     pub fn capabilities(&self, context: Context) -> Result<Capabilities> {
         self.find_context(Verb::QueryDevice, context)?;
         let mut all = Capabilities::all() - Capabilities::PATH_MIG - Capabilities::TSO;
-        if self.behavior.resize_errno != verbs_api::ResizeSupport::Supported {
+        if self.behavior.resize_errno != verbs_api::behavior::ResizeSupport::Supported {
             all.remove(Capabilities::RESIZE_CQ);
         }
         if !self.behavior.srq_resize {

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
+use verbs_api::behavior::{Check, Overrun, PollAfterOverrun, ResizeSupport, UndefinedFields};
+use verbs_api::lab::{CqReport, Limit, TraceEvent};
 use verbs_api::{
-    Arm, AsyncEventType, Cause, Check, Context, Cq as CqHandle, CqAttr, CqInit, CqReport, Element,
-    Error, ErrorKind, Handle, Limit, Object, Overrun, PollAfterOverrun, QpType, ResizeSupport,
-    Result, TraceEvent, UndefinedFields, Verb, Wc, WcFlags, WcOpcode, WcStatus,
+    Arm, AsyncEventType, Cause, Context, Cq as CqHandle, CqAttr, CqInit, Element, Error, ErrorKind,
+    Handle, Object, QpType, Result, Verb, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::cq_ex::Extended;

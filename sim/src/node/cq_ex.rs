@@ -1,8 +1,9 @@
 //! Extended completion queues: iterations.
 
+use verbs_api::behavior::PollAfterOverrun;
 use verbs_api::{
-    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, Error, ErrorKind,
-    PollAfterOverrun, Result, Verb, Wc, WcEx, WcFields,
+    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, Error, ErrorKind, Result,
+    Verb, Wc, WcEx, WcFields,
 };
 
 use super::cq::Entry;

@@ -1,9 +1,9 @@
 //! Unreliable datagrams.
 
 use std::sync::Arc;
+use verbs_api::behavior::{Check, RouteFields, UdSl};
 use verbs_api::{
-    Access, Ah as AhHandle, AhAttr, Check, Dest, Grh, QpType, RouteFields, UdSl, Verb, Wc, WcFlags,
-    WcOpcode, WcStatus,
+    Access, Ah as AhHandle, AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::Node;

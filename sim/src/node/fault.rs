@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::iter;
 
-use verbs_api::{Cause, Error, ErrorKind, FaultId, Limit, Result, TraceEvent, Verb, WcStatus};
+use verbs_api::lab::{FaultId, Limit, TraceEvent};
+use verbs_api::{Cause, Error, ErrorKind, Result, Verb, WcStatus};
 
 use super::Node;
 use crate::fault::SharedStriker;

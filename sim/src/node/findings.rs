@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use verbs_api::lab::ArmState;
 use verbs_api::table::Table;
-use verbs_api::{ArmState, AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
+use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
 use super::Node;
 use super::cq::Cq;

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use verbs_api::lab::TraceEvent;
 use verbs_api::{
-    Capabilities, Cause, Error, ErrorKind, Gid, MULTICAST_QPN, Qp as QpHandle, QpType, Result,
-    TraceEvent, Verb,
+    Capabilities, Cause, Error, ErrorKind, Gid, MULTICAST_QPN, Qp as QpHandle, QpType, Result, Verb,
 };
 
 use super::{Node, invalid};

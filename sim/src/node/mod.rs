@@ -74,10 +74,12 @@ use std::mem;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use verbs_api::behavior::Behavior;
+use verbs_api::lab::{Limit, Live, TimerReport, TraceEvent};
+use verbs_api::profile::DeviceLimits;
 use verbs_api::{
-    AtomicCap, BadHandle, Behavior, Capabilities, Cause, Context, DeviceAttr, DeviceLimits,
-    Element, Error, ErrorKind, Gid, Handle, Limit, Live, Object, Result, TimerReport, TraceEvent,
-    Verb,
+    AtomicCap, BadHandle, Capabilities, Cause, Context, DeviceAttr, Element, Error, ErrorKind, Gid,
+    Handle, Object, Result, Verb,
 };
 
 use crate::empty::EmptyCqs;

@@ -1,8 +1,9 @@
 //! `ibv_modify_qp`: the checks, and what each transition does.
 
+use verbs_api::behavior::Check;
 use verbs_api::{
-    AsyncEventType, Cause, Check, Error, ErrorKind, Qp as QpHandle, QpAttr, QpAttrMask as M,
-    QpState, Result, Verb, transition,
+    AsyncEventType, Cause, Error, ErrorKind, Qp as QpHandle, QpAttr, QpAttrMask as M, QpState,
+    Result, Verb, transition,
 };
 
 use super::context::{PORT_MTU, PORT_MTU_BYTES};

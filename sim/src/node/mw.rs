@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use verbs_api::behavior::{Check, DeregBound};
 use verbs_api::table::{Id, Table};
 use verbs_api::{
-    Access, Capabilities, Cause, Check, Context, DeregBound, Error, ErrorKind, Handle,
-    Mw as MwHandle, MwAttr, MwBind, MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle,
-    Result, SendOp, SendWr, Verb, WcStatus,
+    Access, Capabilities, Cause, Context, Error, ErrorKind, Handle, Mw as MwHandle, MwAttr, MwBind,
+    MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle, Result, SendOp, SendWr, Verb,
+    WcStatus,
 };
 
 use super::key::Keys;

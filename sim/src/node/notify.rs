@@ -16,7 +16,9 @@
 //!                        +------> off <--------+
 //! ```
 
-use verbs_api::{Arm, ArmState, Behavior, ErrorFires};
+use verbs_api::Arm;
+use verbs_api::behavior::{Behavior, ErrorFires};
+use verbs_api::lab::ArmState;
 
 /// What of an added completion matters to arming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Posting.
 
 use smallvec::SmallVec;
+use verbs_api::behavior::{Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
 use verbs_api::{
-    Capabilities, Cause, Check, Dest, Errno, Error, ErrorKind, FlushPostInErr, Handle,
-    IllegalOpcode, PostError, PostWrongState, Qp as QpHandle, QpState, QpType, RecvWr, Result,
-    SendFlags, SendOp, SendWr, Sge, Verb, WcStatus,
+    Capabilities, Cause, Dest, Error, ErrorKind, Handle, PostError, Qp as QpHandle, QpState,
+    QpType, RecvWr, Result, SendFlags, SendOp, SendWr, Sge, Verb, WcStatus,
 };
 
 use super::claim::Queue;

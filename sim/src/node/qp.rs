@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
+use verbs_api::behavior::{Check, SendByteLen, SqRelease};
+use verbs_api::lab::{Limit, TraceEvent};
+use verbs_api::profile::DeviceLimits;
 use verbs_api::{
-    Ah as AhHandle, AsyncEventType, Capabilities, Cause, Check, Context, Dest, DeviceLimits,
-    Element, Error, ErrorKind, Handle, Limit, Object, Pd as PdHandle, Qp as QpHandle, QpAttr,
-    QpAttrMask, QpCap, QpInit, QpQuery, QpState, QpType, Result, SendByteLen, SendFlags, SendOp,
-    Sge, SqRelease, TraceEvent, Verb, Wc, WcOpcode, WcStatus,
+    Ah as AhHandle, AsyncEventType, Capabilities, Cause, Context, Dest, Element, Error, ErrorKind,
+    Handle, Object, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpCap, QpInit, QpQuery,
+    QpState, QpType, Result, SendFlags, SendOp, Sge, Verb, Wc, WcOpcode, WcStatus,
 };
 
 use super::atomic::Replies;

@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use verbs_api::behavior::{Behavior, Check, MrKeys, Placement, ZeroLength};
+use verbs_api::lab::Limit;
 use verbs_api::{
-    Access, Behavior, Capabilities, Cause, Check, Context, Error, ErrorKind, Handle, Limit,
-    Mr as MrHandle, MrAttr, MrChange, MrInit, MrKeys, MrMemory, Object, Pd as PdHandle, Placement,
-    ReregError, Result, Sge, Verb, ZeroLength,
+    Access, Capabilities, Cause, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr,
+    MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Sge, Verb,
 };
 
 use super::key::{Keys, Regions};

@@ -11,10 +11,9 @@
 
 use core::time::Duration;
 
-use verbs_api::{
-    Access, Check, Dest, QpAttr, QpState, QpType, Retry7, SendDone, SendFlags, SendOp, Syndrome,
-    TraceEvent, WcStatus,
-};
+use verbs_api::behavior::{Check, Retry7, SendDone};
+use verbs_api::lab::{Syndrome, TraceEvent};
+use verbs_api::{Access, Dest, QpAttr, QpState, QpType, SendFlags, SendOp, WcStatus};
 
 use super::context::DEFAULT_PKEY;
 use super::context::PORT_MTU_BYTES;

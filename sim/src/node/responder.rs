@@ -1,8 +1,9 @@
 //! The responder side of connected QPs, and the door through which all packets come.
 
+use verbs_api::behavior::{Check, QpAccessStatus, SendInvalAnswer, ShortStatus};
+use verbs_api::lab::{Syndrome, TraceEvent};
 use verbs_api::{
-    Access, AsyncEventType, Check, MULTICAST_QPN, QpAccessStatus, QpState, QpType, SendInvalAnswer,
-    ShortStatus, Syndrome, TraceEvent, Wc, WcFlags, WcOpcode, WcStatus,
+    Access, AsyncEventType, MULTICAST_QPN, QpState, QpType, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::Node;

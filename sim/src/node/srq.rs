@@ -12,11 +12,11 @@
 use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
+use verbs_api::behavior::LimitReadback;
 use verbs_api::table::Id;
 use verbs_api::{
-    AsyncEventType, Cause, Context, Element, Error, ErrorKind, Handle, LimitReadback, Object,
-    Pd as PdHandle, PostError, RecvWr, Result, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
-    Verb,
+    AsyncEventType, Cause, Context, Element, Error, ErrorKind, Handle, Object, Pd as PdHandle,
+    PostError, RecvWr, Result, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Verb,
 };
 
 use super::claim::Queue;

@@ -14,11 +14,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use verbs_api::behavior::UnknownSrq;
+use verbs_api::lab::Syndrome;
 use verbs_api::table::{Id, Table};
 use verbs_api::{
     AsyncEventType, Capabilities, Cause, Context, Element, Error, ErrorKind, Handle, Object,
-    Qp as QpHandle, QpCap, QpInit, QpType, Result, Srq as SrqHandle, SrqInit, Syndrome, UnknownSrq,
-    Verb, Xrcd as XrcdHandle, XrcdInit,
+    Qp as QpHandle, QpCap, QpInit, QpType, Result, Srq as SrqHandle, SrqInit, Verb,
+    Xrcd as XrcdHandle, XrcdInit,
 };
 
 use super::qp::Qp;

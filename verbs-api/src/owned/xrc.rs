@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::Context;
 use super::life::{self, Owner, object};
-use crate::connect::{self, Endpoint, RcParams};
+use crate::connect::{self, Endpoint};
 use crate::error::{Result, Verb};
 use crate::handle;
 use crate::qp::{QpAttrMask, QpModify, QpQuery, QpState};
+use crate::rc::RcParams;
 use crate::verbs::Wait;
 use crate::xrc::XrcdInit;
 
