@@ -1,34 +1,17 @@
 //! Address handles.
 
-use verbs_api::{Capabilities, ErrorKind, QpModify, QpState, QpType, SendWr, WcStatus};
+use verbs_api::{ErrorKind, QpModify, QpState, QpType, SendWr, WcStatus};
 
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err};
 
-const UD: Capabilities = Capabilities::UD;
-const LAB: Capabilities = Capabilities::LAB;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "ah.serves_all_queue_pairs_of_its_domain",
-        &["AH-03"],
-        serves_all_queue_pairs_of_its_domain,
-    )
-    .needs(UD),
-    Scenario::new(
-        "ah.with_work_outstanding_cannot_be_destroyed",
-        &["AH-04", "UD-16"],
-        with_work_outstanding_cannot_be_destroyed,
-    )
-    .needs(UD.union(LAB)),
-    Scenario::new(
-        "ah.there_are_as_many_as_the_device_says",
-        &["AH-05"],
-        there_are_as_many_as_the_device_says,
-    )
-    .needs(UD.union(LAB)),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    serves_all_queue_pairs_of_its_domain,
+    with_work_outstanding_cannot_be_destroyed,
+    there_are_as_many_as_the_device_says,
 ];
 
+scenario!(serves_all_queue_pairs_of_its_domain: "AH-03"; needs UD);
 fn serves_all_queue_pairs_of_its_domain(bench: &Bench<'_>) -> Result {
     const RULE: &str = "AH-03";
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
@@ -51,6 +34,7 @@ fn serves_all_queue_pairs_of_its_domain(bench: &Bench<'_>) -> Result {
     Ok(bench.destroy_ah(ah)?)
 }
 
+scenario!(with_work_outstanding_cannot_be_destroyed: "AH-04", "UD-16"; needs UD, LAB);
 /// A mistake of the program: the simulator says so, a device may do anything.
 fn with_work_outstanding_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
@@ -68,6 +52,7 @@ fn with_work_outstanding_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     bench.destroy_ah(ah).rule("AH-04")
 }
 
+scenario!(there_are_as_many_as_the_device_says: "AH-05"; needs UD, LAB);
 fn there_are_as_many_as_the_device_says(bench: &Bench<'_>) -> Result {
     const RULE: &str = "AH-05";
     let context = bench.ctx_a();

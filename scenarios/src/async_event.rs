@@ -15,92 +15,23 @@ use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario};
 
-const LAB: Capabilities = Capabilities::LAB;
-const APART: Capabilities = Capabilities::MODIFY_CONNECT;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "async_event.event_of_a_cq_names_it",
-        &["ASYNC-02", "ASYNC-05"],
-        event_of_a_cq_names_it,
-    ),
-    Scenario::new(
-        "async_event.event_of_a_port_names_it",
-        &["ASYNC-02", "ASYNC-09", "ASYNC-13", "ASYNC-05"],
-        event_of_a_port_names_it,
-    )
-    .needs(LAB),
-    Scenario::new(
-        "async_event.dead_device_lets_its_objects_be_freed_and_no_more",
-        &["ASYNC-10", "ASYNC-02"],
-        death::dead_device_lets_its_objects_be_freed_and_no_more,
-    )
-    .needs(
-        LAB.union(Capabilities::UD)
-            .union(Capabilities::MCAST)
-            .union(Capabilities::MW_TYPE_1)
-            .union(Capabilities::SRQ),
-    ),
-    Scenario::new(
-        "async_event.peer_of_a_dead_device_gets_no_answer",
-        &["ASYNC-10"],
-        death::peer_of_a_dead_device_gets_no_answer,
-    )
-    .needs(LAB),
-    Scenario::new(
-        "async_event.one_of_several_threads_gets_it",
-        &["ASYNC-04"],
-        one_of_several_threads_gets_it,
-    )
-    .needs(Capabilities::THREADS),
-    Scenario::new(
-        "async_event.message_before_rts_raises_at_most_comm_est",
-        &["ASYNC-08"],
-        message_before_rts_raises_at_most_comm_est,
-    )
-    .needs(APART.union(Capabilities::UC)),
-    Scenario::new(
-        "async_event.datagram_raises_nothing",
-        &["ASYNC-08"],
-        datagram_raises_nothing,
-    )
-    .needs(Capabilities::UD),
-    Scenario::new(
-        "async_event.every_kind_has_a_text_of_its_own",
-        &["ASYNC-11"],
-        every_kind_has_a_text_of_its_own,
-    ),
-    Scenario::new(
-        "async_event.drained_queue_says_so_once",
-        &["ASYNC-16", "ASYNC-02"],
-        drained_queue_says_so_once,
-    )
-    .needs(APART),
-    Scenario::new(
-        "async_event.path_migration_is_refused_where_there_is_none",
-        &["ASYNC-17"],
-        path_migration_is_refused_where_there_is_none,
-    )
-    .needs(APART),
-    Scenario::new(
-        "async_event.change_of_a_table_is_told_and_can_be_read",
-        &["ASYNC-20", "ASYNC-13"],
-        change_of_a_table_is_told_and_can_be_read,
-    )
-    .needs(LAB),
-    Scenario::new(
-        "async_event.what_a_port_announces_is_told",
-        &["ASYNC-20", "ASYNC-21", "ASYNC-02"],
-        what_a_port_announces_is_told,
-    )
-    .needs(LAB),
-    Scenario::new(
-        "async_event.kinds_have_the_numbers_of_c",
-        &["ASYNC-22"],
-        kinds_have_the_numbers_of_c,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    event_of_a_cq_names_it,
+    event_of_a_port_names_it,
+    death::dead_device_lets_its_objects_be_freed_and_no_more,
+    death::peer_of_a_dead_device_gets_no_answer,
+    one_of_several_threads_gets_it,
+    message_before_rts_raises_at_most_comm_est,
+    datagram_raises_nothing,
+    every_kind_has_a_text_of_its_own,
+    drained_queue_says_so_once,
+    path_migration_is_refused_where_there_is_none,
+    change_of_a_table_is_told_and_can_be_read,
+    what_a_port_announces_is_told,
+    kinds_have_the_numbers_of_c,
 ];
 
+scenario!(event_of_a_cq_names_it: "ASYNC-02", "ASYNC-05");
 fn event_of_a_cq_names_it(bench: &Bench<'_>) -> Result {
     let overrun = || -> Result<Tight<'_>> {
         let tight = Tight::new(bench, Queue::Recv, 1)?;
@@ -135,6 +66,7 @@ fn event_of_a_cq_names_it(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(event_of_a_port_names_it: "ASYNC-02", "ASYNC-09", "ASYNC-13", "ASYNC-05"; needs LAB);
 fn event_of_a_port_names_it(bench: &Bench<'_>) -> Result {
     let (lab, port) = (bench.lab(), bench.port());
     let name = &bench.devices()?[0].name;
@@ -169,6 +101,7 @@ fn event_of_a_port_names_it(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(one_of_several_threads_gets_it: "ASYNC-04"; needs THREADS);
 /// Three threads wait and three CQs overrun: each thread gets another event.
 fn one_of_several_threads_gets_it(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-04";
@@ -198,6 +131,7 @@ fn one_of_several_threads_gets_it(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(message_before_rts_raises_at_most_comm_est: "ASYNC-08"; needs UC, MODIFY_CONNECT);
 /// `COMM_EST` is for the receiver to go on by; a device need not raise it.
 fn message_before_rts_raises_at_most_comm_est(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-08";
@@ -240,6 +174,7 @@ fn message_before_rts_raises_at_most_comm_est(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(datagram_raises_nothing: "ASYNC-08"; needs UD);
 fn datagram_raises_nothing(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
     b.recv(1, 8)?;
@@ -251,6 +186,7 @@ fn datagram_raises_nothing(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(every_kind_has_a_text_of_its_own: "ASYNC-11");
 fn every_kind_has_a_text_of_its_own(_: &Bench<'_>) -> Result {
     let texts: BTreeSet<_> = AsyncEventType::ALL
         .iter()
@@ -263,6 +199,7 @@ fn every_kind_has_a_text_of_its_own(_: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(drained_queue_says_so_once: "ASYNC-16", "ASYNC-02"; needs MODIFY_CONNECT);
 fn drained_queue_says_so_once(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-16";
     let Pair { a, b } = bench.rc_pair()?;
@@ -289,6 +226,7 @@ fn drained_queue_says_so_once(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(path_migration_is_refused_where_there_is_none: "ASYNC-17"; needs MODIFY_CONNECT);
 fn path_migration_is_refused_where_there_is_none(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-17";
     if bench
@@ -329,6 +267,7 @@ fn told(bench: &Bench<'_>, context: Context, event_type: AsyncEventType) -> Resu
     Ok(())
 }
 
+scenario!(change_of_a_table_is_told_and_can_be_read: "ASYNC-20", "ASYNC-13"; needs LAB);
 fn change_of_a_table_is_told_and_can_be_read(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-20";
     let (lab, port, context) = (bench.lab(), bench.port(), bench.ctx_b());
@@ -361,6 +300,7 @@ fn change_of_a_table_is_told_and_can_be_read(bench: &Bench<'_>) -> Result {
     bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop)
 }
 
+scenario!(what_a_port_announces_is_told: "ASYNC-20", "ASYNC-21", "ASYNC-02"; needs LAB);
 fn what_a_port_announces_is_told(bench: &Bench<'_>) -> Result {
     let kinds = [
         AsyncEventType::LidChange,
@@ -380,6 +320,7 @@ fn what_a_port_announces_is_told(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(kinds_have_the_numbers_of_c: "ASYNC-22");
 fn kinds_have_the_numbers_of_c(_: &Bench<'_>) -> Result {
     const IN_ORDER: [AsyncEventType; 21] = [
         AsyncEventType::CqErr,

@@ -1,85 +1,27 @@
 //! Creating CQs: sizes, channels, completion vectors, how many, and who shares them.
 
 use verbs_api::lab::Limit;
-use verbs_api::{Arm, Capabilities, Cq, CqInit, ErrorKind, Wait, WcOpcode};
+use verbs_api::{Arm, Cq, CqInit, ErrorKind, Wait, WcOpcode};
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, PairOptions, Result, Scenario, expect_err, wr_ids};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "cq_create.size_is_at_least_what_was_asked",
-        &["CQ-CREATE-01"],
-        size_is_at_least_what_was_asked,
-    ),
-    Scenario::new(
-        "cq_create.every_entry_can_be_used",
-        &["CQ-CREATE-02"],
-        every_entry_can_be_used,
-    ),
-    Scenario::new(
-        "cq_create.size_below_one_is_refused",
-        &["CQ-CREATE-03"],
-        size_below_one_is_refused,
-    ),
-    Scenario::new(
-        "cq_create.size_above_the_limit_is_refused",
-        &["CQ-CREATE-04"],
-        size_above_the_limit_is_refused,
-    ),
-    Scenario::new(
-        "cq_create.cq_without_channel_is_polled",
-        &["CQ-CREATE-05"],
-        cq_without_channel_is_polled,
-    ),
-    Scenario::new(
-        "cq_create.context_value_comes_with_every_event",
-        &["CQ-CREATE-06"],
-        context_value_comes_with_every_event,
-    ),
-    Scenario::new(
-        "cq_create.vector_is_one_of_the_device",
-        &["CQ-CREATE-07"],
-        vector_is_one_of_the_device,
-    ),
-    Scenario::new(
-        "cq_create.as_many_cqs_as_the_limit_says",
-        &["CQ-CREATE-08"],
-        as_many_cqs_as_the_limit_says,
-    )
-    .needs(Capabilities::LAB),
-    Scenario::new(
-        "cq_create.many_qps_share_a_cq",
-        &["CQ-CREATE-09"],
-        many_qps_share_a_cq,
-    ),
-    Scenario::new(
-        "cq_create.completions_of_all_qps_must_fit",
-        &["CQ-CREATE-09"],
-        completions_of_all_qps_must_fit,
-    ),
-    Scenario::new(
-        "cq_create.cqs_of_different_qps_are_apart",
-        &["CQ-CREATE-10"],
-        cqs_of_different_qps_are_apart,
-    ),
-    Scenario::new(
-        "cq_create.sends_and_receives_go_to_their_cqs",
-        &["CQ-CREATE-11"],
-        sends_and_receives_go_to_their_cqs,
-    ),
-    Scenario::new(
-        "cq_create.failure_leaves_the_channel_free",
-        &["CQ-CREATE-13"],
-        failure_leaves_the_channel_free,
-    ),
-    Scenario::new(
-        "cq_create.failure_leaks_nothing",
-        &["CQ-CREATE-13"],
-        failure_leaks_nothing,
-    )
-    .needs(Capabilities::LAB),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    size_is_at_least_what_was_asked,
+    every_entry_can_be_used,
+    size_below_one_is_refused,
+    size_above_the_limit_is_refused,
+    cq_without_channel_is_polled,
+    context_value_comes_with_every_event,
+    vector_is_one_of_the_device,
+    as_many_cqs_as_the_limit_says,
+    many_qps_share_a_cq,
+    completions_of_all_qps_must_fit,
+    cqs_of_different_qps_are_apart,
+    sends_and_receives_go_to_their_cqs,
+    failure_leaves_the_channel_free,
+    failure_leaks_nothing,
 ];
 
 /// Sizes around powers of two.
@@ -106,6 +48,7 @@ pub(crate) fn expect_size(bench: &Bench<'_>, cq: Cq, asked: i32, rule: &'static 
     Ok(())
 }
 
+scenario!(size_is_at_least_what_was_asked: "CQ-CREATE-01");
 fn size_is_at_least_what_was_asked(bench: &Bench<'_>) -> Result {
     for asked in SIZES {
         let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(asked));
@@ -116,6 +59,7 @@ fn size_is_at_least_what_was_asked(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(every_entry_can_be_used: "CQ-CREATE-02");
 fn every_entry_can_be_used(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         for asked in [1, 2, 3, 8, 9, 31] {
@@ -131,6 +75,7 @@ fn every_entry_can_be_used(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(size_below_one_is_refused: "CQ-CREATE-03");
 fn size_below_one_is_refused(bench: &Bench<'_>) -> Result {
     for cqe in [0, -1, i32::MIN] {
         let refused = bench.create_cq(bench.ctx_a(), &CqInit::new(cqe));
@@ -139,6 +84,7 @@ fn size_below_one_is_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(size_above_the_limit_is_refused: "CQ-CREATE-04");
 fn size_above_the_limit_is_refused(bench: &Bench<'_>) -> Result {
     for above in sizes_above_the_limit(bench)? {
         let refused = bench.create_cq(bench.ctx_a(), &CqInit::new(above));
@@ -163,6 +109,7 @@ pub(crate) fn sizes_above_the_limit(bench: &Bench<'_>) -> Result<Vec<i32>> {
     Ok(next.into_iter().flat_map(|next| [next, i32::MAX]).collect())
 }
 
+scenario!(cq_without_channel_is_polled: "CQ-CREATE-05");
 fn cq_without_channel_is_polled(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {
         channel: false,
@@ -177,6 +124,7 @@ fn cq_without_channel_is_polled(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(context_value_comes_with_every_event: "CQ-CREATE-06");
 fn context_value_comes_with_every_event(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_b())?;
     for value in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
@@ -195,6 +143,7 @@ fn context_value_comes_with_every_event(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(vector_is_one_of_the_device: "CQ-CREATE-07");
 fn vector_is_one_of_the_device(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_b();
     let vectors = bench.query_device(context)?.num_comp_vectors as i32;
@@ -221,6 +170,7 @@ fn vector_is_one_of_the_device(bench: &Bench<'_>) -> Result {
 /// A device that has more is not asked for all.
 const MANY: u32 = 65_536;
 
+scenario!(as_many_cqs_as_the_limit_says: "CQ-CREATE-08"; needs LAB);
 fn as_many_cqs_as_the_limit_says(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_b();
     let pair = bench.rc_pair()?;
@@ -247,6 +197,7 @@ fn as_many_cqs_as_the_limit_says(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(many_qps_share_a_cq: "CQ-CREATE-09");
 fn many_qps_share_a_cq(bench: &Bench<'_>) -> Result {
     let first = bench.rc_pair()?;
     let mut pairs = vec![first];
@@ -284,6 +235,7 @@ fn many_qps_share_a_cq(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(completions_of_all_qps_must_fit: "CQ-CREATE-09");
 fn completions_of_all_qps_must_fit(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let first = Tight::new(bench, queue, 4)?;
@@ -299,6 +251,7 @@ fn completions_of_all_qps_must_fit(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(cqs_of_different_qps_are_apart: "CQ-CREATE-10");
 fn cqs_of_different_qps_are_apart(bench: &Bench<'_>) -> Result {
     let [busy, calm] = [bench.rc_pair()?, bench.rc_pair()?];
     bench.arm(calm.b.recv_cq, Arm::NEXT)?;
@@ -322,6 +275,7 @@ fn cqs_of_different_qps_are_apart(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(sends_and_receives_go_to_their_cqs: "CQ-CREATE-11");
 fn sends_and_receives_go_to_their_cqs(bench: &Bench<'_>) -> Result {
     for one_cq in [false, true] {
         let pair = bench.pair(PairOptions {
@@ -366,6 +320,7 @@ fn bad_requests(bench: &Bench<'_>) -> Result<Vec<CqInit>> {
     Ok(bad)
 }
 
+scenario!(failure_leaves_the_channel_free: "CQ-CREATE-13");
 fn failure_leaves_the_channel_free(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     for bad in bad_requests(bench)? {
@@ -375,6 +330,7 @@ fn failure_leaves_the_channel_free(bench: &Bench<'_>) -> Result {
     bench.destroy_comp_channel(channel).rule("CQ-CREATE-13")
 }
 
+scenario!(failure_leaks_nothing: "CQ-CREATE-13"; needs LAB);
 fn failure_leaks_nothing(bench: &Bench<'_>) -> Result {
     let (lab, context) = (bench.lab(), bench.ctx_a());
     let channel = bench.create_comp_channel(context)?;

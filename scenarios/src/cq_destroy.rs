@@ -3,93 +3,30 @@
 use std::time::Duration;
 
 use verbs_api::{
-    Arm, AsyncEvent, AsyncEventType, Capabilities, Cq, CqInit, Element, ErrorKind, Handle, QpCap,
-    Wait, Wc,
+    Arm, AsyncEvent, AsyncEventType, Cq, CqInit, Element, ErrorKind, Handle, QpCap, Wait, Wc,
 };
 
 use crate::failure::{check, check_eq};
-use crate::{Bench, End, Failure, Hazards, OfRule, Pair, PairOptions, Result, Scenario};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario};
 use crate::{expect_err, expect_err_among};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "cq_destroy.cq_of_a_qp_is_busy_and_stays_usable",
-        &["CQ-DESTROY-01"],
-        cq_of_a_qp_is_busy_and_stays_usable,
-    )
-    .hazards(Hazards::MAY_CRASH),
-    Scenario::new(
-        "cq_destroy.cq_is_busy_until_its_last_qp_is_gone",
-        &["CQ-DESTROY-01"],
-        cq_is_busy_until_its_last_qp_is_gone,
-    )
-    .hazards(Hazards::MAY_CRASH),
-    Scenario::new(
-        "cq_destroy.unpolled_completions_are_discarded",
-        &["CQ-DESTROY-02"],
-        unpolled_completions_are_discarded,
-    ),
-    Scenario::new(
-        "cq_destroy.would_block_until_async_events_are_acknowledged",
-        &["CQ-DESTROY-03", "ASYNC-03"],
-        would_block_until_async_events_are_acknowledged,
-    )
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "cq_destroy.unread_async_events_go_with_their_cq",
-        &["CQ-DESTROY-03", "ASYNC-06"],
-        unread_async_events_go_with_their_cq,
-    )
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "cq_destroy.waits_for_the_acknowledgement_of_a_completion_event",
-        &["CQ-DESTROY-03", "CHAN-35"],
-        waits_for_the_acknowledgement_of_a_completion_event,
-    )
-    .needs(Capabilities::THREADS)
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "cq_destroy.waits_for_the_acknowledgement_of_an_async_event",
-        &["CQ-DESTROY-03", "ASYNC-03"],
-        waits_for_the_acknowledgement_of_an_async_event,
-    )
-    .needs(Capabilities::THREADS)
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "cq_destroy.wait_that_no_thread_can_end_stalls",
-        &["CQ-DESTROY-03", "CHAN-35"],
-        wait_that_no_thread_can_end_stalls,
-    )
-    .needs(Capabilities::LAB),
-    Scenario::new(
-        "cq_destroy.busy_comes_before_waiting",
-        &["CQ-DESTROY-04"],
-        busy_comes_before_waiting,
-    )
-    .hazards(Hazards::MAY_HANG.union(Hazards::MAY_CRASH)),
-    Scenario::new(
-        "cq_destroy.bad_handle_is_refused",
-        &["CQ-DESTROY-05"],
-        bad_handle_is_refused,
-    ),
-    Scenario::new(
-        "cq_destroy.lets_go_of_its_channel",
-        &["CQ-DESTROY-07"],
-        lets_go_of_its_channel,
-    ),
-    Scenario::new(
-        "cq_destroy.completions_of_a_destroyed_qp_all_stay_or_all_go",
-        &["CQ-DESTROY-08"],
-        completions_of_a_destroyed_qp_all_stay_or_all_go,
-    ),
-    Scenario::new(
-        "cq_destroy.completions_of_a_reset_qp_all_stay_or_all_go",
-        &["CQ-DESTROY-08"],
-        completions_of_a_reset_qp_all_stay_or_all_go,
-    )
-    .needs(Capabilities::MODIFY_CONNECT),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    cq_of_a_qp_is_busy_and_stays_usable,
+    cq_is_busy_until_its_last_qp_is_gone,
+    unpolled_completions_are_discarded,
+    would_block_until_async_events_are_acknowledged,
+    unread_async_events_go_with_their_cq,
+    waits_for_the_acknowledgement_of_a_completion_event,
+    waits_for_the_acknowledgement_of_an_async_event,
+    wait_that_no_thread_can_end_stalls,
+    busy_comes_before_waiting,
+    bad_handle_is_refused,
+    lets_go_of_its_channel,
+    completions_of_a_destroyed_qp_all_stay_or_all_go,
+    completions_of_a_reset_qp_all_stay_or_all_go,
 ];
 
+scenario!(cq_of_a_qp_is_busy_and_stays_usable: "CQ-DESTROY-01"; hazards MAY_CRASH);
 fn cq_of_a_qp_is_busy_and_stays_usable(bench: &Bench<'_>) -> Result {
     for one_cq in [false, true] {
         let unconnected = bench.end(
@@ -117,6 +54,7 @@ fn cq_of_a_qp_is_busy_and_stays_usable(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(cq_is_busy_until_its_last_qp_is_gone: "CQ-DESTROY-01"; hazards MAY_CRASH);
 fn cq_is_busy_until_its_last_qp_is_gone(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let last = bench.end(bench.ctx_a(), options)?;
@@ -128,6 +66,7 @@ fn cq_is_busy_until_its_last_qp_is_gone(bench: &Bench<'_>) -> Result {
     go_with_the_qp(bench, &last)
 }
 
+scenario!(unpolled_completions_are_discarded: "CQ-DESTROY-02");
 fn unpolled_completions_are_discarded(bench: &Bench<'_>) -> Result {
     for unpolled in [0, 1, 16] {
         let pair = bench.pair(PairOptions {
@@ -150,6 +89,8 @@ fn unpolled_completions_are_discarded(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(would_block_until_async_events_are_acknowledged:
+    "CQ-DESTROY-03", "ASYNC-03"; hazards MAY_HANG);
 fn would_block_until_async_events_are_acknowledged(bench: &Bench<'_>) -> Result {
     let end = overrun(bench)?;
     let event = cq_error(bench, &end)?;
@@ -161,6 +102,7 @@ fn would_block_until_async_events_are_acknowledged(bench: &Bench<'_>) -> Result 
         .rule("CQ-DESTROY-03")
 }
 
+scenario!(unread_async_events_go_with_their_cq: "CQ-DESTROY-03", "ASYNC-06"; hazards MAY_HANG);
 fn unread_async_events_go_with_their_cq(bench: &Bench<'_>) -> Result {
     let end = overrun(bench)?;
     bench.settle()?;
@@ -171,6 +113,8 @@ fn unread_async_events_go_with_their_cq(bench: &Bench<'_>) -> Result {
     bench.no_async_event(end.context, "ASYNC-06")
 }
 
+scenario!(waits_for_the_acknowledgement_of_a_completion_event:
+    "CQ-DESTROY-03", "CHAN-35"; needs THREADS; hazards MAY_HANG);
 fn waits_for_the_acknowledgement_of_a_completion_event(bench: &Bench<'_>) -> Result {
     let end = with_event_read(bench)?;
     bench.destroy_qp(end.qp, bench.wait())?;
@@ -181,6 +125,8 @@ fn waits_for_the_acknowledgement_of_a_completion_event(bench: &Bench<'_>) -> Res
         .rule("CQ-DESTROY-03")
 }
 
+scenario!(waits_for_the_acknowledgement_of_an_async_event:
+    "CQ-DESTROY-03", "ASYNC-03"; needs THREADS; hazards MAY_HANG);
 fn waits_for_the_acknowledgement_of_an_async_event(bench: &Bench<'_>) -> Result {
     let end = overrun(bench)?;
     let event = cq_error(bench, &end)?;
@@ -192,6 +138,7 @@ fn waits_for_the_acknowledgement_of_an_async_event(bench: &Bench<'_>) -> Result 
         .rule("CQ-DESTROY-03")
 }
 
+scenario!(wait_that_no_thread_can_end_stalls: "CQ-DESTROY-03", "CHAN-35"; needs LAB);
 fn wait_that_no_thread_can_end_stalls(bench: &Bench<'_>) -> Result {
     let end = with_event_read(bench)?;
     bench.destroy_qp(end.qp, bench.wait())?;
@@ -201,6 +148,7 @@ fn wait_that_no_thread_can_end_stalls(bench: &Bench<'_>) -> Result {
     bench.destroy_cq(end.send_cq, Wait::Forever).rule("CHAN-35")
 }
 
+scenario!(busy_comes_before_waiting: "CQ-DESTROY-04"; hazards MAY_HANG, MAY_CRASH);
 fn busy_comes_before_waiting(bench: &Bench<'_>) -> Result {
     let end = with_event_read(bench)?;
     for wait in [Wait::Poll, bench.wait(), Wait::For(Duration::from_secs(1))] {
@@ -215,6 +163,7 @@ fn busy_comes_before_waiting(bench: &Bench<'_>) -> Result {
         .rule("CQ-DESTROY-04")
 }
 
+scenario!(bad_handle_is_refused: "CQ-DESTROY-05");
 fn bad_handle_is_refused(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     let live = bench.create_cq(context, &CqInit::new(4))?;
@@ -251,6 +200,7 @@ fn bad_handle_is_refused(bench: &Bench<'_>) -> Result {
     bench.destroy_cq(live, Wait::Poll).rule("CQ-DESTROY-05")
 }
 
+scenario!(lets_go_of_its_channel: "CQ-DESTROY-07");
 fn lets_go_of_its_channel(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     let busy = || {
@@ -268,10 +218,12 @@ fn lets_go_of_its_channel(bench: &Bench<'_>) -> Result {
         .rule("CQ-DESTROY-07")
 }
 
+scenario!(completions_of_a_destroyed_qp_all_stay_or_all_go: "CQ-DESTROY-08");
 fn completions_of_a_destroyed_qp_all_stay_or_all_go(bench: &Bench<'_>) -> Result {
     completions_of_a_qp_that_goes(bench, |end| Ok(bench.destroy_qp(end.qp, bench.wait())?))
 }
 
+scenario!(completions_of_a_reset_qp_all_stay_or_all_go: "CQ-DESTROY-08"; needs MODIFY_CONNECT);
 fn completions_of_a_reset_qp_all_stay_or_all_go(bench: &Bench<'_>) -> Result {
     completions_of_a_qp_that_goes(bench, |end| bench.to_reset(end.qp))
 }

@@ -12,102 +12,22 @@ use crate::{
     wr_ids,
 };
 
-const CQ_EX: Capabilities = Capabilities::CQ_EX;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "cq_ex.iteration_gives_each_completion_in_order",
-        &["CQ-CREATE-15"],
-        iteration_gives_each_completion_in_order,
-    )
-    .needs(CQ_EX),
-    Scenario::new(
-        "cq_ex.iteration_may_end_before_the_last_completion",
-        &["CQ-CREATE-15"],
-        iteration_may_end_before_the_last_completion,
-    )
-    .needs(CQ_EX),
-    Scenario::new(
-        "cq_ex.no_iteration_starts_over_an_empty_cq",
-        &["CQ-CREATE-15"],
-        no_iteration_starts_over_an_empty_cq,
-    )
-    .needs(CQ_EX),
-    Scenario::new(
-        "cq_ex.iteration_said_wrongly_is_refused",
-        &["CQ-CREATE-15"],
-        iteration_said_wrongly_is_refused,
-    )
-    .needs(CQ_EX),
-    Scenario::new(
-        "cq_ex.nothing_waits_for_an_open_iteration",
-        &["CQ-CREATE-15"],
-        nothing_waits_for_an_open_iteration,
-    )
-    .needs(CQ_EX),
-    Scenario::new(
-        "cq_ex.plain_cq_is_not_iterated",
-        &["CQ-CREATE-15"],
-        plain_cq_is_not_iterated,
-    ),
-    Scenario::new(
-        "cq_ex.fields_are_those_of_poll_cq",
-        &["CQ-CREATE-16"],
-        fields_are_those_of_poll_cq,
-    )
-    .needs(CQ_EX),
-    Scenario::new(
-        "cq_ex.fields_of_immediate_data_are_those_of_poll_cq",
-        &["CQ-CREATE-16"],
-        fields_of_immediate_data_are_those_of_poll_cq,
-    )
-    .needs(CQ_EX.union(crate::kind::IMM)),
-    Scenario::new(
-        "cq_ex.fields_of_datagrams_are_those_of_poll_cq",
-        &["CQ-CREATE-16"],
-        fields_of_datagrams_are_those_of_poll_cq,
-    )
-    .needs(CQ_EX.union(Capabilities::UD).union(crate::kind::IMM)),
-    Scenario::new(
-        "cq_ex.only_fields_that_were_asked_for_are_given",
-        &["CQ-CREATE-16"],
-        only_fields_that_were_asked_for_are_given,
-    )
-    .needs(CQ_EX),
-    Scenario::new(
-        "cq_ex.completion_has_the_time_when_it_was_added",
-        &["CQ-CREATE-16"],
-        completion_has_the_time_when_it_was_added,
-    )
-    .needs(
-        CQ_EX
-            .union(Capabilities::WC_TIMESTAMP)
-            .union(Capabilities::LAB),
-    ),
-    Scenario::new(
-        "cq_ex.overrun_is_ignored_or_the_flag_refused",
-        &["CQ-CREATE-14"],
-        overrun_is_ignored_or_the_flag_refused,
-    )
-    .needs(CQ_EX),
-    Scenario::new(
-        "cq_ex.fields_that_there_are_not_are_refused",
-        &["CQ-CREATE-14"],
-        fields_that_there_are_not_are_refused,
-    )
-    .needs(CQ_EX),
-    Scenario::new(
-        "cq_ex.resize_keeps_completions_and_request",
-        &["CQ-RESIZE-32"],
-        resize_keeps_completions_and_request,
-    )
-    .needs(CQ_EX.union(Capabilities::RESIZE_CQ)),
-    Scenario::new(
-        "cq_ex.is_armed_as_any_cq",
-        &["CQ-ARM-18"],
-        is_armed_as_any_cq,
-    )
-    .needs(CQ_EX),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    iteration_gives_each_completion_in_order,
+    iteration_may_end_before_the_last_completion,
+    no_iteration_starts_over_an_empty_cq,
+    iteration_said_wrongly_is_refused,
+    nothing_waits_for_an_open_iteration,
+    plain_cq_is_not_iterated,
+    fields_are_those_of_poll_cq,
+    fields_of_immediate_data_are_those_of_poll_cq,
+    fields_of_datagrams_are_those_of_poll_cq,
+    only_fields_that_were_asked_for_are_given,
+    completion_has_the_time_when_it_was_added,
+    overrun_is_ignored_or_the_flag_refused,
+    fields_that_there_are_not_are_refused,
+    resize_keeps_completions_and_request,
+    is_armed_as_any_cq,
 ];
 
 /// A pair of which B's receives complete in an extended CQ with a channel.
@@ -183,6 +103,7 @@ fn numbers(completions: &[WcEx]) -> Vec<u64> {
     completions.iter().map(|wc| wc.wr_id).collect()
 }
 
+scenario!(iteration_gives_each_completion_in_order: "CQ-CREATE-15"; needs CQ_EX);
 fn iteration_gives_each_completion_in_order(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
     let (pair, _) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(16)))?;
@@ -214,6 +135,7 @@ fn wr_ids_of(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<u64>> {
     Ok(wr_ids(&bench.successes(cq, count).rule("CQ-CREATE-15")?))
 }
 
+scenario!(iteration_may_end_before_the_last_completion: "CQ-CREATE-15"; needs CQ_EX);
 fn iteration_may_end_before_the_last_completion(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
     let pair = rc_pair(bench)?;
@@ -244,6 +166,7 @@ fn iteration_may_end_before_the_last_completion(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(no_iteration_starts_over_an_empty_cq: "CQ-CREATE-15"; needs CQ_EX);
 fn no_iteration_starts_over_an_empty_cq(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
     let pair = rc_pair(bench)?;
@@ -263,6 +186,7 @@ fn no_iteration_starts_over_an_empty_cq(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(iteration_said_wrongly_is_refused: "CQ-CREATE-15"; needs CQ_EX);
 fn iteration_said_wrongly_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
     let misuse =
@@ -289,6 +213,7 @@ fn iteration_said_wrongly_is_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(nothing_waits_for_an_open_iteration: "CQ-CREATE-15"; needs CQ_EX);
 /// What would wait is refused; all else is as ever.
 fn nothing_waits_for_an_open_iteration(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
@@ -321,6 +246,7 @@ fn nothing_waits_for_an_open_iteration(bench: &Bench<'_>) -> Result {
     bench.to_err(b.qp)
 }
 
+scenario!(plain_cq_is_not_iterated: "CQ-CREATE-15");
 fn plain_cq_is_not_iterated(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-15";
     let pair = bench.rc_pair()?;
@@ -415,6 +341,7 @@ fn same(read: &mut [WcEx], polled: &[Wc], qp_type: QpType, fields: WcFields) -> 
     Ok(())
 }
 
+scenario!(fields_are_those_of_poll_cq: "CQ-CREATE-16"; needs CQ_EX);
 fn fields_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
     polled_both_ways(bench, QpType::Rc, WcFields::STANDARD, 3, |pair| {
         for (wr_id, length) in [(1, 8), (2, 0), (3, 1000)] {
@@ -431,6 +358,8 @@ fn fields_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
     })
 }
 
+scenario!(fields_of_immediate_data_are_those_of_poll_cq:
+    "CQ-CREATE-16"; needs SEND_WITH_IMM, WRITE_WITH_IMM, CQ_EX);
 fn fields_of_immediate_data_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
     polled_both_ways(bench, QpType::Rc, WcFields::STANDARD, 3, |pair| {
         for wr_id in 1..4 {
@@ -443,6 +372,8 @@ fn fields_of_immediate_data_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
     })
 }
 
+scenario!(fields_of_datagrams_are_those_of_poll_cq:
+    "CQ-CREATE-16"; needs UD, SEND_WITH_IMM, WRITE_WITH_IMM, CQ_EX);
 fn fields_of_datagrams_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
     polled_both_ways(bench, QpType::Ud, WcFields::STANDARD, 2, |pair| {
         for wr_id in 1..3 {
@@ -454,6 +385,7 @@ fn fields_of_datagrams_are_those_of_poll_cq(bench: &Bench<'_>) -> Result {
     })
 }
 
+scenario!(only_fields_that_were_asked_for_are_given: "CQ-CREATE-16"; needs CQ_EX);
 fn only_fields_that_were_asked_for_are_given(bench: &Bench<'_>) -> Result {
     let each = WcFields::STANDARD
         .iter()
@@ -469,6 +401,8 @@ fn only_fields_that_were_asked_for_are_given(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(completion_has_the_time_when_it_was_added:
+    "CQ-CREATE-16"; needs CQ_EX, LAB, WC_TIMESTAMP);
 fn completion_has_the_time_when_it_was_added(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-16";
     const GAP: core::time::Duration = core::time::Duration::from_millis(5);
@@ -504,6 +438,7 @@ fn completion_has_the_time_when_it_was_added(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(overrun_is_ignored_or_the_flag_refused: "CQ-CREATE-14"; needs CQ_EX);
 fn overrun_is_ignored_or_the_flag_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-14";
     for queue in Queue::BOTH {
@@ -538,6 +473,7 @@ fn overrun_is_ignored_or_the_flag_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(fields_that_there_are_not_are_refused: "CQ-CREATE-14"; needs CQ_EX);
 fn fields_that_there_are_not_are_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-CREATE-14";
     let (context, before) = (bench.ctx_a(), bench.live()?);
@@ -562,6 +498,7 @@ fn fields_that_there_are_not_are_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(resize_keeps_completions_and_request: "CQ-RESIZE-32"; needs RESIZE_CQ, CQ_EX);
 fn resize_keeps_completions_and_request(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-RESIZE-32";
     for flags in [CqFlags::empty(), CqFlags::SINGLE_THREADED] {
@@ -598,6 +535,7 @@ fn resize_keeps_completions_and_request(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(is_armed_as_any_cq: "CQ-ARM-18"; needs CQ_EX);
 fn is_armed_as_any_cq(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-ARM-18";
     let (pair, channel) = pair_on(bench, QpType::Rc, &CqInitEx::new(CqInit::new(64)))?;

@@ -4,89 +4,30 @@ use std::sync::Mutex;
 use std::thread;
 
 use verbs_api::behavior::{Overrun, PollAfterOverrun};
-use verbs_api::{Capabilities, Cq, CqInit, QpCap, QpType, Wc, WcStatus};
+use verbs_api::{Cq, CqInit, QpCap, QpType, Wc, WcStatus};
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq};
 use crate::{Bench, OfRule, PairOptions, Result, Scenario, wr_ids};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "cq_poll.at_most_as_many_as_asked_oldest_first",
-        &["CQ-POLL-01", "CQ-POLL-02"],
-        at_most_as_many_as_asked_oldest_first,
-    ),
-    Scenario::new(
-        "cq_poll.empty_cq_gives_zero",
-        &["CQ-POLL-03"],
-        empty_cq_gives_zero,
-    ),
-    Scenario::new(
-        "cq_poll.overrun_cq_gives_a_failure_after_the_last",
-        &["CQ-POLL-04"],
-        overrun_cq_gives_a_failure_after_the_last,
-    ),
-    Scenario::new(
-        "cq_poll.each_completion_comes_once",
-        &["CQ-POLL-05"],
-        each_completion_comes_once,
-    ),
-    Scenario::new(
-        "cq_poll.threads_share_the_completions",
-        &["CQ-POLL-05"],
-        threads_share_the_completions,
-    )
-    .needs(Capabilities::THREADS),
-    Scenario::new(
-        "cq_poll.no_entries_gives_zero_and_changes_nothing",
-        &["CQ-POLL-06"],
-        no_entries_gives_zero_and_changes_nothing,
-    ),
-    Scenario::new(
-        "cq_poll.completions_come_in_posting_order",
-        &["CQ-POLL-07"],
-        completions_come_in_posting_order,
-    )
-    .needs(Capabilities::UC.union(Capabilities::UD)),
-    Scenario::new(
-        "cq_poll.mixed_sends_complete_in_posting_order",
-        &["CQ-POLL-07"],
-        mixed_sends_complete_in_posting_order,
-    )
-    .needs(Capabilities::RDMA_READ),
-    Scenario::new(
-        "cq_poll.flushed_work_completes_in_posting_order",
-        &["CQ-POLL-07"],
-        flushed_work_completes_in_posting_order,
-    ),
-    Scenario::new(
-        "cq_poll.queues_that_share_a_cq_keep_their_own_order",
-        &["CQ-POLL-08", "CQ-POLL-07"],
-        queues_that_share_a_cq_keep_their_own_order,
-    ),
-    Scenario::new(
-        "cq_poll.array_is_not_written_beyond_its_end",
-        &["CQ-POLL-09"],
-        array_is_not_written_beyond_its_end,
-    ),
-    Scenario::new(
-        "cq_poll.only_polling_makes_room",
-        &["CQ-POLL-10"],
-        only_polling_makes_room,
-    ),
-    Scenario::new(
-        "cq_poll.full_cq_raises_an_error_or_loses_nothing",
-        &["CQ-POLL-11"],
-        full_cq_raises_an_error_or_loses_nothing,
-    ),
-    Scenario::new(
-        "cq_poll.data_is_there_with_its_completion",
-        &["CQ-POLL-12"],
-        data_is_there_with_its_completion,
-    )
-    .needs(Capabilities::RDMA_READ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    at_most_as_many_as_asked_oldest_first,
+    empty_cq_gives_zero,
+    overrun_cq_gives_a_failure_after_the_last,
+    each_completion_comes_once,
+    threads_share_the_completions,
+    no_entries_gives_zero_and_changes_nothing,
+    completions_come_in_posting_order,
+    mixed_sends_complete_in_posting_order,
+    flushed_work_completes_in_posting_order,
+    queues_that_share_a_cq_keep_their_own_order,
+    array_is_not_written_beyond_its_end,
+    only_polling_makes_room,
+    full_cq_raises_an_error_or_loses_nothing,
+    data_is_there_with_its_completion,
 ];
 
+scenario!(at_most_as_many_as_asked_oldest_first: "CQ-POLL-01", "CQ-POLL-02");
 fn at_most_as_many_as_asked_oldest_first(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let cq = pair.b.recv_cq;
@@ -119,6 +60,7 @@ fn poll_up_to(bench: &Bench<'_>, cq: Cq, room: usize) -> Result<Vec<Wc>> {
     Ok(wc)
 }
 
+scenario!(empty_cq_gives_zero: "CQ-POLL-03");
 fn empty_cq_gives_zero(bench: &Bench<'_>) -> Result {
     let unused = bench.create_cq(bench.ctx_a(), &CqInit::new(8))?;
     bench.no_completion(unused, "CQ-POLL-03")?;
@@ -135,6 +77,7 @@ fn empty_cq_gives_zero(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(overrun_cq_gives_a_failure_after_the_last: "CQ-POLL-04");
 fn overrun_cq_gives_a_failure_after_the_last(bench: &Bench<'_>) -> Result {
     let behavior = bench.behavior()?;
     let declared = match behavior.overrun {
@@ -154,6 +97,7 @@ fn overrun_cq_gives_a_failure_after_the_last(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(each_completion_comes_once: "CQ-POLL-05");
 fn each_completion_comes_once(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
@@ -175,6 +119,7 @@ fn each_completion_comes_once(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(threads_share_the_completions: "CQ-POLL-05"; needs THREADS);
 fn threads_share_the_completions(bench: &Bench<'_>) -> Result {
     const TOTAL: u64 = 400;
     const THREADS: usize = 4;
@@ -211,6 +156,7 @@ fn threads_share_the_completions(bench: &Bench<'_>) -> Result {
     bench.no_completion(pair.b.recv_cq, "CQ-POLL-05")
 }
 
+scenario!(no_entries_gives_zero_and_changes_nothing: "CQ-POLL-06");
 fn no_entries_gives_zero_and_changes_nothing(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let cq = pair.b.recv_cq;
@@ -223,6 +169,7 @@ fn no_entries_gives_zero_and_changes_nothing(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(completions_come_in_posting_order: "CQ-POLL-07"; needs UC, UD);
 fn completions_come_in_posting_order(bench: &Bench<'_>) -> Result {
     for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud] {
         let pair = bench.pair(PairOptions::of(qp_type))?;
@@ -249,6 +196,7 @@ fn completions_come_in_posting_order(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(mixed_sends_complete_in_posting_order: "CQ-POLL-07"; needs RDMA_READ);
 fn mixed_sends_complete_in_posting_order(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
@@ -277,6 +225,7 @@ fn mixed_sends_complete_in_posting_order(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(flushed_work_completes_in_posting_order: "CQ-POLL-07");
 fn flushed_work_completes_in_posting_order(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
@@ -302,6 +251,7 @@ fn flushed_work_completes_in_posting_order(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(queues_that_share_a_cq_keep_their_own_order: "CQ-POLL-08", "CQ-POLL-07");
 fn queues_that_share_a_cq_keep_their_own_order(bench: &Bench<'_>) -> Result {
     let options = PairOptions {
         one_cq: true,
@@ -333,6 +283,7 @@ fn queues_that_share_a_cq_keep_their_own_order(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(array_is_not_written_beyond_its_end: "CQ-POLL-09");
 fn array_is_not_written_beyond_its_end(bench: &Bench<'_>) -> Result {
     let mut canary = Wc::default();
     canary.wr_id = 0xdead_beef_dead_beef;
@@ -353,6 +304,7 @@ fn array_is_not_written_beyond_its_end(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(only_polling_makes_room: "CQ-POLL-10");
 fn only_polling_makes_room(bench: &Bench<'_>) -> Result {
     let tight = Tight::new(bench, Queue::Recv, 4)?;
     let cqe = tight.cqe()?;
@@ -365,6 +317,7 @@ fn only_polling_makes_room(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(full_cq_raises_an_error_or_loses_nothing: "CQ-POLL-11");
 fn full_cq_raises_an_error_or_loses_nothing(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let tight = Tight::new(bench, queue, 4)?;
@@ -380,6 +333,7 @@ fn full_cq_raises_an_error_or_loses_nothing(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(data_is_there_with_its_completion: "CQ-POLL-12"; needs RDMA_READ);
 fn data_is_there_with_its_completion(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);

@@ -1,55 +1,24 @@
 //! Devices, their limits and their ports.
 
 use verbs_api::{
-    Access, Capabilities, Context, CqInit, ErrorKind, Gid, GidEntry, LinkLayer, PortState, QpCap,
-    QpInit, QpType, RcParams, Transport, WcStatus,
+    Access, Context, CqInit, ErrorKind, Gid, GidEntry, LinkLayer, PortState, QpCap, QpInit, QpType,
+    RcParams, Transport, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
-const LAB: Capabilities = Capabilities::LAB;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "dev.opened_device_outlives_the_list",
-        &["DEV-01", "DEV-02"],
-        opened_device_outlives_the_list,
-    ),
-    Scenario::new(
-        "dev.limits_can_be_reached",
-        &["DEV-04"],
-        limits_can_be_reached,
-    ),
-    Scenario::new(
-        "dev.extended_queries_agree_with_the_plain_ones",
-        &["DEV-11"],
-        extended_queries_agree_with_the_plain_ones,
-    ),
-    Scenario::new(
-        "dev.empty_gid_is_in_no_extended_query",
-        &["DEV-11"],
-        empty_gid_is_in_no_extended_query,
-    )
-    .needs(LAB),
-    Scenario::new(
-        "dev.port_of_ethernet_has_no_lid_and_needs_a_grh",
-        &["DEV-08"],
-        port_of_ethernet_has_no_lid_and_needs_a_grh,
-    ),
-    Scenario::new(
-        "dev.active_port_has_an_mtu_that_it_can_have",
-        &["DEV-09"],
-        active_port_has_an_mtu_that_it_can_have,
-    ),
-    Scenario::new(
-        "dev.nothing_passes_a_port_that_is_down",
-        &["DEV-09"],
-        nothing_passes_a_port_that_is_down,
-    )
-    .needs(LAB),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    opened_device_outlives_the_list,
+    limits_can_be_reached,
+    extended_queries_agree_with_the_plain_ones,
+    empty_gid_is_in_no_extended_query,
+    port_of_ethernet_has_no_lid_and_needs_a_grh,
+    active_port_has_an_mtu_that_it_can_have,
+    nothing_passes_a_port_that_is_down,
 ];
 
+scenario!(opened_device_outlives_the_list: "DEV-01", "DEV-02");
 fn opened_device_outlives_the_list(bench: &Bench<'_>) -> Result {
     let list = bench.devices().rule("DEV-01")?;
     check!("DEV-01", !list.is_empty(), "a device", "none");
@@ -69,6 +38,7 @@ fn opened_device_outlives_the_list(bench: &Bench<'_>) -> Result {
     Ok(bench.close_device(second)?)
 }
 
+scenario!(extended_queries_agree_with_the_plain_ones: "DEV-11");
 fn extended_queries_agree_with_the_plain_ones(bench: &Bench<'_>) -> Result {
     const RULE: &str = "DEV-11";
     for context in [bench.ctx_a(), bench.ctx_b()] {
@@ -136,6 +106,7 @@ fn gid_tables(bench: &Bench<'_>, context: Context) -> Result<Vec<GidEntry>> {
     Ok(all)
 }
 
+scenario!(empty_gid_is_in_no_extended_query: "DEV-11"; needs LAB);
 fn empty_gid_is_in_no_extended_query(bench: &Bench<'_>) -> Result {
     const RULE: &str = "DEV-11";
     let (context, port) = (bench.ctx_a(), bench.port());
@@ -151,6 +122,7 @@ fn empty_gid_is_in_no_extended_query(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(limits_can_be_reached: "DEV-04");
 /// Each limit by itself. The machine may have no memory for it.
 fn limits_can_be_reached(bench: &Bench<'_>) -> Result {
     const RULE: &str = "DEV-04";
@@ -226,6 +198,7 @@ fn limits_can_be_reached(bench: &Bench<'_>) -> Result {
     Ok(bench.dereg_mr(mr)?)
 }
 
+scenario!(port_of_ethernet_has_no_lid_and_needs_a_grh: "DEV-08");
 fn port_of_ethernet_has_no_lid_and_needs_a_grh(bench: &Bench<'_>) -> Result {
     let port = bench.query_port(bench.ctx_a(), bench.port())?;
     let transport = bench.devices()?.first().map(|device| device.transport);
@@ -240,6 +213,7 @@ fn port_of_ethernet_has_no_lid_and_needs_a_grh(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(active_port_has_an_mtu_that_it_can_have: "DEV-09");
 fn active_port_has_an_mtu_that_it_can_have(bench: &Bench<'_>) -> Result {
     let port = bench.query_port(bench.ctx_a(), bench.port())?;
     check_eq!("DEV-09", port.state, PortState::Active);
@@ -253,6 +227,7 @@ fn active_port_has_an_mtu_that_it_can_have(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(nothing_passes_a_port_that_is_down: "DEV-09"; needs LAB);
 fn nothing_passes_a_port_that_is_down(bench: &Bench<'_>) -> Result {
     let rc = RcParams {
         timeout: 8,

@@ -3,98 +3,29 @@
 
 use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{
-    Access, AsyncEvent, AsyncEventType, Capabilities, Element, MrAttr, MwBindInfo, MwType, QpState,
+    Access, AsyncEvent, AsyncEventType, Element, MrAttr, MwBindInfo, MwType, QpState,
     RcParams, RecvWr, Remote, SendOp, SendWr, Sge, WcStatus, inc_rkey,
 };
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
 
-const READ: Capabilities = Capabilities::RDMA_READ;
-const IMM: Capabilities = Capabilities::WRITE_WITH_IMM;
-/// No iWARP.
-const NAKS: Capabilities = Capabilities::MODIFY_CONNECT;
 const LEN: u32 = 8;
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "errors.local_memory_of_a_send_or_write",
-        &["WC-24", "ASYNC-12"],
-        local_memory_of_a_send_or_write,
-    )
-    .needs(NAKS),
-    Scenario::new(
-        "errors.local_memory_of_a_read",
-        &["RDMA-16", "ASYNC-12"],
-        local_memory_of_a_read,
-    )
-    .needs(NAKS.union(READ)),
-    Scenario::new(
-        "errors.memory_that_the_peer_denies_to_a_write",
-        &["RDMA-08", "QP-FLUSH-09", "ASYNC-12"],
-        memory_that_the_peer_denies_to_a_write,
-    )
-    .needs(NAKS),
-    Scenario::new(
-        "errors.memory_that_the_peer_denies_to_a_read",
-        &["RDMA-08", "QP-FLUSH-09", "ASYNC-12"],
-        memory_that_the_peer_denies_to_a_read,
-    )
-    .needs(NAKS.union(READ)),
-    Scenario::new(
-        "errors.memory_that_the_peer_denies_to_a_write_with_immediate",
-        &["RDMA-13", "QP-FLUSH-09"],
-        memory_that_the_peer_denies_to_a_write_with_immediate,
-    )
-    .needs(NAKS.union(IMM)),
-    Scenario::new(
-        "errors.operation_that_the_queue_pair_of_the_peer_denies",
-        &["RDMA-04", "QP-FLUSH-09"],
-        operation_that_the_queue_pair_of_the_peer_denies,
-    )
-    .needs(NAKS.union(READ)),
-    Scenario::new(
-        "errors.local_memory_of_an_atomic",
-        &["ATOM-07", "ASYNC-12"],
-        local_memory_of_an_atomic,
-    )
-    .needs(NAKS.union(Capabilities::ATOMICS)),
-    Scenario::new(
-        "errors.atomic_that_is_not_aligned",
-        &["ATOM-04", "ASYNC-14", "QP-FLUSH-09"],
-        atomic_that_is_not_aligned,
-    )
-    .needs(NAKS.union(Capabilities::ATOMICS)),
-    Scenario::new(
-        "errors.bind_of_a_window",
-        &["WC-26", "MW-23", "ASYNC-12"],
-        bind_of_a_window,
-    )
-    .needs(NAKS.union(Capabilities::MW_TYPE_2)),
-    Scenario::new(
-        "errors.receive_that_is_too_small",
-        &["RQ-05", "QP-FLUSH-09", "ASYNC-12"],
-        receive_that_is_too_small,
-    )
-    .needs(NAKS),
-    Scenario::new(
-        "errors.memory_of_a_receive",
-        &["RQ-07", "QP-FLUSH-09"],
-        memory_of_a_receive,
-    )
-    .needs(NAKS),
-    Scenario::new(
-        "errors.no_receive_at_all",
-        &["RNR-03", "QP-FLUSH-10", "RNR-06", "ASYNC-12"],
-        no_receive_at_all,
-    )
-    .needs(Capabilities::RNR.union(IMM)),
-    Scenario::new(
-        "errors.no_answer_at_all",
-        &["TMR-03", "QP-FLUSH-10", "ASYNC-12"],
-        no_answer_at_all,
-    )
-    .needs(NAKS),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    local_memory_of_a_send_or_write,
+    local_memory_of_a_read,
+    memory_that_the_peer_denies_to_a_write,
+    memory_that_the_peer_denies_to_a_read,
+    memory_that_the_peer_denies_to_a_write_with_immediate,
+    operation_that_the_queue_pair_of_the_peer_denies,
+    local_memory_of_an_atomic,
+    atomic_that_is_not_aligned,
+    bind_of_a_window,
+    receive_that_is_too_small,
+    memory_of_a_receive,
+    no_receive_at_all,
+    no_answer_at_all,
 ];
 
 /// What a row of the matrix says.
@@ -214,6 +145,7 @@ fn with_receives<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     Ok(pair)
 }
 
+scenario!(local_memory_of_a_send_or_write: "WC-24", "ASYNC-12"; needs MODIFY_CONNECT);
 fn local_memory_of_a_send_or_write(bench: &Bench<'_>) -> Result {
     let row = Row::alone(WcStatus::LocProtErr, "WC-24");
     for write in [false, true] {
@@ -230,6 +162,7 @@ fn local_memory_of_a_send_or_write(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(local_memory_of_a_read: "RDMA-16", "ASYNC-12"; needs MODIFY_CONNECT, RDMA_READ);
 fn local_memory_of_a_read(bench: &Bench<'_>) -> Result {
     let row = Row::alone(WcStatus::LocProtErr, "RDMA-16");
     let pair = bench.rc_pair()?;
@@ -252,6 +185,7 @@ fn with_atomics<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     })
 }
 
+scenario!(local_memory_of_an_atomic: "ATOM-07", "ASYNC-12"; needs MODIFY_CONNECT, ATOMICS);
 fn local_memory_of_an_atomic(bench: &Bench<'_>) -> Result {
     let row = Row::alone(WcStatus::LocProtErr, "ATOM-07");
     let pair = with_atomics(bench)?;
@@ -261,6 +195,8 @@ fn local_memory_of_an_atomic(bench: &Bench<'_>) -> Result {
     row.follows(bench, pair, cause, 0)
 }
 
+scenario!(atomic_that_is_not_aligned:
+    "ATOM-04", "ASYNC-14", "QP-FLUSH-09"; needs MODIFY_CONNECT, ATOMICS);
 fn atomic_that_is_not_aligned(bench: &Bench<'_>) -> Result {
     let says_so = bench.behavior()?.qp_req_event == Some(true);
     let row = Row {
@@ -276,6 +212,7 @@ fn atomic_that_is_not_aligned(bench: &Bench<'_>) -> Result {
     row.follows(bench, pair, cause, 2)
 }
 
+scenario!(bind_of_a_window: "WC-26", "MW-23", "ASYNC-12"; needs MODIFY_CONNECT, MW_TYPE_2);
 fn bind_of_a_window(bench: &Bench<'_>) -> Result {
     let row = Row::alone(WcStatus::MwBindErr, "WC-26");
     let pair = with_receives(bench)?;
@@ -330,6 +267,8 @@ fn each_denied(
     Ok(())
 }
 
+scenario!(memory_that_the_peer_denies_to_a_write:
+    "RDMA-08", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT);
 fn memory_that_the_peer_denies_to_a_write(bench: &Bench<'_>) -> Result {
     let row = Row::both(WcStatus::RemAccessErr, "RDMA-08").access(bench)?;
     each_denied(bench, &row, Access::REMOTE_WRITE, |remote| {
@@ -337,6 +276,8 @@ fn memory_that_the_peer_denies_to_a_write(bench: &Bench<'_>) -> Result {
     })
 }
 
+scenario!(memory_that_the_peer_denies_to_a_read:
+    "RDMA-08", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT, RDMA_READ);
 fn memory_that_the_peer_denies_to_a_read(bench: &Bench<'_>) -> Result {
     let row = Row::both(WcStatus::RemAccessErr, "RDMA-08").access(bench)?;
     each_denied(bench, &row, Access::REMOTE_READ, |remote| {
@@ -344,6 +285,8 @@ fn memory_that_the_peer_denies_to_a_read(bench: &Bench<'_>) -> Result {
     })
 }
 
+scenario!(memory_that_the_peer_denies_to_a_write_with_immediate:
+    "RDMA-13", "QP-FLUSH-09"; needs MODIFY_CONNECT, WRITE_WITH_IMM);
 fn memory_that_the_peer_denies_to_a_write_with_immediate(bench: &Bench<'_>) -> Result {
     let row = Row::both(WcStatus::RemAccessErr, "RDMA-13")
         .receive(&[
@@ -360,6 +303,8 @@ fn memory_that_the_peer_denies_to_a_write_with_immediate(bench: &Bench<'_>) -> R
     })
 }
 
+scenario!(operation_that_the_queue_pair_of_the_peer_denies:
+    "RDMA-04", "QP-FLUSH-09"; needs MODIFY_CONNECT, RDMA_READ);
 fn operation_that_the_queue_pair_of_the_peer_denies(bench: &Bench<'_>) -> Result {
     let of_b = RcParams {
         access: Access::LOCAL_WRITE,
@@ -390,6 +335,7 @@ fn operation_that_the_queue_pair_of_the_peer_denies(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
+scenario!(receive_that_is_too_small: "RQ-05", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT);
 fn receive_that_is_too_small(bench: &Bench<'_>) -> Result {
     let row = Row::both(WcStatus::RemInvReqErr, "RQ-05").receive(&[WcStatus::LocLenErr]);
     let pair = with_receives(bench)?;
@@ -397,6 +343,7 @@ fn receive_that_is_too_small(bench: &Bench<'_>) -> Result {
     row.follows(bench, pair, SendWr::send(1, &data), 2)
 }
 
+scenario!(memory_of_a_receive: "RQ-07", "QP-FLUSH-09"; needs MODIFY_CONNECT);
 fn memory_of_a_receive(bench: &Bench<'_>) -> Result {
     let row = Row::both(WcStatus::RemOpErr, "RQ-07").receive(&[WcStatus::LocProtErr]);
     let Pair { a, b } = bench.rc_pair()?;
@@ -412,6 +359,8 @@ fn memory_of_a_receive(bench: &Bench<'_>) -> Result {
     row.follows(bench, Pair { a, b }, SendWr::send(1, &data), 2)
 }
 
+scenario!(no_receive_at_all:
+    "RNR-03", "QP-FLUSH-10", "RNR-06", "ASYNC-12"; needs WRITE_WITH_IMM, RNR);
 fn no_receive_at_all(bench: &Bench<'_>) -> Result {
     let row = Row::alone(WcStatus::RnrRetryExcErr, "RNR-03");
     let rc = |rnr_retry| RcParams {
@@ -441,6 +390,7 @@ fn no_receive_at_all(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(no_answer_at_all: "TMR-03", "QP-FLUSH-10", "ASYNC-12"; needs MODIFY_CONNECT);
 /// The peer has been reset.
 fn no_answer_at_all(bench: &Bench<'_>) -> Result {
     let row = Row {

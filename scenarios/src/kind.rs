@@ -1,12 +1,8 @@
 //! The kinds of work for a send queue.
 
-use verbs_api::{Capabilities, SendOp, SendWr, Sge};
+use verbs_api::{SendOp, SendWr, Sge};
 
 use crate::End;
-
-/// What a device needs for the kinds with immediate data.
-pub(crate) const IMM: Capabilities =
-    Capabilities::SEND_WITH_IMM.union(Capabilities::WRITE_WITH_IMM);
 
 /// A kind of work for the send queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

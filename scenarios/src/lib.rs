@@ -8,7 +8,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `rules`, `reasons` | the catalogue; why a rule has no scenario |
-//! | [`Scenario`] | a scenario as a row of a table |
+//! | [`Scenario`] | a scenario as a row beside its body |
 //! | [`Bench`], [`End`], [`Pair`] | what the body of a scenario works with |
 //! | [`Failure`], [`OfRule`] | what is wrong when one fails |
 //! | [`run()`], [`Backend`], [`Deviation`] | running, and judging the outcome |
@@ -25,6 +25,7 @@ mod reasons;
 pub mod report;
 mod rules;
 mod runner;
+#[macro_use]
 mod scenario;
 
 mod ah;

@@ -3,75 +3,25 @@
 use std::thread;
 
 use verbs_api::{
-    Access, Arm, Capabilities, CqInit, Element, ErrorKind, QpInit, QpType, RcParams, RecvWr,
-    SrqAttr, SrqAttrMask, SrqInit, Wait, WcStatus,
+    Access, Arm, CqInit, Element, ErrorKind, QpInit, QpType, RcParams, RecvWr, SrqAttr,
+    SrqAttrMask, SrqInit, Wait, WcStatus,
 };
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check_eq, in_case};
-use crate::{
-    Bench, End, Failure, Hazards, OfRule, Pair, PairOptions, Result, Scenario, expect_err,
-};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "life.cycles_of_creation_leave_nothing_behind",
-        &["LIFE-02"],
-        cycles_of_creation_leave_nothing_behind,
-    ),
-    Scenario::new(
-        "life.threads_create_and_destroy_beside_each_other",
-        &["LIFE-03", "LIFE-02"],
-        threads_create_and_destroy_beside_each_other,
-    )
-    .needs(Capabilities::THREADS),
-    Scenario::new(
-        "life.threads_create_on_one_domain_and_queue",
-        &["LIFE-03"],
-        threads_create_on_one_domain_and_queue,
-    )
-    .needs(Capabilities::THREADS),
-    Scenario::new(
-        "life.destruction_of_one_connection_leaves_the_others",
-        &["LIFE-04"],
-        destruction_of_one_connection_leaves_the_others,
-    ),
-    Scenario::new(
-        "life.destruction_of_one_region_leaves_the_others",
-        &["LIFE-04"],
-        destruction_of_one_region_leaves_the_others,
-    ),
-    Scenario::new(
-        "life.end_of_a_context_frees_what_it_had",
-        &["LIFE-07"],
-        end_of_a_context_frees_what_it_had,
-    )
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "life.peer_of_a_context_that_ended_gets_no_answer",
-        &["LIFE-07"],
-        peer_of_a_context_that_ended_gets_no_answer,
-    )
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "life.end_of_a_context_waits_for_no_acknowledgement_of_its_cqs",
-        &["LIFE-07"],
-        end_of_a_context_waits_for_no_acknowledgement_of_its_cqs,
-    )
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "life.end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp",
-        &["LIFE-07"],
-        end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp,
-    )
-    .needs(Capabilities::SRQ)
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "life.end_of_a_context_leaves_the_others",
-        &["LIFE-04"],
-        end_of_a_context_leaves_the_others,
-    )
-    .hazards(Hazards::MAY_HANG),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    cycles_of_creation_leave_nothing_behind,
+    threads_create_and_destroy_beside_each_other,
+    threads_create_on_one_domain_and_queue,
+    destruction_of_one_connection_leaves_the_others,
+    destruction_of_one_region_leaves_the_others,
+    end_of_a_context_frees_what_it_had,
+    peer_of_a_context_that_ended_gets_no_answer,
+    end_of_a_context_waits_for_no_acknowledgement_of_its_cqs,
+    end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp,
+    end_of_a_context_leaves_the_others,
 ];
 
 /// All an end has, children first.
@@ -84,6 +34,7 @@ fn destroy(bench: &Bench<'_>, end: &End<'_>) -> verbs_api::Result<()> {
     bench.dealloc_pd(end.pd)
 }
 
+scenario!(cycles_of_creation_leave_nothing_behind: "LIFE-02");
 fn cycles_of_creation_leave_nothing_behind(bench: &Bench<'_>) -> Result {
     const CYCLES: u32 = 100;
     let options = PairOptions {
@@ -100,6 +51,7 @@ fn cycles_of_creation_leave_nothing_behind(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(threads_create_and_destroy_beside_each_other: "LIFE-03", "LIFE-02"; needs THREADS);
 fn threads_create_and_destroy_beside_each_other(bench: &Bench<'_>) -> Result {
     let before = bench.live()?;
     let cycles = || -> Result {
@@ -114,6 +66,7 @@ fn threads_create_and_destroy_beside_each_other(bench: &Bench<'_>) -> Result {
     bench.rc_pair()?.still_works("LIFE-03")
 }
 
+scenario!(threads_create_on_one_domain_and_queue: "LIFE-03"; needs THREADS);
 /// On the same domain, channel and CQ, which then are free of users.
 fn threads_create_on_one_domain_and_queue(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
@@ -144,6 +97,7 @@ fn all(count: usize, work: impl Fn() -> Result + Sync) -> Result {
     })
 }
 
+scenario!(destruction_of_one_connection_leaves_the_others: "LIFE-04");
 /// Both connections have work under way on CQs of their own.
 fn destruction_of_one_connection_leaves_the_others(bench: &Bench<'_>) -> Result {
     let stays = bench.rc_pair()?;
@@ -175,6 +129,7 @@ fn destruction_of_one_connection_leaves_the_others(bench: &Bench<'_>) -> Result 
     stays.still_works("LIFE-04")
 }
 
+scenario!(destruction_of_one_region_leaves_the_others: "LIFE-04");
 fn destruction_of_one_region_leaves_the_others(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     for _ in 0..4 {
@@ -190,6 +145,7 @@ fn destruction_of_one_region_leaves_the_others(bench: &Bench<'_>) -> Result {
     pair.still_works("LIFE-04")
 }
 
+scenario!(end_of_a_context_frees_what_it_had: "LIFE-07"; hazards MAY_HANG);
 /// Its handles are none any more, and the device has nothing of it left.
 fn end_of_a_context_frees_what_it_had(bench: &Bench<'_>) -> Result {
     let name = bench.devices()?.swap_remove(0).name;
@@ -216,6 +172,7 @@ fn end_of_a_context_frees_what_it_had(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(peer_of_a_context_that_ended_gets_no_answer: "LIFE-07"; hazards MAY_HANG);
 fn peer_of_a_context_that_ended_gets_no_answer(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
         rc: RcParams {
@@ -237,6 +194,7 @@ fn peer_of_a_context_that_ended_gets_no_answer(bench: &Bench<'_>) -> Result {
         .map(drop)
 }
 
+scenario!(end_of_a_context_waits_for_no_acknowledgement_of_its_cqs: "LIFE-07"; hazards MAY_HANG);
 /// Destroying each object would wait for the program to acknowledge what it has read.
 fn end_of_a_context_waits_for_no_acknowledgement_of_its_cqs(bench: &Bench<'_>) -> Result {
     let name = bench.devices()?.swap_remove(0).name;
@@ -263,6 +221,8 @@ fn end_of_a_context_waits_for_no_acknowledgement_of_its_cqs(bench: &Bench<'_>) -
     bench.rc_pair()?.still_works("LIFE-07")
 }
 
+scenario!(end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp:
+    "LIFE-07"; needs SRQ; hazards MAY_HANG);
 /// As above.
 fn end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp(bench: &Bench<'_>) -> Result {
     let name = bench.devices()?.swap_remove(0).name;
@@ -293,6 +253,7 @@ fn end_of_a_context_waits_for_no_acknowledgement_of_its_srq_and_qp(bench: &Bench
     bench.rc_pair()?.still_works("LIFE-07")
 }
 
+scenario!(end_of_a_context_leaves_the_others: "LIFE-04"; hazards MAY_HANG);
 fn end_of_a_context_leaves_the_others(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let name = bench.devices()?.swap_remove(0).name;

@@ -16,76 +16,19 @@ pub(crate) const ALL_HOSTS: Gid = Gid([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 /// The same of IPv4.
 const ALL_HOSTS_V4: Gid = Gid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 1]);
 
-const fn groups(
-    id: &'static str,
-    rules: &'static [&'static str],
-    body: fn(&Bench<'_>) -> Result,
-) -> Scenario {
-    Scenario::new(id, rules, body).needs(Capabilities::UD.union(Capabilities::MCAST))
-}
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    groups(
-        "mcast.connected_queue_pair_cannot_be_attached",
-        &["MCAST-01"],
-        connected_queue_pair_cannot_be_attached,
-    ),
-    groups(
-        "mcast.gid_of_no_group_is_refused",
-        &["MCAST-02"],
-        gid_of_no_group_is_refused,
-    ),
-    groups(
-        "mcast.attached_twice_receives_once",
-        &["MCAST-03"],
-        attached_twice_receives_once,
-    ),
-    groups(
-        "mcast.every_attached_queue_pair_gets_a_copy",
-        &["MCAST-04"],
-        every_attached_queue_pair_gets_a_copy,
-    ),
-    groups(
-        "mcast.detached_queue_pair_receives_nothing",
-        &["MCAST-05"],
-        detached_queue_pair_receives_nothing,
-    ),
-    groups(
-        "mcast.only_what_is_attached_can_be_detached",
-        &["MCAST-05"],
-        only_what_is_attached_can_be_detached,
-    ),
-    groups(
-        "mcast.attached_queue_pair_cannot_be_destroyed",
-        &["MCAST-06", "QP-DESTROY-02"],
-        attached_queue_pair_cannot_be_destroyed,
-    ),
-    groups(
-        "mcast.what_one_cannot_take_the_others_get",
-        &["MCAST-07"],
-        what_one_cannot_take_the_others_get,
-    ),
-    groups(
-        "mcast.group_has_as_many_as_the_device_says",
-        &["MCAST-08"],
-        group_has_as_many_as_the_device_says,
-    ),
-    groups(
-        "mcast.there_are_as_many_groups_as_the_device_says",
-        &["MCAST-08"],
-        there_are_as_many_groups_as_the_device_says,
-    )
-    .needs(Capabilities::LAB),
-    groups(
-        "mcast.group_is_reached_by_its_queue_pair_number_alone",
-        &["MCAST-09"],
-        group_is_reached_by_its_queue_pair_number_alone,
-    ),
-    groups(
-        "mcast.attaching_is_for_one_queue_pair_and_one_group",
-        &["MCAST-10"],
-        attaching_is_for_one_queue_pair_and_one_group,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    connected_queue_pair_cannot_be_attached,
+    gid_of_no_group_is_refused,
+    attached_twice_receives_once,
+    every_attached_queue_pair_gets_a_copy,
+    detached_queue_pair_receives_nothing,
+    only_what_is_attached_can_be_detached,
+    attached_queue_pair_cannot_be_destroyed,
+    what_one_cannot_take_the_others_get,
+    group_has_as_many_as_the_device_says,
+    there_are_as_many_groups_as_the_device_says,
+    group_is_reached_by_its_queue_pair_number_alone,
+    attaching_is_for_one_queue_pair_and_one_group,
 ];
 
 /// The group of all hosts in the network of the bench.
@@ -166,6 +109,7 @@ fn used(bench: &Bench<'_>, to: &End<'_>, wr_id: u64, rule: &'static str) -> Resu
     Ok(())
 }
 
+scenario!(connected_queue_pair_cannot_be_attached: "MCAST-01"; needs UD, MCAST);
 fn connected_queue_pair_cannot_be_attached(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-01";
     let has = bench.capabilities(bench.ctx_a())?;
@@ -186,6 +130,7 @@ fn connected_queue_pair_cannot_be_attached(bench: &Bench<'_>) -> Result {
     Ok(bench.detach_mcast(ud.qp, ALL_HOSTS, 0)?)
 }
 
+scenario!(gid_of_no_group_is_refused: "MCAST-02"; needs UD, MCAST);
 fn gid_of_no_group_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-02";
     let ud = end(bench)?;
@@ -204,6 +149,7 @@ fn gid_of_no_group_is_refused(bench: &Bench<'_>) -> Result {
     bench.destroy_qp(ud.qp, bench.wait()).rule(RULE)
 }
 
+scenario!(attached_twice_receives_once: "MCAST-03"; needs UD, MCAST);
 fn attached_twice_receives_once(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-03";
     let sender = Sender::new(bench)?;
@@ -224,6 +170,7 @@ fn attached_twice_receives_once(bench: &Bench<'_>) -> Result {
     Ok(bench.detach_mcast(to.qp, sender.group, 0)?)
 }
 
+scenario!(every_attached_queue_pair_gets_a_copy: "MCAST-04"; needs UD, MCAST);
 fn every_attached_queue_pair_gets_a_copy(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-04";
     let sender = Sender::new(bench)?;
@@ -262,6 +209,7 @@ fn every_attached_queue_pair_gets_a_copy(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(detached_queue_pair_receives_nothing: "MCAST-05"; needs UD, MCAST);
 fn detached_queue_pair_receives_nothing(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-05";
     let sender = Sender::new(bench)?;
@@ -289,6 +237,7 @@ fn detached_queue_pair_receives_nothing(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(only_what_is_attached_can_be_detached: "MCAST-05"; needs UD, MCAST);
 fn only_what_is_attached_can_be_detached(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-05";
     let (member, stranger) = (end(bench)?, end(bench)?);
@@ -304,6 +253,7 @@ fn only_what_is_attached_can_be_detached(bench: &Bench<'_>) -> Result {
     refused("once more", member.qp, ALL_HOSTS)
 }
 
+scenario!(attached_queue_pair_cannot_be_destroyed: "MCAST-06", "QP-DESTROY-02"; needs UD, MCAST);
 fn attached_queue_pair_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-06";
     let sender = Sender::new(bench)?;
@@ -330,6 +280,7 @@ fn attached_queue_pair_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     bench.destroy_qp(member.qp, bench.wait()).rule(RULE)
 }
 
+scenario!(what_one_cannot_take_the_others_get: "MCAST-07"; needs UD, MCAST);
 fn what_one_cannot_take_the_others_get(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-07";
     let sender = Sender::new(bench)?;
@@ -367,6 +318,7 @@ fn what_one_cannot_take_the_others_get(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(group_has_as_many_as_the_device_says: "MCAST-08"; needs UD, MCAST);
 fn group_has_as_many_as_the_device_says(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-08";
     let limit = bench.query_device(bench.ctx_a())?.max_mcast_qp_attach;
@@ -394,6 +346,7 @@ fn group_has_as_many_as_the_device_says(bench: &Bench<'_>) -> Result {
     Ok(bench.detach_mcast(first.qp, other(2), 0)?)
 }
 
+scenario!(there_are_as_many_groups_as_the_device_says: "MCAST-08"; needs UD, MCAST, LAB);
 fn there_are_as_many_groups_as_the_device_says(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-08";
     let limit = bench.query_device(bench.ctx_a())?.max_mcast_grp as u16;
@@ -407,6 +360,7 @@ fn there_are_as_many_groups_as_the_device_says(bench: &Bench<'_>) -> Result {
     bench.attach_mcast(ud.qp, other(limit), 0).rule(RULE)
 }
 
+scenario!(group_is_reached_by_its_queue_pair_number_alone: "MCAST-09"; needs UD, MCAST);
 fn group_is_reached_by_its_queue_pair_number_alone(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-09";
     let sender = Sender::new(bench)?;
@@ -430,6 +384,7 @@ fn group_is_reached_by_its_queue_pair_number_alone(bench: &Bench<'_>) -> Result 
     Ok(())
 }
 
+scenario!(attaching_is_for_one_queue_pair_and_one_group: "MCAST-10"; needs UD, MCAST);
 fn attaching_is_for_one_queue_pair_and_one_group(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-10";
     let sender = Sender::new(bench)?;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use verbs_api::behavior::{MrKeys, ZeroLength};
 use verbs_api::{
-    Access, AfterRereg, Capabilities, ErrorKind, Mr, MrChange, MrInit, MrMemory, RecvWr, SendOp,
+    Access, AfterRereg, ErrorKind, Mr, MrChange, MrInit, MrMemory, RecvWr, SendOp,
     SendWr, WcStatus,
 };
 
@@ -15,124 +15,32 @@ use crate::{
     Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
 };
 
-const LAB: Capabilities = Capabilities::LAB;
 const LEN: u32 = 8;
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "mr.region_is_as_it_was_asked_for",
-        &["MR-16"],
-        region_is_as_it_was_asked_for,
-    ),
-    Scenario::new(
-        "mr.region_can_go_while_receives_name_it",
-        &["MR-06", "MR-05"],
-        region_can_go_while_receives_name_it,
-    ),
-    Scenario::new(
-        "mr.region_can_go_while_it_is_written",
-        &["MR-06"],
-        region_can_go_while_it_is_written,
-    )
-    // What iWARP has sent when the connection ends depends on the moment.
-    .needs(Capabilities::MODIFY_CONNECT),
-    Scenario::new(
-        "mr.region_of_no_bytes_is_as_declared",
-        &["MR-10"],
-        region_of_no_bytes_is_as_declared,
-    ),
-    Scenario::new(
-        "mr.keys_are_apart_or_one_as_declared",
-        &["MR-03"],
-        keys_are_apart_or_one_as_declared,
-    ),
-    Scenario::new(
-        "mr.change_of_access_holds_at_once",
-        &["MR-08"],
-        change_of_access_holds_at_once,
-    )
-    .needs(Capabilities::REREG_MR),
-    Scenario::new(
-        "mr.change_of_domain_moves_the_region",
-        &["MR-08", "PD-01", "MR-14"],
-        change_of_domain_moves_the_region,
-    )
-    .needs(Capabilities::REREG_MR),
-    Scenario::new(
-        "mr.change_of_memory_leaves_the_rest",
-        &["MR-08", "MR-16"],
-        change_of_memory_leaves_the_rest,
-    )
-    .needs(Capabilities::REREG_MR),
-    Scenario::new(
-        "mr.refused_change_leaves_the_region_as_it_was",
-        &["MR-09", "MR-08"],
-        refused_change_leaves_the_region_as_it_was,
-    )
-    .needs(Capabilities::REREG_MR),
-    Scenario::new(
-        "mr.memory_registered_for_reading_is_never_written",
-        &["MR-24", "MR-09"],
-        memory_registered_for_reading_is_never_written,
-    )
-    .needs(Capabilities::REREG_MR),
-    Scenario::new(
-        "mr.keys_are_used_again_as_declared",
-        &["MR-17"],
-        keys_are_used_again_as_declared,
-    )
-    .needs(LAB),
-    Scenario::new(
-        "mr.zero_based_region_is_named_by_offsets",
-        &["RDMA-21", "MR-21"],
-        memory::zero_based_region_is_named_by_offsets,
-    ),
-    Scenario::new(
-        "mr.addresses_count_from_the_one_that_was_chosen",
-        &["RDMA-22", "MR-21"],
-        memory::addresses_count_from_the_one_that_was_chosen,
-    )
-    .needs(Capabilities::REG_MR_IOVA),
-    Scenario::new(
-        "mr.null_region_reads_as_zeros_and_discards_what_is_written",
-        &["MR-18"],
-        memory::null_region_reads_as_zeros_and_discards_what_is_written,
-    )
-    .needs(Capabilities::NULL_MR),
-    Scenario::new(
-        "mr.null_region_is_there_if_the_device_says_so",
-        &["MR-18"],
-        memory::null_region_is_there_if_the_device_says_so,
-    ),
-    Scenario::new(
-        "mr.memory_that_is_not_mapped_is_refused",
-        &["MR-11"],
-        memory::memory_that_is_not_mapped_is_refused,
-    ),
-    Scenario::new(
-        "mr.read_only_memory_can_only_be_read",
-        &["MR-12"],
-        memory::read_only_memory_can_only_be_read,
-    ),
-    Scenario::new(
-        "mr.regions_may_cover_the_same_memory",
-        &["MR-13"],
-        memory::regions_may_cover_the_same_memory,
-    ),
-    Scenario::new(
-        "mr.regions_over_the_same_memory_have_rights_of_their_own",
-        &["MR-13"],
-        memory::regions_over_the_same_memory_have_rights_of_their_own,
-    )
-    // An iWARP device calls a write done when it is sent.
-    .needs(Capabilities::MODIFY_CONNECT),
-    Scenario::new(
-        "mr.access_flags_that_the_device_lacks_are_refused",
-        &["MR-19"],
-        access_flags_that_the_device_lacks_are_refused,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    region_is_as_it_was_asked_for,
+    region_can_go_while_receives_name_it,
+    region_can_go_while_it_is_written,
+    region_of_no_bytes_is_as_declared,
+    keys_are_apart_or_one_as_declared,
+    change_of_access_holds_at_once,
+    change_of_domain_moves_the_region,
+    change_of_memory_leaves_the_rest,
+    refused_change_leaves_the_region_as_it_was,
+    memory_registered_for_reading_is_never_written,
+    keys_are_used_again_as_declared,
+    memory::zero_based_region_is_named_by_offsets,
+    memory::addresses_count_from_the_one_that_was_chosen,
+    memory::null_region_reads_as_zeros_and_discards_what_is_written,
+    memory::null_region_is_there_if_the_device_says_so,
+    memory::memory_that_is_not_mapped_is_refused,
+    memory::read_only_memory_can_only_be_read,
+    memory::regions_may_cover_the_same_memory,
+    memory::regions_over_the_same_memory_have_rights_of_their_own,
+    access_flags_that_the_device_lacks_are_refused,
 ];
 
+scenario!(region_is_as_it_was_asked_for: "MR-16");
 fn region_is_as_it_was_asked_for(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-16";
     let pd = bench.alloc_pd(bench.ctx_a())?;
@@ -162,6 +70,7 @@ fn region_is_as_it_was_asked_for(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(region_can_go_while_receives_name_it: "MR-06", "MR-05");
 fn region_can_go_while_receives_name_it(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-06";
     let Pair { a, b } = bench.rc_pair()?;
@@ -181,6 +90,8 @@ fn region_can_go_while_receives_name_it(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+// What iWARP has sent when the connection ends depends on the moment.
+scenario!(region_can_go_while_it_is_written: "MR-06"; needs MODIFY_CONNECT);
 /// Writes that were executed before are right, the others fail, and nothing else is written.
 fn region_can_go_while_it_is_written(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-06";
@@ -216,6 +127,7 @@ fn region_can_go_while_it_is_written(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(region_of_no_bytes_is_as_declared: "MR-10");
 fn region_of_no_bytes_is_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-10";
     let pair = bench.rc_pair()?;
@@ -244,6 +156,7 @@ fn region_of_no_bytes_is_as_declared(bench: &Bench<'_>) -> Result {
     bench.as_declared(RULE, bench.behavior()?.zero_len_mr, seen)
 }
 
+scenario!(keys_are_apart_or_one_as_declared: "MR-03");
 fn keys_are_apart_or_one_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-03";
     let pd = bench.alloc_pd(bench.ctx_a())?;
@@ -288,6 +201,7 @@ fn used(bench: &Bench<'_>, mr: Mr) -> Result<[WcStatus; 2]> {
     Ok(statuses)
 }
 
+scenario!(change_of_access_holds_at_once: "MR-08"; needs REREG_MR);
 fn change_of_access_holds_at_once(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-08";
     const YES: WcStatus = WcStatus::Success;
@@ -318,6 +232,7 @@ fn change_of_access_holds_at_once(bench: &Bench<'_>) -> Result {
     Ok(bench.dereg_mr(mr)?)
 }
 
+scenario!(change_of_domain_moves_the_region: "MR-08", "PD-01", "MR-14"; needs REREG_MR);
 fn change_of_domain_moves_the_region(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-08";
     let [from, to] = [
@@ -352,6 +267,7 @@ fn change_of_domain_moves_the_region(bench: &Bench<'_>) -> Result {
         .map(drop)
 }
 
+scenario!(change_of_memory_leaves_the_rest: "MR-08", "MR-16"; needs REREG_MR);
 fn change_of_memory_leaves_the_rest(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-08";
     for length in [4, 64, 100_000] {
@@ -394,6 +310,7 @@ fn change_of_memory_leaves_the_rest(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(refused_change_leaves_the_region_as_it_was: "MR-09", "MR-08"; needs REREG_MR);
 fn refused_change_leaves_the_region_as_it_was(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-09";
     let pd = bench.alloc_pd(bench.ctx_b())?;
@@ -448,6 +365,7 @@ fn refused(
     Ok(left)
 }
 
+scenario!(memory_registered_for_reading_is_never_written: "MR-24", "MR-09"; needs REREG_MR);
 /// As `reg_mr` took it, it need not be writable. With new memory the region is one for writing.
 fn memory_registered_for_reading_is_never_written(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-24";
@@ -477,6 +395,7 @@ fn memory_registered_for_reading_is_never_written(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(keys_are_used_again_as_declared: "MR-17"; needs LAB);
 fn keys_are_used_again_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-17";
     let Pair { a, b } = bench.rc_pair()?;
@@ -504,6 +423,7 @@ fn keys_are_used_again_as_declared(bench: &Bench<'_>) -> Result {
         .map(drop)
 }
 
+scenario!(access_flags_that_the_device_lacks_are_refused: "MR-19");
 /// A device that has the feature accepts the flag, and the memory works.
 fn access_flags_that_the_device_lacks_are_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-19";

@@ -3,59 +3,20 @@
 //! What fits into one packet of either is as if they were the same. Anything longer is cut by one end
 //! as the other does not want it.
 
-use verbs_api::{Capabilities, Mtu, QpState, QpType, RcParams, WcStatus};
+use verbs_api::{Mtu, QpState, QpType, RcParams, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
-use crate::kind::{IMM, Kind};
+use crate::kind::Kind;
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario};
 
-/// The ends are connected by their attributes, each in its own way.
-const APART: Capabilities = Capabilities::MODIFY_CONNECT;
-const READ: Capabilities = Capabilities::RDMA_READ;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "path_mtu.send_cut_for_another_is_an_invalid_request",
-        &["RQ-14", "WC-27", "QP-FLUSH-09"],
-        send_cut_for_another_is_an_invalid_request,
-    )
-    .needs(APART),
-    Scenario::new(
-        "path_mtu.send_of_xrc_cut_for_another_is_an_invalid_request",
-        &["RQ-14", "WC-27", "QP-FLUSH-09"],
-        send_of_xrc_cut_for_another_is_an_invalid_request,
-    )
-    .needs(APART.union(Capabilities::XRC)),
-    Scenario::new(
-        "path_mtu.write_cut_for_another_is_an_invalid_request",
-        &["RQ-14", "WC-27", "QP-FLUSH-09"],
-        write_cut_for_another_is_an_invalid_request,
-    )
-    .needs(APART.union(IMM)),
-    Scenario::new(
-        "path_mtu.send_of_uc_cut_for_another_is_dropped",
-        &["UC-10"],
-        send_of_uc_cut_for_another_is_dropped,
-    )
-    .needs(APART.union(Capabilities::UC)),
-    Scenario::new(
-        "path_mtu.write_of_uc_cut_for_another_is_dropped",
-        &["UC-10"],
-        write_of_uc_cut_for_another_is_dropped,
-    )
-    .needs(APART.union(Capabilities::UC).union(IMM)),
-    Scenario::new(
-        "path_mtu.read_answered_in_smaller_packets_fails",
-        &["RDMA-28"],
-        read_answered_in_smaller_packets_fails,
-    )
-    .needs(APART.union(READ)),
-    Scenario::new(
-        "path_mtu.read_answered_in_larger_packets_fails",
-        &["RDMA-28"],
-        read_answered_in_larger_packets_fails,
-    )
-    .needs(APART.union(READ)),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    send_cut_for_another_is_an_invalid_request,
+    send_of_xrc_cut_for_another_is_an_invalid_request,
+    write_cut_for_another_is_an_invalid_request,
+    send_of_uc_cut_for_another_is_dropped,
+    write_of_uc_cut_for_another_is_dropped,
+    read_answered_in_smaller_packets_fails,
+    read_answered_in_larger_packets_fails,
 ];
 
 type Mtus = [Mtu; 2];
@@ -132,12 +93,16 @@ fn expect(b: &End<'_>, kind: Kind, length: u32, tag: u8, rule: &'static str) -> 
     b.expect_data_at(place, tag, length, rule)
 }
 
+scenario!(send_cut_for_another_is_an_invalid_request:
+    "RQ-14", "WC-27", "QP-FLUSH-09"; needs MODIFY_CONNECT);
 fn send_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Result {
     each(bench, QpType::Rc, &[Kind::Send], |pair, kind, length| {
         is_invalid(bench, pair, kind, length)
     })
 }
 
+scenario!(send_of_xrc_cut_for_another_is_an_invalid_request:
+    "RQ-14", "WC-27", "QP-FLUSH-09"; needs MODIFY_CONNECT, XRC);
 fn send_of_xrc_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Result {
     each(
         bench,
@@ -147,6 +112,8 @@ fn send_of_xrc_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Resul
     )
 }
 
+scenario!(write_cut_for_another_is_an_invalid_request:
+    "RQ-14", "WC-27", "QP-FLUSH-09"; needs MODIFY_CONNECT, SEND_WITH_IMM, WRITE_WITH_IMM);
 fn write_cut_for_another_is_an_invalid_request(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Write, Kind::WriteImm];
     each(bench, QpType::Rc, &kinds, |pair, kind, length| {
@@ -191,12 +158,15 @@ fn is_invalid(
     expect(b, kind, length, BEFORE, RULE)
 }
 
+scenario!(send_of_uc_cut_for_another_is_dropped: "UC-10"; needs UC, MODIFY_CONNECT);
 fn send_of_uc_cut_for_another_is_dropped(bench: &Bench<'_>) -> Result {
     each(bench, QpType::Uc, &[Kind::Send], |pair, kind, length| {
         is_dropped(bench, pair, kind, length)
     })
 }
 
+scenario!(write_of_uc_cut_for_another_is_dropped:
+    "UC-10"; needs UC, MODIFY_CONNECT, SEND_WITH_IMM, WRITE_WITH_IMM);
 fn write_of_uc_cut_for_another_is_dropped(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Write, Kind::WriteImm];
     each(bench, QpType::Uc, &kinds, |pair, kind, length| {
@@ -232,10 +202,12 @@ fn is_dropped(
     }
 }
 
+scenario!(read_answered_in_smaller_packets_fails: "RDMA-28"; needs MODIFY_CONNECT, RDMA_READ);
 fn read_answered_in_smaller_packets_fails(bench: &Bench<'_>) -> Result {
     read_fails(bench, [Mtu::Mtu1024, Mtu::Mtu256])
 }
 
+scenario!(read_answered_in_larger_packets_fails: "RDMA-28"; needs MODIFY_CONNECT, RDMA_READ);
 fn read_answered_in_larger_packets_fails(bench: &Bench<'_>) -> Result {
     read_fails(bench, [Mtu::Mtu256, Mtu::Mtu1024])
 }

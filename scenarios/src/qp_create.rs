@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use verbs_api::behavior::Rounding;
 use verbs_api::lab::Limit;
 use verbs_api::{
-    Capabilities, Cq, ErrorKind, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState, QpType,
+    Cq, ErrorKind, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState, QpType,
     RecvWr, SendWr, Wait,
 };
 
@@ -15,92 +15,30 @@ use crate::{
     Bench, End, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
 };
 
-const STEPS: Capabilities = Capabilities::MODIFY_CONNECT;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "qp_create.new_rc_qp_is_in_reset_and_has_what_was_asked_for",
-        &["QP-CREATE-01", "QP-CREATE-08"],
-        new_rc_qp_is_in_reset_and_has_what_was_asked_for,
-    ),
-    Scenario::new(
-        "qp_create.new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for",
-        &["QP-CREATE-01", "QP-CREATE-08"],
-        new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for,
-    )
-    .needs(Capabilities::UC.union(Capabilities::UD)),
-    Scenario::new(
-        "qp_create.sizes_of_queues_are_rounded_as_declared",
-        &["QP-CREATE-01"],
-        sizes_of_queues_are_rounded_as_declared,
-    ),
-    Scenario::new(
-        "qp_create.queue_without_entries_takes_no_work",
-        &["QP-CREATE-06"],
-        queue_without_entries_takes_no_work,
-    ),
-    Scenario::new(
-        "qp_create.live_qps_have_different_numbers",
-        &["QP-CREATE-07"],
-        live_qps_have_different_numbers,
-    ),
-    Scenario::new(
-        "qp_create.reserved_numbers_are_given_to_none",
-        &["QP-CREATE-07"],
-        reserved_numbers_are_given_to_none,
-    )
-    .needs(STEPS),
-    Scenario::new(
-        "qp_create.query_tells_what_was_set_on_an_rc_qp",
-        &["QP-CREATE-08"],
-        query_tells_what_was_set_on_an_rc_qp,
-    )
-    .needs(STEPS),
-    Scenario::new(
-        "qp_create.query_tells_what_was_set_on_a_uc_qp",
-        &["QP-CREATE-08"],
-        query_tells_what_was_set_on_a_uc_qp,
-    )
-    .needs(STEPS.union(Capabilities::UC)),
-    Scenario::new(
-        "qp_create.query_tells_what_was_set_on_a_ud_qp",
-        &["QP-CREATE-08"],
-        query_tells_what_was_set_on_a_ud_qp,
-    )
-    .needs(STEPS.union(Capabilities::UD)),
-    Scenario::new(
-        "qp_create.query_follows_a_connection_into_error",
-        &["QP-CREATE-08"],
-        query_follows_a_connection_into_error,
-    ),
-    Scenario::new(
-        "qp_create.query_for_one_attribute_tells_it",
-        &["QP-CREATE-09"],
-        query_for_one_attribute_tells_it,
-    ),
-    Scenario::new(
-        "qp_create.inline_size_that_was_given_can_be_used_and_asked_for",
-        &["QP-CREATE-10"],
-        inline_size_that_was_given_can_be_used_and_asked_for,
-    ),
-    Scenario::new(
-        "qp_create.privileged_qkey_needs_the_privilege",
-        &["QP-CREATE-11"],
-        privileged_qkey_needs_the_privilege,
-    )
-    .needs(Capabilities::LAB.union(Capabilities::UD).union(STEPS)),
-    Scenario::new(
-        "qp_create.as_many_exist_as_the_device_says",
-        &["QP-CREATE-12"],
-        as_many_exist_as_the_device_says,
-    )
-    .needs(Capabilities::LAB),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    new_rc_qp_is_in_reset_and_has_what_was_asked_for,
+    new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for,
+    sizes_of_queues_are_rounded_as_declared,
+    queue_without_entries_takes_no_work,
+    live_qps_have_different_numbers,
+    reserved_numbers_are_given_to_none,
+    query_tells_what_was_set_on_an_rc_qp,
+    query_tells_what_was_set_on_a_uc_qp,
+    query_tells_what_was_set_on_a_ud_qp,
+    query_follows_a_connection_into_error,
+    query_for_one_attribute_tells_it,
+    inline_size_that_was_given_can_be_used_and_asked_for,
+    privileged_qkey_needs_the_privilege,
+    as_many_exist_as_the_device_says,
 ];
 
+scenario!(new_rc_qp_is_in_reset_and_has_what_was_asked_for: "QP-CREATE-01", "QP-CREATE-08");
 fn new_rc_qp_is_in_reset_and_has_what_was_asked_for(bench: &Bench<'_>) -> Result {
     new_qps(bench, QpType::Rc)
 }
 
+scenario!(new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for:
+    "QP-CREATE-01", "QP-CREATE-08"; needs UC, UD);
 fn new_uc_and_ud_qps_are_in_reset_and_have_what_was_asked_for(bench: &Bench<'_>) -> Result {
     new_qps(bench, QpType::Uc)?;
     new_qps(bench, QpType::Ud)
@@ -157,6 +95,7 @@ fn new_qps(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
+scenario!(sizes_of_queues_are_rounded_as_declared: "QP-CREATE-01");
 /// What a query tells, and how many receives there is room for.
 fn sizes_of_queues_are_rounded_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-01";
@@ -217,6 +156,7 @@ pub(crate) fn fill(post: impl Fn(u64) -> verbs_api::Result<()>, rule: &'static s
     unreachable!("a queue has an end")
 }
 
+scenario!(queue_without_entries_takes_no_work: "QP-CREATE-06");
 /// A device may have no such queues.
 fn queue_without_entries_takes_no_work(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-06";
@@ -257,6 +197,7 @@ fn queue_without_entries_takes_no_work(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(live_qps_have_different_numbers: "QP-CREATE-07");
 /// Some go and others come meanwhile.
 fn live_qps_have_different_numbers(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
@@ -278,6 +219,7 @@ fn live_qps_have_different_numbers(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(reserved_numbers_are_given_to_none: "QP-CREATE-07"; needs MODIFY_CONNECT);
 /// 0 and 1 are of the management of an InfiniBand or RoCE port; numbers have 24 bits.
 fn reserved_numbers_are_given_to_none(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
@@ -291,14 +233,17 @@ fn reserved_numbers_are_given_to_none(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(query_tells_what_was_set_on_an_rc_qp: "QP-CREATE-08"; needs MODIFY_CONNECT);
 fn query_tells_what_was_set_on_an_rc_qp(bench: &Bench<'_>) -> Result {
     tells_what_was_set(bench, QpType::Rc)
 }
 
+scenario!(query_tells_what_was_set_on_a_uc_qp: "QP-CREATE-08"; needs UC, MODIFY_CONNECT);
 fn query_tells_what_was_set_on_a_uc_qp(bench: &Bench<'_>) -> Result {
     tells_what_was_set(bench, QpType::Uc)
 }
 
+scenario!(query_tells_what_was_set_on_a_ud_qp: "QP-CREATE-08"; needs UD, MODIFY_CONNECT);
 fn query_tells_what_was_set_on_a_ud_qp(bench: &Bench<'_>) -> Result {
     tells_what_was_set(bench, QpType::Ud)
 }
@@ -363,6 +308,7 @@ fn of(bit: M, attr: &QpAttr) -> String {
     }
 }
 
+scenario!(query_follows_a_connection_into_error: "QP-CREATE-08");
 fn query_follows_a_connection_into_error(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-08";
     let Pair { a, b } = bench.rc_pair()?;
@@ -383,6 +329,7 @@ fn query_follows_a_connection_into_error(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(query_for_one_attribute_tells_it: "QP-CREATE-09");
 /// The same as a query for everything tells.
 fn query_for_one_attribute_tells_it(bench: &Bench<'_>) -> Result {
     let Pair { a, .. } = bench.rc_pair()?;
@@ -395,6 +342,7 @@ fn query_for_one_attribute_tells_it(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(inline_size_that_was_given_can_be_used_and_asked_for: "QP-CREATE-10");
 fn inline_size_that_was_given_can_be_used_and_asked_for(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-10";
     for asked in [0, 1, 20, 64] {
@@ -427,6 +375,7 @@ fn inline_size_that_was_given_can_be_used_and_asked_for(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
+scenario!(privileged_qkey_needs_the_privilege: "QP-CREATE-11"; needs UD, MODIFY_CONNECT, LAB);
 /// Where a Q_Key is set first, and where it is changed.
 fn privileged_qkey_needs_the_privilege(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-11";
@@ -464,6 +413,7 @@ fn privileged_qkey_needs_the_privilege(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(as_many_exist_as_the_device_says: "QP-CREATE-12"; needs LAB);
 fn as_many_exist_as_the_device_says(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-12";
     let context = bench.ctx_a();

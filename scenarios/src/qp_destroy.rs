@@ -4,97 +4,44 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use verbs_api::{
-    AsyncEvent, AsyncEventType, Capabilities, Element, ErrorKind, QpAttrMask, QpInit, QpModify,
-    QpState, QpType, RcParams, Wait, WcStatus,
+    AsyncEvent, AsyncEventType, Element, ErrorKind, QpAttrMask, QpInit, QpModify, QpState, QpType,
+    RcParams, Wait, WcStatus,
 };
 
 use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, Hazards, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
-const STEPS: Capabilities = Capabilities::MODIFY_CONNECT;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "qp_destroy.rc_qp_goes_in_every_state",
-        &["QP-DESTROY-01"],
-        rc_qp_goes_in_every_state,
-    )
-    .needs(STEPS),
-    Scenario::new(
-        "qp_destroy.uc_qp_goes_in_every_state",
-        &["QP-DESTROY-01"],
-        uc_qp_goes_in_every_state,
-    )
-    .needs(STEPS.union(Capabilities::UC)),
-    Scenario::new(
-        "qp_destroy.ud_qp_goes_in_every_state",
-        &["QP-DESTROY-01"],
-        ud_qp_goes_in_every_state,
-    )
-    .needs(STEPS.union(Capabilities::UD)),
-    Scenario::new(
-        "qp_destroy.uc_and_ud_qps_go_in_sqe",
-        &["QP-DESTROY-01"],
-        uc_and_ud_qps_go_in_sqe,
-    )
-    .needs(STEPS.union(Capabilities::UC).union(Capabilities::UD)),
-    Scenario::new(
-        "qp_destroy.qp_goes_connected_and_in_error",
-        &["QP-DESTROY-01"],
-        qp_goes_connected_and_in_error,
-    ),
-    Scenario::new(
-        "qp_destroy.would_block_until_async_events_are_acknowledged",
-        &["QP-DESTROY-03", "ASYNC-03"],
-        would_block_until_async_events_are_acknowledged,
-    )
-    .needs(STEPS)
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "qp_destroy.waits_for_the_acknowledgement_of_an_async_event",
-        &["QP-DESTROY-03", "ASYNC-03"],
-        waits_for_the_acknowledgement_of_an_async_event,
-    )
-    .needs(STEPS.union(Capabilities::THREADS))
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "qp_destroy.unread_async_events_go_with_their_qp",
-        &["QP-DESTROY-03", "ASYNC-06"],
-        unread_async_events_go_with_their_qp,
-    )
-    .needs(STEPS)
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "qp_destroy.peer_of_an_rc_qp_that_is_gone_gets_no_answer",
-        &["QP-DESTROY-05"],
-        peer_of_an_rc_qp_that_is_gone_gets_no_answer,
-    ),
-    Scenario::new(
-        "qp_destroy.message_to_a_qp_that_is_gone_reaches_no_other",
-        &["QP-DESTROY-05"],
-        message_to_a_qp_that_is_gone_reaches_no_other,
-    )
-    .needs(STEPS),
-    Scenario::new(
-        "qp_destroy.number_of_a_qp_that_is_gone_is_used_again_as_declared",
-        &["QP-DESTROY-06"],
-        number_of_a_qp_that_is_gone_is_used_again_as_declared,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    rc_qp_goes_in_every_state,
+    uc_qp_goes_in_every_state,
+    ud_qp_goes_in_every_state,
+    uc_and_ud_qps_go_in_sqe,
+    qp_goes_connected_and_in_error,
+    would_block_until_async_events_are_acknowledged,
+    waits_for_the_acknowledgement_of_an_async_event,
+    unread_async_events_go_with_their_qp,
+    peer_of_an_rc_qp_that_is_gone_gets_no_answer,
+    message_to_a_qp_that_is_gone_reaches_no_other,
+    number_of_a_qp_that_is_gone_is_used_again_as_declared,
 ];
 
+scenario!(rc_qp_goes_in_every_state: "QP-DESTROY-01"; needs MODIFY_CONNECT);
 fn rc_qp_goes_in_every_state(bench: &Bench<'_>) -> Result {
     in_every_state(bench, QpType::Rc)
 }
 
+scenario!(uc_qp_goes_in_every_state: "QP-DESTROY-01"; needs UC, MODIFY_CONNECT);
 fn uc_qp_goes_in_every_state(bench: &Bench<'_>) -> Result {
     in_every_state(bench, QpType::Uc)
 }
 
+scenario!(ud_qp_goes_in_every_state: "QP-DESTROY-01"; needs UD, MODIFY_CONNECT);
 fn ud_qp_goes_in_every_state(bench: &Bench<'_>) -> Result {
     in_every_state(bench, QpType::Ud)
 }
 
+scenario!(uc_and_ud_qps_go_in_sqe: "QP-DESTROY-01"; needs UC, UD, MODIFY_CONNECT);
 fn uc_and_ud_qps_go_in_sqe(bench: &Bench<'_>) -> Result {
     for qp_type in [QpType::Uc, QpType::Ud] {
         go_in(bench, qp_type, &[QpState::Sqe])?;
@@ -129,6 +76,7 @@ fn go_in(bench: &Bench<'_>, qp_type: QpType, states: &[QpState]) -> Result {
     Ok(())
 }
 
+scenario!(qp_goes_connected_and_in_error: "QP-DESTROY-01");
 /// Without single transitions.
 fn qp_goes_connected_and_in_error(bench: &Bench<'_>) -> Result {
     for in_error in [false, true] {
@@ -163,6 +111,8 @@ fn take(bench: &Bench<'_>, pair: &Pair<'_>) -> Result<AsyncEvent> {
     Ok(event)
 }
 
+scenario!(would_block_until_async_events_are_acknowledged:
+    "QP-DESTROY-03", "ASYNC-03"; needs MODIFY_CONNECT; hazards MAY_HANG);
 fn would_block_until_async_events_are_acknowledged(bench: &Bench<'_>) -> Result {
     let pair = with_an_event(bench)?;
     let event = take(bench, &pair)?;
@@ -181,6 +131,8 @@ fn would_block_until_async_events_are_acknowledged(bench: &Bench<'_>) -> Result 
     bench.destroy_qp(qp, Wait::Poll).rule("QP-DESTROY-03")
 }
 
+scenario!(waits_for_the_acknowledgement_of_an_async_event:
+    "QP-DESTROY-03", "ASYNC-03"; needs MODIFY_CONNECT, THREADS; hazards MAY_HANG);
 fn waits_for_the_acknowledgement_of_an_async_event(bench: &Bench<'_>) -> Result {
     let pair = with_an_event(bench)?;
     let event = take(bench, &pair)?;
@@ -193,6 +145,8 @@ fn waits_for_the_acknowledgement_of_an_async_event(bench: &Bench<'_>) -> Result 
     destroyed.rule("QP-DESTROY-03")
 }
 
+scenario!(unread_async_events_go_with_their_qp:
+    "QP-DESTROY-03", "ASYNC-06"; needs MODIFY_CONNECT; hazards MAY_HANG);
 fn unread_async_events_go_with_their_qp(bench: &Bench<'_>) -> Result {
     let pair = with_an_event(bench)?;
     bench.settle()?;
@@ -201,6 +155,7 @@ fn unread_async_events_go_with_their_qp(bench: &Bench<'_>) -> Result {
     bench.no_async_event(pair.a.context, "ASYNC-06")
 }
 
+scenario!(peer_of_an_rc_qp_that_is_gone_gets_no_answer: "QP-DESTROY-05");
 fn peer_of_an_rc_qp_that_is_gone_gets_no_answer(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
         rc: RcParams {
@@ -218,6 +173,7 @@ fn peer_of_an_rc_qp_that_is_gone_gets_no_answer(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(message_to_a_qp_that_is_gone_reaches_no_other: "QP-DESTROY-05"; needs MODIFY_CONNECT);
 /// Others are made on its CQs meanwhile, up to its state, with receives.
 fn message_to_a_qp_that_is_gone_reaches_no_other(bench: &Bench<'_>) -> Result {
     let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
@@ -243,6 +199,7 @@ fn message_to_a_qp_that_is_gone_reaches_no_other(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(number_of_a_qp_that_is_gone_is_used_again_as_declared: "QP-DESTROY-06");
 fn number_of_a_qp_that_is_gone_is_used_again_as_declared(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);

@@ -4,121 +4,36 @@ use std::thread;
 
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Capabilities, Cq, QpCap, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, WcStatus,
+    Cq, QpCap, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, WcStatus,
 };
 
 use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, pattern, wr_ids};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "qp_flush.everything_outstanding_is_flushed_in_order",
-        &["QP-FLUSH-01", "QP-FLUSH-02"],
-        everything_outstanding_is_flushed_in_order,
-    )
-    .needs(Capabilities::RNR),
-    Scenario::new(
-        "qp_flush.receives_are_flushed_in_order",
-        &["QP-FLUSH-01", "QP-FLUSH-02"],
-        receives_are_flushed_in_order,
-    ),
-    Scenario::new(
-        "qp_flush.receives_are_flushed_in_order_on_uc",
-        &["QP-FLUSH-01", "QP-FLUSH-02"],
-        receives_are_flushed_in_order_on_uc,
-    )
-    .needs(Capabilities::UC),
-    Scenario::new(
-        "qp_flush.receives_are_flushed_in_order_on_ud",
-        &["QP-FLUSH-01", "QP-FLUSH-02"],
-        receives_are_flushed_in_order_on_ud,
-    )
-    .needs(Capabilities::UD),
-    Scenario::new(
-        "qp_flush.local_failure_stands_between_successes_and_flushes",
-        &["QP-FLUSH-03"],
-        local_failure_stands_between_successes_and_flushes,
-    ),
-    Scenario::new(
-        "qp_flush.refused_work_stands_between_successes_and_flushes",
-        &["QP-FLUSH-03"],
-        refused_work_stands_between_successes_and_flushes,
-    ),
-    Scenario::new(
-        "qp_flush.flushed_write_leaves_each_byte_old_or_new",
-        &["QP-FLUSH-06"],
-        flushed_write_leaves_each_byte_old_or_new,
-    ),
-    Scenario::new(
-        "qp_flush.sends_of_another_thread_complete_once",
-        &["QP-FLUSH-07"],
-        sends_of_another_thread_complete_once,
-    )
-    .needs(Capabilities::THREADS),
-    Scenario::new(
-        "qp_flush.receives_of_another_thread_complete_once",
-        &["QP-FLUSH-07"],
-        receives_of_another_thread_complete_once,
-    )
-    .needs(Capabilities::THREADS),
-    Scenario::new(
-        "qp_flush.last_send_stands_for_all_before_it",
-        &["QP-FLUSH-08", "QP-FLUSH-02"],
-        last_send_stands_for_all_before_it,
-    )
-    .needs(Capabilities::RNR),
-    Scenario::new(
-        "qp_flush.last_receive_stands_for_all_before_it",
-        &["QP-FLUSH-08", "QP-FLUSH-02"],
-        last_receive_stands_for_all_before_it,
-    ),
-    Scenario::new(
-        "qp_flush.refusal_for_want_of_rights_puts_both_ends_in_error",
-        &["QP-FLUSH-09"],
-        refusal_for_want_of_rights_puts_both_ends_in_error,
-    ),
-    Scenario::new(
-        "qp_flush.refusal_of_an_invalid_request_puts_both_ends_in_error",
-        &["QP-FLUSH-09"],
-        refusal_of_an_invalid_request_puts_both_ends_in_error,
-    ),
-    Scenario::new(
-        "qp_flush.fault_of_the_responder_puts_both_ends_in_error",
-        &["QP-FLUSH-09"],
-        fault_of_the_responder_puts_both_ends_in_error,
-    ),
-    Scenario::new(
-        "qp_flush.receiver_that_is_never_ready_stays_as_it_is",
-        &["QP-FLUSH-10"],
-        receiver_that_is_never_ready_stays_as_it_is,
-    )
-    .needs(Capabilities::RNR),
-    Scenario::new(
-        "qp_flush.peer_that_never_answers_stays_as_it_is",
-        &["QP-FLUSH-10"],
-        peer_that_never_answers_stays_as_it_is,
-    )
-    .needs(Capabilities::MODIFY_CONNECT),
-    Scenario::new(
-        "qp_flush.peer_whose_answers_are_lost_stays_as_it_is",
-        &["QP-FLUSH-10"],
-        peer_whose_answers_are_lost_stays_as_it_is,
-    )
-    .needs(Capabilities::LAB),
-    Scenario::new(
-        "qp_flush.nothing_completes_after_the_queue_pair_is_gone",
-        &["QP-FLUSH-11"],
-        nothing_completes_after_the_queue_pair_is_gone,
-    ),
-    Scenario::new(
-        "qp_flush.waiting_sends_do_not_complete_after_the_queue_pair_is_gone",
-        &["QP-FLUSH-11"],
-        waiting_sends_do_not_complete_after_the_queue_pair_is_gone,
-    )
-    .needs(Capabilities::RNR),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    everything_outstanding_is_flushed_in_order,
+    receives_are_flushed_in_order,
+    receives_are_flushed_in_order_on_uc,
+    receives_are_flushed_in_order_on_ud,
+    local_failure_stands_between_successes_and_flushes,
+    refused_work_stands_between_successes_and_flushes,
+    flushed_write_leaves_each_byte_old_or_new,
+    sends_of_another_thread_complete_once,
+    receives_of_another_thread_complete_once,
+    last_send_stands_for_all_before_it,
+    last_receive_stands_for_all_before_it,
+    refusal_for_want_of_rights_puts_both_ends_in_error,
+    refusal_of_an_invalid_request_puts_both_ends_in_error,
+    fault_of_the_responder_puts_both_ends_in_error,
+    receiver_that_is_never_ready_stays_as_it_is,
+    peer_that_never_answers_stays_as_it_is,
+    peer_whose_answers_are_lost_stays_as_it_is,
+    nothing_completes_after_the_queue_pair_is_gone,
+    waiting_sends_do_not_complete_after_the_queue_pair_is_gone,
 ];
 
+scenario!(everything_outstanding_is_flushed_in_order: "QP-FLUSH-01", "QP-FLUSH-02"; needs RNR);
 /// Signaled sends and others, and receives.
 fn everything_outstanding_is_flushed_in_order(bench: &Bench<'_>) -> Result {
     for (sends, receives) in [(1, 0), (0, 1), (16, 16), (7, 3)] {
@@ -181,14 +96,17 @@ fn flushed(
     Ok(())
 }
 
+scenario!(receives_are_flushed_in_order: "QP-FLUSH-01", "QP-FLUSH-02");
 fn receives_are_flushed_in_order(bench: &Bench<'_>) -> Result {
     receives_are_flushed(bench, QpType::Rc)
 }
 
+scenario!(receives_are_flushed_in_order_on_uc: "QP-FLUSH-01", "QP-FLUSH-02"; needs UC);
 fn receives_are_flushed_in_order_on_uc(bench: &Bench<'_>) -> Result {
     receives_are_flushed(bench, QpType::Uc)
 }
 
+scenario!(receives_are_flushed_in_order_on_ud: "QP-FLUSH-01", "QP-FLUSH-02"; needs UD);
 fn receives_are_flushed_in_order_on_ud(bench: &Bench<'_>) -> Result {
     receives_are_flushed(bench, QpType::Ud)
 }
@@ -213,6 +131,7 @@ fn receives_are_flushed(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
+scenario!(local_failure_stands_between_successes_and_flushes: "QP-FLUSH-03");
 fn local_failure_stands_between_successes_and_flushes(bench: &Bench<'_>) -> Result {
     between(bench, |a| {
         let good = a.sge(0, 8);
@@ -221,10 +140,12 @@ fn local_failure_stands_between_successes_and_flushes(bench: &Bench<'_>) -> Resu
     })
 }
 
+scenario!(refused_work_stands_between_successes_and_flushes: "QP-FLUSH-03");
 fn refused_work_stands_between_successes_and_flushes(bench: &Bench<'_>) -> Result {
     between(bench, |a| (a.sge(0, 8), a.bad_remote()))
 }
 
+scenario!(flushed_write_leaves_each_byte_old_or_new: "QP-FLUSH-06");
 /// Writes that are under way or wait when the queue pair enters the error state. Nothing beside their
 /// place is touched.
 fn flushed_write_leaves_each_byte_old_or_new(bench: &Bench<'_>) -> Result {
@@ -304,6 +225,7 @@ fn between(bench: &Bench<'_>, bad: impl Fn(&End<'_>) -> (Sge, Remote)) -> Result
     Ok(())
 }
 
+scenario!(sends_of_another_thread_complete_once: "QP-FLUSH-07"; needs THREADS);
 fn sends_of_another_thread_complete_once(bench: &Bench<'_>) -> Result {
     race(bench, |end, wr_id| {
         let data = [end.sge(0, 8)];
@@ -311,6 +233,7 @@ fn sends_of_another_thread_complete_once(bench: &Bench<'_>) -> Result {
     })
 }
 
+scenario!(receives_of_another_thread_complete_once: "QP-FLUSH-07"; needs THREADS);
 fn receives_of_another_thread_complete_once(bench: &Bench<'_>) -> Result {
     race(bench, |end, wr_id| {
         let room = [end.sge(end.landing(), 8)];
@@ -348,6 +271,7 @@ fn race(
     Ok(())
 }
 
+scenario!(last_send_stands_for_all_before_it: "QP-FLUSH-08", "QP-FLUSH-02"; needs RNR);
 fn last_send_stands_for_all_before_it(bench: &Bench<'_>) -> Result {
     let Pair { a, .. } = bench.rc_pair()?;
     for wr_id in 0..6 {
@@ -359,6 +283,7 @@ fn last_send_stands_for_all_before_it(bench: &Bench<'_>) -> Result {
     until_sentinel(bench, a.send_cq)
 }
 
+scenario!(last_receive_stands_for_all_before_it: "QP-FLUSH-08", "QP-FLUSH-02");
 fn last_receive_stands_for_all_before_it(bench: &Bench<'_>) -> Result {
     let Pair { b, .. } = bench.rc_pair()?;
     for wr_id in 0..6 {
@@ -379,12 +304,14 @@ fn until_sentinel(bench: &Bench<'_>, cq: Cq) -> Result {
     Ok(())
 }
 
+scenario!(refusal_for_want_of_rights_puts_both_ends_in_error: "QP-FLUSH-09");
 fn refusal_for_want_of_rights_puts_both_ends_in_error(bench: &Bench<'_>) -> Result {
     both_fail(bench, |a, _| {
         a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.bad_remote()))
     })
 }
 
+scenario!(refusal_of_an_invalid_request_puts_both_ends_in_error: "QP-FLUSH-09");
 fn refusal_of_an_invalid_request_puts_both_ends_in_error(bench: &Bench<'_>) -> Result {
     both_fail(bench, |a, b| {
         b.recv(1, 8)?;
@@ -392,6 +319,7 @@ fn refusal_of_an_invalid_request_puts_both_ends_in_error(bench: &Bench<'_>) -> R
     })
 }
 
+scenario!(fault_of_the_responder_puts_both_ends_in_error: "QP-FLUSH-09");
 fn fault_of_the_responder_puts_both_ends_in_error(bench: &Bench<'_>) -> Result {
     both_fail(bench, |a, b| {
         let mut room = b.sge(b.landing(), 8);
@@ -429,6 +357,7 @@ fn impatient() -> PairOptions {
     }
 }
 
+scenario!(receiver_that_is_never_ready_stays_as_it_is: "QP-FLUSH-10"; needs RNR);
 fn receiver_that_is_never_ready_stays_as_it_is(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(impatient())?;
     a.send(1, 8)?;
@@ -436,6 +365,7 @@ fn receiver_that_is_never_ready_stays_as_it_is(bench: &Bench<'_>) -> Result {
     one_fails(bench, &a, &b, QpState::Rts)
 }
 
+scenario!(peer_that_never_answers_stays_as_it_is: "QP-FLUSH-10"; needs MODIFY_CONNECT);
 /// The peer is in INIT.
 fn peer_that_never_answers_stays_as_it_is(bench: &Bench<'_>) -> Result {
     let (mut a, b) = Climber::pair(bench, QpType::Rc)?;
@@ -447,6 +377,7 @@ fn peer_that_never_answers_stays_as_it_is(bench: &Bench<'_>) -> Result {
     one_fails(bench, &a.end, &b.end, QpState::Init)
 }
 
+scenario!(peer_whose_answers_are_lost_stays_as_it_is: "QP-FLUSH-10"; needs LAB);
 fn peer_whose_answers_are_lost_stays_as_it_is(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(impatient())?;
     bench
@@ -468,10 +399,12 @@ fn one_fails(bench: &Bench<'_>, a: &End<'_>, b: &End<'_>, was: QpState) -> Resul
     Ok(())
 }
 
+scenario!(nothing_completes_after_the_queue_pair_is_gone: "QP-FLUSH-11");
 fn nothing_completes_after_the_queue_pair_is_gone(bench: &Bench<'_>) -> Result {
     gone_under_load(bench, |_| Ok(()))
 }
 
+scenario!(waiting_sends_do_not_complete_after_the_queue_pair_is_gone: "QP-FLUSH-11"; needs RNR);
 fn waiting_sends_do_not_complete_after_the_queue_pair_is_gone(bench: &Bench<'_>) -> Result {
     gone_under_load(bench, |b| {
         for wr_id in 0..8 {

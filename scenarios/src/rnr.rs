@@ -3,52 +3,18 @@
 use std::time::Duration;
 
 use verbs_api::lab::PacketOpcode;
-use verbs_api::{Capabilities, QpState, RcParams, SendWr, WcOpcode, WcStatus};
+use verbs_api::{QpState, RcParams, SendWr, WcOpcode, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
 
-const IMM: Capabilities = Capabilities::WRITE_WITH_IMM;
-const RNR: Capabilities = Capabilities::RNR;
-const LAB: Capabilities = Capabilities::LAB;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "rnr.send_without_a_receive_waits_for_one",
-        &["RNR-01", "RNR-02", "RNR-06"],
-        send_without_a_receive_waits_for_one,
-    )
-    .needs(RNR),
-    Scenario::new(
-        "rnr.write_with_immediate_without_a_receive_waits_for_one",
-        &["RNR-07", "RNR-01"],
-        write_with_immediate_without_a_receive_waits_for_one,
-    )
-    .needs(RNR.union(IMM)),
-    Scenario::new(
-        "rnr.retries_are_as_many_as_told",
-        &["RNR-03", "RNR-05"],
-        retries_are_as_many_as_told,
-    )
-    .needs(RNR.union(LAB)),
-    Scenario::new(
-        "rnr.no_retry_fails_at_once",
-        &["RNR-03"],
-        no_retry_fails_at_once,
-    )
-    .needs(RNR),
-    Scenario::new(
-        "rnr.progress_restores_the_retries",
-        &["RNR-04"],
-        progress_restores_the_retries,
-    )
-    .needs(RNR.union(LAB)),
-    Scenario::new(
-        "rnr.work_behind_waits_too",
-        &["RNR-08"],
-        work_behind_waits_too,
-    )
-    .needs(RNR.union(Capabilities::RDMA_READ)),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    send_without_a_receive_waits_for_one,
+    write_with_immediate_without_a_receive_waits_for_one,
+    retries_are_as_many_as_told,
+    no_retry_fails_at_once,
+    progress_restores_the_retries,
+    work_behind_waits_too,
 ];
 
 fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
@@ -68,6 +34,7 @@ fn endless<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     with(bench, rc)
 }
 
+scenario!(send_without_a_receive_waits_for_one: "RNR-01", "RNR-02", "RNR-06"; needs RNR);
 fn send_without_a_receive_waits_for_one(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = endless(bench)?;
     a.fill(3, 5000)?;
@@ -83,6 +50,8 @@ fn send_without_a_receive_waits_for_one(bench: &Bench<'_>) -> Result {
     bench.no_async_event(b.context, "RNR-06")
 }
 
+scenario!(write_with_immediate_without_a_receive_waits_for_one:
+    "RNR-07", "RNR-01"; needs WRITE_WITH_IMM, RNR);
 fn write_with_immediate_without_a_receive_waits_for_one(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = endless(bench)?;
     a.fill(3, 5000)?;
@@ -97,6 +66,7 @@ fn write_with_immediate_without_a_receive_waits_for_one(bench: &Bench<'_>) -> Re
         .map(drop)
 }
 
+scenario!(retries_are_as_many_as_told: "RNR-03", "RNR-05"; needs RNR, LAB);
 fn retries_are_as_many_as_told(bench: &Bench<'_>) -> Result {
     // The code, and the wait it asks for.
     let (min_rnr_timer, wait) = (16, Duration::from_micros(2560));
@@ -134,6 +104,7 @@ fn retries_are_as_many_as_told(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(no_retry_fails_at_once: "RNR-03"; needs RNR);
 fn no_retry_fails_at_once(bench: &Bench<'_>) -> Result {
     let rc = RcParams {
         rnr_retry: 0,
@@ -151,6 +122,7 @@ fn no_retry_fails_at_once(bench: &Bench<'_>) -> Result {
         .rule("RNR-03")
 }
 
+scenario!(progress_restores_the_retries: "RNR-04"; needs RNR, LAB);
 fn progress_restores_the_retries(bench: &Bench<'_>) -> Result {
     let rc = RcParams {
         rnr_retry: 2,
@@ -171,6 +143,7 @@ fn progress_restores_the_retries(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(work_behind_waits_too: "RNR-08"; needs RDMA_READ, RNR);
 fn work_behind_waits_too(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RNR-08";
     let Pair { a, b } = endless(bench)?;

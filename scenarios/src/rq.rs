@@ -1,107 +1,48 @@
 //! Receive queues: which message takes which receive, and what it leaves there.
 
-use verbs_api::{Capabilities, QpCap, QpState, QpType, RecvWr, SendWr, Sge, WcOpcode, WcStatus};
+use verbs_api::{QpCap, QpState, QpType, RecvWr, SendWr, Sge, WcOpcode, WcStatus};
 
 use crate::failure::{check_eq, in_case};
-use crate::kind::{IMM, Kind};
+use crate::kind::Kind;
 use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "rq.sends_take_receives_in_posting_order",
-        &["RQ-04", "RQ-12"],
-        sends_take_receives_in_posting_order,
-    )
-    .needs(Capabilities::RDMA_READ),
-    Scenario::new(
-        "rq.sends_and_writes_with_immediate_take_receives_in_posting_order",
-        &["RQ-04", "RQ-12"],
-        sends_and_writes_with_immediate_take_receives_in_posting_order,
-    )
-    .needs(IMM.union(Capabilities::RDMA_READ)),
-    Scenario::new(
-        "rq.uc_messages_take_receives_in_posting_order",
-        &["RQ-04", "RQ-12"],
-        uc_messages_take_receives_in_posting_order,
-    )
-    .needs(IMM.union(Capabilities::UC)),
-    Scenario::new(
-        "rq.datagrams_take_receives_in_posting_order",
-        &["RQ-04"],
-        datagrams_take_receives_in_posting_order,
-    )
-    .needs(Capabilities::SEND_WITH_IMM.union(Capabilities::UD)),
-    Scenario::new(
-        "rq.message_of_one_byte_too_many_fails_both_ends",
-        &["RQ-05"],
-        message_of_one_byte_too_many_fails_both_ends,
-    ),
-    Scenario::new(
-        "rq.message_that_just_fits_is_taken",
-        &["RQ-05"],
-        message_that_just_fits_is_taken,
-    ),
-    Scenario::new(
-        "rq.rest_of_a_buffer_stays_untouched",
-        &["RQ-06"],
-        rest_of_a_buffer_stays_untouched,
-    ),
-    Scenario::new(
-        "rq.rest_of_a_buffer_stays_untouched_on_uc",
-        &["RQ-06"],
-        rest_of_a_buffer_stays_untouched_on_uc,
-    )
-    .needs(Capabilities::UC),
-    Scenario::new(
-        "rq.rest_of_a_buffer_stays_untouched_on_ud",
-        &["RQ-06"],
-        rest_of_a_buffer_stays_untouched_on_ud,
-    )
-    .needs(Capabilities::UD),
-    Scenario::new(
-        "rq.receive_without_entries_takes_a_message_without_bytes",
-        &["RQ-10"],
-        receive_without_entries_takes_a_message_without_bytes,
-    ),
-    Scenario::new(
-        "rq.receive_without_entries_takes_a_write_with_immediate",
-        &["RQ-10", "RQ-11"],
-        receive_without_entries_takes_a_write_with_immediate,
-    )
-    .needs(IMM),
-    Scenario::new(
-        "rq.write_with_immediate_leaves_the_buffer_alone",
-        &["RQ-11"],
-        write_with_immediate_leaves_the_buffer_alone,
-    )
-    .needs(IMM),
-    Scenario::new(
-        "rq.write_and_read_leave_no_trace_at_the_responder",
-        &["RQ-12"],
-        write_and_read_leave_no_trace_at_the_responder,
-    )
-    .needs(Capabilities::RDMA_READ),
-    Scenario::new(
-        "rq.failed_receive_is_consumed_and_the_rest_is_flushed",
-        &["RQ-13"],
-        failed_receive_is_consumed_and_the_rest_is_flushed,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    sends_take_receives_in_posting_order,
+    sends_and_writes_with_immediate_take_receives_in_posting_order,
+    uc_messages_take_receives_in_posting_order,
+    datagrams_take_receives_in_posting_order,
+    message_of_one_byte_too_many_fails_both_ends,
+    message_that_just_fits_is_taken,
+    rest_of_a_buffer_stays_untouched,
+    rest_of_a_buffer_stays_untouched_on_uc,
+    rest_of_a_buffer_stays_untouched_on_ud,
+    receive_without_entries_takes_a_message_without_bytes,
+    receive_without_entries_takes_a_write_with_immediate,
+    write_with_immediate_leaves_the_buffer_alone,
+    write_and_read_leave_no_trace_at_the_responder,
+    failed_receive_is_consumed_and_the_rest_is_flushed,
 ];
 
+scenario!(sends_take_receives_in_posting_order: "RQ-04", "RQ-12"; needs RDMA_READ);
 fn sends_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Send, Kind::Write, Kind::Read];
     take_in_order(bench, PairOptions::default(), &kinds)
 }
 
+scenario!(sends_and_writes_with_immediate_take_receives_in_posting_order:
+    "RQ-04", "RQ-12"; needs SEND_WITH_IMM, WRITE_WITH_IMM, RDMA_READ);
 fn sends_and_writes_with_immediate_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
     take_in_order(bench, PairOptions::default(), &Kind::ALL)
 }
 
+scenario!(uc_messages_take_receives_in_posting_order:
+    "RQ-04", "RQ-12"; needs UC, SEND_WITH_IMM, WRITE_WITH_IMM);
 fn uc_messages_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Send, Kind::Write, Kind::WriteImm, Kind::SendImm];
     take_in_order(bench, PairOptions::of(QpType::Uc), &kinds)
 }
 
+scenario!(datagrams_take_receives_in_posting_order: "RQ-04"; needs UD, SEND_WITH_IMM);
 fn datagrams_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Send, Kind::SendImm];
     take_in_order(bench, PairOptions::of(QpType::Ud), &kinds)
@@ -147,6 +88,7 @@ fn take_in_order(bench: &Bench<'_>, options: PairOptions, kinds: &[Kind]) -> Res
     bench.no_completion(b.recv_cq, "RQ-12")
 }
 
+scenario!(message_of_one_byte_too_many_fails_both_ends: "RQ-05");
 fn message_of_one_byte_too_many_fails_both_ends(bench: &Bench<'_>) -> Result {
     let mtu = PairOptions::default().rc.path_mtu.bytes().unwrap_or(1024);
     for length in [1, 64, mtu, mtu + 1, 3 * mtu] {
@@ -184,6 +126,7 @@ fn short(bench: &Bench<'_>, pair: &Pair<'_>) -> Result {
     Ok(())
 }
 
+scenario!(message_that_just_fits_is_taken: "RQ-05");
 fn message_that_just_fits_is_taken(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let Pair { a, b } = pair;
@@ -200,14 +143,17 @@ fn message_that_just_fits_is_taken(bench: &Bench<'_>) -> Result {
     pair.still_works("RQ-05")
 }
 
+scenario!(rest_of_a_buffer_stays_untouched: "RQ-06");
 fn rest_of_a_buffer_stays_untouched(bench: &Bench<'_>) -> Result {
     rest_stays(bench, QpType::Rc)
 }
 
+scenario!(rest_of_a_buffer_stays_untouched_on_uc: "RQ-06"; needs UC);
 fn rest_of_a_buffer_stays_untouched_on_uc(bench: &Bench<'_>) -> Result {
     rest_stays(bench, QpType::Uc)
 }
 
+scenario!(rest_of_a_buffer_stays_untouched_on_ud: "RQ-06"; needs UD);
 fn rest_of_a_buffer_stays_untouched_on_ud(bench: &Bench<'_>) -> Result {
     rest_stays(bench, QpType::Ud)
 }
@@ -241,6 +187,7 @@ fn rest_stays(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
+scenario!(receive_without_entries_takes_a_message_without_bytes: "RQ-10");
 fn receive_without_entries_takes_a_message_without_bytes(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let Pair { a, b } = pair;
@@ -254,6 +201,8 @@ fn receive_without_entries_takes_a_message_without_bytes(bench: &Bench<'_>) -> R
     pair.still_works("RQ-10")
 }
 
+scenario!(receive_without_entries_takes_a_write_with_immediate:
+    "RQ-10", "RQ-11"; needs SEND_WITH_IMM, WRITE_WITH_IMM);
 fn receive_without_entries_takes_a_write_with_immediate(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let Pair { a, b } = pair;
@@ -271,6 +220,8 @@ fn receive_without_entries_takes_a_write_with_immediate(bench: &Bench<'_>) -> Re
     pair.still_works("RQ-10")
 }
 
+scenario!(write_with_immediate_leaves_the_buffer_alone:
+    "RQ-11"; needs SEND_WITH_IMM, WRITE_WITH_IMM);
 fn write_with_immediate_leaves_the_buffer_alone(bench: &Bench<'_>) -> Result {
     const ROOM: u32 = 64;
     let Pair { a, b } = bench.rc_pair()?;
@@ -289,6 +240,7 @@ fn write_with_immediate_leaves_the_buffer_alone(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(write_and_read_leave_no_trace_at_the_responder: "RQ-12"; needs RDMA_READ);
 fn write_and_read_leave_no_trace_at_the_responder(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let Pair { a, b } = pair;
@@ -312,6 +264,7 @@ fn write_and_read_leave_no_trace_at_the_responder(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(failed_receive_is_consumed_and_the_rest_is_flushed: "RQ-13");
 fn failed_receive_is_consumed_and_the_rest_is_flushed(bench: &Bench<'_>) -> Result {
     for bad in 0..3 {
         let Pair { a, b } = bench.rc_pair()?;

@@ -3,95 +3,25 @@
 use std::time::Duration;
 
 use verbs_api::lab::{Fault, PacketFilter, PacketOpcode, When};
-use verbs_api::{Capabilities, Mtu, QpType, RcParams, SendWr, Wc, WcFlags, WcStatus};
+use verbs_api::{Mtu, QpType, RcParams, SendWr, Wc, WcFlags, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
 
-const LAB: Capabilities = Capabilities::LAB;
-const READ: Capabilities = Capabilities::RDMA_READ;
-const IMM: Capabilities = Capabilities::WRITE_WITH_IMM;
-const APART: Capabilities = Capabilities::MODIFY_CONNECT;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "tmr.silent_peer_costs_all_retries_and_their_time",
-        &["TMR-01", "TMR-02", "TMR-03"],
-        silent_peer_costs_all_retries_and_their_time,
-    )
-    .needs(LAB),
-    Scenario::new(
-        "tmr.seven_retries_are_seven",
-        &["TMR-04"],
-        seven_retries_are_seven,
-    )
-    .needs(APART),
-    Scenario::new(
-        "tmr.progress_restores_the_retries",
-        &["TMR-05"],
-        progress_restores_the_retries,
-    )
-    .needs(LAB),
-    Scenario::new(
-        "tmr.receiver_asks_for_the_wait_of_its_code",
-        &["TMR-06", "RNR-05"],
-        receiver_asks_for_the_wait_of_its_code,
-    )
-    .needs(LAB.union(Capabilities::RNR)),
-    Scenario::new(
-        "tmr.loss_of_any_packet_costs_nothing_but_time",
-        &["TMR-08", "TMR-09", "RDMA-23", "RDMA-24"],
-        loss_of_any_packet_costs_nothing_but_time,
-    )
-    .needs(LAB.union(READ).union(IMM)),
-    Scenario::new(
-        "tmr.packets_that_come_twice_are_executed_once",
-        &["TMR-09", "RDMA-24"],
-        packets_that_come_twice_are_executed_once,
-    )
-    .needs(LAB.union(READ).union(IMM)),
-    Scenario::new(
-        "tmr.damaged_packets_are_as_good_as_lost",
-        &["TMR-12"],
-        damaged_packets_are_as_good_as_lost,
-    )
-    .needs(LAB.union(READ).union(IMM)),
-    Scenario::new(
-        "tmr.other_partition_is_not_heard",
-        &["TMR-15"],
-        other_partition_is_not_heard,
-    )
-    .needs(LAB),
-    Scenario::new(
-        "tmr.datagram_of_another_partition_is_not_heard",
-        &["TMR-15"],
-        datagram_of_another_partition_is_not_heard,
-    )
-    .needs(LAB.union(Capabilities::UD)),
-    Scenario::new(
-        "tmr.without_a_timeout_work_waits_for_the_end_of_the_queue_pair",
-        &["TMR-10", "TMR-01"],
-        without_a_timeout_work_waits_for_the_end_of_the_queue_pair,
-    )
-    .needs(APART),
-    Scenario::new(
-        "tmr.waiting_for_a_receive_uses_up_no_retries",
-        &["TMR-11"],
-        waiting_for_a_receive_uses_up_no_retries,
-    )
-    .needs(Capabilities::RNR),
-    Scenario::new(
-        "tmr.sequence_numbers_wrap_around",
-        &["TMR-13"],
-        sequence_numbers_wrap_around,
-    )
-    .needs(READ.union(APART)),
-    Scenario::new(
-        "tmr.other_sequence_numbers_are_not_taken",
-        &["TMR-14"],
-        other_sequence_numbers_are_not_taken,
-    )
-    .needs(APART),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    silent_peer_costs_all_retries_and_their_time,
+    seven_retries_are_seven,
+    progress_restores_the_retries,
+    receiver_asks_for_the_wait_of_its_code,
+    loss_of_any_packet_costs_nothing_but_time,
+    packets_that_come_twice_are_executed_once,
+    damaged_packets_are_as_good_as_lost,
+    other_partition_is_not_heard,
+    datagram_of_another_partition_is_not_heard,
+    without_a_timeout_work_waits_for_the_end_of_the_queue_pair,
+    waiting_for_a_receive_uses_up_no_retries,
+    sequence_numbers_wrap_around,
+    other_sequence_numbers_are_not_taken,
 ];
 
 fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
@@ -109,6 +39,7 @@ fn times_of_sends(bench: &Bench<'_>) -> Vec<Duration> {
     sends.map(|seen| seen.at).collect()
 }
 
+scenario!(silent_peer_costs_all_retries_and_their_time: "TMR-01", "TMR-02", "TMR-03"; needs LAB);
 fn silent_peer_costs_all_retries_and_their_time(bench: &Bench<'_>) -> Result {
     for retry_cnt in [0, 1, 6] {
         for timeout in [1, 8, 14, 18] {
@@ -148,6 +79,7 @@ fn as_many(times: &[Duration], tries: usize) -> Result {
     Ok(())
 }
 
+scenario!(seven_retries_are_seven: "TMR-04"; needs MODIFY_CONNECT);
 fn seven_retries_are_seven(bench: &Bench<'_>) -> Result {
     let rc = RcParams {
         timeout: 8,
@@ -173,6 +105,7 @@ fn seven_retries_are_seven(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(progress_restores_the_retries: "TMR-05"; needs LAB);
 fn progress_restores_the_retries(bench: &Bench<'_>) -> Result {
     let rc = RcParams {
         retry_cnt: 1,
@@ -199,6 +132,7 @@ const RNR_WAITS: [u64; 32] = [
     2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 ];
 
+scenario!(receiver_asks_for_the_wait_of_its_code: "TMR-06", "RNR-05"; needs RNR, LAB);
 fn receiver_asks_for_the_wait_of_its_code(bench: &Bench<'_>) -> Result {
     for (code, units) in (0..).zip(RNR_WAITS) {
         let rc = RcParams {
@@ -319,17 +253,22 @@ fn each_packet(
     Ok(())
 }
 
+scenario!(loss_of_any_packet_costs_nothing_but_time:
+    "TMR-08", "TMR-09", "RDMA-23", "RDMA-24"; needs WRITE_WITH_IMM, RDMA_READ, LAB);
 fn loss_of_any_packet_costs_nothing_but_time(bench: &Bench<'_>) -> Result {
     let packets = PacketFilter::EVERY;
     each_packet(bench, "TMR-08", |when| Fault::drop(packets).at(when), false)
 }
 
+scenario!(packets_that_come_twice_are_executed_once:
+    "TMR-09", "RDMA-24"; needs WRITE_WITH_IMM, RDMA_READ, LAB);
 fn packets_that_come_twice_are_executed_once(bench: &Bench<'_>) -> Result {
     let packets = PacketFilter::EVERY;
     let twice = |when| Fault::duplicate(packets, Duration::ZERO).at(when);
     each_packet(bench, "TMR-09", twice, true)
 }
 
+scenario!(damaged_packets_are_as_good_as_lost: "TMR-12"; needs WRITE_WITH_IMM, RDMA_READ, LAB);
 fn damaged_packets_are_as_good_as_lost(bench: &Bench<'_>) -> Result {
     let packets = PacketFilter::EVERY;
     let damage = |when| Fault::corrupt(packets).at(when);
@@ -365,6 +304,7 @@ fn set_pkeys(bench: &Bench<'_>, of_a: u16, of_b: u16) -> Result {
     Ok(())
 }
 
+scenario!(other_partition_is_not_heard: "TMR-15"; needs LAB);
 fn other_partition_is_not_heard(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-15";
     for (of_a, of_b, pass) in PARTITIONS {
@@ -389,6 +329,7 @@ fn other_partition_is_not_heard(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(datagram_of_another_partition_is_not_heard: "TMR-15"; needs UD, LAB);
 fn datagram_of_another_partition_is_not_heard(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-15";
     for (of_a, of_b, pass) in PARTITIONS {
@@ -429,6 +370,8 @@ fn same(seen: &Seen, expected: &Seen) -> Result {
     Ok(())
 }
 
+scenario!(without_a_timeout_work_waits_for_the_end_of_the_queue_pair:
+    "TMR-10", "TMR-01"; needs MODIFY_CONNECT);
 fn without_a_timeout_work_waits_for_the_end_of_the_queue_pair(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-10";
     let rc = RcParams {
@@ -446,6 +389,7 @@ fn without_a_timeout_work_waits_for_the_end_of_the_queue_pair(bench: &Bench<'_>)
     bench.no_completion(a.send_cq, RULE)
 }
 
+scenario!(waiting_for_a_receive_uses_up_no_retries: "TMR-11"; needs RNR);
 fn waiting_for_a_receive_uses_up_no_retries(bench: &Bench<'_>) -> Result {
     let rc = RcParams {
         retry_cnt: 0,
@@ -462,6 +406,7 @@ fn waiting_for_a_receive_uses_up_no_retries(bench: &Bench<'_>) -> Result {
         .map(drop)
 }
 
+scenario!(sequence_numbers_wrap_around: "TMR-13"; needs MODIFY_CONNECT, RDMA_READ);
 fn sequence_numbers_wrap_around(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-13";
     const LEN: u32 = 20_000;
@@ -491,6 +436,7 @@ fn sequence_numbers_wrap_around(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(other_sequence_numbers_are_not_taken: "TMR-14"; needs MODIFY_CONNECT);
 fn other_sequence_numbers_are_not_taken(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-14";
     for off in [1, 1 << 23, 0x00ff_ffff] {

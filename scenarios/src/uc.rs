@@ -3,75 +3,26 @@
 use verbs_api::behavior::{IllegalOpcode, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Access, Capabilities, ErrorKind, Mtu, QpState, QpType, RcParams, Remote, SendWr, WcOpcode,
+    Access, ErrorKind, Mtu, QpState, QpType, RcParams, Remote, SendWr, WcOpcode,
     WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, expect_err, wr_ids};
 
-const IMM: Capabilities = Capabilities::WRITE_WITH_IMM;
-const LAB: Capabilities = Capabilities::LAB;
 const LEN: u32 = 8;
 
-const fn uc(
-    id: &'static str,
-    rules: &'static [&'static str],
-    body: fn(&Bench<'_>) -> Result,
-) -> Scenario {
-    Scenario::new(id, rules, body).needs(Capabilities::UC)
-}
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    uc(
-        "uc.work_succeeds_without_an_answer",
-        &["UC-01"],
-        work_succeeds_without_an_answer,
-    ),
-    uc("uc.there_are_no_reads", &["UC-02"], there_are_no_reads),
-    uc(
-        "uc.message_without_a_receive_is_dropped",
-        &["UC-03"],
-        message_without_a_receive_is_dropped,
-    ),
-    uc(
-        "uc.message_with_a_lost_packet_is_dropped_as_a_whole",
-        &["UC-04"],
-        message_with_a_lost_packet_is_dropped_as_a_whole,
-    )
-    .needs(LAB),
-    uc(
-        "uc.denied_write_is_dropped",
-        &["UC-05"],
-        denied_write_is_dropped,
-    ),
-    uc(
-        "uc.message_that_is_too_long_never_arrives",
-        &["UC-06"],
-        message_that_is_too_long_never_arrives,
-    ),
-    uc(
-        "uc.write_with_immediate_consumes_a_receive",
-        &["UC-07"],
-        write_with_immediate_consumes_a_receive,
-    )
-    .needs(IMM),
-    uc(
-        "uc.messages_arrive_in_order_and_once",
-        &["UC-08"],
-        messages_arrive_in_order_and_once,
-    ),
-    uc(
-        "uc.messages_that_survive_losses_are_in_order",
-        &["UC-08"],
-        messages_that_survive_losses_are_in_order,
-    )
-    .needs(LAB),
-    uc(
-        "uc.local_error_stops_the_send_queue_alone",
-        &["UC-09"],
-        local_error_stops_the_send_queue_alone,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    work_succeeds_without_an_answer,
+    there_are_no_reads,
+    message_without_a_receive_is_dropped,
+    message_with_a_lost_packet_is_dropped_as_a_whole,
+    denied_write_is_dropped,
+    message_that_is_too_long_never_arrives,
+    write_with_immediate_consumes_a_receive,
+    messages_arrive_in_order_and_once,
+    messages_that_survive_losses_are_in_order,
+    local_error_stops_the_send_queue_alone,
 ];
 
 fn uc_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
@@ -87,6 +38,7 @@ fn next_is(bench: &Bench<'_>, Pair { a, b }: Pair<'_>, recv: u64, rule: &'static
     b.expect_data(77, LEN, rule)
 }
 
+scenario!(work_succeeds_without_an_answer: "UC-01"; needs UC);
 fn work_succeeds_without_an_answer(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = uc_pair(bench)?;
     bench.to_reset(b.qp)?;
@@ -99,6 +51,7 @@ fn work_succeeds_without_an_answer(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(there_are_no_reads: "UC-02"; needs UC);
 fn there_are_no_reads(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-02";
     let Pair { a, .. } = uc_pair(bench)?;
@@ -116,6 +69,7 @@ fn there_are_no_reads(bench: &Bench<'_>) -> Result {
     bench.as_declared(RULE, bench.behavior()?.illegal_opcode, seen)
 }
 
+scenario!(message_without_a_receive_is_dropped: "UC-03"; needs UC);
 fn message_without_a_receive_is_dropped(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = uc_pair(bench)?;
     for len in [LEN + 1, 5000] {
@@ -128,6 +82,7 @@ fn message_without_a_receive_is_dropped(bench: &Bench<'_>) -> Result {
     bench.no_completion(b.recv_cq, "UC-03")
 }
 
+scenario!(message_with_a_lost_packet_is_dropped_as_a_whole: "UC-04"; needs UC, LAB);
 fn message_with_a_lost_packet_is_dropped_as_a_whole(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-04";
     let rc = RcParams {
@@ -152,6 +107,7 @@ fn message_with_a_lost_packet_is_dropped_as_a_whole(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
+scenario!(denied_write_is_dropped: "UC-05"; needs UC);
 fn denied_write_is_dropped(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-05";
     for case in ["key", "range", "right", "domain"] {
@@ -185,6 +141,7 @@ fn denied_write_is_dropped(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(message_that_is_too_long_never_arrives: "UC-06"; needs UC);
 fn message_that_is_too_long_never_arrives(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-06";
     let Pair { a, b } = uc_pair(bench)?;
@@ -198,6 +155,7 @@ fn message_that_is_too_long_never_arrives(bench: &Bench<'_>) -> Result {
     }
 }
 
+scenario!(write_with_immediate_consumes_a_receive: "UC-07"; needs UC, WRITE_WITH_IMM);
 fn write_with_immediate_consumes_a_receive(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-07";
     let Pair { a, b } = uc_pair(bench)?;
@@ -215,6 +173,7 @@ fn write_with_immediate_consumes_a_receive(bench: &Bench<'_>) -> Result {
     bench.no_completion(b.recv_cq, RULE)
 }
 
+scenario!(messages_arrive_in_order_and_once: "UC-08"; needs UC);
 fn messages_arrive_in_order_and_once(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = uc_pair(bench)?;
     for wr_id in 0..16 {
@@ -231,6 +190,7 @@ fn messages_arrive_in_order_and_once(bench: &Bench<'_>) -> Result {
     bench.no_completion(b.recv_cq, "UC-08")
 }
 
+scenario!(messages_that_survive_losses_are_in_order: "UC-08"; needs UC, LAB);
 /// Gaps are allowed; nothing else.
 fn messages_that_survive_losses_are_in_order(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-08";
@@ -261,6 +221,7 @@ fn messages_that_survive_losses_are_in_order(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(local_error_stops_the_send_queue_alone: "UC-09"; needs UC);
 fn local_error_stops_the_send_queue_alone(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-09";
     let Pair { a, b } = uc_pair(bench)?;

@@ -3,7 +3,7 @@
 use verbs_api::behavior::{RouteFields, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Ah, AhAttr, Capabilities, ErrorKind, GlobalRoute, Grh, LinkLayer, QpModify, QpState, QpType,
+    Ah, AhAttr, ErrorKind, GlobalRoute, Grh, LinkLayer, QpModify, QpState, QpType,
     RcParams, RecvWr, SendWr, Wc, WcFlags, WcStatus, connect,
 };
 
@@ -14,95 +14,25 @@ use crate::{
 
 const LEN: u32 = 8;
 
-const fn ud(
-    id: &'static str,
-    rules: &'static [&'static str],
-    body: fn(&Bench<'_>) -> Result,
-) -> Scenario {
-    Scenario::new(id, rules, body).needs(Capabilities::UD)
-}
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    ud(
-        "ud.queue_pair_talks_to_many_without_a_connection",
-        &["UD-01", "UD-17"],
-        queue_pair_talks_to_many_without_a_connection,
-    ),
-    ud(
-        "ud.send_names_its_destination",
-        &["UD-01"],
-        send_names_its_destination,
-    ),
-    ud(
-        "ud.data_starts_behind_the_room_for_the_grh",
-        &["UD-02", "UD-04"],
-        data_starts_behind_the_room_for_the_grh,
-    ),
-    ud("ud.grh_names_both_ports", &["UD-03"], grh_names_both_ports),
-    ud(
-        "ud.grh_has_the_route_of_the_address_handle",
-        &["UD-20"],
-        grh_has_the_route_of_the_address_handle,
-    ),
-    ud("ud.grh_has_its_length", &["UD-21"], grh_has_its_length),
-    ud(
-        "ud.header_of_ipv4_has_its_checksum",
-        &["UD-22"],
-        header_of_ipv4_has_its_checksum,
-    ),
-    ud(
-        "ud.other_qkey_is_dropped",
-        &["UD-05"],
-        other_qkey_is_dropped,
-    ),
-    ud(
-        "ud.qkey_of_the_queue_pair_can_be_asked_for",
-        &["UD-06"],
-        qkey_of_the_queue_pair_can_be_asked_for,
-    ),
-    ud(
-        "ud.unknown_destination_is_dropped",
-        &["UD-07"],
-        unknown_destination_is_dropped,
-    ),
-    ud(
-        "ud.message_without_a_receive_is_dropped",
-        &["UD-08"],
-        message_without_a_receive_is_dropped,
-    ),
-    ud(
-        "ud.message_longer_than_the_receive_never_arrives",
-        &["UD-09"],
-        message_longer_than_the_receive_never_arrives,
-    ),
-    ud(
-        "ud.receive_without_room_for_the_grh_gets_nothing",
-        &["UD-18"],
-        receive_without_room_for_the_grh_gets_nothing,
-    ),
-    ud("ud.receiver_can_reply", &["UD-13"], receiver_can_reply),
-    ud(
-        "ud.messages_arrive_at_most_once_and_in_order",
-        &["UD-14"],
-        messages_arrive_at_most_once_and_in_order,
-    )
-    .needs(Capabilities::LAB),
-    ud(
-        "ud.other_transports_do_not_listen",
-        &["UD-15"],
-        other_transports_do_not_listen,
-    ),
-    ud(
-        "ud.connection_to_a_datagram_queue_pair_gets_no_answer",
-        &["UD-15"],
-        connection_to_a_datagram_queue_pair_gets_no_answer,
-    )
-    .needs(Capabilities::MODIFY_CONNECT),
-    ud(
-        "ud.local_error_stops_the_send_queue_alone",
-        &["UD-19"],
-        local_error_stops_the_send_queue_alone,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    queue_pair_talks_to_many_without_a_connection,
+    send_names_its_destination,
+    data_starts_behind_the_room_for_the_grh,
+    grh_names_both_ports,
+    grh_has_the_route_of_the_address_handle,
+    grh_has_its_length,
+    header_of_ipv4_has_its_checksum,
+    other_qkey_is_dropped,
+    qkey_of_the_queue_pair_can_be_asked_for,
+    unknown_destination_is_dropped,
+    message_without_a_receive_is_dropped,
+    message_longer_than_the_receive_never_arrives,
+    receive_without_room_for_the_grh_gets_nothing,
+    receiver_can_reply,
+    messages_arrive_at_most_once_and_in_order,
+    other_transports_do_not_listen,
+    connection_to_a_datagram_queue_pair_gets_no_answer,
+    local_error_stops_the_send_queue_alone,
 ];
 
 fn ud_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
@@ -146,6 +76,7 @@ fn dropped(
     bench.no_completion(b.recv_cq, rule)
 }
 
+scenario!(queue_pair_talks_to_many_without_a_connection: "UD-01", "UD-17"; needs UD);
 fn queue_pair_talks_to_many_without_a_connection(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-01";
     let options = PairOptions::of(QpType::Ud);
@@ -175,6 +106,7 @@ fn queue_pair_talks_to_many_without_a_connection(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(data_starts_behind_the_room_for_the_grh: "UD-02", "UD-04"; needs UD);
 fn data_starts_behind_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-02";
     let Pair { a, b } = ud_pair(bench)?;
@@ -226,6 +158,7 @@ fn read(bytes: &[u8; Grh::BYTES], rule: &'static str) -> Result<Grh> {
     Grh::read(bytes).ok_or_else(|| none().of_rule(rule))
 }
 
+scenario!(grh_names_both_ports: "UD-03"; needs UD);
 fn grh_names_both_ports(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-03";
     let pair = ud_pair(bench)?;
@@ -245,6 +178,7 @@ fn grh_names_both_ports(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(grh_has_the_route_of_the_address_handle: "UD-20"; needs UD);
 fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-20";
     let declared = bench.behavior()?.route_fields;
@@ -278,6 +212,7 @@ fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(grh_has_its_length: "UD-21"; needs UD);
 fn grh_has_its_length(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-21";
     let pair = ud_pair(bench)?;
@@ -301,6 +236,7 @@ fn grh_has_its_length(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(header_of_ipv4_has_its_checksum: "UD-22"; needs UD);
 fn header_of_ipv4_has_its_checksum(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-22";
     let pair = ud_pair(bench)?;
@@ -322,6 +258,7 @@ fn header_of_ipv4_has_its_checksum(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(other_qkey_is_dropped: "UD-05"; needs UD);
 fn other_qkey_is_dropped(bench: &Bench<'_>) -> Result {
     let pair = ud_pair(bench)?;
     let Pair { a, b } = pair;
@@ -331,6 +268,7 @@ fn other_qkey_is_dropped(bench: &Bench<'_>) -> Result {
     dropped(bench, pair, Some(10), "UD-05")
 }
 
+scenario!(qkey_of_the_queue_pair_can_be_asked_for: "UD-06"; needs UD);
 fn qkey_of_the_queue_pair_can_be_asked_for(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-06";
     let Pair { a, b } = ud_pair(bench)?;
@@ -344,6 +282,7 @@ fn qkey_of_the_queue_pair_can_be_asked_for(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(send_names_its_destination: "UD-01"; needs UD);
 fn send_names_its_destination(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-01";
     let Pair { a, b } = ud_pair(bench)?;
@@ -355,6 +294,7 @@ fn send_names_its_destination(bench: &Bench<'_>) -> Result {
     bench.no_completion(b.recv_cq, RULE)
 }
 
+scenario!(unknown_destination_is_dropped: "UD-07"; needs UD);
 fn unknown_destination_is_dropped(bench: &Bench<'_>) -> Result {
     let pair = ud_pair(bench)?;
     let Pair { a, b } = pair;
@@ -368,6 +308,7 @@ fn unknown_destination_is_dropped(bench: &Bench<'_>) -> Result {
     dropped(bench, pair, Some(10), "UD-07")
 }
 
+scenario!(message_without_a_receive_is_dropped: "UD-08"; needs UD);
 fn message_without_a_receive_is_dropped(bench: &Bench<'_>) -> Result {
     let pair = ud_pair(bench)?;
     pair.a.fill(1, LEN)?;
@@ -375,6 +316,7 @@ fn message_without_a_receive_is_dropped(bench: &Bench<'_>) -> Result {
     dropped(bench, pair, None, "UD-08")
 }
 
+scenario!(message_longer_than_the_receive_never_arrives: "UD-09"; needs UD);
 fn message_longer_than_the_receive_never_arrives(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-09";
     let pair = ud_pair(bench)?;
@@ -387,6 +329,7 @@ fn message_longer_than_the_receive_never_arrives(bench: &Bench<'_>) -> Result {
     }
 }
 
+scenario!(receive_without_room_for_the_grh_gets_nothing: "UD-18"; needs UD);
 fn receive_without_room_for_the_grh_gets_nothing(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-18";
     for room in [0, GRH_LEN - 1] {
@@ -401,6 +344,7 @@ fn receive_without_room_for_the_grh_gets_nothing(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(receiver_can_reply: "UD-13"; needs UD);
 fn receiver_can_reply(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-13";
     let pair = ud_pair(bench)?;
@@ -431,6 +375,7 @@ fn receiver_can_reply(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(messages_arrive_at_most_once_and_in_order: "UD-14"; needs UD, LAB);
 fn messages_arrive_at_most_once_and_in_order(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-14";
     for rate in [0, 300_000] {
@@ -467,6 +412,7 @@ fn messages_arrive_at_most_once_and_in_order(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(other_transports_do_not_listen: "UD-15"; needs UD);
 fn other_transports_do_not_listen(bench: &Bench<'_>) -> Result {
     let pair = ud_pair(bench)?;
     let Pair { a, b } = pair;
@@ -482,6 +428,7 @@ fn other_transports_do_not_listen(bench: &Bench<'_>) -> Result {
     dropped(bench, pair, Some(10), "UD-15")
 }
 
+scenario!(connection_to_a_datagram_queue_pair_gets_no_answer: "UD-15"; needs UD, MODIFY_CONNECT);
 fn connection_to_a_datagram_queue_pair_gets_no_answer(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-15";
     let to = ud_pair(bench)?.b;
@@ -499,6 +446,7 @@ fn connection_to_a_datagram_queue_pair_gets_no_answer(bench: &Bench<'_>) -> Resu
     bench.no_completion(to.recv_cq, RULE)
 }
 
+scenario!(local_error_stops_the_send_queue_alone: "UD-19"; needs UD);
 fn local_error_stops_the_send_queue_alone(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-19";
     let Pair { a, b } = ud_pair(bench)?;

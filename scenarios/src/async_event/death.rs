@@ -91,7 +91,9 @@ const CALLS: &[(&str, Call)] = &[
     }),
 ];
 
-pub(super) fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_>) -> Result {
+scenario!(dead_device_lets_its_objects_be_freed_and_no_more:
+    "ASYNC-10", "ASYNC-02"; needs UD, MCAST, MW_TYPE_1, SRQ, LAB);
+fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions::of(QpType::Ud))?;
     let Pair { a, b } = pair;
     let ah = bench.create_ah(b.pd, &bench.route_to(a.context)?)?;
@@ -138,7 +140,8 @@ pub(super) fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_
     bench.close_device(b.context).rule(RULE)
 }
 
-pub(super) fn peer_of_a_dead_device_gets_no_answer(bench: &Bench<'_>) -> Result {
+scenario!(peer_of_a_dead_device_gets_no_answer: "ASYNC-10"; needs LAB);
+fn peer_of_a_dead_device_gets_no_answer(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {
         rc: RcParams {
             timeout: 8,

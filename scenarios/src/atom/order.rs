@@ -7,7 +7,8 @@ use super::{ALL, both, get, options, pair, set};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, pattern, wr_ids};
 
-pub(super) fn sum_of_many_queue_pairs_is_exact(bench: &Bench<'_>) -> Result {
+scenario!(sum_of_many_queue_pairs_is_exact: "ATOM-08"; needs ATOMICS);
+fn sum_of_many_queue_pairs_is_exact(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-08";
     const EACH: u64 = 16;
     let first = pair(bench)?;
@@ -42,7 +43,8 @@ pub(super) fn sum_of_many_queue_pairs_is_exact(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn list_is_executed_in_order(bench: &Bench<'_>) -> Result {
+scenario!(list_is_executed_in_order: "SQ-14"; needs ATOMICS);
+fn list_is_executed_in_order(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-14";
     const COUNT: u64 = 8;
     for depth in [1, 4] {
@@ -72,8 +74,9 @@ pub(super) fn list_is_executed_in_order(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(fenced_send_carries_the_result: "SQ-12"; needs ATOMICS);
 /// The send takes its data after the result has come.
-pub(super) fn fenced_send_carries_the_result(bench: &Bench<'_>) -> Result {
+fn fenced_send_carries_the_result(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-12";
     for n in 0..2 {
         let Pair { a, b } = pair(bench)?;
@@ -97,8 +100,9 @@ pub(super) fn fenced_send_carries_the_result(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(atomics_and_reads_beyond_the_depth_wait: "ATOM-13", "RDMA-18"; needs RDMA_READ, ATOMICS);
 /// Reads and atomics in turns, more than may be under way.
-pub(super) fn atomics_and_reads_beyond_the_depth_wait(bench: &Bench<'_>) -> Result {
+fn atomics_and_reads_beyond_the_depth_wait(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-13";
     for depth in [1, 2, 4] {
         let Pair { a, b } = with_depth(bench, depth)?;
@@ -136,7 +140,8 @@ fn in_turns(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, count: u64) -> Result<V
     Ok(wr_ids(&done))
 }
 
-pub(super) fn atomics_count_in_the_depth_of_reads(bench: &Bench<'_>) -> Result {
+scenario!(atomics_count_in_the_depth_of_reads: "ATOM-13", "RDMA-18"; needs RDMA_READ, ATOMICS, LAB);
+fn atomics_count_in_the_depth_of_reads(bench: &Bench<'_>) -> Result {
     for depth in [1, 2, 4] {
         let pair = with_depth(bench, depth)?;
         bench.lab().tap();
@@ -156,7 +161,8 @@ pub(super) fn atomics_count_in_the_depth_of_reads(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn responder_without_depth_refuses_atomics(bench: &Bench<'_>) -> Result {
+scenario!(responder_without_depth_refuses_atomics: "RDMA-19"; needs MODIFY_CONNECT, ATOMICS);
+fn responder_without_depth_refuses_atomics(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-19";
     for n in 0..2 {
         let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options()));
@@ -189,8 +195,9 @@ pub(super) fn responder_without_depth_refuses_atomics(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
+scenario!(retried_atomic_is_executed_once: "ATOM-09", "TMR-09"; needs ATOMICS, LAB);
 /// Whichever packet is lost, and however many have come since.
-pub(super) fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
+fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-09";
     const COUNT: u64 = 6;
     for depth in [1, 4] {

@@ -27,7 +27,8 @@ fn outcome(
     bench.one(a.send_cq).rule(rule).map(Some)
 }
 
-pub(super) fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(list_of_other_than_8_bytes_is_refused: "ATOM-03"; needs ATOMICS);
+fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-03";
     let declared = bench.behavior()?.atomic_check;
     for length in [0, 7, 9, 16] {
@@ -80,7 +81,8 @@ pub(super) fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn address_must_be_a_multiple_of_8_whatever_the_key(bench: &Bench<'_>) -> Result {
+scenario!(address_must_be_a_multiple_of_8_whatever_the_key: "ATOM-04", "WC-27"; needs ATOMICS);
+fn address_must_be_a_multiple_of_8_whatever_the_key(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-04";
     for offset in [1, 4, 7] {
         for good_key in [true, false] {
@@ -106,7 +108,8 @@ pub(super) fn address_must_be_a_multiple_of_8_whatever_the_key(bench: &Bench<'_>
     Ok(())
 }
 
-pub(super) fn responder_learns_of_an_invalid_request(bench: &Bench<'_>) -> Result {
+scenario!(responder_learns_of_an_invalid_request: "ASYNC-14"; needs ATOMICS);
+fn responder_learns_of_an_invalid_request(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-14";
     let Pair { a, b } = pair(bench)?;
     let into = [a.sge(a.landing(), 8)];
@@ -133,7 +136,8 @@ const RIGHTS: [(Access, bool); 4] = [
     (LOCAL, false),
 ];
 
-pub(super) fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
+scenario!(region_needs_the_right_for_atomics_alone: "ATOM-05"; needs ATOMICS);
+fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-05";
     for (rights, allowed) in RIGHTS {
         for n in 0..2 {
@@ -162,7 +166,8 @@ pub(super) fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Res
     Ok(())
 }
 
-pub(super) fn queue_pair_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
+scenario!(queue_pair_needs_the_right_for_atomics_alone: "ATOM-05"; needs ATOMICS);
+fn queue_pair_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-05";
     let declared = bench.behavior()?.qp_access_status;
     for (rights, allowed) in RIGHTS {
@@ -206,7 +211,8 @@ pub(super) fn queue_pair_needs_the_right_for_atomics_alone(bench: &Bench<'_>) ->
     Ok(())
 }
 
-pub(super) fn key_range_and_domain_are_checked(bench: &Bench<'_>) -> Result {
+scenario!(key_range_and_domain_are_checked: "ATOM-06", "WC-28"; needs ATOMICS);
+fn key_range_and_domain_are_checked(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-06";
     for case in ["key", "range", "domain", "deregistered"] {
         for n in 0..2 {
@@ -241,7 +247,8 @@ pub(super) fn key_range_and_domain_are_checked(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn result_needs_memory_that_may_be_written(bench: &Bench<'_>) -> Result {
+scenario!(result_needs_memory_that_may_be_written: "ATOM-07"; needs ATOMICS);
+fn result_needs_memory_that_may_be_written(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-07";
     for case in ["key", "range", "right"] {
         for n in 0..2 {

@@ -36,7 +36,9 @@ fn on_value<'s>(
     Ok((get(a, a.landing() + 8)?, get(b, 8)?))
 }
 
-pub(super) fn fetch_and_add_wraps_around_and_gives_what_was_there(bench: &Bench<'_>) -> Result {
+scenario!(fetch_and_add_wraps_around_and_gives_what_was_there:
+    "ATOM-01", "WC-04", "WC-09"; needs ATOMICS);
+fn fetch_and_add_wraps_around_and_gives_what_was_there(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-01";
     let pair = pair(bench)?;
     let into = [pair.a.sge(pair.a.landing() + 8, 8)];
@@ -61,9 +63,9 @@ pub(super) fn fetch_and_add_wraps_around_and_gives_what_was_there(bench: &Bench<
     Ok(())
 }
 
-pub(super) fn compare_and_swap_stores_if_equal_and_gives_what_was_there(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(compare_and_swap_stores_if_equal_and_gives_what_was_there:
+    "ATOM-02", "WC-04", "WC-09"; needs ATOMICS);
+fn compare_and_swap_stores_if_equal_and_gives_what_was_there(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-02";
     let pair = pair(bench)?;
     let into = [pair.a.sge(pair.a.landing() + 8, 8)];
@@ -88,8 +90,9 @@ pub(super) fn compare_and_swap_stores_if_equal_and_gives_what_was_there(
     Ok(())
 }
 
+scenario!(result_is_in_the_order_of_the_machine: "ATOM-12"; needs ATOMICS);
 /// The bytes come back as they lay there.
-pub(super) fn result_is_in_the_order_of_the_machine(bench: &Bench<'_>) -> Result {
+fn result_is_in_the_order_of_the_machine(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-12";
     let Pair { a, b } = pair(bench)?;
     let into = [a.sge(a.landing(), 8)];
@@ -104,7 +107,8 @@ pub(super) fn result_is_in_the_order_of_the_machine(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn result_is_scattered_whole_or_not_at_all(bench: &Bench<'_>) -> Result {
+scenario!(result_is_scattered_whole_or_not_at_all: "ATOM-11"; needs ATOMICS);
+fn result_is_scattered_whole_or_not_at_all(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-11";
     for first in [1, 4, 7] {
         let cap = QpCap {
@@ -136,7 +140,8 @@ pub(super) fn result_is_scattered_whole_or_not_at_all(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn device_does_what_its_attribute_says(bench: &Bench<'_>) -> Result {
+scenario!(device_does_what_its_attribute_says: "ATOM-10");
+fn device_does_what_its_attribute_says(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-10";
     let has_them = bench.query_device(bench.ctx_a())?.atomic_cap != AtomicCap::None;
     let told = bench

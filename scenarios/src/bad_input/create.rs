@@ -15,7 +15,8 @@ use crate::{Bench, Failure, OfRule, PairOptions, Result};
 const INVALID: [ErrorKind; 1] = [ErrorKind::Invalid];
 const UNSUPPORTED: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NotSupported];
 
-pub(super) fn qp_sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result {
+scenario!(qp_sizes_above_the_limits_are_refused: "QP-CREATE-02");
+fn qp_sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result {
     type Size = (&'static str, fn(&DeviceAttr) -> u32, fn(&mut QpCap, u32));
     const SIZES: [Size; 5] = [
         ("max_send_wr", |d| d.max_qp_wr, |cap, n| cap.max_send_wr = n),
@@ -57,7 +58,8 @@ pub(super) fn qp_sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn unknown_qp_type_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(unknown_qp_type_is_refused: "QP-CREATE-03");
+fn unknown_qp_type_is_refused(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     for raw in [0xfe, 0x7fff_ffff] {
         let init = QpInit::new(QpType::from(raw), end.send_cq, end.recv_cq);
@@ -68,7 +70,8 @@ pub(super) fn unknown_qp_type_is_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn remote_write_without_local_write_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(remote_write_without_local_write_is_refused: "MR-01");
+fn remote_write_without_local_write_is_refused(bench: &Bench<'_>) -> Result {
     let pd = bench.alloc_pd(bench.ctx_a())?;
     for access in [
         Access::REMOTE_WRITE,
@@ -84,7 +87,8 @@ pub(super) fn remote_write_without_local_write_is_refused(bench: &Bench<'_>) -> 
     Ok(())
 }
 
-pub(super) fn unknown_access_bits_are_refused(bench: &Bench<'_>) -> Result {
+scenario!(unknown_access_bits_are_refused: "MR-04");
+fn unknown_access_bits_are_refused(bench: &Bench<'_>) -> Result {
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let with = |bit: u32| Access::LOCAL_WRITE | Access::from_bits_retain(1 << bit);
     for bit in [18, 19, 30, 31] {
@@ -101,7 +105,8 @@ pub(super) fn unknown_access_bits_are_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn region_above_the_limit_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(region_above_the_limit_is_refused: "MR-15", "LIFE-06");
+fn region_above_the_limit_is_refused(bench: &Bench<'_>) -> Result {
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let most = bench.query_device(bench.ctx_a())?.max_mr_size;
     let above = usize::try_from(most.saturating_add(1)).unwrap_or(usize::MAX);
@@ -115,7 +120,8 @@ pub(super) fn region_above_the_limit_is_refused(bench: &Bench<'_>) -> Result {
     bench.dealloc_pd(pd).rule("LIFE-06")
 }
 
-pub(super) fn address_vector_that_leads_nowhere_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(address_vector_that_leads_nowhere_is_refused: "AH-01", "LIFE-06"; needs UD);
+fn address_vector_that_leads_nowhere_is_refused(bench: &Bench<'_>) -> Result {
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let good = bench.route_to(bench.ctx_a())?;
     for attr in bad_addresses(bench, &good)? {
@@ -150,7 +156,8 @@ pub(super) fn bad_ports(bench: &Bench<'_>) -> Result<Vec<u8>> {
     Ok(std::iter::once(0).chain(count.checked_add(1)).collect())
 }
 
-pub(super) fn port_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(port_out_of_range_is_refused: "DEV-05");
+fn port_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     for port in bad_ports(bench)? {
         refused(bench, &INVALID, "DEV-05", || {
@@ -165,7 +172,8 @@ pub(super) fn port_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn table_index_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(table_index_out_of_range_is_refused: "DEV-06");
+fn table_index_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     let port = bench.query_port(context, bench.port())?;
     for index in [port.gid_tbl_len, u32::MAX] {
@@ -190,7 +198,8 @@ fn any_error<T: Debug>(result: Result<T, Error>, rule: &'static str) -> Result {
     }
 }
 
-pub(super) fn failed_creation_leaves_no_reference(bench: &Bench<'_>) -> Result {
+scenario!(failed_creation_leaves_no_reference: "LIFE-06", "CQ-CREATE-13");
+fn failed_creation_leaves_no_reference(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     let channel = bench.create_comp_channel(context)?;
     let cq = bench.create_cq(context, &CqInit::new(4))?;
@@ -222,7 +231,9 @@ pub(super) fn failed_creation_leaves_no_reference(bench: &Bench<'_>) -> Result {
     bench.dealloc_pd(pd).rule("LIFE-06")
 }
 
-pub(super) fn creation_without_memory_changes_nothing(bench: &Bench<'_>) -> Result {
+scenario!(creation_without_memory_changes_nothing:
+    "CHAN-10", "PD-03", "LIFE-06"; needs UD, SRQ, LAB);
+fn creation_without_memory_changes_nothing(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     let end = bench.end(context, PairOptions::default())?;
     let ah_attr = bench.route_to(context)?;
@@ -265,7 +276,8 @@ pub(super) fn creation_without_memory_changes_nothing(bench: &Bench<'_>) -> Resu
     bench.dealloc_pd(end.pd).rule("LIFE-06")
 }
 
-pub(super) fn too_many_open_files_change_nothing(bench: &Bench<'_>) -> Result {
+scenario!(too_many_open_files_change_nothing: "CHAN-09"; needs LAB);
+fn too_many_open_files_change_nothing(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     let Some(device) = bench.devices()?.into_iter().next() else {
         return Err(Failure::assertion("at least one device", "none"));

@@ -39,8 +39,10 @@ impl Part {
     }
 }
 
+scenario!(objects_go_in_the_order_of_their_use_only:
+    "LIFE-01", "PD-01", "CHAN-38", "CQ-DESTROY-01", "LIFE-02"; hazards MAY_CRASH);
 /// In every order: what is in use is busy, and goes once it is not.
-pub(super) fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Result {
+fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Result {
     let before = bench.live()?;
     for order in orders(&Part::ALL) {
         let end = bench.end(
@@ -92,7 +94,9 @@ fn orders(parts: &[Part]) -> Vec<Vec<Part>> {
     parts.iter().flat_map(first).collect()
 }
 
-pub(super) fn refused_destruction_leaves_a_working_connection(bench: &Bench<'_>) -> Result {
+scenario!(refused_destruction_leaves_a_working_connection:
+    "LIFE-01", "PD-01", "CHAN-38", "CQ-DESTROY-01"; hazards MAY_CRASH);
+fn refused_destruction_leaves_a_working_connection(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {
         separate_channels: true,
         ..PairOptions::default()
@@ -114,7 +118,8 @@ pub(super) fn refused_destruction_leaves_a_working_connection(bench: &Bench<'_>)
     pair.still_works("LIFE-01")
 }
 
-pub(super) fn domain_with_an_address_handle_is_busy(bench: &Bench<'_>) -> Result {
+scenario!(domain_with_an_address_handle_is_busy: "LIFE-01", "PD-01"; needs UD);
+fn domain_with_an_address_handle_is_busy(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions::of(QpType::Ud))?;
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let ah = bench.create_ah(pd, &bench.route_to(bench.ctx_a())?)?;

@@ -43,7 +43,8 @@ where
     in_case(what, refused(bench, &NO_SUCH, rule, call).map(drop))
 }
 
-pub(super) fn garbled_cq_is_not_armed(bench: &Bench<'_>) -> Result {
+scenario!(garbled_cq_is_not_armed: "CQ-ARM-21"; needs GARBLE; hazards MAY_CRASH);
+fn garbled_cq_is_not_armed(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     let declared = bench.behavior()?.arm_bad_handle;
     garbled(bench, DriverObject::Cq(end.recv_cq), || {
@@ -65,7 +66,8 @@ pub(super) fn garbled_cq_is_not_armed(bench: &Bench<'_>) -> Result {
     bench.arm(end.recv_cq, Arm::NEXT).rule("CQ-ARM-21")
 }
 
-pub(super) fn garbled_cq_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(garbled_cq_is_refused: "CQ-DESTROY-05"; needs GARBLE; hazards MAY_CRASH);
+fn garbled_cq_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-DESTROY-05";
     let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
     let resizes = bench.capabilities(bench.ctx_a())?;
@@ -81,7 +83,8 @@ pub(super) fn garbled_cq_is_refused(bench: &Bench<'_>) -> Result {
     bench.destroy_cq(cq, bench.wait()).rule(RULE)
 }
 
-pub(super) fn garbled_qp_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(garbled_qp_is_refused: "QP-STATE-32"; needs GARBLE; hazards MAY_CRASH);
+fn garbled_qp_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-32";
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     garbled(bench, DriverObject::Qp(end.qp), || {
@@ -100,7 +103,8 @@ pub(super) fn garbled_qp_is_refused(bench: &Bench<'_>) -> Result {
     bench.destroy_qp(end.qp, bench.wait()).rule(RULE)
 }
 
-pub(super) fn garbled_qp_joins_no_group(bench: &Bench<'_>) -> Result {
+scenario!(garbled_qp_joins_no_group: "QP-STATE-32"; needs UD, MCAST, GARBLE; hazards MAY_CRASH);
+fn garbled_qp_joins_no_group(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-32";
     let ud = || bench.end(bench.ctx_a(), PairOptions::of(QpType::Ud));
     let (stranger, member) = (ud()?, ud()?);
@@ -116,7 +120,8 @@ pub(super) fn garbled_qp_joins_no_group(bench: &Bench<'_>) -> Result {
     bench.detach_mcast(member.qp, ALL_HOSTS, 0).rule(RULE)
 }
 
-pub(super) fn garbled_region_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(garbled_region_is_refused: "MR-22"; needs GARBLE; hazards MAY_CRASH);
+fn garbled_region_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-22";
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     let mr = bench.alloc_mr(end.pd, 64, Access::empty())?;
@@ -126,7 +131,8 @@ pub(super) fn garbled_region_is_refused(bench: &Bench<'_>) -> Result {
     bench.dereg_mr(mr).rule(RULE)
 }
 
-pub(super) fn garbled_window_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(garbled_window_is_refused: "MW-28"; needs MW, GARBLE; hazards MAY_CRASH);
+fn garbled_window_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-28";
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let mw = bench.alloc_mw(pd, MwType::Type1)?;
@@ -137,8 +143,10 @@ pub(super) fn garbled_window_is_refused(bench: &Bench<'_>) -> Result {
     bench.dealloc_pd(pd).rule(RULE)
 }
 
+scenario!(garbled_window_and_region_are_bound_as_declared:
+    "MW-28"; needs MW_TYPE_1, GARBLE; hazards MAY_CRASH);
 /// Drivers that know windows and regions by their keys never look at the handles.
-pub(super) fn garbled_window_and_region_are_bound_as_declared(bench: &Bench<'_>) -> Result {
+fn garbled_window_and_region_are_bound_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-28";
     let declared = bench.behavior()?.bind_bad_handle;
     let capabilities = bench.capabilities(bench.ctx_a())?;
@@ -193,7 +201,8 @@ pub(super) fn garbled_window_and_region_are_bound_as_declared(bench: &Bench<'_>)
     Ok(())
 }
 
-pub(super) fn garbled_domain_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(garbled_domain_is_refused: "PD-04"; needs GARBLE; hazards MAY_CRASH);
+fn garbled_domain_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "PD-04";
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
@@ -211,8 +220,9 @@ pub(super) fn garbled_domain_is_refused(bench: &Bench<'_>) -> Result {
     bench.dealloc_pd(pd).rule(RULE)
 }
 
+scenario!(garbled_srq_is_refused: "DEV-13"; needs SRQ, GARBLE; hazards MAY_CRASH);
 /// Posting stays in the process, and never sees the number.
-pub(super) fn garbled_srq_is_refused(bench: &Bench<'_>) -> Result {
+fn garbled_srq_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "DEV-13";
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
@@ -237,7 +247,8 @@ pub(super) fn garbled_srq_is_refused(bench: &Bench<'_>) -> Result {
     bench.dealloc_pd(pd).rule(RULE)
 }
 
-pub(super) fn garbled_address_handle_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(garbled_address_handle_is_refused: "AH-06"; needs UD, GARBLE; hazards MAY_CRASH);
+fn garbled_address_handle_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "AH-06";
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let ah = bench.create_ah(pd, &bench.route_to(bench.ctx_a())?)?;

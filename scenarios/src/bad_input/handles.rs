@@ -358,7 +358,10 @@ const FD_CALLS: &[(Verb, &str, Call)] = &[
     }),
 ];
 
-pub(super) fn every_verb_refuses_handles_that_are_none(bench: &Bench<'_>) -> Result {
+scenario!(every_verb_refuses_handles_that_are_none:
+    "DEV-13", "PD-04", "MR-22", "CQ-DESTROY-05", "QP-STATE-32", "QP-CREATE-05", "LIFE-05",
+    "DEV-02");
+fn every_verb_refuses_handles_that_are_none(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let a = bench.end(bench.ctx_a(), options)?;
     let good = Handles::of(&a);
@@ -371,7 +374,8 @@ pub(super) fn every_verb_refuses_handles_that_are_none(bench: &Bench<'_>) -> Res
     pair.still_works("DEV-02")
 }
 
-pub(super) fn address_handles_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+scenario!(address_handles_that_are_none_are_refused: "AH-06", "PD-04", "DEV-13"; needs UD);
+fn address_handles_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
     let options = PairOptions::of(QpType::Ud);
     let pair = bench.pair(options)?;
     let good = Handles::of(&pair.a);
@@ -383,7 +387,8 @@ pub(super) fn address_handles_that_are_none_are_refused(bench: &Bench<'_>) -> Re
     pair.still_works("DEV-13")
 }
 
-pub(super) fn queue_pairs_that_are_none_join_no_group(bench: &Bench<'_>) -> Result {
+scenario!(queue_pairs_that_are_none_join_no_group: "QP-STATE-32"; needs UD, MCAST);
+fn queue_pairs_that_are_none_join_no_group(bench: &Bench<'_>) -> Result {
     let options = PairOptions::of(QpType::Ud);
     let pair = bench.pair(options)?;
     let good = Handles::of(&pair.a);
@@ -393,7 +398,8 @@ pub(super) fn queue_pairs_that_are_none_join_no_group(bench: &Bench<'_>) -> Resu
     pair.still_works("QP-STATE-32")
 }
 
-pub(super) fn windows_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+scenario!(windows_that_are_none_are_refused: "MW-28", "PD-04", "DEV-13"; needs MW);
+fn windows_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
     let options = PairOptions {
         access: Access::ALL_RDMA | Access::MW_BIND,
         ..PairOptions::default()
@@ -411,7 +417,8 @@ pub(super) fn windows_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
     pair.still_works("MW-28")
 }
 
-pub(super) fn srqs_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+scenario!(srqs_that_are_none_are_refused: "DEV-13", "PD-04"; needs SRQ);
+fn srqs_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     let srq = bench.create_srq(end.pd, &SrqInit::new(4))?;
     let good = Handles {
@@ -442,7 +449,8 @@ pub(super) fn srqs_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
     bench.destroy_srq(srq, bench.wait()).rule("DEV-13")
 }
 
-pub(super) fn srq_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(srq_of_another_context_is_refused: "DEV-13"; needs SRQ);
+fn srq_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
     let own = bench.end(bench.ctx_a(), PairOptions::default())?;
     for context in [open_again(bench)?, bench.ctx_b()] {
         let pd = bench.alloc_pd(context)?;
@@ -461,7 +469,9 @@ pub(super) fn srq_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
 }
 
 #[cfg(unix)]
-pub(super) fn handles_that_are_none_have_no_descriptor(bench: &Bench<'_>) -> Result {
+scenario!(handles_that_are_none_have_no_descriptor: "DEV-13"; needs FD);
+#[cfg(unix)]
+fn handles_that_are_none_have_no_descriptor(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let good = Handles::of(&bench.end(bench.ctx_a(), options)?);
     for (problem, bad) in bad_handles(bench, &good, options)? {
@@ -561,7 +571,8 @@ fn event(element: Element) -> AsyncEvent {
     AsyncEvent::new(AsyncEventType::QpFatal, element)
 }
 
-pub(super) fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(arming_what_is_no_cq_is_refused: "CQ-ARM-21");
+fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let good = Handles::of(&bench.end(bench.ctx_a(), options)?);
     for (problem, bad) in bad_handles(bench, &good, options)? {
@@ -574,7 +585,8 @@ pub(super) fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
     bench.no_event(good.channel, "CQ-ARM-21")
 }
 
-pub(super) fn objects_of_another_context_are_refused(bench: &Bench<'_>) -> Result {
+scenario!(objects_of_another_context_are_refused: "DEV-13", "DEV-02", "QP-CREATE-05");
+fn objects_of_another_context_are_refused(bench: &Bench<'_>) -> Result {
     let invalid = [ErrorKind::Invalid];
     let own = bench.end(bench.ctx_a(), PairOptions::default())?;
     for context in [open_again(bench)?, bench.ctx_b()] {
@@ -608,7 +620,8 @@ pub(super) fn objects_of_another_context_are_refused(bench: &Bench<'_>) -> Resul
     Ok(())
 }
 
-pub(super) fn address_handle_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(address_handle_of_another_context_is_refused: "DEV-13"; needs UD);
+fn address_handle_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions::of(QpType::Ud))?;
     for context in [open_again(bench)?, bench.ctx_b()] {
         let pd = bench.alloc_pd(context)?;
@@ -622,7 +635,8 @@ pub(super) fn address_handle_of_another_context_is_refused(bench: &Bench<'_>) ->
     pair.still_works("DEV-13")
 }
 
-pub(super) fn stale_handle_never_names_a_later_object(bench: &Bench<'_>) -> Result {
+scenario!(stale_handle_never_names_a_later_object: "LIFE-05");
+fn stale_handle_never_names_a_later_object(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     let mut old = Vec::new();
     for _ in 0..200 {

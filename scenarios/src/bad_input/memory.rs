@@ -137,7 +137,8 @@ fn small_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     })
 }
 
-pub(super) fn send_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
+scenario!(send_from_outside_its_memory_fails: "SQ-22", "PD-02", "MR-14", "MR-05");
+fn send_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
     each(bench, unreadable(), |Pair { a, b }, place| {
         let bad = [(place.region)(bench, &a)?.sge(place.offset, 8)];
         b.recv(1, 8)?;
@@ -147,7 +148,8 @@ pub(super) fn send_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
     })
 }
 
-pub(super) fn write_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
+scenario!(write_from_outside_its_memory_fails: "SQ-22", "PD-02", "MR-14", "MR-05");
+fn write_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
     each(bench, unreadable(), |Pair { a, b }, place| {
         b.fill_at(b.landing(), 5, 8)?;
         let bad = [(place.region)(bench, &a)?.sge(place.offset, 8)];
@@ -158,7 +160,8 @@ pub(super) fn write_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
     })
 }
 
-pub(super) fn read_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
+scenario!(read_to_outside_its_memory_fails: "SQ-22", "PD-02", "MR-14", "MR-05"; needs RDMA_READ);
+fn read_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
     each(bench, unwritable(), |Pair { a, .. }, place| {
         let bad = [(place.region)(bench, &a)?.sge(place.offset, 8)];
         a.post(SendWr::rdma_read(1, &bad, a.remote()))
@@ -168,8 +171,9 @@ pub(super) fn read_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
     })
 }
 
+scenario!(receive_to_outside_its_memory_fails: "RQ-07", "PD-02", "MR-14", "MR-05");
 /// It is found out when the message arrives, not at the post.
-pub(super) fn receive_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
+fn receive_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
     each(bench, unwritable(), |Pair { a, b }, place| {
         let bad = [(place.region)(bench, &b)?.sge(place.offset, 8)];
         bench
@@ -184,7 +188,8 @@ pub(super) fn receive_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
     })
 }
 
-pub(super) fn receive_larger_than_its_memory_may_take_what_fits(bench: &Bench<'_>) -> Result {
+scenario!(receive_larger_than_its_memory_may_take_what_fits: "RQ-08");
+fn receive_larger_than_its_memory_may_take_what_fits(bench: &Bench<'_>) -> Result {
     for lengths in [[MEM + 8, 0], [u32::MAX, 1], [1 << 31, 1 << 31]] {
         let post = |b: &End<'_>| {
             let room = lengths.map(|length| b.sge(0, length));
@@ -219,7 +224,9 @@ pub(super) fn receive_larger_than_its_memory_may_take_what_fits(bench: &Bench<'_
     Ok(())
 }
 
-pub(super) fn write_to_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
+scenario!(write_to_outside_remote_memory_fails:
+    "RDMA-05", "RDMA-06", "RDMA-07", "PD-02", "MR-14", "MR-05", "RDMA-08");
+fn write_to_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
     each(bench, unwritable(), |Pair { a, b }, place| {
         b.fill_at(0, 5, MEM)?;
         let remote = (place.region)(bench, &b)?.remote(place.offset);
@@ -229,7 +236,9 @@ pub(super) fn write_to_outside_remote_memory_fails(bench: &Bench<'_>) -> Result 
     })
 }
 
-pub(super) fn read_from_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
+scenario!(read_from_outside_remote_memory_fails:
+    "RDMA-05", "RDMA-06", "RDMA-07", "PD-02", "MR-14", "MR-05", "RDMA-08"; needs RDMA_READ);
+fn read_from_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
     each(bench, unwritable(), |Pair { a, b }, place| {
         a.fill_at(a.landing(), 5, 8)?;
         let remote = (place.region)(bench, &b)?.remote(place.offset);
@@ -254,8 +263,9 @@ fn denied(bench: &Bench<'_>, a: &End<'_>, b: &End<'_>, place: &Place) -> Result 
     Ok(())
 }
 
+scenario!(key_in_the_place_of_the_other_is_none: "MR-03");
 /// The two keys of a region may have the same value; then there is nothing to see.
-pub(super) fn key_in_the_place_of_the_other_is_none(bench: &Bench<'_>) -> Result {
+fn key_in_the_place_of_the_other_is_none(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = small_pair(bench)?;
     if b.mem.lkey != b.mem.rkey {
         let remote = Remote {
@@ -279,7 +289,8 @@ pub(super) fn key_in_the_place_of_the_other_is_none(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn very_ends_of_a_region_can_be_used(bench: &Bench<'_>) -> Result {
+scenario!(very_ends_of_a_region_can_be_used: "MR-20");
+fn very_ends_of_a_region_can_be_used(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = small_pair(bench)?;
     for (tag, (offset, len)) in (1..).zip([(0, 1), (END - 1, 1), (0, MEM)]) {
         a.fill_at(offset, tag, len)?;
@@ -297,7 +308,8 @@ pub(super) fn very_ends_of_a_region_can_be_used(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn write_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
+scenario!(write_of_no_bytes_may_name_any_memory: "RDMA-10");
+fn write_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
     each(bench, unwritable(), |Pair { a, b }, place| {
         let remote = (place.region)(bench, &b)?.remote(place.offset);
         a.post(SendWr::rdma_write(1, &[a.sge(0, 0)], remote))?;
@@ -307,7 +319,8 @@ pub(super) fn write_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result
     })
 }
 
-pub(super) fn read_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
+scenario!(read_of_no_bytes_may_name_any_memory: "RDMA-10"; needs RDMA_READ);
+fn read_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
     each(bench, unwritable(), |Pair { a, b }, place| {
         let remote = (place.region)(bench, &b)?.remote(place.offset);
         a.post(SendWr::rdma_read(1, &[a.sge(0, 0)], remote))?;
@@ -317,7 +330,8 @@ pub(super) fn read_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result 
     })
 }
 
-pub(super) fn entry_of_no_bytes_may_name_any_address(bench: &Bench<'_>) -> Result {
+scenario!(entry_of_no_bytes_may_name_any_address: "SQ-23"; hazards MAY_HANG, MAY_CRASH);
+fn entry_of_no_bytes_may_name_any_address(bench: &Bench<'_>) -> Result {
     let empty = |end: &End<'_>, place: &Place| -> Result<Sge> {
         Ok((place.region)(bench, end)?.sge(place.offset, 0))
     };
@@ -352,7 +366,8 @@ pub(super) fn entry_of_no_bytes_may_name_any_address(bench: &Bench<'_>) -> Resul
     })
 }
 
-pub(super) fn message_above_the_longest_fails(bench: &Bench<'_>) -> Result {
+scenario!(message_above_the_longest_fails: "SQ-21", "SQ-22");
+fn message_above_the_longest_fails(bench: &Bench<'_>) -> Result {
     let longest = bench.query_port(bench.ctx_a(), bench.port())?.max_msg_sz;
     // One of the greatest length is allowed, but there is no memory for it: not for its beginning
     // either, which a device may send, and then wait for a receive, before it gets to the rest.

@@ -11,18 +11,6 @@ use crate::climber::{Climber, required};
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, OfRule, Result};
 
-pub(super) const ILLEGAL: &[&str] = &[
-    "QP-STATE-01",
-    "QP-STATE-02",
-    "QP-STATE-03",
-    "QP-STATE-04",
-    "QP-STATE-05",
-    "QP-STATE-06",
-    "QP-STATE-07",
-    "QP-STATE-08",
-    "QP-STATE-09",
-];
-
 const STATES: [QpState; 6] = [
     QpState::Reset,
     QpState::Init,
@@ -32,27 +20,45 @@ const STATES: [QpState; 6] = [
     QpState::Err,
 ];
 
-pub(super) fn illegal_change_of_an_rc_qp_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(illegal_change_of_an_rc_qp_is_refused:
+    "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
+    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs MODIFY_CONNECT);
+fn illegal_change_of_an_rc_qp_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::Rc, &STATES)
 }
 
-pub(super) fn illegal_change_of_a_uc_qp_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(illegal_change_of_a_uc_qp_is_refused:
+    "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
+    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs UC, MODIFY_CONNECT);
+fn illegal_change_of_a_uc_qp_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::Uc, &STATES)
 }
 
-pub(super) fn illegal_change_of_a_ud_qp_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(illegal_change_of_a_ud_qp_is_refused:
+    "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
+    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs UD, MODIFY_CONNECT);
+fn illegal_change_of_a_ud_qp_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::Ud, &STATES)
 }
 
-pub(super) fn illegal_change_of_an_xrc_sender_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(illegal_change_of_an_xrc_sender_is_refused:
+    "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
+    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs MODIFY_CONNECT, XRC);
+fn illegal_change_of_an_xrc_sender_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::XrcSend, &STATES)
 }
 
-pub(super) fn illegal_change_of_an_xrc_target_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(illegal_change_of_an_xrc_target_is_refused:
+    "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
+    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs MODIFY_CONNECT, XRC);
+fn illegal_change_of_an_xrc_target_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::XrcRecv, &STATES)
 }
 
-pub(super) fn illegal_change_in_sqe_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(illegal_change_in_sqe_is_refused:
+    "QP-STATE-01", "QP-STATE-05", "QP-STATE-06", "QP-STATE-09", "QP-STATE-15"; needs UC, UD,
+    MODIFY_CONNECT);
+fn illegal_change_in_sqe_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::Uc, &[QpState::Sqe])?;
     illegal_changes(bench, QpType::Ud, &[QpState::Sqe])
 }
@@ -108,7 +114,8 @@ fn rule_of(qp_type: QpType, from: QpState, to: QpState, mask: M) -> &'static str
     }
 }
 
-pub(super) fn wrong_current_state_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(wrong_current_state_is_refused: "QP-STATE-09", "QP-STATE-06"; needs MODIFY_CONNECT);
+fn wrong_current_state_is_refused(bench: &Bench<'_>) -> Result {
     for from in [QpState::Rtr, QpState::Rts, QpState::Sqd] {
         for to in QpState::ALL {
             let attributes = transition::attributes(QpType::Rc, from, *to);
@@ -130,7 +137,8 @@ pub(super) fn wrong_current_state_is_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn unknown_attribute_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(unknown_attribute_is_refused: "QP-STATE-32", "QP-STATE-06"; needs MODIFY_CONNECT);
+fn unknown_attribute_is_refused(bench: &Bench<'_>) -> Result {
     const NOT_FOUND: ErrorKind = ErrorKind::Os(2);
     let kinds = [ErrorKind::Invalid, ErrorKind::NotSupported, NOT_FOUND];
     let qp = Climber::new(bench, QpType::Rc)?;
@@ -213,7 +221,9 @@ fn ranges(device: &DeviceAttr, port: &PortAttr, bad_ports: &[u8]) -> Vec<Range> 
     ]
 }
 
-pub(super) fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(attribute_out_of_range_is_refused:
+    "QP-STATE-27", "QP-STATE-06", "TMR-07"; needs MODIFY_CONNECT);
+fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
     let mut qp = Climber::new(bench, QpType::Rc)?;
     let device = bench.query_device(qp.end.context)?;
     let port = bench.query_port(qp.end.context, bench.port())?;
@@ -233,7 +243,9 @@ pub(super) fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn bad_address_of_the_peer_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(bad_address_of_the_peer_is_refused:
+    "QP-STATE-29", "QP-STATE-27", "QP-STATE-06"; needs MODIFY_CONNECT);
+fn bad_address_of_the_peer_is_refused(bench: &Bench<'_>) -> Result {
     let mut qp = Climber::new(bench, QpType::Rc)?;
     qp.reach(QpState::Init)?;
     let good = qp.attr.ah_attr;

@@ -15,7 +15,8 @@ const FULL: [ErrorKind; 1] = [ErrorKind::NoMemory];
 /// Too much of something: both are good, a device has one of them.
 const TOO_MUCH: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NoMemory];
 
-pub(super) fn list_of_sends_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
+scenario!(list_of_sends_stops_at_the_bad_one: "SQ-01", "SQ-06");
+fn list_of_sends_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
     let most = cap(bench, &a)?.max_send_sge as usize;
@@ -41,7 +42,8 @@ pub(super) fn list_of_sends_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
     pair.still_works("SQ-01")
 }
 
-pub(super) fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
+scenario!(list_of_receives_stops_at_the_bad_one: "RQ-01", "RQ-03");
+fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
     let most = cap(bench, &b)?.max_recv_sge as usize;
@@ -66,7 +68,8 @@ pub(super) fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result
     pair.still_works("RQ-01")
 }
 
-pub(super) fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(too_much_inline_data_is_refused: "SQ-09");
+fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {
         cap: QpCap {
             max_inline_data: 64,
@@ -93,7 +96,8 @@ pub(super) fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
     pair.still_works("SQ-09")
 }
 
-pub(super) fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(inline_read_is_refused: "SQ-10"; needs RDMA_READ);
+fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {
         cap: QpCap {
             max_inline_data: 64,
@@ -118,8 +122,9 @@ pub(super) fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
     }
 }
 
+scenario!(full_send_queue_takes_no_more: "SQ-03"; needs RNR);
 /// Without a receive at the peer, sends wait.
-pub(super) fn full_send_queue_takes_no_more(bench: &Bench<'_>) -> Result {
+fn full_send_queue_takes_no_more(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(deep_cqs())?;
     let (a, b) = (pair.a, pair.b);
     let most = cap(bench, &a)?.max_send_wr as usize;
@@ -142,8 +147,9 @@ pub(super) fn full_send_queue_takes_no_more(bench: &Bench<'_>) -> Result {
     pair.still_works("SQ-03")
 }
 
+scenario!(done_send_keeps_its_slot_until_it_is_polled: "SQ-05", "SQ-03");
 /// RDMA Writes are done when the peer has acknowledged them; what was written last shows it.
-pub(super) fn done_send_keeps_its_slot_until_it_is_polled(bench: &Bench<'_>) -> Result {
+fn done_send_keeps_its_slot_until_it_is_polled(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(deep_cqs())?;
     let (a, b) = (pair.a, pair.b);
     let most = cap(bench, &a)?.max_send_wr;
@@ -169,7 +175,8 @@ pub(super) fn done_send_keeps_its_slot_until_it_is_polled(bench: &Bench<'_>) -> 
     Ok(())
 }
 
-pub(super) fn full_receive_queue_takes_no_more(bench: &Bench<'_>) -> Result {
+scenario!(full_receive_queue_takes_no_more: "RQ-02");
+fn full_receive_queue_takes_no_more(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(deep_cqs())?;
     let (a, b) = (pair.a, pair.b);
     let most = cap(bench, &b)?.max_recv_wr as usize;
@@ -198,8 +205,6 @@ fn deep_cqs() -> PairOptions {
     }
 }
 
-pub(super) const STATES: &[&str] = &["QP-STATE-18", "QP-STATE-19", "QP-STATE-20", "QP-STATE-21"];
-
 /// What happens to work that is posted in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -218,20 +223,28 @@ const FATES: [(QpState, Fate, Fate); 6] = [
     (QpState::Err, Fate::Flushed, Fate::Flushed),
 ];
 
-pub(super) fn rc_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
+scenario!(rc_qp_takes_work_only_in_the_states_for_it:
+    "QP-STATE-18", "QP-STATE-19", "QP-STATE-20", "QP-STATE-21"; needs MODIFY_CONNECT);
+fn rc_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
     fates(bench, QpType::Rc)
 }
 
-pub(super) fn uc_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
+scenario!(uc_qp_takes_work_only_in_the_states_for_it:
+    "QP-STATE-18", "QP-STATE-19", "QP-STATE-20", "QP-STATE-21"; needs UC, MODIFY_CONNECT);
+fn uc_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
     fates(bench, QpType::Uc)
 }
 
-pub(super) fn ud_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
+scenario!(ud_qp_takes_work_only_in_the_states_for_it:
+    "QP-STATE-18", "QP-STATE-19", "QP-STATE-20", "QP-STATE-21"; needs UD, MODIFY_CONNECT);
+fn ud_qp_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
     fates(bench, QpType::Ud)
 }
 
+scenario!(xrc_sender_takes_work_only_in_the_states_for_it:
+    "QP-STATE-18", "QP-STATE-21"; needs MODIFY_CONNECT, XRC);
 /// Its receives are those of XRC-03.
-pub(super) fn xrc_sender_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
+fn xrc_sender_takes_work_only_in_the_states_for_it(bench: &Bench<'_>) -> Result {
     fates(bench, QpType::XrcSend)
 }
 
@@ -283,7 +296,8 @@ fn meets(posted: Result<(), PostError>, fate: Fate, rule: &'static str) -> Resul
     Ok(())
 }
 
-pub(super) fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
+scenario!(refused_send_is_not_queued: "QP-STATE-18"; needs MODIFY_CONNECT);
+fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
     for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
         let (a, b) = Climber::pair(bench, QpType::Rc)?;
         b.reach(QpState::Rts)?;
@@ -302,7 +316,8 @@ pub(super) fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn refused_receive_is_not_queued(bench: &Bench<'_>) -> Result {
+scenario!(refused_receive_is_not_queued: "QP-STATE-19"; needs MODIFY_CONNECT);
+fn refused_receive_is_not_queued(bench: &Bench<'_>) -> Result {
     let (a, b) = Climber::pair(bench, QpType::Rc)?;
     let room = [b.end.sge(0, 8)];
     let refused = bench.post_recv(b.end.qp, &[RecvWr::new(1, &room)]);

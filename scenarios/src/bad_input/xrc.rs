@@ -82,7 +82,9 @@ fn destroy(bench: &Bench<'_>, handles: &Handles) -> Result {
     Ok(bench.close_xrcd(handles.xrcd)?)
 }
 
-pub(super) fn domains_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
+scenario!(xrc_domains_that_are_none_are_refused:
+    "DEV-13", "CQ-DESTROY-05", "PD-04", "QP-STATE-32", "QP-CREATE-05"; needs XRC);
+fn xrc_domains_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let in_new_context = || -> Result<Handles> {
         let context = open_again(bench)?;
@@ -111,7 +113,8 @@ pub(super) fn domains_that_are_none_are_refused(bench: &Bench<'_>) -> Result {
     destroy(bench, &good)
 }
 
-pub(super) fn domain_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(xrc_domain_of_another_context_is_refused: "DEV-13", "DEV-02"; needs XRC);
+fn xrc_domain_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
     let own = with_xrc(bench, Handles::in_context(bench.ctx_a()))?;
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(4))?;
@@ -135,7 +138,8 @@ pub(super) fn domain_of_another_context_is_refused(bench: &Bench<'_>) -> Result 
     destroy(bench, &own).rule("DEV-02")
 }
 
-pub(super) fn garbled_target_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(garbled_xrc_target_is_refused: "QP-STATE-32"; needs XRC, GARBLE; hazards MAY_CRASH);
+fn garbled_xrc_target_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-32";
     let own = with_xrc(bench, Handles::in_context(bench.ctx_a()))?;
     let opened = bench.open_qp(own.xrcd, bench.qp_num(own.qp)?)?;

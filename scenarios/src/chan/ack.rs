@@ -6,7 +6,8 @@ use super::{destroy, fire, fire_and_take, writer, writers};
 use crate::failure::check_eq;
 use crate::{Bench, End, OfRule, Result, expect_err};
 
-pub(super) fn events_are_acknowledged_in_any_batches(bench: &Bench<'_>) -> Result {
+scenario!(events_are_acknowledged_in_any_batches: "CHAN-34", "CHAN-35"; hazards MAY_HANG);
+fn events_are_acknowledged_in_any_batches(bench: &Bench<'_>) -> Result {
     let batches: [&[u32]; 5] = [&[5], &[1, 1, 1, 1, 1], &[2, 3], &[4, 1], &[0, 5, 0]];
     for batches in batches {
         let writer = own_channel(bench)?;
@@ -21,7 +22,9 @@ pub(super) fn events_are_acknowledged_in_any_batches(bench: &Bench<'_>) -> Resul
     Ok(())
 }
 
-pub(super) fn destroy_would_block_until_the_last_acknowledgement(bench: &Bench<'_>) -> Result {
+scenario!(destroy_would_block_until_the_last_acknowledgement:
+    "CHAN-35", "CHAN-34"; hazards MAY_HANG);
+fn destroy_would_block_until_the_last_acknowledgement(bench: &Bench<'_>) -> Result {
     for events in [1, 2, 5] {
         let writer = own_channel(bench)?;
         read(bench, &writer, events)?;
@@ -37,7 +40,8 @@ pub(super) fn destroy_would_block_until_the_last_acknowledgement(bench: &Bench<'
     Ok(())
 }
 
-pub(super) fn unread_events_go_with_their_cq(bench: &Bench<'_>) -> Result {
+scenario!(unread_events_go_with_their_cq: "CHAN-36"; hazards MAY_HANG);
+fn unread_events_go_with_their_cq(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let writers = writers(bench, channel, 3)?;
     for writer in &writers {
@@ -52,7 +56,8 @@ pub(super) fn unread_events_go_with_their_cq(bench: &Bench<'_>) -> Result {
     bench.no_event(channel, "CHAN-36")
 }
 
-pub(super) fn only_read_events_keep_a_cq(bench: &Bench<'_>) -> Result {
+scenario!(only_read_events_keep_a_cq: "CHAN-36", "CHAN-35"; hazards MAY_HANG);
+fn only_read_events_keep_a_cq(bench: &Bench<'_>) -> Result {
     let writer = own_channel(bench)?;
     read(bench, &writer, 2)?;
     fire(bench, &writer)?;
@@ -66,7 +71,8 @@ pub(super) fn only_read_events_keep_a_cq(bench: &Bench<'_>) -> Result {
     bench.no_event(writer.channel, "CHAN-36")
 }
 
-pub(super) fn too_many_acknowledgements_are_a_usage_error(bench: &Bench<'_>) -> Result {
+scenario!(too_many_acknowledgements_are_a_usage_error: "CHAN-37"; needs LAB);
+fn too_many_acknowledgements_are_a_usage_error(bench: &Bench<'_>) -> Result {
     let writer = own_channel(bench)?;
     let cq = writer.send_cq;
     let too_many = |nevents| {
@@ -84,7 +90,8 @@ pub(super) fn too_many_acknowledgements_are_a_usage_error(bench: &Bench<'_>) -> 
     destroy(bench, &writer).rule("CHAN-37")
 }
 
-pub(super) fn unacknowledged_events_hold_up_no_others(bench: &Bench<'_>) -> Result {
+scenario!(unacknowledged_events_hold_up_no_others: "CHAN-39", "CHAN-34"; hazards MAY_HANG);
+fn unacknowledged_events_hold_up_no_others(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let writers = writers(bench, channel, 2)?;
     for _ in 0..50 {

@@ -11,7 +11,8 @@ use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq};
 use crate::{Bench, Failure, OfRule, Result};
 
-pub(super) fn descriptor_is_readable_exactly_while_an_event_is_unread(bench: &Bench<'_>) -> Result {
+scenario!(descriptor_is_readable_exactly_while_an_event_is_unread: "CHAN-30", "CHAN-03"; needs FD);
+fn descriptor_is_readable_exactly_while_an_event_is_unread(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CHAN-30";
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let first = writer(bench, &CqInit::new(16).channel(channel))?;
@@ -40,7 +41,8 @@ pub(super) fn descriptor_is_readable_exactly_while_an_event_is_unread(bench: &Be
     is_readable(bench, &later, false, RULE, "a second descriptor")
 }
 
-pub(super) fn edge_triggered_epoll_wakes_for_each_event(bench: &Bench<'_>) -> Result {
+scenario!(edge_triggered_epoll_wakes_for_each_event: "CHAN-30", "CHAN-03"; needs FD);
+fn edge_triggered_epoll_wakes_for_each_event(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CHAN-30";
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let first = writer(bench, &CqInit::new(16).channel(channel))?;
@@ -76,7 +78,8 @@ pub(super) fn edge_triggered_epoll_wakes_for_each_event(bench: &Bench<'_>) -> Re
     bench.no_event(channel, RULE)
 }
 
-pub(super) fn descriptor_of_a_context_tells_of_asynchronous_events(bench: &Bench<'_>) -> Result {
+scenario!(descriptor_of_a_context_tells_of_asynchronous_events: "ASYNC-01", "ASYNC-13"; needs FD);
+fn descriptor_of_a_context_tells_of_asynchronous_events(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-01";
     let tight = Tight::new(bench, Queue::Send, 3)?;
     let context = tight.end.context;

@@ -7,7 +7,8 @@ use super::{destroy, fire, writers};
 use crate::failure::{check, check_eq};
 use crate::{Bench, OfRule, Result, expect_err};
 
-pub(super) fn channels_are_distinct_and_of_their_context(bench: &Bench<'_>) -> Result {
+scenario!(channels_are_distinct_and_of_their_context: "CHAN-01", "CHAN-08", "CHAN-07");
+fn channels_are_distinct_and_of_their_context(bench: &Bench<'_>) -> Result {
     let mut channels = Vec::new();
     for context in [bench.ctx_a(), bench.ctx_b(), bench.ctx_a()] {
         let channel = bench.create_comp_channel(context).rule("CHAN-07")?;
@@ -25,7 +26,8 @@ pub(super) fn channels_are_distinct_and_of_their_context(bench: &Bench<'_>) -> R
     Ok(())
 }
 
-pub(super) fn channel_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(channel_of_another_context_is_refused: "CHAN-07", "CHAN-01");
+fn channel_of_another_context_is_refused(bench: &Bench<'_>) -> Result {
     let same_device = bench.open_device(&bench.devices()?[0].name)?;
     for other in [bench.ctx_b(), same_device] {
         let channel = bench.create_comp_channel(other)?;
@@ -39,7 +41,8 @@ pub(super) fn channel_of_another_context_is_refused(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn create_needs_an_open_context(bench: &Bench<'_>) -> Result {
+scenario!(create_needs_an_open_context: "CHAN-07");
+fn create_needs_an_open_context(bench: &Bench<'_>) -> Result {
     let name = &bench.devices()?[0].name;
     let context = bench.open_device(name)?;
     let channel = bench.create_comp_channel(context).rule("CHAN-07")?;
@@ -52,7 +55,8 @@ pub(super) fn create_needs_an_open_context(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn create_fails_beyond_the_limit_of_open_files(bench: &Bench<'_>) -> Result {
+scenario!(create_fails_beyond_the_limit_of_open_files: "CHAN-09"; needs LAB);
+fn create_fails_beyond_the_limit_of_open_files(bench: &Bench<'_>) -> Result {
     let (lab, context) = (bench.lab(), bench.ctx_a());
     let live = lab.live(context)?;
     let used = u64::from(live.contexts + live.channels);
@@ -69,7 +73,8 @@ pub(super) fn create_fails_beyond_the_limit_of_open_files(bench: &Bench<'_>) -> 
     Ok(())
 }
 
-pub(super) fn create_fails_without_memory_and_leaks_nothing(bench: &Bench<'_>) -> Result {
+scenario!(create_fails_without_memory_and_leaks_nothing: "CHAN-10"; needs LAB);
+fn create_fails_without_memory_and_leaks_nothing(bench: &Bench<'_>) -> Result {
     let (lab, context) = (bench.lab(), bench.ctx_a());
     bench.create_comp_channel(context)?;
     let before = lab.live(context)?;
@@ -87,7 +92,8 @@ pub(super) fn create_fails_without_memory_and_leaks_nothing(bench: &Bench<'_>) -
     Ok(())
 }
 
-pub(super) fn channel_without_cq_is_destroyed_at_once(bench: &Bench<'_>) -> Result {
+scenario!(channel_without_cq_is_destroyed_at_once: "CHAN-11");
+fn channel_without_cq_is_destroyed_at_once(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     bench.destroy_comp_channel(channel).rule("CHAN-11")?;
     let again = bench.destroy_comp_channel(channel);
@@ -99,7 +105,8 @@ pub(super) fn channel_without_cq_is_destroyed_at_once(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn destroy_is_busy_until_the_last_cq_is_gone(bench: &Bench<'_>) -> Result {
+scenario!(destroy_is_busy_until_the_last_cq_is_gone: "CHAN-38", "CQ-DESTROY-07");
+fn destroy_is_busy_until_the_last_cq_is_gone(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     for writer in writers(bench, channel, 3)? {
         fire(bench, &writer)?;

@@ -9,7 +9,8 @@ use super::{complete, fire, fire_and_take, writer, writers};
 use crate::failure::check_eq;
 use crate::{Bench, End, Failure, OfRule, Result, expect_err};
 
-pub(super) fn event_needs_a_cq_a_request_and_a_completion(bench: &Bench<'_>) -> Result {
+scenario!(event_needs_a_cq_a_request_and_a_completion: "CHAN-25", "CHAN-41");
+fn event_needs_a_cq_a_request_and_a_completion(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     bench.no_event(channel, "CHAN-41")?;
     let writer = writer(bench, &CqInit::new(16).channel(channel))?;
@@ -24,7 +25,8 @@ pub(super) fn event_needs_a_cq_a_request_and_a_completion(bench: &Bench<'_>) -> 
     bench.no_event(channel, "CHAN-25")
 }
 
-pub(super) fn empty_channel_would_block(bench: &Bench<'_>) -> Result {
+scenario!(empty_channel_would_block: "CHAN-29", "CHAN-26", "CHAN-41");
+fn empty_channel_would_block(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let is_empty = |rule| {
         let moment = Wait::For(Duration::from_millis(1));
@@ -53,7 +55,8 @@ pub(super) fn empty_channel_would_block(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn wait_that_nothing_can_end_stalls(bench: &Bench<'_>) -> Result {
+scenario!(wait_that_nothing_can_end_stalls: "CHAN-41", "CHAN-26"; needs LAB);
+fn wait_that_nothing_can_end_stalls(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let stalls = |rule| {
         let endless = bench.get_cq_event(channel, Wait::Forever);
@@ -77,7 +80,8 @@ pub(super) fn wait_that_nothing_can_end_stalls(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn events_are_read_one_by_one_in_order(bench: &Bench<'_>) -> Result {
+scenario!(events_are_read_one_by_one_in_order: "CHAN-33", "CHAN-32");
+fn events_are_read_one_by_one_in_order(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let writers = writers(bench, channel, 4)?;
     for order in [[2, 0, 3, 1], [3, 2, 1, 0], [0, 1, 2, 3]] {
@@ -96,7 +100,8 @@ pub(super) fn events_are_read_one_by_one_in_order(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn event_names_its_cq(bench: &Bench<'_>) -> Result {
+scenario!(event_names_its_cq: "CHAN-23", "CHAN-27");
+fn event_names_its_cq(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     for context in [0, 1, 1, u64::MAX] {
         let writer = writer(bench, &CqInit::new(16).channel(channel).context(context))?;
@@ -113,7 +118,8 @@ pub(super) fn event_names_its_cq(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn event_outlives_the_qp(bench: &Bench<'_>) -> Result {
+scenario!(event_outlives_the_qp: "CHAN-40");
+fn event_outlives_the_qp(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let writers = writers(bench, channel, 2)?;
     for writer in &writers {
@@ -126,7 +132,8 @@ pub(super) fn event_outlives_the_qp(bench: &Bench<'_>) -> Result {
     bench.no_event(channel, "CHAN-40")
 }
 
-pub(super) fn unread_events_are_not_dropped(bench: &Bench<'_>) -> Result {
+scenario!(unread_events_are_not_dropped: "CHAN-43"; needs LAB);
+fn unread_events_are_not_dropped(bench: &Bench<'_>) -> Result {
     const ROUNDS: usize = 64;
     let (lab, context) = (bench.lab(), bench.ctx_a());
     let channel = bench.create_comp_channel(context)?;
@@ -146,7 +153,8 @@ pub(super) fn unread_events_are_not_dropped(bench: &Bench<'_>) -> Result {
     bench.no_event(channel, "CHAN-43")
 }
 
-pub(super) fn cq_keeps_its_context_and_channel(bench: &Bench<'_>) -> Result {
+scenario!(cq_keeps_its_context_and_channel: "CHAN-45");
+fn cq_keeps_its_context_and_channel(bench: &Bench<'_>) -> Result {
     let writer = keeper(bench)?;
     for arm in [Arm::SOLICITED, Arm::NEXT] {
         bench.arm(writer.send_cq, arm)?;
@@ -161,7 +169,8 @@ pub(super) fn cq_keeps_its_context_and_channel(bench: &Bench<'_>) -> Result {
     is_kept(bench, &writer)
 }
 
-pub(super) fn resized_cq_keeps_its_context_and_channel(bench: &Bench<'_>) -> Result {
+scenario!(resized_cq_keeps_its_context_and_channel: "CHAN-45"; needs RESIZE_CQ);
+fn resized_cq_keeps_its_context_and_channel(bench: &Bench<'_>) -> Result {
     let writer = keeper(bench)?;
     for cqe in [64, 1, 16] {
         bench.resize_cq(writer.send_cq, cqe).rule("CHAN-45")?;

@@ -6,7 +6,8 @@ use super::{fire, writer, writers};
 use crate::failure::{check, check_eq};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err};
 
-pub(super) fn event_comes_on_the_channel_of_its_cq_only(bench: &Bench<'_>) -> Result {
+scenario!(event_comes_on_the_channel_of_its_cq_only: "CHAN-04", "CHAN-17");
+fn event_comes_on_the_channel_of_its_cq_only(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {
         separate_channels: true,
         ..PairOptions::default()
@@ -32,11 +33,13 @@ pub(super) fn event_comes_on_the_channel_of_its_cq_only(bench: &Bench<'_>) -> Re
     bench.no_event(a.send_channel, "CHAN-17")
 }
 
-pub(super) fn many_cqs_share_a_channel(bench: &Bench<'_>) -> Result {
+scenario!(many_cqs_share_a_channel: "CHAN-06", "CHAN-24", "CHAN-23");
+fn many_cqs_share_a_channel(bench: &Bench<'_>) -> Result {
     spread(bench, &[0; 40], "CHAN-06")
 }
 
-pub(super) fn cqs_are_split_over_channels_in_any_grouping(bench: &Bench<'_>) -> Result {
+scenario!(cqs_are_split_over_channels_in_any_grouping: "CHAN-22", "CHAN-14", "CHAN-17");
+fn cqs_are_split_over_channels_in_any_grouping(bench: &Bench<'_>) -> Result {
     let halves: Vec<usize> = (0..100).map(|i| i / 50).collect();
     spread(bench, &halves, "CHAN-22")?;
     let in_turn: Vec<usize> = (0..9).map(|i| i % 3).collect();
@@ -78,7 +81,8 @@ fn spread(bench: &Bench<'_>, grouping: &[usize], rule: &'static str) -> Result {
     Ok(())
 }
 
-pub(super) fn both_ends_of_a_connection_share_a_channel(bench: &Bench<'_>) -> Result {
+scenario!(both_ends_of_a_connection_share_a_channel: "CHAN-19", "CHAN-24", "CHAN-06");
+fn both_ends_of_a_connection_share_a_channel(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let end = || {
@@ -103,7 +107,8 @@ pub(super) fn both_ends_of_a_connection_share_a_channel(bench: &Bench<'_>) -> Re
     bench.no_event(channel, "CHAN-19")
 }
 
-pub(super) fn waiting_events_do_not_hold_up_another_channel(bench: &Bench<'_>) -> Result {
+scenario!(waiting_events_do_not_hold_up_another_channel: "CHAN-15");
+fn waiting_events_do_not_hold_up_another_channel(bench: &Bench<'_>) -> Result {
     let low = bench.create_comp_channel(bench.ctx_a())?;
     let high = bench.create_comp_channel(bench.ctx_a())?;
     let backlog = writers(bench, low, 32)?;
@@ -120,7 +125,8 @@ pub(super) fn waiting_events_do_not_hold_up_another_channel(bench: &Bench<'_>) -
     bench.no_event(low, "CHAN-15")
 }
 
-pub(super) fn cqs_with_different_vectors_share_a_channel(bench: &Bench<'_>) -> Result {
+scenario!(cqs_with_different_vectors_share_a_channel: "CHAN-16"; needs COMP_VECTORS);
+fn cqs_with_different_vectors_share_a_channel(bench: &Bench<'_>) -> Result {
     let vectors = bench.query_device(bench.ctx_a())?.num_comp_vectors;
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let other = bench.create_comp_channel(bench.ctx_a())?;
@@ -142,7 +148,8 @@ pub(super) fn cqs_with_different_vectors_share_a_channel(bench: &Bench<'_>) -> R
     Ok(())
 }
 
-pub(super) fn vectors_are_as_many_as_the_device_says(bench: &Bench<'_>) -> Result {
+scenario!(vectors_are_as_many_as_the_device_says: "CHAN-18");
+fn vectors_are_as_many_as_the_device_says(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     let vectors = bench.query_device(context)?.num_comp_vectors as i32;
     check!("CHAN-18", vectors >= 1, "at least 1 vector", "{vectors}");

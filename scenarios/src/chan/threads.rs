@@ -10,7 +10,8 @@ use super::{complete, destroy, fire, fire_and_take, writer, writers};
 use crate::failure::{Failure, check_eq};
 use crate::{Bench, End, OfRule, Result, expect_err};
 
-pub(super) fn each_channel_wakes_its_own_thread(bench: &Bench<'_>) -> Result {
+scenario!(each_channel_wakes_its_own_thread: "CHAN-05"; needs THREADS; hazards MAY_HANG);
+fn each_channel_wakes_its_own_thread(bench: &Bench<'_>) -> Result {
     let mut groups: Vec<Vec<End<'_>>> = Vec::new();
     for _ in 0..3 {
         let channel = bench.create_comp_channel(bench.ctx_a())?;
@@ -39,7 +40,9 @@ pub(super) fn each_channel_wakes_its_own_thread(bench: &Bench<'_>) -> Result {
     })
 }
 
-pub(super) fn sleeping_reader_is_woken_by_an_armed_cq_only(bench: &Bench<'_>) -> Result {
+scenario!(sleeping_reader_is_woken_by_an_armed_cq_only:
+    "CHAN-13", "CHAN-26"; needs THREADS; hazards MAY_HANG);
+fn sleeping_reader_is_woken_by_an_armed_cq_only(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let writers = writers(bench, channel, 2)?;
     let (armed, unarmed) = (&writers[0], &writers[1]);
@@ -52,7 +55,9 @@ pub(super) fn sleeping_reader_is_woken_by_an_armed_cq_only(bench: &Bench<'_>) ->
     bench.no_event(channel, "CHAN-13")
 }
 
-pub(super) fn threads_share_a_channel_and_each_event_goes_to_one(bench: &Bench<'_>) -> Result {
+scenario!(threads_share_a_channel_and_each_event_goes_to_one:
+    "CHAN-20", "CHAN-21"; needs THREADS; hazards MAY_HANG);
+fn threads_share_a_channel_and_each_event_goes_to_one(bench: &Bench<'_>) -> Result {
     const EVENTS: u32 = 48;
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let writers = writers(bench, channel, u64::from(EVENTS))?;
@@ -87,7 +92,8 @@ pub(super) fn threads_share_a_channel_and_each_event_goes_to_one(bench: &Bench<'
     bench.no_event(channel, "CHAN-20")
 }
 
-pub(super) fn any_thread_acknowledges(bench: &Bench<'_>) -> Result {
+scenario!(any_thread_acknowledges: "CHAN-42", "CHAN-35"; needs THREADS; hazards MAY_HANG);
+fn any_thread_acknowledges(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     let writer = writer(bench, &CqInit::new(16).channel(channel))?;
     let (to_acknowledge, read) = channel::unbounded();
@@ -109,7 +115,8 @@ pub(super) fn any_thread_acknowledges(bench: &Bench<'_>) -> Result {
     destroy(bench, &writer).rule("CHAN-42")
 }
 
-pub(super) fn destroy_with_a_thread_waiting_is_a_usage_error(bench: &Bench<'_>) -> Result {
+scenario!(destroy_with_a_thread_waiting_is_a_usage_error: "CHAN-44"; needs LAB, THREADS);
+fn destroy_with_a_thread_waiting_is_a_usage_error(bench: &Bench<'_>) -> Result {
     // The thread may be late, and its channel gone before it waits: then once more. On a busy machine
     // it can be late many times.
     const TRIES: u32 = 5000;

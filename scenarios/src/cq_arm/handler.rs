@@ -11,7 +11,8 @@ use super::{BOTH, PLAIN, deliver, leave, post};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
 
-pub(super) fn one_event_for_many_completions(bench: &Bench<'_>) -> Result {
+scenario!(one_event_for_many_completions: "CQ-ARM-29", "CQ-ARM-32", "CQ-ARM-53");
+fn one_event_for_many_completions(bench: &Bench<'_>) -> Result {
     for poll_first in [false, true] {
         let pair = bench.rc_pair()?;
         let b = pair.b;
@@ -31,7 +32,8 @@ pub(super) fn one_event_for_many_completions(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn request_made_after_the_last_arrival_waits(bench: &Bench<'_>) -> Result {
+scenario!(request_made_after_the_last_arrival_waits: "CQ-ARM-30", "CQ-ARM-32");
+fn request_made_after_the_last_arrival_waits(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for wr_id in 0..10 {
@@ -47,7 +49,8 @@ pub(super) fn request_made_after_the_last_arrival_waits(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
-pub(super) fn event_does_not_oblige_to_poll(bench: &Bench<'_>) -> Result {
+scenario!(event_does_not_oblige_to_poll: "CQ-ARM-33");
+fn event_does_not_oblige_to_poll(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for wr_id in 0..4 {
@@ -59,11 +62,13 @@ pub(super) fn event_does_not_oblige_to_poll(bench: &Bench<'_>) -> Result {
     bench.no_event(b.channel, "CQ-ARM-33")
 }
 
-pub(super) fn completion_stays_until_it_is_polled(bench: &Bench<'_>) -> Result {
+scenario!(completion_stays_until_it_is_polled: "CQ-ARM-34");
+fn completion_stays_until_it_is_polled(bench: &Bench<'_>) -> Result {
     stays_until_polled(bench, |_| Ok(()))
 }
 
-pub(super) fn completion_stays_through_resizes(bench: &Bench<'_>) -> Result {
+scenario!(completion_stays_through_resizes: "CQ-ARM-34"; needs RESIZE_CQ);
+fn completion_stays_through_resizes(bench: &Bench<'_>) -> Result {
     stays_until_polled(bench, |cq| {
         for cqe in [100, 4] {
             bench.resize_cq(cq, cqe).rule("CQ-ARM-34")?;
@@ -91,7 +96,8 @@ fn stays_until_polled(bench: &Bench<'_>, disturb: impl Fn(Cq) -> Result) -> Resu
     bench.no_completion(b.recv_cq, "CQ-ARM-34")
 }
 
-pub(super) fn event_may_come_with_an_empty_cq(bench: &Bench<'_>) -> Result {
+scenario!(event_may_come_with_an_empty_cq: "CQ-ARM-38", "CQ-ARM-53");
+fn event_may_come_with_an_empty_cq(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for _ in 0..3 {
@@ -105,7 +111,8 @@ pub(super) fn event_may_come_with_an_empty_cq(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn polling_and_reading_neither_arm_nor_disarm(bench: &Bench<'_>) -> Result {
+scenario!(polling_and_reading_neither_arm_nor_disarm: "CQ-ARM-39");
+fn polling_and_reading_neither_arm_nor_disarm(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     let handle = || -> Result {
@@ -128,7 +135,8 @@ pub(super) fn polling_and_reading_neither_arm_nor_disarm(bench: &Bench<'_>) -> R
     Ok(())
 }
 
-pub(super) fn unacknowledged_events_do_not_hold_up_requests(bench: &Bench<'_>) -> Result {
+scenario!(unacknowledged_events_do_not_hold_up_requests: "CQ-ARM-39");
+fn unacknowledged_events_do_not_hold_up_requests(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for _ in 0..3 {
@@ -235,7 +243,8 @@ impl<'b> Handler<'b> {
     }
 }
 
-pub(super) fn safe_handler_misses_nothing_in_any_order(bench: &Bench<'_>) -> Result {
+scenario!(safe_handler_misses_nothing_in_any_order: "CQ-ARM-31", "CQ-ARM-37"; hazards MAY_HANG);
+fn safe_handler_misses_nothing_in_any_order(bench: &Bench<'_>) -> Result {
     for arm in BOTH {
         for batch in [1, 4] {
             let pair = bench.rc_pair()?;
@@ -296,7 +305,9 @@ fn run_schedule(
 const SENDERS: usize = 4;
 const MESSAGES: u64 = 200;
 
-pub(super) fn safe_handler_misses_nothing_of_many_senders(bench: &Bench<'_>) -> Result {
+scenario!(safe_handler_misses_nothing_of_many_senders:
+    "CQ-ARM-31", "CQ-ARM-37"; needs THREADS; hazards MAY_HANG);
+fn safe_handler_misses_nothing_of_many_senders(bench: &Bench<'_>) -> Result {
     let pairs = many_to_one(bench)?;
     let mut handler = Handler::start(bench, &pairs[0].b, Arm::NEXT, 8)?;
     thread::scope(|scope| -> Result {
@@ -355,7 +366,8 @@ fn send_all(a: &End<'_>) -> Result {
 
 const ROUNDS: u32 = 100;
 
-pub(super) fn completion_beside_a_request_fires_or_is_seen(bench: &Bench<'_>) -> Result {
+scenario!(completion_beside_a_request_fires_or_is_seen: "CQ-ARM-37"; needs THREADS);
+fn completion_beside_a_request_fires_or_is_seen(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for round in 0..ROUNDS {

@@ -437,95 +437,124 @@ fn basic() -> impl Iterator<Item = &'static Kind> {
         .flatten()
 }
 
-pub(super) fn unarmed_cq_makes_no_event(bench: &Bench<'_>) -> Result {
+scenario!(unarmed_cq_makes_no_event: "CQ-ARM-40", "CQ-ARM-35");
+fn unarmed_cq_makes_no_event(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, basic(), NOT)
 }
 
-pub(super) fn next_fires_for_any_completion(bench: &Bench<'_>) -> Result {
+scenario!(next_fires_for_any_completion: "CQ-ARM-11", "CQ-ARM-42");
+fn next_fires_for_any_completion(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, basic(), NEXT)
 }
 
-pub(super) fn solicited_is_upgraded_by_next(bench: &Bench<'_>) -> Result {
+scenario!(solicited_is_upgraded_by_next: "CQ-ARM-14");
+fn solicited_is_upgraded_by_next(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, basic(), UPGRADE)
 }
 
-pub(super) fn next_is_not_downgraded_by_solicited(bench: &Bench<'_>) -> Result {
+scenario!(next_is_not_downgraded_by_solicited: "CQ-ARM-15");
+fn next_is_not_downgraded_by_solicited(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, basic(), DOWNGRADE)
 }
 
-pub(super) fn receive_fires_solicited_if_its_message_asked_for_it(bench: &Bench<'_>) -> Result {
+scenario!(receive_fires_solicited_if_its_message_asked_for_it: "CQ-ARM-06", "CQ-ARM-08");
+fn receive_fires_solicited_if_its_message_asked_for_it(bench: &Bench<'_>) -> Result {
     let receives = MESSAGES.iter().filter(|kind| !kind.of_send);
     follow_the_table(bench, QpType::Rc, receives, SOLICITED)
 }
 
-pub(super) fn successful_sends_do_not_fire_solicited(bench: &Bench<'_>) -> Result {
+scenario!(successful_sends_do_not_fire_solicited: "CQ-ARM-24", "CQ-ARM-44", "CQ-ARM-43");
+fn successful_sends_do_not_fire_solicited(bench: &Bench<'_>) -> Result {
     let sends = MESSAGES.iter().filter(|kind| kind.of_send);
     follow_the_table(bench, QpType::Rc, sends.chain(WRITES), SOLICITED)
 }
 
-pub(super) fn send_errors_fire_solicited(bench: &Bench<'_>) -> Result {
+scenario!(send_errors_fire_solicited: "CQ-ARM-09");
+fn send_errors_fire_solicited(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, SEND_ERRORS, SOLICITED)
 }
 
-pub(super) fn receive_errors_fire_solicited(bench: &Bench<'_>) -> Result {
+scenario!(receive_errors_fire_solicited: "CQ-ARM-10");
+fn receive_errors_fire_solicited(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, RECEIVE_ERRORS, SOLICITED)
 }
 
-pub(super) fn flushes_fire_solicited(bench: &Bench<'_>) -> Result {
+scenario!(flushes_fire_solicited: "CQ-ARM-42", "CQ-ARM-09", "CQ-ARM-10");
+fn flushes_fire_solicited(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, FLUSHES, SOLICITED)
 }
 
-pub(super) fn receiver_not_ready_fires_as_any_error(bench: &Bench<'_>) -> Result {
+scenario!(receiver_not_ready_fires_as_any_error:
+    "CQ-ARM-09", "CQ-ARM-11", "CQ-ARM-14", "CQ-ARM-15"; needs RNR);
+fn receiver_not_ready_fires_as_any_error(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, RECEIVER_NOT_READY, EVERY)
 }
 
-pub(super) fn read_fires_next_only(bench: &Bench<'_>) -> Result {
+scenario!(read_fires_next_only: "CQ-ARM-11", "CQ-ARM-24", "CQ-ARM-43"; needs RDMA_READ);
+fn read_fires_next_only(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, READS, EVERY)
 }
 
-pub(super) fn atomic_fires_next_only(bench: &Bench<'_>) -> Result {
+scenario!(atomic_fires_next_only: "CQ-ARM-11", "CQ-ARM-24", "CQ-ARM-43"; needs ATOMICS);
+fn atomic_fires_next_only(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, ATOMICS, EITHER)
 }
 
-pub(super) fn binds_fire_next_only_and_send_with_invalidate_as_a_send(bench: &Bench<'_>) -> Result {
+scenario!(binds_fire_next_only_and_send_with_invalidate_as_a_send:
+    "CQ-ARM-11", "CQ-ARM-06", "CQ-ARM-08", "CQ-ARM-43"; needs MW_TYPE_2);
+fn binds_fire_next_only_and_send_with_invalidate_as_a_send(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, OF_WINDOWS, EITHER)
 }
 
-pub(super) fn send_with_imm_fires_as_a_send(bench: &Bench<'_>) -> Result {
+scenario!(send_with_immediate_fires_as_a_send:
+    "CQ-ARM-06", "CQ-ARM-08", "CQ-ARM-11", "CQ-ARM-44"; needs SEND_WITH_IMM);
+fn send_with_immediate_fires_as_a_send(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, SENDS_WITH_IMM, EVERY)
 }
 
-pub(super) fn write_with_imm_fires_as_a_send(bench: &Bench<'_>) -> Result {
+scenario!(write_with_immediate_fires_as_a_send:
+    "CQ-ARM-07", "CQ-ARM-08", "CQ-ARM-11", "CQ-ARM-44"; needs WRITE_WITH_IMM);
+fn write_with_immediate_fires_as_a_send(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Rc, WRITES_WITH_IMM, EVERY)
 }
 
-pub(super) fn uc_follows_the_same_table(bench: &Bench<'_>) -> Result {
+scenario!(uc_follows_the_same_table: "CQ-ARM-46", "CQ-ARM-06", "CQ-ARM-11", "CQ-ARM-42"; needs UC);
+fn uc_follows_the_same_table(bench: &Bench<'_>) -> Result {
     let kinds = [MESSAGES, WRITES, FLUSHES].into_iter().flatten();
     follow_the_table(bench, QpType::Uc, kinds, EVERY)
 }
 
-pub(super) fn uc_with_immediate_follows_the_same_table(bench: &Bench<'_>) -> Result {
+scenario!(uc_with_immediate_follows_the_same_table:
+    "CQ-ARM-46", "CQ-ARM-06", "CQ-ARM-07"; needs UC, SEND_WITH_IMM, WRITE_WITH_IMM);
+fn uc_with_immediate_follows_the_same_table(bench: &Bench<'_>) -> Result {
     let kinds = SENDS_WITH_IMM.iter().chain(WRITES_WITH_IMM);
     follow_the_table(bench, QpType::Uc, kinds, EVERY)
 }
 
-pub(super) fn ud_follows_the_same_table(bench: &Bench<'_>) -> Result {
+scenario!(ud_follows_the_same_table: "CQ-ARM-46", "CQ-ARM-06", "CQ-ARM-11", "CQ-ARM-42"; needs UD);
+fn ud_follows_the_same_table(bench: &Bench<'_>) -> Result {
     let kinds = MESSAGES.iter().chain(FLUSHES);
     follow_the_table(bench, QpType::Ud, kinds, EVERY)
 }
 
-pub(super) fn ud_with_immediate_follows_the_same_table(bench: &Bench<'_>) -> Result {
+scenario!(ud_with_immediate_follows_the_same_table:
+    "CQ-ARM-46", "CQ-ARM-06"; needs UD, SEND_WITH_IMM);
+fn ud_with_immediate_follows_the_same_table(bench: &Bench<'_>) -> Result {
     follow_the_table(bench, QpType::Ud, SENDS_WITH_IMM, EVERY)
 }
 
+scenario!(xrc_follows_the_same_table:
+    "CQ-ARM-46", "CQ-ARM-06", "CQ-ARM-11", "CQ-ARM-42"; needs SEND_WITH_IMM, WRITE_WITH_IMM, RNR,
+    XRC);
 /// Receives are those of an SRQ, at its CQ.
-pub(super) fn xrc_follows_the_same_table(bench: &Bench<'_>) -> Result {
+fn xrc_follows_the_same_table(bench: &Bench<'_>) -> Result {
     let kinds = [MESSAGES, WRITES, SENDS_WITH_IMM, WRITES_WITH_IMM];
     let kinds = kinds.into_iter().chain([SEND_ERRORS, RECEIVER_NOT_READY]);
     follow_the_table(bench, QpType::XrcSend, kinds.flatten(), EVERY)
 }
 
-pub(super) fn every_error_status_fires_solicited(bench: &Bench<'_>) -> Result {
+scenario!(every_error_status_fires_solicited: "CQ-ARM-09", "CQ-ARM-10"; needs LAB);
+fn every_error_status_fires_solicited(bench: &Bench<'_>) -> Result {
     let errors = WcStatus::ALL
         .iter()
         .filter(|status| **status != WcStatus::Success);

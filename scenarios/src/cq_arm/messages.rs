@@ -9,7 +9,8 @@ use crate::{Bench, End, OfRule, Pair, PairOptions, Result};
 
 const SOLICITED: SendFlags = SendFlags::SOLICITED;
 
-pub(super) fn sender_chooses_the_solicited_bit_for_each_message(bench: &Bench<'_>) -> Result {
+scenario!(sender_chooses_the_solicited_bit_for_each_message: "CQ-ARM-08", "CQ-ARM-06");
+fn sender_chooses_the_solicited_bit_for_each_message(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for flags in [PLAIN, SOLICITED, PLAIN, PLAIN, SOLICITED, SOLICITED] {
@@ -24,7 +25,8 @@ pub(super) fn sender_chooses_the_solicited_bit_for_each_message(bench: &Bench<'_
     bench.no_event(b.channel, "CQ-ARM-08")
 }
 
-pub(super) fn solicited_request_on_a_send_cq_waits_for_an_error(bench: &Bench<'_>) -> Result {
+scenario!(solicited_request_on_a_send_cq_waits_for_an_error: "CQ-ARM-24", "CQ-ARM-09");
+fn solicited_request_on_a_send_cq_waits_for_an_error(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let a = pair.a;
     bench.arm(a.send_cq, Arm::SOLICITED)?;
@@ -38,7 +40,8 @@ pub(super) fn solicited_request_on_a_send_cq_waits_for_an_error(bench: &Bench<'_
     bench.no_event(a.channel, "CQ-ARM-24")
 }
 
-pub(super) fn unsignaled_send_fires_only_if_it_fails(bench: &Bench<'_>) -> Result {
+scenario!(unsignaled_send_fires_only_if_it_fails: "CQ-ARM-41");
+fn unsignaled_send_fires_only_if_it_fails(bench: &Bench<'_>) -> Result {
     for arm in BOTH {
         let pair = bench.rc_pair()?;
         let (a, b) = (pair.a, pair.b);
@@ -57,13 +60,15 @@ pub(super) fn unsignaled_send_fires_only_if_it_fails(bench: &Bench<'_>) -> Resul
     Ok(())
 }
 
-pub(super) fn solicited_bit_of_a_write_means_nothing(bench: &Bench<'_>) -> Result {
+scenario!(solicited_bit_of_a_write_means_nothing: "CQ-ARM-43");
+fn solicited_bit_of_a_write_means_nothing(bench: &Bench<'_>) -> Result {
     solicited_bit_means_nothing(bench, |a| {
         a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.remote()).solicited())
     })
 }
 
-pub(super) fn solicited_bit_of_a_read_means_nothing(bench: &Bench<'_>) -> Result {
+scenario!(solicited_bit_of_a_read_means_nothing: "CQ-ARM-43"; needs RDMA_READ);
+fn solicited_bit_of_a_read_means_nothing(bench: &Bench<'_>) -> Result {
     solicited_bit_means_nothing(bench, |a| {
         let into = [a.sge(a.landing(), 8)];
         a.post(SendWr::rdma_read(1, &into, a.remote()).solicited())
@@ -88,7 +93,8 @@ fn solicited_bit_means_nothing(bench: &Bench<'_>, post: fn(&End<'_>) -> Result) 
     Ok(())
 }
 
-pub(super) fn message_of_many_packets_makes_one_event(bench: &Bench<'_>) -> Result {
+scenario!(message_of_many_packets_makes_one_event: "CQ-ARM-45", "CQ-ARM-02");
+fn message_of_many_packets_makes_one_event(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
     for arm in BOTH {
@@ -109,7 +115,8 @@ pub(super) fn message_of_many_packets_makes_one_event(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn message_sent_again_fires_once(bench: &Bench<'_>) -> Result {
+scenario!(message_sent_again_fires_once: "CQ-ARM-45"; needs LAB);
+fn message_sent_again_fires_once(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
     let lost = bench
@@ -127,7 +134,8 @@ pub(super) fn message_sent_again_fires_once(bench: &Bench<'_>) -> Result {
     bench.no_completion(b.recv_cq, "CQ-ARM-45")
 }
 
-pub(super) fn dropped_datagram_fires_nothing(bench: &Bench<'_>) -> Result {
+scenario!(dropped_datagram_fires_nothing: "CQ-ARM-47"; needs UD);
+fn dropped_datagram_fires_nothing(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions::of(QpType::Ud))?;
     let (a, b) = (pair.a, pair.b);
     bench.arm(b.recv_cq, Arm::NEXT)?;
@@ -147,7 +155,8 @@ pub(super) fn dropped_datagram_fires_nothing(bench: &Bench<'_>) -> Result {
     fires_for_the_next(bench, &pair)
 }
 
-pub(super) fn message_without_a_receive_fires_nothing_on_uc(bench: &Bench<'_>) -> Result {
+scenario!(message_without_a_receive_fires_nothing_on_uc: "CQ-ARM-47"; needs UC);
+fn message_without_a_receive_fires_nothing_on_uc(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions::of(QpType::Uc))?;
     let (a, b) = (pair.a, pair.b);
     bench.arm(b.recv_cq, Arm::NEXT)?;
@@ -158,7 +167,8 @@ pub(super) fn message_without_a_receive_fires_nothing_on_uc(bench: &Bench<'_>) -
     fires_for_the_next(bench, &pair)
 }
 
-pub(super) fn message_with_a_gap_fires_nothing_on_uc(bench: &Bench<'_>) -> Result {
+scenario!(message_with_a_gap_fires_nothing_on_uc: "CQ-ARM-47"; needs UC, LAB);
+fn message_with_a_gap_fires_nothing_on_uc(bench: &Bench<'_>) -> Result {
     for lost in 1..=3 {
         let pair = bench.pair(PairOptions::of(QpType::Uc))?;
         let (a, b) = (pair.a, pair.b);

@@ -11,7 +11,8 @@ use crate::cq_ovr::impatient;
 use crate::failure::{check, check_eq};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err};
 
-pub(super) fn any_cq_can_be_armed(bench: &Bench<'_>) -> Result {
+scenario!(any_cq_can_be_armed: "CQ-ARM-23", "CQ-ARM-28");
+fn any_cq_can_be_armed(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let shared = bench.end(
         bench.ctx_a(),
@@ -40,7 +41,8 @@ pub(super) fn any_cq_can_be_armed(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn fresh_cq_takes_both_kinds_of_request(bench: &Bench<'_>) -> Result {
+scenario!(fresh_cq_takes_both_kinds_of_request: "CQ-ARM-20", "CQ-ARM-18", "CQ-ARM-28");
+fn fresh_cq_takes_both_kinds_of_request(bench: &Bench<'_>) -> Result {
     let channel = bench.create_comp_channel(bench.ctx_a())?;
     for arm in BOTH {
         let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(1).channel(channel))?;
@@ -50,7 +52,8 @@ pub(super) fn fresh_cq_takes_both_kinds_of_request(bench: &Bench<'_>) -> Result 
     Ok(())
 }
 
-pub(super) fn request_is_of_one_cq_only(bench: &Bench<'_>) -> Result {
+scenario!(request_is_of_one_cq_only: "CQ-ARM-01");
+fn request_is_of_one_cq_only(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     let flows = [(b.recv_cq, pair), (b.send_cq, reversed(&pair))];
@@ -67,7 +70,8 @@ pub(super) fn request_is_of_one_cq_only(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn request_is_of_the_cq_and_not_of_its_qps(bench: &Bench<'_>) -> Result {
+scenario!(request_is_of_the_cq_and_not_of_its_qps: "CQ-ARM-52");
+fn request_is_of_the_cq_and_not_of_its_qps(bench: &Bench<'_>) -> Result {
     let first = bench.rc_pair()?;
     let b = first.b;
     bench.arm(b.recv_cq, Arm::NEXT)?;
@@ -85,7 +89,8 @@ pub(super) fn request_is_of_the_cq_and_not_of_its_qps(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn new_cq_is_unarmed(bench: &Bench<'_>) -> Result {
+scenario!(new_cq_is_unarmed: "CQ-ARM-35");
+fn new_cq_is_unarmed(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let a = bench.end(bench.ctx_a(), options)?;
     let channel = bench.create_comp_channel(bench.ctx_b())?;
@@ -103,7 +108,8 @@ pub(super) fn new_cq_is_unarmed(bench: &Bench<'_>) -> Result {
     bench.no_event(channel, "CQ-ARM-35")
 }
 
-pub(super) fn request_is_one_shot(bench: &Bench<'_>) -> Result {
+scenario!(request_is_one_shot: "CQ-ARM-17", "CQ-ARM-02", "CQ-ARM-27");
+fn request_is_one_shot(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for arm in BOTH {
@@ -121,7 +127,8 @@ pub(super) fn request_is_one_shot(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn repeated_request_is_one_request(bench: &Bench<'_>) -> Result {
+scenario!(repeated_request_is_one_request: "CQ-ARM-12", "CQ-ARM-13");
+fn repeated_request_is_one_request(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for arm in BOTH {
@@ -138,7 +145,9 @@ pub(super) fn repeated_request_is_one_request(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn next_among_requests_takes_precedence_in_any_order(bench: &Bench<'_>) -> Result {
+scenario!(next_among_requests_takes_precedence_in_any_order:
+    "CQ-ARM-16", "CQ-ARM-12", "CQ-ARM-14", "CQ-ARM-15");
+fn next_among_requests_takes_precedence_in_any_order(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for len in 1..=4 {
@@ -162,7 +171,9 @@ pub(super) fn next_among_requests_takes_precedence_in_any_order(bench: &Bench<'_
     Ok(())
 }
 
-pub(super) fn requests_and_receives_follow_the_table_in_any_order(bench: &Bench<'_>) -> Result {
+scenario!(requests_and_receives_follow_the_table_in_any_order:
+    "CQ-ARM-16", "CQ-ARM-17", "CQ-ARM-36", "CQ-ARM-06");
+fn requests_and_receives_follow_the_table_in_any_order(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     let mut pending = None;
@@ -194,7 +205,8 @@ pub(super) fn requests_and_receives_follow_the_table_in_any_order(bench: &Bench<
     Ok(())
 }
 
-pub(super) fn firing_clears_the_kind_of_request(bench: &Bench<'_>) -> Result {
+scenario!(firing_clears_the_kind_of_request: "CQ-ARM-36");
+fn firing_clears_the_kind_of_request(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     bench.arm(b.recv_cq, Arm::NEXT)?;
@@ -209,7 +221,8 @@ pub(super) fn firing_clears_the_kind_of_request(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn every_argument_but_zero_means_solicited(bench: &Bench<'_>) -> Result {
+scenario!(every_argument_but_zero_means_solicited: "CQ-ARM-19", "CQ-ARM-05", "CQ-ARM-26");
+fn every_argument_but_zero_means_solicited(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for value in [1, 2, 3, 5, 0x100, 0x1_0000, -1, i32::MIN, i32::MAX] {
@@ -227,7 +240,8 @@ pub(super) fn every_argument_but_zero_means_solicited(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn present_completions_satisfy_no_request(bench: &Bench<'_>) -> Result {
+scenario!(present_completions_satisfy_no_request: "CQ-ARM-03");
+fn present_completions_satisfy_no_request(bench: &Bench<'_>) -> Result {
     for arm in BOTH {
         for present in [1, 3] {
             let pair = bench.rc_pair()?;
@@ -247,9 +261,8 @@ pub(super) fn present_completions_satisfy_no_request(bench: &Bench<'_>) -> Resul
     Ok(())
 }
 
-pub(super) fn present_solicited_receive_does_not_satisfy_a_new_request(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(present_solicited_receive_does_not_satisfy_a_new_request: "CQ-ARM-25", "CQ-ARM-03");
+fn present_solicited_receive_does_not_satisfy_a_new_request(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     leave(bench, &pair, 0, SendFlags::SOLICITED)?;
@@ -265,7 +278,8 @@ pub(super) fn present_solicited_receive_does_not_satisfy_a_new_request(
     bench.no_event(b.channel, "CQ-ARM-25")
 }
 
-pub(super) fn destroying_an_armed_cq_cancels_its_request(bench: &Bench<'_>) -> Result {
+scenario!(destroying_an_armed_cq_cancels_its_request: "CQ-ARM-50", "CQ-ARM-35");
+fn destroying_an_armed_cq_cancels_its_request(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let channel = bench.create_comp_channel(bench.ctx_b())?;
     let on_channel = CqInit::new(16).channel(channel);
@@ -289,7 +303,8 @@ pub(super) fn destroying_an_armed_cq_cancels_its_request(bench: &Bench<'_>) -> R
     bench.no_event(channel, "CQ-ARM-50")
 }
 
-pub(super) fn arming_without_a_channel_is_as_declared(bench: &Bench<'_>) -> Result {
+scenario!(arming_without_a_channel_is_as_declared: "CQ-ARM-48");
+fn arming_without_a_channel_is_as_declared(bench: &Bench<'_>) -> Result {
     let elsewhere = bench.create_comp_channel(bench.ctx_b())?;
     for arm in BOTH {
         let pair = bench.pair(PairOptions {
@@ -309,7 +324,8 @@ pub(super) fn arming_without_a_channel_is_as_declared(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn unread_events_are_kept_apart_or_merged_as_declared(bench: &Bench<'_>) -> Result {
+scenario!(unread_events_are_kept_apart_or_merged_as_declared: "CQ-ARM-49");
+fn unread_events_are_kept_apart_or_merged_as_declared(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     let (x, y) = ((b.recv_cq, pair), (b.send_cq, reversed(&pair)));
@@ -331,7 +347,8 @@ pub(super) fn unread_events_are_kept_apart_or_merged_as_declared(bench: &Bench<'
     bench.as_declared("CQ-ARM-49", declared, of == merged)
 }
 
-pub(super) fn lost_completion_is_known_by_its_cq_error(bench: &Bench<'_>) -> Result {
+scenario!(lost_completion_is_known_by_its_cq_error: "CQ-ARM-51", "CQ-OVR-01");
+fn lost_completion_is_known_by_its_cq_error(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {
         recv_cqe: 1,
         rc: impatient(),
@@ -354,7 +371,8 @@ pub(super) fn lost_completion_is_known_by_its_cq_error(bench: &Bench<'_>) -> Res
     bench.as_declared("CQ-ARM-51", bench.behavior()?.spurious_events, events == 1)
 }
 
-pub(super) fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(arming_what_is_no_cq_is_refused: "CQ-ARM-21", "CQ-ARM-20"; hazards MAY_CRASH);
+fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
     let init = CqInit::new(16);
     let stale = bench.create_cq(bench.ctx_b(), &init)?;
     bench.destroy_cq(stale, Wait::Poll)?;
@@ -384,7 +402,8 @@ pub(super) fn arming_what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
     bench.no_event(b.channel, "CQ-ARM-21")
 }
 
-pub(super) fn arming_works_or_says_that_it_is_not_supported(bench: &Bench<'_>) -> Result {
+scenario!(arming_works_or_says_that_it_is_not_supported: "CQ-ARM-54");
+fn arming_works_or_says_that_it_is_not_supported(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let b = pair.b;
     for arm in BOTH {
@@ -401,7 +420,8 @@ pub(super) fn arming_works_or_says_that_it_is_not_supported(bench: &Bench<'_>) -
     Ok(())
 }
 
-pub(super) fn event_names_its_cq_and_context(bench: &Bench<'_>) -> Result {
+scenario!(event_names_its_cq_and_context: "CQ-ARM-04");
+fn event_names_its_cq_and_context(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let channel = bench.create_comp_channel(bench.ctx_b())?;
     for cq_context in [0, 7, u64::MAX] {
@@ -418,10 +438,10 @@ pub(super) fn event_names_its_cq_and_context(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(first_completion_makes_the_event_unless_moderation_says_otherwise:
+    "CQ-ARM-26"; needs CQ_MODERATION);
 /// Counting is up to `ibv_modify_cq` alone, and off until that is called.
-pub(super) fn first_completion_makes_the_event_unless_moderation_says_otherwise(
-    bench: &Bench<'_>,
-) -> Result {
+fn first_completion_makes_the_event_unless_moderation_says_otherwise(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-ARM-26";
     let pair = bench.rc_pair()?;
     let b = pair.b;

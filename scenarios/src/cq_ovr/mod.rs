@@ -12,56 +12,19 @@ pub(crate) use tight::{Queue, Tight, impatient};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Failure, OfRule, Result, Scenario, expect_err, wr_ids};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "cq_ovr.one_completion_too_many_raises_cq_err",
-        &["CQ-OVR-01", "ASYNC-19"],
-        one_completion_too_many_raises_cq_err,
-    ),
-    Scenario::new(
-        "cq_ovr.overrun_cq_cannot_be_used",
-        &["CQ-OVR-02"],
-        overrun_cq_cannot_be_used,
-    ),
-    Scenario::new(
-        "cq_ovr.older_completions_can_be_polled",
-        &["CQ-OVR-03"],
-        older_completions_can_be_polled,
-    ),
-    Scenario::new(
-        "cq_ovr.qps_that_lost_a_completion_fail",
-        &["CQ-OVR-04", "ASYNC-07"],
-        qps_that_lost_a_completion_fail,
-    ),
-    Scenario::new(
-        "cq_ovr.requester_is_told_of_the_loss_or_not_answered",
-        &["CQ-OVR-04"],
-        requester_is_told_of_the_loss_or_not_answered,
-    )
-    // Where messages are answered.
-    .needs(Capabilities::RNR),
-    Scenario::new(
-        "cq_ovr.event_comes_once_however_many_are_lost",
-        &["CQ-OVR-05"],
-        event_comes_once_however_many_are_lost,
-    ),
-    Scenario::new(
-        "cq_ovr.other_cqs_and_qps_go_on",
-        &["CQ-OVR-06", "CQ-CREATE-10"],
-        other_cqs_and_qps_go_on,
-    ),
-    Scenario::new(
-        "cq_ovr.overrun_cq_can_be_destroyed",
-        &["CQ-OVR-07"],
-        overrun_cq_can_be_destroyed,
-    ),
-    Scenario::new(
-        "cq_ovr.memory_and_completions_stay_true",
-        &["CQ-OVR-08"],
-        memory_and_completions_stay_true,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    one_completion_too_many_raises_cq_err,
+    overrun_cq_cannot_be_used,
+    older_completions_can_be_polled,
+    qps_that_lost_a_completion_fail,
+    requester_is_told_of_the_loss_or_not_answered,
+    event_comes_once_however_many_are_lost,
+    other_cqs_and_qps_go_on,
+    overrun_cq_can_be_destroyed,
+    memory_and_completions_stay_true,
 ];
 
+scenario!(one_completion_too_many_raises_cq_err: "CQ-OVR-01", "ASYNC-19");
 fn one_completion_too_many_raises_cq_err(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let tight = Tight::new(bench, queue, 3)?;
@@ -74,6 +37,7 @@ fn one_completion_too_many_raises_cq_err(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(overrun_cq_cannot_be_used: "CQ-OVR-02");
 fn overrun_cq_cannot_be_used(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         in_case(&format!("{queue:?}"), check_use_after_overrun(bench, queue))?;
@@ -123,6 +87,7 @@ fn expect_overrun(bench: &Bench<'_>, rule: &'static str, seen: Overrun) -> Resul
     Ok(())
 }
 
+scenario!(older_completions_can_be_polled: "CQ-OVR-03");
 fn older_completions_can_be_polled(bench: &Bench<'_>) -> Result {
     let declared = bench.behavior()?.overrun.is_some();
     for queue in Queue::BOTH {
@@ -147,6 +112,7 @@ fn older_completions_can_be_polled(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(qps_that_lost_a_completion_fail: "CQ-OVR-04", "ASYNC-07");
 fn qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let first = Tight::new(bench, queue, 4)?;
@@ -183,6 +149,8 @@ fn qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+// Where messages are answered.
+scenario!(requester_is_told_of_the_loss_or_not_answered: "CQ-OVR-04"; needs RNR);
 fn requester_is_told_of_the_loss_or_not_answered(bench: &Bench<'_>) -> Result {
     let expected = match bench.behavior()?.overrun_nak {
         Some(true) => WcStatus::RemOpErr,
@@ -214,6 +182,7 @@ fn no_qp_fatal(events: &[AsyncEvent]) -> Result {
     }
 }
 
+scenario!(event_comes_once_however_many_are_lost: "CQ-OVR-05");
 fn event_comes_once_however_many_are_lost(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let first = Tight::new(bench, queue, 2)?;
@@ -236,6 +205,7 @@ fn event_comes_once_however_many_are_lost(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(other_cqs_and_qps_go_on: "CQ-OVR-06", "CQ-CREATE-10");
 fn other_cqs_and_qps_go_on(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let other = bench.rc_pair()?;
@@ -258,6 +228,7 @@ fn other_cqs_and_qps_go_on(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(overrun_cq_can_be_destroyed: "CQ-OVR-07");
 fn overrun_cq_can_be_destroyed(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let tight = Tight::new(bench, queue, 4)?;
@@ -275,6 +246,7 @@ fn overrun_cq_can_be_destroyed(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(memory_and_completions_stay_true: "CQ-OVR-08");
 fn memory_and_completions_stay_true(bench: &Bench<'_>) -> Result {
     const LEN: u32 = 32;
     const GAP: u8 = 0xee;

@@ -13,7 +13,8 @@ use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err_among, wr_
 /// Sizes for a CQ that has 64 entries and holds at most eight completions.
 const SIZES: [i32; 6] = [200, 64, 33, 8, 9, 100];
 
-pub(super) fn completions_survive_in_order(bench: &Bench<'_>) -> Result {
+scenario!(completions_survive_in_order: "CQ-RESIZE-22", "CQ-RESIZE-03"; needs RESIZE_CQ);
+fn completions_survive_in_order(bench: &Bench<'_>) -> Result {
     for (present, size) in [(0, 200), (1, 1), (4, 200), (4, 5), (4, 4), (8, 64), (8, 8)] {
         let pair = bench.rc_pair()?;
         pair.deliver(0..present)?;
@@ -27,7 +28,9 @@ pub(super) fn completions_survive_in_order(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn partly_polled_ring_is_kept_at_every_index(bench: &Bench<'_>) -> Result {
+scenario!(partly_polled_ring_is_kept_at_every_index:
+    "CQ-RESIZE-29", "CQ-RESIZE-22"; needs RESIZE_CQ);
+fn partly_polled_ring_is_kept_at_every_index(bench: &Bench<'_>) -> Result {
     const PRESENT: u64 = 6;
     let pair = bench.pair(PairOptions {
         recv_cqe: PRESENT as i32 + 1,
@@ -56,7 +59,8 @@ pub(super) fn partly_polled_ring_is_kept_at_every_index(bench: &Bench<'_>) -> Re
     bench.no_completion(cq, "CQ-RESIZE-29")
 }
 
-pub(super) fn request_survives_with_its_type(bench: &Bench<'_>) -> Result {
+scenario!(request_survives_with_its_type: "CQ-RESIZE-24", "CQ-RESIZE-04"; needs RESIZE_CQ);
+fn request_survives_with_its_type(bench: &Bench<'_>) -> Result {
     for size in [200, 64, 8] {
         for request in [None, Some(Arm::SOLICITED), Some(Arm::NEXT)] {
             let pair = bench.rc_pair()?;
@@ -72,7 +76,9 @@ pub(super) fn request_survives_with_its_type(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn armed_cq_with_completions_makes_no_event(bench: &Bench<'_>) -> Result {
+scenario!(armed_cq_with_completions_makes_no_event:
+    "CQ-RESIZE-25", "CQ-RESIZE-20"; needs RESIZE_CQ);
+fn armed_cq_with_completions_makes_no_event(bench: &Bench<'_>) -> Result {
     for request in requests_beside_completions(bench)? {
         let pair = bench.rc_pair()?;
         let cq = pair.b.recv_cq;
@@ -92,7 +98,8 @@ pub(super) fn armed_cq_with_completions_makes_no_event(bench: &Bench<'_>) -> Res
     Ok(())
 }
 
-pub(super) fn queued_event_stays_readable(bench: &Bench<'_>) -> Result {
+scenario!(queued_event_stays_readable: "CQ-RESIZE-30"; needs RESIZE_CQ);
+fn queued_event_stays_readable(bench: &Bench<'_>) -> Result {
     for size in [200, 64, 2] {
         let pair = bench.rc_pair()?;
         let cq = pair.b.recv_cq;
@@ -106,7 +113,8 @@ pub(super) fn queued_event_stays_readable(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn channel_context_vector_and_qps_stay(bench: &Bench<'_>) -> Result {
+scenario!(channel_context_vector_and_qps_stay: "CQ-RESIZE-27"; needs RESIZE_CQ);
+fn channel_context_vector_and_qps_stay(bench: &Bench<'_>) -> Result {
     const CONTEXT: u64 = 0x0123_4567_89ab_cdef;
     let context = bench.ctx_b();
     let channel = bench.create_comp_channel(context)?;
@@ -137,7 +145,8 @@ pub(super) fn channel_context_vector_and_qps_stay(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn any_number_of_qps_may_use_the_cq(bench: &Bench<'_>) -> Result {
+scenario!(any_number_of_qps_may_use_the_cq: "CQ-RESIZE-05"; needs RESIZE_CQ);
+fn any_number_of_qps_may_use_the_cq(bench: &Bench<'_>) -> Result {
     let alone = bench.create_cq(bench.ctx_a(), &CqInit::new(64))?;
     for size in SIZES {
         bench.resize_cq(alone, size).rule("CQ-RESIZE-05")?;
@@ -198,7 +207,8 @@ fn expect_of_each<'b>(
     Ok(())
 }
 
-pub(super) fn traffic_goes_on_through_resizes(bench: &Bench<'_>) -> Result {
+scenario!(traffic_goes_on_through_resizes: "CQ-RESIZE-23"; needs RESIZE_CQ);
+fn traffic_goes_on_through_resizes(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let cqs = [pair.a.send_cq, pair.b.recv_cq];
     let mut sizes = SIZES.into_iter().cycle();
@@ -227,7 +237,8 @@ pub(super) fn traffic_goes_on_through_resizes(bench: &Bench<'_>) -> Result {
         .try_for_each(|cq| bench.no_completion(*cq, "CQ-RESIZE-23"))
 }
 
-pub(super) fn traffic_goes_on_while_a_thread_resizes(bench: &Bench<'_>) -> Result {
+scenario!(traffic_goes_on_while_a_thread_resizes: "CQ-RESIZE-23"; needs RESIZE_CQ, THREADS);
+fn traffic_goes_on_while_a_thread_resizes(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let cqs = [pair.a.send_cq, pair.b.recv_cq];
     let done = AtomicBool::new(false);
@@ -266,7 +277,8 @@ pub(super) fn traffic_goes_on_while_a_thread_resizes(bench: &Bench<'_>) -> Resul
         .try_for_each(|cq| bench.no_completion(*cq, "CQ-RESIZE-23"))
 }
 
-pub(super) fn overrun_cq_does_not_get_back_what_it_lost(bench: &Bench<'_>) -> Result {
+scenario!(overrun_cq_does_not_get_back_what_it_lost: "CQ-RESIZE-31"; needs RESIZE_CQ);
+fn overrun_cq_does_not_get_back_what_it_lost(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let tight = Tight::new(bench, queue, 4)?;
         let count = tight.overrun("CQ-RESIZE-31")?;

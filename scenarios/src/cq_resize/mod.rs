@@ -10,148 +10,37 @@ mod kept;
 mod refused;
 mod size;
 
-use verbs_api::{Arm, Capabilities};
+use verbs_api::Arm;
 
 use crate::{Bench, Pair, Result, Scenario};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    resize(
-        "cq_resize.empty_cq_takes_any_size",
-        &["CQ-RESIZE-02", "CQ-RESIZE-08"],
-        size::empty_cq_takes_any_size,
-    ),
-    resize(
-        "cq_resize.limits_of_the_size_are_inclusive",
-        &["CQ-RESIZE-11", "CQ-RESIZE-14"],
-        size::limits_of_the_size_are_inclusive,
-    ),
-    resize(
-        "cq_resize.larger_cq_holds_more_completions",
-        &["CQ-RESIZE-01"],
-        size::larger_cq_holds_more_completions,
-    ),
-    resize(
-        "cq_resize.size_told_is_the_capacity",
-        &["CQ-RESIZE-12"],
-        size::size_told_is_the_capacity,
-    ),
-    resize(
-        "cq_resize.example_of_2000_entries",
-        &["CQ-RESIZE-17"],
-        size::example_of_2000_entries,
-    ),
-    resize(
-        "cq_resize.smaller_size_is_taken_or_left",
-        &["CQ-RESIZE-09", "CQ-RESIZE-21"],
-        size::smaller_size_is_taken_or_left,
-    ),
-    resize(
-        "cq_resize.present_size_changes_nothing",
-        &["CQ-RESIZE-28"],
-        size::present_size_changes_nothing,
-    ),
-    resize(
-        "cq_resize.shrunk_to_what_is_there_overruns_with_the_next",
-        &["CQ-RESIZE-07"],
-        size::shrunk_to_what_is_there_overruns_with_the_next,
-    ),
-    resize(
-        "cq_resize.completions_survive_in_order",
-        &["CQ-RESIZE-22", "CQ-RESIZE-03"],
-        kept::completions_survive_in_order,
-    ),
-    resize(
-        "cq_resize.partly_polled_ring_is_kept_at_every_index",
-        &["CQ-RESIZE-29", "CQ-RESIZE-22"],
-        kept::partly_polled_ring_is_kept_at_every_index,
-    ),
-    resize(
-        "cq_resize.request_survives_with_its_type",
-        &["CQ-RESIZE-24", "CQ-RESIZE-04"],
-        kept::request_survives_with_its_type,
-    ),
-    resize(
-        "cq_resize.armed_cq_with_completions_makes_no_event",
-        &["CQ-RESIZE-25", "CQ-RESIZE-20"],
-        kept::armed_cq_with_completions_makes_no_event,
-    ),
-    resize(
-        "cq_resize.queued_event_stays_readable",
-        &["CQ-RESIZE-30"],
-        kept::queued_event_stays_readable,
-    ),
-    resize(
-        "cq_resize.channel_context_vector_and_qps_stay",
-        &["CQ-RESIZE-27"],
-        kept::channel_context_vector_and_qps_stay,
-    ),
-    resize(
-        "cq_resize.any_number_of_qps_may_use_the_cq",
-        &["CQ-RESIZE-05"],
-        kept::any_number_of_qps_may_use_the_cq,
-    ),
-    resize(
-        "cq_resize.traffic_goes_on_through_resizes",
-        &["CQ-RESIZE-23"],
-        kept::traffic_goes_on_through_resizes,
-    ),
-    resize(
-        "cq_resize.traffic_goes_on_while_a_thread_resizes",
-        &["CQ-RESIZE-23"],
-        kept::traffic_goes_on_while_a_thread_resizes,
-    )
-    .needs(Capabilities::THREADS),
-    resize(
-        "cq_resize.overrun_cq_does_not_get_back_what_it_lost",
-        &["CQ-RESIZE-31"],
-        kept::overrun_cq_does_not_get_back_what_it_lost,
-    ),
-    resize(
-        "cq_resize.size_below_the_completions_present_is_refused",
-        &["CQ-RESIZE-06", "CQ-RESIZE-14", "CQ-RESIZE-20"],
-        refused::size_below_the_completions_present_is_refused,
-    ),
-    resize(
-        "cq_resize.failure_changes_nothing",
-        &["CQ-RESIZE-26", "CQ-RESIZE-13"],
-        refused::failure_changes_nothing,
-    ),
-    resize(
-        "cq_resize.no_memory_leaves_the_cq_as_it_was",
-        &["CQ-RESIZE-15", "CQ-RESIZE-26", "CQ-RESIZE-13"],
-        refused::no_memory_leaves_the_cq_as_it_was,
-    )
-    .needs(Capabilities::LAB),
-    resize(
-        "cq_resize.failure_does_not_disturb_traffic",
-        &["CQ-RESIZE-18"],
-        refused::failure_does_not_disturb_traffic,
-    ),
-    resize(
-        "cq_resize.failure_does_not_tell_the_count",
-        &["CQ-RESIZE-19"],
-        refused::failure_does_not_tell_the_count,
-    ),
-    resize(
-        "cq_resize.what_is_no_cq_is_refused",
-        &["CQ-RESIZE-10"],
-        refused::what_is_no_cq_is_refused,
-    ),
-    Scenario::new(
-        "cq_resize.device_without_resize_says_so",
-        &["CQ-RESIZE-16"],
-        refused::device_without_resize_says_so,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    size::empty_cq_takes_any_size,
+    size::limits_of_the_size_are_inclusive,
+    size::larger_cq_holds_more_completions,
+    size::size_told_is_the_capacity,
+    size::example_of_2000_entries,
+    size::smaller_size_is_taken_or_left,
+    size::present_size_changes_nothing,
+    size::shrunk_to_what_is_there_overruns_with_the_next,
+    kept::completions_survive_in_order,
+    kept::partly_polled_ring_is_kept_at_every_index,
+    kept::request_survives_with_its_type,
+    kept::armed_cq_with_completions_makes_no_event,
+    kept::queued_event_stays_readable,
+    kept::channel_context_vector_and_qps_stay,
+    kept::any_number_of_qps_may_use_the_cq,
+    kept::traffic_goes_on_through_resizes,
+    kept::traffic_goes_on_while_a_thread_resizes,
+    kept::overrun_cq_does_not_get_back_what_it_lost,
+    refused::size_below_the_completions_present_is_refused,
+    refused::failure_changes_nothing,
+    refused::no_memory_leaves_the_cq_as_it_was,
+    refused::failure_does_not_disturb_traffic,
+    refused::failure_does_not_tell_the_count,
+    refused::what_is_no_cq_is_refused,
+    refused::device_without_resize_says_so,
 ];
-
-/// A scenario for devices that can resize CQs.
-const fn resize(
-    id: &'static str,
-    rules: &'static [&'static str],
-    body: fn(&Bench<'_>) -> Result,
-) -> Scenario {
-    Scenario::new(id, rules, body).needs(Capabilities::RESIZE_CQ)
-}
 
 /// B's CQ of receives is armed so, or not at all: shown by a plain message, then a solicited one,
 /// with `wr_id` and the next.

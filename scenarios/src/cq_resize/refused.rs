@@ -26,7 +26,9 @@ pub(super) fn refused(
     Ok(error)
 }
 
-pub(super) fn size_below_the_completions_present_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(size_below_the_completions_present_is_refused:
+    "CQ-RESIZE-06", "CQ-RESIZE-14", "CQ-RESIZE-20"; needs RESIZE_CQ);
+fn size_below_the_completions_present_is_refused(bench: &Bench<'_>) -> Result {
     let declared = bench.behavior()?.shrink_below;
     for request in requests_beside_completions(bench)? {
         for (present, below) in [(2, 1), (8, 7), (8, 1)] {
@@ -57,7 +59,8 @@ pub(super) fn size_below_the_completions_present_is_refused(bench: &Bench<'_>) -
     Ok(())
 }
 
-pub(super) fn failure_changes_nothing(bench: &Bench<'_>) -> Result {
+scenario!(failure_changes_nothing: "CQ-RESIZE-26", "CQ-RESIZE-13"; needs RESIZE_CQ);
+fn failure_changes_nothing(bench: &Bench<'_>) -> Result {
     let mut sizes = sizes_above_the_limit(bench)?;
     sizes.extend([0, -1, i32::MIN]);
     if bench.behavior()?.shrink_below == Some(Check::Refused) {
@@ -90,7 +93,9 @@ fn unchanged_by(bench: &Bench<'_>, sizes: &[i32], kind: ErrorKind) -> Result {
     Ok(())
 }
 
-pub(super) fn no_memory_leaves_the_cq_as_it_was(bench: &Bench<'_>) -> Result {
+scenario!(no_memory_leaves_the_cq_as_it_was:
+    "CQ-RESIZE-15", "CQ-RESIZE-26", "CQ-RESIZE-13"; needs RESIZE_CQ, LAB);
+fn no_memory_leaves_the_cq_as_it_was(bench: &Bench<'_>) -> Result {
     let (lab, context) = (bench.lab(), bench.ctx_b());
     let cq = bench.create_cq(context, &CqInit::new(16))?;
     lab.set_limit(context, Limit::CqEntries, Some(0))?;
@@ -116,7 +121,8 @@ pub(super) fn no_memory_leaves_the_cq_as_it_was(bench: &Bench<'_>) -> Result {
     expect_armed(bench, &pair, None, 4, "CQ-RESIZE-26")
 }
 
-pub(super) fn failure_does_not_disturb_traffic(bench: &Bench<'_>) -> Result {
+scenario!(failure_does_not_disturb_traffic: "CQ-RESIZE-18"; needs RESIZE_CQ);
+fn failure_does_not_disturb_traffic(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let cqs = [pair.a.send_cq, pair.b.recv_cq];
     let mut sizes = sizes_above_the_limit(bench)?;
@@ -142,7 +148,8 @@ pub(super) fn failure_does_not_disturb_traffic(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn failure_does_not_tell_the_count(bench: &Bench<'_>) -> Result {
+scenario!(failure_does_not_tell_the_count: "CQ-RESIZE-19"; needs RESIZE_CQ);
+fn failure_does_not_tell_the_count(bench: &Bench<'_>) -> Result {
     let below_is_refused = bench.behavior()?.shrink_below == Some(Check::Refused);
     let mut errnos = Vec::new();
     for present in [0, 2, 5, 16] {
@@ -168,7 +175,8 @@ pub(super) fn failure_does_not_tell_the_count(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(what_is_no_cq_is_refused: "CQ-RESIZE-10"; needs RESIZE_CQ);
+fn what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     let cq = bench.create_cq(context, &CqInit::new(16))?;
     let stale = bench.create_cq(context, &CqInit::new(16))?;
@@ -181,7 +189,8 @@ pub(super) fn what_is_no_cq_is_refused(bench: &Bench<'_>) -> Result {
     bench.resize_cq(cq, 32).rule("CQ-RESIZE-10")
 }
 
-pub(super) fn device_without_resize_says_so(bench: &Bench<'_>) -> Result {
+scenario!(device_without_resize_says_so: "CQ-RESIZE-16");
+fn device_without_resize_says_so(bench: &Bench<'_>) -> Result {
     let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
     let before = bench.query_cq(cq)?;
     let result = bench.resize_cq(cq, 32);

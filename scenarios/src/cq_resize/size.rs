@@ -8,7 +8,8 @@ use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Result, expect_err, wr_ids};
 
-pub(super) fn empty_cq_takes_any_size(bench: &Bench<'_>) -> Result {
+scenario!(empty_cq_takes_any_size: "CQ-RESIZE-02", "CQ-RESIZE-08"; needs RESIZE_CQ);
+fn empty_cq_takes_any_size(bench: &Bench<'_>) -> Result {
     for size in SIZES {
         let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(1))?;
         bench.resize_cq(cq, size).rule("CQ-RESIZE-02")?;
@@ -22,7 +23,8 @@ pub(super) fn empty_cq_takes_any_size(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn limits_of_the_size_are_inclusive(bench: &Bench<'_>) -> Result {
+scenario!(limits_of_the_size_are_inclusive: "CQ-RESIZE-11", "CQ-RESIZE-14"; needs RESIZE_CQ);
+fn limits_of_the_size_are_inclusive(bench: &Bench<'_>) -> Result {
     let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
     let mut invalid = sizes_above_the_limit(bench)?;
     invalid.extend([0, -1, i32::MIN]);
@@ -37,7 +39,8 @@ pub(super) fn limits_of_the_size_are_inclusive(bench: &Bench<'_>) -> Result {
     }
 }
 
-pub(super) fn larger_cq_holds_more_completions(bench: &Bench<'_>) -> Result {
+scenario!(larger_cq_holds_more_completions: "CQ-RESIZE-01"; needs RESIZE_CQ);
+fn larger_cq_holds_more_completions(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let tight = Tight::new(bench, queue, 4)?;
         let before = tight.cqe()?;
@@ -54,7 +57,8 @@ pub(super) fn larger_cq_holds_more_completions(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn size_told_is_the_capacity(bench: &Bench<'_>) -> Result {
+scenario!(size_told_is_the_capacity: "CQ-RESIZE-12"; needs RESIZE_CQ);
+fn size_told_is_the_capacity(bench: &Bench<'_>) -> Result {
     let changes = [(Queue::Send, 4, 9), (Queue::Recv, 31, 6)];
     for (queue, from, to) in changes {
         let case = format!("{queue:?} CQ, {from} to {to}");
@@ -82,7 +86,8 @@ fn holds_what_it_tells(bench: &Bench<'_>, queue: Queue, from: i32, to: i32) -> R
     Ok(())
 }
 
-pub(super) fn example_of_2000_entries(bench: &Bench<'_>) -> Result {
+scenario!(example_of_2000_entries: "CQ-RESIZE-17"; needs RESIZE_CQ);
+fn example_of_2000_entries(bench: &Bench<'_>) -> Result {
     if largest_size(bench)? < 2000 {
         return Ok(());
     }
@@ -100,7 +105,8 @@ pub(super) fn example_of_2000_entries(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn smaller_size_is_taken_or_left(bench: &Bench<'_>) -> Result {
+scenario!(smaller_size_is_taken_or_left: "CQ-RESIZE-09", "CQ-RESIZE-21"; needs RESIZE_CQ);
+fn smaller_size_is_taken_or_left(bench: &Bench<'_>) -> Result {
     for size in [63, 33, 32, 31, 8, 2, 1] {
         let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(64))?;
         let before = bench.query_cq(cq)?.cqe;
@@ -122,7 +128,8 @@ pub(super) fn smaller_size_is_taken_or_left(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn present_size_changes_nothing(bench: &Bench<'_>) -> Result {
+scenario!(present_size_changes_nothing: "CQ-RESIZE-28"; needs RESIZE_CQ);
+fn present_size_changes_nothing(bench: &Bench<'_>) -> Result {
     for size in SIZES {
         let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(size))?;
         let before = bench.query_cq(cq)?;
@@ -133,7 +140,8 @@ pub(super) fn present_size_changes_nothing(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn shrunk_to_what_is_there_overruns_with_the_next(bench: &Bench<'_>) -> Result {
+scenario!(shrunk_to_what_is_there_overruns_with_the_next: "CQ-RESIZE-07"; needs RESIZE_CQ);
+fn shrunk_to_what_is_there_overruns_with_the_next(bench: &Bench<'_>) -> Result {
     for queue in Queue::BOTH {
         let tight = Tight::new(bench, queue, 16)?;
         tight.fill(0..5)?;

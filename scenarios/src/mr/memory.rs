@@ -79,7 +79,8 @@ fn borders(bench: &Bench<'_>, init: &MrInit, rule: &'static str) -> Result {
     Ok(())
 }
 
-pub(super) fn zero_based_region_is_named_by_offsets(bench: &Bench<'_>) -> Result {
+scenario!(zero_based_region_is_named_by_offsets: "RDMA-21", "MR-21");
+fn zero_based_region_is_named_by_offsets(bench: &Bench<'_>) -> Result {
     let init = MrInit::new(SIZE, Access::ALL_RDMA | Access::ZERO_BASED);
     named_by(bench, &init, 0, "RDMA-21")?;
     // Another one has the same addresses, and another key.
@@ -87,7 +88,8 @@ pub(super) fn zero_based_region_is_named_by_offsets(bench: &Bench<'_>) -> Result
     borders(bench, &init, "RDMA-21")
 }
 
-pub(super) fn addresses_count_from_the_one_that_was_chosen(bench: &Bench<'_>) -> Result {
+scenario!(addresses_count_from_the_one_that_was_chosen: "RDMA-22", "MR-21"; needs REG_MR_IOVA);
+fn addresses_count_from_the_one_that_was_chosen(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-22";
     for iova in [0, 0x1000, 0x1234_5000, 1 << 46] {
         let init = MrInit::new(SIZE, Access::ALL_RDMA).iova(iova);
@@ -107,7 +109,8 @@ pub(super) fn addresses_count_from_the_one_that_was_chosen(bench: &Bench<'_>) ->
     expect_err(elsewhere, ErrorKind::Invalid, RULE).map(drop)
 }
 
-pub(super) fn null_region_reads_as_zeros_and_discards_what_is_written(bench: &Bench<'_>) -> Result {
+scenario!(null_region_reads_as_zeros_and_discards_what_is_written: "MR-18"; needs NULL_MR);
+fn null_region_reads_as_zeros_and_discards_what_is_written(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-18";
     let Pair { a, b } = bench.rc_pair()?;
     let null = bench.query_mr(bench.alloc_null_mr(a.pd).rule(RULE)?)?;
@@ -149,7 +152,8 @@ pub(super) fn null_region_reads_as_zeros_and_discards_what_is_written(bench: &Be
         .map(drop)
 }
 
-pub(super) fn null_region_is_there_if_the_device_says_so(bench: &Bench<'_>) -> Result {
+scenario!(null_region_is_there_if_the_device_says_so: "MR-18");
+fn null_region_is_there_if_the_device_says_so(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-18";
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let has = bench
@@ -168,7 +172,8 @@ pub(super) fn null_region_is_there_if_the_device_says_so(bench: &Bench<'_>) -> R
     Ok(bench.dealloc_pd(pd)?)
 }
 
-pub(super) fn memory_that_is_not_mapped_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(memory_that_is_not_mapped_is_refused: "MR-11");
+fn memory_that_is_not_mapped_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-11";
     let pd = bench.alloc_pd(bench.ctx_a())?;
     for access in [Access::empty(), Access::LOCAL_WRITE, Access::ALL_RDMA] {
@@ -184,7 +189,8 @@ pub(super) fn memory_that_is_not_mapped_is_refused(bench: &Bench<'_>) -> Result 
     bench.dealloc_pd(pd).rule(RULE)
 }
 
-pub(super) fn read_only_memory_can_only_be_read(bench: &Bench<'_>) -> Result {
+scenario!(read_only_memory_can_only_be_read: "MR-12");
+fn read_only_memory_can_only_be_read(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-12";
     let Pair { a, b } = bench.rc_pair()?;
     let of = |access| {
@@ -212,7 +218,8 @@ pub(super) fn read_only_memory_can_only_be_read(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn regions_may_cover_the_same_memory(bench: &Bench<'_>) -> Result {
+scenario!(regions_may_cover_the_same_memory: "MR-13");
+fn regions_may_cover_the_same_memory(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-13";
     let Pair { a, b } = bench.rc_pair()?;
     let whole = bench.alloc_mr(b.pd, SIZE, Access::ALL_RDMA)?;
@@ -252,7 +259,9 @@ pub(super) fn regions_may_cover_the_same_memory(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn regions_over_the_same_memory_have_rights_of_their_own(bench: &Bench<'_>) -> Result {
+// An iWARP device calls a write done when it is sent.
+scenario!(regions_over_the_same_memory_have_rights_of_their_own: "MR-13"; needs MODIFY_CONNECT);
+fn regions_over_the_same_memory_have_rights_of_their_own(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-13";
     for (access, status) in [
         (Access::ALL_RDMA, WcStatus::Success),

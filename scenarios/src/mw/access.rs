@@ -20,7 +20,9 @@ fn operation(need: Access, remote: Remote) -> SendOp {
 
 const RIGHTS: [Access; 3] = [WRITE, Access::REMOTE_READ, Access::REMOTE_ATOMIC];
 
-pub(super) fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) -> Result {
+scenario!(window_gives_rights_that_its_region_does_not:
+    "MW-10", "ATOM-05"; needs MW, RDMA_READ, ATOMICS);
+fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-10";
     let cases = BOTH.iter().flat_map(|mw_type| {
         let of_type = |given| RIGHTS.map(|need| (*mw_type, given, need));
@@ -61,7 +63,8 @@ pub(super) fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) ->
 /// From where to where the window goes, in the region of B.
 const WINDOW: (u64, u64) = (1024, 1088);
 
-pub(super) fn window_ends_where_it_was_bound(bench: &Bench<'_>) -> Result {
+scenario!(window_ends_where_it_was_bound: "MW-11"; needs MW);
+fn window_ends_where_it_was_bound(bench: &Bench<'_>) -> Result {
     let (start, end) = WINDOW;
     let bytes = u64::from(LEN);
     for mw_type in BOTH {
@@ -92,7 +95,8 @@ pub(super) fn window_ends_where_it_was_bound(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn nothing_opens_outside_the_region(bench: &Bench<'_>) -> Result {
+scenario!(nothing_opens_outside_the_region: "MW-11"; needs MW);
+fn nothing_opens_outside_the_region(bench: &Bench<'_>) -> Result {
     for mw_type in BOTH {
         let length = options().mem as u64;
         for offset in [length, length - 7, u64::MAX - 7] {
@@ -108,9 +112,8 @@ pub(super) fn nothing_opens_outside_the_region(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn window_of_type_1_opens_for_every_queue_pair_of_its_domain(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(window_of_type_1_opens_for_every_queue_pair_of_its_domain: "MW-12"; needs MW);
+fn window_of_type_1_opens_for_every_queue_pair_of_its_domain(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-12";
     let first = pair(bench)?;
     let (_, rkey) = bound(bench, &first.b, MwType::Type1)?;
@@ -125,7 +128,8 @@ pub(super) fn window_of_type_1_opens_for_every_queue_pair_of_its_domain(
     Ok(())
 }
 
-pub(super) fn window_of_type_2_opens_for_the_queue_pair_of_its_bind(bench: &Bench<'_>) -> Result {
+scenario!(window_of_type_2_opens_for_the_queue_pair_of_its_bind: "MW-12"; needs MW);
+fn window_of_type_2_opens_for_the_queue_pair_of_its_bind(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-12";
     let first = pair(bench)?;
     let (_, rkey) = bound(bench, &first.b, MwType::Type2)?;
@@ -134,7 +138,8 @@ pub(super) fn window_of_type_2_opens_for_the_queue_pair_of_its_bind(bench: &Benc
     opens(bench, &first, rkey, RULE)
 }
 
-pub(super) fn zero_based_window_has_offsets(bench: &Bench<'_>) -> Result {
+scenario!(zero_based_window_has_offsets: "MW-20"; needs MW);
+fn zero_based_window_has_offsets(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-20";
     let (start, end) = WINDOW;
     for offset in [0, 1, end - start - u64::from(LEN)] {
@@ -158,7 +163,8 @@ pub(super) fn zero_based_window_has_offsets(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn access_of_no_bytes_is_not_checked(bench: &Bench<'_>) -> Result {
+scenario!(access_of_no_bytes_is_not_checked: "MW-29", "RDMA-10"; needs MW, RDMA_READ);
+fn access_of_no_bytes_is_not_checked(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-29";
     let Pair { a, b } = pair(bench)?;
     let (mw, bound_key) = bound(bench, &b, MwType::Type1)?;

@@ -9,7 +9,8 @@ use super::{
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
 
-pub(super) fn unbound_window_opens_nothing(bench: &Bench<'_>) -> Result {
+scenario!(unbound_window_opens_nothing: "MW-01"; needs MW);
+fn unbound_window_opens_nothing(bench: &Bench<'_>) -> Result {
     for mw_type in BOTH {
         let pair = pair(bench)?;
         let mw = bench.alloc_mw(pair.b.pd, mw_type)?;
@@ -21,7 +22,8 @@ pub(super) fn unbound_window_opens_nothing(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn bind_gives_a_new_key_and_the_old_one_dies(bench: &Bench<'_>) -> Result {
+scenario!(bind_gives_a_new_key_and_the_old_one_dies: "MW-02", "MW-14", "WC-04"; needs MW);
+fn bind_gives_a_new_key_and_the_old_one_dies(bench: &Bench<'_>) -> Result {
     let pair = pair(bench)?;
     let b = pair.b;
     let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
@@ -44,7 +46,8 @@ pub(super) fn bind_gives_a_new_key_and_the_old_one_dies(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
-pub(super) fn bind_of_no_bytes_unbinds_type_1(bench: &Bench<'_>) -> Result {
+scenario!(bind_of_no_bytes_unbinds_type_1: "MW-03"; needs MW);
+fn bind_of_no_bytes_unbinds_type_1(bench: &Bench<'_>) -> Result {
     let pair = pair(bench)?;
     let b = pair.b;
     let (mw, before) = bound(bench, &b, MwType::Type1)?;
@@ -58,7 +61,8 @@ pub(super) fn bind_of_no_bytes_unbinds_type_1(bench: &Bench<'_>) -> Result {
     bench.dereg_mr(b.mr).rule("MW-03")
 }
 
-pub(super) fn work_request_binds_with_the_key_of_the_caller(bench: &Bench<'_>) -> Result {
+scenario!(work_request_binds_with_the_key_of_the_caller: "MW-04", "WC-04"; needs MW);
+fn work_request_binds_with_the_key_of_the_caller(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-04";
     for own in [0, 0x42, 0xff] {
         let pair = pair(bench)?;
@@ -82,7 +86,8 @@ pub(super) fn work_request_binds_with_the_key_of_the_caller(bench: &Bench<'_>) -
     Ok(())
 }
 
-pub(super) fn bind_mw_is_for_type_1(bench: &Bench<'_>) -> Result {
+scenario!(bind_mw_is_for_type_1: "MW-05"; needs MW);
+fn bind_mw_is_for_type_1(bench: &Bench<'_>) -> Result {
     let Pair { b, .. } = pair(bench)?;
     let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
     let before = bench.query_mw(mw)?;
@@ -93,7 +98,8 @@ pub(super) fn bind_mw_is_for_type_1(bench: &Bench<'_>) -> Result {
     bench.no_completion(b.send_cq, "MW-05")
 }
 
-pub(super) fn bind_by_work_request_is_for_type_2(bench: &Bench<'_>) -> Result {
+scenario!(bind_by_work_request_is_for_type_2: "MW-05"; needs MW);
+fn bind_by_work_request_is_for_type_2(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-05";
     let Pair { b, .. } = pair(bench)?;
     let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
@@ -109,10 +115,9 @@ pub(super) fn bind_by_work_request_is_for_type_2(bench: &Bench<'_>) -> Result {
         .map(drop)
 }
 
+scenario!(binds_complete_in_order_and_before_what_is_behind_starts: "MW-27", "MW-02"; needs MW);
 /// What is behind a bind may tell the peer of the key.
-pub(super) fn binds_complete_in_order_and_before_what_is_behind_starts(
-    bench: &Bench<'_>,
-) -> Result {
+fn binds_complete_in_order_and_before_what_is_behind_starts(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-27";
     for mw_type in BOTH {
         let Pair { a, b } = pair(bench)?;
@@ -145,7 +150,8 @@ pub(super) fn binds_complete_in_order_and_before_what_is_behind_starts(
     Ok(())
 }
 
-pub(super) fn uc_queue_pair_binds(bench: &Bench<'_>) -> Result {
+scenario!(uc_queue_pair_binds: "MW-22"; needs MW, UC);
+fn uc_queue_pair_binds(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-22";
     for mw_type in BOTH {
         let Pair { a, b } = bench.pair(PairOptions {
@@ -171,7 +177,8 @@ pub(super) fn uc_queue_pair_binds(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn ud_queue_pair_does_not_bind(bench: &Bench<'_>) -> Result {
+scenario!(ud_queue_pair_does_not_bind: "MW-22", "SQ-20"; needs MW, UD);
+fn ud_queue_pair_does_not_bind(bench: &Bench<'_>) -> Result {
     for mw_type in BOTH {
         let Pair { b, .. } = bench.pair(PairOptions {
             access: ALL,

@@ -57,13 +57,15 @@ fn region(bench: &Bench<'_>, b: &End<'_>, access: Access, of: Access) -> Result<
     Ok(part_of(mr, bench.query_mr(mr)?.addr, LEN.into(), of))
 }
 
-pub(super) fn region_must_allow_to_be_bound(bench: &Bench<'_>) -> Result {
+scenario!(region_must_allow_to_be_bound: "MW-06", "WC-26"; needs MW);
+fn region_must_allow_to_be_bound(bench: &Bench<'_>) -> Result {
     each_type_fails(bench, "MW-06", |b| {
         region(bench, b, ALL.difference(Access::MW_BIND), WRITE)
     })
 }
 
-pub(super) fn window_to_be_written_needs_a_region_that_may_be_written(bench: &Bench<'_>) -> Result {
+scenario!(window_to_be_written_needs_a_region_that_may_be_written: "MW-07", "WC-26"; needs MW);
+fn window_to_be_written_needs_a_region_that_may_be_written(bench: &Bench<'_>) -> Result {
     for of in [WRITE, Access::REMOTE_ATOMIC, WRITE | Access::REMOTE_READ] {
         let failed = each_type_fails(bench, "MW-07", |b| region(bench, b, Access::MW_BIND, of));
         in_case(&format!("{of:?}"), failed)?;
@@ -78,7 +80,8 @@ pub(super) fn window_to_be_written_needs_a_region_that_may_be_written(bench: &Be
     Ok(())
 }
 
-pub(super) fn window_lies_within_its_region(bench: &Bench<'_>) -> Result {
+scenario!(window_lies_within_its_region: "MW-08", "WC-26"; needs MW);
+fn window_lies_within_its_region(bench: &Bench<'_>) -> Result {
     let whole = options().mem as u64;
     for (offset, length) in [(0, whole + 1), (1, whole), (whole, 1), (whole - 7, 8)] {
         let failed = each_type_fails(bench, "MW-08", |b| Ok(part(b, offset, length, WRITE)));
@@ -94,7 +97,8 @@ pub(super) fn window_lies_within_its_region(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn bind_mw_wants_one_domain(bench: &Bench<'_>) -> Result {
+scenario!(bind_mw_wants_one_domain: "MW-09", "PD-02"; needs MW);
+fn bind_mw_wants_one_domain(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-09";
     let Pair { b, .. } = pair(bench)?;
     let other = bench.alloc_pd(b.context)?;
@@ -107,7 +111,8 @@ pub(super) fn bind_mw_wants_one_domain(bench: &Bench<'_>) -> Result {
     bench.no_completion(b.send_cq, RULE)
 }
 
-pub(super) fn window_of_type_2_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> Result {
+scenario!(window_of_type_2_and_queue_pair_share_a_domain: "MW-09", "PD-02", "WC-26"; needs MW);
+fn window_of_type_2_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> Result {
     let Pair { b, .. } = pair(bench)?;
     let other = bench.alloc_pd(b.context)?;
     let mr = bench.alloc_mr(other, 64, ALL)?;
@@ -116,7 +121,8 @@ pub(super) fn window_of_type_2_and_queue_pair_share_a_domain(bench: &Bench<'_>) 
     fails(bench, &b, mw, info, "MW-09")
 }
 
-pub(super) fn window_region_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> Result {
+scenario!(window_region_and_queue_pair_share_a_domain: "MW-09", "PD-02", "WC-26"; needs MW);
+fn window_region_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-09";
     // A region of another domain, for a work request.
     let Pair { b, .. } = pair(bench)?;
@@ -137,7 +143,8 @@ pub(super) fn window_region_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> 
     )
 }
 
-pub(super) fn bound_window_of_type_2_is_not_bound_again(bench: &Bench<'_>) -> Result {
+scenario!(bound_window_of_type_2_is_not_bound_again: "MW-13", "WC-26"; needs MW);
+fn bound_window_of_type_2_is_not_bound_again(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-13";
     for same_qp in [true, false] {
         let first = pair(bench)?;
@@ -154,20 +161,23 @@ pub(super) fn bound_window_of_type_2_is_not_bound_again(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
-pub(super) fn window_of_type_1_is_not_zero_based(bench: &Bench<'_>) -> Result {
+scenario!(window_of_type_1_is_not_zero_based: "MW-20"; needs MW);
+fn window_of_type_1_is_not_zero_based(bench: &Bench<'_>) -> Result {
     let Pair { b, .. } = pair(bench)?;
     let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
     let info = part(&b, 0, LEN.into(), WRITE | Access::ZERO_BASED);
     fails(bench, &b, mw, info, "MW-20")
 }
 
-pub(super) fn window_of_type_2_has_bytes(bench: &Bench<'_>) -> Result {
+scenario!(window_of_type_2_has_bytes: "MW-21", "WC-26"; needs MW);
+fn window_of_type_2_has_bytes(bench: &Bench<'_>) -> Result {
     let Pair { b, .. } = pair(bench)?;
     let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
     fails(bench, &b, mw, part(&b, 0, 0, WRITE), "MW-21")
 }
 
-pub(super) fn failed_bind_leaves_the_window_as_it_was(bench: &Bench<'_>) -> Result {
+scenario!(failed_bind_leaves_the_window_as_it_was: "MW-23"; needs MW);
+fn failed_bind_leaves_the_window_as_it_was(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-23";
     let first = pair(bench)?;
     let (mw, rkey) = bound(bench, &first.b, MwType::Type1)?;
@@ -178,7 +188,8 @@ pub(super) fn failed_bind_leaves_the_window_as_it_was(bench: &Bench<'_>) -> Resu
     is_shut(bench, &first, inc_rkey(rkey), RULE)
 }
 
-pub(super) fn unsignaled_bind_that_fails_completes_as_declared(bench: &Bench<'_>) -> Result {
+scenario!(unsignaled_bind_that_fails_completes_as_declared: "MW-24"; needs MW);
+fn unsignaled_bind_that_fails_completes_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-24";
     let Pair { b, .. } = pair(bench)?;
     let mw = bench.alloc_mw(b.pd, MwType::Type2)?;

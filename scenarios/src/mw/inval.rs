@@ -31,7 +31,8 @@ fn is_not_invalidated(bench: &Bench<'_>, end: &End<'_>, rkey: u32, rule: &'stati
     Ok(())
 }
 
-pub(super) fn invalidated_window_opens_nothing_and_is_free(bench: &Bench<'_>) -> Result {
+scenario!(invalidated_window_opens_nothing_and_is_free: "MW-15", "WC-04"; needs MW);
+fn invalidated_window_opens_nothing_and_is_free(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-15";
     let pair = pair(bench)?;
     let b = pair.b;
@@ -49,7 +50,8 @@ pub(super) fn invalidated_window_opens_nothing_and_is_free(bench: &Bench<'_>) ->
     is_shut(bench, &pair, rkey, RULE)
 }
 
-pub(super) fn window_of_type_1_is_not_invalidated_by_its_owner(bench: &Bench<'_>) -> Result {
+scenario!(window_of_type_1_is_not_invalidated_by_its_owner: "MW-16"; needs MW);
+fn window_of_type_1_is_not_invalidated_by_its_owner(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-16";
     let first = pair(bench)?;
     let (_, rkey) = bound(bench, &first.b, MwType::Type1)?;
@@ -58,7 +60,8 @@ pub(super) fn window_of_type_1_is_not_invalidated_by_its_owner(bench: &Bench<'_>
     opens(bench, &first, rkey, RULE)
 }
 
-pub(super) fn window_of_type_1_is_not_invalidated_by_a_peer(bench: &Bench<'_>) -> Result {
+scenario!(window_of_type_1_is_not_invalidated_by_a_peer: "MW-16", "MW-18"; needs MW);
+fn window_of_type_1_is_not_invalidated_by_a_peer(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-16";
     let first = pair(bench)?;
     let (_, rkey) = bound(bench, &first.b, MwType::Type1)?;
@@ -95,8 +98,9 @@ fn message_fails(
     Ok(())
 }
 
+scenario!(send_invalidates_before_its_receive_completes: "MW-17"; needs MW);
 /// However long the message is.
-pub(super) fn send_invalidates_before_its_receive_completes(bench: &Bench<'_>) -> Result {
+fn send_invalidates_before_its_receive_completes(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-17";
     let pair = pair(bench)?;
     let Pair { a, b } = pair;
@@ -128,7 +132,8 @@ pub(super) fn send_invalidates_before_its_receive_completes(bench: &Bench<'_>) -
     is_shut(bench, &pair, rkey, RULE)
 }
 
-pub(super) fn completion_names_the_key_that_was_invalidated(bench: &Bench<'_>) -> Result {
+scenario!(completion_names_the_key_that_was_invalidated: "WC-12"; needs MW);
+fn completion_names_the_key_that_was_invalidated(bench: &Bench<'_>) -> Result {
     const RULE: &str = "WC-12";
     let Pair { a, b } = pair(bench)?;
     let (_, rkey) = bound(bench, &b, MwType::Type2)?;
@@ -150,7 +155,8 @@ pub(super) fn completion_names_the_key_that_was_invalidated(bench: &Bench<'_>) -
     Ok(())
 }
 
-pub(super) fn send_that_invalidates_what_is_no_window_fails(bench: &Bench<'_>) -> Result {
+scenario!(send_that_invalidates_what_is_no_window_fails: "MW-18"; needs MW);
+fn send_that_invalidates_what_is_no_window_fails(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-18";
     for case in ["another key of the window", "a region", "nothing"] {
         let pair = pair(bench)?;
@@ -165,9 +171,8 @@ pub(super) fn send_that_invalidates_what_is_no_window_fails(bench: &Bench<'_>) -
     Ok(())
 }
 
-pub(super) fn send_does_not_invalidate_the_window_of_another_queue_pair(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(send_does_not_invalidate_the_window_of_another_queue_pair: "MW-18"; needs MW);
+fn send_does_not_invalidate_the_window_of_another_queue_pair(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-18";
     let first = pair(bench)?;
     let (_, rkey) = bound(bench, &first.b, MwType::Type2)?;
@@ -176,7 +181,8 @@ pub(super) fn send_does_not_invalidate_the_window_of_another_queue_pair(
     opens(bench, &first, rkey, RULE)
 }
 
-pub(super) fn window_is_invalidated_on_the_queue_pair_of_its_bind(bench: &Bench<'_>) -> Result {
+scenario!(window_is_invalidated_on_the_queue_pair_of_its_bind: "MW-25"; needs MW);
+fn window_is_invalidated_on_the_queue_pair_of_its_bind(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-25";
     let first = pair(bench)?;
     let (_, rkey) = bound(bench, &first.b, MwType::Type2)?;

@@ -7,7 +7,8 @@ use super::{BOTH, WRITE, bind, bound, is_shut, opens, pair, part, sibling, write
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, Failure, OfRule, Result, expect_err, expect_err_among};
 
-pub(super) fn deallocated_window_opens_nothing(bench: &Bench<'_>) -> Result {
+scenario!(deallocated_window_opens_nothing: "MW-19"; needs MW);
+fn deallocated_window_opens_nothing(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-19";
     for mw_type in BOTH {
         let pair = pair(bench)?;
@@ -21,8 +22,9 @@ pub(super) fn deallocated_window_opens_nothing(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(region_with_a_window_is_not_deregistered: "MR-07"; needs MW);
 /// Until it is unbound; or it goes, and the window opens nothing.
-pub(super) fn region_with_a_window_is_not_deregistered(bench: &Bench<'_>) -> Result {
+fn region_with_a_window_is_not_deregistered(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-07";
     for mw_type in BOTH {
         let pair = pair(bench)?;
@@ -58,7 +60,8 @@ pub(super) fn region_with_a_window_is_not_deregistered(bench: &Bench<'_>) -> Res
     Ok(())
 }
 
-pub(super) fn queue_pair_with_a_window_is_destroyed(bench: &Bench<'_>) -> Result {
+scenario!(queue_pair_with_a_window_is_destroyed: "QP-DESTROY-04"; needs MW; hazards MAY_HANG);
+fn queue_pair_with_a_window_is_destroyed(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-DESTROY-04";
     let first = pair(bench)?;
     let b = first.b;
@@ -70,7 +73,8 @@ pub(super) fn queue_pair_with_a_window_is_destroyed(bench: &Bench<'_>) -> Result
     bench.dereg_mr(b.mr).rule(RULE)
 }
 
-pub(super) fn domain_with_a_window_is_busy(bench: &Bench<'_>) -> Result {
+scenario!(domain_with_a_window_is_busy: "PD-01"; needs MW);
+fn domain_with_a_window_is_busy(bench: &Bench<'_>) -> Result {
     const RULE: &str = "PD-01";
     for mw_type in BOTH {
         let pd = bench.alloc_pd(bench.ctx_a())?;
@@ -82,7 +86,8 @@ pub(super) fn domain_with_a_window_is_busy(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn device_has_the_types_that_it_says(bench: &Bench<'_>) -> Result {
+scenario!(device_has_the_types_that_it_says: "MW-26");
+fn device_has_the_types_that_it_says(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-26";
     let context = bench.ctx_a();
     let device = bench.query_device(context)?;

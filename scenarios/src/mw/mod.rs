@@ -15,14 +15,13 @@ mod inval;
 mod life;
 
 use verbs_api::{
-    Access, Capabilities, Mr, Mw, MwBind, MwBindInfo, MwType, RcParams, Remote, SendWr, WcOpcode,
-    WcStatus, inc_rkey,
+    Access, Mr, Mw, MwBind, MwBindInfo, MwType, RcParams, Remote, SendWr, WcOpcode, WcStatus,
+    inc_rkey,
 };
 
 use crate::failure::check_eq;
-use crate::{Bench, End, Hazards, OfRule, Pair, PairOptions, Result, Scenario};
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario};
 
-const MW: Capabilities = Capabilities::MW;
 /// What regions and queue pairs allow here.
 const ALL: Access = Access::ALL_RDMA
     .union(Access::REMOTE_ATOMIC)
@@ -31,216 +30,47 @@ const BOTH: [MwType; 2] = [MwType::Type1, MwType::Type2];
 const WRITE: Access = Access::REMOTE_WRITE;
 const LEN: u32 = 8;
 
-const fn row(id: &'static str, rules: &'static [&'static str], body: crate::Body) -> Scenario {
-    Scenario::new(id, rules, body).needs(MW)
-}
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    row(
-        "mw.unbound_window_opens_nothing",
-        &["MW-01"],
-        bind::unbound_window_opens_nothing,
-    ),
-    row(
-        "mw.bind_gives_a_new_key_and_the_old_one_dies",
-        &["MW-02", "MW-14", "WC-04"],
-        bind::bind_gives_a_new_key_and_the_old_one_dies,
-    ),
-    row(
-        "mw.bind_of_no_bytes_unbinds_type_1",
-        &["MW-03"],
-        bind::bind_of_no_bytes_unbinds_type_1,
-    ),
-    row(
-        "mw.work_request_binds_with_the_key_of_the_caller",
-        &["MW-04", "WC-04"],
-        bind::work_request_binds_with_the_key_of_the_caller,
-    ),
-    row(
-        "mw.bind_mw_is_for_type_1",
-        &["MW-05"],
-        bind::bind_mw_is_for_type_1,
-    ),
-    row(
-        "mw.bind_by_work_request_is_for_type_2",
-        &["MW-05"],
-        bind::bind_by_work_request_is_for_type_2,
-    ),
-    row(
-        "mw.binds_complete_in_order_and_before_what_is_behind_starts",
-        &["MW-27", "MW-02"],
-        bind::binds_complete_in_order_and_before_what_is_behind_starts,
-    ),
-    row(
-        "mw.uc_queue_pair_binds",
-        &["MW-22"],
-        bind::uc_queue_pair_binds,
-    )
-    .needs(Capabilities::UC),
-    row(
-        "mw.ud_queue_pair_does_not_bind",
-        &["MW-22", "SQ-20"],
-        bind::ud_queue_pair_does_not_bind,
-    )
-    .needs(Capabilities::UD),
-    row(
-        "mw.region_must_allow_to_be_bound",
-        &["MW-06", "WC-26"],
-        fault::region_must_allow_to_be_bound,
-    ),
-    row(
-        "mw.window_to_be_written_needs_a_region_that_may_be_written",
-        &["MW-07", "WC-26"],
-        fault::window_to_be_written_needs_a_region_that_may_be_written,
-    ),
-    row(
-        "mw.window_lies_within_its_region",
-        &["MW-08", "WC-26"],
-        fault::window_lies_within_its_region,
-    ),
-    row(
-        "mw.bind_mw_wants_one_domain",
-        &["MW-09", "PD-02"],
-        fault::bind_mw_wants_one_domain,
-    ),
-    row(
-        "mw.window_of_type_2_and_queue_pair_share_a_domain",
-        &["MW-09", "PD-02", "WC-26"],
-        fault::window_of_type_2_and_queue_pair_share_a_domain,
-    ),
-    row(
-        "mw.window_region_and_queue_pair_share_a_domain",
-        &["MW-09", "PD-02", "WC-26"],
-        fault::window_region_and_queue_pair_share_a_domain,
-    ),
-    row(
-        "mw.bound_window_of_type_2_is_not_bound_again",
-        &["MW-13", "WC-26"],
-        fault::bound_window_of_type_2_is_not_bound_again,
-    ),
-    row(
-        "mw.window_of_type_1_is_not_zero_based",
-        &["MW-20"],
-        fault::window_of_type_1_is_not_zero_based,
-    ),
-    row(
-        "mw.window_of_type_2_has_bytes",
-        &["MW-21", "WC-26"],
-        fault::window_of_type_2_has_bytes,
-    ),
-    row(
-        "mw.failed_bind_leaves_the_window_as_it_was",
-        &["MW-23"],
-        fault::failed_bind_leaves_the_window_as_it_was,
-    ),
-    row(
-        "mw.unsignaled_bind_that_fails_completes_as_declared",
-        &["MW-24"],
-        fault::unsignaled_bind_that_fails_completes_as_declared,
-    ),
-    row(
-        "mw.window_gives_rights_that_its_region_does_not",
-        &["MW-10", "ATOM-05"],
-        access::window_gives_rights_that_its_region_does_not,
-    )
-    .needs(Capabilities::RDMA_READ.union(Capabilities::ATOMICS)),
-    row(
-        "mw.window_ends_where_it_was_bound",
-        &["MW-11"],
-        access::window_ends_where_it_was_bound,
-    ),
-    row(
-        "mw.nothing_opens_outside_the_region",
-        &["MW-11"],
-        access::nothing_opens_outside_the_region,
-    ),
-    row(
-        "mw.window_of_type_1_opens_for_every_queue_pair_of_its_domain",
-        &["MW-12"],
-        access::window_of_type_1_opens_for_every_queue_pair_of_its_domain,
-    ),
-    row(
-        "mw.window_of_type_2_opens_for_the_queue_pair_of_its_bind",
-        &["MW-12"],
-        access::window_of_type_2_opens_for_the_queue_pair_of_its_bind,
-    ),
-    row(
-        "mw.zero_based_window_has_offsets",
-        &["MW-20"],
-        access::zero_based_window_has_offsets,
-    ),
-    row(
-        "mw.access_of_no_bytes_is_not_checked",
-        &["MW-29", "RDMA-10"],
-        access::access_of_no_bytes_is_not_checked,
-    )
-    .needs(Capabilities::RDMA_READ),
-    row(
-        "mw.invalidated_window_opens_nothing_and_is_free",
-        &["MW-15", "WC-04"],
-        inval::invalidated_window_opens_nothing_and_is_free,
-    ),
-    row(
-        "mw.window_of_type_1_is_not_invalidated_by_its_owner",
-        &["MW-16"],
-        inval::window_of_type_1_is_not_invalidated_by_its_owner,
-    ),
-    row(
-        "mw.window_of_type_1_is_not_invalidated_by_a_peer",
-        &["MW-16", "MW-18"],
-        inval::window_of_type_1_is_not_invalidated_by_a_peer,
-    ),
-    row(
-        "mw.send_invalidates_before_its_receive_completes",
-        &["MW-17"],
-        inval::send_invalidates_before_its_receive_completes,
-    ),
-    row(
-        "mw.completion_names_the_key_that_was_invalidated",
-        &["WC-12"],
-        inval::completion_names_the_key_that_was_invalidated,
-    ),
-    row(
-        "mw.send_that_invalidates_what_is_no_window_fails",
-        &["MW-18"],
-        inval::send_that_invalidates_what_is_no_window_fails,
-    ),
-    row(
-        "mw.send_does_not_invalidate_the_window_of_another_queue_pair",
-        &["MW-18"],
-        inval::send_does_not_invalidate_the_window_of_another_queue_pair,
-    ),
-    row(
-        "mw.window_is_invalidated_on_the_queue_pair_of_its_bind",
-        &["MW-25"],
-        inval::window_is_invalidated_on_the_queue_pair_of_its_bind,
-    ),
-    row(
-        "mw.deallocated_window_opens_nothing",
-        &["MW-19"],
-        life::deallocated_window_opens_nothing,
-    ),
-    row(
-        "mw.region_with_a_window_is_not_deregistered",
-        &["MR-07"],
-        life::region_with_a_window_is_not_deregistered,
-    ),
-    row(
-        "mw.queue_pair_with_a_window_is_destroyed",
-        &["QP-DESTROY-04"],
-        life::queue_pair_with_a_window_is_destroyed,
-    )
-    .hazards(Hazards::MAY_HANG),
-    row(
-        "mw.domain_with_a_window_is_busy",
-        &["PD-01"],
-        life::domain_with_a_window_is_busy,
-    ),
-    Scenario::new(
-        "mw.device_has_the_types_that_it_says",
-        &["MW-26"],
-        life::device_has_the_types_that_it_says,
-    ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    bind::unbound_window_opens_nothing,
+    bind::bind_gives_a_new_key_and_the_old_one_dies,
+    bind::bind_of_no_bytes_unbinds_type_1,
+    bind::work_request_binds_with_the_key_of_the_caller,
+    bind::bind_mw_is_for_type_1,
+    bind::bind_by_work_request_is_for_type_2,
+    bind::binds_complete_in_order_and_before_what_is_behind_starts,
+    bind::uc_queue_pair_binds,
+    bind::ud_queue_pair_does_not_bind,
+    fault::region_must_allow_to_be_bound,
+    fault::window_to_be_written_needs_a_region_that_may_be_written,
+    fault::window_lies_within_its_region,
+    fault::bind_mw_wants_one_domain,
+    fault::window_of_type_2_and_queue_pair_share_a_domain,
+    fault::window_region_and_queue_pair_share_a_domain,
+    fault::bound_window_of_type_2_is_not_bound_again,
+    fault::window_of_type_1_is_not_zero_based,
+    fault::window_of_type_2_has_bytes,
+    fault::failed_bind_leaves_the_window_as_it_was,
+    fault::unsignaled_bind_that_fails_completes_as_declared,
+    access::window_gives_rights_that_its_region_does_not,
+    access::window_ends_where_it_was_bound,
+    access::nothing_opens_outside_the_region,
+    access::window_of_type_1_opens_for_every_queue_pair_of_its_domain,
+    access::window_of_type_2_opens_for_the_queue_pair_of_its_bind,
+    access::zero_based_window_has_offsets,
+    access::access_of_no_bytes_is_not_checked,
+    inval::invalidated_window_opens_nothing_and_is_free,
+    inval::window_of_type_1_is_not_invalidated_by_its_owner,
+    inval::window_of_type_1_is_not_invalidated_by_a_peer,
+    inval::send_invalidates_before_its_receive_completes,
+    inval::completion_names_the_key_that_was_invalidated,
+    inval::send_that_invalidates_what_is_no_window_fails,
+    inval::send_does_not_invalidate_the_window_of_another_queue_pair,
+    inval::window_is_invalidated_on_the_queue_pair_of_its_bind,
+    life::deallocated_window_opens_nothing,
+    life::region_with_a_window_is_not_deregistered,
+    life::queue_pair_with_a_window_is_destroyed,
+    life::domain_with_a_window_is_busy,
+    life::device_has_the_types_that_it_says,
 ];
 
 /// A pair whose B has windows.

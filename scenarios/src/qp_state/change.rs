@@ -12,8 +12,9 @@ use crate::climber::{Climber, required};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
 
+scenario!(reset_drops_what_was_posted: "QP-STATE-25"; needs MODIFY_CONNECT, RNR);
 /// Sends that wait, and receives, as many as there is room for; and again.
-pub(super) fn reset_drops_what_was_posted(bench: &Bench<'_>) -> Result {
+fn reset_drops_what_was_posted(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-25";
     let pair = bench.rc_pair()?;
     let Pair { a, b } = pair;
@@ -37,7 +38,8 @@ pub(super) fn reset_drops_what_was_posted(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn reset_drops_receives_of_uc_and_ud(bench: &Bench<'_>) -> Result {
+scenario!(reset_drops_receives_of_uc_and_ud: "QP-STATE-25"; needs UC, UD, MODIFY_CONNECT);
+fn reset_drops_receives_of_uc_and_ud(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-25";
     for qp_type in [QpType::Uc, QpType::Ud] {
         let (a, b) = Climber::pair(bench, qp_type)?;
@@ -62,8 +64,9 @@ pub(super) fn reset_drops_receives_of_uc_and_ud(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(reset_qp_connects_again: "QP-STATE-25"; needs MODIFY_CONNECT);
 /// From RTS and from ERR, with other sequence numbers each time.
-pub(super) fn reset_qp_connects_again(bench: &Bench<'_>) -> Result {
+fn reset_qp_connects_again(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-25";
     let pair = bench.rc_pair()?;
     let Pair { a, b } = pair;
@@ -86,8 +89,9 @@ pub(super) fn reset_qp_connects_again(bench: &Bench<'_>) -> Result {
     pair.still_works(RULE)
 }
 
+scenario!(rights_change_in_rts: "QP-STATE-26"; needs MODIFY_CONNECT);
 /// Rights that are taken away and given back count from then on.
-pub(super) fn rights_change_in_rts(bench: &Bench<'_>) -> Result {
+fn rights_change_in_rts(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-26";
     let rights = |access| {
         QpModify::to(QpState::Rts).set(M::ACCESS_FLAGS, |attr| attr.qp_access_flags = access)
@@ -114,16 +118,20 @@ pub(super) fn rights_change_in_rts(bench: &Bench<'_>) -> Result {
     b.expect_data(6, 64, RULE)
 }
 
-pub(super) fn optional_attributes_change_in_rts(bench: &Bench<'_>) -> Result {
+scenario!(optional_attributes_change_in_rts: "QP-STATE-26"; needs MODIFY_CONNECT);
+fn optional_attributes_change_in_rts(bench: &Bench<'_>) -> Result {
     optional(bench, QpType::Rc)
 }
 
-pub(super) fn optional_attributes_of_uc_and_ud_change_in_rts(bench: &Bench<'_>) -> Result {
+scenario!(optional_attributes_of_uc_and_ud_change_in_rts:
+    "QP-STATE-26"; needs UC, UD, MODIFY_CONNECT);
+fn optional_attributes_of_uc_and_ud_change_in_rts(bench: &Bench<'_>) -> Result {
     optional(bench, QpType::Uc)?;
     optional(bench, QpType::Ud)
 }
 
-pub(super) fn optional_attributes_of_xrc_change_in_rts(bench: &Bench<'_>) -> Result {
+scenario!(optional_attributes_of_xrc_change_in_rts: "QP-STATE-26"; needs MODIFY_CONNECT, XRC);
+fn optional_attributes_of_xrc_change_in_rts(bench: &Bench<'_>) -> Result {
     optional(bench, QpType::XrcSend)?;
     optional(bench, QpType::XrcRecv)
 }
@@ -167,8 +175,9 @@ fn optional(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
+scenario!(mtu_above_that_of_the_port_is_as_declared: "QP-STATE-28"; needs MODIFY_CONNECT);
 /// In a laboratory the port's MTU is made smaller than its greatest; elsewhere it is what it is.
-pub(super) fn mtu_above_that_of_the_port_is_as_declared(bench: &Bench<'_>) -> Result {
+fn mtu_above_that_of_the_port_is_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-28";
     if let Some(lab) = bench.verbs().lab() {
         lab.set_mtu(bench.ctx_a(), bench.port(), Mtu::Mtu1024)?;
@@ -196,7 +205,8 @@ pub(super) fn mtu_above_that_of_the_port_is_as_declared(bench: &Bench<'_>) -> Re
     qp.change(QpState::Rtr, mask).rule(RULE)
 }
 
-pub(super) fn read_depths_are_at_least_what_was_asked_for(bench: &Bench<'_>) -> Result {
+scenario!(read_depths_are_at_least_what_was_asked_for: "QP-STATE-30"; needs MODIFY_CONNECT);
+fn read_depths_are_at_least_what_was_asked_for(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-30";
     let device = bench.query_device(bench.ctx_a())?;
     let most = device.max_qp_init_rd_atom.min(device.max_qp_rd_atom);
@@ -220,8 +230,10 @@ pub(super) fn read_depths_are_at_least_what_was_asked_for(bench: &Bench<'_>) -> 
     Ok(())
 }
 
+scenario!(changes_of_two_threads_come_one_after_the_other:
+    "QP-STATE-33"; needs MODIFY_CONNECT, THREADS);
 /// Each of two changes succeeds or is refused as in one of the two orders.
-pub(super) fn changes_of_two_threads_come_one_after_the_other(bench: &Bench<'_>) -> Result {
+fn changes_of_two_threads_come_one_after_the_other(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-33";
     for _ in 0..4 {
         let (a, _b) = Climber::pair(bench, QpType::Rc)?;

@@ -9,15 +9,18 @@ use crate::climber::Climber;
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, wr_ids};
 
-pub(super) fn sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
+scenario!(sends_posted_in_sqd_wait_for_rts: "QP-STATE-10"; needs MODIFY_CONNECT);
+fn sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
     wait_for_rts(bench, QpType::Rc)
 }
 
-pub(super) fn uc_sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
+scenario!(uc_sends_posted_in_sqd_wait_for_rts: "QP-STATE-10"; needs UC, MODIFY_CONNECT);
+fn uc_sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
     wait_for_rts(bench, QpType::Uc)
 }
 
-pub(super) fn ud_sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
+scenario!(ud_sends_posted_in_sqd_wait_for_rts: "QP-STATE-10"; needs UD, MODIFY_CONNECT);
+fn ud_sends_posted_in_sqd_wait_for_rts(bench: &Bench<'_>) -> Result {
     wait_for_rts(bench, QpType::Ud)
 }
 
@@ -55,8 +58,9 @@ fn wait_for_rts(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
+scenario!(held_sends_run_before_later_ones: "QP-STATE-10"; needs MODIFY_CONNECT);
 /// The held sends run no later than with the next one, in front of it.
-pub(super) fn held_sends_run_before_later_ones(bench: &Bench<'_>) -> Result {
+fn held_sends_run_before_later_ones(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-10";
     let Pair { a, b } = bench.rc_pair()?;
     for wr_id in 0..5 {
@@ -77,8 +81,10 @@ pub(super) fn held_sends_run_before_later_ones(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(work_under_way_is_finished_in_sqd:
+    "QP-STATE-10", "QP-STATE-12"; needs MODIFY_CONNECT, LAB);
 /// A send that has found no receive is under way; what is posted behind SQD is not.
-pub(super) fn work_under_way_is_finished_in_sqd(bench: &Bench<'_>) -> Result {
+fn work_under_way_is_finished_in_sqd(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     under_way(bench, &a)?;
     let draining = || -> Result<bool> {
@@ -116,7 +122,8 @@ fn under_way(bench: &Bench<'_>, a: &End<'_>) -> Result {
     Ok(bench.lab().advance(std::time::Duration::from_micros(50))?)
 }
 
-pub(super) fn idle_queue_is_drained_at_once(bench: &Bench<'_>) -> Result {
+scenario!(idle_queue_is_drained_at_once: "QP-STATE-12"; needs MODIFY_CONNECT);
+fn idle_queue_is_drained_at_once(bench: &Bench<'_>) -> Result {
     let Pair { a, .. } = bench.rc_pair()?;
     bench.modify(a.qp, QpModify::to(QpState::Sqd))?;
     let drained = || Ok((!bench.query_qp(a.qp, M::STATE)?.attr.sq_draining).then_some(()));
@@ -137,8 +144,10 @@ fn is_told(bench: &Bench<'_>, a: &End<'_>) -> Result {
     bench.no_async_event(a.context, "QP-STATE-11")
 }
 
+scenario!(drained_queue_is_told_once_if_that_was_asked_for:
+    "QP-STATE-11", "ASYNC-16"; needs MODIFY_CONNECT);
 /// Each time it is asked for.
-pub(super) fn drained_queue_is_told_once_if_that_was_asked_for(bench: &Bench<'_>) -> Result {
+fn drained_queue_is_told_once_if_that_was_asked_for(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     for _ in 0..2 {
         pair.deliver(0..3)?;
@@ -150,8 +159,9 @@ pub(super) fn drained_queue_is_told_once_if_that_was_asked_for(bench: &Bench<'_>
     Ok(())
 }
 
+scenario!(drained_queue_is_not_told_unasked: "QP-STATE-11", "ASYNC-16"; needs MODIFY_CONNECT);
 /// Also not when it was asked for the last time, or is asked not to.
-pub(super) fn drained_queue_is_not_told_unasked(bench: &Bench<'_>) -> Result {
+fn drained_queue_is_not_told_unasked(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let a = &pair.a;
     let not = QpModify::to(QpState::Sqd).set(M::EN_SQD_ASYNC_NOTIFY, |attr| {
@@ -170,7 +180,9 @@ pub(super) fn drained_queue_is_not_told_unasked(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn queue_is_told_to_be_drained_when_it_is(bench: &Bench<'_>) -> Result {
+scenario!(queue_is_told_to_be_drained_when_it_is:
+    "QP-STATE-11", "ASYNC-16"; needs MODIFY_CONNECT, LAB);
+fn queue_is_told_to_be_drained_when_it_is(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     under_way(bench, &a)?;
     bench.modify(a.qp, notify())?;
@@ -187,8 +199,9 @@ pub(super) fn queue_is_told_to_be_drained_when_it_is(bench: &Bench<'_>) -> Resul
     Ok(())
 }
 
+scenario!(peer_goes_on_while_the_queue_is_drained: "QP-STATE-13"; needs MODIFY_CONNECT, RDMA_READ);
 /// Its sends, writes and reads.
-pub(super) fn peer_goes_on_while_the_queue_is_drained(bench: &Bench<'_>) -> Result {
+fn peer_goes_on_while_the_queue_is_drained(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-13";
     let Pair { a, b } = bench.rc_pair()?;
     a.recv_at(1, a.landing() + 8192, 64)?;
@@ -210,15 +223,18 @@ pub(super) fn peer_goes_on_while_the_queue_is_drained(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn rc_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
+scenario!(rc_attributes_change_in_sqd: "QP-STATE-14"; needs MODIFY_CONNECT);
+fn rc_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
     attributes_change(bench, QpType::Rc)
 }
 
-pub(super) fn uc_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
+scenario!(uc_attributes_change_in_sqd: "QP-STATE-14"; needs UC, MODIFY_CONNECT);
+fn uc_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
     attributes_change(bench, QpType::Uc)
 }
 
-pub(super) fn ud_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
+scenario!(ud_attributes_change_in_sqd: "QP-STATE-14"; needs UD, MODIFY_CONNECT);
+fn ud_attributes_change_in_sqd(bench: &Bench<'_>) -> Result {
     attributes_change(bench, QpType::Ud)
 }
 

@@ -17,11 +17,13 @@ fn bad(end: &End<'_>) -> Sge {
     }
 }
 
-pub(super) fn failed_send_of_uc_leads_to_sqe(bench: &Bench<'_>) -> Result {
+scenario!(failed_send_of_uc_leads_to_sqe: "QP-STATE-15"; needs UC, MODIFY_CONNECT);
+fn failed_send_of_uc_leads_to_sqe(bench: &Bench<'_>) -> Result {
     leads_to_sqe(bench, QpType::Uc)
 }
 
-pub(super) fn failed_send_of_ud_leads_to_sqe(bench: &Bench<'_>) -> Result {
+scenario!(failed_send_of_ud_leads_to_sqe: "QP-STATE-15", "UD-19"; needs UD, MODIFY_CONNECT);
+fn failed_send_of_ud_leads_to_sqe(bench: &Bench<'_>) -> Result {
     leads_to_sqe(bench, QpType::Ud)
 }
 
@@ -67,11 +69,13 @@ fn leads_to_sqe(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
-pub(super) fn uc_qp_comes_back_from_sqe(bench: &Bench<'_>) -> Result {
+scenario!(uc_qp_comes_back_from_sqe: "QP-STATE-16"; needs UC, MODIFY_CONNECT);
+fn uc_qp_comes_back_from_sqe(bench: &Bench<'_>) -> Result {
     comes_back(bench, QpType::Uc)
 }
 
-pub(super) fn ud_qp_comes_back_from_sqe(bench: &Bench<'_>) -> Result {
+scenario!(ud_qp_comes_back_from_sqe: "QP-STATE-16"; needs UD, MODIFY_CONNECT);
+fn ud_qp_comes_back_from_sqe(bench: &Bench<'_>) -> Result {
     comes_back(bench, QpType::Ud)
 }
 
@@ -102,7 +106,8 @@ fn comes_back(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
-pub(super) fn failed_send_of_rc_leads_to_err(bench: &Bench<'_>) -> Result {
+scenario!(failed_send_of_rc_leads_to_err: "QP-STATE-17");
+fn failed_send_of_rc_leads_to_err(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-17";
     let Pair { a, .. } = bench.rc_pair()?;
     check_eq!(RULE, bench.state(a.qp)?, QpState::Rts);
@@ -117,8 +122,9 @@ pub(super) fn failed_send_of_rc_leads_to_err(bench: &Bench<'_>) -> Result {
     bench.until("ERR", left).rule(RULE)
 }
 
+scenario!(peer_of_a_failed_end_stays_until_its_own_request_fails: "QP-STATE-31");
 /// It fails for want of an answer.
-pub(super) fn peer_of_a_failed_end_stays_until_its_own_request_fails(bench: &Bench<'_>) -> Result {
+fn peer_of_a_failed_end_stays_until_its_own_request_fails(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-31";
     let Pair { a, b } = bench.pair(PairOptions {
         rc: RcParams {

@@ -17,20 +17,32 @@ const STATES: [(QpState, bool, bool); 6] = [
     (QpState::Err, false, false),
 ];
 
-pub(super) fn rc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
+scenario!(rc_qp_runs_as_its_state_says:
+    "QP-STATE-10", "QP-STATE-13", "QP-STATE-20", "QP-STATE-22", "QP-STATE-23"; needs MODIFY_CONNECT,
+    RDMA_READ);
+fn rc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
     table(bench, QpType::Rc)
 }
 
-pub(super) fn uc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
+scenario!(uc_qp_runs_as_its_state_says:
+    "QP-STATE-10", "QP-STATE-13", "QP-STATE-20", "QP-STATE-22", "QP-STATE-23"; needs UC,
+    MODIFY_CONNECT);
+fn uc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
     table(bench, QpType::Uc)
 }
 
-pub(super) fn ud_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
+scenario!(ud_qp_runs_as_its_state_says:
+    "QP-STATE-10", "QP-STATE-13", "QP-STATE-20", "QP-STATE-22", "QP-STATE-23"; needs UD,
+    MODIFY_CONNECT);
+fn ud_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
     table(bench, QpType::Ud)
 }
 
+scenario!(xrc_qp_runs_as_its_state_says:
+    "QP-STATE-10", "QP-STATE-13", "QP-STATE-20", "QP-STATE-22", "QP-STATE-23"; needs MODIFY_CONNECT,
+    XRC);
 /// The sender, and an SRQ of the receiving end.
-pub(super) fn xrc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
+fn xrc_qp_runs_as_its_state_says(bench: &Bench<'_>) -> Result {
     table(bench, QpType::XrcSend)
 }
 
@@ -112,7 +124,8 @@ fn takes_in(bench: &Bench<'_>, qp_type: QpType, state: QpState, takes: bool) -> 
     Ok(())
 }
 
-pub(super) fn receives_posted_in_init_are_used_from_rtr_on(bench: &Bench<'_>) -> Result {
+scenario!(receives_posted_in_init_are_used_from_rtr_on: "QP-STATE-20"; needs MODIFY_CONNECT);
+fn receives_posted_in_init_are_used_from_rtr_on(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-20";
     let (a, b) = Climber::pair(bench, QpType::Rc)?;
     a.reach(QpState::Rts)?;
@@ -132,7 +145,8 @@ pub(super) fn receives_posted_in_init_are_used_from_rtr_on(bench: &Bench<'_>) ->
     Ok(())
 }
 
-pub(super) fn qp_in_rtr_is_read_and_written(bench: &Bench<'_>) -> Result {
+scenario!(qp_in_rtr_is_read_and_written: "QP-STATE-22"; needs MODIFY_CONNECT, RDMA_READ);
+fn qp_in_rtr_is_read_and_written(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-22";
     let (a, b) = Climber::pair(bench, QpType::Rc)?;
     a.reach(QpState::Rts)?;
@@ -151,8 +165,9 @@ pub(super) fn qp_in_rtr_is_read_and_written(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(message_that_is_tried_again_finds_the_qp_ready: "QP-STATE-23"; needs MODIFY_CONNECT, LAB);
 /// A retry comes after the responder is ready: what was dropped before is sent again.
-pub(super) fn message_that_is_tried_again_finds_the_qp_ready(bench: &Bench<'_>) -> Result {
+fn message_that_is_tried_again_finds_the_qp_ready(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-23";
     for state in [QpState::Reset, QpState::Init] {
         let (a, b) = Climber::pair(bench, QpType::Rc)?;
@@ -172,8 +187,9 @@ pub(super) fn message_that_is_tried_again_finds_the_qp_ready(bench: &Bench<'_>) 
     Ok(())
 }
 
+scenario!(message_that_comes_in_init_is_kept_as_declared: "QP-STATE-23"; needs MODIFY_CONNECT, LAB);
 /// It is dropped, and tried again long after; or it is there as soon as the queue pair is ready.
-pub(super) fn message_that_comes_in_init_is_kept_as_declared(bench: &Bench<'_>) -> Result {
+fn message_that_comes_in_init_is_kept_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-23";
     let moment = std::time::Duration::from_millis(1);
     let (a, b) = Climber::pair(bench, QpType::Rc)?;
@@ -192,14 +208,17 @@ pub(super) fn message_that_comes_in_init_is_kept_as_declared(bench: &Bench<'_>) 
     bench.as_declared(RULE, declared, !early.is_empty())
 }
 
-pub(super) fn first_message_in_rtr_is_told_as_declared(bench: &Bench<'_>) -> Result {
+scenario!(first_message_in_rtr_is_told_as_declared:
+    "QP-STATE-24", "ASYNC-08"; needs MODIFY_CONNECT);
+fn first_message_in_rtr_is_told_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-24";
     let told = established(bench, QpType::Rc)?;
     check!(RULE, told <= 1, "at most one event", "{told}");
     bench.as_declared(RULE, bench.behavior()?.comm_est, told == 1)
 }
 
-pub(super) fn first_datagram_in_rtr_is_not_told(bench: &Bench<'_>) -> Result {
+scenario!(first_datagram_in_rtr_is_not_told: "QP-STATE-24"; needs UD, MODIFY_CONNECT);
+fn first_datagram_in_rtr_is_not_told(bench: &Bench<'_>) -> Result {
     check_eq!("QP-STATE-24", established(bench, QpType::Ud)?, 0, "events");
     Ok(())
 }

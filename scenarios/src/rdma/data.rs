@@ -55,7 +55,8 @@ fn landed(end: &End<'_>, canvas: &[u8], len: u32, rule: &'static str) -> Result 
     Ok(())
 }
 
-pub(super) fn write_changes_the_named_bytes_only(bench: &Bench<'_>) -> Result {
+scenario!(write_changes_the_named_bytes_only: "RDMA-01"; needs RDMA_READ);
+fn write_changes_the_named_bytes_only(bench: &Bench<'_>) -> Result {
     let (Pair { a, b }, lengths) = with_three_entries(bench)?;
     for len in lengths {
         let canvas = crate::pattern(BEFORE, len + 2 * CANARY);
@@ -74,7 +75,8 @@ pub(super) fn write_changes_the_named_bytes_only(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn read_brings_the_named_bytes_only(bench: &Bench<'_>) -> Result {
+scenario!(read_brings_the_named_bytes_only: "RDMA-02"; needs RDMA_READ);
+fn read_brings_the_named_bytes_only(bench: &Bench<'_>) -> Result {
     let (Pair { a, b }, lengths) = with_three_entries(bench)?;
     for len in lengths {
         let canvas = crate::pattern(BEFORE, len + 2 * CANARY);
@@ -90,7 +92,8 @@ pub(super) fn read_brings_the_named_bytes_only(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn write_is_not_seen_by_the_responder(bench: &Bench<'_>) -> Result {
+scenario!(write_is_not_seen_by_the_responder: "RDMA-11");
+fn write_is_not_seen_by_the_responder(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     b.recv(1, 8)?;
     for len in [0, 1, 5000] {
@@ -104,9 +107,9 @@ pub(super) fn write_is_not_seen_by_the_responder(bench: &Bench<'_>) -> Result {
     bench.no_completion(b.recv_cq, "RDMA-11")
 }
 
-pub(super) fn write_with_immediate_completes_one_receive_behind_its_data(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(write_with_immediate_completes_one_receive_behind_its_data:
+    "RDMA-12"; needs WRITE_WITH_IMM);
+fn write_with_immediate_completes_one_receive_behind_its_data(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-12";
     let Pair { a, b } = bench.rc_pair()?;
     // The receives name other memory than the writes, and one is left over.
@@ -128,9 +131,10 @@ pub(super) fn write_with_immediate_completes_one_receive_behind_its_data(
     bench.no_completion(b.recv_cq, RULE)
 }
 
+scenario!(message_has_at_most_max_msg_sz_bytes: "RDMA-25", "DEV-10"; needs RDMA_READ);
 /// There is no memory for so much: what is allowed fails for the lack of it, what is not for its
 /// length.
-pub(super) fn message_has_at_most_max_msg_sz_bytes(bench: &Bench<'_>) -> Result {
+fn message_has_at_most_max_msg_sz_bytes(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-25";
     let longest = bench.query_port(bench.ctx_a(), bench.port())?.max_msg_sz;
     check!("DEV-10", longest > 0, "a greatest length", "0");
@@ -161,8 +165,9 @@ pub(super) fn message_has_at_most_max_msg_sz_bytes(bench: &Bench<'_>) -> Result 
     Ok(())
 }
 
+scenario!(all_of_a_write_is_there_only_when_a_completion_says_so: "RDMA-26"; needs LAB);
 /// That the last byte is there says nothing of the first, before a completion says that all is.
-pub(super) fn all_of_a_write_is_there_only_when_a_completion_says_so(bench: &Bench<'_>) -> Result {
+fn all_of_a_write_is_there_only_when_a_completion_says_so(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-26";
     let Pair { a, b } = bench.rc_pair()?;
     for len in [2, 8, 5000] {

@@ -20,7 +20,8 @@ fn with_depth<'b>(bench: &'b Bench<'_>, max_rd_atomic: u8) -> Result<Pair<'b>> {
     })
 }
 
-pub(super) fn reads_beyond_the_depth_wait(bench: &Bench<'_>) -> Result {
+scenario!(reads_beyond_the_depth_wait: "RDMA-18"; needs MODIFY_CONNECT, RDMA_READ);
+fn reads_beyond_the_depth_wait(bench: &Bench<'_>) -> Result {
     for depth in [1, 2, 4] {
         let Pair { a, b } = with_depth(bench, depth)?;
         b.fill(6, 3000)?;
@@ -43,7 +44,8 @@ fn same(rule: &'static str, seen: &[u64], expected: &[u64]) -> Result {
     Ok(())
 }
 
-pub(super) fn no_more_reads_are_outstanding_than_allowed(bench: &Bench<'_>) -> Result {
+scenario!(no_more_reads_are_outstanding_than_allowed: "RDMA-18"; needs RDMA_READ, LAB);
+fn no_more_reads_are_outstanding_than_allowed(bench: &Bench<'_>) -> Result {
     for depth in [1, 2, 4] {
         let a = with_depth(bench, depth)?.a;
         bench.lab().tap();
@@ -66,7 +68,8 @@ pub(super) fn no_more_reads_are_outstanding_than_allowed(bench: &Bench<'_>) -> R
     Ok(())
 }
 
-pub(super) fn responder_without_depth_refuses_reads(bench: &Bench<'_>) -> Result {
+scenario!(responder_without_depth_refuses_reads: "RDMA-19"; needs MODIFY_CONNECT, RDMA_READ);
+fn responder_without_depth_refuses_reads(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-19";
     let options = PairOptions::default();
     let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
@@ -95,8 +98,9 @@ pub(super) fn responder_without_depth_refuses_reads(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
+scenario!(send_may_leave_before_the_response_of_a_read: "RDMA-27"; needs RDMA_READ, LAB);
 /// Unless it is fenced.
-pub(super) fn send_may_leave_before_the_response_of_a_read(bench: &Bench<'_>) -> Result {
+fn send_may_leave_before_the_response_of_a_read(bench: &Bench<'_>) -> Result {
     for fenced in [false, true] {
         let Pair { a, b } = bench.rc_pair()?;
         bench.lab().tap();

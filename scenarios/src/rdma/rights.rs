@@ -38,7 +38,8 @@ fn ask(a: &End<'_>, right: Access, remote: Remote, len: u32) -> Result {
     a.post(SendWr::new(1, op, list))
 }
 
-pub(super) fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
+scenario!(region_decides_what_a_peer_may_do: "RDMA-03"; needs RDMA_READ);
+fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-03";
     for rights in RIGHTS {
         for (what, needed) in OPERATIONS {
@@ -63,7 +64,8 @@ pub(super) fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn queue_pair_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
+scenario!(queue_pair_decides_what_a_peer_may_do: "RDMA-04"; needs MODIFY_CONNECT, RDMA_READ);
+fn queue_pair_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-04";
     let declared = bench.behavior()?.qp_access_status;
     for rights in [
@@ -112,7 +114,8 @@ fn check_success(rule: &'static str, status: WcStatus) -> Result {
     Ok(())
 }
 
-pub(super) fn responder_learns_of_an_access_violation(bench: &Bench<'_>) -> Result {
+scenario!(responder_learns_of_an_access_violation: "RDMA-09", "ASYNC-15");
+fn responder_learns_of_an_access_violation(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     let outside = b.mem.remote(b.mem.length - 1);
     a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], outside))?;
@@ -138,9 +141,9 @@ pub(super) fn responder_learns_of_an_access_violation(bench: &Bench<'_>) -> Resu
     bench.no_async_event(a.context, "ASYNC-15")
 }
 
-pub(super) fn denied_write_with_immediate_completes_no_receive_with_success(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(denied_write_with_immediate_completes_no_receive_with_success:
+    "RDMA-13"; needs WRITE_WITH_IMM);
+fn denied_write_with_immediate_completes_no_receive_with_success(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-13";
     let Pair { a, b } = bench.rc_pair()?;
     b.recv(1, LEN)?;
@@ -170,7 +173,8 @@ fn bad_key(entry: Sge) -> Sge {
     }
 }
 
-pub(super) fn write_with_both_keys_bad_is_a_local_error(bench: &Bench<'_>) -> Result {
+scenario!(write_with_both_keys_bad_is_a_local_error: "RDMA-14");
+fn write_with_both_keys_bad_is_a_local_error(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-14";
     let Pair { a, b } = bench.rc_pair()?;
     // Outside the region: its status is the same on devices that tell key and range apart.
@@ -189,7 +193,8 @@ pub(super) fn write_with_both_keys_bad_is_a_local_error(bench: &Bench<'_>) -> Re
     b.expect_data(9, LEN, RULE)
 }
 
-pub(super) fn read_with_both_keys_bad_is_found_at_one_side(bench: &Bench<'_>) -> Result {
+scenario!(read_with_both_keys_bad_is_found_at_one_side: "RDMA-15"; needs RDMA_READ);
+fn read_with_both_keys_bad_is_found_at_one_side(bench: &Bench<'_>) -> Result {
     let a = bench.rc_pair()?.a;
     let into = [bad_key(a.sge(a.landing(), LEN))];
     a.post(SendWr::rdma_read(1, &into, a.bad_remote()))?;
@@ -204,7 +209,8 @@ pub(super) fn read_with_both_keys_bad_is_found_at_one_side(bench: &Bench<'_>) ->
     Ok(())
 }
 
-pub(super) fn read_needs_local_write(bench: &Bench<'_>) -> Result {
+scenario!(read_needs_local_write: "RDMA-16"; needs RDMA_READ);
+fn read_needs_local_write(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-16";
     let Pair { a, b } = bench.rc_pair()?;
     let mr = bench.alloc_mr(a.pd, 64, Access::REMOTE_READ)?;
@@ -218,7 +224,8 @@ pub(super) fn read_needs_local_write(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn memory_without_rights_can_be_sent_from(bench: &Bench<'_>) -> Result {
+scenario!(memory_without_rights_can_be_sent_from: "RDMA-17", "MR-02");
+fn memory_without_rights_can_be_sent_from(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     let mr = bench.alloc_mr(a.pd, LEN as usize, Access::empty())?;
     let data = [bench.query_mr(mr)?.sge(0, LEN)];

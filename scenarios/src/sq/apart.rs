@@ -7,8 +7,9 @@ use verbs_api::{QpCap, SendWr};
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};
 
+scenario!(posts_of_threads_all_complete_each_thread_in_its_order: "SQ-25"; needs THREADS);
 /// Each thread posts writes with numbers of its own; one list of two at a time.
-pub(super) fn posts_of_threads_all_complete_each_thread_in_its_order(bench: &Bench<'_>) -> Result {
+fn posts_of_threads_all_complete_each_thread_in_its_order(bench: &Bench<'_>) -> Result {
     const THREADS: u64 = 4;
     const EACH: u64 = 32;
     let pair = bench.pair(PairOptions {
@@ -50,8 +51,9 @@ pub(super) fn posts_of_threads_all_complete_each_thread_in_its_order(bench: &Ben
     bench.no_completion(a.send_cq, "SQ-25")
 }
 
+scenario!(queue_pair_that_waits_holds_up_no_other: "SQ-29"; needs RNR);
 /// Both pairs share their CQs; one has sends and no receive for them.
-pub(super) fn queue_pair_that_waits_holds_up_no_other(bench: &Bench<'_>) -> Result {
+fn queue_pair_that_waits_holds_up_no_other(bench: &Bench<'_>) -> Result {
     let waits = bench.rc_pair()?;
     let runs = bench.second_pair(&waits, PairOptions::default())?;
     for wr_id in 100..108 {
@@ -73,8 +75,9 @@ pub(super) fn queue_pair_that_waits_holds_up_no_other(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
+scenario!(more_work_than_the_cq_has_room_for_can_be_posted: "SQ-30"; hazards MAY_HANG);
 /// In one list, so that nothing of what becomes of the CQ can come before the end of the post.
-pub(super) fn more_work_than_the_cq_has_room_for_can_be_posted(bench: &Bench<'_>) -> Result {
+fn more_work_than_the_cq_has_room_for_can_be_posted(bench: &Bench<'_>) -> Result {
     for excess in [0, 1, 8] {
         let Pair { a, .. } = bench.pair(PairOptions {
             send_cqe: 4,

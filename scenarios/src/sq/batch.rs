@@ -27,8 +27,10 @@ fn pair<'b>(bench: &'b Bench<'_>, qp_type: QpType, send_ops: SendOps) -> Result<
     })
 }
 
+scenario!(batch_runs_when_it_is_complete:
+    "SQ-26", "SQ-28"; needs SEND_WITH_IMM, WRITE_WITH_IMM, RDMA_READ, BATCHES);
 /// Each operation that moves data or reads it once; they are done in this order.
-pub(super) fn batch_runs_when_it_is_complete(bench: &Bench<'_>) -> Result {
+fn batch_runs_when_it_is_complete(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-26";
     let all = SendOps::SEND
         | SendOps::SEND_WITH_IMM
@@ -70,8 +72,9 @@ pub(super) fn batch_runs_when_it_is_complete(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(aborted_batch_never_runs: "SQ-26"; needs BATCHES);
 /// More of them than the queue has places: they take none.
-pub(super) fn aborted_batch_never_runs(bench: &Bench<'_>) -> Result {
+fn aborted_batch_never_runs(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-26";
     let pair = pair(bench, QpType::Rc, SendOps::SEND)?;
     let Pair { a, b } = pair;
@@ -95,7 +98,8 @@ pub(super) fn aborted_batch_never_runs(bench: &Bench<'_>) -> Result {
     pair.still_works(RULE)
 }
 
-pub(super) fn batch_with_an_error_is_not_posted_at_all(bench: &Bench<'_>) -> Result {
+scenario!(batch_with_an_error_is_not_posted_at_all: "SQ-27"; needs BATCHES);
+fn batch_with_an_error_is_not_posted_at_all(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-27";
     let pair = pair(bench, QpType::Rc, SendOps::SEND)?;
     let Pair { a, b } = pair;
@@ -131,7 +135,8 @@ pub(super) fn batch_with_an_error_is_not_posted_at_all(bench: &Bench<'_>) -> Res
     pair.still_works(RULE)
 }
 
-pub(super) fn batch_gathers_inline_data(bench: &Bench<'_>) -> Result {
+scenario!(batch_gathers_inline_data: "SQ-08"; needs BATCHES);
+fn batch_gathers_inline_data(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-08";
     let Pair { a, b } = pair(bench, QpType::Rc, SendOps::SEND)?;
     a.fill(5, 2 * LEN)?;
@@ -145,7 +150,8 @@ pub(super) fn batch_gathers_inline_data(bench: &Bench<'_>) -> Result {
     b.expect_data(5, 2 * LEN, RULE)
 }
 
-pub(super) fn batch_of_datagrams_names_their_destinations(bench: &Bench<'_>) -> Result {
+scenario!(batch_of_datagrams_names_their_destinations: "SQ-26", "SQ-28"; needs UD, BATCHES);
+fn batch_of_datagrams_names_their_destinations(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-26";
     let Pair { a, b } = pair(bench, QpType::Ud, SendOps::SEND)?;
     let data = [a.sge(0, LEN)];
@@ -161,7 +167,8 @@ pub(super) fn batch_of_datagrams_names_their_destinations(bench: &Bench<'_>) -> 
     b.expect_data(7, LEN, RULE)
 }
 
-pub(super) fn batch_has_only_operations_that_were_asked_for(bench: &Bench<'_>) -> Result {
+scenario!(batch_has_only_operations_that_were_asked_for: "SQ-28"; needs BATCHES);
+fn batch_has_only_operations_that_were_asked_for(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-28";
     for (what, send_ops) in [
         ("no batches", SendOps::empty()),
@@ -191,7 +198,8 @@ pub(super) fn batch_has_only_operations_that_were_asked_for(bench: &Bench<'_>) -
     Ok(())
 }
 
-pub(super) fn queue_pair_with_batches_of_what_it_has_not_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(queue_pair_with_batches_of_what_it_has_not_is_refused: "SQ-28"; needs UD, BATCHES);
+fn queue_pair_with_batches_of_what_it_has_not_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-28";
     let end = bench.end(bench.ctx_a(), PairOptions::default())?;
     let nothing = SendOps::from_bits_retain(1 << 40);
@@ -212,8 +220,9 @@ pub(super) fn queue_pair_with_batches_of_what_it_has_not_is_refused(bench: &Benc
     Ok(())
 }
 
+scenario!(batch_binds_counts_and_invalidates: "SQ-26", "SQ-27"; needs ATOMICS, MW_TYPE_2, BATCHES);
 /// Work on windows, and atomics. A bind of a batch that is refused leaves the window as it is.
-pub(super) fn batch_binds_counts_and_invalidates(bench: &Bench<'_>) -> Result {
+fn batch_binds_counts_and_invalidates(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-26";
     let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC | Access::MW_BIND;
     let atomics = SendOps::ATOMIC_CMP_AND_SWP | SendOps::ATOMIC_FETCH_AND_ADD;

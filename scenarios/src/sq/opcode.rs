@@ -21,27 +21,36 @@ const OPERATIONS: [(Kind, [bool; 4]); 5] = [
 
 const TRANSPORTS: [QpType; 4] = [QpType::Rc, QpType::Uc, QpType::Ud, QpType::XrcSend];
 
+scenario!(rc_qp_has_sends_writes_and_reads: "SQ-18"; needs RDMA_READ);
 /// What the transport has, without immediate data.
-pub(super) fn rc_qp_has_sends_writes_and_reads(bench: &Bench<'_>) -> Result {
+fn rc_qp_has_sends_writes_and_reads(bench: &Bench<'_>) -> Result {
     for (kind, _) in OPERATIONS.iter().filter(|(kind, _)| !kind.has_imm()) {
         in_case(&format!("{kind:?}"), runs(bench, QpType::Rc, *kind))?;
     }
     Ok(())
 }
 
-pub(super) fn rc_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
+scenario!(rc_qp_has_the_operations_of_its_table:
+    "SQ-18", "SQ-19"; needs SEND_WITH_IMM, WRITE_WITH_IMM, RDMA_READ);
+fn rc_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
     table(bench, QpType::Rc)
 }
 
-pub(super) fn uc_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
+scenario!(uc_qp_has_the_operations_of_its_table:
+    "SQ-18", "SQ-19", "SQ-20"; needs UC, SEND_WITH_IMM, WRITE_WITH_IMM);
+fn uc_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
     table(bench, QpType::Uc)
 }
 
-pub(super) fn ud_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
+scenario!(ud_qp_has_the_operations_of_its_table:
+    "SQ-18", "SQ-19", "SQ-20", "UD-11"; needs UD, SEND_WITH_IMM);
+fn ud_qp_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
     table(bench, QpType::Ud)
 }
 
-pub(super) fn xrc_sender_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
+scenario!(xrc_sender_has_the_operations_of_its_table:
+    "SQ-18", "SQ-19"; needs SEND_WITH_IMM, WRITE_WITH_IMM, RDMA_READ, XRC);
+fn xrc_sender_has_the_operations_of_its_table(bench: &Bench<'_>) -> Result {
     table(bench, QpType::XrcSend)
 }
 
@@ -107,8 +116,9 @@ fn is_refused(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
     illegal(bench, &a, a.to_peer(kind.work(&a, 1, &data)))
 }
 
+scenario!(only_rc_qp_has_atomics: "SQ-18", "SQ-20"; needs UC, UD, ATOMICS);
 /// Atomics, for a queue pair that is not of RC.
-pub(super) fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
+fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
     for qp_type in [QpType::Uc, QpType::Ud] {
         for swap in [false, true] {
             let a = bench.pair(PairOptions::of(qp_type))?.a;
@@ -128,8 +138,9 @@ pub(super) fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(xrc_sender_has_atomics: "SQ-18"; needs ATOMICS, XRC);
 /// Both atomics, on XRC.
-pub(super) fn xrc_sender_has_atomics(bench: &Bench<'_>) -> Result {
+fn xrc_sender_has_atomics(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-18";
     let Pair { a, b } = bench.pair(PairOptions {
         access: Access::ALL_RDMA | Access::REMOTE_ATOMIC,
@@ -165,8 +176,9 @@ pub(super) fn xrc_sender_has_atomics(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(xrc_sender_binds_and_invalidates: "SQ-18", "MW-22"; needs MW_TYPE_2, XRC);
 /// A window of the sender's own memory.
-pub(super) fn xrc_sender_binds_and_invalidates(bench: &Bench<'_>) -> Result {
+fn xrc_sender_binds_and_invalidates(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-18";
     let Pair { a, .. } = bench.pair(PairOptions {
         access: Access::ALL_RDMA | Access::MW_BIND,
@@ -193,8 +205,9 @@ pub(super) fn xrc_sender_binds_and_invalidates(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(ud_qp_does_not_invalidate: "SQ-18", "SQ-20"; needs UD, MW_TYPE_2);
 /// Invalidation, for datagrams.
-pub(super) fn ud_qp_does_not_invalidate(bench: &Bench<'_>) -> Result {
+fn ud_qp_does_not_invalidate(bench: &Bench<'_>) -> Result {
     for local in [false, true] {
         let a = bench.pair(PairOptions::of(QpType::Ud))?.a;
         let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
@@ -208,12 +221,14 @@ pub(super) fn ud_qp_does_not_invalidate(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn segmented_send_is_refused_on_a_connection(bench: &Bench<'_>) -> Result {
+scenario!(segmented_send_is_refused_on_a_connection: "SQ-18", "SQ-20");
+fn segmented_send_is_refused_on_a_connection(bench: &Bench<'_>) -> Result {
     segmented_send_is_refused(bench, QpType::Rc)
 }
 
+scenario!(segmented_send_is_for_datagrams_of_devices_that_have_it: "SQ-18", "SQ-20"; needs UC, UD);
 /// Only they have it on UD, and none has it on UC.
-pub(super) fn segmented_send_is_for_datagrams_of_devices_that_have_it(bench: &Bench<'_>) -> Result {
+fn segmented_send_is_for_datagrams_of_devices_that_have_it(bench: &Bench<'_>) -> Result {
     segmented_send_is_refused(bench, QpType::Uc)?;
     match bench
         .capabilities(bench.ctx_a())?
@@ -231,11 +246,13 @@ fn segmented_send_is_refused(bench: &Bench<'_>, qp_type: QpType) -> Result {
     in_case(&format!("TSO on {qp_type}"), refused)
 }
 
-pub(super) fn rc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {
+scenario!(rc_qp_binds_and_invalidates: "SQ-18"; needs MW_TYPE_2);
+fn rc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {
     binds_and_invalidates(bench, QpType::Rc)
 }
 
-pub(super) fn uc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {
+scenario!(uc_qp_binds_and_invalidates: "SQ-18"; needs UC, MW_TYPE_2);
+fn uc_qp_binds_and_invalidates(bench: &Bench<'_>) -> Result {
     binds_and_invalidates(bench, QpType::Uc)
 }
 

@@ -7,19 +7,24 @@ use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
 use crate::{Bench, GRH_LEN, OfRule, Pair, PairOptions, Result, pattern, wr_ids};
 
-pub(super) fn work_of_all_kinds_and_lengths_keeps_its_order(bench: &Bench<'_>) -> Result {
+scenario!(work_of_all_kinds_and_lengths_keeps_its_order:
+    "SQ-11"; needs SEND_WITH_IMM, WRITE_WITH_IMM, RDMA_READ);
+fn work_of_all_kinds_and_lengths_keeps_its_order(bench: &Bench<'_>) -> Result {
     in_order(bench, QpType::Rc, &Kind::ALL)
 }
 
-pub(super) fn sends_and_writes_keep_their_order(bench: &Bench<'_>) -> Result {
+scenario!(sends_and_writes_keep_their_order: "SQ-11");
+fn sends_and_writes_keep_their_order(bench: &Bench<'_>) -> Result {
     in_order(bench, QpType::Rc, &[Kind::Write, Kind::Send])
 }
 
-pub(super) fn uc_work_keeps_its_order(bench: &Bench<'_>) -> Result {
+scenario!(uc_work_keeps_its_order: "SQ-11"; needs UC);
+fn uc_work_keeps_its_order(bench: &Bench<'_>) -> Result {
     in_order(bench, QpType::Uc, &[Kind::Send, Kind::Write])
 }
 
-pub(super) fn ud_work_keeps_its_order(bench: &Bench<'_>) -> Result {
+scenario!(ud_work_keeps_its_order: "SQ-11"; needs UD);
+fn ud_work_keeps_its_order(bench: &Bench<'_>) -> Result {
     in_order(bench, QpType::Ud, &[Kind::Send])
 }
 
@@ -69,8 +74,9 @@ fn in_order(bench: &Bench<'_>, qp_type: QpType, kinds: &[Kind]) -> Result {
     Ok(())
 }
 
+scenario!(fenced_work_waits_for_the_reads_before_it: "SQ-12"; needs RDMA_READ);
 /// What was read is sent on: the data of the send is that of the peer.
-pub(super) fn fenced_work_waits_for_the_reads_before_it(bench: &Bench<'_>) -> Result {
+fn fenced_work_waits_for_the_reads_before_it(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     for (tag, length) in [(1, 8), (2, 1024), (3, 20_000)] {
         relay(&Pair { a, b }, tag, length)?;
@@ -81,9 +87,10 @@ pub(super) fn fenced_work_waits_for_the_reads_before_it(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
+scenario!(unfenced_send_takes_what_was_there_or_what_is_read: "SQ-13"; needs RDMA_READ);
 /// Each byte that a send takes from under a read is the one from before or the one that was read, and
 /// with a fence always that.
-pub(super) fn unfenced_send_takes_what_was_there_or_what_is_read(bench: &Bench<'_>) -> Result {
+fn unfenced_send_takes_what_was_there_or_what_is_read(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SQ-13";
     let Pair { a, b } = bench.rc_pair()?;
     for (tag, length, fence) in [
@@ -126,7 +133,8 @@ fn relay(pair: &Pair<'_>, tag: u8, length: u32) -> Result {
     a.post(SendWr::send(3, &data).fence())
 }
 
-pub(super) fn fenced_work_waits_for_a_read_that_is_tried_again(bench: &Bench<'_>) -> Result {
+scenario!(fenced_work_waits_for_a_read_that_is_tried_again: "SQ-12"; needs RDMA_READ, LAB);
+fn fenced_work_waits_for_a_read_that_is_tried_again(bench: &Bench<'_>) -> Result {
     for nth in 1..=3 {
         let Pair { a, b } = bench.rc_pair()?;
         bench.lab().tap();
@@ -146,8 +154,9 @@ pub(super) fn fenced_work_waits_for_a_read_that_is_tried_again(bench: &Bench<'_>
     Ok(())
 }
 
+scenario!(written_data_is_there_when_a_later_send_is_received: "SQ-14");
 /// The write is not signaled, and longer than the send.
-pub(super) fn written_data_is_there_when_a_later_send_is_received(bench: &Bench<'_>) -> Result {
+fn written_data_is_there_when_a_later_send_is_received(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     for (tag, length) in [(1, 1), (2, 1024), (3, 5000), (4, 30_000)] {
         a.fill(tag, length)?;
@@ -163,7 +172,8 @@ pub(super) fn written_data_is_there_when_a_later_send_is_received(bench: &Bench<
     Ok(())
 }
 
-pub(super) fn later_write_wins(bench: &Bench<'_>) -> Result {
+scenario!(later_write_wins: "SQ-14");
+fn later_write_wins(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     const LENGTH: u32 = 3000;
     for tag in 0..8_u8 {
@@ -182,7 +192,8 @@ pub(super) fn later_write_wins(bench: &Bench<'_>) -> Result {
     bench.successes(a.send_cq, 9).map(drop)
 }
 
-pub(super) fn rc_success_means_that_the_data_is_there(bench: &Bench<'_>) -> Result {
+scenario!(rc_success_means_that_the_data_is_there: "SQ-15");
+fn rc_success_means_that_the_data_is_there(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     for (tag, length) in [(1, 1), (2, 1024), (3, 5000), (4, 30_000)] {
         a.fill(tag, length)?;
@@ -196,8 +207,9 @@ pub(super) fn rc_success_means_that_the_data_is_there(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
+scenario!(rc_send_without_an_answer_is_no_success: "SQ-15"; needs LAB);
 /// The message arrives, and all its acknowledgements are lost.
-pub(super) fn rc_send_without_an_answer_is_no_success(bench: &Bench<'_>) -> Result {
+fn rc_send_without_an_answer_is_no_success(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
         rc: RcParams {
             timeout: 8,
@@ -217,12 +229,14 @@ pub(super) fn rc_send_without_an_answer_is_no_success(bench: &Bench<'_>) -> Resu
     bench.no_completion(b.recv_cq, "SQ-15")
 }
 
+scenario!(uc_success_says_nothing_of_the_receiver: "SQ-16"; needs UC);
 /// There is no receive, or no such queue pair any more.
-pub(super) fn uc_success_says_nothing_of_the_receiver(bench: &Bench<'_>) -> Result {
+fn uc_success_says_nothing_of_the_receiver(bench: &Bench<'_>) -> Result {
     unheard(bench, QpType::Uc)
 }
 
-pub(super) fn ud_success_says_nothing_of_the_receiver(bench: &Bench<'_>) -> Result {
+scenario!(ud_success_says_nothing_of_the_receiver: "SQ-16"; needs UD);
+fn ud_success_says_nothing_of_the_receiver(bench: &Bench<'_>) -> Result {
     unheard(bench, QpType::Ud)
 }
 
@@ -240,8 +254,9 @@ fn unheard(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
+scenario!(memory_of_an_unreliable_send_is_free_when_it_is_done: "SQ-17"; needs UC, UD);
 /// The sender reuses its memory as soon as it has polled; each message has what was sent.
-pub(super) fn memory_of_an_unreliable_send_is_free_when_it_is_done(bench: &Bench<'_>) -> Result {
+fn memory_of_an_unreliable_send_is_free_when_it_is_done(bench: &Bench<'_>) -> Result {
     const LENGTH: u32 = 1000;
     for qp_type in [QpType::Uc, QpType::Ud] {
         let Pair { a, b } = bench.pair(PairOptions::of(qp_type))?;

@@ -32,7 +32,8 @@ fn of_sizes(bench: &Bench<'_>, test: impl Fn(&Pair<'_>, usize) -> Result) -> Res
     Ok(())
 }
 
-pub(super) fn queue_takes_as_much_at_once_as_it_says(bench: &Bench<'_>) -> Result {
+scenario!(queue_takes_as_much_at_once_as_it_says: "SQ-04");
+fn queue_takes_as_much_at_once_as_it_says(bench: &Bench<'_>) -> Result {
     of_sizes(bench, |Pair { a, .. }, most| {
         let data = [a.sge(0, 8)];
         let work = |wr_id| SendWr::rdma_write(wr_id, &data, a.remote());
@@ -46,8 +47,9 @@ pub(super) fn queue_takes_as_much_at_once_as_it_says(bench: &Bench<'_>) -> Resul
     })
 }
 
+scenario!(waiting_queue_takes_as_much_as_it_says: "SQ-04"; needs RNR);
 /// One by one, while the peer has no receive for the first.
-pub(super) fn waiting_queue_takes_as_much_as_it_says(bench: &Bench<'_>) -> Result {
+fn waiting_queue_takes_as_much_as_it_says(bench: &Bench<'_>) -> Result {
     of_sizes(bench, |Pair { a, b }, most| {
         for wr_id in 0..most as u64 {
             let posted = a.send(wr_id, 8).rule("SQ-04");
@@ -61,8 +63,9 @@ pub(super) fn waiting_queue_takes_as_much_as_it_says(bench: &Bench<'_>) -> Resul
     })
 }
 
+scenario!(number_of_an_error_is_positive: "SQ-02");
 /// Where a C call returned it: the queue pair has room for one entry, the device for fewer than these.
-pub(super) fn number_of_an_error_is_positive(bench: &Bench<'_>) -> Result {
+fn number_of_an_error_is_positive(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let Pair { a, b } = pair;
     let too_many = vec![a.sge(0, 1); 64];
@@ -80,22 +83,26 @@ pub(super) fn number_of_an_error_is_positive(bench: &Bench<'_>) -> Result {
     pair.still_works("SQ-02")
 }
 
-pub(super) fn empty_list_is_posted_with_success(bench: &Bench<'_>) -> Result {
+scenario!(empty_list_is_posted_with_success: "SQ-24");
+fn empty_list_is_posted_with_success(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     bench.post_send(pair.a.qp, &[]).rule("SQ-24")?;
     bench.post_recv(pair.b.qp, &[]).rule("SQ-24")?;
     pair.still_works("SQ-24")
 }
 
-pub(super) fn message_without_entries_has_no_bytes(bench: &Bench<'_>) -> Result {
+scenario!(message_without_entries_has_no_bytes: "SQ-07"; needs RDMA_READ);
+fn message_without_entries_has_no_bytes(bench: &Bench<'_>) -> Result {
     without_entries(bench, QpType::Rc, &[Kind::Send, Kind::Write, Kind::Read])
 }
 
-pub(super) fn message_without_entries_has_no_bytes_on_uc(bench: &Bench<'_>) -> Result {
+scenario!(message_without_entries_has_no_bytes_on_uc: "SQ-07"; needs UC);
+fn message_without_entries_has_no_bytes_on_uc(bench: &Bench<'_>) -> Result {
     without_entries(bench, QpType::Uc, &[Kind::Send, Kind::Write])
 }
 
-pub(super) fn message_without_entries_has_no_bytes_on_ud(bench: &Bench<'_>) -> Result {
+scenario!(message_without_entries_has_no_bytes_on_ud: "SQ-07"; needs UD);
+fn message_without_entries_has_no_bytes_on_ud(bench: &Bench<'_>) -> Result {
     without_entries(bench, QpType::Ud, &[Kind::Send])
 }
 
@@ -138,8 +145,9 @@ fn inline_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     })
 }
 
+scenario!(inline_data_is_taken_at_the_post: "SQ-08");
 /// Each is overwritten right behind its post.
-pub(super) fn inline_data_is_taken_at_the_post(bench: &Bench<'_>) -> Result {
+fn inline_data_is_taken_at_the_post(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = inline_pair(bench)?;
     for tag in 0..8 {
         b.recv(1, INLINE)?;
@@ -153,8 +161,9 @@ pub(super) fn inline_data_is_taken_at_the_post(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(inline_data_is_taken_at_the_post_however_long_it_waits: "SQ-08"; needs RNR);
 /// Both a send and the write in front of it wait until the peer has a receive for another.
-pub(super) fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Bench<'_>) -> Result {
+fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = inline_pair(bench)?;
     let post = |wr: SendWr<'_>, tag| -> Result {
         a.fill(tag, INLINE)?;
@@ -173,8 +182,9 @@ pub(super) fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Ben
     b.expect_data_at(0, 6, INLINE, "SQ-08")
 }
 
+scenario!(inline_data_needs_no_key: "SQ-08");
 /// Its key is none, and one of another domain.
-pub(super) fn inline_data_needs_no_key(bench: &Bench<'_>) -> Result {
+fn inline_data_needs_no_key(bench: &Bench<'_>) -> Result {
     let pair = inline_pair(bench)?;
     let Pair { a, b } = pair;
     let other = bench.end(bench.ctx_a(), PairOptions::default())?;
@@ -192,8 +202,9 @@ pub(super) fn inline_data_needs_no_key(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(memory_of_posted_work_is_the_devices: "SQ-17"; needs RDMA_READ, LAB);
 /// The laboratory refuses to touch it until a completion that covers it has been polled.
-pub(super) fn memory_of_posted_work_is_the_devices(bench: &Bench<'_>) -> Result {
+fn memory_of_posted_work_is_the_devices(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     let write = |end: &End<'_>, offset: u64| bench.write_mr(end.mr, offset as usize, &[1; 4]);
     let usage = |result| expect_err(result, ErrorKind::Usage, "SQ-17").map(drop);

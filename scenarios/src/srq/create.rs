@@ -14,7 +14,8 @@ use crate::{Bench, OfRule, PairOptions, Result, expect_err, expect_err_among};
 
 const LIMIT: AsyncEventType = AsyncEventType::SrqLimitReached;
 
-pub(super) fn new_queue_has_at_least_what_was_asked_for(bench: &Bench<'_>) -> Result {
+scenario!(new_queue_has_at_least_what_was_asked_for: "SRQ-01"; needs SRQ);
+fn new_queue_has_at_least_what_was_asked_for(bench: &Bench<'_>) -> Result {
     let pd = bench.alloc_pd(bench.ctx_a())?;
     for (max_wr, max_sge) in [(1, 1), (7, 1), (8, 3), (100, 2), (1000, 6)] {
         let init = SrqInit::new(max_wr).max_sge(max_sge).context(5);
@@ -28,8 +29,9 @@ pub(super) fn new_queue_has_at_least_what_was_asked_for(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
+scenario!(size_is_rounded_as_declared: "SRQ-01", "SRQ-09"; needs SRQ);
 /// By the receives that it takes: before a change of its size, and in all after it.
-pub(super) fn size_is_rounded_as_declared(bench: &Bench<'_>) -> Result {
+fn size_is_rounded_as_declared(bench: &Bench<'_>) -> Result {
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let mr = bench.alloc_mr(pd, 64, Access::LOCAL_WRITE)?;
     let room = [bench.query_mr(mr)?.sge(0, 64)];
@@ -58,7 +60,8 @@ pub(super) fn size_is_rounded_as_declared(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn query_tells_sizes_and_limit(bench: &Bench<'_>) -> Result {
+scenario!(query_tells_sizes_and_limit: "SRQ-16"; needs SRQ);
+fn query_tells_sizes_and_limit(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-16";
     let pd = bench.alloc_pd(bench.ctx_a())?;
     for (max_wr, max_sge) in [(1, 1), (8, 3), (100, 2)] {
@@ -81,7 +84,8 @@ pub(super) fn query_tells_sizes_and_limit(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn limit_given_at_creation_is_ignored(bench: &Bench<'_>) -> Result {
+scenario!(limit_given_at_creation_is_ignored: "SRQ-01"; needs SRQ);
+fn limit_given_at_creation_is_ignored(bench: &Bench<'_>) -> Result {
     let usual = Shared::new(bench, 8)?;
     let mut init = SrqInit::new(8);
     init.attr.srq_limit = 4;
@@ -96,7 +100,8 @@ pub(super) fn limit_given_at_creation_is_ignored(bench: &Bench<'_>) -> Result {
     shared.tells_limit(0, "SRQ-01")
 }
 
-pub(super) fn sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result {
+scenario!(sizes_above_the_limits_are_refused: "SRQ-02"; needs SRQ);
+fn sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_a();
     let pd = bench.alloc_pd(context)?;
     let most = bench.query_device(context)?;
@@ -118,7 +123,8 @@ pub(super) fn sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result {
     bench.dealloc_pd(pd).rule("SRQ-02")
 }
 
-pub(super) fn sizes_of_the_receive_queue_are_ignored_with_one(bench: &Bench<'_>) -> Result {
+scenario!(sizes_of_the_receive_queue_are_ignored_with_one: "QP-CREATE-04"; needs SRQ);
+fn sizes_of_the_receive_queue_are_ignored_with_one(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-04";
     let shared = Shared::new(bench, 8)?;
     for (max_recv_wr, max_recv_sge) in [(0, 0), (u32::MAX, 1), (1, u32::MAX)] {
@@ -142,7 +148,8 @@ pub(super) fn sizes_of_the_receive_queue_are_ignored_with_one(bench: &Bench<'_>)
     Ok(())
 }
 
-pub(super) fn uc_qp_has_none(bench: &Bench<'_>) -> Result {
+scenario!(uc_qp_has_none: "QP-CREATE-04"; needs UC, SRQ);
+fn uc_qp_has_none(bench: &Bench<'_>) -> Result {
     let shared = Shared::new(bench, 8)?;
     let cq = shared.cq()?;
     let init = QpInit::new(QpType::Uc, cq, cq).srq(shared.srq);
@@ -152,7 +159,8 @@ pub(super) fn uc_qp_has_none(bench: &Bench<'_>) -> Result {
     shared.destroy().rule("QP-CREATE-04")
 }
 
-pub(super) fn query_of_a_qp_tells_of_it(bench: &Bench<'_>) -> Result {
+scenario!(query_of_a_qp_tells_of_it: "QP-CREATE-08"; needs SRQ);
+fn query_of_a_qp_tells_of_it(bench: &Bench<'_>) -> Result {
     let shared = Shared::new(bench, 8)?;
     let pair = shared.pair(PairOptions::default())?;
     let seen = |qp| -> Result<_> { Ok(bench.query_qp(qp, QpAttrMask::STATE)?.init.srq) };
@@ -161,7 +169,8 @@ pub(super) fn query_of_a_qp_tells_of_it(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn is_busy_while_a_qp_uses_it(bench: &Bench<'_>) -> Result {
+scenario!(is_busy_while_a_qp_uses_it: "SRQ-11", "LIFE-01"; needs SRQ);
+fn is_busy_while_a_qp_uses_it(bench: &Bench<'_>) -> Result {
     let shared = Shared::new(bench, 8)?;
     shared.post([0, 1])?;
     let pairs = [
@@ -181,7 +190,8 @@ pub(super) fn is_busy_while_a_qp_uses_it(bench: &Bench<'_>) -> Result {
     expect_err(shared.destroy(), ErrorKind::Invalid, "SRQ-11").map(drop)
 }
 
-pub(super) fn keeps_its_domain_busy(bench: &Bench<'_>) -> Result {
+scenario!(keeps_its_domain_busy: "PD-01", "LIFE-01"; needs SRQ);
+fn keeps_its_domain_busy(bench: &Bench<'_>) -> Result {
     let pd = bench.alloc_pd(bench.ctx_a())?;
     let srq = bench.create_srq(pd, &SrqInit::new(4))?;
     expect_err(bench.dealloc_pd(pd), ErrorKind::Busy, "PD-01")?;
@@ -206,9 +216,9 @@ fn with_an_event<'b>(bench: &'b Bench<'_>) -> Result<(Shared<'b>, verbs_api::Asy
     Ok((shared, event))
 }
 
-pub(super) fn destruction_would_block_until_its_events_are_acknowledged(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(destruction_would_block_until_its_events_are_acknowledged:
+    "SRQ-18", "ASYNC-03"; needs SRQ; hazards MAY_HANG);
+fn destruction_would_block_until_its_events_are_acknowledged(bench: &Bench<'_>) -> Result {
     let (shared, event) = with_an_event(bench)?;
     let waits = [
         (Wait::Poll, ErrorKind::WouldBlock),
@@ -223,7 +233,9 @@ pub(super) fn destruction_would_block_until_its_events_are_acknowledged(
     bench.destroy_srq(shared.srq, Wait::Poll).rule("SRQ-18")
 }
 
-pub(super) fn destruction_waits_for_the_acknowledgement_of_an_event(bench: &Bench<'_>) -> Result {
+scenario!(destruction_waits_for_the_acknowledgement_of_an_event:
+    "SRQ-18", "ASYNC-03"; needs SRQ, THREADS; hazards MAY_HANG);
+fn destruction_waits_for_the_acknowledgement_of_an_event(bench: &Bench<'_>) -> Result {
     let (shared, event) = with_an_event(bench)?;
     let destroyed = bench.waits_until(
         "SRQ-18",

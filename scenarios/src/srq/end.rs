@@ -10,7 +10,8 @@ use super::{ROOM, Shared};
 use crate::failure::{check, check_eq};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err};
 
-pub(super) fn receives_stay_when_a_qp_is_destroyed(bench: &Bench<'_>) -> Result {
+scenario!(receives_stay_when_a_qp_is_destroyed: "SRQ-14"; needs SRQ);
+fn receives_stay_when_a_qp_is_destroyed(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-14";
     let shared = Shared::new(bench, 8)?;
     shared.post(0..4)?;
@@ -22,7 +23,8 @@ pub(super) fn receives_stay_when_a_qp_is_destroyed(bench: &Bench<'_>) -> Result 
     Ok(())
 }
 
-pub(super) fn receives_are_not_flushed_with_a_qp(bench: &Bench<'_>) -> Result {
+scenario!(receives_are_not_flushed_with_a_qp: "QP-FLUSH-04"; needs SRQ);
+fn receives_are_not_flushed_with_a_qp(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-FLUSH-04";
     let shared = Shared::new(bench, 8)?;
     let (fails, stays) = (
@@ -53,7 +55,8 @@ fn last_is_told(bench: &Bench<'_>, pair: &Pair<'_>, rule: &'static str) -> Resul
     Ok(())
 }
 
-pub(super) fn qp_in_error_has_taken_its_last_receive(bench: &Bench<'_>) -> Result {
+scenario!(qp_in_error_has_taken_its_last_receive: "QP-FLUSH-05", "ASYNC-18", "ASYNC-02"; needs SRQ);
+fn qp_in_error_has_taken_its_last_receive(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-FLUSH-05";
     let shared = Shared::new(bench, 8)?;
     let pair = shared.pair(PairOptions::default())?;
@@ -88,7 +91,9 @@ fn begins<'b>(bench: &'b Bench<'_>, shared: &Shared<'b>) -> Result<(Pair<'b>, Fa
     Ok((pair, lost))
 }
 
-pub(super) fn receive_under_way_is_flushed_before_the_last_is_told(bench: &Bench<'_>) -> Result {
+scenario!(receive_under_way_is_flushed_before_the_last_is_told:
+    "QP-FLUSH-05", "ASYNC-18"; needs SRQ, LAB);
+fn receive_under_way_is_flushed_before_the_last_is_told(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-FLUSH-05";
     let shared = Shared::new(bench, 8)?;
     shared.post(0..2)?;
@@ -105,8 +110,9 @@ pub(super) fn receive_under_way_is_flushed_before_the_last_is_told(bench: &Bench
     bench.no_completion(pair.b.recv_cq, RULE)
 }
 
+scenario!(reset_qp_gives_back_the_slot_it_had_taken: "SRQ-04", "SRQ-14"; needs SRQ, LAB);
 /// Its receive is gone without a completion; the others and their slots are not.
-pub(super) fn reset_qp_gives_back_the_slot_it_had_taken(bench: &Bench<'_>) -> Result {
+fn reset_qp_gives_back_the_slot_it_had_taken(bench: &Bench<'_>) -> Result {
     for destroyed in [false, true] {
         let shared = Shared::new(bench, 4)?;
         shared.post(0..4)?;
@@ -123,7 +129,9 @@ pub(super) fn reset_qp_gives_back_the_slot_it_had_taken(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
-pub(super) fn failed_queue_is_told_and_gives_no_receive(bench: &Bench<'_>) -> Result {
+scenario!(failed_queue_is_told_and_gives_no_receive:
+    "SRQ-17", "ASYNC-19", "ASYNC-02"; needs SRQ, LAB);
+fn failed_queue_is_told_and_gives_no_receive(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-17";
     let shared = Shared::new(bench, 4)?;
     let (takes, waits) = (

@@ -8,9 +8,11 @@ use crate::{Bench, OfRule, PairOptions, Result, expect_err};
 
 const REACHED: AsyncEventType = AsyncEventType::SrqLimitReached;
 
+scenario!(limit_event_comes_once_when_fewer_than_it_are_left:
+    "SRQ-05", "ASYNC-19", "ASYNC-02"; needs SRQ);
 /// So many receives are posted, and the limit lies so: the event comes with the receive that leaves
 /// one fewer than it.
-pub(super) fn limit_event_comes_once_when_fewer_than_it_are_left(bench: &Bench<'_>) -> Result {
+fn limit_event_comes_once_when_fewer_than_it_are_left(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-05";
     let shared = Shared::new(bench, 8)?;
     let pair = shared.pair(PairOptions::default())?;
@@ -32,7 +34,8 @@ pub(super) fn limit_event_comes_once_when_fewer_than_it_are_left(bench: &Bench<'
     Ok(())
 }
 
-pub(super) fn limit_is_zero_once_its_event_was_raised(bench: &Bench<'_>) -> Result {
+scenario!(limit_is_zero_once_its_event_was_raised: "SRQ-06"; needs SRQ);
+fn limit_is_zero_once_its_event_was_raised(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-06";
     let shared = Shared::new(bench, 8)?;
     let pair = shared.pair(PairOptions::default())?;
@@ -47,7 +50,8 @@ pub(super) fn limit_is_zero_once_its_event_was_raised(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn limit_can_be_set_again_and_lifted(bench: &Bench<'_>) -> Result {
+scenario!(limit_can_be_set_again_and_lifted: "SRQ-06"; needs SRQ);
+fn limit_can_be_set_again_and_lifted(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-06";
     let shared = Shared::new(bench, 8)?;
     let pair = shared.pair(PairOptions::default())?;
@@ -69,9 +73,8 @@ pub(super) fn limit_can_be_set_again_and_lifted(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn limit_above_what_is_there_is_told_now_or_with_the_next_receive(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(limit_above_what_is_there_is_told_now_or_with_the_next_receive: "SRQ-07"; needs SRQ);
+fn limit_above_what_is_there_is_told_now_or_with_the_next_receive(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-07";
     let shared = Shared::new(bench, 8)?;
     let pair = shared.pair(PairOptions::default())?;
@@ -90,7 +93,8 @@ pub(super) fn limit_above_what_is_there_is_told_now_or_with_the_next_receive(
     Ok(())
 }
 
-pub(super) fn limit_above_the_size_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(limit_above_the_size_is_refused: "SRQ-08"; needs SRQ);
+fn limit_above_the_size_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-08";
     let shared = Shared::new(bench, 8)?;
     let most = shared.max_wr()?;

@@ -17,262 +17,54 @@ mod resize;
 mod take;
 
 use verbs_api::{
-    Access, AsyncEvent, AsyncEventType, Capabilities, Context, Cq, CqInit, Element, ErrorKind, Mr,
-    MrAttr, Pd, RecvWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Wc,
+    Access, AsyncEvent, AsyncEventType, Context, Cq, CqInit, Element, ErrorKind, Mr, MrAttr, Pd,
+    RecvWr, Srq, SrqAttr, SrqAttrMask, SrqInit, Wc,
 };
 
 use crate::failure::{check, check_eq};
-use crate::kind::IMM;
-use crate::{Bench, Failure, Hazards, OfRule, Pair, PairOptions, Result, Scenario, pattern};
+use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, pattern};
 
-const SRQ: Capabilities = Capabilities::SRQ;
-
-pub(crate) const SCENARIOS: &[Scenario] = &[
-    Scenario::new(
-        "srq.new_queue_has_at_least_what_was_asked_for",
-        &["SRQ-01"],
-        create::new_queue_has_at_least_what_was_asked_for,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.size_is_rounded_as_declared",
-        &["SRQ-01", "SRQ-09"],
-        create::size_is_rounded_as_declared,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.query_tells_sizes_and_limit",
-        &["SRQ-16"],
-        create::query_tells_sizes_and_limit,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.limit_given_at_creation_is_ignored",
-        &["SRQ-01"],
-        create::limit_given_at_creation_is_ignored,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.sizes_above_the_limits_are_refused",
-        &["SRQ-02"],
-        create::sizes_above_the_limits_are_refused,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.sizes_of_the_receive_queue_are_ignored_with_one",
-        &["QP-CREATE-04"],
-        create::sizes_of_the_receive_queue_are_ignored_with_one,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.uc_qp_has_none",
-        &["QP-CREATE-04"],
-        create::uc_qp_has_none,
-    )
-    .needs(SRQ.union(Capabilities::UC)),
-    Scenario::new(
-        "srq.query_of_a_qp_tells_of_it",
-        &["QP-CREATE-08"],
-        create::query_of_a_qp_tells_of_it,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.is_busy_while_a_qp_uses_it",
-        &["SRQ-11", "LIFE-01"],
-        create::is_busy_while_a_qp_uses_it,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.keeps_its_domain_busy",
-        &["PD-01", "LIFE-01"],
-        create::keeps_its_domain_busy,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.destruction_would_block_until_its_events_are_acknowledged",
-        &["SRQ-18", "ASYNC-03"],
-        create::destruction_would_block_until_its_events_are_acknowledged,
-    )
-    .needs(SRQ)
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "srq.destruction_waits_for_the_acknowledgement_of_an_event",
-        &["SRQ-18", "ASYNC-03"],
-        create::destruction_waits_for_the_acknowledgement_of_an_event,
-    )
-    .needs(SRQ.union(Capabilities::THREADS))
-    .hazards(Hazards::MAY_HANG),
-    Scenario::new(
-        "srq.list_of_receives_stops_at_the_bad_one",
-        &["SRQ-04"],
-        post::list_of_receives_stops_at_the_bad_one,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.full_queue_takes_no_more",
-        &["SRQ-04"],
-        post::full_queue_takes_no_more,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.receive_posted_on_a_qp_with_one_is_refused",
-        &["RQ-09"],
-        post::receive_posted_on_a_qp_with_one_is_refused,
-    )
-    .needs(SRQ)
-    .hazards(Hazards::MAY_CRASH),
-    Scenario::new(
-        "srq.messages_of_all_qps_take_receives_in_posting_order",
-        &["SRQ-03", "WC-03"],
-        take::messages_of_all_qps_take_receives_in_posting_order,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.messages_with_immediate_take_receives_in_posting_order",
-        &["SRQ-03"],
-        take::messages_with_immediate_take_receives_in_posting_order,
-    )
-    .needs(SRQ.union(IMM)),
-    Scenario::new(
-        "srq.datagrams_take_receives_in_posting_order",
-        &["SRQ-03", "WC-03"],
-        take::datagrams_take_receives_in_posting_order,
-    )
-    .needs(SRQ.union(Capabilities::UD)),
-    Scenario::new(
-        "srq.receive_is_taken_when_its_message_begins",
-        &["SRQ-03"],
-        take::receive_is_taken_when_its_message_begins,
-    )
-    .needs(SRQ.union(Capabilities::LAB)),
-    Scenario::new(
-        "srq.receives_are_taken_once_whatever_arrives",
-        &["SRQ-15"],
-        take::receives_are_taken_once_whatever_arrives,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.threads_that_send_beside_each_other_take_receives_once",
-        &["SRQ-15"],
-        take::threads_that_send_beside_each_other_take_receives_once,
-    )
-    .needs(SRQ.union(Capabilities::THREADS)),
-    Scenario::new(
-        "srq.memory_is_that_of_its_own_domain",
-        &["SRQ-12", "PD-02"],
-        take::memory_is_that_of_its_own_domain,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.empty_queue_is_a_receiver_that_is_not_ready",
-        &["SRQ-13"],
-        take::empty_queue_is_a_receiver_that_is_not_ready,
-    )
-    .needs(SRQ.union(Capabilities::RNR)),
-    Scenario::new(
-        "srq.datagram_for_an_empty_queue_is_dropped",
-        &["SRQ-13"],
-        take::datagram_for_an_empty_queue_is_dropped,
-    )
-    .needs(SRQ.union(Capabilities::UD)),
-    Scenario::new(
-        "srq.solicited_message_fires_as_from_a_queue_of_its_own",
-        &["CQ-ARM-46"],
-        take::solicited_message_fires_as_from_a_queue_of_its_own,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.receives_stay_when_a_qp_is_destroyed",
-        &["SRQ-14"],
-        end::receives_stay_when_a_qp_is_destroyed,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.receives_are_not_flushed_with_a_qp",
-        &["QP-FLUSH-04"],
-        end::receives_are_not_flushed_with_a_qp,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.qp_in_error_has_taken_its_last_receive",
-        &["QP-FLUSH-05", "ASYNC-18", "ASYNC-02"],
-        end::qp_in_error_has_taken_its_last_receive,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.receive_under_way_is_flushed_before_the_last_is_told",
-        &["QP-FLUSH-05", "ASYNC-18"],
-        end::receive_under_way_is_flushed_before_the_last_is_told,
-    )
-    .needs(SRQ.union(Capabilities::LAB)),
-    Scenario::new(
-        "srq.reset_qp_gives_back_the_slot_it_had_taken",
-        &["SRQ-04", "SRQ-14"],
-        end::reset_qp_gives_back_the_slot_it_had_taken,
-    )
-    .needs(SRQ.union(Capabilities::LAB)),
-    Scenario::new(
-        "srq.failed_queue_is_told_and_gives_no_receive",
-        &["SRQ-17", "ASYNC-19", "ASYNC-02"],
-        end::failed_queue_is_told_and_gives_no_receive,
-    )
-    .needs(SRQ.union(Capabilities::LAB)),
-    Scenario::new(
-        "srq.limit_event_comes_once_when_fewer_than_it_are_left",
-        &["SRQ-05", "ASYNC-19", "ASYNC-02"],
-        limit::limit_event_comes_once_when_fewer_than_it_are_left,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.limit_is_zero_once_its_event_was_raised",
-        &["SRQ-06"],
-        limit::limit_is_zero_once_its_event_was_raised,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.limit_can_be_set_again_and_lifted",
-        &["SRQ-06"],
-        limit::limit_can_be_set_again_and_lifted,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.limit_above_what_is_there_is_told_now_or_with_the_next_receive",
-        &["SRQ-07"],
-        limit::limit_above_what_is_there_is_told_now_or_with_the_next_receive,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.limit_above_the_size_is_refused",
-        &["SRQ-08"],
-        limit::limit_above_the_size_is_refused,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.size_changes_or_is_refused_as_not_supported",
-        &["SRQ-09"],
-        resize::size_changes_or_is_refused_as_not_supported,
-    )
-    .needs(SRQ),
-    Scenario::new(
-        "srq.resize_keeps_receives_and_their_order",
-        &["SRQ-09"],
-        resize::resize_keeps_receives_and_their_order,
-    )
-    .needs(SRQ.union(Capabilities::SRQ_RESIZE))
-    .hazards(Hazards::MAY_CRASH),
-    Scenario::new(
-        "srq.resize_below_what_is_posted_is_refused",
-        &["SRQ-09"],
-        resize::resize_below_what_is_posted_is_refused,
-    )
-    .needs(SRQ.union(Capabilities::SRQ_RESIZE))
-    .hazards(Hazards::MAY_CRASH),
-    Scenario::new(
-        "srq.bad_attribute_among_good_ones_changes_none",
-        &["SRQ-10"],
-        resize::bad_attribute_among_good_ones_changes_none,
-    )
-    .needs(SRQ),
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    create::new_queue_has_at_least_what_was_asked_for,
+    create::size_is_rounded_as_declared,
+    create::query_tells_sizes_and_limit,
+    create::limit_given_at_creation_is_ignored,
+    create::sizes_above_the_limits_are_refused,
+    create::sizes_of_the_receive_queue_are_ignored_with_one,
+    create::uc_qp_has_none,
+    create::query_of_a_qp_tells_of_it,
+    create::is_busy_while_a_qp_uses_it,
+    create::keeps_its_domain_busy,
+    create::destruction_would_block_until_its_events_are_acknowledged,
+    create::destruction_waits_for_the_acknowledgement_of_an_event,
+    post::list_of_receives_stops_at_the_bad_one,
+    post::full_queue_takes_no_more,
+    post::receive_posted_on_a_qp_with_one_is_refused,
+    take::messages_of_all_qps_take_receives_in_posting_order,
+    take::messages_with_immediate_take_receives_in_posting_order,
+    take::datagrams_take_receives_in_posting_order,
+    take::receive_is_taken_when_its_message_begins,
+    take::receives_are_taken_once_whatever_arrives,
+    take::threads_that_send_beside_each_other_take_receives_once,
+    take::memory_is_that_of_its_own_domain,
+    take::empty_queue_is_a_receiver_that_is_not_ready,
+    take::datagram_for_an_empty_queue_is_dropped,
+    take::solicited_message_fires_as_from_a_queue_of_its_own,
+    end::receives_stay_when_a_qp_is_destroyed,
+    end::receives_are_not_flushed_with_a_qp,
+    end::qp_in_error_has_taken_its_last_receive,
+    end::receive_under_way_is_flushed_before_the_last_is_told,
+    end::reset_qp_gives_back_the_slot_it_had_taken,
+    end::failed_queue_is_told_and_gives_no_receive,
+    limit::limit_event_comes_once_when_fewer_than_it_are_left,
+    limit::limit_is_zero_once_its_event_was_raised,
+    limit::limit_can_be_set_again_and_lifted,
+    limit::limit_above_what_is_there_is_told_now_or_with_the_next_receive,
+    limit::limit_above_the_size_is_refused,
+    resize::size_changes_or_is_refused_as_not_supported,
+    resize::resize_keeps_receives_and_their_order,
+    resize::resize_below_what_is_posted_is_refused,
+    resize::bad_attribute_among_good_ones_changes_none,
 ];
 
 /// An SRQ of side B, and memory for its receives: a place for each number below [`PLACES`].

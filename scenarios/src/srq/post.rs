@@ -6,7 +6,8 @@ use super::{PLACES, ROOM, Shared};
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err, expect_err_among};
 
-pub(super) fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
+scenario!(list_of_receives_stops_at_the_bad_one: "SRQ-04"; needs SRQ);
+fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-04";
     let usual = Shared::new(bench, 8)?;
     let init = SrqInit::new(8).max_sge(2);
@@ -39,7 +40,8 @@ pub(super) fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result
         .rule(RULE)
 }
 
-pub(super) fn full_queue_takes_no_more(bench: &Bench<'_>) -> Result {
+scenario!(full_queue_takes_no_more: "SRQ-04"; needs SRQ);
+fn full_queue_takes_no_more(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-04";
     let shared = Shared::new(bench, 8)?;
     let pair = shared.pair(PairOptions::default())?;
@@ -70,7 +72,8 @@ pub(super) fn full_queue_takes_no_more(bench: &Bench<'_>) -> Result {
     bench.no_completion(pair.b.recv_cq, RULE)
 }
 
-pub(super) fn receive_posted_on_a_qp_with_one_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(receive_posted_on_a_qp_with_one_is_refused: "RQ-09"; needs SRQ; hazards MAY_CRASH);
+fn receive_posted_on_a_qp_with_one_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RQ-09";
     let shared = Shared::new(bench, 8)?;
     let pair = shared.pair(PairOptions::default())?;

@@ -16,7 +16,8 @@ const CANNOT: [ErrorKind; 3] = [
 ];
 const BAD: [ErrorKind; 2] = [ErrorKind::Invalid, ErrorKind::NotSupported];
 
-pub(super) fn size_changes_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
+scenario!(size_changes_or_is_refused_as_not_supported: "SRQ-09"; needs SRQ);
+fn size_changes_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
     let shared = Shared::new(bench, 8)?;
     let before = shared.told()?;
     let capabilities = bench.capabilities(shared.context)?;
@@ -41,8 +42,10 @@ pub(super) fn size_changes_or_is_refused_as_not_supported(bench: &Bench<'_>) -> 
     shared.takes(&pair, 1, 5, RULE).map(drop)
 }
 
+scenario!(resize_keeps_receives_and_their_order:
+    "SRQ-09"; needs SRQ, SRQ_RESIZE; hazards MAY_CRASH);
 /// Some have been taken before, so that the queue does not begin where its memory does.
-pub(super) fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result {
+fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result {
     for sizes in [[40, 20], [8, 60]] {
         let shared = Shared::new(bench, 16)?;
         let pair = shared.pair(PairOptions::default())?;
@@ -79,7 +82,9 @@ pub(super) fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn resize_below_what_is_posted_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(resize_below_what_is_posted_is_refused:
+    "SRQ-09"; needs SRQ, SRQ_RESIZE; hazards MAY_CRASH);
+fn resize_below_what_is_posted_is_refused(bench: &Bench<'_>) -> Result {
     let shared = Shared::new(bench, 40)?;
     let pair = shared.pair(PairOptions::default())?;
     shared.post(0..40)?;
@@ -95,7 +100,8 @@ pub(super) fn resize_below_what_is_posted_is_refused(bench: &Bench<'_>) -> Resul
     shared.resize(20).rule(RULE)
 }
 
-pub(super) fn bad_attribute_among_good_ones_changes_none(bench: &Bench<'_>) -> Result {
+scenario!(bad_attribute_among_good_ones_changes_none: "SRQ-10"; needs SRQ);
+fn bad_attribute_among_good_ones_changes_none(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-10";
     let shared = Shared::new(bench, 8)?;
     shared.set_limit(2)?;

@@ -21,11 +21,13 @@ fn three<'b>(shared: &Shared<'b>, options: PairOptions) -> Result<[Pair<'b>; 3]>
     Ok([first, second, third])
 }
 
-pub(super) fn messages_of_all_qps_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
+scenario!(messages_of_all_qps_take_receives_in_posting_order: "SRQ-03", "WC-03"; needs SRQ);
+fn messages_of_all_qps_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
     in_posting_order(bench, QpType::Rc, "SRQ-03")
 }
 
-pub(super) fn datagrams_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
+scenario!(datagrams_take_receives_in_posting_order: "SRQ-03", "WC-03"; needs UD, SRQ);
+fn datagrams_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
     in_posting_order(bench, QpType::Ud, "SRQ-03")
 }
 
@@ -42,7 +44,9 @@ fn in_posting_order(bench: &Bench<'_>, qp_type: QpType, rule: &'static str) -> R
     Ok(())
 }
 
-pub(super) fn messages_with_immediate_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
+scenario!(messages_with_immediate_take_receives_in_posting_order:
+    "SRQ-03"; needs SEND_WITH_IMM, WRITE_WITH_IMM, SRQ);
+fn messages_with_immediate_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
     let shared = Shared::new(bench, 16)?;
     let pairs = three(&shared, PairOptions::default())?;
     shared.post(0..TURNS.len() as u64)?;
@@ -64,9 +68,10 @@ pub(super) fn messages_with_immediate_take_receives_in_posting_order(bench: &Ben
     Ok(())
 }
 
+scenario!(receive_is_taken_when_its_message_begins: "SRQ-03"; needs SRQ, LAB);
 /// The end of a long message is lost, and comes after a short one on another QP: each keeps the
 /// receive it has taken.
-pub(super) fn receive_is_taken_when_its_message_begins(bench: &Bench<'_>) -> Result {
+fn receive_is_taken_when_its_message_begins(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-03";
     let shared = Shared::new(bench, 4)?;
     let options = PairOptions {
@@ -98,8 +103,9 @@ pub(super) fn receive_is_taken_when_its_message_begins(bench: &Bench<'_>) -> Res
     shared.takes(&long, 3, 2, RULE).map(drop)
 }
 
+scenario!(receives_are_taken_once_whatever_arrives: "SRQ-15"; needs SRQ);
 /// Nobody waits for anybody: which message takes which receive is open, but each takes one.
-pub(super) fn receives_are_taken_once_whatever_arrives(bench: &Bench<'_>) -> Result {
+fn receives_are_taken_once_whatever_arrives(bench: &Bench<'_>) -> Result {
     const EACH: u64 = 12;
     let shared = Shared::new(bench, 64)?;
     let pairs = three(&shared, PairOptions::default())?;
@@ -113,7 +119,8 @@ pub(super) fn receives_are_taken_once_whatever_arrives(bench: &Bench<'_>) -> Res
     once(bench, &pairs, EACH)
 }
 
-pub(super) fn threads_that_send_beside_each_other_take_receives_once(bench: &Bench<'_>) -> Result {
+scenario!(threads_that_send_beside_each_other_take_receives_once: "SRQ-15"; needs SRQ, THREADS);
+fn threads_that_send_beside_each_other_take_receives_once(bench: &Bench<'_>) -> Result {
     const EACH: u64 = 12;
     let shared = Shared::new(bench, 64)?;
     let pairs = three(&shared, PairOptions::default())?;
@@ -154,7 +161,8 @@ fn once(bench: &Bench<'_>, pairs: &[Pair<'_>; 3], each: u64) -> Result {
     Ok(())
 }
 
-pub(super) fn memory_is_that_of_its_own_domain(bench: &Bench<'_>) -> Result {
+scenario!(memory_is_that_of_its_own_domain: "SRQ-12", "PD-02"; needs SRQ);
+fn memory_is_that_of_its_own_domain(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-12";
     let shared = Shared::new(bench, 4)?;
     let of_qp = bench.alloc_pd(shared.context)?;
@@ -179,7 +187,8 @@ pub(super) fn memory_is_that_of_its_own_domain(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn empty_queue_is_a_receiver_that_is_not_ready(bench: &Bench<'_>) -> Result {
+scenario!(empty_queue_is_a_receiver_that_is_not_ready: "SRQ-13"; needs RNR, SRQ);
+fn empty_queue_is_a_receiver_that_is_not_ready(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-13";
     let shared = Shared::new(bench, 4)?;
     let waits = shared.pair(PairOptions::default())?;
@@ -200,7 +209,8 @@ pub(super) fn empty_queue_is_a_receiver_that_is_not_ready(bench: &Bench<'_>) -> 
     bench.successes(waits.a.send_cq, 1).rule(RULE).map(drop)
 }
 
-pub(super) fn datagram_for_an_empty_queue_is_dropped(bench: &Bench<'_>) -> Result {
+scenario!(datagram_for_an_empty_queue_is_dropped: "SRQ-13"; needs UD, SRQ);
+fn datagram_for_an_empty_queue_is_dropped(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-13";
     let shared = Shared::new(bench, 4)?;
     let pair = shared.pair(PairOptions::of(QpType::Ud))?;
@@ -212,7 +222,8 @@ pub(super) fn datagram_for_an_empty_queue_is_dropped(bench: &Bench<'_>) -> Resul
     bench.no_completion(pair.b.recv_cq, RULE)
 }
 
-pub(super) fn solicited_message_fires_as_from_a_queue_of_its_own(bench: &Bench<'_>) -> Result {
+scenario!(solicited_message_fires_as_from_a_queue_of_its_own: "CQ-ARM-46"; needs SRQ);
+fn solicited_message_fires_as_from_a_queue_of_its_own(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-ARM-46";
     let shared = Shared::new(bench, 4)?;
     let channel = bench.create_comp_channel(shared.context)?;

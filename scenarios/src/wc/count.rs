@@ -46,7 +46,8 @@ impl Flaw {
     }
 }
 
-pub(super) fn unsignaled_failure_gives_a_completion(bench: &Bench<'_>) -> Result {
+scenario!(unsignaled_failure_gives_a_completion: "WC-17");
+fn unsignaled_failure_gives_a_completion(bench: &Bench<'_>) -> Result {
     for flaw in Flaw::ALL {
         let Pair { a, .. } = bench.rc_pair()?;
         a.post(SendWr::rdma_write(1, &[flaw.sge(&a)], flaw.remote(&a)).unsignaled())?;
@@ -60,12 +61,14 @@ pub(super) fn unsignaled_failure_gives_a_completion(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn unsignaled_success_gives_no_completion(bench: &Bench<'_>) -> Result {
+scenario!(unsignaled_success_gives_no_completion: "WC-18"; needs RDMA_READ);
+fn unsignaled_success_gives_no_completion(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Send, Kind::Write, Kind::Read];
     silent(bench, PairOptions::default(), &kinds)
 }
 
-pub(super) fn unsignaled_success_gives_no_completion_on_uc(bench: &Bench<'_>) -> Result {
+scenario!(unsignaled_success_gives_no_completion_on_uc: "WC-18"; needs UC);
+fn unsignaled_success_gives_no_completion_on_uc(bench: &Bench<'_>) -> Result {
     silent(
         bench,
         PairOptions::of(QpType::Uc),
@@ -73,7 +76,8 @@ pub(super) fn unsignaled_success_gives_no_completion_on_uc(bench: &Bench<'_>) ->
     )
 }
 
-pub(super) fn unsignaled_success_gives_no_completion_on_ud(bench: &Bench<'_>) -> Result {
+scenario!(unsignaled_success_gives_no_completion_on_ud: "WC-18"; needs UD);
+fn unsignaled_success_gives_no_completion_on_ud(bench: &Bench<'_>) -> Result {
     silent(bench, PairOptions::of(QpType::Ud), &[Kind::Send])
 }
 
@@ -97,7 +101,8 @@ fn silent(bench: &Bench<'_>, options: PairOptions, kinds: &[Kind]) -> Result {
     bench.no_completion(a.send_cq, "WC-18")
 }
 
-pub(super) fn every_send_completes_where_all_are_signaled(bench: &Bench<'_>) -> Result {
+scenario!(every_send_completes_where_all_are_signaled: "WC-19"; needs RDMA_READ);
+fn every_send_completes_where_all_are_signaled(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
         sq_sig_all: true,
         ..PairOptions::default()
@@ -113,7 +118,8 @@ pub(super) fn every_send_completes_where_all_are_signaled(bench: &Bench<'_>) -> 
     bench.no_completion(a.send_cq, "WC-19")
 }
 
-pub(super) fn every_consumed_receive_completes(bench: &Bench<'_>) -> Result {
+scenario!(every_consumed_receive_completes: "WC-20");
+fn every_consumed_receive_completes(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     for wr_id in 0..8 {
         b.recv(wr_id, 64)?;
@@ -130,8 +136,9 @@ pub(super) fn every_consumed_receive_completes(bench: &Bench<'_>) -> Result {
     bench.no_completion(b.recv_cq, "WC-20")
 }
 
+scenario!(no_work_request_completes_twice: "WC-21", "WC-17", "WC-18");
 /// Sends 0 to 5 succeed, 6 fails, 7 to 9 are flushed; those with odd numbers are unsignaled.
-pub(super) fn no_work_request_completes_twice(bench: &Bench<'_>) -> Result {
+fn no_work_request_completes_twice(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     let post = |work: SendWr<'_>| match work.wr_id % 2 {
         0 => a.post(work),
@@ -171,7 +178,8 @@ fn counts(list: &[Wc]) -> BTreeMap<u64, u32> {
     counts
 }
 
-pub(super) fn first_failure_has_its_status_and_the_rest_is_flushed(bench: &Bench<'_>) -> Result {
+scenario!(first_failure_has_its_status_and_the_rest_is_flushed: "WC-33");
+fn first_failure_has_its_status_and_the_rest_is_flushed(bench: &Bench<'_>) -> Result {
     for flaw in Flaw::ALL {
         let Pair { a, b } = bench.rc_pair()?;
         for wr_id in 0..4 {
@@ -199,7 +207,8 @@ pub(super) fn first_failure_has_its_status_and_the_rest_is_flushed(bench: &Bench
     Ok(())
 }
 
-pub(super) fn success_stands_for_all_work_before_it(bench: &Bench<'_>) -> Result {
+scenario!(success_stands_for_all_work_before_it: "WC-34");
+fn success_stands_for_all_work_before_it(bench: &Bench<'_>) -> Result {
     const ROOM: u64 = 3072;
     let Pair { a, b } = bench.rc_pair()?;
     // Odd numbers are sends, the others are writes.
@@ -226,7 +235,8 @@ pub(super) fn success_stands_for_all_work_before_it(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn no_success_behind_an_unsignaled_failure(bench: &Bench<'_>) -> Result {
+scenario!(no_success_behind_an_unsignaled_failure: "WC-34", "WC-33");
+fn no_success_behind_an_unsignaled_failure(bench: &Bench<'_>) -> Result {
     for flaw in Flaw::ALL {
         let Pair { a, b } = bench.rc_pair()?;
         b.recv(1, 8)?;

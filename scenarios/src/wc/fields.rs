@@ -7,7 +7,8 @@ use super::Kind;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, OfRule, PairOptions, Result, pattern, wr_ids};
 
-pub(super) fn wr_id_comes_back_in_all_its_bits(bench: &Bench<'_>) -> Result {
+scenario!(wr_id_comes_back_in_all_its_bits: "WC-02");
+fn wr_id_comes_back_in_all_its_bits(bench: &Bench<'_>) -> Result {
     const WR_IDS: [u64; 5] = [0, 1, 1 << 32, 1 << 63, u64::MAX];
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
@@ -31,7 +32,8 @@ pub(super) fn wr_id_comes_back_in_all_its_bits(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn qp_num_tells_queue_pairs_on_one_cq_apart(bench: &Bench<'_>) -> Result {
+scenario!(qp_num_tells_queue_pairs_on_one_cq_apart: "WC-03");
+fn qp_num_tells_queue_pairs_on_one_cq_apart(bench: &Bench<'_>) -> Result {
     let options = PairOptions {
         one_cq: true,
         ..PairOptions::default()
@@ -72,7 +74,8 @@ pub(super) fn qp_num_tells_queue_pairs_on_one_cq_apart(bench: &Bench<'_>) -> Res
     expect_own_numbers()
 }
 
-pub(super) fn opcode_names_what_was_posted(bench: &Bench<'_>) -> Result {
+scenario!(opcode_names_what_was_posted: "WC-04", "WC-05"; needs RDMA_READ);
+fn opcode_names_what_was_posted(bench: &Bench<'_>) -> Result {
     opcodes(
         bench,
         &[
@@ -83,7 +86,9 @@ pub(super) fn opcode_names_what_was_posted(bench: &Bench<'_>) -> Result {
     )
 }
 
-pub(super) fn opcode_names_what_was_posted_with_immediate(bench: &Bench<'_>) -> Result {
+scenario!(opcode_names_what_was_posted_with_immediate:
+    "WC-04", "WC-05"; needs SEND_WITH_IMM, WRITE_WITH_IMM);
+fn opcode_names_what_was_posted_with_immediate(bench: &Bench<'_>) -> Result {
     let to_write = Some(WcOpcode::RecvRdmaWithImm);
     opcodes(
         bench,
@@ -131,7 +136,8 @@ fn opcodes(bench: &Bench<'_>, kinds: &[(Kind, WcOpcode, Option<WcOpcode>)]) -> R
     bench.no_completion(b.recv_cq, "WC-05")
 }
 
-pub(super) fn byte_len_of_a_receive_is_that_of_the_message(bench: &Bench<'_>) -> Result {
+scenario!(byte_len_of_a_receive_is_that_of_the_message: "WC-06");
+fn byte_len_of_a_receive_is_that_of_the_message(bench: &Bench<'_>) -> Result {
     let mtu = PairOptions::default().rc.path_mtu.bytes().unwrap_or(1024);
     byte_lens(
         bench,
@@ -154,7 +160,9 @@ pub(super) fn byte_lens(bench: &Bench<'_>, options: PairOptions, lengths: &[u32]
     Ok(())
 }
 
-pub(super) fn byte_len_of_a_write_with_immediate_is_that_of_the_write(bench: &Bench<'_>) -> Result {
+scenario!(byte_len_of_a_write_with_immediate_is_that_of_the_write:
+    "WC-08"; needs SEND_WITH_IMM, WRITE_WITH_IMM);
+fn byte_len_of_a_write_with_immediate_is_that_of_the_write(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
     for len in [0, 1, 1023, 1024, 1025, 4096] {
@@ -167,7 +175,8 @@ pub(super) fn byte_len_of_a_write_with_immediate_is_that_of_the_write(bench: &Be
     Ok(())
 }
 
-pub(super) fn byte_len_of_a_read_is_that_of_the_read(bench: &Bench<'_>) -> Result {
+scenario!(byte_len_of_a_read_is_that_of_the_read: "WC-09"; needs RDMA_READ);
+fn byte_len_of_a_read_is_that_of_the_read(bench: &Bench<'_>) -> Result {
     let a = bench.rc_pair()?.a;
     for len in [0, 1, 1023, 1024, 1025, 4096] {
         a.read(1, len)?;
@@ -177,7 +186,8 @@ pub(super) fn byte_len_of_a_read_is_that_of_the_read(bench: &Bench<'_>) -> Resul
     Ok(())
 }
 
-pub(super) fn byte_len_of_other_sends_is_as_declared(bench: &Bench<'_>) -> Result {
+scenario!(byte_len_of_other_sends_is_as_declared: "WC-09");
+fn byte_len_of_other_sends_is_as_declared(bench: &Bench<'_>) -> Result {
     let declared = bench.behavior()?.send_byte_len;
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
@@ -198,7 +208,9 @@ pub(super) fn byte_len_of_other_sends_is_as_declared(bench: &Bench<'_>) -> Resul
     Ok(())
 }
 
-pub(super) fn immediate_data_is_delivered_bit_for_bit(bench: &Bench<'_>) -> Result {
+scenario!(immediate_data_is_delivered_bit_for_bit:
+    "WC-10", "WC-11", "SQ-19"; needs SEND_WITH_IMM, WRITE_WITH_IMM);
+fn immediate_data_is_delivered_bit_for_bit(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Send, Kind::SendImm, Kind::Write, Kind::WriteImm];
     immediates(bench, PairOptions::default(), &kinds)
 }
@@ -230,7 +242,8 @@ pub(super) fn immediates(bench: &Bench<'_>, options: PairOptions, kinds: &[Kind]
     bench.no_completion(b.recv_cq, "WC-11")
 }
 
-pub(super) fn grh_flag_of_a_connected_receive_is_as_declared(bench: &Bench<'_>) -> Result {
+scenario!(grh_flag_of_a_connected_receive_is_as_declared: "WC-14");
+fn grh_flag_of_a_connected_receive_is_as_declared(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     pair.b.recv(1, 8)?;
     pair.a.send(2, 8)?;
@@ -239,8 +252,9 @@ pub(super) fn grh_flag_of_a_connected_receive_is_as_declared(bench: &Bench<'_>) 
     bench.as_declared("WC-14", bench.behavior()?.grh_flag_rc, seen)
 }
 
+scenario!(vendor_err_of_a_simulated_success_is_zero: "WC-16"; needs LAB);
 /// Nothing can be said of a device: the number has no portable meaning.
-pub(super) fn vendor_err_of_a_simulated_success_is_zero(bench: &Bench<'_>) -> Result {
+fn vendor_err_of_a_simulated_success_is_zero(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     pair.b.recv(1, 8)?;
     pair.a.send(2, 8)?;
@@ -250,7 +264,8 @@ pub(super) fn vendor_err_of_a_simulated_success_is_zero(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
-pub(super) fn failure_names_its_work_request_and_qp(bench: &Bench<'_>) -> Result {
+scenario!(failure_names_its_work_request_and_qp: "WC-01", "WC-03");
+fn failure_names_its_work_request_and_qp(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let (a, b) = (pair.a, pair.b);
     for wr_id in [1 << 40, 2 << 40] {
@@ -286,7 +301,8 @@ pub(super) fn failure_names_its_work_request_and_qp(bench: &Bench<'_>) -> Result
 const FROM: [(u64, u32); 4] = [(3000, 7), (0, 600), (900, 0), (700, 1400)];
 const INTO: [(u64, u32); 4] = [(5000, 1), (2000, 1023), (0, 500), (1000, 483)];
 
-pub(super) fn scatter_gather_lists_are_used_in_their_order(bench: &Bench<'_>) -> Result {
+scenario!(scatter_gather_lists_are_used_in_their_order: "WC-35"; hazards MAY_HANG, MAY_CRASH);
+fn scatter_gather_lists_are_used_in_their_order(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(many_sges())?;
     let (a, b) = (pair.a, pair.b);
     a.fill(1, 4096)?;
@@ -298,7 +314,8 @@ pub(super) fn scatter_gather_lists_are_used_in_their_order(bench: &Bench<'_>) ->
     expect_scattered(bench, &b, &gathered(&pattern(1, 4096)))
 }
 
-pub(super) fn read_scatters_in_the_order_of_its_list(bench: &Bench<'_>) -> Result {
+scenario!(read_scatters_in_the_order_of_its_list: "WC-35"; needs RDMA_READ);
+fn read_scatters_in_the_order_of_its_list(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(many_sges())?;
     let (a, b) = (pair.a, pair.b);
     b.fill(2, total(&INTO))?;

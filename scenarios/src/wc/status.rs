@@ -8,7 +8,8 @@ use verbs_api::{Cq, ErrorKind, QpType, RcParams, RecvWr, SendWr, Sge, Wc, WcStat
 use crate::failure::{check, check_eq};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, wr_ids};
 
-pub(super) fn receive_too_small_is_a_length_error(bench: &Bench<'_>) -> Result {
+scenario!(receive_too_small_is_a_length_error: "WC-22", "WC-27");
+fn receive_too_small_is_a_length_error(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     b.recv(5, 64)?;
     a.send(6, 64)?;
@@ -20,7 +21,8 @@ pub(super) fn receive_too_small_is_a_length_error(bench: &Bench<'_>) -> Result {
     only(bench, a.send_cq, 8, WcStatus::RemInvReqErr, "WC-27")
 }
 
-pub(super) fn datagram_above_the_mtu_is_a_length_error(bench: &Bench<'_>) -> Result {
+scenario!(datagram_above_the_mtu_is_a_length_error: "WC-22", "UD-10"; needs UD);
+fn datagram_above_the_mtu_is_a_length_error(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
     let mtu = bench.query_port(a.context, bench.port())?.active_mtu;
     let mtu = mtu.bytes().unwrap_or(4096);
@@ -36,7 +38,8 @@ pub(super) fn datagram_above_the_mtu_is_a_length_error(bench: &Bench<'_>) -> Res
     bench.no_completion(b.recv_cq, "UD-10")
 }
 
-pub(super) fn read_without_read_depth_is_as_declared(bench: &Bench<'_>) -> Result {
+scenario!(read_without_read_depth_is_as_declared: "WC-23", "RDMA-20"; needs RDMA_READ);
+fn read_without_read_depth_is_as_declared(bench: &Bench<'_>) -> Result {
     let rc = RcParams {
         max_rd_atomic: 0,
         ..RcParams::default()
@@ -65,7 +68,8 @@ pub(super) fn read_without_read_depth_is_as_declared(bench: &Bench<'_>) -> Resul
     bench.as_declared("RDMA-20", declared, seen)
 }
 
-pub(super) fn address_handle_of_another_pd_is_an_operation_error(bench: &Bench<'_>) -> Result {
+scenario!(address_handle_of_another_pd_is_an_operation_error: "WC-23", "UD-12"; needs UD);
+fn address_handle_of_another_pd_is_an_operation_error(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
     let other_pd = bench.alloc_pd(a.context)?;
     let ah = bench.create_ah(other_pd, &bench.route_to(b.context)?)?;
@@ -85,7 +89,8 @@ pub(super) fn address_handle_of_another_pd_is_an_operation_error(bench: &Bench<'
     bench.as_declared("UD-12", bench.behavior()?.ah_pd_check, seen)
 }
 
-pub(super) fn send_from_memory_with_a_bad_key_is_a_protection_error(bench: &Bench<'_>) -> Result {
+scenario!(send_from_memory_with_a_bad_key_is_a_protection_error: "WC-24");
+fn send_from_memory_with_a_bad_key_is_a_protection_error(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     b.recv(1, 8)?;
     a.post(SendWr::send(2, &[bad_key(&a)]))?;
@@ -93,9 +98,8 @@ pub(super) fn send_from_memory_with_a_bad_key_is_a_protection_error(bench: &Benc
     bench.no_completion(b.recv_cq, "WC-24")
 }
 
-pub(super) fn receive_into_memory_with_a_bad_key_is_a_protection_error(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(receive_into_memory_with_a_bad_key_is_a_protection_error: "WC-24", "WC-29");
+fn receive_into_memory_with_a_bad_key_is_a_protection_error(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     bench.post_recv(b.qp, &[RecvWr::new(1, &[bad_key(&b)])])?;
     bench.no_completion(b.recv_cq, "WC-24")?;
@@ -104,7 +108,8 @@ pub(super) fn receive_into_memory_with_a_bad_key_is_a_protection_error(
     only(bench, a.send_cq, 2, WcStatus::RemOpErr, "WC-29")
 }
 
-pub(super) fn work_of_a_qp_in_error_is_flushed(bench: &Bench<'_>) -> Result {
+scenario!(work_of_a_qp_in_error_is_flushed: "WC-25");
+fn work_of_a_qp_in_error_is_flushed(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.rc_pair()?;
     b.recv(1, 8)?;
     a.send(2, 8)?;
@@ -126,20 +131,23 @@ pub(super) fn work_of_a_qp_in_error_is_flushed(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn write_with_a_bad_rkey_is_a_remote_access_error(bench: &Bench<'_>) -> Result {
+scenario!(write_with_a_bad_rkey_is_a_remote_access_error: "WC-28");
+fn write_with_a_bad_rkey_is_a_remote_access_error(bench: &Bench<'_>) -> Result {
     let a = bench.rc_pair()?.a;
     a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], a.bad_remote()))?;
     only(bench, a.send_cq, 1, WcStatus::RemAccessErr, "WC-28")
 }
 
-pub(super) fn read_with_a_bad_rkey_is_a_remote_access_error(bench: &Bench<'_>) -> Result {
+scenario!(read_with_a_bad_rkey_is_a_remote_access_error: "WC-28"; needs RDMA_READ);
+fn read_with_a_bad_rkey_is_a_remote_access_error(bench: &Bench<'_>) -> Result {
     let a = bench.rc_pair()?.a;
     let into = [a.sge(a.landing(), 8)];
     a.post(SendWr::rdma_read(1, &into, a.bad_remote()))?;
     only(bench, a.send_cq, 1, WcStatus::RemAccessErr, "WC-28")
 }
 
-pub(super) fn silent_peer_uses_up_the_retries(bench: &Bench<'_>) -> Result {
+scenario!(silent_peer_uses_up_the_retries: "WC-30");
+fn silent_peer_uses_up_the_retries(bench: &Bench<'_>) -> Result {
     let rc = RcParams {
         timeout: 8,
         retry_cnt: 1,
@@ -151,7 +159,8 @@ pub(super) fn silent_peer_uses_up_the_retries(bench: &Bench<'_>) -> Result {
     only(bench, a.send_cq, 1, WcStatus::RetryExcErr, "WC-30")
 }
 
-pub(super) fn peer_without_receives_uses_up_the_rnr_retries(bench: &Bench<'_>) -> Result {
+scenario!(peer_without_receives_uses_up_the_rnr_retries: "WC-31"; needs RNR);
+fn peer_without_receives_uses_up_the_rnr_retries(bench: &Bench<'_>) -> Result {
     for rnr_retry in [0, 1] {
         let rc = RcParams {
             rnr_retry,
@@ -164,7 +173,8 @@ pub(super) fn peer_without_receives_uses_up_the_rnr_retries(bench: &Bench<'_>) -
     Ok(())
 }
 
-pub(super) fn every_status_has_a_text_of_its_own(_: &Bench<'_>) -> Result {
+scenario!(every_status_has_a_text_of_its_own: "WC-32");
+fn every_status_has_a_text_of_its_own(_: &Bench<'_>) -> Result {
     let texts: BTreeSet<_> = WcStatus::ALL.iter().map(|s| s.describe()).collect();
     check_eq!("WC-32", texts.len(), WcStatus::ALL.len(), "texts");
     check!("WC-32", !texts.contains(""), "no empty text", "one");

@@ -8,13 +8,15 @@ use super::fields::{byte_lens, immediates};
 use crate::failure::{check, check_eq};
 use crate::{Bench, End, Failure, GRH_LEN, Pair, PairOptions, QKEY, Result};
 
-pub(super) fn byte_len_of_a_receive_is_that_of_the_message(bench: &Bench<'_>) -> Result {
+scenario!(byte_len_of_a_receive_is_that_of_the_message_on_uc: "WC-06"; needs UC);
+fn byte_len_of_a_receive_is_that_of_the_message_on_uc(bench: &Bench<'_>) -> Result {
     let options = PairOptions::of(QpType::Uc);
     let mtu = options.rc.path_mtu.bytes().unwrap_or(1024);
     byte_lens(bench, options, &[0, 1, mtu - 1, mtu, mtu + 1, 3 * mtu])
 }
 
-pub(super) fn byte_len_of_a_datagram_counts_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
+scenario!(byte_len_of_a_datagram_counts_the_room_for_the_grh: "WC-07", "UD-04"; needs UD);
+fn byte_len_of_a_datagram_counts_the_room_for_the_grh(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
     let mtu = bench.query_port(a.context, bench.port())?.active_mtu;
     let mtu = mtu.bytes().unwrap_or(256);
@@ -27,17 +29,22 @@ pub(super) fn byte_len_of_a_datagram_counts_the_room_for_the_grh(bench: &Bench<'
     Ok(())
 }
 
-pub(super) fn immediate_data_is_delivered_bit_for_bit_on_uc(bench: &Bench<'_>) -> Result {
+scenario!(immediate_data_is_delivered_bit_for_bit_on_uc:
+    "WC-10", "WC-11", "SQ-19"; needs UC, SEND_WITH_IMM, WRITE_WITH_IMM);
+fn immediate_data_is_delivered_bit_for_bit_on_uc(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Send, Kind::SendImm, Kind::Write, Kind::WriteImm];
     immediates(bench, PairOptions::of(QpType::Uc), &kinds)
 }
 
-pub(super) fn immediate_data_is_delivered_bit_for_bit_on_ud(bench: &Bench<'_>) -> Result {
+scenario!(immediate_data_is_delivered_bit_for_bit_on_ud:
+    "WC-10", "WC-11", "SQ-19"; needs UD, SEND_WITH_IMM);
+fn immediate_data_is_delivered_bit_for_bit_on_ud(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Send, Kind::SendImm];
     immediates(bench, PairOptions::of(QpType::Ud), &kinds)
 }
 
-pub(super) fn src_qp_names_the_sender_of_a_datagram(bench: &Bench<'_>) -> Result {
+scenario!(src_qp_names_the_sender_of_a_datagram: "WC-13"; needs UD);
+fn src_qp_names_the_sender_of_a_datagram(bench: &Bench<'_>) -> Result {
     let options = PairOptions::of(QpType::Ud);
     let first = bench.pair(options)?;
     let second = bench.second_pair(&first, options)?;
@@ -52,7 +59,8 @@ pub(super) fn src_qp_names_the_sender_of_a_datagram(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn grh_flag_is_set_on_datagrams_with_a_grh(bench: &Bench<'_>) -> Result {
+scenario!(grh_flag_is_set_on_datagrams_with_a_grh: "WC-14"; needs UD);
+fn grh_flag_is_set_on_datagrams_with_a_grh(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
     b.recv(1, 8)?;
     a.send(2, 8)?;
@@ -67,7 +75,8 @@ pub(super) fn grh_flag_is_set_on_datagrams_with_a_grh(bench: &Bench<'_>) -> Resu
     Ok(())
 }
 
-pub(super) fn datagram_says_which_path_it_took(bench: &Bench<'_>) -> Result {
+scenario!(datagram_says_which_path_it_took: "WC-15"; needs UD);
+fn datagram_says_which_path_it_took(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
     let port = bench.query_port(a.context, bench.port())?;
     for sl in [0, 3] {
@@ -84,10 +93,9 @@ pub(super) fn datagram_says_which_path_it_took(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(service_level_of_a_datagram_over_ethernet_is_as_declared: "WC-15"; needs UD);
 /// Ethernet has no service levels: each driver tells something else there.
-pub(super) fn service_level_of_a_datagram_over_ethernet_is_as_declared(
-    bench: &Bench<'_>,
-) -> Result {
+fn service_level_of_a_datagram_over_ethernet_is_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "WC-15";
     const SL: u8 = 3;
     let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;

@@ -13,7 +13,8 @@ const NONE: [ErrorKind; 3] = [
     ErrorKind::Invalid,
 ];
 
-pub(super) fn opens_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
+scenario!(domain_opens_or_is_refused_as_not_supported: "XRC-07", "QP-CREATE-03");
+fn domain_opens_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-07";
     let context = bench.ctx_a();
     let has = bench.capabilities(context)?.contains(Capabilities::XRC);
@@ -57,7 +58,8 @@ fn share(bench: &Bench<'_>, a: Xrcd, b: Xrcd) -> Result<bool> {
     Ok(found)
 }
 
-pub(super) fn private_domains_are_apart(bench: &Bench<'_>) -> Result {
+scenario!(private_domains_are_apart: "XRC-01"; needs XRC);
+fn private_domains_are_apart(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-01";
     let context = bench.ctx_b();
     let open = || bench.open_xrcd(context, &XrcdInit::private());
@@ -70,7 +72,8 @@ pub(super) fn private_domains_are_apart(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn file_names_one_domain_in_all_contexts(bench: &Bench<'_>) -> Result {
+scenario!(file_names_one_domain_in_all_contexts: "XRC-01"; needs XRC);
+fn file_names_one_domain_in_all_contexts(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-01";
     let (file, second) = (Named::new("file"), Named::new("file2"));
     let neighbour = beside_b(bench)?;
@@ -94,7 +97,8 @@ pub(super) fn file_names_one_domain_in_all_contexts(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn is_made_and_found_as_its_flags_say(bench: &Bench<'_>) -> Result {
+scenario!(domain_is_made_and_found_as_its_flags_say: "XRC-01", "XRC-02"; needs XRC);
+fn domain_is_made_and_found_as_its_flags_say(bench: &Bench<'_>) -> Result {
     let file = Named::new("flags");
     let context = bench.ctx_b();
     let (find, make) = (file.init(), file.init().create());
@@ -122,7 +126,8 @@ pub(super) fn is_made_and_found_as_its_flags_say(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn is_busy_while_it_is_used(bench: &Bench<'_>) -> Result {
+scenario!(domain_is_busy_while_it_is_used: "XRC-02", "LIFE-01"; needs XRC);
+fn domain_is_busy_while_it_is_used(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-02";
     let xrcd = bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?;
     let busy = |what: &str| {
@@ -147,7 +152,8 @@ pub(super) fn is_busy_while_it_is_used(bench: &Bench<'_>) -> Result {
     bench.close_xrcd(xrcd).rule("LIFE-01")
 }
 
-pub(super) fn lives_until_its_last_close(bench: &Bench<'_>) -> Result {
+scenario!(domain_lives_until_its_last_close: "XRC-02"; needs XRC);
+fn domain_lives_until_its_last_close(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-02";
     let file = Named::new("last");
     let neighbour = beside_b(bench)?;
@@ -172,7 +178,8 @@ pub(super) fn lives_until_its_last_close(bench: &Bench<'_>) -> Result {
     expect_err_among(gone, &NONE, RULE).map(drop)
 }
 
-pub(super) fn goes_with_the_context_that_has_it_open(bench: &Bench<'_>) -> Result {
+scenario!(domain_goes_with_the_context_that_has_it_open: "XRC-02", "LIFE-07"; needs XRC);
+fn domain_goes_with_the_context_that_has_it_open(bench: &Bench<'_>) -> Result {
     let file = Named::new("close");
     let neighbour = beside_b(bench)?;
     let xrcd = bench.open_xrcd(neighbour, &file.init().create())?;
@@ -187,7 +194,8 @@ pub(super) fn goes_with_the_context_that_has_it_open(bench: &Bench<'_>) -> Resul
     expect_err_among(gone, &NONE, "XRC-02").map(drop)
 }
 
-pub(super) fn srq_keeps_its_cq_and_its_domain_busy(bench: &Bench<'_>) -> Result {
+scenario!(srq_keeps_its_cq_and_its_domain_busy: "CQ-DESTROY-06", "LIFE-01", "PD-01"; needs XRC);
+fn srq_keeps_its_cq_and_its_domain_busy(bench: &Bench<'_>) -> Result {
     let context = bench.ctx_b();
     let xrcd = bench.open_xrcd(context, &XrcdInit::private())?;
     let pd = bench.alloc_pd(context)?;
@@ -202,7 +210,8 @@ pub(super) fn srq_keeps_its_cq_and_its_domain_busy(bench: &Bench<'_>) -> Result 
     bench.close_xrcd(xrcd).rule("LIFE-01")
 }
 
-pub(super) fn dead_device_lets_it_be_closed_and_no_more(bench: &Bench<'_>) -> Result {
+scenario!(dead_device_lets_its_domain_be_closed_and_no_more: "ASYNC-10"; needs XRC, LAB);
+fn dead_device_lets_its_domain_be_closed_and_no_more(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-10";
     let context = bench.ctx_b();
     let xrcd = bench.open_xrcd(context, &XrcdInit::private())?;

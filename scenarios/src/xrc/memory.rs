@@ -10,7 +10,8 @@ fn options() -> PairOptions {
     PairOptions::of(QpType::XrcSend)
 }
 
-pub(super) fn receives_are_in_memory_of_their_srqs_domain(bench: &Bench<'_>) -> Result {
+scenario!(receives_are_in_memory_of_their_srqs_domain: "SRQ-12"; needs XRC);
+fn receives_are_in_memory_of_their_srqs_domain(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-12";
     let Pair { a, b } = bench.pair(options())?;
     let pd = bench.alloc_pd(b.context)?;
@@ -31,10 +32,10 @@ pub(super) fn receives_are_in_memory_of_their_srqs_domain(bench: &Bench<'_>) -> 
     Ok(())
 }
 
+scenario!(peer_reaches_the_memory_of_the_domain_of_the_srq_it_names:
+    "RDMA-07", "PD-02"; needs RDMA_READ, XRC);
 /// The same place, named together with an SRQ of its domain, and with one of another.
-pub(super) fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(
-    bench: &Bench<'_>,
-) -> Result {
+fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-07";
     let xrcd = bench.open_xrcd(bench.ctx_b(), &verbs_api::XrcdInit::private())?;
     for read in [false, true] {
@@ -69,7 +70,8 @@ pub(super) fn peer_reaches_the_memory_of_the_domain_of_the_srq_it_names(
     Ok(())
 }
 
-pub(super) fn target_allows_what_its_rights_say(bench: &Bench<'_>) -> Result {
+scenario!(target_allows_what_its_rights_say: "RDMA-04"; needs RDMA_READ, XRC);
+fn target_allows_what_its_rights_say(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-04";
     let all = bench.capabilities(bench.ctx_b())?;
     for (right, other) in [

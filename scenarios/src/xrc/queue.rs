@@ -20,7 +20,8 @@ const STATES: [QpState; 6] = [
     QpState::Err,
 ];
 
-pub(super) fn sender_takes_no_receives(bench: &Bench<'_>) -> Result {
+scenario!(sender_takes_no_receives: "XRC-03"; needs XRC);
+fn sender_takes_no_receives(bench: &Bench<'_>) -> Result {
     for state in STATES {
         let (a, _) = Climber::pair(bench, QpType::XrcSend)?;
         a.reach(state)?;
@@ -36,7 +37,8 @@ pub(super) fn sender_takes_no_receives(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn target_takes_no_work(bench: &Bench<'_>) -> Result {
+scenario!(target_takes_no_work: "XRC-03"; needs XRC);
+fn target_takes_no_work(bench: &Bench<'_>) -> Result {
     for state in STATES {
         let (_, b) = Climber::pair(bench, QpType::XrcSend)?;
         b.reach(state)?;
@@ -61,7 +63,8 @@ pub(super) fn target_takes_no_work(bench: &Bench<'_>) -> Result {
     pair.still_works(RULE)
 }
 
-pub(super) fn srq_of_a_domain_is_for_no_qp_of_rc(bench: &Bench<'_>) -> Result {
+scenario!(srq_of_a_domain_is_for_no_qp_of_rc: "QP-CREATE-04"; needs XRC);
+fn srq_of_a_domain_is_for_no_qp_of_rc(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-04";
     let pair = bench.pair(PairOptions::of(QpType::XrcSend))?;
     let Pair { b, .. } = pair;
@@ -70,8 +73,9 @@ pub(super) fn srq_of_a_domain_is_for_no_qp_of_rc(bench: &Bench<'_>) -> Result {
     pair.still_works(RULE)
 }
 
+scenario!(attributes_of_the_other_half_are_ignored: "XRC-08"; needs MODIFY_CONNECT, XRC);
 /// With values that nothing could have.
-pub(super) fn attributes_of_the_other_half_are_ignored(bench: &Bench<'_>) -> Result {
+fn attributes_of_the_other_half_are_ignored(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-08";
     let (mut a, mut b) = Climber::pair(bench, QpType::XrcSend)?;
     a.attr = QpAttr {

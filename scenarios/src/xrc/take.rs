@@ -34,7 +34,8 @@ fn hub<'b>(bench: &'b Bench<'_>, file: &Named, options: PairOptions) -> Result<[
 /// In which order the SRQs get messages.
 const TURNS: [usize; 12] = [0, 1, 2, 2, 1, 0, 0, 0, 2, 1, 1, 2];
 
-pub(super) fn message_takes_a_receive_of_the_srq_it_names(bench: &Bench<'_>) -> Result {
+scenario!(message_takes_a_receive_of_the_srq_it_names: "XRC-04"; needs XRC);
+fn message_takes_a_receive_of_the_srq_it_names(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-04";
     let file = Named::new("names");
     let pairs = hub(bench, &file, options())?;
@@ -61,9 +62,9 @@ pub(super) fn message_takes_a_receive_of_the_srq_it_names(bench: &Bench<'_>) -> 
     Ok(())
 }
 
-pub(super) fn message_with_immediate_takes_a_receive_of_the_srq_it_names(
-    bench: &Bench<'_>,
-) -> Result {
+scenario!(message_with_immediate_takes_a_receive_of_the_srq_it_names:
+    "XRC-04"; needs SEND_WITH_IMM, WRITE_WITH_IMM, XRC);
+fn message_with_immediate_takes_a_receive_of_the_srq_it_names(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-04";
     let file = Named::new("imm");
     let pairs = hub(bench, &file, options())?;
@@ -91,8 +92,9 @@ fn beside<'b>(bench: &Bench<'_>, mut end: End<'b>, xrcd: Xrcd) -> Result<End<'b>
     Ok(end)
 }
 
+scenario!(connections_share_an_srq: "XRC-04", "SRQ-03"; needs XRC);
 /// Two connections, each with its own target, to one SRQ.
-pub(super) fn connections_share_an_srq(bench: &Bench<'_>) -> Result {
+fn connections_share_an_srq(bench: &Bench<'_>) -> Result {
     const RULE: &str = "SRQ-03";
     let xrcd = bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?;
     let b = bench.xrc_end(xrcd, None, options())?;
@@ -125,7 +127,8 @@ fn small_packets() -> PairOptions {
     }
 }
 
-pub(super) fn message_of_many_packets_takes_one_receive(bench: &Bench<'_>) -> Result {
+scenario!(message_of_many_packets_takes_one_receive: "XRC-04"; needs XRC);
+fn message_of_many_packets_takes_one_receive(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-04";
     let file = Named::new("many");
     let pairs = hub(bench, &file, small_packets())?;
@@ -145,7 +148,8 @@ pub(super) fn message_of_many_packets_takes_one_receive(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
-pub(super) fn solicited_message_fires_at_the_cq_of_its_srq(bench: &Bench<'_>) -> Result {
+scenario!(solicited_message_fires_at_the_cq_of_its_srq: "CQ-ARM-46", "XRC-04"; needs XRC);
+fn solicited_message_fires_at_the_cq_of_its_srq(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-ARM-46";
     let file = Named::new("solicited");
     let pairs = hub(bench, &file, options())?;
@@ -168,7 +172,8 @@ pub(super) fn solicited_message_fires_at_the_cq_of_its_srq(bench: &Bench<'_>) ->
     Ok(())
 }
 
-pub(super) fn srq_that_is_none_of_the_domain_is_an_error(bench: &Bench<'_>) -> Result {
+scenario!(srq_that_is_none_of_the_domain_is_an_error: "XRC-06"; needs XRC);
+fn srq_that_is_none_of_the_domain_is_an_error(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-06";
     let stranger = bench.peer_end(options())?;
     let of_stranger = bench.srq_num(stranger.srq())?;
@@ -214,7 +219,8 @@ pub(super) fn srq_that_is_none_of_the_domain_is_an_error(bench: &Bench<'_>) -> R
     Ok(())
 }
 
-pub(super) fn empty_srq_is_a_receiver_that_is_not_ready(bench: &Bench<'_>) -> Result {
+scenario!(empty_srq_is_a_receiver_that_is_not_ready: "SRQ-13", "RNR-01", "RNR-03"; needs RNR, XRC);
+fn empty_srq_is_a_receiver_that_is_not_ready(bench: &Bench<'_>) -> Result {
     let file = Named::new("empty");
     // Receives elsewhere do not help.
     let full = hub(bench, &file, options())?;
@@ -247,7 +253,8 @@ pub(super) fn empty_srq_is_a_receiver_that_is_not_ready(bench: &Bench<'_>) -> Re
     bench.no_completion(b.recv_cq, "SRQ-13")
 }
 
-pub(super) fn message_above_its_receive_fails_on_both_sides(bench: &Bench<'_>) -> Result {
+scenario!(message_above_its_receive_fails_on_both_sides: "RQ-05"; needs XRC);
+fn message_above_its_receive_fails_on_both_sides(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RQ-05";
     let Pair { a, b } = bench.pair(options())?;
     b.recv(1, 8)?;
@@ -262,7 +269,8 @@ pub(super) fn message_above_its_receive_fails_on_both_sides(bench: &Bench<'_>) -
     bench.no_completion(b.recv_cq, RULE)
 }
 
-pub(super) fn receives_stay_when_a_target_fails_or_goes(bench: &Bench<'_>) -> Result {
+scenario!(receives_stay_when_a_target_fails_or_goes: "QP-FLUSH-04", "SRQ-14"; needs XRC);
+fn receives_stay_when_a_target_fails_or_goes(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-FLUSH-04";
     let xrcd = bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?;
     let b = bench.xrc_end(xrcd, None, options())?;
@@ -289,7 +297,9 @@ pub(super) fn receives_stay_when_a_target_fails_or_goes(bench: &Bench<'_>) -> Re
     Ok(())
 }
 
-pub(super) fn receive_under_way_is_flushed_to_the_cq_of_its_srq(bench: &Bench<'_>) -> Result {
+scenario!(receive_under_way_is_flushed_to_the_cq_of_its_srq:
+    "QP-FLUSH-01", "XRC-04"; needs XRC, LAB);
+fn receive_under_way_is_flushed_to_the_cq_of_its_srq(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-FLUSH-01";
     let pair = bench.pair(small_packets())?;
     let Pair { a, b } = pair;
@@ -306,8 +316,9 @@ pub(super) fn receive_under_way_is_flushed_to_the_cq_of_its_srq(bench: &Bench<'_
     bench.no_completion(b.recv_cq, RULE)
 }
 
+scenario!(lost_packets_are_sent_again: "TMR-03", "XRC-04"; needs XRC, LAB);
 /// The first of every kind of packet is lost.
-pub(super) fn lost_packets_are_sent_again(bench: &Bench<'_>) -> Result {
+fn lost_packets_are_sent_again(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-03";
     for opcode in [
         PacketOpcode::XrcSendFirst,
@@ -332,7 +343,8 @@ pub(super) fn lost_packets_are_sent_again(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn requests_name_their_srq_and_answers_do_not(bench: &Bench<'_>) -> Result {
+scenario!(requests_name_their_srq_and_answers_do_not: "XRC-04"; needs XRC, LAB);
+fn requests_name_their_srq_and_answers_do_not(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-04";
     let file = Named::new("packets");
     let pairs = hub(bench, &file, small_packets())?;

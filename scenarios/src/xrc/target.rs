@@ -16,7 +16,8 @@ fn private(bench: &Bench<'_>) -> Result<Xrcd> {
     Ok(bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?)
 }
 
-pub(super) fn is_opened_by_its_number(bench: &Bench<'_>) -> Result {
+scenario!(target_is_opened_by_its_number: "XRC-05"; needs XRC);
+fn target_is_opened_by_its_number(bench: &Bench<'_>) -> Result {
     let file = Named::new("open");
     let neighbour = beside_b(bench)?;
     let xrcds = [
@@ -50,7 +51,8 @@ pub(super) fn is_opened_by_its_number(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-pub(super) fn number_that_is_none_of_the_domain_is_refused(bench: &Bench<'_>) -> Result {
+scenario!(number_that_is_none_of_the_domain_is_refused: "XRC-05"; needs XRC);
+fn number_that_is_none_of_the_domain_is_refused(bench: &Bench<'_>) -> Result {
     let (own, other) = (private(bench)?, private(bench)?);
     let target = bench.create_xrc_recv_qp(own)?;
     let number = bench.qp_num(target)?;
@@ -107,7 +109,8 @@ fn shared<'b>(bench: &'b Bench<'_>, file: &Named) -> Result<Shared<'b>> {
     })
 }
 
-pub(super) fn lives_until_it_is_open_nowhere(bench: &Bench<'_>) -> Result {
+scenario!(target_lives_until_it_is_open_nowhere: "XRC-05"; needs XRC);
+fn target_lives_until_it_is_open_nowhere(bench: &Bench<'_>) -> Result {
     let file = Named::new("nowhere");
     let Shared {
         pair,
@@ -131,7 +134,8 @@ pub(super) fn lives_until_it_is_open_nowhere(bench: &Bench<'_>) -> Result {
     bench.no_completion(pair.b.recv_cq, RULE)
 }
 
-pub(super) fn stays_when_one_of_its_contexts_closes(bench: &Bench<'_>) -> Result {
+scenario!(target_stays_when_one_of_its_contexts_closes: "XRC-05", "LIFE-07"; needs XRC);
+fn target_stays_when_one_of_its_contexts_closes(bench: &Bench<'_>) -> Result {
     let file = Named::new("contexts");
     let shared = shared(bench, &file)?;
     bench.close_device(shared.neighbour)?;
@@ -147,7 +151,9 @@ pub(super) fn stays_when_one_of_its_contexts_closes(bench: &Bench<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn events_come_to_all_who_have_it_open(bench: &Bench<'_>) -> Result {
+scenario!(events_of_a_target_come_to_all_who_have_it_open:
+    "XRC-05", "ASYNC-02", "ASYNC-03", "ASYNC-06"; needs XRC);
+fn events_of_a_target_come_to_all_who_have_it_open(bench: &Bench<'_>) -> Result {
     let file = Named::new("events");
     let Shared {
         pair,
