@@ -93,6 +93,7 @@ fn explain_rule(rule: &'static Rule, style: Style) -> String {
         ("source", rule.source.clone()),
         ("observe", rule.observe.clone()),
         ("differs", rule.divergence.clone().unwrap_or_default()),
+        ("same as", rule.same_as.join(", ")),
         ("checked", checked),
     ];
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {

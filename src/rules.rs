@@ -40,7 +40,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
 
 /// The scenarios that check a rule, and if there are none the reason.
 pub(crate) fn coverage(rule: &Rule) -> (Vec<&'static str>, Option<&'static str>) {
-    let citing = all().filter(|scenario| scenario.rules.contains(&rule.id.as_str()));
+    let citing = all().filter(|scenario| scenario.checks(rule));
     let ids: Vec<_> = citing.map(|scenario| scenario.id).collect();
     let reason = if ids.is_empty() { reason(rule) } else { None };
     (ids, reason)

@@ -14,7 +14,8 @@ use verbs_api::{
     Qp, QpAttrMask, QpModify, QpState, RcParams, Verbs, Wait, Wc, WcStatus,
 };
 
-use crate::failure::{Failure, Result};
+use crate::claim::Claim;
+use crate::failure::{Failure, OfRule, Result, check, check_eq};
 
 /// What a scenario works with: two open devices, A and B, and the verbs themselves, to which it
 /// dereferences.
@@ -220,8 +221,8 @@ impl<'v> Bench<'v> {
     }
 
     /// As many objects live on each side as before, where that can be known.
-    pub fn expect_live(&self, before: Option<[Live; 2]>, rule: &'static str) -> Result {
-        crate::failure::check_eq!(rule, self.live()?, before, "the live objects");
+    pub fn expect_live(&self, before: Option<[Live; 2]>, rule: impl Into<Claim>) -> Result {
+        check_eq!(rule, self.live()?, before, "the live objects");
         Ok(())
     }
 
@@ -268,13 +269,12 @@ impl<'v> Bench<'v> {
     }
 
     /// The next completion of a CQ, which must have this status.
-    pub fn one_with(&self, cq: Cq, status: WcStatus, rule: &'static str) -> Result<Wc> {
+    pub fn one_with(&self, cq: Cq, status: WcStatus, rule: impl Into<Claim>) -> Result<Wc> {
+        let rule = rule.into();
         let expected = format!("a completion with {status} on {cq}");
-        match self.one(cq) {
-            Ok(wc) if wc.status == status => Ok(wc),
-            Ok(wc) => Err(Failure::assertion(expected, wc.to_string()).of_rule(rule)),
-            Err(failure) => Err(failure.of_rule(rule)),
-        }
+        let wc = self.one(cq).rule(rule)?;
+        check!(rule, wc.status == status, expected, "{wc}");
+        Ok(wc)
     }
 
     /// Polls until the CQ is empty at this moment, as an event handler does.
@@ -319,20 +319,17 @@ impl<'v> Bench<'v> {
         &self,
         channel: CompChannel,
         cq: Cq,
-        rule: &'static str,
+        rule: impl Into<Claim>,
     ) -> Result<CqEvent> {
+        let rule = rule.into();
         let expected = format!("an event of {cq} on {channel}");
-        match self.event_and_ack(channel) {
-            Ok(event) if event.cq == cq => Ok(event),
-            Ok(event) => {
-                let seen = format!("an event of {}", event.cq);
-                Err(Failure::assertion(expected, seen).of_rule(rule))
-            }
-            Err(failure) => Err(Failure {
-                expected,
-                ..failure.of_rule(rule)
-            }),
-        }
+        let event = self.event_and_ack(channel).map_err(|failure| Failure {
+            expected: expected.clone(),
+            ..failure
+        });
+        let event = event.rule(rule)?;
+        check!(rule, event.cq == cq, expected, "an event of {}", event.cq);
+        Ok(event)
     }
 
     /// Takes and acknowledges all events of a channel that are there or still come: those once all
@@ -398,7 +395,7 @@ impl<'v> Bench<'v> {
     /// the call gives. It must not return before.
     pub fn waits_until<T: Send>(
         &self,
-        rule: &'static str,
+        rule: impl Into<Claim>,
         call: impl FnOnce() -> T + Send,
         release: impl FnOnce() -> Result,
     ) -> Result<T> {
@@ -414,9 +411,7 @@ impl<'v> Bench<'v> {
             while Instant::now() < end && !call.is_finished() {
                 thread::yield_now();
             }
-            if call.is_finished() {
-                return Err(Failure::assertion("the call waits", "it returned").of_rule(rule));
-            }
+            check!(rule, !call.is_finished(), "the call waits", "it returned");
             let released = release();
             let value = call.join().unwrap_or_else(|panic| resume_unwind(panic));
             released.map(|()| value)
@@ -444,7 +439,7 @@ impl<'v> Bench<'v> {
     // Nothing happens
 
     /// No event is on the channel, and none comes.
-    pub fn no_event(&self, channel: CompChannel, rule: &'static str) -> Result {
+    pub fn no_event(&self, channel: CompChannel, rule: impl Into<Claim>) -> Result {
         let wait = self.quiet()?;
         let result = self.verbs.get_cq_event(channel, wait);
         let result = result.map(|event| {
@@ -456,7 +451,7 @@ impl<'v> Bench<'v> {
     }
 
     /// No asynchronous event is there, and none comes.
-    pub fn no_async_event(&self, context: Context, rule: &'static str) -> Result {
+    pub fn no_async_event(&self, context: Context, rule: impl Into<Claim>) -> Result {
         let wait = self.quiet()?;
         let result = self.verbs.get_async_event(context, wait);
         let result = result.map(|event| {
@@ -467,17 +462,17 @@ impl<'v> Bench<'v> {
     }
 
     /// No completion is in the CQ, and none comes.
-    pub fn no_completion(&self, cq: Cq, rule: &'static str) -> Result {
+    pub fn no_completion(&self, cq: Cq, rule: impl Into<Claim>) -> Result {
+        let rule = rule.into();
         let end = match self.quiet()? {
             Wait::For(negative) => Instant::now().checked_add(negative),
             _ => None,
         };
         let mut got = Vec::new();
         loop {
-            if self.poll_once(cq, 16, &mut got)? > 0 {
-                let expected = format!("no completion on {cq}");
-                return Err(Failure::assertion(expected, list(&got)).of_rule(rule));
-            }
+            let expected = format!("no completion on {cq}");
+            let none = self.poll_once(cq, 16, &mut got)? == 0;
+            check!(rule, none, expected, "{}", list(&got));
             if end.is_none_or(|end| Instant::now() >= end) {
                 return Ok(());
             }
@@ -487,18 +482,17 @@ impl<'v> Bench<'v> {
 
     /// No completion is in the CQ after a while, though work may be under way that never ends by
     /// itself: retries without a limit.
-    pub fn no_completion_meanwhile(&self, cq: Cq, rule: &'static str) -> Result {
+    pub fn no_completion_meanwhile(&self, cq: Cq, rule: impl Into<Claim>) -> Result {
         let Some(lab) = self.verbs.lab() else {
             return self.no_completion(cq, rule);
         };
         lab.advance(MEANWHILE)?;
         self.negative.fetch_max(EXACT, Ordering::Relaxed);
         let mut got = Vec::new();
-        if self.poll_once(cq, 16, &mut got)? == 0 {
-            return Ok(());
-        }
+        let none = self.poll_once(cq, 16, &mut got)? == 0;
         let expected = format!("no completion on {cq} within {MEANWHILE:?}");
-        Err(Failure::assertion(expected, list(&got)).of_rule(rule))
+        check!(rule, none, expected, "{}", list(&got));
+        Ok(())
     }
 
     // Choices, arming, queue pairs
@@ -507,30 +501,28 @@ impl<'v> Bench<'v> {
     /// declares nothing.
     pub fn as_declared<T: KnobValue>(
         &self,
-        rule: &'static str,
+        rule: impl Into<Claim>,
         declared: Option<T>,
         seen: T,
     ) -> Result {
-        match declared {
-            Some(declared) if declared != seen => {
-                let expected = format!("{}, as declared", declared.text());
-                Err(Failure::assertion(expected, seen.text()).of_rule(rule))
-            }
-            _ => Ok(()),
+        if let Some(declared) = declared {
+            let expected = format!("{}, as declared", declared.text());
+            check!(rule, seen == declared, expected, "{}", seen.text());
         }
+        Ok(())
     }
 
     /// What became of an unreliable message for which the receive is too small, as declared: it is
     /// dropped, or the receive fails.
-    pub fn short_message(&self, recv_cq: Cq, rule: &'static str) -> Result<ShortDatagram> {
-        let seen = match self.poll_all(recv_cq)?[..] {
+    pub fn short_message(&self, recv_cq: Cq, rule: impl Into<Claim>) -> Result<ShortDatagram> {
+        let rule = rule.into();
+        let got = self.poll_all(recv_cq)?;
+        let seen = match got[..] {
             [] => ShortDatagram::Drop,
-            [wc] if wc.status == WcStatus::LocLenErr => ShortDatagram::LocLenErr,
-            [wc, ..] => {
-                let expected = "LOC_LEN_ERR or nothing";
-                return Err(Failure::assertion(expected, wc.to_string()).of_rule(rule));
-            }
+            _ => ShortDatagram::LocLenErr,
         };
+        let good = got.is_empty() || got.len() == 1 && got[0].status == WcStatus::LocLenErr;
+        check!(rule, good, "LOC_LEN_ERR or nothing", "{}", got[0]);
         self.as_declared(rule, self.behavior()?.ud_short_recv, seen)?;
         Ok(seen)
     }
@@ -640,13 +632,14 @@ impl Patience<'_> {
 fn nothing(
     result: Result<String, verbs_api::Error>,
     expected: String,
-    rule: &'static str,
+    rule: impl Into<Claim>,
 ) -> Result {
-    match result {
-        Ok(seen) => Err(Failure::assertion(expected, seen).of_rule(rule)),
+    let result = match result {
+        Ok(seen) => Err(Failure::assertion(expected, seen)),
         Err(error) if is_nothing(&error) => Ok(()),
-        Err(error) => Err(Failure::from(error).of_rule(rule)),
-    }
+        Err(error) => Err(error.into()),
+    };
+    result.rule(rule)
 }
 
 fn is_nothing(error: &verbs_api::Error) -> bool {

@@ -70,7 +70,7 @@ fn next(bench: &Bench<'_>, cq: Cq) -> Result<bool> {
     match bench.next_poll(cq) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Failure::from(error).of_rule("CQ-CREATE-15")),
+        Err(error) => Err(error).rule("CQ-CREATE-15"),
     }
 }
 
@@ -422,7 +422,7 @@ fn completion_has_the_time_when_it_was_added(bench: &Bench<'_>) -> Result {
     for (wc, bounds) in got.iter().zip(&bounds) {
         let (Some(ticks), Some(nanos)) = (wc.completion_ts, wc.completion_wallclock_ns) else {
             let seen = format!("{wc:?}");
-            return Err(Failure::assertion("both times", seen).of_rule(RULE));
+            return Err(Failure::assertion("both times", seen)).rule(RULE);
         };
         let at = core::time::Duration::from_nanos(nanos);
         check!(RULE, bounds.contains(&at), "within {bounds:?}", "{at:?}");
@@ -498,7 +498,8 @@ fn fields_that_there_are_not_are_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-scenario!(resize_keeps_completions_and_request: "CQ-RESIZE-32"; needs RESIZE_CQ, CQ_EX);
+scenario!(resize_keeps_completions_and_request:
+    "CQ-RESIZE-32", "CQ-CREATE-15"; needs RESIZE_CQ, CQ_EX);
 fn resize_keeps_completions_and_request(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CQ-RESIZE-32";
     for flags in [CqFlags::empty(), CqFlags::SINGLE_THREADED] {

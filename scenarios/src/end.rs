@@ -9,6 +9,7 @@ use verbs_api::{
 };
 
 use crate::bench::{Bench, Place};
+use crate::claim::Claim;
 use crate::failure::{Failure, OfRule, Result, check_eq};
 
 /// Bytes that the GRH takes at the start of a UD receive.
@@ -387,8 +388,9 @@ impl Pair<'_> {
     }
 
     /// A message still goes from A to B, and nothing else is there.
-    pub fn still_works(&self, rule: &'static str) -> Result {
+    pub fn still_works(&self, rule: impl Into<Claim>) -> Result {
         const MARKER: u64 = 0x3a4b;
+        let rule = rule.into();
         let (a, b, bench) = (self.a, self.b, self.a.bench);
         a.fill(7, 64)?;
         b.recv(MARKER, 64).rule(rule)?;
@@ -540,22 +542,22 @@ impl<'b> End<'b> {
     }
 
     /// The pattern of `tag` has landed: `len` bytes of it, behind the GRH on UD.
-    pub fn expect_data(&self, tag: u8, len: u32, rule: &'static str) -> Result {
+    pub fn expect_data(&self, tag: u8, len: u32, rule: impl Into<Claim>) -> Result {
         self.expect_data_at(self.landing() + u64::from(self.grh()), tag, len, rule)
     }
 
     /// The pattern of `tag` stands at `offset`.
-    pub fn expect_data_at(&self, offset: u64, tag: u8, len: u32, rule: &'static str) -> Result {
+    pub fn expect_data_at(&self, offset: u64, tag: u8, len: u32, rule: impl Into<Claim>) -> Result {
         let seen = self.bytes(offset, len as usize)?;
         let expected = pattern(tag, len);
-        match seen.iter().zip(&expected).position(|(a, b)| a != b) {
-            None => Ok(()),
-            Some(at) => Err(Failure::assertion(
+        let differs = seen.iter().zip(&expected).position(|(a, b)| a != b);
+        let result = differs.map_or(Ok(()), |at| {
+            Err(Failure::assertion(
                 format!("byte {at} of {len} is {:#04x}", expected[at]),
                 format!("{:#04x}", seen[at]),
-            )
-            .of_rule(rule)),
-        }
+            ))
+        });
+        result.rule(rule)
     }
 
     fn grh(&self) -> u32 {

@@ -3,12 +3,12 @@
 
 use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{
-    Access, AsyncEvent, AsyncEventType, Element, MrAttr, MwBindInfo, MwType, QpState,
-    RcParams, RecvWr, Remote, SendOp, SendWr, Sge, WcStatus, inc_rkey,
+    Access, AsyncEvent, AsyncEventType, Element, MrAttr, MwBindInfo, MwType, QpState, RcParams,
+    RecvWr, Remote, SendOp, SendWr, Sge, WcStatus, inc_rkey,
 };
 
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
+use crate::{Bench, Claim, End, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
 
 const LEN: u32 = 8;
 
@@ -36,6 +36,10 @@ struct Row {
     responder: QpState,
     event: Option<AsyncEventType>,
     rule: &'static str,
+    /// What says what the responder tells.
+    told: Claim,
+    /// What says in which states both are then.
+    states: Claim,
 }
 
 impl Row {
@@ -47,6 +51,8 @@ impl Row {
             responder: QpState::Rts,
             event: None,
             rule,
+            told: Claim::one(rule),
+            states: Claim::one(rule),
         }
     }
 
@@ -56,8 +62,8 @@ impl Row {
             requester,
             receive: &[WcStatus::WrFlushErr],
             responder: QpState::Err,
-            event: None,
-            rule,
+            states: Claim::two(rule, "QP-FLUSH-09"),
+            ..Self::alone(requester, rule)
         }
     }
 
@@ -108,16 +114,16 @@ impl Row {
         }
         match self.event {
             Some(event_type) => {
-                let event = bench.async_event(b.context).rule(self.rule)?;
+                let event = bench.async_event(b.context).rule(self.told)?;
                 let element = Element::Qp(b.qp);
                 let expected = AsyncEvent::new(event_type, element);
-                check_eq!(self.rule, event, expected);
+                check_eq!(self.told, event, expected);
             }
             // The bench cannot know what a device does that declares nothing.
             None if self.may_say_so(bench)? => {}
-            None => bench.no_async_event(b.context, self.rule)?,
+            None => bench.no_async_event(b.context, self.told)?,
         }
-        bench.no_completion(b.recv_cq, self.rule)?;
+        bench.no_completion(b.recv_cq, self.told)?;
         self.reaches(bench, &b, self.responder)?;
         bench.no_async_event(a.context, "ASYNC-12")
     }
@@ -132,7 +138,7 @@ impl Row {
             .until(&format!("{} is in {state}", end.qp), || {
                 Ok((bench.state(end.qp)? == state).then_some(()))
             })
-            .rule(self.rule)
+            .rule(self.states)
     }
 }
 
@@ -196,11 +202,12 @@ fn local_memory_of_an_atomic(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(atomic_that_is_not_aligned:
-    "ATOM-04", "ASYNC-14", "QP-FLUSH-09"; needs MODIFY_CONNECT, ATOMICS);
+    "ATOM-04", "ASYNC-14", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT, ATOMICS);
 fn atomic_that_is_not_aligned(bench: &Bench<'_>) -> Result {
     let says_so = bench.behavior()?.qp_req_event == Some(true);
     let row = Row {
         event: says_so.then_some(AsyncEventType::QpReqErr),
+        told: Claim::two("ATOM-04", "ASYNC-14"),
         ..Row::both(WcStatus::RemInvReqErr, "ATOM-04")
     };
     let pair = with_atomics(bench)?;
@@ -214,7 +221,10 @@ fn atomic_that_is_not_aligned(bench: &Bench<'_>) -> Result {
 
 scenario!(bind_of_a_window: "WC-26", "MW-23", "ASYNC-12"; needs MODIFY_CONNECT, MW_TYPE_2);
 fn bind_of_a_window(bench: &Bench<'_>) -> Result {
-    let row = Row::alone(WcStatus::MwBindErr, "WC-26");
+    let row = Row {
+        states: Claim::two("WC-26", "MW-23"),
+        ..Row::alone(WcStatus::MwBindErr, "WC-26")
+    };
     let pair = with_receives(bench)?;
     let a = pair.a;
     let mw = bench.alloc_mw(a.pd, MwType::Type2)?;
@@ -286,7 +296,7 @@ fn memory_that_the_peer_denies_to_a_read(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(memory_that_the_peer_denies_to_a_write_with_immediate:
-    "RDMA-13", "QP-FLUSH-09"; needs MODIFY_CONNECT, WRITE_WITH_IMM);
+    "RDMA-13", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT, WRITE_WITH_IMM);
 fn memory_that_the_peer_denies_to_a_write_with_immediate(bench: &Bench<'_>) -> Result {
     let row = Row::both(WcStatus::RemAccessErr, "RDMA-13")
         .receive(&[
@@ -304,7 +314,7 @@ fn memory_that_the_peer_denies_to_a_write_with_immediate(bench: &Bench<'_>) -> R
 }
 
 scenario!(operation_that_the_queue_pair_of_the_peer_denies:
-    "RDMA-04", "QP-FLUSH-09"; needs MODIFY_CONNECT, RDMA_READ);
+    "RDMA-04", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT, RDMA_READ);
 fn operation_that_the_queue_pair_of_the_peer_denies(bench: &Bench<'_>) -> Result {
     let of_b = RcParams {
         access: Access::LOCAL_WRITE,
@@ -343,7 +353,7 @@ fn receive_that_is_too_small(bench: &Bench<'_>) -> Result {
     row.follows(bench, pair, SendWr::send(1, &data), 2)
 }
 
-scenario!(memory_of_a_receive: "RQ-07", "QP-FLUSH-09"; needs MODIFY_CONNECT);
+scenario!(memory_of_a_receive: "RQ-07", "QP-FLUSH-09", "ASYNC-12"; needs MODIFY_CONNECT);
 fn memory_of_a_receive(bench: &Bench<'_>) -> Result {
     let row = Row::both(WcStatus::RemOpErr, "RQ-07").receive(&[WcStatus::LocProtErr]);
     let Pair { a, b } = bench.rc_pair()?;
@@ -362,7 +372,11 @@ fn memory_of_a_receive(bench: &Bench<'_>) -> Result {
 scenario!(no_receive_at_all:
     "RNR-03", "QP-FLUSH-10", "RNR-06", "ASYNC-12"; needs WRITE_WITH_IMM, RNR);
 fn no_receive_at_all(bench: &Bench<'_>) -> Result {
-    let row = Row::alone(WcStatus::RnrRetryExcErr, "RNR-03");
+    let row = Row {
+        told: Claim::two("RNR-03", "RNR-06"),
+        states: Claim::two("RNR-03", "QP-FLUSH-10"),
+        ..Row::alone(WcStatus::RnrRetryExcErr, "RNR-03")
+    };
     let rc = |rnr_retry| RcParams {
         rnr_retry,
         min_rnr_timer: 1,
@@ -395,6 +409,7 @@ scenario!(no_answer_at_all: "TMR-03", "QP-FLUSH-10", "ASYNC-12"; needs MODIFY_CO
 fn no_answer_at_all(bench: &Bench<'_>) -> Result {
     let row = Row {
         responder: QpState::Reset,
+        states: Claim::two("TMR-03", "QP-FLUSH-10"),
         ..Row::alone(WcStatus::RetryExcErr, "TMR-03")
     };
     for retry_cnt in [0, 1, 6] {

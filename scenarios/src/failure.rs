@@ -5,6 +5,8 @@ use std::fmt::Debug;
 use serde::{Deserialize, Serialize};
 use verbs_api::{Cause, Error, ErrorKind, PostError};
 
+use crate::claim::{self, Claim};
+
 /// What a scenario body returns.
 pub type Result<T = (), E = Failure> = core::result::Result<T, E>;
 
@@ -77,11 +79,12 @@ impl Failure {
         }
     }
 
-    /// The same failure, of this rule if it names none yet.
+    /// The same failure, of this rule if it names none yet. Where set-up fails: an assertion is a
+    /// [`rule`](OfRule::rule), which is recorded.
     #[must_use]
-    pub fn of_rule(self, rule: &'static str) -> Self {
+    pub(crate) fn of_rule(self, rule: impl Into<Claim>) -> Self {
         Self {
-            rule: self.rule.or(Some(rule)),
+            rule: self.rule.or(rule.into().main()),
             ..self
         }
     }
@@ -110,20 +113,22 @@ impl From<PostError> for Failure {
     }
 }
 
-/// Says which rule a result is about: `bench.req_notify_cq(cq, arm).rule("CQ-ARM-20")?`.
+/// Asserts a result, and says which rule it is about:
+/// `bench.req_notify_cq(cq, arm).rule("CQ-ARM-20")?`.
 pub trait OfRule<T> {
     /// The result, its failure being of `rule` if it names none yet.
-    fn rule(self, rule: &'static str) -> Result<T>;
+    fn rule(self, rule: impl Into<Claim>) -> Result<T>;
 }
 
 impl<T, E: Into<Failure>> OfRule<T> for Result<T, E> {
-    fn rule(self, rule: &'static str) -> Result<T> {
+    fn rule(self, rule: impl Into<Claim>) -> Result<T> {
+        let rule = claim::record(rule);
         self.map_err(|error| error.into().of_rule(rule))
     }
 }
 
 /// A verb that must fail, with this kind of error. Gives the error, for a look at its facts.
-pub fn expect_err<T, E>(result: Result<T, E>, kind: ErrorKind, rule: &'static str) -> Result<E>
+pub fn expect_err<T, E>(result: Result<T, E>, kind: ErrorKind, rule: impl Into<Claim>) -> Result<E>
 where
     T: Debug,
     E: Clone + Into<Error>,
@@ -135,12 +140,13 @@ where
 pub fn expect_err_among<T, E>(
     result: Result<T, E>,
     kinds: &[ErrorKind],
-    rule: &'static str,
+    rule: impl Into<Claim>,
 ) -> Result<E>
 where
     T: Debug,
     E: Clone + Into<Error>,
 {
+    let rule = claim::record(rule);
     let symbols: Vec<_> = kinds.iter().map(|kind| kind.symbol()).collect();
     let expected = format!("an error {}", symbols.join(" or "));
     match result {
@@ -168,11 +174,12 @@ pub(crate) fn in_case<T>(case: &str, result: Result<T>) -> Result<T> {
 ///
 /// Takes the rule, the condition, what is expected, and what was seen as arguments of `format!`.
 macro_rules! check {
-    ($rule:expr, $condition:expr, $expected:expr, $($seen:tt)+) => {
+    ($rule:expr, $condition:expr, $expected:expr, $($seen:tt)+) => {{
+        let rule = $crate::claim::record($rule);
         if !$condition {
-            return Err($crate::Failure::assertion($expected, format!($($seen)+)).of_rule($rule));
+            return Err($crate::Failure::assertion($expected, format!($($seen)+)).of_rule(rule));
         }
-    };
+    }};
 }
 
 /// Fails with `rule` unless what was seen equals what is expected:
@@ -184,12 +191,13 @@ macro_rules! check_eq {
     ($rule:expr, $seen:expr, $expected:expr, $what:expr) => {
         match (&$seen, &$expected) {
             (seen, expected) => {
+                let rule = $crate::claim::record($rule);
                 if *seen != *expected {
                     return Err($crate::Failure::assertion(
                         format!("{} is {expected:?}", $what),
                         format!("{seen:?}"),
                     )
-                    .of_rule($rule));
+                    .of_rule(rule));
                 }
             }
         }

@@ -8,14 +8,15 @@
 //! | module | holds |
 //! |---|---|
 //! | `rules`, `reasons` | the catalogue; why a rule has no scenario |
-//! | [`Scenario`] | a scenario as a row beside its body |
+//! | [`Scenario`], `row` | a scenario as data; its row beside its body, and lists of rows |
 //! | [`Bench`], [`End`], [`Pair`] | what the body of a scenario works with |
-//! | [`Failure`], [`OfRule`] | what is wrong when one fails |
+//! | [`Failure`], [`OfRule`], [`Claim`] | what is wrong when one fails, and of which rule |
 //! | [`run()`], [`Backend`], [`Deviation`] | running, and judging the outcome |
 //! | [`report`] | the report and its JSON |
 //! | `cq_arm`, `chan`, ... | the scenarios, a file for each [`Group`] |
 
 mod bench;
+mod claim;
 mod climber;
 pub mod deviations;
 mod end;
@@ -23,9 +24,10 @@ mod failure;
 mod kind;
 mod reasons;
 pub mod report;
+#[macro_use]
+mod row;
 mod rules;
 mod runner;
-#[macro_use]
 mod scenario;
 
 mod ah;
@@ -64,6 +66,7 @@ mod world;
 mod xrc;
 
 pub use bench::{Bench, Bounds, Negative, Place};
+pub use claim::Claim;
 pub use deviations::Deviation;
 pub use end::{End, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
 pub use failure::{Failure, FailureKind, OfRule, Result, expect_err, expect_err_among};
@@ -85,62 +88,56 @@ pub struct Group {
     pub scenarios: &'static [Scenario],
 }
 
+macro_rules! group {
+    ($module:ident, $title:literal) => {
+        Group {
+            name: stringify!($module),
+            title: $title,
+            scenarios: $module::SCENARIOS,
+        }
+    };
+}
+
 /// All scenarios, by subject.
 pub const GROUPS: &[Group] = &[
-    group("cq_arm", "CQ arming", cq_arm::SCENARIOS),
-    group("chan", "Completion channels", chan::SCENARIOS),
-    group("cq_resize", "CQ resize", cq_resize::SCENARIOS),
-    group("cq_create", "CQ creation", cq_create::SCENARIOS),
-    group("cq_poll", "Polling", cq_poll::SCENARIOS),
-    group("cq_ovr", "CQ overrun", cq_ovr::SCENARIOS),
-    group("cq_destroy", "CQ destruction", cq_destroy::SCENARIOS),
-    group("cq_ex", "Extended CQs", cq_ex::SCENARIOS),
-    group("wc", "Work completions", wc::SCENARIOS),
-    group(
-        "qp_create",
-        "Queue pair creation and query",
-        qp_create::SCENARIOS,
-    ),
-    group("qp_state", "Queue pair states", qp_state::SCENARIOS),
-    group("qp_flush", "Error state and flushing", qp_flush::SCENARIOS),
-    group(
-        "qp_destroy",
-        "Queue pair destruction",
-        qp_destroy::SCENARIOS,
-    ),
-    group("sq", "Send queues", sq::SCENARIOS),
-    group("rq", "Receive queues", rq::SCENARIOS),
-    group("srq", "Shared receive queues", srq::SCENARIOS),
-    group("xrc", "Extended reliable connections", xrc::SCENARIOS),
-    group("life", "Life of objects", life::SCENARIOS),
-    group("rdma", "RDMA Read and Write", rdma::SCENARIOS),
-    group("atom", "Atomics", atom::SCENARIOS),
-    group("errors", "Errors of connections", errors::SCENARIOS),
-    group("path_mtu", "Path MTUs that differ", path_mtu::SCENARIOS),
-    group("rnr", "Receiver not ready", rnr::SCENARIOS),
-    group("tmr", "Timers and retries", tmr::SCENARIOS),
-    group("uc", "Unreliable connections", uc::SCENARIOS),
-    group("ud", "Datagrams", ud::SCENARIOS),
-    group("mcast", "Multicast", mcast::SCENARIOS),
-    group("ah", "Address handles", ah::SCENARIOS),
-    group("mr", "Memory regions", mr::SCENARIOS),
-    group("mw", "Memory windows", mw::SCENARIOS),
-    group("dev", "Devices and ports", dev::SCENARIOS),
-    group("async_event", "Asynchronous events", async_event::SCENARIOS),
-    group("bad_input", "Bad input", bad_input::SCENARIOS),
+    group!(cq_arm, "CQ arming"),
+    group!(chan, "Completion channels"),
+    group!(cq_resize, "CQ resize"),
+    group!(cq_create, "CQ creation"),
+    group!(cq_poll, "Polling"),
+    group!(cq_ovr, "CQ overrun"),
+    group!(cq_destroy, "CQ destruction"),
+    group!(cq_ex, "Extended CQs"),
+    group!(wc, "Work completions"),
+    group!(qp_create, "Queue pair creation and query"),
+    group!(qp_state, "Queue pair states"),
+    group!(qp_flush, "Error state and flushing"),
+    group!(qp_destroy, "Queue pair destruction"),
+    group!(sq, "Send queues"),
+    group!(rq, "Receive queues"),
+    group!(srq, "Shared receive queues"),
+    group!(xrc, "Extended reliable connections"),
+    group!(life, "Life of objects"),
+    group!(rdma, "RDMA Read and Write"),
+    group!(atom, "Atomics"),
+    group!(errors, "Errors of connections"),
+    group!(path_mtu, "Path MTUs that differ"),
+    group!(rnr, "Receiver not ready"),
+    group!(tmr, "Timers and retries"),
+    group!(uc, "Unreliable connections"),
+    group!(ud, "Datagrams"),
+    group!(mcast, "Multicast"),
+    group!(ah, "Address handles"),
+    group!(mr, "Memory regions"),
+    group!(mw, "Memory windows"),
+    group!(dev, "Devices and ports"),
+    group!(async_event, "Asynchronous events"),
+    group!(bad_input, "Bad input"),
 ];
 
 /// All scenarios, in the order of [`GROUPS`].
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
     GROUPS.iter().flat_map(|group| group.scenarios)
-}
-
-const fn group(name: &'static str, title: &'static str, scenarios: &'static [Scenario]) -> Group {
-    Group {
-        name,
-        title,
-        scenarios,
-    }
 }
 
 #[cfg(test)]

@@ -253,7 +253,7 @@ fn only_what_is_attached_can_be_detached(bench: &Bench<'_>) -> Result {
     refused("once more", member.qp, ALL_HOSTS)
 }
 
-scenario!(attached_queue_pair_cannot_be_destroyed: "MCAST-06", "QP-DESTROY-02"; needs UD, MCAST);
+scenario!(attached_queue_pair_cannot_be_destroyed: "MCAST-06"; needs UD, MCAST);
 fn attached_queue_pair_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-06";
     let sender = Sender::new(bench)?;

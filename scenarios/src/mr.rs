@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 
 use verbs_api::behavior::{MrKeys, ZeroLength};
 use verbs_api::{
-    Access, AfterRereg, ErrorKind, Mr, MrChange, MrInit, MrMemory, RecvWr, SendOp,
-    SendWr, WcStatus,
+    Access, AfterRereg, ErrorKind, Mr, MrChange, MrInit, MrMemory, RecvWr, SendOp, SendWr, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -172,7 +171,7 @@ fn keys_are_apart_or_one_as_declared(bench: &Bench<'_>) -> Result {
     let seen = match seen[..] {
         [MrKeys::SameIfRemote, MrKeys::SameIfRemote, MrKeys::Same] => MrKeys::SameIfRemote,
         [first, second, third] if first == second && second == third => first,
-        _ => return Err(Failure::assertion("one kind of keys", format!("{seen:?}")).of_rule(RULE)),
+        _ => return Err(Failure::assertion("one kind of keys", format!("{seen:?}"))).rule(RULE),
     };
     bench.as_declared(RULE, bench.behavior()?.mr_keys, seen)
 }
@@ -451,7 +450,7 @@ fn access_flags_that_the_device_lacks_are_refused(bench: &Bench<'_>) -> Result {
                     && matches!(error.kind(), ErrorKind::Invalid | ErrorKind::NotSupported) => {}
             result => {
                 let seen = format!("{result:?} ({what})");
-                return Err(Failure::assertion("as the device can", seen).of_rule(RULE));
+                return Err(Failure::assertion("as the device can", seen)).rule(RULE);
             }
         }
     }

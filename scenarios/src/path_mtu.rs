@@ -137,13 +137,13 @@ fn is_invalid(
         }
         return expect(b, kind, length, DATA, RULE);
     }
-    bench.one_with(a.send_cq, WcStatus::RemInvReqErr, RULE)?;
-    check_eq!(RULE, bench.state(a.qp)?, QpState::Err);
+    bench.one_with(a.send_cq, WcStatus::RemInvReqErr, [RULE, "WC-27"])?;
+    check_eq!([RULE, "QP-FLUSH-09"], bench.state(a.qp)?, QpState::Err);
     // The responder has answered, and may have yet to go there.
     let in_error = || Ok((bench.state(b.qp)? == QpState::Err).then_some(()));
     bench
         .until("the responder is in ERR", in_error)
-        .rule(RULE)?;
+        .rule([RULE, "QP-FLUSH-09"])?;
     if b.qp_type == QpType::XrcRecv {
         // Its receive is the SRQ's still.
         return bench.no_completion(b.recv_cq, RULE);

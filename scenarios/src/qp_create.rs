@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use verbs_api::behavior::Rounding;
 use verbs_api::lab::Limit;
 use verbs_api::{
-    Cq, ErrorKind, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState, QpType,
-    RecvWr, SendWr, Wait,
+    Cq, ErrorKind, QpAttr, QpAttrMask as M, QpCap, QpInit, QpQuery, QpState, QpType, RecvWr,
+    SendWr, Wait,
 };
 
 use crate::climber::{Climber, required};

@@ -2,6 +2,8 @@
 //!
 //! A report holds one [`Run`] for each profile of the device that the suite ran against.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::bench::Negative;
@@ -120,6 +122,10 @@ pub struct Entry {
     pub failure: Option<FailureReport>,
     /// How sure it is that nothing happened where nothing was to happen; `None` if it did not ask.
     pub negative: Option<Negative>,
+    /// The rules that its assertions named on the way, whether they held or not. Not in the JSON. Empty
+    /// if it ran in a process of its own.
+    #[serde(skip)]
+    pub named: BTreeSet<&'static str>,
 }
 
 /// How a scenario ended.

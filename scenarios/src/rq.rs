@@ -42,7 +42,7 @@ fn uc_messages_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
     take_in_order(bench, PairOptions::of(QpType::Uc), &kinds)
 }
 
-scenario!(datagrams_take_receives_in_posting_order: "RQ-04"; needs UD, SEND_WITH_IMM);
+scenario!(datagrams_take_receives_in_posting_order: "RQ-04", "RQ-12"; needs UD, SEND_WITH_IMM);
 fn datagrams_take_receives_in_posting_order(bench: &Bench<'_>) -> Result {
     let kinds = [Kind::Send, Kind::SendImm];
     take_in_order(bench, PairOptions::of(QpType::Ud), &kinds)

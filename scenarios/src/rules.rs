@@ -29,6 +29,10 @@ pub struct Rule {
     pub observe: String,
     /// Devices or drivers known to differ.
     pub divergence: Option<String>,
+    /// Rules that say the same, each or between them: the scenarios that check one of them check this
+    /// one, and no assertion names it. Default: none.
+    #[serde(default)]
+    pub same_as: Vec<String>,
 }
 
 /// How firmly a rule is asserted.
@@ -75,6 +79,22 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::Scenario;
+
+    #[test]
+    fn a_rule_that_others_say_is_named_by_no_scenario() {
+        for rule in rules() {
+            for id in &rule.same_as {
+                let other = super::rule(id).unwrap_or_else(|| panic!("{}: no rule {id}", rule.id));
+                assert!(other.same_as.is_empty(), "{}: {id} is others", rule.id);
+            }
+            if !rule.same_as.is_empty() {
+                let names = |scenario: &&Scenario| scenario.rules.contains(&rule.id.as_str());
+                let naming = crate::all().find(names).map(|scenario| scenario.id);
+                assert_eq!(naming, None, "{}", rule.id);
+            }
+        }
+    }
 
     #[test]
     fn ids_are_unique_and_start_with_their_group() {

@@ -9,6 +9,7 @@ use crossbeam::channel::{self, RecvTimeoutError};
 use verbs_api::{Capabilities, Verbs};
 
 use crate::bench::{Bench, Bounds, Negative, Place};
+use crate::claim::{Rules, recorded};
 use crate::deviations::Deviation;
 use crate::failure::{Failure, FailureKind, Result};
 use crate::report::{BackendInfo, Entry, FailureReport, Outcome, Run, Summary};
@@ -116,14 +117,12 @@ pub fn select(pattern: &str) -> Vec<&'static Scenario> {
     let pick = |wanted: &dyn Fn(&Scenario) -> bool| -> Vec<&'static Scenario> {
         crate::all().filter(|scenario| wanted(scenario)).collect()
     };
+    let rule = crate::rules()
+        .iter()
+        .find(|rule| rule.id.eq_ignore_ascii_case(pattern));
     let tries: [&dyn Fn(&Scenario) -> bool; 3] = [
         &|scenario| scenario.id == pattern,
-        &|scenario| {
-            scenario
-                .rules
-                .iter()
-                .any(|id| id.eq_ignore_ascii_case(pattern))
-        },
+        &|scenario| rule.is_some_and(|rule| scenario.checks(rule)),
         &|scenario| scenario.id.contains(pattern),
     ];
     let mut found = tries.into_iter().map(pick);
@@ -160,6 +159,7 @@ fn judge(
         reason: None,
         failure: None,
         negative: None,
+        named: Rules::new(),
     };
     let missing = scenario.needs.difference(capabilities);
     if !missing.is_empty() {
@@ -193,14 +193,16 @@ fn judge(
     } else {
         None
     };
-    let Attempt { negative, failures } =
-        isolated.unwrap_or_else(|| attempt(backend, scenario, bounds));
+    let here = || attempt(backend, scenario, bounds);
+    let (attempt, named) = recorded(|| isolated.unwrap_or_else(here));
+    let Attempt { negative, failures } = attempt;
     let (outcome, reason, failure) = verdict(failures, &known);
     Entry {
         outcome,
         reason,
         failure,
         negative,
+        named,
         ..entry
     }
 }

@@ -1,10 +1,11 @@
-//! A scenario as data: a row beside its body, and a list of rows for each group.
+//! A scenario as data.
 
 use bitflags::bitflags;
 use verbs_api::Capabilities;
 
 use crate::bench::Bench;
 use crate::failure::Result;
+use crate::rules::Rule;
 
 /// A small program against the trait that checks one or more rules.
 ///
@@ -27,7 +28,7 @@ pub struct Scenario {
     /// Its group and, behind a dot, the behavior it checks:
     /// `cq_arm.next_fires_for_any_completion`.
     pub id: &'static str,
-    /// The rules it checks, the main one first.
+    /// The rules it checks, the main one first: those that its assertions name.
     pub rules: &'static [&'static str],
     /// What the device and the backend must be able to do.
     pub needs: Capabilities,
@@ -82,6 +83,12 @@ impl Scenario {
         }
     }
 
+    /// It checks this rule, or one that says the same.
+    pub fn checks(&self, rule: &Rule) -> bool {
+        let same = rule.same_as.iter().chain([&rule.id]);
+        same.into_iter().any(|id| self.rules.contains(&id.as_str()))
+    }
+
     /// The part of the id before the dot.
     pub fn group(&self) -> &'static str {
         self.id.split_once('.').map_or(self.id, |(group, _)| group)
@@ -92,73 +99,4 @@ impl Scenario {
         let behavior = self.id.split_once('.').map_or("", |(_, behavior)| behavior);
         behavior.replace('_', " ")
     }
-}
-
-/// The row of the body that stands below and has the same name: its rules, what it needs but for RC,
-/// its hazards. Its id is the group's module and that name.
-///
-/// The row is `ROW` of a type with the name of the body. One that is in no list of
-/// [`scenarios!`](crate::scenario) is dead code, and so is a body without a row.
-macro_rules! scenario {
-    (
-        $body:ident: $($rule:literal),+
-        $(; needs $($need:ident),+)?
-        $(; hazards $($hazard:ident),+)?
-    ) => {
-        #[allow(non_camel_case_types)]
-        pub(crate) enum $body {}
-
-        impl $body {
-            pub(crate) const ROW: $crate::Scenario = {
-                const PLACE: (&str, &str) = (module_path!(), stringify!($body));
-                const ID: [u8; $crate::scenario::id_len(PLACE)] = $crate::scenario::id(PLACE);
-                $crate::Scenario::new($crate::scenario::text(&ID), &[$($rule),+], $body)
-                    $($(.needs(verbs_api::Capabilities::$need))+)?
-                    $($(.hazards($crate::Hazards::$hazard))+)?
-            };
-        }
-    };
-}
-
-/// The rows of these bodies, in the order of reports.
-macro_rules! scenarios {
-    ($($(#[$attribute:meta])* $body:path),+ $(,)?) => {
-        &[$($(#[$attribute])* <$body>::ROW),+]
-    };
-}
-
-/// How long the [`id`] of a body is.
-pub(crate) const fn id_len((module, body): (&str, &str)) -> usize {
-    group(module).len() + 1 + body.len()
-}
-
-/// The id of a body in `module`: the group, a dot, its name.
-pub(crate) const fn id<const LEN: usize>((module, body): (&str, &str)) -> [u8; LEN] {
-    let group = group(module);
-    let mut id = [b'.'; LEN];
-    id.split_at_mut(group.len()).0.copy_from_slice(group);
-    id.split_at_mut(group.len() + 1)
-        .1
-        .copy_from_slice(body.as_bytes());
-    id
-}
-
-/// The bytes of an [`id`] as what they are.
-pub(crate) const fn text(id: &'static [u8]) -> &'static str {
-    match str::from_utf8(id) {
-        Ok(id) => id,
-        Err(_) => panic!("the names of modules and functions are text"),
-    }
-}
-
-/// The module right below the crate that `module` is or is in.
-const fn group(module: &str) -> &[u8] {
-    let (_, below) = module
-        .as_bytes()
-        .split_at(concat!(env!("CARGO_CRATE_NAME"), "::").len());
-    let mut len = 0;
-    while len < below.len() && below[len] != b':' {
-        len += 1;
-    }
-    below.split_at(len).0
 }

@@ -3,8 +3,7 @@
 use verbs_api::behavior::{IllegalOpcode, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Access, ErrorKind, Mtu, QpState, QpType, RcParams, Remote, SendWr, WcOpcode,
-    WcStatus,
+    Access, ErrorKind, Mtu, QpState, QpType, RcParams, Remote, SendWr, WcOpcode, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};

@@ -3,8 +3,8 @@
 use verbs_api::behavior::{RouteFields, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Ah, AhAttr, ErrorKind, GlobalRoute, Grh, LinkLayer, QpModify, QpState, QpType,
-    RcParams, RecvWr, SendWr, Wc, WcFlags, WcStatus, connect,
+    Ah, AhAttr, ErrorKind, GlobalRoute, Grh, LinkLayer, QpModify, QpState, QpType, RcParams,
+    RecvWr, SendWr, Wc, WcFlags, WcStatus, connect,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -155,7 +155,7 @@ fn header(
 
 fn read(bytes: &[u8; Grh::BYTES], rule: &'static str) -> Result<Grh> {
     let none = || Failure::assertion("a GRH, or a header of IPv4", format!("{bytes:x?}"));
-    Grh::read(bytes).ok_or_else(|| none().of_rule(rule))
+    Grh::read(bytes).ok_or_else(none).rule(rule)
 }
 
 scenario!(grh_names_both_ports: "UD-03"; needs UD);
@@ -203,7 +203,7 @@ fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
                 (0, limit) if limit != hop_limit => RouteFields::TrafficClass,
                 seen => {
                     let expected = format!("flow label and hop limit {asked:x?}, or 0 and another");
-                    return Err(Failure::assertion(expected, format!("{seen:x?}")).of_rule(RULE));
+                    return Err(Failure::assertion(expected, format!("{seen:x?}"))).rule(RULE);
                 }
             };
             bench.as_declared(RULE, declared, seen)?;
@@ -395,7 +395,7 @@ fn messages_arrive_at_most_once_and_in_order(bench: &Bench<'_>) -> Result {
                     connect::ud_to_rts(bench.verbs(), b.qp, bench.port(), QKEY)?;
                 }
                 [wc] => lengths.push(wc.byte_len - GRH_LEN),
-                _ => return Err(Failure::assertion("at most one", "two").of_rule(RULE)),
+                _ => return Err(Failure::assertion("at most one", "two")).rule(RULE),
             }
         }
         let lost = bench.lab().remove(fault)?;

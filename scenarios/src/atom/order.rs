@@ -108,7 +108,12 @@ fn atomics_and_reads_beyond_the_depth_wait(bench: &Bench<'_>) -> Result {
         let Pair { a, b } = with_depth(bench, depth)?;
         let seen = in_turns(bench, &Pair { a, b }, 12)?;
         let each: Vec<_> = (0..12).collect();
-        check_eq!(RULE, seen, each, format!("the order, depth {depth}"));
+        check_eq!(
+            [RULE, "RDMA-18"],
+            seen,
+            each,
+            format!("the order, depth {depth}")
+        );
         check_eq!(RULE, get(&b, 0)?, 6, format!("the sum, depth {depth}"));
         a.expect_data_at(a.landing() + 4096, 6, 3000, RULE)?;
     }
@@ -156,7 +161,12 @@ fn atomics_count_in_the_depth_of_reads(bench: &Bench<'_>) -> Result {
             most = most.max(now);
         }
         // All of the depth is used, too.
-        check_eq!("ATOM-13", most, i32::from(depth), "what is outstanding");
+        check_eq!(
+            ["ATOM-13", "RDMA-18"],
+            most,
+            i32::from(depth),
+            "what is outstanding"
+        );
     }
     Ok(())
 }
@@ -226,7 +236,12 @@ fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
                 let case = format!("{opcode} {lost} lost, depth {depth}");
                 in_case(&case, bench.successes(a.send_cq, COUNT as usize).rule(RULE))?;
                 bench.lab().remove(fault)?;
-                check_eq!(RULE, get(&b, 0)?, 100 + COUNT, format!("the sum ({case})"));
+                check_eq!(
+                    [RULE, "TMR-09"],
+                    get(&b, 0)?,
+                    100 + COUNT,
+                    format!("the sum ({case})")
+                );
                 for n in 0..COUNT {
                     let original = get(&a, a.landing() + 8 * n)?;
                     check_eq!(RULE, original, 100 + n, format!("what was there ({case})"));

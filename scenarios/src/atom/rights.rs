@@ -48,7 +48,7 @@ fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result {
                 _ => {
                     let expected = "EINVAL, LOC_LEN_ERR, or success with more than 8 bytes";
                     let failure = Failure::assertion(expected, format!("{wc:?}"));
-                    return in_case(&case, Err(failure.of_rule(RULE)));
+                    return in_case(&case, Err(failure).rule(RULE));
                 }
             };
             check_eq!(RULE, get(&b, 0)?, after, format!("the value ({case})"));
@@ -166,7 +166,7 @@ fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-scenario!(queue_pair_needs_the_right_for_atomics_alone: "ATOM-05"; needs ATOMICS);
+scenario!(queue_pair_needs_the_right_for_atomics_alone: "ATOM-05", "RDMA-04"; needs ATOMICS);
 fn queue_pair_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ATOM-05";
     let declared = bench.behavior()?.qp_access_status;
@@ -239,7 +239,7 @@ fn key_range_and_domain_are_checked(bench: &Bench<'_>) -> Result {
             let into = [a.sge(a.landing(), 8)];
             let (what, work) = both(&into, remote, 0)[n];
             a.post(work)?;
-            let failed = bench.one_with(a.send_cq, WcStatus::RemAccessErr, RULE);
+            let failed = bench.one_with(a.send_cq, WcStatus::RemAccessErr, [RULE, "WC-28"]);
             in_case(&format!("{what}, {case}"), failed)?;
             check_eq!(RULE, get(&b, 0)?, 0, format!("the value ({what}, {case})"));
         }

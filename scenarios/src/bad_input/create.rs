@@ -194,7 +194,7 @@ fn table_index_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
 fn any_error<T: Debug>(result: Result<T, Error>, rule: &'static str) -> Result {
     match result {
         Err(_) => Ok(()),
-        Ok(value) => Err(Failure::assertion("an error", format!("{value:?}")).of_rule(rule)),
+        Ok(value) => Err(Failure::assertion("an error", format!("{value:?}"))).rule(rule),
     }
 }
 

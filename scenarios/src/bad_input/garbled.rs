@@ -55,7 +55,7 @@ fn garbled_cq_is_not_armed(bench: &Bench<'_>) -> Result {
                 (Some(Check::Accepted) | None, Ok(())) => {}
                 (Some(Check::Accepted), Err(error)) => {
                     let failure = Failure::assertion("it is armed, as declared", error.to_string());
-                    return Err(failure.of_rule("CQ-ARM-21"));
+                    return Err(failure).rule("CQ-ARM-21");
                 }
                 (_, armed) => no_such(bench, "arm", "CQ-ARM-21", || armed)?,
             }

@@ -359,8 +359,7 @@ const FD_CALLS: &[(Verb, &str, Call)] = &[
 ];
 
 scenario!(every_verb_refuses_handles_that_are_none:
-    "DEV-13", "PD-04", "MR-22", "CQ-DESTROY-05", "QP-STATE-32", "QP-CREATE-05", "LIFE-05",
-    "DEV-02");
+    "DEV-13", "PD-04", "MR-22", "CQ-DESTROY-05", "QP-STATE-32", "QP-CREATE-05", "DEV-02");
 fn every_verb_refuses_handles_that_are_none(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();
     let a = bench.end(bench.ctx_a(), options)?;

@@ -4,7 +4,7 @@ use verbs_api::behavior::Check;
 use verbs_api::{Access, ErrorKind, MrAttr, QpCap, QpState, RecvWr, Remote, SendWr, Sge, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, expect_err};
+use crate::{Bench, Claim, End, Failure, OfRule, Pair, PairOptions, Result, expect_err};
 
 /// Bytes of each region here.
 const MEM: u32 = 4096;
@@ -14,11 +14,11 @@ const END: u64 = MEM as u64;
 struct Place {
     what: &'static str,
     /// As the source or target of a send.
-    local: &'static str,
+    local: Claim,
     /// As the target of a receive.
-    receive: &'static str,
+    receive: Claim,
     /// As the target or source of a peer.
-    remote: &'static str,
+    remote: Claim,
     /// The region that they claim to be in.
     region: fn(&Bench<'_>, &End<'_>) -> Result<MrAttr>,
     offset: u64,
@@ -45,7 +45,7 @@ const KEYS: [Place; 3] = [
             region.rkey ^= 0xa5;
             Ok(region)
         },
-        remote: "RDMA-05",
+        remote: Claim::one("RDMA-05"),
         ..outside("has no key", 0)
     },
     Place {
@@ -54,9 +54,9 @@ const KEYS: [Place; 3] = [
             let mr = bench.alloc_mr(pd, 64, Access::ALL_RDMA)?;
             Ok(bench.query_mr(mr)?)
         },
-        local: "PD-02",
-        receive: "PD-02",
-        remote: "RDMA-07",
+        local: Claim::two("PD-02", "MR-14"),
+        receive: Claim::two("PD-02", "MR-14"),
+        remote: Claim::two("RDMA-07", "MR-14"),
         ..outside("is of another domain", 0)
     },
     Place {
@@ -66,9 +66,9 @@ const KEYS: [Place; 3] = [
             bench.dereg_mr(mr)?;
             Ok(attr)
         },
-        local: "MR-05",
-        receive: "MR-05",
-        remote: "MR-05",
+        local: Claim::one("MR-05"),
+        receive: Claim::one("MR-05"),
+        remote: Claim::one("MR-05"),
         ..outside("is gone", 0)
     },
 ];
@@ -79,16 +79,16 @@ const READ_ONLY: Place = Place {
         let mr = bench.alloc_mr(end.pd, 64, Access::empty())?;
         Ok(bench.query_mr(mr)?)
     },
-    remote: "RDMA-03",
+    remote: Claim::one("RDMA-03"),
     ..outside("allows local reads only", 0)
 };
 
 const fn outside(what: &'static str, offset: u64) -> Place {
     Place {
         what,
-        local: "SQ-22",
-        receive: "RQ-07",
-        remote: "RDMA-06",
+        local: Claim::one("SQ-22"),
+        receive: Claim::one("RQ-07"),
+        remote: Claim::one("RDMA-06"),
         region: |_, end| Ok(end.mem),
         offset,
     }
@@ -225,7 +225,7 @@ fn receive_larger_than_its_memory_may_take_what_fits(bench: &Bench<'_>) -> Resul
 }
 
 scenario!(write_to_outside_remote_memory_fails:
-    "RDMA-05", "RDMA-06", "RDMA-07", "PD-02", "MR-14", "MR-05", "RDMA-08");
+    "RDMA-05", "RDMA-06", "RDMA-07", "MR-14", "MR-05", "RDMA-08", "RDMA-03");
 fn write_to_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
     each(bench, unwritable(), |Pair { a, b }, place| {
         b.fill_at(0, 5, MEM)?;
@@ -237,7 +237,7 @@ fn write_to_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(read_from_outside_remote_memory_fails:
-    "RDMA-05", "RDMA-06", "RDMA-07", "PD-02", "MR-14", "MR-05", "RDMA-08"; needs RDMA_READ);
+    "RDMA-05", "RDMA-06", "RDMA-07", "MR-14", "MR-05", "RDMA-08", "RDMA-03"; needs RDMA_READ);
 fn read_from_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
     each(bench, unwritable(), |Pair { a, b }, place| {
         a.fill_at(a.landing(), 5, 8)?;
@@ -359,7 +359,7 @@ fn entry_of_no_bytes_may_name_any_address(bench: &Bench<'_>) -> Result {
             WcStatus::LocProtErr => Check::Refused,
             _ => {
                 let expected = "SUCCESS or LOC_PROT_ERR";
-                return Err(Failure::assertion(expected, wc.to_string()).of_rule("SQ-23"));
+                return Err(Failure::assertion(expected, wc.to_string())).rule("SQ-23");
             }
         };
         bench.as_declared("SQ-23", bench.behavior()?.zero_len_sge_check, seen)

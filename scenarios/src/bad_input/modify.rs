@@ -22,42 +22,46 @@ const STATES: [QpState; 6] = [
 
 scenario!(illegal_change_of_an_rc_qp_is_refused:
     "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
-    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs MODIFY_CONNECT);
+    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09";
+    needs MODIFY_CONNECT);
 fn illegal_change_of_an_rc_qp_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::Rc, &STATES)
 }
 
 scenario!(illegal_change_of_a_uc_qp_is_refused:
     "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
-    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs UC, MODIFY_CONNECT);
+    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09";
+    needs UC, MODIFY_CONNECT);
 fn illegal_change_of_a_uc_qp_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::Uc, &STATES)
 }
 
 scenario!(illegal_change_of_a_ud_qp_is_refused:
-    "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
-    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs UD, MODIFY_CONNECT);
+    "QP-STATE-01", "QP-STATE-02", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06", "QP-STATE-07",
+    "QP-STATE-08", "QP-STATE-09";
+    needs UD, MODIFY_CONNECT);
 fn illegal_change_of_a_ud_qp_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::Ud, &STATES)
 }
 
 scenario!(illegal_change_of_an_xrc_sender_is_refused:
     "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
-    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs MODIFY_CONNECT, XRC);
+    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09";
+    needs MODIFY_CONNECT, XRC);
 fn illegal_change_of_an_xrc_sender_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::XrcSend, &STATES)
 }
 
 scenario!(illegal_change_of_an_xrc_target_is_refused:
     "QP-STATE-01", "QP-STATE-02", "QP-STATE-03", "QP-STATE-04", "QP-STATE-05", "QP-STATE-06",
-    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09"; needs MODIFY_CONNECT, XRC);
+    "QP-STATE-07", "QP-STATE-08", "QP-STATE-09";
+    needs MODIFY_CONNECT, XRC);
 fn illegal_change_of_an_xrc_target_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::XrcRecv, &STATES)
 }
 
 scenario!(illegal_change_in_sqe_is_refused:
-    "QP-STATE-01", "QP-STATE-05", "QP-STATE-06", "QP-STATE-09", "QP-STATE-15"; needs UC, UD,
-    MODIFY_CONNECT);
+    "QP-STATE-01", "QP-STATE-05", "QP-STATE-06", "QP-STATE-09"; needs UC, UD, MODIFY_CONNECT);
 fn illegal_change_in_sqe_is_refused(bench: &Bench<'_>) -> Result {
     illegal_changes(bench, QpType::Uc, &[QpState::Sqe])?;
     illegal_changes(bench, QpType::Ud, &[QpState::Sqe])
@@ -221,8 +225,7 @@ fn ranges(device: &DeviceAttr, port: &PortAttr, bad_ports: &[u8]) -> Vec<Range> 
     ]
 }
 
-scenario!(attribute_out_of_range_is_refused:
-    "QP-STATE-27", "QP-STATE-06", "TMR-07"; needs MODIFY_CONNECT);
+scenario!(attribute_out_of_range_is_refused: "QP-STATE-27", "QP-STATE-06"; needs MODIFY_CONNECT);
 fn attribute_out_of_range_is_refused(bench: &Bench<'_>) -> Result {
     let mut qp = Climber::new(bench, QpType::Rc)?;
     let device = bench.query_device(qp.end.context)?;

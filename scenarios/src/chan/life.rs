@@ -117,5 +117,7 @@ fn destroy_is_busy_until_the_last_cq_is_gone(bench: &Bench<'_>) -> Result {
         bench.expect_event(channel, writer.send_cq, "CHAN-38")?;
         destroy(bench, &writer)?;
     }
-    bench.destroy_comp_channel(channel).rule("CHAN-38")
+    bench
+        .destroy_comp_channel(channel)
+        .rule(["CHAN-38", "CQ-DESTROY-07"])
 }

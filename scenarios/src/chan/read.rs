@@ -63,7 +63,7 @@ fn wait_that_nothing_can_end_stalls(bench: &Bench<'_>) -> Result {
         let error = expect_err(endless, ErrorKind::Stalled, rule)?;
         let Cause::Stall(stall) = error.cause() else {
             let seen = error.cause().to_string();
-            return Err(Failure::assertion("how things stand", seen).of_rule(rule));
+            return Err(Failure::assertion("how things stand", seen)).rule(rule);
         };
         check_eq!(rule, stall.channel, Some(channel), "the channel");
         Ok(())

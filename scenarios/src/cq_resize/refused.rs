@@ -121,7 +121,8 @@ fn no_memory_leaves_the_cq_as_it_was(bench: &Bench<'_>) -> Result {
     expect_armed(bench, &pair, None, 4, "CQ-RESIZE-26")
 }
 
-scenario!(failure_does_not_disturb_traffic: "CQ-RESIZE-18"; needs RESIZE_CQ);
+scenario!(failure_does_not_disturb_traffic:
+    "CQ-RESIZE-18", "CQ-RESIZE-13", "CQ-RESIZE-26"; needs RESIZE_CQ);
 fn failure_does_not_disturb_traffic(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let cqs = [pair.a.send_cq, pair.b.recv_cq];
@@ -148,7 +149,8 @@ fn failure_does_not_disturb_traffic(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-scenario!(failure_does_not_tell_the_count: "CQ-RESIZE-19"; needs RESIZE_CQ);
+scenario!(failure_does_not_tell_the_count:
+    "CQ-RESIZE-19", "CQ-RESIZE-13", "CQ-RESIZE-26"; needs RESIZE_CQ);
 fn failure_does_not_tell_the_count(bench: &Bench<'_>) -> Result {
     let below_is_refused = bench.behavior()?.shrink_below == Some(Check::Refused);
     let mut errnos = Vec::new();

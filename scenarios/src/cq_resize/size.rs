@@ -23,7 +23,8 @@ fn empty_cq_takes_any_size(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-scenario!(limits_of_the_size_are_inclusive: "CQ-RESIZE-11", "CQ-RESIZE-14"; needs RESIZE_CQ);
+scenario!(limits_of_the_size_are_inclusive:
+    "CQ-RESIZE-11", "CQ-RESIZE-14", "CQ-RESIZE-13", "CQ-RESIZE-26"; needs RESIZE_CQ);
 fn limits_of_the_size_are_inclusive(bench: &Bench<'_>) -> Result {
     let cq = bench.create_cq(bench.ctx_a(), &CqInit::new(16))?;
     let mut invalid = sizes_above_the_limit(bench)?;

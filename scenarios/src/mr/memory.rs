@@ -54,7 +54,7 @@ fn named_by(bench: &Bench<'_>, init: &MrInit, first: u64, rule: &'static str) ->
                 ..attr.sge(0, LEN)
             }],
         ))?;
-        bench.one_with(b.send_cq, WcStatus::Success, rule)?;
+        bench.one_with(b.send_cq, WcStatus::Success, [rule, "MR-21"])?;
         bench.one_with(a.recv_cq, WcStatus::Success, rule)?;
         a.expect_data(tag, LEN, rule)?;
     }
@@ -166,7 +166,7 @@ fn null_region_is_there_if_the_device_says_so(bench: &Bench<'_>) -> Result {
         Err(error) if !has && error.kind() == ErrorKind::NotSupported => {}
         result => {
             let seen = format!("{result:?}");
-            return Err(Failure::assertion("as the device says", seen).of_rule(RULE));
+            return Err(Failure::assertion("as the device says", seen)).rule(RULE);
         }
     }
     Ok(bench.dealloc_pd(pd)?)

@@ -7,7 +7,7 @@ use super::{
     write,
 };
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, OfRule, Pair, Result};
+use crate::{Bench, Claim, OfRule, Pair, Result};
 
 /// What a peer can ask for, by the right it needs.
 fn operation(need: Access, remote: Remote) -> SendOp {
@@ -46,7 +46,11 @@ fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) -> Result {
             false => WcStatus::RemAccessErr,
         };
         let case = format!("{need:?} through a window of {mw_type} for {given:?}");
-        in_case(&case, bench.one_with(a.send_cq, status, RULE))?;
+        let rule = match need == Access::REMOTE_ATOMIC {
+            true => Claim::two(RULE, "ATOM-05"),
+            false => Claim::one(RULE),
+        };
+        in_case(&case, bench.one_with(a.send_cq, status, rule))?;
         let mut after = [0; LEN as usize];
         bench.read_mr(mr, 0, &mut after)?;
         let touched = given == need && need != Access::REMOTE_READ;
@@ -177,7 +181,7 @@ fn access_of_no_bytes_is_not_checked(bench: &Bench<'_>) -> Result {
         };
         for op in [SendOp::RdmaWrite { remote }, SendOp::RdmaRead { remote }] {
             a.post(SendWr::new(1, op, &[])).rule(RULE)?;
-            let done = bench.one_with(a.send_cq, WcStatus::Success, RULE);
+            let done = bench.one_with(a.send_cq, WcStatus::Success, [RULE, "RDMA-10"]);
             in_case(&format!("{} with {rkey:#x}", op.name()), done)?;
         }
     }

@@ -1,7 +1,9 @@
 //! What a bind does, and its order among others.
 
 use verbs_api::behavior::IllegalOpcode;
-use verbs_api::{ErrorKind, MwBind, MwType, PostError, QpType, Remote, SendWr, WcStatus, inc_rkey};
+use verbs_api::{
+    ErrorKind, MwBind, MwType, PostError, QpType, Remote, SendWr, WcOpcode, WcStatus, inc_rkey,
+};
 
 use super::{
     ALL, BOTH, LEN, WRITE, bind, bound, is_shut, opens, options, pair, part, post_bind, sibling,
@@ -29,7 +31,9 @@ fn bind_gives_a_new_key_and_the_old_one_dies(bench: &Bench<'_>) -> Result {
     let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
     let mut keys = vec![bench.query_mw(mw)?.rkey];
     for round in 0..3 {
-        let rkey = bind(bench, &b, mw, part(&b, b.landing(), LEN.into(), WRITE))?;
+        let rkey = post_bind(bench, &b, 1, mw, part(&b, b.landing(), LEN.into(), WRITE))?;
+        let bound = bench.one_with(b.send_cq, WcStatus::Success, "MW-02")?;
+        check_eq!("WC-04", bound.opcode, WcOpcode::BindMw);
         check!(
             "MW-02",
             !keys.contains(&rkey),
@@ -73,7 +77,8 @@ fn work_request_binds_with_the_key_of_the_caller(bench: &Bench<'_>) -> Result {
         bench
             .post_send(b.qp, &[SendWr::bind_mw(1, mw, rkey, info)])
             .rule(RULE)?;
-        bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
+        let bound = bench.one_with(b.send_cq, WcStatus::Success, RULE)?;
+        check_eq!("WC-04", bound.opcode, WcOpcode::BindMw);
         check_eq!(
             RULE,
             bench.query_mw(mw)?.rkey,
@@ -141,7 +146,7 @@ fn binds_complete_in_order_and_before_what_is_behind_starts(bench: &Bench<'_>) -
             &[a.sge(0, LEN)],
             Remote { addr, rkey },
         ))?;
-        let written = bench.one_with(a.send_cq, WcStatus::Success, RULE);
+        let written = bench.one_with(a.send_cq, WcStatus::Success, [RULE, "MW-02"]);
         in_case(&mw_type.to_string(), written)?;
         b.expect_data_at(place, 9, LEN, RULE)?;
         let done = bench.successes(b.send_cq, 3).rule(RULE)?;

@@ -9,11 +9,18 @@ use super::{
     ALL, BOTH, LEN, WRITE, bind, bound, is_shut, opens, options, pair, part, part_of, sibling,
 };
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, End, OfRule, Pair, Result, expect_err};
+use crate::{Bench, Claim, End, OfRule, Pair, Result, expect_err};
 
 /// Posts a bind that is bad, and a send behind it. It is refused at once, or fails; then the send is
 /// flushed and the queue pair is in error (MW-23).
-fn fails(bench: &Bench<'_>, end: &End<'_>, mw: Mw, info: MwBindInfo, rule: &'static str) -> Result {
+fn fails(
+    bench: &Bench<'_>,
+    end: &End<'_>,
+    mw: Mw,
+    info: MwBindInfo,
+    rule: impl Into<Claim>,
+) -> Result {
+    let rule = rule.into();
     let attr = bench.query_mw(mw)?;
     let posted = match attr.mw_type {
         MwType::Type1 => bench
@@ -29,7 +36,7 @@ fn fails(bench: &Bench<'_>, end: &End<'_>, mw: Mw, info: MwBindInfo, rule: &'sta
         return Ok(());
     }
     end.send(2, LEN)?;
-    let failed = bench.one_with(end.send_cq, WcStatus::MwBindErr, rule)?;
+    let failed = bench.one_with(end.send_cq, WcStatus::MwBindErr, rule.with("WC-26"))?;
     check_eq!(rule, failed.wr_id, 1);
     let flushed = bench.one_with(end.send_cq, WcStatus::WrFlushErr, "MW-23")?;
     check_eq!("MW-23", flushed.wr_id, 2);
@@ -57,14 +64,15 @@ fn region(bench: &Bench<'_>, b: &End<'_>, access: Access, of: Access) -> Result<
     Ok(part_of(mr, bench.query_mr(mr)?.addr, LEN.into(), of))
 }
 
-scenario!(region_must_allow_to_be_bound: "MW-06", "WC-26"; needs MW);
+scenario!(region_must_allow_to_be_bound: "MW-06", "WC-26", "MW-23"; needs MW);
 fn region_must_allow_to_be_bound(bench: &Bench<'_>) -> Result {
     each_type_fails(bench, "MW-06", |b| {
         region(bench, b, ALL.difference(Access::MW_BIND), WRITE)
     })
 }
 
-scenario!(window_to_be_written_needs_a_region_that_may_be_written: "MW-07", "WC-26"; needs MW);
+scenario!(window_to_be_written_needs_a_region_that_may_be_written:
+    "MW-07", "WC-26", "MW-23"; needs MW);
 fn window_to_be_written_needs_a_region_that_may_be_written(bench: &Bench<'_>) -> Result {
     for of in [WRITE, Access::REMOTE_ATOMIC, WRITE | Access::REMOTE_READ] {
         let failed = each_type_fails(bench, "MW-07", |b| region(bench, b, Access::MW_BIND, of));
@@ -80,7 +88,7 @@ fn window_to_be_written_needs_a_region_that_may_be_written(bench: &Bench<'_>) ->
     Ok(())
 }
 
-scenario!(window_lies_within_its_region: "MW-08", "WC-26"; needs MW);
+scenario!(window_lies_within_its_region: "MW-08", "WC-26", "MW-23"; needs MW);
 fn window_lies_within_its_region(bench: &Bench<'_>) -> Result {
     let whole = options().mem as u64;
     for (offset, length) in [(0, whole + 1), (1, whole), (whole, 1), (whole - 7, 8)] {
@@ -106,24 +114,26 @@ fn bind_mw_wants_one_domain(bench: &Bench<'_>) -> Result {
     let before = bench.query_mw(mw)?;
     let info = part(&b, 0, LEN.into(), WRITE);
     let refused = bench.bind_mw(b.qp, mw, &MwBind::new(1, info));
-    expect_err(refused, ErrorKind::Permission, RULE)?;
+    expect_err(refused, ErrorKind::Permission, [RULE, "PD-02"])?;
     check_eq!(RULE, bench.query_mw(mw)?, before);
     bench.no_completion(b.send_cq, RULE)
 }
 
-scenario!(window_of_type_2_and_queue_pair_share_a_domain: "MW-09", "PD-02", "WC-26"; needs MW);
+scenario!(window_of_type_2_and_queue_pair_share_a_domain:
+    "MW-09", "PD-02", "WC-26", "MW-23"; needs MW);
 fn window_of_type_2_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> Result {
     let Pair { b, .. } = pair(bench)?;
     let other = bench.alloc_pd(b.context)?;
     let mr = bench.alloc_mr(other, 64, ALL)?;
     let mw = bench.alloc_mw(other, MwType::Type2)?;
     let info = part_of(mr, bench.query_mr(mr)?.addr, LEN.into(), WRITE);
-    fails(bench, &b, mw, info, "MW-09")
+    fails(bench, &b, mw, info, ["MW-09", "PD-02"])
 }
 
-scenario!(window_region_and_queue_pair_share_a_domain: "MW-09", "PD-02", "WC-26"; needs MW);
+scenario!(window_region_and_queue_pair_share_a_domain:
+    "MW-09", "PD-02", "WC-26", "MW-23"; needs MW);
 fn window_region_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> Result {
-    const RULE: &str = "MW-09";
+    const RULE: [&str; 2] = ["MW-09", "PD-02"];
     // A region of another domain, for a work request.
     let Pair { b, .. } = pair(bench)?;
     let other = bench.alloc_pd(b.context)?;
@@ -143,7 +153,7 @@ fn window_region_and_queue_pair_share_a_domain(bench: &Bench<'_>) -> Result {
     )
 }
 
-scenario!(bound_window_of_type_2_is_not_bound_again: "MW-13", "WC-26"; needs MW);
+scenario!(bound_window_of_type_2_is_not_bound_again: "MW-13", "WC-26", "MW-23"; needs MW);
 fn bound_window_of_type_2_is_not_bound_again(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-13";
     for same_qp in [true, false] {
@@ -169,14 +179,14 @@ fn window_of_type_1_is_not_zero_based(bench: &Bench<'_>) -> Result {
     fails(bench, &b, mw, info, "MW-20")
 }
 
-scenario!(window_of_type_2_has_bytes: "MW-21", "WC-26"; needs MW);
+scenario!(window_of_type_2_has_bytes: "MW-21", "WC-26", "MW-23"; needs MW);
 fn window_of_type_2_has_bytes(bench: &Bench<'_>) -> Result {
     let Pair { b, .. } = pair(bench)?;
     let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
     fails(bench, &b, mw, part(&b, 0, 0, WRITE), "MW-21")
 }
 
-scenario!(failed_bind_leaves_the_window_as_it_was: "MW-23"; needs MW);
+scenario!(failed_bind_leaves_the_window_as_it_was: "MW-23", "WC-26"; needs MW);
 fn failed_bind_leaves_the_window_as_it_was(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-23";
     let first = pair(bench)?;

@@ -89,7 +89,7 @@ fn message_fails(
         WcStatus::Success => SendInvalAnswer::Ack,
         _ => {
             let expected = "SUCCESS, REM_ACCESS_ERR, REM_OP_ERR or RETRY_EXC_ERR";
-            return Err(Failure::assertion(expected, sent.to_string()).of_rule(rule));
+            return Err(Failure::assertion(expected, sent.to_string())).rule(rule);
         }
     };
     bench.as_declared("MW-18", bench.behavior()?.nak_send_inval, seen)?;
@@ -98,7 +98,7 @@ fn message_fails(
     Ok(())
 }
 
-scenario!(send_invalidates_before_its_receive_completes: "MW-17"; needs MW);
+scenario!(send_invalidates_before_its_receive_completes: "MW-17", "WC-04"; needs MW);
 /// However long the message is.
 fn send_invalidates_before_its_receive_completes(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MW-17";

@@ -5,7 +5,7 @@ use verbs_api::{Capabilities, ErrorKind, MwType, Remote, SendWr, WcStatus};
 
 use super::{BOTH, WRITE, bind, bound, is_shut, opens, pair, part, sibling, write};
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, Failure, OfRule, Result, expect_err, expect_err_among};
+use crate::{Bench, OfRule, Result, expect_err, expect_err_among};
 
 scenario!(deallocated_window_opens_nothing: "MW-19"; needs MW);
 fn deallocated_window_opens_nothing(bench: &Bench<'_>) -> Result {
@@ -35,7 +35,7 @@ fn region_with_a_window_is_not_deregistered(bench: &Bench<'_>) -> Result {
             Ok(()) => DeregBound::Orphan,
             Err(error) if error.kind() == ErrorKind::Busy => DeregBound::Ebusy,
             Err(error) if error.kind() == ErrorKind::Invalid => DeregBound::Einval,
-            Err(error) => return Err(Failure::from(error).of_rule(RULE)),
+            Err(error) => return Err(error).rule(RULE),
         };
         let case = mw_type.to_string();
         if seen == DeregBound::Orphan {

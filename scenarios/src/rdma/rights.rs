@@ -97,7 +97,7 @@ fn queue_pair_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
                 _ => {
                     let expected = "REM_ACCESS_ERR or REM_INV_REQ_ERR";
                     let failure = Failure::assertion(expected, wc.to_string());
-                    return in_case(&case, Err(failure.of_rule(RULE)));
+                    return in_case(&case, Err(failure).rule(RULE));
                 }
             };
             let allowed = rights.contains(needed);
@@ -134,7 +134,7 @@ fn responder_learns_of_an_access_violation(bench: &Bench<'_>) -> Result {
         }
         _ => {
             let seen = format!("{events:?}");
-            return Err(Failure::assertion("at most one event", seen).of_rule("ASYNC-15"));
+            return Err(Failure::assertion("at most one event", seen)).rule("ASYNC-15");
         }
     };
     bench.as_declared("RDMA-09", bench.behavior()?.qp_access_event, seen)?;

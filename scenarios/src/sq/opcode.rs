@@ -2,13 +2,13 @@
 
 use verbs_api::behavior::IllegalOpcode;
 use verbs_api::{
-    Access, Capabilities, ErrorKind, MwBindInfo, MwType, QpType, RcParams, Remote, SendWr,
+    Access, Capabilities, ErrorKind, MwBindInfo, MwType, QpType, RcParams, Remote, SendOp, SendWr,
     WcOpcode, WcStatus, inc_rkey,
 };
 
 use crate::failure::{check_eq, in_case};
 use crate::kind::Kind;
-use crate::{Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err};
+use crate::{Bench, Claim, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err};
 
 /// The transports that have an operation: RC, UC, UD and XRC_SEND.
 const OPERATIONS: [(Kind, [bool; 4]); 5] = [
@@ -83,7 +83,7 @@ fn runs(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
         let imm = [9, 8, 7, tag];
         let data = [a.sge(offset, length)];
         let mut work = kind.work_with(&a, 7, &data, imm);
-        if let verbs_api::SendOp::RdmaRead { remote } = &mut work.op {
+        if let SendOp::RdmaRead { remote } = &mut work.op {
             *remote = b.mem.remote(0);
         }
         a.post(work).rule(RULE)?;
@@ -116,7 +116,7 @@ fn is_refused(bench: &Bench<'_>, qp_type: QpType, kind: Kind) -> Result {
     illegal(bench, &a, a.to_peer(kind.work(&a, 1, &data)))
 }
 
-scenario!(only_rc_qp_has_atomics: "SQ-18", "SQ-20"; needs UC, UD, ATOMICS);
+scenario!(only_rc_qp_has_atomics: "SQ-18", "SQ-20", "UD-11"; needs UC, UD, ATOMICS);
 /// Atomics, for a queue pair that is not of RC.
 fn only_rc_qp_has_atomics(bench: &Bench<'_>) -> Result {
     for qp_type in [QpType::Uc, QpType::Ud] {
@@ -198,14 +198,14 @@ fn xrc_sender_binds_and_invalidates(bench: &Bench<'_>) -> Result {
             (SendWr::local_inv(2, rkey), WcOpcode::LocalInv),
         ] {
             bench.post_send(a.qp, &[work]).rule(RULE)?;
-            let done = bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+            let done = bench.one_with(a.send_cq, WcStatus::Success, [RULE, "MW-22"])?;
             check_eq!(RULE, done.opcode, opcode);
         }
     }
     Ok(())
 }
 
-scenario!(ud_qp_does_not_invalidate: "SQ-18", "SQ-20"; needs UD, MW_TYPE_2);
+scenario!(ud_qp_does_not_invalidate: "SQ-18", "SQ-20", "UD-11"; needs UD, MW_TYPE_2);
 /// Invalidation, for datagrams.
 fn ud_qp_does_not_invalidate(bench: &Bench<'_>) -> Result {
     for local in [false, true] {
@@ -300,12 +300,17 @@ fn binds_and_invalidates(bench: &Bench<'_>, qp_type: QpType) -> Result {
 }
 
 fn illegal(bench: &Bench<'_>, a: &End<'_>, wr: SendWr<'_>) -> Result {
+    // UD has segmented sends, if the device does.
+    let rule = match (a.qp_type, wr.op) {
+        (QpType::Ud, op) if !matches!(op, SendOp::Tso { .. }) => Claim::two("SQ-20", "UD-11"),
+        _ => Claim::one("SQ-20"),
+    };
     let result = bench.post_send(a.qp, &[wr]);
     let seen = if result.is_ok() {
-        bench.one_with(a.send_cq, WcStatus::LocQpOpErr, "SQ-20")?;
+        bench.one_with(a.send_cq, WcStatus::LocQpOpErr, rule)?;
         IllegalOpcode::LocQpOpErr
     } else {
-        let error = expect_err(result, ErrorKind::Invalid, "SQ-20")?;
+        let error = expect_err(result, ErrorKind::Invalid, rule)?;
         check_eq!("SQ-20", error.bad_wr, 0);
         IllegalOpcode::Einval
     };

@@ -10,7 +10,7 @@ use verbs_api::{
 use super::Shared;
 use crate::failure::{check, check_eq, in_case};
 use crate::qp_create::{expect_room, fill};
-use crate::{Bench, OfRule, PairOptions, Result, expect_err, expect_err_among};
+use crate::{Bench, Claim, OfRule, PairOptions, Result, expect_err, expect_err_among};
 
 const LIMIT: AsyncEventType = AsyncEventType::SrqLimitReached;
 
@@ -180,7 +180,7 @@ fn is_busy_while_a_qp_uses_it(bench: &Bench<'_>) -> Result {
     for (wr_id, pair) in (0..).zip(&pairs) {
         for wait in [Wait::Poll, bench.wait()] {
             let destroyed = bench.destroy_srq(shared.srq, wait);
-            expect_err(destroyed, ErrorKind::Busy, "SRQ-11")?;
+            expect_err(destroyed, ErrorKind::Busy, ["SRQ-11", "LIFE-01"])?;
         }
         // It still works.
         shared.takes(&pairs[1], 1, wr_id, "SRQ-11")?;
@@ -210,8 +210,8 @@ fn with_an_event<'b>(bench: &'b Bench<'_>) -> Result<(Shared<'b>, verbs_api::Asy
     let pair = shared.pair(PairOptions::default())?;
     shared.post([0])?;
     shared.set_limit(1)?;
-    shared.takes(&pair, 1, 0, "SRQ-18")?;
-    let event = shared.take_event(LIMIT, "SRQ-18")?;
+    shared.takes(&pair, 1, 0, Claim::NONE)?;
+    let event = shared.take_event(LIMIT, Claim::NONE)?;
     bench.destroy_qp(pair.b.qp, bench.wait())?;
     Ok((shared, event))
 }
@@ -225,7 +225,11 @@ fn destruction_would_block_until_its_events_are_acknowledged(bench: &Bench<'_>) 
         (Wait::For(Duration::from_millis(1)), ErrorKind::TimedOut),
     ];
     for (wait, kind) in waits {
-        expect_err(bench.destroy_srq(shared.srq, wait), kind, "SRQ-18")?;
+        expect_err(
+            bench.destroy_srq(shared.srq, wait),
+            kind,
+            ["SRQ-18", "ASYNC-03"],
+        )?;
     }
     // Nothing has changed.
     shared.post([1]).rule("SRQ-18")?;
@@ -238,7 +242,7 @@ scenario!(destruction_waits_for_the_acknowledgement_of_an_event:
 fn destruction_waits_for_the_acknowledgement_of_an_event(bench: &Bench<'_>) -> Result {
     let (shared, event) = with_an_event(bench)?;
     let destroyed = bench.waits_until(
-        "SRQ-18",
+        ["SRQ-18", "ASYNC-03"],
         || shared.destroy(),
         || Ok(bench.ack_async_event(shared.context, &event)?),
     )?;

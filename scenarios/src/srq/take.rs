@@ -39,7 +39,8 @@ fn in_posting_order(bench: &Bench<'_>, qp_type: QpType, rule: &'static str) -> R
     shared.post((0..TURNS.len()).map(number))?;
     for (i, turn) in TURNS.into_iter().enumerate() {
         let taken = shared.takes(&pairs[turn], i as u8, number(i), rule);
-        in_case(&format!("message {i}"), taken)?;
+        let wc = in_case(&format!("message {i}"), taken)?;
+        check_eq!([rule, "WC-03"], wc.qp_num, pairs[turn].b.qp_num);
     }
     Ok(())
 }
@@ -183,7 +184,12 @@ fn memory_is_that_of_its_own_domain(bench: &Bench<'_>) -> Result {
     let wc = bench.one(b.recv_cq).rule(RULE)?;
     let fault = bench.behavior()?.recv_fault_status;
     let status = fault.map_or(WcStatus::LocProtErr, |fault| fault.status());
-    check_eq!(RULE, (wc.wr_id, wc.status), (2, status), "the receive");
+    check_eq!(
+        [RULE, "PD-02"],
+        (wc.wr_id, wc.status),
+        (2, status),
+        "the receive"
+    );
     Ok(())
 }
 

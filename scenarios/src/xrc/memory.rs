@@ -109,7 +109,7 @@ fn target_allows_what_its_rights_say(bench: &Bench<'_>) -> Result {
             let seen = match wc.status {
                 WcStatus::RemAccessErr => QpAccessStatus::RemAccessErr,
                 WcStatus::RemInvReqErr => QpAccessStatus::RemInvReqErr,
-                _ => return Err(Failure::assertion("a refusal", case).of_rule(RULE)),
+                _ => return Err(Failure::assertion("a refusal", case)).rule(RULE),
             };
             b.expect_data_at(0, 1, 8, RULE)?;
             bench.as_declared(RULE, bench.behavior()?.qp_access_status, seen)?;

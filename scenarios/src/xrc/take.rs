@@ -206,7 +206,7 @@ fn srq_that_is_none_of_the_domain_is_an_error(bench: &Bench<'_>) -> Result {
                 _ => {
                     let expected = format!("{case}: REM_INV_REQ_ERR or REM_OP_ERR");
                     let failure = Failure::assertion(expected, wc.to_string());
-                    return Err(failure.of_rule(RULE));
+                    return Err(failure).rule(RULE);
                 }
             };
             check_eq!(RULE, bench.state(a.qp)?, QpState::Err, case);

@@ -1,0 +1,68 @@
+//! Rows beside bodies, and lists of them.
+
+/// The row of the body below, which has the same name: the rules that its assertions name, what it
+/// needs but for RC, its hazards. Its id is the group's module and that name.
+///
+/// The row is `ROW` of a type with the name of the body. What is in no list of `scenarios!` is dead
+/// code.
+macro_rules! scenario {
+    (
+        $body:ident: $($rule:literal),+
+        $(; needs $($need:ident),+)?
+        $(; hazards $($hazard:ident),+)?
+    ) => {
+        #[allow(non_camel_case_types)]
+        pub(crate) enum $body {}
+
+        impl $body {
+            pub(crate) const ROW: $crate::Scenario = {
+                const PLACE: (&str, &str) = (module_path!(), stringify!($body));
+                const ID: [u8; $crate::row::id_len(PLACE)] = $crate::row::id(PLACE);
+                $crate::Scenario::new($crate::row::text(&ID), &[$($rule),+], $body)
+                    $($(.needs(verbs_api::Capabilities::$need))+)?
+                    $($(.hazards($crate::Hazards::$hazard))+)?
+            };
+        }
+    };
+}
+
+/// The rows of these bodies, in the order of reports.
+macro_rules! scenarios {
+    ($($(#[$attribute:meta])* $body:path),+ $(,)?) => {
+        &[$($(#[$attribute])* <$body>::ROW),+]
+    };
+}
+
+/// How long the [`id`] of a body is.
+pub(crate) const fn id_len((module, body): (&str, &str)) -> usize {
+    group(module).len() + 1 + body.len()
+}
+
+/// The id of a body in `module`: the group, a dot, its name.
+pub(crate) const fn id<const LEN: usize>((module, body): (&str, &str)) -> [u8; LEN] {
+    let group = group(module);
+    let mut id = [b'.'; LEN];
+    let (before, behind) = id.split_at_mut(group.len());
+    before.copy_from_slice(group);
+    behind.split_at_mut(1).1.copy_from_slice(body.as_bytes());
+    id
+}
+
+/// An [`id`] as what it is.
+pub(crate) const fn text(id: &'static [u8]) -> &'static str {
+    match str::from_utf8(id) {
+        Ok(id) => id,
+        Err(_) => panic!("the names of modules and functions are text"),
+    }
+}
+
+/// The module right below the crate that `module` is or is in.
+const fn group(module: &str) -> &[u8] {
+    let the_crate = concat!(env!("CARGO_CRATE_NAME"), "::").len();
+    let (_, below) = module.as_bytes().split_at(the_crate);
+    let mut len = 0;
+    while len < below.len() && below[len] != b':' {
+        len += 1;
+    }
+    below.split_at(len).0
+}
