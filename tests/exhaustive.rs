@@ -15,7 +15,7 @@ use verbs_api::{
     MrAttr, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType, RecvWr, SendWr, Sge, Wc, WcOpcode,
     WcStatus, transition,
 };
-use verbs_sim::{Node, Time};
+use verbs_sim::search::Alone;
 
 /// Length of the sequences.
 const DEPTH: usize = if cfg!(debug_assertions) { 4 } else { 6 };
@@ -167,7 +167,7 @@ impl Outcome {
 /// A node in its start state, and the model of its CQ.
 #[derive(Clone)]
 struct World {
-    node: Node,
+    node: Alone,
     model: Model,
     setup: &'static Setup,
     errors: usize,
@@ -188,7 +188,7 @@ struct Setup {
 
 impl World {
     fn new() -> Self {
-        let mut node = Node::alone(Behavior::SPEC, 0);
+        let mut node = Alone::new(Behavior::SPEC, 0);
         let context = node.open_device().unwrap();
         let pd = node.alloc_pd(context).unwrap();
         let mr = node.alloc_mr(pd, 8, Access::LOCAL_WRITE).unwrap();
@@ -200,7 +200,7 @@ impl World {
         // Takes the completions of the peers.
         let other = node.create_cq(context, &CqInit::new(64)).unwrap();
         let mut pair = || {
-            let qp = |node: &mut Node, cq| {
+            let qp = |node: &mut Alone, cq| {
                 node.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq))
                     .unwrap()
             };
@@ -314,8 +314,8 @@ impl World {
 
     /// Posting works whatever became of the CQ.
     fn send(&mut self, qp: Qp, wr: SendWr<'_>) -> (Outcome, Outcome) {
-        let posted = self.node.post_send(NOW, qp, &[wr]);
-        self.node.run(NOW);
+        let posted = self.node.post_send(qp, &[wr]);
+        self.node.run();
         (Outcome::Done, done(kind(posted.map_err(Error::from))))
     }
 
@@ -362,8 +362,6 @@ impl World {
     }
 }
 
-const NOW: Time = Time::ZERO;
-
 fn kind<T>(result: Result<T, Error>) -> Result<T, ErrorKind> {
     result.map_err(|error| error.kind())
 }
@@ -377,7 +375,7 @@ fn either(result: Result<Outcome, ErrorKind>) -> Outcome {
 }
 
 /// Brings an RC queue pair to RTS, connected to `peer` of the same node.
-fn connect(node: &mut Node, context: Context, qp: Qp, peer: Qp) {
+fn connect(node: &mut Alone, context: Context, qp: Qp, peer: Qp) {
     let mut attr = QpAttr {
         path_mtu: verbs_api::Mtu::Mtu256,
         dest_qp_num: node.qp_num(peer).unwrap(),
@@ -390,6 +388,6 @@ fn connect(node: &mut Node, context: Context, qp: Qp, peer: Qp) {
         attr.qp_state = step[1];
         let row = transition::attributes(QpType::Rc, step[0], step[1]).unwrap();
         let mask = QpAttrMask::STATE | row.required;
-        node.modify_qp(NOW, qp, &attr, mask).unwrap();
+        node.modify_qp(qp, &attr, mask).unwrap();
     }
 }

@@ -34,7 +34,7 @@ impl Route {
 
 /// A packet on its way.
 #[derive(Clone, Debug)]
-pub struct Packet {
+pub(crate) struct Packet {
     pub(crate) route: Route,
     pub(crate) transport: QpType,
     pub(crate) op: Op,

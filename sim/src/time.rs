@@ -4,33 +4,33 @@ use core::time::Duration;
 
 /// Nanoseconds since the start of the laboratory's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Time(u64);
+pub(crate) struct Time(u64);
 
 impl Time {
     /// The start.
-    pub const ZERO: Self = Self(0);
+    pub(crate) const ZERO: Self = Self(0);
 
     /// The end.
-    pub const MAX: Self = Self(u64::MAX);
+    pub(crate) const MAX: Self = Self(u64::MAX);
 
     /// So many nanoseconds after the start.
-    pub const fn from_nanos(nanos: u64) -> Self {
+    pub(crate) const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// Nanoseconds since the start.
-    pub const fn as_nanos(self) -> u64 {
+    pub(crate) const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Time since the start.
-    pub const fn since_start(self) -> Duration {
+    pub(crate) const fn since_start(self) -> Duration {
         Duration::from_nanos(self.0)
     }
 
     /// Later by `by`; the end of time if that is too far.
     #[must_use]
-    pub fn after(self, by: Duration) -> Self {
+    pub(crate) fn after(self, by: Duration) -> Self {
         Self(
             self.0
                 .saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)),

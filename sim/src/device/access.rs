@@ -1,0 +1,163 @@
+//! Access to memory: what scatter/gather lists and remote addresses touch.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use verbs_api::behavior::Check;
+use verbs_api::{Access, Qp as QpHandle, Sge};
+
+use super::Device;
+use super::key::Regions;
+use super::mw::is_window_key;
+use super::region::{Mr, ProtectionFault, RKEY};
+use crate::memory::{Gone, Scatter, Slice};
+
+impl Device {
+    /// The part of a region that the peer of a queue pair names (RDMA-03, -05, -06, -07). The queue pair
+    /// has the protection domain that stands beside it.
+    pub(crate) fn touch_remote(
+        &self,
+        (qp, pd): (QpHandle, Option<u32>),
+        rkey: u32,
+        addr: u64,
+        length: u64,
+        need: Access,
+    ) -> Result<Slice, ProtectionFault> {
+        let pd = pd.ok_or(ProtectionFault::Key)?;
+        if is_window_key(rkey) {
+            return self.touch_window((qp, pd), rkey, addr, length, need);
+        }
+        let mr = self.regions.of_rkey(rkey).ok_or(ProtectionFault::Key)?;
+        mr.slice(pd, addr, length, need)
+    }
+
+    /// Takes the bytes of an inline work request now. Its lkeys are not looked at (SQ-08), but the
+    /// addresses must lie in some region, since the simulator has no other memory.
+    pub(crate) fn take_inline(&self, list: &[Sge]) -> Result<Arc<[u8]>, ProtectionFault> {
+        let length: usize = list.iter().map(|sge| sge.length as usize).sum();
+        let mut bytes = vec![0; length];
+        let mut rest = &mut bytes[..];
+        for sge in list.iter().filter(|sge| sge.length > 0) {
+            let (now, later) = rest.split_at_mut(sge.length as usize);
+            let part = |mr: &Mr| mr.part(sge.addr, sge.length.into()).ok();
+            let by_key = self.regions.of_key(sge.lkey).and_then(part);
+            let any = || self.regions.iter().find_map(|(_, mr)| part(mr));
+            let Slice { region, offset, .. } = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
+            let copied = self.memory.lock().read(region, offset, now);
+            copied.map_err(|Gone| ProtectionFault::Range)?;
+            rest = later;
+        }
+        Ok(bytes.into())
+    }
+}
+
+impl Regions {
+    /// The region of an rkey.
+    pub(crate) fn of_rkey(&self, rkey: u32) -> Option<&Mr> {
+        let mr = self.of_key(rkey & !RKEY)?;
+        (mr.attr.rkey == rkey).then_some(mr)
+    }
+
+    /// The keys and addresses by which these bytes of a region's memory can be named.
+    pub(crate) fn places_of(
+        &self,
+        of: &Mr,
+        bytes: &Range<u64>,
+    ) -> SmallVec<[(u32, Range<u64>); 1]> {
+        if of.only_domain().is_some() {
+            return SmallVec::from_iter([of.place(bytes)]);
+        }
+        let all = self.iter().map(|(_, mr)| mr);
+        let same = all.filter(|mr| mr.shares_memory(of));
+        same.map(|mr| mr.place(bytes)).collect()
+    }
+
+    /// Whether a list names one of these bytes of a region's memory.
+    pub(crate) fn names(&self, list: &[Sge], of: &Mr, bytes: &Range<u64>) -> bool {
+        list.iter().filter(|sge| sge.length > 0).any(|sge| {
+            let named = self.of_key(sge.lkey);
+            let Some(mr) = named.filter(|mr| mr.shares_memory(of)) else {
+                return false;
+            };
+            let start = sge.addr.wrapping_sub(mr.attr.addr);
+            let named = mr.bytes(start..start.saturating_add(sge.length.into()));
+            named.start < bytes.end && bytes.start < named.end
+        })
+    }
+}
+
+/// The keys of entries of no bytes, on a device that looks at them (SQ-23).
+pub(crate) fn check_empty(
+    mrs: &Regions,
+    unknown: Check,
+    pd: u32,
+    list: &[Sge],
+) -> Result<(), ProtectionFault> {
+    let is_good = |sge: &Sge| mrs.of_key(sge.lkey).is_some_and(|mr| mr.pd == pd);
+    if unknown == Check::Refused && !list.iter().all(|sge| sge.length > 0 || is_good(sge)) {
+        return Err(ProtectionFault::Key);
+    }
+    Ok(())
+}
+
+/// The parts of regions that `length` bytes from `start` of a scatter/gather list touch
+/// (SQ-22, RQ-07). Only what is touched is checked: an entry of length 0 may name anything
+/// (SQ-23), and a receive may be larger than its region (RQ-08).
+#[inline(always)]
+pub(crate) fn touch(
+    mrs: &Regions,
+    pd: u32,
+    list: &[Sge],
+    start: u64,
+    length: u64,
+    need: Access,
+) -> Result<Scatter, ProtectionFault> {
+    if length == 0 {
+        return Ok(Scatter::Nothing);
+    }
+    let [sge] = list else {
+        return touch_each(mrs, pd, list, start, length, need).map(Scatter::Many);
+    };
+    let end = start.checked_add(length).ok_or(ProtectionFault::Range)?;
+    let addr = sge.addr.checked_add(start).ok_or(ProtectionFault::Range)?;
+    if end > u64::from(sge.length) {
+        return Err(ProtectionFault::Range);
+    }
+    let mr = mrs.of_key(sge.lkey).ok_or(ProtectionFault::Key)?;
+    mr.slice(pd, addr, length, need).map(Scatter::One)
+}
+
+#[inline(never)]
+fn touch_each(
+    mrs: &Regions,
+    pd: u32,
+    list: &[Sge],
+    start: u64,
+    length: u64,
+    need: Access,
+) -> Result<Arc<[Slice]>, ProtectionFault> {
+    let mut slices = Vec::new();
+    let (mut skip, mut left) = (start, length);
+    for sge in list {
+        if left == 0 {
+            break;
+        }
+        let here = u64::from(sge.length);
+        if skip >= here {
+            skip -= here;
+            continue;
+        }
+        let take = left.min(here - skip);
+        let addr = sge.addr.checked_add(skip).ok_or(ProtectionFault::Range)?;
+        let mr = mrs.of_key(sge.lkey).ok_or(ProtectionFault::Key)?;
+        slices.push(mr.slice(pd, addr, take, need)?);
+        skip = 0;
+        left -= take;
+    }
+    if left == 0 {
+        Ok(slices.into())
+    } else {
+        Err(ProtectionFault::Range)
+    }
+}

@@ -1,0 +1,212 @@
+//! What all parts of a device share: what it can do, how it behaves, the time, and the record of what
+//! happens.
+
+use verbs_api::behavior::Behavior;
+use verbs_api::lab::{Limit, TraceEvent};
+use verbs_api::profile::DeviceLimits;
+use verbs_api::table::Table;
+use verbs_api::{AtomicCap, Capabilities, Cause, DeviceAttr, Error, ErrorKind, Result, Verb};
+
+use super::check::lacks;
+use super::contexts::OpenDevice;
+use super::events::EventQueue;
+use super::history::{Failure, History};
+use super::limits::Rules;
+use crate::packet::Packet;
+use crate::rng::{Purpose, Random};
+use crate::time::Time;
+
+/// What all parts of a device share.
+#[derive(Clone, Debug)]
+pub(crate) struct Base {
+    pub(crate) id: u32,
+    pub(crate) behavior: Behavior,
+    /// What the device does not have, so that it refuses it.
+    pub(crate) lacks: Capabilities,
+    pub(crate) attr: DeviceAttr,
+    /// What fault rules do to it, and what there is little of.
+    pub(crate) rules: Rules,
+    /// Programs may have Q_Keys with the top bit set.
+    pub(crate) privileged: bool,
+    /// It does nothing any more (ASYNC-10).
+    pub(crate) dead: bool,
+    /// Whole messages travel as one packet, where nothing can observe the difference.
+    pub(crate) whole_messages: bool,
+    /// The time of the present operation.
+    pub(crate) now: Time,
+    pub(super) random: Random,
+    pub(super) contexts: Table<OpenDevice>,
+    /// How many objects all contexts have.
+    pub(super) objects: u32,
+    /// Something happened that a waiting thread may wait for.
+    pub(crate) news: bool,
+    /// Queues of events that somebody watches and that have changed.
+    pub(super) changed_queues: Vec<EventQueue>,
+    pub(crate) history: History,
+    trace: Option<Vec<TraceEvent>>,
+}
+
+impl Base {
+    pub(super) fn new(id: u32, attr: DeviceAttr, behavior: Behavior, seed: u64) -> Self {
+        Self {
+            id,
+            behavior,
+            lacks: Capabilities::empty(),
+            attr,
+            rules: Rules::default(),
+            privileged: true,
+            dead: false,
+            whole_messages: false,
+            now: Time::ZERO,
+            random: Random::new(seed, Purpose::Node, id),
+            contexts: Table::default(),
+            objects: 0,
+            news: false,
+            changed_queues: Vec::new(),
+            history: History::default(),
+            trace: None,
+        }
+    }
+
+    /// Sets the limits of the device.
+    pub(crate) fn set_limits(&mut self, limits: &DeviceLimits) {
+        self.attr = device_attr(self.id, self.attr.phys_port_cnt, limits);
+    }
+
+    /// Takes abilities from the device.
+    pub(crate) fn set_lacks(&mut self, lacks: Capabilities) {
+        self.lacks = lacks;
+        if lacks.contains(Capabilities::ATOMICS) {
+            self.attr.atomic_cap = AtomicCap::None;
+        }
+        self.attr.xrc &= !lacks.contains(Capabilities::XRC);
+        self.attr.mem_window &= !lacks.contains(Capabilities::MW_TYPE_1);
+        self.attr.mem_window_type_2b &= !lacks.contains(Capabilities::MW_TYPE_2);
+        if lacks.contains(Capabilities::MW) {
+            self.attr.max_mw = 0;
+        }
+        if lacks.contains(Capabilities::MCAST) {
+            self.attr.max_mcast_grp = 0;
+            self.attr.max_mcast_qp_attach = 0;
+        }
+    }
+
+    /// Refuses what the device has not.
+    pub(crate) fn check_has(
+        &self,
+        verb: Verb,
+        capability: Capabilities,
+        problem: &'static str,
+    ) -> Result<()> {
+        match self.lacks.contains(capability) {
+            true => Err(lacks(verb, problem)),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses one more object where a limit of the laboratory or the device is reached.
+    pub(crate) fn check_room(
+        &self,
+        verb: Verb,
+        what: &'static str,
+        count: u32,
+        max: u32,
+    ) -> Result<()> {
+        if count >= max {
+            let limit = max.into();
+            let cause = Cause::Limit { what, limit };
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        }
+        let objects = u64::from(self.objects) + 1;
+        self.rules.check(verb, Limit::Objects, "objects", objects)
+    }
+
+    /// A dead device does nothing any more; what the process and its kernel have by themselves can
+    /// still be looked at, and freed.
+    pub(crate) fn check_alive(&self, verb: Verb) -> Result<()> {
+        let without_device = matches!(
+            verb,
+            Verb::CloseDevice
+                | Verb::DeallocPd
+                | Verb::DeregMr
+                | Verb::DestroyCompChannel
+                | Verb::DestroyCq
+                | Verb::DestroyQp
+                | Verb::DestroyAh
+                | Verb::DestroySrq
+                | Verb::CloseXrcd
+                | Verb::DeallocMw
+                | Verb::DetachMcast
+                | Verb::GetCqEvent
+                | Verb::AckCqEvents
+                | Verb::GetAsyncEvent
+                | Verb::AckAsyncEvent
+                | Verb::ReadMr
+                | Verb::WriteMr
+                | Verb::QueryMr
+                | Verb::QueryMw
+                | Verb::QueryCq
+                | Verb::EndPoll
+                | Verb::Garble
+                | Verb::ChannelFd
+                | Verb::AsyncFd
+                | Verb::Lab
+        );
+        if !self.dead || without_device {
+            return Ok(());
+        }
+        let cause = Cause::Text("the device is dead".into());
+        Err(Error::new(verb, ErrorKind::Io, cause))
+    }
+
+    /// Starts to keep trace records.
+    pub(crate) fn start_trace(&mut self) {
+        self.trace = Some(Vec::new());
+    }
+
+    #[inline]
+    pub(crate) fn is_traced(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// The trace records since the last call.
+    pub(crate) fn take_trace(&mut self) -> Vec<TraceEvent> {
+        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Adds to the trace.
+    pub(crate) fn note(&mut self, event: TraceEvent) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(event);
+        }
+    }
+
+    /// A work request failed.
+    pub(crate) fn note_failed(&mut self, failure: Failure) {
+        self.history.failed(failure);
+    }
+
+    /// A request of a peer was refused.
+    pub(crate) fn note_refused(&mut self, packet: &Packet, why: String) {
+        self.history.refused(self.now, packet, why);
+    }
+
+    /// A packet was not taken.
+    pub(crate) fn note_dropped(&mut self, packet: &Packet, why: &'static str) {
+        self.history.dropped(self.now, packet, why);
+        self.note(TraceEvent::Dropped { why });
+    }
+}
+
+/// What `ibv_query_device` tells of a device with these limits.
+pub(super) fn device_attr(node: u32, ports: u8, limits: &DeviceLimits) -> DeviceAttr {
+    let mut attr = DeviceAttr::default();
+    limits.put_into(&mut attr);
+    attr.fw_ver = env!("CARGO_PKG_VERSION").to_owned();
+    attr.node_guid = 0x0200_00ff_fe00_0000 | u64::from(node) << 8;
+    attr.max_qp = limits.max_qp.min(DeviceLimits::SPEC.max_qp);
+    (attr.mem_window, attr.mem_window_type_2b, attr.xrc) = (true, true, true);
+    attr.atomic_cap = AtomicCap::Hca;
+    attr.phys_port_cnt = ports;
+    attr
+}

@@ -1,0 +1,144 @@
+//! Completion channels.
+
+use verbs_api::{
+    Cause, CompChannel as ChannelHandle, Context, Error, ErrorKind, Handle, Object, Result, Verb,
+};
+
+use super::Device;
+use super::check::{InContext, find, in_use};
+use super::events::{EventQueue, Events};
+use crate::diagnosis::Problem;
+
+/// A completion channel.
+#[derive(Clone, Debug)]
+pub(crate) struct Channel {
+    pub(super) handle: ChannelHandle,
+    /// CQs attached.
+    pub(crate) cqs: u32,
+    /// Events not read yet, by the index of their CQ, oldest first (CHAN-33).
+    pub(super) events: Events<u32>,
+    /// Threads that wait; kept by the shell.
+    pub(crate) waiters: u32,
+}
+
+impl InContext for Channel {
+    fn context(&self) -> Context {
+        self.handle.context()
+    }
+}
+
+impl Channel {
+    pub(crate) fn events_left(&self) -> Option<Problem> {
+        let (channel, events) = (self.handle, self.events.len() as u32);
+        (events > 0).then_some(Problem::Unread { channel, events })
+    }
+}
+
+impl Device {
+    /// `ibv_create_comp_channel`
+    pub(crate) fn create_comp_channel(&mut self, context: Context) -> Result<ChannelHandle> {
+        let verb = Verb::CreateCompChannel;
+        self.base.find_context(verb, context)?;
+        self.check_files(verb)?;
+        self.base
+            .check_room(verb, "completion channels", self.channels.len(), u32::MAX)?;
+        let id = self.channels.insert(|id| Channel {
+            handle: ChannelHandle::from_parts(context, id.index, id.generation),
+            cqs: 0,
+            events: Events::default(),
+            waiters: 0,
+        });
+        self.base.add_object(context, Object::CompChannel, id.index);
+        Ok(ChannelHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// `ibv_destroy_comp_channel`
+    pub(crate) fn destroy_comp_channel(&mut self, channel: ChannelHandle) -> Result<()> {
+        let verb = Verb::DestroyCompChannel;
+        let index = find(&self.channels, verb, channel)?;
+        let found = self.channels.at(index);
+        if found.cqs > 0 {
+            return Err(in_use(verb, Object::CompChannel, Object::Cq, found.cqs));
+        }
+        if found.waiters > 0 {
+            let text = format!("{} threads wait on {channel}", found.waiters);
+            return Err(Error::new(
+                verb,
+                ErrorKind::Usage,
+                Cause::Usage(text.into()),
+            ));
+        }
+        self.remove_channel(index);
+        Ok(())
+    }
+
+    fn remove_channel(&mut self, index: u32) {
+        let channel = self.channels.remove(index);
+        self.base
+            .remove_object(channel.handle.context(), Object::CompChannel, index);
+        self.base
+            .queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
+    }
+
+    /// A thread starts or stops to wait on a channel.
+    pub(crate) fn count_waiter(&mut self, channel: ChannelHandle, starts: bool) {
+        if let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) {
+            let waiters = &mut self.channels.at_mut(index).waiters;
+            *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
+        }
+    }
+
+    /// A channel that a thread waits on although an event is queued there.
+    pub(crate) fn waited_for_and_queued(&self) -> Option<ChannelHandle> {
+        let missed = |channel: &&Channel| channel.waiters > 0 && !channel.events.is_empty();
+        let mut channels = self.channels.iter().map(|(_, channel)| channel);
+        channels.find(missed).map(|channel| channel.handle)
+    }
+
+    /// How many events were queued on a channel so far.
+    pub(crate) fn events_queued(&self, verb: Verb, channel: ChannelHandle) -> Result<u64> {
+        let channel = self.channels.at(find(&self.channels, verb, channel)?);
+        Ok(channel.events.queued())
+    }
+
+    /// How many events wait to be read in a queue, and how many were put in so far.
+    #[cfg(feature = "fd")]
+    pub(crate) fn event_queue(&self, verb: Verb, of: EventQueue) -> Result<(usize, u64)> {
+        match of {
+            EventQueue::Channel(channel) => {
+                let channel = self.channels.at(find(&self.channels, verb, channel)?);
+                Ok((channel.events.len(), channel.events.queued()))
+            }
+            EventQueue::Async(context) => self.base.async_events(verb, context),
+        }
+    }
+
+    /// From now on changes of a queue that is there are noted.
+    #[cfg(feature = "fd")]
+    pub(crate) fn watch(&mut self, of: EventQueue) {
+        match of {
+            EventQueue::Channel(channel) => {
+                self.channels.at_mut(channel.index()).events.watched = true;
+            }
+            EventQueue::Async(context) => self.base.watch_async(context),
+        }
+    }
+
+    /// Discards the unread events of a CQ that goes away (CHAN-36), and lets go of its channel.
+    pub(crate) fn detach(&mut self, channel: u32, unread: &[u64]) {
+        let channel = self.channels.at_mut(channel);
+        for number in unread {
+            channel.events.take_out(*number);
+        }
+        channel.cqs -= 1;
+        let (handle, watched) = (channel.handle, channel.events.watched);
+        self.base
+            .queue_changed(EventQueue::Channel(handle), watched);
+    }
+
+    pub(crate) fn remove_channels_of(&mut self, context: Context) {
+        for index in self.base.objects(context, Object::CompChannel) {
+            self.remove_channel(index);
+        }
+    }
+}

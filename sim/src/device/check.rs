@@ -1,0 +1,120 @@
+//! Handles, ranges, and the errors that say what is wrong with them.
+
+use verbs_api::table::Table;
+use verbs_api::{BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, Result, Verb};
+
+/// What all objects inside a context have.
+pub(crate) trait InContext {
+    fn context(&self) -> Context;
+}
+
+/// The index of a handle's object, if the handle is good.
+pub(crate) fn find<H: Handle, T: InContext>(
+    table: &Table<T>,
+    verb: Verb,
+    handle: H,
+) -> Result<u32> {
+    let problem = match table.get(handle.index(), handle.generation()) {
+        Ok(object) if object.context() == handle.context() => return Ok(handle.index()),
+        Ok(_) => BadHandle::Foreign,
+        Err(problem) => problem,
+    };
+    Err(bad_handle(verb, H::OBJECT, problem))
+}
+
+/// As [`find`], for an object that must be of this context.
+pub(crate) fn find_in<H: Handle, T: InContext>(
+    table: &Table<T>,
+    verb: Verb,
+    context: Context,
+    handle: H,
+) -> Result<u32> {
+    let index = find(table, verb, handle)?;
+    same_context(verb, context, handle)?;
+    Ok(index)
+}
+
+/// As [`find`], for a driver that does not look at the number of an object.
+pub(crate) fn find_unchecked<H: Handle, T: InContext>(
+    table: &Table<T>,
+    verb: Verb,
+    handle: H,
+) -> Result<u32> {
+    match is_garbled(table, handle) {
+        true => Ok(handle.index()),
+        false => find(table, verb, handle),
+    }
+}
+
+/// Whether a handle is good but for being garbled.
+fn is_garbled<H: Handle, T: InContext>(table: &Table<T>, handle: H) -> bool {
+    let found = table.get(handle.index(), handle.generation());
+    found.err() == Some(BadHandle::Garbled)
+        && table.at(handle.index()).context() == handle.context()
+}
+
+/// Refuses an object of another context.
+pub(crate) fn same_context<H: Handle>(verb: Verb, context: Context, handle: H) -> Result<()> {
+    if handle.context() == context {
+        return Ok(());
+    }
+    let cause = Cause::Mismatch {
+        object: H::OBJECT,
+        must_share: "context",
+    };
+    Err(Error::new(verb, ErrorKind::Invalid, cause))
+}
+
+pub(crate) fn bad_handle(verb: Verb, object: Object, problem: BadHandle) -> Error {
+    let kind = match problem {
+        // As the kernel's table of objects, on every driver.
+        BadHandle::Garbled => ErrorKind::NotFound,
+        _ => ErrorKind::Invalid,
+    };
+    Error::new(verb, kind, Cause::Handle { object, problem })
+}
+
+pub(crate) fn invalid(verb: Verb, what: &'static str, problem: &'static str) -> Error {
+    Error::new(verb, ErrorKind::Invalid, Cause::Argument { what, problem })
+}
+
+/// The device cannot do what is asked for.
+pub(crate) fn lacks(verb: Verb, problem: &'static str) -> Error {
+    let what = "the device";
+    let cause = Cause::Argument { what, problem };
+    Error::new(verb, ErrorKind::NotSupported, cause)
+}
+
+pub(crate) fn in_range(
+    verb: Verb,
+    what: &'static str,
+    value: i64,
+    min: i64,
+    max: i64,
+) -> Result<()> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    let cause = Cause::OutOfRange {
+        what,
+        value,
+        min,
+        max,
+    };
+    Err(Error::new(verb, ErrorKind::Invalid, cause))
+}
+
+pub(crate) fn in_use(verb: Verb, object: Object, by: Object, count: u32) -> Error {
+    Error::new(verb, ErrorKind::Busy, Cause::InUse { object, by, count })
+}
+
+/// Refuses to destroy an object of which events were read and not acknowledged.
+pub(crate) fn check_acknowledged(verb: Verb, object: Object, events: u32) -> Result<()> {
+    match events {
+        0 => Ok(()),
+        _ => {
+            let cause = Cause::Unacknowledged { object, events };
+            Err(Error::new(verb, ErrorKind::WouldBlock, cause))
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Contexts: what was made in them, and their asynchronous events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use verbs_api::lab::TraceEvent;
+use verbs_api::table::Id;
+use verbs_api::{
+    AsyncEvent, AsyncEventType, Cause, Context, Element, Error, ErrorKind, Handle, Object, Result,
+    Verb,
+};
+
+use super::base::Base;
+use super::check::bad_handle;
+use super::events::{EventQueue, Events, Numbers};
+
+/// An open context.
+#[derive(Clone, Debug)]
+pub(super) struct OpenDevice {
+    handle: Context,
+    pub(super) events: Events<AsyncEvent>,
+    /// Of events about an object, what was not read and what was not acknowledged.
+    events_of: BTreeMap<Element, Pending>,
+    /// By kind, the indices of all that was made in it.
+    objects: BTreeSet<(Object, u32)>,
+    /// Events of the device or a port that were read and not acknowledged.
+    unacked: u32,
+}
+
+/// Events about one object.
+#[derive(Clone, Debug, Default)]
+struct Pending {
+    unread: Numbers,
+    /// Events that were read and not acknowledged.
+    unacked: u32,
+}
+
+/// A context's slot has 16 bits in its handle; some slots rest before they are used again.
+const MAX_CONTEXTS: u32 = 65_000;
+
+/// The slot of a context within its node. The rest of the index is the node.
+pub(crate) fn slot_of(context: Context) -> u32 {
+    context.index() & 0xffff
+}
+
+/// The node of a context.
+pub(crate) fn node_of(context: Context) -> u32 {
+    context.index() >> 16
+}
+
+fn context_of(node: u32, id: Id) -> Context {
+    Context::from_parts(node << 16 | id.index, id.generation)
+}
+
+/// Whether an event is about an object, and not about the device or a port.
+fn is_about_object(element: Element) -> bool {
+    !matches!(element, Element::Device | Element::Port(_))
+}
+
+impl Base {
+    pub(crate) fn find_context(&self, verb: Verb, context: Context) -> Result<u32> {
+        let index = slot_of(context);
+        match self.contexts.get(index, context.generation()) {
+            Ok(_) => Ok(index),
+            Err(problem) => Err(bad_handle(verb, Object::Context, problem)),
+        }
+    }
+
+    pub(super) fn add_context(&mut self, verb: Verb) -> Result<Context> {
+        self.check_room(verb, "contexts", self.contexts.len(), MAX_CONTEXTS)?;
+        let node = self.id;
+        let id = self.contexts.insert(|id| OpenDevice {
+            handle: context_of(node, id),
+            events: Events::default(),
+            events_of: BTreeMap::new(),
+            objects: BTreeSet::new(),
+            unacked: 0,
+        });
+        Ok(context_of(node, id))
+    }
+
+    /// A context that has no objects any more is closed.
+    pub(crate) fn remove_context(&mut self, context: Context) {
+        let open = self.contexts.remove(slot_of(context));
+        self.queue_changed(EventQueue::Async(context), open.events.watched);
+        self.news = true;
+    }
+
+    pub(crate) fn open_contexts(&self) -> u32 {
+        self.contexts.len()
+    }
+
+    /// An object was made in a context.
+    pub(crate) fn add_object(&mut self, context: Context, object: Object, index: u32) {
+        let open = self.contexts.at_mut(slot_of(context));
+        open.objects.insert((object, index));
+        self.objects += 1;
+    }
+
+    /// An object of a context is gone.
+    pub(crate) fn remove_object(&mut self, context: Context, object: Object, index: u32) {
+        let open = self.contexts.at_mut(slot_of(context));
+        open.objects.remove(&(object, index));
+        self.objects -= 1;
+    }
+
+    /// The indices of the objects of a kind that were made in a context, in order.
+    pub(crate) fn objects(&self, context: Context, object: Object) -> Vec<u32> {
+        let open = self.contexts.at(slot_of(context));
+        let of_kind = open.objects.range((object, 0)..=(object, u32::MAX));
+        of_kind.map(|(_, index)| *index).collect()
+    }
+
+    /// Every context learns of an event of the device or a port (ASYNC-13).
+    pub(crate) fn tell_all(&mut self, event_type: AsyncEventType, element: Element) {
+        for index in self.contexts.indices(|_| true) {
+            self.queue_async(index, event_type, element);
+        }
+    }
+
+    /// Raises an event about an object of a context.
+    pub(crate) fn raise(&mut self, context: Context, event_type: AsyncEventType, element: Element) {
+        self.queue_async(slot_of(context), event_type, element);
+    }
+
+    fn queue_async(&mut self, index: u32, event_type: AsyncEventType, element: Element) {
+        let event = AsyncEvent::new(event_type, element);
+        let open = self.contexts.at_mut(index);
+        let number = open.events.push(event);
+        if is_about_object(element) {
+            let of = open.events_of.entry(element).or_default();
+            of.unread.push(number);
+        }
+        self.async_changed(index);
+        self.news = true;
+        self.note(TraceEvent::Async(event));
+    }
+
+    /// `ibv_get_async_event` that does not wait.
+    pub(crate) fn get_async_event(&mut self, context: Context) -> Result<AsyncEvent> {
+        let verb = Verb::GetAsyncEvent;
+        let index = self.find_context(verb, context)?;
+        let open = self.contexts.at_mut(index);
+        let Some(event) = open.events.pop() else {
+            return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
+        };
+        if is_about_object(event.element) {
+            let of = open.events_of.entry(event.element).or_default();
+            of.unread.remove(0);
+            of.unacked += 1;
+        } else {
+            open.unacked += 1;
+        }
+        self.async_changed(index);
+        Ok(event)
+    }
+
+    /// `ibv_ack_async_event`, of an object that is there.
+    pub(super) fn acknowledge(
+        &mut self,
+        verb: Verb,
+        context: Context,
+        event: &AsyncEvent,
+    ) -> Result<()> {
+        let open = self.contexts.at_mut(slot_of(context));
+        let unacked = match event.element {
+            Element::Device | Element::Port(_) => Some(&mut open.unacked),
+            element => open.events_of.get_mut(&element).map(|of| &mut of.unacked),
+        };
+        let Some(unacked) = unacked.filter(|unacked| **unacked > 0) else {
+            let text = format!("no event of {} waits to be acknowledged", event.element);
+            let cause = Cause::Usage(text.into());
+            return Err(Error::new(verb, ErrorKind::Usage, cause));
+        };
+        *unacked -= 1;
+        self.news = true;
+        Ok(())
+    }
+
+    /// Events about an object that were read and not acknowledged.
+    pub(crate) fn unacked(&self, context: Context, element: Element) -> u32 {
+        let open = self.contexts.peek(slot_of(context));
+        let of = open.and_then(|open| open.events_of.get(&element));
+        of.map_or(0, |of| of.unacked)
+    }
+
+    /// Discards the unread events of an object that goes away (ASYNC-06).
+    pub(crate) fn discard_async(&mut self, context: Context, element: Element) {
+        let index = slot_of(context);
+        let open = self.contexts.at_mut(index);
+        let Some(of) = open.events_of.remove(&element) else {
+            return;
+        };
+        if !of.unread.is_empty() {
+            for number in of.unread {
+                open.events.take_out(number);
+            }
+            self.async_changed(index);
+        }
+    }
+
+    /// The events that were not read yet.
+    pub(crate) fn unread_async(&self) -> impl Iterator<Item = &AsyncEvent> {
+        let contexts = self.contexts.iter();
+        contexts.flat_map(|(_, open)| open.events.iter())
+    }
+
+    /// Events wait to be read in a context, and were put in so far.
+    #[cfg(feature = "fd")]
+    pub(super) fn async_events(&self, verb: Verb, context: Context) -> Result<(usize, u64)> {
+        let open = self.contexts.at(self.find_context(verb, context)?);
+        Ok((open.events.len(), open.events.queued()))
+    }
+
+    /// From now on changes of the events of a context are noted.
+    #[cfg(feature = "fd")]
+    pub(super) fn watch_async(&mut self, context: Context) {
+        self.contexts.at_mut(slot_of(context)).events.watched = true;
+    }
+
+    /// A watched queue that has changed since it was last given here.
+    #[cfg(feature = "fd")]
+    #[inline]
+    pub(crate) fn changed_queue(&mut self) -> Option<EventQueue> {
+        self.changed_queues.pop()
+    }
+
+    /// Notes that a queue has changed, or is gone.
+    pub(super) fn queue_changed(&mut self, of: EventQueue, watched: bool) {
+        if watched && self.changed_queues.last() != Some(&of) {
+            self.changed_queues.push(of);
+        }
+    }
+
+    fn async_changed(&mut self, index: u32) {
+        let open = self.contexts.at(index);
+        let (of, watched) = (EventQueue::Async(open.handle), open.events.watched);
+        self.queue_changed(of, watched);
+    }
+}

@@ -1,0 +1,657 @@
+//! Completion queues: the ring, overrun, resize, acknowledgements.
+
+use std::sync::Arc;
+
+use verbs_api::behavior::{Check, Overrun, PollAfterOverrun, ResizeSupport, UndefinedFields};
+use verbs_api::lab::{CqReport, Limit, TraceEvent};
+use verbs_api::{
+    Arm, AsyncEventType, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr,
+    CqEvent, CqInit, Element, Error, ErrorKind, Handle, Object, Qp as QpHandle, Result, Verb, Wc,
+    WcFlags, WcOpcode, WcStatus,
+};
+
+use super::Device;
+use super::base::Base;
+use super::check::{
+    InContext, check_acknowledged, find, find_in, find_unchecked, in_range, in_use, invalid,
+};
+use super::completion::{Completion, Delivery, Entry, Queue, Ring, Ticket};
+use super::cq_ex::Extended;
+use super::events::{EventQueue, Numbers};
+use super::history::Failure;
+use super::moderate::Moderation;
+use super::notify::{Added, Notify};
+use super::srq::Taken;
+use crate::empty::EmptyCqs;
+use crate::timers::Timers;
+use verbs_api::table::Table;
+
+/// A completion queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Cq {
+    pub(crate) handle: CqHandle,
+    pub(crate) init: CqInit,
+    pub(crate) channel: Option<u32>,
+    /// It is an extended one.
+    pub(crate) extended: Option<Extended>,
+    ring: Ring,
+    cqe: u32,
+    pub(crate) notify: Notify,
+    pub(crate) moderation: Moderation,
+    /// It has overrun and cannot be used any more.
+    dead: bool,
+    /// QPs that use it.
+    pub(crate) users: u32,
+    /// SRQs of XRC that use it.
+    pub(crate) srqs: u32,
+    /// Events on the channel that were not read yet.
+    pub(crate) events_unread: Numbers,
+    /// Events that were read and not acknowledged.
+    pub(crate) events_unacked: u32,
+}
+
+/// The CQs of a device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cqs {
+    pub(crate) table: Table<Cq>,
+    /// One a CQ, for an event that is put off.
+    pub(crate) moderated: Timers,
+    /// Of all CQs together.
+    entries: u64,
+    /// Completions in CQs by the slot of their queue pair, and its generation, on a device that takes
+    /// them out when that goes.
+    unpolled: Vec<(u32, u32)>,
+    shown: Shown,
+}
+
+/// Where the device shows which CQs are empty. A clone of it shows nothing.
+#[derive(Debug, Default)]
+struct Shown(Option<Arc<EmptyCqs>>);
+
+impl Clone for Shown {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
+}
+
+impl InContext for Cq {
+    fn context(&self) -> Context {
+        self.handle.context()
+    }
+}
+
+impl Cq {
+    pub(crate) fn report(&self) -> CqReport {
+        let mut report = CqReport::default();
+        report.cq = self.handle;
+        report.armed = self.notify.state();
+        report.unpolled = self.ring.len() as u32;
+        report.cqe = self.cqe;
+        report.overrun = self.dead;
+        report
+    }
+
+    /// A completion waits in it that would satisfy a solicited request.
+    pub(crate) fn has_solicited(&self) -> bool {
+        self.ring.has_solicited()
+    }
+
+    /// It has overrun, and what it held was polled.
+    pub(crate) fn has_died_empty(&self) -> bool {
+        self.dead && self.ring.is_empty()
+    }
+
+    /// Entries in use.
+    fn used(&self) -> usize {
+        self.ring.len() + self.extended.map_or(0, |extended| extended.held() as usize)
+    }
+}
+
+impl Device {
+    /// `ibv_create_cq`
+    pub(crate) fn create_cq(&mut self, context: Context, init: &CqInit) -> Result<CqHandle> {
+        self.make_cq(Verb::CreateCq, context, init, None)
+    }
+
+    /// Makes a CQ, which may be an extended one.
+    pub(crate) fn make_cq(
+        &mut self,
+        verb: Verb,
+        context: Context,
+        init: &CqInit,
+        extended: Option<Extended>,
+    ) -> Result<CqHandle> {
+        self.base.find_context(verb, context)?;
+        in_range(
+            verb,
+            "cqe",
+            i64::from(init.cqe),
+            1,
+            i64::from(self.base.attr.max_cqe),
+        )?;
+        let vectors = i64::from(self.base.attr.num_comp_vectors);
+        in_range(
+            verb,
+            "comp_vector",
+            i64::from(init.comp_vector),
+            0,
+            vectors - 1,
+        )?;
+        let channel = match init.channel {
+            Some(channel) => Some(find_in(&self.channels, verb, context, channel)?),
+            None => None,
+        };
+        self.base.check_room(
+            verb,
+            "completion queues",
+            self.cqs.table.len(),
+            self.base.attr.max_cq,
+        )?;
+        let cqe = self.base.behavior.cqe_rounding.up(init.cqe as u32);
+        self.base.rules.check(
+            verb,
+            Limit::CqEntries,
+            "CQ entries",
+            self.cqs.entries + u64::from(cqe),
+        )?;
+        self.cqs.entries += u64::from(cqe);
+        if let Some(channel) = channel {
+            self.channels.at_mut(channel).cqs += 1;
+        }
+        let id = self.cqs.table.insert(|id| Cq {
+            handle: CqHandle::from_parts(context, id.index, id.generation),
+            init: *init,
+            channel,
+            extended,
+            ring: Ring::default(),
+            cqe,
+            notify: Notify::default(),
+            moderation: Moderation::default(),
+            dead: false,
+            users: 0,
+            srqs: 0,
+            events_unread: Numbers::new(),
+            events_unacked: 0,
+        });
+        self.base.add_object(context, Object::Cq, id.index);
+        self.cqs.show(id.index);
+        Ok(CqHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// The fields of `struct ibv_cq`.
+    pub(crate) fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
+        let cq = self.cqs.table.at(find(&self.cqs.table, Verb::QueryCq, cq)?);
+        let mut attr = CqAttr::default();
+        attr.cqe = cq.cqe;
+        attr.cq_context = cq.init.cq_context;
+        attr.channel = cq.init.channel;
+        attr.comp_vector = cq.init.comp_vector as u32;
+        Ok(attr)
+    }
+
+    /// `ibv_resize_cq`
+    pub(crate) fn resize_cq(&mut self, cq: CqHandle, cqe: i32) -> Result<()> {
+        let verb = Verb::ResizeCq;
+        let index = find(&self.cqs.table, verb, cq)?;
+        let refusal = match self.base.behavior.resize_errno {
+            ResizeSupport::Enosys => Some(ErrorKind::NotImplemented),
+            ResizeSupport::Eopnotsupp => Some(ErrorKind::NotSupported),
+            ResizeSupport::Supported | _ => None,
+        };
+        if let Some(kind) = refusal {
+            let cause = Cause::Argument {
+                what: "the device",
+                problem: "cannot resize CQs",
+            };
+            return Err(Error::new(verb, kind, cause));
+        }
+        in_range(
+            verb,
+            "cqe",
+            i64::from(cqe),
+            1,
+            i64::from(self.base.attr.max_cqe),
+        )?;
+        self.cqs.check_no_iteration(verb, index)?;
+        let found = self.cqs.table.at(index);
+        if found.dead {
+            return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
+        }
+        let present = found.ring.len() as u32;
+        let mut new = self.base.behavior.cqe_rounding.up(cqe as u32);
+        if (cqe as u32) < present {
+            if self.base.behavior.shrink_below == Check::Refused {
+                let (value, min) = (i64::from(cqe), i64::from(present));
+                let max = i64::from(self.base.attr.max_cqe);
+                let cause = Cause::OutOfRange {
+                    what: "cqe",
+                    value,
+                    min,
+                    max,
+                };
+                return Err(Error::new(verb, ErrorKind::Invalid, cause));
+            }
+            new = self.base.behavior.cqe_rounding.up(present);
+        }
+        if new < found.cqe && !self.base.behavior.shrink {
+            new = found.cqe;
+        }
+        let entries = self.cqs.entries - u64::from(found.cqe) + u64::from(new);
+        if new > found.cqe {
+            self.base
+                .rules
+                .check(verb, Limit::CqEntries, "CQ entries", entries)?;
+        }
+        self.cqs.entries = entries;
+        self.cqs.table.at_mut(index).cqe = new;
+        Ok(())
+    }
+
+    /// `ibv_req_notify_cq`
+    pub(crate) fn req_notify_cq(&mut self, cq: CqHandle, arm: Arm) -> Result<()> {
+        let verb = Verb::ReqNotifyCq;
+        let index = match self.base.behavior.arm_bad_handle {
+            Check::Accepted => find_unchecked(&self.cqs.table, verb, cq)?,
+            Check::Refused | _ => find(&self.cqs.table, verb, cq)?,
+        };
+        let found = self.cqs.table.at_mut(index);
+        if found.dead {
+            return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
+        }
+        if found.channel.is_none() && self.base.behavior.arm_no_channel == Check::Refused {
+            return Err(invalid(verb, "cq", "has no completion channel"));
+        }
+        let before = found.notify.state();
+        found.notify.arm(arm, &self.base.behavior);
+        let armed = found.notify.state();
+        let unpolled = match arm.solicited_only() {
+            true => found.ring.has_solicited(),
+            false => !found.ring.is_empty(),
+        };
+        if before != armed {
+            self.base.note(TraceEvent::Armed { cq, armed });
+        }
+        if self.base.behavior.arm_sees_unpolled && unpolled {
+            self.end_moderation(index);
+        }
+        Ok(())
+    }
+
+    /// What `ibv_poll_cq` looks at before it takes anything: the CQ's slot.
+    #[inline]
+    pub(crate) fn check_poll(&self, cq: CqHandle, takes: bool) -> Result<u32> {
+        let verb = Verb::PollCq;
+        let index = find(&self.cqs.table, verb, cq)?;
+        let found = self.cqs.table.at(index);
+        if found.has_died_empty()
+            && takes
+            && self.base.behavior.poll_after_overrun == PollAfterOverrun::Error
+        {
+            return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
+        }
+        if found.extended.is_some() {
+            self.cqs.check_no_iteration(verb, index)?;
+        }
+        Ok(index)
+    }
+
+    /// `ibv_ack_cq_events`
+    pub(crate) fn ack_cq_events(&mut self, cq: CqHandle, nevents: u32) -> Result<()> {
+        let verb = Verb::AckCqEvents;
+        let index = find(&self.cqs.table, verb, cq)?;
+        let unacked = &mut self.cqs.table.at_mut(index).events_unacked;
+        if nevents > *unacked {
+            let text = format!(
+                "{nevents} events of {cq} are acknowledged, but only {unacked} were read and not \
+                 acknowledged yet"
+            );
+            return Err(Error::new(
+                verb,
+                ErrorKind::Usage,
+                Cause::Usage(text.into()),
+            ));
+        }
+        *unacked -= nevents;
+        self.base.news = true;
+        Ok(())
+    }
+
+    /// `ibv_destroy_cq` that does not wait: the work of the completions that were still in it.
+    pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<Vec<Ticket>> {
+        let verb = Verb::DestroyCq;
+        let index = find(&self.cqs.table, verb, cq)?;
+        let found = self.cqs.table.at(index);
+        for (by, count) in [(Object::Qp, found.users), (Object::Srq, found.srqs)] {
+            if count > 0 {
+                return Err(in_use(verb, Object::Cq, by, count));
+            }
+        }
+        self.cqs.check_no_iteration(verb, index)?;
+        let of_async = self.base.unacked(cq.context(), Element::Cq(cq));
+        check_acknowledged(verb, Object::Cq, found.events_unacked + of_async)?;
+        Ok(self.remove_cq(index))
+    }
+
+    /// A CQ goes: the work of the completions that were still in it.
+    pub(crate) fn remove_cq(&mut self, index: u32) -> Vec<Ticket> {
+        self.cqs.forget_moderation(index);
+        let cq = self.cqs.table.remove(index);
+        self.base
+            .remove_object(cq.handle.context(), Object::Cq, index);
+        if let Some(shown) = &self.cqs.shown.0 {
+            shown.set(cq.handle, false);
+        }
+        self.cqs.entries -= u64::from(cq.cqe);
+        if let Some(channel) = cq.channel {
+            self.detach(channel, &cq.events_unread);
+        }
+        let (context, element) = (cq.handle.context(), Element::Cq(cq.handle));
+        self.base.discard_async(context, element);
+        self.base.news = true;
+        cq.ring.iter().map(|entry| entry.ticket).collect()
+    }
+
+    /// Removes the unpolled completions of a QP, where the device does so (CQ-DESTROY-08).
+    pub(crate) fn purge(&mut self, cq: u32, qp: QpHandle) {
+        let (index, generation) = (qp.index(), qp.generation());
+        if !self.base.behavior.cqe_purge || self.cqs.unpolled(index, generation) == 0 {
+            return;
+        }
+        let of = |ticket: &Ticket| ticket.qp == index && ticket.qp_generation == generation;
+        let ring = &mut self.cqs.table.at_mut(cq).ring;
+        let purged = ring.take_out(|entry| of(&entry.ticket));
+        self.cqs.show(cq);
+        for ticket in purged {
+            self.let_go(&ticket);
+        }
+    }
+
+    /// A completion is in no CQ any more. Of a receive of an SRQ the slot is free.
+    #[inline]
+    pub(crate) fn let_go(&mut self, ticket: &Ticket) {
+        self.cqs.count(&self.base, ticket, false);
+        if let Queue::Shared(srq) = ticket.queue {
+            let seq = ticket.seq;
+            self.release_shared(Taken { srq, seq });
+        }
+    }
+
+    /// Adds a completion. What becomes of it is for its queue pair to heed.
+    #[inline(always)]
+    pub(crate) fn complete(&mut self, index: u32, completion: Completion) -> Delivery {
+        let Completion {
+            mut wc,
+            ticket,
+            solicited,
+            of_datagram,
+        } = completion;
+        let base = &mut self.base;
+        let mut delivery = Delivery::Made;
+        if wc.status == WcStatus::Success
+            && let Some(status) = base.rules.strike(wc.qp_num)
+        {
+            note_injected(base, &wc, ticket, status);
+            wc.status = status;
+            delivery = Delivery::Failed;
+        }
+        let has_garbage = base.behavior.undefined_wc_fields == UndefinedFields::Garbage;
+        if wc.status != WcStatus::Success || has_garbage {
+            let of_datagram = of_datagram && ticket.is_recv();
+            wc = undefine(base, wc, of_datagram);
+        }
+        let added = Added {
+            recv: ticket.is_recv(),
+            success: wc.status == WcStatus::Success,
+            flushed: wc.status == WcStatus::WrFlushErr,
+            solicited,
+        };
+        let cq = self.cqs.table.at_mut(index);
+        if (cq.dead || cq.used() >= cq.cqe as usize) && !self.overwrite(index) {
+            return self.overrun(index, wc, ticket, added);
+        }
+        let (base, cq) = (&mut self.base, self.cqs.table.at_mut(index));
+        let handle = cq.handle;
+        cq.ring.push_back(Entry {
+            wc,
+            ticket,
+            solicited: added.is_solicited(&base.behavior),
+            at: base.now,
+        });
+        let is_first = cq.ring.len() == 1;
+        let fires = match cq.moderation.is_on() {
+            false => cq.notify.added(added, &base.behavior),
+            true => self.cqs.moderate(base, index, added),
+        };
+        if is_first {
+            self.cqs.show(index);
+        }
+        self.cqs.count(base, &ticket, true);
+        base.news = true;
+        if base.is_traced() {
+            base.note(TraceEvent::Completion { cq: handle, wc });
+        }
+        if fires {
+            self.queue_event(index);
+        }
+        delivery
+    }
+
+    /// Makes room in a full CQ that may overrun: its oldest completion is lost.
+    #[cold]
+    fn overwrite(&mut self, index: u32) -> bool {
+        let cq = self.cqs.table.at_mut(index);
+        let Some(extended) = cq
+            .extended
+            .as_mut()
+            .filter(|extended| extended.overwrites())
+        else {
+            return false;
+        };
+        let Some(Entry { wc, ticket, .. }) = cq.ring.pop_front() else {
+            extended.lose_held();
+            return true;
+        };
+        // No later completion covers it.
+        self.let_go(&ticket);
+        self.note_lost(index, wc);
+        true
+    }
+
+    fn note_lost(&mut self, index: u32, wc: Wc) {
+        let found = self.cqs.table.at(index);
+        let (cq, cqe) = (found.handle, found.cqe);
+        self.base.history.lost(cq, cqe);
+        self.base.note(TraceEvent::Overrun { cq, wc });
+    }
+
+    #[cold]
+    fn overrun(&mut self, index: u32, wc: Wc, ticket: Ticket, added: Added) -> Delivery {
+        let behavior = &self.base.behavior;
+        let cq = self.cqs.table.at_mut(index);
+        let handle = cq.handle;
+        let was_dead = cq.dead;
+        let fires = behavior.spurious_events && cq.notify.added(added, behavior);
+        let kills = behavior.overrun == Overrun::Dead;
+        if kills {
+            cq.dead = true;
+            cq.notify = Notify::default();
+            self.cqs.forget_moderation(index);
+            self.cqs.show(index);
+        }
+        // No completion of it will be polled, nor one that covers it.
+        if let Queue::Shared(srq) = ticket.queue {
+            let seq = ticket.seq;
+            self.release_shared(Taken { srq, seq });
+        }
+        self.note_lost(index, wc);
+        if fires {
+            self.queue_event(index);
+        }
+        if !was_dead {
+            let (context, element) = (handle.context(), Element::Cq(handle));
+            self.base.raise(context, AsyncEventType::CqErr, element);
+        }
+        match kills {
+            true => Delivery::Fatal,
+            false => Delivery::Dropped,
+        }
+    }
+
+    /// Queues an event of a CQ on its channel.
+    pub(super) fn queue_event(&mut self, index: u32) {
+        let found = self.cqs.table.at_mut(index);
+        let merges = self.base.behavior.merge_unread_events;
+        let Some(channel) = found.channel else {
+            return;
+        };
+        if merges && !found.events_unread.is_empty() {
+            return;
+        }
+        let channel = self.channels.at_mut(channel);
+        found.events_unread.push(channel.events.push(index));
+        let (cq, channel, watched) = (found.handle, channel.handle, channel.events.watched);
+        self.base.news = true;
+        self.base
+            .queue_changed(EventQueue::Channel(channel), watched);
+        self.base.note(TraceEvent::CqEvent { channel, cq });
+    }
+
+    /// `ibv_get_cq_event` that does not wait.
+    pub(crate) fn get_cq_event(&mut self, channel: ChannelHandle) -> Result<CqEvent> {
+        let verb = Verb::GetCqEvent;
+        let index = find(&self.channels, verb, channel)?;
+        let events = &mut self.channels.at_mut(index).events;
+        let Some(cq) = events.pop() else {
+            return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
+        };
+        let watched = events.watched;
+        let cq = self.cqs.table.at_mut(cq);
+        cq.events_unread.remove(0);
+        cq.events_unacked += 1;
+        let event = CqEvent::new(cq.handle, cq.init.cq_context);
+        self.base
+            .queue_changed(EventQueue::Channel(channel), watched);
+        Ok(event)
+    }
+
+    /// How a channel stands: events queued, and the CQs attached to it.
+    pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
+        let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) else {
+            return (0, Vec::new());
+        };
+        let attached = self.cqs.table.iter();
+        let attached = attached.filter(|(_, cq)| cq.channel == Some(index));
+        let queued = self.channels.at(index).events.len() as u32;
+        (queued, attached.map(|(_, cq)| cq.report()).collect())
+    }
+}
+
+impl Cqs {
+    /// Takes the oldest completion of a CQ.
+    #[inline]
+    pub(crate) fn pop(&mut self, index: u32) -> Option<Entry> {
+        self.table.at_mut(index).ring.pop_front()
+    }
+
+    /// From now on shows here which CQs are found empty, or nowhere.
+    pub(crate) fn show_empty(&mut self, to: Option<Arc<EmptyCqs>>) {
+        self.shown = Shown(to);
+    }
+
+    /// Shows whether a CQ is empty. One that has overrun has more to say than that.
+    pub(crate) fn show(&self, index: u32) {
+        if let Some(shown) = &self.shown.0 {
+            let cq = self.table.at(index);
+            let nothing_to_say = cq.ring.is_empty() && !cq.dead && !cq.is_iterated();
+            shown.set(cq.handle, nothing_to_say);
+        }
+    }
+
+    /// Shows of no CQ any more that it is empty: polls are to fail.
+    pub(super) fn hide_empty(&mut self) {
+        if let Some(shown) = std::mem::take(&mut self.shown).0 {
+            for (_, cq) in self.table.iter() {
+                shown.set(cq.handle, false);
+            }
+        }
+    }
+
+    /// A completion of a QP is in a CQ, or is there no more.
+    #[inline]
+    fn count(&mut self, base: &Base, ticket: &Ticket, is_there: bool) {
+        if base.behavior.cqe_purge {
+            self.count_unpolled(ticket, is_there);
+        }
+    }
+
+    fn count_unpolled(&mut self, ticket: &Ticket, is_there: bool) {
+        let slot = ticket.qp as usize;
+        if slot >= self.unpolled.len() {
+            self.unpolled.resize(slot + 1, (0, 0));
+        }
+        let (generation, count) = &mut self.unpolled[slot];
+        match is_there {
+            true if *generation == ticket.qp_generation => *count += 1,
+            true => (*generation, *count) = (ticket.qp_generation, 1),
+            false if *generation == ticket.qp_generation => *count -= 1,
+            // Of a queue pair that is gone.
+            false => {}
+        }
+    }
+
+    fn unpolled(&self, qp: u32, generation: u32) -> u32 {
+        match self.unpolled.get(qp as usize) {
+            Some((of, count)) if *of == generation => *count,
+            _ => 0,
+        }
+    }
+}
+
+/// A fault rule makes a completion an error.
+#[cold]
+fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
+    base.note(TraceEvent::Fault {
+        what: "the completion becomes an error",
+    });
+    base.note_failed(Failure {
+        qp_num: wc.qp_num,
+        receive: ticket.is_recv(),
+        wr_id: wc.wr_id,
+        status,
+        why: Some("a fault rule wants it".to_owned()),
+        asked: None,
+        at: base.now,
+    });
+}
+
+/// Fills the fields that mean nothing: most of those of an error (WC-01), and of a success those
+/// that its kind does not have.
+#[cold]
+fn undefine(base: &mut Base, mut wc: Wc, of_datagram: bool) -> Wc {
+    let garbage = match base.behavior.undefined_wc_fields {
+        UndefinedFields::Garbage => base.random.any(),
+        UndefinedFields::Zero | _ => 0,
+    };
+    let failed = wc.status != WcStatus::Success;
+    let has_immediate = wc
+        .wc_flags
+        .intersects(WcFlags::WITH_IMM | WcFlags::WITH_INV);
+    if failed || !has_immediate {
+        wc.imm_data = ((garbage >> 32) as u32).to_be_bytes();
+    }
+    if failed || !of_datagram {
+        wc.src_qp = (garbage >> 8) as u32;
+        wc.sl = (garbage >> 40) as u8;
+        wc.slid = (garbage >> 24) as u16;
+        wc.dlid_path_bits = (garbage >> 48) as u8;
+    }
+    wc.pkey_index = (garbage >> 4) as u16;
+    if failed {
+        if garbage != 0 {
+            wc.opcode = WcOpcode::from((garbage >> 12) as u32);
+        }
+        wc.byte_len = garbage as u32;
+        wc.wc_flags = WcFlags::from_bits_retain((garbage >> 16) as u32);
+    }
+    wc
+}

@@ -1,0 +1,221 @@
+//! Extended completion queues: iterations.
+
+use verbs_api::behavior::PollAfterOverrun;
+use verbs_api::{
+    Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, Error, ErrorKind, Result,
+    Verb, Wc, WcEx, WcFields,
+};
+
+use super::Device;
+use super::check::{find, invalid};
+use super::completion::{Entry, Ticket};
+use super::cq::{Cq, Cqs};
+use crate::time::Time;
+
+/// What an extended CQ has beyond others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extended {
+    wc_flags: WcFields,
+    flags: CqFlags,
+    iteration: Option<Iteration>,
+}
+
+/// An iteration that is open.
+#[derive(Clone, Copy, Debug)]
+struct Iteration {
+    /// The completion it has come to, and when that was added; none at the end.
+    current: Option<(Wc, Time)>,
+    /// The completions it has come to. They have their places in the CQ until the end.
+    held: u32,
+}
+
+impl Extended {
+    /// Whether a completion for which there is no room takes the place of another.
+    pub(crate) fn overwrites(&self) -> bool {
+        self.flags.contains(CqFlags::IGNORE_OVERRUN)
+    }
+
+    /// Entries that an iteration has not given back yet.
+    pub(crate) fn held(&self) -> u32 {
+        self.iteration.map_or(0, |iteration| iteration.held)
+    }
+
+    /// One of them was overwritten.
+    pub(crate) fn lose_held(&mut self) {
+        if let Some(iteration) = &mut self.iteration {
+            iteration.held -= 1;
+        }
+    }
+}
+
+impl Device {
+    /// `ibv_create_cq_ex`
+    pub(crate) fn create_cq_ex(&mut self, context: Context, init: &CqInitEx) -> Result<CqHandle> {
+        let verb = Verb::CreateCqEx;
+        self.base.find_context(verb, context)?;
+        self.base
+            .check_has(verb, Capabilities::CQ_EX, "has no extended CQs")?;
+        let (mut fields, mut flags) = (
+            WcFields::STANDARD | WcFields::TIMESTAMPS,
+            CqFlags::SINGLE_THREADED | CqFlags::IGNORE_OVERRUN,
+        );
+        if self.base.lacks.contains(Capabilities::WC_TIMESTAMP) {
+            fields -= WcFields::TIMESTAMPS;
+        }
+        if self.base.lacks.contains(Capabilities::IGNORE_OVERRUN) {
+            flags -= CqFlags::IGNORE_OVERRUN;
+        }
+        let refuse = |what, problem| {
+            let cause = Cause::Argument { what, problem };
+            Err(Error::new(verb, ErrorKind::NotSupported, cause))
+        };
+        if !fields.contains(init.wc_flags) {
+            return refuse("wc_flags", "has fields that the device does not give");
+        }
+        if !flags.contains(init.flags) {
+            return refuse("flags", "has some that the device has not");
+        }
+        let extended = Extended {
+            wc_flags: init.wc_flags,
+            flags: init.flags,
+            iteration: None,
+        };
+        self.make_cq(verb, context, &init.cq, Some(extended))
+    }
+
+    /// `ibv_start_poll`: the work of the first completion.
+    pub(crate) fn start_poll(&mut self, cq: CqHandle) -> Result<Ticket> {
+        let verb = Verb::StartPoll;
+        let index = find(&self.cqs.table, verb, cq)?;
+        self.cqs.check_extended(verb, index)?;
+        self.cqs.check_no_iteration(verb, index)?;
+        let fails = self.base.behavior.poll_after_overrun == PollAfterOverrun::Error;
+        if self.cqs.table.at(index).has_died_empty() && fails {
+            return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
+        }
+        let Some(Entry { wc, ticket, at, .. }) = self.cqs.pop(index) else {
+            return Err(nothing(verb, "the cq is empty"));
+        };
+        let current = Some((wc, at));
+        self.cqs
+            .set_iteration(index, Some(Iteration { current, held: 1 }));
+        Ok(ticket)
+    }
+
+    /// `ibv_next_poll`: the work of the next completion.
+    pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<Ticket> {
+        let verb = Verb::NextPoll;
+        let index = find(&self.cqs.table, verb, cq)?;
+        let (Iteration { current, held }, _) = self.cqs.iteration(verb, index)?;
+        if current.is_none() {
+            let text = format!("the iteration over {cq} is at its end");
+            return Err(misuse(verb, text));
+        }
+        let next = self.cqs.pop(index);
+        let iteration = Iteration {
+            current: next.map(|entry| (entry.wc, entry.at)),
+            held: held + u32::from(next.is_some()),
+        };
+        self.cqs.set_iteration(index, Some(iteration));
+        match next {
+            Some(entry) => Ok(entry.ticket),
+            None => Err(nothing(verb, "the cq has no further completion")),
+        }
+    }
+
+    /// `ibv_wc_read_*`
+    pub(crate) fn read_wc(&self, cq: CqHandle) -> Result<WcEx> {
+        let verb = Verb::ReadWc;
+        let index = find(&self.cqs.table, verb, cq)?;
+        let (iteration, fields) = self.cqs.iteration(verb, index)?;
+        let Some((wc, at)) = iteration.current else {
+            let text = format!("the iteration over {cq} is at its end");
+            return Err(misuse(verb, text));
+        };
+        Ok(read(&wc, at, fields))
+    }
+
+    /// `ibv_end_poll`
+    pub(crate) fn end_poll(&mut self, cq: CqHandle) -> Result<()> {
+        let verb = Verb::EndPoll;
+        let index = find(&self.cqs.table, verb, cq)?;
+        self.cqs.iteration(verb, index)?;
+        self.cqs.set_iteration(index, None);
+        Ok(())
+    }
+}
+
+impl Cqs {
+    /// Refuses what would wait for the end of an iteration.
+    pub(crate) fn check_no_iteration(&self, verb: Verb, index: u32) -> Result<()> {
+        let cq = self.table.at(index);
+        if !cq.is_iterated() {
+            return Ok(());
+        }
+        let text = format!(
+            "an iteration over {} is open, and would be waited for",
+            cq.handle
+        );
+        Err(misuse(verb, text))
+    }
+
+    fn check_extended(&self, verb: Verb, index: u32) -> Result<Extended> {
+        let extended = self.table.at(index).extended;
+        extended.ok_or_else(|| invalid(verb, "cq", "is not an extended one"))
+    }
+
+    /// The iteration that is open, and the fields of its completions.
+    fn iteration(&self, verb: Verb, index: u32) -> Result<(Iteration, WcFields)> {
+        let extended = self.check_extended(verb, index)?;
+        let cq = self.table.at(index).handle;
+        let no_iteration = || misuse(verb, format!("no iteration over {cq} is open"));
+        let iteration = extended.iteration.ok_or_else(no_iteration)?;
+        Ok((iteration, extended.wc_flags))
+    }
+
+    fn set_iteration(&mut self, index: u32, iteration: Option<Iteration>) {
+        if let Some(extended) = &mut self.table.at_mut(index).extended {
+            extended.iteration = iteration;
+        }
+        self.show(index);
+    }
+}
+
+impl Cq {
+    /// An iteration over it is open.
+    pub(crate) fn is_iterated(&self) -> bool {
+        self.extended
+            .is_some_and(|extended| extended.iteration.is_some())
+    }
+}
+
+fn read(wc: &Wc, at: Time, fields: WcFields) -> WcEx {
+    fn asked<T>(fields: WcFields, field: WcFields, value: T) -> Option<T> {
+        fields.contains(field).then_some(value)
+    }
+    let nanos = at.as_nanos();
+    let mut read = WcEx::default();
+    read.wr_id = wc.wr_id;
+    read.status = wc.status;
+    read.opcode = wc.opcode;
+    read.vendor_err = wc.vendor_err;
+    read.wc_flags = wc.wc_flags;
+    read.byte_len = asked(fields, WcFields::BYTE_LEN, wc.byte_len);
+    read.imm_data = asked(fields, WcFields::IMM, wc.imm_data);
+    read.qp_num = asked(fields, WcFields::QP_NUM, wc.qp_num);
+    read.src_qp = asked(fields, WcFields::SRC_QP, wc.src_qp);
+    read.slid = asked(fields, WcFields::SLID, wc.slid.into());
+    read.sl = asked(fields, WcFields::SL, wc.sl);
+    read.dlid_path_bits = asked(fields, WcFields::DLID_PATH_BITS, wc.dlid_path_bits);
+    read.completion_ts = asked(fields, WcFields::COMPLETION_TIMESTAMP, nanos);
+    read.completion_wallclock_ns = asked(fields, WcFields::COMPLETION_TIMESTAMP_WALLCLOCK, nanos);
+    read
+}
+
+fn nothing(verb: Verb, text: &'static str) -> Error {
+    Error::new(verb, ErrorKind::NotFound, Cause::Text(text.into()))
+}
+
+fn misuse(verb: Verb, text: String) -> Error {
+    Error::new(verb, ErrorKind::Usage, Cause::Usage(text.into()))
+}

@@ -1,0 +1,162 @@
+//! What went wrong on a node, for a diagnosis: it outlives the objects that it happened to.
+
+use std::collections::BTreeMap;
+
+use verbs_api::{Cq as CqHandle, WcStatus};
+
+use crate::diagnosis::Problem;
+use crate::packet::Packet;
+use crate::time::Time;
+
+/// Why packets are not taken that came for want of care on a program's side.
+pub(crate) mod reason {
+    pub(crate) const NO_RECEIVE: &str = "no receive is posted";
+    pub(crate) const NO_QP: &str = "no such qp";
+    pub(crate) const NOT_READY: &str = "the qp is not ready to receive";
+    pub(crate) const OTHER_TRANSPORT: &str = "the qp is of another transport";
+    pub(crate) const OTHER_PORT: &str = "the qp is on another port";
+    pub(crate) const OTHER_PEER: &str = "it is not from the peer";
+    pub(crate) const PKEY: &str = "the P_Key does not match";
+    pub(crate) const QKEY: &str = "the Q_Key does not match";
+    pub(crate) const PATH_MTU: &str = "the message was cut for another path MTU";
+    pub(crate) const SHORT_RECEIVE: &str = "the receive is too small";
+    pub(crate) const BAD_MESSAGE: &str = "the message cannot be taken";
+
+    pub(super) const ALL: [&str; 11] = [
+        NO_RECEIVE,
+        NO_QP,
+        NOT_READY,
+        OTHER_TRANSPORT,
+        OTHER_PORT,
+        OTHER_PEER,
+        PKEY,
+        QKEY,
+        PATH_MTU,
+        SHORT_RECEIVE,
+        BAD_MESSAGE,
+    ];
+}
+
+/// A QP, by its node and its number there.
+pub(crate) type Place = (u32, u32);
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    pub(crate) failures: Vec<Failure>,
+    refusals: Vec<Refusal>,
+    /// By sender, receiver and reason.
+    dropped: BTreeMap<(Place, u32, &'static str), Dropped>,
+    /// Entries, and completions lost.
+    overruns: BTreeMap<CqHandle, (u32, u64)>,
+    /// What contexts had when they were closed.
+    pub(crate) left: Vec<Problem>,
+}
+
+/// Of each kind so many are kept, so that a program that goes on failing costs no more.
+const MOST: usize = 1000;
+
+/// A work request that failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) qp_num: u32,
+    pub(crate) receive: bool,
+    pub(crate) wr_id: u64,
+    pub(crate) status: WcStatus,
+    /// As far as this node knows.
+    pub(crate) why: Option<String>,
+    /// The node of the peer, and the number of the request that it had to answer.
+    pub(crate) asked: Option<(u32, u32)>,
+    pub(crate) at: Time,
+}
+
+/// A request that was answered with a NAK.
+#[derive(Clone, Debug)]
+struct Refusal {
+    from: Place,
+    psn: u32,
+    why: String,
+    at: Time,
+}
+
+/// Packets that were not taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dropped {
+    count: u64,
+    last: Time,
+}
+
+impl History {
+    pub(crate) fn failed(&mut self, failure: Failure) {
+        if self.failures.len() < MOST {
+            self.failures.push(failure);
+        }
+    }
+
+    pub(crate) fn refused(&mut self, at: Time, packet: &Packet, why: String) {
+        if self.refusals.len() < MOST {
+            self.refusals.push(Refusal {
+                from: (packet.route.from.node, packet.src_qpn),
+                psn: packet.psn.value(),
+                why,
+                at,
+            });
+        }
+    }
+
+    pub(crate) fn dropped(&mut self, at: Time, packet: &Packet, why: &'static str) {
+        let from = (packet.route.from.node, packet.src_qpn);
+        let place = (from, packet.dest_qpn, why);
+        if self.dropped.len() < MOST || self.dropped.contains_key(&place) {
+            let Dropped { count, last } = self.dropped.entry(place).or_default();
+            (*count, *last) = (*count + 1, at);
+        }
+    }
+
+    pub(crate) fn lost(&mut self, cq: CqHandle, cqe: u32) {
+        if self.overruns.len() < MOST || self.overruns.contains_key(&cq) {
+            let (entries, lost) = self.overruns.entry(cq).or_default();
+            (*entries, *lost) = (cqe, *lost + 1);
+        }
+    }
+
+    pub(crate) fn left(&mut self, problems: Vec<Problem>) {
+        let room = MOST.saturating_sub(self.left.len());
+        self.left.extend(problems.into_iter().take(room));
+    }
+
+    /// Lost completions, and packets that were not taken.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
+        let overrun = |(cq, (cqe, lost)): (&CqHandle, &(u32, u64))| Problem::Overrun {
+            cq: *cq,
+            cqe: *cqe,
+            lost: *lost,
+        };
+        let dropped = self.dropped.iter();
+        let dropped = dropped.filter(|((_, _, why), _)| reason::ALL.contains(why));
+        let dropped = dropped.map(|((from, qp_num, why), dropped)| Problem::Dropped {
+            from: *from,
+            qp_num: *qp_num,
+            why,
+            count: dropped.count,
+        });
+        self.overruns.iter().map(overrun).chain(dropped)
+    }
+
+    /// Why a request of a peer was refused or found nobody.
+    pub(crate) fn answer(&self, from: Place, psn: u32, failure: &Failure) -> Option<String> {
+        if failure.status == WcStatus::RetryExcErr {
+            // A receiver that is not ready says so: that is an answer.
+            let silent = |((of, _, why), _): &(&(Place, u32, &str), &Dropped)| {
+                *of == from && *why != reason::NO_RECEIVE
+            };
+            let dropped = self.dropped.iter().filter(silent);
+            let ((_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
+            return Some(format!("for qp {qp_num:#x}, {why}"));
+        }
+        // A number comes again with the next connection.
+        let found = |refusal: &&Refusal| {
+            refusal.from == from && refusal.psn == psn && refusal.at <= failure.at
+        };
+        Some(self.refusals.iter().rev().find(found)?.why.clone())
+    }
+}

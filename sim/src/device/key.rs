@@ -1,0 +1,113 @@
+//! Keys of regions and windows, and the regions by key.
+//!
+//! A key is a slot, in its middle bits, and a tag below, which for windows is the caller's. The two
+//! bits above say what it is of.
+
+use std::ops::{Deref, DerefMut};
+
+use verbs_api::table::Table;
+
+use super::region::{Mr, first_addr};
+use crate::rng::{Purpose, Random};
+
+/// The bits of the tag.
+const TAG: u32 = 8;
+/// Numbers that slots can have in a key.
+const NUMBERS: u32 = 1 << 22;
+
+/// Which number each slot has in a key. It is never 0, so that no key is small.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Keys {
+    /// Turns the slot's own number, which counts from 1, into the other, and back.
+    mask: u32,
+}
+
+impl Keys {
+    fn turned(self, number: u32) -> u32 {
+        match number ^ self.mask {
+            // That one's partner is 0, which has no other either.
+            0 => number,
+            _ if number == 0 => 0,
+            other => other,
+        }
+    }
+
+    /// The key of a slot.
+    pub(crate) fn key(self, slot: u32, tag: u32) -> u32 {
+        self.turned(slot + 1) << TAG | tag & ((1 << TAG) - 1)
+    }
+
+    /// The slot that a key would be of.
+    pub(crate) fn slot(self, key: u32) -> Option<u32> {
+        self.turned((key >> TAG) % NUMBERS).checked_sub(1)
+    }
+}
+
+/// The regions of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Regions {
+    table: Table<Mr>,
+    keys: Keys,
+    /// Where the next region of the simulator's own memory starts.
+    pub(super) next_addr: u64,
+}
+
+impl Regions {
+    /// None yet. Their keys follow their slots.
+    pub(super) fn new(node: u32, table: Table<Mr>) -> Self {
+        Self {
+            table,
+            keys: Keys::default(),
+            next_addr: first_addr(node),
+        }
+    }
+
+    /// Lets keys be anywhere, while there are none.
+    pub(crate) fn scatter_keys(&mut self, seed: u64, node: u32) {
+        let drawn = Random::new(seed, Purpose::Keys, node).any();
+        self.keys.mask = drawn as u32 % NUMBERS;
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        self.keys
+    }
+
+    /// The region of an lkey.
+    #[inline]
+    pub(crate) fn of_key(&self, lkey: u32) -> Option<&Mr> {
+        let mr = self.table.peek(self.keys.slot(lkey)?);
+        mr.filter(|mr| mr.attr.lkey == lkey)
+    }
+}
+
+impl Deref for Regions {
+    type Target = Table<Mr>;
+
+    fn deref(&self) -> &Table<Mr> {
+        &self.table
+    }
+}
+
+impl DerefMut for Regions {
+    fn deref_mut(&mut self) -> &mut Table<Mr> {
+        &mut self.table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_slot_has_a_key_of_its_own_and_none_is_small() {
+        for mask in [0, 1, 5, 0x2a_5a5a, NUMBERS - 1] {
+            let keys = Keys { mask };
+            for slot in (0..0x4000).chain(NUMBERS - 0x4000..NUMBERS - 1) {
+                let key = keys.key(slot, 0x17);
+                assert_eq!(keys.slot(key), Some(slot));
+                assert!(key >> TAG > 0 && key >> 30 == 0);
+            }
+            assert_eq!(keys.slot(0x17), None);
+        }
+    }
+}

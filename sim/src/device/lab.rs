@@ -1,0 +1,163 @@
+//! What only a laboratory does to a device.
+
+use std::sync::Arc;
+
+use verbs_api::lab::Limit;
+use verbs_api::{
+    AsyncEventType, Context, Element, Gid, Handle, Mtu, Result, Srq as SrqHandle, Verb,
+};
+
+use super::check::{find, in_range, invalid};
+use super::ports::PORT_MTU;
+use super::{Device, Gids};
+
+const VERB: Verb = Verb::Lab;
+
+impl Device {
+    fn check_place(&self, context: Context, port: u8) -> Result<()> {
+        self.base.find_context(VERB, context)?;
+        self.ports.check(VERB, port).map(drop)
+    }
+
+    /// Every context learns of an event of a port (ASYNC-13).
+    fn tell_of_port(&mut self, port: u8, event_type: AsyncEventType) {
+        self.base.tell_all(event_type, Element::Port(port));
+    }
+
+    /// Brings a port up or down; every context learns of it (ASYNC-09, ASYNC-13).
+    pub(crate) fn set_port(&mut self, context: Context, port: u8, up: bool) -> Result<()> {
+        self.check_place(context, port)?;
+        self.switch_port(port, up);
+        Ok(())
+    }
+
+    /// Brings a port up or down that there is.
+    pub(crate) fn switch_port(&mut self, port: u8, up: bool) {
+        let was_up = std::mem::replace(&mut self.ports.at_mut(port).up, up);
+        if was_up != up {
+            let event_type = match up {
+                true => AsyncEventType::PortActive,
+                false => AsyncEventType::PortErr,
+            };
+            self.tell_of_port(port, event_type);
+        }
+    }
+
+    /// Sets the active MTU of a port. QPs that are connected keep theirs.
+    pub(crate) fn set_mtu(&mut self, context: Context, port: u8, mtu: Mtu) -> Result<()> {
+        self.check_place(context, port)?;
+        let bytes = mtu.bytes();
+        if bytes.is_none_or(|bytes| Some(bytes) > PORT_MTU.bytes()) {
+            return Err(invalid(VERB, "mtu", "is none that a port can have"));
+        }
+        self.ports.at_mut(port).mtu = mtu;
+        Ok(())
+    }
+
+    /// Puts a GID into the table of a port (ASYNC-20): where all GIDs of the fabric are then.
+    pub(crate) fn set_gid(
+        &mut self,
+        context: Context,
+        port: u8,
+        index: u32,
+        gid: Gid,
+    ) -> Result<Arc<Gids>> {
+        self.base.find_context(VERB, context)?;
+        let gids = self.ports.set_gid(VERB, port, index, gid)?;
+        self.tell_of_port(port, AsyncEventType::GidChange);
+        Ok(gids)
+    }
+
+    /// Learns where all GIDs of the fabric are now.
+    pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
+        self.ports.adopt_gids(gids);
+        for index in self.ahs.indices(|_| true) {
+            let ah = self.ahs.at_mut(index);
+            ah.route.to = self.ports.destination(&ah.attr);
+        }
+    }
+
+    /// Puts a P_Key into the table of a port (ASYNC-20). Queue pairs that use the entry use the new
+    /// one from now on.
+    pub(crate) fn set_pkey(
+        &mut self,
+        context: Context,
+        port: u8,
+        index: u16,
+        pkey: u16,
+    ) -> Result<()> {
+        self.check_place(context, port)?;
+        let pkeys = &mut self.ports.at_mut(port).pkeys;
+        in_range(VERB, "index", index.into(), 0, pkeys.len() as i64 - 1)?;
+        pkeys[usize::from(index)] = pkey;
+        self.tell_of_port(port, AsyncEventType::PkeyChange);
+        Ok(())
+    }
+
+    /// A port tells what happened around it.
+    pub(crate) fn announce(
+        &mut self,
+        context: Context,
+        port: u8,
+        kind: AsyncEventType,
+    ) -> Result<()> {
+        self.check_place(context, port)?;
+        match kind {
+            AsyncEventType::LidChange
+            | AsyncEventType::SmChange
+            | AsyncEventType::ClientReregister
+            | AsyncEventType::DeviceSpeedChange => {
+                self.tell_of_port(port, kind);
+                Ok(())
+            }
+            _ => Err(invalid(VERB, "kind", "has a cause of its own")),
+        }
+    }
+
+    /// Makes an SRQ fail, and raises `SRQ_ERR` (SRQ-17).
+    pub(crate) fn fail_srq(&mut self, srq: SrqHandle) -> Result<()> {
+        let index = find(&self.srqs, VERB, srq)?;
+        if self.srqs.at_mut(index).fail() {
+            let (context, element) = (srq.context(), Element::Srq(srq));
+            self.base.raise(context, AsyncEventType::SrqErr, element);
+        }
+        Ok(())
+    }
+
+    /// Sets or lifts a resource limit.
+    pub(crate) fn set_limit(
+        &mut self,
+        context: Context,
+        limit: Limit,
+        value: Option<u64>,
+    ) -> Result<()> {
+        self.base.find_context(VERB, context)?;
+        self.base.rules.set_limit(limit, value);
+        Ok(())
+    }
+
+    /// Gives or takes the privilege for Q_Keys.
+    pub(crate) fn set_privileged(&mut self, context: Context, privileged: bool) -> Result<()> {
+        self.base.find_context(VERB, context)?;
+        self.base.privileged = privileged;
+        Ok(())
+    }
+
+    /// From now on the device is dead (ASYNC-10): what it was doing ends without a completion. Whether it
+    /// was alive.
+    pub(crate) fn kill(&mut self, context: Context) -> Result<bool> {
+        self.base.find_context(VERB, context)?;
+        if std::mem::replace(&mut self.base.dead, true) {
+            return Ok(false);
+        }
+        while self.outbox.pop().is_some() {}
+        self.place_late();
+        for cq in self.cqs.table.indices(|_| true) {
+            self.cqs.forget_moderation(cq);
+        }
+        self.cqs.hide_empty();
+        self.base
+            .tell_all(AsyncEventType::DeviceFatal, Element::Device);
+        Ok(true)
+    }
+}

@@ -1,0 +1,153 @@
+//! What fault rules do to a device: completions become errors, resources become scarce.
+
+use std::collections::BTreeMap;
+use std::iter;
+
+use verbs_api::lab::{FaultId, Limit};
+use verbs_api::{Cause, Error, ErrorKind, Result, Verb, WcStatus};
+
+use crate::fault::SharedStriker;
+
+/// The rules in force on a node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    /// Those for completions, by the number of the QP; `None` is any. In the order in which they were made.
+    completions: BTreeMap<Option<u32>, Vec<CompletionRule>>,
+    limits: Vec<(Limit, u64, SharedStriker)>,
+    /// What the laboratory has set.
+    set: BTreeMap<Limit, u64>,
+    /// How many were made.
+    count: u64,
+}
+
+#[derive(Clone, Debug)]
+struct CompletionRule {
+    /// How many rules were made before it.
+    number: u64,
+    status: WcStatus,
+    striker: SharedStriker,
+}
+
+/// What a rule of a node does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    /// Completions of the QP with this number, or of any, get a status.
+    Completion(Option<u32>, WcStatus),
+    /// There is no more of a resource than this.
+    Limit(Limit, u64),
+}
+
+impl Rules {
+    pub(crate) fn add(&mut self, what: What, striker: SharedStriker) {
+        match what {
+            What::Completion(qpn, status) => {
+                let number = self.count;
+                self.completions
+                    .entry(qpn)
+                    .or_default()
+                    .push(CompletionRule {
+                        number,
+                        status,
+                        striker,
+                    });
+            }
+            What::Limit(limit, value) => self.limits.push((limit, value, striker)),
+        }
+        self.count += 1;
+    }
+
+    fn strikers(&self) -> impl Iterator<Item = &SharedStriker> {
+        let completions = self.completions.values().flatten();
+        let limits = self.limits.iter().map(|(.., striker)| striker);
+        completions.map(|rule| &rule.striker).chain(limits)
+    }
+
+    pub(crate) fn remove(&mut self, id: FaultId) {
+        self.completions.retain(|_, rules| {
+            rules.retain(|rule| rule.striker.id() != id);
+            !rules.is_empty()
+        });
+        self.limits.retain(|(.., striker)| striker.id() != id);
+    }
+
+    /// Those for completions of a QP, in the order in which they were made.
+    fn for_qp(&self, number: u32) -> impl Iterator<Item = &CompletionRule> {
+        let of = |qpn| self.completions.get(&qpn).map_or(&[][..], Vec::as_slice);
+        let (mut own, mut any) = (of(Some(number)), of(None));
+        iter::from_fn(move || {
+            let first_of_any = match (own.first(), any.first()) {
+                (Some(own), Some(any)) => any.number < own.number,
+                (own, _) => own.is_none(),
+            };
+            let next = if first_of_any { &mut any } else { &mut own };
+            let (first, rest) = next.split_first()?;
+            *next = rest;
+            Some(first)
+        })
+    }
+
+    /// How often a rule has struck, if it is here.
+    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
+        let mut strikers = self.strikers();
+        Some(strikers.find(|striker| striker.id() == id)?.struck())
+    }
+
+    /// Whether a rule turns the next completion of the QP with this number into an error, and which.
+    #[inline]
+    pub(super) fn strike(&mut self, qp_num: u32) -> Option<WcStatus> {
+        if self.completions.is_empty() {
+            return None;
+        }
+        self.strike_by_rule(qp_num)
+    }
+
+    #[cold]
+    fn strike_by_rule(&mut self, qp_num: u32) -> Option<WcStatus> {
+        let mut struck = None;
+        for rule in self.for_qp(qp_num) {
+            if rule.striker.strikes(struck.is_none()) {
+                struck = Some(rule.status);
+            }
+        }
+        struck
+    }
+
+    /// Sets or lifts what the laboratory leaves of a resource.
+    pub(crate) fn set_limit(&mut self, limit: Limit, value: Option<u64>) {
+        match value {
+            Some(value) => self.set.insert(limit, value),
+            None => self.set.remove(&limit),
+        };
+    }
+
+    /// How much there is of a resource, if that is limited.
+    pub(crate) fn limit(&self, limit: Limit) -> Option<u64> {
+        let of_it = self.limits.iter().filter(|(of, ..)| *of == limit);
+        let by_rules = of_it.map(|(_, value, _)| *value);
+        by_rules.chain(self.set.get(&limit).copied()).min()
+    }
+
+    /// Refuses `count` of a resource of which there is less.
+    pub(crate) fn check(
+        &self,
+        verb: Verb,
+        limit: Limit,
+        what: &'static str,
+        count: u64,
+    ) -> Result<()> {
+        let Some(max) = self.limit(limit).filter(|max| count > *max) else {
+            return Ok(());
+        };
+        let mut free = self.set.get(&limit).is_none_or(|own| count <= *own);
+        for (of, value, striker) in &self.limits {
+            if *of == limit && count > *value {
+                free &= !striker.strikes(free);
+            }
+        }
+        let kind = match limit {
+            Limit::Files => ErrorKind::TooManyFiles,
+            _ => ErrorKind::NoMemory,
+        };
+        Err(Error::new(verb, kind, Cause::Limit { what, limit: max }))
+    }
+}

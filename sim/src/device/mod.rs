@@ -1,0 +1,209 @@
+//! The device: the floor on which queue pairs stand.
+//!
+//! CQs, channels, memory, receives that are shared, ports, timers, randomness, the time, and the record
+//! of what happens. Nothing here knows what a queue pair does: where one is meant, it is a number.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `base` | behavior, limits, time, trace: what all parts share |
+//! | `check` | handles, ranges, and the errors that say what is wrong with them |
+//! | `contexts`, `events` | contexts and asynchronous events; queues of events |
+//! | `query`, `lab` | what a device tells of itself; what only a laboratory does to it |
+//! | `ports`, `outbox` | tables and addresses; the way out |
+//! | `domain` | protection domains, address handles |
+//! | `region`, `key`, `access`, `why` | memory regions; their keys; who may touch what; why not |
+//! | `mw` | memory windows: binding, invalidation, access through them |
+//! | `claim` | which posted work names which bytes |
+//! | `channel`, `cq`, `cq_ex`, `completion` | completion channels and queues, and what is in them |
+//! | `notify`, `moderate` | arming; events for several completions |
+//! | `srq`, `xrcd` | shared receive queues; domains of extended reliable connections |
+//! | `limits` | what fault rules do to completions and resources |
+//! | `history` | what went wrong |
+
+mod access;
+mod base;
+mod channel;
+mod check;
+mod claim;
+mod completion;
+mod contexts;
+mod cq;
+mod cq_ex;
+mod domain;
+mod events;
+mod history;
+mod key;
+mod lab;
+mod limits;
+mod moderate;
+mod mw;
+mod notify;
+mod outbox;
+mod ports;
+mod query;
+mod region;
+mod srq;
+mod why;
+mod xrcd;
+
+use std::mem;
+use std::sync::Arc;
+
+use verbs_api::behavior::{Behavior, Placement};
+use verbs_api::lab::Live;
+use verbs_api::profile::DeviceLimits;
+use verbs_api::table::Table;
+use verbs_api::{Context, Object};
+
+use crate::memory::SharedMemory;
+use crate::packet::Packet;
+use crate::ring::Ring;
+use crate::timers::Timers;
+
+pub(crate) use access::{check_empty, touch};
+pub(crate) use base::Base;
+use base::device_attr;
+pub(crate) use check::{
+    InContext, bad_handle, check_acknowledged, find, find_in, find_unchecked, in_range, invalid,
+    same_context,
+};
+pub(crate) use claim::{ClaimedQueue, Claims, Work};
+pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
+pub(crate) use contexts::node_of;
+pub(crate) use cq::{Cq, Cqs};
+pub(crate) use domain::{Ah, Pd};
+#[cfg(feature = "fd")]
+pub(crate) use events::EventQueue;
+pub(crate) use history::{Failure, reason};
+pub(crate) use key::Regions;
+pub(crate) use limits::What;
+pub(crate) use mw::Windows;
+pub(crate) use outbox::{Address, OutPacket};
+pub(crate) use ports::{Gids, MAX_MSG_SZ, PORT_MTU, PORT_MTU_BYTES, Ports, gids, pkeys_match};
+pub(crate) use region::ProtectionFault;
+pub(crate) use srq::{NoReceive, Recv, Srq, Taken, check_sges, post_each};
+pub(crate) use why::access_names;
+pub(crate) use xrcd::{Xrcds, opening, opening_at};
+
+/// With this bit set in the Q_Key of a work request the QP's own is used (UD-06).
+pub(crate) const QKEY_OF_QP: u32 = 1 << 31;
+
+/// A device, but for its queue pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct Device {
+    pub(crate) base: Base,
+    pub(crate) ports: Ports,
+    pub(crate) memory: SharedMemory,
+    pub(crate) pds: Table<Pd>,
+    pub(crate) ahs: Table<Ah>,
+    pub(crate) regions: Regions,
+    pub(crate) windows: Windows,
+    pub(crate) channels: Table<channel::Channel>,
+    pub(crate) cqs: Cqs,
+    pub(crate) srqs: Table<Srq>,
+    pub(crate) xrcds: Xrcds,
+    pub(crate) claims: Claims,
+    /// One a QP, for what it waits for.
+    pub(crate) timers: Timers,
+    /// In a box, to be exchanged for an empty one.
+    outbox: Box<Ring<Packet>>,
+}
+
+/// A table of objects with numbers that others see, which some devices give again at once.
+pub(crate) fn numbered<T>(reuse: bool) -> Table<T> {
+    match reuse {
+        true => Table::without_quarantine(),
+        false => Table::default(),
+    }
+}
+
+impl Device {
+    /// A device with `ports` ports on a fabric with these GIDs and this memory.
+    pub(crate) fn new(
+        id: u32,
+        ports: u8,
+        behavior: Behavior,
+        (gids, memory): (Arc<Gids>, SharedMemory),
+        seed: u64,
+    ) -> Self {
+        let attr = device_attr(id, ports, &DeviceLimits::SPEC);
+        Self {
+            base: Base::new(id, attr, behavior, seed),
+            ports: Ports::new(id, ports, gids),
+            memory,
+            pds: Table::default(),
+            ahs: Table::default(),
+            regions: Regions::new(id, numbered(behavior.key_reuse)),
+            windows: Windows::default(),
+            channels: Table::default(),
+            cqs: Cqs::default(),
+            srqs: Table::default(),
+            xrcds: Xrcds::default(),
+            claims: Claims::default(),
+            timers: Timers::default(),
+            outbox: Box::default(),
+        }
+    }
+
+    /// The next packet to send, oldest first.
+    pub(crate) fn poll_packet(&mut self) -> Option<Packet> {
+        self.outbox.pop().map(mem::take)
+    }
+
+    /// Moves all packets that wait to be sent to the end of a queue.
+    #[inline(always)]
+    pub(crate) fn move_packets(&mut self, queue: &mut Box<Ring<Packet>>) {
+        if self.outbox.is_empty() {
+            return;
+        }
+        if queue.is_empty() {
+            mem::swap(queue, &mut self.outbox);
+        } else {
+            queue.append(&mut self.outbox);
+        }
+    }
+
+    /// The program may take back memory that its device wrote to: from now on nothing is late.
+    #[inline]
+    pub(crate) fn place_late(&self) {
+        if self.base.behavior.placement == Placement::Late {
+            self.memory.lock().settle();
+        }
+    }
+
+    /// Whether the slot of a work request is free when it completes, and not when that is polled.
+    pub(crate) fn releases_at_completion(&self) -> bool {
+        self.base.behavior.sq_release == verbs_api::behavior::SqRelease::Completion
+    }
+
+    /// Removes what a context has, but for queue pairs and what stands on it: the work of the completions
+    /// that were still in its CQs.
+    pub(crate) fn clear_context(&mut self, context: Context) -> Vec<Ticket> {
+        self.remove_srqs_of(context);
+        self.remove_xrcds_of(context);
+        let mut tickets = Vec::new();
+        for index in self.base.objects(context, Object::Cq) {
+            tickets.extend(self.remove_cq(index));
+        }
+        self.remove_channels_of(context);
+        self.remove_windows_of(context);
+        self.remove_regions_of(context);
+        self.remove_domains_of(context);
+        tickets
+    }
+
+    /// How many objects live; queue pairs are not counted.
+    pub(crate) fn live(&self) -> Live {
+        let mut live = Live::default();
+        live.contexts = self.base.open_contexts();
+        live.pds = self.pds.len();
+        live.mrs = self.regions.len();
+        live.mws = self.windows.table.len();
+        live.channels = self.channels.len();
+        live.cqs = self.cqs.table.len();
+        live.ahs = self.ahs.len();
+        live.srqs = self.srqs.len();
+        live.xrcds = self.xrcds.table.len();
+        live
+    }
+}

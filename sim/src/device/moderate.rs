@@ -1,0 +1,103 @@
+//! Moderation of completion events: an event for several completions.
+
+use core::time::Duration;
+
+use verbs_api::{Capabilities, Cq as CqHandle, CqModeration, Result, Verb};
+
+use super::Device;
+use super::base::Base;
+use super::check::{find, in_range};
+use super::cq::Cqs;
+use super::notify::{Added, Notify};
+use crate::time::Time;
+
+/// The greatest numbers that a CQ can be given.
+pub(crate) const LIMITS: CqModeration = CqModeration {
+    cq_count: u16::MAX,
+    cq_period: u16::MAX,
+};
+
+/// How a CQ moderates its events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moderation {
+    set: CqModeration,
+    /// Completions for which the event is put off, and when the first came.
+    pending: Option<(u16, Time)>,
+}
+
+impl Moderation {
+    /// Whether it puts anything off.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.set.cq_count > 0 && self.set.cq_period > 0
+    }
+
+    /// When an event that was put off comes at the latest.
+    fn deadline(&self) -> Option<Time> {
+        let (_, since) = self.pending?;
+        Some(since.after(Duration::from_micros(self.set.cq_period.into())))
+    }
+}
+
+impl Device {
+    /// `ibv_modify_cq`. An event that was put off comes at once, if it is due by the new numbers.
+    pub(crate) fn modify_cq(&mut self, cq: CqHandle, set: &CqModeration) -> Result<()> {
+        let verb = Verb::ModifyCq;
+        let index = find(&self.cqs.table, verb, cq)?;
+        let lacked = Capabilities::CQ_MODERATION;
+        self.base.check_has(verb, lacked, "cannot moderate CQs")?;
+        for (what, value, max) in [
+            ("cq_count", set.cq_count, LIMITS.cq_count),
+            ("cq_period", set.cq_period, LIMITS.cq_period),
+        ] {
+            in_range(verb, what, value.into(), 0, max.into())?;
+        }
+        let moderation = &mut self.cqs.table.at_mut(index).moderation;
+        moderation.set = *set;
+        let Some((count, _)) = moderation.pending else {
+            return Ok(());
+        };
+        let deadline = moderation.deadline();
+        let is_due = deadline <= Some(self.base.now);
+        if !moderation.is_on() || count >= set.cq_count || is_due {
+            self.end_moderation(index);
+        } else {
+            self.cqs.moderated.set(index, deadline);
+        }
+        Ok(())
+    }
+
+    /// The event that was put off comes now.
+    pub(crate) fn end_moderation(&mut self, index: u32) {
+        self.cqs.forget_moderation(index);
+        self.cqs.table.at_mut(index).notify = Notify::default();
+        self.queue_event(index);
+    }
+}
+
+impl Cqs {
+    /// A completion was added to a CQ that moderates: whether that makes an event now.
+    #[cold]
+    pub(super) fn moderate(&mut self, base: &Base, index: u32, added: Added) -> bool {
+        let cq = self.table.at_mut(index);
+        if !cq.notify.is_asked(added, &base.behavior) {
+            return false;
+        }
+        let moderation = &mut cq.moderation;
+        let (count, since) = moderation.pending.unwrap_or((0, base.now));
+        moderation.pending = Some((count + 1, since));
+        if count + 1 < moderation.set.cq_count {
+            let deadline = moderation.deadline();
+            self.moderated.set(index, deadline);
+            return false;
+        }
+        self.forget_moderation(index);
+        self.table.at_mut(index).notify.added(added, &base.behavior)
+    }
+
+    /// No event is put off any more.
+    pub(super) fn forget_moderation(&mut self, index: u32) {
+        self.table.at_mut(index).moderation.pending = None;
+        self.moderated.set(index, None);
+    }
+}

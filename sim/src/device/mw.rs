@@ -1,0 +1,340 @@
+//! Memory windows: life, binding, invalidation, and access through them.
+
+use std::collections::BTreeSet;
+
+use verbs_api::behavior::Check;
+use verbs_api::table::{Id, Table};
+use verbs_api::{
+    Access, Capabilities, Cause, Context, Error, ErrorKind, Handle, Mw as MwHandle, MwAttr, MwBind,
+    MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle, Result, SendOp, Verb,
+};
+
+use super::Device;
+use super::check::{InContext, find, find_unchecked, invalid, same_context};
+use super::key::Keys;
+use super::region::{ProtectionFault, RKEY};
+use crate::memory::Slice;
+
+/// A memory window.
+#[derive(Clone, Debug)]
+pub(crate) struct Mw {
+    context: Context,
+    pd: u32,
+    mw_type: MwType,
+    /// The key that the device knows.
+    rkey: u32,
+    /// The key of the last bind that was posted.
+    told: u32,
+    bound: Option<Bound>,
+}
+
+/// The windows of a device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Windows {
+    pub(crate) table: Table<Mw>,
+    /// Of those of type 2 that are bound: the slot of the queue pair, and their own.
+    of_qps: BTreeSet<(u32, u32)>,
+}
+
+/// What a window shows, and of type 2, to whom.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    info: MwBindInfo,
+    qp: Option<QpHandle>,
+}
+
+impl InContext for Mw {
+    fn context(&self) -> Context {
+        self.context
+    }
+}
+
+/// Keys of windows have this bit, those of regions have not.
+const WINDOW: u32 = 1 << 30;
+/// The lower bits of a key are the caller's.
+const CALLERS: u32 = 0xff;
+
+/// Whether a key is that of a window, live or not.
+pub(crate) fn is_window_key(rkey: u32) -> bool {
+    rkey & (RKEY | WINDOW) == RKEY | WINDOW
+}
+
+fn first_key(keys: Keys, id: Id) -> u32 {
+    RKEY | WINDOW | keys.key(id.index, id.generation)
+}
+
+impl Device {
+    /// `ibv_alloc_mw`
+    pub(crate) fn alloc_mw(&mut self, pd: PdHandle, mw_type: MwType) -> Result<MwHandle> {
+        let verb = Verb::AllocMw;
+        let index = find(&self.pds, verb, pd)?;
+        let (needed, problem) = match mw_type {
+            MwType::Type1 => (Capabilities::MW_TYPE_1, "has no windows of type 1"),
+            MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
+            _ => return Err(invalid(verb, "type", "is none")),
+        };
+        self.base.check_has(verb, needed, problem)?;
+        self.base.check_room(
+            verb,
+            "memory windows",
+            self.windows.table.len(),
+            self.base.attr.max_mw,
+        )?;
+        let context = pd.context();
+        let keys = self.regions.keys();
+        let id = self.windows.table.insert(|id| Mw {
+            context,
+            pd: index,
+            mw_type,
+            rkey: first_key(keys, id),
+            told: first_key(keys, id),
+            bound: None,
+        });
+        self.pds.at_mut(index).mws += 1;
+        self.base.add_object(context, Object::Mw, id.index);
+        Ok(MwHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// `ibv_dealloc_mw`
+    pub(crate) fn dealloc_mw(&mut self, mw: MwHandle) -> Result<()> {
+        let index = find(&self.windows.table, Verb::DeallocMw, mw)?;
+        self.remove_window(index);
+        self.place_late();
+        Ok(())
+    }
+
+    fn remove_window(&mut self, index: u32) {
+        self.set_bound(index, None);
+        let mw = self.windows.table.remove(index);
+        self.pds.at_mut(mw.pd).mws -= 1;
+        self.base.remove_object(mw.context, Object::Mw, index);
+    }
+
+    /// The only writer of what a window is bound to. The region and the queue pair know of it, if they are
+    /// still there.
+    fn set_bound(&mut self, index: u32, bound: Option<Bound>) {
+        let before = std::mem::replace(&mut self.windows.table.at_mut(index).bound, bound);
+        for (bound, is_new) in [(before, false), (bound, true)] {
+            let Some(Bound {
+                info: MwBindInfo { mr, .. },
+                qp,
+            }) = bound
+            else {
+                continue;
+            };
+            if let Some(mr) = self.regions.live_mut(mr.index(), mr.generation()) {
+                match is_new {
+                    true => mr.windows += 1,
+                    false => mr.windows -= 1,
+                }
+            }
+            if let Some(qp) = qp {
+                let entry = (qp.index(), index);
+                match is_new {
+                    true => self.windows.of_qps.insert(entry),
+                    false => self.windows.of_qps.remove(&entry),
+                };
+            }
+        }
+    }
+
+    /// The fields of `struct ibv_mw`, which is read without a look at its handle.
+    pub(crate) fn query_mw(&self, mw: MwHandle) -> Result<MwAttr> {
+        let index = find_unchecked(&self.windows.table, Verb::QueryMw, mw)?;
+        let mw = self.windows.table.at(index);
+        Ok(MwAttr::new(mw.mw_type, mw.told))
+    }
+
+    /// What `ibv_bind_mw` needs, and the key that the window gets.
+    pub(crate) fn check_bind_mw(
+        &self,
+        verb: Verb,
+        context: Context,
+        mw: MwHandle,
+        bind: &MwBind,
+    ) -> Result<u32> {
+        let (window, region) = self.bind_parts(verb, context, mw, &bind.info)?;
+        let window = self.windows.table.at(window);
+        if window.mw_type != MwType::Type1 {
+            return Err(invalid(verb, "mw", "is not of type 1"));
+        }
+        if self.regions.at(region).pd != window.pd {
+            let cause = Cause::Mismatch {
+                object: Object::Mr,
+                must_share: "pd",
+            };
+            return Err(Error::new(verb, ErrorKind::Permission, cause));
+        }
+        if bind.info.access.contains(Access::ZERO_BASED) {
+            return Err(invalid(verb, "mw_access_flags", "are zero-based"));
+        }
+        Ok(verbs_api::inc_rkey(window.told))
+    }
+
+    /// What a bind that is posted must name; the rest is looked at when it is executed.
+    pub(crate) fn check_bind(&self, verb: Verb, context: Context, op: &SendOp) -> Result<()> {
+        let SendOp::BindMw { mw, info, .. } = op else {
+            return Ok(());
+        };
+        let (window, _) = self.bind_parts(verb, context, *mw, info)?;
+        let window = self.windows.table.at(window);
+        let refuses = self.base.behavior.bind_wr_type_1 == Check::Refused;
+        if verb != Verb::BindMw && window.mw_type == MwType::Type1 && refuses {
+            return Err(invalid(verb, "mw", "is not of type 2"));
+        }
+        Ok(())
+    }
+
+    /// A bind is posted: the window's key is the new one from now on.
+    pub(crate) fn note_bind(&mut self, op: &SendOp) {
+        if let SendOp::BindMw { mw, rkey, .. } = op
+            && let Ok(index) = self.find_bound(&self.windows.table, Verb::PostSend, *mw)
+        {
+            let window = self.windows.table.at_mut(index);
+            window.told = with_callers_part(window.told, *rkey);
+        }
+    }
+
+    fn bind_parts(
+        &self,
+        verb: Verb,
+        context: Context,
+        mw: MwHandle,
+        info: &MwBindInfo,
+    ) -> Result<(u32, u32)> {
+        let window = self.find_bound(&self.windows.table, verb, mw)?;
+        same_context(verb, context, mw)?;
+        let region = self.find_bound(&self.regions, verb, info.mr)?;
+        same_context(verb, context, info.mr)?;
+        Ok((window, region))
+    }
+
+    /// The window or the region of a bind: drivers know them by their keys.
+    fn find_bound<H: Handle, T: InContext>(
+        &self,
+        table: &Table<T>,
+        verb: Verb,
+        handle: H,
+    ) -> Result<u32> {
+        match self.base.behavior.bind_bad_handle {
+            Check::Accepted => find_unchecked(table, verb, handle),
+            Check::Refused | _ => find(table, verb, handle),
+        }
+    }
+
+    /// Binds a window, if all is as it should be; otherwise it stays as it is.
+    pub(crate) fn bind(
+        &mut self,
+        (qp, pd): (QpHandle, u32),
+        mw: MwHandle,
+        rkey: u32,
+        info: MwBindInfo,
+    ) -> Option<()> {
+        let verb = Verb::PostSend;
+        let window = self
+            .windows
+            .table
+            .at(self.find_bound(&self.windows.table, verb, mw).ok()?);
+        let second = window.mw_type == MwType::Type2;
+        let checks_domains = self.base.behavior.bind_domain == Check::Refused;
+        let good = match second {
+            true => window.bound.is_none() && info.length > 0,
+            false => !info.access.contains(Access::ZERO_BASED),
+        };
+        let own_qp = window.pd == pd || !second && !checks_domains;
+        if !good || !own_qp {
+            return None;
+        }
+        if info.length > 0 {
+            let region = self.find_bound(&self.regions, verb, info.mr).ok()?;
+            let region = self.regions.at(region);
+            let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+            let may_write = region.access.contains(Access::LOCAL_WRITE);
+            let lies_within = region.part(info.addr, info.length).is_ok();
+            let is_good = region.access.contains(Access::MW_BIND)
+                && (may_write || !info.access.intersects(writes))
+                && (lies_within || self.base.behavior.mw_bind_range == Check::Accepted)
+                && (region.pd == window.pd || !checks_domains);
+            if !is_good {
+                return None;
+            }
+        }
+        let qp = second.then_some(qp);
+        let window = self.windows.table.at_mut(mw.index());
+        window.rkey = with_callers_part(window.rkey, rkey);
+        let bound = (info.length > 0).then_some(Bound { info, qp });
+        self.set_bound(mw.index(), bound);
+        Some(())
+    }
+
+    /// Invalidates the window of type 2 that has this key, for a queue pair (MW-15, MW-17).
+    pub(crate) fn invalidate(&mut self, own: QpHandle, rkey: u32) -> Option<()> {
+        let any = self.base.behavior.inv_other_qp == Check::Accepted;
+        let window = self.window_of_key(rkey)?;
+        let qp = self.windows.table.at(window).bound?.qp?;
+        if qp != own && !any {
+            return None;
+        }
+        self.set_bound(window, None);
+        Some(())
+    }
+
+    /// The part of a region that a peer of a queue pair names through a window (MW-10, -11, -12).
+    pub(crate) fn touch_window(
+        &self,
+        (qp, pd): (QpHandle, u32),
+        rkey: u32,
+        addr: u64,
+        length: u64,
+        need: Access,
+    ) -> Result<Slice, ProtectionFault> {
+        let key = ProtectionFault::Key;
+        let window = self.windows.table.at(self.window_of_key(rkey).ok_or(key)?);
+        let Bound { info, qp: only } = window.bound.ok_or(key)?;
+        let opens = window.pd == pd && only.is_none_or(|only| only == qp);
+        if !opens || !info.access.contains(need) {
+            return Err(key);
+        }
+        let region = self.regions.get(info.mr.index(), info.mr.generation());
+        let region = region.map_err(|_| key)?;
+        let range = ProtectionFault::Range;
+        let addr = match info.access.contains(Access::ZERO_BASED) {
+            true => info.addr.checked_add(addr).ok_or(range)?,
+            false => addr,
+        };
+        let lies_within = || {
+            let end = addr.checked_sub(info.addr)?.checked_add(length)?;
+            (end <= info.length).then_some(())
+        };
+        if self.base.behavior.mw_access_range == Check::Refused {
+            lies_within().ok_or(range)?;
+        }
+        region.part(addr, length)
+    }
+
+    fn window_of_key(&self, rkey: u32) -> Option<u32> {
+        let index = self.regions.keys().slot(rkey)?;
+        let found = self.windows.table.peek(index)?;
+        (found.rkey == rkey).then_some(index)
+    }
+
+    /// What was bound on a queue pair that is gone is free (QP-DESTROY-04).
+    pub(crate) fn free_windows(&mut self, qp: u32) {
+        let of_qp = self.windows.of_qps.range((qp, 0)..=(qp, u32::MAX));
+        let windows: Vec<u32> = of_qp.map(|(_, window)| *window).collect();
+        for index in windows {
+            self.set_bound(index, None);
+        }
+    }
+
+    pub(crate) fn remove_windows_of(&mut self, context: Context) {
+        for index in self.base.objects(context, Object::Mw) {
+            self.remove_window(index);
+        }
+    }
+}
+
+/// A key with the caller's part of another.
+fn with_callers_part(rkey: u32, of: u32) -> u32 {
+    rkey & !CALLERS | of & CALLERS
+}

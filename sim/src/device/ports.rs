@@ -1,0 +1,282 @@
+//! The ports of a device: their tables, and where addresses lead.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use verbs_api::{
+    AhAttr, Gid, GidEntry, GidType, LinkLayer, Mtu, PortAttr, PortState, Result, Verb,
+};
+
+use super::check::{in_range, invalid};
+use crate::packet::{PortId, Route};
+use crate::subnet::Subnet;
+
+/// The GIDs of a fabric and the ports that have them.
+pub(crate) type Gids = BTreeMap<Gid, PortId>;
+
+/// The ports of a device, and what it knows of those of others.
+#[derive(Clone, Debug)]
+pub(crate) struct Ports {
+    node: u32,
+    ports: Vec<Port>,
+    gids: Arc<Gids>,
+    /// The LIDs, on InfiniBand.
+    subnet: Option<Subnet>,
+}
+
+/// A port of the node.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    pub(crate) gids: Vec<Gid>,
+    pub(crate) pkeys: Vec<u16>,
+    pub(crate) up: bool,
+    pub(crate) mtu: Mtu,
+    pub(crate) bad_pkeys: u32,
+    pub(crate) bad_qkeys: u32,
+}
+
+/// The greatest MTU of every port, and at first its active one.
+pub(crate) const PORT_MTU: Mtu = Mtu::Mtu4096;
+/// As above, in bytes.
+pub(crate) const PORT_MTU_BYTES: u32 = 4096;
+/// The longest message.
+pub(crate) const MAX_MSG_SZ: u32 = 1 << 31;
+const DEFAULT_PKEY: u16 = 0xffff;
+
+impl Port {
+    pub(super) fn new(id: PortId) -> Self {
+        Self {
+            gids: port_gids(id, false).into(),
+            pkeys: vec![DEFAULT_PKEY, 0, 0, 0],
+            up: true,
+            mtu: PORT_MTU,
+            bad_pkeys: 0,
+            bad_qkeys: 0,
+        }
+    }
+}
+
+impl Ports {
+    pub(super) fn new(node: u32, ports: u8, gids: Arc<Gids>) -> Self {
+        let port = |port| Port::new(PortId { node, port });
+        Self {
+            node,
+            ports: (1..=ports).map(port).collect(),
+            gids,
+            subnet: None,
+        }
+    }
+
+    /// The device is on InfiniBand.
+    pub(crate) fn join(&mut self, subnet: Subnet) {
+        self.subnet = Some(subnet);
+        let node = self.node;
+        for (port, own) in (1..).zip(&mut self.ports) {
+            own.gids = port_gids(PortId { node, port }, true).into();
+        }
+    }
+
+    pub(crate) fn subnet(&self) -> Option<Subnet> {
+        self.subnet
+    }
+
+    /// Refuses a number of no port.
+    pub(crate) fn check(&self, verb: Verb, port: u8) -> Result<&Port> {
+        let last = self.ports.len() as i64;
+        in_range(verb, "port_num", i64::from(port), 1, last)?;
+        Ok(self.at(port))
+    }
+
+    /// A port by a number that has been checked.
+    pub(crate) fn at(&self, port: u8) -> &Port {
+        &self.ports[usize::from(port) - 1]
+    }
+
+    pub(crate) fn at_mut(&mut self, port: u8) -> &mut Port {
+        &mut self.ports[usize::from(port) - 1]
+    }
+
+    /// The P_Key at an index of a port's table.
+    #[inline(always)]
+    pub(crate) fn pkey(&self, port: u8, index: u16) -> u16 {
+        let pkeys = &self.at(port).pkeys;
+        let pkey = pkeys.get(usize::from(index));
+        pkey.copied().unwrap_or(DEFAULT_PKEY)
+    }
+
+    /// What `ibv_query_port` tells.
+    pub(super) fn query(&self, verb: Verb, port: u8) -> Result<PortAttr> {
+        let found = self.check(verb, port)?;
+        let node = self.node;
+        let lid = |subnet: Subnet| subnet.lid(PortId { node, port });
+        let mut attr = PortAttr::default();
+        attr.state = match found.up {
+            true => PortState::Active,
+            false => PortState::Down,
+        };
+        (attr.max_mtu, attr.active_mtu) = (PORT_MTU, found.mtu);
+        attr.gid_tbl_len = found.gids.len() as u32;
+        attr.pkey_tbl_len = found.pkeys.len() as u16;
+        attr.max_msg_sz = MAX_MSG_SZ;
+        attr.lid = self.subnet.map_or(0, lid);
+        attr.link_layer = match self.subnet {
+            Some(_) => LinkLayer::InfiniBand,
+            None => LinkLayer::Ethernet,
+        };
+        attr.grh_required = self.subnet.is_none();
+        attr.bad_pkey_cntr = found.bad_pkeys;
+        attr.qkey_viol_cntr = found.bad_qkeys;
+        Ok(attr)
+    }
+
+    /// The GID at an index of a port's table.
+    pub(super) fn gid(&self, verb: Verb, port: u8, index: u32) -> Result<Gid> {
+        let gids = &self.check(verb, port)?.gids;
+        in_range(verb, "index", index.into(), 0, gids.len() as i64 - 1)?;
+        Ok(gids[index as usize])
+    }
+
+    /// An entry of a GID table that is not empty.
+    pub(super) fn entry(&self, port: u8, gid_index: u32, gid: Gid) -> Option<GidEntry> {
+        let mut entry = GidEntry::default();
+        (entry.gid, entry.gid_index, entry.port_num) = (gid, gid_index, port.into());
+        entry.gid_type = match self.subnet {
+            Some(_) => GidType::Ib,
+            None => GidType::RoceV2,
+        };
+        (gid != Gid::default()).then_some(entry)
+    }
+
+    /// All entries that are not empty.
+    pub(super) fn entries(&self) -> Vec<GidEntry> {
+        let of_port = |(port, found): (u8, &Port)| {
+            let gids = (0..).zip(found.gids.clone());
+            gids.filter_map(move |(index, gid)| self.entry(port, index, gid))
+        };
+        (1..).zip(&self.ports).flat_map(of_port).collect()
+    }
+
+    /// Puts a GID into the table of a port (ASYNC-20): where all GIDs of the fabric are then.
+    pub(super) fn set_gid(
+        &mut self,
+        verb: Verb,
+        port: u8,
+        index: u32,
+        gid: Gid,
+    ) -> Result<Arc<Gids>> {
+        let old = self.gid(verb, port, index)?;
+        if gid != old && self.gids.contains_key(&gid) {
+            return Err(invalid(verb, "gid", "is in another entry of the fabric"));
+        }
+        let mut gids = Gids::clone(&self.gids);
+        gids.remove(&old);
+        if gid != Gid::default() {
+            let node = self.node;
+            gids.insert(gid, PortId { node, port });
+        }
+        self.at_mut(port).gids[index as usize] = gid;
+        Ok(Arc::new(gids))
+    }
+
+    /// Learns where all GIDs of the fabric are now.
+    pub(super) fn adopt_gids(&mut self, gids: Arc<Gids>) {
+        self.gids = gids;
+    }
+
+    /// Where all GIDs of the fabric are.
+    pub(super) fn gids(&self) -> &Gids {
+        &self.gids
+    }
+
+    /// Checks an address vector and looks up where it leads (AH-01, QP-STATE-29).
+    pub(crate) fn route(&self, verb: Verb, attr: &AhAttr) -> Result<Route> {
+        let port = self.check(verb, attr.port_num)?;
+        in_range(verb, "sl", i64::from(attr.sl), 0, 15)?;
+        let from = PortId {
+            node: self.node,
+            port: attr.port_num,
+        };
+        let to = self.destination(attr);
+        let Some(grh) = attr.grh else {
+            if self.subnet.is_none() {
+                let problem = "must be global: the port requires a GRH";
+                return Err(invalid(verb, "ah_attr", problem));
+            }
+            return Ok(Route {
+                from,
+                to,
+                sgid: port.gids[0],
+                dgid: Gid::default(),
+                global: false,
+            });
+        };
+        let last = port.gids.len() as i64 - 1;
+        in_range(verb, "sgid_index", i64::from(grh.sgid_index), 0, last)?;
+        Ok(Route {
+            from,
+            to,
+            sgid: port.gids[usize::from(grh.sgid_index)],
+            dgid: grh.dgid,
+            global: true,
+        })
+    }
+
+    /// The port to which an address leads. On InfiniBand that is the LID's, which looks whether the GID is
+    /// its own.
+    pub(crate) fn destination(&self, attr: &AhAttr) -> Option<PortId> {
+        let of_gid = attr.grh.map(|grh| self.gids.get(&grh.dgid).copied());
+        match (self.subnet, of_gid) {
+            (None, of_gid) => of_gid.flatten(),
+            (Some(subnet), None) => subnet.port(attr.dlid),
+            (Some(subnet), Some(of_gid)) => subnet.port(attr.dlid).filter(|to| Some(*to) == of_gid),
+        }
+    }
+}
+
+/// The GIDs of a port: a link-local one, and on Ethernet one that maps an IPv4 address.
+fn port_gids(PortId { node, port }: PortId, infiniband: bool) -> [Gid; 2] {
+    let [high, low] = (node as u16).to_be_bytes();
+    let mut local = [0; 16];
+    local[..2].copy_from_slice(&[0xfe, 0x80]);
+    local[8..].copy_from_slice(&[0x02, 0, 0, 0xff, 0xfe, high, low, port]);
+    if infiniband {
+        return [Gid(local), Gid::default()];
+    }
+    let mut mapped = [0; 16];
+    mapped[10..12].copy_from_slice(&[0xff, 0xff]);
+    mapped[12..].copy_from_slice(&[10, high, low, port]);
+    [Gid(local), Gid(mapped)]
+}
+
+/// All GIDs of a fabric of so many nodes and ports.
+pub(crate) fn gids(nodes: u32, ports: u8, infiniband: bool) -> Gids {
+    let ids = (0..nodes).flat_map(|node| (1..=ports).map(move |port| PortId { node, port }));
+    ids.flat_map(|id| port_gids(id, infiniband).map(|gid| (gid, id)))
+        .filter(|(gid, _)| *gid != Gid::default())
+        .collect()
+}
+
+/// The bit of a P_Key that says that its owner is a full member of the partition.
+const FULL_MEMBER: u16 = 1 << 15;
+
+/// Whether packets pass between two P_Keys (IBA 10.9.3): the same partition, at least one of them a
+/// full member of it. Partition 0 is none: an empty entry of a table matches nothing.
+pub(crate) fn pkeys_match(a: u16, b: u16) -> bool {
+    let (a_partition, b_partition) = (a & !FULL_MEMBER, b & !FULL_MEMBER);
+    a_partition != 0 && a_partition == b_partition && (a | b) & FULL_MEMBER != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pkeys_match;
+
+    /// TMR-15: limited members of a partition reach full ones only.
+    #[test]
+    fn one_of_two_is_a_full_member() {
+        assert!(pkeys_match(0xffff, 0xffff));
+        assert!(pkeys_match(0x8001, 0x0001));
+        assert!(!pkeys_match(0x0001, 0x0001));
+        assert!(!pkeys_match(0x8001, 0x8002));
+        assert!(!pkeys_match(0x8000, 0x8000));
+    }
+}

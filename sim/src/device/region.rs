@@ -1,0 +1,653 @@
+//! Memory regions: life, change, and the program's own look at them.
+
+use std::ops::Range;
+
+use verbs_api::behavior::{Behavior, DeregBound, MrKeys, ZeroLength};
+use verbs_api::lab::Limit;
+use verbs_api::{
+    Access, Capabilities, Cause, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr,
+    MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Verb,
+};
+
+use super::Device;
+use super::check::{InContext, bad_handle, find, find_in, in_range, invalid};
+use super::key::Keys;
+use crate::memory::{Gone, RegionId, Slice};
+use verbs_api::table::Id;
+
+/// A memory region.
+#[derive(Clone, Debug)]
+pub(crate) struct Mr {
+    context: Context,
+    pub(crate) pd: u32,
+    backing: Backing,
+    pub(crate) attr: MrAttr,
+    pub(super) access: Access,
+    /// Windows bound to it.
+    pub(super) windows: u32,
+    /// The memory was taken to be written, too.
+    writable: bool,
+}
+
+/// The memory of a region.
+#[derive(Clone, Copy, Debug)]
+struct Backing {
+    region: RegionId,
+    /// Where it starts in that memory.
+    start: usize,
+    /// Its own address.
+    addr: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The simulator's, and no other region's.
+    Own,
+    /// As above, and the process may only read it.
+    ReadOnly,
+    /// The simulator's, and other regions may have it too.
+    Shared,
+    /// The caller's.
+    Caller,
+    /// None: zeros, and what is written is discarded.
+    Null,
+}
+
+impl InContext for Mr {
+    fn context(&self) -> Context {
+        self.context
+    }
+}
+
+/// Memory that a work request names is not valid for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProtectionFault {
+    /// Its key is none, of another domain, or does not allow what is done.
+    Key,
+    /// It lies outside the region of its key.
+    Range,
+}
+
+const KNOWN: Access = Access::ALL_RDMA
+    .union(Access::REMOTE_ATOMIC)
+    .union(Access::MW_BIND)
+    .union(Access::ZERO_BASED);
+/// Owned regions start on a page, with an empty page behind each.
+const PAGE: u64 = 4096;
+/// Remote keys have this bit and local keys have not, so that one in the place of the other is
+/// noticed; unless both are to be the same.
+pub(super) const RKEY: u32 = 1 << 31;
+
+/// Where a node's owned regions start. Nodes have ranges of their own.
+pub(super) fn first_addr(node: u32) -> u64 {
+    (u64::from(node) + 1) << 40
+}
+
+/// The keys of a region: its slot, and a tag that changes each time the slot is used, unless keys
+/// are to be used again at once.
+fn keys(keys: Keys, id: Id, behavior: &Behavior, access: Access) -> (u32, u32) {
+    let generation = match behavior.key_reuse {
+        true => 0,
+        false => id.generation,
+    };
+    let key = keys.key(id.index, generation);
+    let is_remote =
+        access.intersects(Access::ALL_RDMA.difference(Access::LOCAL_WRITE) | Access::REMOTE_ATOMIC);
+    let rkey = match behavior.mr_keys {
+        MrKeys::SameIfRemote if !is_remote => 0,
+        MrKeys::Same | MrKeys::SameIfRemote => key,
+        MrKeys::Apart | _ => key | RKEY,
+    };
+    (key, rkey)
+}
+
+impl Device {
+    /// A region of the simulator's own memory.
+    pub(crate) fn alloc_mr(
+        &mut self,
+        pd: PdHandle,
+        length: usize,
+        access: Access,
+    ) -> Result<MrHandle> {
+        self.make_mr(Verb::AllocMr, pd, &MrInit::new(length, access))
+    }
+
+    /// A region of the simulator's memory, as `init` has it.
+    pub(crate) fn alloc_mr_as(&mut self, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
+        self.make_mr(Verb::AllocMrAs, pd, init)
+    }
+
+    fn make_mr(&mut self, verb: Verb, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
+        let index = self.check_new_mr(verb, pd, init.length, init.access)?;
+        self.check_bytes(verb, init.length, 0)?;
+        let may_write = init.access.contains(Access::LOCAL_WRITE);
+        let shared = match init.memory {
+            MrMemory::Unmapped => return Err(not_mapped(verb)),
+            MrMemory::ReadOnly if may_write => {
+                let problem = "asks for writes, and the memory is read-only";
+                let cause = Cause::Argument {
+                    what: "access",
+                    problem,
+                };
+                return Err(Error::new(verb, ErrorKind::Fault, cause));
+            }
+            MrMemory::Of(of, offset) => Some(self.part_of(verb, of, offset, init.length)?),
+            _ => None,
+        };
+        let in_page = shared.as_ref().map_or(0, |part| part.1.addr % PAGE);
+        if init.iova.is_some_and(|iova| iova % PAGE != in_page) {
+            return Err(misplaced(verb));
+        }
+        if init
+            .iova
+            .is_some_and(|iova| iova.checked_add(init.length as u64).is_none())
+        {
+            return Err(invalid(verb, "iova", "and length wrap around"));
+        }
+        let backing = match shared {
+            Some((of, part)) => {
+                self.regions.at_mut(of).backing.kind = Kind::Shared;
+                self.memory.lock().share(part.region);
+                part
+            }
+            None => {
+                let (region, addr) = self.new_memory(verb, init.length)?;
+                let kind = match init.memory {
+                    MrMemory::ReadOnly => Kind::ReadOnly,
+                    _ => Kind::Own,
+                };
+                Backing {
+                    region,
+                    start: 0,
+                    addr,
+                    kind,
+                }
+            }
+        };
+        let addr = self.first_byte(init.iova, init.access, &backing);
+        Ok(self.insert_mr(pd, index, backing, addr, init.length as u64, init.access))
+    }
+
+    /// A part of a region's memory, for another, and the region.
+    fn part_of(
+        &self,
+        verb: Verb,
+        of: MrHandle,
+        offset: usize,
+        length: usize,
+    ) -> Result<(u32, Backing)> {
+        let index = find(&self.regions, verb, of)?;
+        let Mr { backing, attr, .. } = self.regions.at(index);
+        if matches!(backing.kind, Kind::Caller | Kind::Null | Kind::ReadOnly) {
+            return Err(invalid(verb, "memory", "is none that can be shared"));
+        }
+        check_part(verb, attr, offset, length)?;
+        let addr = backing.addr + offset as u64;
+        self.check_length(verb, length, addr)?;
+        let part = Backing {
+            start: backing.start + offset,
+            addr,
+            kind: Kind::Shared,
+            ..*backing
+        };
+        Ok((index, part))
+    }
+
+    /// `ibv_alloc_null_mr`
+    pub(crate) fn alloc_null_mr(&mut self, pd: PdHandle) -> Result<MrHandle> {
+        let verb = Verb::AllocNullMr;
+        let access = Access::LOCAL_WRITE;
+        let index = self.check_new_mr(verb, pd, 1, access)?;
+        self.base
+            .check_has(verb, Capabilities::NULL_MR, "has no null regions")?;
+        let backing = Backing {
+            region: self.memory.lock().add_null(),
+            start: 0,
+            addr: 0,
+            kind: Kind::Null,
+        };
+        Ok(self.insert_mr(pd, index, backing, 0, u64::MAX, access))
+    }
+
+    /// A region of the caller's memory.
+    ///
+    /// # Safety
+    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
+    pub(crate) unsafe fn reg_mr(
+        &mut self,
+        pd: PdHandle,
+        addr: *mut u8,
+        length: usize,
+        access: Access,
+    ) -> Result<MrHandle> {
+        // SAFETY: the same promise.
+        unsafe { self.reg_mr_as(pd, addr, length, None, access) }
+    }
+
+    /// A region of the caller's memory, with an address of the caller's choice.
+    ///
+    /// # Safety
+    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
+    pub(crate) unsafe fn reg_mr_as(
+        &mut self,
+        pd: PdHandle,
+        addr: *mut u8,
+        length: usize,
+        iova: Option<u64>,
+        access: Access,
+    ) -> Result<MrHandle> {
+        let verb = Verb::RegMr;
+        let index = self.check_new_mr(verb, pd, length, access)?;
+        self.check_bytes(verb, length, 0)?;
+        let end = |start: u64| start.checked_add(length as u64);
+        if iova.is_some_and(|iova| iova % PAGE != addr as u64 % PAGE) {
+            return Err(misplaced(verb));
+        }
+        if iova.is_some_and(|iova| end(iova).is_none()) {
+            return Err(invalid(verb, "iova", "and length wrap around"));
+        }
+        // SAFETY: the same promise.
+        let backing = unsafe { self.memory_of_caller(verb, addr, length) }?;
+        let addr = self.first_byte(iova, access, &backing);
+        Ok(self.insert_mr(pd, index, backing, addr, length as u64, access))
+    }
+
+    /// The caller's memory, as that of a region.
+    ///
+    /// # Safety
+    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
+    unsafe fn memory_of_caller(
+        &mut self,
+        verb: Verb,
+        addr: *mut u8,
+        length: usize,
+    ) -> Result<Backing> {
+        self.check_length(verb, length, addr as u64)?;
+        if addr.is_null() {
+            return Err(not_mapped(verb));
+        }
+        if (addr as u64).checked_add(length as u64).is_none() {
+            return Err(invalid(verb, "addr", "and length wrap around"));
+        }
+        // SAFETY: the caller's promise covers the time until `dereg_mr`, which removes the region.
+        let region = unsafe { self.memory.lock().add_of_caller(addr, length) };
+        Ok(Backing {
+            region,
+            start: 0,
+            addr: addr as u64,
+            kind: Kind::Caller,
+        })
+    }
+
+    /// Zero bytes of the simulator's own, and their address.
+    fn new_memory(&mut self, verb: Verb, length: usize) -> Result<(RegionId, u64)> {
+        self.check_length(verb, length, self.regions.next_addr)?;
+        let Some(region) = self.memory.lock().add_owned(length) else {
+            let cause = Cause::Text("the machine has no memory for the region".into());
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        };
+        let addr = self.regions.next_addr;
+        self.regions.next_addr += (length as u64).div_ceil(PAGE) * PAGE + PAGE;
+        Ok((region, addr))
+    }
+
+    /// The domain of a region that may be made.
+    fn check_new_mr(&self, verb: Verb, pd: PdHandle, length: usize, access: Access) -> Result<u32> {
+        let index = find(&self.pds, verb, pd)?;
+        self.check_mr(verb, length, access)?;
+        self.base.check_room(
+            verb,
+            "memory regions",
+            self.regions.len(),
+            self.base.attr.max_mr,
+        )?;
+        Ok(index)
+    }
+
+    /// Refuses more bytes than there may be in all regions; `fewer` of them go away.
+    fn check_bytes(&self, verb: Verb, length: usize, fewer: u64) -> Result<()> {
+        if self.base.rules.limit(Limit::Bytes).is_none() {
+            return Ok(());
+        }
+        let of_null = |mr: &Mr| mr.backing.kind == Kind::Null;
+        let regions = self.regions.iter().filter(|(_, mr)| !of_null(mr));
+        let present: u64 = regions.map(|(_, mr)| mr.attr.length).sum();
+        let bytes = (present - fewer).saturating_add(length as u64);
+        self.base
+            .rules
+            .check(verb, Limit::Bytes, "registered bytes", bytes)
+    }
+
+    fn check_mr(&self, verb: Verb, length: usize, access: Access) -> Result<()> {
+        if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
+            return Err(invalid(
+                verb,
+                "access",
+                "has bits that the device does not support",
+            ));
+        }
+        if access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
+            && !access.contains(Access::LOCAL_WRITE)
+        {
+            return Err(invalid(
+                verb,
+                "access",
+                "allows remote writes but no local ones",
+            ));
+        }
+        let max = i64::try_from(self.base.attr.max_mr_size).unwrap_or(i64::MAX);
+        in_range(
+            verb,
+            "length",
+            i64::try_from(length).unwrap_or(i64::MAX),
+            0,
+            max,
+        )
+    }
+
+    /// The address of a region's first byte.
+    fn first_byte(&self, iova: Option<u64>, access: Access, backing: &Backing) -> u64 {
+        let is_zero_based = access.contains(Access::ZERO_BASED) && self.base.behavior.zero_based_mr;
+        iova.or(is_zero_based.then_some(0)).unwrap_or(backing.addr)
+    }
+
+    /// Whether a region can have this length, if its memory is there (MR-10).
+    fn check_length(&self, verb: Verb, length: usize, addr: u64) -> Result<()> {
+        let problem = match self.base.behavior.zero_len_mr {
+            _ if length > 0 => return Ok(()),
+            ZeroLength::WithinPage if addr.is_multiple_of(PAGE) => {
+                "is 0, and the memory starts at a page"
+            }
+            ZeroLength::Refused => "is 0",
+            ZeroLength::Accepted | ZeroLength::WithinPage | _ => return Ok(()),
+        };
+        Err(invalid(verb, "length", problem))
+    }
+
+    fn insert_mr(
+        &mut self,
+        pd: PdHandle,
+        pd_index: u32,
+        backing: Backing,
+        addr: u64,
+        length: u64,
+        access: Access,
+    ) -> MrHandle {
+        let context = pd.context();
+        let behavior = self.base.behavior;
+        let of_slots = self.regions.keys();
+        let id = self.regions.insert(|id| {
+            let (lkey, rkey) = keys(of_slots, id, &behavior, access);
+            let mut attr = MrAttr::default();
+            (attr.addr, attr.length, attr.lkey) = (addr, length, lkey);
+            attr.rkey = if backing.kind == Kind::Null { 0 } else { rkey };
+            Mr {
+                context,
+                pd: pd_index,
+                backing,
+                attr,
+                access,
+                windows: 0,
+                writable: access.contains(Access::LOCAL_WRITE),
+            }
+        });
+        self.pds.at_mut(pd_index).mrs += 1;
+        self.base.add_object(context, Object::Mr, id.index);
+        MrHandle::from_parts(context, id.index, id.generation)
+    }
+
+    /// `ibv_rereg_mr`, of a region that no posted work names. Everything is checked before anything changes, so that a failure leaves the
+    /// region as it was (MR-09).
+    pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+        self.rereg_with(mr, change, |device, length| {
+            let (region, addr) = device.new_memory(Verb::ReregMr, length)?;
+            Ok(Backing {
+                region,
+                start: 0,
+                addr,
+                kind: Kind::Own,
+            })
+        })
+    }
+
+    /// As [`rereg_mr`](Self::rereg_mr), with the caller's memory from `addr` on in the place of new. Work
+    /// that is posted may name the old: it fails when it is executed.
+    ///
+    /// # Safety
+    /// For a change of the memory, that of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
+    pub(crate) unsafe fn rereg_mr_as(
+        &mut self,
+        mr: MrHandle,
+        change: &MrChange,
+        addr: *mut u8,
+    ) -> Result<(), ReregError> {
+        self.rereg_with(mr, change, |device, length| {
+            // SAFETY: the same promise.
+            unsafe { device.memory_of_caller(Verb::ReregMr, addr, length) }
+        })
+    }
+
+    fn rereg_with(
+        &mut self,
+        mr: MrHandle,
+        change: &MrChange,
+        new_memory: impl FnOnce(&mut Self, usize) -> Result<Backing>,
+    ) -> Result<(), ReregError> {
+        let verb = Verb::ReregMr;
+        let index = find(&self.regions, verb, mr)?;
+        self.base
+            .check_has(verb, Capabilities::REREG_MR, "changes no regions")?;
+        if *change == MrChange::default() {
+            return Err(invalid(verb, "change", "names nothing").into());
+        }
+        self.check_unbound(verb, index)?;
+        let of_pd = |pd| find_in(&self.pds, verb, mr.context(), pd);
+        let pd = change.pd.map(of_pd).transpose()?;
+        let old = self.regions.at(index);
+        if old.backing.kind == Kind::Null {
+            return Err(invalid(verb, "mr", "is a null region").into());
+        }
+        let length = change.length.unwrap_or(old.attr.length as usize);
+        let access = change.access.unwrap_or(old.access);
+        self.check_mr(verb, length, access)?;
+        let writes = access.contains(Access::LOCAL_WRITE);
+        if writes && !old.writable && change.length.is_none() {
+            let cause = Cause::Argument {
+                what: "access",
+                problem: "asks for writes, and the memory was registered for reading",
+            };
+            return Err(Error::new(verb, ErrorKind::Access, cause).into());
+        }
+        if change.length.is_some() {
+            self.check_bytes(verb, length, old.attr.length)?;
+        }
+        let memory = match change.length {
+            Some(length) => Some(new_memory(self, length)?),
+            None => None,
+        };
+        let own = self.regions.at_mut(index);
+        if let Some(backing) = memory {
+            own.attr.addr = backing.addr;
+            own.attr.length = length as u64;
+            own.writable = writes;
+            let before = std::mem::replace(&mut own.backing, backing);
+            self.memory.lock().remove(before.region);
+        }
+        own.access = access;
+        if let Some(pd) = pd {
+            let before = std::mem::replace(&mut own.pd, pd);
+            self.pds.at_mut(before).mrs -= 1;
+            self.pds.at_mut(pd).mrs += 1;
+        }
+        self.place_late();
+        Ok(())
+    }
+
+    /// `ibv_dereg_mr`
+    pub(crate) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
+        let index = find(&self.regions, Verb::DeregMr, mr)?;
+        self.check_unbound(Verb::DeregMr, index)?;
+        self.remove_region(index);
+        Ok(())
+    }
+
+    fn remove_region(&mut self, index: u32) {
+        let mr = self.regions.remove(index);
+        self.memory.lock().remove(mr.backing.region);
+        self.pds.at_mut(mr.pd).mrs -= 1;
+        self.base.remove_object(mr.context, Object::Mr, index);
+    }
+
+    /// Refuses to let go of a region to which windows are bound (MR-07).
+    fn check_unbound(&self, verb: Verb, mr: u32) -> Result<()> {
+        let kind = match self.base.behavior.dereg_bound {
+            DeregBound::Einval => ErrorKind::Invalid,
+            DeregBound::Orphan => return Ok(()),
+            DeregBound::Ebusy | _ => ErrorKind::Busy,
+        };
+        let count = self.regions.at(mr).windows;
+        if count == 0 {
+            return Ok(());
+        }
+        let cause = Cause::InUse {
+            object: Object::Mr,
+            by: Object::Mw,
+            count,
+        };
+        Err(Error::new(verb, kind, cause))
+    }
+
+    pub(super) fn remove_regions_of(&mut self, context: Context) {
+        for index in self.base.objects(context, Object::Mr) {
+            self.remove_region(index);
+        }
+    }
+
+    /// The fields of `struct ibv_mr`.
+    pub(crate) fn query_mr(&self, mr: MrHandle) -> Result<MrAttr> {
+        let index = find(&self.regions, Verb::QueryMr, mr)?;
+        Ok(self.regions.at(index).attr)
+    }
+
+    /// Where a range of an owned region is in its memory, for `read_mr` or `write_mr`.
+    pub(crate) fn own_bytes(
+        &self,
+        verb: Verb,
+        mr: MrHandle,
+        offset: usize,
+        length: usize,
+    ) -> Result<(u32, Range<u64>)> {
+        let index = find(&self.regions, verb, mr)?;
+        let found = self.regions.at(index);
+        let problem = match found.backing.kind {
+            Kind::Caller => Some("is the caller's own memory"),
+            Kind::Null => Some("is a null region"),
+            Kind::ReadOnly if verb == Verb::WriteMr => Some("is read-only memory"),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(invalid(verb, "mr", problem));
+        }
+        check_part(verb, &found.attr, offset, length)?;
+        let end = (offset + length) as u64;
+        Ok((index, found.bytes(offset as u64..end)))
+    }
+
+    /// Copies bytes out of an owned region, from a place in its memory on.
+    pub(crate) fn read_mr(&self, index: u32, start: u64, bytes: &mut [u8]) -> Result<()> {
+        let region = self.regions.at(index).backing.region;
+        let copied = self.memory.lock().peek(region, start as usize, bytes);
+        copied.map_err(|Gone| stale(Verb::ReadMr))
+    }
+
+    /// Copies bytes into an owned region, from a place in its memory on.
+    pub(crate) fn write_mr(&self, index: u32, start: u64, bytes: &[u8]) -> Result<()> {
+        let region = self.regions.at(index).backing.region;
+        let copied = self.memory.lock().write(region, start as usize, bytes);
+        copied.map_err(|Gone| stale(Verb::WriteMr))
+    }
+}
+
+impl Mr {
+    /// Where a range is in the memory, if it lies within the region.
+    pub(super) fn range(&self, addr: u64, length: u64) -> Option<usize> {
+        let offset = addr.checked_sub(self.attr.addr)?;
+        let end = offset.checked_add(length)?;
+        (end <= self.attr.length).then_some(self.backing.start + offset as usize)
+    }
+
+    /// Where bytes of the region are in its memory.
+    pub(crate) fn bytes(&self, offsets: Range<u64>) -> Range<u64> {
+        let start = self.backing.start as u64;
+        offsets.start.saturating_add(start)..offsets.end.saturating_add(start)
+    }
+
+    /// The domain whose work can touch its memory; none if it is that of several regions.
+    pub(crate) fn only_domain(&self) -> Option<u32> {
+        (self.backing.kind != Kind::Shared).then_some(self.pd)
+    }
+
+    /// Whether it lies in the same memory as another.
+    pub(super) fn shares_memory(&self, other: &Self) -> bool {
+        self.backing.region == other.backing.region
+    }
+
+    /// By which key and addresses bytes of its memory can be named.
+    pub(super) fn place(&self, bytes: &Range<u64>) -> (u32, Range<u64>) {
+        let start = self.backing.start as u64;
+        let addr = |at: u64| self.attr.addr.saturating_add(at.saturating_sub(start));
+        (self.attr.lkey, addr(bytes.start)..addr(bytes.end))
+    }
+
+    #[inline]
+    pub(super) fn slice(
+        &self,
+        pd: u32,
+        addr: u64,
+        length: u64,
+        need: Access,
+    ) -> Result<Slice, ProtectionFault> {
+        if self.pd != pd || !self.access.contains(need) {
+            return Err(ProtectionFault::Key);
+        }
+        self.part(addr, length)
+    }
+
+    /// A part of the region, whoever asks.
+    pub(super) fn part(&self, addr: u64, length: u64) -> Result<Slice, ProtectionFault> {
+        let offset = self.range(addr, length).ok_or(ProtectionFault::Range)?;
+        Ok(Slice {
+            region: self.backing.region,
+            offset,
+            length: length as u32,
+        })
+    }
+}
+
+fn misplaced(verb: Verb) -> Error {
+    invalid(verb, "iova", "lies elsewhere in its page than the memory")
+}
+
+fn not_mapped(verb: Verb) -> Error {
+    let cause = Cause::Argument {
+        what: "addr",
+        problem: "is not mapped",
+    };
+    Error::new(verb, ErrorKind::Fault, cause)
+}
+
+fn stale(verb: Verb) -> Error {
+    bad_handle(verb, Object::Mr, verbs_api::BadHandle::Stale)
+}
+
+/// A region has these bytes.
+fn check_part(verb: Verb, attr: &MrAttr, offset: usize, length: usize) -> Result<()> {
+    let max = i64::try_from(attr.length).unwrap_or(i64::MAX);
+    let end = i64::try_from(offset.saturating_add(length)).unwrap_or(i64::MAX);
+    in_range(verb, "offset + length", end, 0, max)
+}

@@ -1,0 +1,397 @@
+//! Shared receive queues: life, posting, the limit, and the receives that messages take.
+//!
+//! Receives are taken in the order of posting and complete in any order, each on the QP that took it.
+//! As with other queues, their slots are taken and their bytes the device's until their completions
+//! are polled:
+//!
+//! ```text
+//!     | taken: under way, or done and not polled | waiting ... |
+//!                                                ^ next        ^ end
+//! ```
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+use verbs_api::behavior::LimitReadback;
+use verbs_api::table::Id;
+use verbs_api::{
+    AsyncEventType, Cause, Context, Element, Error, ErrorKind, Handle, Object, Pd as PdHandle,
+    PostError, RecvWr, Result, Sge, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Verb,
+};
+
+use super::Device;
+use super::check::{InContext, check_acknowledged, find, in_range, in_use, invalid, lacks};
+use super::claim::ClaimedQueue;
+use super::xrcd::SrqPart;
+
+/// A receive in its queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Recv {
+    pub(crate) wr_id: u64,
+    pub(crate) list: SmallVec<[Sge; 1]>,
+}
+
+impl Recv {
+    pub(crate) fn length(&self) -> u64 {
+        self.list.iter().map(|sge| u64::from(sge.length)).sum()
+    }
+}
+
+/// A shared receive queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Srq {
+    pub(crate) handle: SrqHandle,
+    pub(crate) pd: u32,
+    init: SrqInit,
+    attr: SrqAttr,
+    /// The event of the limit is still to come.
+    armed: bool,
+    /// By their numbers, which are given in the order of posting. What is done and polled is gone.
+    recvs: BTreeMap<u64, Recv>,
+    next: u64,
+    end: u64,
+    /// The number after the last one that `fresh` has given.
+    given: u64,
+    /// What it has beside if it is of XRC.
+    pub(crate) xrc: Option<SrqPart>,
+    /// QPs that use it.
+    pub(crate) users: u32,
+    failed: bool,
+}
+
+/// A receive that a QP has taken, for the message that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) srq: Id,
+    pub(crate) seq: u64,
+}
+
+/// Why no receive was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoReceive {
+    Empty,
+    Failed,
+}
+
+impl InContext for Srq {
+    fn context(&self) -> Context {
+        self.handle.context()
+    }
+}
+
+impl Srq {
+    fn waiting(&self) -> u64 {
+        self.end - self.next
+    }
+
+    /// It fails (SRQ-17). Whether it had not before.
+    pub(super) fn fail(&mut self) -> bool {
+        !std::mem::replace(&mut self.failed, true)
+    }
+
+    /// The oldest receive that waits.
+    pub(crate) fn first_waiting(&self) -> Result<&Recv, NoReceive> {
+        match self.recvs.get(&self.next) {
+            _ if self.failed => Err(NoReceive::Failed),
+            recv => recv.ok_or(NoReceive::Empty),
+        }
+    }
+
+    /// A receive whose slot is taken.
+    pub(crate) fn get(&self, seq: u64) -> &Recv {
+        &self.recvs[&seq]
+    }
+
+    /// How many slots are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.recvs.len()
+    }
+
+    /// The receive of a number, if its slot is still taken.
+    pub(crate) fn find(&self, seq: u64) -> Option<&Recv> {
+        self.recvs.get(&seq)
+    }
+
+    /// The receives that it has not given yet, with their numbers.
+    pub(crate) fn fresh(&mut self) -> impl Iterator<Item = (u64, &Recv)> {
+        let first = std::mem::replace(&mut self.given, self.end);
+        self.recvs.range(first..).map(|(seq, recv)| (*seq, recv))
+    }
+}
+
+impl Device {
+    /// `ibv_create_srq`
+    pub(crate) fn create_srq(&mut self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
+        let verb = Verb::CreateSrq;
+        let pd_index = find(&self.pds, verb, pd)?;
+        let max = i64::from(self.base.attr.max_srq_wr);
+        in_range(verb, "max_wr", init.attr.max_wr.into(), 1, max)?;
+        let max = i64::from(self.base.attr.max_srq_sge);
+        in_range(verb, "max_sge", init.attr.max_sge.into(), 0, max)?;
+        let (count, max) = (self.srqs.len(), self.base.attr.max_srq);
+        self.base
+            .check_room(verb, "shared receive queues", count, max)?;
+        let context = pd.context();
+        let xrc = self.check_xrc_srq(verb, context, init)?;
+        let limit = match self.base.behavior.srq_limit_at_creation {
+            true => init.attr.srq_limit,
+            false => 0,
+        };
+        let max_wr = self.base.behavior.wr_rounding.up(init.attr.max_wr);
+        let id = self.srqs.insert(|id| Srq {
+            handle: SrqHandle::from_parts(context, id.index, id.generation),
+            pd: pd_index,
+            init: *init,
+            attr: SrqAttr {
+                max_wr,
+                srq_limit: limit,
+                ..init.attr
+            },
+            armed: limit > 0,
+            recvs: BTreeMap::new(),
+            next: 0,
+            end: 0,
+            given: 0,
+            xrc,
+            users: 0,
+            failed: false,
+        });
+        if let Some(part) = xrc {
+            self.enter_xrc_srq(part);
+        }
+        self.pds.at_mut(pd_index).srqs += 1;
+        self.base.add_object(context, Object::Srq, id.index);
+        Ok(SrqHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// What it was made with.
+    pub(crate) fn srq_init(&self, srq: SrqHandle) -> Result<SrqInit> {
+        let index = find(&self.srqs, Verb::QuerySrq, srq)?;
+        Ok(self.srqs.at(index).init)
+    }
+
+    /// `ibv_query_srq`
+    pub(crate) fn query_srq(&self, srq: SrqHandle) -> Result<SrqAttr> {
+        let verb = Verb::QuerySrq;
+        let index = find(&self.srqs, verb, srq)?;
+        if !self.base.behavior.srq_query {
+            return Err(lacks(verb, "cannot tell of SRQs"));
+        }
+        Ok(self.srqs.at(index).attr)
+    }
+
+    /// `ibv_modify_srq`. Everything is checked before anything changes (SRQ-10).
+    pub(crate) fn modify_srq(
+        &mut self,
+        srq: SrqHandle,
+        attr: &SrqAttr,
+        mask: SrqAttrMask,
+    ) -> Result<()> {
+        let verb = Verb::ModifySrq;
+        let index = find(&self.srqs, verb, srq)?;
+        let own = self.srqs.at(index);
+        if own.failed {
+            return Err(failed(verb));
+        }
+        if !(mask - (SrqAttrMask::MAX_WR | SrqAttrMask::LIMIT)).is_empty() {
+            return Err(invalid(
+                verb,
+                "mask",
+                "names an attribute that an srq does not have",
+            ));
+        }
+        let mut new = own.attr;
+        if mask.contains(SrqAttrMask::MAX_WR) {
+            if !self.base.behavior.srq_resize {
+                return Err(lacks(verb, "cannot resize SRQs"));
+            }
+            let least = own.recvs.len().max(1) as i64;
+            let max = self.base.attr.max_srq_wr.into();
+            in_range(verb, "max_wr", attr.max_wr.into(), least, max)?;
+            new.max_wr = self.base.behavior.wr_rounding.up(attr.max_wr);
+        }
+        let sets_limit = mask.contains(SrqAttrMask::LIMIT);
+        if sets_limit {
+            new.srq_limit = attr.srq_limit;
+        }
+        let (limit, most) = (i64::from(new.srq_limit), i64::from(new.max_wr));
+        in_range(verb, "srq_limit", limit, 0, most)?;
+        let own = self.srqs.at_mut(index);
+        own.attr = new;
+        if sets_limit {
+            own.armed = new.srq_limit > 0;
+            if self.base.behavior.srq_limit_at_once {
+                self.check_srq_limit(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// `ibv_destroy_srq` that does not wait.
+    pub(crate) fn destroy_srq(&mut self, srq: SrqHandle) -> Result<()> {
+        let verb = Verb::DestroySrq;
+        let index = find(&self.srqs, verb, srq)?;
+        let own = self.srqs.at(index);
+        if own.users > 0 {
+            return Err(in_use(verb, Object::Srq, Object::Qp, own.users));
+        }
+        let unacked = self.base.unacked(srq.context(), Element::Srq(srq));
+        check_acknowledged(verb, Object::Srq, unacked)?;
+        self.remove_srq(index);
+        Ok(())
+    }
+
+    fn remove_srq(&mut self, index: u32) {
+        let srq = self.srqs.remove(index);
+        self.base
+            .remove_object(srq.handle.context(), Object::Srq, index);
+        if let Some(part) = srq.xrc {
+            self.leave_xrc_srq(part);
+        }
+        let pd = self.pds.at_mut(srq.pd);
+        pd.srqs -= 1;
+        pd.posted -= srq.recvs.len() as u32;
+        self.base
+            .discard_async(srq.handle.context(), Element::Srq(srq.handle));
+        self.place_late();
+        self.base.news = true;
+    }
+
+    pub(crate) fn remove_srqs_of(&mut self, context: Context) {
+        for index in self.base.objects(context, Object::Srq) {
+            self.remove_srq(index);
+        }
+    }
+
+    /// `ibv_post_srq_recv`
+    pub(crate) fn post_srq_recv(
+        &mut self,
+        srq: SrqHandle,
+        list: &[RecvWr<'_>],
+    ) -> Result<(), PostError> {
+        let index =
+            find(&self.srqs, Verb::PostSrqRecv, srq).map_err(|error| PostError::new(0, error))?;
+        let posted = post_each(list, |wr| self.push_srq_recv(index, wr));
+        posted.map_err(|error| self.as_returned(error))
+    }
+
+    fn push_srq_recv(&mut self, index: u32, wr: &RecvWr<'_>) -> Result<()> {
+        let verb = Verb::PostSrqRecv;
+        let srq = self.srqs.at_mut(index);
+        if srq.failed {
+            return Err(failed(verb));
+        }
+        if srq.recvs.len() >= srq.attr.max_wr as usize {
+            let cause = Cause::QueueFull {
+                queue: "shared receive queue",
+                capacity: srq.attr.max_wr,
+            };
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        }
+        check_sges(verb, wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
+        let recv = Recv {
+            wr_id: wr.wr_id,
+            list: SmallVec::from_slice(wr.sg_list),
+        };
+        let is_fresh = srq.given == srq.end;
+        srq.recvs.insert(srq.end, recv);
+        srq.end += 1;
+        self.pds.at_mut(srq.pd).posted += 1;
+        if is_fresh {
+            self.claims.has_fresh(ClaimedQueue::Shared(index));
+        }
+        Ok(())
+    }
+
+    /// A message takes the oldest receive of an SRQ.
+    pub(crate) fn take_shared(&mut self, index: u32) -> Result<Taken, NoReceive> {
+        let own = self.srqs.at_mut(index);
+        own.first_waiting()?;
+        let taken = Taken {
+            srq: Id {
+                index,
+                generation: own.handle.generation(),
+            },
+            seq: own.next,
+        };
+        own.next += 1;
+        self.check_srq_limit(index);
+        Ok(taken)
+    }
+
+    /// Raises `SRQ_LIMIT_REACHED`, once, when fewer receives wait than the limit (SRQ-05, -06).
+    fn check_srq_limit(&mut self, index: u32) {
+        let readback = self.base.behavior.srq_limit_readback;
+        let srq = self.srqs.at_mut(index);
+        if !srq.armed || srq.waiting() >= srq.attr.srq_limit.into() {
+            return;
+        }
+        srq.armed = false;
+        if readback == LimitReadback::Zero {
+            srq.attr.srq_limit = 0;
+        }
+        let srq = srq.handle;
+        let (context, element) = (srq.context(), Element::Srq(srq));
+        self.base
+            .raise(context, AsyncEventType::SrqLimitReached, element);
+    }
+
+    /// The SRQ of a receive that was taken, if it is still there.
+    pub(crate) fn srq_of(&self, taken: Taken) -> Option<&Srq> {
+        let srq = self.srqs.peek(taken.srq.index);
+        srq.filter(|srq| srq.handle.generation() == taken.srq.generation)
+    }
+
+    /// With the number that a C call would have returned, where that is of the wrong sign.
+    pub(crate) fn as_returned(&self, failed: PostError) -> PostError {
+        if !self.base.behavior.negative_errno {
+            return failed;
+        }
+        let raw = -failed.error.kind().errno();
+        PostError::new(failed.bad_wr, failed.error.with_raw(raw))
+    }
+
+    /// Nothing will be done with a receive any more: its slot is free.
+    pub(crate) fn release_shared(&mut self, taken: Taken) {
+        if self.srq_of(taken).is_none() {
+            return;
+        }
+        let srq = self.srqs.at_mut(taken.srq.index);
+        if srq.recvs.remove(&taken.seq).is_some() {
+            self.pds.at_mut(srq.pd).posted -= 1;
+        }
+    }
+}
+
+/// Refuses a scatter/gather list that is too long.
+pub(crate) fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> {
+    if list.len() <= max as usize {
+        return Ok(());
+    }
+    let (value, max) = (list.len() as i64, i64::from(max));
+    Err(Error::new(
+        verb,
+        kind,
+        Cause::OutOfRange {
+            what: "num_sge",
+            value,
+            min: 0,
+            max,
+        },
+    ))
+}
+
+/// Posts each work request of a list, up to the first that is refused.
+pub(crate) fn post_each<W>(
+    list: &[W],
+    mut post: impl FnMut(&W) -> Result<()>,
+) -> Result<(), PostError> {
+    for (bad_wr, wr) in list.iter().enumerate() {
+        post(wr).map_err(|error| PostError::new(bad_wr, error))?;
+    }
+    Ok(())
+}
+
+fn failed(verb: Verb) -> Error {
+    invalid(verb, "srq", "has failed")
+}

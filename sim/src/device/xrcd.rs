@@ -1,0 +1,270 @@
+//! Extended reliable connections: domains, and the handles by which programs know a queue pair of one.
+//!
+//! A queue pair of XRC_RECV is of no context. It stands among the others of the node, for the
+//! packets that come for it, and lives as long as it is open somewhere; programs know it by the
+//! handles of those openings:
+//!
+//! ```text
+//!     context a ── xrcd ── opening ─┐
+//!                                   ├── queue pair, in the domain of both xrcds
+//!     context b ── xrcd ── opening ─┘
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use verbs_api::table::{Id, Table};
+use verbs_api::{
+    Capabilities, Cause, Context, Element, Error, ErrorKind, Handle, Object, Qp as QpHandle,
+    Result, Srq as SrqHandle, SrqInit, Verb, Xrcd as XrcdHandle, XrcdInit,
+};
+
+use super::Device;
+use super::check::{InContext, find, find_in, in_use, invalid};
+
+/// What a device has of XRC.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Xrcds {
+    domains: Table<Domain>,
+    /// The domains of files.
+    files: BTreeMap<PathBuf, u32>,
+    pub(crate) table: Table<Xrcd>,
+    pub(crate) openings: Table<Opening>,
+}
+
+/// A domain: it belongs to the device, and lives as long as a handle of it.
+#[derive(Clone, Debug)]
+struct Domain {
+    file: Option<PathBuf>,
+    xrcds: u32,
+}
+
+/// A handle of a domain, in a context.
+#[derive(Clone, Debug)]
+pub(crate) struct Xrcd {
+    context: Context,
+    domain: u32,
+    srqs: u32,
+    qps: u32,
+}
+
+/// A handle of a queue pair of a domain, in a context.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    handle: QpHandle,
+    xrcd: u32,
+    /// The slot of the queue pair.
+    pub(crate) qp: u32,
+}
+
+/// What an SRQ of XRC has beside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SrqPart {
+    xrcd: u32,
+    domain: u32,
+    /// Where its receives complete.
+    pub(crate) cq: u32,
+}
+
+/// The indices of handles that name openings begin here, above those of all others.
+const FIRST_OPENING: u32 = 1_000_000;
+const _: () = assert!(verbs_api::profile::DeviceLimits::SPEC.max_qp < FIRST_OPENING);
+
+/// SRQ numbers are 24 bits, made as those of queue pairs are.
+const INDEX_BITS: u32 = 17;
+
+impl InContext for Xrcd {
+    fn context(&self) -> Context {
+        self.context
+    }
+}
+
+impl InContext for Opening {
+    fn context(&self) -> Context {
+        self.handle.context()
+    }
+}
+
+/// Where the opening stands in its table that handles of this index name.
+pub(crate) fn opening_at(index: u32) -> Option<u32> {
+    index.checked_sub(FIRST_OPENING)
+}
+
+/// The handle that stands in the table of openings.
+pub(crate) fn opening(qp: QpHandle) -> Option<QpHandle> {
+    let index = opening_at(qp.index())?;
+    Some(QpHandle::from_parts(qp.context(), index, qp.generation()))
+}
+
+fn srq_num(srq: SrqHandle) -> u32 {
+    let tag = (srq.generation() - 1) & 0x7f;
+    tag << INDEX_BITS | (srq.index() + 1)
+}
+
+impl Device {
+    /// `ibv_open_xrcd`
+    pub(crate) fn open_xrcd(
+        &mut self,
+        context: Context,
+        init: &XrcdInit<'_>,
+    ) -> Result<XrcdHandle> {
+        let verb = Verb::OpenXrcd;
+        self.base.find_context(verb, context)?;
+        self.check_has_xrc(verb)?;
+        let found = init
+            .file
+            .and_then(|file| self.xrcds.files.get(file).copied());
+        if found.is_some() && init.exclusive {
+            return Err(invalid(verb, "the domain of the file", "is there already"));
+        }
+        if found.is_none() && init.file.is_some() && !init.create {
+            let (what, problem) = ("the domain of the file", "is not there");
+            let cause = Cause::Argument { what, problem };
+            return Err(Error::new(verb, ErrorKind::NotFound, cause));
+        }
+        let count = self.xrcds.table.len();
+        self.base
+            .check_room(verb, "XRC domains", count, self.base.attr.max_pd)?;
+        let domain = found.unwrap_or_else(|| {
+            let file = init.file.map(PathBuf::from);
+            let of_file = file.clone();
+            let domain = self.xrcds.domains.insert(|_| Domain { file, xrcds: 0 });
+            let entry = of_file.map(|file| (file, domain.index));
+            self.xrcds.files.extend(entry);
+            domain.index
+        });
+        self.xrcds.domains.at_mut(domain).xrcds += 1;
+        let id = self.xrcds.table.insert(|_| Xrcd {
+            context,
+            domain,
+            srqs: 0,
+            qps: 0,
+        });
+        self.base.add_object(context, Object::Xrcd, id.index);
+        Ok(XrcdHandle::from_parts(context, id.index, id.generation))
+    }
+
+    /// `ibv_close_xrcd`
+    pub(crate) fn close_xrcd(&mut self, xrcd: XrcdHandle) -> Result<()> {
+        let verb = Verb::CloseXrcd;
+        let index = find(&self.xrcds.table, verb, xrcd)?;
+        let own = self.xrcds.table.at(index);
+        for (by, count) in [(Object::Srq, own.srqs), (Object::Qp, own.qps)] {
+            if count > 0 {
+                return Err(in_use(verb, Object::Xrcd, by, count));
+            }
+        }
+        self.remove_xrcd(index);
+        Ok(())
+    }
+
+    fn remove_xrcd(&mut self, index: u32) {
+        let Xrcd {
+            context, domain, ..
+        } = self.xrcds.table.remove(index);
+        self.base.remove_object(context, Object::Xrcd, index);
+        let own = self.xrcds.domains.at_mut(domain);
+        own.xrcds -= 1;
+        if own.xrcds == 0
+            && let Some(file) = self.xrcds.domains.remove(domain).file
+        {
+            self.xrcds.files.remove(&file);
+        }
+    }
+
+    pub(crate) fn remove_xrcds_of(&mut self, context: Context) {
+        for index in self.base.objects(context, Object::Xrcd) {
+            self.remove_xrcd(index);
+        }
+    }
+
+    pub(crate) fn check_has_xrc(&self, verb: Verb) -> Result<()> {
+        self.base.check_has(verb, Capabilities::XRC, "has no XRC")
+    }
+
+    // Handles of queue pairs of XRC_RECV
+
+    /// The domain of a handle of one.
+    pub(crate) fn domain_of(&self, verb: Verb, xrcd: XrcdHandle) -> Result<u32> {
+        let xrcd = find(&self.xrcds.table, verb, xrcd)?;
+        Ok(self.xrcds.table.at(xrcd).domain)
+    }
+
+    /// A queue pair is open once more: the opening's index, and its handle.
+    pub(crate) fn add_opening(&mut self, xrcd: XrcdHandle, qp: u32) -> (u32, QpHandle) {
+        let xrcd = xrcd.index();
+        let own = self.xrcds.table.at_mut(xrcd);
+        own.qps += 1;
+        let context = own.context;
+        let handle = |Id { index, generation }| {
+            QpHandle::from_parts(context, FIRST_OPENING + index, generation)
+        };
+        let id = self.xrcds.openings.insert(|id| Opening {
+            handle: handle(id),
+            xrcd,
+            qp,
+        });
+        let handle = handle(id);
+        self.base.add_object(context, Object::Qp, handle.index());
+        (id.index, handle)
+    }
+
+    /// An opening is closed: of which queue pair.
+    pub(crate) fn remove_opening(&mut self, index: u32) -> u32 {
+        let Opening { handle, xrcd, qp } = self.xrcds.openings.remove(index);
+        let context = handle.context();
+        self.base.remove_object(context, Object::Qp, handle.index());
+        self.xrcds.table.at_mut(xrcd).qps -= 1;
+        self.base.discard_async(context, Element::Qp(handle));
+        self.base.news = true;
+        qp
+    }
+
+    // SRQs
+
+    /// What an SRQ is to have of XRC.
+    pub(crate) fn check_xrc_srq(
+        &self,
+        verb: Verb,
+        context: Context,
+        init: &SrqInit,
+    ) -> Result<Option<SrqPart>> {
+        let Some(xrc) = init.xrc else {
+            return Ok(None);
+        };
+        self.check_has_xrc(verb)?;
+        let xrcd = find_in(&self.xrcds.table, verb, context, xrc.xrcd)?;
+        let cq = find_in(&self.cqs.table, verb, context, xrc.cq)?;
+        let domain = self.xrcds.table.at(xrcd).domain;
+        Ok(Some(SrqPart { xrcd, domain, cq }))
+    }
+
+    /// Domain and CQ are in use.
+    pub(crate) fn enter_xrc_srq(&mut self, part: SrqPart) {
+        self.xrcds.table.at_mut(part.xrcd).srqs += 1;
+        self.cqs.table.at_mut(part.cq).srqs += 1;
+    }
+
+    pub(crate) fn leave_xrc_srq(&mut self, part: SrqPart) {
+        self.xrcds.table.at_mut(part.xrcd).srqs -= 1;
+        self.cqs.table.at_mut(part.cq).srqs -= 1;
+    }
+
+    /// `ibv_get_srq_num`
+    pub(crate) fn srq_num(&self, srq: SrqHandle) -> Result<u32> {
+        let verb = Verb::GetSrqNum;
+        let index = find(&self.srqs, verb, srq)?;
+        match self.srqs.at(index).xrc {
+            Some(_) => Ok(srq_num(srq)),
+            None => Err(invalid(verb, "srq", "is not of XRC, and has no number")),
+        }
+    }
+
+    /// The SRQ of this number in a domain, and its protection domain.
+    pub(crate) fn srq_of_number(&self, number: u32, domain: u32) -> Option<(u32, u32)> {
+        let slot = (number & ((1 << INDEX_BITS) - 1)).checked_sub(1)?;
+        let srq = self.srqs.peek(slot)?;
+        let is_meant = srq.xrc?.domain == domain && srq_num(srq.handle) == number;
+        is_meant.then_some((slot, srq.pd))
+    }
+}

@@ -1,0 +1,193 @@
+//! Unreliable datagrams.
+
+use std::sync::Arc;
+
+use verbs_api::behavior::{Check, RouteFields, UdSl};
+use verbs_api::{Access, AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus};
+
+use super::common::Common;
+use super::send::Send;
+use super::{Qp, failed_receive, grh};
+use crate::device::{Address, Device, NoReceive, OutPacket, QKEY_OF_QP, find, reason, touch};
+use crate::memory::{Gone, Payload, Scatter, SharedMemory};
+use crate::packet::{Deth, Op, Packet};
+use crate::subnet::Subnet;
+
+/// What makes a datagram fail at the sender (UD-10, UD-12).
+pub(super) fn check(device: &Device, pd: u32, mtu: u32, send: &Send) -> Result<(), WcStatus> {
+    let Dest::Ud { ah, .. } = send.dest else {
+        return Err(WcStatus::LocQpOpErr);
+    };
+    let behavior = &device.base.behavior;
+    let of_pd = find(&device.ahs, Verb::PostSend, ah).is_ok_and(|ah| {
+        let unchecked = behavior.ah_pd_check == Check::Accepted;
+        unchecked || device.ahs.at(ah).pd == pd
+    });
+    if !of_pd {
+        return Err(WcStatus::LocQpOpErr);
+    }
+    if send.length > mtu && behavior.ud_over_mtu == Check::Refused {
+        return Err(WcStatus::LocLenErr);
+    }
+    Ok(())
+}
+
+/// Sends a datagram. One that is longer than the MTU is not sent.
+pub(super) fn send(
+    qp: &Common,
+    device: &mut Device,
+    (packet, payload): (OutPacket, Payload),
+    dest: Dest,
+) {
+    let Dest::Ud {
+        ah,
+        remote_qpn,
+        remote_qkey,
+    } = dest
+    else {
+        return;
+    };
+    let Ok(ah) = find(&device.ahs, Verb::PostSend, ah) else {
+        return;
+    };
+    if !packet.first || !packet.last || payload.len() > qp.mtu(device) {
+        return;
+    }
+    let ah = device.ahs.at(ah);
+    let qkey = match remote_qkey & QKEY_OF_QP {
+        0 => remote_qkey,
+        _ => qp.attr.qkey,
+    };
+    let fields = device.base.behavior.route_fields;
+    let packet = OutPacket {
+        op: Op::Datagram(deth(&ah.attr, fields, qp.qp_num, qkey)),
+        ack_req: false,
+        ..packet
+    };
+    let route = ah.route;
+    let address = Address {
+        route: &route,
+        transport: QpType::Ud,
+        src_qpn: qp.qp_num,
+        dest_qpn: remote_qpn,
+        pkey: qp.pkey(device),
+    };
+    match route.dgid.is_multicast() {
+        true => device.send_to_group(address, packet, payload),
+        false => device.send(address, packet, payload),
+    }
+}
+
+fn deth(attr: &AhAttr, fields: RouteFields, src_qpn: u32, qkey: u32) -> Deth {
+    /// Of a route to a peer in the same network, in Linux.
+    const HOP_LIMIT: u8 = 64;
+    let (traffic_class, flow_label, hop_limit) = match (&attr.grh, fields) {
+        (None, _) => (0, 0, 0),
+        (Some(grh), RouteFields::TrafficClass) => (grh.traffic_class, 0, HOP_LIMIT),
+        (Some(grh), RouteFields::All | _) => (grh.traffic_class, grh.flow_label, grh.hop_limit),
+    };
+    Deth {
+        qkey,
+        src_qpn,
+        sl: attr.sl,
+        traffic_class,
+        hop_limit,
+        flow_label,
+    }
+}
+
+impl Qp {
+    /// A datagram for a UD QP: what does not fit is dropped without a word (UD-05, -08, -09).
+    pub(super) fn receive_datagram(
+        &mut self,
+        device: &mut Device,
+        packet: &Packet,
+        deth: Deth,
+    ) -> Result<(), &'static str> {
+        let attr = &self.common.attr;
+        if deth.qkey != attr.qkey {
+            device.ports.at_mut(attr.port_num).bad_qkeys += 1;
+            return Err(reason::QKEY);
+        }
+        let (pd, recv) = match self.receives().next(device) {
+            Ok(found) => found,
+            Err(NoReceive::Empty) => return Err(reason::NO_RECEIVE),
+            Err(NoReceive::Failed) => {
+                self.enter_error(device);
+                return Err("the srq has failed");
+            }
+        };
+        let length = packet.payload.len() + grh::BYTES;
+        let is_short = u64::from(length) > recv.length();
+        let behavior = &device.base.behavior;
+        let place = |start: u32, length: u32| {
+            let (start, length) = (start.into(), length.into());
+            let need = Access::LOCAL_WRITE;
+            touch(&device.regions, pd, &recv.list, start, length, need)
+        };
+        let target = (place(0, grh::BYTES), place(grh::BYTES, length - grh::BYTES));
+        let wc = match target {
+            _ if is_short => match behavior.ud_short_recv.status() {
+                Some(status) => failed_receive(status),
+                None => return Err(reason::SHORT_RECEIVE),
+            },
+            (Ok(grh), Ok(data)) => {
+                let subnet = device.ports.subnet();
+                let header = (packet.route.global).then(|| grh::bytes(packet, &deth, subnet));
+                copy(&device.memory, packet, header, (&grh, &data))
+                    .map_err(|Gone| "its memory went away")?;
+                completion(packet, &deth, subnet, behavior.ud_sl)
+            }
+            _ => failed_receive(behavior.recv_fault_status.status()),
+        };
+        // It is there: it has been looked at.
+        let _ = self.receives_mut().need(device);
+        self.complete_recv(device, wc, packet.solicited);
+        if wc.status != WcStatus::Success {
+            self.enter_error(device);
+        }
+        Ok(())
+    }
+}
+
+/// The completion of a datagram that was placed.
+fn completion(packet: &Packet, deth: &Deth, subnet: Option<Subnet>, sl: UdSl) -> Wc {
+    let mut wc_flags = WcFlags::empty();
+    wc_flags.set(WcFlags::WITH_IMM, packet.imm.is_some());
+    wc_flags.set(WcFlags::GRH, packet.route.global);
+    let mut wc = Wc::default();
+    wc.opcode = WcOpcode::Recv;
+    wc.byte_len = packet.payload.len() + grh::BYTES;
+    wc.imm_data = packet.imm.unwrap_or_default();
+    wc.src_qp = deth.src_qpn;
+    wc.sl = service_level(packet, deth, subnet, sl);
+    wc.slid = subnet.map_or(0, |subnet| subnet.lid(packet.route.from));
+    wc.wc_flags = wc_flags;
+    wc
+}
+
+/// The service level in the completion of a datagram (WC-15).
+fn service_level(packet: &Packet, deth: &Deth, subnet: Option<Subnet>, sl: UdSl) -> u8 {
+    /// As mlx5 tells them: with UDP, over IPv6 or IPv4.
+    const UDP_IPV6: u8 = 0x9;
+    const UDP_IPV4: u8 = 0xa;
+    match sl {
+        _ if subnet.is_some() => deth.sl,
+        UdSl::Zero => 0,
+        UdSl::PacketType if grh::ipv4(&packet.route).is_some() => UDP_IPV4,
+        UdSl::PacketType => UDP_IPV6,
+        UdSl::Path | _ => deth.sl,
+    }
+}
+
+fn copy(
+    memory: &SharedMemory,
+    packet: &Packet,
+    header: Option<[u8; Grh::BYTES]>,
+    (grh, data): (&Scatter, &Scatter),
+) -> Result<(), Gone> {
+    if let Some(header) = header {
+        Payload::inline(Arc::new(header)).copy_to(memory, grh)?;
+    }
+    packet.payload.copy_to(memory, data)
+}

@@ -1,0 +1,253 @@
+//! `ibv_modify_qp`: the checks, and what each transition does.
+
+use verbs_api::behavior::Check;
+use verbs_api::{
+    Cause, Error, ErrorKind, QpAttr, QpAttrMask as M, QpState, Result, Verb, transition,
+};
+
+use super::Qp;
+use super::requester::Requester;
+use crate::device::{Device, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, in_range, invalid};
+use crate::packet::{Packet, Psn, Route};
+
+const VERB: Verb = Verb::ModifyQp;
+
+impl Qp {
+    /// `ibv_modify_qp`. Everything is checked before anything changes (QP-STATE-06). What came before
+    /// its time, and was kept, is to be delivered now.
+    pub(crate) fn modify(
+        &mut self,
+        device: &mut Device,
+        attr: &QpAttr,
+        mask: M,
+    ) -> Result<Vec<Packet>> {
+        self.check_no_iterations(device, VERB)?;
+        let mask = mask - transition::ignored(self.qp_type());
+        let from = self.common.state();
+        let to = match mask.contains(M::STATE) {
+            true => attr.qp_state,
+            false => from,
+        };
+        self.check_mask(device, attr, mask)?;
+        let route = self.check_values(device, attr, mask)?;
+        self.apply(attr, mask, route);
+        Ok(self.enter(device, from, to))
+    }
+
+    /// Refuses what looks through the CQs of a QP, while that would wait for an iteration.
+    pub(crate) fn check_no_iterations(&self, device: &Device, verb: Verb) -> Result<()> {
+        let cqs = self.cqs();
+        cqs.into_iter()
+            .try_for_each(|cq| device.cqs.check_no_iteration(verb, cq))
+    }
+
+    fn check_mask(&self, device: &Device, attr: &QpAttr, mask: M) -> Result<()> {
+        let refuse = |cause| Err(Error::new(VERB, ErrorKind::Invalid, cause));
+        let state = self.common.state();
+        let says = mask.contains(M::CUR_STATE);
+        let from = match device.base.behavior.wrong_cur_state {
+            Check::Accepted if says => attr.cur_qp_state,
+            _ => state,
+        };
+        let to = match mask.contains(M::STATE) {
+            true => attr.qp_state,
+            false => from,
+        };
+        let attributes = match transition::attributes(self.qp_type(), from, to) {
+            Some(attributes) => attributes,
+            None if (from, to) == (QpState::Reset, QpState::Err)
+                && device.base.behavior.reset_to_err == Check::Accepted =>
+            {
+                transition::Attributes::default()
+            }
+            None => return refuse(Cause::InvalidTransition { from, to }),
+        };
+        let missing = attributes.required - mask;
+        let extra = mask - attributes.required - attributes.optional - M::STATE;
+        if !missing.is_empty() || !extra.is_empty() {
+            return refuse(Cause::TransitionMask {
+                from,
+                to,
+                missing,
+                extra,
+            });
+        }
+        if says && (attr.cur_qp_state != from || !transition::CUR_STATE_ALLOWED_IN.contains(&state))
+        {
+            let problem = "is not the state the qp is in";
+            return Err(invalid(VERB, "cur_qp_state", problem));
+        }
+        Ok(())
+    }
+
+    /// Checks the values of the attributes that the mask names (QP-STATE-27..29); the route to the
+    /// peer, if there is an address vector among them.
+    fn check_values(&self, device: &Device, attr: &QpAttr, mask: M) -> Result<Option<Route>> {
+        let limits = &device.base.attr;
+        let numbers: [(M, &'static str, i64, i64); 7] = [
+            (M::TIMEOUT, "timeout", attr.timeout.into(), 31),
+            (M::RETRY_CNT, "retry_cnt", attr.retry_cnt.into(), 7),
+            (M::RNR_RETRY, "rnr_retry", attr.rnr_retry.into(), 7),
+            (
+                M::MIN_RNR_TIMER,
+                "min_rnr_timer",
+                attr.min_rnr_timer.into(),
+                31,
+            ),
+            (
+                M::MAX_QP_RD_ATOMIC,
+                "max_rd_atomic",
+                attr.max_rd_atomic.into(),
+                limits.max_qp_init_rd_atom.into(),
+            ),
+            (
+                M::MAX_DEST_RD_ATOMIC,
+                "max_dest_rd_atomic",
+                attr.max_dest_rd_atomic.into(),
+                limits.max_qp_rd_atom.into(),
+            ),
+            (
+                M::DEST_QPN,
+                "dest_qp_num",
+                attr.dest_qp_num.into(),
+                Psn::MAX.into(),
+            ),
+        ];
+        for (bit, what, value, max) in numbers {
+            if mask.contains(bit) {
+                in_range(VERB, what, value, 0, max)?;
+            }
+        }
+        if mask.contains(M::PORT) {
+            device.ports.check(VERB, attr.port_num)?;
+        }
+        let port = match mask.contains(M::PORT) {
+            true => attr.port_num,
+            false => self.common.attr.port_num,
+        };
+        let behavior = &device.base.behavior;
+        if mask.contains(M::PKEY_INDEX) && behavior.bad_pkey_index == Check::Refused {
+            let last = device.ports.at(port).pkeys.len() as i64 - 1;
+            in_range(VERB, "pkey_index", attr.pkey_index.into(), 0, last)?;
+        }
+        if mask.contains(M::QKEY) && attr.qkey & QKEY_OF_QP != 0 && !device.base.privileged {
+            let (what, problem) = ("qkey", "is for programs with a privilege");
+            let cause = Cause::Argument { what, problem };
+            return Err(Error::new(VERB, ErrorKind::Permission, cause));
+        }
+        if mask.contains(M::PATH_MTU) {
+            // Not above the port's (QP-STATE-28).
+            let most = match behavior.mtu_above_active {
+                Check::Accepted => PORT_MTU,
+                Check::Refused | _ => device.ports.at(port).mtu,
+            };
+            let bytes = attr.path_mtu.bytes();
+            if bytes.is_none_or(|bytes| Some(bytes) > most.bytes()) {
+                let problem = "is not an MTU, or above the port's";
+                return Err(invalid(VERB, "path_mtu", problem));
+            }
+        }
+        if mask.contains(M::ALT_PATH) {
+            let problem = "needs path migration, which is not supported";
+            return Err(invalid(VERB, "alt_ah_attr", problem));
+        }
+        if !mask.contains(M::AV) {
+            return Ok(None);
+        }
+        let Some(av) = &attr.ah_attr else {
+            return Err(invalid(VERB, "ah_attr", "is missing"));
+        };
+        device.ports.route(VERB, av).map(Some)
+    }
+
+    fn apply(&mut self, attr: &QpAttr, mask: M, route: Option<Route>) {
+        let has = |bit| mask.contains(bit);
+        let own = &mut self.common.attr;
+        let copy = |bit, own: &mut u8, new: u8| {
+            if has(bit) {
+                *own = new;
+            }
+        };
+        copy(M::TIMEOUT, &mut own.timeout, attr.timeout);
+        copy(M::RETRY_CNT, &mut own.retry_cnt, attr.retry_cnt);
+        copy(M::RNR_RETRY, &mut own.rnr_retry, attr.rnr_retry);
+        copy(M::MIN_RNR_TIMER, &mut own.min_rnr_timer, attr.min_rnr_timer);
+        copy(
+            M::MAX_QP_RD_ATOMIC,
+            &mut own.max_rd_atomic,
+            attr.max_rd_atomic,
+        );
+        copy(
+            M::MAX_DEST_RD_ATOMIC,
+            &mut own.max_dest_rd_atomic,
+            attr.max_dest_rd_atomic,
+        );
+        copy(M::PORT, &mut own.port_num, attr.port_num);
+        let copy = |bit, own: &mut u32, new: u32| {
+            if has(bit) {
+                *own = new;
+            }
+        };
+        copy(M::QKEY, &mut own.qkey, attr.qkey);
+        copy(M::RQ_PSN, &mut own.rq_psn, attr.rq_psn & Psn::MAX);
+        copy(M::SQ_PSN, &mut own.sq_psn, attr.sq_psn & Psn::MAX);
+        copy(M::DEST_QPN, &mut own.dest_qp_num, attr.dest_qp_num);
+        if has(M::PKEY_INDEX) {
+            own.pkey_index = attr.pkey_index;
+        }
+        if has(M::ACCESS_FLAGS) {
+            own.qp_access_flags = attr.qp_access_flags;
+        }
+        if has(M::PATH_MTU) {
+            own.path_mtu = attr.path_mtu;
+            self.common.mtu = attr.path_mtu.bytes().unwrap_or(PORT_MTU_BYTES);
+        }
+        if has(M::PATH_MIG_STATE) {
+            own.path_mig_state = attr.path_mig_state;
+        }
+        if has(M::EN_SQD_ASYNC_NOTIFY) {
+            own.en_sqd_async_notify = attr.en_sqd_async_notify;
+        }
+        if route.is_some() {
+            self.common.route = route;
+            own.ah_attr = attr.ah_attr;
+        }
+    }
+
+    /// What came before its time is for the door to deliver.
+    fn enter(&mut self, device: &mut Device, from: QpState, to: QpState) -> Vec<Packet> {
+        match to {
+            QpState::Reset => self.reset(device),
+            QpState::Err => self.enter_error(device),
+            _ => self.common.set_state(device, to),
+        }
+        let qp = &mut self.common;
+        if (from, to) == (QpState::Init, QpState::Rtr) {
+            self.responder.expect(Psn::new(qp.attr.rq_psn));
+            return std::mem::take(&mut self.early);
+        }
+        let Some(requester) = &mut self.requester else {
+            return Vec::new();
+        };
+        match (from, to) {
+            (QpState::Rtr, QpState::Rts) => {
+                requester.start_at(Psn::new(qp.attr.sq_psn), &qp.attr);
+            }
+            (QpState::Sqe, QpState::Rts) => requester.skip_to_end(),
+            (QpState::Rts, QpState::Sqd) => {
+                let always = device.base.behavior.sq_drained_always;
+                let tells = qp.attr.en_sqd_async_notify || always;
+                requester.drain(qp, device, tells);
+            }
+            (QpState::Sqd, QpState::Rts) => {
+                qp.attr.en_sqd_async_notify = false;
+                requester.resume();
+                if device.base.behavior.sqd_resumes {
+                    self.request(device, Requester::pump);
+                }
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+}

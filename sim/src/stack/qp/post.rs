@@ -1,0 +1,364 @@
+//! Posting on a queue pair.
+
+use smallvec::SmallVec;
+use verbs_api::behavior::{Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
+use verbs_api::{
+    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, Handle, Mw, MwBindInfo, PostError,
+    QpInit, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
+};
+
+use super::requester::Requester;
+use super::send::{self, Send, free};
+use super::{Qp, atomic};
+use crate::device::{
+    ClaimedQueue, Device, MAX_MSG_SZ, Recv, check_sges, find_in, in_range, invalid, post_each,
+};
+use crate::memory::Payload;
+
+impl Qp {
+    /// `ibv_post_send`
+    pub(crate) fn post_send(
+        &mut self,
+        device: &mut Device,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
+        let posted = post_each(list, |wr| self.push_send(device, Verb::PostSend, wr));
+        let posted = match list {
+            [] => posted,
+            _ => self.check_ready(device, posted),
+        };
+        let posted = posted.map_err(|error| device.as_returned(error));
+        self.run_sends(device);
+        posted
+    }
+
+    /// A list that was queued too early is refused as a whole, whatever became of it. The work request
+    /// that is called bad is the first that was not queued, or none: the first then stands for it.
+    fn check_ready(&self, device: &Device, posted: Result<(), PostError>) -> Result<(), PostError> {
+        let state = self.common.state();
+        let refused = device.base.behavior.post_wrong_state == PostWrongState::Refused;
+        if !is_too_early(state) || refused {
+            return posted;
+        }
+        let bad_wr = posted.map_or_else(|error| error.bad_wr, |()| 0);
+        let error = too_early(Verb::PostSend, state);
+        Err(PostError::new(bad_wr, error))
+    }
+
+    /// Starts what was posted, or flushes it.
+    fn run_sends(&mut self, device: &mut Device) {
+        match self.common.state() {
+            QpState::Err if device.base.behavior.flush_post_in_err == FlushPostInErr::None => {}
+            QpState::Sqe | QpState::Err => self.flush_sends(device),
+            _ => self.request(device, Requester::pump),
+        }
+    }
+
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`: posts as a whole or not at all.
+    pub(crate) fn post_batch(
+        &mut self,
+        device: &mut Device,
+        list: &[SendWr<'_>],
+        end: BatchEnd,
+    ) -> Result<()> {
+        let verb = Verb::PostBatch;
+        let has = self.common.init.send_ops;
+        if has.is_empty() {
+            return Err(invalid(verb, "qp", "was made without batches"));
+        }
+        if !list.iter().all(|wr| has.contains(SendOps::of(&wr.op))) {
+            let problem = "is not among those that the qp was made with";
+            return Err(invalid(verb, "operation", problem));
+        }
+        let Some(before) = self.requester.as_ref().map(|own| own.sq.end()) else {
+            return Err(no_send_queue(verb));
+        };
+        if end == BatchEnd::Abort {
+            return Ok(());
+        }
+        let mut list_iter = list.iter();
+        if let Err(error) = list_iter.try_for_each(|wr| self.push_send(device, verb, wr)) {
+            if let Some(own) = &mut self.requester {
+                let dropped = own.sq.take_back(before, free(&mut device.ahs));
+                device.pds.at_mut(own.pd).posted -= dropped;
+            }
+            return Err(error);
+        }
+        list.iter().for_each(|wr| device.note_bind(&wr.op));
+        self.run_sends(device);
+        Ok(())
+    }
+
+    /// `ibv_bind_mw`, once window and region have been looked at.
+    pub(crate) fn post_bind(
+        &mut self,
+        device: &mut Device,
+        (mw, rkey, info): (Mw, u32, MwBindInfo),
+        (wr_id, flags): (u64, SendFlags),
+    ) -> Result<()> {
+        let wr = SendWr::bind_mw(wr_id, mw, rkey, info).unsignaled();
+        let posted = self.push_send(device, Verb::BindMw, &wr.flags(flags));
+        self.run_sends(device);
+        posted
+    }
+
+    /// `ibv_post_recv`
+    pub(crate) fn post_recv(
+        &mut self,
+        device: &mut Device,
+        list: &[RecvWr<'_>],
+    ) -> Result<(), PostError> {
+        let posted = post_each(list, |wr| self.push_recv(device, wr));
+        let posted = posted.map_err(|error| device.as_returned(error));
+        if self.common.state() == QpState::Err
+            && device.base.behavior.flush_post_in_err == FlushPostInErr::All
+        {
+            self.flush_recvs(device);
+        }
+        posted
+    }
+
+    fn push_send(&mut self, device: &mut Device, verb: Verb, wr: &SendWr<'_>) -> Result<()> {
+        let qp = &self.common;
+        let Some(requester) = &mut self.requester else {
+            return Err(no_send_queue(verb));
+        };
+        let (qp_type, state, cap) = (qp.init.qp_type, qp.state(), qp.init.cap);
+        let behavior = &device.base.behavior;
+        let is_queued = behavior.post_wrong_state == PostWrongState::Queued;
+        if is_too_early(state) && !is_queued {
+            return Err(too_early(verb, state));
+        }
+        let failed = match has_operation(device.base.lacks, qp_type, &wr.op) {
+            true => None,
+            false if behavior.illegal_opcode == IllegalOpcode::LocQpOpErr => {
+                Some(WcStatus::LocQpOpErr)
+            }
+            false => return Err(invalid(verb, "opcode", "is not one of the qp's transport")),
+        };
+        if send::is_local(&wr.op) && !wr.sg_list.is_empty() {
+            return Err(invalid(verb, "sg_list", "is for work that moves data"));
+        }
+        let sge_errno = match behavior.sge_errno {
+            Errno::Enomem => ErrorKind::NoMemory,
+            Errno::Einval | _ => ErrorKind::Invalid,
+        };
+        check_sges(verb, wr.sg_list, cap.max_send_sge, sge_errno)?;
+        check_destination(device, verb, qp_type, qp.context(), wr)?;
+        let length: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
+        if let Some(problem) = atomic::problem(behavior.atomic_check, wr, length) {
+            return Err(invalid(verb, "atomic", problem));
+        }
+        let is_inline = wr.flags.contains(SendFlags::INLINE);
+        if is_inline && wr.op.reads() {
+            return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
+        }
+        if is_inline && length > u64::from(cap.max_inline_data) {
+            let (value, max) = (length as i64, cap.max_inline_data.into());
+            let cause = Cause::OutOfRange {
+                what: "inline data",
+                value,
+                min: 0,
+                max,
+            };
+            return Err(Error::new(verb, sge_errno, cause));
+        }
+        if requester.sq.is_full() {
+            let cause = Cause::QueueFull {
+                queue: "send queue",
+                capacity: requester.sq.capacity(),
+            };
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        }
+        let mut payload = Payload::default();
+        if is_inline {
+            let bytes = device.take_inline(wr.sg_list).map_err(|_| {
+                let cause = Cause::Argument {
+                    what: "inline data",
+                    problem: "is in no memory region",
+                };
+                Error::new(verb, ErrorKind::Fault, cause)
+            })?;
+            payload = Payload::inline(bytes);
+        }
+        device.check_bind(verb, qp.context(), &wr.op)?;
+        if verb != Verb::PostBatch {
+            device.note_bind(&wr.op);
+        }
+        if let Dest::Ud { ah, .. } = wr.dest
+            && let Some(ah) = device.ahs.live_mut(ah.index(), ah.generation())
+        {
+            ah.sends += 1;
+        }
+        device.pds.at_mut(requester.pd).posted += 1;
+        let send = Send::new(wr, length as u32, payload, failed);
+        if requester.sq.push(send) {
+            device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
+        }
+        if is_too_early(state) && verb == Verb::PostBatch {
+            return Err(too_early(verb, state));
+        }
+        Ok(())
+    }
+
+    fn push_recv(&mut self, device: &mut Device, wr: &RecvWr<'_>) -> Result<()> {
+        let verb = Verb::PostRecv;
+        let qp = &self.common;
+        if let QpType::XrcSend | QpType::XrcRecv = qp.init.qp_type {
+            return Err(invalid(verb, "qp", "is of XRC, and has no receive queue"));
+        }
+        let receives = &mut self.responder.receives;
+        let (Some(pd), Some(rq)) = (receives.pd(), receives.rq_mut()) else {
+            return Err(invalid(verb, "qp", "takes its receives from an SRQ"));
+        };
+        let state = qp.state();
+        if state == QpState::Reset && device.base.behavior.post_recv_reset == Check::Refused {
+            let cause = Cause::QpState { state };
+            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        }
+        // As drivers do: for a receive they look at the queue first, for a send at the work request.
+        if rq.is_full() {
+            let cause = Cause::QueueFull {
+                queue: "receive queue",
+                capacity: rq.capacity(),
+            };
+            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+        }
+        let max = qp.init.cap.max_recv_sge;
+        check_sges(verb, wr.sg_list, max, ErrorKind::Invalid)?;
+        device.pds.at_mut(pd).posted += 1;
+        let is_fresh = rq.push(Recv {
+            wr_id: wr.wr_id,
+            list: SmallVec::from_slice(wr.sg_list),
+        });
+        if is_fresh {
+            device.claims.has_fresh(ClaimedQueue::Recv(qp.index()));
+        }
+        Ok(())
+    }
+}
+
+/// UD and XRC name where each send goes.
+fn check_destination(
+    device: &Device,
+    verb: Verb,
+    qp_type: QpType,
+    context: verbs_api::Context,
+    wr: &SendWr<'_>,
+) -> Result<()> {
+    if qp_type == QpType::Ud {
+        let Dest::Ud { ah, .. } = wr.dest else {
+            let problem = "is missing: a UD send names its destination";
+            return Err(invalid(verb, "ah", problem));
+        };
+        find_in(&device.ahs, verb, context, ah)?;
+    }
+    let names_no_srq = !matches!(wr.dest, Dest::Xrc { .. }) && !send::is_local(&wr.op);
+    if qp_type == QpType::XrcSend && names_no_srq {
+        let problem = "is missing: work of XRC names an SRQ of the peer";
+        return Err(invalid(verb, "remote_srqn", problem));
+    }
+    Ok(())
+}
+
+/// Whether a queue pair is in a state in which it does not send yet (QP-STATE-18).
+fn is_too_early(state: QpState) -> bool {
+    matches!(state, QpState::Reset | QpState::Init | QpState::Rtr)
+}
+
+fn too_early(verb: Verb, state: QpState) -> Error {
+    Error::new(verb, ErrorKind::Invalid, Cause::QpState { state })
+}
+
+fn no_send_queue(verb: Verb) -> Error {
+    invalid(verb, "qp", "is of XRC_RECV, and has no send queue")
+}
+
+/// Whether work can be asked of a queue pair of this transport (SQ-18, ATOM-10).
+fn has_operation(lacks: Capabilities, qp_type: QpType, op: &SendOp) -> bool {
+    legal(qp_type, op)
+        && !(lacks.contains(Capabilities::ATOMICS) && atomic::header(op).is_some())
+        && !(lacks.contains(Capabilities::MW) && is_of_windows(op))
+}
+
+/// Which operations a transport has (SQ-18).
+fn legal(qp_type: QpType, op: &SendOp) -> bool {
+    match op {
+        SendOp::Send | SendOp::SendWithImm { .. } => true,
+        SendOp::RdmaWrite { .. } | SendOp::RdmaWriteWithImm { .. } => qp_type != QpType::Ud,
+        op if is_of_windows(op) => qp_type != QpType::Ud,
+        SendOp::RdmaRead { .. } | SendOp::CompareAndSwap { .. } | SendOp::FetchAndAdd { .. } => {
+            matches!(qp_type, QpType::Rc | QpType::XrcSend)
+        }
+        _ => false,
+    }
+}
+
+fn is_of_windows(op: &SendOp) -> bool {
+    matches!(
+        op,
+        SendOp::SendWithInv { .. } | SendOp::LocalInv { .. } | SendOp::BindMw { .. }
+    )
+}
+
+/// Whether transport and device have the operations that batches are to have (SQ-28).
+pub(crate) fn check_batches(verb: Verb, init: &QpInit, lacks: Capabilities) -> Result<()> {
+    let datagrams = SendOps::SEND | SendOps::SEND_WITH_IMM;
+    let writes = SendOps::RDMA_WRITE | SendOps::RDMA_WRITE_WITH_IMM;
+    let windows = SendOps::BIND_MW | SendOps::LOCAL_INV | SendOps::SEND_WITH_INV;
+    let atomics = SendOps::ATOMIC_CMP_AND_SWP | SendOps::ATOMIC_FETCH_AND_ADD;
+    let without = |capability, ops| match lacks.contains(capability) {
+        true => SendOps::empty(),
+        false => ops,
+    };
+    let windows = without(Capabilities::MW, windows);
+    let atomics = without(Capabilities::ATOMICS, atomics);
+    let has = match init.qp_type {
+        QpType::Rc | QpType::XrcSend => datagrams | writes | windows | atomics | SendOps::RDMA_READ,
+        QpType::Uc => datagrams | writes | windows,
+        _ => datagrams,
+    };
+    if has.contains(init.send_ops) {
+        return Ok(());
+    }
+    let cause = Cause::Argument {
+        what: "send_ops",
+        problem: "has some that the transport or the device has not",
+    };
+    Err(Error::new(verb, ErrorKind::NotSupported, cause))
+}
+#[cfg(test)]
+mod tests {
+    use verbs_api::{CqInit, QpCap, QpInit, Sge, SrqInit, Verbs, connect};
+
+    use super::*;
+    use crate::{Sim, SimConfig};
+
+    /// RQ-01, SRQ-04: of a list that is too long, on a queue that is full, the queue is seen first.
+    #[test]
+    fn a_full_receive_queue_is_seen_before_a_list_that_is_too_long() {
+        let sim = Sim::new(SimConfig::new());
+        let context = sim.open_device("sim0").unwrap();
+        let pd = sim.alloc_pd(context).unwrap();
+        let cq = sim.create_cq(context, &CqInit::new(4)).unwrap();
+        let srq = sim.create_srq(pd, &SrqInit::new(1)).unwrap();
+        let cap = QpCap {
+            max_recv_wr: 1,
+            ..QpCap::default()
+        };
+        let init = QpInit::new(QpType::Ud, cq, cq).cap(cap);
+        let qp = sim.create_qp(pd, &init).unwrap();
+        connect::ud_to_rts(&sim, qp, 1, 0).unwrap();
+        let too_long = vec![Sge::default(); 200];
+        let (long, good) = ([RecvWr::new(1, &too_long)], [RecvWr::new(0, &[])]);
+        let on_qp = |list: &[RecvWr<'_>]| sim.post_recv(qp, list);
+        let on_srq = |list: &[RecvWr<'_>]| sim.post_srq_recv(srq, list);
+        for post in [&on_qp as &dyn Fn(&[RecvWr<'_>]) -> _, &on_srq] {
+            let kind = |list| post(list).map_err(|refused| refused.error.kind());
+            assert_eq!(kind(&long), Err(ErrorKind::Invalid));
+            assert_eq!(kind(&good), Ok(()));
+            assert_eq!(kind(&long), Err(ErrorKind::NoMemory));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A packet for a queue pair: which side takes it, and what becomes of it.
+
+use verbs_api::lab::Syndrome;
+use verbs_api::{AsyncEventType, QpState, QpType, WcStatus};
+
+use super::responder::{Executed, Order, answer, has_path_mtu};
+use super::verdict::Refusal;
+use super::{Qp, failed_receive, why};
+use crate::device::{Delivery, Device, pkeys_match, reason};
+use crate::packet::{Op, Packet};
+
+/// The transport of the peer of a queue pair.
+fn counterpart(qp_type: QpType) -> QpType {
+    match qp_type {
+        QpType::XrcSend => QpType::XrcRecv,
+        QpType::XrcRecv => QpType::XrcSend,
+        same => same,
+    }
+}
+
+impl Qp {
+    /// A packet came for it, through this port: if it is not taken, why.
+    pub(crate) fn receive(
+        &mut self,
+        device: &mut Device,
+        port: u8,
+        packet: &Packet,
+    ) -> Result<(), &'static str> {
+        let qp = &self.common;
+        let qp_type = qp.init.qp_type;
+        if qp_type != counterpart(packet.transport) {
+            return Err(reason::OTHER_TRANSPORT);
+        }
+        let keeps = qp_type == QpType::Rc && device.base.behavior.buffer_when_not_ready;
+        if qp.state() == QpState::Init && keeps {
+            self.early.push(packet.clone());
+            return Err("the qp is not ready to receive: it is kept");
+        }
+        if !matches!(
+            qp.state(),
+            QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe
+        ) {
+            return Err(reason::NOT_READY);
+        }
+        if qp.attr.port_num != port {
+            return Err(reason::OTHER_PORT);
+        }
+        if !pkeys_match(qp.pkey(device), packet.pkey) {
+            device.ports.at_mut(port).bad_pkeys += 1;
+            return Err(reason::PKEY);
+        }
+        let is_from_peer = || {
+            qp.route
+                .is_some_and(|route| route.to == Some(packet.route.from))
+        };
+        if qp_type != QpType::Ud && !is_from_peer() {
+            return Err(reason::OTHER_PEER);
+        }
+        if device.base.behavior.comm_est {
+            self.establish(device);
+        }
+        match (qp_type, packet.op) {
+            (QpType::Rc | QpType::XrcSend, Op::Acknowledge(syndrome)) => {
+                self.request(device, |requester, qp, device| {
+                    requester.acknowledge(qp, device, packet.psn, syndrome)
+                });
+                Ok(())
+            }
+            (QpType::Rc | QpType::XrcSend, Op::ReadResponse | Op::AtomicResponse) => {
+                self.request(device, |requester, qp, device| {
+                    requester.take_response(qp, device, packet)
+                });
+                Ok(())
+            }
+            (QpType::Rc | QpType::XrcRecv, _) => self.respond(device, packet),
+            (QpType::Uc, _) => self.receive_unreliable(device, packet),
+            (_, Op::Datagram(deth)) => self.receive_datagram(device, packet, deth),
+            _ => Err("the packet makes no sense"),
+        }
+    }
+
+    /// A connected QP in RTR learns that its peer is ready to send (QP-STATE-24).
+    fn establish(&mut self, device: &mut Device) {
+        let is_connected = self.qp_type() != QpType::Ud;
+        let in_rtr = self.common.state() == QpState::Rtr && is_connected;
+        if in_rtr && !std::mem::replace(&mut self.comm_est, true) {
+            self.raise(device, AsyncEventType::CommEst);
+        }
+    }
+
+    /// A request for a QP of a reliable connection: here is decided whether it is acknowledged.
+    fn respond(&mut self, device: &mut Device, packet: &Packet) -> Result<(), &'static str> {
+        let (qp, responder) = (&self.common, &mut self.responder);
+        match responder.order(packet.psn) {
+            Order::Expected => {}
+            Order::Ahead => {
+                responder.miss(qp, device);
+                return Err("the sequence number is ahead");
+            }
+            Order::NeverExpected => return Err("the sequence number was never expected"),
+            Order::Duplicate => return responder.answer_duplicate(qp, device, packet),
+        }
+        match self.execute(device, packet) {
+            Ok(()) => {
+                if packet.ack_req && !packet.op.is_answered_with_data() {
+                    let last = packet.psn.plus(packet.span - 1);
+                    answer(&self.common, device, last, Syndrome::Ack);
+                }
+                Ok(())
+            }
+            Err(Refusal::Lost) => Err("its memory went away"),
+            Err(Refusal::NotReady) if device.base.behavior.rnr => {
+                let (qp, responder) = (&self.common, &mut self.responder);
+                responder.ask_to_wait(qp, device, packet.psn);
+                Err(reason::NO_RECEIVE)
+            }
+            Err(Refusal::NotReady) => {
+                answer(
+                    &self.common,
+                    device,
+                    packet.psn,
+                    Syndrome::NakRemoteOperation,
+                );
+                self.enter_error(device);
+                Ok(())
+            }
+            Err(Refusal::Fault {
+                syndrome,
+                recv,
+                event,
+            }) => {
+                let why = why::refused(&self.common, &self.responder, device, packet);
+                device.base.note_refused(packet, why);
+                let told = recv.map_or(Delivery::Made, |status| {
+                    self.fail_recv(device, status, packet.solicited)
+                });
+                if let Some(syndrome) = syndrome
+                    && !is_silent_about(device, told)
+                {
+                    answer(&self.common, device, packet.psn, syndrome);
+                }
+                let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
+                let invalid = is_invalid && device.base.behavior.qp_req_event;
+                let event = event.or(invalid.then_some(AsyncEventType::QpReqErr));
+                if let Some(event) = event {
+                    self.raise(device, event);
+                }
+                self.enter_error(device);
+                Ok(())
+            }
+        }
+    }
+
+    /// Carries out the expected request, and completes its receive.
+    fn execute(&mut self, device: &mut Device, packet: &Packet) -> Result<(), Refusal> {
+        let (qp, responder) = (&self.common, &mut self.responder);
+        let Executed { span, completes } = responder.execute(qp, device, packet)?;
+        if let Some(wc) = completes {
+            let delivery = self.complete_recv(device, wc, packet.solicited);
+            if delivery != Delivery::Made {
+                // The QP is in the error state; the requester must not take it for done.
+                return Err(match is_silent_about(device, delivery) {
+                    true => Refusal::SILENT,
+                    false => Refusal::CANNOT,
+                });
+            }
+        }
+        self.responder.advance(packet.psn, span);
+        Ok(())
+    }
+
+    /// The receive that a message would have consumed fails, if there is one.
+    fn fail_recv(&mut self, device: &mut Device, status: WcStatus, solicited: bool) -> Delivery {
+        if !self.receives().has_one() {
+            return Delivery::Made;
+        }
+        self.complete_recv(device, failed_receive(status), solicited)
+    }
+
+    /// A request for a UC QP: what is wrong or incomplete is dropped without a word (UC-03..06).
+    fn receive_unreliable(
+        &mut self,
+        device: &mut Device,
+        packet: &Packet,
+    ) -> Result<(), &'static str> {
+        if !self.responder.takes_unreliable(packet) {
+            return Err("a duplicate");
+        }
+        let Err(refusal) = self.execute(device, packet) else {
+            return Ok(());
+        };
+        self.responder.abandon_message();
+        if let Refusal::Fault {
+            recv: Some(status), ..
+        } = refusal
+            && device.base.behavior.ud_short_recv.status() == Some(status)
+        {
+            self.fail_recv(device, status, packet.solicited);
+            self.enter_error(device);
+            return Ok(());
+        }
+        Err(match refusal {
+            Refusal::NotReady => reason::NO_RECEIVE,
+            Refusal::Lost => "its memory went away",
+            Refusal::Fault { .. } if !has_path_mtu(&self.common, device, packet) => {
+                reason::PATH_MTU
+            }
+            Refusal::Fault { .. } => reason::BAD_MESSAGE,
+        })
+    }
+}
+
+/// Whether the requester is not answered, since the completion of its message was lost.
+fn is_silent_about(device: &Device, delivery: Delivery) -> bool {
+    delivery.is_lost() && !device.base.behavior.overrun_nak
+}

@@ -1,0 +1,654 @@
+//! The requester side: starts sends in order, takes acknowledgements and read responses, tries again.
+//!
+//! The send queue of an RC QP, in sequence numbers:
+//!
+//! ```text
+//!     | done | acknowledged up to `una` ... | sent up to `at` ... | waiting |
+//! ```
+//!
+//! After a loss `at` goes back (go-back-N); what was started keeps its numbers.
+//!
+//! An example: three sends of two packets each, from sequence number 10 on, and a fourth not started.
+//! An acknowledgement of 11 came, then a NAK that says that 13 is missing:
+//!
+//! ```text
+//!     numbers     10 11 | 12 13 | 14 15 |
+//!     at first    A  A  | B  B  | C  C  | D       una 10, next 16, at D
+//!     ACK 11      done  | B  B  | C  C  | D       una 12: A completes, the retries are full again
+//!     NAK 13      done  | B  B  | C  C  | D       una 13: 12 is acknowledged, too
+//!                          ^ at                   one retry less; 13, 14, 15 leave again, then D
+//! ```
+
+use core::time::Duration;
+
+use verbs_api::behavior::{Check, Retry7, SendByteLen, SendDone, SqRelease};
+use verbs_api::lab::Syndrome;
+use verbs_api::{
+    Access, AsyncEventType, Element, QpAttr, QpState, QpType, SendFlags, SendOp, Wc, WcStatus,
+};
+
+use super::atomic;
+use super::common::Common;
+use super::phase::Phase;
+use super::queue::WorkQueue;
+use super::send::{Send, free};
+use super::verdict::Stop;
+use super::{datagram, why};
+use crate::device::{Completion, Delivery, Device, ProtectionFault, Queue, check_empty, touch};
+use crate::memory::{Gone, Payload};
+use crate::packet::{Packet, Psn, packets};
+use crate::time::Time;
+
+/// The requester side of a QP.
+#[derive(Clone, Debug)]
+pub(crate) struct Requester {
+    pub(crate) pd: u32,
+    /// Where sends complete.
+    pub(super) cq: u32,
+    pub(crate) sq: WorkQueue<Send>,
+    /// The number the next send to start gets.
+    next: Psn,
+    /// The oldest number not acknowledged.
+    una: Psn,
+    /// The send to transmit next, and its packet.
+    pub(super) at: u64,
+    pub(super) at_packet: u32,
+    /// The first send that was never started.
+    fresh: u64,
+    /// RDMA Reads and atomics under way.
+    reads: u8,
+    retries: u8,
+    rnr_retries: u8,
+    phase: Phase,
+    /// In SQD: `SQ_DRAINED` is to be raised once.
+    tells_when_drained: bool,
+}
+
+/// Whether the next send could be started.
+enum Start {
+    Started,
+    /// Earlier work must be done first.
+    Blocked,
+    Failed(WcStatus),
+}
+
+/// What acknowledged all before some number.
+#[derive(PartialEq, Eq)]
+enum Progress {
+    /// Nothing is missing.
+    Whole,
+    /// The response of a read is missing: the read is tried again.
+    ResponseLost,
+}
+
+/// The wait that a receiver-not-ready NAK asks for, by its code, in units of 10 us (TMR-06).
+const RNR_WAIT: [u64; 32] = [
+    65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024,
+    1_536, 2_048, 3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
+];
+
+fn rnr_wait(code: u8) -> Duration {
+    Duration::from_micros(RNR_WAIT[usize::from(code & 31)] * 10)
+}
+
+/// The wait for an acknowledgement, in nanoseconds: 4.096 us times 2 to the power of the code; 0 is
+/// for ever.
+fn ack_timeout(code: u8) -> Option<u64> {
+    (code != 0).then(|| 4_096 << (code & 31))
+}
+
+impl Requester {
+    /// One without work, of this protection domain and this CQ.
+    pub(super) fn new(pd: u32, cq: u32, max_send_wr: u32) -> Self {
+        Self {
+            pd,
+            cq,
+            sq: WorkQueue::new(max_send_wr),
+            next: Psn::default(),
+            una: Psn::default(),
+            at: 0,
+            at_packet: 0,
+            fresh: 0,
+            reads: 0,
+            retries: 0,
+            rnr_retries: 0,
+            phase: Phase::default(),
+            tells_when_drained: false,
+        }
+    }
+
+    /// RTR to RTS.
+    pub(super) fn start_at(&mut self, psn: Psn, attr: &QpAttr) {
+        (self.next, self.una) = (psn, psn);
+        self.at = self.sq.oldest();
+        self.fresh = self.at;
+        (self.retries, self.rnr_retries) = (attr.retry_cnt, attr.rnr_retry);
+    }
+
+    /// Leaves out what was flushed.
+    pub(super) fn skip_to_end(&mut self) {
+        self.skip_to(self.sq.end());
+    }
+
+    fn skip_to(&mut self, seq: u64) {
+        (self.at, self.at_packet) = (seq, 0);
+        self.fresh = seq;
+    }
+
+    /// The QP goes to the error state.
+    pub(super) fn stop(&mut self) {
+        self.phase = Phase::Sending;
+    }
+
+    /// Back to RESET: the queue is cleared without completions; how many sends it had.
+    pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
+        let dropped = self.sq.clear(free(&mut device.ahs));
+        *self = Self {
+            sq: std::mem::replace(&mut self.sq, WorkQueue::new(0)),
+            ..Self::new(self.pd, self.cq, 0)
+        };
+        dropped
+    }
+
+    pub(super) fn oldest_unanswered(&self) -> Psn {
+        self.una
+    }
+
+    pub(super) fn waits_for_receiver(&self) -> bool {
+        self.phase == Phase::Waiting
+    }
+
+    /// Whether started work is not done.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.sq.oldest() < self.fresh
+    }
+
+    /// Starts and transmits what can be.
+    #[inline]
+    pub(super) fn pump(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
+        match self.at == self.sq.end() {
+            true => Ok(()),
+            false => self.pump_waiting(qp, device),
+        }
+    }
+
+    /// As above, where something may wait to be transmitted.
+    fn pump_waiting(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
+        let may_start = match qp.state() {
+            QpState::Rts => true,
+            QpState::Sqd => false,
+            _ => return Ok(()),
+        };
+        let mut transmits = false;
+        while !self.waits_for_receiver() && self.at != self.sq.end() {
+            let seq = self.at;
+            if seq == self.fresh {
+                if !may_start {
+                    break;
+                }
+                let send = self.sq.get(seq);
+                if send.is_local() && send.failed.is_none() {
+                    // Once all before it is done.
+                    if self.sq.oldest() != seq {
+                        break;
+                    }
+                    self.run_locally(qp, device, seq)?;
+                    continue;
+                }
+                match self.start(qp, device, seq) {
+                    Start::Started => {}
+                    Start::Blocked => break,
+                    Start::Failed(_) if self.sq.oldest() < seq => break,
+                    Start::Failed(status) => return self.finish(qp, device, status),
+                }
+            }
+            self.transmit(qp, device, seq)?;
+            transmits = true;
+        }
+        if transmits {
+            self.keep_timer(qp, device, false);
+        }
+        Ok(())
+    }
+
+    /// Carries out work that no peer has a part in.
+    fn run_locally(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Result<(), Stop> {
+        let (done, failure) = match self.sq.get(seq).op {
+            SendOp::BindMw { mw, rkey, info } => {
+                let done = device.bind((qp.handle, self.pd), mw, rkey, info);
+                (done, WcStatus::MwBindErr)
+            }
+            SendOp::LocalInv { rkey } => (device.invalidate(qp.handle, rkey), WcStatus::LocQpOpErr),
+            _ => (None, WcStatus::LocQpOpErr),
+        };
+        self.skip_to(seq + 1);
+        self.finish(qp, device, done.map_or(failure, |()| WcStatus::Success))
+    }
+
+    /// Gives the next send its sequence numbers and its payload.
+    fn start(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Start {
+        let mtu = qp.mtu(device);
+        let datagram = match qp.init.qp_type {
+            QpType::Ud => datagram::check(device, self.pd, mtu, self.sq.get(seq)),
+            _ => Ok(()),
+        };
+        let is_busy = self.is_busy();
+        let reads = self.reads;
+        let send = self.sq.get_mut(seq);
+        if let Some(status) = send.failed {
+            return Start::Failed(status);
+        }
+        if send.flags.contains(SendFlags::FENCE) && reads > 0 {
+            return Start::Blocked;
+        }
+        let behavior = &device.base.behavior;
+        if send.is_read() {
+            match qp.attr.max_rd_atomic {
+                0 if behavior.read_without_depth == Check::Refused => {
+                    return Start::Failed(WcStatus::LocQpOpErr);
+                }
+                most if reads >= most => return Start::Blocked,
+                _ => {}
+            }
+        }
+        let mut length = send.length;
+        if atomic::header(&send.op).is_some() {
+            match atomic::length(behavior.atomic_check, length) {
+                Ok(taken) => length = taken,
+                Err(status) => return Start::Failed(status),
+            }
+        }
+        // Local memory of a read is looked at when the response comes (RDMA-15); inline data has
+        // been taken.
+        let is_there = send.is_read() || send.flags.contains(SendFlags::INLINE);
+        if !is_there {
+            let stays = behavior.send_done == SendDone::Acknowledged && qp.is_reliable();
+            match taken(device, self.pd, send, stays) {
+                Ok(payload) => send.payload = payload,
+                Err(status) => return Start::Failed(status),
+            }
+        }
+        if let Err(status) = datagram {
+            return Start::Failed(status);
+        }
+        let span = packets(length, mtu);
+        let reach = self.next.distance(self.una) + span;
+        if reach > Psn::WINDOW && is_busy {
+            return Start::Blocked;
+        }
+        send.length = length;
+        send.first = self.next;
+        send.span = span;
+        self.next = send.end();
+        self.fresh = seq + 1;
+        self.reads += u8::from(send.is_read());
+        Start::Started
+    }
+
+    /// The oldest send that is not done completes. A failure stops the queue: RC and XRC go to ERR, UC
+    /// and UD to SQE if the device has it (QP-STATE-15, -17).
+    pub(super) fn finish(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        status: WcStatus,
+    ) -> Result<(), Stop> {
+        if status != WcStatus::Success {
+            why::note_failed_send(qp, self, device, status);
+        }
+        let delivery = self.complete(qp, device, status);
+        Stop::after_send(delivery, status)
+    }
+
+    /// As above, and the queue goes on.
+    pub(super) fn complete(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        status: WcStatus,
+    ) -> Delivery {
+        let behavior = &device.base.behavior;
+        let releases = behavior.sq_release == SqRelease::Completion;
+        let silent = status == WcStatus::MwBindErr && !behavior.bind_err_wc;
+        let seq = self.sq.finish();
+        let send = self.sq.get(seq);
+        let is_read = send.is_read();
+        if is_read && seq < self.fresh {
+            self.reads -= 1;
+        }
+        let signaled = qp.init.sq_sig_all || send.flags.contains(SendFlags::SIGNALED);
+        let mut wc = Wc::default();
+        wc.wr_id = send.wr_id;
+        wc.status = status;
+        wc.opcode = send.op.wc_opcode();
+        wc.byte_len = match behavior.send_byte_len {
+            SendByteLen::Reads if !is_read => 0,
+            _ => send.length,
+        };
+        wc.qp_num = qp.qp_num;
+        let solicited = send.flags.contains(SendFlags::SOLICITED);
+        if releases {
+            self.release(device, seq);
+        }
+        if !signaled && (status == WcStatus::Success || silent) {
+            return Delivery::Made;
+        }
+        let completion = Completion {
+            wc,
+            ticket: qp.ticket(Queue::Send, seq),
+            solicited,
+            of_datagram: false,
+        };
+        device.complete(self.cq, completion)
+    }
+
+    /// Frees the slots of done sends up to this one.
+    pub(crate) fn release(&mut self, device: &mut Device, seq: u64) {
+        let released = self.sq.release(seq, free(&mut device.ahs));
+        device.pds.at_mut(self.pd).posted -= released;
+    }
+
+    /// The ack timer runs while started work of an RC QP is not done. `restart` after progress.
+    fn keep_timer(&self, qp: &Common, device: &mut Device, restart: bool) {
+        if !qp.is_reliable() || self.waits_for_receiver() {
+            return;
+        }
+        let timeout = match self.is_busy() {
+            true => ack_timeout(qp.attr.timeout),
+            false => None,
+        };
+        let (index, timers) = (qp.index(), &mut device.timers);
+        match timeout {
+            Some(nanos) if restart || timers.get(index).is_none() => {
+                let at = device.base.now.as_nanos().saturating_add(nanos);
+                timers.set(index, Some(Time::from_nanos(at)));
+            }
+            Some(_) => {}
+            None => timers.set(index, None),
+        }
+    }
+
+    /// An acknowledgement for an RC QP.
+    pub(super) fn acknowledge(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        psn: Psn,
+        syndrome: Syndrome,
+    ) -> Result<(), Stop> {
+        if !self.expects(qp, psn) {
+            return Ok(());
+        }
+        if syndrome == Syndrome::Ack {
+            self.progress(qp, device, psn.plus(1))?;
+            return self.pump(qp, device);
+        }
+        // A NAK acknowledges all before it.
+        if self.progress(qp, device, psn)? == Progress::ResponseLost {
+            return self.pump(qp, device);
+        }
+        if let Some(code) = syndrome.rnr_timer() {
+            return self.wait_for_receiver(qp, device, psn, code);
+        }
+        let status = match syndrome {
+            Syndrome::NakPsnSequence => return self.retry(qp, device, psn),
+            Syndrome::NakInvalidRequest => WcStatus::RemInvReqErr,
+            Syndrome::NakRemoteAccess => WcStatus::RemAccessErr,
+            Syndrome::NakRemoteOperation => WcStatus::RemOpErr,
+            _ => WcStatus::BadRespErr,
+        };
+        self.fail(qp, device, status)
+    }
+
+    /// Whether an answer with this number can be for something under way.
+    fn expects(&self, qp: &Common, psn: Psn) -> bool {
+        let is_sending = matches!(qp.state(), QpState::Rts | QpState::Sqd);
+        is_sending && psn.distance(self.una) < self.next.distance(self.una)
+    }
+
+    /// All before `upto` is acknowledged.
+    fn progress(&mut self, qp: &Common, device: &mut Device, upto: Psn) -> Result<Progress, Stop> {
+        let una = self.una;
+        let mut reached = upto;
+        let mut lost_response = None;
+        while self.is_busy() {
+            let send = self.sq.get(self.sq.oldest());
+            if send.is_read() {
+                let missing = send.next_response();
+                if upto.distance(una) > missing.distance(una) {
+                    reached = missing;
+                    lost_response = Some(missing);
+                }
+                break;
+            }
+            if upto.distance(una) < send.end().distance(una) {
+                break;
+            }
+            self.finish(qp, device, WcStatus::Success)?;
+        }
+        if reached != una {
+            self.reach(qp, device, reached);
+        }
+        let Some(missing) = lost_response else {
+            return Ok(Progress::Whole);
+        };
+        if self.phase.response_lost() {
+            self.retry(qp, device, missing)?;
+        }
+        Ok(Progress::ResponseLost)
+    }
+
+    /// The oldest number not acknowledged is another now.
+    fn reach(&mut self, qp: &Common, device: &mut Device, una: Psn) {
+        self.una = una;
+        (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
+        self.phase.progress();
+        self.catch_up();
+        self.keep_timer(qp, device, true);
+        self.check_drained(qp, device);
+    }
+
+    /// What was acknowledged is not transmitted again.
+    fn catch_up(&mut self) {
+        let oldest = self.sq.oldest();
+        if self.at < oldest || (self.at == oldest && oldest < self.fresh) {
+            self.rewind(self.una, false);
+        }
+    }
+
+    /// Goes on transmitting at `psn`; only forward unless `back`.
+    fn rewind(&mut self, psn: Psn, back: bool) {
+        let mut seq = self.sq.oldest();
+        let una = self.una;
+        let is_before = |send: &Send| send.end().distance(una) <= psn.distance(una);
+        while seq < self.fresh && is_before(self.sq.get(seq)) {
+            seq += 1;
+        }
+        let mut packet = 0;
+        if seq < self.fresh {
+            let send = self.sq.get(seq);
+            let offset = psn.distance(send.first);
+            if !send.is_read() && offset < send.span {
+                packet = offset;
+            }
+        }
+        if back || (seq, packet) > (self.at, self.at_packet) {
+            (self.at, self.at_packet) = (seq, packet);
+        }
+    }
+
+    /// Tries again from `psn` (TMR-03): a time-out, or an answer that says something was lost.
+    fn retry(&mut self, qp: &Common, device: &mut Device, psn: Psn) -> Result<(), Stop> {
+        let behavior = &device.base.behavior;
+        if behavior.send_done == SendDone::Sent {
+            return self.fail(qp, device, WcStatus::RetryExcErr);
+        }
+        let endless = behavior.retry7 == Retry7::Unlimited;
+        match self.retries {
+            0 => return self.fail(qp, device, WcStatus::RetryExcErr),
+            7.. if endless => {}
+            _ => self.retries -= 1,
+        }
+        self.rewind(psn, true);
+        self.keep_timer(qp, device, true);
+        self.pump(qp, device)
+    }
+
+    /// The receiver is not ready (RNR-01): wait as long as it asked for.
+    fn wait_for_receiver(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        psn: Psn,
+        code: u8,
+    ) -> Result<(), Stop> {
+        match self.rnr_retries {
+            0 => return self.fail(qp, device, WcStatus::RnrRetryExcErr),
+            7 => {}
+            _ => self.rnr_retries -= 1,
+        }
+        self.phase.wait();
+        self.rewind(psn, true);
+        let at = device.base.now.after(rnr_wait(code));
+        device.timers.set(qp.index(), Some(at));
+        Ok(())
+    }
+
+    /// The oldest send fails.
+    fn fail(&mut self, qp: &Common, device: &mut Device, status: WcStatus) -> Result<(), Stop> {
+        let sq = &self.sq;
+        let oldest = sq.has_undone().then(|| sq.get(sq.oldest()));
+        let is_early = device.base.behavior.send_done == SendDone::Sent;
+        match oldest {
+            Some(oldest) if !is_early || oldest.is_read() => self.finish(qp, device, status),
+            // What failed has completed long ago.
+            _ if is_early => Err(Stop::All),
+            _ => Ok(()),
+        }
+    }
+
+    /// A read response for an RC QP.
+    pub(super) fn take_response(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        packet: &Packet,
+    ) -> Result<(), Stop> {
+        if !self.expects(qp, packet.psn) {
+            return self.pump(qp, device);
+        }
+        // It acknowledges all before it.
+        if self.progress(qp, device, packet.psn)? == Progress::ResponseLost {
+            return self.pump(qp, device);
+        }
+        if !self.is_busy() {
+            return Ok(());
+        }
+        let seq = self.sq.oldest();
+        let send = self.sq.get(seq);
+        if !send.is_read() || send.next_response() != packet.psn {
+            return Ok(());
+        }
+        let behavior = &device.base.behavior;
+        let mtu = qp.mtu(device);
+        let failure = match behavior.read_mtu {
+            _ if !send.is_answered_in_kind_by(packet) => Some(WcStatus::BadRespErr),
+            Check::Refused if !packet.fits(mtu) => Some(WcStatus::LocLenErr),
+            Check::Refused if !send.is_answered_in_length_by(packet, mtu) => {
+                Some(WcStatus::BadRespErr)
+            }
+            // It is for sequence numbers that the read does not have.
+            Check::Accepted if packet.span > send.span - send.answered => return Ok(()),
+            _ => None,
+        };
+        if let Some(status) = failure {
+            return self.fail(qp, device, status);
+        }
+        let (got, length) = (send.got.into(), u64::from(packet.payload.len()));
+        let need = Access::LOCAL_WRITE;
+        let Ok(target) = touch(&device.regions, self.pd, &send.list, got, length, need) else {
+            let status = behavior.read_fault_status.status();
+            return self.fail(qp, device, status);
+        };
+        if packet.payload.copy_to(&device.memory, &target) == Err(Gone) {
+            // The memory went away while the packet was on its way: it is lost.
+            return Ok(());
+        }
+        let send = self.sq.get_mut(seq);
+        send.got += length as u32;
+        send.answered += packet.span;
+        if send.got >= send.length {
+            self.finish(qp, device, WcStatus::Success)?;
+        }
+        self.reach(qp, device, packet.psn.plus(packet.span));
+        self.pump(qp, device)
+    }
+
+    /// The timer of an RC QP fired.
+    pub(super) fn timeout(&mut self, qp: &Common, device: &mut Device) -> Result<(), Stop> {
+        if self.phase.timer_fired() {
+            return self.retry(qp, device, self.una);
+        }
+        self.pump(qp, device)?;
+        // An answer may be missing though there is nothing to transmit again.
+        self.keep_timer(qp, device, false);
+        Ok(())
+    }
+
+    /// The queue is in SQD from now on: whether its program asked to be told when it has drained.
+    pub(super) fn drain(&mut self, qp: &Common, device: &mut Device, tells: bool) {
+        self.tells_when_drained = tells;
+        self.check_drained(qp, device);
+    }
+
+    /// The queue goes on after SQD.
+    pub(super) fn resume(&mut self) {
+        self.tells_when_drained = false;
+    }
+
+    /// Raises `SQ_DRAINED` once when a queue in SQD that asked for it has drained (QP-STATE-11).
+    fn check_drained(&mut self, qp: &Common, device: &mut Device) {
+        if qp.state() == QpState::Sqd && self.tells_when_drained && !self.is_busy() {
+            self.tells_when_drained = false;
+            let (context, element) = (qp.context(), Element::Qp(qp.handle));
+            device
+                .base
+                .raise(context, AsyncEventType::SqDrained, element);
+        }
+    }
+}
+
+/// The bytes of a send, or with what it fails. They stay where they are as long as the send is under way,
+/// if that is so.
+fn taken(device: &Device, pd: u32, send: &Send, stays: bool) -> Result<Payload, WcStatus> {
+    let (regions, behavior) = (&device.regions, &device.base.behavior);
+    let length = send.length.into();
+    check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
+        .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()))
+        .and_then(|slices| match stays {
+            true => Ok(Payload::Slices(slices)),
+            // The send is done, and its memory the program's again, before this arrives.
+            false => Payload::copied(&device.memory, &slices).map_err(|Gone| ProtectionFault::Key),
+        })
+        .map_err(|fault| match fault {
+            ProtectionFault::Key => behavior.send_key_status.status(),
+            ProtectionFault::Range => behavior.send_range_status.status(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TMR-06, TMR-01: the tables of waits.
+    #[test]
+    fn waits_by_code() {
+        assert_eq!(rnr_wait(0), Duration::from_micros(655_360));
+        assert_eq!(rnr_wait(1), Duration::from_micros(10));
+        assert_eq!(rnr_wait(12), Duration::from_micros(640));
+        assert_eq!(rnr_wait(31), Duration::from_micros(491_520));
+        assert_eq!(ack_timeout(0), None);
+        assert_eq!(ack_timeout(1), Some(8_192));
+        assert_eq!(ack_timeout(31), Some(4_096 << 31));
+    }
+}

@@ -1,0 +1,182 @@
+//! Why work of a queue pair failed, in words, for a diagnosis.
+
+use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
+
+use super::atomic;
+use super::common::Common;
+use super::receives::Receives;
+use super::requester::Requester;
+use super::responder::{Responder, has_path_mtu};
+use crate::device::{Device, Failure, Recv, access_names};
+use crate::packet::{Op, Packet, Reth};
+
+/// The oldest send that is not done is about to fail.
+#[cold]
+pub(super) fn note_failed_send(
+    qp: &Common,
+    requester: &Requester,
+    device: &mut Device,
+    status: WcStatus,
+) {
+    let send = requester.sq.get(requester.sq.oldest());
+    let peer = qp.route.and_then(|route| route.to);
+    let by_peer = matches!(
+        status,
+        WcStatus::RemInvReqErr
+            | WcStatus::RemAccessErr
+            | WcStatus::RemOpErr
+            | WcStatus::RetryExcErr
+    );
+    let why = match status {
+        WcStatus::RnrRetryExcErr => Some("its peer had no receive posted".to_owned()),
+        WcStatus::RetryExcErr if peer.is_none() => {
+            Some("no port has the address it is connected with".to_owned())
+        }
+        _ if by_peer => None,
+        _ => not_sent(qp, requester, device, status),
+    };
+    device.base.note_failed(Failure {
+        qp_num: qp.qp_num,
+        receive: false,
+        wr_id: send.wr_id,
+        status,
+        why,
+        asked: peer.map(|to| (to.node, requester.oldest_unanswered().value())),
+        at: device.base.now,
+    });
+}
+
+/// The present receive is about to fail, or to be flushed.
+#[cold]
+pub(super) fn note_failed_recv(
+    qp: &Common,
+    receives: &Receives,
+    device: &mut Device,
+    status: WcStatus,
+) {
+    if status == WcStatus::WrFlushErr {
+        return;
+    }
+    let Some((pd, recv)) = receives.present(device) else {
+        return;
+    };
+    let too_long = || format!("the message is longer than its {} bytes", recv.length());
+    let why = match status {
+        WcStatus::LocLenErr => Some(too_long()),
+        // Some devices have one status for both.
+        WcStatus::LocQpOpErr => not_received(device, pd, recv).or_else(|| Some(too_long())),
+        _ => not_received(device, pd, recv),
+    };
+    let failure = Failure {
+        qp_num: qp.qp_num,
+        receive: true,
+        wr_id: recv.wr_id,
+        status,
+        why,
+        asked: None,
+        at: device.base.now,
+    };
+    device.base.note_failed(failure);
+}
+
+/// Why the oldest send that is not done cannot be carried out.
+fn not_sent(
+    qp: &Common,
+    requester: &Requester,
+    device: &Device,
+    status: WcStatus,
+) -> Option<String> {
+    let send = requester.sq.get(requester.sq.oldest());
+    let mtu = qp.mtu(device);
+    if let Dest::Ud { ah, .. } = send.dest
+        && qp.init.qp_type == QpType::Ud
+    {
+        let Ok(ah) = device.ahs.get(ah.index(), ah.generation()) else {
+            return Some("its address handle is gone".to_owned());
+        };
+        if ah.pd != requester.pd {
+            return Some("its address handle is of another protection domain".to_owned());
+        }
+        if send.length > mtu {
+            let length = send.length;
+            return Some(format!("{length} bytes are more than the MTU, {mtu}"));
+        }
+    }
+    if status == WcStatus::LocLenErr && matches!(send.op, SendOp::RdmaRead { .. }) {
+        return Some(format!(
+            "the data were cut for another path MTU than {mtu} bytes"
+        ));
+    }
+    if send.is_read() && qp.attr.max_rd_atomic == 0 {
+        return Some("max_rd_atomic is 0".to_owned());
+    }
+    if atomic::header(&send.op).is_some() && send.length != atomic::BYTES {
+        let length = send.length;
+        return Some(format!("an atomic takes 8 bytes, and not {length}"));
+    }
+    let need = match send.is_read() {
+        true => Access::LOCAL_WRITE,
+        false => Access::empty(),
+    };
+    device.regions.why_not_local(requester.pd, &send.list, need)
+}
+
+/// Why nothing can be put into a receive.
+fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<String> {
+    device
+        .regions
+        .why_not_local(pd, &recv.list, Access::LOCAL_WRITE)
+}
+
+/// Why a request of a peer cannot be carried out.
+pub(super) fn refused(
+    qp: &Common,
+    responder: &Responder,
+    device: &Device,
+    packet: &Packet,
+) -> String {
+    if !has_path_mtu(qp, device, packet) {
+        let mtu = qp.mtu(device);
+        return format!("the message was cut for another path MTU than {mtu} bytes");
+    }
+    let (reth, need) = match packet.op {
+        Op::Write(Some(reth)) => (reth, Access::REMOTE_WRITE),
+        Op::ReadRequest(reth) => (reth, Access::REMOTE_READ),
+        Op::AtomicRequest(eth) => {
+            if !eth.is_aligned() {
+                return "the address is not a multiple of 8".to_owned();
+            }
+            let (addr, rkey, length) = (eth.addr, eth.rkey, atomic::BYTES);
+            (Reth { addr, rkey, length }, Access::REMOTE_ATOMIC)
+        }
+        _ => return not_taken(responder, device, packet),
+    };
+    if packet.op.is_answered_with_data() && qp.attr.max_dest_rd_atomic == 0 {
+        return "max_dest_rd_atomic is 0".to_owned();
+    }
+    if !qp.attr.qp_access_flags.contains(need) {
+        let (needed, number) = (access_names(need), qp.qp_num);
+        return format!("qp {number:#x} does not allow {needed}");
+    }
+    let place = (reth.addr, u64::from(reth.length));
+    let pd = responder.receives.pd();
+    device.regions.why_not_remote(pd, reth.rkey, place, need)
+}
+
+/// Why a message cannot be put into the receive that it takes.
+fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> String {
+    if let Some((pd, recv)) = responder.receives.present(device) {
+        let bytes = u64::from(responder.got() + packet.payload.len());
+        let (wr_id, room) = (recv.wr_id, recv.length());
+        if bytes > room {
+            return format!("the message is longer than the {room} bytes of receive {wr_id:#x}");
+        }
+        if let Some(why) = not_received(device, pd, recv) {
+            return format!("for receive {wr_id:#x}, {why}");
+        }
+    }
+    match packet.op {
+        Op::SendWithInv(rkey) => format!("the rkey {rkey:#x} cannot be invalidated"),
+        _ => "the request makes no sense there".to_owned(),
+    }
+}

@@ -1,0 +1,212 @@
+//! How the call of a verb runs: on the node of its handle, under the lock, refused where a fault rule says so,
+//! and in the trace.
+
+use std::fmt::Display;
+#[cfg(feature = "fd")]
+use std::os::fd::OwnedFd;
+
+use verbs_api::lab::TraceEvent;
+use verbs_api::{Context, Cq, Error, Handle, Mr, Object, Result, Verb, Wait, Wc};
+
+use super::fabric::Fabric;
+use super::node::Node;
+use super::say::Say;
+use super::sim::Sim;
+use super::world::WaitFor;
+use crate::config::Mode;
+#[cfg(feature = "fd")]
+use crate::device::EventQueue;
+use crate::sync::MutexGuard;
+
+impl Sim {
+    /// The node that a handle is of.
+    pub(crate) fn node<H: Handle>(&self, verb: Verb, handle: H) -> Result<u32> {
+        self.node_of(verb, H::OBJECT, handle.context())
+    }
+
+    pub(crate) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
+        self.world.check_thread(verb)?;
+        self.world.node_of(verb, object, context)
+    }
+
+    /// Refuses a call on a dead device, and one that a fault rule strikes.
+    #[inline]
+    pub(crate) fn check_call(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
+        fabric.node(node).device.base.check_alive(verb)?;
+        match self.is_observed() {
+            true => fabric.strike_call(node, verb),
+            false => Ok(()),
+        }
+    }
+
+    /// What is no verb, and only looks.
+    pub(crate) fn look<R>(
+        &self,
+        context: Context,
+        look: impl FnOnce(&Node) -> Result<R>,
+    ) -> Result<R> {
+        let node = self.node(Verb::QueryDevice, context)?;
+        self.world.with(|fabric| look(fabric.node(node)))
+    }
+
+    /// A verb that only looks.
+    pub(crate) fn query<R>(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        look: impl FnOnce(&Node) -> Result<R>,
+    ) -> Result<R> {
+        let node = self.node(verb, handle)?;
+        self.world.with(|fabric| {
+            self.check_call(fabric, node, verb)?;
+            look(fabric.node(node))
+        })
+    }
+
+    /// Copies bytes in or out. It is in the trace only if that says which thread did it.
+    pub(crate) fn access(
+        &self,
+        verb: Verb,
+        (mr, offset, length): (Mr, usize, usize),
+        copy: impl FnOnce(&mut Node) -> Result<()>,
+    ) -> Result<()> {
+        if !self.world.config.trace_threads {
+            let node = self.node(verb, mr)?;
+            return self.world.with(|fabric| {
+                self.check_call(fabric, node, verb)?;
+                copy(fabric.node_mut(node))
+            });
+        }
+        let say = || format!("{mr}+{offset:#x}, {length} B");
+        self.call(verb, mr, say, |node| copy(node))
+    }
+
+    /// A verb that does something. `say` gives its arguments, for the trace.
+    pub(crate) fn call<R: Say, E: From<Error> + Display>(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        say: impl FnOnce() -> String,
+        work: impl FnOnce(&mut Node) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.call_node(self.node(verb, handle)?, verb, say, work)
+    }
+
+    pub(crate) fn call_node<R: Say, E: From<Error> + Display>(
+        &self,
+        node: u32,
+        verb: Verb,
+        say: impl FnOnce() -> String,
+        work: impl FnOnce(&mut Node) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.world.with(|fabric| {
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.check_call(fabric, node, verb)?;
+                fabric.work(node, work)
+            })
+        })
+    }
+
+    /// A verb that may wait.
+    pub(crate) fn wait<R: Say>(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        (wait, wait_for): (Wait, WaitFor),
+        say: impl FnOnce() -> String,
+        attempt: impl FnMut(&mut Node) -> Result<R>,
+    ) -> Result<R> {
+        let node = self.node(verb, handle)?;
+        self.world.with(|fabric| {
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.check_call(fabric, node, verb)?;
+                self.world.wait(fabric, node, verb, wait, wait_for, attempt)
+            })
+        })
+    }
+
+    /// A duplicate of the descriptor of a queue of events.
+    #[cfg(feature = "fd")]
+    pub(crate) fn descriptor(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        of: EventQueue,
+    ) -> Result<OwnedFd> {
+        let node = self.node(verb, handle)?;
+        self.world.with(|fabric| {
+            self.check_call(fabric, node, verb)?;
+            fabric.descriptor(node, verb, of)
+        })
+    }
+
+    /// Polls under the lock. Apart from the poll that takes none, so that this one stays small; the
+    /// handle comes in parts, which keeps it in registers there.
+    #[inline(never)]
+    pub(crate) fn poll(
+        &self,
+        context: Context,
+        index: u32,
+        generation: u32,
+        wc: &mut [Wc],
+    ) -> Result<usize> {
+        let cq = Cq::from_parts(context, index, generation);
+        let verb = Verb::PollCq;
+        let node = self.node(verb, cq)?;
+        self.world.with(|fabric| {
+            self.check_call(fabric, node, verb)?;
+            let count = fabric.poll_cq(node, cq, wc);
+            if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
+                return count;
+            }
+            if count == Ok(0) {
+                if !wc.is_empty() {
+                    self.make_progress(fabric);
+                }
+                // A poll that finds nothing is in the trace only where threads are.
+                if !self.world.config.trace_threads {
+                    return count;
+                }
+            }
+            let say = || format!("{cq}, {}", wc.len());
+            self.traced(fabric, node, verb, say, |_| count)
+        })
+    }
+
+    /// Runs a verb; in the trace it stands between its call and what it returned.
+    pub(crate) fn traced<R: Say, E: Display>(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        node: u32,
+        verb: Verb,
+        say: impl FnOnce() -> String,
+        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        if !self.is_traced(fabric) {
+            return run(fabric);
+        }
+        let call = format!("{verb}({})", say());
+        fabric.record(node, TraceEvent::Call { call });
+        let result = run(fabric);
+        let value = match &result {
+            Ok(value) => value.say(),
+            Err(error) => error.to_string(),
+        };
+        if !value.is_empty() {
+            fabric.record(node, TraceEvent::Return { value });
+        }
+        result
+    }
+
+    fn is_traced(&self, fabric: &Fabric) -> bool {
+        self.is_observed() && fabric.is_traced()
+    }
+
+    /// A program that polls and finds nothing lets the clock move, where it is virtual.
+    pub(crate) fn make_progress(&self, fabric: &mut Fabric) {
+        if self.world.config.mode == Mode::Stepped {
+            let horizon = fabric.now().after(self.world.config.horizon);
+            fabric.step(horizon);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the trait has not, for programs that hand over pointers, as those of the drop-in for libibverbs
+//! do: regions of the caller's memory, devices that are not open, domains of the library's own.
+#![expect(unsafe_code, reason = "the promise of the trait's unsafe method")]
+
+use verbs_api::{Access, Handle, Mr, MrChange, Object, Pd, ReregError, Result, Verb};
+
+use super::sim::Sim;
+
+impl Sim {
+    /// The GUID of a device that need not be open (`ibv_get_device_guid`).
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn node_guid(&self, node: u32) -> u64 {
+        self.world
+            .with(|fabric| fabric.node(node).device.base.attr.node_guid)
+    }
+
+    /// Keeps a protection domain and its regions out of diagnoses, as one that no program knows of.
+    ///
+    /// # Errors
+    /// `Invalid` for a handle that is not good.
+    pub fn hide_pd(&self, pd: Pd) -> Result<()> {
+        let verb = Verb::AllocPd;
+        let node = self.world.node_of(verb, Object::Pd, pd.context())?;
+        self.world
+            .with(|fabric| fabric.work(node, |node| node.device.hide_pd(pd)))
+    }
+
+    /// Registers the caller's memory with an address of its choice (`ibv_reg_mr_iova`). Errors as for
+    /// [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr); `Invalid` also for an `iova` that does not fit the
+    /// memory's place in its page.
+    ///
+    /// # Safety
+    /// That of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    pub unsafe fn reg_mr_as(
+        &self,
+        pd: Pd,
+        addr: *mut u8,
+        length: usize,
+        iova: Option<u64>,
+        access: Access,
+    ) -> Result<Mr> {
+        let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
+        self.call(Verb::RegMr, pd, say, |node| {
+            // SAFETY: the caller of this method makes the same promise.
+            unsafe { node.device.reg_mr_as(pd, addr, length, iova, access) }
+        })
+    }
+
+    /// Changes a region (`ibv_rereg_mr`): a change of its memory puts the caller's, from `addr` on,
+    /// in the place of the old. Errors as for [`Verbs::rereg_mr`](verbs_api::Verbs::rereg_mr), but
+    /// never `Busy` for posted work: what names the old memory fails when it is executed.
+    ///
+    /// # Safety
+    /// For a change of the memory, that of [`Verbs::reg_mr`](verbs_api::Verbs::reg_mr).
+    pub unsafe fn rereg_mr_as(
+        &self,
+        mr: Mr,
+        change: &MrChange,
+        addr: *mut u8,
+    ) -> Result<(), ReregError> {
+        let say = || format!("{mr}, {change:?}");
+        self.call(Verb::ReregMr, mr, say, |node| {
+            // SAFETY: the caller of this method makes the same promise.
+            unsafe { node.device.rereg_mr_as(mr, change, addr) }
+        })
+    }
+}

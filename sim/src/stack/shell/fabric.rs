@@ -1,0 +1,618 @@
+//! The nodes of a simulation and what is between them: a plain struct, like a node.
+//!
+//! Everything that a simulation is, but for waiting: the clock, the packets under way, the timers,
+//! the rules of the wire, the trace. A verb works on its node; what comes of it happens before
+//! [`work`](Fabric::work) returns (inline), or waits in flight until the clock is moved to it
+//! (stepped).
+
+use core::time::Duration;
+#[cfg(feature = "fd")]
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use verbs_api::lab::{
+    FaultId, Harm, Strike, TappedPacket, TimerReport, TraceEvent, TraceRecord, When,
+};
+use verbs_api::{Cause, Context, Cq, Error, Gid, Result, Verb, Wc};
+
+#[cfg(feature = "fd")]
+use super::descriptor::Descriptors;
+use super::node::Node;
+use crate::config::{Mode, SimConfig};
+#[cfg(feature = "fd")]
+use crate::device::EventQueue;
+use crate::device::gids;
+use crate::diagnosis::{Diagnosis, Finding};
+use crate::empty::EmptyCqs;
+use crate::fault::{Striker, Strikers};
+use crate::late::Late;
+use crate::memory::{Memory, Payload, SharedMemory};
+use crate::outage::Outages;
+use crate::packet::{Packet, PortId};
+use crate::ring::Ring;
+use crate::time::Time;
+use crate::timers::Timers;
+use crate::wire::{Verdict, Wire};
+
+/// The nodes of a simulation and what is between them.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    config: SimConfig,
+    seats: Vec<Seat>,
+    memory: SharedMemory,
+    now: Time,
+    /// Packets under way, in the order in which they arrive. In inline mode there are none between
+    /// two verbs.
+    flight: Box<Ring<Packet>>,
+    /// Packets under way that fault rules hold back.
+    late: Late,
+    outages: Outages,
+    /// Deadlines of the nodes, but for those in `touched`.
+    timers: Timers,
+    /// Nodes whose deadline may have changed.
+    touched: Vec<u32>,
+    wire: Wire,
+    strikers: Strikers,
+    trace: Option<Vec<TraceRecord>>,
+    /// Nodes where something happened that a waiting thread may wait for.
+    news: Vec<u32>,
+    empty: Arc<EmptyCqs>,
+    /// Nobody sees single packets: they go straight from one node to the other.
+    unseen: bool,
+    /// What the nodes know of that: whether whole messages may travel as one, and whether polls that find
+    /// nothing are seen by nobody.
+    informed: Option<(bool, bool)>,
+    closed: bool,
+}
+
+/// A node in its place.
+#[derive(Debug)]
+struct Seat {
+    node: Node,
+    /// It is in `touched`.
+    touched: bool,
+    /// Threads that wait for news of it.
+    waiting: u32,
+    #[cfg(feature = "fd")]
+    descriptors: Descriptors,
+}
+
+impl Fabric {
+    pub(crate) fn new(config: SimConfig) -> Self {
+        let (nodes, ports) = (config.nodes, config.ports);
+        let memory = Arc::new(Mutex::new(Memory::new(config.behavior.placement)));
+        let subnet = config.subnet();
+        let gids = gids(nodes, ports, subnet.is_some());
+        let shared = (Arc::new(gids), memory.clone());
+        let seat = |id| {
+            let mut node = Node::new(id, ports, config.behavior, shared.clone(), config.seed);
+            node.device.base.set_limits(&config.limits);
+            node.device.base.set_lacks(config.lacks);
+            if let Some(subnet) = subnet {
+                node.device.ports.join(subnet);
+            }
+            if let Some(seed) = config.keys {
+                node.device.regions.scatter_keys(seed, id);
+            }
+            if config.trace {
+                node.device.base.start_trace();
+            }
+            Seat {
+                node,
+                touched: false,
+                waiting: 0,
+                #[cfg(feature = "fd")]
+                descriptors: Descriptors::default(),
+            }
+        };
+        let mut fabric = Self {
+            seats: (0..nodes).map(seat).collect(),
+            memory,
+            now: Time::ZERO,
+            flight: Box::default(),
+            late: Late::default(),
+            outages: Outages::default(),
+            timers: Timers::default(),
+            touched: Vec::new(),
+            wire: Wire::default(),
+            strikers: Strikers::new(config.seed, config.strikes),
+            trace: config.trace.then(Vec::new),
+            news: Vec::new(),
+            empty: EmptyCqs::new(),
+            unseen: false,
+            informed: None,
+            closed: false,
+            config,
+        };
+        if fabric.config.planted_defect {
+            fabric.wire.plant_defect();
+        }
+        fabric.inform_nodes();
+        fabric
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The CQs that can be seen to be empty without the lock.
+    pub(crate) fn empty_cqs(&self) -> &Arc<EmptyCqs> {
+        &self.empty
+    }
+
+    /// A node, to look at.
+    pub(crate) fn node(&self, index: u32) -> &Node {
+        &self.seats[index as usize].node
+    }
+
+    /// Works on a node where nothing comes of it that would have to take effect.
+    pub(crate) fn node_mut(&mut self, index: u32) -> &mut Node {
+        &mut self.seats[index as usize].node
+    }
+
+    /// Works on a node, and lets what comes of it take effect.
+    pub(crate) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
+        let node = &mut self.seats[index as usize].node;
+        node.set_now(self.now);
+        let result = work(node);
+        self.collect(index);
+        if self.config.mode != Mode::Stepped && !self.flight.is_empty() {
+            self.deliver_all();
+        }
+        result
+    }
+
+    /// Polls a CQ of a node. Nothing comes of it that would have to take effect.
+    #[inline]
+    pub(crate) fn poll_cq(&mut self, index: u32, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        self.seats[index as usize].node.poll_cq(cq, wc)
+    }
+
+    /// Delivers what is under way, and what that makes the nodes send.
+    #[inline(never)]
+    fn deliver_all(&mut self) {
+        while self.deliver_next() {}
+    }
+
+    /// Delivers the oldest packet, in its place: they are not small. False if there is none.
+    #[inline(always)]
+    fn deliver_next(&mut self) -> bool {
+        let Some(packet) = self.flight.front() else {
+            return false;
+        };
+        let to = packet.route.to;
+        // What goes nowhere is lost.
+        if let Some(to) = to {
+            let node = &mut self.seats[to.node as usize].node;
+            node.set_now(self.now);
+            node.handle_packet(packet);
+        }
+        if let Some(delivered) = self.flight.pop() {
+            delivered.payload = Payload::default();
+        }
+        if let Some(to) = to {
+            self.collect(to.node);
+        }
+        true
+    }
+
+    /// Takes from a node what came of work on it: its trace, then its packets; notes its news.
+    #[inline(always)]
+    fn collect(&mut self, index: u32) {
+        let seat = &mut self.seats[index as usize];
+        if !seat.touched {
+            seat.touched = true;
+            self.touched.push(index);
+        }
+        if seat.waiting > 0 && seat.node.take_news() {
+            self.news.push(index);
+        }
+        #[cfg(feature = "fd")]
+        seat.descriptors.update(&mut seat.node.device);
+        if self.unseen {
+            return seat.node.device.move_packets(&mut self.flight);
+        }
+        self.collect_seen(index);
+    }
+
+    /// As above, where packets can be seen.
+    #[inline(never)]
+    fn collect_seen(&mut self, index: u32) {
+        if let Some(trace) = &mut self.trace {
+            let (at, node) = (self.now.since_start(), index);
+            let events = self.seats[index as usize]
+                .node
+                .device
+                .base
+                .take_trace()
+                .into_iter();
+            trace.extend(events.map(|event| TraceRecord::new(at, node, event)));
+        }
+        let arrives = self.now.after(self.config.latency);
+        while let Some(mut packet) = self.seats[index as usize].node.device.poll_packet() {
+            packet.arrives = arrives;
+            if packet.route.to.is_none() {
+                self.lose(index, &packet, "no port has this GID");
+                continue;
+            }
+            self.wire.spoil(&mut packet);
+            match self.verdict(&packet) {
+                Verdict::Passes => self.fly(packet),
+                Verdict::Lost(why) => self.lose(index, &packet, why),
+                Verdict::Harmed(harm) => self.harm(index, packet, harm),
+            }
+        }
+    }
+
+    /// What becomes of a packet on its way; the tap sees it.
+    fn verdict(&mut self, packet: &Packet) -> Verdict {
+        if !self.wire.sees_packets() {
+            return Verdict::Passes;
+        }
+        self.wire.carry(self.now, packet)
+    }
+
+    /// Lets a packet go its way, and behind it those that it was the last to overtake.
+    fn fly(&mut self, packet: Packet) {
+        let (link, arrives) = (packet.route.link(), packet.arrives);
+        *self.flight.push() = packet;
+        if self.late.is_empty() {
+            return;
+        }
+        for overtaken in self.late.overtake(link) {
+            *self.flight.push() = Packet {
+                arrives,
+                ..overtaken
+            };
+        }
+    }
+
+    fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {
+        if self.is_traced() {
+            let packet = packet.view();
+            self.record(index, TraceEvent::Harmed { packet, harm });
+        }
+        match harm {
+            Harm::Corrupt => {
+                packet.damaged = true;
+                self.fly(packet);
+            }
+            Harm::Duplicate(by) if by.is_zero() => {
+                *self.flight.push() = packet.clone();
+                self.fly(packet);
+            }
+            Harm::Duplicate(by) => {
+                let copy = packet.clone();
+                self.fly(packet);
+                self.hold(copy, by, 0);
+            }
+            Harm::Delay(by) => self.hold(packet, by, 0),
+            Harm::Reorder(behind) => self.hold(packet, Harm::REORDER_WITHIN, behind),
+            // A loss is another verdict.
+            _ => self.fly(packet),
+        }
+    }
+
+    /// Holds a packet back. It takes its bytes along: those whose they are may have them back before
+    /// it arrives.
+    fn hold(&mut self, mut packet: Packet, by: Duration, behind: u32) {
+        let from = match self.config.mode {
+            Mode::Stepped => packet.arrives,
+            Mode::Inline | Mode::RealTime => self.now,
+        };
+        packet.arrives = from.after(by);
+        // Of memory that is gone nothing can be taken; it is lost on arrival.
+        if let Ok(payload) = packet.payload.taken_along(&self.memory) {
+            packet.payload = payload;
+        }
+        self.late.hold(packet, behind);
+    }
+
+    fn lose(&mut self, node: u32, packet: &Packet, why: &'static str) {
+        if self.is_traced() {
+            let packet = packet.view();
+            self.record(node, TraceEvent::Lost { packet, why });
+        }
+    }
+
+    /// Puts a GID into the table of a port; all nodes learn where it is.
+    pub(crate) fn set_gid(
+        &mut self,
+        node: u32,
+        context: Context,
+        port: u8,
+        index: u32,
+        gid: Gid,
+    ) -> Result<()> {
+        let gids = self.work(node, |node| node.device.set_gid(context, port, index, gid))?;
+        for seat in &mut self.seats {
+            seat.node.adopt_gids(gids.clone());
+        }
+        Ok(())
+    }
+
+    /// Lets a port go down or come up, the next packet arrive or the next timer fire, if that is due
+    /// until `limit`.
+    pub(crate) fn step(&mut self, limit: Time) -> bool {
+        let packet = self.next_packet();
+        let timer = self.next_timer();
+        if let Some(at) = self.outages.next()
+            && at <= packet.unwrap_or(limit).min(limit)
+            && timer.is_none_or(|(first, _)| at <= first)
+        {
+            self.set_now(at);
+            self.change_port();
+            return true;
+        }
+        let is_due = |at: &Time| *at <= limit;
+        // A packet before a timer, so that an acknowledgement that comes in time is in time.
+        if let Some(at) = packet.filter(is_due)
+            && timer.is_none_or(|(first, _)| at <= first)
+        {
+            self.set_now(at);
+            // Of two that arrive at one time, the one that is late has left before the other.
+            if self.late.next_at() == Some(at) {
+                self.deliver_late();
+                return true;
+            }
+            return self.deliver_next();
+        }
+        let Some((at, index)) = timer.filter(|(at, _)| is_due(at)) else {
+            return false;
+        };
+        self.set_now(at);
+        self.work(index, |node| node.handle_timeout());
+        true
+    }
+
+    /// Runs until nothing is under way and no timer runs; false if the horizon came first.
+    pub(crate) fn settle(&mut self) -> bool {
+        let limit = self.now.after(self.config.horizon);
+        while self.next_work().is_some() && self.step(limit) {}
+        self.next_work().is_none()
+    }
+
+    /// Moves the clock by what is due until `limit`, then to `limit`.
+    pub(crate) fn advance(&mut self, limit: Time) {
+        while self.step(limit) {}
+        self.set_now(limit);
+    }
+
+    /// Lets happen what is due by now.
+    pub(crate) fn catch_up(&mut self) {
+        self.advance(self.now);
+    }
+
+    /// Never back.
+    pub(crate) fn set_now(&mut self, to: Time) {
+        self.now = self.now.max(to);
+    }
+
+    /// When something happens next: a packet, a timer, or a change of a port.
+    pub(crate) fn next_due(&mut self) -> Option<Time> {
+        self.next_work()
+            .into_iter()
+            .chain(self.outages.next())
+            .min()
+    }
+
+    /// When the next packet arrives or timer fires.
+    pub(crate) fn next_work(&mut self) -> Option<Time> {
+        let timer = self.next_timer().map(|(at, _)| at);
+        self.next_packet().into_iter().chain(timer).min()
+    }
+
+    /// When the next packet arrives.
+    fn next_packet(&self) -> Option<Time> {
+        let packet = self.flight.front().map(|packet| packet.arrives);
+        packet.into_iter().chain(self.late.next_at()).min()
+    }
+
+    /// Lets a port be down for a time.
+    pub(crate) fn add_outage(
+        &mut self,
+        port: PortId,
+        down_at: Time,
+        up_at: Option<Time>,
+        striker: Striker,
+    ) {
+        self.outages.add(port, down_at, up_at, striker);
+        while self.outages.next().is_some_and(|at| at <= self.now) {
+            self.change_port();
+        }
+    }
+
+    #[cold]
+    fn change_port(&mut self) {
+        if let Some((port, up)) = self.outages.take() {
+            self.work(port.node, |node| node.device.switch_port(port.port, up));
+        }
+    }
+
+    /// Takes a rule out of force.
+    pub(crate) fn remove_rule(&mut self, id: FaultId) {
+        self.rewire(|wire| wire.remove(id));
+        for seat in &mut self.seats {
+            seat.node.device.base.rules.remove(id);
+        }
+        if let Some(port) = self.outages.remove(id) {
+            self.work(port.node, |node| node.device.switch_port(port.port, true));
+        }
+    }
+
+    /// Delivers the packet that arrives next of those that were held back.
+    #[cold]
+    fn deliver_late(&mut self) {
+        let Some(packet) = self.late.pop() else {
+            return;
+        };
+        if let Some(to) = packet.route.to {
+            self.work(to.node, |node| node.handle_packet(&packet));
+        }
+    }
+
+    fn next_timer(&mut self) -> Option<(Time, u32)> {
+        for index in self.touched.drain(..) {
+            let seat = &mut self.seats[index as usize];
+            seat.touched = false;
+            self.timers.set(index, seat.node.next_deadline());
+        }
+        self.timers.first()
+    }
+
+    /// All timers that run, in the order of their deadlines.
+    pub(crate) fn timers(&self) -> Vec<TimerReport> {
+        let mut timers: Vec<_> = self
+            .seats
+            .iter()
+            .flat_map(|seat| seat.node.timers())
+            .collect();
+        timers.sort_by_key(|timer| timer.at);
+        timers
+    }
+
+    /// The error that a fault rule makes of a call.
+    #[inline]
+    pub(crate) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
+        if !self.wire.fails_calls() {
+            return Ok(());
+        }
+        self.fail_call(node, verb)
+    }
+
+    #[cold]
+    fn fail_call(&mut self, node: u32, verb: Verb) -> Result<()> {
+        match self.wire.fail(node, verb) {
+            Some(kind) => Err(Error::new(verb, kind, Cause::Injected)),
+            None => Ok(()),
+        }
+    }
+
+    /// Decides when the next rule strikes.
+    pub(crate) fn striker(&mut self, id: FaultId, when: When) -> Striker {
+        self.strikers.make(id, when)
+    }
+
+    /// What rules have struck.
+    pub(crate) fn strikes(&self) -> Vec<Strike> {
+        self.strikers.strikes()
+    }
+
+    /// How often a rule has struck, if it is in force.
+    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
+        // Nodes that have the same rule count together.
+        let on_node = || {
+            self.seats
+                .iter()
+                .find_map(|seat| seat.node.device.base.rules.struck(id))
+        };
+        let of_port = || self.outages.struck(id);
+        self.wire.struck(id).or_else(on_node).or_else(of_port)
+    }
+
+    /// What the tap saw since the last call.
+    pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
+        self.wire.tapped()
+    }
+
+    /// Changes the rules of the wire, and lets the nodes know what can be observed.
+    pub(crate) fn rewire<R>(&mut self, change: impl FnOnce(&mut Wire) -> R) -> R {
+        let result = change(&mut self.wire);
+        self.inform_nodes();
+        result
+    }
+
+    /// Tells the nodes what is seen of what they do. In stepped mode that is all: each packet is an
+    /// event, and so is each poll, which moves the clock.
+    fn inform_nodes(&mut self) {
+        let inline = self.config.mode != Mode::Stepped;
+        let whole_messages = inline && !self.wire.sees_packets();
+        self.unseen = whole_messages && !self.is_traced();
+        let quiet_polls = inline && !self.wire.fails_calls() && !self.config.trace_threads;
+        let before = self.informed.replace((whole_messages, quiet_polls));
+        if before == self.informed {
+            return;
+        }
+        self.empty.clear();
+        for seat in &mut self.seats {
+            seat.node.device.base.whole_messages = whole_messages;
+            let shows = quiet_polls && !seat.node.device.base.dead;
+            seat.node
+                .device
+                .cqs
+                .show_empty(shows.then(|| self.empty.clone()));
+        }
+    }
+
+    /// A duplicate of the descriptor of a queue of events of a node.
+    #[cfg(feature = "fd")]
+    pub(crate) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
+        let seat = &mut self.seats[node as usize];
+        seat.descriptors.open(verb, of, &mut seat.node.device)
+    }
+
+    /// What programs did wrong or left undone.
+    pub(crate) fn diagnose(&self) -> Diagnosis {
+        let of_node = |(number, seat): (u32, &Seat)| {
+            let node = &seat.node;
+            let failures = node.failures().iter();
+            let failed = failures.map(|failure| node.failure(failure, |peer| self.node(peer)));
+            let problems: Vec<_> = failed.chain(node.problems()).collect();
+            let finding = move |problem| Finding {
+                node: number,
+                problem,
+            };
+            problems.into_iter().map(finding)
+        };
+        Diagnosis {
+            findings: (0..).zip(&self.seats).flat_map(of_node).collect(),
+        }
+    }
+
+    pub(crate) fn is_traced(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// Records in the trace so far.
+    pub(crate) fn trace_len(&self) -> usize {
+        self.trace.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Adds to the trace.
+    pub(crate) fn record(&mut self, node: u32, event: TraceEvent) {
+        let at = self.now.since_start();
+        if let Some(trace) = &mut self.trace {
+            trace.push(TraceRecord::new(at, node, event));
+        }
+    }
+
+    pub(crate) fn trace(&self) -> Vec<TraceRecord> {
+        self.trace.clone().unwrap_or_default()
+    }
+
+    /// No more work will come.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// One more thread waits for news of a node, or one less.
+    pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
+        let waiting = &mut self.seats[index as usize].waiting;
+        *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
+    }
+
+    /// Whether [`take_news`](Self::take_news) has something to give.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
+    /// Nodes that had news since the last call, and whose news a thread waits for.
+    pub(crate) fn take_news(&mut self) -> impl Iterator<Item = u32> {
+        self.news.drain(..)
+    }
+}

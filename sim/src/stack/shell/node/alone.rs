@@ -1,0 +1,85 @@
+//! A node of its own, for searches that want to drive one by hand.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use verbs_api::behavior::Behavior;
+use verbs_api::{
+    Access, Arm, AsyncEvent, CompChannel, Context, Cq, CqAttr, CqEvent, CqInit, Gid, Mr, MrAttr,
+    Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Wc,
+};
+
+use super::Node;
+use crate::device::{Base, Device, gids};
+use crate::memory::Memory;
+
+/// A node of its own with one port, for searches that need no fabric. Its packets reach itself only, when
+/// it [runs](Self::run). Its time stands still.
+#[derive(Clone, Debug)]
+pub struct Alone(Node);
+
+/// Verbs as those of the trait, but that they take the node by reference and never wait.
+macro_rules! verbs {
+    ($( $floor:ident: $verb:ident($($argument:ident: $type:ty),*) -> $result:ty; )*) => { $(
+        #[doc = concat!("As [`Verbs::", stringify!($verb), "`](verbs_api::Verbs::", stringify!($verb), ").")]
+        pub fn $verb(&mut self, $($argument: $type),*) -> $result {
+            $floor(&mut self.0).$verb($($argument),*)
+        }
+    )* };
+}
+
+fn node(node: &mut Node) -> &mut Node {
+    node
+}
+
+fn device(node: &mut Node) -> &mut Device {
+    &mut node.device
+}
+
+fn base(node: &mut Node) -> &mut Base {
+    &mut node.device.base
+}
+
+impl Alone {
+    /// A node that behaves so.
+    pub fn new(behavior: Behavior, seed: u64) -> Self {
+        let memory = Arc::new(Mutex::new(Memory::new(behavior.placement)));
+        let gids = Arc::new(gids(1, 1, false));
+        Self(Node::new(0, 1, behavior, (gids, memory), seed))
+    }
+
+    /// Delivers its packets to itself until none is left. Packets to other nodes are lost.
+    pub fn run(&mut self) {
+        while let Some(packet) = self.0.device.poll_packet() {
+            if packet.route.to.is_some_and(|to| to.node == 0) {
+                self.0.handle_packet(&packet);
+            }
+        }
+    }
+
+    /// As [`Verbs::open_device`](verbs_api::Verbs::open_device).
+    pub fn open_device(&mut self) -> Result<Context> {
+        self.0.device.open_device()
+    }
+
+    verbs! {
+        device: query_gid(context: Context, port: u8, index: u32) -> Result<Gid>;
+        device: alloc_pd(context: Context) -> Result<Pd>;
+        device: alloc_mr(pd: Pd, length: usize, access: Access) -> Result<Mr>;
+        device: query_mr(mr: Mr) -> Result<MrAttr>;
+        device: create_comp_channel(context: Context) -> Result<CompChannel>;
+        device: get_cq_event(channel: CompChannel) -> Result<CqEvent>;
+        device: create_cq(context: Context, init: &CqInit) -> Result<Cq>;
+        device: query_cq(cq: Cq) -> Result<CqAttr>;
+        device: resize_cq(cq: Cq, cqe: i32) -> Result<()>;
+        device: req_notify_cq(cq: Cq, arm: Arm) -> Result<()>;
+        device: ack_cq_events(cq: Cq, nevents: u32) -> Result<()>;
+        node: poll_cq(cq: Cq, wc: &mut [Wc]) -> Result<usize>;
+        node: create_qp(pd: Pd, init: &QpInit) -> Result<Qp>;
+        node: qp_num(qp: Qp) -> Result<u32>;
+        node: modify_qp(qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
+        node: post_send(qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>;
+        node: post_recv(qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
+        base: get_async_event(context: Context) -> Result<AsyncEvent>;
+    }
+}

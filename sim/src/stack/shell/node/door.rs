@@ -1,0 +1,68 @@
+//! The door through which packets come: for whom one is, and why it is not taken.
+
+use verbs_api::lab::TraceEvent;
+use verbs_api::{MULTICAST_QPN, QpType};
+
+use super::Node;
+use crate::device::reason;
+use crate::packet::Packet;
+use crate::stack::qp::slot_of_number;
+
+impl Node {
+    /// A packet arrived.
+    pub(crate) fn handle_packet(&mut self, packet: &Packet) {
+        if self.device.base.is_traced() {
+            self.device.base.note(TraceEvent::Received(packet.view()));
+        }
+        if let Err(why) = self.accept(packet) {
+            self.device.base.note_dropped(packet, why);
+        }
+    }
+
+    /// Lets the one take it for whom it is.
+    pub(super) fn accept(&mut self, packet: &Packet) -> Result<(), &'static str> {
+        let Some(to) = packet.route.to else {
+            return Err("no port has this GID");
+        };
+        if self.device.base.dead {
+            return Err("the device is dead");
+        }
+        if !self.device.ports.at(to.port).up {
+            return Err("the port is down");
+        }
+        if packet.damaged {
+            return Err("the checksum is wrong");
+        }
+        let for_group = || packet.transport == QpType::Ud && packet.route.dgid.is_multicast();
+        if packet.dest_qpn == MULTICAST_QPN || for_group() {
+            return self.accept_for_group(to.port, packet);
+        }
+        let index = self.slot_of(packet.dest_qpn).ok_or(reason::NO_QP)?;
+        let qp = self.qps.at_mut(index);
+        qp.receive(&mut self.device, to.port, packet)
+    }
+
+    /// The slot of the queue pair with a number.
+    pub(super) fn slot_of(&self, qp_num: u32) -> Option<u32> {
+        let index = slot_of_number(qp_num)?;
+        let qp = self.qps.peek(index)?;
+        (qp.common.qp_num == qp_num).then_some(index)
+    }
+
+    /// A packet came for a group (MCAST-04, MCAST-09): each member takes it or not, whatever
+    /// becomes of it at the others (MCAST-07).
+    fn accept_for_group(&mut self, port: u8, packet: &Packet) -> Result<(), &'static str> {
+        if packet.dest_qpn != MULTICAST_QPN {
+            return Err("a group has another QP number");
+        }
+        let members = self.groups.members(&packet.route.dgid);
+        let members = members.cloned().ok_or("no qp is attached to the group")?;
+        for index in members {
+            let qp = self.qps.at_mut(index);
+            if let Err(why) = qp.receive(&mut self.device, port, packet) {
+                self.device.base.note(TraceEvent::Dropped { why });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,247 @@
+//! What a program left undone on a node.
+
+use std::collections::BTreeMap;
+
+use verbs_api::lab::ArmState;
+use verbs_api::table::Table;
+use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
+
+use super::Node;
+use crate::device::{Cq, Failure};
+use crate::diagnosis::{Problem, Why, counted};
+use crate::stack::qp::Qp;
+
+impl Node {
+    /// The work requests that failed, oldest first.
+    pub(crate) fn failures(&self) -> &[Failure] {
+        &self.device.base.history.failures
+    }
+
+    /// A failure as a problem; `node` looks at the node of the peer.
+    pub(crate) fn failure<'n>(
+        &self,
+        failure: &Failure,
+        node: impl FnOnce(u32) -> &'n Self,
+    ) -> Problem {
+        let own = failure.why.clone().map(|text| Why { node: None, text });
+        let from = (self.device.base.id, failure.qp_num);
+        let of_peer = || {
+            let (peer, psn) = failure.asked?;
+            let text = node(peer).device.base.history.answer(from, psn, failure)?;
+            let node = Some(peer);
+            Some(Why { node, text })
+        };
+        Problem::Failed {
+            qp_num: failure.qp_num,
+            receive: failure.receive,
+            wr_id: failure.wr_id,
+            status: failure.status,
+            why: own.or_else(of_peer),
+        }
+    }
+
+    /// All that is known but for what failed.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        let mut problems: Vec<_> = self.device.base.history.problems().collect();
+        for (_, cq) in self.device.cqs.table.iter() {
+            problems.extend(self.completions_left(cq));
+        }
+        for (_, channel) in self.device.channels.iter() {
+            problems.extend(channel.events_left());
+        }
+        problems.extend(self.unread_async());
+        problems.extend(self.unacknowledged());
+        problems.extend(self.device.base.history.left.iter().cloned());
+        problems.extend(self.objects_left(None));
+        let contexts = self.device.base.open_contexts();
+        problems.extend((contexts > 0).then_some(Problem::NotClosed { contexts }));
+        problems
+    }
+
+    /// A context is about to be closed: what it still has (DEV-03).
+    pub(super) fn note_left(&mut self, context: Context) {
+        let left = self.objects_left(Some(context));
+        self.device.base.history.left(left);
+    }
+
+    fn completions_left(&self, cq: &Cq) -> Option<Problem> {
+        let report = cq.report();
+        if report.unpolled == 0 {
+            return None;
+        }
+        let (cq, unpolled) = (report.cq, report.unpolled);
+        Some(if self.sleeps_over(cq.index()) {
+            let armed = report.armed;
+            Problem::LostWakeup {
+                cq,
+                armed,
+                unpolled,
+            }
+        } else {
+            Problem::Unpolled { cq, unpolled }
+        })
+    }
+
+    /// It is armed for an event, completions that would have made one wait in it, and no event tells of
+    /// them.
+    fn sleeps_over(&self, index: u32) -> bool {
+        let cq = self.device.cqs.table.at(index);
+        let waits = match cq.report().armed {
+            ArmState::Off => false,
+            ArmState::Solicited => cq.has_solicited(),
+            ArmState::Next => true,
+        };
+        waits
+            && cq.channel.is_some()
+            && cq.events_unread.is_empty()
+            && self.device.cqs.moderated.get(index).is_none()
+    }
+
+    fn unread_async(&self) -> Vec<Problem> {
+        let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
+        let unread = self.device.base.unread_async();
+        for event in unread.filter(|event| is_error(event.event_type)) {
+            let of = match event.element {
+                Element::Qp(qp) => match self.find_qp(Verb::GetAsyncEvent, qp) {
+                    Ok(index) => name_of(self.qps.at(index)),
+                    Err(_) => qp.to_string(),
+                },
+                other => other.to_string(),
+            };
+            *counts.entry((of, event.event_type.into())).or_default() += 1;
+        }
+        let counts = counts.into_iter();
+        let problem = |((of, event_type), events): ((String, u32), u32)| Problem::UnreadAsync {
+            event_type: event_type.into(),
+            of,
+            events,
+        };
+        counts.map(problem).collect()
+    }
+
+    fn unacknowledged(&self) -> impl Iterator<Item = Problem> {
+        let device = &self.device;
+        let of_async = |context, element| device.base.unacked(context, element);
+        let cqs = device.cqs.table.iter().map(move |(_, cq)| {
+            let events = of_async(cq.handle.context(), Element::Cq(cq.handle));
+            (cq.handle.to_string(), cq.events_unacked + events)
+        });
+        let qps = self.qps.iter().map(move |(_, qp)| {
+            let handle = qp.common.handle;
+            (name_of(qp), of_async(handle.context(), Element::Qp(handle)))
+        });
+        let srqs = device.srqs.iter().map(move |(_, srq)| {
+            let events = of_async(srq.handle.context(), Element::Srq(srq.handle));
+            (srq.handle.to_string(), events)
+        });
+        let all = cqs.chain(qps).chain(srqs).filter(|(_, events)| *events > 0);
+        all.map(|(of, events)| Problem::Unacknowledged { of, events })
+    }
+
+    /// The objects of a context that is closed, or all, users before what they use.
+    fn objects_left(&self, closed: Option<Context>) -> Vec<Problem> {
+        let hidden = |pd: u32| self.device.pds.at(pd).hidden;
+        let left = Left { node: self, closed };
+        let all = [
+            left.names(Object::Qp, &self.qps, |_, qp| Some(standing(qp))),
+            left.names(Object::Srq, &self.device.srqs, |_, srq| {
+                let receives = counted(srq.taken() as u64, "receive", "receives");
+                Some(format!("{} ({receives} outstanding)", srq.handle))
+            }),
+            left.names(Object::Mw, &self.device.windows.table, |at, _| {
+                numbered("mw", at)
+            }),
+            left.names(Object::Ah, &self.device.ahs, |at, _| numbered("ah", at)),
+            left.names(Object::Mr, &self.device.regions, |at, mr| {
+                let (lkey, length) = (mr.attr.lkey, mr.attr.length);
+                let text = format!("mr#{at} (lkey {lkey:#x}, {length} bytes)");
+                (!hidden(mr.pd)).then_some(text)
+            }),
+            left.names(Object::Cq, &self.device.cqs.table, |_, cq| {
+                Some(cq.handle.to_string())
+            }),
+            left.names(Object::CompChannel, &self.device.channels, |at, _| {
+                numbered("channel", at)
+            }),
+            left.names(Object::Xrcd, &self.device.xrcds.table, |at, _| {
+                numbered("xrcd", at)
+            }),
+            left.names(Object::Pd, &self.device.pds, |at, pd| {
+                numbered("pd", at).filter(|_| !pd.hidden)
+            }),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+/// What is left of a context that is closed, or of all.
+struct Left<'n> {
+    node: &'n Node,
+    closed: Option<Context>,
+}
+
+impl Left<'_> {
+    /// The objects of a kind, but for those that have no name.
+    fn names<T>(
+        &self,
+        kind: Object,
+        table: &Table<T>,
+        name: impl Fn(u32, &T) -> Option<String>,
+    ) -> Option<Problem> {
+        let indices = match self.closed {
+            Some(context) => self.node.device.base.objects(context, kind),
+            None => table.indices(|_| true),
+        };
+        // Handles of queue pairs that several contexts have open are in no table of queue pairs.
+        let named = |at: u32| name(at, table.peek(at)?);
+        let names: Vec<_> = indices.into_iter().filter_map(named).collect();
+        let closed = self.closed.is_some();
+        (!names.is_empty()).then_some(Problem::NotDestroyed {
+            kind,
+            names,
+            closed,
+        })
+    }
+}
+
+fn numbered(kind: &str, at: u32) -> Option<String> {
+    Some(format!("{kind}#{at}"))
+}
+
+fn name_of(qp: &Qp) -> String {
+    format!("qp {:#x}", qp.common.qp_num)
+}
+
+/// A QP with its state, unless it was never used, and what is outstanding.
+fn standing(qp: &Qp) -> String {
+    let state = qp.common.attr.qp_state;
+    let mut text = name_of(qp);
+    if state != QpState::Reset {
+        text += &format!(" in {state}");
+    }
+    let (sends, receives) = qp.undone();
+    let outstanding = [(sends, "send", "sends"), (receives, "receive", "receives")];
+    let waiting = outstanding.into_iter().filter(|(count, ..)| *count > 0);
+    let waiting: Vec<_> = waiting
+        .map(|(count, one, many)| counted(count, one, many))
+        .collect();
+    if !waiting.is_empty() {
+        text += &format!(" ({} outstanding)", waiting.join(", "));
+    }
+    text
+}
+
+/// Whether an event tells of something that went wrong.
+fn is_error(event: AsyncEventType) -> bool {
+    use AsyncEventType as E;
+    matches!(
+        event,
+        E::CqErr
+            | E::QpFatal
+            | E::QpReqErr
+            | E::QpAccessErr
+            | E::SrqErr
+            | E::DeviceFatal
+            | E::PortErr
+    )
+}

@@ -1,0 +1,178 @@
+//! A node: one simulated device with its queue pairs, as a plain struct.
+//!
+//! Verbs and packets go in; packets, events and the next deadline come out. There is no lock, no clock
+//! and no I/O here, and the whole is `Clone`, so that a search can try what would happen.
+//!
+//! Verbs that concern no queue pair are methods of the [`Device`], those that do are methods here,
+//! named as in libibverbs. Who drives a node sets its time, and then gives it work:
+//! [`handle_packet`](Node::handle_packet), [`handle_timeout`](Node::handle_timeout).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `door` | a packet comes in: for whom is it |
+//! | `groups` | the queue pairs of multicast groups |
+//! | `queue_pairs` | verbs of queue pairs |
+//! | `xrc` | queue pairs of XRC_RECV, which several programs share |
+//! | `poll` | completions leave their CQs, and their slots are free |
+//! | `owner` | which posted work owns which bytes |
+//! | `findings` | what went wrong, and what was left undone |
+
+mod alone;
+mod door;
+mod findings;
+mod garble;
+mod groups;
+mod owner;
+mod poll;
+mod queue_pairs;
+mod xrc;
+
+use std::sync::Arc;
+
+use verbs_api::behavior::Behavior;
+use verbs_api::lab::{Live, TimerReport, TraceEvent};
+use verbs_api::table::Table;
+use verbs_api::{Context, Element, Result, Verb};
+
+use crate::device::{Device, Gids, numbered};
+use crate::memory::SharedMemory;
+use crate::stack::qp::Qp;
+use crate::time::Time;
+
+pub use alone::Alone;
+
+/// One simulated device with its queue pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) device: Device,
+    qps: Table<Qp>,
+    groups: groups::Groups,
+}
+
+/// The name of the timer of a CQ.
+const MODERATION: &str = "moderation";
+
+impl Node {
+    /// A node with `ports` ports on a fabric with these GIDs and this memory.
+    pub(crate) fn new(
+        id: u32,
+        ports: u8,
+        behavior: Behavior,
+        shared: (Arc<Gids>, SharedMemory),
+        seed: u64,
+    ) -> Self {
+        Self {
+            device: Device::new(id, ports, behavior, shared, seed),
+            qps: numbered(behavior.number_reuse),
+            groups: groups::Groups::default(),
+        }
+    }
+
+    /// The time of what is asked next.
+    #[inline]
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.device.base.now = now;
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do; `None` if no timer runs.
+    pub(crate) fn next_deadline(&mut self) -> Option<Time> {
+        let first = self.device.timers.first();
+        let moderated = self.device.cqs.moderated.first();
+        let deadline = first.into_iter().chain(moderated).min();
+        deadline.map(|(at, _)| at)
+    }
+
+    /// The timers that run.
+    pub(crate) fn timers(&self) -> Vec<TimerReport> {
+        let device = &self.device;
+        let report = |(at, index): (Time, u32)| {
+            let qp = self.qps.at(index);
+            let of = Element::Qp(qp.common.handle);
+            TimerReport::new(of, qp.timer_name(), at.since_start())
+        };
+        let moderation = |(at, index): (Time, u32)| {
+            let of = Element::Cq(device.cqs.table.at(index).handle);
+            TimerReport::new(of, MODERATION, at.since_start())
+        };
+        let timers = device.timers.running().into_iter().map(report);
+        let moderated = device.cqs.moderated.running().into_iter();
+        timers.chain(moderated.map(moderation)).collect()
+    }
+
+    /// Lets every timer fire that is due.
+    pub(crate) fn handle_timeout(&mut self) {
+        let device = &mut self.device;
+        let now = device.base.now;
+        while let Some((at, index)) = device.timers.first()
+            && at <= now
+        {
+            let qp = self.qps.at_mut(index);
+            let (of, what) = (Element::Qp(qp.common.handle), qp.timer_name());
+            device.base.note(TraceEvent::Timer { of, what });
+            device.timers.set(index, None);
+            qp.timeout(device);
+        }
+        while let Some((at, index)) = device.cqs.moderated.first()
+            && at <= now
+        {
+            let of = Element::Cq(device.cqs.table.at(index).handle);
+            let what = MODERATION;
+            device.base.note(TraceEvent::Timer { of, what });
+            device.end_moderation(index);
+        }
+    }
+
+    /// Whether something happened since the last call that a waiting thread may wait for.
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.device.base.news)
+    }
+
+    /// `ibv_close_device`: all that the context still has goes with it, as when the kernel cleans
+    /// up behind a process.
+    pub(crate) fn close_device(&mut self, context: Context) -> Result<()> {
+        self.device.base.find_context(Verb::CloseDevice, context)?;
+        self.note_left(context);
+        self.remove_qps_of(context);
+        for ticket in self.device.clear_context(context) {
+            self.release(ticket);
+        }
+        self.device.base.remove_context(context);
+        Ok(())
+    }
+
+    /// From now on the device is dead: what it was doing ends without a completion.
+    pub(crate) fn kill(&mut self, context: Context) -> Result<()> {
+        if self.device.kill(context)? {
+            for qp in self.qps.indices(|_| true) {
+                self.device.timers.set(qp, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns where all GIDs of the fabric are now.
+    pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
+        self.device.adopt_gids(gids);
+        for index in self.qps.indices(|_| true) {
+            let qp = &mut self.qps.at_mut(index).common;
+            if let (Some(route), Some(attr)) = (&mut qp.route, &qp.attr.ah_attr) {
+                route.to = self.device.ports.destination(attr);
+            }
+        }
+    }
+
+    /// How many objects live.
+    pub(crate) fn live(&self) -> Live {
+        let mut live = self.device.live();
+        let targets = self.qps.iter().filter(|(_, qp)| qp.target().is_some());
+        let beyond_one = self.device.xrcds.openings.len() - targets.count() as u32;
+        live.qps = self.qps.len() + beyond_one;
+        live
+    }
+
+    /// How many objects live, asked through a context.
+    pub(crate) fn live_of(&self, context: Context) -> Result<Live> {
+        self.device.base.find_context(Verb::Lab, context)?;
+        Ok(self.live())
+    }
+}

@@ -1,0 +1,64 @@
+//! Completions leave their CQs, and the slots of their work are free.
+
+use verbs_api::{Cq as CqHandle, Result, Wc};
+
+use super::Node;
+use crate::device::Ticket;
+
+impl Node {
+    /// `ibv_poll_cq`
+    #[inline]
+    pub(crate) fn poll_cq(&mut self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
+        let index = self.device.check_poll(cq, !wc.is_empty())?;
+        let mut count = 0;
+        while count < wc.len()
+            && let Some(entry) = self.device.cqs.pop(index)
+        {
+            wc[count] = entry.wc;
+            count += 1;
+            self.release(entry.ticket);
+        }
+        self.device.cqs.show(index);
+        if count > 0 {
+            self.device.place_late();
+        }
+        Ok(count)
+    }
+
+    /// `ibv_start_poll`
+    pub(crate) fn start_poll(&mut self, cq: CqHandle) -> Result<()> {
+        let ticket = self.device.start_poll(cq)?;
+        self.taken(ticket);
+        Ok(())
+    }
+
+    /// `ibv_next_poll`
+    pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<()> {
+        let ticket = self.device.next_poll(cq)?;
+        self.taken(ticket);
+        Ok(())
+    }
+
+    /// `ibv_destroy_cq` that does not wait.
+    pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<()> {
+        for ticket in self.device.destroy_cq(cq)? {
+            self.release(ticket);
+        }
+        Ok(())
+    }
+
+    /// An iteration has come to a completion.
+    fn taken(&mut self, ticket: Ticket) {
+        self.release(ticket);
+        self.device.place_late();
+    }
+
+    /// A completion is in its CQ no more: its slot is free, and in a queue of the QP those before it.
+    #[inline]
+    pub(super) fn release(&mut self, ticket: Ticket) {
+        self.device.let_go(&ticket);
+        if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
+            qp.release(&mut self.device, ticket);
+        }
+    }
+}

@@ -1,0 +1,563 @@
+//! The simulator as a backend: every verb of the trait on the node it concerns.
+
+#[cfg(feature = "fd")]
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use verbs_api::behavior::Declared;
+use verbs_api::lab::Lab;
+use verbs_api::{
+    Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
+    CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
+    DriverObject, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit, Mw,
+    MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
+    QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
+    SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
+};
+
+use super::clock::TimerThread;
+use super::say;
+use super::world::{WaitFor, World};
+use crate::config::{Mode, SimConfig};
+#[cfg(feature = "fd")]
+use crate::device::EventQueue;
+use crate::diagnosis::Diagnosis;
+use crate::sync::CHECKED;
+
+/// A fabric of simulated RDMA devices: implements [`Verbs`] and, as a laboratory, [`Lab`].
+///
+/// ```
+/// use verbs_api::{Arm, CqInit, Verbs};
+/// use verbs_sim::{Sim, SimConfig};
+///
+/// let sim = Sim::new(SimConfig::new());
+/// let context = sim.open_device("sim0")?;
+/// let cq = sim.create_cq(context, &CqInit::new(16))?;
+/// sim.req_notify_cq(cq, Arm::NEXT)?;
+/// # Ok::<(), verbs_api::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Sim {
+    pub(crate) world: Arc<World>,
+    /// The same without observation; `None` if this is that one.
+    unobserved: Option<Box<Sim>>,
+    _timers: Option<TimerThread>,
+}
+
+impl Sim {
+    /// Starts a simulation.
+    pub fn new(config: SimConfig) -> Self {
+        let world = Arc::new(World::new(config));
+        let unobserved = Self {
+            world: world.clone(),
+            unobserved: None,
+            _timers: None,
+        };
+        Self {
+            _timers: TimerThread::start(&world),
+            world,
+            unobserved: Some(Box::new(unobserved)),
+        }
+    }
+
+    /// As [`Lab::unobserved`].
+    pub fn unobserved(&self) -> &Self {
+        self.unobserved.as_deref().unwrap_or(self)
+    }
+
+    pub(crate) fn is_observed(&self) -> bool {
+        self.unobserved.is_some()
+    }
+
+    /// What the program did wrong or left undone so far: at its end, all of it.
+    pub fn diagnose(&self) -> Diagnosis {
+        self.world.with(|fabric| fabric.diagnose())
+    }
+}
+
+impl Verbs for Sim {
+    fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        let lacks = self.world.config.lacks;
+        let transport = match lacks.contains(Capabilities::IWARP_LACKS) {
+            true => Transport::Iwarp,
+            false => Transport::Ib,
+        };
+        let device = |node| DeviceInfo::new(format!("sim{node}"), "sim", transport);
+        Ok((0..self.world.config.nodes).map(device).collect())
+    }
+
+    fn open_device(&self, name: &str) -> Result<Context> {
+        let verb = Verb::OpenDevice;
+        let number = name
+            .strip_prefix("sim")
+            .and_then(|number| number.parse().ok());
+        let Some(node) = number.filter(|node| *node < self.world.config.nodes) else {
+            let last = self.world.config.nodes - 1;
+            let text = format!("there is no device {name}, only sim0 to sim{last}");
+            return Err(Error::new(
+                verb,
+                ErrorKind::NoDevice,
+                Cause::Text(text.into()),
+            ));
+        };
+        self.world.check_thread(verb)?;
+        self.call_node(
+            node,
+            verb,
+            || name.to_owned(),
+            |node| node.device.open_device(),
+        )
+    }
+
+    fn close_device(&self, context: Context) -> Result<()> {
+        let say = || context.to_string();
+        self.call(Verb::CloseDevice, context, say, |node| {
+            node.close_device(context)
+        })
+    }
+
+    fn capabilities(&self, context: Context) -> Result<Capabilities> {
+        let mut capabilities = self.look(context, |node| node.device.capabilities(context))?;
+        capabilities.remove(self.world.config.lacks);
+        if !cfg!(feature = "fd") {
+            capabilities.remove(Capabilities::FD);
+        }
+        if self.world.config.mode == Mode::Stepped {
+            capabilities.remove(Capabilities::THREADS);
+        }
+        Ok(capabilities)
+    }
+
+    fn behavior(&self, context: Context) -> Result<Declared> {
+        let own = self.look(context, |node| node.device.behavior(context))?;
+        Ok(self.world.config.declared.unwrap_or(own).into())
+    }
+
+    fn query_device(&self, context: Context) -> Result<DeviceAttr> {
+        self.query(Verb::QueryDevice, context, |node| {
+            node.device.query_device(context)
+        })
+    }
+
+    fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
+        self.query(Verb::QueryDeviceEx, context, |node| {
+            node.device.query_device_ex(context)
+        })
+    }
+
+    fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
+        self.query(Verb::QueryPort, context, |node| {
+            node.device.query_port(context, port)
+        })
+    }
+
+    fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
+        self.query(Verb::QueryGid, context, |node| {
+            node.device.query_gid(context, port, index)
+        })
+    }
+
+    fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
+        self.query(Verb::QueryGidEx, context, |node| {
+            node.device.query_gid_ex(context, port, index)
+        })
+    }
+
+    fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize> {
+        self.query(Verb::QueryGidTable, context, |node| {
+            node.device.query_gid_table(context, entries)
+        })
+    }
+
+    fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
+        self.query(Verb::QueryPkey, context, |node| {
+            node.device.query_pkey(context, port, index)
+        })
+    }
+
+    fn alloc_pd(&self, context: Context) -> Result<Pd> {
+        let say = || context.to_string();
+        self.call(Verb::AllocPd, context, say, |node| {
+            node.device.alloc_pd(context)
+        })
+    }
+
+    fn dealloc_pd(&self, pd: Pd) -> Result<()> {
+        let say = || pd.to_string();
+        self.call(Verb::DeallocPd, pd, say, |node| node.device.dealloc_pd(pd))
+    }
+
+    fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
+        let say = || format!("{pd}, {length} B, {:#x}", access.bits());
+        self.call(Verb::AllocMr, pd, say, |node| {
+            node.device.alloc_mr(pd, length, access)
+        })
+    }
+
+    fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
+        let say = || format!("{pd}, {init:?}");
+        self.call(Verb::AllocMrAs, pd, say, |node| {
+            node.device.alloc_mr_as(pd, init)
+        })
+    }
+
+    fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
+        let say = || pd.to_string();
+        self.call(Verb::AllocNullMr, pd, say, |node| {
+            node.device.alloc_null_mr(pd)
+        })
+    }
+
+    #[expect(unsafe_code, reason = "the unsafe method of the trait")]
+    unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
+        let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
+        self.call(Verb::RegMr, pd, say, |node| {
+            // SAFETY: the caller of this method makes the same promise.
+            unsafe { node.device.reg_mr(pd, addr, length, access) }
+        })
+    }
+
+    fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
+        let say = || format!("{mr}, {change:?}");
+        self.call(Verb::ReregMr, mr, say, |node| node.rereg_mr(mr, change))
+    }
+
+    fn dereg_mr(&self, mr: Mr) -> Result<()> {
+        let say = || mr.to_string();
+        self.call(Verb::DeregMr, mr, say, |node| node.device.dereg_mr(mr))
+    }
+
+    fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
+        let say = || format!("{pd}, {mw_type}");
+        self.call(Verb::AllocMw, pd, say, |node| {
+            node.device.alloc_mw(pd, mw_type)
+        })
+    }
+
+    fn dealloc_mw(&self, mw: Mw) -> Result<()> {
+        let say = || mw.to_string();
+        self.call(Verb::DeallocMw, mw, say, |node| node.device.dealloc_mw(mw))
+    }
+
+    fn query_mw(&self, mw: Mw) -> Result<MwAttr> {
+        self.query(Verb::QueryMw, mw, |node| node.device.query_mw(mw))
+    }
+
+    fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
+        let say = || {
+            let MwBindInfo { mr, length, .. } = bind.info;
+            format!("{qp}, {mw}, {:#x}, {length} B of {mr}", bind.wr_id)
+        };
+        self.call(Verb::BindMw, qp, say, |node| node.bind_mw(qp, mw, bind))
+    }
+
+    fn query_mr(&self, mr: Mr) -> Result<MrAttr> {
+        self.query(Verb::QueryMr, mr, |node| node.device.query_mr(mr))
+    }
+
+    fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let range = (mr, offset, bytes.len());
+        self.access(Verb::ReadMr, range, |node| node.read_mr(mr, offset, bytes))
+    }
+
+    fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
+        let range = (mr, offset, bytes.len());
+        self.access(Verb::WriteMr, range, |node| {
+            node.write_mr(mr, offset, bytes)
+        })
+    }
+
+    fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
+        let say = || context.to_string();
+        self.call(Verb::CreateCompChannel, context, say, |node| {
+            node.device.create_comp_channel(context)
+        })
+    }
+
+    fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
+        let say = || channel.to_string();
+        self.call(Verb::DestroyCompChannel, channel, say, |node| {
+            node.device.destroy_comp_channel(channel)
+        })
+    }
+
+    fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
+        let say = || format!("{channel}, {wait:?}");
+        let wait = (wait, WaitFor::Event(channel));
+        self.wait(Verb::GetCqEvent, channel, wait, say, |node| {
+            node.device.get_cq_event(channel)
+        })
+    }
+
+    fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
+        let say = || format!("{context}, {} entries{}", init.cqe, say::also(init.channel));
+        self.call(Verb::CreateCq, context, say, |node| {
+            node.device.create_cq(context, init)
+        })
+    }
+
+    fn query_cq(&self, cq: Cq) -> Result<CqAttr> {
+        self.query(Verb::QueryCq, cq, |node| node.device.query_cq(cq))
+    }
+
+    fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
+        let say = || format!("{cq}, {cqe}");
+        self.call(Verb::ResizeCq, cq, say, |node| {
+            node.device.resize_cq(cq, cqe)
+        })
+    }
+
+    fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
+        let say = || format!("{cq}, {arm}");
+        self.call(Verb::ReqNotifyCq, cq, say, |node| {
+            node.device.req_notify_cq(cq, arm)
+        })
+    }
+
+    #[inline]
+    fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+        if !CHECKED && self.world.is_empty(cq) {
+            return Ok(0);
+        }
+        self.poll(cq.context(), cq.index(), cq.generation(), wc)
+    }
+
+    fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
+        let say = || format!("{cq}, {nevents}");
+        self.call(Verb::AckCqEvents, cq, say, |node| {
+            node.device.ack_cq_events(cq, nevents)
+        })
+    }
+
+    fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
+        let say = || format!("{cq}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Object::Cq));
+        self.wait(Verb::DestroyCq, cq, wait, say, |node| node.destroy_cq(cq))
+    }
+
+    fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
+        let say = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
+        self.call(Verb::CreateCqEx, context, say, |node| {
+            node.device.create_cq_ex(context, init)
+        })
+    }
+
+    fn start_poll(&self, cq: Cq) -> Result<()> {
+        let verb = Verb::StartPoll;
+        let node = self.node(verb, cq)?;
+        self.world.with(|fabric| {
+            self.check_call(fabric, node, verb)?;
+            let result = fabric.work(node, |node| node.start_poll(cq));
+            if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
+                self.make_progress(fabric);
+                return result;
+            }
+            self.traced(fabric, node, verb, || cq.to_string(), |_| result)
+        })
+    }
+
+    fn next_poll(&self, cq: Cq) -> Result<()> {
+        let say = || cq.to_string();
+        self.call(Verb::NextPoll, cq, say, |node| node.next_poll(cq))
+    }
+
+    fn read_wc(&self, cq: Cq) -> Result<WcEx> {
+        self.query(Verb::ReadWc, cq, |node| node.device.read_wc(cq))
+    }
+
+    fn end_poll(&self, cq: Cq) -> Result<()> {
+        let say = || cq.to_string();
+        self.call(Verb::EndPoll, cq, say, |node| node.device.end_poll(cq))
+    }
+
+    fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
+        let say = || format!("{cq}, {moderation:?}");
+        self.call(Verb::ModifyCq, cq, say, |node| {
+            node.device.modify_cq(cq, moderation)
+        })
+    }
+
+    fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
+        let say = || {
+            let (send_cq, recv_cq, srq) = (init.send_cq, init.recv_cq, say::also(init.srq));
+            format!("{pd}, {}, {send_cq}, {recv_cq}{srq}", init.qp_type)
+        };
+        self.call(Verb::CreateQp, pd, say, |node| node.create_qp(pd, init))
+    }
+
+    fn qp_num(&self, qp: Qp) -> Result<u32> {
+        self.query(Verb::QueryQp, qp, |node| node.qp_num(qp))
+    }
+
+    fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery> {
+        self.query(Verb::QueryQp, qp, |node| node.query_qp(qp, mask))
+    }
+
+    fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
+        let say = || match mask.contains(QpAttrMask::STATE) {
+            true => format!("{qp}, {}, {mask}", attr.qp_state),
+            false => format!("{qp}, {mask}"),
+        };
+        self.call(Verb::ModifyQp, qp, say, |node| {
+            node.modify_qp(qp, attr, mask)
+        })
+    }
+
+    fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
+        let say = || format!("{qp}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Object::Qp));
+        self.wait(Verb::DestroyQp, qp, wait, say, |node| node.destroy_qp(qp))
+    }
+
+    fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
+        let node = self.node(Verb::ConnectRc, a)?;
+        self.world
+            .with(|fabric| self.check_call(fabric, node, Verb::ConnectRc))?;
+        connect::by_attributes(self, a, b, params)
+    }
+
+    fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let say = || format!("{qp}, {}", say::sends(list));
+        self.call(Verb::PostSend, qp, say, |node| node.post_send(qp, list))
+    }
+
+    fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
+        let say = || format!("{qp}, {} sends, {end:?}", list.len());
+        self.call(Verb::PostBatch, qp, say, |node| {
+            node.post_batch(qp, list, end)
+        })
+    }
+
+    fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let say = || format!("{qp}, {}", say::receives(list));
+        self.call(Verb::PostRecv, qp, say, |node| node.post_recv(qp, list))
+    }
+
+    fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
+        let say = || format!("{pd}, port {}", attr.port_num);
+        self.call(Verb::CreateAh, pd, say, |node| {
+            node.device.create_ah(pd, attr)
+        })
+    }
+
+    fn destroy_ah(&self, ah: Ah) -> Result<()> {
+        let say = || ah.to_string();
+        self.call(Verb::DestroyAh, ah, say, |node| node.destroy_ah(ah))
+    }
+
+    fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
+        let say = || format!("{qp}, {group}, {lid}");
+        self.call(Verb::AttachMcast, qp, say, |node| {
+            node.attach_mcast(qp, group)
+        })
+    }
+
+    fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
+        let say = || format!("{qp}, {group}, {lid}");
+        self.call(Verb::DetachMcast, qp, say, |node| {
+            node.detach_mcast(qp, group)
+        })
+    }
+
+    fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
+        let say = || format!("{pd}, {} receives", init.attr.max_wr);
+        self.call(Verb::CreateSrq, pd, say, |node| {
+            node.device.create_srq(pd, init)
+        })
+    }
+
+    fn srq_init(&self, srq: Srq) -> Result<SrqInit> {
+        self.query(Verb::QuerySrq, srq, |node| node.device.srq_init(srq))
+    }
+
+    fn query_srq(&self, srq: Srq) -> Result<SrqAttr> {
+        self.query(Verb::QuerySrq, srq, |node| node.device.query_srq(srq))
+    }
+
+    fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
+        let say = || format!("{srq}, {attr:?}, {mask:?}");
+        self.call(Verb::ModifySrq, srq, say, |node| {
+            node.device.modify_srq(srq, attr, mask)
+        })
+    }
+
+    fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
+        let say = || format!("{srq}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Object::Srq));
+        self.wait(Verb::DestroySrq, srq, wait, say, |node| {
+            node.device.destroy_srq(srq)
+        })
+    }
+
+    fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let say = || format!("{srq}, {}", say::receives(list));
+        self.call(Verb::PostSrqRecv, srq, say, |node| {
+            node.device.post_srq_recv(srq, list)
+        })
+    }
+
+    fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
+        let say = || format!("{context}, {init:?}");
+        self.call(Verb::OpenXrcd, context, say, |node| {
+            node.device.open_xrcd(context, init)
+        })
+    }
+
+    fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
+        let say = || xrcd.to_string();
+        self.call(Verb::CloseXrcd, xrcd, say, |node| {
+            node.device.close_xrcd(xrcd)
+        })
+    }
+
+    fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {
+        let say = || format!("{xrcd}, {}", QpType::XrcRecv);
+        self.call(Verb::CreateQp, xrcd, say, |node| {
+            node.create_xrc_recv_qp(xrcd)
+        })
+    }
+
+    fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp> {
+        let say = || format!("{xrcd}, {qp_num:#x}");
+        self.call(Verb::OpenQp, xrcd, say, |node| node.open_qp(xrcd, qp_num))
+    }
+
+    fn srq_num(&self, srq: Srq) -> Result<u32> {
+        self.query(Verb::GetSrqNum, srq, |node| node.device.srq_num(srq))
+    }
+
+    fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
+        let say = || format!("{context}, {wait:?}");
+        let wait = (wait, WaitFor::AsyncEvent(context));
+        self.wait(Verb::GetAsyncEvent, context, wait, say, |node| {
+            node.device.base.get_async_event(context)
+        })
+    }
+
+    fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
+        let say = || format!("{context}, {event}");
+        self.call(Verb::AckAsyncEvent, context, say, |node| {
+            node.ack_async_event(context, event)
+        })
+    }
+
+    #[cfg(feature = "fd")]
+    fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
+        self.descriptor(Verb::ChannelFd, channel, EventQueue::Channel(channel))
+    }
+
+    #[cfg(feature = "fd")]
+    fn async_fd(&self, context: Context) -> Result<OwnedFd> {
+        self.descriptor(Verb::AsyncFd, context, EventQueue::Async(context))
+    }
+
+    fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
+        let say = || format!("{object:?}, {garbled}");
+        let node = self.node_of(Verb::Garble, object.kind(), object.context())?;
+        self.call_node(node, Verb::Garble, say, |node| node.garble(object, garbled))
+    }
+
+    fn lab(&self) -> Option<&dyn Lab> {
+        Some(self)
+    }
+}

@@ -1,0 +1,347 @@
+//! The shell around the fabric: its lock, and waiting.
+//!
+//! There is one lock, taken once a verb. What a verb causes on other nodes happens under it, so
+//! that each verb is one step that no other thread can see half of, whatever the number of threads;
+//! and there is no second lock to take in the wrong order.
+
+use std::sync::{Arc, OnceLock};
+
+use verbs_api::lab::{LostWakeup, Stall};
+use verbs_api::{
+    BadHandle, Cause, CompChannel, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait,
+};
+
+use super::clock::{Deadline, RealClock};
+use super::fabric::Fabric;
+use super::model::{Roster, Turns};
+use super::node::Node;
+use crate::config::{Mode, SimConfig};
+use crate::device::{bad_handle, node_of};
+use crate::empty::EmptyCqs;
+use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, thread};
+use crate::time::Time;
+
+/// A fabric that threads share.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) config: SimConfig,
+    fabric: Mutex<Fabric>,
+    /// One a node, for threads that wait for something to happen there. Notified with the lock
+    /// held, so that no thread is between its look and its wait.
+    news: Vec<Condvar>,
+    /// The CQs that polling finds nothing in, if nobody has to know that they were polled.
+    empty: Arc<EmptyCqs>,
+    /// The threads that take part, where somebody says who they are.
+    pub(crate) roster: Roster,
+    /// Whose turn it was, where that is traced.
+    pub(crate) turns: Option<Turns>,
+    /// The one thread of stepped mode.
+    owner: OnceLock<ThreadId>,
+    /// The clock of the machine, where that counts.
+    pub(crate) clock: Option<RealClock>,
+}
+
+/// What a wait is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitFor {
+    /// An event on a channel.
+    Event(CompChannel),
+    /// An edge of a channel's descriptor: another event than those seen.
+    Edge(CompChannel),
+    /// An asynchronous event.
+    AsyncEvent(Context),
+    /// Another thread to acknowledge events.
+    Acknowledgement(Object),
+}
+
+impl World {
+    pub(crate) fn new(config: SimConfig) -> Self {
+        assert!(
+            !(CHECKED && config.mode == Mode::RealTime),
+            "Mode::RealTime is by the clock of the machine, which a model checker does not have: use Mode::Inline"
+        );
+        let fabric = Fabric::new(config.clone());
+        Self {
+            empty: fabric.empty_cqs().clone(),
+            fabric: Mutex::new(fabric),
+            news: (0..config.nodes).map(|_| Condvar::new()).collect(),
+            roster: Roster::new(config.nodes),
+            turns: config.trace_threads.then(Turns::default),
+            owner: OnceLock::new(),
+            clock: (config.mode == Mode::RealTime).then(RealClock::start),
+            config,
+        }
+    }
+
+    /// Refuses a second thread in stepped mode.
+    #[inline]
+    pub(crate) fn check_thread(&self, verb: Verb) -> Result<()> {
+        match self.config.mode {
+            Mode::Inline | Mode::RealTime => Ok(()),
+            Mode::Stepped => self.check_owner(verb),
+        }
+    }
+
+    #[inline(never)]
+    fn check_owner(&self, verb: Verb) -> Result<()> {
+        let this = thread::current().id();
+        if *self.owner.get_or_init(|| this) == this {
+            return Ok(());
+        }
+        let text = "stepped mode is for one thread, and this is a second one; use Mode::Inline or RealTime";
+        Err(Error::new(
+            verb,
+            ErrorKind::Usage,
+            Cause::Usage(text.into()),
+        ))
+    }
+
+    /// Whether polling a CQ does nothing but to find nothing: seen without the lock.
+    #[inline]
+    pub(crate) fn is_empty(&self, cq: Cq) -> bool {
+        self.empty.contains(cq)
+    }
+
+    /// The number of the node that a context is of.
+    pub(crate) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
+        let node = node_of(context);
+        if node < self.config.nodes {
+            return Ok(node);
+        }
+        Err(bad_handle(verb, object, BadHandle::Foreign))
+    }
+
+    /// Does something with the fabric, and wakes those who wait for what came of it. With the guard
+    /// in hand it may [`wait`](Self::wait).
+    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
+        let mut fabric = self.fabric.lock();
+        self.tell_time(&mut fabric);
+        self.note_turn(&fabric);
+        let result = run(&mut fabric);
+        self.wake(&mut fabric);
+        result
+    }
+
+    fn tell_time(&self, fabric: &mut Fabric) {
+        if let Some(clock) = &self.clock {
+            fabric.set_now(clock.now());
+        }
+    }
+
+    fn note_turn(&self, fabric: &Fabric) {
+        if let Some(turns) = &self.turns {
+            turns.begin(fabric.trace_len());
+        }
+    }
+
+    #[inline(always)]
+    fn wake(&self, fabric: &mut Fabric) {
+        if let Some(clock) = &self.clock
+            && let Some(due) = fabric.next_due()
+        {
+            clock.expect(due);
+        }
+        if fabric.has_news() {
+            self.spread_news(fabric);
+        }
+    }
+
+    #[cold]
+    fn spread_news(&self, fabric: &mut Fabric) {
+        for node in fabric.take_news() {
+            self.notify(node as usize);
+        }
+    }
+
+    /// As [`with`](Self::with), for what every waiting thread wants to know of.
+    pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
+        self.with(|fabric| {
+            let result = run(fabric);
+            for node in 0..self.news.len() {
+                self.notify(node);
+            }
+            result
+        })
+    }
+
+    /// Closes a simulation in which every thread sleeps.
+    ///
+    /// # Panics
+    /// If one of them should have been woken: a mistake of the simulator that closing would hide.
+    pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
+        for node in 0..self.config.nodes {
+            let missed = fabric.node(node).device.waited_for_and_queued();
+            assert!(
+                missed.is_none(),
+                "no thread was woken for an event on {missed:?}"
+            );
+        }
+        self.close(fabric);
+    }
+
+    /// No more work will come: whoever waits is told so.
+    pub(crate) fn close(&self, fabric: &mut Fabric) {
+        fabric.close();
+        for node in 0..self.news.len() {
+            self.notify(node);
+        }
+    }
+
+    fn notify(&self, node: usize) {
+        self.roster.woken(node);
+        self.news[node].notify_all();
+    }
+
+    /// Runs until nothing is under way and no timer runs; false if the horizon came first.
+    pub(crate) fn settle(&self) -> bool {
+        let Some(clock) = &self.clock else {
+            return self.with_all(Fabric::settle);
+        };
+        let limit = clock.now().after(self.config.horizon);
+        loop {
+            let due = self.with(|fabric| {
+                fabric.catch_up();
+                fabric.next_work()
+            });
+            match due {
+                None => return true,
+                Some(due) if due > limit => return false,
+                Some(due) => clock.wait_until(due),
+            }
+        }
+    }
+
+    /// Tries until it is done, an error comes, or the wait is over.
+    pub(crate) fn wait<R>(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        node: u32,
+        verb: Verb,
+        wait: Wait,
+        wait_for: WaitFor,
+        mut attempt: impl FnMut(&mut Node) -> Result<R>,
+    ) -> Result<R> {
+        let start = fabric.now();
+        let mut deadline = None;
+        loop {
+            let result = fabric.work(node, &mut attempt);
+            let Err(error) = result else { return result };
+            if error.kind() != ErrorKind::WouldBlock || wait == Wait::Poll {
+                return Err(error);
+            }
+            let timed_out = || Error::new(verb, ErrorKind::TimedOut, error.cause().clone());
+            match self.config.mode {
+                Mode::Stepped => {
+                    let limit = end_of(wait, start);
+                    let horizon = limit.unwrap_or_else(|| start.after(self.config.horizon));
+                    // There is no other thread that could acknowledge.
+                    let hopeless = matches!(wait_for, WaitFor::Acknowledgement(_));
+                    if !hopeless && fabric.step(horizon) {
+                        continue;
+                    }
+                    if let Some(limit) = limit {
+                        fabric.set_now(limit);
+                        return Err(timed_out());
+                    }
+                    return Err(self.stalled(fabric, node, verb, wait_for));
+                }
+                Mode::Inline | Mode::RealTime => {
+                    let deadline = *deadline.get_or_insert_with(|| match wait {
+                        Wait::For(time) => Deadline::after(time, start),
+                        Wait::Forever | Wait::Poll => Deadline::Never,
+                    });
+                    if deadline.is_over(fabric.now()) {
+                        return Err(timed_out());
+                    }
+                    if fabric.is_closed() {
+                        return Err(self.stalled(fabric, node, verb, wait_for));
+                    }
+                    self.sleep(fabric, node, wait_for, deadline);
+                }
+            }
+        }
+    }
+
+    /// Lets other threads go on until something happens at the node, or the wait is over.
+    fn sleep(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        index: u32,
+        wait_for: WaitFor,
+        deadline: Deadline,
+    ) {
+        let count = |fabric: &mut Fabric, starts| {
+            fabric.count_waiting(index, starts);
+            if let WaitFor::Event(channel) = wait_for {
+                fabric.work(index, |node| node.device.count_waiter(channel, starts));
+            }
+        };
+        count(fabric, true);
+        self.wake(fabric);
+        let news = &self.news[index as usize];
+        let needs_others = self.config.mode == Mode::Inline && !deadline.comes_alone();
+        if needs_others && self.roster.sleeps(index as usize) {
+            // This was the last thread that could have gone on.
+            self.close_idle(fabric);
+        } else {
+            deadline.wait(news, fabric);
+        }
+        self.tell_time(fabric);
+        self.note_turn(fabric);
+        count(fabric, false);
+    }
+
+    fn stalled(&self, fabric: &Fabric, node: u32, verb: Verb, wait_for: WaitFor) -> Error {
+        let (node, now) = (fabric.node(node), fabric.now());
+        if fabric.is_closed() {
+            return lost_wakeup(node, verb, wait_for, now);
+        }
+        let mut stall = stall(node, wait_for, now);
+        if !matches!(wait_for, WaitFor::Acknowledgement(_)) {
+            stall.timers = fabric.timers();
+        }
+        Error::new(verb, ErrorKind::Stalled, Cause::Stall(Box::new(stall)))
+    }
+}
+
+/// When a wait is over. Out of line: else it is computed ahead, from a time that other waits have not,
+/// and checkers of a program's memory take offence at that.
+#[inline(never)]
+fn end_of(wait: Wait, start: Time) -> Option<Time> {
+    match wait {
+        Wait::For(time) => Some(start.after(time)),
+        Wait::Forever | Wait::Poll => None,
+    }
+}
+
+/// How things stand for a wait, but for the timers.
+fn stall(node: &Node, wait_for: WaitFor, now: Time) -> Stall {
+    let (waiting_for, channel) = match wait_for {
+        WaitFor::Event(channel) => (format!("an event on {channel}"), Some(channel)),
+        WaitFor::Edge(channel) => (format!("an edge of {channel}"), Some(channel)),
+        WaitFor::AsyncEvent(context) => (format!("an asynchronous event of {context}"), None),
+        WaitFor::Acknowledgement(object) => (
+            format!("another thread to acknowledge events of the {object}"),
+            None,
+        ),
+    };
+    let mut stall = Stall::default();
+    stall.waiting_for = waiting_for;
+    stall.now = now.since_start();
+    stall.channel = channel;
+    if let Some(channel) = channel {
+        (stall.queued_events, stall.cqs) = node.device.channel_report(channel);
+    }
+    stall
+}
+
+fn lost_wakeup(node: &Node, verb: Verb, wait_for: WaitFor, now: Time) -> Error {
+    let cause = match wait_for {
+        WaitFor::Event(channel) | WaitFor::Edge(channel) => {
+            let (_, cqs) = node.device.channel_report(channel);
+            Cause::LostWakeup(Box::new(LostWakeup::new(channel, cqs)))
+        }
+        _ => Cause::Stall(Box::new(stall(node, wait_for, now))),
+    };
+    Error::new(verb, ErrorKind::Stalled, cause)
+}
