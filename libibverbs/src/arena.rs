@@ -134,6 +134,8 @@ impl<T> Slot<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use super::*;
 
     fn new_arena<T>() -> &'static Arena<T> {
@@ -167,8 +169,37 @@ mod tests {
         assert!(arena.at(500).is_none());
         assert!(arena.iter().eq(all));
     }
+
+    /// An address that a thread has from another one finds nothing, or the whole object.
+    #[test]
+    fn objects_that_other_threads_make_are_found_whole() {
+        const THREADS: usize = 4;
+        const EACH: usize = 100;
+        let arena = new_arena::<[AtomicUsize; 2]>();
+        let told: [AtomicUsize; THREADS] = Default::default();
+        std::thread::scope(|scope| {
+            for (number, mine) in told.iter().enumerate() {
+                let theirs = &told[(number + 1) % told.len()];
+                scope.spawn(move || {
+                    for round in 0..EACH {
+                        let make = |index| Ok::<_, ()>([index, round].map(AtomicUsize::new));
+                        let made = arena.insert(make).unwrap().unwrap();
+                        mine.store(std::ptr::from_ref(made).addr(), Ordering::Relaxed);
+                        if let Some(seen) = arena.find(theirs.load(Ordering::Relaxed)) {
+                            let [index, round] = seen.each_ref().map(|n| n.load(Ordering::Relaxed));
+                            assert!(index < THREADS * EACH && round < EACH);
+                            assert!(std::ptr::eq(arena.at(index).unwrap(), seen));
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(arena.iter().count(), THREADS * EACH);
+    }
+
     /// A chunk twice as large as the last becomes resident as its slots are filled.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no pages")]
     fn memory_is_touched_as_it_is_used() {
         const PAGE: usize = 4096;
         let arena = new_arena::<[u64; 64]>();

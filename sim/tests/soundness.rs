@@ -5,9 +5,11 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::hint::spin_loop;
 use std::slice;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::thread;
 
+use verbs_api::owned::{self, RecvWr};
 use verbs_api::profile::Profile;
 use verbs_api::{
     Access, AfterRereg, CqInit, ErrorKind, Handle, Mr, MrChange, Pd, Qp, QpInit, QpType, RcParams,
@@ -118,8 +120,8 @@ fn the_last_byte_of_a_write_is_seen_last() {
         ),
     };
     for profile in profiles.iter().copied() {
+        let link = Loop::new(profile);
         for (length, rounds) in lengths.iter().copied() {
-            let link = Loop::new(profile);
             let mut pages = [(); 2].map(|()| Pages::new(length));
             // Where the target lies whole pages behind the source, `memcpy` goes backwards.
             pages.sort_by_key(|pages| pages.start.addr());
@@ -228,4 +230,106 @@ fn safe_code_cannot_make_a_device_write_to_memory_that_was_registered_for_readin
     assert_eq!(status, WcStatus::Success, "memory of the simulator");
     assert_eq!(CONSTANT, [1; 64]);
     assert_eq!(mr.context(), link.pd.context());
+}
+
+/// Queue pairs of a device that are connected with each other, as owning objects.
+struct OwnedLoop {
+    pd: owned::Pd,
+    cq: owned::Cq,
+    near: owned::Qp,
+    far: owned::Qp,
+}
+
+impl OwnedLoop {
+    fn new() -> verbs_api::Result<Self> {
+        let sim = Arc::new(Sim::new(SimConfig::new().mode(Mode::Inline)));
+        let context = owned::Context::open(sim, "sim0")?;
+        let (pd, cq) = (context.alloc_pd()?, context.cq(16).create()?);
+        let [near, far] = [(); 2].map(|()| pd.qp(QpType::Rc, &cq, &cq).create());
+        let (near, far) = (near?, far?);
+        near.connect_rc(&far, &RcParams::default())?;
+        Ok(Self { pd, cq, near, far })
+    }
+
+    fn register(&self, pages: &Pages) -> owned::Mr {
+        let length = pages.layout.size();
+        // SAFETY: as for `Pages::register`.
+        let mr = unsafe { self.pd.reg_mr(pages.start, length, Access::ALL_RDMA) };
+        mr.unwrap()
+    }
+
+    /// How many have succeeded of the work that is done.
+    fn succeeded(&self) -> verbs_api::Result<usize> {
+        let is_success = |wc: &Wc| wc.status == WcStatus::Success;
+        Ok(self.cq.poll()?.filter(is_success).count())
+    }
+}
+
+/// The same with owning objects: a program uses bytes beside those that a device reads and writes, in memory
+/// of its own and in the backend's.
+#[test]
+fn bytes_beside_the_work_of_owning_objects_are_the_programs() {
+    const HALF: usize = 64;
+    let link = OwnedLoop::new().unwrap();
+    let [from, into] = [(); 2].map(|()| Pages::new(2 * HALF));
+    let [source, target] = [&from, &into].map(|pages| link.register(pages));
+    let backend = link.pd.alloc_mr(2 * HALF, Access::ALL_RDMA).unwrap();
+    // SAFETY: no work is posted.
+    unsafe { from.fill(0, 9) };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for byte in 0..8 {
+                for pages in [&from, &into] {
+                    // SAFETY: no work names the second half, and nobody else uses it.
+                    unsafe { pages.fill(HALF, byte) };
+                }
+                backend.write(HALF, &[byte; HALF]).unwrap();
+                assert_eq!(backend.read_vec(HALF, HALF).unwrap(), [byte; HALF]);
+            }
+        });
+        let ways = [(&source, &target), (&source, &backend), (&backend, &target)];
+        for (from, into) in ways.repeat(2) {
+            let list = [from.sge(..HALF)];
+            let write = owned::SendWr::rdma_write(1, &list, into.remote(0));
+            link.near.post_send(&[write]).unwrap();
+            assert_eq!(link.succeeded().unwrap(), 1);
+        }
+    });
+    assert_eq!(backend.read_vec(0, HALF).unwrap(), [9; HALF]);
+    for mr in [source, target] {
+        mr.destroy().unwrap();
+    }
+    for pages in [&from, &into] {
+        // SAFETY: all is done, and neither region is there any more.
+        let (written, own) = unsafe { pages.bytes() }.split_at(HALF);
+        assert_eq!((written, own), (&[9; HALF][..], &[7; HALF][..]));
+    }
+}
+
+/// Memory whose last handle a program drops is there as long as posted work uses it, while another thread takes
+/// the completions that end that.
+#[test]
+fn memory_of_owning_objects_outlives_their_handles_while_work_uses_it() {
+    const ROUNDS: usize = 4;
+    let link = OwnedLoop::new().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut left = 2 * ROUNDS;
+            while left > 0 {
+                left -= link.succeeded().unwrap();
+                thread::yield_now();
+            }
+        });
+        for _ in 0..ROUNDS {
+            let [from, into] = [(); 2].map(|()| link.pd.alloc_mr(16, Access::LOCAL_WRITE));
+            let (from, into) = (from.unwrap(), into.unwrap());
+            let recv = link.far.post_recv(&[RecvWr::new(1, &[into.sge(..)])]);
+            recv.unwrap();
+            drop(into);
+            let send = link
+                .near
+                .post_send(&[owned::SendWr::send(2, &[from.sge(..)])]);
+            send.unwrap();
+        }
+    });
 }

@@ -3,9 +3,9 @@
 use std::env;
 use std::io::Read;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::thread;
 
+use crossbeam::channel;
 use serde::Deserialize;
 use verbs_api::{PortState, Verbs};
 use verbs_scenarios::report::{BackendInfo, FailureReport};
@@ -173,7 +173,7 @@ impl Backend for Hardware {
             .spawn()
             .ok()?;
         let mut stdout = child.stdout.take()?;
-        let (done, report) = mpsc::sync_channel(1);
+        let (done, report) = channel::bounded(1);
         let reader = thread::spawn(move || {
             let mut text = String::new();
             // What cannot be read is judged below like a report that is not there.
