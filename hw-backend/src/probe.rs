@@ -49,6 +49,7 @@ pub(crate) fn capabilities(device: &Device, attr: &ibv_device_attr) -> Capabilit
         all -= Capabilities::REG_MR_IOVA
             | Capabilities::BATCHES
             | Capabilities::RESIZE_CQ
+            | Capabilities::SRQ_RESIZE
             | Capabilities::CQ_EX;
     }
     // Of other drivers nobody knows.

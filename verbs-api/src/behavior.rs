@@ -590,8 +590,6 @@ knobs! {
     srq_checks_qp_pd: bool = false, ["SRQ-12"];
     /// Sizes of a receive queue above the device's limits, for a QP that has an SRQ instead.
     srq_recv_sizes: Check = Check::Accepted, ["QP-CREATE-04"];
-    /// The size of an SRQ can be changed; otherwise that is refused with `EOPNOTSUPP`.
-    srq_resize: bool = true, ["SRQ-09"];
     /// `QP_LAST_WQE_REACHED` is raised for a QP with an SRQ that goes to ERR.
     last_wqe: bool = true, ["QP-FLUSH-05", "ASYNC-18"];
     /// A queue pair of UC with an SRQ.

@@ -40,10 +40,11 @@ impl Profile {
 
     /// Soft-iWARP of Linux 6.1, as measured. An iWARP device has RC alone, connected by rdma_cm,
     /// without immediate data and receiver-not-ready; this one also has no atomics, memory windows,
-    /// batches, extended CQs, and no regions with addresses of the program's choice.
+    /// batches, extended CQs, SRQs of another size, and no regions with addresses of the program's choice.
     pub const SIW: Self = Self {
         lacks: Capabilities::IWARP_LACKS
             .union(SOFTWARE_LACKS)
+            .union(Capabilities::SRQ_RESIZE)
             .union(Capabilities::REG_MR_IOVA)
             .union(Capabilities::ATOMICS)
             .union(Capabilities::MW)
@@ -202,7 +203,6 @@ const SIW: Behavior = Behavior {
     srq_limit_readback: LimitReadback::Kept,
     srq_limit_at_creation: true,
     srq_recv_sizes: Check::Refused,
-    srq_resize: false,
     last_wqe: false,
     ..Behavior::SPEC
 };

@@ -21,8 +21,7 @@ fn size_changes_or_is_refused_as_not_supported(bench: &Bench<'_>) -> Result {
     let shared = Shared::new(bench, 8)?;
     let before = shared.told()?;
     let capabilities = bench.capabilities(shared.context)?;
-    let declared = bench.behavior()?.srq_resize;
-    let can = declared.unwrap_or(capabilities.contains(Capabilities::SRQ_RESIZE));
+    let can = capabilities.contains(Capabilities::SRQ_RESIZE);
     let wanted = shared.max_wr()? + 10;
     if can {
         shared.resize(wanted).rule(RULE)?;

@@ -32,9 +32,6 @@ impl Device {
         if self.base.behavior.resize_errno != ResizeSupport::Supported {
             all.remove(Capabilities::RESIZE_CQ);
         }
-        if !self.base.behavior.srq_resize {
-            all.remove(Capabilities::SRQ_RESIZE);
-        }
         Ok(all)
     }
 

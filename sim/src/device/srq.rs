@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 use verbs_api::behavior::LimitReadback;
 use verbs_api::table::Id;
 use verbs_api::{
-    AsyncEventType, Cause, Context, Element, Error, ErrorKind, Handle, Object, Pd as PdHandle,
-    PostError, RecvWr, Result, Sge, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit, Verb,
+    AsyncEventType, Capabilities, Cause, Context, Element, Error, ErrorKind, Handle, Object,
+    Pd as PdHandle, PostError, RecvWr, Result, Sge, Srq as SrqHandle, SrqAttr, SrqAttrMask,
+    SrqInit, Verb,
 };
 
 use super::Device;
@@ -202,9 +203,8 @@ impl Device {
         }
         let mut new = own.attr;
         if mask.contains(SrqAttrMask::MAX_WR) {
-            if !self.base.behavior.srq_resize {
-                return Err(lacks(verb, "cannot resize SRQs"));
-            }
+            let lacked = Capabilities::SRQ_RESIZE;
+            self.base.check_has(verb, lacked, "cannot resize SRQs")?;
             let least = own.recvs.len().max(1) as i64;
             let max = self.base.attr.max_srq_wr.into();
             in_range(verb, "max_wr", attr.max_wr.into(), least, max)?;
