@@ -11,6 +11,7 @@ mod link;
 mod loss;
 mod moderation;
 mod order;
+mod outage;
 mod path_mtu;
 mod sequence;
 mod timers;
