@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use verbs_api::owned::{CompChannel, Context, Cq, Qp, RecvWr, SendWr};
+use verbs_api::owned::{CompChannel, Completion, Context, Cq, Qp, RecvWr, SendWr};
 use verbs_api::{
     Access, AfterRereg, Arm, ErrorKind, MrChange, QpModify, QpState, QpType, RcParams, Result,
-    Verbs, Wait, Wc, WcOpcode, WcStatus,
+    Verbs, Wait, WcOpcode, WcStatus,
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 use verbsim::backend::Kind;
@@ -149,14 +149,14 @@ fn objects_go_while_events_are_read(verbs: Arc<dyn Verbs>, device: &str) -> Resu
 }
 
 /// The next completion, which is of this CQ.
-fn next(channel: &CompChannel, cq: &Cq) -> Result<Wc> {
+fn next(channel: &CompChannel, cq: &Cq) -> Result<Completion> {
     let mut batch = channel.wait(SOON)?.expect("it comes soon");
     assert_eq!(batch.cq(), cq);
     Ok(batch.next().expect("it is not empty"))
 }
 
 /// One successful completion of each CQ, in whatever order they come.
-fn both(channel: &CompChannel, cqs: &[Cq; 2]) -> Result<[Wc; 2]> {
+fn both(channel: &CompChannel, cqs: &[Cq; 2]) -> Result<[Completion; 2]> {
     let mut got = [None; 2];
     while got.contains(&None) {
         let mut batch = channel.wait(SOON)?.expect("it comes soon");

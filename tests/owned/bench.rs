@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crossbeam::channel::{self, RecvTimeoutError};
 use verbs_api::lab::{Lab, Live};
-use verbs_api::owned::{CompChannel, Context, Cq, Mr, Pd, Qp, RecvWr, SendWr};
-use verbs_api::{Access, QpType, RcParams, Verbs, Wc};
+use verbs_api::owned::{CompChannel, Completion, Context, Cq, Mr, Pd, Qp, RecvWr, SendWr};
+use verbs_api::{Access, QpType, RcParams, Verbs};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// A simulator, and a look at what lives on its devices beside the looks themselves.
@@ -140,9 +140,9 @@ pub(crate) fn recv(qp: &Qp, wr_id: u64) {
 }
 
 /// Polls until the CQ is empty at this moment.
-pub(crate) fn drain(cq: &Cq) -> Vec<Wc> {
+pub(crate) fn drain(cq: &Cq) -> Vec<Completion> {
     let mut all = Vec::new();
-    let mut some = [Wc::default(); 5];
+    let mut some = [Completion::default(); 5];
     loop {
         match cq.poll_into(&mut some).unwrap() {
             0 => return all,

@@ -1,5 +1,5 @@
 //! The ledger of posted work against a model: whatever a program does with several queue pairs on
-//! one CQ, each completion comes with the program's number, and exactly the work that is not known
+//! one CQ, each completion comes with the program's numbers of work and queue pair, and exactly the work that is not known
 //! to be done holds its region.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -117,6 +117,8 @@ struct Program {
     ends: [End; 2],
     pairs: Vec<[Qp; 2]>,
     queues: BTreeMap<(usize, u32, bool), Queue>,
+    /// The program's own value of each queue pair so far, by end and QP number.
+    contexts: BTreeMap<(usize, u32), u64>,
 }
 
 impl Program {
@@ -128,6 +130,7 @@ impl Program {
             ends,
             pairs: Vec::new(),
             queues: BTreeMap::new(),
+            contexts: BTreeMap::new(),
         };
         for _ in 0..PAIRS {
             let pair = program.connect();
@@ -136,8 +139,14 @@ impl Program {
         program
     }
 
-    fn connect(&self) -> [Qp; 2] {
-        let qps = self.ends.each_ref().map(|end| end.qp(QpType::Rc));
+    fn connect(&mut self) -> [Qp; 2] {
+        let qps = [0, 1].map(|at| {
+            let (end, qp_context) = (&self.ends[at], 1000 + self.contexts.len() as u64);
+            let qp = end.pd.qp(QpType::Rc, &end.cq, &end.cq);
+            let qp = qp.qp_context(qp_context).create().unwrap();
+            self.contexts.insert((at, qp.num()), qp_context);
+            qp
+        });
         qps[0].connect_rc(&qps[1], &RcParams::default()).unwrap();
         qps
     }
@@ -189,6 +198,7 @@ impl Program {
                     // Right for failed ones too, though their fields are garbage on the device.
                     let recv = wc.opcode.is_recv();
                     self.queue(end, wc.qp_num, recv).complete(wc.wr_id);
+                    assert_eq!(wc.qp_context, self.contexts[&(end, wc.qp_num)], "{wc}");
                     let status = [WcStatus::Success, WcStatus::WrFlushErr];
                     let retry = WcStatus::RetryExcErr;
                     assert!(status.contains(&wc.status) || wc.status == retry, "{wc}");

@@ -1,8 +1,11 @@
-//! Making objects: sizes.
+//! Making objects: sizes, and values of the program's own.
 
-use verbs_api::{CqFlags, ErrorKind, WcFields};
+use verbs_api::owned::{Element, RecvWr};
+use verbs_api::{
+    CqFlags, ErrorKind, QpModify, QpState, QpType, RcParams, SrqInit, Wait, WcFields, WcStatus,
+};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, End, recv, send};
 
 /// What no `int` of C can hold is refused in the name of the verb, and the device is not asked.
 #[test]
@@ -35,4 +38,64 @@ fn a_size_that_c_cannot_say_is_refused() {
     ] {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     }
+}
+
+/// A program finds what it knows of a queue pair by the completions and events of it: whether the work
+/// succeeds or fails, whoever the receive is from, however the CQ is polled, and also when it is gone.
+#[test]
+fn completions_and_events_lead_to_what_the_program_knows() {
+    let bench = Bench::stepped();
+    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&bench, name));
+    let cq = far.context.cq(16).cq_context(5).channel(&far.channel);
+    let cq = cq.extended(WcFields::STANDARD, CqFlags::empty());
+    let cq = cq.create().unwrap();
+    let srq = far.pd.create_srq(&SrqInit::new(8).context(6)).unwrap();
+    let make = |qp_context, shares| {
+        let qp = far.pd.qp(QpType::Rc, &cq, &cq).qp_context(qp_context);
+        let qp = if shares { qp.srq(&srq) } else { qp };
+        let (qp, peer) = (qp.create().unwrap(), near.qp(QpType::Rc));
+        qp.connect_rc(&peer, &RcParams::default()).unwrap();
+        (qp, peer)
+    };
+    let made = [make(10, false), make(11, false), make(12, true)];
+    cq.req_notify(verbs_api::Arm::NEXT).unwrap();
+    let [(a, _), (b, _), (sharing, _)] = &made;
+    recv(a, 1);
+    recv(b, 1);
+    srq.post_recv(&[RecvWr::new(1, &[])]).unwrap();
+    for (_, peer) in &made {
+        send(peer, 2);
+    }
+    bench.settle();
+    let event = far.channel.get_event(Wait::Poll).unwrap().unwrap();
+    assert_eq!(event.cq().cq_context(), 5);
+    let completed: Vec<_> = event.cq().poll().unwrap().collect();
+    let mut contexts: Vec<_> = completed.iter().map(|of| of.qp_context).collect();
+    contexts.sort_unstable();
+    assert_eq!(contexts, [10, 11, 12]);
+    assert_eq!(
+        near.cq.poll().unwrap().next().unwrap().qp_context,
+        0,
+        "the default"
+    );
+
+    recv(b, 3);
+    recv(a, 3);
+    let to_error = QpModify::to(QpState::Err);
+    for qp in [b, a, sharing] {
+        qp.modify(&to_error).unwrap();
+    }
+    let event = far.context.get_async_event(Wait::Poll).unwrap().unwrap();
+    let Element::Qp(last) = event.element() else {
+        panic!("{event}");
+    };
+    assert_eq!(
+        (last.qp_context(), last.srq().unwrap().srq_context()),
+        (12, 6)
+    );
+    drop(made);
+    let flushed: Vec<_> = cq.iterate().map(Result::unwrap).collect();
+    assert!(flushed.iter().all(|of| of.status == WcStatus::WrFlushErr));
+    let contexts: Vec<_> = flushed.iter().map(|of| of.qp_context).collect();
+    assert_eq!(contexts, [11, 10]);
 }

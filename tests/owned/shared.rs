@@ -50,6 +50,8 @@ struct Program {
     posted: u64,
     /// How often each number is posted and has not come back.
     out: BTreeMap<u64, usize>,
+    /// The program's own value of each receiving queue pair so far, by QP number.
+    contexts: BTreeMap<u32, u64>,
 }
 
 impl Program {
@@ -65,6 +67,7 @@ impl Program {
             pairs: Vec::new(),
             posted: 0,
             out: BTreeMap::new(),
+            contexts: BTreeMap::new(),
         };
         for index in 0..PAIRS {
             let pair = program.pair(index);
@@ -73,10 +76,13 @@ impl Program {
         program
     }
 
-    fn pair(&self, index: usize) -> [Qp; 2] {
+    fn pair(&mut self, index: usize) -> [Qp; 2] {
         let cq = &self.cqs[index % 2];
         let far = self.far.pd.qp(QpType::Rc, cq, cq).srq(&self.srq);
-        let pair = [self.near.qp(QpType::Rc), far.create().unwrap()];
+        let qp_context = 1000 + self.contexts.len() as u64;
+        let far = far.qp_context(qp_context).create().unwrap();
+        self.contexts.insert(far.num(), qp_context);
+        let pair = [self.near.qp(QpType::Rc), far];
         pair[0].connect_rc(&pair[1], &RcParams::default()).unwrap();
         pair
     }
@@ -130,6 +136,7 @@ impl Program {
                 .expect("a number of the program");
             assert!(*out > 0, "{} came too often", wc.wr_id);
             *out -= 1;
+            assert_eq!(wc.qp_context, self.contexts[&wc.qp_num], "{wc}");
         }
     }
 

@@ -163,7 +163,7 @@ fn owned_queue_pairs(many: u32) -> [Line; 2] {
     let context = owned::Context::open(sim, "sim0").unwrap();
     let pd = context.alloc_pd().unwrap();
     let cq = context.cq(64).create().unwrap();
-    let mut wc = [Wc::default()];
+    let mut wc = [owned::Completion::default()];
     let mut use_and_drop = |polls: bool| {
         let qp = pd.qp(QpType::Rc, &cq, &cq).create().unwrap();
         to_error().iter().try_for_each(|to| qp.modify(to)).unwrap();

@@ -1,6 +1,7 @@
-//! A batch of completions.
+//! A completion, and a batch of them.
 
 use core::fmt;
+use core::ops::Deref;
 
 use super::Cq;
 use crate::cq::Wc;
@@ -8,13 +9,65 @@ use crate::cq::Wc;
 /// How many completions one batch can hold.
 const BATCH: usize = 16;
 
+/// A completion, and whose it is: `W` is what the device says, with the program's own `wr_id`.
+///
+/// ```
+/// use verbs_api::owned::{Completions, Context, Cq, Pd, Qp};
+/// use verbs_api::{QpType, Result};
+///
+/// /// What a program knows of a peer.
+/// struct Peer {
+///     qp: Qp,
+///     received: u64,
+/// }
+///
+/// fn meet(peers: &mut Vec<Peer>, pd: &Pd, cq: &Cq) -> Result<()> {
+///     let qp = pd.qp(QpType::Rc, cq, cq).qp_context(peers.len() as u64).create()?;
+///     peers.push(Peer { qp, received: 0 });
+///     Ok(())
+/// }
+///
+/// fn count(peers: &mut [Peer], completions: Completions) {
+///     for completion in completions.filter(|completion| completion.opcode.is_recv()) {
+///         peers[completion.qp_context as usize].received += u64::from(completion.byte_len);
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Completion<W = Wc> {
+    /// What the device says.
+    pub wc: W,
+    /// The program's own value of the queue pair ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)),
+    /// also when it is gone. 0 for a queue pair of XRC_RECV, and for what was posted by a raw handle.
+    ///
+    /// For a receive of an SRQ it is found by the number of the queue pair: should a device give that to
+    /// another at once, before completions of the one that is gone have been polled, then theirs is that
+    /// of the other.
+    pub qp_context: u64,
+}
+
+impl<W> Deref for Completion<W> {
+    type Target = W;
+
+    fn deref(&self) -> &W {
+        &self.wc
+    }
+}
+
+impl<W: fmt::Display> fmt::Display for Completion<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.wc.fmt(f)
+    }
+}
+
 /// A batch of completions of one CQ, oldest first: at most 16, without an allocation.
 ///
 /// What is not taken from it goes back when it is dropped, and comes again with the next poll; a
 /// loop that ends early, or panics, loses nothing.
 pub struct Completions {
     cq: Cq,
-    wcs: [Wc; BATCH],
+    all: [Completion; BATCH],
     next: usize,
     end: usize,
 }
@@ -23,14 +76,14 @@ impl Completions {
     /// A batch filled by `poll`, which says how many it wrote.
     pub(super) fn fill<E>(
         cq: &Cq,
-        poll: impl FnOnce(&mut [Wc]) -> Result<usize, E>,
+        poll: impl FnOnce(&mut [Completion]) -> Result<usize, E>,
     ) -> Result<Self, E> {
-        let mut wcs = [Wc::default(); BATCH];
-        let end = poll(&mut wcs)?;
+        let mut all = [Completion::default(); BATCH];
+        let end = poll(&mut all)?;
         let cq = cq.clone();
         Ok(Self {
             cq,
-            wcs,
+            all,
             next: 0,
             end,
         })
@@ -42,18 +95,18 @@ impl Completions {
     }
 
     /// Those not taken yet.
-    pub fn as_slice(&self) -> &[Wc] {
-        &self.wcs[self.next..self.end]
+    pub fn as_slice(&self) -> &[Completion] {
+        &self.all[self.next..self.end]
     }
 }
 
 impl Iterator for Completions {
-    type Item = Wc;
+    type Item = Completion;
 
-    fn next(&mut self) -> Option<Wc> {
-        let wc = *self.as_slice().first()?;
+    fn next(&mut self) -> Option<Completion> {
+        let completion = *self.as_slice().first()?;
         self.next += 1;
-        Some(wc)
+        Some(completion)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -1,19 +1,19 @@
 //! Completion queues.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::iteration::Position;
-use super::ledger::{self, Clock, Queue, Released};
+use super::ledger::{Queue, Released};
 use super::life::{self, Owner, object};
-use super::shared::{self, Shared};
-use super::{CompChannel, Completions, Context, Iteration};
-use crate::cq::{Arm, CqAttr, CqInit, Wc, WcStatus};
+use super::shared::Shared;
+use super::sources::{Retired, Sources};
+use super::{CompChannel, Completion, Completions, Context, Iteration};
+use crate::cq::{Arm, CqAttr, CqInit, Wc};
 use crate::cq_ex::{CqFlags, CqInitEx, CqModeration, WcEx, WcFields};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle::{self, Object};
 use crate::sync::Mutex;
-use crate::table::Table;
 use crate::verbs::Wait;
 
 /// A completion queue. Any number of threads may poll it: each completion goes to one of them.
@@ -31,41 +31,16 @@ pub(super) struct Parts {
 /// Locked during a poll, so that what it gives is settled in its order.
 #[derive(Default)]
 struct State {
-    /// The queues whose completions come here.
-    queues: Table<Known>,
-    /// The SRQs whose completions come here: by the number of a QP and which SRQ it is; with the
-    /// queue of the QP.
-    shared: BTreeMap<(u32, u32), (u32, Arc<Shared>)>,
-    /// The SRQs of XRC whose completions come here, whatever queue pair took the receive.
-    xrc: BTreeMap<u32, Arc<Shared>>,
-    /// What is to be forgotten when no completion from before a time of the context can come any more.
-    retired: BTreeMap<u64, Retired>,
+    sources: Sources,
     /// Completions that were polled and not taken.
-    given_back: VecDeque<Wc>,
+    given_back: VecDeque<Completion>,
+    /// Where the device writes them.
+    room: Vec<Wc>,
     /// A notification was asked for, and its event has not been read since. Until it is, no other
     /// has to be asked for; so at most one event a CQ waits on the channel.
     armed: bool,
     /// The CQ is in its channel's list of those that may have completions.
     listed: bool,
-}
-
-/// A queue whose completions come to the CQ.
-struct Known {
-    queue: Arc<Queue>,
-    /// Which SRQ its QP takes receives from, if it is a receive queue.
-    shared: Option<u32>,
-    /// When something of it was retired.
-    retired: Option<u64>,
-}
-
-#[derive(Clone, Copy)]
-enum Retired {
-    /// The QP of this queue was reset: numbers before this one are forgotten.
-    Reset(u32, u32),
-    /// The QP of this queue was destroyed.
-    Destroyed(u32),
-    /// This SRQ of XRC was destroyed.
-    Xrc(u32),
 }
 
 object!(Cq, "ibv_destroy_cq");
@@ -254,12 +229,12 @@ impl Cq {
         Completions::fill(self, |wcs| self.poll_into(wcs))
     }
 
-    /// Takes the oldest completions; how many were written to the start of `wcs`. Otherwise as
+    /// Takes the oldest completions; how many were written to the start of `completions`. Otherwise as
     /// [`poll`](Self::poll).
-    pub fn poll_into(&self, wcs: &mut [Wc]) -> Result<usize> {
+    pub fn poll_into(&self, completions: &mut [Completion]) -> Result<usize> {
         let mut released = Released::new();
         let mut state = self.0.state.lock();
-        self.0.poll(&mut state, wcs, &mut released)
+        self.0.poll(&mut state, completions, &mut released)
     }
 
     /// Starts an iteration over the completions that are there. While it lives, other polls of the
@@ -289,7 +264,7 @@ impl Cq {
     }
 
     /// Takes the next completion of an iteration; none if it is at its end.
-    pub(super) fn advance(&self, position: &mut Position) -> Option<Result<WcEx>> {
+    pub(super) fn advance(&self, position: &mut Position) -> Option<Result<Completion<WcEx>>> {
         let verb = position.verb()?;
         let mut released = Released::new();
         let mut state = self.0.state.lock();
@@ -402,32 +377,26 @@ impl Cq {
     }
 
     /// Completions that were polled and not taken.
-    pub(super) fn give_back(&self, wcs: &[Wc]) {
+    pub(super) fn give_back(&self, wcs: &[Completion]) {
         self.0.state.lock().given_back.extend(wcs);
         self.list();
     }
 
-    /// A queue of a QP with this number, whose completions will come here.
-    pub(super) fn add_queue(&self, qp_num: u32) -> Arc<Queue> {
+    /// A queue of a QP with this number and value of the program's, whose completions will come here.
+    pub(super) fn add_queue(&self, qp_num: u32, qp_context: u64) -> Arc<Queue> {
         let clock = self.context().clock().clone();
-        self.0.state.lock().add_queue(qp_num, clock)
+        let mut state = self.0.state.lock();
+        state.sources.add_queue(qp_num, qp_context, clock)
     }
 
     /// The QP of a queue takes its receives from an SRQ.
     pub(super) fn add_shared(&self, queue: &Queue, shared: &Arc<Shared>) {
-        let (key, of) = (
-            (queue.qp_num(), shared.key()),
-            (queue.index(), shared.clone()),
-        );
-        let mut state = self.0.state.lock();
-        state.queues.at_mut(queue.index()).shared = Some(shared.key());
-        state.shared.insert(key, of);
+        self.0.state.lock().sources.add_shared(queue, shared);
     }
 
     /// An SRQ of XRC completes its receives here.
     pub(super) fn add_xrc(&self, shared: &Arc<Shared>) {
-        let mut state = self.0.state.lock();
-        state.xrc.insert(shared.key(), shared.clone());
+        self.0.state.lock().sources.add_xrc(shared);
     }
 
     /// An SRQ of XRC was destroyed.
@@ -447,26 +416,36 @@ impl Cq {
 
     fn retire(&self, what: Retired) {
         let mut state = self.0.state.lock();
-        state.retire(what, self.context().clock().pass());
+        state.sources.retire(what, self.context().clock().pass());
     }
 }
 
 impl Parts {
-    fn poll(&self, state: &mut State, wcs: &mut [Wc], released: &mut Released) -> Result<usize> {
+    fn poll(
+        &self,
+        state: &mut State,
+        completions: &mut [Completion],
+        released: &mut Released,
+    ) -> Result<usize> {
+        let wanted = completions.len();
         if !state.given_back.is_empty() {
-            let count = wcs.len().min(state.given_back.len());
-            for (wc, back) in wcs.iter_mut().zip(state.given_back.drain(..count)) {
-                *wc = back;
+            let count = wanted.min(state.given_back.len());
+            for (completion, back) in completions.iter_mut().zip(state.given_back.drain(..count)) {
+                *completion = back;
             }
             return Ok(count);
         }
-        let count = self.context.verbs().poll_cq(self.handle, wcs)?;
-        let polled = &mut wcs[..count];
-        for wc in polled {
-            state.settle(wc, released);
+        if state.room.len() < wanted {
+            state.room.resize(wanted, Wc::default());
         }
-        if count < wcs.len() {
-            state.was_found_empty();
+        let verbs = self.context.verbs();
+        let count = verbs.poll_cq(self.handle, &mut state.room[..wanted])?;
+        for (completion, wc) in completions.iter_mut().zip(&state.room[..count]) {
+            completion.wc = *wc;
+            completion.qp_context = state.sources.settle(&mut completion.wc, released);
+        }
+        if count < wanted {
+            state.sources.was_found_empty();
         }
         Ok(count)
     }
@@ -484,7 +463,7 @@ impl Parts {
             }
             let started = verbs.start_poll(self.handle);
             if matches!(&started, Err(error) if error.kind() == ErrorKind::NotFound) {
-                state.was_found_empty();
+                state.sources.was_found_empty();
             }
             started
         } else {
@@ -492,8 +471,8 @@ impl Parts {
         }
     }
 
-    fn read(&self, state: &mut State, released: &mut Released) -> Result<WcEx> {
-        let read = self.context.verbs().read_wc(self.handle)?;
+    fn read(&self, state: &mut State, released: &mut Released) -> Result<Completion<WcEx>> {
+        let mut read = self.context.verbs().read_wc(self.handle)?;
         let mut wc = Wc {
             wr_id: read.wr_id,
             status: read.status,
@@ -501,11 +480,11 @@ impl Parts {
             qp_num: read.qp_num.unwrap_or_default(),
             ..Wc::default()
         };
-        state.settle(&mut wc, released);
-        Ok(WcEx {
-            wr_id: wc.wr_id,
-            opcode: wc.opcode,
-            ..read
+        let qp_context = state.sources.settle(&mut wc, released);
+        (read.wr_id, read.opcode) = (wc.wr_id, wc.opcode);
+        Ok(Completion {
+            wc: read,
+            qp_context,
         })
     }
 
@@ -528,177 +507,4 @@ fn int(verb: Verb, what: &'static str, number: u32, min: i64) -> Result<i32> {
         };
         Error::new(verb, ErrorKind::Invalid, cause)
     })
-}
-
-impl State {
-    fn add_queue(&mut self, qp_num: u32, clock: Clock) -> Arc<Queue> {
-        let id = self.queues.insert(|id| Known {
-            queue: Arc::new(Queue::new(id.index, qp_num, clock)),
-            shared: None,
-            retired: None,
-        });
-        self.queues.at(id.index).queue.clone()
-    }
-
-    /// Gives a completion the program's own number.
-    fn settle(&mut self, wc: &mut Wc, released: &mut Released) {
-        let posted = match shared::parts(wc.wr_id) {
-            Some((key, number)) => {
-                let of_qp = self.shared.get(&(wc.qp_num, key));
-                let shared = of_qp.map(|(_, shared)| shared).or(self.xrc.get(&key));
-                shared.and_then(|shared| shared.complete(number, released))
-            }
-            None => {
-                let (index, number) = ledger::parts(wc.wr_id);
-                let known = self.queues.peek(index).map(|known| &known.queue);
-                let queue = known.filter(|queue| queue.qp_num() == wc.qp_num);
-                queue.and_then(|queue| queue.complete(number, released))
-            }
-        };
-        let Some((posted, at)) = posted else {
-            return;
-        };
-        self.forget_before(at);
-        wc.wr_id = posted.wr_id;
-        if wc.status != WcStatus::Success {
-            wc.opcode = posted.opcode;
-        }
-    }
-
-    /// Forgets something in time. What is still to come of it is in the CQ already, before all that
-    /// comes of work posted later.
-    fn retire(&mut self, what: Retired, at: u64) {
-        if let Retired::Reset(index, _) | Retired::Destroyed(index) = what {
-            let known = self.queues.at_mut(index);
-            if let Some(earlier) = known.retired.replace(at) {
-                self.retired.remove(&earlier);
-            }
-            if known.shared.is_none() && known.queue.is_settled() {
-                return self.forget(what);
-            }
-        }
-        self.retired.insert(at, what);
-    }
-
-    /// The CQ was found empty: what is left of QPs that are gone has had its time.
-    fn was_found_empty(&mut self) {
-        self.forget_before(u64::MAX);
-    }
-
-    /// No completion from before this time can come any more.
-    fn forget_before(&mut self, time: u64) {
-        while let Some(first) = self.retired.first_entry()
-            && *first.key() < time
-        {
-            let what = first.remove();
-            self.forget(what);
-        }
-    }
-
-    fn forget(&mut self, what: Retired) {
-        match what {
-            Retired::Reset(index, number) => {
-                let known = self.queues.at_mut(index);
-                known.retired = None;
-                known.queue.forget_before(number);
-            }
-            Retired::Destroyed(index) => {
-                let known = self.queues.remove(index);
-                let key = known.shared.map(|shared| (known.queue.qp_num(), shared));
-                // Another QP may have its number by now.
-                if let Some(key) = key
-                    && self.shared.get(&key).is_some_and(|(of, _)| *of == index)
-                {
-                    self.shared.remove(&key);
-                }
-            }
-            Retired::Xrc(key) => {
-                self.xrc.remove(&key);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::ledger::Posted;
-    use super::*;
-    use crate::cq::WcOpcode;
-
-    fn state(queues: u32, clock: &Clock) -> State {
-        let mut state = State::default();
-        for qp_num in 0..queues {
-            state.add_queue(qp_num, clock.clone());
-        }
-        state
-    }
-
-    /// Posts on a queue; what its completion will say.
-    fn post(state: &State, index: u32) -> Wc {
-        let queue = &state.queues.at(index).queue;
-        let posted = Posted {
-            wr_id: 7,
-            opcode: WcOpcode::Send,
-        };
-        let mut wr_id = 0;
-        let list = [(posted, [])].into_iter();
-        queue
-            .post(list, |first| {
-                wr_id = first.wr_id(0);
-                Ok(())
-            })
-            .unwrap();
-        Wc {
-            wr_id,
-            qp_num: queue.qp_num(),
-            ..Wc::default()
-        }
-    }
-
-    /// What is kept of a QP that is gone is forgotten, or a program that makes many would grow: at once
-    /// where nothing is expected, else when the CQ is found empty.
-    #[test]
-    fn queues_of_qps_that_are_gone_are_forgotten_when_the_cq_is_empty() {
-        let clock = Clock::default();
-        let mut state = state(4, &clock);
-        for index in 0..3 {
-            post(&state, index);
-        }
-        state.retire(Retired::Destroyed(0), clock.pass());
-        state.retire(Retired::Reset(2, 1), clock.pass());
-        state.retire(Retired::Destroyed(3), clock.pass());
-        assert!(state.queues.peek(3).is_none(), "nothing was posted on it");
-        assert!(state.queues.peek(0).is_some());
-        state.was_found_empty();
-        assert!(state.queues.peek(0).is_none());
-        assert_eq!(state.queues.len(), 2);
-        assert!(state.retired.is_empty());
-        assert!(state.queues.at(2).queue.is_settled());
-        assert!(!state.queues.at(1).queue.is_settled());
-    }
-
-    /// Also of a CQ that is never empty: the completion of what was posted after a QP was destroyed comes
-    /// behind all of that QP.
-    #[test]
-    fn queues_of_qps_that_are_gone_are_forgotten_when_later_work_completes() {
-        let clock = Clock::default();
-        let mut state = state(3, &clock);
-        let released = &mut Released::new();
-        let (mut of_gone, mut before) = (post(&state, 0), post(&state, 1));
-        post(&state, 0);
-        post(&state, 2);
-        state.retire(Retired::Destroyed(0), clock.pass());
-        let mut after = post(&state, 1);
-        state.retire(Retired::Destroyed(2), clock.pass());
-        state.settle(&mut before, released);
-        state.settle(&mut of_gone, released);
-        assert_eq!(of_gone.wr_id, 7, "it was in the CQ when its QP went");
-        state.settle(&mut after, released);
-        assert!(state.queues.peek(0).is_none());
-        assert!(
-            state.queues.peek(2).is_some(),
-            "it went after that was posted"
-        );
-        assert_eq!(state.retired.len(), 1);
-    }
 }

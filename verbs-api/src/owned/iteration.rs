@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::Cq;
+use super::{Completion, Cq};
 use crate::cq_ex::WcEx;
 use crate::error::{ErrorKind, Result, Verb};
 
@@ -63,9 +63,9 @@ impl Position {
 }
 
 impl Iterator for Iteration<'_> {
-    type Item = Result<WcEx>;
+    type Item = Result<Completion<WcEx>>;
 
-    fn next(&mut self) -> Option<Result<WcEx>> {
+    fn next(&mut self) -> Option<Self::Item> {
         match self.cq.advance(&mut self.position)? {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             result => Some(result),

@@ -27,6 +27,8 @@ pub(super) struct Queue {
     index: u32,
     /// Another QP's completions may carry any number: those of raw QPs on this CQ.
     qp_num: u32,
+    /// The program's own value of the QP.
+    qp_context: u64,
     clock: Clock,
     ledger: Mutex<Ledger>,
 }
@@ -82,10 +84,11 @@ pub(super) enum Hold {
 pub(super) type Released = SmallVec<[Hold; 16]>;
 
 impl Queue {
-    pub(super) fn new(index: u32, qp_num: u32, clock: Clock) -> Self {
+    pub(super) fn new(index: u32, qp_num: u32, qp_context: u64, clock: Clock) -> Self {
         Self {
             index,
             qp_num,
+            qp_context,
             clock,
             ledger: Mutex::default(),
         }
@@ -97,6 +100,10 @@ impl Queue {
 
     pub(super) fn qp_num(&self) -> u32 {
         self.qp_num
+    }
+
+    pub(super) fn qp_context(&self) -> u64 {
+        self.qp_context
     }
 
     /// Enters work requests and posts them, with the numbers that the device gets. What is refused
@@ -254,7 +261,7 @@ mod tests {
     /// requests leave a gap that no later one fills; numbers wrap around.
     #[test]
     fn numbers_of_the_program_come_back_across_gaps_and_the_wrap() {
-        let queue = Queue::new(5, 1, Clock::default());
+        let queue = Queue::new(5, 1, 0, Clock::default());
         queue.ledger.lock().next = u32::MAX - 2;
         let first = post(&queue, &[10, 11, 12, 13], Some(2));
         let second = post(&queue, &[10, 10, 14], None);
@@ -269,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_comes_before_a_reset_is_forgotten_and_nothing_else() {
-        let queue = Queue::new(0, 1, Clock::default());
+        let queue = Queue::new(0, 1, 0, Clock::default());
         let before = post(&queue, &[1, 2], None);
         let (end, _) = queue.lock().release();
         let after = post(&queue, &[3], None);

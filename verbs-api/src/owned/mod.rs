@@ -11,8 +11,9 @@
 //!   regions and address handles it uses until its completion is polled. Safe code cannot make a
 //!   device write to memory that is freed or referred to; registering the caller's own memory is
 //!   [`unsafe`](Pd::reg_mr).
-//! - **Completions.** Each comes with the program's own `wr_id`; how the program chooses them, and
-//!   how many QPs share a CQ, is all the same. An iterator, or a buffer of the caller's.
+//! - **Completions.** Each comes with the program's own `wr_id`, and the program's own value of its QP
+//!   ([`Completion::qp_context`]); how the program chooses them, and how many QPs share a CQ, is all the
+//!   same. An iterator, or a buffer of the caller's.
 //! - **Waiting.** [`Cq::wait`] and [`CompChannel::wait`] arm, poll again, wait and acknowledge in the
 //!   order that loses no completion.
 //!
@@ -96,13 +97,14 @@ mod mw;
 mod pd;
 mod qp;
 mod shared;
+mod sources;
 mod srq;
 mod wr;
 mod xrc;
 
 pub use ah::Ah;
 pub use channel::{CompChannel, CqEvent};
-pub use completions::Completions;
+pub use completions::{Completion, Completions};
 pub use context::Context;
 pub use cq::{Cq, CqBuilder};
 pub use event::{AsyncEvent, Element};

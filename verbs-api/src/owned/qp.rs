@@ -57,6 +57,7 @@ pub(super) struct Parts {
     pub(super) handle: handle::Qp,
     num: u32,
     qp_type: QpType,
+    qp_context: u64,
     pd: Pd,
     send: Side,
     recv: Side,
@@ -123,6 +124,7 @@ pub struct QpBuilder<'a> {
     srq: Option<&'a Srq>,
     cap: QpCap,
     sq_sig_all: bool,
+    qp_context: u64,
     send_ops: SendOps,
 }
 
@@ -136,6 +138,7 @@ impl<'a> QpBuilder<'a> {
             srq: None,
             cap: QpCap::default(),
             sq_sig_all: false,
+            qp_context: 0,
             send_ops: SendOps::empty(),
         }
     }
@@ -197,6 +200,13 @@ impl<'a> QpBuilder<'a> {
         }
     }
 
+    /// With a value of the program's own, which each completion of the queue pair has
+    /// ([`Completion::qp_context`](super::Completion::qp_context)), and an event of it tells
+    /// ([`Qp::qp_context`]): the place of what the program knows of it, for instance. Default: 0.
+    pub fn qp_context(self, qp_context: u64) -> Self {
+        Self { qp_context, ..self }
+    }
+
     /// Makes it, in RESET ([`Verbs::create_qp`](crate::Verbs::create_qp)).
     ///
     /// # Errors
@@ -213,6 +223,7 @@ impl<'a> QpBuilder<'a> {
         let (send_cq, recv_cq) = (self.send_cq.handle(), self.recv_cq.handle());
         let mut init = QpInit::new(self.qp_type, send_cq, recv_cq).cap(self.cap);
         init.sq_sig_all = self.sq_sig_all;
+        init.qp_context = self.qp_context;
         init.srq = self.srq.map(Srq::handle);
         init.send_ops = self.send_ops;
         let verbs = context.verbs();
@@ -221,13 +232,14 @@ impl<'a> QpBuilder<'a> {
             let _ = verbs.destroy_qp(handle, Wait::Poll);
         })?;
         let side = |cq: &Cq| Side {
-            queue: cq.add_queue(num),
+            queue: cq.add_queue(num, self.qp_context),
             cq: cq.clone(),
         };
         let qp = Qp(Owner::new(Parts {
             handle,
             num,
             qp_type: self.qp_type,
+            qp_context: self.qp_context,
             pd: self.pd.clone(),
             send: side(self.send_cq),
             recv: side(self.recv_cq),
@@ -271,6 +283,11 @@ impl Qp {
     /// Its transport.
     pub fn qp_type(&self) -> QpType {
         self.0.qp_type
+    }
+
+    /// The program's own value.
+    pub fn qp_context(&self) -> u64 {
+        self.0.qp_context
     }
 
     /// Attributes ([`Verbs::query_qp`](crate::Verbs::query_qp)).

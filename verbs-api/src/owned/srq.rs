@@ -46,6 +46,7 @@ pub struct Srq(pub(super) Arc<Owner<Parts>>);
 
 pub(super) struct Parts {
     pub(super) handle: handle::Srq,
+    srq_context: u64,
     pd: Pd,
     xrc: Option<(Xrcd, Cq)>,
     pub(super) shared: Arc<Shared>,
@@ -94,6 +95,7 @@ impl Srq {
         let handle = context.verbs().create_srq(pd.handle(), &init)?;
         let srq = Self(Owner::new(Parts {
             handle,
+            srq_context: init.srq_context,
             pd: pd.clone(),
             xrc: xrc.map(|(xrcd, cq)| (xrcd.clone(), cq.clone())),
             shared: Arc::new(Shared::new(context.next_srq(), context.clock().clone())),
@@ -108,6 +110,11 @@ impl Srq {
     /// The protection domain it was made from: that of the regions of its receives (SRQ-12).
     pub fn pd(&self) -> &Pd {
         &self.0.pd
+    }
+
+    /// The program's own value ([`SrqInit::context`]).
+    pub fn srq_context(&self) -> u64 {
+        self.0.srq_context
     }
 
     /// The XRC domain it was made in, and the CQ of its receives, if it is of XRC.
