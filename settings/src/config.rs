@@ -245,7 +245,11 @@ fn faults(given: Option<Given<String>>) -> Result<Plan, String> {
         return Ok(Plan::default());
     };
     let name = &given.value;
-    let plan = Plan::named(name).map_err(|error| given.refuse(name, error))?;
+    let plan = Plan::named(name).map_err(|error| match error.line {
+        Some(_) => given.refuse(name, error),
+        // What could not be read has been named.
+        None => given.refuse(name, error.problem),
+    })?;
     for (rule, number) in plan.rules().iter().zip(1..) {
         if let Fault::Call { verb, .. } = rule
             && !can_fail(*verb)
