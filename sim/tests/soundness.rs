@@ -260,7 +260,7 @@ impl OwnedLoop {
 
     /// How many have succeeded of the work that is done.
     fn succeeded(&self) -> verbs_api::Result<usize> {
-        let is_success = |wc: &Wc| wc.status == WcStatus::Success;
+        let is_success = |wc: &owned::Completion| wc.status == WcStatus::Success;
         Ok(self.cq.poll()?.filter(is_success).count())
     }
 }
