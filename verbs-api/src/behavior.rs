@@ -186,15 +186,6 @@ knob_values! {
         /// None.
         None = "none";
     }
-    /// How a verb that a device does not have answers, or that it has it.
-    ResizeSupport {
-        /// It has it.
-        Supported = "supported";
-        /// `ENOSYS`
-        Enosys = "enosys";
-        /// `EOPNOTSUPP`
-        Eopnotsupp = "eopnotsupp";
-    }
     /// How the size of a queue is rounded up. 0 stays 0.
     Rounding {
         /// Not at all.
@@ -463,8 +454,6 @@ knobs! {
     arm_no_channel: Check = Check::Accepted, ["CQ-ARM-48"];
     /// Arming a CQ whose handle is garbled in the C structure.
     arm_bad_handle: Check = Check::Refused, ["CQ-ARM-21"];
-    /// Whether and how CQ resize is supported.
-    resize_errno: ResizeSupport = ResizeSupport::Supported, ["CQ-RESIZE-16"];
     /// How CQ sizes are rounded.
     cqe_rounding: Rounding = Rounding::Exact, ["CQ-CREATE-01", "CQ-RESIZE-08"];
     /// How the sizes of send queues, receive queues and SRQs are rounded.

@@ -6,8 +6,8 @@ use crate::Capabilities;
 use crate::behavior::{
     AtomicCheck, Behavior, Check, DeregBound, Errno, ErrorFires, FaultStatus, FlushPostInErr,
     IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement, PollAfterOverrun, PostWrongState,
-    QpAccessStatus, ResizeSupport, Retry7, Rounding, RouteFields, SendByteLen, SendInvalAnswer,
-    ShortDatagram, ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, ZeroLength,
+    QpAccessStatus, Retry7, Rounding, RouteFields, SendByteLen, SendInvalAnswer, ShortDatagram,
+    ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, ZeroLength,
 };
 use crate::shown::debug_is_display;
 
@@ -40,10 +40,12 @@ impl Profile {
 
     /// Soft-iWARP of Linux 6.1, as measured. An iWARP device has RC alone, connected by rdma_cm,
     /// without immediate data and receiver-not-ready; this one also has no atomics, memory windows,
-    /// batches, extended CQs, SRQs of another size, and no regions with addresses of the program's choice.
+    /// batches, extended CQs, changes of the sizes of CQs and SRQs, and no regions with addresses of the
+    /// program's choice.
     pub const SIW: Self = Self {
         lacks: Capabilities::IWARP_LACKS
             .union(SOFTWARE_LACKS)
+            .union(Capabilities::RESIZE_CQ)
             .union(Capabilities::SRQ_RESIZE)
             .union(Capabilities::REG_MR_IOVA)
             .union(Capabilities::ATOMICS)
@@ -184,7 +186,6 @@ const SIW: Behavior = Behavior {
     arm_bad_handle: Check::Accepted,
     recv_se_fires: false,
     send_se_fires_local: true,
-    resize_errno: ResizeSupport::Eopnotsupp,
     cqe_rounding: Rounding::Pow2,
     overrun: Overrun::DropNew,
     poll_after_overrun: PollAfterOverrun::Empty,

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use verbs_api::behavior::{Check, Overrun, PollAfterOverrun, ResizeSupport, UndefinedFields};
+use verbs_api::behavior::{Check, Overrun, PollAfterOverrun, UndefinedFields};
 use verbs_api::lab::{CqReport, Limit, TraceEvent};
 use verbs_api::{
-    Arm, AsyncEventType, Cause, CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr,
-    CqEvent, CqInit, Element, Error, ErrorKind, Handle, Object, Qp as QpHandle, Result, Verb, Wc,
-    WcFlags, WcOpcode, WcStatus,
+    Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
+    Cq as CqHandle, CqAttr, CqEvent, CqInit, Element, Error, ErrorKind, Handle, Object,
+    Qp as QpHandle, Result, Verb, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
 use super::Device;
@@ -193,18 +193,8 @@ impl Device {
     pub(crate) fn resize_cq(&mut self, cq: CqHandle, cqe: i32) -> Result<()> {
         let verb = Verb::ResizeCq;
         let index = find(&self.cqs.table, verb, cq)?;
-        let refusal = match self.base.behavior.resize_errno {
-            ResizeSupport::Enosys => Some(ErrorKind::NotImplemented),
-            ResizeSupport::Eopnotsupp => Some(ErrorKind::NotSupported),
-            ResizeSupport::Supported | _ => None,
-        };
-        if let Some(kind) = refusal {
-            let cause = Cause::Argument {
-                what: "the device",
-                problem: "cannot resize CQs",
-            };
-            return Err(Error::new(verb, kind, cause));
-        }
+        self.base
+            .check_has(verb, Capabilities::RESIZE_CQ, "cannot resize CQs")?;
         in_range(
             verb,
             "cqe",

@@ -1,6 +1,6 @@
 //! What a device tells of itself, its ports and its contexts.
 
-use verbs_api::behavior::{Behavior, ResizeSupport};
+use verbs_api::behavior::Behavior;
 use verbs_api::lab::Limit;
 use verbs_api::{
     AsyncEvent, Capabilities, Cause, Context, DeviceAttr, DeviceAttrEx, Element, Error, ErrorKind,
@@ -28,11 +28,7 @@ impl Device {
     /// What may be asked of the device.
     pub(crate) fn capabilities(&self, context: Context) -> Result<Capabilities> {
         self.base.find_context(Verb::QueryDevice, context)?;
-        let mut all = Capabilities::all() - Capabilities::PATH_MIG - Capabilities::TSO;
-        if self.base.behavior.resize_errno != ResizeSupport::Supported {
-            all.remove(Capabilities::RESIZE_CQ);
-        }
-        Ok(all)
+        Ok(Capabilities::all() - Capabilities::PATH_MIG - Capabilities::TSO)
     }
 
     /// How the device answers where it has a choice.
