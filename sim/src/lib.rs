@@ -1,8 +1,7 @@
 //! A software RDMA device with exact verbs semantics: deterministic, in process.
 //!
 //! [`Sim`] is a fabric of simulated devices behind the trait [`Verbs`](verbs_api::Verbs), and a
-//! laboratory ([`Lab`](verbs_api::lab::Lab)) around them. [`Node`] is one device as a plain struct, for
-//! searches and tests that want to drive it by hand.
+//! laboratory ([`Lab`](verbs_api::lab::Lab)) around them.
 //!
 //! # What is supported
 //! RC, UC and UD queue pairs with Send, RDMA Write (both with immediate data) and RDMA Read;
