@@ -47,74 +47,8 @@ impl Hw {
         unsafe { self.make_cq(verb, context, &init.cq, Some(init.wc_flags), create) }
     }
 
-    /// `ibv_start_poll`
-    pub(crate) fn start_iteration(&self, cq: CqHandle) -> Result<()> {
-        let verb = Verb::StartPoll;
-        let found = self.extended(verb, cq)?;
-        let mut iteration = found.at_rest(verb)?;
-        // SAFETY: the CQ is live and an extended one; no iteration is open.
-        let start = |cq: *mut ibv_cq| unsafe {
-            inline::start_poll(cq.cast(), &mut ibv_poll_cq_attr::default())
-        };
-        found.raw.call(verb, start)?;
-        *iteration = Iteration::AtCompletion;
-        Ok(())
-    }
-
-    /// `ibv_next_poll`
-    pub(crate) fn next_of_iteration(&self, cq: CqHandle) -> Result<()> {
-        let verb = Verb::NextPoll;
-        let found = self.extended(verb, cq)?;
-        let mut iteration = found.at_completion(verb)?;
-        // SAFETY: the CQ is live and an extended one; an iteration is open.
-        let next = |cq: *mut ibv_cq| unsafe { inline::next_poll(cq.cast()) };
-        let result = found.raw.with(verb, next)?;
-        if result != 0 {
-            *iteration = Iteration::AtEnd;
-        }
-        check(verb, result)
-    }
-
-    /// `ibv_wc_read_*`
-    pub(crate) fn completion_of_iteration(&self, cq: CqHandle) -> Result<WcEx> {
-        let verb = Verb::ReadWc;
-        let found = self.extended(verb, cq)?;
-        let fields = found.extended.unwrap_or_default();
-        let _iteration = found.at_completion(verb)?;
-        let read = |cq: *mut ibv_cq| {
-            // SAFETY: the CQ is live and an extended one; an iteration has come to a completion.
-            unsafe { ibv_cq_ex::completion(cq.cast(), fields) }
-        };
-        found.raw.with(verb, read)
-    }
-
-    /// `ibv_end_poll`
-    pub(crate) fn end_iteration(&self, cq: CqHandle) -> Result<()> {
-        let verb = Verb::EndPoll;
-        let found = self.extended(verb, cq)?;
-        let mut iteration = found.iteration.lock();
-        if *iteration == Iteration::None {
-            return Err(misuse(verb, "no iteration over the cq is open"));
-        }
-        found.end(&mut iteration);
-        Ok(())
-    }
-
-    /// `ibv_modify_cq`
-    pub(crate) fn moderate_cq(&self, cq: CqHandle, moderation: &CqModeration) -> Result<()> {
-        let verb = Verb::ModifyCq;
-        let found = self.cq(verb, cq)?;
-        let mut attr = ibv_modify_cq_attr {
-            attr_mask: IBV_CQ_ATTR_MODERATE,
-            moderate: ibv_moderate_cq::to_c(moderation),
-        };
-        // SAFETY: the CQ is live.
-        found
-            .raw
-            .call(verb, |cq| unsafe { inline::modify_cq(cq, &mut attr) })
-    }
-
-    fn extended(&self, verb: Verb, cq: CqHandle) -> Result<Arc<Cq>> {
+    /// An extended CQ.
+    pub(crate) fn extended(&self, verb: Verb, cq: CqHandle) -> Result<Arc<Cq>> {
         let found = self.cq(verb, cq)?;
         match found.extended {
             Some(_) => Ok(found),
@@ -124,6 +58,67 @@ impl Hw {
 }
 
 impl Cq {
+    /// `ibv_start_poll`
+    pub(crate) fn start(&self) -> Result<()> {
+        let verb = Verb::StartPoll;
+        let mut iteration = self.at_rest(verb)?;
+        // SAFETY: the CQ is live and an extended one; no iteration is open.
+        let start = |cq: *mut ibv_cq| unsafe {
+            inline::start_poll(cq.cast(), &mut ibv_poll_cq_attr::default())
+        };
+        self.raw.call(verb, start)?;
+        *iteration = Iteration::AtCompletion;
+        Ok(())
+    }
+
+    /// `ibv_next_poll`
+    pub(crate) fn next(&self) -> Result<()> {
+        let verb = Verb::NextPoll;
+        let mut iteration = self.at_completion(verb)?;
+        // SAFETY: the CQ is live and an extended one; an iteration is open.
+        let next = |cq: *mut ibv_cq| unsafe { inline::next_poll(cq.cast()) };
+        let result = self.raw.with(verb, next)?;
+        if result != 0 {
+            *iteration = Iteration::AtEnd;
+        }
+        check(verb, result)
+    }
+
+    /// `ibv_wc_read_*`
+    pub(crate) fn completion(&self) -> Result<WcEx> {
+        let verb = Verb::ReadWc;
+        let fields = self.extended.unwrap_or_default();
+        let _iteration = self.at_completion(verb)?;
+        let read = |cq: *mut ibv_cq| {
+            // SAFETY: the CQ is live and an extended one; an iteration has come to a completion.
+            unsafe { ibv_cq_ex::completion(cq.cast(), fields) }
+        };
+        self.raw.with(verb, read)
+    }
+
+    /// `ibv_end_poll`
+    pub(crate) fn end_iteration(&self) -> Result<()> {
+        let verb = Verb::EndPoll;
+        let mut iteration = self.iteration.lock();
+        if *iteration == Iteration::None {
+            return Err(misuse(verb, "no iteration over the cq is open"));
+        }
+        self.end(&mut iteration);
+        Ok(())
+    }
+
+    /// `ibv_modify_cq`
+    pub(crate) fn moderate(&self, moderation: &CqModeration) -> Result<()> {
+        let verb = Verb::ModifyCq;
+        let mut attr = ibv_modify_cq_attr {
+            attr_mask: IBV_CQ_ATTR_MODERATE,
+            moderate: ibv_moderate_cq::to_c(moderation),
+        };
+        // SAFETY: the CQ is live.
+        self.raw
+            .call(verb, |cq| unsafe { inline::modify_cq(cq, &mut attr) })
+    }
+
     /// Keeps others from polling; no iteration is open.
     pub(crate) fn at_rest(&self, verb: Verb) -> Result<Rest<'_>> {
         let iteration = self.iteration.lock();

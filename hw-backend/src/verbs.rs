@@ -303,23 +303,23 @@ impl Verbs for Hw {
     }
 
     fn start_poll(&self, cq: CqHandle) -> Result<()> {
-        self.start_iteration(cq)
+        self.extended(Verb::StartPoll, cq)?.start()
     }
 
     fn next_poll(&self, cq: CqHandle) -> Result<()> {
-        self.next_of_iteration(cq)
+        self.extended(Verb::NextPoll, cq)?.next()
     }
 
     fn read_wc(&self, cq: CqHandle) -> Result<WcEx> {
-        self.completion_of_iteration(cq)
+        self.extended(Verb::ReadWc, cq)?.completion()
     }
 
     fn end_poll(&self, cq: CqHandle) -> Result<()> {
-        self.end_iteration(cq)
+        self.extended(Verb::EndPoll, cq)?.end_iteration()
     }
 
     fn modify_cq(&self, cq: CqHandle, moderation: &CqModeration) -> Result<()> {
-        self.moderate_cq(cq, moderation)
+        self.cq(Verb::ModifyCq, cq)?.moderate(moderation)
     }
 
     fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {

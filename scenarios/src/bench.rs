@@ -70,6 +70,21 @@ pub struct Place {
     pub sgid_index: u8,
 }
 
+impl Place {
+    /// These parameters, at this place.
+    pub(crate) fn within(self, params: RcParams) -> RcParams {
+        let Self {
+            port_num,
+            sgid_index,
+        } = self;
+        RcParams {
+            port_num,
+            sgid_index,
+            ..params
+        }
+    }
+}
+
 impl Default for Place {
     fn default() -> Self {
         Self {
@@ -242,7 +257,7 @@ impl<'v> Bench<'v> {
         let mut got = Vec::new();
         let mut patience = self.patience(EMPTY_POLLS);
         while got.len() < n {
-            if self.poll_once(cq, n - got.len(), &mut got)? > 0 {
+            if poll_once(self.verbs, cq, n - got.len(), &mut got)? > 0 {
                 patience = self.patience(EMPTY_POLLS);
             } else if !patience.once_more()? {
                 let expected = format!("{n} completions on {cq}");
@@ -280,7 +295,7 @@ impl<'v> Bench<'v> {
     /// Polls until the CQ is empty at this moment, as an event handler does.
     pub fn drain(&self, cq: Cq) -> Result<Vec<Wc>> {
         let mut got = Vec::new();
-        while self.poll_once(cq, 16, &mut got)? > 0 {}
+        while poll_once(self.verbs, cq, 16, &mut got)? > 0 {}
         Ok(got)
     }
 
@@ -294,7 +309,7 @@ impl<'v> Bench<'v> {
         }
         let mut quiet_since = Instant::now();
         while quiet_since.elapsed() < self.bounds.negative {
-            if self.poll_once(cq, 16, &mut got)? > 0 {
+            if poll_once(self.verbs, cq, 16, &mut got)? > 0 {
                 quiet_since = Instant::now();
             }
             thread::yield_now();
@@ -471,7 +486,7 @@ impl<'v> Bench<'v> {
         let mut got = Vec::new();
         loop {
             let expected = format!("no completion on {cq}");
-            let none = self.poll_once(cq, 16, &mut got)? == 0;
+            let none = poll_once(self.verbs, cq, 16, &mut got)? == 0;
             check!(rule, none, expected, "{}", list(&got));
             if end.is_none_or(|end| Instant::now() >= end) {
                 return Ok(());
@@ -489,7 +504,7 @@ impl<'v> Bench<'v> {
         lab.advance(MEANWHILE)?;
         self.negative.fetch_max(EXACT, Ordering::Relaxed);
         let mut got = Vec::new();
-        let none = self.poll_once(cq, 16, &mut got)? == 0;
+        let none = poll_once(self.verbs, cq, 16, &mut got)? == 0;
         let expected = format!("no completion on {cq} within {MEANWHILE:?}");
         check!(rule, none, expected, "{}", list(&got));
         Ok(())
@@ -562,13 +577,6 @@ impl<'v> Bench<'v> {
         );
     }
 
-    fn poll_once(&self, cq: Cq, n: usize, got: &mut Vec<Wc>) -> Result<usize> {
-        let mut wc = vec![Wc::default(); n];
-        let polled = self.verbs.poll_cq(cq, &mut wc)?;
-        got.extend_from_slice(&wc[..polled]);
-        Ok(polled)
-    }
-
     /// Virtual time moves only when this thread lets it.
     fn stepped(&self) -> bool {
         self.verbs.lab().is_some() && !self.needs.contains(Capabilities::THREADS)
@@ -627,6 +635,13 @@ impl Patience<'_> {
         thread::yield_now();
         Ok(Instant::now() < self.deadline)
     }
+}
+
+fn poll_once(verbs: &dyn Verbs, cq: Cq, n: usize, got: &mut Vec<Wc>) -> Result<usize> {
+    let mut wc = vec![Wc::default(); n];
+    let polled = verbs.poll_cq(cq, &mut wc)?;
+    got.extend_from_slice(&wc[..polled]);
+    Ok(polled)
 }
 
 fn nothing(

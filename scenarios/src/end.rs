@@ -8,7 +8,7 @@ use verbs_api::{
     Xrcd, XrcdInit, connect,
 };
 
-use crate::bench::{Bench, Place};
+use crate::bench::Bench;
 use crate::claim::Claim;
 use crate::failure::{Failure, OfRule, Result, check_eq};
 
@@ -286,7 +286,7 @@ impl<'v> Bench<'v> {
 
     /// Connects two ends and brings both to RTS; UD queue pairs get address handles of each other.
     pub fn connect<'b>(&'b self, a: End<'b>, b: End<'b>, options: PairOptions) -> Result<Pair<'b>> {
-        let rc = self.at_its_place(options.rc);
+        let rc = self.place().within(options.rc);
         match options.qp_type {
             QpType::Ud => {
                 for end in [&a, &b] {
@@ -304,7 +304,10 @@ impl<'v> Bench<'v> {
     pub fn introduce<'b>(&'b self, a: End<'b>, b: End<'b>) -> Result<Pair<'b>> {
         let peer = |from: &End<'_>, to: &End<'_>| -> Result<Option<Peer>> {
             let ud = match to.qp_type {
-                QpType::Ud => Some((self.ah(from, to)?, to.qp_num)),
+                QpType::Ud => {
+                    let route = self.route_to(to.context)?;
+                    Some((self.create_ah(from.pd, &route)?, to.qp_num))
+                }
                 _ => None,
             };
             let srqn = to.xrc_srq.map(|srq| self.srq_num(srq)).transpose()?;
@@ -343,7 +346,7 @@ impl<'v> Bench<'v> {
     /// Brings the queue pair of an end of RC, UC or XRC from RESET to `state`, with the PSNs of `params`
     /// as in [`connect_each`](Self::connect_each). The peer stays as it is.
     pub fn climb(&self, end: &End<'_>, peer: &End<'_>, params: RcParams, state: QpState) -> Result {
-        let params = self.at_its_place(params);
+        let params = self.place().within(params);
         let peer = connect::Endpoint {
             psn: params.psn_b,
             ..connect::endpoint(self.verbs(), peer.qp, &params)?
@@ -355,22 +358,6 @@ impl<'v> Bench<'v> {
             &params,
             state,
         )?)
-    }
-
-    fn at_its_place(&self, params: RcParams) -> RcParams {
-        let Place {
-            port_num,
-            sgid_index,
-        } = self.place();
-        RcParams {
-            port_num,
-            sgid_index,
-            ..params
-        }
-    }
-
-    fn ah(&self, from: &End<'_>, to: &End<'_>) -> Result<verbs_api::Ah> {
-        Ok(self.create_ah(from.pd, &self.route_to(to.context)?)?)
     }
 }
 

@@ -47,6 +47,7 @@ mod late;
 mod memory;
 mod outage;
 mod packet;
+mod payload;
 mod ring;
 mod rng;
 mod stack;

@@ -13,8 +13,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ops::{Deref, Range};
-use std::slice;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -260,8 +259,13 @@ impl Memory {
         }
     }
 
+    /// Whether data may be placed late.
+    pub(crate) fn places_late(&self) -> bool {
+        self.late.is_some()
+    }
+
     /// Places the end of a message, and leaves its beginning for later.
-    fn place_late(&mut self, message: &[u8], target: &[Slice]) -> Result<(), Gone> {
+    pub(crate) fn place_late(&mut self, message: &[u8], target: &[Slice]) -> Result<(), Gone> {
         let mut rest = message;
         let mut beginnings = Vec::new();
         for into in target {
@@ -283,7 +287,7 @@ impl Memory {
     }
 
     /// Copies `from` to `into`; they may overlap.
-    fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
+    pub(crate) fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
         let source = self.span(from.region, from.offset, from.length as usize)?;
         let target = self.span(into.region, into.offset, into.length as usize)?;
         match (source, target) {
@@ -444,7 +448,7 @@ impl Slice {
         self.region == other.region && own.start < other_range.end && other_range.start < own.end
     }
 
-    fn part(&self, start: u32, length: u32) -> Self {
+    pub(crate) fn part(&self, start: u32, length: u32) -> Self {
         Self {
             region: self.region,
             offset: self.offset + start as usize,
@@ -453,187 +457,10 @@ impl Slice {
     }
 }
 
-/// Parts of regions, in order. Nearly always there is one, which takes no memory of its own.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum Scatter {
-    #[default]
-    Nothing,
-    One(Slice),
-    Many(Arc<[Slice]>),
-}
-
-impl Deref for Scatter {
-    type Target = [Slice];
-
-    fn deref(&self) -> &[Slice] {
-        match self {
-            Self::Nothing => &[],
-            Self::One(slice) => slice::from_ref(slice),
-            Self::Many(slices) => slices,
-        }
-    }
-}
-
-impl Scatter {
-    /// The bytes from `first`, `count` of them, of a list that is long enough.
-    #[inline(always)]
-    fn part(&self, first: u32, count: u32) -> Self {
-        match self {
-            Self::One(slice) => Self::One(slice.part(first, count)),
-            slices => Self::Many(cut(slices, first, count).into()),
-        }
-    }
-}
-
-/// What a packet carries. Nothing is copied until it is delivered.
-#[derive(Clone, Debug)]
-pub(crate) enum Payload {
-    /// Parts of regions.
-    Slices(Scatter),
-    /// Bytes taken at post time.
-    Inline {
-        /// All that were taken.
-        bytes: Arc<[u8]>,
-        /// The first that is carried.
-        start: u32,
-        /// How many are carried.
-        length: u32,
-    },
-}
-
-impl Default for Payload {
-    fn default() -> Self {
-        Self::Slices(Scatter::Nothing)
-    }
-}
-
-impl Payload {
-    /// The bytes that parts of regions hold now, in order.
-    pub(crate) fn copied(memory: &SharedMemory, slices: &Scatter) -> Result<Self, Gone> {
-        let bytes = Self::Slices(slices.clone()).bytes(&mut memory.lock())?;
-        Ok(Self::inline(bytes.into()))
-    }
-
-    /// The same, with the bytes that the parts of regions hold now.
-    pub(crate) fn taken_along(&self, memory: &SharedMemory) -> Result<Self, Gone> {
-        match self {
-            Self::Slices(slices) if !slices.is_empty() => Self::copied(memory, slices),
-            other => Ok(other.clone()),
-        }
-    }
-
-    /// Bytes taken at post time.
-    pub(crate) fn inline(bytes: Arc<[u8]>) -> Self {
-        Self::Inline {
-            start: 0,
-            length: bytes.len() as u32,
-            bytes,
-        }
-    }
-
-    /// Bytes.
-    pub(crate) fn len(&self) -> u32 {
-        match self {
-            Self::Slices(slices) => slices.iter().map(|slice| slice.length).sum(),
-            Self::Inline { length, .. } => *length,
-        }
-    }
-
-    /// The bytes from `first`, `count` of them; the range must lie within the payload.
-    #[inline(always)]
-    pub(crate) fn part(&self, first: u32, count: u32) -> Self {
-        match self {
-            Self::Slices(slices) => Self::Slices(slices.part(first, count)),
-            Self::Inline { bytes, start, .. } => Self::Inline {
-                bytes: bytes.clone(),
-                start: start + first,
-                length: count,
-            },
-        }
-    }
-
-    /// The bytes it stands for.
-    fn bytes(&self, memory: &mut Memory) -> Result<Vec<u8>, Gone> {
-        let slices = match self {
-            Self::Slices(slices) => slices,
-            Self::Inline {
-                bytes,
-                start,
-                length,
-            } => return Ok(bytes[*start as usize..(*start + *length) as usize].to_vec()),
-        };
-        let mut bytes = vec![0; self.len() as usize];
-        let mut rest = &mut bytes[..];
-        for slice in &**slices {
-            let (now, later) = rest.split_at_mut(slice.length as usize);
-            memory.read(slice.region, slice.offset, now)?;
-            rest = later;
-        }
-        Ok(bytes)
-    }
-
-    /// Copies all of it to the target, which must have the same length.
-    pub(crate) fn copy_to(&self, memory: &SharedMemory, target: &[Slice]) -> Result<(), Gone> {
-        let mut memory = memory.lock();
-        if memory.late.is_some() {
-            let message = self.bytes(&mut memory)?;
-            return memory.place_late(&message, target);
-        }
-        let slices = match self {
-            Self::Slices(slices) => slices,
-            Self::Inline {
-                bytes,
-                start,
-                length,
-            } => {
-                let mut rest = &bytes[*start as usize..(*start + *length) as usize];
-                for into in target {
-                    let (now, later) = rest.split_at(into.length as usize);
-                    memory.write(into.region, into.offset, now)?;
-                    rest = later;
-                }
-                return Ok(());
-            }
-        };
-        if let ([from], [into]) = (&slices[..], target) {
-            return memory.copy(from, into);
-        }
-        let mut done = 0;
-        for from in &**slices {
-            let mut at = 0;
-            for into in &cut(target, done, from.length) {
-                memory.copy(&from.part(at, into.length), into)?;
-                at += into.length;
-            }
-            done += from.length;
-        }
-        Ok(())
-    }
-}
-
-/// The bytes from `first`, `count` of them, of a list that is long enough.
-fn cut(slices: &[Slice], first: u32, count: u32) -> Vec<Slice> {
-    let mut parts = Vec::new();
-    let (mut skip, mut left) = (first, count);
-    for slice in slices {
-        if left == 0 {
-            break;
-        }
-        if skip >= slice.length {
-            skip -= slice.length;
-            continue;
-        }
-        let take = left.min(slice.length - skip);
-        parts.push(slice.part(skip, take));
-        skip = 0;
-        left -= take;
-    }
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::{Payload, Scatter};
 
     fn slice(region: RegionId, offset: usize, length: u32) -> Slice {
         Slice {

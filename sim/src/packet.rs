@@ -3,7 +3,7 @@
 use verbs_api::lab::{PacketOpcode, PacketView, Syndrome};
 use verbs_api::{Gid, QpType};
 
-use crate::memory::Payload;
+use crate::payload::Payload;
 use crate::time::Time;
 
 /// A port of the fabric.

@@ -7,17 +7,20 @@ use smallvec::SmallVec;
 use verbs_api::behavior::Check;
 use verbs_api::{Access, Qp as QpHandle, Sge};
 
-use super::Device;
+use super::base::Base;
+use super::domain::Domains;
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, ProtectionFault, RKEY};
-use crate::memory::{Gone, Scatter, Slice};
+use crate::memory::{Gone, Slice};
+use crate::payload::Scatter;
 
-impl Device {
+impl Domains {
     /// The part of a region that the peer of a queue pair names (RDMA-03, -05, -06, -07). The queue pair
     /// has the protection domain that stands beside it.
     pub(crate) fn touch_remote(
         &self,
+        base: &Base,
         (qp, pd): (QpHandle, Option<u32>),
         rkey: u32,
         addr: u64,
@@ -26,7 +29,7 @@ impl Device {
     ) -> Result<Slice, ProtectionFault> {
         let pd = pd.ok_or(ProtectionFault::Key)?;
         if is_window_key(rkey) {
-            return self.touch_window((qp, pd), rkey, addr, length, need);
+            return self.touch_window(base, (qp, pd), rkey, addr, length, need);
         }
         let mr = self.regions.of_rkey(rkey).ok_or(ProtectionFault::Key)?;
         mr.slice(pd, addr, length, need)

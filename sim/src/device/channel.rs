@@ -4,10 +4,12 @@ use verbs_api::{
     Cause, CompChannel as ChannelHandle, Context, Error, ErrorKind, Handle, Object, Result, Verb,
 };
 
-use super::Device;
+use super::base::Base;
 use super::check::{InContext, find, in_use};
+use super::cq::Cqs;
 use super::events::{EventQueue, Events};
 use crate::diagnosis::Problem;
+use verbs_api::lab::Limit;
 
 /// A completion channel.
 #[derive(Clone, Debug)]
@@ -34,26 +36,40 @@ impl Channel {
     }
 }
 
-impl Device {
+impl Cqs {
     /// `ibv_create_comp_channel`
-    pub(crate) fn create_comp_channel(&mut self, context: Context) -> Result<ChannelHandle> {
+    pub(crate) fn create_comp_channel(
+        &mut self,
+        base: &mut Base,
+        context: Context,
+    ) -> Result<ChannelHandle> {
         let verb = Verb::CreateCompChannel;
-        self.base.find_context(verb, context)?;
-        self.check_files(verb)?;
-        self.base
-            .check_room(verb, "completion channels", self.channels.len(), u32::MAX)?;
+        base.find_context(verb, context)?;
+        self.check_files(base, verb)?;
+        base.check_room(verb, "completion channels", self.channels.len(), u32::MAX)?;
         let id = self.channels.insert(|id| Channel {
             handle: ChannelHandle::from_parts(context, id.index, id.generation),
             cqs: 0,
             events: Events::default(),
             waiters: 0,
         });
-        self.base.add_object(context, Object::CompChannel, id.index);
+        base.add_object(context, Object::CompChannel, id.index);
         Ok(ChannelHandle::from_parts(context, id.index, id.generation))
     }
 
+    /// Refuses one more open file, a context or a channel, where there may be no more.
+    pub(super) fn check_files(&self, base: &Base, verb: Verb) -> Result<()> {
+        let files = u64::from(base.open_contexts()) + u64::from(self.channels.len());
+        base.rules
+            .check(verb, Limit::Files, "open files", files + 1)
+    }
+
     /// `ibv_destroy_comp_channel`
-    pub(crate) fn destroy_comp_channel(&mut self, channel: ChannelHandle) -> Result<()> {
+    pub(crate) fn destroy_comp_channel(
+        &mut self,
+        base: &mut Base,
+        channel: ChannelHandle,
+    ) -> Result<()> {
         let verb = Verb::DestroyCompChannel;
         let index = find(&self.channels, verb, channel)?;
         let found = self.channels.at(index);
@@ -68,16 +84,14 @@ impl Device {
                 Cause::Usage(text.into()),
             ));
         }
-        self.remove_channel(index);
+        self.remove_channel(base, index);
         Ok(())
     }
 
-    fn remove_channel(&mut self, index: u32) {
+    fn remove_channel(&mut self, base: &mut Base, index: u32) {
         let channel = self.channels.remove(index);
-        self.base
-            .remove_object(channel.handle.context(), Object::CompChannel, index);
-        self.base
-            .queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
+        base.remove_object(channel.handle.context(), Object::CompChannel, index);
+        base.queue_changed(EventQueue::Channel(channel.handle), channel.events.watched);
     }
 
     /// A thread starts or stops to wait on a channel.
@@ -103,42 +117,46 @@ impl Device {
 
     /// How many events wait to be read in a queue, and how many were put in so far.
     #[cfg(feature = "fd")]
-    pub(crate) fn event_queue(&self, verb: Verb, of: EventQueue) -> Result<(usize, u64)> {
+    pub(crate) fn event_queue(
+        &self,
+        base: &Base,
+        verb: Verb,
+        of: EventQueue,
+    ) -> Result<(usize, u64)> {
         match of {
             EventQueue::Channel(channel) => {
                 let channel = self.channels.at(find(&self.channels, verb, channel)?);
                 Ok((channel.events.len(), channel.events.queued()))
             }
-            EventQueue::Async(context) => self.base.async_events(verb, context),
+            EventQueue::Async(context) => base.async_events(verb, context),
         }
     }
 
     /// From now on changes of a queue that is there are noted.
     #[cfg(feature = "fd")]
-    pub(crate) fn watch(&mut self, of: EventQueue) {
+    pub(crate) fn watch(&mut self, base: &mut Base, of: EventQueue) {
         match of {
             EventQueue::Channel(channel) => {
                 self.channels.at_mut(channel.index()).events.watched = true;
             }
-            EventQueue::Async(context) => self.base.watch_async(context),
+            EventQueue::Async(context) => base.watch_async(context),
         }
     }
 
     /// Discards the unread events of a CQ that goes away (CHAN-36), and lets go of its channel.
-    pub(crate) fn detach(&mut self, channel: u32, unread: &[u64]) {
+    pub(crate) fn detach(&mut self, base: &mut Base, channel: u32, unread: &[u64]) {
         let channel = self.channels.at_mut(channel);
         for number in unread {
             channel.events.take_out(*number);
         }
         channel.cqs -= 1;
         let (handle, watched) = (channel.handle, channel.events.watched);
-        self.base
-            .queue_changed(EventQueue::Channel(handle), watched);
+        base.queue_changed(EventQueue::Channel(handle), watched);
     }
 
-    pub(crate) fn remove_channels_of(&mut self, context: Context) {
-        for index in self.base.objects(context, Object::CompChannel) {
-            self.remove_channel(index);
+    pub(crate) fn remove_channels_of(&mut self, base: &mut Base, context: Context) {
+        for index in base.objects(context, Object::CompChannel) {
+            self.remove_channel(base, index);
         }
     }
 }

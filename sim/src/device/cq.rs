@@ -6,22 +6,21 @@ use verbs_api::behavior::{Check, Overrun, PollAfterOverrun, UndefinedFields};
 use verbs_api::lab::{CqReport, Limit, TraceEvent};
 use verbs_api::{
     Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
-    Cq as CqHandle, CqAttr, CqEvent, CqInit, Element, Error, ErrorKind, Handle, Object,
-    Qp as QpHandle, Result, Verb, Wc, WcFlags, WcOpcode, WcStatus,
+    Cq as CqHandle, CqAttr, CqEvent, CqInit, Element, Error, ErrorKind, Handle, Object, Result,
+    Verb, Wc, WcFlags, WcOpcode, WcStatus,
 };
 
-use super::Device;
 use super::base::Base;
+use super::channel::Channel;
 use super::check::{
     InContext, check_acknowledged, find, find_in, find_unchecked, in_range, in_use, invalid,
 };
-use super::completion::{Completion, Delivery, Entry, Queue, Ring, Ticket};
+use super::completion::{Completion, Delivery, Entry, Ring, Ticket};
 use super::cq_ex::Extended;
 use super::events::{EventQueue, Numbers};
 use super::history::Failure;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
-use super::srq::Taken;
 use crate::empty::EmptyCqs;
 use crate::timers::Timers;
 use verbs_api::table::Table;
@@ -34,7 +33,7 @@ pub(crate) struct Cq {
     pub(crate) channel: Option<u32>,
     /// It is an extended one.
     pub(crate) extended: Option<Extended>,
-    ring: Ring,
+    pub(super) ring: Ring,
     cqe: u32,
     pub(crate) notify: Notify,
     pub(crate) moderation: Moderation,
@@ -54,6 +53,7 @@ pub(crate) struct Cq {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cqs {
     pub(crate) table: Table<Cq>,
+    pub(crate) channels: Table<Channel>,
     /// One a CQ, for an event that is put off.
     pub(crate) moderated: Timers,
     /// Of all CQs together.
@@ -72,6 +72,13 @@ impl Clone for Shown {
     fn clone(&self) -> Self {
         Self(None)
     }
+}
+
+/// What came of a completion.
+pub(super) struct Outcome {
+    pub(super) delivery: Delivery,
+    /// The work of a completion that was lost: none will be polled that covers it.
+    pub(super) freed: Option<Ticket>,
 }
 
 impl InContext for Cq {
@@ -107,29 +114,35 @@ impl Cq {
     }
 }
 
-impl Device {
+impl Cqs {
     /// `ibv_create_cq`
-    pub(crate) fn create_cq(&mut self, context: Context, init: &CqInit) -> Result<CqHandle> {
-        self.make_cq(Verb::CreateCq, context, init, None)
+    pub(crate) fn create_cq(
+        &mut self,
+        base: &mut Base,
+        context: Context,
+        init: &CqInit,
+    ) -> Result<CqHandle> {
+        self.make_cq(base, Verb::CreateCq, context, init, None)
     }
 
     /// Makes a CQ, which may be an extended one.
     pub(crate) fn make_cq(
         &mut self,
+        base: &mut Base,
         verb: Verb,
         context: Context,
         init: &CqInit,
         extended: Option<Extended>,
     ) -> Result<CqHandle> {
-        self.base.find_context(verb, context)?;
+        base.find_context(verb, context)?;
         in_range(
             verb,
             "cqe",
             i64::from(init.cqe),
             1,
-            i64::from(self.base.attr.max_cqe),
+            i64::from(base.attr.max_cqe),
         )?;
-        let vectors = i64::from(self.base.attr.num_comp_vectors);
+        let vectors = i64::from(base.attr.num_comp_vectors);
         in_range(
             verb,
             "comp_vector",
@@ -141,24 +154,24 @@ impl Device {
             Some(channel) => Some(find_in(&self.channels, verb, context, channel)?),
             None => None,
         };
-        self.base.check_room(
+        base.check_room(
             verb,
             "completion queues",
-            self.cqs.table.len(),
-            self.base.attr.max_cq,
+            self.table.len(),
+            base.attr.max_cq,
         )?;
-        let cqe = self.base.behavior.cqe_rounding.up(init.cqe as u32);
-        self.base.rules.check(
+        let cqe = base.behavior.cqe_rounding.up(init.cqe as u32);
+        base.rules.check(
             verb,
             Limit::CqEntries,
             "CQ entries",
-            self.cqs.entries + u64::from(cqe),
+            self.entries + u64::from(cqe),
         )?;
-        self.cqs.entries += u64::from(cqe);
+        self.entries += u64::from(cqe);
         if let Some(channel) = channel {
             self.channels.at_mut(channel).cqs += 1;
         }
-        let id = self.cqs.table.insert(|id| Cq {
+        let id = self.table.insert(|id| Cq {
             handle: CqHandle::from_parts(context, id.index, id.generation),
             init: *init,
             channel,
@@ -173,14 +186,14 @@ impl Device {
             events_unread: Numbers::new(),
             events_unacked: 0,
         });
-        self.base.add_object(context, Object::Cq, id.index);
-        self.cqs.show(id.index);
+        base.add_object(context, Object::Cq, id.index);
+        self.show(id.index);
         Ok(CqHandle::from_parts(context, id.index, id.generation))
     }
 
     /// The fields of `struct ibv_cq`.
     pub(crate) fn query_cq(&self, cq: CqHandle) -> Result<CqAttr> {
-        let cq = self.cqs.table.at(find(&self.cqs.table, Verb::QueryCq, cq)?);
+        let cq = self.table.at(find(&self.table, Verb::QueryCq, cq)?);
         let mut attr = CqAttr::default();
         attr.cqe = cq.cqe;
         attr.cq_context = cq.init.cq_context;
@@ -190,29 +203,22 @@ impl Device {
     }
 
     /// `ibv_resize_cq`
-    pub(crate) fn resize_cq(&mut self, cq: CqHandle, cqe: i32) -> Result<()> {
+    pub(crate) fn resize_cq(&mut self, base: &Base, cq: CqHandle, cqe: i32) -> Result<()> {
         let verb = Verb::ResizeCq;
-        let index = find(&self.cqs.table, verb, cq)?;
-        self.base
-            .check_has(verb, Capabilities::RESIZE_CQ, "cannot resize CQs")?;
-        in_range(
-            verb,
-            "cqe",
-            i64::from(cqe),
-            1,
-            i64::from(self.base.attr.max_cqe),
-        )?;
-        self.cqs.check_no_iteration(verb, index)?;
-        let found = self.cqs.table.at(index);
+        let index = find(&self.table, verb, cq)?;
+        base.check_has(verb, Capabilities::RESIZE_CQ, "cannot resize CQs")?;
+        in_range(verb, "cqe", i64::from(cqe), 1, i64::from(base.attr.max_cqe))?;
+        self.check_no_iteration(verb, index)?;
+        let found = self.table.at(index);
         if found.dead {
             return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
         }
         let present = found.ring.len() as u32;
-        let mut new = self.base.behavior.cqe_rounding.up(cqe as u32);
+        let mut new = base.behavior.cqe_rounding.up(cqe as u32);
         if (cqe as u32) < present {
-            if self.base.behavior.shrink_below == Check::Refused {
+            if base.behavior.shrink_below == Check::Refused {
                 let (value, min) = (i64::from(cqe), i64::from(present));
-                let max = i64::from(self.base.attr.max_cqe);
+                let max = i64::from(base.attr.max_cqe);
                 let cause = Cause::OutOfRange {
                     what: "cqe",
                     value,
@@ -221,75 +227,79 @@ impl Device {
                 };
                 return Err(Error::new(verb, ErrorKind::Invalid, cause));
             }
-            new = self.base.behavior.cqe_rounding.up(present);
+            new = base.behavior.cqe_rounding.up(present);
         }
-        if new < found.cqe && !self.base.behavior.shrink {
+        if new < found.cqe && !base.behavior.shrink {
             new = found.cqe;
         }
-        let entries = self.cqs.entries - u64::from(found.cqe) + u64::from(new);
+        let entries = self.entries - u64::from(found.cqe) + u64::from(new);
         if new > found.cqe {
-            self.base
-                .rules
+            base.rules
                 .check(verb, Limit::CqEntries, "CQ entries", entries)?;
         }
-        self.cqs.entries = entries;
-        self.cqs.table.at_mut(index).cqe = new;
+        self.entries = entries;
+        self.table.at_mut(index).cqe = new;
         Ok(())
     }
 
     /// `ibv_req_notify_cq`
-    pub(crate) fn req_notify_cq(&mut self, cq: CqHandle, arm: Arm) -> Result<()> {
+    pub(crate) fn req_notify_cq(&mut self, base: &mut Base, cq: CqHandle, arm: Arm) -> Result<()> {
         let verb = Verb::ReqNotifyCq;
-        let index = match self.base.behavior.arm_bad_handle {
-            Check::Accepted => find_unchecked(&self.cqs.table, verb, cq)?,
-            Check::Refused | _ => find(&self.cqs.table, verb, cq)?,
+        let index = match base.behavior.arm_bad_handle {
+            Check::Accepted => find_unchecked(&self.table, verb, cq)?,
+            Check::Refused | _ => find(&self.table, verb, cq)?,
         };
-        let found = self.cqs.table.at_mut(index);
+        let found = self.table.at_mut(index);
         if found.dead {
             return Err(Error::new(verb, ErrorKind::Invalid, Cause::CqOverrun));
         }
-        if found.channel.is_none() && self.base.behavior.arm_no_channel == Check::Refused {
+        if found.channel.is_none() && base.behavior.arm_no_channel == Check::Refused {
             return Err(invalid(verb, "cq", "has no completion channel"));
         }
         let before = found.notify.state();
-        found.notify.arm(arm, &self.base.behavior);
+        found.notify.arm(arm, &base.behavior);
         let armed = found.notify.state();
         let unpolled = match arm.solicited_only() {
             true => found.ring.has_solicited(),
             false => !found.ring.is_empty(),
         };
         if before != armed {
-            self.base.note(TraceEvent::Armed { cq, armed });
+            base.note(TraceEvent::Armed { cq, armed });
         }
-        if self.base.behavior.arm_sees_unpolled && unpolled {
-            self.end_moderation(index);
+        if base.behavior.arm_sees_unpolled && unpolled {
+            self.end_moderation(base, index);
         }
         Ok(())
     }
 
     /// What `ibv_poll_cq` looks at before it takes anything: the CQ's slot.
     #[inline]
-    pub(crate) fn check_poll(&self, cq: CqHandle, takes: bool) -> Result<u32> {
+    pub(crate) fn check_poll(&self, base: &Base, cq: CqHandle, takes: bool) -> Result<u32> {
         let verb = Verb::PollCq;
-        let index = find(&self.cqs.table, verb, cq)?;
-        let found = self.cqs.table.at(index);
+        let index = find(&self.table, verb, cq)?;
+        let found = self.table.at(index);
         if found.has_died_empty()
             && takes
-            && self.base.behavior.poll_after_overrun == PollAfterOverrun::Error
+            && base.behavior.poll_after_overrun == PollAfterOverrun::Error
         {
             return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
         }
         if found.extended.is_some() {
-            self.cqs.check_no_iteration(verb, index)?;
+            self.check_no_iteration(verb, index)?;
         }
         Ok(index)
     }
 
     /// `ibv_ack_cq_events`
-    pub(crate) fn ack_cq_events(&mut self, cq: CqHandle, nevents: u32) -> Result<()> {
+    pub(crate) fn ack_cq_events(
+        &mut self,
+        base: &mut Base,
+        cq: CqHandle,
+        nevents: u32,
+    ) -> Result<()> {
         let verb = Verb::AckCqEvents;
-        let index = find(&self.cqs.table, verb, cq)?;
-        let unacked = &mut self.cqs.table.at_mut(index).events_unacked;
+        let index = find(&self.table, verb, cq)?;
+        let unacked = &mut self.table.at_mut(index).events_unacked;
         if nevents > *unacked {
             let text = format!(
                 "{nevents} events of {cq} are acknowledged, but only {unacked} were read and not \
@@ -302,81 +312,59 @@ impl Device {
             ));
         }
         *unacked -= nevents;
-        self.base.news = true;
+        base.news = true;
         Ok(())
     }
 
     /// `ibv_destroy_cq` that does not wait: the work of the completions that were still in it.
-    pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<Vec<Ticket>> {
+    pub(crate) fn destroy_cq(&mut self, base: &mut Base, cq: CqHandle) -> Result<Vec<Ticket>> {
         let verb = Verb::DestroyCq;
-        let index = find(&self.cqs.table, verb, cq)?;
-        let found = self.cqs.table.at(index);
+        let index = find(&self.table, verb, cq)?;
+        let found = self.table.at(index);
         for (by, count) in [(Object::Qp, found.users), (Object::Srq, found.srqs)] {
             if count > 0 {
                 return Err(in_use(verb, Object::Cq, by, count));
             }
         }
-        self.cqs.check_no_iteration(verb, index)?;
-        let of_async = self.base.unacked(cq.context(), Element::Cq(cq));
+        self.check_no_iteration(verb, index)?;
+        let of_async = base.unacked(cq.context(), Element::Cq(cq));
         check_acknowledged(verb, Object::Cq, found.events_unacked + of_async)?;
-        Ok(self.remove_cq(index))
+        Ok(self.remove_cq(base, index))
     }
 
     /// A CQ goes: the work of the completions that were still in it.
-    pub(crate) fn remove_cq(&mut self, index: u32) -> Vec<Ticket> {
-        self.cqs.forget_moderation(index);
-        let cq = self.cqs.table.remove(index);
-        self.base
-            .remove_object(cq.handle.context(), Object::Cq, index);
-        if let Some(shown) = &self.cqs.shown.0 {
+    pub(crate) fn remove_cq(&mut self, base: &mut Base, index: u32) -> Vec<Ticket> {
+        self.forget_moderation(index);
+        let cq = self.table.remove(index);
+        base.remove_object(cq.handle.context(), Object::Cq, index);
+        if let Some(shown) = &self.shown.0 {
             shown.set(cq.handle, false);
         }
-        self.cqs.entries -= u64::from(cq.cqe);
+        self.entries -= u64::from(cq.cqe);
         if let Some(channel) = cq.channel {
-            self.detach(channel, &cq.events_unread);
+            self.detach(base, channel, &cq.events_unread);
         }
         let (context, element) = (cq.handle.context(), Element::Cq(cq.handle));
-        self.base.discard_async(context, element);
-        self.base.news = true;
+        base.discard_async(context, element);
+        base.news = true;
         cq.ring.iter().map(|entry| entry.ticket).collect()
-    }
-
-    /// Removes the unpolled completions of a QP, where the device does so (CQ-DESTROY-08).
-    pub(crate) fn purge(&mut self, cq: u32, qp: QpHandle) {
-        let (index, generation) = (qp.index(), qp.generation());
-        if !self.base.behavior.cqe_purge || self.cqs.unpolled(index, generation) == 0 {
-            return;
-        }
-        let of = |ticket: &Ticket| ticket.qp == index && ticket.qp_generation == generation;
-        let ring = &mut self.cqs.table.at_mut(cq).ring;
-        let purged = ring.take_out(|entry| of(&entry.ticket));
-        self.cqs.show(cq);
-        for ticket in purged {
-            self.let_go(&ticket);
-        }
-    }
-
-    /// A completion is in no CQ any more. Of a receive of an SRQ the slot is free.
-    #[inline]
-    pub(crate) fn let_go(&mut self, ticket: &Ticket) {
-        self.cqs.count(&self.base, ticket, false);
-        if let Queue::Shared(srq) = ticket.queue {
-            let seq = ticket.seq;
-            self.release_shared(Taken { srq, seq });
-        }
     }
 
     /// Adds a completion. What becomes of it is for its queue pair to heed.
     #[inline(always)]
-    pub(crate) fn complete(&mut self, index: u32, completion: Completion) -> Delivery {
+    pub(super) fn complete(
+        &mut self,
+        base: &mut Base,
+        index: u32,
+        completion: Completion,
+    ) -> Outcome {
         let Completion {
             mut wc,
             ticket,
             solicited,
             of_datagram,
         } = completion;
-        let base = &mut self.base;
-        let mut delivery = Delivery::Made;
+        let (mut delivery, mut freed) = (Delivery::Made, None);
         if wc.status == WcStatus::Success
             && let Some(status) = base.rules.strike(wc.qp_num)
         {
@@ -395,11 +383,14 @@ impl Device {
             flushed: wc.status == WcStatus::WrFlushErr,
             solicited,
         };
-        let cq = self.cqs.table.at_mut(index);
-        if (cq.dead || cq.used() >= cq.cqe as usize) && !self.overwrite(index) {
-            return self.overrun(index, wc, ticket, added);
+        let cq = self.table.at_mut(index);
+        if cq.dead || cq.used() >= cq.cqe as usize {
+            match self.overwrite(base, index) {
+                None => return self.overrun(base, index, wc, ticket, added),
+                Some(overwritten) => freed = overwritten,
+            }
         }
-        let (base, cq) = (&mut self.base, self.cqs.table.at_mut(index));
+        let cq = self.table.at_mut(index);
         let handle = cq.handle;
         cq.ring.push_back(Entry {
             wc,
@@ -410,54 +401,55 @@ impl Device {
         let is_first = cq.ring.len() == 1;
         let fires = match cq.moderation.is_on() {
             false => cq.notify.added(added, &base.behavior),
-            true => self.cqs.moderate(base, index, added),
+            true => self.moderate(base, index, added),
         };
         if is_first {
-            self.cqs.show(index);
+            self.show(index);
         }
-        self.cqs.count(base, &ticket, true);
+        self.count(base, &ticket, true);
         base.news = true;
         if base.is_traced() {
             base.note(TraceEvent::Completion { cq: handle, wc });
         }
         if fires {
-            self.queue_event(index);
+            self.queue_event(base, index);
         }
-        delivery
+        Outcome { delivery, freed }
     }
 
-    /// Makes room in a full CQ that may overrun: its oldest completion is lost.
+    /// Makes room in a full CQ that may overrun: its oldest completion is lost, if it has not been polled.
     #[cold]
-    fn overwrite(&mut self, index: u32) -> bool {
-        let cq = self.cqs.table.at_mut(index);
-        let Some(extended) = cq
-            .extended
-            .as_mut()
-            .filter(|extended| extended.overwrites())
-        else {
-            return false;
-        };
+    fn overwrite(&mut self, base: &mut Base, index: u32) -> Option<Option<Ticket>> {
+        let cq = self.table.at_mut(index);
+        let extended = cq.extended.as_mut();
+        let extended = extended.filter(|extended| extended.overwrites())?;
         let Some(Entry { wc, ticket, .. }) = cq.ring.pop_front() else {
             extended.lose_held();
-            return true;
+            return Some(None);
         };
-        // No later completion covers it.
-        self.let_go(&ticket);
-        self.note_lost(index, wc);
-        true
+        self.count(base, &ticket, false);
+        self.note_lost(base, index, wc);
+        Some(Some(ticket))
     }
 
-    fn note_lost(&mut self, index: u32, wc: Wc) {
-        let found = self.cqs.table.at(index);
+    fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {
+        let found = self.table.at(index);
         let (cq, cqe) = (found.handle, found.cqe);
-        self.base.history.lost(cq, cqe);
-        self.base.note(TraceEvent::Overrun { cq, wc });
+        base.history.lost(cq, cqe);
+        base.note(TraceEvent::Overrun { cq, wc });
     }
 
     #[cold]
-    fn overrun(&mut self, index: u32, wc: Wc, ticket: Ticket, added: Added) -> Delivery {
-        let behavior = &self.base.behavior;
-        let cq = self.cqs.table.at_mut(index);
+    fn overrun(
+        &mut self,
+        base: &mut Base,
+        index: u32,
+        wc: Wc,
+        ticket: Ticket,
+        added: Added,
+    ) -> Outcome {
+        let behavior = &base.behavior;
+        let cq = self.table.at_mut(index);
         let handle = cq.handle;
         let was_dead = cq.dead;
         let fires = behavior.spurious_events && cq.notify.added(added, behavior);
@@ -465,32 +457,30 @@ impl Device {
         if kills {
             cq.dead = true;
             cq.notify = Notify::default();
-            self.cqs.forget_moderation(index);
-            self.cqs.show(index);
+            self.forget_moderation(index);
+            self.show(index);
         }
-        // No completion of it will be polled, nor one that covers it.
-        if let Queue::Shared(srq) = ticket.queue {
-            let seq = ticket.seq;
-            self.release_shared(Taken { srq, seq });
-        }
-        self.note_lost(index, wc);
+        self.note_lost(base, index, wc);
         if fires {
-            self.queue_event(index);
+            self.queue_event(base, index);
         }
         if !was_dead {
             let (context, element) = (handle.context(), Element::Cq(handle));
-            self.base.raise(context, AsyncEventType::CqErr, element);
+            base.raise(context, AsyncEventType::CqErr, element);
         }
-        match kills {
-            true => Delivery::Fatal,
-            false => Delivery::Dropped,
+        Outcome {
+            delivery: match kills {
+                true => Delivery::Fatal,
+                false => Delivery::Dropped,
+            },
+            freed: Some(ticket),
         }
     }
 
     /// Queues an event of a CQ on its channel.
-    pub(super) fn queue_event(&mut self, index: u32) {
-        let found = self.cqs.table.at_mut(index);
-        let merges = self.base.behavior.merge_unread_events;
+    pub(super) fn queue_event(&mut self, base: &mut Base, index: u32) {
+        let found = self.table.at_mut(index);
+        let merges = base.behavior.merge_unread_events;
         let Some(channel) = found.channel else {
             return;
         };
@@ -500,14 +490,17 @@ impl Device {
         let channel = self.channels.at_mut(channel);
         found.events_unread.push(channel.events.push(index));
         let (cq, channel, watched) = (found.handle, channel.handle, channel.events.watched);
-        self.base.news = true;
-        self.base
-            .queue_changed(EventQueue::Channel(channel), watched);
-        self.base.note(TraceEvent::CqEvent { channel, cq });
+        base.news = true;
+        base.queue_changed(EventQueue::Channel(channel), watched);
+        base.note(TraceEvent::CqEvent { channel, cq });
     }
 
     /// `ibv_get_cq_event` that does not wait.
-    pub(crate) fn get_cq_event(&mut self, channel: ChannelHandle) -> Result<CqEvent> {
+    pub(crate) fn get_cq_event(
+        &mut self,
+        base: &mut Base,
+        channel: ChannelHandle,
+    ) -> Result<CqEvent> {
         let verb = Verb::GetCqEvent;
         let index = find(&self.channels, verb, channel)?;
         let events = &mut self.channels.at_mut(index).events;
@@ -515,12 +508,11 @@ impl Device {
             return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
         };
         let watched = events.watched;
-        let cq = self.cqs.table.at_mut(cq);
+        let cq = self.table.at_mut(cq);
         cq.events_unread.remove(0);
         cq.events_unacked += 1;
         let event = CqEvent::new(cq.handle, cq.init.cq_context);
-        self.base
-            .queue_changed(EventQueue::Channel(channel), watched);
+        base.queue_changed(EventQueue::Channel(channel), watched);
         Ok(event)
     }
 
@@ -529,7 +521,7 @@ impl Device {
         let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) else {
             return (0, Vec::new());
         };
-        let attached = self.cqs.table.iter();
+        let attached = self.table.iter();
         let attached = attached.filter(|(_, cq)| cq.channel == Some(index));
         let queued = self.channels.at(index).events.len() as u32;
         (queued, attached.map(|(_, cq)| cq.report()).collect())
@@ -568,7 +560,7 @@ impl Cqs {
 
     /// A completion of a QP is in a CQ, or is there no more.
     #[inline]
-    fn count(&mut self, base: &Base, ticket: &Ticket, is_there: bool) {
+    pub(super) fn count(&mut self, base: &Base, ticket: &Ticket, is_there: bool) {
         if base.behavior.cqe_purge {
             self.count_unpolled(ticket, is_there);
         }
@@ -589,7 +581,7 @@ impl Cqs {
         }
     }
 
-    fn unpolled(&self, qp: u32, generation: u32) -> u32 {
+    pub(super) fn unpolled(&self, qp: u32, generation: u32) -> u32 {
         match self.unpolled.get(qp as usize) {
             Some((of, count)) if *of == generation => *count,
             _ => 0,

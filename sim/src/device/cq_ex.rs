@@ -6,7 +6,7 @@ use verbs_api::{
     Verb, Wc, WcEx, WcFields,
 };
 
-use super::Device;
+use super::base::Base;
 use super::check::{find, invalid};
 use super::completion::{Entry, Ticket};
 use super::cq::{Cq, Cqs};
@@ -48,21 +48,25 @@ impl Extended {
     }
 }
 
-impl Device {
+impl Cqs {
     /// `ibv_create_cq_ex`
-    pub(crate) fn create_cq_ex(&mut self, context: Context, init: &CqInitEx) -> Result<CqHandle> {
+    pub(crate) fn create_cq_ex(
+        &mut self,
+        base: &mut Base,
+        context: Context,
+        init: &CqInitEx,
+    ) -> Result<CqHandle> {
         let verb = Verb::CreateCqEx;
-        self.base.find_context(verb, context)?;
-        self.base
-            .check_has(verb, Capabilities::CQ_EX, "has no extended CQs")?;
+        base.find_context(verb, context)?;
+        base.check_has(verb, Capabilities::CQ_EX, "has no extended CQs")?;
         let (mut fields, mut flags) = (
             WcFields::STANDARD | WcFields::TIMESTAMPS,
             CqFlags::SINGLE_THREADED | CqFlags::IGNORE_OVERRUN,
         );
-        if self.base.lacks.contains(Capabilities::WC_TIMESTAMP) {
+        if base.lacks.contains(Capabilities::WC_TIMESTAMP) {
             fields -= WcFields::TIMESTAMPS;
         }
-        if self.base.lacks.contains(Capabilities::IGNORE_OVERRUN) {
+        if base.lacks.contains(Capabilities::IGNORE_OVERRUN) {
             flags -= CqFlags::IGNORE_OVERRUN;
         }
         let refuse = |what, problem| {
@@ -80,43 +84,42 @@ impl Device {
             flags: init.flags,
             iteration: None,
         };
-        self.make_cq(verb, context, &init.cq, Some(extended))
+        self.make_cq(base, verb, context, &init.cq, Some(extended))
     }
 
     /// `ibv_start_poll`: the work of the first completion.
-    pub(crate) fn start_poll(&mut self, cq: CqHandle) -> Result<Ticket> {
+    pub(crate) fn start_poll(&mut self, base: &Base, cq: CqHandle) -> Result<Ticket> {
         let verb = Verb::StartPoll;
-        let index = find(&self.cqs.table, verb, cq)?;
-        self.cqs.check_extended(verb, index)?;
-        self.cqs.check_no_iteration(verb, index)?;
-        let fails = self.base.behavior.poll_after_overrun == PollAfterOverrun::Error;
-        if self.cqs.table.at(index).has_died_empty() && fails {
+        let index = find(&self.table, verb, cq)?;
+        self.check_extended(verb, index)?;
+        self.check_no_iteration(verb, index)?;
+        let fails = base.behavior.poll_after_overrun == PollAfterOverrun::Error;
+        if self.table.at(index).has_died_empty() && fails {
             return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
         }
-        let Some(Entry { wc, ticket, at, .. }) = self.cqs.pop(index) else {
+        let Some(Entry { wc, ticket, at, .. }) = self.pop(index) else {
             return Err(nothing(verb, "the cq is empty"));
         };
         let current = Some((wc, at));
-        self.cqs
-            .set_iteration(index, Some(Iteration { current, held: 1 }));
+        self.set_iteration(index, Some(Iteration { current, held: 1 }));
         Ok(ticket)
     }
 
     /// `ibv_next_poll`: the work of the next completion.
     pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<Ticket> {
         let verb = Verb::NextPoll;
-        let index = find(&self.cqs.table, verb, cq)?;
-        let (Iteration { current, held }, _) = self.cqs.iteration(verb, index)?;
+        let index = find(&self.table, verb, cq)?;
+        let (Iteration { current, held }, _) = self.iteration(verb, index)?;
         if current.is_none() {
             let text = format!("the iteration over {cq} is at its end");
             return Err(misuse(verb, text));
         }
-        let next = self.cqs.pop(index);
+        let next = self.pop(index);
         let iteration = Iteration {
             current: next.map(|entry| (entry.wc, entry.at)),
             held: held + u32::from(next.is_some()),
         };
-        self.cqs.set_iteration(index, Some(iteration));
+        self.set_iteration(index, Some(iteration));
         match next {
             Some(entry) => Ok(entry.ticket),
             None => Err(nothing(verb, "the cq has no further completion")),
@@ -126,8 +129,8 @@ impl Device {
     /// `ibv_wc_read_*`
     pub(crate) fn read_wc(&self, cq: CqHandle) -> Result<WcEx> {
         let verb = Verb::ReadWc;
-        let index = find(&self.cqs.table, verb, cq)?;
-        let (iteration, fields) = self.cqs.iteration(verb, index)?;
+        let index = find(&self.table, verb, cq)?;
+        let (iteration, fields) = self.iteration(verb, index)?;
         let Some((wc, at)) = iteration.current else {
             let text = format!("the iteration over {cq} is at its end");
             return Err(misuse(verb, text));
@@ -138,9 +141,9 @@ impl Device {
     /// `ibv_end_poll`
     pub(crate) fn end_poll(&mut self, cq: CqHandle) -> Result<()> {
         let verb = Verb::EndPoll;
-        let index = find(&self.cqs.table, verb, cq)?;
-        self.cqs.iteration(verb, index)?;
-        self.cqs.set_iteration(index, None);
+        let index = find(&self.table, verb, cq)?;
+        self.iteration(verb, index)?;
+        self.set_iteration(index, None);
         Ok(())
     }
 }

@@ -2,9 +2,26 @@
 
 use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Result, Verb};
 
-use super::Device;
+use super::base::Base;
 use super::check::{InContext, find, in_use};
+use super::key::Regions;
+use super::mw::Windows;
+use super::numbered;
+use super::ports::Ports;
+use crate::memory::SharedMemory;
 use crate::packet::Route;
+use verbs_api::behavior::Placement;
+use verbs_api::table::Table;
+
+/// Protection domains and what is in them: address handles, memory regions and windows.
+#[derive(Clone, Debug)]
+pub(crate) struct Domains {
+    pub(crate) memory: SharedMemory,
+    pub(crate) pds: Table<Pd>,
+    pub(crate) ahs: Table<Ah>,
+    pub(crate) regions: Regions,
+    pub(crate) windows: Windows,
+}
 
 /// A protection domain.
 #[derive(Clone, Debug)]
@@ -44,15 +61,33 @@ impl InContext for Ah {
     }
 }
 
-impl Device {
+impl Domains {
+    pub(super) fn new(node: u32, key_reuse: bool, memory: SharedMemory) -> Self {
+        Self {
+            memory,
+            pds: Table::default(),
+            ahs: Table::default(),
+            regions: Regions::new(node, numbered(key_reuse)),
+            windows: Windows::default(),
+        }
+    }
+
+    /// The program may take back memory that its device wrote to: from now on nothing is late.
+    #[inline]
+    pub(crate) fn place_late(&self, base: &Base) {
+        if base.behavior.placement == Placement::Late {
+            self.memory.lock().settle();
+        }
+    }
+
     /// `ibv_alloc_pd`
-    pub(crate) fn alloc_pd(&mut self, context: Context) -> Result<PdHandle> {
-        self.base.find_context(Verb::AllocPd, context)?;
-        self.base.check_room(
+    pub(crate) fn alloc_pd(&mut self, base: &mut Base, context: Context) -> Result<PdHandle> {
+        base.find_context(Verb::AllocPd, context)?;
+        base.check_room(
             Verb::AllocPd,
             "protection domains",
             self.pds.len(),
-            self.base.attr.max_pd,
+            base.attr.max_pd,
         )?;
         let id = self.pds.insert(|_| Pd {
             context,
@@ -64,7 +99,7 @@ impl Device {
             posted: 0,
             hidden: false,
         });
-        self.base.add_object(context, Object::Pd, id.index);
+        base.add_object(context, Object::Pd, id.index);
         Ok(PdHandle::from_parts(context, id.index, id.generation))
     }
 
@@ -76,7 +111,7 @@ impl Device {
     }
 
     /// `ibv_dealloc_pd`
-    pub(crate) fn dealloc_pd(&mut self, pd: PdHandle) -> Result<()> {
+    pub(crate) fn dealloc_pd(&mut self, base: &mut Base, pd: PdHandle) -> Result<()> {
         let index = find(&self.pds, Verb::DeallocPd, pd)?;
         let users = self.pds.at(index);
         let users = [
@@ -90,19 +125,25 @@ impl Device {
             return Err(in_use(Verb::DeallocPd, Object::Pd, by, count));
         }
         self.pds.remove(index);
-        self.base.remove_object(pd.context(), Object::Pd, index);
+        base.remove_object(pd.context(), Object::Pd, index);
         Ok(())
     }
 
     /// `ibv_create_ah`
-    pub(crate) fn create_ah(&mut self, pd: PdHandle, attr: &AhAttr) -> Result<AhHandle> {
+    pub(crate) fn create_ah(
+        &mut self,
+        base: &mut Base,
+        ports: &Ports,
+        pd: PdHandle,
+        attr: &AhAttr,
+    ) -> Result<AhHandle> {
         let index = find(&self.pds, Verb::CreateAh, pd)?;
-        let route = self.ports.route(Verb::CreateAh, attr)?;
-        self.base.check_room(
+        let route = ports.route(Verb::CreateAh, attr)?;
+        base.check_room(
             Verb::CreateAh,
             "address handles",
             self.ahs.len(),
-            self.base.attr.max_ah,
+            base.attr.max_ah,
         )?;
         let context = pd.context();
         let id = self.ahs.insert(|_| Ah {
@@ -113,22 +154,22 @@ impl Device {
             sends: 0,
         });
         self.pds.at_mut(index).ahs += 1;
-        self.base.add_object(context, Object::Ah, id.index);
+        base.add_object(context, Object::Ah, id.index);
         Ok(AhHandle::from_parts(context, id.index, id.generation))
     }
 
     /// `ibv_destroy_ah`, of one that no posted work names.
-    pub(crate) fn destroy_ah(&mut self, index: u32) {
+    pub(crate) fn destroy_ah(&mut self, base: &mut Base, index: u32) {
         let own = self.ahs.remove(index);
         self.pds.at_mut(own.pd).ahs -= 1;
-        self.base.remove_object(own.context, Object::Ah, index);
+        base.remove_object(own.context, Object::Ah, index);
     }
 
-    pub(crate) fn remove_domains_of(&mut self, context: Context) {
-        for index in self.base.objects(context, Object::Ah) {
+    pub(crate) fn remove_domains_of(&mut self, base: &Base, context: Context) {
+        for index in base.objects(context, Object::Ah) {
             self.ahs.remove(index);
         }
-        for index in self.base.objects(context, Object::Pd) {
+        for index in base.objects(context, Object::Pd) {
             self.pds.remove(index);
         }
     }

@@ -71,8 +71,8 @@ impl Device {
     /// Learns where all GIDs of the fabric are now.
     pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
         self.ports.adopt_gids(gids);
-        for index in self.ahs.indices(|_| true) {
-            let ah = self.ahs.at_mut(index);
+        for index in self.domains.ahs.indices(|_| true) {
+            let ah = self.domains.ahs.at_mut(index);
             ah.route.to = self.ports.destination(&ah.attr);
         }
     }
@@ -150,8 +150,8 @@ impl Device {
         if std::mem::replace(&mut self.base.dead, true) {
             return Ok(false);
         }
-        while self.outbox.pop().is_some() {}
-        self.place_late();
+        self.outbox.clear();
+        self.domains.place_late(&self.base);
         for cq in self.cqs.table.indices(|_| true) {
             self.cqs.forget_moderation(cq);
         }

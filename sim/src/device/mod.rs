@@ -29,6 +29,7 @@ mod completion;
 mod contexts;
 mod cq;
 mod cq_ex;
+mod deliver;
 mod domain;
 mod events;
 mod history;
@@ -46,18 +47,15 @@ mod srq;
 mod why;
 mod xrcd;
 
-use std::mem;
 use std::sync::Arc;
 
-use verbs_api::behavior::{Behavior, Placement};
+use verbs_api::behavior::Behavior;
 use verbs_api::lab::Live;
 use verbs_api::profile::DeviceLimits;
 use verbs_api::table::Table;
 use verbs_api::{Context, Object};
 
 use crate::memory::SharedMemory;
-use crate::packet::Packet;
-use crate::ring::Ring;
 use crate::timers::Timers;
 
 pub(crate) use access::{check_empty, touch};
@@ -71,13 +69,12 @@ pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
 pub(crate) use contexts::node_of;
 pub(crate) use cq::{Cq, Cqs};
-pub(crate) use domain::{Ah, Pd};
+pub(crate) use domain::{Ah, Domains};
 #[cfg(feature = "fd")]
 pub(crate) use events::EventQueue;
 pub(crate) use history::{Failure, reason};
-pub(crate) use key::Regions;
 pub(crate) use limits::What;
-pub(crate) use mw::Windows;
+use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};
 pub(crate) use ports::{Gids, MAX_MSG_SZ, PORT_MTU, PORT_MTU_BYTES, Ports, gids, pkeys_match};
 pub(crate) use region::ProtectionFault;
@@ -93,20 +90,14 @@ pub(crate) const QKEY_OF_QP: u32 = 1 << 31;
 pub(crate) struct Device {
     pub(crate) base: Base,
     pub(crate) ports: Ports,
-    pub(crate) memory: SharedMemory,
-    pub(crate) pds: Table<Pd>,
-    pub(crate) ahs: Table<Ah>,
-    pub(crate) regions: Regions,
-    pub(crate) windows: Windows,
-    pub(crate) channels: Table<channel::Channel>,
+    pub(crate) domains: Domains,
     pub(crate) cqs: Cqs,
     pub(crate) srqs: Table<Srq>,
     pub(crate) xrcds: Xrcds,
     pub(crate) claims: Claims,
     /// One a QP, for what it waits for.
     pub(crate) timers: Timers,
-    /// In a box, to be exchanged for an empty one.
-    outbox: Box<Ring<Packet>>,
+    pub(crate) outbox: Outbox,
 }
 
 /// A table of objects with numbers that others see, which some devices give again at once.
@@ -130,44 +121,13 @@ impl Device {
         Self {
             base: Base::new(id, attr, behavior, seed),
             ports: Ports::new(id, ports, gids),
-            memory,
-            pds: Table::default(),
-            ahs: Table::default(),
-            regions: Regions::new(id, numbered(behavior.key_reuse)),
-            windows: Windows::default(),
-            channels: Table::default(),
+            domains: Domains::new(id, behavior.key_reuse, memory),
             cqs: Cqs::default(),
             srqs: Table::default(),
             xrcds: Xrcds::default(),
             claims: Claims::default(),
             timers: Timers::default(),
-            outbox: Box::default(),
-        }
-    }
-
-    /// The next packet to send, oldest first.
-    pub(crate) fn poll_packet(&mut self) -> Option<Packet> {
-        self.outbox.pop().map(mem::take)
-    }
-
-    /// Moves all packets that wait to be sent to the end of a queue.
-    #[inline(always)]
-    pub(crate) fn move_packets(&mut self, queue: &mut Box<Ring<Packet>>) {
-        if self.outbox.is_empty() {
-            return;
-        }
-        if queue.is_empty() {
-            mem::swap(queue, &mut self.outbox);
-        } else {
-            queue.append(&mut self.outbox);
-        }
-    }
-
-    /// The program may take back memory that its device wrote to: from now on nothing is late.
-    #[inline]
-    pub(crate) fn place_late(&self) {
-        if self.base.behavior.placement == Placement::Late {
-            self.memory.lock().settle();
+            outbox: Outbox::default(),
         }
     }
 
@@ -183,12 +143,12 @@ impl Device {
         self.remove_xrcds_of(context);
         let mut tickets = Vec::new();
         for index in self.base.objects(context, Object::Cq) {
-            tickets.extend(self.remove_cq(index));
+            tickets.extend(self.cqs.remove_cq(&mut self.base, index));
         }
-        self.remove_channels_of(context);
-        self.remove_windows_of(context);
-        self.remove_regions_of(context);
-        self.remove_domains_of(context);
+        self.cqs.remove_channels_of(&mut self.base, context);
+        self.domains.remove_windows_of(&mut self.base, context);
+        self.domains.remove_regions_of(&mut self.base, context);
+        self.domains.remove_domains_of(&self.base, context);
         tickets
     }
 
@@ -196,12 +156,12 @@ impl Device {
     pub(crate) fn live(&self) -> Live {
         let mut live = Live::default();
         live.contexts = self.base.open_contexts();
-        live.pds = self.pds.len();
-        live.mrs = self.regions.len();
-        live.mws = self.windows.table.len();
-        live.channels = self.channels.len();
+        live.pds = self.domains.pds.len();
+        live.mrs = self.domains.regions.len();
+        live.mws = self.domains.windows.table.len();
+        live.channels = self.cqs.channels.len();
         live.cqs = self.cqs.table.len();
-        live.ahs = self.ahs.len();
+        live.ahs = self.domains.ahs.len();
         live.srqs = self.srqs.len();
         live.xrcds = self.xrcds.table.len();
         live

@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use verbs_api::{Capabilities, Cq as CqHandle, CqModeration, Result, Verb};
 
-use super::Device;
 use super::base::Base;
 use super::check::{find, in_range};
 use super::cq::Cqs;
@@ -39,39 +38,44 @@ impl Moderation {
     }
 }
 
-impl Device {
+impl Cqs {
     /// `ibv_modify_cq`. An event that was put off comes at once, if it is due by the new numbers.
-    pub(crate) fn modify_cq(&mut self, cq: CqHandle, set: &CqModeration) -> Result<()> {
+    pub(crate) fn modify_cq(
+        &mut self,
+        base: &mut Base,
+        cq: CqHandle,
+        set: &CqModeration,
+    ) -> Result<()> {
         let verb = Verb::ModifyCq;
-        let index = find(&self.cqs.table, verb, cq)?;
+        let index = find(&self.table, verb, cq)?;
         let lacked = Capabilities::CQ_MODERATION;
-        self.base.check_has(verb, lacked, "cannot moderate CQs")?;
+        base.check_has(verb, lacked, "cannot moderate CQs")?;
         for (what, value, max) in [
             ("cq_count", set.cq_count, LIMITS.cq_count),
             ("cq_period", set.cq_period, LIMITS.cq_period),
         ] {
             in_range(verb, what, value.into(), 0, max.into())?;
         }
-        let moderation = &mut self.cqs.table.at_mut(index).moderation;
+        let moderation = &mut self.table.at_mut(index).moderation;
         moderation.set = *set;
         let Some((count, _)) = moderation.pending else {
             return Ok(());
         };
         let deadline = moderation.deadline();
-        let is_due = deadline <= Some(self.base.now);
+        let is_due = deadline <= Some(base.now);
         if !moderation.is_on() || count >= set.cq_count || is_due {
-            self.end_moderation(index);
+            self.end_moderation(base, index);
         } else {
-            self.cqs.moderated.set(index, deadline);
+            self.moderated.set(index, deadline);
         }
         Ok(())
     }
 
     /// The event that was put off comes now.
-    pub(crate) fn end_moderation(&mut self, index: u32) {
-        self.cqs.forget_moderation(index);
-        self.cqs.table.at_mut(index).notify = Notify::default();
-        self.queue_event(index);
+    pub(crate) fn end_moderation(&mut self, base: &mut Base, index: u32) {
+        self.forget_moderation(index);
+        self.table.at_mut(index).notify = Notify::default();
+        self.queue_event(base, index);
     }
 }
 

@@ -9,8 +9,9 @@ use verbs_api::{
     MwBindInfo, MwType, Object, Pd as PdHandle, Qp as QpHandle, Result, SendOp, Verb,
 };
 
-use super::Device;
+use super::base::Base;
 use super::check::{InContext, find, find_unchecked, invalid, same_context};
+use super::domain::Domains;
 use super::key::Keys;
 use super::region::{ProtectionFault, RKEY};
 use crate::memory::Slice;
@@ -63,9 +64,14 @@ fn first_key(keys: Keys, id: Id) -> u32 {
     RKEY | WINDOW | keys.key(id.index, id.generation)
 }
 
-impl Device {
+impl Domains {
     /// `ibv_alloc_mw`
-    pub(crate) fn alloc_mw(&mut self, pd: PdHandle, mw_type: MwType) -> Result<MwHandle> {
+    pub(crate) fn alloc_mw(
+        &mut self,
+        base: &mut Base,
+        pd: PdHandle,
+        mw_type: MwType,
+    ) -> Result<MwHandle> {
         let verb = Verb::AllocMw;
         let index = find(&self.pds, verb, pd)?;
         let (needed, problem) = match mw_type {
@@ -73,12 +79,12 @@ impl Device {
             MwType::Type2 => (Capabilities::MW_TYPE_2, "has no windows of type 2"),
             _ => return Err(invalid(verb, "type", "is none")),
         };
-        self.base.check_has(verb, needed, problem)?;
-        self.base.check_room(
+        base.check_has(verb, needed, problem)?;
+        base.check_room(
             verb,
             "memory windows",
             self.windows.table.len(),
-            self.base.attr.max_mw,
+            base.attr.max_mw,
         )?;
         let context = pd.context();
         let keys = self.regions.keys();
@@ -91,23 +97,23 @@ impl Device {
             bound: None,
         });
         self.pds.at_mut(index).mws += 1;
-        self.base.add_object(context, Object::Mw, id.index);
+        base.add_object(context, Object::Mw, id.index);
         Ok(MwHandle::from_parts(context, id.index, id.generation))
     }
 
     /// `ibv_dealloc_mw`
-    pub(crate) fn dealloc_mw(&mut self, mw: MwHandle) -> Result<()> {
+    pub(crate) fn dealloc_mw(&mut self, base: &mut Base, mw: MwHandle) -> Result<()> {
         let index = find(&self.windows.table, Verb::DeallocMw, mw)?;
-        self.remove_window(index);
-        self.place_late();
+        self.remove_window(base, index);
+        self.place_late(base);
         Ok(())
     }
 
-    fn remove_window(&mut self, index: u32) {
+    fn remove_window(&mut self, base: &mut Base, index: u32) {
         self.set_bound(index, None);
         let mw = self.windows.table.remove(index);
         self.pds.at_mut(mw.pd).mws -= 1;
-        self.base.remove_object(mw.context, Object::Mw, index);
+        base.remove_object(mw.context, Object::Mw, index);
     }
 
     /// The only writer of what a window is bound to. The region and the queue pair know of it, if they are
@@ -148,12 +154,13 @@ impl Device {
     /// What `ibv_bind_mw` needs, and the key that the window gets.
     pub(crate) fn check_bind_mw(
         &self,
+        base: &Base,
         verb: Verb,
         context: Context,
         mw: MwHandle,
         bind: &MwBind,
     ) -> Result<u32> {
-        let (window, region) = self.bind_parts(verb, context, mw, &bind.info)?;
+        let (window, region) = self.bind_parts(base, verb, context, mw, &bind.info)?;
         let window = self.windows.table.at(window);
         if window.mw_type != MwType::Type1 {
             return Err(invalid(verb, "mw", "is not of type 1"));
@@ -172,13 +179,19 @@ impl Device {
     }
 
     /// What a bind that is posted must name; the rest is looked at when it is executed.
-    pub(crate) fn check_bind(&self, verb: Verb, context: Context, op: &SendOp) -> Result<()> {
+    pub(crate) fn check_bind(
+        &self,
+        base: &Base,
+        verb: Verb,
+        context: Context,
+        op: &SendOp,
+    ) -> Result<()> {
         let SendOp::BindMw { mw, info, .. } = op else {
             return Ok(());
         };
-        let (window, _) = self.bind_parts(verb, context, *mw, info)?;
+        let (window, _) = self.bind_parts(base, verb, context, *mw, info)?;
         let window = self.windows.table.at(window);
-        let refuses = self.base.behavior.bind_wr_type_1 == Check::Refused;
+        let refuses = base.behavior.bind_wr_type_1 == Check::Refused;
         if verb != Verb::BindMw && window.mw_type == MwType::Type1 && refuses {
             return Err(invalid(verb, "mw", "is not of type 2"));
         }
@@ -186,9 +199,9 @@ impl Device {
     }
 
     /// A bind is posted: the window's key is the new one from now on.
-    pub(crate) fn note_bind(&mut self, op: &SendOp) {
+    pub(crate) fn note_bind(&mut self, base: &Base, op: &SendOp) {
         if let SendOp::BindMw { mw, rkey, .. } = op
-            && let Ok(index) = self.find_bound(&self.windows.table, Verb::PostSend, *mw)
+            && let Ok(index) = self.find_bound(base, &self.windows.table, Verb::PostSend, *mw)
         {
             let window = self.windows.table.at_mut(index);
             window.told = with_callers_part(window.told, *rkey);
@@ -197,14 +210,15 @@ impl Device {
 
     fn bind_parts(
         &self,
+        base: &Base,
         verb: Verb,
         context: Context,
         mw: MwHandle,
         info: &MwBindInfo,
     ) -> Result<(u32, u32)> {
-        let window = self.find_bound(&self.windows.table, verb, mw)?;
+        let window = self.find_bound(base, &self.windows.table, verb, mw)?;
         same_context(verb, context, mw)?;
-        let region = self.find_bound(&self.regions, verb, info.mr)?;
+        let region = self.find_bound(base, &self.regions, verb, info.mr)?;
         same_context(verb, context, info.mr)?;
         Ok((window, region))
     }
@@ -212,11 +226,12 @@ impl Device {
     /// The window or the region of a bind: drivers know them by their keys.
     fn find_bound<H: Handle, T: InContext>(
         &self,
+        base: &Base,
         table: &Table<T>,
         verb: Verb,
         handle: H,
     ) -> Result<u32> {
-        match self.base.behavior.bind_bad_handle {
+        match base.behavior.bind_bad_handle {
             Check::Accepted => find_unchecked(table, verb, handle),
             Check::Refused | _ => find(table, verb, handle),
         }
@@ -225,6 +240,7 @@ impl Device {
     /// Binds a window, if all is as it should be; otherwise it stays as it is.
     pub(crate) fn bind(
         &mut self,
+        base: &Base,
         (qp, pd): (QpHandle, u32),
         mw: MwHandle,
         rkey: u32,
@@ -234,9 +250,9 @@ impl Device {
         let window = self
             .windows
             .table
-            .at(self.find_bound(&self.windows.table, verb, mw).ok()?);
+            .at(self.find_bound(base, &self.windows.table, verb, mw).ok()?);
         let second = window.mw_type == MwType::Type2;
-        let checks_domains = self.base.behavior.bind_domain == Check::Refused;
+        let checks_domains = base.behavior.bind_domain == Check::Refused;
         let good = match second {
             true => window.bound.is_none() && info.length > 0,
             false => !info.access.contains(Access::ZERO_BASED),
@@ -246,14 +262,14 @@ impl Device {
             return None;
         }
         if info.length > 0 {
-            let region = self.find_bound(&self.regions, verb, info.mr).ok()?;
+            let region = self.find_bound(base, &self.regions, verb, info.mr).ok()?;
             let region = self.regions.at(region);
             let writes = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
             let may_write = region.access.contains(Access::LOCAL_WRITE);
             let lies_within = region.part(info.addr, info.length).is_ok();
             let is_good = region.access.contains(Access::MW_BIND)
                 && (may_write || !info.access.intersects(writes))
-                && (lies_within || self.base.behavior.mw_bind_range == Check::Accepted)
+                && (lies_within || base.behavior.mw_bind_range == Check::Accepted)
                 && (region.pd == window.pd || !checks_domains);
             if !is_good {
                 return None;
@@ -268,8 +284,8 @@ impl Device {
     }
 
     /// Invalidates the window of type 2 that has this key, for a queue pair (MW-15, MW-17).
-    pub(crate) fn invalidate(&mut self, own: QpHandle, rkey: u32) -> Option<()> {
-        let any = self.base.behavior.inv_other_qp == Check::Accepted;
+    pub(crate) fn invalidate(&mut self, base: &Base, own: QpHandle, rkey: u32) -> Option<()> {
+        let any = base.behavior.inv_other_qp == Check::Accepted;
         let window = self.window_of_key(rkey)?;
         let qp = self.windows.table.at(window).bound?.qp?;
         if qp != own && !any {
@@ -282,6 +298,7 @@ impl Device {
     /// The part of a region that a peer of a queue pair names through a window (MW-10, -11, -12).
     pub(crate) fn touch_window(
         &self,
+        base: &Base,
         (qp, pd): (QpHandle, u32),
         rkey: u32,
         addr: u64,
@@ -306,7 +323,7 @@ impl Device {
             let end = addr.checked_sub(info.addr)?.checked_add(length)?;
             (end <= info.length).then_some(())
         };
-        if self.base.behavior.mw_access_range == Check::Refused {
+        if base.behavior.mw_access_range == Check::Refused {
             lies_within().ok_or(range)?;
         }
         region.part(addr, length)
@@ -327,9 +344,9 @@ impl Device {
         }
     }
 
-    pub(crate) fn remove_windows_of(&mut self, context: Context) {
-        for index in self.base.objects(context, Object::Mw) {
-            self.remove_window(index);
+    pub(crate) fn remove_windows_of(&mut self, base: &mut Base, context: Context) {
+        for index in base.objects(context, Object::Mw) {
+            self.remove_window(base, index);
         }
     }
 }

@@ -1,13 +1,16 @@
 //! The way out: a packet gets its address, and leaves through a port.
 
 use std::collections::BTreeSet;
+use std::mem;
 
 use verbs_api::QpType;
 use verbs_api::lab::TraceEvent;
 
-use super::Device;
-use crate::memory::Payload;
+use super::base::Base;
+use super::ports::Ports;
 use crate::packet::{Op, Packet, PortId, Psn, Route};
+use crate::payload::Payload;
+use crate::ring::Ring;
 use crate::time::Time;
 
 /// Where a packet goes to.
@@ -75,45 +78,89 @@ impl OutPacket {
     }
 }
 
-impl Device {
+/// Packets that wait for the fabric to carry them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outbox {
+    /// In a box, to be exchanged for an empty one.
+    packets: Box<Ring<Packet>>,
+}
+
+impl Outbox {
     /// Sends a packet, if its port is up.
     #[inline(always)]
-    pub(crate) fn send(&mut self, to: Address<'_>, packet: OutPacket, payload: Payload) {
-        let up = self.ports.at(to.route.from.port).up;
-        packet.put(to, payload, self.outbox.push());
-        self.sent(up);
+    pub(crate) fn send(
+        &mut self,
+        base: &mut Base,
+        ports: &Ports,
+        to: Address<'_>,
+        packet: OutPacket,
+        payload: Payload,
+    ) {
+        let up = ports.at(to.route.from.port).up;
+        packet.put(to, payload, self.packets.push());
+        self.sent(base, up);
     }
 
     /// Sends a packet to a group: one for each port of the fabric, as a switch makes them.
-    pub(crate) fn send_to_group(&mut self, to: Address<'_>, packet: OutPacket, payload: Payload) {
-        let up = self.ports.at(to.route.from.port).up;
-        let ports: BTreeSet<PortId> = self.ports.gids().values().copied().collect();
-        for port in ports {
-            let place = self.outbox.push();
+    pub(crate) fn send_to_group(
+        &mut self,
+        base: &mut Base,
+        ports: &Ports,
+        to: Address<'_>,
+        packet: OutPacket,
+        payload: Payload,
+    ) {
+        let up = ports.at(to.route.from.port).up;
+        let all: BTreeSet<PortId> = ports.gids().values().copied().collect();
+        for port in all {
+            let place = self.packets.push();
             packet.put(to, payload.clone(), place);
             place.route.to = Some(port);
-            self.sent(up);
+            self.sent(base, up);
         }
     }
 
     /// The newest packet has left, or is lost if its port is down.
     #[inline(always)]
-    fn sent(&mut self, up: bool) {
-        if !up || self.base.is_traced() {
-            self.note_sent(up);
+    fn sent(&mut self, base: &mut Base, up: bool) {
+        if !up || base.is_traced() {
+            self.note_sent(base, up);
         }
     }
 
     #[cold]
-    fn note_sent(&mut self, up: bool) {
-        let Some(packet) = self.outbox.back().map(Packet::view) else {
+    fn note_sent(&mut self, base: &mut Base, up: bool) {
+        let Some(packet) = self.packets.back().map(Packet::view) else {
             return;
         };
-        self.base.note(TraceEvent::Sent(packet));
+        base.note(TraceEvent::Sent(packet));
         if !up {
-            self.outbox.pop_back();
+            self.packets.pop_back();
             let why = "the port is down";
-            self.base.note(TraceEvent::Lost { packet, why });
+            base.note(TraceEvent::Lost { packet, why });
+        }
+    }
+
+    /// What waits is lost.
+    pub(super) fn clear(&mut self) {
+        while self.packets.pop().is_some() {}
+    }
+
+    /// The next packet to send, oldest first.
+    pub(crate) fn pop(&mut self) -> Option<Packet> {
+        self.packets.pop().map(mem::take)
+    }
+
+    /// Moves all packets that wait to be sent to the end of a queue.
+    #[inline(always)]
+    pub(crate) fn move_to(&mut self, queue: &mut Box<Ring<Packet>>) {
+        if self.packets.is_empty() {
+            return;
+        }
+        if queue.is_empty() {
+            mem::swap(queue, &mut self.packets);
+        } else {
+            queue.append(&mut self.packets);
         }
     }
 }

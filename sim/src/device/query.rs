@@ -14,15 +14,8 @@ impl Device {
     /// `ibv_open_device`
     pub(crate) fn open_device(&mut self) -> Result<Context> {
         let verb = Verb::OpenDevice;
-        self.check_files(verb)?;
+        self.cqs.check_files(&self.base, verb)?;
         self.base.add_context(verb)
-    }
-
-    /// Refuses one more open file where there may be no more.
-    pub(super) fn check_files(&self, verb: Verb) -> Result<()> {
-        let files = u64::from(self.base.open_contexts()) + u64::from(self.channels.len());
-        let rules = &self.base.rules;
-        rules.check(verb, Limit::Files, "open files", files + 1)
     }
 
     /// What may be asked of the device.

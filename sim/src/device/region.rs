@@ -9,8 +9,9 @@ use verbs_api::{
     MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Verb,
 };
 
-use super::Device;
+use super::base::Base;
 use super::check::{InContext, bad_handle, find, find_in, in_range, invalid};
+use super::domain::Domains;
 use super::key::Keys;
 use crate::memory::{Gone, RegionId, Slice};
 use verbs_api::table::Id;
@@ -102,25 +103,37 @@ fn keys(keys: Keys, id: Id, behavior: &Behavior, access: Access) -> (u32, u32) {
     (key, rkey)
 }
 
-impl Device {
+impl Domains {
     /// A region of the simulator's own memory.
     pub(crate) fn alloc_mr(
         &mut self,
+        base: &mut Base,
         pd: PdHandle,
         length: usize,
         access: Access,
     ) -> Result<MrHandle> {
-        self.make_mr(Verb::AllocMr, pd, &MrInit::new(length, access))
+        self.make_mr(base, Verb::AllocMr, pd, &MrInit::new(length, access))
     }
 
     /// A region of the simulator's memory, as `init` has it.
-    pub(crate) fn alloc_mr_as(&mut self, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
-        self.make_mr(Verb::AllocMrAs, pd, init)
+    pub(crate) fn alloc_mr_as(
+        &mut self,
+        base: &mut Base,
+        pd: PdHandle,
+        init: &MrInit,
+    ) -> Result<MrHandle> {
+        self.make_mr(base, Verb::AllocMrAs, pd, init)
     }
 
-    fn make_mr(&mut self, verb: Verb, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
-        let index = self.check_new_mr(verb, pd, init.length, init.access)?;
-        self.check_bytes(verb, init.length, 0)?;
+    fn make_mr(
+        &mut self,
+        base: &mut Base,
+        verb: Verb,
+        pd: PdHandle,
+        init: &MrInit,
+    ) -> Result<MrHandle> {
+        self.check_new_mr(base, verb, pd, init.length, init.access)?;
+        self.check_bytes(base, verb, init.length, 0)?;
         let may_write = init.access.contains(Access::LOCAL_WRITE);
         let shared = match init.memory {
             MrMemory::Unmapped => return Err(not_mapped(verb)),
@@ -132,7 +145,7 @@ impl Device {
                 };
                 return Err(Error::new(verb, ErrorKind::Fault, cause));
             }
-            MrMemory::Of(of, offset) => Some(self.part_of(verb, of, offset, init.length)?),
+            MrMemory::Of(of, offset) => Some(self.part_of(base, verb, of, offset, init.length)?),
             _ => None,
         };
         let in_page = shared.as_ref().map_or(0, |part| part.1.addr % PAGE);
@@ -152,7 +165,7 @@ impl Device {
                 part
             }
             None => {
-                let (region, addr) = self.new_memory(verb, init.length)?;
+                let (region, addr) = self.new_memory(base, verb, init.length)?;
                 let kind = match init.memory {
                     MrMemory::ReadOnly => Kind::ReadOnly,
                     _ => Kind::Own,
@@ -165,13 +178,14 @@ impl Device {
                 }
             }
         };
-        let addr = self.first_byte(init.iova, init.access, &backing);
-        Ok(self.insert_mr(pd, index, backing, addr, init.length as u64, init.access))
+        let addr = self.first_byte(base, init.iova, init.access, &backing);
+        Ok(self.insert_mr(base, pd, backing, addr, init.length as u64, init.access))
     }
 
     /// A part of a region's memory, for another, and the region.
     fn part_of(
         &self,
+        base: &Base,
         verb: Verb,
         of: MrHandle,
         offset: usize,
@@ -184,7 +198,7 @@ impl Device {
         }
         check_part(verb, attr, offset, length)?;
         let addr = backing.addr + offset as u64;
-        self.check_length(verb, length, addr)?;
+        self.check_length(base, verb, length, addr)?;
         let part = Backing {
             start: backing.start + offset,
             addr,
@@ -195,19 +209,18 @@ impl Device {
     }
 
     /// `ibv_alloc_null_mr`
-    pub(crate) fn alloc_null_mr(&mut self, pd: PdHandle) -> Result<MrHandle> {
+    pub(crate) fn alloc_null_mr(&mut self, base: &mut Base, pd: PdHandle) -> Result<MrHandle> {
         let verb = Verb::AllocNullMr;
         let access = Access::LOCAL_WRITE;
-        let index = self.check_new_mr(verb, pd, 1, access)?;
-        self.base
-            .check_has(verb, Capabilities::NULL_MR, "has no null regions")?;
+        self.check_new_mr(base, verb, pd, 1, access)?;
+        base.check_has(verb, Capabilities::NULL_MR, "has no null regions")?;
         let backing = Backing {
             region: self.memory.lock().add_null(),
             start: 0,
             addr: 0,
             kind: Kind::Null,
         };
-        Ok(self.insert_mr(pd, index, backing, 0, u64::MAX, access))
+        Ok(self.insert_mr(base, pd, backing, 0, u64::MAX, access))
     }
 
     /// A region of the caller's memory.
@@ -217,13 +230,14 @@ impl Device {
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
     pub(crate) unsafe fn reg_mr(
         &mut self,
+        base: &mut Base,
         pd: PdHandle,
         addr: *mut u8,
         length: usize,
         access: Access,
     ) -> Result<MrHandle> {
         // SAFETY: the same promise.
-        unsafe { self.reg_mr_as(pd, addr, length, None, access) }
+        unsafe { self.reg_mr_as(base, pd, addr, length, None, access) }
     }
 
     /// A region of the caller's memory, with an address of the caller's choice.
@@ -233,6 +247,7 @@ impl Device {
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
     pub(crate) unsafe fn reg_mr_as(
         &mut self,
+        base: &mut Base,
         pd: PdHandle,
         addr: *mut u8,
         length: usize,
@@ -240,8 +255,8 @@ impl Device {
         access: Access,
     ) -> Result<MrHandle> {
         let verb = Verb::RegMr;
-        let index = self.check_new_mr(verb, pd, length, access)?;
-        self.check_bytes(verb, length, 0)?;
+        self.check_new_mr(base, verb, pd, length, access)?;
+        self.check_bytes(base, verb, length, 0)?;
         let end = |start: u64| start.checked_add(length as u64);
         if iova.is_some_and(|iova| iova % PAGE != addr as u64 % PAGE) {
             return Err(misplaced(verb));
@@ -250,9 +265,9 @@ impl Device {
             return Err(invalid(verb, "iova", "and length wrap around"));
         }
         // SAFETY: the same promise.
-        let backing = unsafe { self.memory_of_caller(verb, addr, length) }?;
-        let addr = self.first_byte(iova, access, &backing);
-        Ok(self.insert_mr(pd, index, backing, addr, length as u64, access))
+        let backing = unsafe { self.memory_of_caller(base, verb, addr, length) }?;
+        let addr = self.first_byte(base, iova, access, &backing);
+        Ok(self.insert_mr(base, pd, backing, addr, length as u64, access))
     }
 
     /// The caller's memory, as that of a region.
@@ -262,11 +277,12 @@ impl Device {
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
     unsafe fn memory_of_caller(
         &mut self,
+        base: &Base,
         verb: Verb,
         addr: *mut u8,
         length: usize,
     ) -> Result<Backing> {
-        self.check_length(verb, length, addr as u64)?;
+        self.check_length(base, verb, length, addr as u64)?;
         if addr.is_null() {
             return Err(not_mapped(verb));
         }
@@ -284,8 +300,8 @@ impl Device {
     }
 
     /// Zero bytes of the simulator's own, and their address.
-    fn new_memory(&mut self, verb: Verb, length: usize) -> Result<(RegionId, u64)> {
-        self.check_length(verb, length, self.regions.next_addr)?;
+    fn new_memory(&mut self, base: &Base, verb: Verb, length: usize) -> Result<(RegionId, u64)> {
+        self.check_length(base, verb, length, self.regions.next_addr)?;
         let Some(region) = self.memory.lock().add_owned(length) else {
             let cause = Cause::Text("the machine has no memory for the region".into());
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
@@ -295,34 +311,34 @@ impl Device {
         Ok((region, addr))
     }
 
-    /// The domain of a region that may be made.
-    fn check_new_mr(&self, verb: Verb, pd: PdHandle, length: usize, access: Access) -> Result<u32> {
-        let index = find(&self.pds, verb, pd)?;
-        self.check_mr(verb, length, access)?;
-        self.base.check_room(
-            verb,
-            "memory regions",
-            self.regions.len(),
-            self.base.attr.max_mr,
-        )?;
-        Ok(index)
+    /// Whether a region may be made.
+    fn check_new_mr(
+        &self,
+        base: &Base,
+        verb: Verb,
+        pd: PdHandle,
+        length: usize,
+        access: Access,
+    ) -> Result<()> {
+        find(&self.pds, verb, pd)?;
+        self.check_mr(base, verb, length, access)?;
+        base.check_room(verb, "memory regions", self.regions.len(), base.attr.max_mr)
     }
 
     /// Refuses more bytes than there may be in all regions; `fewer` of them go away.
-    fn check_bytes(&self, verb: Verb, length: usize, fewer: u64) -> Result<()> {
-        if self.base.rules.limit(Limit::Bytes).is_none() {
+    fn check_bytes(&self, base: &Base, verb: Verb, length: usize, fewer: u64) -> Result<()> {
+        if base.rules.limit(Limit::Bytes).is_none() {
             return Ok(());
         }
         let of_null = |mr: &Mr| mr.backing.kind == Kind::Null;
         let regions = self.regions.iter().filter(|(_, mr)| !of_null(mr));
         let present: u64 = regions.map(|(_, mr)| mr.attr.length).sum();
         let bytes = (present - fewer).saturating_add(length as u64);
-        self.base
-            .rules
+        base.rules
             .check(verb, Limit::Bytes, "registered bytes", bytes)
     }
 
-    fn check_mr(&self, verb: Verb, length: usize, access: Access) -> Result<()> {
+    fn check_mr(&self, base: &Base, verb: Verb, length: usize, access: Access) -> Result<()> {
         if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
             return Err(invalid(
                 verb,
@@ -339,7 +355,7 @@ impl Device {
                 "allows remote writes but no local ones",
             ));
         }
-        let max = i64::try_from(self.base.attr.max_mr_size).unwrap_or(i64::MAX);
+        let max = i64::try_from(base.attr.max_mr_size).unwrap_or(i64::MAX);
         in_range(
             verb,
             "length",
@@ -350,14 +366,14 @@ impl Device {
     }
 
     /// The address of a region's first byte.
-    fn first_byte(&self, iova: Option<u64>, access: Access, backing: &Backing) -> u64 {
-        let is_zero_based = access.contains(Access::ZERO_BASED) && self.base.behavior.zero_based_mr;
+    fn first_byte(&self, base: &Base, iova: Option<u64>, access: Access, backing: &Backing) -> u64 {
+        let is_zero_based = access.contains(Access::ZERO_BASED) && base.behavior.zero_based_mr;
         iova.or(is_zero_based.then_some(0)).unwrap_or(backing.addr)
     }
 
     /// Whether a region can have this length, if its memory is there (MR-10).
-    fn check_length(&self, verb: Verb, length: usize, addr: u64) -> Result<()> {
-        let problem = match self.base.behavior.zero_len_mr {
+    fn check_length(&self, base: &Base, verb: Verb, length: usize, addr: u64) -> Result<()> {
+        let problem = match base.behavior.zero_len_mr {
             _ if length > 0 => return Ok(()),
             ZeroLength::WithinPage if addr.is_multiple_of(PAGE) => {
                 "is 0, and the memory starts at a page"
@@ -370,15 +386,15 @@ impl Device {
 
     fn insert_mr(
         &mut self,
+        base: &mut Base,
         pd: PdHandle,
-        pd_index: u32,
         backing: Backing,
         addr: u64,
         length: u64,
         access: Access,
     ) -> MrHandle {
-        let context = pd.context();
-        let behavior = self.base.behavior;
+        let (context, pd) = (pd.context(), pd.index());
+        let behavior = base.behavior;
         let of_slots = self.regions.keys();
         let id = self.regions.insert(|id| {
             let (lkey, rkey) = keys(of_slots, id, &behavior, access);
@@ -387,7 +403,7 @@ impl Device {
             attr.rkey = if backing.kind == Kind::Null { 0 } else { rkey };
             Mr {
                 context,
-                pd: pd_index,
+                pd,
                 backing,
                 attr,
                 access,
@@ -395,16 +411,21 @@ impl Device {
                 writable: access.contains(Access::LOCAL_WRITE),
             }
         });
-        self.pds.at_mut(pd_index).mrs += 1;
-        self.base.add_object(context, Object::Mr, id.index);
+        self.pds.at_mut(pd).mrs += 1;
+        base.add_object(context, Object::Mr, id.index);
         MrHandle::from_parts(context, id.index, id.generation)
     }
 
-    /// `ibv_rereg_mr`, of a region that no posted work names. Everything is checked before anything changes, so that a failure leaves the
-    /// region as it was (MR-09).
-    pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
-        self.rereg_with(mr, change, |device, length| {
-            let (region, addr) = device.new_memory(Verb::ReregMr, length)?;
+    /// `ibv_rereg_mr`, of a region that no posted work names. Everything is checked before anything
+    /// changes, so that a failure leaves the region as it was (MR-09).
+    pub(crate) fn rereg_mr(
+        &mut self,
+        base: &mut Base,
+        mr: MrHandle,
+        change: &MrChange,
+    ) -> Result<(), ReregError> {
+        self.rereg_with(base, mr, change, |domains, base, length| {
+            let (region, addr) = domains.new_memory(base, Verb::ReregMr, length)?;
             Ok(Backing {
                 region,
                 start: 0,
@@ -422,30 +443,31 @@ impl Device {
     #[expect(unsafe_code, reason = "passes on the promise of the trait's method")]
     pub(crate) unsafe fn rereg_mr_as(
         &mut self,
+        base: &mut Base,
         mr: MrHandle,
         change: &MrChange,
         addr: *mut u8,
     ) -> Result<(), ReregError> {
-        self.rereg_with(mr, change, |device, length| {
+        self.rereg_with(base, mr, change, |domains, base, length| {
             // SAFETY: the same promise.
-            unsafe { device.memory_of_caller(Verb::ReregMr, addr, length) }
+            unsafe { domains.memory_of_caller(base, Verb::ReregMr, addr, length) }
         })
     }
 
     fn rereg_with(
         &mut self,
+        base: &mut Base,
         mr: MrHandle,
         change: &MrChange,
-        new_memory: impl FnOnce(&mut Self, usize) -> Result<Backing>,
+        new_memory: impl FnOnce(&mut Self, &mut Base, usize) -> Result<Backing>,
     ) -> Result<(), ReregError> {
         let verb = Verb::ReregMr;
         let index = find(&self.regions, verb, mr)?;
-        self.base
-            .check_has(verb, Capabilities::REREG_MR, "changes no regions")?;
+        base.check_has(verb, Capabilities::REREG_MR, "changes no regions")?;
         if *change == MrChange::default() {
             return Err(invalid(verb, "change", "names nothing").into());
         }
-        self.check_unbound(verb, index)?;
+        self.check_unbound(base, verb, index)?;
         let of_pd = |pd| find_in(&self.pds, verb, mr.context(), pd);
         let pd = change.pd.map(of_pd).transpose()?;
         let old = self.regions.at(index);
@@ -454,7 +476,7 @@ impl Device {
         }
         let length = change.length.unwrap_or(old.attr.length as usize);
         let access = change.access.unwrap_or(old.access);
-        self.check_mr(verb, length, access)?;
+        self.check_mr(base, verb, length, access)?;
         let writes = access.contains(Access::LOCAL_WRITE);
         if writes && !old.writable && change.length.is_none() {
             let cause = Cause::Argument {
@@ -464,10 +486,10 @@ impl Device {
             return Err(Error::new(verb, ErrorKind::Access, cause).into());
         }
         if change.length.is_some() {
-            self.check_bytes(verb, length, old.attr.length)?;
+            self.check_bytes(base, verb, length, old.attr.length)?;
         }
         let memory = match change.length {
-            Some(length) => Some(new_memory(self, length)?),
+            Some(length) => Some(new_memory(self, base, length)?),
             None => None,
         };
         let own = self.regions.at_mut(index);
@@ -484,28 +506,28 @@ impl Device {
             self.pds.at_mut(before).mrs -= 1;
             self.pds.at_mut(pd).mrs += 1;
         }
-        self.place_late();
+        self.place_late(base);
         Ok(())
     }
 
     /// `ibv_dereg_mr`
-    pub(crate) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
+    pub(crate) fn dereg_mr(&mut self, base: &mut Base, mr: MrHandle) -> Result<()> {
         let index = find(&self.regions, Verb::DeregMr, mr)?;
-        self.check_unbound(Verb::DeregMr, index)?;
-        self.remove_region(index);
+        self.check_unbound(base, Verb::DeregMr, index)?;
+        self.remove_region(base, index);
         Ok(())
     }
 
-    fn remove_region(&mut self, index: u32) {
+    fn remove_region(&mut self, base: &mut Base, index: u32) {
         let mr = self.regions.remove(index);
         self.memory.lock().remove(mr.backing.region);
         self.pds.at_mut(mr.pd).mrs -= 1;
-        self.base.remove_object(mr.context, Object::Mr, index);
+        base.remove_object(mr.context, Object::Mr, index);
     }
 
     /// Refuses to let go of a region to which windows are bound (MR-07).
-    fn check_unbound(&self, verb: Verb, mr: u32) -> Result<()> {
-        let kind = match self.base.behavior.dereg_bound {
+    fn check_unbound(&self, base: &Base, verb: Verb, mr: u32) -> Result<()> {
+        let kind = match base.behavior.dereg_bound {
             DeregBound::Einval => ErrorKind::Invalid,
             DeregBound::Orphan => return Ok(()),
             DeregBound::Ebusy | _ => ErrorKind::Busy,
@@ -522,9 +544,9 @@ impl Device {
         Err(Error::new(verb, kind, cause))
     }
 
-    pub(super) fn remove_regions_of(&mut self, context: Context) {
-        for index in self.base.objects(context, Object::Mr) {
-            self.remove_region(index);
+    pub(super) fn remove_regions_of(&mut self, base: &mut Base, context: Context) {
+        for index in base.objects(context, Object::Mr) {
+            self.remove_region(base, index);
         }
     }
 

@@ -124,7 +124,7 @@ impl Device {
     /// `ibv_create_srq`
     pub(crate) fn create_srq(&mut self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
         let verb = Verb::CreateSrq;
-        let pd_index = find(&self.pds, verb, pd)?;
+        let pd_index = find(&self.domains.pds, verb, pd)?;
         let max = i64::from(self.base.attr.max_srq_wr);
         in_range(verb, "max_wr", init.attr.max_wr.into(), 1, max)?;
         let max = i64::from(self.base.attr.max_srq_sge);
@@ -160,7 +160,7 @@ impl Device {
         if let Some(part) = xrc {
             self.enter_xrc_srq(part);
         }
-        self.pds.at_mut(pd_index).srqs += 1;
+        self.domains.pds.at_mut(pd_index).srqs += 1;
         self.base.add_object(context, Object::Srq, id.index);
         Ok(SrqHandle::from_parts(context, id.index, id.generation))
     }
@@ -248,12 +248,12 @@ impl Device {
         if let Some(part) = srq.xrc {
             self.leave_xrc_srq(part);
         }
-        let pd = self.pds.at_mut(srq.pd);
+        let pd = self.domains.pds.at_mut(srq.pd);
         pd.srqs -= 1;
         pd.posted -= srq.recvs.len() as u32;
         self.base
             .discard_async(srq.handle.context(), Element::Srq(srq.handle));
-        self.place_late();
+        self.domains.place_late(&self.base);
         self.base.news = true;
     }
 
@@ -296,7 +296,7 @@ impl Device {
         let is_fresh = srq.given == srq.end;
         srq.recvs.insert(srq.end, recv);
         srq.end += 1;
-        self.pds.at_mut(srq.pd).posted += 1;
+        self.domains.pds.at_mut(srq.pd).posted += 1;
         if is_fresh {
             self.claims.has_fresh(ClaimedQueue::Shared(index));
         }
@@ -358,7 +358,7 @@ impl Device {
         }
         let srq = self.srqs.at_mut(taken.srq.index);
         if srq.recvs.remove(&taken.seq).is_some() {
-            self.pds.at_mut(srq.pd).posted -= 1;
+            self.domains.pds.at_mut(srq.pd).posted -= 1;
         }
     }
 }

@@ -6,8 +6,8 @@ use verbs_api::table::Id;
 use verbs_api::{Context, Handle, Qp as QpHandle, QpAttr, QpInit, QpState, QpType};
 
 use crate::device::{Address, Device, OutPacket, PORT_MTU_BYTES, Queue, Ticket};
-use crate::memory::Payload;
 use crate::packet::Route;
+use crate::payload::Payload;
 
 /// What both sides of a queue pair know of it.
 #[derive(Clone, Debug)]
@@ -128,6 +128,12 @@ impl Common {
             dest_qpn: self.attr.dest_qp_num,
             pkey: self.pkey(device),
         };
-        device.send(address, packet, payload);
+        let Device {
+            base,
+            ports,
+            outbox,
+            ..
+        } = device;
+        outbox.send(base, ports, address, packet, payload);
     }
 }

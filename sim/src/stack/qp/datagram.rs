@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use verbs_api::behavior::{Check, RouteFields, UdSl};
-use verbs_api::{Access, AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus};
+use verbs_api::{AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus};
 
 use super::common::Common;
+use super::grh;
 use super::send::Send;
-use super::{Qp, failed_receive, grh};
-use crate::device::{Address, Device, NoReceive, OutPacket, QKEY_OF_QP, find, reason, touch};
-use crate::memory::{Gone, Payload, Scatter, SharedMemory};
+use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
+use crate::memory::{Gone, SharedMemory};
 use crate::packet::{Deth, Op, Packet};
+use crate::payload::{Payload, Scatter};
 use crate::subnet::Subnet;
 
 /// What makes a datagram fail at the sender (UD-10, UD-12).
@@ -19,9 +20,9 @@ pub(super) fn check(device: &Device, pd: u32, mtu: u32, send: &Send) -> Result<(
         return Err(WcStatus::LocQpOpErr);
     };
     let behavior = &device.base.behavior;
-    let of_pd = find(&device.ahs, Verb::PostSend, ah).is_ok_and(|ah| {
+    let of_pd = find(&device.domains.ahs, Verb::PostSend, ah).is_ok_and(|ah| {
         let unchecked = behavior.ah_pd_check == Check::Accepted;
-        unchecked || device.ahs.at(ah).pd == pd
+        unchecked || device.domains.ahs.at(ah).pd == pd
     });
     if !of_pd {
         return Err(WcStatus::LocQpOpErr);
@@ -47,13 +48,13 @@ pub(super) fn send(
     else {
         return;
     };
-    let Ok(ah) = find(&device.ahs, Verb::PostSend, ah) else {
+    let Ok(ah) = find(&device.domains.ahs, Verb::PostSend, ah) else {
         return;
     };
     if !packet.first || !packet.last || payload.len() > qp.mtu(device) {
         return;
     }
-    let ah = device.ahs.at(ah);
+    let ah = device.domains.ahs.at(ah);
     let qkey = match remote_qkey & QKEY_OF_QP {
         0 => remote_qkey,
         _ => qp.attr.qkey,
@@ -72,9 +73,15 @@ pub(super) fn send(
         dest_qpn: remote_qpn,
         pkey: qp.pkey(device),
     };
+    let Device {
+        base,
+        ports,
+        outbox,
+        ..
+    } = device;
     match route.dgid.is_multicast() {
-        true => device.send_to_group(address, packet, payload),
-        false => device.send(address, packet, payload),
+        true => outbox.send_to_group(base, ports, address, packet, payload),
+        false => outbox.send(base, ports, address, packet, payload),
     }
 }
 
@@ -96,62 +103,8 @@ fn deth(attr: &AhAttr, fields: RouteFields, src_qpn: u32, qkey: u32) -> Deth {
     }
 }
 
-impl Qp {
-    /// A datagram for a UD QP: what does not fit is dropped without a word (UD-05, -08, -09).
-    pub(super) fn receive_datagram(
-        &mut self,
-        device: &mut Device,
-        packet: &Packet,
-        deth: Deth,
-    ) -> Result<(), &'static str> {
-        let attr = &self.common.attr;
-        if deth.qkey != attr.qkey {
-            device.ports.at_mut(attr.port_num).bad_qkeys += 1;
-            return Err(reason::QKEY);
-        }
-        let (pd, recv) = match self.receives().next(device) {
-            Ok(found) => found,
-            Err(NoReceive::Empty) => return Err(reason::NO_RECEIVE),
-            Err(NoReceive::Failed) => {
-                self.enter_error(device);
-                return Err("the srq has failed");
-            }
-        };
-        let length = packet.payload.len() + grh::BYTES;
-        let is_short = u64::from(length) > recv.length();
-        let behavior = &device.base.behavior;
-        let place = |start: u32, length: u32| {
-            let (start, length) = (start.into(), length.into());
-            let need = Access::LOCAL_WRITE;
-            touch(&device.regions, pd, &recv.list, start, length, need)
-        };
-        let target = (place(0, grh::BYTES), place(grh::BYTES, length - grh::BYTES));
-        let wc = match target {
-            _ if is_short => match behavior.ud_short_recv.status() {
-                Some(status) => failed_receive(status),
-                None => return Err(reason::SHORT_RECEIVE),
-            },
-            (Ok(grh), Ok(data)) => {
-                let subnet = device.ports.subnet();
-                let header = (packet.route.global).then(|| grh::bytes(packet, &deth, subnet));
-                copy(&device.memory, packet, header, (&grh, &data))
-                    .map_err(|Gone| "its memory went away")?;
-                completion(packet, &deth, subnet, behavior.ud_sl)
-            }
-            _ => failed_receive(behavior.recv_fault_status.status()),
-        };
-        // It is there: it has been looked at.
-        let _ = self.receives_mut().need(device);
-        self.complete_recv(device, wc, packet.solicited);
-        if wc.status != WcStatus::Success {
-            self.enter_error(device);
-        }
-        Ok(())
-    }
-}
-
 /// The completion of a datagram that was placed.
-fn completion(packet: &Packet, deth: &Deth, subnet: Option<Subnet>, sl: UdSl) -> Wc {
+pub(super) fn completion(packet: &Packet, deth: &Deth, subnet: Option<Subnet>, sl: UdSl) -> Wc {
     let mut wc_flags = WcFlags::empty();
     wc_flags.set(WcFlags::WITH_IMM, packet.imm.is_some());
     wc_flags.set(WcFlags::GRH, packet.route.global);
@@ -180,7 +133,8 @@ fn service_level(packet: &Packet, deth: &Deth, subnet: Option<Subnet>, sl: UdSl)
     }
 }
 
-fn copy(
+/// Puts a datagram into a receive, behind the header of the network.
+pub(super) fn place(
     memory: &SharedMemory,
     packet: &Packet,
     header: Option<[u8; Grh::BYTES]>,

@@ -238,7 +238,7 @@ impl Qp {
             requester.stop();
         }
         self.responder.stop();
-        device.place_late();
+        device.domains.place_late(&device.base);
         self.flush_sends(device);
         self.flush_recvs(device);
         if self.srq().is_some() && !was_in_error && device.base.behavior.last_wqe {
@@ -306,11 +306,11 @@ impl Qp {
     pub(crate) fn clear(&mut self, device: &mut Device) {
         let sends = self.requester.as_mut();
         if let Some((pd, dropped)) = sends.map(|own| (own.pd, own.reset(device))) {
-            device.pds.at_mut(pd).posted -= dropped;
+            device.domains.pds.at_mut(pd).posted -= dropped;
         }
         let (dropped, taken) = self.responder.receives.clear();
         if let Some(pd) = self.receives().pd().filter(|_| dropped > 0) {
-            device.pds.at_mut(pd).posted -= dropped;
+            device.domains.pds.at_mut(pd).posted -= dropped;
         }
         for cq in self.cqs() {
             device.purge(cq, self.common.handle);

@@ -13,7 +13,7 @@ use super::{Qp, atomic};
 use crate::device::{
     ClaimedQueue, Device, MAX_MSG_SZ, Recv, check_sges, find_in, in_range, invalid, post_each,
 };
-use crate::memory::Payload;
+use crate::payload::Payload;
 
 impl Qp {
     /// `ibv_post_send`
@@ -79,12 +79,13 @@ impl Qp {
         let mut list_iter = list.iter();
         if let Err(error) = list_iter.try_for_each(|wr| self.push_send(device, verb, wr)) {
             if let Some(own) = &mut self.requester {
-                let dropped = own.sq.take_back(before, free(&mut device.ahs));
-                device.pds.at_mut(own.pd).posted -= dropped;
+                let dropped = own.sq.take_back(before, free(&mut device.domains.ahs));
+                device.domains.pds.at_mut(own.pd).posted -= dropped;
             }
             return Err(error);
         }
-        list.iter().for_each(|wr| device.note_bind(&wr.op));
+        list.iter()
+            .for_each(|wr| device.domains.note_bind(&device.base, &wr.op));
         self.run_sends(device);
         Ok(())
     }
@@ -173,7 +174,7 @@ impl Qp {
         }
         let mut payload = Payload::default();
         if is_inline {
-            let bytes = device.take_inline(wr.sg_list).map_err(|_| {
+            let bytes = device.domains.take_inline(wr.sg_list).map_err(|_| {
                 let cause = Cause::Argument {
                     what: "inline data",
                     problem: "is in no memory region",
@@ -182,16 +183,18 @@ impl Qp {
             })?;
             payload = Payload::inline(bytes);
         }
-        device.check_bind(verb, qp.context(), &wr.op)?;
+        device
+            .domains
+            .check_bind(&device.base, verb, qp.context(), &wr.op)?;
         if verb != Verb::PostBatch {
-            device.note_bind(&wr.op);
+            device.domains.note_bind(&device.base, &wr.op);
         }
         if let Dest::Ud { ah, .. } = wr.dest
-            && let Some(ah) = device.ahs.live_mut(ah.index(), ah.generation())
+            && let Some(ah) = device.domains.ahs.live_mut(ah.index(), ah.generation())
         {
             ah.sends += 1;
         }
-        device.pds.at_mut(requester.pd).posted += 1;
+        device.domains.pds.at_mut(requester.pd).posted += 1;
         let send = Send::new(wr, length as u32, payload, failed);
         if requester.sq.push(send) {
             device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
@@ -227,7 +230,7 @@ impl Qp {
         }
         let max = qp.init.cap.max_recv_sge;
         check_sges(verb, wr.sg_list, max, ErrorKind::Invalid)?;
-        device.pds.at_mut(pd).posted += 1;
+        device.domains.pds.at_mut(pd).posted += 1;
         let is_fresh = rq.push(Recv {
             wr_id: wr.wr_id,
             list: SmallVec::from_slice(wr.sg_list),
@@ -252,7 +255,7 @@ fn check_destination(
             let problem = "is missing: a UD send names its destination";
             return Err(invalid(verb, "ah", problem));
         };
-        find_in(&device.ahs, verb, context, ah)?;
+        find_in(&device.domains.ahs, verb, context, ah)?;
     }
     let names_no_srq = !matches!(wr.dest, Dest::Xrc { .. }) && !send::is_local(&wr.op);
     if qp_type == QpType::XrcSend && names_no_srq {

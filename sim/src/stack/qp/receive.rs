@@ -1,13 +1,14 @@
 //! A packet for a queue pair: which side takes it, and what becomes of it.
 
 use verbs_api::lab::Syndrome;
-use verbs_api::{AsyncEventType, QpState, QpType, WcStatus};
+use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
 
 use super::responder::{Executed, Order, answer, has_path_mtu};
 use super::verdict::Refusal;
-use super::{Qp, failed_receive, why};
-use crate::device::{Delivery, Device, pkeys_match, reason};
-use crate::packet::{Op, Packet};
+use super::{Qp, datagram, failed_receive, grh, why};
+use crate::device::{Delivery, Device, NoReceive, pkeys_match, reason, touch};
+use crate::memory::Gone;
+use crate::packet::{Deth, Op, Packet};
 
 /// The transport of the peer of a queue pair.
 fn counterpart(qp_type: QpType) -> QpType {
@@ -207,6 +208,58 @@ impl Qp {
             }
             Refusal::Fault { .. } => reason::BAD_MESSAGE,
         })
+    }
+
+    /// A datagram for a UD QP: what does not fit is dropped without a word (UD-05, -08, -09).
+    fn receive_datagram(
+        &mut self,
+        device: &mut Device,
+        packet: &Packet,
+        deth: Deth,
+    ) -> Result<(), &'static str> {
+        let attr = &self.common.attr;
+        if deth.qkey != attr.qkey {
+            device.ports.at_mut(attr.port_num).bad_qkeys += 1;
+            return Err(reason::QKEY);
+        }
+        let (pd, recv) = match self.receives().next(device) {
+            Ok(found) => found,
+            Err(NoReceive::Empty) => return Err(reason::NO_RECEIVE),
+            Err(NoReceive::Failed) => {
+                self.enter_error(device);
+                return Err("the srq has failed");
+            }
+        };
+        let length = packet.payload.len() + grh::BYTES;
+        let is_short = u64::from(length) > recv.length();
+        let behavior = &device.base.behavior;
+        let part = |start: u32, length: u32| {
+            let (start, length) = (start.into(), length.into());
+            let need = Access::LOCAL_WRITE;
+            touch(&device.domains.regions, pd, &recv.list, start, length, need)
+        };
+        let target = (part(0, grh::BYTES), part(grh::BYTES, length - grh::BYTES));
+        let wc = match target {
+            _ if is_short => match behavior.ud_short_recv.status() {
+                Some(status) => failed_receive(status),
+                None => return Err(reason::SHORT_RECEIVE),
+            },
+            (Ok(grh), Ok(data)) => {
+                let subnet = device.ports.subnet();
+                let header = (packet.route.global).then(|| grh::bytes(packet, &deth, subnet));
+                datagram::place(&device.domains.memory, packet, header, (&grh, &data))
+                    .map_err(|Gone| "its memory went away")?;
+                datagram::completion(packet, &deth, subnet, behavior.ud_sl)
+            }
+            _ => failed_receive(behavior.recv_fault_status.status()),
+        };
+        // It is there: it has been looked at.
+        let _ = self.receives_mut().need(device);
+        self.complete_recv(device, wc, packet.solicited);
+        if wc.status != WcStatus::Success {
+            self.enter_error(device);
+        }
+        Ok(())
     }
 }
 

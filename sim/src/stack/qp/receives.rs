@@ -205,7 +205,7 @@ impl Receives {
                 let seq = rq.finish();
                 let wr_id = rq.get(seq).wr_id;
                 if releases {
-                    device.pds.at_mut(*pd).posted -= rq.release(seq, |_| ());
+                    device.domains.pds.at_mut(*pd).posted -= rq.release(seq, |_| ());
                 }
                 (*cq, wr_id, qp.ticket(Queue::Recv, seq))
             }
@@ -225,7 +225,7 @@ impl Receives {
     /// Frees the slots of the own queue up to this one.
     pub(super) fn release(&mut self, device: &mut Device, seq: u64) {
         if let Source::Own { pd, rq, .. } = &mut self.source {
-            device.pds.at_mut(*pd).posted -= rq.release(seq, |_| ());
+            device.domains.pds.at_mut(*pd).posted -= rq.release(seq, |_| ());
         }
     }
 

@@ -35,8 +35,9 @@ use super::send::{Send, free};
 use super::verdict::Stop;
 use super::{datagram, why};
 use crate::device::{Completion, Delivery, Device, ProtectionFault, Queue, check_empty, touch};
-use crate::memory::{Gone, Payload};
+use crate::memory::Gone;
 use crate::packet::{Packet, Psn, packets};
+use crate::payload::Payload;
 use crate::time::Time;
 
 /// The requester side of a QP.
@@ -142,16 +143,12 @@ impl Requester {
 
     /// Back to RESET: the queue is cleared without completions; how many sends it had.
     pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
-        let dropped = self.sq.clear(free(&mut device.ahs));
+        let dropped = self.sq.clear(free(&mut device.domains.ahs));
         *self = Self {
             sq: std::mem::replace(&mut self.sq, WorkQueue::new(0)),
             ..Self::new(self.pd, self.cq, 0)
         };
         dropped
-    }
-
-    pub(super) fn oldest_unanswered(&self) -> Psn {
-        self.una
     }
 
     pub(super) fn waits_for_receiver(&self) -> bool {
@@ -215,10 +212,15 @@ impl Requester {
     fn run_locally(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Result<(), Stop> {
         let (done, failure) = match self.sq.get(seq).op {
             SendOp::BindMw { mw, rkey, info } => {
-                let done = device.bind((qp.handle, self.pd), mw, rkey, info);
+                let done = device
+                    .domains
+                    .bind(&device.base, (qp.handle, self.pd), mw, rkey, info);
                 (done, WcStatus::MwBindErr)
             }
-            SendOp::LocalInv { rkey } => (device.invalidate(qp.handle, rkey), WcStatus::LocQpOpErr),
+            SendOp::LocalInv { rkey } => (
+                device.domains.invalidate(&device.base, qp.handle, rkey),
+                WcStatus::LocQpOpErr,
+            ),
             _ => (None, WcStatus::LocQpOpErr),
         };
         self.skip_to(seq + 1);
@@ -294,7 +296,8 @@ impl Requester {
         status: WcStatus,
     ) -> Result<(), Stop> {
         if status != WcStatus::Success {
-            why::note_failed_send(qp, self, device, status);
+            let send = self.sq.get(self.sq.oldest());
+            why::note_failed_send(qp, self.pd, (send, self.una), device, status);
         }
         let delivery = self.complete(qp, device, status);
         Stop::after_send(delivery, status)
@@ -344,8 +347,8 @@ impl Requester {
 
     /// Frees the slots of done sends up to this one.
     pub(crate) fn release(&mut self, device: &mut Device, seq: u64) {
-        let released = self.sq.release(seq, free(&mut device.ahs));
-        device.pds.at_mut(self.pd).posted -= released;
+        let released = self.sq.release(seq, free(&mut device.domains.ahs));
+        device.domains.pds.at_mut(self.pd).posted -= released;
     }
 
     /// The ack timer runs while started work of an RC QP is not done. `restart` after progress.
@@ -566,11 +569,18 @@ impl Requester {
         }
         let (got, length) = (send.got.into(), u64::from(packet.payload.len()));
         let need = Access::LOCAL_WRITE;
-        let Ok(target) = touch(&device.regions, self.pd, &send.list, got, length, need) else {
+        let Ok(target) = touch(
+            &device.domains.regions,
+            self.pd,
+            &send.list,
+            got,
+            length,
+            need,
+        ) else {
             let status = behavior.read_fault_status.status();
             return self.fail(qp, device, status);
         };
-        if packet.payload.copy_to(&device.memory, &target) == Err(Gone) {
+        if packet.payload.copy_to(&device.domains.memory, &target) == Err(Gone) {
             // The memory went away while the packet was on its way: it is lost.
             return Ok(());
         }
@@ -621,14 +631,15 @@ impl Requester {
 /// The bytes of a send, or with what it fails. They stay where they are as long as the send is under way,
 /// if that is so.
 fn taken(device: &Device, pd: u32, send: &Send, stays: bool) -> Result<Payload, WcStatus> {
-    let (regions, behavior) = (&device.regions, &device.base.behavior);
+    let (regions, behavior) = (&device.domains.regions, &device.base.behavior);
     let length = send.length.into();
     check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
         .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()))
         .and_then(|slices| match stays {
             true => Ok(Payload::Slices(slices)),
             // The send is done, and its memory the program's again, before this arrives.
-            false => Payload::copied(&device.memory, &slices).map_err(|Gone| ProtectionFault::Key),
+            false => Payload::copied(&device.domains.memory, &slices)
+                .map_err(|Gone| ProtectionFault::Key),
         })
         .map_err(|fault| match fault {
             ProtectionFault::Key => behavior.send_key_status.status(),

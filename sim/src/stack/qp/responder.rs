@@ -9,8 +9,9 @@ use super::common::Common;
 use super::receives::Receives;
 use super::verdict::Refusal;
 use crate::device::{Device, NoReceive, OutPacket, check_empty, touch};
-use crate::memory::{Gone, Payload, Scatter};
+use crate::memory::Gone;
 use crate::packet::{AtomicEth, Op, Packet, Psn, Reth, packets};
+use crate::payload::{Payload, Scatter};
 
 /// The responder side of a QP.
 #[derive(Clone, Debug)]
@@ -263,7 +264,7 @@ impl Responder {
     ) -> Result<Executed, Refusal> {
         self.need_receive(device)?;
         let target = self.receive_target(qp, device, packet, got)?;
-        let copied = packet.payload.copy_to(&device.memory, &target);
+        let copied = packet.payload.copy_to(&device.domains.memory, &target);
         copied.map_err(|Gone| Refusal::Lost)?;
         let got = got + packet.payload.len();
         if !packet.last {
@@ -272,7 +273,7 @@ impl Responder {
         }
         self.sequence.message = None;
         if let Op::SendWithInv(rkey) = packet.op {
-            let done = device.invalidate(qp.handle, rkey);
+            let done = device.domains.invalidate(&device.base, qp.handle, rkey);
             done.ok_or_else(|| bad_invalidation(qp, device, packet))?;
         }
         Ok(Executed {
@@ -290,7 +291,7 @@ impl Responder {
     ) -> Result<Scatter, Refusal> {
         let (pd, recv) = self.receives.present(device).ok_or(Refusal::CANNOT)?;
         let length = u64::from(packet.payload.len());
-        let (behavior, regions) = (&device.base.behavior, &device.regions);
+        let (behavior, regions) = (&device.base.behavior, &device.domains.regions);
         if u64::from(got) + length > recv.length() {
             if qp.init.qp_type == QpType::Uc {
                 let status = behavior.ud_short_recv.status();
@@ -339,14 +340,22 @@ impl Responder {
             let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
             let peer = self.peer(qp);
             let mut target = device
-                .touch_remote(peer, reth.rkey, addr, left.into(), Access::REMOTE_WRITE)
+                .domains
+                .touch_remote(
+                    &device.base,
+                    peer,
+                    reth.rkey,
+                    addr,
+                    left.into(),
+                    Access::REMOTE_WRITE,
+                )
                 .map_err(|_| denied())?;
             let length = packet.payload.len();
             if length > left {
                 return Err(Refusal::INVALID);
             }
             target.length = length;
-            let copied = packet.payload.copy_to(&device.memory, &[target]);
+            let copied = packet.payload.copy_to(&device.domains.memory, &[target]);
             copied.map_err(|Gone| Refusal::Lost)?;
         }
         let got = got + packet.payload.len();
@@ -386,7 +395,14 @@ impl Responder {
             Payload::default()
         } else {
             let (length, need) = (reth.length.into(), Access::REMOTE_READ);
-            let source = device.touch_remote(self.peer(qp), reth.rkey, reth.addr, length, need);
+            let source = device.domains.touch_remote(
+                &device.base,
+                self.peer(qp),
+                reth.rkey,
+                reth.addr,
+                length,
+                need,
+            );
             Payload::Slices(Scatter::One(
                 source.map_err(|_| access_fault(device, None))?,
             ))
@@ -428,7 +444,9 @@ impl Responder {
         let need = Access::REMOTE_ATOMIC;
         check_enabled(qp, device, need, None)?;
         let place = device
+            .domains
             .touch_remote(
+                &device.base,
                 self.peer(qp),
                 eth.rkey,
                 eth.addr,
@@ -437,7 +455,7 @@ impl Responder {
             )
             .map_err(|_| access_fault(device, None))?;
         let mut bytes = [0; atomic::BYTES as usize];
-        let mut memory = device.memory.lock();
+        let mut memory = device.domains.memory.lock();
         let lost = |Gone| Refusal::Lost;
         let (region, offset) = (place.region, place.offset);
         memory.read(region, offset, &mut bytes).map_err(lost)?;

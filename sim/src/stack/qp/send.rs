@@ -6,8 +6,8 @@ use verbs_api::{Dest, Handle, SendFlags, SendOp, SendWr, Sge, WcStatus};
 
 use super::atomic;
 use crate::device::Ah;
-use crate::memory::Payload;
 use crate::packet::{Op, Packet, Psn};
+use crate::payload::Payload;
 
 /// A send in its queue.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use super::send::Send;
 use super::verdict::Stop;
 use super::{atomic, datagram};
 use crate::device::{Device, OutPacket};
-use crate::memory::Payload;
 use crate::packet::{Op, Psn, Reth};
+use crate::payload::Payload;
 
 impl Requester {
     /// Sends the next packet of a started send, or all that is left of it at once.

@@ -5,20 +5,20 @@ use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
 use super::atomic;
 use super::common::Common;
 use super::receives::Receives;
-use super::requester::Requester;
 use super::responder::{Responder, has_path_mtu};
+use super::send::Send;
 use crate::device::{Device, Failure, Recv, access_names};
-use crate::packet::{Op, Packet, Reth};
+use crate::packet::{Op, Packet, Psn, Reth};
 
-/// The oldest send that is not done is about to fail.
+/// A send is about to fail; the first sequence number that was not answered tells what the peer was asked.
 #[cold]
 pub(super) fn note_failed_send(
     qp: &Common,
-    requester: &Requester,
+    pd: u32,
+    (send, unanswered): (&Send, Psn),
     device: &mut Device,
     status: WcStatus,
 ) {
-    let send = requester.sq.get(requester.sq.oldest());
     let peer = qp.route.and_then(|route| route.to);
     let by_peer = matches!(
         status,
@@ -33,7 +33,7 @@ pub(super) fn note_failed_send(
             Some("no port has the address it is connected with".to_owned())
         }
         _ if by_peer => None,
-        _ => not_sent(qp, requester, device, status),
+        _ => not_sent(qp, pd, send, device, status),
     };
     device.base.note_failed(Failure {
         qp_num: qp.qp_num,
@@ -41,7 +41,7 @@ pub(super) fn note_failed_send(
         wr_id: send.wr_id,
         status,
         why,
-        asked: peer.map(|to| (to.node, requester.oldest_unanswered().value())),
+        asked: peer.map(|to| (to.node, unanswered.value())),
         at: device.base.now,
     });
 }
@@ -79,22 +79,22 @@ pub(super) fn note_failed_recv(
     device.base.note_failed(failure);
 }
 
-/// Why the oldest send that is not done cannot be carried out.
+/// Why a send cannot be carried out.
 fn not_sent(
     qp: &Common,
-    requester: &Requester,
+    pd: u32,
+    send: &Send,
     device: &Device,
     status: WcStatus,
 ) -> Option<String> {
-    let send = requester.sq.get(requester.sq.oldest());
     let mtu = qp.mtu(device);
     if let Dest::Ud { ah, .. } = send.dest
         && qp.init.qp_type == QpType::Ud
     {
-        let Ok(ah) = device.ahs.get(ah.index(), ah.generation()) else {
+        let Ok(ah) = device.domains.ahs.get(ah.index(), ah.generation()) else {
             return Some("its address handle is gone".to_owned());
         };
-        if ah.pd != requester.pd {
+        if ah.pd != pd {
             return Some("its address handle is of another protection domain".to_owned());
         }
         if send.length > mtu {
@@ -118,12 +118,13 @@ fn not_sent(
         true => Access::LOCAL_WRITE,
         false => Access::empty(),
     };
-    device.regions.why_not_local(requester.pd, &send.list, need)
+    device.domains.regions.why_not_local(pd, &send.list, need)
 }
 
 /// Why nothing can be put into a receive.
 fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<String> {
     device
+        .domains
         .regions
         .why_not_local(pd, &recv.list, Access::LOCAL_WRITE)
 }
@@ -160,7 +161,10 @@ pub(super) fn refused(
     }
     let place = (reth.addr, u64::from(reth.length));
     let pd = responder.receives.pd();
-    device.regions.why_not_remote(pd, reth.rkey, place, need)
+    device
+        .domains
+        .regions
+        .why_not_remote(pd, reth.rkey, place, need)
 }
 
 /// Why a message cannot be put into the receive that it takes.

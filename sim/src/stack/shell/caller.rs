@@ -24,7 +24,7 @@ impl Sim {
         let verb = Verb::AllocPd;
         let node = self.world.node_of(verb, Object::Pd, pd.context())?;
         self.world
-            .with(|fabric| fabric.work(node, |node| node.device.hide_pd(pd)))
+            .with(|fabric| fabric.work(node, |node| node.device.domains.hide_pd(pd)))
     }
 
     /// Registers the caller's memory with an address of its choice (`ibv_reg_mr_iova`). Errors as for
@@ -44,7 +44,11 @@ impl Sim {
         let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
         self.call(Verb::RegMr, pd, say, |node| {
             // SAFETY: the caller of this method makes the same promise.
-            unsafe { node.device.reg_mr_as(pd, addr, length, iova, access) }
+            unsafe {
+                node.device
+                    .domains
+                    .reg_mr_as(&mut node.device.base, pd, addr, length, iova, access)
+            }
         })
     }
 
@@ -63,7 +67,11 @@ impl Sim {
         let say = || format!("{mr}, {change:?}");
         self.call(Verb::ReregMr, mr, say, |node| {
             // SAFETY: the caller of this method makes the same promise.
-            unsafe { node.device.rereg_mr_as(mr, change, addr) }
+            unsafe {
+                node.device
+                    .domains
+                    .rereg_mr_as(&mut node.device.base, mr, change, addr)
+            }
         })
     }
 }

@@ -1,15 +1,12 @@
-//! The clock of the machine, the thread that lets timers fire by it, and the ends of waits of threads.
+//! The clock of the machine, and the ends of waits of threads.
 //!
 //! This is the only file of the simulator that reads that clock: in
 //! [`Mode::RealTime`](crate::Mode::RealTime), and for waits in [`Mode::Inline`](crate::Mode::Inline);
 //! otherwise time is virtual.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::world::World;
 use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard};
 use crate::time::Time;
 
@@ -73,8 +70,8 @@ impl RealClock {
         }
     }
 
-    /// Lets timers fire when they are due, until the end.
-    fn run(&self, world: &World) {
+    /// Lets timers `fire` when they are due, until the end.
+    pub(crate) fn run(&self, fire: impl Fn()) {
         let mut state = self.state.lock();
         while !state.ended {
             let alarm = self.alarm.load(Ordering::Relaxed);
@@ -84,8 +81,14 @@ impl RealClock {
             }
             self.alarm.store(NEVER, Ordering::Relaxed);
             // What is set from now on is expected anew.
-            MutexGuard::unlocked(&mut state, || world.with(|fabric| fabric.catch_up()));
+            MutexGuard::unlocked(&mut state, &fire);
         }
+    }
+
+    /// The thread that lets timers fire is to end.
+    pub(crate) fn end(&self) {
+        self.state.lock().ended = true;
+        self.changed.notify_all();
     }
 }
 
@@ -131,48 +134,6 @@ impl Deadline {
                 news.wait_until(guard, end);
             }
             Self::Never | Self::Simulation(_) => news.wait(guard),
-        }
-    }
-}
-
-/// The thread that lets timers fire. It ends when this is dropped.
-#[derive(Debug)]
-pub(crate) struct TimerThread {
-    world: Arc<World>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl TimerThread {
-    /// Starts it, where the time is that of the machine.
-    ///
-    /// # Panics
-    /// If the system can start no thread.
-    pub(crate) fn start(world: &Arc<World>) -> Option<Self> {
-        world.clock.as_ref()?;
-        let of_thread = world.clone();
-        let run = move || {
-            if let Some(clock) = &of_thread.clock {
-                clock.run(&of_thread);
-            }
-        };
-        let thread = thread::Builder::new().name("verbs-sim timers".to_owned());
-        let thread = thread.spawn(run).expect("the system can start a thread");
-        Some(Self {
-            world: world.clone(),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for TimerThread {
-    fn drop(&mut self) {
-        if let Some(clock) = &self.world.clock {
-            clock.state.lock().ended = true;
-            clock.changed.notify_all();
-        }
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been reported where it happened.
-            let _ = thread.join();
         }
     }
 }

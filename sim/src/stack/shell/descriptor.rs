@@ -38,15 +38,15 @@ impl Descriptors {
         let descriptor = match self.0.entry(of) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
-                device.event_queue(verb, of)?;
+                device.cqs.event_queue(&device.base, verb, of)?;
                 let fd = EventFd::new().map_err(os)?;
-                device.watch(of);
+                device.cqs.watch(&mut device.base, of);
                 let descriptor = place.insert(Descriptor {
                     fd,
                     seen: 0,
                     readable: false,
                 });
-                descriptor.update(device.event_queue(verb, of).ok());
+                descriptor.update(device.cqs.event_queue(&device.base, verb, of).ok());
                 descriptor
             }
         };
@@ -57,7 +57,10 @@ impl Descriptors {
     /// queues that are gone are closed; a duplicate of one is never readable again.
     pub(crate) fn update(&mut self, device: &mut Device) {
         while let Some(of) = device.base.changed_queue() {
-            let queue = device.event_queue(Verb::GetCqEvent, of).ok();
+            let queue = device
+                .cqs
+                .event_queue(&device.base, Verb::GetCqEvent, of)
+                .ok();
             if let Entry::Occupied(mut known) = self.0.entry(of) {
                 known.get_mut().update(queue);
                 if queue.is_none() {

@@ -27,9 +27,10 @@ use crate::diagnosis::{Diagnosis, Finding};
 use crate::empty::EmptyCqs;
 use crate::fault::{Striker, Strikers};
 use crate::late::Late;
-use crate::memory::{Memory, Payload, SharedMemory};
+use crate::memory::{Memory, SharedMemory};
 use crate::outage::Outages;
 use crate::packet::{Packet, PortId};
+use crate::payload::Payload;
 use crate::ring::Ring;
 use crate::time::Time;
 use crate::timers::Timers;
@@ -93,7 +94,7 @@ impl Fabric {
                 node.device.ports.join(subnet);
             }
             if let Some(seed) = config.keys {
-                node.device.regions.scatter_keys(seed, id);
+                node.device.domains.regions.scatter_keys(seed, id);
             }
             if config.trace {
                 node.device.base.start_trace();
@@ -211,7 +212,7 @@ impl Fabric {
         #[cfg(feature = "fd")]
         seat.descriptors.update(&mut seat.node.device);
         if self.unseen {
-            return seat.node.device.move_packets(&mut self.flight);
+            return seat.node.device.outbox.move_to(&mut self.flight);
         }
         self.collect_seen(index);
     }
@@ -230,7 +231,7 @@ impl Fabric {
             trace.extend(events.map(|event| TraceRecord::new(at, node, event)));
         }
         let arrives = self.now.after(self.config.latency);
-        while let Some(mut packet) = self.seats[index as usize].node.device.poll_packet() {
+        while let Some(mut packet) = self.seats[index as usize].node.device.outbox.pop() {
             packet.arrives = arrives;
             if packet.route.to.is_none() {
                 self.lose(index, &packet, "no port has this GID");

@@ -9,8 +9,10 @@ mod fabric;
 mod lab;
 mod model;
 mod node;
+mod roster;
 mod say;
 mod sim;
+mod timer_thread;
 mod world;
 
 pub use model::{Participant, Step, What};

@@ -1,13 +1,12 @@
 //! What models of concurrent programs ask of a simulation, beyond verbs.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use verbs_api::lab::{Lab, TraceRecord};
 use verbs_api::{Cause, CompChannel, Error, ErrorKind, Result, Verb, Wait};
 
 use super::sim::Sim;
 use super::world::{WaitFor, World};
-use crate::sync::thread;
 
 impl Sim {
     /// One more thread takes part in the simulation, until the value is dropped. To be called before
@@ -19,7 +18,7 @@ impl Sim {
     /// threads. A wait for a time ends by itself, and counts only under a model checker. A thread that
     /// waits for something else, such as another thread's end, should not count meanwhile. [`Mode::Inline`](crate::Mode::Inline) only; no effect in other modes.
     pub fn participate(&self) -> Participant {
-        self.world.roster.lock().threads += 1;
+        self.world.roster.enter();
         Participant {
             world: self.world.clone(),
         }
@@ -32,7 +31,7 @@ impl Sim {
             return Vec::new();
         };
         let mut records = self.trace().into_iter();
-        let turns = lock(&turns.0);
+        let turns = turns.lock();
         let mut steps = Vec::new();
         for (turn, entry) in turns.iter().enumerate() {
             if let Some(note) = &entry.note {
@@ -68,7 +67,7 @@ impl Sim {
         let say = || format!("{channel}, edge after {seen} events");
         let wait = (Wait::Forever, WaitFor::Edge(channel));
         self.wait(verb, channel, wait, say, |node| {
-            let queued = node.device.events_queued(verb, channel)?;
+            let queued = node.device.cqs.events_queued(verb, channel)?;
             if queued > seen {
                 return Ok(queued);
             }
@@ -86,64 +85,9 @@ pub struct Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        let all_wait = {
-            let mut counts = self.world.roster.lock();
-            counts.threads -= 1;
-            counts.all_sleep()
-        };
-        if all_wait {
+        if self.world.roster.leave() {
             self.world.with(|fabric| self.world.close_idle(fabric));
         }
-    }
-}
-
-/// Who takes part, and who of them sleeps.
-///
-/// A lock of std, not of the facade, so that it is no step of its own for a checker: whichever of
-/// the last two threads stops first, the other one closes the simulation.
-#[derive(Debug)]
-pub(crate) struct Roster(Mutex<Counts>);
-
-#[derive(Debug)]
-struct Counts {
-    threads: u32,
-    /// Threads that sleep and have not been woken, by node, and of all.
-    asleep: Vec<u32>,
-    all_asleep: u32,
-}
-
-impl Counts {
-    fn all_sleep(&self) -> bool {
-        self.all_asleep > 0 && self.all_asleep == self.threads
-    }
-}
-
-impl Roster {
-    pub(crate) fn new(nodes: u32) -> Self {
-        let asleep = vec![0; nodes as usize];
-        Self(Mutex::new(Counts {
-            threads: 0,
-            asleep,
-            all_asleep: 0,
-        }))
-    }
-
-    /// A thread goes to sleep until there is news of this node; whether none is awake now.
-    pub(crate) fn sleeps(&self, node: usize) -> bool {
-        let mut counts = self.lock();
-        counts.asleep[node] += 1;
-        counts.all_asleep += 1;
-        counts.all_sleep()
-    }
-
-    /// Those who sleep until there is news of this node are woken.
-    pub(crate) fn woken(&self, node: usize) {
-        let mut counts = self.lock();
-        counts.all_asleep -= std::mem::take(&mut counts.asleep[node]);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        lock(&self.0)
     }
 }
 
@@ -164,39 +108,4 @@ pub enum What {
     Record(TraceRecord),
     /// Something it said itself: [`Sim::note`].
     Note(String),
-}
-
-/// Whose turn it was.
-#[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<Vec<Turn>>);
-
-#[derive(Debug)]
-struct Turn {
-    thread: String,
-    /// From which record of the trace on the thread made the records.
-    start: usize,
-    /// It made none, but said this.
-    note: Option<String>,
-}
-
-impl Turns {
-    /// The thread that calls this makes the records from here on.
-    pub(crate) fn begin(&self, start: usize) {
-        self.push(start, None);
-    }
-
-    fn push(&self, start: usize, note: Option<String>) {
-        let thread = thread::current().name().unwrap_or_default().to_owned();
-        let turn = Turn {
-            thread,
-            start,
-            note,
-        };
-        lock(&self.0).push(turn);
-    }
-}
-
-/// What a panic leaves behind is whole: every change is a single one.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,8 +15,8 @@ use verbs_api::{
     SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
-use super::clock::TimerThread;
 use super::say;
+use super::timer_thread::TimerThread;
 use super::world::{WaitFor, World};
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
@@ -178,33 +178,39 @@ impl Verbs for Sim {
     fn alloc_pd(&self, context: Context) -> Result<Pd> {
         let say = || context.to_string();
         self.call(Verb::AllocPd, context, say, |node| {
-            node.device.alloc_pd(context)
+            node.device.domains.alloc_pd(&mut node.device.base, context)
         })
     }
 
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {
         let say = || pd.to_string();
-        self.call(Verb::DeallocPd, pd, say, |node| node.device.dealloc_pd(pd))
+        self.call(Verb::DeallocPd, pd, say, |node| {
+            node.device.domains.dealloc_pd(&mut node.device.base, pd)
+        })
     }
 
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
         let say = || format!("{pd}, {length} B, {:#x}", access.bits());
         self.call(Verb::AllocMr, pd, say, |node| {
-            node.device.alloc_mr(pd, length, access)
+            node.device
+                .domains
+                .alloc_mr(&mut node.device.base, pd, length, access)
         })
     }
 
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
         let say = || format!("{pd}, {init:?}");
         self.call(Verb::AllocMrAs, pd, say, |node| {
-            node.device.alloc_mr_as(pd, init)
+            node.device
+                .domains
+                .alloc_mr_as(&mut node.device.base, pd, init)
         })
     }
 
     fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
         let say = || pd.to_string();
         self.call(Verb::AllocNullMr, pd, say, |node| {
-            node.device.alloc_null_mr(pd)
+            node.device.domains.alloc_null_mr(&mut node.device.base, pd)
         })
     }
 
@@ -213,7 +219,11 @@ impl Verbs for Sim {
         let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
         self.call(Verb::RegMr, pd, say, |node| {
             // SAFETY: the caller of this method makes the same promise.
-            unsafe { node.device.reg_mr(pd, addr, length, access) }
+            unsafe {
+                node.device
+                    .domains
+                    .reg_mr(&mut node.device.base, pd, addr, length, access)
+            }
         })
     }
 
@@ -224,23 +234,29 @@ impl Verbs for Sim {
 
     fn dereg_mr(&self, mr: Mr) -> Result<()> {
         let say = || mr.to_string();
-        self.call(Verb::DeregMr, mr, say, |node| node.device.dereg_mr(mr))
+        self.call(Verb::DeregMr, mr, say, |node| {
+            node.device.domains.dereg_mr(&mut node.device.base, mr)
+        })
     }
 
     fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
         let say = || format!("{pd}, {mw_type}");
         self.call(Verb::AllocMw, pd, say, |node| {
-            node.device.alloc_mw(pd, mw_type)
+            node.device
+                .domains
+                .alloc_mw(&mut node.device.base, pd, mw_type)
         })
     }
 
     fn dealloc_mw(&self, mw: Mw) -> Result<()> {
         let say = || mw.to_string();
-        self.call(Verb::DeallocMw, mw, say, |node| node.device.dealloc_mw(mw))
+        self.call(Verb::DeallocMw, mw, say, |node| {
+            node.device.domains.dealloc_mw(&mut node.device.base, mw)
+        })
     }
 
     fn query_mw(&self, mw: Mw) -> Result<MwAttr> {
-        self.query(Verb::QueryMw, mw, |node| node.device.query_mw(mw))
+        self.query(Verb::QueryMw, mw, |node| node.device.domains.query_mw(mw))
     }
 
     fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
@@ -252,7 +268,7 @@ impl Verbs for Sim {
     }
 
     fn query_mr(&self, mr: Mr) -> Result<MrAttr> {
-        self.query(Verb::QueryMr, mr, |node| node.device.query_mr(mr))
+        self.query(Verb::QueryMr, mr, |node| node.device.domains.query_mr(mr))
     }
 
     fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
@@ -270,14 +286,18 @@ impl Verbs for Sim {
     fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
         let say = || context.to_string();
         self.call(Verb::CreateCompChannel, context, say, |node| {
-            node.device.create_comp_channel(context)
+            node.device
+                .cqs
+                .create_comp_channel(&mut node.device.base, context)
         })
     }
 
     fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
         let say = || channel.to_string();
         self.call(Verb::DestroyCompChannel, channel, say, |node| {
-            node.device.destroy_comp_channel(channel)
+            node.device
+                .cqs
+                .destroy_comp_channel(&mut node.device.base, channel)
         })
     }
 
@@ -285,32 +305,36 @@ impl Verbs for Sim {
         let say = || format!("{channel}, {wait:?}");
         let wait = (wait, WaitFor::Event(channel));
         self.wait(Verb::GetCqEvent, channel, wait, say, |node| {
-            node.device.get_cq_event(channel)
+            node.device.cqs.get_cq_event(&mut node.device.base, channel)
         })
     }
 
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
         let say = || format!("{context}, {} entries{}", init.cqe, say::also(init.channel));
         self.call(Verb::CreateCq, context, say, |node| {
-            node.device.create_cq(context, init)
+            node.device
+                .cqs
+                .create_cq(&mut node.device.base, context, init)
         })
     }
 
     fn query_cq(&self, cq: Cq) -> Result<CqAttr> {
-        self.query(Verb::QueryCq, cq, |node| node.device.query_cq(cq))
+        self.query(Verb::QueryCq, cq, |node| node.device.cqs.query_cq(cq))
     }
 
     fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
         let say = || format!("{cq}, {cqe}");
         self.call(Verb::ResizeCq, cq, say, |node| {
-            node.device.resize_cq(cq, cqe)
+            node.device.cqs.resize_cq(&node.device.base, cq, cqe)
         })
     }
 
     fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
         let say = || format!("{cq}, {arm}");
         self.call(Verb::ReqNotifyCq, cq, say, |node| {
-            node.device.req_notify_cq(cq, arm)
+            node.device
+                .cqs
+                .req_notify_cq(&mut node.device.base, cq, arm)
         })
     }
 
@@ -325,7 +349,9 @@ impl Verbs for Sim {
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
         let say = || format!("{cq}, {nevents}");
         self.call(Verb::AckCqEvents, cq, say, |node| {
-            node.device.ack_cq_events(cq, nevents)
+            node.device
+                .cqs
+                .ack_cq_events(&mut node.device.base, cq, nevents)
         })
     }
 
@@ -338,7 +364,9 @@ impl Verbs for Sim {
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
         let say = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
         self.call(Verb::CreateCqEx, context, say, |node| {
-            node.device.create_cq_ex(context, init)
+            node.device
+                .cqs
+                .create_cq_ex(&mut node.device.base, context, init)
         })
     }
 
@@ -362,18 +390,20 @@ impl Verbs for Sim {
     }
 
     fn read_wc(&self, cq: Cq) -> Result<WcEx> {
-        self.query(Verb::ReadWc, cq, |node| node.device.read_wc(cq))
+        self.query(Verb::ReadWc, cq, |node| node.device.cqs.read_wc(cq))
     }
 
     fn end_poll(&self, cq: Cq) -> Result<()> {
         let say = || cq.to_string();
-        self.call(Verb::EndPoll, cq, say, |node| node.device.end_poll(cq))
+        self.call(Verb::EndPoll, cq, say, |node| node.device.cqs.end_poll(cq))
     }
 
     fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
         let say = || format!("{cq}, {moderation:?}");
         self.call(Verb::ModifyCq, cq, say, |node| {
-            node.device.modify_cq(cq, moderation)
+            node.device
+                .cqs
+                .modify_cq(&mut node.device.base, cq, moderation)
         })
     }
 
@@ -436,7 +466,9 @@ impl Verbs for Sim {
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let say = || format!("{pd}, port {}", attr.port_num);
         self.call(Verb::CreateAh, pd, say, |node| {
-            node.device.create_ah(pd, attr)
+            node.device
+                .domains
+                .create_ah(&mut node.device.base, &node.device.ports, pd, attr)
         })
     }
 

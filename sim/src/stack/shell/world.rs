@@ -13,8 +13,8 @@ use verbs_api::{
 
 use super::clock::{Deadline, RealClock};
 use super::fabric::Fabric;
-use super::model::{Roster, Turns};
 use super::node::Node;
+use super::roster::{Roster, Turns};
 use crate::config::{Mode, SimConfig};
 use crate::device::{bad_handle, node_of};
 use crate::empty::EmptyCqs;
@@ -170,7 +170,7 @@ impl World {
     /// If one of them should have been woken: a mistake of the simulator that closing would hide.
     pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
         for node in 0..self.config.nodes {
-            let missed = fabric.node(node).device.waited_for_and_queued();
+            let missed = fabric.node(node).device.cqs.waited_for_and_queued();
             assert!(
                 missed.is_none(),
                 "no thread was woken for an event on {missed:?}"
@@ -273,7 +273,7 @@ impl World {
         let count = |fabric: &mut Fabric, starts| {
             fabric.count_waiting(index, starts);
             if let WaitFor::Event(channel) = wait_for {
-                fabric.work(index, |node| node.device.count_waiter(channel, starts));
+                fabric.work(index, |node| node.device.cqs.count_waiter(channel, starts));
             }
         };
         count(fabric, true);
@@ -330,7 +330,7 @@ fn stall(node: &Node, wait_for: WaitFor, now: Time) -> Stall {
     stall.now = now.since_start();
     stall.channel = channel;
     if let Some(channel) = channel {
-        (stall.queued_events, stall.cqs) = node.device.channel_report(channel);
+        (stall.queued_events, stall.cqs) = node.device.cqs.channel_report(channel);
     }
     stall
 }
@@ -338,7 +338,7 @@ fn stall(node: &Node, wait_for: WaitFor, now: Time) -> Stall {
 fn lost_wakeup(node: &Node, verb: Verb, wait_for: WaitFor, now: Time) -> Error {
     let cause = match wait_for {
         WaitFor::Event(channel) | WaitFor::Edge(channel) => {
-            let (_, cqs) = node.device.channel_report(channel);
+            let (_, cqs) = node.device.cqs.channel_report(channel);
             Cause::LostWakeup(Box::new(LostWakeup::new(channel, cqs)))
         }
         _ => Cause::Stall(Box::new(stall(node, wait_for, now))),

@@ -10,7 +10,7 @@ use verbs_api::{
 };
 
 use super::Node;
-use crate::device::{Base, Device, gids};
+use crate::device::gids;
 use crate::memory::Memory;
 
 /// A node of its own with one port, for searches that need no fabric. Its packets reach itself only, when
@@ -20,24 +20,13 @@ pub struct Alone(Node);
 
 /// Verbs as those of the trait, but that they take the node by reference and never wait.
 macro_rules! verbs {
-    ($( $floor:ident: $verb:ident($($argument:ident: $type:ty),*) -> $result:ty; )*) => { $(
+    (|$node:ident| $( $verb:ident($($argument:ident: $type:ty),*) -> $result:ty: $call:expr; )*) => { $(
         #[doc = concat!("As [`Verbs::", stringify!($verb), "`](verbs_api::Verbs::", stringify!($verb), ").")]
         pub fn $verb(&mut self, $($argument: $type),*) -> $result {
-            $floor(&mut self.0).$verb($($argument),*)
+            let $node = &mut self.0;
+            $call
         }
     )* };
-}
-
-fn node(node: &mut Node) -> &mut Node {
-    node
-}
-
-fn device(node: &mut Node) -> &mut Device {
-    &mut node.device
-}
-
-fn base(node: &mut Node) -> &mut Base {
-    &mut node.device.base
 }
 
 impl Alone {
@@ -50,7 +39,7 @@ impl Alone {
 
     /// Delivers its packets to itself until none is left. Packets to other nodes are lost.
     pub fn run(&mut self) {
-        while let Some(packet) = self.0.device.poll_packet() {
+        while let Some(packet) = self.0.device.outbox.pop() {
             if packet.route.to.is_some_and(|to| to.node == 0) {
                 self.0.handle_packet(&packet);
             }
@@ -62,24 +51,31 @@ impl Alone {
         self.0.device.open_device()
     }
 
-    verbs! {
-        device: query_gid(context: Context, port: u8, index: u32) -> Result<Gid>;
-        device: alloc_pd(context: Context) -> Result<Pd>;
-        device: alloc_mr(pd: Pd, length: usize, access: Access) -> Result<Mr>;
-        device: query_mr(mr: Mr) -> Result<MrAttr>;
-        device: create_comp_channel(context: Context) -> Result<CompChannel>;
-        device: get_cq_event(channel: CompChannel) -> Result<CqEvent>;
-        device: create_cq(context: Context, init: &CqInit) -> Result<Cq>;
-        device: query_cq(cq: Cq) -> Result<CqAttr>;
-        device: resize_cq(cq: Cq, cqe: i32) -> Result<()>;
-        device: req_notify_cq(cq: Cq, arm: Arm) -> Result<()>;
-        device: ack_cq_events(cq: Cq, nevents: u32) -> Result<()>;
-        node: poll_cq(cq: Cq, wc: &mut [Wc]) -> Result<usize>;
-        node: create_qp(pd: Pd, init: &QpInit) -> Result<Qp>;
-        node: qp_num(qp: Qp) -> Result<u32>;
-        node: modify_qp(qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>;
-        node: post_send(qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>;
-        node: post_recv(qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
-        base: get_async_event(context: Context) -> Result<AsyncEvent>;
+    verbs! { |node|
+        query_gid(context: Context, port: u8, index: u32) -> Result<Gid>:
+            node.device.query_gid(context, port, index);
+        alloc_pd(context: Context) -> Result<Pd>:
+            node.device.domains.alloc_pd(&mut node.device.base, context);
+        alloc_mr(pd: Pd, length: usize, access: Access) -> Result<Mr>:
+            node.device.domains.alloc_mr(&mut node.device.base, pd, length, access);
+        query_mr(mr: Mr) -> Result<MrAttr>: node.device.domains.query_mr(mr);
+        create_comp_channel(context: Context) -> Result<CompChannel>:
+            node.device.cqs.create_comp_channel(&mut node.device.base, context);
+        get_cq_event(channel: CompChannel) -> Result<CqEvent>: node.device.cqs.get_cq_event(&mut node.device.base, channel);
+        create_cq(context: Context, init: &CqInit) -> Result<Cq>:
+            node.device.cqs.create_cq(&mut node.device.base, context, init);
+        query_cq(cq: Cq) -> Result<CqAttr>: node.device.cqs.query_cq(cq);
+        resize_cq(cq: Cq, cqe: i32) -> Result<()>: node.device.cqs.resize_cq(&node.device.base, cq, cqe);
+        req_notify_cq(cq: Cq, arm: Arm) -> Result<()>: node.device.cqs.req_notify_cq(&mut node.device.base, cq, arm);
+        ack_cq_events(cq: Cq, nevents: u32) -> Result<()>: node.device.cqs.ack_cq_events(&mut node.device.base, cq, nevents);
+        poll_cq(cq: Cq, wc: &mut [Wc]) -> Result<usize>: node.poll_cq(cq, wc);
+        create_qp(pd: Pd, init: &QpInit) -> Result<Qp>: node.create_qp(pd, init);
+        qp_num(qp: Qp) -> Result<u32>: node.qp_num(qp);
+        modify_qp(qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>:
+            node.modify_qp(qp, attr, mask);
+        post_send(qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>: node.post_send(qp, list);
+        post_recv(qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>: node.post_recv(qp, list);
+        get_async_event(context: Context) -> Result<AsyncEvent>:
+            node.device.base.get_async_event(context);
     }
 }

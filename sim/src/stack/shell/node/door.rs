@@ -6,7 +6,6 @@ use verbs_api::{MULTICAST_QPN, QpType};
 use super::Node;
 use crate::device::reason;
 use crate::packet::Packet;
-use crate::stack::qp::slot_of_number;
 
 impl Node {
     /// A packet arrived.
@@ -40,13 +39,6 @@ impl Node {
         let index = self.slot_of(packet.dest_qpn).ok_or(reason::NO_QP)?;
         let qp = self.qps.at_mut(index);
         qp.receive(&mut self.device, to.port, packet)
-    }
-
-    /// The slot of the queue pair with a number.
-    pub(super) fn slot_of(&self, qp_num: u32) -> Option<u32> {
-        let index = slot_of_number(qp_num)?;
-        let qp = self.qps.peek(index)?;
-        (qp.common.qp_num == qp_num).then_some(index)
     }
 
     /// A packet came for a group (MCAST-04, MCAST-09): each member takes it or not, whatever

@@ -42,17 +42,21 @@ impl Node {
 
     /// All that is known but for what failed.
     pub(crate) fn problems(&self) -> Vec<Problem> {
+        let left = Left {
+            node: self,
+            closed: None,
+        };
         let mut problems: Vec<_> = self.device.base.history.problems().collect();
         for (_, cq) in self.device.cqs.table.iter() {
-            problems.extend(self.completions_left(cq));
+            problems.extend(left.completions(cq));
         }
-        for (_, channel) in self.device.channels.iter() {
+        for (_, channel) in self.device.cqs.channels.iter() {
             problems.extend(channel.events_left());
         }
-        problems.extend(self.unread_async());
-        problems.extend(self.unacknowledged());
+        problems.extend(left.unread_async());
+        problems.extend(left.unacknowledged());
         problems.extend(self.device.base.history.left.iter().cloned());
-        problems.extend(self.objects_left(None));
+        problems.extend(left.objects());
         let contexts = self.device.base.open_contexts();
         problems.extend((contexts > 0).then_some(Problem::NotClosed { contexts }));
         problems
@@ -60,11 +64,20 @@ impl Node {
 
     /// A context is about to be closed: what it still has (DEV-03).
     pub(super) fn note_left(&mut self, context: Context) {
-        let left = self.objects_left(Some(context));
+        let closed = Some(context);
+        let left = Left { node: self, closed }.objects();
         self.device.base.history.left(left);
     }
+}
 
-    fn completions_left(&self, cq: &Cq) -> Option<Problem> {
+/// What is left of a context that is closed, or of all.
+struct Left<'n> {
+    node: &'n Node,
+    closed: Option<Context>,
+}
+
+impl Left<'_> {
+    fn completions(&self, cq: &Cq) -> Option<Problem> {
         let report = cq.report();
         if report.unpolled == 0 {
             return None;
@@ -85,7 +98,7 @@ impl Node {
     /// It is armed for an event, completions that would have made one wait in it, and no event tells of
     /// them.
     fn sleeps_over(&self, index: u32) -> bool {
-        let cq = self.device.cqs.table.at(index);
+        let cq = self.node.device.cqs.table.at(index);
         let waits = match cq.report().armed {
             ArmState::Off => false,
             ArmState::Solicited => cq.has_solicited(),
@@ -94,16 +107,16 @@ impl Node {
         waits
             && cq.channel.is_some()
             && cq.events_unread.is_empty()
-            && self.device.cqs.moderated.get(index).is_none()
+            && self.node.device.cqs.moderated.get(index).is_none()
     }
 
     fn unread_async(&self) -> Vec<Problem> {
         let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
-        let unread = self.device.base.unread_async();
+        let unread = self.node.device.base.unread_async();
         for event in unread.filter(|event| is_error(event.event_type)) {
             let of = match event.element {
-                Element::Qp(qp) => match self.find_qp(Verb::GetAsyncEvent, qp) {
-                    Ok(index) => name_of(self.qps.at(index)),
+                Element::Qp(qp) => match self.node.find_qp(Verb::GetAsyncEvent, qp) {
+                    Ok(index) => name_of(self.node.qps.at(index)),
                     Err(_) => qp.to_string(),
                 },
                 other => other.to_string(),
@@ -120,13 +133,13 @@ impl Node {
     }
 
     fn unacknowledged(&self) -> impl Iterator<Item = Problem> {
-        let device = &self.device;
+        let device = &self.node.device;
         let of_async = |context, element| device.base.unacked(context, element);
         let cqs = device.cqs.table.iter().map(move |(_, cq)| {
             let events = of_async(cq.handle.context(), Element::Cq(cq.handle));
             (cq.handle.to_string(), cq.events_unacked + events)
         });
-        let qps = self.qps.iter().map(move |(_, qp)| {
+        let qps = self.node.qps.iter().map(move |(_, qp)| {
             let handle = qp.common.handle;
             (name_of(qp), of_async(handle.context(), Element::Qp(handle)))
         });
@@ -139,48 +152,45 @@ impl Node {
     }
 
     /// The objects of a context that is closed, or all, users before what they use.
-    fn objects_left(&self, closed: Option<Context>) -> Vec<Problem> {
-        let hidden = |pd: u32| self.device.pds.at(pd).hidden;
-        let left = Left { node: self, closed };
+    fn objects(&self) -> Vec<Problem> {
+        let hidden = |pd: u32| self.node.device.domains.pds.at(pd).hidden;
         let all = [
-            left.names(Object::Qp, &self.qps, |_, qp| Some(standing(qp))),
-            left.names(Object::Srq, &self.device.srqs, |_, srq| {
+            self.names(Object::Qp, &self.node.qps, |_, qp| Some(standing(qp))),
+            self.names(Object::Srq, &self.node.device.srqs, |_, srq| {
                 let receives = counted(srq.taken() as u64, "receive", "receives");
                 Some(format!("{} ({receives} outstanding)", srq.handle))
             }),
-            left.names(Object::Mw, &self.device.windows.table, |at, _| {
-                numbered("mw", at)
+            self.names(
+                Object::Mw,
+                &self.node.device.domains.windows.table,
+                |at, _| numbered("mw", at),
+            ),
+            self.names(Object::Ah, &self.node.device.domains.ahs, |at, _| {
+                numbered("ah", at)
             }),
-            left.names(Object::Ah, &self.device.ahs, |at, _| numbered("ah", at)),
-            left.names(Object::Mr, &self.device.regions, |at, mr| {
+            self.names(Object::Mr, &self.node.device.domains.regions, |at, mr| {
                 let (lkey, length) = (mr.attr.lkey, mr.attr.length);
                 let text = format!("mr#{at} (lkey {lkey:#x}, {length} bytes)");
                 (!hidden(mr.pd)).then_some(text)
             }),
-            left.names(Object::Cq, &self.device.cqs.table, |_, cq| {
+            self.names(Object::Cq, &self.node.device.cqs.table, |_, cq| {
                 Some(cq.handle.to_string())
             }),
-            left.names(Object::CompChannel, &self.device.channels, |at, _| {
-                numbered("channel", at)
-            }),
-            left.names(Object::Xrcd, &self.device.xrcds.table, |at, _| {
+            self.names(
+                Object::CompChannel,
+                &self.node.device.cqs.channels,
+                |at, _| numbered("channel", at),
+            ),
+            self.names(Object::Xrcd, &self.node.device.xrcds.table, |at, _| {
                 numbered("xrcd", at)
             }),
-            left.names(Object::Pd, &self.device.pds, |at, pd| {
+            self.names(Object::Pd, &self.node.device.domains.pds, |at, pd| {
                 numbered("pd", at).filter(|_| !pd.hidden)
             }),
         ];
         all.into_iter().flatten().collect()
     }
-}
 
-/// What is left of a context that is closed, or of all.
-struct Left<'n> {
-    node: &'n Node,
-    closed: Option<Context>,
-}
-
-impl Left<'_> {
     /// The objects of a kind, but for those that have no name.
     fn names<T>(
         &self,

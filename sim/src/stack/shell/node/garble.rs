@@ -11,15 +11,15 @@ impl Node {
     pub(crate) fn garble(&mut self, object: DriverObject, garbled: bool) -> Result<()> {
         let device = &mut self.device;
         match object {
-            DriverObject::Pd(pd) => garble(&mut device.pds, pd, garbled),
-            DriverObject::Mr(mr) => garble(&mut device.regions, mr, garbled),
-            DriverObject::Mw(mw) => garble(&mut device.windows.table, mw, garbled),
+            DriverObject::Pd(pd) => garble(&mut device.domains.pds, pd, garbled),
+            DriverObject::Mr(mr) => garble(&mut device.domains.regions, mr, garbled),
+            DriverObject::Mw(mw) => garble(&mut device.domains.windows.table, mw, garbled),
             DriverObject::Cq(cq) => garble(&mut device.cqs.table, cq, garbled),
             DriverObject::Qp(qp) => match opening(qp) {
                 Some(opening) => garble(&mut device.xrcds.openings, opening, garbled),
                 None => garble(&mut self.qps, qp, garbled),
             },
-            DriverObject::Ah(ah) => garble(&mut device.ahs, ah, garbled),
+            DriverObject::Ah(ah) => garble(&mut device.domains.ahs, ah, garbled),
             DriverObject::Srq(srq) => garble(&mut device.srqs, srq, garbled),
             other => Err(invalid(Verb::Garble, other.kind().name(), "has no number")),
         }

@@ -10,6 +10,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `door` | a packet comes in: for whom is it |
+//! | `find` | which queue pair a handle or a number means |
 //! | `groups` | the queue pairs of multicast groups |
 //! | `queue_pairs` | verbs of queue pairs |
 //! | `xrc` | queue pairs of XRC_RECV, which several programs share |
@@ -19,6 +20,7 @@
 
 mod alone;
 mod door;
+mod find;
 mod findings;
 mod garble;
 mod groups;
@@ -118,7 +120,7 @@ impl Node {
             let of = Element::Cq(device.cqs.table.at(index).handle);
             let what = MODERATION;
             device.base.note(TraceEvent::Timer { of, what });
-            device.end_moderation(index);
+            device.cqs.end_moderation(&mut device.base, index);
         }
     }
 

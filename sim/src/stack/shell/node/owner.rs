@@ -53,17 +53,17 @@ impl Node {
         for_write: bool,
     ) -> Option<Owner> {
         let device = &self.device;
-        let mr = device.regions.at(index);
+        let mr = device.domains.regions.at(index);
         // Some devices check receives of an SRQ against the domain of the QP that takes them.
         let only = mr
             .only_domain()
             .filter(|_| !device.base.behavior.srq_checks_qp_pd);
-        if only.is_some_and(|pd| device.pds.at(pd).posted == 0) {
+        if only.is_some_and(|pd| device.domains.pds.at(pd).posted == 0) {
             return None;
         }
         let mut claims = std::mem::take(&mut self.device.claims);
         self.sort_in(&mut claims);
-        let regions = &self.device.regions;
+        let regions = &self.device.domains.regions;
         let mr = regions.at(index);
         let is_owner = |request: &Request<'_>| {
             only.is_none_or(|pd| request.pd == pd) && regions.names(request.list, mr, &bytes)
@@ -178,19 +178,25 @@ impl Node {
     /// Copies bytes out of an owned region.
     pub(crate) fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let verb = Verb::ReadMr;
-        let (index, range) = self.device.own_bytes(verb, mr, offset, bytes.len())?;
+        let (index, range) = self
+            .device
+            .domains
+            .own_bytes(verb, mr, offset, bytes.len())?;
         let start = range.start;
         self.check_own(verb, mr, (index, range), (offset, bytes.len()))?;
-        self.device.read_mr(index, start, bytes)
+        self.device.domains.read_mr(index, start, bytes)
     }
 
     /// Copies bytes into an owned region.
     pub(crate) fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
         let verb = Verb::WriteMr;
-        let (index, range) = self.device.own_bytes(verb, mr, offset, bytes.len())?;
+        let (index, range) = self
+            .device
+            .domains
+            .own_bytes(verb, mr, offset, bytes.len())?;
         let start = range.start;
         self.check_own(verb, mr, (index, range), (offset, bytes.len()))?;
-        self.device.write_mr(index, start, bytes)
+        self.device.domains.write_mr(index, start, bytes)
     }
 
     /// Refuses a range of which posted work owns a byte.
@@ -216,8 +222,8 @@ impl Node {
     pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
         if change.length.is_some() {
             let verb = Verb::ReregMr;
-            let index = find(&self.device.regions, verb, mr)?;
-            let own = self.device.regions.at(index);
+            let index = find(&self.device.domains.regions, verb, mr)?;
+            let own = self.device.domains.regions.at(index);
             let all = own.bytes(0..own.attr.length);
             if let Some(owner) = self.owner_of(index, all, true) {
                 let text = format!("{owner} uses {mr}");
@@ -225,6 +231,8 @@ impl Node {
                 return Err(Error::new(verb, ErrorKind::Busy, cause).into());
             }
         }
-        self.device.rereg_mr(mr, change)
+        self.device
+            .domains
+            .rereg_mr(&mut self.device.base, mr, change)
     }
 }

@@ -9,7 +9,10 @@ impl Node {
     /// `ibv_poll_cq`
     #[inline]
     pub(crate) fn poll_cq(&mut self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
-        let index = self.device.check_poll(cq, !wc.is_empty())?;
+        let index = self
+            .device
+            .cqs
+            .check_poll(&self.device.base, cq, !wc.is_empty())?;
         let mut count = 0;
         while count < wc.len()
             && let Some(entry) = self.device.cqs.pop(index)
@@ -20,28 +23,28 @@ impl Node {
         }
         self.device.cqs.show(index);
         if count > 0 {
-            self.device.place_late();
+            self.device.domains.place_late(&self.device.base);
         }
         Ok(count)
     }
 
     /// `ibv_start_poll`
     pub(crate) fn start_poll(&mut self, cq: CqHandle) -> Result<()> {
-        let ticket = self.device.start_poll(cq)?;
+        let ticket = self.device.cqs.start_poll(&self.device.base, cq)?;
         self.taken(ticket);
         Ok(())
     }
 
     /// `ibv_next_poll`
     pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<()> {
-        let ticket = self.device.next_poll(cq)?;
+        let ticket = self.device.cqs.next_poll(cq)?;
         self.taken(ticket);
         Ok(())
     }
 
     /// `ibv_destroy_cq` that does not wait.
     pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<()> {
-        for ticket in self.device.destroy_cq(cq)? {
+        for ticket in self.device.cqs.destroy_cq(&mut self.device.base, cq)? {
             self.release(ticket);
         }
         Ok(())
@@ -50,7 +53,7 @@ impl Node {
     /// An iteration has come to a completion.
     fn taken(&mut self, ticket: Ticket) {
         self.release(ticket);
-        self.device.place_late();
+        self.device.domains.place_late(&self.device.base);
     }
 
     /// A completion is in its CQ no more: its slot is free, and in a queue of the QP those before it.

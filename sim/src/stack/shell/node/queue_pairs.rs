@@ -1,7 +1,6 @@
 //! Verbs of queue pairs: which one is meant, its life, and what it is asked for.
 
 use verbs_api::behavior::Check;
-use verbs_api::lab::Limit;
 use verbs_api::{
     Ah as AhHandle, AsyncEvent, BatchEnd, Capabilities, Cause, Context, Element, Error, ErrorKind,
     Handle, Mw as MwHandle, MwBind, Object, Pd as PdHandle, PostError, Qp as QpHandle, QpAttr,
@@ -15,31 +14,12 @@ use crate::device::{
 use crate::stack::qp::{Qp, Source, WorkQueue, check_batches};
 
 impl Node {
-    /// The queue pair that a handle names, by itself or by an opening.
-    #[inline]
-    pub(super) fn find_qp(&self, verb: Verb, qp: QpHandle) -> Result<u32> {
-        match opening(qp) {
-            None => find(&self.qps, verb, qp),
-            Some(opening) => {
-                let openings = &self.device.xrcds.openings;
-                Ok(openings.at(find(openings, verb, opening)?).qp)
-            }
-        }
-    }
-
-    /// As above, to work with.
-    #[inline]
-    fn qp_mut(&mut self, verb: Verb, qp: QpHandle) -> Result<(&mut Qp, &mut Device)> {
-        let index = self.find_qp(verb, qp)?;
-        Ok((self.qps.at_mut(index), &mut self.device))
-    }
-
     /// `ibv_create_qp`
     pub(crate) fn create_qp(&mut self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
         let verb = Verb::CreateQp;
         let device = &self.device;
         let behavior = device.base.behavior;
-        let pd_index = find(&device.pds, verb, pd)?;
+        let pd_index = find(&device.domains.pds, verb, pd)?;
         let context = pd.context();
         let send_cq = find_in(&device.cqs.table, verb, context, init.send_cq)?;
         let recv_cq = match init.qp_type {
@@ -93,7 +73,7 @@ impl Node {
         });
         let device = &mut self.device;
         device.base.add_object(context, Object::Qp, id.index);
-        device.pds.at_mut(pd).qps += 1;
+        device.domains.pds.at_mut(pd).qps += 1;
         for cq in self.qps.at(id.index).cqs() {
             device.cqs.table.at_mut(cq).users += 1;
         }
@@ -101,15 +81,6 @@ impl Node {
             device.srqs.at_mut(srq).users += 1;
         }
         Ok(handle)
-    }
-
-    /// There may be one more.
-    pub(super) fn check_qp_room(&self, verb: Verb) -> Result<()> {
-        let (base, count) = (&self.device.base, self.qps.len());
-        base.check_room(verb, "queue pairs", count, base.attr.max_qp)?;
-        let count = u64::from(count) + 1;
-        base.rules
-            .check(verb, Limit::QueuePairs, "queue pairs", count)
     }
 
     /// The QP number.
@@ -136,7 +107,7 @@ impl Node {
             // As any other packet, one that cannot be taken is dropped.
             let _ = self.accept(&packet);
         }
-        self.device.place_late();
+        self.device.domains.place_late(&self.device.base);
         Ok(())
     }
 
@@ -169,16 +140,18 @@ impl Node {
     pub(crate) fn bind_mw(&mut self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
         let verb = Verb::BindMw;
         let (own, device) = self.qp_mut(verb, qp)?;
-        let rkey = device.check_bind_mw(verb, qp.context(), mw, bind)?;
+        let rkey = device
+            .domains
+            .check_bind_mw(&device.base, verb, qp.context(), mw, bind)?;
         own.post_bind(device, (mw, rkey, bind.info), (bind.wr_id, bind.flags))
     }
 
     /// `ibv_destroy_ah`. Not while posted work names it (UD-16).
     pub(crate) fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
         let verb = Verb::DestroyAh;
-        let index = find(&self.device.ahs, verb, ah)?;
+        let index = find(&self.device.domains.ahs, verb, ah)?;
         let user = |(_, qp): (u32, &Qp)| Some((qp.common.handle, qp.user_of_ah(ah)?));
-        if self.device.ahs.at(index).sends > 0
+        if self.device.domains.ahs.at(index).sends > 0
             && let Some((qp, wr_id)) = self.qps.iter().find_map(user)
         {
             let text = format!(
@@ -187,7 +160,7 @@ impl Node {
             let cause = Cause::Usage(text.into());
             return Err(Error::new(verb, ErrorKind::Usage, cause));
         }
-        self.device.destroy_ah(index);
+        self.device.domains.destroy_ah(&mut self.device.base, index);
         Ok(())
     }
 
@@ -234,12 +207,12 @@ impl Node {
             device.srqs.at_mut(srq).users -= 1;
         }
         if let Some(requester) = &qp.requester {
-            device.pds.at_mut(requester.pd).qps -= 1;
+            device.domains.pds.at_mut(requester.pd).qps -= 1;
         }
-        device.free_windows(index);
+        device.domains.free_windows(index);
         let element = Element::Qp(handle);
         device.base.discard_async(handle.context(), element);
-        device.place_late();
+        device.domains.place_late(&device.base);
         device.base.news = true;
     }
 

@@ -81,7 +81,7 @@ impl Node {
         target.openings.remove(&opening);
         if target.openings.is_empty() {
             self.qps.remove(qp).clear(&mut self.device);
-            self.device.place_late();
+            self.device.domains.place_late(&self.device.base);
         }
     }
 }

@@ -1,0 +1,50 @@
+//! The way of a completion: into its CQ, and out of it.
+
+use verbs_api::{Handle, Qp as QpHandle};
+
+use super::Device;
+use super::completion::{Completion, Delivery, Queue, Ticket};
+use super::cq::Outcome;
+use super::srq::Taken;
+
+impl Device {
+    /// Adds a completion to a CQ. What becomes of it is for its queue pair to heed.
+    #[inline(always)]
+    pub(crate) fn complete(&mut self, cq: u32, completion: Completion) -> Delivery {
+        let Outcome { delivery, freed } = self.cqs.complete(&mut self.base, cq, completion);
+        if let Some(ticket) = freed {
+            self.free(&ticket);
+        }
+        delivery
+    }
+
+    /// Removes the unpolled completions of a QP, where the device does so (CQ-DESTROY-08).
+    pub(crate) fn purge(&mut self, cq: u32, qp: QpHandle) {
+        let (index, generation) = (qp.index(), qp.generation());
+        if !self.base.behavior.cqe_purge || self.cqs.unpolled(index, generation) == 0 {
+            return;
+        }
+        let of = |ticket: &Ticket| ticket.qp == index && ticket.qp_generation == generation;
+        let ring = &mut self.cqs.table.at_mut(cq).ring;
+        let purged = ring.take_out(|entry| of(&entry.ticket));
+        self.cqs.show(cq);
+        for ticket in purged {
+            self.let_go(&ticket);
+        }
+    }
+
+    /// A completion is in no CQ any more. Of a receive of an SRQ the slot is free.
+    #[inline]
+    pub(crate) fn let_go(&mut self, ticket: &Ticket) {
+        self.cqs.count(&self.base, ticket, false);
+        self.free(ticket);
+    }
+
+    /// No completion will tell of a work request any more: the slot of a receive of an SRQ is free.
+    fn free(&mut self, ticket: &Ticket) {
+        if let Queue::Shared(srq) = ticket.queue {
+            let seq = ticket.seq;
+            self.release_shared(Taken { srq, seq });
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The shape of the code: who calls whom, how long files are, how much one type does.
+
+mod calls;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use calls::Calls;
+use syn::{ImplItem, Item};
+
+/// Every source file of the workspace, by its path from the root.
+fn sources() -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = BTreeMap::new();
+    collect(root, root, &mut files);
+    assert!(files.len() > 300, "only {} files were found", files.len());
+    files
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy();
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                collect(root, &path, files);
+            }
+        } else if name.ends_with(".rs") {
+            let from_root = path.strip_prefix(root).unwrap().to_string_lossy();
+            files.insert(from_root.into_owned(), fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_one_reads() {
+    const MOST: usize = 700;
+    let lengths = sources().into_iter();
+    let lengths = lengths.map(|(file, text)| (file, text.lines().count()));
+    let long: Vec<_> = lengths.filter(|(_, lines)| *lines > MOST).collect();
+    assert!(long.is_empty(), "more than {MOST} lines: {long:?}");
+}
+
+/// Methods of a trait are the trait's choice, and are not counted.
+#[test]
+fn no_type_has_more_methods_than_one_remembers() {
+    const MOST: usize = 60;
+    let mut methods: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for (file, text) in sources() {
+        let of = file.split_once("/src/").map_or(&*file, |(of, _)| of);
+        for item in syn::parse_file(&text).unwrap().items {
+            if let Item::Impl(item) = item
+                && item.trait_.is_none()
+                && let Some(name) = calls::type_name(&item.self_ty)
+            {
+                let own = item.items.iter();
+                let count = own.filter(|item| matches!(item, ImplItem::Fn(_))).count();
+                *methods.entry((of.to_owned(), name)).or_default() += count;
+            }
+        }
+    }
+    assert!(methods.len() > 300, "{} types were found", methods.len());
+    methods.retain(|_, count| *count > MOST);
+    assert!(methods.is_empty(), "more than {MOST} methods: {methods:?}");
+}
+
+#[test]
+fn files_of_the_simulator_call_each_other_in_small_circles_only() {
+    const MOST: usize = 3;
+    let sources = sources().into_iter();
+    let of_simulator = sources.filter(|(file, _)| file.starts_with("sim/src/"));
+    let calls = Calls::of(&of_simulator.collect());
+    // Calls that there are in the code: without them nothing was understood.
+    for (from, to) in [
+        ("stack/shell/node/door.rs", "stack/qp/receive.rs"),
+        ("stack/qp/receive.rs", "stack/qp/responder.rs"),
+        ("stack/qp/responder.rs", "device/access.rs"),
+        ("device/deliver.rs", "device/cq.rs"),
+        ("device/cq.rs", "device/contexts.rs"),
+    ] {
+        let (from, to) = (format!("sim/src/{from}"), format!("sim/src/{to}"));
+        assert!(calls.are_made(&from, &to), "{from} calls {to}");
+    }
+    let circles = calls.circles();
+    for c in &circles {
+        println!("C {c:?}");
+    }
+    let large: Vec<_> = circles
+        .iter()
+        .filter(|circle| circle.len() > MOST)
+        .collect();
+    let said: Vec<_> = large
+        .iter()
+        .flat_map(|circle| calls.within(circle))
+        .collect();
+    assert!(
+        large.is_empty(),
+        "circles of more than {MOST}:\n{}",
+        said.join("\n")
+    );
+}
