@@ -22,15 +22,18 @@
 //! - Acknowledging too many events is an error, not a destroy that never returns.
 //!
 //! # Where things are
-//! The core is sans-IO: `node` has no lock, no clock and no I/O; `packet` and `memory` are what it
-//! is made of. `fabric` is all nodes and what is between them: the clock, and how packets move; it
-//! is a plain struct too. `world` is the thin shell around it: the lock, and waiting; `clock` is the
-//! machine's time, where that counts. `sim` and `lab` map the traits on it: `call` is how a verb runs,
-//! and `say` what the trace says of it. `caller` adds what programs that hand over pointers need beyond
-//! them, `wire` holds the tap and the rules for packets and calls, `late` the packets they hold back,
-//! `outage` the ports that go down; `fault` decides when a rule strikes. `subnet` has the LIDs of
-//! InfiniBand. `diagnosis` says what a program did wrong. `model` is what models of concurrent programs
-//! ask of a simulation.
+//! The core stands on three floors, without lock, clock or I/O. `device` is what queue pairs stand on: CQs,
+//! memory, events, ports, timers. `stack::qp` is one queue pair. `stack::shell::node` is a device with its
+//! queue pairs, and the door through which packets come. Around it, in `stack::shell`: `fabric` is all nodes
+//! and what is between them, and moves packets; `world` is its lock, and waiting; `clock` is the machine's
+//! time, where that counts, and `timer_thread` lets timers fire by it. `sim` and `lab` map the traits on it:
+//! `call` is how a verb runs, and `say` what the trace says of it. `caller` adds what programs that hand over
+//! pointers need; `model` and `roster` are for models of concurrent programs.
+//!
+//! Beside them: `packet`, `payload` and `memory` are what travels and where it goes; `wire` holds the tap and
+//! the rules for packets and calls, `late` the packets that they hold back, `outage` the ports that go down;
+//! `fault` decides when a rule strikes; `subnet` has the LIDs of InfiniBand; `diagnosis` says what a program
+//! did wrong.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "fd", not(target_os = "linux")))]

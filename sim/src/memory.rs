@@ -6,7 +6,7 @@
 //!
 //! A device may place the data of a message late ([`Placement::Late`]): what is not placed yet waits
 //! here, in order. It is placed before the program may take it for placed or its memory for its own
-//! (`Node::place_late`), and before anything but the program looks at the same region.
+//! (`Domains::place_late`), and before anything but the program looks at the same region.
 //!
 //! The lock is parking_lot's and not the facade's on purpose: nothing that a model checker could
 //! switch at happens while it is held.
