@@ -7,12 +7,12 @@ use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::object::{Object, context_of, kinds};
+use crate::object::{CObject, context_of, kinds};
 use crate::result::{Errno, Result, not_null, pointer, status};
 
 kinds! {
     /// Address handles, each with its domain.
-    Ah in ahs: ibv_ah as ibv_ah, Ah, &'static Object<Pd>, Ah;
+    Ah in ahs: ibv_ah as ibv_ah, Ah, &'static CObject<Pd>, Ah;
 }
 
 pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
@@ -24,12 +24,12 @@ pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *
 }
 
 fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
-    let found = Object::<Pd>::find(pd)?;
+    let found = CObject::<Pd>::find(pd)?;
     let ah = found.within(|| {
         let handle = engine()
             .sim
             .create_ah(found.handle, &ibv_ah_attr::from_c(attr))?;
-        Object::<Ah>::make(handle, found, || ibv_ah {
+        CObject::<Ah>::make(handle, found, || ibv_ah {
             context: found.context(),
             pd,
             handle: 0,
@@ -40,7 +40,7 @@ fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
 
 pub(crate) extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
     status(|| {
-        let ah = Object::<Ah>::find(ah)?;
+        let ah = CObject::<Ah>::find(ah)?;
         engine().sim.destroy_ah(ah.handle)?;
         ah.more.left();
         Ok(())
@@ -71,7 +71,7 @@ pub(crate) extern "C" fn create_ah_from_wc(
     port: u8,
 ) -> *mut ibv_ah {
     pointer(|| {
-        let context = Object::<Pd>::find(pd)?.context();
+        let context = CObject::<Pd>::find(pd)?.context();
         create(pd, &back(context, port, wc, grh)?)
     })
 }

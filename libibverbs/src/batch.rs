@@ -22,7 +22,7 @@ use verbs_api::{
 use crate::domain::Pd;
 use crate::engine::engine;
 use crate::mw::{self, Mw};
-use crate::object::{Object, context_of};
+use crate::object::{CObject, context_of};
 use crate::post::{Entries, Send, destination, put_too_many};
 use crate::qp::{self, Qp};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
@@ -95,7 +95,7 @@ pub(crate) extern "C" fn create_qp_ex(
             let xrcd = unsafe { (*init).xrcd };
             return Ok(xrc::create_target(context, xrcd, plain.qp_context)?.seen());
         }
-        if context_of(context)? != Object::<Pd>::find(pd)?.handle.context() {
+        if context_of(context)? != CObject::<Pd>::find(pd)?.handle.context() {
             return Err(Errno(libc::EINVAL));
         }
         let qp = qp::create(pd, &plain, send_ops)?;
@@ -108,7 +108,7 @@ pub(crate) extern "C" fn create_qp_ex(
 /// The extended structure of a queue pair that was made with operations for batches, or null.
 pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     pointer(|| {
-        let qp = Object::<Qp>::find(qp)?;
+        let qp = CObject::<Qp>::find(qp)?;
         qp.more.batch.as_ref().ok_or(Errno(libc::EINVAL))?;
         Ok(qp.raw())
     })
@@ -144,8 +144,8 @@ pub(crate) fn extended(takes_batches: bool) -> ibv_qp_ex {
     raw
 }
 
-fn find(qp: *mut ibv_qp_ex) -> Result<(&'static Object<Qp>, &'static Batch)> {
-    let qp = Object::<Qp>::find(qp.cast())?;
+fn find(qp: *mut ibv_qp_ex) -> Result<(&'static CObject<Qp>, &'static Batch)> {
+    let qp = CObject::<Qp>::find(qp.cast())?;
     Ok((qp, qp.more.batch.as_ref().ok_or(Errno(libc::EINVAL))?))
 }
 
@@ -213,7 +213,7 @@ extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
 }
 
 /// Works on the batch that this thread has started.
-fn with(qp: *mut ibv_qp_ex, work: impl FnOnce(&'static Object<Qp>, &mut Building) -> Result<()>) {
+fn with(qp: *mut ibv_qp_ex, work: impl FnOnce(&'static CObject<Qp>, &mut Building) -> Result<()>) {
     silent(|| {
         let (found, batch) = find(qp)?;
         batch.with(|building| work(found, building))
@@ -335,7 +335,7 @@ extern "C" fn wr_bind_mw(
 ) {
     add(qp, || {
         not_null(info)?;
-        let mw = Object::<Mw>::find(mw)?.handle;
+        let mw = CObject::<Mw>::find(mw)?.handle;
         // SAFETY: the program's, valid for the call (C's contract).
         let info = mw::info(&unsafe { info.read() })?;
         Ok(SendOp::BindMw { mw, rkey, info })
@@ -367,7 +367,7 @@ extern "C" fn wr_flush(
 /// Changes the last request of the batch.
 fn change(
     qp: *mut ibv_qp_ex,
-    change: impl FnOnce(&Object<Qp>, &mut Building, usize) -> Result<()>,
+    change: impl FnOnce(&CObject<Qp>, &mut Building, usize) -> Result<()>,
 ) {
     with(qp, |found, building| {
         let last = building.sends.len().checked_sub(1);

@@ -18,7 +18,7 @@ use verbs_api::sync::Mutex;
 use verbs_api::{Capabilities, GidEntry, GidType, LinkLayer, Pd, PortAttr, PortState, Verbs};
 
 use crate::engine::{engine, unobserved};
-use crate::object::{ArenaOf, Kind, Object, Objects, context_of};
+use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
 use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, xrc};
 
@@ -46,7 +46,7 @@ impl Kind for OpenDevice {
     }
 }
 
-impl Object<OpenDevice> {
+impl CObject<OpenDevice> {
     /// The descriptor of its asynchronous events.
     pub(crate) fn fd(&self) -> Result<RawFd> {
         let fd = self.more.async_fd.lock();
@@ -156,7 +156,7 @@ pub(crate) fn make(
         cmd_fd: Mutex::new(Some(cmd_fd)),
         inline_pd: OnceLock::new(),
     };
-    let context = Object::<OpenDevice>::make(handle, more, || filled(device, fds, vectors));
+    let context = CObject::<OpenDevice>::make(handle, more, || filled(device, fds, vectors));
     Ok(context?.seen())
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn make(
 pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
     status(|| {
         let _alone = engine().contexts_change.lock();
-        let context = Object::<OpenDevice>::find(context)?;
+        let context = CObject::<OpenDevice>::find(context)?;
         let mut open = OpenDevice::arena()
             .iter()
             .filter(|of| of.cmd_fd().is_some());

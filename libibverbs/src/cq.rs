@@ -11,7 +11,7 @@ use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::number::exchanged;
-use crate::object::{Kind, Object, context_of, kinds};
+use crate::object::{CObject, Kind, context_of, kinds};
 use crate::result::{
     Errno, Result, count, last_errno, not_null, or_minus_one, pointer, silent, status,
 };
@@ -28,7 +28,7 @@ pub(crate) struct More {
     /// Of an extended one.
     pub(crate) iteration: Option<Iteration>,
     /// The parent domain that it was made with.
-    parent: Option<&'static Object<Pd>>,
+    parent: Option<&'static CObject<Pd>>,
 }
 
 pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
@@ -40,7 +40,7 @@ pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
         })?;
         set_blocking(&fd)?;
         let raw_fd = fd.as_raw_fd();
-        let channel = Object::<Channel>::make(handle, Mutex::new(Some(fd)), || ibv_comp_channel {
+        let channel = CObject::<Channel>::make(handle, Mutex::new(Some(fd)), || ibv_comp_channel {
             context,
             fd: raw_fd,
             refcnt: 0,
@@ -51,7 +51,7 @@ pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
 
 pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
     status(|| {
-        let channel = Object::<Channel>::find(channel)?;
+        let channel = CObject::<Channel>::find(channel)?;
         engine().sim.destroy_comp_channel(channel.handle)?;
         drop(channel.more.lock().take());
         Ok(())
@@ -64,13 +64,13 @@ pub(crate) extern "C" fn get_cq_event(
     cq_context: *mut *mut c_void,
 ) -> c_int {
     or_minus_one(|| {
-        let channel = Object::<Channel>::find(channel)?;
+        let channel = CObject::<Channel>::find(channel)?;
         let fd = channel.more.lock().as_ref().map(AsRawFd::as_raw_fd);
         let fd = fd.ok_or(Errno(libc::EINVAL))?;
         let event = wait(fd, || engine().sim.get_cq_event(channel.handle, Wait::Poll))?;
         let found = usize::try_from(event.cq_context).ok();
         let found = found.and_then(|index| Cq::arena().at(index));
-        let found: &Object<Cq> = found.ok_or(Errno(libc::EIO))?;
+        let found: &CObject<Cq> = found.ok_or(Errno(libc::EIO))?;
         // SAFETY: the program's, to be written (C's contract); the CQ is one of ours, which are
         // never freed.
         unsafe {
@@ -154,11 +154,11 @@ pub(crate) fn make(
     (cqe, comp_vector): (c_int, c_int),
     cq_context: *mut c_void,
     channel: *mut ibv_comp_channel,
-    parent: Option<&'static Object<Pd>>,
+    parent: Option<&'static CObject<Pd>>,
     create: impl FnOnce(Context, &CqInit) -> Result<(verbs_api::Cq, Option<Iteration>)>,
-) -> Result<&'static Object<Cq>> {
+) -> Result<&'static CObject<Cq>> {
     let of = context_of(context)?;
-    let found = Object::<Channel>::find_some(channel)?;
+    let found = CObject::<Channel>::find_some(channel)?;
     let make = |index: usize| {
         let init = CqInit {
             cqe,
@@ -179,14 +179,14 @@ pub(crate) fn make(
         Ok((handle, More { iteration, parent }, raw))
     };
     match parent {
-        None => Object::<Cq>::make_with(make),
-        Some(parent) => parent.within(|| Object::<Cq>::make_with(make)),
+        None => CObject::<Cq>::make_with(make),
+        Some(parent) => parent.within(|| CObject::<Cq>::make_with(make)),
     }
 }
 
 pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
     status(|| {
-        let cq = Object::<Cq>::find(cq)?;
+        let cq = CObject::<Cq>::find(cq)?;
         let sim = &engine().sim;
         cq_ex::in_turn(&[cq], || sim.resize_cq(cq.handle, cqe))?;
         let cqe = int(unobserved().query_cq(cq.handle)?.cqe);
@@ -198,7 +198,7 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 
 pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     status(|| {
-        let cq = Object::<Cq>::find(cq)?;
+        let cq = CObject::<Cq>::find(cq)?;
         let destroy = || engine().sim.destroy_cq(cq.handle, Wait::Forever);
         cq_ex::in_turn(&[cq], destroy)?;
         if let Some(parent) = cq.more.parent {
@@ -210,7 +210,7 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 
 pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
     status(|| {
-        let cq = Object::<Cq>::find(cq)?;
+        let cq = CObject::<Cq>::find(cq)?;
         Ok(engine().sim.req_notify_cq(cq.handle, Arm(solicited_only))?)
     })
 }
@@ -218,7 +218,7 @@ pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -
 /// An acknowledgement too many is not counted; C has no way to say so.
 pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
     silent(|| {
-        let cq = Object::<Cq>::find(cq)?;
+        let cq = CObject::<Cq>::find(cq)?;
         Ok(engine().sim.ack_cq_events(cq.handle, events)?)
     });
 }
@@ -228,7 +228,7 @@ const AT_A_TIME: usize = 16;
 
 pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
     count(|| {
-        let cq = Object::<Cq>::find(cq)?;
+        let cq = CObject::<Cq>::find(cq)?;
         let entries = usize::try_from(entries).map_err(|_| Errno(libc::EINVAL))?;
         if entries > 0 {
             not_null(wc)?;

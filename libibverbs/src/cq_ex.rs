@@ -19,7 +19,7 @@ use crate::cq::{self, Cq};
 use crate::domain::Pd;
 use crate::engine::engine;
 use crate::number::exchanged;
-use crate::object::{Object, context_of};
+use crate::object::{CObject, context_of};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_zero, pointer, silent, status};
 
 /// Whose turn it is to use the queue, and the completion that its iteration has come to.
@@ -40,10 +40,10 @@ pub(crate) extern "C" fn create_cq_ex(
         }
         let parent = match raw.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD {
             0 => None,
-            _ => Some(Object::<Pd>::find(raw.parent_domain)?),
+            _ => Some(CObject::<Pd>::find(raw.parent_domain)?),
         };
         let fits =
-            |pd: &Object<Pd>| pd.is_parent() && Ok(pd.handle.context()) == context_of(context);
+            |pd: &CObject<Pd>| pd.is_parent() && Ok(pd.handle.context()) == context_of(context);
         if !parent.is_none_or(fits) {
             return Err(Errno(libc::EINVAL));
         }
@@ -63,7 +63,7 @@ pub(crate) extern "C" fn create_cq_ex(
 
 pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
     status(|| {
-        let cq = Object::<Cq>::find(cq)?;
+        let cq = CObject::<Cq>::find(cq)?;
         not_null(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
@@ -102,7 +102,7 @@ pub(crate) fn extended(cq_base: ibv_cq, iterates: bool) -> ibv_cq_ex {
     raw
 }
 
-impl Object<Cq> {
+impl CObject<Cq> {
     /// Whether another thread iterates over it; then waits until it has ended.
     fn waited(&self) -> bool {
         let Some(Iteration(lock)) = &self.more.iteration else {
@@ -117,7 +117,7 @@ impl Object<Cq> {
 /// Calls a verb that the engine refuses while there is an iteration over one of these queues: again,
 /// after those of other threads. One of this thread would be waited for for ever, so it is refused.
 pub(crate) fn in_turn<T>(
-    cqs: &[&Object<Cq>],
+    cqs: &[&CObject<Cq>],
     mut verb: impl FnMut() -> verbs_api::Result<T>,
 ) -> verbs_api::Result<T> {
     loop {
@@ -133,8 +133,8 @@ pub(crate) fn in_turn<T>(
     }
 }
 
-fn find(cq: *mut ibv_cq_ex) -> Result<(&'static Object<Cq>, &'static Iteration)> {
-    let cq = Object::<Cq>::find(cq.cast())?;
+fn find(cq: *mut ibv_cq_ex) -> Result<(&'static CObject<Cq>, &'static Iteration)> {
+    let cq = CObject::<Cq>::find(cq.cast())?;
     Ok((cq, cq.more.iteration.as_ref().ok_or(Errno(libc::EINVAL))?))
 }
 
@@ -177,7 +177,7 @@ extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
 }
 
 /// The completion that an iteration has come to: its number and status are fields.
-fn show(cq: &'static Object<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
+fn show(cq: &'static CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
     let wc = engine().sim.read_wc(cq.handle)?;
     completion.set(Some(wc));
     let raw = cq.raw();

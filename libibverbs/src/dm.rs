@@ -15,7 +15,7 @@ use verbs_api::{Access, Context, Handle};
 use crate::context::OpenDevice;
 use crate::domain::{Pd, Users};
 use crate::engine::engine;
-use crate::object::{ArenaOf, Kind, Object, Objects, context_of};
+use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
 use crate::region::{self, Of};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
 
@@ -98,7 +98,7 @@ impl Drop for Memory {
     }
 }
 
-impl Object<Dm> {
+impl CObject<Dm> {
     /// One more region is of it.
     fn entered(&self) {
         self.more.users.add();
@@ -123,7 +123,7 @@ pub(crate) extern "C" fn alloc_dm(
     attr: *mut ibv_alloc_dm_attr,
 ) -> *mut ibv_dm {
     pointer(|| {
-        let of = Object::<OpenDevice>::find(context)?;
+        let of = CObject::<OpenDevice>::find(context)?;
         if max_size() == 0 {
             return Err(UNSUPPORTED);
         }
@@ -139,7 +139,7 @@ pub(crate) extern "C" fn alloc_dm(
             memory: Mutex::new(Some(memory)),
             users: Users::default(),
         };
-        Ok(Object::<Dm>::make(of.handle, more, || raw(context))?.seen())
+        Ok(CObject::<Dm>::make(of.handle, more, || raw(context))?.seen())
     })
 }
 
@@ -155,7 +155,7 @@ fn raw(context: *mut ibv_context) -> ibv_dm {
 
 pub(crate) extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
     status(|| {
-        let dm = Object::<Dm>::find(dm)?;
+        let dm = CObject::<Dm>::find(dm)?;
         let first = dm.first();
         let mut memory = first.more.memory.lock();
         first.more.users.check_none()?;
@@ -178,8 +178,8 @@ pub(crate) extern "C" fn reg_dm_mr(
     access: c_uint,
 ) -> *mut ibv_mr {
     pointer(|| {
-        let pd = Object::<Pd>::find(pd)?;
-        let dm = Object::<Dm>::find(dm)?.first();
+        let pd = CObject::<Pd>::find(pd)?;
+        let dm = CObject::<Dm>::find(dm)?.first();
         let access = Access::from_bits_retain(access);
         if pd.handle.context() != dm.handle || !access.contains(Access::ZERO_BASED) {
             return Err(Errno(libc::EINVAL));
@@ -236,7 +236,7 @@ fn with_part(
     length: usize,
     copy: impl FnOnce(*mut u8),
 ) -> Result<()> {
-    let dm = Object::<Dm>::find(dm)?.first();
+    let dm = CObject::<Dm>::find(dm)?.first();
     let memory = dm.more.memory.lock();
     let memory = memory.as_ref().ok_or(Errno(libc::EINVAL))?;
     let part = memory.part(offset, length).ok_or(Errno(libc::EFAULT))?;
@@ -250,18 +250,18 @@ fn with_part(
 pub(crate) extern "C" fn import_dm(context: *mut ibv_context, handle: u32) -> *mut ibv_dm {
     pointer(|| {
         let of = context_of(context)?;
-        let first = Object::<Dm>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
+        let first = CObject::<Dm>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
         if first.handle != of || first.more.memory.lock().is_none() {
             return Err(Errno(libc::EINVAL));
         }
-        Ok(Object::<Dm>::make_as(first, More::default(), || raw(context))?.seen())
+        Ok(CObject::<Dm>::make_as(first, More::default(), || raw(context))?.seen())
     })
 }
 
 /// What was not imported stays as it is.
 pub(crate) extern "C" fn unimport_dm(dm: *mut ibv_dm) {
     silent(|| {
-        let dm = Object::<Dm>::find(dm)?;
+        let dm = CObject::<Dm>::find(dm)?;
         match dm.is_first() {
             true => Err(Errno(libc::EINVAL)),
             false => dm.end(),

@@ -15,7 +15,7 @@ use verbs_abi::{
 use verbs_api::{Handle, Verbs};
 
 use crate::engine::engine;
-use crate::object::{Object, context_of, kinds};
+use crate::object::{CObject, context_of, kinds};
 use crate::result::{Errno, Result, not_null, pointer, status};
 
 kinds! {
@@ -36,8 +36,8 @@ pub(crate) struct More {
 }
 
 struct Parent {
-    pd: &'static Object<Pd>,
-    td: Option<&'static Object<Td>>,
+    pd: &'static CObject<Pd>,
+    td: Option<&'static CObject<Td>>,
 }
 
 /// How many objects use one.
@@ -61,7 +61,7 @@ impl Users {
     }
 }
 
-impl Object<Pd> {
+impl CObject<Pd> {
     /// Makes an object in this domain, which then is in use until [`left`](Self::left).
     pub(crate) fn within<T>(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
         self.entered();
@@ -109,7 +109,7 @@ impl Object<Pd> {
 pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     pointer(|| {
         let handle = engine().sim.alloc_pd(context_of(context)?)?;
-        let pd = Object::<Pd>::make(handle, More::default(), || ibv_pd { context, handle: 0 });
+        let pd = CObject::<Pd>::make(handle, More::default(), || ibv_pd { context, handle: 0 });
         Ok(pd?.seen())
     })
 }
@@ -117,7 +117,7 @@ pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 /// Of any domain. With a parent domain only what it adds to its protection domain goes.
 pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     status(|| {
-        let pd = Object::<Pd>::find(pd)?;
+        let pd = CObject::<Pd>::find(pd)?;
         let own = &pd.counted().more;
         own.users.check_none()?;
         let Some(parent) = &own.stands_for else {
@@ -149,8 +149,8 @@ pub(crate) extern "C" fn alloc_parent_domain(
         // SAFETY: the program's, valid for the call. It need not know the fields behind the mask
         // (C's contract).
         let (pd, td, comp_mask) = unsafe { ((*attr).pd, (*attr).td, (*attr).comp_mask) };
-        let pd = Object::<Pd>::find(pd)?.counted();
-        let td = Object::<Td>::find_some(td)?;
+        let pd = CObject::<Pd>::find(pd)?.counted();
+        let td = CObject::<Td>::find_some(td)?;
         let is_foreign = pd.handle.context() != of || td.is_some_and(|td| td.handle != of);
         if is_foreign || comp_mask & !ALLOCATORS_AND_CONTEXT != 0 {
             return Err(Errno(libc::EINVAL));
@@ -161,7 +161,7 @@ pub(crate) extern "C" fn alloc_parent_domain(
             is_deallocated: AtomicBool::new(false),
         };
         let raw = || ibv_pd { context, handle: 0 };
-        let parent = Object::<Pd>::make_as(pd, more, raw)?;
+        let parent = CObject::<Pd>::make_as(pd, more, raw)?;
         pd.more.users.add();
         if let Some(td) = td {
             td.more.add();
@@ -181,14 +181,14 @@ pub(crate) extern "C" fn alloc_td(
         if unsafe { (*attr).comp_mask } != 0 {
             return Err(Errno(libc::EINVAL));
         }
-        let td = Object::<Td>::make(of, Users::default(), || ibv_td { context });
+        let td = CObject::<Td>::make(of, Users::default(), || ibv_td { context });
         Ok(td?.seen())
     })
 }
 
 pub(crate) extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
     status(|| {
-        let td = Object::<Td>::find(td)?;
+        let td = CObject::<Td>::find(td)?;
         td.more.check_none()?;
         td.end()
     })

@@ -8,7 +8,7 @@ use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, QpType, Verbs, 
 use crate::context::OpenDevice;
 use crate::cq::{Cq, wait};
 use crate::engine::{engine, unobserved};
-use crate::object::{Kind, Object};
+use crate::object::{CObject, Kind};
 use crate::qp::Qp;
 use crate::result::{Errno, Result, not_null, or_minus_one, silent};
 use crate::srq::Srq;
@@ -18,7 +18,7 @@ pub(crate) extern "C" fn get_async_event(
     event: *mut ibv_async_event,
 ) -> c_int {
     or_minus_one(|| {
-        let context = Object::<OpenDevice>::find(context)?;
+        let context = CObject::<OpenDevice>::find(context)?;
         not_null(event)?;
         let fd = context.fd()?;
         let sim = &engine().sim;
@@ -51,7 +51,7 @@ fn element(element: Element) -> Result<usize> {
     })
 }
 
-fn opened(qp: verbs_api::Qp) -> Result<&'static Object<Qp>> {
+fn opened(qp: verbs_api::Qp) -> Result<&'static CObject<Qp>> {
     let found = Qp::arena().iter().find(|object| object.handle == qp);
     found.ok_or(Errno(libc::EIO))
 }
@@ -89,6 +89,6 @@ where
     K: Kind<Handle = H>,
     H: verbs_api::Handle + Send + Sync,
 {
-    let handle = Object::<K>::find(pointer as *mut K::Seen)?.handle;
+    let handle = CObject::<K>::find(pointer as *mut K::Seen)?.handle;
     Ok((handle.context(), element(handle)))
 }

@@ -16,7 +16,7 @@ use verbs_api::{Handle, Verbs};
 use crate::context::{self, OpenDevice};
 use crate::domain::{self, Pd};
 use crate::engine::{engine, unobserved};
-use crate::object::{Kind, Object, context_of};
+use crate::object::{CObject, Kind, context_of};
 use crate::region::{self, Mr, Of};
 use crate::result::{Errno, Result, UNSUPPORTED, last_errno, pointer, silent};
 
@@ -80,20 +80,20 @@ pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
 pub(crate) extern "C" fn import_pd(context: *mut ibv_context, handle: u32) -> *mut ibv_pd {
     pointer(|| {
         let of = context_of(context)?;
-        let first = Object::<Pd>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
+        let first = CObject::<Pd>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
         if first.handle.context() != of || first.is_deallocated() {
             return Err(Errno(libc::EINVAL));
         }
         let raw = || ibv_pd { context, handle: 0 };
-        Ok(Object::<Pd>::make_as(first, domain::More::default(), raw)?.seen())
+        Ok(CObject::<Pd>::make_as(first, domain::More::default(), raw)?.seen())
     })
 }
 
 /// Its address is not said.
 pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr {
     pointer(|| {
-        let pd = Object::<Pd>::find(pd)?;
-        let first = Object::<Mr>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
+        let pd = CObject::<Pd>::find(pd)?;
+        let first = CObject::<Mr>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
         if first.handle.context() != pd.handle.context() {
             return Err(Errno(libc::EINVAL));
         }
@@ -105,7 +105,7 @@ pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr 
 /// What was not imported stays as it is.
 pub(crate) extern "C" fn unimport_pd(pd: *mut ibv_pd) {
     silent(|| {
-        let pd = Object::<Pd>::find(pd)?;
+        let pd = CObject::<Pd>::find(pd)?;
         if pd.is_first() || pd.is_parent() {
             return Err(Errno(libc::EINVAL));
         }
@@ -116,7 +116,7 @@ pub(crate) extern "C" fn unimport_pd(pd: *mut ibv_pd) {
 /// As above.
 pub(crate) extern "C" fn unimport_mr(mr: *mut ibv_mr) {
     silent(|| {
-        let mr = Object::<Mr>::find(mr)?;
+        let mr = CObject::<Mr>::find(mr)?;
         if mr.is_first() {
             return Err(Errno(libc::EINVAL));
         }

@@ -9,7 +9,7 @@ use verbs_api::{Access, Mr, MrAttr, QpCap, Sge, Verbs};
 
 use crate::context::OpenDevice;
 use crate::engine::{engine, unobserved};
-use crate::object::Object;
+use crate::object::CObject;
 use crate::result::Result;
 
 /// The region of a queue pair.
@@ -25,7 +25,7 @@ pub(crate) struct Inline {
 
 impl Inline {
     /// Room for all sends of a queue of these sizes.
-    pub(crate) fn new(context: &Object<OpenDevice>, cap: &QpCap) -> Result<Self> {
+    pub(crate) fn new(context: &CObject<OpenDevice>, cap: &QpCap) -> Result<Self> {
         let each = cap.max_inline_data as usize;
         let sends = cap.max_send_wr.max(1) as usize;
         // The machine gives memory for what is used of it.

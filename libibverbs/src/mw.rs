@@ -7,24 +7,24 @@ use verbs_api::{MwBindInfo, Verbs};
 
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::object::{Object, kinds};
+use crate::object::{CObject, kinds};
 use crate::qp::Qp;
 use crate::region::Mr;
 use crate::result::{Result, not_null, pointer, status};
 
 kinds! {
     /// Memory windows, each with its domain.
-    Mw in mws: ibv_mw as ibv_mw, Mw, &'static Object<Pd>, Mw;
+    Mw in mws: ibv_mw as ibv_mw, Mw, &'static CObject<Pd>, Mw;
 }
 
 pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
     pointer(|| {
-        let found = Object::<Pd>::find(pd)?;
+        let found = CObject::<Pd>::find(pd)?;
         let mw = found.within(|| {
             let sim = &engine().sim;
             let handle = sim.alloc_mw(found.handle, mw_type.into())?;
             let rkey = unobserved().query_mw(handle)?.rkey;
-            Object::<Mw>::make(handle, found, || ibv_mw {
+            CObject::<Mw>::make(handle, found, || ibv_mw {
                 context: found.context(),
                 pd,
                 rkey,
@@ -38,7 +38,7 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw 
 
 pub(crate) extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
     status(|| {
-        let mw = Object::<Mw>::find(mw)?;
+        let mw = CObject::<Mw>::find(mw)?;
         engine().sim.dealloc_mw(mw.handle)?;
         mw.more.left();
         Ok(())
@@ -52,8 +52,8 @@ pub(crate) extern "C" fn bind_mw(
     bind: *mut ibv_mw_bind,
 ) -> c_int {
     status(|| {
-        let qp = Object::<Qp>::find(qp)?;
-        let mw = Object::<Mw>::find(mw)?;
+        let qp = CObject::<Qp>::find(qp)?;
+        let mw = CObject::<Mw>::find(mw)?;
         not_null(bind)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let bind = unsafe { bind.read() };
@@ -69,6 +69,6 @@ pub(crate) extern "C" fn bind_mw(
 
 /// What a window is to show. Without bytes it may name no region, and then the window is unbound.
 pub(crate) fn info(info: &ibv_mw_bind_info) -> Result<MwBindInfo> {
-    let mr = Object::<Mr>::find_some(info.mr)?.map(|mr| mr.handle);
+    let mr = CObject::<Mr>::find_some(info.mr)?.map(|mr| mr.handle);
     Ok(ibv_mw_bind_info::from_c(info, mr.unwrap_or_default()))
 }

@@ -19,9 +19,9 @@ use crate::result::{Errno, Result};
 use crate::srq::Srq;
 use crate::xrc::Xrcd;
 
-/// An object of a kind, for ever: whether its handle is still good the engine knows.
+/// An object as C sees it, for ever. The engine knows whether its handle is still good.
 #[repr(C)]
-pub(crate) struct Object<K: Kind> {
+pub(crate) struct CObject<K: Kind> {
     raw: UnsafeCell<K::Raw>,
     pub(crate) handle: K::Handle,
     /// What the field `handle` of the structure was given.
@@ -43,9 +43,9 @@ mod state {
 
 // SAFETY: the structure is the program's, which reads and writes it as it reads and writes those of
 // C; this library uses it through pointers alone. All else can be shared.
-unsafe impl<K: Kind> Sync for Object<K> {}
+unsafe impl<K: Kind> Sync for CObject<K> {}
 
-pub(crate) type ArenaOf<K> = Arena<Object<K>>;
+pub(crate) type ArenaOf<K> = Arena<CObject<K>>;
 
 /// All objects of a process.
 #[derive(Default)]
@@ -94,7 +94,7 @@ pub(crate) trait Kind: Sized + 'static {
     }
 }
 
-impl<K: Kind> Object<K> {
+impl<K: Kind> CObject<K> {
     /// Makes an object. Its structure is as `fill` makes it, but for the field `handle`.
     pub(crate) fn make(
         handle: K::Handle,
@@ -228,7 +228,7 @@ impl<K: Kind> Object<K> {
 
 /// The context of an object by its pointer.
 pub(crate) fn context_of(context: *mut verbs_abi::ibv_context) -> Result<Context> {
-    Object::<OpenDevice>::find(context).map(|context| context.handle)
+    CObject::<OpenDevice>::find(context).map(|context| context.handle)
 }
 
 macro_rules! kinds {

@@ -16,7 +16,7 @@ use crate::engine::engine;
 use crate::inline::Inline;
 use crate::mw::{self, Mw};
 use crate::number::exchanged;
-use crate::object::Object;
+use crate::object::CObject;
 use crate::qp::Qp;
 use crate::result::{Errno, Result, status};
 
@@ -38,7 +38,7 @@ pub(crate) extern "C" fn post_send(
     bad_wr: *mut *mut ibv_send_wr,
 ) -> c_int {
     status(|| {
-        let qp = Object::<Qp>::find(qp)?;
+        let qp = CObject::<Qp>::find(qp)?;
         let most = qp.more.cap.max_send_wr as usize + 1;
         // SAFETY: the program's, valid for the call, as is all it names (C's contract).
         let after = |wr: *mut ibv_send_wr| unsafe { (*wr).next };
@@ -56,7 +56,7 @@ pub(crate) extern "C" fn post_send(
                 next = after(next);
             }
             let list = taken.list();
-            Part {
+            Posted {
                 posted: engine().sim.post_send(qp.handle, &list),
                 refused,
                 count: list.len(),
@@ -72,7 +72,7 @@ pub(crate) extern "C" fn post_recv(
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
     status(|| {
-        let qp = Object::<Qp>::find(qp)?;
+        let qp = CObject::<Qp>::find(qp)?;
         let cap = qp.more.cap;
         let post = |list: &[RecvWr<'_>]| engine().sim.post_recv(qp.handle, list);
         receives(first, bad_wr, (cap.max_recv_wr, cap.max_recv_sge), post)
@@ -106,7 +106,7 @@ pub(crate) fn receives(
             .iter()
             .map(|(wr_id, start, end)| RecvWr::new(*wr_id, &entries[*start..*end]))
             .collect();
-        Part {
+        Posted {
             posted: post(&list),
             refused: None,
             count: list.len(),
@@ -139,7 +139,7 @@ pub(crate) fn put_too_many(entries: &mut Entries, max: u32) {
 }
 
 /// What became of a part of a list.
-struct Part<W> {
+struct Posted<W> {
     posted: Result<(), PostError>,
     /// Why the engine was not told of the request behind it.
     refused: Option<Errno>,
@@ -154,7 +154,7 @@ fn in_parts<W>(
     mut first: *mut W,
     bad_wr: *mut *mut W,
     after: impl Fn(*mut W) -> *mut W,
-    post: impl Fn(*mut W) -> Part<W>,
+    post: impl Fn(*mut W) -> Posted<W>,
 ) -> Result<()> {
     let (bad, errno) = loop {
         let part = post(first);
@@ -192,7 +192,7 @@ impl<'a> Taken<'a> {
 
     /// # Safety
     /// What the request names is valid.
-    unsafe fn take(&mut self, qp: &'a Object<Qp>, wr: &ibv_send_wr) -> Result<()> {
+    unsafe fn take(&mut self, qp: &'a CObject<Qp>, wr: &ibv_send_wr) -> Result<()> {
         let op = operation(wr)?;
         let flags = SendFlags::from_bits_retain(wr.send_flags);
         let start = self.entries.len();
@@ -268,12 +268,12 @@ unsafe fn gather(list: &[Sge], inline: &Inline) -> Option<SmallVec<[u8; 256]>> {
 
 /// Where a send goes. A datagram without a good address handle names no destination, and is refused.
 pub(crate) fn destination(
-    qp: &Object<Qp>,
+    qp: &CObject<Qp>,
     ah: *mut ibv_ah,
     remote_qpn: u32,
     remote_qkey: u32,
 ) -> Dest {
-    match Object::<Ah>::find(ah) {
+    match CObject::<Ah>::find(ah) {
         Ok(ah) if qp.more.qp_type == QpType::Ud => Dest::Ud {
             ah: ah.handle,
             remote_qpn: exchanged(remote_qpn),
@@ -287,7 +287,7 @@ pub(crate) fn destination(
 fn operation(wr: &ibv_send_wr) -> Result<SendOp> {
     let bind = |bind: &bind_mw_t| -> Result<SendOp> {
         Ok(SendOp::BindMw {
-            mw: Object::<Mw>::find(bind.mw)?.handle,
+            mw: CObject::<Mw>::find(bind.mw)?.handle,
             rkey: bind.rkey,
             info: mw::info(&bind.bind_info)?,
         })

@@ -15,7 +15,7 @@ use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::inline::Inline;
 use crate::number::exchanged;
-use crate::object::{Object, kinds};
+use crate::object::{CObject, kinds};
 use crate::result::{Result, UNSUPPORTED, not_null, or_zero, pointer, status};
 use crate::srq::Srq;
 
@@ -28,11 +28,11 @@ kinds! {
 pub(crate) struct More {
     pub(crate) qp_type: QpType,
     /// None for one of XRC_RECV.
-    pd: Option<&'static Object<Pd>>,
+    pd: Option<&'static CObject<Pd>>,
     /// Sizes that it got.
     pub(crate) cap: QpCap,
     /// Of its sends and of its receives, as far as it has such queues.
-    pub(crate) cqs: SmallVec<[&'static Object<Cq>; 2]>,
+    pub(crate) cqs: SmallVec<[&'static CObject<Cq>; 2]>,
     /// Where inline data is copied to, if it takes any.
     pub(crate) inline: Option<Inline>,
     /// What is being built, for one made with `ibv_create_qp_ex` for batches.
@@ -71,18 +71,18 @@ pub(crate) fn create(
     pd: *mut ibv_pd,
     asked: &ibv_qp_init_attr,
     send_ops: SendOps,
-) -> Result<&'static Object<Qp>> {
-    let pd = Object::<Pd>::find(pd)?;
+) -> Result<&'static CObject<Qp>> {
+    let pd = CObject::<Pd>::find(pd)?;
     let context = pd.context();
-    let of = Object::<OpenDevice>::find(context)?;
+    let of = CObject::<OpenDevice>::find(context)?;
     let qp_type = QpType::from(asked.qp_type);
-    let send_cq = Object::<Cq>::find(asked.send_cq)?;
+    let send_cq = CObject::<Cq>::find(asked.send_cq)?;
     let recv_cq = match qp_type {
         // It has no receive queue, and programs need not name a CQ for one.
         QpType::XrcSend => None,
-        _ => Some(Object::<Cq>::find(asked.recv_cq)?),
+        _ => Some(CObject::<Cq>::find(asked.recv_cq)?),
     };
-    let srq = Object::<Srq>::find_some(asked.srq)?;
+    let srq = CObject::<Srq>::find_some(asked.srq)?;
     let of_receives = recv_cq.map(|cq| cq.handle).unwrap_or_default();
     let srq = srq.map(|srq| srq.handle);
     let mut init = ibv_qp_init_attr::from_c(asked, send_cq.handle, of_receives, srq);
@@ -106,7 +106,7 @@ pub(crate) fn create(
             qp_context: asked.qp_context,
             pd: pd.seen(),
             send_cq: asked.send_cq,
-            recv_cq: recv_cq.map_or(null_mut(), Object::seen),
+            recv_cq: recv_cq.map_or(null_mut(), CObject::seen),
             srq: asked.srq,
             qp_num: exchanged(got.qp_num),
             state: got.attr.qp_state.into(),
@@ -123,12 +123,12 @@ pub(crate) fn create(
         };
         Ok((handle, more, raw))
     };
-    pd.within(|| Object::<Qp>::make_with(make))
+    pd.within(|| CObject::<Qp>::make_with(make))
 }
 
 pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     status(|| {
-        let qp = Object::<Qp>::find(qp)?;
+        let qp = CObject::<Qp>::find(qp)?;
         not_null(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
@@ -151,7 +151,7 @@ pub(crate) extern "C" fn query_qp(
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
     status(|| {
-        let found = Object::<Qp>::find(qp)?;
+        let found = CObject::<Qp>::find(qp)?;
         not_null(attr)?;
         let mask = QpAttrMask::from_bits_retain(mask as u32);
         let query = engine().sim.query_qp(found.handle, mask)?;
@@ -180,7 +180,7 @@ pub(crate) extern "C" fn query_qp(
 
 pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     status(|| {
-        let qp = Object::<Qp>::find(qp)?;
+        let qp = CObject::<Qp>::find(qp)?;
         let destroy = || engine().sim.destroy_qp(qp.handle, Wait::Forever);
         cq_ex::in_turn(&qp.more.cqs, destroy)?;
         if let Some(batch) = &qp.more.batch {
@@ -195,14 +195,14 @@ pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
 
 pub(crate) extern "C" fn attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
     status(|| {
-        let (qp, gid) = (Object::<Qp>::find(qp)?, read_gid(gid)?);
+        let (qp, gid) = (CObject::<Qp>::find(qp)?, read_gid(gid)?);
         Ok(engine().sim.attach_mcast(qp.handle, gid, lid)?)
     })
 }
 
 pub(crate) extern "C" fn detach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
     status(|| {
-        let (qp, gid) = (Object::<Qp>::find(qp)?, read_gid(gid)?);
+        let (qp, gid) = (CObject::<Qp>::find(qp)?, read_gid(gid)?);
         Ok(engine().sim.detach_mcast(qp.handle, gid, lid)?)
     })
 }
@@ -216,7 +216,7 @@ fn read_gid(gid: *const ibv_gid) -> Result<Gid> {
 /// Enhanced connection establishment is for NICs of one vendor among each other.
 pub(crate) extern "C" fn query_ece(qp: *mut ibv_qp, _ece: *mut c_void) -> c_int {
     status(|| {
-        Object::<Qp>::find(qp)?;
+        CObject::<Qp>::find(qp)?;
         Err(UNSUPPORTED)
     })
 }
@@ -228,7 +228,7 @@ pub(crate) extern "C" fn set_ece(qp: *mut ibv_qp, ece: *mut c_void) -> c_int {
 /// Nothing is promised of the order in which bytes arrive.
 pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, _op: u32, _flags: u32) -> c_int {
     or_zero(|| {
-        Object::<Qp>::find(qp)?;
+        CObject::<Qp>::find(qp)?;
         Ok(0)
     })
 }

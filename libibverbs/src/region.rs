@@ -14,7 +14,7 @@ use crate::dm::Dm;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::mapped::is_mapped;
-use crate::object::{Object, kinds};
+use crate::object::{CObject, kinds};
 use crate::result::{Errno, Result, UNSUPPORTED, pointer, set_errno, status};
 
 kinds! {
@@ -24,9 +24,9 @@ kinds! {
 
 /// What a region has beside its structure.
 pub(crate) struct More {
-    pub(crate) pd: Mutex<&'static Object<Pd>>,
+    pub(crate) pd: Mutex<&'static CObject<Pd>>,
     /// The device memory that it shows.
-    dm: Option<&'static Object<Dm>>,
+    dm: Option<&'static CObject<Dm>>,
     /// What it allows, if it is of the program's memory.
     access: Option<AtomicU32>,
 }
@@ -37,9 +37,9 @@ pub(crate) enum Of<'a> {
     Program(Access),
     /// No memory: a null region.
     Nothing,
-    DeviceMemory(&'static Object<Dm>),
+    DeviceMemory(&'static CObject<Dm>),
     /// The same as another region.
-    Imported(&'a Object<Mr>),
+    Imported(&'a CObject<Mr>),
 }
 
 pub(crate) extern "C" fn reg_mr(
@@ -82,7 +82,7 @@ fn register(
     iova: Option<u64>,
     access: c_uint,
 ) -> Result<*mut ibv_mr> {
-    let found = Object::<Pd>::find(pd)?;
+    let found = CObject::<Pd>::find(pd)?;
     let access = Access::from_bits_retain(access);
     let sim = &engine().sim;
     // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
@@ -97,7 +97,7 @@ fn register(
 
 /// The region of a handle, in this domain.
 pub(crate) fn make(
-    pd: &'static Object<Pd>,
+    pd: &'static CObject<Pd>,
     handle: verbs_api::Mr,
     of: Of<'_>,
     addr: *mut c_void,
@@ -126,8 +126,8 @@ pub(crate) fn make(
             },
         };
         match of {
-            Of::Imported(first) => Object::<Mr>::make_as(first, more, raw),
-            _ => Object::<Mr>::make(handle, more, raw),
+            Of::Imported(first) => CObject::<Mr>::make_as(first, more, raw),
+            _ => CObject::<Mr>::make(handle, more, raw),
         }
     });
     Ok(mr?.seen())
@@ -143,7 +143,7 @@ fn has_memory(addr: *mut c_void, length: usize, access: Access) -> bool {
 
 pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     pointer(|| {
-        let found = Object::<Pd>::find(pd)?;
+        let found = CObject::<Pd>::find(pd)?;
         let handle = engine().sim.alloc_null_mr(found.handle)?;
         make(found, handle, Of::Nothing, std::ptr::null_mut(), usize::MAX)
     })
@@ -162,7 +162,7 @@ pub(crate) extern "C" fn rereg_mr(
 ) -> c_int {
     let mut left = IBV_REREG_MR_ERR_CMD;
     let result = status(|| {
-        let found = Object::<Mr>::find(mr)?;
+        let found = CObject::<Mr>::find(mr)?;
         let is_whole = found.more.access.is_some() || found.more.dm.is_some();
         if !is_whole || !makes_sense(flags, addr, length, access) {
             left = IBV_REREG_MR_ERR_INPUT;
@@ -176,7 +176,7 @@ pub(crate) extern "C" fn rereg_mr(
         let own = found.more.access.as_ref().ok_or(Errno(libc::EINVAL))?;
         let new_pd = match flags & IBV_REREG_MR_CHANGE_PD {
             0 => None,
-            _ => Some(Object::<Pd>::find(pd)?),
+            _ => Some(CObject::<Pd>::find(pd)?),
         };
         let new_access = match flags & IBV_REREG_MR_CHANGE_ACCESS {
             0 => None,
@@ -232,7 +232,7 @@ fn makes_sense(flags: c_int, addr: *mut c_void, length: usize, access: c_int) ->
 
 pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     status(|| {
-        let mr = Object::<Mr>::find(mr)?;
+        let mr = CObject::<Mr>::find(mr)?;
         engine().sim.dereg_mr(mr.handle)?;
         let first = mr.first();
         first.more.pd.lock().left();

@@ -13,7 +13,7 @@ use verbs_api::{Handle, RecvWr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
 use crate::cq::Cq;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::object::{Object, context_of, kinds};
+use crate::object::{CObject, context_of, kinds};
 use crate::post;
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, status};
 use crate::xrc::Xrcd;
@@ -29,7 +29,7 @@ pub(crate) struct More {
     max_wr: AtomicU32,
     /// Scatter/gather entries of a receive.
     max_sge: u32,
-    pd: &'static Object<Pd>,
+    pd: &'static CObject<Pd>,
 }
 
 /// The sizes that it got stand in `init` then.
@@ -64,7 +64,7 @@ pub(crate) extern "C" fn create_srq_ex(
         }
         // SAFETY: as above.
         let pd = unsafe { (*init).pd };
-        if context_of(context)? != Object::<Pd>::find(pd)?.handle.context() {
+        if context_of(context)? != CObject::<Pd>::find(pd)?.handle.context() {
             return Err(Errno(libc::EINVAL));
         }
         let srq_type = match comp_mask & IBV_SRQ_INIT_ATTR_TYPE {
@@ -78,8 +78,8 @@ pub(crate) extern "C" fn create_srq_ex(
                 // SAFETY: as above.
                 let (xrcd, cq) = unsafe { ((*init).xrcd, (*init).cq) };
                 Some(XrcSrq {
-                    xrcd: Object::<Xrcd>::find(xrcd)?.handle,
-                    cq: Object::<Cq>::find(cq)?.handle,
+                    xrcd: CObject::<Xrcd>::find(xrcd)?.handle,
+                    cq: CObject::<Cq>::find(cq)?.handle,
                 })
             }
             IBV_SRQT_TM => return Err(UNSUPPORTED),
@@ -97,7 +97,7 @@ unsafe fn create(
     init: *mut ibv_srq_init_attr,
     xrc: Option<XrcSrq>,
 ) -> Result<*mut ibv_srq> {
-    let pd = Object::<Pd>::find(pd)?;
+    let pd = CObject::<Pd>::find(pd)?;
     // SAFETY: the caller's promise.
     let asked = unsafe { init.read() };
     let make = |index| {
@@ -126,7 +126,7 @@ unsafe fn create(
         };
         Ok((handle, more, raw))
     };
-    Ok(pd.within(|| Object::<Srq>::make_with(make))?.seen())
+    Ok(pd.within(|| CObject::<Srq>::make_with(make))?.seen())
 }
 
 pub(crate) extern "C" fn modify_srq(
@@ -135,7 +135,7 @@ pub(crate) extern "C" fn modify_srq(
     mask: c_int,
 ) -> c_int {
     status(|| {
-        let srq = Object::<Srq>::find(srq)?;
+        let srq = CObject::<Srq>::find(srq)?;
         not_null(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = ibv_srq_attr::from_c(&unsafe { attr.read() });
@@ -151,7 +151,7 @@ pub(crate) extern "C" fn modify_srq(
 
 pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
     status(|| {
-        let srq = Object::<Srq>::find(srq)?;
+        let srq = CObject::<Srq>::find(srq)?;
         not_null(attr)?;
         let found = engine().sim.query_srq(srq.handle)?;
         // SAFETY: the program's, to be written (C's contract).
@@ -162,7 +162,7 @@ pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
 
 pub(crate) extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     status(|| {
-        let srq = Object::<Srq>::find(srq)?;
+        let srq = CObject::<Srq>::find(srq)?;
         engine().sim.destroy_srq(srq.handle, Wait::Forever)?;
         srq.more.pd.left();
         Ok(())
@@ -175,7 +175,7 @@ pub(crate) extern "C" fn post_srq_recv(
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
     status(|| {
-        let srq = Object::<Srq>::find(srq)?;
+        let srq = CObject::<Srq>::find(srq)?;
         let post = |list: &[RecvWr<'_>]| engine().sim.post_srq_recv(srq.handle, list);
         let max_wr = srq.more.max_wr.load(Ordering::Relaxed);
         post::receives(wr, bad_wr, (max_wr, srq.more.max_sge), post)

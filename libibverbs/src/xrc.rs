@@ -17,7 +17,7 @@ use verbs_api::{ErrorKind, Handle, QpAttrMask, QpType, Verbs, XrcdInit};
 use crate::batch;
 use crate::engine::{engine, unobserved};
 use crate::number::exchanged;
-use crate::object::{Object, context_of, kinds};
+use crate::object::{CObject, context_of, kinds};
 use crate::qp::{More, Qp};
 use crate::result::{Errno, Result, UNSUPPORTED, last_errno, not_null, pointer, status};
 use crate::srq::Srq;
@@ -62,7 +62,7 @@ pub(crate) extern "C" fn open_xrcd(
             ErrorKind::NotFound => Errno(libc::EAGAIN),
             _ => error.into(),
         })?;
-        let xrcd = Object::<Xrcd>::make(handle, Mutex::new(file), || ibv_xrcd { context });
+        let xrcd = CObject::<Xrcd>::make(handle, Mutex::new(file), || ibv_xrcd { context });
         Ok(xrcd?.seen())
     })
 }
@@ -85,7 +85,7 @@ fn name(file: &File) -> Result<String> {
 
 pub(crate) extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
     status(|| {
-        let xrcd = Object::<Xrcd>::find(xrcd)?;
+        let xrcd = CObject::<Xrcd>::find(xrcd)?;
         engine().sim.close_xrcd(xrcd.handle)?;
         drop(xrcd.more.lock().take());
         Ok(())
@@ -94,7 +94,7 @@ pub(crate) extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
 
 pub(crate) extern "C" fn get_srq_num(srq: *mut ibv_srq, number: *mut u32) -> c_int {
     status(|| {
-        let srq = Object::<Srq>::find(srq)?;
+        let srq = CObject::<Srq>::find(srq)?;
         not_null(number)?;
         let found = engine().sim.srq_num(srq.handle)?;
         // SAFETY: the program's, to be written (C's contract).
@@ -135,7 +135,7 @@ pub(crate) fn create_target(
     context: *mut ibv_context,
     xrcd: *mut ibv_xrcd,
     qp_context: *mut c_void,
-) -> Result<&'static Object<Qp>> {
+) -> Result<&'static CObject<Qp>> {
     let create = |xrcd| engine().sim.create_xrc_recv_qp(xrcd);
     target(context, xrcd, qp_context, create)
 }
@@ -145,8 +145,8 @@ fn target(
     xrcd: *mut ibv_xrcd,
     qp_context: *mut c_void,
     make: impl FnOnce(verbs_api::Xrcd) -> verbs_api::Result<verbs_api::Qp>,
-) -> Result<&'static Object<Qp>> {
-    let xrcd = Object::<Xrcd>::find(xrcd)?.handle;
+) -> Result<&'static CObject<Qp>> {
+    let xrcd = CObject::<Xrcd>::find(xrcd)?.handle;
     if context_of(context)? != xrcd.context() {
         return Err(Errno(libc::EINVAL));
     }
@@ -162,5 +162,5 @@ fn target(
         ..ibv_qp::default()
     };
     let more = More::without_queues(got.init.cap);
-    Object::<Qp>::make(handle, more, || raw)
+    CObject::<Qp>::make(handle, more, || raw)
 }
