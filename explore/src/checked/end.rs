@@ -7,7 +7,7 @@ use verbs_api::{Cause, Error, Handle, Mr, Object, QpModify, QpState, Verb, Verbs
 use super::Checked;
 use super::books::Books;
 use super::broken::{Broken, Invariant};
-use super::events::Object as Owner;
+use super::events::EventSource;
 use super::objects::counted;
 use super::polled::Polled;
 use super::summary::Summary;
@@ -138,7 +138,7 @@ impl Checked {
                 books.judge(Invariant::Event, Verb::GetCqEvent, wrong);
                 // A device may wait for that before it lets go of the CQ.
                 if self.device_unobserved().ack_cq_events(event.cq, 1).is_ok() {
-                    let wrong = books.events.acknowledged(Owner::Cq(event.cq), 1);
+                    let wrong = books.events.acknowledged(EventSource::Cq(event.cq), 1);
                     books.judge(Invariant::Acknowledgement, Verb::AckCqEvents, wrong);
                 }
             }

@@ -9,12 +9,12 @@ use verbs_api::{CompChannel, Context, Cq, CqEvent, CqInit, Element, Handle, Qp, 
 pub(crate) struct Events {
     cqs: BTreeMap<Cq, Notified>,
     /// Events that were read and not acknowledged.
-    unacknowledged: BTreeMap<Object, u64>,
+    unacknowledged: BTreeMap<EventSource, u64>,
 }
 
 /// What has events of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Object {
+pub(crate) enum EventSource {
     Cq(Cq),
     Qp(Qp),
     Srq(Srq),
@@ -84,7 +84,7 @@ impl Events {
                 "{channel} gave an event of {cq}, which is not there"
             ));
         };
-        *self.unacknowledged.entry(Object::Cq(cq)).or_default() += 1;
+        *self.unacknowledged.entry(EventSource::Cq(cq)).or_default() += 1;
         notified.read += 1;
         if notified.channel != Some(channel) {
             return Err(format!(
@@ -108,13 +108,13 @@ impl Events {
 
     /// An asynchronous event was read.
     pub(crate) fn read_async(&mut self, element: Element) {
-        if let Some(object) = Object::of(element) {
+        if let Some(object) = EventSource::of(element) {
             *self.unacknowledged.entry(object).or_default() += 1;
         }
     }
 
     /// Events were acknowledged: what is wrong with that.
-    pub(crate) fn acknowledged(&mut self, object: Object, n: u64) -> Result<(), String> {
+    pub(crate) fn acknowledged(&mut self, object: EventSource, n: u64) -> Result<(), String> {
         let left = self.unacknowledged.entry(object).or_default();
         match left.checked_sub(n) {
             Some(rest) => {
@@ -129,8 +129,8 @@ impl Events {
     }
 
     /// An object is gone: what is wrong with that.
-    pub(crate) fn gone(&mut self, object: Object) -> Result<(), String> {
-        if let Object::Cq(cq) = object {
+    pub(crate) fn gone(&mut self, object: EventSource) -> Result<(), String> {
+        if let EventSource::Cq(cq) = object {
             self.cqs.remove(&cq);
         }
         match self.unacknowledged.remove(&object) {
@@ -150,7 +150,7 @@ impl Events {
     }
 }
 
-impl Object {
+impl EventSource {
     pub(crate) fn of(element: Element) -> Option<Self> {
         match element {
             Element::Cq(cq) => Some(Self::Cq(cq)),

@@ -18,7 +18,7 @@ use super::Checked;
 use super::books::Books;
 use super::broken::Invariant;
 use super::end::is_overrun;
-use super::events::Object;
+use super::events::EventSource;
 use super::objects::Id;
 use super::polled::Polled;
 use super::work::Work;
@@ -230,7 +230,9 @@ impl Verbs for Checked {
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
         let mut books = self.begin();
         self.device().ack_cq_events(cq, nevents)?;
-        let wrong = books.events.acknowledged(Object::Cq(cq), nevents.into());
+        let wrong = books
+            .events
+            .acknowledged(EventSource::Cq(cq), nevents.into());
         books.judge(Invariant::Acknowledgement, Verb::AckCqEvents, wrong);
         Ok(())
     }
@@ -333,7 +335,7 @@ impl Verbs for Checked {
 
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
         self.destroy(
-            (Verb::DestroyCq, cq, Object::Cq(cq)),
+            (Verb::DestroyCq, cq, EventSource::Cq(cq)),
             |verbs| verbs.destroy_cq(cq, wait),
             |books| books.gone_cq(cq),
         )
@@ -367,7 +369,7 @@ impl Verbs for Checked {
 
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
         self.destroy(
-            (Verb::DestroyQp, qp, Object::Qp(qp)),
+            (Verb::DestroyQp, qp, EventSource::Qp(qp)),
             |verbs| verbs.destroy_qp(qp, wait),
             |books| books.gone_qp(qp),
         )
@@ -439,7 +441,7 @@ impl Verbs for Checked {
 
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
         self.destroy(
-            (Verb::DestroySrq, srq, Object::Srq(srq)),
+            (Verb::DestroySrq, srq, EventSource::Srq(srq)),
             |verbs| verbs.destroy_srq(srq, wait),
             |books| books.queues.gone_srq(srq),
         )
@@ -499,7 +501,7 @@ impl Verbs for Checked {
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
         let mut books = self.begin();
         self.device().ack_async_event(context, event)?;
-        if let Some(object) = Object::of(event.element) {
+        if let Some(object) = EventSource::of(event.element) {
             let wrong = books.events.acknowledged(object, 1);
             books.judge(Invariant::Acknowledgement, Verb::AckAsyncEvent, wrong);
         }
@@ -546,7 +548,7 @@ impl Checked {
     /// A verb that destroys something and may wait until its events are acknowledged.
     fn destroy<H: Handle>(
         &self,
-        (verb, handle, object): (Verb, H, Object),
+        (verb, handle, object): (Verb, H, EventSource),
         call: impl FnOnce(&dyn Verbs) -> Result<()>,
         gone: impl FnOnce(&mut Books),
     ) -> Result<()> {
