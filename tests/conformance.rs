@@ -5,7 +5,7 @@ use std::sync::Arc;
 use verbs_api::profile::Profile;
 use verbs_api::{LinkLayer, Verbs};
 use verbs_scenarios::report::{BackendInfo, Entry, Outcome, Run};
-use verbs_scenarios::{Backend, Scenario, World};
+use verbs_scenarios::{Backend, Fixture, Scenario};
 use verbs_sim::{Mode, Sim, SimConfig};
 use verbsim::backend::Simulator;
 
@@ -50,11 +50,11 @@ impl Backend for InfiniBand {
         self.0.info()
     }
 
-    fn start(&self, threads: bool) -> verbs_api::Result<World> {
+    fn start(&self, threads: bool) -> verbs_api::Result<Fixture> {
         let mode = if threads { Mode::Inline } else { Mode::Stepped };
         let config = SimConfig::new().link_layer(LinkLayer::InfiniBand);
         let verbs: Arc<dyn Verbs> = Arc::new(Sim::new(config.mode(mode)));
-        Ok(World::new(verbs))
+        Ok(Fixture::new(verbs))
     }
 
     fn replay(&self, scenario: &Scenario) -> String {

@@ -16,7 +16,7 @@ use verbs_api::{
     RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus, connect, transition,
 };
 use verbs_scenarios::report::{BackendInfo, Outcome};
-use verbs_scenarios::{Backend, Scenario, World, run};
+use verbs_scenarios::{Backend, Fixture, Scenario, run};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// The simulator with one knob turned, that declares otherwise.
@@ -38,14 +38,14 @@ impl Backend for Liar {
         }
     }
 
-    fn start(&self, threads: bool) -> verbs_api::Result<World> {
+    fn start(&self, threads: bool) -> verbs_api::Result<Fixture> {
         let mode = if threads { Mode::Inline } else { Mode::Stepped };
         let config = SimConfig::new()
             .behavior(self.behavior)
             .declare(Behavior::SPEC)
             .mode(mode);
         let verbs: Box<dyn Verbs> = Box::new(Sim::new(config));
-        Ok(World::new(verbs))
+        Ok(Fixture::new(verbs))
     }
 
     fn replay(&self, _scenario: &Scenario) -> String {
@@ -82,7 +82,7 @@ fn is_noticed(knob: &Knob, liar: &Liar) -> bool {
     let of_knob = |scenario: &&Scenario| scenario.rules.iter().any(|id| knob.rules.contains(id));
     let (likely, rest): (Vec<_>, Vec<_>) = verbs_scenarios::all().partition(of_knob);
     let fails = |scenario: &&'static Scenario| {
-        let run = run(liar, &[*scenario], |_| {}).expect("a world can be had");
+        let run = run(liar, &[*scenario], |_| {}).expect("the backend starts");
         run.scenarios[0].outcome == Outcome::Failed
     };
     likely.iter().any(fails) || rest.iter().any(fails)

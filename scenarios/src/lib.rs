@@ -44,6 +44,7 @@ mod cq_poll;
 mod cq_resize;
 mod dev;
 mod errors;
+mod fixture;
 mod life;
 mod mcast;
 mod mr;
@@ -62,7 +63,6 @@ mod tmr;
 mod uc;
 mod ud;
 mod wc;
-mod world;
 mod xrc;
 
 pub use bench::{Bench, Bounds, Negative, Place};
@@ -70,11 +70,11 @@ pub use claim::Claim;
 pub use deviations::Deviation;
 pub use end::{End, GRH_LEN, Pair, PairOptions, QKEY, pattern, wr_ids};
 pub use failure::{Failure, FailureKind, OfRule, Result, expect_err, expect_err_among};
+pub use fixture::Fixture;
 pub use reasons::reason;
 pub use rules::{Level, Rule, rule, rules};
 pub use runner::{Attempt, Backend, run, run_in, select};
 pub use scenario::{Body, Hazards, Scenario};
-pub use world::World;
 
 /// Scenarios on one subject.
 #[derive(Clone, Copy, Debug)]

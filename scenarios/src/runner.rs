@@ -12,18 +12,18 @@ use crate::bench::{Bench, Bounds, Negative, Place};
 use crate::claim::{Rules, recorded};
 use crate::deviations::Deviation;
 use crate::failure::{Failure, FailureKind, Result};
+use crate::fixture::Fixture;
 use crate::report::{BackendInfo, Entry, FailureReport, Outcome, Run, Summary};
 use crate::scenario::Scenario;
-use crate::world::World;
 
 /// Something the suite can run against.
 pub trait Backend: Sync {
     /// What it is, for the report.
     fn info(&self) -> BackendInfo;
 
-    /// A fresh world: devices with nothing on them. With `threads`, its verbs may be called from
+    /// Devices with nothing on them. With `threads`, its verbs may be called from
     /// several threads.
-    fn start(&self, threads: bool) -> verbs_api::Result<World>;
+    fn start(&self, threads: bool) -> verbs_api::Result<Fixture>;
 
     /// The command that runs one scenario again, with the same seed and profile.
     fn replay(&self, scenario: &Scenario) -> String;
@@ -61,14 +61,14 @@ pub trait Backend: Sync {
 pub struct Attempt {
     /// How sure it is that nothing happened where nothing was to happen.
     pub negative: Option<Negative>,
-    /// What was wrong: what the scenario says, and what the end of its world says.
+    /// What was wrong: what the scenario found, and what the end of its [`Fixture`] found.
     pub failures: Vec<FailureReport>,
 }
 
-/// Runs scenarios in their order, each in a fresh world. `before` is called before each.
+/// Runs scenarios in their order, each on fresh devices. `before` is called before each.
 ///
 /// # Errors
-/// If no world can be had at all.
+/// If the backend cannot start.
 pub fn run(
     backend: &dyn Backend,
     scenarios: &[&'static Scenario],
@@ -91,9 +91,9 @@ pub fn run(
     })
 }
 
-/// Runs one scenario in a world that is there: what is wrong, unless it is a recorded deviation.
+/// Runs one scenario on devices that are there. An error says what is wrong, unless a deviation is recorded for it.
 ///
-/// For a laboratory and a scenario without threads: the world's seed decides it then.
+/// For a laboratory and a scenario without threads: the seed of the laboratory decides the run.
 pub fn run_in(verbs: &dyn Verbs, scenario: &Scenario, known: &[Deviation]) -> Result {
     let body = || {
         let (bounds, place) = (Bounds::default(), Place::default());
@@ -133,8 +133,8 @@ pub fn select(pattern: &str) -> Vec<&'static Scenario> {
 fn capabilities(backend: &dyn Backend) -> verbs_api::Result<Capabilities> {
     let mut all = Capabilities::empty();
     for threads in [false, true] {
-        let world = backend.start(threads)?;
-        let verbs = world.verbs();
+        let fixture = backend.start(threads)?;
+        let verbs = fixture.verbs();
         let mut both = Capabilities::all();
         for device in verbs.devices()?.iter().take(2) {
             let context = verbs.open_device(&device.name)?;
@@ -236,11 +236,11 @@ fn verdict(
     (Outcome::UnexpectedPass, Some(reason), None)
 }
 
-/// Runs the body in a fresh world.
+/// Runs the body on fresh devices.
 fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -> Attempt {
     let threads = scenario.needs.contains(Capabilities::THREADS);
-    let world = match no_panic(|| Ok(backend.start(threads)?)) {
-        Ok(world) => world,
+    let fixture = match no_panic(|| Ok(backend.start(threads)?)) {
+        Ok(fixture) => fixture,
         Err(failure) => {
             return Attempt {
                 negative: None,
@@ -248,7 +248,7 @@ fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -
             };
         }
     };
-    let verbs = world.verbs();
+    let verbs = fixture.verbs();
     let mut negative = None;
     let mut body = || {
         let bench = Bench::new(verbs, scenario.needs, bounds, backend.place())?;
@@ -265,7 +265,7 @@ fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -
     });
     // Before the end adds to it.
     let trace = no_panic(|| Ok(tail(verbs))).unwrap_or_default();
-    let at_end = no_panic(|| world.end());
+    let at_end = no_panic(|| fixture.end());
     let failures = [own.err(), at_end.err()].into_iter().flatten();
     Attempt {
         negative,

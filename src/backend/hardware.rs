@@ -10,8 +10,8 @@ use serde::Deserialize;
 use verbs_api::{PortState, Verbs};
 use verbs_scenarios::report::{BackendInfo, FailureReport};
 use verbs_scenarios::{
-    Attempt, Backend, Bounds, Deviation, FailureKind, Negative, Place, Scenario, World, deviations,
-    rule,
+    Attempt, Backend, Bounds, Deviation, FailureKind, Fixture, Negative, Place, Scenario,
+    deviations, rule,
 };
 
 use super::{Choice, checked, machine};
@@ -140,7 +140,7 @@ impl Backend for Hardware {
         }
     }
 
-    fn start(&self, _threads: bool) -> verbs_api::Result<World> {
+    fn start(&self, _threads: bool) -> verbs_api::Result<Fixture> {
         Ok(checked(only(&self.devices)))
     }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 use verbs_api::Verbs;
 use verbs_api::profile::Profile;
 use verbs_explore::Checked;
-use verbs_scenarios::{Backend, Failure, World};
+use verbs_scenarios::{Backend, Failure, Fixture};
 use verbs_sim::{Sim, SimConfig};
 
 /// Name of the option value that means every profile.
@@ -128,11 +128,11 @@ impl Choice {
     }
 }
 
-/// A world on fresh devices, whose invariants are checked apart from what a scenario looks at.
-fn checked(verbs: Box<dyn Verbs>) -> World {
+/// Fresh devices whose invariants are checked, whatever a scenario looks at.
+fn checked(verbs: Box<dyn Verbs>) -> Fixture {
     let checked = Arc::new(Checked::new(verbs));
     let verbs: Arc<dyn Verbs> = checked.clone();
-    World::new(verbs).ending_with(move || {
+    Fixture::new(verbs).ending_with(move || {
         let finished = checked.finish();
         finished
             .map(drop)

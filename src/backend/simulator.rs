@@ -2,12 +2,12 @@
 
 use verbs_api::profile::Profile;
 use verbs_scenarios::report::BackendInfo;
-use verbs_scenarios::{Backend, Deviation, Scenario, World, deviations};
+use verbs_scenarios::{Backend, Deviation, Fixture, Scenario, deviations};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 use super::checked;
 
-/// The simulator: a world of its own for each scenario.
+/// The simulator: a fresh one for each scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulator {
     /// What its devices are.
@@ -29,7 +29,7 @@ impl Backend for Simulator {
         }
     }
 
-    fn start(&self, threads: bool) -> verbs_api::Result<World> {
+    fn start(&self, threads: bool) -> verbs_api::Result<Fixture> {
         let mode = if threads { Mode::Inline } else { Mode::Stepped };
         let config = SimConfig::new()
             .seed(self.seed)

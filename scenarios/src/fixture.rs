@@ -1,4 +1,4 @@
-//! What a scenario runs in.
+//! What a scenario runs on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use verbs_api::Verbs;
 
 use crate::failure::Result;
 
-/// Devices with nothing on them, and what is to be said about them at the end.
-pub struct World {
+/// Devices with nothing on them, and a check of them at the end.
+pub struct Fixture {
     verbs: Arc<dyn Verbs>,
     end: Option<End>,
 }
 
-/// Says at the end what was wrong.
+/// Says at the end what is wrong.
 type End = Box<dyn FnOnce() -> Result>;
 
-impl World {
-    /// The devices of `verbs`, which nobody watches.
+impl Fixture {
+    /// The devices of `verbs`, without a check at the end.
     pub fn new(verbs: impl Into<Arc<dyn Verbs>>) -> Self {
         Self {
             verbs: verbs.into(),
@@ -25,8 +25,8 @@ impl World {
         }
     }
 
-    /// With `end`, which is called once the scenario has ended, however that was. What it finds is a
-    /// failure of the scenario, beside the scenario's own.
+    /// With `end`, which is called when the scenario has ended, in whatever way. What it finds is a failure of
+    /// the scenario, beside those that the scenario found.
     #[must_use]
     pub fn ending_with(self, end: impl FnOnce() -> Result + 'static) -> Self {
         Self {
@@ -45,9 +45,11 @@ impl World {
     }
 }
 
-impl fmt::Debug for World {
+impl fmt::Debug for Fixture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let watched = self.end.is_some();
-        f.debug_struct("World").field("watched", &watched).finish()
+        f.debug_struct("Fixture")
+            .field("watched", &watched)
+            .finish()
     }
 }
