@@ -117,11 +117,11 @@ impl Subject {
         };
         let run = |program: &Program| {
             let mut outcome = Outcome::default();
-            let attempt = exploration.attempt(found.seed, &found.faults, false, |world| {
+            let trial = exploration.trial(found.seed, &found.faults, false, |world| {
                 outcome = program::run(program, &*world.verbs());
                 judge(&outcome)
             });
-            (outcome, attempt.failure.is_some())
+            (outcome, trial.failure.is_some())
         };
         let fails = |program: &Program| run(program).1;
         let shortest = program::shrink(self.program(found.seed), SHRINK_TRIES, fails);

@@ -50,7 +50,7 @@ pub struct World {
 /// One run of a test.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Attempt {
+pub struct Trial {
     /// What was wrong: what the test returned, its panic, or the invariant that the device broke.
     pub failure: Option<String>,
     /// The plan that strikes exactly what struck.
@@ -178,14 +178,14 @@ impl Exploration {
     ) -> Explored {
         let rules = self.plan.rules().iter();
         let struck: Vec<_> = rules.map(|_| AtomicU64::new(0)).collect();
-        let attempt = |seed| {
-            let attempt = self.attempt(seed, &self.plan, false, &test);
-            for (seeds, strikes) in struck.iter().zip(&attempt.strikes) {
+        let trial = |seed| {
+            let trial = self.trial(seed, &self.plan, false, &test);
+            for (seeds, strikes) in struck.iter().zip(&trial.strikes) {
                 seeds.fetch_add((*strikes > 0).into(), Ordering::Relaxed);
             }
-            attempt.failed()
+            trial.failed()
         };
-        let Searched { tried, failure } = self.seeds.search(attempt, tried);
+        let Searched { tried, failure } = self.seeds.search(trial, tried);
         Explored {
             tried,
             struck: struck.into_iter().map(AtomicU64::into_inner).collect(),
@@ -216,16 +216,16 @@ impl Exploration {
         test: impl Fn(&World) -> Result<(), E>,
     ) -> Result<Option<Found>, ReplayError> {
         let faults = replay.plan(&self.name, &self.plan)?;
-        let attempt = self.attempt(replay.seed, &faults, true, test);
-        if attempt.failure.is_none() {
-            replay.check_struck(&faults, &attempt.struck)?;
+        let trial = self.trial(replay.seed, &faults, true, test);
+        if trial.failure.is_none() {
+            replay.check_struck(&faults, &trial.struck)?;
         }
-        Ok(attempt.failure.map(|failure| Found {
+        Ok(trial.failure.map(|failure| Found {
             seed: replay.seed,
             failure,
             faults,
             replay: replay.clone(),
-            trace: attempt.trace,
+            trace: trial.trace,
         }))
     }
 
@@ -233,13 +233,13 @@ impl Exploration {
     ///
     /// # Panics
     /// For faults that the simulation refuses.
-    pub fn attempt<E: fmt::Display>(
+    pub fn trial<E: fmt::Display>(
         &self,
         seed: u64,
         faults: &Plan,
         trace: bool,
         test: impl FnOnce(&World) -> Result<(), E>,
-    ) -> Attempt {
+    ) -> Trial {
         let sim = Arc::new(Sim::new(self.config.clone().seed(seed).trace(trace)));
         let in_force = faults.inject(&*sim).expect("the simulation takes the plan");
         let world = World {
@@ -253,7 +253,7 @@ impl Exploration {
         for part in &struck {
             strikes[part.rule] += 1;
         }
-        Attempt {
+        Trial {
             // What the device did wrong comes before what the test makes of it.
             failure: broken.or_else(|| result.and_then(|result| result).err()),
             struck: faults.scripted(&struck),
@@ -270,19 +270,19 @@ impl Exploration {
         test: impl Fn(&World) -> Result<(), E>,
     ) -> Found {
         let fails = |parts: &[Part]| {
-            let attempt = self.attempt(seed, &struck.only(parts), false, &test);
-            attempt.failure.is_some()
+            let trial = self.trial(seed, &struck.only(parts), false, &test);
+            trial.failure.is_some()
         };
         let fewest = shrink(struck.parts(), SHRINK_ATTEMPTS, fails);
         let faults = struck.only(&fewest);
-        let attempt = self.attempt(seed, &faults, true, &test);
+        let trial = self.trial(seed, &faults, true, &test);
         let unsteady = || "it failed, but not with the same seed and faults again".to_owned();
         Found {
             seed,
-            failure: attempt.failure.unwrap_or_else(unsteady),
+            failure: trial.failure.unwrap_or_else(unsteady),
             faults,
             replay: Replay::new(&self.name, seed, &self.plan, Some(fewest)),
-            trace: attempt.trace,
+            trace: trial.trace,
         }
     }
 
@@ -328,7 +328,7 @@ impl fmt::Debug for World {
     }
 }
 
-impl Attempt {
+impl Trial {
     /// Itself, if it failed.
     pub fn failed(self) -> Option<Self> {
         self.failure.is_some().then_some(self)

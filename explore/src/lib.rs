@@ -16,7 +16,7 @@ mod seeds;
 mod shrink;
 
 pub use checked::{Broken, Checked, Invariant, Summary};
-pub use exploration::{Attempt, Exploration, Explored, Found, REPLAY, World};
+pub use exploration::{Exploration, Explored, Found, REPLAY, Trial, World};
 pub use replay::{Replay, ReplayError};
 pub use seeds::{NoShard, Searched, Seeds, Shard};
 pub use shrink::shrink;

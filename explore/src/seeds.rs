@@ -84,11 +84,11 @@ impl Seeds {
         self.range.start + (self.shard.number - 1) + index * self.shard.of
     }
 
-    /// Tries them in their order until one fails. `attempt` says how one fails; `tried` is called
+    /// Tries them in their order until one fails. `trial` says how one fails; `tried` is called
     /// after each. Once a seed has failed, no higher one is started.
     pub fn search<F: Send>(
         &self,
-        attempt: impl Fn(u64) -> Option<F> + Sync,
+        trial: impl Fn(u64) -> Option<F> + Sync,
         tried: impl Fn() + Sync,
     ) -> Searched<F> {
         let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -102,7 +102,7 @@ impl Seeds {
                 if index >= end.load(Ordering::Relaxed) {
                     return;
                 }
-                let failed = attempt(self.nth(index));
+                let failed = trial(self.nth(index));
                 done.fetch_add(1, Ordering::Relaxed);
                 tried();
                 if let Some(how) = failed
@@ -209,11 +209,11 @@ mod tests {
             for number in 1..=of {
                 let shard = Shard::new(number, of).unwrap();
                 let seeds = Seeds::new(start..start + length).shard(shard).jobs(jobs(2));
-                let attempt = |seed| {
+                let trial = |seed| {
                     tried.lock().unwrap().push(seed);
                     None::<()>
                 };
-                let searched = seeds.search(attempt, || ());
+                let searched = seeds.search(trial, || ());
                 assert_eq!(searched.tried, seeds.count());
             }
             let mut tried = tried.into_inner().unwrap();
