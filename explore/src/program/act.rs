@@ -3,7 +3,7 @@
 use verbs_api::{QpState, QpType, SendFlags};
 
 use super::Pace;
-use super::call::{Call, Key, Number, Op, Part, Place, Send, Target};
+use super::call::{Call, Key, Number, Op, Remote, Send, Sge, Target};
 use super::generate::{Draft, Kind, MrDraft, QpDraft};
 
 /// What is done next.
@@ -179,7 +179,7 @@ impl Draft {
                 _ => 0,
             };
             need += takes_receive;
-            longest = longest.max(send.list.iter().map(|part| part.length).sum());
+            longest = longest.max(send.list.iter().map(|sge| sge.length).sum());
             list.push(send);
         }
         let there = self.receives_at(peer);
@@ -260,10 +260,10 @@ impl Draft {
         let list = match op {
             Op::CompareAndSwap(..) | Op::FetchAndAdd(..) => {
                 let length = if self.dice.percent(3) { 4 } else { 8 };
-                vec![self.part(context, length, Zone::Landing)]
+                vec![self.sge(context, length, Zone::Landing)]
             }
-            Op::Read(_) => self.parts(context, length, Zone::Landing, 4),
-            _ => self.parts(context, length, Zone::Source, 4),
+            Op::Read(_) => self.sges(context, length, Zone::Landing, 4),
+            _ => self.sges(context, length, Zone::Source, 4),
         };
         let mut flags = SendFlags::empty();
         let inline = match self.pace {
@@ -339,8 +339,8 @@ impl Draft {
         length: u32,
         count: u32,
         max_sge: u32,
-    ) -> Vec<Vec<Part>> {
-        let one = |_| self.parts(context, length, Zone::Target, max_sge);
+    ) -> Vec<Vec<Sge>> {
+        let one = |_| self.sges(context, length, Zone::Target, max_sge);
         (0..count).map(one).collect()
     }
 
@@ -350,7 +350,7 @@ impl Draft {
     }
 
     /// Parts of regions of a context that together have `length` bytes.
-    fn parts(&mut self, context: Number, length: u32, zone: Zone, max_sge: u32) -> Vec<Part> {
+    fn sges(&mut self, context: Number, length: u32, zone: Zone, max_sge: u32) -> Vec<Sge> {
         let mut count = self.dice.weighted(&[(6, 1), (2, 2), (1, 3)]).min(max_sge);
         if self.dice.rarely() {
             count = max_sge + 1;
@@ -359,14 +359,14 @@ impl Draft {
             return Vec::new();
         }
         let one = length / count;
-        let mut parts: Vec<Part> = (1..count).map(|_| self.part(context, one, zone)).collect();
-        parts.push(self.part(context, length - one * (count - 1), zone));
-        parts
+        let mut sges: Vec<Sge> = (1..count).map(|_| self.sge(context, one, zone)).collect();
+        sges.push(self.sge(context, length - one * (count - 1), zone));
+        sges
     }
 
-    fn part(&mut self, context: Number, length: u32, zone: Zone) -> Part {
+    fn sge(&mut self, context: Number, length: u32, zone: Zone) -> Sge {
         let place = self.place(context, length, zone);
-        Part {
+        Sge {
             mr: place.mr,
             offset: place.offset,
             length,
@@ -375,7 +375,7 @@ impl Draft {
     }
 
     /// A place for `length` bytes in a region of a context.
-    fn place(&mut self, context: Number, length: u32, zone: Zone) -> Place {
+    fn place(&mut self, context: Number, length: u32, zone: Zone) -> Remote {
         let of_context = |mr: &&MrDraft| mr.context == context;
         let fits =
             |mr: &&MrDraft| of_context(mr) && mr.length / ZONES >= length && zone.allowed(mr);
@@ -398,7 +398,7 @@ impl Draft {
         } else {
             Key::Right
         };
-        Place {
+        Remote {
             mr: self.number(Kind::Mr, mr.number),
             offset,
             key,
@@ -584,9 +584,9 @@ impl Zone {
     }
 }
 
-fn aligned(place: Place) -> Place {
-    Place {
-        offset: place.offset / 8 * 8,
-        ..place
+fn aligned(remote: Remote) -> Remote {
+    Remote {
+        offset: remote.offset / 8 * 8,
+        ..remote
     }
 }

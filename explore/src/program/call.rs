@@ -81,7 +81,7 @@ pub enum Call {
     /// `ibv_modify_srq` of the limit
     LimitSrq { srq: Number, limit: u32 },
     /// `ibv_post_srq_recv`
-    PostSrqRecv { srq: Number, list: Vec<Vec<Part>> },
+    PostSrqRecv { srq: Number, list: Vec<Vec<Sge>> },
     /// `ibv_destroy_srq`, without waiting
     DestroySrq { srq: Number },
     /// `ibv_create_qp`
@@ -104,7 +104,7 @@ pub enum Call {
     /// `ibv_post_send`
     PostSend { qp: Number, list: Vec<Send> },
     /// `ibv_post_recv`
-    PostRecv { qp: Number, list: Vec<Vec<Part>> },
+    PostRecv { qp: Number, list: Vec<Vec<Sge>> },
     /// `ibv_destroy_qp`, without waiting
     DestroyQp { qp: Number },
     /// `ibv_create_ah`, to the port of a context
@@ -162,7 +162,7 @@ pub struct Send {
     /// Its flags.
     pub flags: SendFlags,
     /// Its memory.
-    pub list: Vec<Part>,
+    pub list: Vec<Sge>,
     /// Where it goes, on a UD QP.
     pub to: Option<Target>,
 }
@@ -175,15 +175,15 @@ pub enum Op {
     /// A Send with immediate data.
     SendWithImm(u32),
     /// An RDMA Write.
-    Write(Place),
+    Write(Remote),
     /// An RDMA Write with immediate data.
-    WriteWithImm(Place, u32),
+    WriteWithImm(Remote, u32),
     /// An RDMA Read.
-    Read(Place),
+    Read(Remote),
     /// A compare-and-swap, with what has to be there and what comes there.
-    CompareAndSwap(Place, u64, u64),
+    CompareAndSwap(Remote, u64, u64),
     /// A fetch-and-add.
-    FetchAndAdd(Place, u64),
+    FetchAndAdd(Remote, u64),
 }
 
 /// Where a datagram goes: through an address handle to a QP, with a Q_Key.
@@ -197,9 +197,9 @@ pub struct Target {
     pub qkey: u32,
 }
 
-/// Some bytes of a region, and the key by which they are named.
+/// An element of a scatter/gather list: bytes of a region, and the key that names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Sge {
     /// The region.
     pub mr: Number,
     /// Where they start.
@@ -210,9 +210,9 @@ pub struct Part {
     pub key: Key,
 }
 
-/// A place in a peer's region, and the key by which it is named.
+/// A place in a region of the peer, and the key that names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Remote {
     /// The region.
     pub mr: Number,
     /// Where in it.
@@ -245,14 +245,14 @@ pub(super) const WRONG: u32 = 0x5a5a_5a00;
 
 impl Op {
     /// The place in the peer's memory, if it has one.
-    pub const fn place(&self) -> Option<&Place> {
+    pub const fn remote(&self) -> Option<&Remote> {
         match self {
             Self::Send | Self::SendWithImm(_) => None,
-            Self::Write(place)
-            | Self::WriteWithImm(place, _)
-            | Self::Read(place)
-            | Self::CompareAndSwap(place, ..)
-            | Self::FetchAndAdd(place, _) => Some(place),
+            Self::Write(remote)
+            | Self::WriteWithImm(remote, _)
+            | Self::Read(remote)
+            | Self::CompareAndSwap(remote, ..)
+            | Self::FetchAndAdd(remote, _) => Some(remote),
         }
     }
 

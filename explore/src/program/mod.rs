@@ -23,7 +23,7 @@ mod run;
 mod shrink;
 mod work;
 
-pub use call::{Call, Key, Link, Number, Op, Part, Place, QKEY, QpMake, Send, Target};
+pub use call::{Call, Key, Link, Number, Op, QKEY, QpMake, Remote, Send, Sge, Target};
 pub use compare::{Difference, compare};
 pub use known::{Known, known};
 pub use outcome::{Completion, Outcome, Region, Seen};

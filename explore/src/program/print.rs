@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use verbs_api::{Access, ErrorKind, SendFlags};
 
-use super::call::{Call, Key, Link, Number, Op, Part, Place, QpMake, Send, WRONG};
+use super::call::{Call, Key, Link, Number, Op, QpMake, Remote, Send, Sge, WRONG};
 use super::outcome::{Outcome, Seen, WrId};
 use super::run::{MIN_RNR_TIMER, TIMEOUT};
 use super::{Pace, Program};
@@ -460,46 +460,46 @@ impl Printer {
                     imm.to_be_bytes()
                 )
             }
-            Op::Write(place) => format!("SendOp::RdmaWrite {{ remote: {} }}", self.remote(place)),
-            Op::WriteWithImm(place, imm) => format!(
+            Op::Write(remote) => format!("SendOp::RdmaWrite {{ remote: {} }}", self.remote(remote)),
+            Op::WriteWithImm(remote, imm) => format!(
                 "SendOp::RdmaWriteWithImm {{ remote: {}, imm_data: {:?} }}",
-                self.remote(place),
+                self.remote(remote),
                 imm.to_be_bytes()
             ),
-            Op::Read(place) => format!("SendOp::RdmaRead {{ remote: {} }}", self.remote(place)),
-            Op::CompareAndSwap(place, compare, swap) => format!(
+            Op::Read(remote) => format!("SendOp::RdmaRead {{ remote: {} }}", self.remote(remote)),
+            Op::CompareAndSwap(remote, compare, swap) => format!(
                 "SendOp::CompareAndSwap {{ remote: {}, compare: {compare}, swap: {swap} }}",
-                self.remote(place)
+                self.remote(remote)
             ),
-            Op::FetchAndAdd(place, add) => {
+            Op::FetchAndAdd(remote, add) => {
                 format!(
                     "SendOp::FetchAndAdd {{ remote: {}, add: {add} }}",
-                    self.remote(place)
+                    self.remote(remote)
                 )
             }
         }
     }
 
-    fn receives(&self, at: u32, list: &[Vec<Part>]) -> String {
-        let one = |(index, parts): (usize, &Vec<Part>)| {
-            format!("RecvWr::new({}, &{})", id(at, index), self.sges(parts))
+    fn receives(&self, at: u32, list: &[Vec<Sge>]) -> String {
+        let one = |(index, sges): (usize, &Vec<Sge>)| {
+            format!("RecvWr::new({}, &{})", id(at, index), self.sges(sges))
         };
         let all: Vec<_> = list.iter().enumerate().map(one).collect();
         format!("[{}]", all.join(", "))
     }
 
-    fn sges(&self, parts: &[Part]) -> String {
-        let all: Vec<_> = parts.iter().map(|part| self.sge(part)).collect();
+    fn sges(&self, sges: &[Sge]) -> String {
+        let all: Vec<_> = sges.iter().map(|sge| self.sge(sge)).collect();
         format!("[{}]", all.join(", "))
     }
 
-    fn sge(&self, part: &Part) -> String {
-        let Part {
+    fn sge(&self, sge: &Sge) -> String {
+        let Sge {
             mr,
             offset,
             length,
             key,
-        } = part;
+        } = sge;
         if !self.made.contains(&format!("mr{mr}")) {
             let lkey = key.of(0);
             return format!("Sge {{ addr: {offset}, length: {length}, lkey: {lkey:#x} }}");
@@ -514,8 +514,8 @@ impl Printer {
         }
     }
 
-    fn remote(&self, place: &Place) -> String {
-        let Place { mr, offset, key } = place;
+    fn remote(&self, remote: &Remote) -> String {
+        let Remote { mr, offset, key } = remote;
         if !self.made.contains(&format!("mr{mr}")) {
             return format!("Remote {{ addr: {offset}, rkey: {:#x} }}", key.of(0));
         }

@@ -9,20 +9,20 @@ use verbs_api::{
 };
 
 use super::Pace;
-use super::call::{Number, Op, Part, Place, Send};
+use super::call::{self, Number, Op, Send};
 use super::outcome::{Completion, Seen, WrId};
 use super::run::{Bytes, Posted, Runner, wait};
 
 impl Runner<'_> {
-    fn sge(&self, part: &Part) -> Sge {
-        let attr = self.objects.attr(part.mr);
+    fn sge(&self, sge: &call::Sge) -> Sge {
+        let attr = self.objects.attr(sge.mr);
         Sge {
-            lkey: part.key.of(attr.lkey),
-            ..attr.sge(u64::from(part.offset), part.length)
+            lkey: sge.key.of(attr.lkey),
+            ..attr.sge(u64::from(sge.offset), sge.length)
         }
     }
 
-    fn remote(&self, place: &Place) -> Remote {
+    fn remote(&self, place: &call::Remote) -> Remote {
         let attr = self.objects.attr(place.mr);
         let remote = attr.remote(u64::from(place.offset));
         Remote {
@@ -31,15 +31,15 @@ impl Runner<'_> {
         }
     }
 
-    fn bytes(&self, part: &Part) -> Bytes {
-        let end = part.offset.saturating_add(part.length);
-        (self.objects.mrs.get(part.mr), part.offset, end)
+    fn bytes(&self, sge: &call::Sge) -> Bytes {
+        let end = sge.offset.saturating_add(sge.length);
+        (self.objects.mrs.get(sge.mr), sge.offset, end)
     }
 
     pub(super) fn post_send(&mut self, at: u32, qp: Number, list: &[Send]) -> Seen {
         let lists: Vec<Vec<Sge>> = list
             .iter()
-            .map(|send| send.list.iter().map(|part| self.sge(part)).collect())
+            .map(|send| send.list.iter().map(|sge| self.sge(sge)).collect())
             .collect();
         let mut work = Vec::with_capacity(list.len());
         for (index, (send, sges)) in list.iter().zip(&lists).enumerate() {
@@ -65,23 +65,23 @@ impl Runner<'_> {
             Op::SendWithImm(imm) => SendOp::SendWithImm {
                 imm_data: imm.to_be_bytes(),
             },
-            Op::Write(place) => SendOp::RdmaWrite {
-                remote: self.remote(&place),
+            Op::Write(remote) => SendOp::RdmaWrite {
+                remote: self.remote(&remote),
             },
-            Op::WriteWithImm(place, imm) => SendOp::RdmaWriteWithImm {
-                remote: self.remote(&place),
+            Op::WriteWithImm(remote, imm) => SendOp::RdmaWriteWithImm {
+                remote: self.remote(&remote),
                 imm_data: imm.to_be_bytes(),
             },
-            Op::Read(place) => SendOp::RdmaRead {
-                remote: self.remote(&place),
+            Op::Read(remote) => SendOp::RdmaRead {
+                remote: self.remote(&remote),
             },
-            Op::CompareAndSwap(place, compare, swap) => SendOp::CompareAndSwap {
-                remote: self.remote(&place),
+            Op::CompareAndSwap(remote, compare, swap) => SendOp::CompareAndSwap {
+                remote: self.remote(&remote),
                 compare,
                 swap,
             },
-            Op::FetchAndAdd(place, add) => SendOp::FetchAndAdd {
-                remote: self.remote(&place),
+            Op::FetchAndAdd(remote, add) => SendOp::FetchAndAdd {
+                remote: self.remote(&remote),
                 add,
             },
         }
@@ -90,35 +90,35 @@ impl Runner<'_> {
     /// The memory that a send may write.
     fn written(&self, send: &Send) -> Vec<Bytes> {
         if send.op.reads() {
-            return send.list.iter().map(|part| self.bytes(part)).collect();
+            return send.list.iter().map(|sge| self.bytes(sge)).collect();
         }
-        let length = send.list.iter().map(|part| part.length).sum();
-        let place = send.op.place().map(|place| Part {
-            mr: place.mr,
-            offset: place.offset,
+        let length = send.list.iter().map(|sge| sge.length).sum();
+        let target = send.op.remote().map(|remote| call::Sge {
+            mr: remote.mr,
+            offset: remote.offset,
             length,
-            key: place.key,
+            key: remote.key,
         });
-        place.iter().map(|part| self.bytes(part)).collect()
+        target.iter().map(|sge| self.bytes(sge)).collect()
     }
 
     /// What is made of bytes that mean nothing means nothing.
     fn take_over_undefined(&mut self, send: &Send, written: &[Bytes]) {
-        let place = send.op.place().filter(|_| send.op.reads()).map(|place| {
-            let length = send.list.iter().map(|part| part.length).sum();
-            let mr = self.objects.mrs.get(place.mr);
-            (mr, place.offset, place.offset.saturating_add(length))
+        let source = send.op.remote().filter(|_| send.op.reads()).map(|remote| {
+            let length = send.list.iter().map(|sge| sge.length).sum();
+            let mr = self.objects.mrs.get(remote.mr);
+            (mr, remote.offset, remote.offset.saturating_add(length))
         });
-        let list = send.list.iter().map(|part| self.bytes(part));
-        let read: Vec<Bytes> = match place {
-            Some(place) => vec![place],
+        let list = send.list.iter().map(|sge| self.bytes(sge));
+        let read: Vec<Bytes> = match source {
+            Some(source) => vec![source],
             None => list.collect(),
         };
         if !read.iter().any(|bytes| self.is_undefined(*bytes)) {
             return;
         }
         // An atomic writes where it reads, and what depends on it.
-        let changed = place.filter(|_| !matches!(send.op, Op::Read(_)));
+        let changed = source.filter(|_| !matches!(send.op, Op::Read(_)));
         for (mr, start, end) in written.iter().copied().chain(changed) {
             self.undefined.entry(mr).or_default().push((start, end));
         }
@@ -146,18 +146,18 @@ impl Runner<'_> {
     pub(super) fn post_recv(
         &mut self,
         at: u32,
-        list: &[Vec<Part>],
+        list: &[Vec<call::Sge>],
         is_ud: bool,
         post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
     ) -> Seen {
         let lists: Vec<Vec<Sge>> = list
             .iter()
-            .map(|parts| parts.iter().map(|part| self.sge(part)).collect())
+            .map(|list| list.iter().map(|sge| self.sge(sge)).collect())
             .collect();
         let mut work = Vec::with_capacity(list.len());
-        for (index, (parts, sges)) in list.iter().zip(&lists).enumerate() {
+        for (index, (list, sges)) in list.iter().zip(&lists).enumerate() {
             let wr_id = wr_id(at, index);
-            let bytes: Vec<_> = parts.iter().map(|part| self.bytes(part)).collect();
+            let bytes: Vec<_> = list.iter().map(|sge| self.bytes(sge)).collect();
             if is_ud {
                 self.header_is_undefined(&bytes);
             }
