@@ -96,7 +96,7 @@ struct Entry {
     tried: u64,
     seeds_per_second: f64,
     rules: Vec<Struck>,
-    failure: Option<Failure>,
+    failure: Option<Failed>,
 }
 
 /// How a rule of the plan struck.
@@ -107,8 +107,9 @@ struct Struck {
     rare: bool,
 }
 
+/// How one failed.
 #[derive(Serialize)]
-struct Failure {
+struct Failed {
     seed: u64,
     seen: String,
     faults: String,
@@ -194,7 +195,7 @@ fn explore(
         tried,
         seeds_per_second: (tried as f64 / seconds.max(f64::EPSILON)).round(),
         rules: plan.lines().zip(explored.struck).map(struck).collect(),
-        failure: explored.failure.map(|found| Failure {
+        failure: explored.failure.map(|found| Failed {
             seed: found.seed,
             program: subject.code(exploration, &found),
             replay: format!("verbsim replay {}{}", found.replay, args.faults.argument()),

@@ -55,14 +55,14 @@ struct Window {
 }
 
 /// Two ends, of which the far one has the windows, and the queue pairs between them.
-struct Bench<'v> {
+struct Ends<'v> {
     sim: &'v dyn Verbs,
     near: End<'v>,
     far: End<'v>,
     qps: [Qp; 2],
 }
 
-impl Bench<'_> {
+impl Ends<'_> {
     fn window(&self, mw_type: MwType) -> Window {
         let mw = self.sim.alloc_mw(self.far.pd, mw_type).unwrap();
         let key = self.sim.query_mw(mw).unwrap().rkey;
@@ -120,8 +120,8 @@ proptest! {
         let access = Access::LOCAL_WRITE | Access::MW_BIND;
         let mr = sim.alloc_mr(far.pd, REGION as usize, access).unwrap();
         let addr = sim.query_mr(mr).unwrap().addr;
-        let bench = Bench { sim: &sim, near, far, qps: [qp, peer] };
-        let mut windows = TYPES.map(|mw_type| bench.window(mw_type));
+        let ends = Ends { sim: &sim, near, far, qps: [qp, peer] };
+        let mut windows = TYPES.map(|mw_type| ends.window(mw_type));
         for step in program {
             match step {
                 Step::Bind(n, start, length, access) => {
@@ -137,7 +137,7 @@ proptest! {
                     let fits = length == 0 || start + length <= REGION;
                     let good = fits && (!second || length > 0 && window.bound.is_none());
                     let expected = if good { WcStatus::Success } else { WcStatus::MwBindErr };
-                    prop_assert_eq!(bench.status(&far), expected, "{:?}", step);
+                    prop_assert_eq!(ends.status(&far), expected, "{:?}", step);
                     if good {
                         (window.before, window.key) = (window.key, key);
                         window.bound = (length > 0).then_some((start, length, access));
@@ -147,7 +147,7 @@ proptest! {
                     let window = &mut windows[n];
                     far.post(peer, SendWr::local_inv(1, window.key));
                     let good = window.mw_type == MwType::Type2 && window.bound.is_some();
-                    let done = bench.status(&far) == WcStatus::Success;
+                    let done = ends.status(&far) == WcStatus::Success;
                     prop_assert_eq!(done, good, "{:?}", step);
                     if good {
                         window.bound = None;
@@ -158,7 +158,7 @@ proptest! {
                     sim.post_recv(peer, &[RecvWr::new(1, &[])]).unwrap();
                     near.post(qp, SendWr::send_with_inv(2, &[], window.key));
                     let good = window.mw_type == MwType::Type2 && window.bound.is_some();
-                    let done = bench.status(&far) == WcStatus::Success;
+                    let done = ends.status(&far) == WcStatus::Success;
                     prop_assert_eq!(done, good, "{:?}", step);
                     if good {
                         window.bound = None;
@@ -175,11 +175,11 @@ proptest! {
                         within && access == WRITE
                     });
                     let expected = if opens { WcStatus::Success } else { WcStatus::RemAccessErr };
-                    prop_assert_eq!(bench.status(&near), expected, "{:?}", step);
+                    prop_assert_eq!(ends.status(&near), expected, "{:?}", step);
                 }
                 Step::Dealloc(n) => {
                     sim.dealloc_mw(windows[n].mw).unwrap();
-                    windows[n] = bench.window(TYPES[n]);
+                    windows[n] = ends.window(TYPES[n]);
                 }
             }
         }

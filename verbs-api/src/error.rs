@@ -334,11 +334,11 @@ pub enum Cause {
 /// assert_eq!(error.to_string(), "ibv_resize_cq: EINVAL: cqe is 0, allowed are 1 to 4096");
 /// ```
 #[derive(Clone, PartialEq)]
-pub struct Error(Box<Failure>);
+pub struct Error(Box<Inner>);
 
 /// What is in an error: in a box, so that a verb that succeeds returns a word or two.
 #[derive(Clone, PartialEq)]
-struct Failure {
+struct Inner {
     verb: Verb,
     kind: ErrorKind,
     raw: Option<i32>,
@@ -350,7 +350,7 @@ impl Error {
     /// An error of `verb`, with what is known about it.
     #[cold]
     pub fn new(verb: Verb, kind: ErrorKind, cause: Cause) -> Self {
-        Self(Box::new(Failure {
+        Self(Box::new(Inner {
             verb,
             kind,
             raw: None,

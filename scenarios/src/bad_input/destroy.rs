@@ -8,7 +8,7 @@ use crate::{Bench, End, OfRule, PairOptions, Result};
 
 /// What an end with one CQ consists of, and what uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum Piece {
     Pd,
     Mr,
     Channel,
@@ -16,7 +16,7 @@ enum Part {
     Qp,
 }
 
-impl Part {
+impl Piece {
     const ALL: [Self; 5] = [Self::Pd, Self::Mr, Self::Channel, Self::Cq, Self::Qp];
 
     fn users(self) -> (&'static [Self], &'static str) {
@@ -44,7 +44,7 @@ scenario!(objects_go_in_the_order_of_their_use_only:
 /// In every order: what is in use is busy, and goes once it is not.
 fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Result {
     let before = bench.live()?;
-    for order in orders(&Part::ALL) {
+    for order in orders(&Piece::ALL) {
         let end = bench.end(
             bench.ctx_a(),
             PairOptions {
@@ -55,8 +55,8 @@ fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Result {
         )?;
         let mut left = order.clone();
         while !left.is_empty() {
-            for part in left.clone() {
-                let result = attempt(bench, &end, part, &mut left);
+            for piece in left.clone() {
+                let result = attempt(bench, &end, piece, &mut left);
                 in_case(&format!("in the order {order:?}"), result)?;
             }
         }
@@ -65,33 +65,36 @@ fn objects_go_in_the_order_of_their_use_only(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-fn attempt(bench: &Bench<'_>, end: &End<'_>, part: Part, left: &mut Vec<Part>) -> Result {
-    let (users, rule) = part.users();
+fn attempt(bench: &Bench<'_>, end: &End<'_>, piece: Piece, left: &mut Vec<Piece>) -> Result {
+    let (users, rule) = piece.users();
     if users.iter().any(|user| left.contains(user)) {
-        refused(bench, &[ErrorKind::Busy], rule, || part.destroy(bench, end)).map(drop)
+        refused(bench, &[ErrorKind::Busy], rule, || {
+            piece.destroy(bench, end)
+        })
+        .map(drop)
     } else {
-        left.retain(|other| *other != part);
-        part.destroy(bench, end).rule(rule)
+        left.retain(|other| *other != piece);
+        piece.destroy(bench, end).rule(rule)
     }
 }
 
-fn orders(parts: &[Part]) -> Vec<Vec<Part>> {
-    if parts.is_empty() {
+fn orders(pieces: &[Piece]) -> Vec<Vec<Piece>> {
+    if pieces.is_empty() {
         return vec![Vec::new()];
     }
-    let first = |part: &Part| {
-        let rest: Vec<_> = parts
+    let first = |piece: &Piece| {
+        let rest: Vec<_> = pieces
             .iter()
             .copied()
-            .filter(|other| other != part)
+            .filter(|other| other != piece)
             .collect();
-        let with = |mut order: Vec<Part>| {
-            order.insert(0, *part);
+        let with = |mut order: Vec<Piece>| {
+            order.insert(0, *piece);
             order
         };
         orders(&rest).into_iter().map(with).collect::<Vec<_>>()
     };
-    parts.iter().flat_map(first).collect()
+    pieces.iter().flat_map(first).collect()
 }
 
 scenario!(refused_destruction_leaves_a_working_connection:

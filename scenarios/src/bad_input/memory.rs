@@ -11,7 +11,7 @@ const MEM: u32 = 4096;
 const END: u64 = MEM as u64;
 
 /// 8 bytes that are not valid memory, and the rules that say so.
-struct Place {
+struct BadMemory {
     what: &'static str,
     /// As the source or target of a send.
     local: Claim,
@@ -25,7 +25,7 @@ struct Place {
 }
 
 /// The key is right, the range is not.
-const RANGES: [Place; 9] = [
+const RANGES: [BadMemory; 9] = [
     outside("begins one byte before the region", 0_u64.wrapping_sub(1)),
     outside("ends where the region begins", 0_u64.wrapping_sub(8)),
     outside("ends one byte behind the region", END - 7),
@@ -37,8 +37,8 @@ const RANGES: [Place; 9] = [
     at("wraps around the last address", u64::MAX - 3),
 ];
 
-const KEYS: [Place; 3] = [
-    Place {
+const KEYS: [BadMemory; 3] = [
+    BadMemory {
         region: |_, end| {
             let mut region = end.mem;
             region.lkey ^= 0xa5;
@@ -48,7 +48,7 @@ const KEYS: [Place; 3] = [
         remote: Claim::one("RDMA-05"),
         ..outside("has no key", 0)
     },
-    Place {
+    BadMemory {
         region: |bench, end| {
             let pd = bench.alloc_pd(end.context)?;
             let mr = bench.alloc_mr(pd, 64, Access::ALL_RDMA)?;
@@ -59,7 +59,7 @@ const KEYS: [Place; 3] = [
         remote: Claim::two("RDMA-07", "MR-14"),
         ..outside("is of another domain", 0)
     },
-    Place {
+    BadMemory {
         region: |bench, end| {
             let mr = bench.alloc_mr(end.pd, 64, Access::ALL_RDMA)?;
             let attr = bench.query_mr(mr)?;
@@ -74,7 +74,7 @@ const KEYS: [Place; 3] = [
 ];
 
 /// Valid memory that only a local source may be in.
-const READ_ONLY: Place = Place {
+const READ_ONLY: BadMemory = BadMemory {
     region: |bench, end| {
         let mr = bench.alloc_mr(end.pd, 64, Access::empty())?;
         Ok(bench.query_mr(mr)?)
@@ -83,8 +83,8 @@ const READ_ONLY: Place = Place {
     ..outside("allows local reads only", 0)
 };
 
-const fn outside(what: &'static str, offset: u64) -> Place {
-    Place {
+const fn outside(what: &'static str, offset: u64) -> BadMemory {
+    BadMemory {
         what,
         local: Claim::one("SQ-22"),
         receive: Claim::one("RQ-07"),
@@ -94,8 +94,8 @@ const fn outside(what: &'static str, offset: u64) -> Place {
     }
 }
 
-const fn at(what: &'static str, address: u64) -> Place {
-    Place {
+const fn at(what: &'static str, address: u64) -> BadMemory {
+    BadMemory {
         region: |_, end| {
             let mut region = end.mem;
             region.addr = 0;
@@ -105,22 +105,22 @@ const fn at(what: &'static str, address: u64) -> Place {
     }
 }
 
-fn unreadable() -> impl Iterator<Item = &'static Place> {
+fn unreadable() -> impl Iterator<Item = &'static BadMemory> {
     RANGES.iter().chain(&KEYS)
 }
 
-fn unwritable() -> impl Iterator<Item = &'static Place> {
+fn unwritable() -> impl Iterator<Item = &'static BadMemory> {
     unreadable().chain([&READ_ONLY])
 }
 
-/// Tries each place on a new pair.
+/// Tries each on a new pair.
 fn each(
     bench: &Bench<'_>,
-    places: impl Iterator<Item = &'static Place>,
-    attempt: impl Fn(Pair<'_>, &'static Place) -> Result,
+    memories: impl Iterator<Item = &'static BadMemory>,
+    attempt: impl Fn(Pair<'_>, &'static BadMemory) -> Result,
 ) -> Result {
-    for place in places {
-        in_case(place.what, attempt(small_pair(bench)?, place))?;
+    for memory in memories {
+        in_case(memory.what, attempt(small_pair(bench)?, memory))?;
     }
     Ok(())
 }
@@ -139,51 +139,51 @@ fn small_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
 
 scenario!(send_from_outside_its_memory_fails: "SQ-22", "PD-02", "MR-14", "MR-05");
 fn send_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
-    each(bench, unreadable(), |Pair { a, b }, place| {
-        let bad = [(place.region)(bench, &a)?.sge(place.offset, 8)];
+    each(bench, unreadable(), |Pair { a, b }, memory| {
+        let bad = [(memory.region)(bench, &a)?.sge(memory.offset, 8)];
         b.recv(1, 8)?;
-        a.post(SendWr::send(2, &bad)).rule(place.local)?;
-        bench.one_with(a.send_cq, WcStatus::LocProtErr, place.local)?;
-        bench.no_completion(b.recv_cq, place.local)
+        a.post(SendWr::send(2, &bad)).rule(memory.local)?;
+        bench.one_with(a.send_cq, WcStatus::LocProtErr, memory.local)?;
+        bench.no_completion(b.recv_cq, memory.local)
     })
 }
 
 scenario!(write_from_outside_its_memory_fails: "SQ-22", "PD-02", "MR-14", "MR-05");
 fn write_from_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
-    each(bench, unreadable(), |Pair { a, b }, place| {
+    each(bench, unreadable(), |Pair { a, b }, memory| {
         b.fill_at(b.landing(), 5, 8)?;
-        let bad = [(place.region)(bench, &a)?.sge(place.offset, 8)];
+        let bad = [(memory.region)(bench, &a)?.sge(memory.offset, 8)];
         let write = SendWr::rdma_write(1, &bad, a.remote());
-        a.post(write).rule(place.local)?;
-        bench.one_with(a.send_cq, WcStatus::LocProtErr, place.local)?;
-        b.expect_data(5, 8, place.local)
+        a.post(write).rule(memory.local)?;
+        bench.one_with(a.send_cq, WcStatus::LocProtErr, memory.local)?;
+        b.expect_data(5, 8, memory.local)
     })
 }
 
 scenario!(read_to_outside_its_memory_fails: "SQ-22", "PD-02", "MR-14", "MR-05"; needs RDMA_READ);
 fn read_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
-    each(bench, unwritable(), |Pair { a, .. }, place| {
-        let bad = [(place.region)(bench, &a)?.sge(place.offset, 8)];
+    each(bench, unwritable(), |Pair { a, .. }, memory| {
+        let bad = [(memory.region)(bench, &a)?.sge(memory.offset, 8)];
         a.post(SendWr::rdma_read(1, &bad, a.remote()))
-            .rule(place.local)?;
-        bench.one_with(a.send_cq, WcStatus::LocProtErr, place.local)?;
-        bench.no_completion(a.send_cq, place.local)
+            .rule(memory.local)?;
+        bench.one_with(a.send_cq, WcStatus::LocProtErr, memory.local)?;
+        bench.no_completion(a.send_cq, memory.local)
     })
 }
 
 scenario!(receive_to_outside_its_memory_fails: "RQ-07", "PD-02", "MR-14", "MR-05");
 /// It is found out when the message arrives, not at the post.
 fn receive_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
-    each(bench, unwritable(), |Pair { a, b }, place| {
-        let bad = [(place.region)(bench, &b)?.sge(place.offset, 8)];
+    each(bench, unwritable(), |Pair { a, b }, memory| {
+        let bad = [(memory.region)(bench, &b)?.sge(memory.offset, 8)];
         bench
             .post_recv(b.qp, &[RecvWr::new(1, &bad)])
-            .rule(place.receive)?;
-        bench.no_completion(b.recv_cq, place.receive)?;
+            .rule(memory.receive)?;
+        bench.no_completion(b.recv_cq, memory.receive)?;
         a.send(2, 8)?;
-        bench.one_with(b.recv_cq, WcStatus::LocProtErr, place.receive)?;
+        bench.one_with(b.recv_cq, WcStatus::LocProtErr, memory.receive)?;
         bench
-            .one_with(a.send_cq, WcStatus::RemOpErr, place.receive)
+            .one_with(a.send_cq, WcStatus::RemOpErr, memory.receive)
             .map(drop)
     })
 }
@@ -227,31 +227,31 @@ fn receive_larger_than_its_memory_may_take_what_fits(bench: &Bench<'_>) -> Resul
 scenario!(write_to_outside_remote_memory_fails:
     "RDMA-05", "RDMA-06", "RDMA-07", "MR-14", "MR-05", "RDMA-08", "RDMA-03");
 fn write_to_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
-    each(bench, unwritable(), |Pair { a, b }, place| {
+    each(bench, unwritable(), |Pair { a, b }, memory| {
         b.fill_at(0, 5, MEM)?;
-        let remote = (place.region)(bench, &b)?.remote(place.offset);
+        let remote = (memory.region)(bench, &b)?.remote(memory.offset);
         a.post(SendWr::rdma_write(1, &[a.sge(0, 8)], remote))?;
-        denied(bench, &a, &b, place)?;
-        b.expect_data_at(0, 5, MEM, place.remote)
+        denied(bench, &a, &b, memory)?;
+        b.expect_data_at(0, 5, MEM, memory.remote)
     })
 }
 
 scenario!(read_from_outside_remote_memory_fails:
     "RDMA-05", "RDMA-06", "RDMA-07", "MR-14", "MR-05", "RDMA-08", "RDMA-03"; needs RDMA_READ);
 fn read_from_outside_remote_memory_fails(bench: &Bench<'_>) -> Result {
-    each(bench, unwritable(), |Pair { a, b }, place| {
+    each(bench, unwritable(), |Pair { a, b }, memory| {
         a.fill_at(a.landing(), 5, 8)?;
-        let remote = (place.region)(bench, &b)?.remote(place.offset);
+        let remote = (memory.region)(bench, &b)?.remote(memory.offset);
         a.post(SendWr::rdma_read(1, &[a.sge(a.landing(), 8)], remote))?;
-        denied(bench, &a, &b, place)?;
-        a.expect_data(5, 8, place.remote)
+        denied(bench, &a, &b, memory)?;
+        a.expect_data(5, 8, memory.remote)
     })
 }
 
 /// The work of A on memory of B fails, and both are in error.
-fn denied(bench: &Bench<'_>, a: &End<'_>, b: &End<'_>, place: &Place) -> Result {
-    bench.one_with(a.send_cq, WcStatus::RemAccessErr, place.remote)?;
-    bench.no_completion(b.recv_cq, place.remote)?;
+fn denied(bench: &Bench<'_>, a: &End<'_>, b: &End<'_>, memory: &BadMemory) -> Result {
+    bench.one_with(a.send_cq, WcStatus::RemAccessErr, memory.remote)?;
+    bench.no_completion(b.recv_cq, memory.remote)?;
     for end in [a, b] {
         bench
             .until("the QP is in error", || {
@@ -310,8 +310,8 @@ fn very_ends_of_a_region_can_be_used(bench: &Bench<'_>) -> Result {
 
 scenario!(write_of_no_bytes_may_name_any_memory: "RDMA-10");
 fn write_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
-    each(bench, unwritable(), |Pair { a, b }, place| {
-        let remote = (place.region)(bench, &b)?.remote(place.offset);
+    each(bench, unwritable(), |Pair { a, b }, memory| {
+        let remote = (memory.region)(bench, &b)?.remote(memory.offset);
         a.post(SendWr::rdma_write(1, &[a.sge(0, 0)], remote))?;
         bench
             .one_with(a.send_cq, WcStatus::Success, "RDMA-10")
@@ -321,8 +321,8 @@ fn write_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
 
 scenario!(read_of_no_bytes_may_name_any_memory: "RDMA-10"; needs RDMA_READ);
 fn read_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
-    each(bench, unwritable(), |Pair { a, b }, place| {
-        let remote = (place.region)(bench, &b)?.remote(place.offset);
+    each(bench, unwritable(), |Pair { a, b }, memory| {
+        let remote = (memory.region)(bench, &b)?.remote(memory.offset);
         a.post(SendWr::rdma_read(1, &[a.sge(0, 0)], remote))?;
         bench
             .one_with(a.send_cq, WcStatus::Success, "RDMA-10")
@@ -332,16 +332,16 @@ fn read_of_no_bytes_may_name_any_memory(bench: &Bench<'_>) -> Result {
 
 scenario!(entry_of_no_bytes_may_name_any_address: "SQ-23"; hazards MAY_HANG, MAY_CRASH);
 fn entry_of_no_bytes_may_name_any_address(bench: &Bench<'_>) -> Result {
-    let empty = |end: &End<'_>, place: &Place| -> Result<Sge> {
-        Ok((place.region)(bench, end)?.sge(place.offset, 0))
+    let empty = |end: &End<'_>, memory: &BadMemory| -> Result<Sge> {
+        Ok((memory.region)(bench, end)?.sge(memory.offset, 0))
     };
-    each(bench, RANGES.iter(), |Pair { a, b }, place| {
+    each(bench, RANGES.iter(), |Pair { a, b }, memory| {
         a.fill(4, 8)?;
-        let into = [empty(&b, place)?, b.sge(b.landing(), 8)];
+        let into = [empty(&b, memory)?, b.sge(b.landing(), 8)];
         bench
             .post_recv(b.qp, &[RecvWr::new(1, &into)])
             .rule("SQ-23")?;
-        a.post(SendWr::send(2, &[empty(&a, place)?, a.sge(0, 8)]))
+        a.post(SendWr::send(2, &[empty(&a, memory)?, a.sge(0, 8)]))
             .rule("SQ-23")?;
         let wc = bench.one_with(b.recv_cq, WcStatus::Success, "SQ-23")?;
         check_eq!("SQ-23", wc.byte_len, 8);
@@ -349,9 +349,9 @@ fn entry_of_no_bytes_may_name_any_address(bench: &Bench<'_>) -> Result {
         b.expect_data(4, 8, "SQ-23")
     })?;
     // Whether the key of an empty entry is looked at depends on the device.
-    each(bench, KEYS.iter(), |Pair { a, b }, place| {
+    each(bench, KEYS.iter(), |Pair { a, b }, memory| {
         b.recv(1, 8)?;
-        a.post(SendWr::send(2, &[empty(&a, place)?]))
+        a.post(SendWr::send(2, &[empty(&a, memory)?]))
             .rule("SQ-23")?;
         let wc = bench.one(a.send_cq)?;
         let seen = match wc.status {
