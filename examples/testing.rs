@@ -69,13 +69,13 @@ fn has_overrun(context: &Context) -> bool {
 }
 
 fn main() {
-    let world = World::new(16);
-    println!("{:?}, {} received", world.publish(), world.received());
+    let feed = Feed::new(16);
+    println!("{:?}, {} received", feed.publish(), feed.received());
     println!("its tests: cargo test --example testing");
 }
 
 /// Two nodes: the publisher, and a subscriber that has receives for all messages.
-struct World {
+struct Feed {
     verbs: Arc<dyn Verbs>,
     publisher: Qp,
     subscriber: Qp,
@@ -84,7 +84,7 @@ struct World {
 
 const MESSAGES: u64 = 10;
 
-impl World {
+impl Feed {
     /// With room for so many completions at the publisher.
     fn new(cqe: u32) -> Self {
         let verbs: Arc<dyn Verbs> = Arc::new(Sim::new(SimConfig::new()));
@@ -133,56 +133,56 @@ mod tests {
     use super::*;
 
     /// Ends a fault; how often it has struck.
-    fn struck(world: &World, fault: Result<FaultId>) -> u64 {
-        world.lab().remove(fault.unwrap()).unwrap()
+    fn struck(feed: &Feed, fault: Result<FaultId>) -> u64 {
+        feed.lab().remove(fault.unwrap()).unwrap()
     }
 
     #[test]
     fn everything_is_delivered() {
-        let world = World::new(16);
-        let report = world.publish();
+        let feed = Feed::new(16);
+        let report = feed.publish();
         assert_eq!(report.delivered, MESSAGES);
-        assert_eq!(world.received(), MESSAGES as usize);
+        assert_eq!(feed.received(), MESSAGES as usize);
     }
 
     #[test]
     fn third_post_that_fails_is_tried_again() {
-        let world = World::new(16);
-        let fault = world
+        let feed = Feed::new(16);
+        let fault = feed
             .lab()
             .inject(Fault::fail(Verb::PostSend, ErrorKind::NoMemory).nth(3));
-        let report = world.publish();
+        let report = feed.publish();
         assert_eq!(report.posted_again, 1);
         assert_eq!(report.delivered, MESSAGES);
-        assert_eq!(world.received(), MESSAGES as usize);
-        assert_eq!(struck(&world, fault), 1);
+        assert_eq!(feed.received(), MESSAGES as usize);
+        assert_eq!(struck(&feed, fault), 1);
     }
 
     #[test]
     fn lost_packet_is_none_of_the_programs_business() {
-        let world = World::new(16);
+        let feed = Feed::new(16);
         let packets = PacketFilter::EVERY.opcode(PacketOpcode::RcSendOnly);
-        let fault = world.lab().inject(Fault::drop(packets).nth(2));
-        let report = world.publish();
+        let fault = feed.lab().inject(Fault::drop(packets).nth(2));
+        let report = feed.publish();
         assert_eq!(report.delivered, MESSAGES);
-        assert_eq!(world.received(), MESSAGES as usize);
-        assert_eq!(struck(&world, fault), 1);
+        assert_eq!(feed.received(), MESSAGES as usize);
+        assert_eq!(struck(&feed, fault), 1);
     }
 
     #[test]
     fn peer_that_never_answers_is_reported() {
-        let world = World::new(16);
-        let fault = world.lab().inject(Fault::drop(PacketFilter::EVERY));
-        let report = world.publish();
+        let feed = Feed::new(16);
+        let fault = feed.lab().inject(Fault::drop(PacketFilter::EVERY));
+        let report = feed.publish();
         assert_eq!(report.failed, Some(WcStatus::RetryExcErr));
         assert_eq!(report.delivered, 0);
-        assert!(struck(&world, fault) >= 8, "the first try and 7 more");
+        assert!(struck(&feed, fault) >= 8, "the first try and 7 more");
     }
 
     #[test]
     fn overrun_of_the_completion_queue_is_noticed() {
-        let world = World::new(4);
-        let report = world.publish();
+        let feed = Feed::new(4);
+        let report = feed.publish();
         assert!(report.overrun, "{report:?}");
     }
 }

@@ -96,7 +96,7 @@ fn situation(row: &str) -> Situation {
     }
 }
 
-/// Every cell of the table, each in a world of its own.
+/// Every cell of the table, each in a simulation of its own.
 #[test]
 fn every_kind_of_completion_under_every_request() {
     let mut wrong = Vec::new();
@@ -135,16 +135,16 @@ fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
 /// which request is left.
 fn try_cell(situation: &Situation, device: Device, requests: &[Arm], cell: &str) -> usize {
     let sim = Sim::new(SimConfig::new().behavior(device.behavior()));
-    let world = World::new(&sim, situation.transport);
-    (situation.before)(&world);
+    let link = Link::new(&sim, situation.transport);
+    (situation.before)(&link);
     settle(&sim);
     for arm in requests {
-        sim.req_notify_cq(world.near.cq, *arm).unwrap();
+        sim.req_notify_cq(link.near.cq, *arm).unwrap();
     }
-    (situation.then)(&world);
+    (situation.then)(&link);
     settle(&sim);
-    let events = take_events(&sim, world.near.channel).len();
-    let seen = world.near.drain();
+    let events = take_events(&sim, link.near.channel).len();
+    let seen = link.near.drain();
     let seen: Vec<_> = seen.iter().map(|wc| (wc.status, wc.opcode)).collect();
     match situation.added {
         Added::Nothing => assert_eq!(seen, [], "{cell}"),
@@ -157,7 +157,7 @@ fn try_cell(situation: &Situation, device: Device, requests: &[Arm], cell: &str)
     if device == Device::Spec {
         let left = if events == 0 { requests } else { &[] };
         assert_eq!(
-            world.probe(),
+            link.probe(),
             pending(left),
             "{cell}: the request that is left"
         );
@@ -170,9 +170,9 @@ fn try_cell(situation: &Situation, device: Device, requests: &[Arm], cell: &str)
 fn every_value_but_zero_is_solicited() {
     for value in [1, 2, -1, i32::MAX, i32::MIN] {
         let sim = Sim::new(SimConfig::new());
-        let world = World::new(&sim, QpType::Rc);
-        sim.req_notify_cq(world.near.cq, Arm(value)).unwrap();
-        assert_eq!(world.probe(), pending(&[SOLICITED]), "{value}");
+        let link = Link::new(&sim, QpType::Rc);
+        sim.req_notify_cq(link.near.cq, Arm(value)).unwrap();
+        assert_eq!(link.probe(), pending(&[SOLICITED]), "{value}");
     }
 }
 
@@ -181,17 +181,17 @@ fn every_value_but_zero_is_solicited() {
 fn a_repeated_request_gives_one_event() {
     for arm in [NEXT, SOLICITED] {
         let sim = Sim::new(SimConfig::new());
-        let world = World::new(&sim, QpType::Rc);
+        let link = Link::new(&sim, QpType::Rc);
         for _ in 0..3 {
-            sim.req_notify_cq(world.near.cq, arm).unwrap();
+            sim.req_notify_cq(link.near.cq, arm).unwrap();
         }
         for _ in 0..3 {
-            world.recv(8);
-            world.arrive(marked);
+            link.recv(8);
+            link.arrive(marked);
         }
         settle(&sim);
-        assert_eq!(take_events(&sim, world.near.channel).len(), 1, "{arm}");
-        assert_eq!(world.probe(), pending(&[]), "{arm}");
+        assert_eq!(take_events(&sim, link.near.channel).len(), 1, "{arm}");
+        assert_eq!(link.probe(), pending(&[]), "{arm}");
     }
 }
 
@@ -227,9 +227,9 @@ fn a_completion_lost_to_overrun_gives_at_most_one_event_and_always_cq_err() {
 struct Situation {
     transport: QpType,
     /// What happens before the CQ is armed.
-    before: fn(&World<'_>),
+    before: fn(&Link<'_>),
     /// What adds the completion.
-    then: fn(&World<'_>),
+    then: fn(&Link<'_>),
     added: Added,
 }
 
@@ -240,7 +240,7 @@ enum Added {
     Failure(WcStatus),
 }
 
-fn after(added: Added, then: fn(&World<'_>)) -> Situation {
+fn after(added: Added, then: fn(&Link<'_>)) -> Situation {
     Situation {
         transport: QpType::Rc,
         before: |_| (),
@@ -249,25 +249,25 @@ fn after(added: Added, then: fn(&World<'_>)) -> Situation {
     }
 }
 
-fn sent(opcode: WcOpcode, then: fn(&World<'_>)) -> Situation {
+fn sent(opcode: WcOpcode, then: fn(&Link<'_>)) -> Situation {
     after(Added::Success(opcode), then)
 }
 
 /// With a receive that is large enough.
-fn received(opcode: WcOpcode, then: fn(&World<'_>)) -> Situation {
+fn received(opcode: WcOpcode, then: fn(&Link<'_>)) -> Situation {
     after(Added::Success(opcode), then).before(|c| c.recv(4096))
 }
 
-fn failed(status: WcStatus, then: fn(&World<'_>)) -> Situation {
+fn failed(status: WcStatus, then: fn(&Link<'_>)) -> Situation {
     after(Added::Failure(status), then)
 }
 
-fn nothing(then: fn(&World<'_>)) -> Situation {
+fn nothing(then: fn(&Link<'_>)) -> Situation {
     after(Added::Nothing, then)
 }
 
 impl Situation {
-    fn before(self, before: fn(&World<'_>)) -> Self {
+    fn before(self, before: fn(&Link<'_>)) -> Self {
         Self { before, ..self }
     }
 
@@ -303,8 +303,8 @@ impl Device {
     }
 }
 
-/// A world: the CQ in question is that of `near`.
-struct World<'v> {
+/// A connection: the CQ in question is that of `near`.
+struct Link<'v> {
     near: End<'v>,
     far: End<'v>,
     qp: Qp,
@@ -328,7 +328,7 @@ fn unsignaled(wr: SendWr<'_>) -> SendWr<'_> {
     wr.unsignaled()
 }
 
-impl<'v> World<'v> {
+impl<'v> Link<'v> {
     fn new(verbs: &'v dyn Verbs, transport: QpType) -> Self {
         let near = End::open(verbs, "sim0", 16, 4096);
         let far = End::open(verbs, "sim1", 16, 4096);
@@ -439,7 +439,7 @@ impl<'v> World<'v> {
     }
 }
 
-/// What [`World::probe`] gives while the request that comes of these is pending (CQ-ARM-14, -15).
+/// What [`Link::probe`] gives while the request that comes of these is pending (CQ-ARM-14, -15).
 fn pending(requests: &[Arm]) -> [usize; 2] {
     if requests.contains(&NEXT) {
         [1, 0]

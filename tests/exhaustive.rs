@@ -64,7 +64,7 @@ const ACTIONS: [Action; 11] = [
 #[test]
 fn every_sequence_of_actions_does_what_the_model_does() {
     let mut search = Search::default();
-    search.go(World::new(), &mut Vec::new());
+    search.go(State::new(), &mut Vec::new());
     println!("{search:#?}");
     let sequences = ACTIONS.len().pow(DEPTH as u32);
     assert_eq!(search.sequences, sequences);
@@ -116,15 +116,15 @@ struct Search {
 }
 
 impl Search {
-    fn go(&mut self, mut world: World, path: &mut Vec<Action>) {
+    fn go(&mut self, mut state: State, path: &mut Vec<Action>) {
         if path.len() == DEPTH {
             self.sequences += 1;
-            world.check_the_rest(path);
+            state.check_the_rest(path);
             return;
         }
         for action in ACTIONS {
             path.push(action);
-            let mut next = world.clone();
+            let mut next = state.clone();
             let (expected, seen) = next.step(action, path.len() as u64);
             assert_eq!(seen, expected, "after {path:?}");
             self.steps += 1;
@@ -166,7 +166,7 @@ impl Outcome {
 
 /// A node in its start state, and the model of its CQ.
 #[derive(Clone)]
-struct World {
+struct State {
     node: Alone,
     model: Model,
     setup: &'static Setup,
@@ -186,7 +186,7 @@ struct Setup {
     bad: [(Qp, Qp); DEPTH + 1],
 }
 
-impl World {
+impl State {
     fn new() -> Self {
         let mut node = Alone::new(Behavior::SPEC, 0);
         let context = node.open_device().unwrap();

@@ -96,13 +96,13 @@ proptest! {
     ) {
         let mode = if inline { Mode::Inline } else { Mode::Stepped };
         let sim = checked(SimConfig::new().mode(mode));
-        let mut world = World::new(&sim);
+        let mut cqs = Cqs::new(&sim);
         for (step, action) in actions.iter().enumerate() {
-            let expected = world.expect(action, step as u64);
-            let seen = world.perform(action, step as u64);
+            let expected = cqs.expect(action, step as u64);
+            let seen = cqs.perform(action, step as u64);
             prop_assert_eq!(seen, expected, "step {}: {:?}", step, action);
         }
-        let (expected, seen) = world.rest();
+        let (expected, seen) = cqs.rest();
         prop_assert_eq!(seen, expected, "what is left");
     }
 }
@@ -125,7 +125,7 @@ fn outcome<T>(result: Result<T, ErrorKind>, of: impl FnOnce(T) -> Outcome) -> Ou
 }
 
 /// The CQs on the simulator, and in the model.
-struct World<'v> {
+struct Cqs<'v> {
     verbs: &'v dyn Verbs,
     near: End<'v>,
     far: End<'v>,
@@ -142,9 +142,9 @@ struct Slot {
     overruns: u32,
 }
 
-impl<'v> World<'v> {
+impl<'v> Cqs<'v> {
     fn new(verbs: &'v dyn Verbs) -> Self {
-        let mut world = Self {
+        let mut cqs = Self {
             verbs,
             near: End::open(verbs, "sim0", 1, 64),
             far: End::open(verbs, "sim1", 4096, 64),
@@ -153,14 +153,14 @@ impl<'v> World<'v> {
         };
         for cq in 0..CQS {
             let slot = Slot {
-                cq: world.new_cq(4, cq),
+                cq: cqs.new_cq(4, cq),
                 pair: None,
                 overruns: 0,
             };
-            world.slots.push(slot);
-            world.model.create(cq, 4);
+            cqs.slots.push(slot);
+            cqs.model.create(cq, 4);
         }
-        world
+        cqs
     }
 
     fn new_cq(&self, size: i32, number: usize) -> Cq {

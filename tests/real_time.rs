@@ -12,7 +12,7 @@ use verbs_sim::{Mode, Sim, SimConfig};
 /// How long a test waits before it says that something hangs.
 const WATCH: Duration = Duration::from_secs(60);
 
-fn world() -> Sim {
+fn real_time() -> Sim {
     Sim::new(SimConfig::new().mode(Mode::RealTime))
 }
 
@@ -31,7 +31,7 @@ fn one(end: &End<'_>) -> Wc {
 /// RNR-01: the sender tries again by itself, and gets through once a receive is posted.
 #[test]
 fn send_without_a_receive_is_repeated_until_there_is_one() {
-    let sim = world();
+    let sim = real_time();
     let near = End::open(&sim, "sim0", 16, 64);
     let far = End::open(&sim, "sim1", 16, 64);
     let params = RcParams {
@@ -50,7 +50,7 @@ fn send_without_a_receive_is_repeated_until_there_is_one() {
 /// TMR-01, LIFE-07: a peer that is gone is noticed after all retries, and no wait is needed for that.
 #[test]
 fn peer_that_is_gone_is_noticed_in_its_time() {
-    let sim = world();
+    let sim = real_time();
     let near = End::open(&sim, "sim0", 16, 64);
     let far = End::open(&sim, "sim1", 16, 64);
     let params = RcParams {
@@ -71,7 +71,7 @@ fn peer_that_is_gone_is_noticed_in_its_time() {
 
 #[test]
 fn wait_for_a_time_takes_that_time() {
-    let sim = world();
+    let sim = real_time();
     let near = End::open(&sim, "sim0", 16, 64);
     let time = Duration::from_millis(20);
     let start = Instant::now();
@@ -82,7 +82,7 @@ fn wait_for_a_time_takes_that_time() {
 
 #[test]
 fn settling_waits_for_the_timers_and_the_clock_cannot_be_moved() {
-    let sim = world();
+    let sim = real_time();
     let near = End::open(&sim, "sim0", 16, 64);
     let far = End::open(&sim, "sim1", 16, 64);
     let params = RcParams {
@@ -103,7 +103,7 @@ fn settling_waits_for_the_timers_and_the_clock_cannot_be_moved() {
 /// A simulation that goes away with a timer running takes its thread with it.
 #[test]
 fn simulation_ends_while_a_timer_runs() {
-    let sim = world();
+    let sim = real_time();
     let near = End::open(&sim, "sim0", 16, 64);
     let far = End::open(&sim, "sim1", 16, 64);
     let (qp, _) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());

@@ -384,13 +384,13 @@ impl core::ops::Deref for Ran {
     }
 }
 
-/// Runs a program in a fresh world with these faults.
+/// Runs a program in a fresh simulation with these faults.
 pub(crate) fn run(program: &[Work], params: &RcParams, faults: &[Fault], seed: u64) -> Ran {
     let config = SimConfig::new().seed(seed);
     run_on(config, program, params, faults, |link| link.run(program))
 }
 
-/// As above, in a world of another kind and in another way.
+/// As above, in a simulation of another kind and in another way.
 pub(crate) fn run_on(
     config: SimConfig,
     program: &[Work],
