@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use verbs_api::{Arm, Cq, Error, Verbs, Wait, Wc};
 use verbs_models::library::{Verdict, models};
-use verbs_models::{Bench, CHECKER, Checker, Outcome, Report, Search};
+use verbs_models::{CHECKER, Checker, Harness, Outcome, Report, Search};
 
 fn main() {
     header();
@@ -28,7 +28,7 @@ fn main() {
         let about = (peers + 1, u64::from(peers) * each, bound);
         let title = format!("a right loop, peers: {peers}");
         row(&title, about, || {
-            search.run(move |bench| scaled(bench, peers, each))
+            search.run(move |harness| scaled(harness, peers, each))
         });
     }
     for model in models() {
@@ -77,29 +77,29 @@ fn seconds(time: Duration) -> String {
 }
 
 /// A loop, and peers that send `each` messages.
-fn scaled(bench: &Bench, peers: u32, each: u64) -> Outcome {
+fn scaled(harness: &Harness, peers: u32, each: u64) -> Outcome {
     let total = u64::from(peers) * each;
-    let cq = bench.cq(total as i32)?;
+    let cq = harness.cq(total as i32)?;
     // Before the first thread: what comes after is interleaved with it.
-    let links: Result<Vec<_>, _> = (0..peers).map(|_| bench.link(cq, each)).collect();
-    bench.spawn("loop", move |bench| consume(bench, cq, total as usize));
+    let links: Result<Vec<_>, _> = (0..peers).map(|_| harness.link(cq, each)).collect();
+    harness.spawn("loop", move |harness| consume(harness, cq, total as usize));
     for (peer, link) in links?.into_iter().enumerate() {
-        bench.spawn(&format!("peer{peer}"), move |bench| {
-            (0..each).try_for_each(|wr_id| link.send(bench, wr_id))
+        harness.spawn(&format!("peer{peer}"), move |harness| {
+            (0..each).try_for_each(|wr_id| link.send(harness, wr_id))
         });
     }
     Ok(())
 }
 
-fn consume(bench: &Bench, cq: Cq, mut left: usize) -> Result<(), Error> {
-    let verbs = bench.sim();
+fn consume(harness: &Harness, cq: Cq, mut left: usize) -> Result<(), Error> {
+    let verbs = harness.sim();
     loop {
         verbs.req_notify_cq(cq, Arm::NEXT)?;
         left -= verbs.poll_cq(cq, &mut [Wc::default(); 16])?;
         if left == 0 {
             return Ok(());
         }
-        let event = verbs.get_cq_event(bench.channel(), Wait::Forever)?;
+        let event = verbs.get_cq_event(harness.channel(), Wait::Forever)?;
         verbs.ack_cq_events(event.cq, 1)?;
     }
 }

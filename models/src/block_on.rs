@@ -9,9 +9,9 @@ use std::task::Wake;
 use verbs_api::sync::{Condvar, Mutex};
 use verbs_sim::{Participant, Sim};
 
-use crate::Bench;
+use crate::Harness;
 
-impl Bench {
+impl Harness {
     /// Runs a future to its end, in the thread that calls this. Between two polls the thread sleeps
     /// until its waker is called; if every other thread waits meanwhile, and so none can call it, the
     /// simulation is closed (see [`Sim::participate`]): who watches the channel is told.
@@ -51,16 +51,16 @@ struct State {
 }
 
 impl Bell {
-    fn wait(&self, bench: &Bench) {
+    fn wait(&self, harness: &Harness) {
         let mut state = self.state.lock();
         if !state.is_rung {
             state.sleeps = true;
-            bench.suspend();
+            harness.suspend();
             while !state.is_rung {
                 self.rung.wait(&mut state);
             }
             state.sleeps = false;
-            bench.resume(state.participant.take());
+            harness.resume(state.participant.take());
         }
         state.is_rung = false;
     }

@@ -6,8 +6,8 @@ use verbs_api::Verb;
 use verbs_api::lab::TraceEvent;
 use verbs_sim::{Step, What};
 
-use crate::bench::{BODY, Execution, FAILED, START};
-use crate::failure::Failure;
+use crate::error::ModelError;
+use crate::harness::{BODY, Execution, FAILED, START};
 
 /// An execution in which a model failed.
 ///
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 #[non_exhaustive]
 pub struct Counterexample {
     execution: u64,
-    failures: Vec<(String, Failure)>,
+    failures: Vec<(String, ModelError)>,
     lanes: Vec<String>,
     rows: Vec<Row>,
 }
@@ -58,7 +58,7 @@ impl Counterexample {
     }
 
     /// What failed first, and in which thread.
-    pub fn failure(&self) -> (&str, &Failure) {
+    pub fn failure(&self) -> (&str, &ModelError) {
         let own = self.failures.iter().find(|(_, failure)| !failure.follows);
         let (thread, failure) = own.unwrap_or(&self.failures[0]);
         (thread, failure)

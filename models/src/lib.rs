@@ -9,24 +9,24 @@
 //! ```
 //! use verbs_api::{Arm, ErrorKind, Verbs, Wait, Wc};
 //!
-//! verbs_models::check(|bench| {
-//!     let cq = bench.cq(4)?;
-//!     let link = bench.link(cq, 2)?;
-//!     bench.spawn("loop", move |bench| {
-//!         let (verbs, mut left) = (bench.sim(), 2);
+//! verbs_models::check(|harness| {
+//!     let cq = harness.cq(4)?;
+//!     let link = harness.link(cq, 2)?;
+//!     harness.spawn("loop", move |harness| {
+//!         let (verbs, mut left) = (harness.sim(), 2);
 //!         loop {
 //!             verbs.req_notify_cq(cq, Arm::NEXT)?;
 //!             left -= verbs.poll_cq(cq, &mut [Wc::default(); 4])?; // again, after arming
 //!             if left == 0 {
 //!                 return Ok::<_, verbs_api::Error>(());
 //!             }
-//!             let event = verbs.get_cq_event(bench.channel(), Wait::Forever)?;
+//!             let event = verbs.get_cq_event(harness.channel(), Wait::Forever)?;
 //!             verbs.ack_cq_events(event.cq, 1)?;
 //!         }
 //!     });
-//!     bench.spawn("peer", move |bench| {
-//!         link.send(bench, 1)?;
-//!         link.send(bench, 2)
+//!     harness.spawn("peer", move |harness| {
+//!         link.send(harness, 1)?;
+//!         link.send(harness, 2)
 //!     });
 //!     Ok(())
 //! });
@@ -35,18 +35,18 @@
 //! | item | is |
 //! |---|---|
 //! | [`check`], [`Search`], [`Report`] | the search, how it is bounded, and whether it was complete |
-//! | [`Bench`], [`Link`], [`Thread`] | what a model is made of |
-//! | [`Failure`], [`Counterexample`] | what went wrong, and the steps that led there |
+//! | [`Harness`], [`Link`], [`Thread`] | what a model is made of |
+//! | [`ModelError`], [`Counterexample`] | what went wrong, and the steps that led there |
 //! | [`library`] | event loops, right ones and wrong ones |
 //! | [`sync`] | locks and threads for the program under test |
 //!
 //! `docs/model-checking.md` is the guide.
 #![deny(unsafe_code)]
 
-mod bench;
 mod block_on;
 mod diagram;
-mod failure;
+mod error;
+mod harness;
 pub mod library;
 mod search;
 
@@ -54,8 +54,8 @@ mod search;
 #[doc = include_str!("../../docs/model-checking.md")]
 struct Guide;
 
-pub use bench::{Bench, Link, Thread};
 pub use diagram::Counterexample;
-pub use failure::{Failure, Outcome};
+pub use error::{ModelError, Outcome};
+pub use harness::{Harness, Link, Thread};
 pub use search::{CHECKER, Checker, Coverage, Report, Search, check};
 pub use verbs_api::sync;

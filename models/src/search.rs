@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use verbs_sim::{Mode, SimConfig};
 
-use crate::bench::{Bench, Execution};
 use crate::diagram::Counterexample;
-use crate::failure::{Failure, Outcome};
+use crate::error::{ModelError, Outcome};
+use crate::harness::{Execution, Harness};
 
 /// Searches a model with the default bounds, and fails the test if it does not hold.
 ///
 /// # Panics
 /// As [`Report::expect_holds`].
 #[track_caller]
-pub fn check(body: impl Fn(&Bench) -> Outcome + Send + Sync + 'static) {
+pub fn check(body: impl Fn(&Harness) -> Outcome + Send + Sync + 'static) {
     Search::new().run(body).expect_holds();
 }
 
@@ -102,7 +102,7 @@ impl Search {
         }
     }
 
-    /// The simulation: how many devices, `sim0` being the bench's, and how they behave. The mode is
+    /// The simulation: how many devices, `sim0` being the harness's, and how they behave. The mode is
     /// always inline. Default: one device that does what the specification says.
     #[must_use]
     pub const fn config(self, config: SimConfig) -> Self {
@@ -116,7 +116,7 @@ impl Search {
     ///
     /// The body must do the same each time but for the order of threads: no clock, no random numbers,
     /// no order of a hash table.
-    pub fn run(&self, body: impl Fn(&Bench) -> Outcome + Send + Sync + 'static) -> Report {
+    pub fn run(&self, body: impl Fn(&Harness) -> Outcome + Send + Sync + 'static) -> Report {
         let body = Arc::new(body);
         let first = Run::new(self, None);
         let coverage = first.search(self, body.clone());
@@ -173,7 +173,7 @@ impl Run {
 
     fn search<B>(&self, search: &Search, body: Arc<B>) -> Coverage
     where
-        B: Fn(&Bench) -> Outcome + Send + Sync + 'static,
+        B: Fn(&Harness) -> Outcome + Send + Sync + 'static,
     {
         let run = self.clone();
         let once = move || run.once(&*body);
@@ -194,19 +194,19 @@ impl Run {
         let message = format!("the checker stopped: {}", text.unwrap_or("it panicked"));
         self.progress().found.get_or_insert(Execution {
             threads: Vec::new(),
-            failures: vec![("checker".into(), Failure::new(message))],
+            failures: vec![("checker".into(), ModelError::new(message))],
             steps: Vec::new(),
         });
     }
 
-    fn once(&self, body: &(dyn Fn(&Bench) -> Outcome + Send + Sync)) {
+    fn once(&self, body: &(dyn Fn(&Harness) -> Outcome + Send + Sync)) {
         let number = {
             let mut progress = self.progress();
             progress.executions += 1;
             progress.executions
         };
         let trace = CHECKER == Checker::None || self.traced == Some(number);
-        let execution = Bench::execute(self.config.clone().trace_threads(trace), body);
+        let execution = Harness::execute(self.config.clone().trace_threads(trace), body);
         if !execution.failures.is_empty() {
             self.progress().found = Some(execution);
             stop();

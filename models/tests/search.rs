@@ -5,9 +5,9 @@ use std::sync::Arc;
 use verbs_api::sync::Mutex;
 use verbs_api::{Arm, Cq, Error, Verbs, Wait, Wc};
 use verbs_models::library::models;
-use verbs_models::{Bench, CHECKER, Checker, Coverage, Failure, Outcome, Report, Search};
+use verbs_models::{CHECKER, Checker, Coverage, Harness, ModelError, Outcome, Report, Search};
 
-fn model(id: &str) -> fn(&Bench) -> Outcome {
+fn model(id: &str) -> fn(&Harness) -> Outcome {
     let found = models().find(|model| model.id == id);
     found.expect("a model of the library").body
 }
@@ -54,9 +54,9 @@ fn bound_below_two_preemptions_misses_a_lost_wakeup() {
 
 #[test]
 fn panic_of_a_thread_is_a_counterexample() {
-    let report = Search::new().run(|bench| {
-        bench.spawn("thread", |bench| {
-            bench.note("about to fail");
+    let report = Search::new().run(|harness| {
+        harness.spawn("thread", |harness| {
+            harness.note("about to fail");
             assert_eq!(1 + 1, 3, "sums");
             Ok::<_, Error>(())
         });
@@ -75,16 +75,16 @@ fn panic_of_a_thread_is_a_counterexample() {
 #[test]
 fn panic_with_owning_objects_is_a_counterexample() {
     use verbs_api::owned::Context;
-    let report = Search::new().run(|bench| {
-        let context = Context::open(bench.sim().clone(), "sim0")?;
-        bench.spawn("thread", move |_| {
+    let report = Search::new().run(|harness| {
+        let context = Context::open(harness.sim().clone(), "sim0")?;
+        harness.spawn("thread", move |_| {
             let channel = context.create_comp_channel()?;
             let cq = context.cq(4).channel(&channel).create()?;
             let held = cq.poll()?;
             assert_eq!(held.len(), 1, "a completion");
             Ok::<_, Error>(())
         });
-        let other = bench.spawn("other", |bench| bench.sim().alloc_pd(bench.context()));
+        let other = harness.spawn("other", |harness| harness.sim().alloc_pd(harness.context()));
         other.join()?;
         Ok(())
     });
@@ -96,11 +96,11 @@ fn panic_with_owning_objects_is_a_counterexample() {
 #[test]
 #[cfg_attr(not(any(loom, shuttle)), ignore = "it would hang: ./check models")]
 fn deadlock_of_a_programs_locks_is_a_counterexample() {
-    let report = Search::new().run(|bench| {
+    let report = Search::new().run(|harness| {
         let locks = Arc::new((Mutex::new(()), Mutex::new(())));
         for name in ["a", "b"] {
             let locks = locks.clone();
-            bench.spawn(name, move |_| {
+            harness.spawn(name, move |_| {
                 let (first, second) = match name {
                     "a" => (&locks.0, &locks.1),
                     _ => (&locks.1, &locks.0),
@@ -119,12 +119,14 @@ fn deadlock_of_a_programs_locks_is_a_counterexample() {
 /// An early end of a thread that takes no part any more counts for those that wait.
 #[test]
 fn wait_that_nothing_can_end_is_told_so_whatever_ends_first() {
-    let report = Search::new().run(|bench| {
-        let cq = bench.cq(4)?;
-        bench.sim().req_notify_cq(cq, Arm::NEXT)?;
-        let wait = |bench: &Bench| bench.sim().get_cq_event(bench.channel(), Wait::Forever);
-        let waiting = [bench.spawn("a", wait), bench.spawn("b", wait)];
-        bench.spawn("short", |bench| bench.sim().query_device(bench.context()));
+    let report = Search::new().run(|harness| {
+        let cq = harness.cq(4)?;
+        harness.sim().req_notify_cq(cq, Arm::NEXT)?;
+        let wait = |harness: &Harness| harness.sim().get_cq_event(harness.channel(), Wait::Forever);
+        let waiting = [harness.spawn("a", wait), harness.spawn("b", wait)];
+        harness.spawn("short", |harness| {
+            harness.sim().query_device(harness.context())
+        });
         for thread in waiting {
             thread.join()?;
         }
@@ -138,13 +140,13 @@ fn wait_that_nothing_can_end_is_told_so_whatever_ends_first() {
 #[test]
 #[cfg_attr(not(loom), ignore = "for loom: ./check models")]
 fn counterexample_is_the_one_in_the_guide() {
-    let report = Search::new().run(|bench| {
-        let cq = bench.cq(4)?;
-        let link = bench.link(cq, 2)?;
-        bench.spawn("loop", move |bench| receive(bench, cq, 2));
-        bench.spawn("peer", move |bench| {
-            link.send(bench, 1)?;
-            link.send(bench, 2)
+    let report = Search::new().run(|harness| {
+        let cq = harness.cq(4)?;
+        let link = harness.link(cq, 2)?;
+        harness.spawn("loop", move |harness| receive(harness, cq, 2));
+        harness.spawn("peer", move |harness| {
+            link.send(harness, 1)?;
+            link.send(harness, 2)
         });
         Ok(())
     });
@@ -159,14 +161,14 @@ fn counterexample_is_the_one_in_the_guide() {
 }
 
 /// The wrong loop of the guide.
-fn receive(bench: &Bench, cq: Cq, mut left: usize) -> Result<(), Failure> {
-    let verbs = bench.sim();
+fn receive(harness: &Harness, cq: Cq, mut left: usize) -> Result<(), ModelError> {
+    let verbs = harness.sim();
     while left > 0 {
         let polled = verbs.poll_cq(cq, &mut [Wc::default(); 4])?;
         left -= polled;
         if polled == 0 {
             verbs.req_notify_cq(cq, Arm::NEXT)?;
-            let event = verbs.get_cq_event(bench.channel(), Wait::Forever)?;
+            let event = verbs.get_cq_event(harness.channel(), Wait::Forever)?;
             verbs.ack_cq_events(event.cq, 1)?;
         }
     }

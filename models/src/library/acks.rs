@@ -3,53 +3,65 @@
 use verbs_api::{Cq, Error, Verbs, Wait};
 
 use super::{Model, arm, poll, wait_event};
-use crate::{Bench, Outcome};
+use crate::{Harness, Outcome};
 
 pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "ack.before_arming",
         &["CHAN-34", "CHAN-35", "CQ-ARM-39"],
         (2, 2),
-        |bench| until_destroyed(bench, |bench, cq| consume(bench, cq, Ack::BeforeArming)),
+        |harness| {
+            until_destroyed(harness, |harness, cq| {
+                consume(harness, cq, Ack::BeforeArming)
+            })
+        },
     ),
     Model::holds(
         "ack.after_arming",
         &["CHAN-34", "CHAN-39", "CHAN-42"],
         (2, 2),
-        |bench| until_destroyed(bench, |bench, cq| consume(bench, cq, Ack::AfterArming)),
+        |harness| {
+            until_destroyed(harness, |harness, cq| {
+                consume(harness, cq, Ack::AfterArming)
+            })
+        },
     ),
     Model::holds(
         "ack.all_at_the_end",
         &["CHAN-34", "CHAN-39"],
         (2, 2),
-        |bench| until_destroyed(bench, |bench, cq| consume(bench, cq, Ack::AtTheEnd)),
+        |harness| until_destroyed(harness, |harness, cq| consume(harness, cq, Ack::AtTheEnd)),
     ),
     Model::fails(
         "ack.too_few",
         &["CHAN-35", "CHAN-34"],
         "an event was read and is not acknowledged",
         (2, 2),
-        |bench| until_destroyed(bench, |bench, cq| consume(bench, cq, Ack::OneLess)),
+        |harness| until_destroyed(harness, |harness, cq| consume(harness, cq, Ack::OneLess)),
     ),
     Model::fails(
         "ack.one_for_each_completion",
         &["CHAN-37", "CQ-ARM-29"],
         "read and not acknowledged yet",
         (2, 2),
-        |bench| until_destroyed(bench, |bench, cq| consume(bench, cq, Ack::ByCompletion)),
+        |harness| {
+            until_destroyed(harness, |harness, cq| {
+                consume(harness, cq, Ack::ByCompletion)
+            })
+        },
     ),
     Model::holds(
         "ack.on_the_cq_of_the_event",
         &["CHAN-23", "CHAN-34"],
         (2, 2),
-        |bench| two_cqs(bench, true),
+        |harness| two_cqs(harness, true),
     ),
     Model::fails(
         "ack.on_another_cq",
         &["CHAN-37", "CHAN-23"],
         "only 0 were read and not acknowledged yet",
         (2, 2),
-        |bench| two_cqs(bench, false),
+        |harness| two_cqs(harness, false),
     ),
 ];
 
@@ -64,29 +76,32 @@ enum Ack {
 }
 
 /// A loop that ends after two completions; then its CQ is destroyed.
-fn until_destroyed(bench: &Bench, event_loop: fn(&Bench, Cq) -> Result<(), Error>) -> Outcome {
-    let cq = bench.cq(4)?;
-    let link = bench.link(cq, 2)?;
-    let consumer = bench.spawn("loop", move |bench| event_loop(bench, cq));
-    let peer = bench.spawn("peer", move |bench| {
-        link.send(bench, 0)?;
-        link.send(bench, 1)
+fn until_destroyed(
+    harness: &Harness,
+    event_loop: fn(&Harness, Cq) -> Result<(), Error>,
+) -> Outcome {
+    let cq = harness.cq(4)?;
+    let link = harness.link(cq, 2)?;
+    let consumer = harness.spawn("loop", move |harness| event_loop(harness, cq));
+    let peer = harness.spawn("peer", move |harness| {
+        link.send(harness, 0)?;
+        link.send(harness, 1)
     });
     peer.join()?;
     consumer.join()?;
-    link.destroy(bench)?;
-    Ok(bench.sim().destroy_cq(cq, Wait::Forever)?)
+    link.destroy(harness)?;
+    Ok(harness.sim().destroy_cq(cq, Wait::Forever)?)
 }
 
-fn consume(bench: &Bench, cq: Cq, when: Ack) -> Result<(), Error> {
-    let ack = |events| bench.sim().ack_cq_events(cq, events);
+fn consume(harness: &Harness, cq: Cq, when: Ack) -> Result<(), Error> {
+    let ack = |events| harness.sim().ack_cq_events(cq, events);
     let (mut left, mut unacked) = (2, 0);
     loop {
-        arm(bench, cq)?;
+        arm(harness, cq)?;
         if when == Ack::AfterArming {
             ack(std::mem::take(&mut unacked))?;
         }
-        let polled = poll(bench, cq)?;
+        let polled = poll(harness, cq)?;
         if when == Ack::ByCompletion {
             ack(polled as u32)?;
         }
@@ -94,10 +109,10 @@ fn consume(bench: &Bench, cq: Cq, when: Ack) -> Result<(), Error> {
         if left == 0 {
             break;
         }
-        let event = wait_event(bench)?;
+        let event = wait_event(harness)?;
         unacked += 1;
         if when == Ack::BeforeArming {
-            bench.sim().ack_cq_events(event.cq, 1)?;
+            harness.sim().ack_cq_events(event.cq, 1)?;
             unacked = 0;
         }
     }
@@ -109,27 +124,27 @@ fn consume(bench: &Bench, cq: Cq, when: Ack) -> Result<(), Error> {
 }
 
 /// Two CQs on one channel: the acknowledgement is for the CQ that the event names, or for the first.
-fn two_cqs(bench: &Bench, of_the_event: bool) -> Outcome {
-    let cqs = [bench.cq(4)?, bench.cq(4)?];
-    let links = [bench.link(cqs[0], 1)?, bench.link(cqs[1], 1)?];
-    bench.spawn("loop", move |bench| {
+fn two_cqs(harness: &Harness, of_the_event: bool) -> Outcome {
+    let cqs = [harness.cq(4)?, harness.cq(4)?];
+    let links = [harness.link(cqs[0], 1)?, harness.link(cqs[1], 1)?];
+    harness.spawn("loop", move |harness| {
         let mut left = 2;
         loop {
             for cq in cqs {
-                arm(bench, cq)?;
-                left -= poll(bench, cq)?;
+                arm(harness, cq)?;
+                left -= poll(harness, cq)?;
             }
             if left == 0 {
                 return Ok::<_, Error>(());
             }
-            let event = wait_event(bench)?;
+            let event = wait_event(harness)?;
             let cq = if of_the_event { event.cq } else { cqs[0] };
-            bench.sim().ack_cq_events(cq, 1)?;
+            harness.sim().ack_cq_events(cq, 1)?;
         }
     });
-    bench.spawn("peer", move |bench| {
-        links[1].send(bench, 0)?;
-        links[0].send(bench, 0)
+    harness.spawn("peer", move |harness| {
+        links[1].send(harness, 0)?;
+        links[0].send(harness, 0)
     });
     Ok(())
 }

@@ -3,14 +3,14 @@
 use verbs_api::{AsyncEventType, Cq, Error, ErrorKind, Verbs, Wait, Wc};
 
 use super::{Model, ack, arm, consume, next_event, poll, wait_event};
-use crate::{Bench, Outcome, Search};
+use crate::{Harness, Outcome, Search};
 
 pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "resize.grows_while_another_thread_polls",
         &["CQ-RESIZE-23", "CQ-RESIZE-22", "CQ-RESIZE-24"],
         (3, 2),
-        |bench| resized(bench, 64),
+        |harness| resized(harness, 64),
     )
     .search(Search::new().preemptions(3)),
     Model::fails(
@@ -18,21 +18,21 @@ pub(super) const MODELS: &[Model] = &[
         &["CQ-RESIZE-07", "CQ-RESIZE-06", "CQ-OVR-02"],
         "CQ-RESIZE-07",
         (3, 2),
-        |bench| resized(bench, 1),
+        |harness| resized(harness, 1),
     )
     .search(Search::new().preemptions(3)),
     Model::holds(
         "overrun.room_for_all",
         &["CQ-POLL-10", "CQ-OVR-01"],
         (2, 2),
-        |bench| sized(bench, 2),
+        |harness| sized(harness, 2),
     ),
     Model::fails(
         "overrun.while_armed",
         &["CQ-OVR-02", "CQ-OVR-01", "CQ-ARM-51"],
         "a completion found the CQ full",
         (2, 2),
-        |bench| sized(bench, 1),
+        |harness| sized(harness, 1),
     ),
     Model::holds(
         "overrun.is_noticed",
@@ -44,24 +44,24 @@ pub(super) const MODELS: &[Model] = &[
 ];
 
 /// One thread polls, one resizes, one makes completions: they come once each, in their order.
-fn resized(bench: &Bench, cqe: i32) -> Outcome {
-    let cq = bench.cq(2)?;
-    let link = bench.link(cq, 2)?;
-    bench.spawn("loop", move |bench| in_order(bench, cq));
-    bench.spawn("owner", move |bench| bench.sim().resize_cq(cq, cqe));
-    bench.spawn("peer", move |bench| {
-        link.send(bench, 0)?;
-        link.send(bench, 1)
+fn resized(harness: &Harness, cqe: i32) -> Outcome {
+    let cq = harness.cq(2)?;
+    let link = harness.link(cq, 2)?;
+    harness.spawn("loop", move |harness| in_order(harness, cq));
+    harness.spawn("owner", move |harness| harness.sim().resize_cq(cq, cqe));
+    harness.spawn("peer", move |harness| {
+        link.send(harness, 0)?;
+        link.send(harness, 1)
     });
     Ok(())
 }
 
-fn in_order(bench: &Bench, cq: Cq) -> Result<(), Error> {
+fn in_order(harness: &Harness, cq: Cq) -> Result<(), Error> {
     let mut expected = 0;
     loop {
-        arm(bench, cq)?;
+        arm(harness, cq)?;
         let mut wcs = [Wc::default(); 4];
-        let count = bench.sim().poll_cq(cq, &mut wcs)?;
+        let count = harness.sim().poll_cq(cq, &mut wcs)?;
         for wc in &wcs[..count] {
             assert_eq!(wc.wr_id, expected, "completions come in their order");
             expected += 1;
@@ -69,65 +69,68 @@ fn in_order(bench: &Bench, cq: Cq) -> Result<(), Error> {
         if expected == 2 {
             return Ok(());
         }
-        let event = wait_event(bench)?;
-        ack(bench, event)?;
+        let event = wait_event(harness)?;
+        ack(harness, event)?;
     }
 }
 
 /// Two completions for a CQ of this size.
-fn sized(bench: &Bench, cqe: i32) -> Outcome {
-    let cq = bench.cq(cqe)?;
-    let link = bench.link(cq, 2)?;
-    bench.spawn("loop", move |bench| consume(bench, cq, 2));
-    bench.spawn("peer", move |bench| {
-        link.send(bench, 0)?;
-        link.send(bench, 1)
+fn sized(harness: &Harness, cqe: i32) -> Outcome {
+    let cq = harness.cq(cqe)?;
+    let link = harness.link(cq, 2)?;
+    harness.spawn("loop", move |harness| consume(harness, cq, 2));
+    harness.spawn("peer", move |harness| {
+        link.send(harness, 0)?;
+        link.send(harness, 1)
     });
     Ok(())
 }
 
 /// A CQ that may overrun, and a thread that watches for it: either all completions are polled, or the
 /// asynchronous event says that they are not; and in both cases everything can be destroyed.
-fn is_noticed(bench: &Bench) -> Outcome {
-    let cq = bench.cq(1)?;
-    let link = bench.link(cq, 2)?;
-    let consumer = bench.spawn("loop", move |bench| {
+fn is_noticed(harness: &Harness) -> Outcome {
+    let cq = harness.cq(1)?;
+    let link = harness.link(cq, 2)?;
+    let consumer = harness.spawn("loop", move |harness| {
         let mut polled = 0;
         loop {
             // After an overrun the CQ cannot be used any more.
-            match arm(bench, cq).and_then(|()| poll(bench, cq)) {
+            match arm(harness, cq).and_then(|()| poll(harness, cq)) {
                 Ok(count) => polled += count,
                 Err(_) => return Ok(polled),
             }
-            match next_event(bench)? {
-                Some(event) => ack(bench, event)?,
+            match next_event(harness)? {
+                Some(event) => ack(harness, event)?,
                 None => return Ok::<_, Error>(polled),
             }
         }
     });
-    let watcher = bench.spawn("watcher", move |bench| {
+    let watcher = harness.spawn("watcher", move |harness| {
         let mut overrun = false;
         loop {
-            match bench.sim().get_async_event(bench.context(), Wait::Forever) {
+            match harness
+                .sim()
+                .get_async_event(harness.context(), Wait::Forever)
+            {
                 Ok(event) => {
                     overrun |= event.event_type == AsyncEventType::CqErr;
-                    bench.sim().ack_async_event(bench.context(), &event)?;
+                    harness.sim().ack_async_event(harness.context(), &event)?;
                 }
                 Err(error) if error.kind() == ErrorKind::Stalled => return Ok(overrun),
                 Err(error) => return Err(error),
             }
         }
     });
-    bench.spawn("peer", move |bench| {
-        link.send(bench, 0)?;
+    harness.spawn("peer", move |harness| {
+        link.send(harness, 0)?;
         // The QP is in the error state after an overrun of its CQ.
-        link.send(bench, 1)
+        link.send(harness, 1)
     });
     let (polled, overrun) = (consumer.join()?, watcher.join()?);
     assert!(
         overrun || polled == 2,
         "{polled} polled, and no word of an overrun"
     );
-    link.destroy(bench)?;
-    Ok(bench.sim().destroy_cq(cq, Wait::Forever)?)
+    link.destroy(harness)?;
+    Ok(harness.sim().destroy_cq(cq, Wait::Forever)?)
 }

@@ -3,7 +3,7 @@
 use verbs_api::{ErrorKind, Verbs, Wait};
 
 use super::{Model, ack, arm, consume, wait_event};
-use crate::{Bench, Outcome};
+use crate::{Harness, Outcome};
 
 pub(super) const MODELS: &[Model] = &[
     Model::holds(
@@ -30,65 +30,65 @@ pub(super) const MODELS: &[Model] = &[
         "destroy.waits_for_an_acknowledgement",
         &["CHAN-35", "CQ-DESTROY-03"],
         (2, 1),
-        |bench| unread_event(bench, Wait::Poll),
+        |harness| unread_event(harness, Wait::Poll),
     ),
     Model::fails(
         "destroy.between_readiness_and_blocking_read",
         &["CHAN-36", "CHAN-29"],
         "one that was unread went with its CQ",
         (2, 1),
-        |bench| unread_event(bench, Wait::Forever),
+        |harness| unread_event(harness, Wait::Forever),
     ),
 ];
 
-fn after_the_thread(bench: &Bench) -> Outcome {
-    let cq = bench.cq(4)?;
-    let link = bench.link(cq, 2)?;
-    let consumer = bench.spawn("loop", move |bench| consume(bench, cq, 2));
-    let peer = bench.spawn("peer", move |bench| {
-        link.send(bench, 0)?;
-        link.send(bench, 1)
+fn after_the_thread(harness: &Harness) -> Outcome {
+    let cq = harness.cq(4)?;
+    let link = harness.link(cq, 2)?;
+    let consumer = harness.spawn("loop", move |harness| consume(harness, cq, 2));
+    let peer = harness.spawn("peer", move |harness| {
+        link.send(harness, 0)?;
+        link.send(harness, 1)
     });
     peer.join()?;
     consumer.join()?;
-    link.destroy(bench)?;
-    bench.sim().destroy_cq(cq, Wait::Forever)?;
-    Ok(bench.sim().destroy_comp_channel(bench.channel())?)
+    link.destroy(harness)?;
+    harness.sim().destroy_cq(cq, Wait::Forever)?;
+    Ok(harness.sim().destroy_comp_channel(harness.channel())?)
 }
 
-fn while_a_thread_waits(bench: &Bench) -> Outcome {
-    let cq = bench.cq(4)?;
-    arm(bench, cq)?;
-    bench.spawn("loop", move |bench| {
-        let event = wait_event(bench)?;
-        ack(bench, event)
+fn while_a_thread_waits(harness: &Harness) -> Outcome {
+    let cq = harness.cq(4)?;
+    arm(harness, cq)?;
+    harness.spawn("loop", move |harness| {
+        let event = wait_event(harness)?;
+        ack(harness, event)
     });
-    Ok(bench.sim().destroy_cq(cq, Wait::Forever)?)
+    Ok(harness.sim().destroy_cq(cq, Wait::Forever)?)
 }
 
-fn channel_while_a_thread_waits(bench: &Bench) -> Outcome {
-    bench.spawn("loop", wait_event);
-    Ok(bench.sim().destroy_comp_channel(bench.channel())?)
+fn channel_while_a_thread_waits(harness: &Harness) -> Outcome {
+    harness.spawn("loop", wait_event);
+    Ok(harness.sim().destroy_comp_channel(harness.channel())?)
 }
 
 /// A thread learns that an event is there, and then reads it; in between its CQ may be destroyed,
 /// and the event with it. A read that does not block finds nothing; one that does never returns.
-fn unread_event(bench: &Bench, wait: Wait) -> Outcome {
-    let cq = bench.cq(4)?;
-    let link = bench.link(cq, 1)?;
-    arm(bench, cq)?;
-    bench.spawn("loop", move |bench| -> Outcome {
-        bench.sim().wait_for_edge(bench.channel(), 0)?;
-        match bench.sim().get_cq_event(bench.channel(), wait) {
-            Ok(event) => Ok(ack(bench, event)?),
+fn unread_event(harness: &Harness, wait: Wait) -> Outcome {
+    let cq = harness.cq(4)?;
+    let link = harness.link(cq, 1)?;
+    arm(harness, cq)?;
+    harness.spawn("loop", move |harness| -> Outcome {
+        harness.sim().wait_for_edge(harness.channel(), 0)?;
+        match harness.sim().get_cq_event(harness.channel(), wait) {
+            Ok(event) => Ok(ack(harness, event)?),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error.into()),
         }
     });
-    bench.spawn("owner", move |bench| -> Outcome {
-        link.send(bench, 0)?;
-        link.destroy(bench)?;
-        Ok(bench.sim().destroy_cq(cq, Wait::Forever)?)
+    harness.spawn("owner", move |harness| -> Outcome {
+        link.send(harness, 0)?;
+        link.destroy(harness)?;
+        Ok(harness.sim().destroy_cq(cq, Wait::Forever)?)
     });
     Ok(())
 }

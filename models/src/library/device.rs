@@ -8,7 +8,7 @@ use verbs_api::{
 use verbs_sim::SimConfig;
 
 use super::{Model, arm};
-use crate::{Bench, Outcome, Search};
+use crate::{Harness, Outcome, Search};
 
 pub(super) const MODELS: &[Model] = &[
     Model::holds(
@@ -45,16 +45,16 @@ pub(super) const MODELS: &[Model] = &[
     ),
 ];
 
-fn numbers(bench: &Bench, cq: Cq) -> Result<Vec<u64>, Error> {
+fn numbers(harness: &Harness, cq: Cq) -> Result<Vec<u64>, Error> {
     let mut wcs = [Wc::default(); 4];
-    let count = bench.sim().poll_cq(cq, &mut wcs)?;
+    let count = harness.sim().poll_cq(cq, &mut wcs)?;
     Ok(wcs[..count].iter().map(|wc| wc.wr_id).collect())
 }
 
 /// A connection between two devices, and on each side a thread that posts: what arrives completes in
 /// the order of the receives, while the same thread's sends are acknowledged there.
-fn two_nodes(bench: &Bench) -> Outcome {
-    let sim = bench.sim();
+fn two_nodes(harness: &Harness) -> Outcome {
+    let sim = harness.sim();
     let mut ends: Vec<(Qp, Cq)> = Vec::new();
     for device in ["sim0", "sim1"] {
         let context = sim.open_device(device)?;
@@ -70,10 +70,10 @@ fn two_nodes(bench: &Bench) -> Outcome {
     }
     let threads = ["a", "b"].map(|name| {
         let (qp, _) = ends[usize::from(name == "b")];
-        bench.spawn(name, move |bench| -> Outcome {
+        harness.spawn(name, move |harness| -> Outcome {
             for wr_id in [0, 1] {
                 let wr = SendWr::send(wr_id, &[]).unsignaled();
-                bench.sim().post_send(qp, &[wr])?;
+                harness.sim().post_send(qp, &[wr])?;
             }
             Ok(())
         })
@@ -82,74 +82,74 @@ fn two_nodes(bench: &Bench) -> Outcome {
         thread.join()?;
     }
     for (_, cq) in ends {
-        assert_eq!(numbers(bench, cq)?, [0, 1]);
+        assert_eq!(numbers(harness, cq)?, [0, 1]);
     }
     Ok(())
 }
 
 /// Two threads post on one send queue: its completions come in the order of posting.
-fn one_queue(bench: &Bench) -> Outcome {
-    let (send_cq, recv_cq) = (bench.cq(4)?, bench.cq(4)?);
-    let link = bench.link_between(send_cq, recv_cq, 4)?;
+fn one_queue(harness: &Harness) -> Outcome {
+    let (send_cq, recv_cq) = (harness.cq(4)?, harness.cq(4)?);
+    let link = harness.link_between(send_cq, recv_cq, 4)?;
     let threads = [("a", [10, 11]), ("b", [20, 21])].map(|(name, wr_ids)| {
-        bench.spawn(name, move |bench| {
+        harness.spawn(name, move |harness| {
             wr_ids
                 .into_iter()
-                .try_for_each(|wr_id| link.send_signaled(bench, wr_id))
+                .try_for_each(|wr_id| link.send_signaled(harness, wr_id))
         })
     });
     for thread in threads {
         thread.join()?;
     }
-    let sent = numbers(bench, send_cq)?;
+    let sent = numbers(harness, send_cq)?;
     for (first, second) in [(10, 11), (20, 21)] {
         let place = |wr_id| sent.iter().position(|sent| *sent == wr_id);
         assert!(place(first) < place(second), "{sent:?}");
     }
     assert_eq!(sent.len(), 4);
-    assert_eq!(numbers(bench, recv_cq)?, [0, 1, 2, 3]);
+    assert_eq!(numbers(harness, recv_cq)?, [0, 1, 2, 3]);
     Ok(())
 }
 
-fn event_against_destroy(bench: &Bench) -> Outcome {
-    let cq = bench.cq(4)?;
-    let link = bench.link(cq, 1)?;
-    arm(bench, cq)?;
-    link.send(bench, 0)?;
-    link.destroy(bench)?;
-    let reader = bench.spawn("reader", move |bench| {
-        match bench.sim().get_cq_event(bench.channel(), Wait::Poll) {
-            Ok(event) => bench.sim().ack_cq_events(event.cq, 1).map(|()| true),
+fn event_against_destroy(harness: &Harness) -> Outcome {
+    let cq = harness.cq(4)?;
+    let link = harness.link(cq, 1)?;
+    arm(harness, cq)?;
+    link.send(harness, 0)?;
+    link.destroy(harness)?;
+    let reader = harness.spawn("reader", move |harness| {
+        match harness.sim().get_cq_event(harness.channel(), Wait::Poll) {
+            Ok(event) => harness.sim().ack_cq_events(event.cq, 1).map(|()| true),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(error),
         }
     });
-    let owner = bench.spawn("owner", move |bench| {
-        bench.sim().destroy_cq(cq, Wait::Forever)
+    let owner = harness.spawn("owner", move |harness| {
+        harness.sim().destroy_cq(cq, Wait::Forever)
     });
     reader.join()?;
     owner.join()?;
-    let left = bench.sim().get_cq_event(bench.channel(), Wait::Poll);
+    let left = harness.sim().get_cq_event(harness.channel(), Wait::Poll);
     assert_eq!(
         left.map_err(|error| error.kind()),
         Err(ErrorKind::WouldBlock)
     );
-    Ok(bench.sim().destroy_comp_channel(bench.channel())?)
+    Ok(harness.sim().destroy_comp_channel(harness.channel())?)
 }
 
 /// Two threads poll while completions are added: each comes once, and to one thread in order.
-fn polls_against_deliveries(bench: &Bench) -> Outcome {
-    let cq = bench.cq(4)?;
-    let link = bench.link(cq, 2)?;
-    let poller = move |bench: &Bench| {
-        let mut seen = numbers(bench, cq)?;
-        seen.extend(numbers(bench, cq)?);
+fn polls_against_deliveries(harness: &Harness) -> Outcome {
+    let cq = harness.cq(4)?;
+    let link = harness.link(cq, 2)?;
+    let poller = move |harness: &Harness| {
+        let mut seen = numbers(harness, cq)?;
+        seen.extend(numbers(harness, cq)?);
         Ok::<_, Error>(seen)
     };
-    let pollers = [bench.spawn("a", poller), bench.spawn("b", poller)];
-    let peer = bench.spawn("peer", move |bench| {
-        link.send(bench, 0)?;
-        link.send(bench, 1)
+    let pollers = [harness.spawn("a", poller), harness.spawn("b", poller)];
+    let peer = harness.spawn("peer", move |harness| {
+        link.send(harness, 0)?;
+        link.send(harness, 1)
     });
     peer.join()?;
     let mut all = Vec::new();
@@ -158,7 +158,7 @@ fn polls_against_deliveries(bench: &Bench) -> Outcome {
         assert!(seen.is_sorted(), "{seen:?}");
         all.extend(seen);
     }
-    all.extend(numbers(bench, cq)?);
+    all.extend(numbers(harness, cq)?);
     all.sort_unstable();
     assert_eq!(all, [0, 1]);
     Ok(())
@@ -166,29 +166,29 @@ fn polls_against_deliveries(bench: &Bench) -> Outcome {
 
 /// A CQ goes and another takes its place while a thread still uses the old handle: the call is for
 /// the old CQ or refused, and never for the new one.
-fn handle_reuse(bench: &Bench) -> Outcome {
-    let old = bench.cq(4)?;
-    let late = bench.spawn("late", move |bench| {
-        match bench.sim().req_notify_cq(old, Arm::NEXT) {
+fn handle_reuse(harness: &Harness) -> Outcome {
+    let old = harness.cq(4)?;
+    let late = harness.spawn("late", move |harness| {
+        match harness.sim().req_notify_cq(old, Arm::NEXT) {
             Err(error) if error.kind() != ErrorKind::Invalid => Err(error),
             _ => Ok(()),
         }
     });
-    let owner = bench.spawn("owner", move |bench| -> Outcome<Cq> {
-        bench.sim().destroy_cq(old, Wait::Forever)?;
-        let new = bench.cq(4)?;
-        let link = bench.link(new, 1)?;
-        link.send(bench, 0)?;
+    let owner = harness.spawn("owner", move |harness| -> Outcome<Cq> {
+        harness.sim().destroy_cq(old, Wait::Forever)?;
+        let new = harness.cq(4)?;
+        let link = harness.link(new, 1)?;
+        link.send(harness, 0)?;
         Ok(new)
     });
     late.join()?;
     let new = owner.join()?;
-    let event = bench.sim().get_cq_event(bench.channel(), Wait::Poll);
+    let event = harness.sim().get_cq_event(harness.channel(), Wait::Poll);
     assert_eq!(
         event.map_err(|error| error.kind()),
         Err(ErrorKind::WouldBlock),
         "{new} was never armed"
     );
-    assert_eq!(numbers(bench, new)?, [0]);
+    assert_eq!(numbers(harness, new)?, [0]);
     Ok(())
 }

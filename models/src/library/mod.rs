@@ -37,7 +37,7 @@ mod readiness;
 
 use verbs_api::{Arm, Cq, CqEvent, Error, ErrorKind, Verbs, Wait, Wc};
 
-use crate::{Bench, Outcome, Search};
+use crate::{Harness, Outcome, Search};
 
 /// A model of the library.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub struct Model {
     /// How it is searched.
     pub search: Search,
     /// The model.
-    pub body: fn(&Bench) -> Outcome,
+    pub body: fn(&Harness) -> Outcome,
 }
 
 /// Whether a model is right.
@@ -73,7 +73,7 @@ impl Model {
         id: &'static str,
         rules: &'static [&'static str],
         (threads, completions): (u32, u32),
-        body: fn(&Bench) -> Outcome,
+        body: fn(&Harness) -> Outcome,
     ) -> Self {
         Self {
             id,
@@ -91,7 +91,7 @@ impl Model {
         rules: &'static [&'static str],
         says: &'static str,
         (threads, completions): (u32, u32),
-        body: fn(&Bench) -> Outcome,
+        body: fn(&Harness) -> Outcome,
     ) -> Self {
         Self {
             verdict: Verdict::Fails(says),
@@ -126,39 +126,39 @@ pub fn models() -> impl Iterator<Item = &'static Model> {
 }
 
 /// Completions of a CQ, at most four. Fewer than four: the CQ was emptied (CQ-POLL-02).
-fn poll(bench: &Bench, cq: Cq) -> Result<usize, Error> {
-    bench.sim().poll_cq(cq, &mut [Wc::default(); 4])
+fn poll(harness: &Harness, cq: Cq) -> Result<usize, Error> {
+    harness.sim().poll_cq(cq, &mut [Wc::default(); 4])
 }
 
-fn arm(bench: &Bench, cq: Cq) -> Result<(), Error> {
-    bench.sim().req_notify_cq(cq, Arm::NEXT)
+fn arm(harness: &Harness, cq: Cq) -> Result<(), Error> {
+    harness.sim().req_notify_cq(cq, Arm::NEXT)
 }
 
 /// Waits for an event. `None`: no more can come, the end of a server's loop.
-fn next_event(bench: &Bench) -> Result<Option<CqEvent>, Error> {
-    match bench.sim().get_cq_event(bench.channel(), Wait::Forever) {
+fn next_event(harness: &Harness) -> Result<Option<CqEvent>, Error> {
+    match harness.sim().get_cq_event(harness.channel(), Wait::Forever) {
         Err(error) if error.kind() == ErrorKind::Stalled => Ok(None),
         result => result.map(Some),
     }
 }
 
-fn wait_event(bench: &Bench) -> Result<CqEvent, Error> {
-    bench.sim().get_cq_event(bench.channel(), Wait::Forever)
+fn wait_event(harness: &Harness) -> Result<CqEvent, Error> {
+    harness.sim().get_cq_event(harness.channel(), Wait::Forever)
 }
 
-fn ack(bench: &Bench, event: CqEvent) -> Result<(), Error> {
-    bench.sim().ack_cq_events(event.cq, 1)
+fn ack(harness: &Harness, event: CqEvent) -> Result<(), Error> {
+    harness.sim().ack_cq_events(event.cq, 1)
 }
 
 /// The right loop, until `left` completions have come.
-fn consume(bench: &Bench, cq: Cq, mut left: usize) -> Result<(), Error> {
+fn consume(harness: &Harness, cq: Cq, mut left: usize) -> Result<(), Error> {
     loop {
-        arm(bench, cq)?;
-        left -= poll(bench, cq)?;
+        arm(harness, cq)?;
+        left -= poll(harness, cq)?;
         if left == 0 {
             return Ok(());
         }
-        let event = wait_event(bench)?;
-        ack(bench, event)?;
+        let event = wait_event(harness)?;
+        ack(harness, event)?;
     }
 }

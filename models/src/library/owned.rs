@@ -4,7 +4,7 @@ use verbs_api::owned::{CompChannel, Context, Cq, Qp, RecvWr, SendWr};
 use verbs_api::{Arm, Error, ErrorKind, PostError, QpType, RcParams, Wait};
 
 use super::Model;
-use crate::{Bench, Outcome, Search};
+use crate::{Harness, Outcome, Search};
 
 const BOUNDED: Search = Search::new().preemptions(2);
 
@@ -60,8 +60,8 @@ struct End {
     far: Qp,
 }
 
-fn rig(bench: &Bench, cqs: usize, receives: u64) -> Outcome<Rig> {
-    let context = Context::open(bench.sim().clone(), "sim0")?;
+fn rig(harness: &Harness, cqs: usize, receives: u64) -> Outcome<Rig> {
+    let context = Context::open(harness.sim().clone(), "sim0")?;
     let pd = context.alloc_pd()?;
     let channel = context.create_comp_channel()?;
     let send_cq = context.cq(16).create()?;
@@ -84,10 +84,10 @@ fn send(qp: &Qp) -> Result<(), PostError> {
 }
 
 /// The body keeps what it joins its threads with, so that nothing is destroyed while they run.
-fn cq_wait(bench: &Bench) -> Outcome {
-    let mut rig = rig(bench, 1, 2)?;
+fn cq_wait(harness: &Harness) -> Outcome {
+    let mut rig = rig(harness, 1, 2)?;
     let End { cq, near, far } = rig.ends.remove(0);
-    let consumer = bench.spawn("loop", move |_| {
+    let consumer = harness.spawn("loop", move |_| {
         let mut left = 2;
         while left > 0
             && let Some(completions) = cq.wait(Wait::Forever)?
@@ -96,7 +96,7 @@ fn cq_wait(bench: &Bench) -> Outcome {
         }
         Ok::<_, Error>(())
     });
-    let peer = bench.spawn("peer", move |_| {
+    let peer = harness.spawn("peer", move |_| {
         send(&near)?;
         send(&near).map(|()| near)
     });
@@ -106,12 +106,12 @@ fn cq_wait(bench: &Bench) -> Outcome {
     Ok(())
 }
 
-fn two_threads(bench: &Bench) -> Outcome {
-    let mut rig = rig(bench, 1, 2)?;
+fn two_threads(harness: &Harness) -> Outcome {
+    let mut rig = rig(harness, 1, 2)?;
     let End { cq, near, far } = rig.ends.remove(0);
     let spawn = |name| {
         let cq = cq.clone();
-        bench.spawn(name, move |_| {
+        harness.spawn(name, move |_| {
             let mut polled = 0;
             loop {
                 match cq.wait(Wait::Forever) {
@@ -123,7 +123,7 @@ fn two_threads(bench: &Bench) -> Outcome {
         })
     };
     let (a, b) = (spawn("a"), spawn("b"));
-    let peer = bench.spawn("peer", move |_| {
+    let peer = harness.spawn("peer", move |_| {
         send(&near)?;
         send(&near).map(|()| near)
     });
@@ -134,10 +134,10 @@ fn two_threads(bench: &Bench) -> Outcome {
     Ok(())
 }
 
-fn channel_wait(bench: &Bench) -> Outcome {
-    let Rig { channel, mut ends } = rig(bench, 2, 1)?;
+fn channel_wait(harness: &Harness) -> Outcome {
+    let Rig { channel, mut ends } = rig(harness, 2, 1)?;
     let (second, first) = (ends.remove(1), ends.remove(0));
-    let consumer = bench.spawn("loop", move |_| {
+    let consumer = harness.spawn("loop", move |_| {
         let mut left = 2;
         while left > 0
             && let Some(completions) = channel.wait(Wait::Forever)?
@@ -146,7 +146,7 @@ fn channel_wait(bench: &Bench) -> Outcome {
         }
         Ok::<_, Error>(())
     });
-    let peer = bench.spawn("peer", move |_| {
+    let peer = harness.spawn("peer", move |_| {
         send(&first.near)?;
         send(&second.near).map(|()| [first, second])
     });
@@ -157,19 +157,19 @@ fn channel_wait(bench: &Bench) -> Outcome {
 }
 
 /// One thread reads an event while another lets go of the CQ: whichever is later destroys it.
-fn dropped(bench: &Bench) -> Outcome {
-    let Rig { channel, mut ends } = rig(bench, 1, 1)?;
+fn dropped(harness: &Harness) -> Outcome {
+    let Rig { channel, mut ends } = rig(harness, 1, 1)?;
     let End { cq, near, far } = ends.remove(0);
     cq.req_notify(Arm::NEXT)?;
     send(&near)?;
     drop((near, far));
     let context = channel.context().clone();
     let of_reader = channel.clone();
-    let reader = bench.spawn("reader", move |_| {
+    let reader = harness.spawn("reader", move |_| {
         drop(of_reader.get_event(Wait::Poll)?);
         Ok::<_, Error>(())
     });
-    let owner = bench.spawn("owner", move |_| {
+    let owner = harness.spawn("owner", move |_| {
         // A step of the device: counting references is none, so the drop alone would be tried at one
         // place only.
         cq.query()?;
@@ -184,10 +184,10 @@ fn dropped(bench: &Bench) -> Outcome {
     Ok(())
 }
 
-fn own_arming(bench: &Bench) -> Outcome {
-    let Rig { channel, mut ends } = rig(bench, 1, 2)?;
+fn own_arming(harness: &Harness) -> Outcome {
+    let Rig { channel, mut ends } = rig(harness, 1, 2)?;
     let End { cq, near, far } = ends.remove(0);
-    let consumer = bench.spawn("loop", move |_| {
+    let consumer = harness.spawn("loop", move |_| {
         let mut left = 2;
         loop {
             left -= cq.poll()?.count();
@@ -198,7 +198,7 @@ fn own_arming(bench: &Bench) -> Outcome {
             drop(channel.get_event(Wait::Forever)?);
         }
     });
-    let peer = bench.spawn("peer", move |_| {
+    let peer = harness.spawn("peer", move |_| {
         send(&near)?;
         send(&near).map(|()| near)
     });

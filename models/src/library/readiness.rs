@@ -7,27 +7,27 @@ use verbs_api::sync::Mutex;
 use verbs_api::{CqEvent, Error, ErrorKind, Verbs, Wait};
 
 use super::{Model, ack, arm, poll};
-use crate::{Bench, Failure, Outcome, Search};
+use crate::{Harness, ModelError, Outcome, Search};
 
 pub(super) const MODELS: &[Model] = &[
     Model::holds(
         "edge.reads_until_there_is_none",
         &["CHAN-30", "CHAN-32", "CHAN-29"],
         (2, 2),
-        |bench| edges(bench, true),
+        |harness| edges(harness, true),
     ),
     Model::fails(
         "edge.reads_one_event",
         &["CHAN-30", "CHAN-32"],
         "an edge comes once",
         (2, 2),
-        |bench| edges(bench, false),
+        |harness| edges(harness, false),
     ),
     Model::holds(
         "waker.registers_before_it_looks",
         &["CHAN-30", "CHAN-29"],
         (3, 1),
-        |bench| task(bench, true),
+        |harness| task(harness, true),
     )
     .search(Search::new().preemptions(3)),
     Model::fails(
@@ -35,34 +35,34 @@ pub(super) const MODELS: &[Model] = &[
         &["CHAN-30", "CHAN-29"],
         "the task sleeps while an event is queued",
         (3, 1),
-        |bench| task(bench, false),
+        |harness| task(harness, false),
     )
     .search(Search::new().preemptions(3)),
 ];
 
 /// An event, if there is one now.
-fn try_event(bench: &Bench) -> Result<Option<CqEvent>, Error> {
-    match bench.sim().get_cq_event(bench.channel(), Wait::Poll) {
+fn try_event(harness: &Harness) -> Result<Option<CqEvent>, Error> {
+    match harness.sim().get_cq_event(harness.channel(), Wait::Poll) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
         result => result.map(Some),
     }
 }
 
 /// Events of two CQs may come before the loop looks: that is one edge.
-fn edges(bench: &Bench, until_none: bool) -> Outcome {
-    let cqs = [bench.cq(4)?, bench.cq(4)?];
-    let links = [bench.link(cqs[0], 1)?, bench.link(cqs[1], 1)?];
+fn edges(harness: &Harness, until_none: bool) -> Outcome {
+    let cqs = [harness.cq(4)?, harness.cq(4)?];
+    let links = [harness.link(cqs[0], 1)?, harness.link(cqs[1], 1)?];
     for cq in cqs {
-        arm(bench, cq)?;
+        arm(harness, cq)?;
     }
-    bench.spawn("loop", move |bench| {
+    harness.spawn("loop", move |harness| {
         let (mut seen, mut left) = (0, 2);
         while left > 0 {
-            seen = bench.sim().wait_for_edge(bench.channel(), seen)?;
-            while let Some(event) = try_event(bench)? {
-                ack(bench, event)?;
-                arm(bench, event.cq)?;
-                left -= poll(bench, event.cq)?;
+            seen = harness.sim().wait_for_edge(harness.channel(), seen)?;
+            while let Some(event) = try_event(harness)? {
+                ack(harness, event)?;
+                arm(harness, event.cq)?;
+                left -= poll(harness, event.cq)?;
                 if !until_none {
                     break;
                 }
@@ -70,9 +70,9 @@ fn edges(bench: &Bench, until_none: bool) -> Outcome {
         }
         Ok::<_, Error>(())
     });
-    bench.spawn("peer", move |bench| {
-        links[0].send(bench, 0)?;
-        links[1].send(bench, 0)
+    harness.spawn("peer", move |harness| {
+        links[0].send(harness, 0)?;
+        links[1].send(harness, 0)
     });
     Ok(())
 }
@@ -111,16 +111,16 @@ impl Readiness {
 
 /// A task that waits for events, and a thread that watches the channel for it, as the reactor of an
 /// async runtime does.
-fn task(bench: &Bench, registers_first: bool) -> Outcome {
-    let cq = bench.cq(4)?;
-    let link = bench.link(cq, 1)?;
-    arm(bench, cq)?;
+fn task(harness: &Harness, registers_first: bool) -> Outcome {
+    let cq = harness.cq(4)?;
+    let link = harness.link(cq, 1)?;
+    arm(harness, cq)?;
     let readiness = Arc::new(Readiness::default());
     let of_reactor = readiness.clone();
-    bench.spawn("reactor", move |bench| {
+    harness.spawn("reactor", move |harness| {
         let mut seen = 0;
         loop {
-            match bench.sim().wait_for_edge(bench.channel(), seen) {
+            match harness.sim().wait_for_edge(harness.channel(), seen) {
                 Ok(count) => seen = count,
                 Err(error) if error.kind() == ErrorKind::Stalled => {
                     of_reactor.wake(true);
@@ -131,32 +131,32 @@ fn task(bench: &Bench, registers_first: bool) -> Outcome {
             of_reactor.wake(false);
         }
     });
-    bench.spawn("task", move |bench| -> Outcome {
+    harness.spawn("task", move |harness| -> Outcome {
         let lost = || {
-            Failure::new(
+            ModelError::new(
                 "the task sleeps while an event is queued: the edge came after it had looked and \
                  before its waker was registered",
             )
         };
-        let event = bench.block_on(core::future::poll_fn(|context| {
+        let event = harness.block_on(core::future::poll_fn(|context| {
             if readiness.is_closed() {
                 return Poll::Ready(Err(lost()));
             }
             if registers_first {
                 readiness.register(context.waker());
             }
-            if let Some(event) = try_event(bench).transpose() {
-                return Poll::Ready(event.map_err(Failure::from));
+            if let Some(event) = try_event(harness).transpose() {
+                return Poll::Ready(event.map_err(ModelError::from));
             }
             if !registers_first {
                 readiness.register(context.waker());
             }
             Poll::Pending
         }))?;
-        ack(bench, event)?;
-        assert_eq!(poll(bench, cq)?, 1, "an event comes after its completion");
+        ack(harness, event)?;
+        assert_eq!(poll(harness, cq)?, 1, "an event comes after its completion");
         Ok(())
     });
-    bench.spawn("peer", move |bench| link.send(bench, 0));
+    harness.spawn("peer", move |harness| link.send(harness, 0));
     Ok(())
 }

@@ -7,12 +7,12 @@ use verbs_api::lab::{ArmState, CqReport, LostWakeup};
 use verbs_api::{Cause, Cq, Error, Verb};
 
 /// What a model, or a thread of it, gives.
-pub type Outcome<T = ()> = Result<T, Failure>;
+pub type Outcome<T = ()> = Result<T, ModelError>;
 
 /// What went wrong. Any error becomes one by `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Failure {
+pub struct ModelError {
     message: String,
     diagnosis: Option<String>,
     /// It came before the arming of this CQ, which is for later ones.
@@ -21,7 +21,7 @@ pub struct Failure {
     pub(crate) follows: bool,
 }
 
-impl Failure {
+impl ModelError {
     /// With this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         match &self.diagnosis {
@@ -60,7 +60,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl Failure {
+impl ModelError {
     /// The mistake, with what the steps tell of it: whether the CQ was polled after arming.
     pub(crate) fn polled_after_arming(&mut self, polled: bool) {
         let more = match polled {
@@ -74,7 +74,7 @@ impl Failure {
     }
 }
 
-impl<E: StdError + 'static> From<E> for Failure {
+impl<E: StdError + 'static> From<E> for ModelError {
     fn from(error: E) -> Self {
         let mut causes = core::iter::successors(Some(&error as &(dyn StdError + 'static)), |e| {
             StdError::source(*e)

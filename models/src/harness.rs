@@ -11,13 +11,13 @@ use verbs_api::{
 };
 use verbs_sim::{Participant, Sim, SimConfig, Step};
 
-use crate::failure::{Failure, Outcome};
+use crate::error::{ModelError, Outcome};
 
 /// A device to itself, in one execution of a model: a context, a PD, a channel, and threads.
 ///
 /// Handles are `Copy`: take them out, and move them into the threads.
 #[derive(Clone)]
-pub struct Bench(Arc<Inner>);
+pub struct Harness(Arc<Inner>);
 
 struct Inner {
     sim: Arc<Sim>,
@@ -34,7 +34,7 @@ struct Threads {
     running: Vec<(String, thread::JoinHandle<()>)>,
     /// Those who take part, by name: not while they wait for each other, outside the simulation.
     taking_part: Vec<(String, Participant)>,
-    failures: Vec<(String, Failure)>,
+    failures: Vec<(String, ModelError)>,
 }
 
 /// The name of the thread that runs the body.
@@ -51,27 +51,27 @@ pub(crate) struct Execution {
     /// The threads, in the order of their start.
     pub(crate) threads: Vec<String>,
     /// What went wrong, and in which thread.
-    pub(crate) failures: Vec<(String, Failure)>,
+    pub(crate) failures: Vec<(String, ModelError)>,
     /// What happened, if that was asked for.
     pub(crate) steps: Vec<Step>,
 }
 
-impl Bench {
+impl Harness {
     /// Runs a model once, and waits for all its threads.
     pub(crate) fn execute(config: SimConfig, body: impl FnOnce(&Self) -> Outcome) -> Execution {
-        let bench = Self::new(config).expect("a fresh simulation has all that a bench takes");
-        bench.resume(None);
-        bench.run(BODY, || body(&bench));
-        bench.suspend();
-        while let Some((_, thread)) = bench.next_running() {
+        let harness = Self::new(config).expect("a fresh simulation has all that a harness takes");
+        harness.resume(None);
+        harness.run(BODY, || body(&harness));
+        harness.suspend();
+        while let Some((_, thread)) = harness.next_running() {
             // What happened in it has been noted.
             let _ = thread.join();
         }
-        let mut threads = bench.threads();
+        let mut threads = harness.threads();
         Execution {
             threads: std::mem::take(&mut threads.names),
             failures: std::mem::take(&mut threads.failures),
-            steps: bench.sim().thread_trace(),
+            steps: harness.sim().thread_trace(),
         }
     }
 
@@ -149,7 +149,7 @@ impl Bench {
     ) -> Thread<T>
     where
         T: Send + 'static,
-        E: Into<Failure>,
+        E: Into<ModelError>,
     {
         if self.threads().names.is_empty() {
             self.note(START);
@@ -165,10 +165,10 @@ impl Bench {
             let participant = self.sim().participate();
             threads.taking_part.push((name.to_owned(), participant));
         }
-        let (bench, into, own_name) = (self.clone(), value.clone(), name.to_owned());
+        let (harness, into, own_name) = (self.clone(), value.clone(), name.to_owned());
         let job = move || {
-            *lock(&into) = bench.run(&own_name, || run(&bench));
-            bench.suspend();
+            *lock(&into) = harness.run(&own_name, || run(&harness));
+            harness.suspend();
         };
         let builder = thread::Builder::new().name(name.to_owned());
         #[cfg(loom)]
@@ -177,7 +177,7 @@ impl Bench {
         self.threads().running.push((name.to_owned(), handle));
         Thread {
             name: name.to_owned(),
-            bench: self.clone(),
+            harness: self.clone(),
             value,
         }
     }
@@ -192,21 +192,21 @@ impl Bench {
         let mut wcs = [Wc::default(); 16];
         match self.sim().poll_cq(cq, &mut wcs)? {
             0 => Ok(()),
-            left => Err(Failure::new(format!(
+            left => Err(ModelError::new(format!(
                 "{left} completions are left in {cq}: no thread polled them"
             ))),
         }
     }
 
     /// Runs a part of the model, and notes its failure.
-    fn run<T, E: Into<Failure>>(
+    fn run<T, E: Into<ModelError>>(
         &self,
         thread: &str,
         part: impl FnOnce() -> Result<T, E>,
     ) -> Option<T> {
         let result = match catch_unwind(AssertUnwindSafe(part)) {
             Ok(result) => result.map_err(Into::into),
-            Err(panic) => Err(Failure::new(panic_message(panic))),
+            Err(panic) => Err(ModelError::new(panic_message(panic))),
         };
         let failure = match result {
             Ok(value) => return Some(value),
@@ -260,10 +260,10 @@ impl Bench {
 #[cfg(loom)]
 const STACK: usize = 0x8000;
 
-/// A thread of a model: [`Bench::spawn`]. One that nobody joins is waited for at the end.
+/// A thread of a model: [`Harness::spawn`]. One that nobody joins is waited for at the end.
 pub struct Thread<T> {
     name: String,
-    bench: Bench,
+    harness: Harness,
     value: Arc<Mutex<Option<T>>>,
 }
 
@@ -274,25 +274,25 @@ impl<T> Thread<T> {
     /// It failed.
     pub fn join(self) -> Outcome<T> {
         let handle = {
-            let mut threads = self.bench.threads();
+            let mut threads = self.harness.threads();
             let at = threads
                 .running
                 .iter()
                 .position(|(name, _)| *name == self.name);
             at.map(|at| threads.running.remove(at).1)
         };
-        self.bench.suspend();
+        self.harness.suspend();
         if let Some(handle) = handle {
             // What happened in it has been noted.
             let _ = handle.join();
         }
-        self.bench.resume(None);
+        self.harness.resume(None);
         let value = lock(&self.value).take();
-        value.ok_or_else(|| Failure::following(format!("thread {} failed", self.name)))
+        value.ok_or_else(|| ModelError::following(format!("thread {} failed", self.name)))
     }
 }
 
-/// A connection of the device with itself: [`Bench::link`].
+/// A connection of the device with itself: [`Harness::link`].
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     /// The side that sends.
@@ -303,30 +303,30 @@ pub struct Link {
 
 impl Link {
     /// Destroys both queue pairs, so that their CQs can be destroyed.
-    pub fn destroy(&self, bench: &Bench) -> Outcome {
+    pub fn destroy(&self, harness: &Harness) -> Outcome {
         for qp in [self.near, self.far] {
-            bench.sim().destroy_qp(qp, Wait::Forever)?;
+            harness.sim().destroy_qp(qp, Wait::Forever)?;
         }
         Ok(())
     }
 
     /// Sends an empty message: one completion in the CQ of the receiving side.
-    pub fn send(&self, bench: &Bench, wr_id: u64) -> Outcome {
-        self.post(bench, SendWr::send(wr_id, &[]).unsignaled())
+    pub fn send(&self, harness: &Harness, wr_id: u64) -> Outcome {
+        self.post(harness, SendWr::send(wr_id, &[]).unsignaled())
     }
 
     /// As [`send`](Self::send), with a completion on the sending side too.
-    pub fn send_signaled(&self, bench: &Bench, wr_id: u64) -> Outcome {
-        self.post(bench, SendWr::send(wr_id, &[]))
+    pub fn send_signaled(&self, harness: &Harness, wr_id: u64) -> Outcome {
+        self.post(harness, SendWr::send(wr_id, &[]))
     }
 
     /// As [`send`](Self::send), with a solicited event at the receiver.
-    pub fn send_solicited(&self, bench: &Bench, wr_id: u64) -> Outcome {
-        self.post(bench, SendWr::send(wr_id, &[]).unsignaled().solicited())
+    pub fn send_solicited(&self, harness: &Harness, wr_id: u64) -> Outcome {
+        self.post(harness, SendWr::send(wr_id, &[]).unsignaled().solicited())
     }
 
-    fn post(&self, bench: &Bench, wr: SendWr<'_>) -> Outcome {
-        Ok(bench.sim().post_send(self.near, &[wr])?)
+    fn post(&self, harness: &Harness, wr: SendWr<'_>) -> Outcome {
+        Ok(harness.sim().post_send(self.near, &[wr])?)
     }
 }
 
