@@ -9,8 +9,8 @@ use crate::shown::debug_is_display;
 
 /// What `ibv_create_cq` takes.
 ///
-/// `cqe` and `comp_vector` are the signed numbers of the C call, so that a request of a negative
-/// size can be made (and refused).
+/// `cqe` and `comp_vector` are the signed numbers of the C call, so that a program can ask for a negative
+/// size (and be refused).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CqInit {
     /// Least number of entries, 1 to [`DeviceAttr::max_cqe`](crate::DeviceAttr::max_cqe).
@@ -124,9 +124,8 @@ impl CqEvent {
 
 /// A work completion (`struct ibv_wc`).
 ///
-/// When `status` is not success only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything
-/// (WC-01); the other fields are valid as said on each. The default is a value to fill a buffer for
-/// `poll_cq` with.
+/// When `status` is not success, only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything (WC-01).
+/// Each other field says when it is valid. The default is a value to fill a buffer for `poll_cq` with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wc {
@@ -240,8 +239,7 @@ c_enum! {
 }
 
 impl WcStatus {
-    /// A fixed text for every status, that of libibverbs, also for one without a name
-    /// (`ibv_wc_status_str`, WC-32).
+    /// libibverbs' fixed text for a status, also for one without a name (`ibv_wc_status_str`, WC-32).
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Success => "success",

@@ -98,18 +98,18 @@ pub struct DeviceAttr {
     pub phys_port_cnt: u8,
 }
 
-/// What newer devices say of themselves (`struct ibv_device_attr_ex`). What a device does not say is
-/// zero, as in the default.
+/// Attributes of newer devices (`struct ibv_device_attr_ex`). What a device does not report is zero, as in
+/// the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceAttrEx {
     /// What [`Verbs::query_device`](crate::Verbs::query_device) gives.
     pub orig_attr: DeviceAttr,
-    /// The bits of a completion's time that count; 0 if the device gives none.
+    /// The valid bits of a completion's timestamp; 0 if the device gives none.
     pub completion_timestamp_mask: u64,
     /// Ticks of the device's clock, in kHz.
     pub hca_core_clock: u64,
-    /// The greatest numbers that moderation takes; 0 without
+    /// The greatest values that moderation accepts; 0 without
     /// [`Capabilities::CQ_MODERATION`](crate::Capabilities::CQ_MODERATION).
     pub cq_moderation: CqModeration,
     /// Segmented sends.
@@ -120,7 +120,7 @@ pub struct DeviceAttrEx {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TsoCaps {
-    /// The longest one, in bytes; 0 if it has none.
+    /// The longest one, in bytes; 0 if the device has none.
     pub max_tso: u32,
     /// The transports that have them: bit n for [`QpType`](crate::QpType) n.
     pub supported_qpts: u32,
@@ -139,7 +139,7 @@ pub struct GidEntry {
     pub port_num: u32,
     /// What packets to it look like.
     pub gid_type: GidType,
-    /// The network interface behind it, by the number of the system; 0 if there is none.
+    /// The index of the network interface behind it; 0 if there is none.
     pub ndev_ifindex: u32,
 }
 
@@ -162,7 +162,7 @@ c_enum! {
         None = 0, "NONE";
         /// Atomics through the same device.
         Hca = 1, "HCA";
-        /// Also with the processor and other devices.
+        /// Also atomic with the processor and other devices.
         Glob = 2, "GLOB";
     }
 }
@@ -268,7 +268,7 @@ impl Gid {
         address.is_multicast() || self.ipv4().is_some_and(|address| address.is_multicast())
     }
 
-    /// The IPv4 address that it maps, as those of RoCE version 2 over IPv4 do.
+    /// The IPv4 address that it maps, as GIDs of RoCE version 2 over IPv4 do.
     pub fn ipv4(&self) -> Option<core::net::Ipv4Addr> {
         core::net::Ipv6Addr::from(self.0).to_ipv4_mapped()
     }

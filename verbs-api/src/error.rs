@@ -129,7 +129,7 @@ macro_rules! kinds {
         }
 
         impl ErrorKind {
-            /// Every kind that [`from_errno`](Self::from_errno) can give, but for [`Os`](Self::Os).
+            /// Every kind that [`from_errno`](Self::from_errno) can give, except [`Os`](Self::Os).
             pub const FROM_ERRNO: &'static [Self] = &[$(Self::$variant),*];
 
             /// The kind for an errno value, given as a positive number.
@@ -192,7 +192,7 @@ kinds! {
     TooManyFiles = 24, "EMFILE";
     /// The device does not have this function.
     NotImplemented = 38, "ENOSYS";
-    /// There is nothing in an entry of a table.
+    /// An entry of a table is empty.
     NoData = 61, "ENODATA";
     /// The operation is not supported.
     NotSupported = 95, "EOPNOTSUPP";
@@ -220,7 +220,7 @@ pub enum BadHandle {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Nothing but the number is known.
+    /// Only the number is known.
     Unspecified,
     /// A handle does not name a live object of this context.
     Handle {
@@ -265,7 +265,7 @@ pub enum Cause {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// Objects that belong together do not.
+    /// Objects that must belong together do not.
     Mismatch {
         /// The object that does not fit.
         object: Object,
@@ -319,7 +319,7 @@ pub enum Cause {
     LostWakeup(Box<LostWakeup>),
     /// A misuse in words: which object, which fact.
     Usage(Box<str>),
-    /// Anything else the backend says.
+    /// Another fact, in the backend's words.
     Text(Box<str>),
 }
 
@@ -336,7 +336,7 @@ pub enum Cause {
 #[derive(Clone, PartialEq)]
 pub struct Error(Box<Inner>);
 
-/// What is in an error: in a box, so that a verb that succeeds returns a word or two.
+/// What is in an error. It is boxed, so that a verb that succeeds returns a word or two.
 #[derive(Clone, PartialEq)]
 struct Inner {
     verb: Verb,
@@ -392,8 +392,7 @@ impl Error {
         self.0.raw
     }
 
-    /// Of a list of work requests, the index of the first that was not posted: that of the
-    /// [`PostError`] which this was.
+    /// For a list of work requests, the index of the first that was not posted, if this was a [`PostError`].
     pub fn bad_wr(&self) -> Option<usize> {
         self.0.bad_wr
     }
@@ -535,7 +534,7 @@ impl core::error::Error for PostError {
 }
 
 impl From<Error> for PostError {
-    /// An error that names no work request concerns the call as a whole: nothing was posted.
+    /// An error without the index of a work request concerns the whole call: nothing was posted.
     fn from(mut error: Error) -> Self {
         let bad_wr = error.0.bad_wr.take();
         Self::new(bad_wr.unwrap_or(0), error)

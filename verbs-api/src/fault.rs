@@ -1,11 +1,11 @@
 //! Fault rules: what a laboratory does on purpose to packets, links, calls, completions and
 //! resources.
 //!
-//! A [`Fault`] says what it looks at, [`When`] it strikes, and what it does then. Rules are in force
-//! from [`Lab::inject`] to [`Lab::remove`], or as long as a [`FaultGuard`] lives. Each counts all that
-//! matches it from the moment it is in force; of several that would strike the same thing the first
-//! decides. Since each rule counts for itself and draws from a stream of its own, taking one out does
-//! not change what another strikes, as long as the same things happen.
+//! A [`Fault`] says what it looks at, [`When`] it strikes, and what it does then. Rules are in force from
+//! [`Lab::inject`] to [`Lab::remove`], or as long as a [`FaultGuard`] lives. Each counts everything that
+//! matches it from then on. If several would strike the same thing, the first one does. Each rule counts by
+//! itself and draws from a random stream of its own, so removing one does not change what another strikes,
+//! as long as the same things happen.
 
 use core::fmt;
 use core::time::Duration;
@@ -18,8 +18,8 @@ use crate::packet::{PacketClass, PacketOpcode};
 
 /// A rule: what it looks at, when it strikes, what it does then.
 ///
-/// Nodes are numbered as in the device list and in the trace, from 0. A rule begins with what it does, and
-/// strikes always unless it goes on with when:
+/// Nodes are numbered as in the device list and in the trace, from 0. A rule begins with what it does. It
+/// always strikes unless it goes on with when:
 ///
 /// ```
 /// use core::time::Duration;
@@ -50,22 +50,22 @@ pub enum Fault {
         /// What happens to them.
         harm: Harm,
     },
-    /// A link is down for a time: what leaves in that time, in either direction, is lost. The ports
-    /// stay up, so that nobody is told.
+    /// A link is down for a time: what leaves in that time, in either direction, is lost. The ports stay
+    /// up, so no program gets an event.
     #[non_exhaustive]
     Link {
         /// A node at one end.
         node: u32,
-        /// The node at the other end; `None` is all others: the node is cut off.
+        /// The node at the other end; `None` means all others, which cuts the node off.
         peer: Option<u32>,
         /// From when, of the laboratory's clock.
         down_at: Duration,
         /// Until when, this moment not included; `None` is for ever.
         up_at: Option<Duration>,
     },
-    /// A port is down for a time, as by [`Lab::set_port`]: programs are told by `PORT_ERR` and
-    /// `PORT_ACTIVE` (ASYNC-09). When the rule is taken out of force, a port that it has down comes up.
-    /// [`Lab::settle`] does not wait for changes of ports.
+    /// A port is down for a time, as by [`Lab::set_port`]: programs get `PORT_ERR` and `PORT_ACTIVE`
+    /// (ASYNC-09). If the port is down when the rule is taken out of force, it comes up. [`Lab::settle`]
+    /// does not wait for changes of ports.
     #[non_exhaustive]
     Port {
         /// Of which node.
@@ -89,22 +89,22 @@ pub enum Fault {
         /// With which error.
         error: ErrorKind,
     },
-    /// Turn successful completions into errors. Behind one all that is left is flushed, as with a real
-    /// one: the QP goes to the error state, or after a send of UC and UD to SQE, where the device has
-    /// that state.
+    /// Turn successful completions into errors. Each has the effects of a real one: the QP goes to the
+    /// error state, or after a UC or UD send to SQE where the device has that state, and the work behind it
+    /// is flushed.
     #[non_exhaustive]
     Completion {
         /// Only of QPs of this node; `None` is of any.
         node: Option<u32>,
-        /// Only of QPs with this number; `None` is of any. Nodes number their QPs each for itself.
+        /// Only of QPs with this number; `None` is of any. Each node numbers its own QPs.
         qpn: Option<u32>,
         /// When.
         when: When,
         /// With which status; [`WcStatus::Success`] is refused.
         status: WcStatus,
     },
-    /// A resource is scarce, as by [`Lab::set_limit`]; where both set a limit the lower counts. It
-    /// strikes when a call is refused for it.
+    /// A resource is scarce, as by [`Lab::set_limit`]; if both set a limit, the lower counts. The rule
+    /// strikes when it makes a call fail.
     #[non_exhaustive]
     Limit {
         /// Only on this node; `None` is on each.
@@ -124,21 +124,20 @@ pub enum Harm {
     Drop,
     /// It arrives with a checksum that is wrong, and is dropped there (TMR-12).
     Corrupt,
-    /// It arrives twice (TMR-09), the second time so much later; zero is right behind the first.
+    /// It arrives twice (TMR-09), the second time this much later; zero is right behind the first.
     ///
-    /// Of the time the same is true as for [`Delay`](Self::Delay).
+    /// The second one arrives when a delayed packet would ([`Delay`](Self::Delay)).
     Duplicate(Duration),
-    /// It arrives so much later than it would have. Packets behind it overtake it; all keep the
-    /// bytes that they left with. Zero is refused.
+    /// It arrives this much later. Packets behind it overtake it; all keep the bytes that they left with.
+    /// Zero is refused.
     ///
-    /// It arrives when the clock comes there: by waiting, polling or settling (stepped), by
-    /// [`Lab::advance`] and [`Lab::settle`] (inline, where the clock stands still, as for timers), by
-    /// itself (real time).
+    /// It arrives when the clock reaches that time: by waiting, polling or settling (stepped), by
+    /// [`Lab::advance`] and [`Lab::settle`] (inline, where the clock stands still), or by itself (real
+    /// time).
     Delay(Duration),
-    /// The next n packets on the same link, from its node to the node it goes to, overtake it: it
-    /// arrives right behind the last of them. Packets that never arrive, or late, do not count. If
-    /// not as many follow, it arrives as if delayed by [`REORDER_WITHIN`](Self::REORDER_WITHIN). Zero is
-    /// refused.
+    /// The next n packets on the same link, from its node to the node it goes to, overtake it: it arrives
+    /// right behind the last of them. Packets that arrive late or never do not count. If fewer follow, it
+    /// arrives as if delayed by [`REORDER_WITHIN`](Self::REORDER_WITHIN). Zero is refused.
     Reorder(u32),
 }
 
@@ -188,8 +187,7 @@ pub enum When {
     PerMillion(u32),
 }
 
-/// Which packets a rule looks at: those of which all is true that is said. The default is every
-/// packet.
+/// Which packets a rule looks at: those that meet all conditions. The default is every packet.
 ///
 /// ```
 /// use verbs_api::lab::{PacketClass, PacketFilter};
@@ -205,8 +203,7 @@ pub struct PacketFilter {
     pub from: Option<u32>,
     /// Only packets to this node.
     pub to: Option<u32>,
-    /// Only packets from this QP number. Those of connected QPs do not carry it; the laboratory
-    /// knows it all the same.
+    /// Only packets from this QP number. Packets of connected QPs do not carry it, but the laboratory knows it.
     pub src_qpn: Option<u32>,
     /// Only packets to this QP number.
     pub dest_qpn: Option<u32>,
@@ -304,22 +301,22 @@ impl Fault {
         Self::harm(packets, Harm::Corrupt)
     }
 
-    /// Packets arrive twice, the second time so much later ([`Harm::Duplicate`]).
+    /// Packets arrive twice, the second time this much later ([`Harm::Duplicate`]).
     pub const fn duplicate(packets: PacketFilter, by: Duration) -> Self {
         Self::harm(packets, Harm::Duplicate(by))
     }
 
-    /// Packets arrive so much later ([`Harm::Delay`]).
+    /// Packets arrive this much later ([`Harm::Delay`]).
     pub const fn delay(packets: PacketFilter, by: Duration) -> Self {
         Self::harm(packets, Harm::Delay(by))
     }
 
-    /// So many others overtake a packet ([`Harm::Reorder`]).
+    /// This many others overtake a packet ([`Harm::Reorder`]).
     pub const fn reorder(packets: PacketFilter, behind: u32) -> Self {
         Self::harm(packets, Harm::Reorder(behind))
     }
 
-    /// Packets are harmed in a way that is a value.
+    /// Packets are harmed in the way that a value says.
     pub const fn harm(packets: PacketFilter, harm: Harm) -> Self {
         Self::Packet {
             packets,
@@ -359,7 +356,7 @@ impl Fault {
         }
     }
 
-    /// Work that went well completes with an error, on any [`node`](Self::node) and queue pair
+    /// Successful work completes with an error, on any [`node`](Self::node) and queue pair
     /// ([`qpn`](Self::qpn)).
     pub const fn complete(status: WcStatus) -> Self {
         Self::Completion {
@@ -370,7 +367,7 @@ impl Fault {
         }
     }
 
-    /// There is no more than so much of a resource, on each [`node`](Self::node).
+    /// Each [`node`](Self::node) has no more than this much of a resource.
     pub const fn limit(limit: Limit, value: u64) -> Self {
         Self::Limit {
             node: None,
@@ -379,8 +376,7 @@ impl Fault {
         }
     }
 
-    /// Only the nth thing that matches, from 1. This and the next three change nothing for links, ports
-    /// and limits, which the time and the program decide.
+    /// Only the nth thing that matches, from 1. This and the next three do not affect links, ports and limits.
     #[must_use]
     pub fn nth(self, n: u64) -> Self {
         self.at(When::Nth(n))
@@ -456,9 +452,9 @@ impl Fault {
     /// the fields.
     ///
     /// # Errors
-    /// `Invalid`: an ordinal 0, a rate above a million, a delay or an overtaking of zero, a link or
-    /// port that comes up before it goes down, a port 0, a link that joins a node with itself, a status that is no error, a kind
-    /// of error that is not that of its errno value, a PSN or QP number of more than 24 bits.
+    /// `Invalid` for an ordinal 0, a rate above a million, a delay or reordering by zero, a link or port
+    /// that comes up before it goes down, a port 0, a link from a node to itself, a status that is no
+    /// error, an error kind that its errno value does not have, or a PSN or QP number of more than 24 bits.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Packet {
@@ -507,7 +503,7 @@ impl Fault {
         }
     }
 
-    /// When it strikes. `None` for links, ports and limits, which the time and the program decide.
+    /// When it strikes. `None` for links, ports and limits.
     pub fn when(&self) -> Option<&When> {
         match self {
             Self::Packet { when, .. } | Self::Call { when, .. } | Self::Completion { when, .. } => {
@@ -575,7 +571,7 @@ impl<'l> FaultGuard<'l> {
         self.fault
     }
 
-    /// How often it has struck; 0 if somebody else has taken it out of force.
+    /// How often it has struck; 0 if it was removed by other means.
     pub fn struck(&self) -> u64 {
         self.lab.struck(self.fault).unwrap_or(0)
     }

@@ -1,8 +1,8 @@
 //! Handles: `Copy` names for the objects of a backend.
 //!
-//! A handle is an index and a generation, and carries the context it belongs to. It owns nothing:
-//! using one after its object was destroyed, or on another backend, is an error and never somebody
-//! else's object. Generation 0 is never given out, so the default value is the zero handle.
+//! A handle is an index and a generation, and carries the context it belongs to. It owns nothing: using one
+//! after its object was destroyed, or on another backend, is an error and never reaches another object.
+//! Generation 0 is never given out, so the default value is the zero handle.
 
 use core::fmt;
 
@@ -71,7 +71,7 @@ pub trait Handle: Copy + fmt::Display {
     /// What the handle names.
     const OBJECT: Object;
 
-    /// The context in which the object was created; of a context itself.
+    /// The context in which the object was created; a context names itself.
     fn context(self) -> Context;
 
     /// The backend's index of the object. Its meaning is the backend's own.

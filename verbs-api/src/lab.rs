@@ -31,24 +31,24 @@ pub trait Lab {
     /// `NotSupported` if the clock is that of the machine.
     fn advance(&self, by: Duration) -> Result<()>;
 
-    /// Runs until no packet is in flight, those that a rule delays included, and no timer runs.
+    /// Runs until no packet is in flight, not even one that a rule delays, and no timer runs.
     ///
     /// # Errors
     /// [`Stalled`](crate::ErrorKind::Stalled) if that is not reached within the horizon (100 s by default), with
     /// the timers that still run: an endless RNR retry, for instance.
     fn settle(&self) -> Result<()>;
 
-    /// No more work will come: each thread that waits for an event now, or later without one being
-    /// there, gets [`Cause::LostWakeup`](crate::Cause::LostWakeup).
+    /// Declares that no more work will come: each thread that waits for an event, now or later, gets
+    /// [`Cause::LostWakeup`](crate::Cause::LostWakeup) unless an event is queued.
     fn close(&self);
 
-    /// Puts a fault rule in force. Of several that would strike the same thing the first decides.
+    /// Puts a fault rule in force. If several would strike the same thing, the first one does.
     ///
     /// # Errors
-    /// `Invalid` for what [`Fault::check`] refuses, and for a node there is not.
+    /// `Invalid` for what [`Fault::check`] refuses, and for a node that does not exist.
     fn inject(&self, fault: Fault) -> Result<FaultId>;
 
-    /// Takes a rule out of force; how often it has struck. Packets that it has delayed stay so.
+    /// Takes a rule out of force, and returns how often it has struck. Packets that it has delayed stay delayed.
     ///
     /// # Errors
     /// `Invalid` if the rule is not in force.
@@ -60,16 +60,16 @@ pub trait Lab {
     /// `Invalid` if the rule is not in force.
     fn struck(&self, fault: FaultId) -> Result<u64>;
 
-    /// Which rules have struck what since the start, oldest first; those that are no longer in force
-    /// too. From it a plan with rates can be made one that says exactly what happened. None in a simulation
-    /// that is set up to keep none.
+    /// Which rules have struck what since the start, oldest first, including rules no longer in force. It
+    /// can turn a plan with rates into one that repeats exactly what happened. Empty in a simulation that
+    /// is set up to keep none.
     fn strikes(&self) -> Vec<Strike>;
 
-    /// The same devices for calls that the program under test does not make: no fault rule counts or
-    /// strikes them, and they are not in the trace. All else that they do is done.
+    /// The same devices, for calls that the program under test does not make. Fault rules neither count nor
+    /// strike them, and they are not in the trace. Otherwise they have all their effects.
     fn unobserved(&self) -> &dyn Verbs;
 
-    /// The number of the node that a context's device is, as rules and the trace name it.
+    /// The number of the node of a context's device, as rules and the trace name it.
     fn node(&self, context: Context) -> Result<u32>;
 
     /// Starts to record packets. Messages are then sent packet by packet.
@@ -81,43 +81,42 @@ pub trait Lab {
     /// Brings a port of the context's device up or down (ASYNC-09).
     fn set_port(&self, context: Context, port: u8, up: bool) -> Result<()>;
 
-    /// Lets the context's device die, for good (ASYNC-10). Each of its contexts is told by
-    /// `DEVICE_FATAL`; it neither sends nor receives any more. From then on its verbs fail with
-    /// [`Io`](crate::ErrorKind::Io), but for those that free an object, read or acknowledge an event, or only
-    /// look at what the program has: the bytes and attributes of regions, the attributes of windows
-    /// and CQs.
+    /// Lets the context's device die, for good (ASYNC-10). Each of its contexts gets `DEVICE_FATAL`; it
+    /// neither sends nor receives any more. From then on its verbs fail with [`Io`](crate::ErrorKind::Io),
+    /// except those that free an object, read or acknowledge an event, or only look at what the program
+    /// has: the bytes and attributes of regions, the attributes of windows and CQs.
     fn kill_device(&self, context: Context) -> Result<()>;
 
-    /// Sets the active MTU of a port, at most its greatest, as when that of its link changes.
+    /// Sets the active MTU of a port, up to its greatest, as when the MTU of its link changes.
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()>;
 
-    /// Puts a GID into the table of a port (`ibv_query_gid`); each context is told by `GID_CHANGE`
-    /// (ASYNC-20). Who sends to a GID that is gone gets no answer; zero empties the entry.
+    /// Puts a GID into the table of a port (`ibv_query_gid`); each context gets `GID_CHANGE` (ASYNC-20).
+    /// Zero empties the entry. Peers that send to a GID that is gone get no answer.
     ///
     /// # Errors
-    /// `Invalid` for an index behind the table, or a GID that another entry of the fabric has.
+    /// `Invalid` for an index outside the table, or a GID that another entry of the fabric has.
     fn set_gid(&self, context: Context, port: u8, index: u32, gid: Gid) -> Result<()>;
 
-    /// Puts a P_Key into the table of a port (`ibv_query_pkey`); each context is told by
-    /// `PKEY_CHANGE` (ASYNC-20). Zero empties the entry.
+    /// Puts a P_Key into the table of a port (`ibv_query_pkey`); each context gets `PKEY_CHANGE`
+    /// (ASYNC-20). Zero empties the entry.
     ///
     /// # Errors
-    /// `Invalid` for an index behind the table.
+    /// `Invalid` for an index outside the table.
     fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()>;
 
-    /// Lets a port tell each context what a subnet manager or a cable would: `LID_CHANGE`,
+    /// Raises at each context an event that a subnet manager or a cable would cause: `LID_CHANGE`,
     /// `SM_CHANGE`, `CLIENT_REREGISTER` or `DEVICE_SPEED_CHANGE` (ASYNC-20, ASYNC-21).
     ///
     /// # Errors
-    /// `Invalid` for another kind: those have causes of their own.
+    /// `Invalid` for other events, which have causes of their own.
     fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()>;
 
-    /// Lets an SRQ fail: `SRQ_ERR` is raised (SRQ-17), and it takes and gives no receive any more. A
-    /// QP that needs one of it goes to the error state.
+    /// Lets an SRQ fail: `SRQ_ERR` is raised (SRQ-17), and it neither takes nor gives receives any more. A
+    /// QP that needs one goes to the error state.
     fn fail_srq(&self, srq: Srq) -> Result<()>;
 
-    /// Takes the privilege for Q_Keys with the top bit set from the programs of the context's device
-    /// (`CAP_NET_RAW`, QP-CREATE-11), or gives it back. They have it at first.
+    /// Takes from the programs of the context's device the privilege for Q_Keys with the top bit set
+    /// (`CAP_NET_RAW`, QP-CREATE-11), or gives it back. They start with it.
     fn set_privileged(&self, context: Context, privileged: bool) -> Result<()>;
 
     /// Sets a resource limit of the context's device, or lifts it.
@@ -142,8 +141,8 @@ pub enum Limit {
     QueuePairs,
     /// Entries of all CQs together; beyond it `ENOMEM` (CQ-RESIZE-15).
     CqEntries,
-    /// Bytes of all memory regions together, each region counted though regions share memory, null
-    /// regions not; beyond it `ENOMEM`.
+    /// Bytes of all memory regions together; beyond it `ENOMEM`. Regions that share memory each count, null
+    /// regions do not.
     Bytes,
 }
 

@@ -1,10 +1,10 @@
 //! RDMA verbs as an object-safe trait, shared by every backend of verbsim.
 //!
-//! Start with [`Verbs`]: it is what libibverbs is to a process. A program, a scenario of the
-//! conformance suite or a test is written once against `&dyn Verbs` and runs on the simulator
-//! (`verbs-sim`) and on real devices. What only a laboratory can do (hold the clock, lose a packet)
-//! is [`Lab`](lab::Lab). A program that uses RDMA, rather than tests a device, is better off with [`owned`]:
-//! the same objects with owners, and memory that stays as long as work uses it.
+//! Start with [`Verbs`]: it is what libibverbs is to a process. A program, a scenario of the conformance
+//! suite or a test is written once against `&dyn Verbs` and runs on the simulator (`verbs-sim`) and on real
+//! devices. What only a laboratory can do (hold the clock, lose a packet) is [`Lab`](lab::Lab). Programs
+//! that use RDMA, rather than test a device, should use [`owned`]: the same objects with owners, and memory
+//! that stays as long as work uses it.
 //!
 //! | | |
 //! |---|---|
@@ -21,7 +21,7 @@
 //! | [`owned`] | objects that own what they need, for programs |
 //! | [`lab`] | the laboratory: clock, faults, packets, trace |
 //! | [`table`] | what a backend keeps behind its handles |
-//! | [`sync`] | the locks and threads that a model checker can take the place of |
+//! | [`sync`] | locks and threads, which a model checker can replace |
 //!
 //! Rule ids such as CQ-ARM-03 name the rules that the suite checks: `verbsim explain CQ-ARM-03`.
 #![deny(unsafe_code)]

@@ -37,7 +37,7 @@ impl Access {
         .union(Self::REMOTE_WRITE)
         .union(Self::REMOTE_READ);
 
-    /// The optional bits (`IBV_ACCESS_OPTIONAL_RANGE`): a device that does not know one ignores it.
+    /// The optional bits (`IBV_ACCESS_OPTIONAL_RANGE`): a device ignores those that it does not know.
     pub const OPTIONAL: Self = Self::from_bits_retain(0x3ff0_0000);
 }
 
@@ -83,15 +83,15 @@ pub struct MrInit {
     pub length: usize,
     /// What it allows.
     pub access: Access,
-    /// The address by which work requests name its first byte (`ibv_reg_mr_iova`, RDMA-22). It lies
-    /// as far behind the start of a page as the memory does, new memory on its start. Default:
-    /// where the memory is, or 0 with [`Access::ZERO_BASED`] (RDMA-21).
+    /// The address by which work requests name its first byte (`ibv_reg_mr_iova`, RDMA-22). Its offset in
+    /// its page must be that of the memory; new memory starts on a page. Default: where the memory is, or 0
+    /// with [`Access::ZERO_BASED`] (RDMA-21).
     pub iova: Option<u64>,
     /// Its memory. Default: new.
     pub memory: MrMemory,
 }
 
-/// The memory of a region: always the backend's, which keeps it as long as a region has it.
+/// The memory of a region. It is the backend's, which keeps it as long as a region uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MrMemory {
@@ -100,9 +100,9 @@ pub enum MrMemory {
     New,
     /// Zero bytes of its own that the process may only read (MR-12).
     ReadOnly,
-    /// None: the addresses from 0 on, where no process has memory (MR-11). At most a page.
+    /// No memory: the addresses from 0 on, which no process maps (MR-11). At most a page.
     Unmapped,
-    /// Bytes that another region has, from this offset in it on (MR-13).
+    /// Bytes of another region, from this offset in it on (MR-13).
     Of(Mr, usize),
 }
 
@@ -145,7 +145,7 @@ pub struct MrChange {
     pub pd: Option<Pd>,
     /// `CHANGE_ACCESS`: what it allows.
     pub access: Option<Access>,
-    /// `CHANGE_TRANSLATION`: so many new zero bytes, which the backend owns, in the place of the old.
+    /// `CHANGE_TRANSLATION`: this many new zero bytes, which the backend owns, in place of the old ones.
     pub length: Option<usize>,
 }
 
@@ -177,7 +177,7 @@ debug_is_display!(ReregError);
 impl core::error::Error for ReregError {}
 
 impl From<Error> for ReregError {
-    /// An error from before the device was asked.
+    /// An error raised before the device was asked.
     fn from(error: Error) -> Self {
         Self::new(AfterRereg::Old, error)
     }
@@ -188,7 +188,7 @@ impl From<Error> for ReregError {
 pub enum AfterRereg {
     /// It is as it was: `ERR_INPUT`, `ERR_DONT_FORK_NEW`.
     Old,
-    /// It is changed, and the old memory is left in a bad state for `fork`: `ERR_DO_FORK_OLD`.
+    /// It is changed, but the old memory is in a bad state for `fork`: `ERR_DO_FORK_OLD`.
     New,
     /// It must not be used any more, only removed: `ERR_CMD`, `ERR_CMD_AND_DO_FORK_NEW`.
     Unusable,

@@ -22,8 +22,8 @@ c_enum! {
 pub struct MwAttr {
     /// Its type.
     pub mw_type: MwType,
-    /// Key for peers: that of the last bind that was posted. It opens nothing before that bind is
-    /// done (MW-02), nor if it failed: then the device still has the key of before (MW-23).
+    /// Key for peers, from the last bind that was posted. It opens nothing before that bind is done
+    /// (MW-02), nor if the bind failed: then the device still has the previous key (MW-23).
     pub rkey: u32,
 }
 
@@ -74,7 +74,7 @@ impl MwBind {
     }
 }
 
-/// The next key for a window: its lower 8 bits, which are the caller's, count on (`ibv_inc_rkey`).
+/// The next key for a window: its lower 8 bits, which are the caller's, go up by 1 (`ibv_inc_rkey`).
 pub const fn inc_rkey(rkey: u32) -> u32 {
     rkey & !0xff | rkey.wrapping_add(1) & 0xff
 }

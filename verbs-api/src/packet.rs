@@ -180,7 +180,7 @@ impl PacketClass {
         }
     }
 
-    /// Whether an opcode is of this class. One without a name is of none.
+    /// Whether an opcode is of this class. An opcode without a name is in no class.
     pub fn has(self, opcode: PacketOpcode) -> bool {
         if matches!(opcode, PacketOpcode::Unknown(_)) {
             return false;
@@ -227,7 +227,7 @@ impl Syndrome {
         Self::Unknown(0x20 | (timer & 0x1f) as u32)
     }
 
-    /// The code of the wait asked for, if this is a receiver-not-ready NAK.
+    /// The code of the wait that it asks for, if this is a receiver-not-ready NAK.
     pub const fn rnr_timer(self) -> Option<u8> {
         match self {
             Self::Unknown(raw) if raw & 0x60 == 0x20 => Some((raw & 0x1f) as u8),
@@ -250,7 +250,7 @@ pub struct PacketView {
     pub dest_qpn: u32,
     /// Packet sequence number, 24 bits.
     pub psn: u32,
-    /// Sequence numbers the packet takes: 1, but for a message that travels as one packet.
+    /// Sequence numbers that the packet takes: 1, or more if a whole message travels as one packet.
     pub psn_span: u32,
     /// P_Key.
     pub pkey: u16,

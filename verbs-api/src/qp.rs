@@ -98,10 +98,10 @@ pub struct QpInit {
     pub qp_type: QpType,
     /// Where completions of sends go.
     pub send_cq: Cq,
-    /// Where completions of receives go. XRC_SEND has none: not looked at.
+    /// Where completions of receives go. Ignored for XRC_SEND, which has none.
     pub recv_cq: Cq,
-    /// Where receives come from, instead of a queue of its own (RC and UD). The sizes of that are
-    /// then ignored (QP-CREATE-04).
+    /// An SRQ that receives come from, instead of a queue of its own (RC and UD). The sizes of a receive
+    /// queue are then ignored (QP-CREATE-04).
     pub srq: Option<Srq>,
     /// Sizes.
     pub cap: QpCap,
@@ -263,7 +263,7 @@ pub struct QpAttr {
     pub max_rd_atomic: u8,
     /// RDMA Reads and atomics outstanding as responder.
     pub max_dest_rd_atomic: u8,
-    /// Code of the wait a peer is asked for when no receive is posted, 0 to 31 (TMR-06).
+    /// Code of the wait that a peer is asked for if no receive is posted, 0 to 31 (TMR-06).
     pub min_rnr_timer: u8,
     /// Local port, from 1.
     pub port_num: u8,
@@ -363,7 +363,7 @@ pub struct QpQuery {
 }
 
 impl QpQuery {
-    /// What there is to say of a QP, for backends.
+    /// The answer to a query, for backends.
     pub const fn new(qp_num: u32, attr: QpAttr, init: QpInit) -> Self {
         Self { qp_num, attr, init }
     }

@@ -25,8 +25,8 @@ pub struct SrqAttr {
     /// Scatter/gather entries of one work request, up to
     /// [`DeviceAttr::max_srq_sge`](crate::DeviceAttr::max_srq_sge). Cannot be changed.
     pub max_sge: u32,
-    /// When fewer work requests than this are left, `SRQ_LIMIT_REACHED` is raised, once (SRQ-05). 0
-    /// asks for no event, and is what a query tells when none is asked for (SRQ-06).
+    /// When fewer work requests than this are left, `SRQ_LIMIT_REACHED` is raised, once (SRQ-05). 0 asks
+    /// for no event, and a query gives it when none is asked for (SRQ-06).
     pub srq_limit: u32,
 }
 
@@ -46,7 +46,7 @@ pub struct SrqInit {
     pub attr: SrqAttr,
     /// The caller's own value.
     pub srq_context: u64,
-    /// What makes it an SRQ of XRC. Default: it is a plain one, for RC and UD.
+    /// What makes it an XRC SRQ. Default: `None`, a plain SRQ for RC and UD.
     pub xrc: Option<XrcSrq>,
 }
 
@@ -72,7 +72,7 @@ impl SrqInit {
         self
     }
 
-    /// Of XRC: in a domain, with a CQ of its own.
+    /// As an XRC SRQ: in a domain, with a CQ of its own.
     #[must_use]
     pub const fn xrc(self, xrcd: Xrcd, cq: Cq) -> Self {
         Self {

@@ -25,31 +25,31 @@ use crate::{RecvWr, SendWr};
 
 /// How long a verb may wait.
 ///
-/// A time is measured by the clock of the machine, as on hardware, also by a simulator with threads; one
-/// whose waits move its clock measures it by that, and one under a model checker, where time does not
-/// pass, by what [`Lab::advance`] adds.
+/// The machine's clock measures a time, as on hardware, and so it does for a simulator with threads. A
+/// simulator whose waits move its own clock uses that clock. Under a model checker, where time does not
+/// pass, only [`Lab::advance`] adds to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Until it is done.
+    /// Without a limit.
     Forever,
     /// Not at all: [`ErrorKind::WouldBlock`](crate::ErrorKind::WouldBlock), and nothing changed.
     Poll,
-    /// At most so long: then [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut), nothing changed.
+    /// At most this long: then [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut), and nothing changed.
     For(Duration),
 }
 
 /// What libibverbs is to a process: the device list, and every verb on handles.
 ///
-/// Object-safe, so that one suite judges any backend; handles are `Copy`, so that a program can
-/// also say what it must not do (use after destroy, destroy while in use), and get an error for it.
-/// Errors name the verb and the facts; each method lists the kinds a caller should expect.
+/// It is object-safe, so one suite judges any backend. Handles are `Copy`, so a program can also try what
+/// it must not do (use after destroy, destroy while in use), and get an error for it. Errors name the verb
+/// and the facts; each method lists the kinds a caller should expect.
 ///
 /// Any verb gives [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a handle that is zero,
 /// stale, or of another context or backend. That is not repeated below.
 pub trait Verbs: Send + Sync {
     // Devices
 
-    /// The devices there are (`ibv_get_device_list`, DEV-01).
+    /// Lists the devices (`ibv_get_device_list`, DEV-01).
     fn devices(&self) -> Result<Vec<DeviceInfo>>;
 
     /// Opens the device called `name` (`ibv_open_device`). Contexts of one device are independent
@@ -59,21 +59,21 @@ pub trait Verbs: Send + Sync {
     /// `NoDevice` if there is none of that name; `TooManyFiles`.
     fn open_device(&self, name: &str) -> Result<Context>;
 
-    /// Closes a context (`ibv_close_device`). What it still has goes with it, as when the kernel
-    /// cleans up behind a process: handles are stale, peers get no answer (LIFE-07). Programs should
-    /// destroy their objects first (DEV-03).
+    /// Closes a context (`ibv_close_device`). Its objects go with it, as when the kernel cleans up after a
+    /// process: their handles are stale, and peers get no answer (LIFE-07). Programs should destroy their
+    /// objects first (DEV-03).
     fn close_device(&self, context: Context) -> Result<()>;
 
-    /// What may be asked of the device. This is no verb: no fault rule strikes it, and a dead device has it.
+    /// What the device can do. This is no verb: no fault rule strikes it, and it works on a dead device.
     fn capabilities(&self, context: Context) -> Result<Capabilities>;
 
-    /// What is known of how the device answers where it has a choice. This is no verb either.
+    /// How the device answers where it has a choice, as far as known. This is no verb either.
     fn behavior(&self, context: Context) -> Result<Declared>;
 
     /// Limits of the device (`ibv_query_device`).
     fn query_device(&self, context: Context) -> Result<DeviceAttr>;
 
-    /// As [`query_device`](Self::query_device), with what newer devices say of themselves
+    /// As [`query_device`](Self::query_device), with the attributes of newer devices
     /// (`ibv_query_device_ex`, DEV-11).
     fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx>;
 
@@ -83,17 +83,17 @@ pub trait Verbs: Send + Sync {
     /// An entry of a port's GID table (`ibv_query_gid`, DEV-06).
     fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid>;
 
-    /// An entry of a port's GID table, with what belongs to it (`ibv_query_gid_ex`, DEV-11).
+    /// An entry of a port's GID table, with its type and interface (`ibv_query_gid_ex`, DEV-11).
     ///
     /// # Errors
-    /// `NoData` for an entry that is empty; `Invalid` outside the table.
+    /// `NoData` for an empty entry; `Invalid` outside the table.
     fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry>;
 
-    /// The entries of the GID tables of all ports, without those that are empty
-    /// (`ibv_query_gid_table`, DEV-11); how many were written to the start of `entries`.
+    /// Writes the entries of all ports' GID tables that are not empty to the start of `entries`, and
+    /// returns how many (`ibv_query_gid_table`, DEV-11).
     ///
     /// # Errors
-    /// `Invalid` if there are more.
+    /// `Invalid` if `entries` is too short.
     fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize>;
 
     /// An entry of a port's P_Key table (`ibv_query_pkey`), in the machine's order.
@@ -118,13 +118,13 @@ pub trait Verbs: Send + Sync {
     /// above `max_mr_size`; `NoMemory`.
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr>;
 
-    /// Makes a region as [`alloc_mr`](Self::alloc_mr) does, of other memory or with other addresses
+    /// Makes a region as [`alloc_mr`](Self::alloc_mr) does, but of other memory or with other addresses
     /// (`ibv_reg_mr_iova` of memory that the backend owns).
     ///
     /// # Errors
-    /// As for `alloc_mr`; `Invalid` also for an `iova` that does not fit the memory's place in its
-    /// page, a part that the other region does not have, or one of the caller's own memory; `Fault`
-    /// for memory that is not mapped (MR-11), or cannot be written and is to be (MR-12).
+    /// As for `alloc_mr`. `Invalid` also for an `iova` that does not fit the memory's place in its page,
+    /// for a part outside the other region, or if that is the caller's own memory; `Fault` for memory that
+    /// is not mapped (MR-11), or that is not writable and has to be (MR-12).
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr>;
 
     /// Makes a null region (`ibv_alloc_null_mr`, MR-18): all addresses lie in it, reads give zeros and
@@ -137,23 +137,23 @@ pub trait Verbs: Send + Sync {
     /// Registers the caller's memory (`ibv_reg_mr`). Errors as for [`alloc_mr`](Self::alloc_mr).
     ///
     /// # Safety
-    /// From this call until [`dereg_mr`](Self::dereg_mr) or [`close_device`](Self::close_device)
-    /// returned, `addr..addr + length` must be valid memory; with `LOCAL_WRITE` it must be
-    /// writable. The device reads it (and with `LOCAL_WRITE` writes it) at any time in between, so
-    /// no reference to a part may live while work that touches that part can be executed. Registered
-    /// without `LOCAL_WRITE` it is never written (MR-24).
+    /// From this call until [`dereg_mr`](Self::dereg_mr) or [`close_device`](Self::close_device) returned,
+    /// `addr..addr + length` must be valid memory; with `LOCAL_WRITE` it must be writable. The device reads
+    /// it (and with `LOCAL_WRITE` writes it) at any time in between, so no reference to a part may live
+    /// while work that touches that part can be executed. The device never writes memory that is registered
+    /// without `LOCAL_WRITE` (MR-24).
     #[allow(unsafe_code, reason = "the one promise the caller makes")]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr>;
 
-    /// Changes a region (`ibv_rereg_mr`, MR-08): the parts that `change` names. Its keys may be others
+    /// Changes the parts of a region that `change` names (`ibv_rereg_mr`, MR-08). It may have other keys
     /// afterwards ([`query_mr`](Self::query_mr)).
     ///
     /// # Errors
-    /// `Invalid` for a change of nothing, a PD of another context, or access bits as for
-    /// [`alloc_mr`](Self::alloc_mr); `Access` for writes to memory that was registered without
-    /// `LOCAL_WRITE` and stays (MR-24); `Busy` (simulator) while posted work owns bytes of memory that
-    /// is to be replaced; `NoMemory`; `NotSupported` without [`Capabilities::REREG_MR`]. The error says
-    /// what is left of the region (MR-09).
+    /// `Invalid` for an empty change, a PD of another context, or access bits as for
+    /// [`alloc_mr`](Self::alloc_mr); `Access` for write access to memory that was registered without
+    /// `LOCAL_WRITE` and is kept (MR-24); `Busy` (simulator) while posted work owns bytes of memory that is
+    /// to be replaced; `NoMemory`; `NotSupported` without [`Capabilities::REREG_MR`]. The error says what
+    /// is left of the region (MR-09).
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError>;
 
     /// Removes a region (`ibv_dereg_mr`, MR-05).
@@ -168,16 +168,16 @@ pub trait Verbs: Send + Sync {
     /// `Invalid` or `NotSupported` for a type the device does not have (MW-26); `NoMemory`.
     fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw>;
 
-    /// Removes a window, bound or not; its key is dead (`ibv_dealloc_mw`, MW-19).
+    /// Removes a window, bound or not, and its key (`ibv_dealloc_mw`, MW-19).
     fn dealloc_mw(&self, mw: Mw) -> Result<()>;
 
     /// Type and key of a window (the fields of `struct ibv_mw`).
     fn query_mw(&self, mw: Mw) -> Result<MwAttr>;
 
-    /// Posts a bind of a window of type 1 on a QP (`ibv_bind_mw`), which completes as a send does. The
-    /// new key is in [`query_mw`](Self::query_mw) at once, and good for peers when the bind is done
-    /// (MW-02). What fails when it is executed completes with `MW_BIND_ERR`, and leaves the window as
-    /// it was (MW-23). Windows of type 2 are bound by [`SendOp::BindMw`](crate::SendOp::BindMw).
+    /// Posts a bind of a window of type 1 on a QP (`ibv_bind_mw`), which completes as a send does.
+    /// [`query_mw`](Self::query_mw) has the new key at once; peers can use it when the bind is done
+    /// (MW-02). A bind that fails when it is executed completes with `MW_BIND_ERR`, and leaves the window
+    /// as it was (MW-23). Windows of type 2 are bound by [`SendOp::BindMw`](crate::SendOp::BindMw).
     ///
     /// # Errors
     /// `Invalid` for a window of type 2 (MW-05), a zero-based one, a QP of a transport without binds,
@@ -242,13 +242,13 @@ pub trait Verbs: Send + Sync {
     /// Asks for one notification (`ibv_req_notify_cq`).
     fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()>;
 
-    /// Takes the oldest completions (`ibv_poll_cq`); how many were written to the start of `wc`.
+    /// Writes the oldest completions to the start of `wc`, and returns how many (`ibv_poll_cq`).
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize>;
 
     /// Acknowledges `nevents` events of a CQ (`ibv_ack_cq_events`).
     ///
     /// # Errors
-    /// `Usage` for more than were read and not acknowledged yet (CHAN-37).
+    /// `Usage` for more events than were read and are not acknowledged yet (CHAN-37).
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()>;
 
     /// Removes a CQ and its unpolled completions (`ibv_destroy_cq`). Waits until every event of it
@@ -261,34 +261,33 @@ pub trait Verbs: Send + Sync {
 
     // Extended completion queues, and moderation
 
-    /// Makes an extended CQ (`ibv_create_cq_ex`): a CQ as any other, that can also be polled by an
-    /// iteration.
+    /// Makes an extended CQ (`ibv_create_cq_ex`): a CQ like any other that can also be polled by an iteration.
     ///
     /// # Errors
-    /// As for [`create_cq`](Self::create_cq); `NotSupported` without [`Capabilities::CQ_EX`], or for
-    /// fields or flags that the device has not (CQ-CREATE-14).
+    /// As for [`create_cq`](Self::create_cq); `NotSupported` without [`Capabilities::CQ_EX`], or for fields
+    /// or flags that the device lacks (CQ-CREATE-14).
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq>;
 
-    /// Starts an iteration, and comes to the oldest completion (`ibv_start_poll`, CQ-CREATE-15). Until
-    /// [`end_poll`](Self::end_poll) the completions it comes to still have their places in the CQ.
+    /// Starts an iteration, at the oldest completion (`ibv_start_poll`, CQ-CREATE-15). The completions that
+    /// it visits keep their places in the CQ until [`end_poll`](Self::end_poll).
     ///
-    /// Drivers hold the CQ's lock meanwhile. What would wait for that is `Usage` as long as the
-    /// iteration is open: polling the CQ, starting another iteration, resizing or destroying the CQ,
-    /// and changing or destroying a QP of it.
+    /// Drivers hold the CQ's lock meanwhile. Calls that would wait for it give `Usage` as long as the
+    /// iteration is open: polling the CQ, starting another iteration, resizing or destroying the CQ, and
+    /// changing or destroying one of its QPs.
     ///
     /// # Errors
     /// `NotFound` if the CQ is empty: no iteration is open then. `Invalid` for a CQ that is not an
     /// extended one; after an overrun as for [`poll_cq`](Self::poll_cq).
     fn start_poll(&self, cq: Cq) -> Result<()>;
 
-    /// Comes to the next completion (`ibv_next_poll`).
+    /// Goes to the next completion (`ibv_next_poll`).
     ///
     /// # Errors
-    /// `NotFound` if there is no other: the iteration is at its end, and has to be ended. `Usage` if
-    /// none is open, or it is at its end already.
+    /// `NotFound` if there is none: the iteration is at its end, and has to be ended. `Usage` if none is
+    /// open, or it is at its end already.
     fn next_poll(&self, cq: Cq) -> Result<()>;
 
-    /// The completion that the iteration has come to (`ibv_wc_read_*`, CQ-CREATE-16).
+    /// The completion that the iteration is at (`ibv_wc_read_*`, CQ-CREATE-16).
     ///
     /// # Errors
     /// `Usage` if no iteration is open, or it is at its end.
@@ -300,7 +299,7 @@ pub trait Verbs: Send + Sync {
     /// `Usage` if none is open.
     fn end_poll(&self, cq: Cq) -> Result<()>;
 
-    /// Changes for how many completions, or how long, an event of a CQ waits (`ibv_modify_cq`).
+    /// Sets how many completions, or how long, an event of a CQ waits for (`ibv_modify_cq`).
     ///
     /// # Errors
     /// `Invalid` above the limits of the device
@@ -310,14 +309,13 @@ pub trait Verbs: Send + Sync {
 
     // Queue pairs
 
-    /// Makes a QP in RESET (`ibv_create_qp`). One of XRC_RECV is made by
+    /// Makes a QP in RESET (`ibv_create_qp`). XRC_RECV QPs are made by
     /// [`create_xrc_recv_qp`](Self::create_xrc_recv_qp).
     ///
     /// # Errors
-    /// `Invalid` for sizes above the device's, CQs or an SRQ of another context, an SRQ where the
-    /// transport has none (QP-CREATE-04); `NotSupported` for a transport it does not have, or
-    /// batches of operations that it has not (SQ-28);
-    /// `NoMemory`.
+    /// `Invalid` for sizes above the device's, CQs or an SRQ of another context, an SRQ where the transport
+    /// has none (QP-CREATE-04); `NotSupported` for a transport, or operations of a batch, that the device
+    /// lacks (SQ-28); `NoMemory`.
     fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp>;
 
     /// The QP number.
@@ -326,8 +324,8 @@ pub trait Verbs: Send + Sync {
     /// Attributes of a QP (`ibv_query_qp`). `mask` is a hint; more may be filled (QP-CREATE-09).
     fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery>;
 
-    /// Changes a QP (`ibv_modify_qp`); a failure changes nothing (QP-STATE-06). Attributes of the half
-    /// that a QP of XRC lacks are left out ([`ignored`](crate::transition::ignored)).
+    /// Changes a QP (`ibv_modify_qp`); a failure changes nothing (QP-STATE-06). Attributes of the half that
+    /// an XRC QP lacks are ignored ([`ignored`](crate::transition::ignored)).
     ///
     /// # Errors
     /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
@@ -342,8 +340,8 @@ pub trait Verbs: Send + Sync {
     /// in the simulator `Stalled` if no other thread can acknowledge.
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()>;
 
-    /// Connects two RC QPs in RESET with each other, or one of XRC_SEND with one of XRC_RECV, and
-    /// brings both to RTS: by attributes, or by rdma_cm where the transport needs it.
+    /// Connects two RC QPs in RESET, or an XRC_SEND QP and an XRC_RECV QP, and brings both to RTS: by
+    /// attributes, or by rdma_cm where the transport needs it.
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()>;
 
     /// Posts sends in order (`ibv_post_send`); stops at the first that cannot be posted.
@@ -354,17 +352,16 @@ pub trait Verbs: Send + Sync {
     fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>;
 
     /// Builds a batch of sends (`ibv_wr_start`, then `ibv_wr_send` and the like for each) and ends it
-    /// (`ibv_wr_complete`, `ibv_wr_abort`). Nothing of it runs before it is complete, and an aborted
-    /// one never does (SQ-26); after an error nothing of it is posted (SQ-27).
+    /// (`ibv_wr_complete`, `ibv_wr_abort`). None of it runs before it is complete, and an aborted batch
+    /// never runs (SQ-26). After an error none of it is posted (SQ-27).
     ///
     /// # Errors
     /// As for [`post_send`](Self::post_send); `Invalid` also for an operation that is not among the
     /// [`send_ops`](QpInit::send_ops) of the QP.
     fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()>;
 
-    /// Posts receives in order (`ibv_post_recv`); stops at the first that cannot be posted. Errors
-    /// as for [`post_send`](Self::post_send); `Invalid` also for a QP with an SRQ (RQ-09), or one of
-    /// XRC (XRC-03).
+    /// Posts receives in order (`ibv_post_recv`); stops at the first that cannot be posted. Errors as for
+    /// [`post_send`](Self::post_send); `Invalid` also for a QP with an SRQ (RQ-09), or an XRC QP (XRC-03).
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>;
 
     // Address handles
@@ -375,19 +372,19 @@ pub trait Verbs: Send + Sync {
     /// Removes an address handle (`ibv_destroy_ah`).
     ///
     /// # Errors
-    /// `Usage` (simulator) while posted work names it whose completion has not been polled (UD-16).
+    /// `Usage` (simulator) while work names it whose completion has not been polled (UD-16).
     fn destroy_ah(&self, ah: Ah) -> Result<()>;
 
     // Multicast
 
-    /// Attaches a UD QP to a multicast group, in any state (`ibv_attach_mcast`): from now on it gets
-    /// a copy of each datagram that a port of its device receives for the group, its own among
-    /// them. Once more changes nothing (MCAST-03). `lid` is the group's LID, 0 on Ethernet.
+    /// Attaches a UD QP to a multicast group, in any state (`ibv_attach_mcast`): from now on it gets a copy
+    /// of each datagram that a port of its device receives for the group, including its own. Attaching it
+    /// again changes nothing (MCAST-03). `lid` is the group's LID, 0 on Ethernet.
     ///
-    /// What a port receives is up to the network: on InfiniBand the subnet administrator has to be
-    /// asked (MCAST-10).
+    /// The network decides what a port receives: on InfiniBand the program has to ask the subnet
+    /// administrator (MCAST-10).
     ///
-    /// A datagram goes to a group by an address handle with the group's GID, and the QP number
+    /// To send to a group, use an address handle with the group's GID and the QP number
     /// [`MULTICAST_QPN`](crate::MULTICAST_QPN).
     ///
     /// # Errors
@@ -404,22 +401,21 @@ pub trait Verbs: Send + Sync {
 
     // Shared receive queues
 
-    /// Makes a shared receive queue (`ibv_create_srq`, SRQ-01). QPs are made with it by
-    /// [`QpInit::srq`].
+    /// Makes a shared receive queue (`ibv_create_srq`, SRQ-01). [`QpInit::srq`] makes QPs with it.
     ///
     /// # Errors
     /// `Invalid` for sizes above the device's, or a size of 0 (SRQ-02), and for an XRC domain or CQ of
-    /// another context; `NoMemory`; `NotSupported` for one of XRC without [`Capabilities::XRC`].
+    /// another context; `NoMemory`; `NotSupported` for an XRC SRQ without [`Capabilities::XRC`].
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq>;
 
-    /// What an SRQ was made with, and the sizes that it got then: at least those asked for (what
+    /// What an SRQ was made with. The sizes are those that it got, at least those asked for (what
     /// `ibv_create_srq` writes back, SRQ-01).
     fn srq_init(&self, srq: Srq) -> Result<SrqInit>;
 
     /// The present sizes and limit of an SRQ (`ibv_query_srq`, SRQ-16).
     ///
     /// # Errors
-    /// `NotSupported` on drivers that cannot tell.
+    /// `NotSupported` on drivers that cannot query.
     fn query_srq(&self, srq: Srq) -> Result<SrqAttr>;
 
     /// Changes an SRQ (`ibv_modify_srq`): its size, or the limit below which `SRQ_LIMIT_REACHED` is
@@ -438,10 +434,9 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while a QP uses it, whatever `wait` is (SRQ-11); `WouldBlock`, `TimedOut`.
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()>;
 
-    /// Posts receives in order (`ibv_post_srq_recv`, SRQ-04); stops at the first that cannot be
-    /// posted. The lkeys are those of the SRQ's PD (SRQ-12). Messages take them in the order of
-    /// posting, over all QPs; each completes on the QP that took it, so that completions may come in
-    /// another order.
+    /// Posts receives in order (`ibv_post_srq_recv`, SRQ-04); stops at the first that cannot be posted.
+    /// Their lkeys belong to the SRQ's PD (SRQ-12). Messages of all QPs take them in the order of posting.
+    /// Each completes on the QP that took it, so completions may come in another order.
     ///
     /// # Errors
     /// `Invalid` for too many SGEs; `NoMemory` when the queue is full.
@@ -449,12 +444,12 @@ pub trait Verbs: Send + Sync {
 
     // Extended reliable connections
 
-    /// Opens an XRC domain (`ibv_open_xrcd`, XRC-01). It belongs to the device: contexts share one
-    /// that is named by a file, each by a handle of its own.
+    /// Opens an XRC domain (`ibv_open_xrcd`, XRC-01). It belongs to the device: contexts share a domain
+    /// that a file names, each by a handle of its own.
     ///
     /// # Errors
-    /// `NotFound` if the file, or a domain that it names, is not there and not to be made (Linux says
-    /// `WouldBlock` for the domain); `Invalid` for an exclusive one that exists; `NoMemory`;
+    /// `NotFound` if the file, or the domain that it names, does not exist and creating was not asked for
+    /// (Linux gives `WouldBlock` for the domain); `Invalid` if it has to be new and exists; `NoMemory`;
     /// `NotSupported` or `NotImplemented` without [`Capabilities::XRC`] (XRC-07).
     fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd>;
 
@@ -464,28 +459,27 @@ pub trait Verbs: Send + Sync {
     /// `Busy` while an SRQ or a QP lives that was made or opened by this handle.
     fn close_xrcd(&self, xrcd: Xrcd) -> Result<()>;
 
-    /// Makes a QP of XRC_RECV in RESET (`ibv_create_qp_ex` with a domain): the receiving end of a
-    /// connection, whose messages take receives of the SRQs that they name. It has no queues, CQs or
-    /// protection domain: what peers reach is the memory of the domain of the SRQ that they name.
-    /// Asynchronous events of it come to all contexts that have opened it.
+    /// Makes an XRC_RECV QP in RESET (`ibv_create_qp_ex` with a domain): the receiving end of a connection,
+    /// whose messages take receives from the SRQs that they name. It has no queues, CQs or protection
+    /// domain: peers reach the memory of the protection domain of the SRQ that they name. All contexts that
+    /// have opened it get its asynchronous events.
     ///
     /// # Errors
     /// `NoMemory`; `NotSupported` without [`Capabilities::XRC`].
     fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp>;
 
-    /// Opens the QP of XRC_RECV that has this number in an XRC domain (`ibv_open_qp`, XRC-05): one
-    /// more handle of it, by which it can be queried and changed. It is gone when the last of its
-    /// handles was destroyed.
+    /// Opens the XRC_RECV QP with this number in an XRC domain (`ibv_open_qp`, XRC-05). The new handle can
+    /// query and change it. The QP is gone when the last of its handles is destroyed.
     ///
     /// # Errors
-    /// `Invalid` or `NotFound` if the domain has none with this number; `NoMemory`.
+    /// `Invalid` or `NotFound` if the domain has no such QP; `NoMemory`.
     fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp>;
 
     /// The number of an SRQ, by which peers name it (`ibv_get_srq_num`).
     ///
     /// # Errors
-    /// `Invalid` (or a number that means nothing, by driver) for an SRQ that is not of XRC;
-    /// `NotSupported` without [`Capabilities::XRC`].
+    /// `Invalid` (some drivers return a meaningless number) for a plain SRQ; `NotSupported` without
+    /// [`Capabilities::XRC`].
     fn srq_num(&self, srq: Srq) -> Result<u32>;
 
     // Asynchronous events
@@ -497,16 +491,16 @@ pub trait Verbs: Send + Sync {
     /// Acknowledges an asynchronous event (`ibv_ack_async_event`).
     ///
     /// # Errors
-    /// `Usage` if no event of the object is waiting for one.
+    /// `Usage` if no event of the object waits for an acknowledgement.
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()>;
 
     // Beyond verbs
 
-    /// The file descriptor of a channel (the field `fd` of `struct ibv_comp_channel`, CHAN-03):
-    /// readable exactly while an event is queued (CHAN-30), for `poll`, `epoll` and what builds on
-    /// them. A duplicate: the caller closes it, and may keep it longer than the channel. Take
-    /// events with [`get_cq_event`](Self::get_cq_event) and [`Wait::Poll`]; bytes that are read
-    /// from it or written to it are lost or invented events.
+    /// The file descriptor of a channel (the field `fd` of `struct ibv_comp_channel`, CHAN-03): readable
+    /// exactly while an event is queued (CHAN-30), for `poll`, `epoll` and what builds on them. It is a
+    /// duplicate: the caller closes it, and may keep it longer than the channel. Take events with
+    /// [`get_cq_event`](Self::get_cq_event) and [`Wait::Poll`]: reading from it loses events, and writing
+    /// to it invents them.
     ///
     /// # Errors
     /// `NotSupported` without [`Capabilities::FD`]; `TooManyFiles`.
@@ -522,9 +516,9 @@ pub trait Verbs: Send + Sync {
         Err(unsupported(Verb::AsyncFd, "has no file descriptors"))
     }
 
-    /// Garbles the number by which the driver knows an object (the field `handle` of the C
-    /// structure), or puts it right again: so a bad handle gets as far as the driver, and past
-    /// what this trait refuses by itself. Verbs that stay in the process never see the number.
+    /// Garbles the number by which the driver knows an object (the field `handle` of the C structure), or
+    /// restores it. So a bad handle gets past the checks of this trait to the driver. Verbs that stay in
+    /// the process never see the number.
     ///
     /// A hazard: C libraries trust it. An object that is still garbled when its context closes may
     /// live until the process ends.

@@ -1,5 +1,5 @@
-//! Work requests. They are the same in the trait and for programs with owning objects, but for how they
-//! name memory, address handles and windows: [`Names`].
+//! Work requests. They are the same for the trait and for owning objects, except how they name memory,
+//! address handles and windows: [`Names`].
 
 use core::fmt::Debug;
 
@@ -11,7 +11,7 @@ use crate::handle::{Ah, Mw};
 use crate::mr::Sge;
 use crate::mw::MwBindInfo;
 
-/// What work requests name objects by: [`Handles`], or [`owned::Objects`](crate::owned::Objects).
+/// How work requests name objects: by [`Handles`], or by [`owned::Objects`](crate::owned::Objects).
 pub trait Names: Copy + Debug + Eq {
     /// Local memory.
     type Sge: Copy + Debug + Eq;
@@ -23,7 +23,7 @@ pub trait Names: Copy + Debug + Eq {
     type BindInfo: Copy + Debug + Eq;
 }
 
-/// Names by handles, as the trait has them.
+/// Naming by handles, as in the trait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handles {}
 
@@ -131,8 +131,8 @@ pub enum SendOp<N: Names> {
         info: N::BindInfo,
     },
     /// `IBV_WR_TSO`: a long message that the device cuts into datagrams, for UD and raw packets only
-    /// (SQ-18), where it can ([`Capabilities::TSO`](crate::Capabilities::TSO)). Without the header
-    /// that each of them gets in C: it can be said here, so that it is refused.
+    /// (SQ-18), on devices with [`Capabilities::TSO`](crate::Capabilities::TSO). The header that each
+    /// datagram gets in C is missing: this operation is here so that it can be refused.
     Tso {
         /// Bytes of each datagram.
         mss: u16,
@@ -157,7 +157,8 @@ impl<N: Names> SendOp<N> {
         }
     }
 
-    /// The same with other names, which only a bind has: `bind` is given window, key and what it is to show.
+    /// The same operation with other names. Only a bind has any: `bind` gets the window, the key and what
+    /// it is to show.
     pub(crate) fn renamed<M: Names>(
         self,
         bind: impl FnOnce(N::Mw, u32, N::BindInfo) -> Result<SendOp<M>>,
@@ -187,9 +188,8 @@ impl<N: Names> SendOp<N> {
         })
     }
 
-    /// Whether it brings data back from the peer: an RDMA Read or an atomic. These count in
-    /// `max_rd_atomic` (RDMA-18, ATOM-13), a fenced send waits for them (SQ-12), and their list is
-    /// written.
+    /// Whether it brings data back from the peer: an RDMA Read or an atomic. These count towards
+    /// `max_rd_atomic` (RDMA-18, ATOM-13), a fenced send waits for them (SQ-12), and their list is written.
     pub const fn reads(&self) -> bool {
         matches!(
             self,
@@ -197,7 +197,7 @@ impl<N: Names> SendOp<N> {
         )
     }
 
-    /// What its completion is of (WC-04).
+    /// The opcode of its completion (WC-04).
     pub const fn wc_opcode(&self) -> WcOpcode {
         match self {
             Self::Send | Self::SendWithImm { .. } | Self::SendWithInv { .. } => WcOpcode::Send,
@@ -215,7 +215,7 @@ impl<N: Names> SendOp<N> {
 /// The QP number of every multicast group (MCAST-09).
 pub const MULTICAST_QPN: u32 = 0x00ff_ffff;
 
-/// Where a send goes beyond its connection, or without one (`wr.ud`, `qp_type.xrc`).
+/// Where a send goes, apart from its connection (`wr.ud`, `qp_type.xrc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dest<N: Names> {
@@ -230,8 +230,8 @@ pub enum Dest<N: Names> {
         /// Q_Key to send; with the top bit set the sending QP's own is used (UD-06).
         remote_qkey: u32,
     },
-    /// XRC_SEND: to an SRQ of the peer's domain. Reads, writes and atomics name one, too: they reach
-    /// the memory of its protection domain.
+    /// XRC_SEND: to an SRQ of the peer's domain. Reads, writes and atomics name an SRQ too: they reach the
+    /// memory of its protection domain.
     Xrc {
         /// The SRQ's number ([`Verbs::srq_num`](crate::Verbs::srq_num)), 24 bits.
         remote_srqn: u32,
@@ -361,8 +361,8 @@ impl<'a, N: Names> SendWr<'a, N> {
         }
     }
 
-    /// Without a completion on success. What an owning object's work uses is held until a later completion of
-    /// the send queue has been polled.
+    /// Without a completion on success. With owning objects, what the work uses is held until a later
+    /// completion of the send queue is polled.
     #[must_use]
     pub const fn unsignaled(self) -> Self {
         Self {
@@ -383,7 +383,7 @@ impl<'a, N: Names> SendWr<'a, N> {
         self.flags(SendFlags::INLINE)
     }
 
-    /// Behind all earlier RDMA Reads and atomics.
+    /// Fenced: behind all earlier RDMA Reads and atomics.
     #[must_use]
     pub const fn fence(self) -> Self {
         self.flags(SendFlags::FENCE)
@@ -402,7 +402,7 @@ impl<'a, N: Names> SendWr<'a, N> {
         }
     }
 
-    /// To an SRQ of the peer's XRC domain, on a queue pair of XRC_SEND (XRC-04).
+    /// To an SRQ of the peer's XRC domain, on an XRC_SEND queue pair (XRC-04).
     #[must_use]
     pub const fn to_srq(self, remote_srqn: u32) -> Self {
         Self {
