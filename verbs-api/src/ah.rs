@@ -41,9 +41,8 @@ impl AhAttr {
 
 /// A global route (`struct ibv_global_route`).
 ///
-/// The receiver of a datagram finds these values in the header in front of it ([`Grh`](crate::Grh),
-/// UD-20). Those of a connected queue pair are kept, for a query; its peer does not see them. The default
-/// is all zero.
+/// The receiver of a datagram finds these values in the header in front of it ([`Grh`](crate::Grh), UD-20).
+/// A connected queue pair keeps them for queries; its peer does not see them. The default is all zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GlobalRoute {
     /// Destination GID.
@@ -52,8 +51,8 @@ pub struct GlobalRoute {
     pub flow_label: u32,
     /// Index of the source GID in the port's table.
     pub sgid_index: u8,
-    /// Hop limit, or time to live of IPv4. Devices whose packets take the routes of the system, as
-    /// soft-RoCE's, put in that of the route.
+    /// Hop limit, or time to live of IPv4. Devices whose packets take the system's routes, such as
+    /// soft-RoCE, use the route's.
     pub hop_limit: u8,
     /// Traffic class, or type of service of IPv4.
     pub traffic_class: u8,

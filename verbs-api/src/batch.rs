@@ -36,7 +36,7 @@ bitflags! {
 }
 
 impl SendOps {
-    /// The one that this is.
+    /// The flag of this operation.
     pub const fn of(op: &SendOp) -> Self {
         match op {
             SendOp::Send => Self::SEND,

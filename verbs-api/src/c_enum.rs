@@ -1,4 +1,4 @@
-//! Numbers that come from C convert totally: a value nobody has a name for is `Unknown`.
+//! Every number that comes from C converts: a value without a name is `Unknown`.
 
 /// Defines an enum over the numbers of a C enum, with a conversion that cannot fail.
 ///
@@ -31,7 +31,7 @@ macro_rules! c_enum {
         }
 
         impl Default for $name {
-            /// The number 0: what C says where nothing is said.
+            /// The number 0, which C has where nothing is set.
             fn default() -> Self {
                 Self::from(0)
             }

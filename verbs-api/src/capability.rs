@@ -1,11 +1,11 @@
-//! Capabilities: may this be asked of the device?
+//! Capabilities: what a device can do.
 
 use bitflags::bitflags;
 use core::fmt;
 
 bitflags! {
-    /// What a device, or the backend around it, can do. What it lacks is not asked of it; a
-    /// scenario that needs it is skipped and says what is missing.
+    /// What a device, or the backend around it, can do. A scenario that needs more is skipped and says what
+    /// is missing.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Capabilities: u64 {
         /// RC queue pairs.
@@ -77,8 +77,8 @@ bitflags! {
 }
 
 impl Capabilities {
-    /// What no iWARP device has: it is connected by rdma_cm only; Sends and RDMA Writes have no
-    /// immediate data, and a missing receive ends the connection.
+    /// What iWARP devices lack: connecting by attributes, since rdma_cm connects them; immediate data of
+    /// Sends and RDMA Writes; and waiting for a missing receive, which ends the connection.
     pub const IWARP_LACKS: Self = Self::UC
         .union(Self::UD)
         .union(Self::MCAST)

@@ -37,8 +37,8 @@ impl Endpoint {
         bytes
     }
 
-    /// Of what [`to_bytes`](Self::to_bytes) gave. Any bytes are an endpoint; whether it exists is
-    /// found out by connecting.
+    /// Reads what [`to_bytes`](Self::to_bytes) gave. Any bytes are an endpoint; only connecting shows
+    /// whether it exists.
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let part = |start: usize| bytes[start..start + 4].try_into().expect("four bytes");
         Self {
@@ -87,7 +87,8 @@ pub fn to_state(
     Ok(())
 }
 
-/// Connects two RC or UC QPs, or one of XRC_SEND with one of XRC_RECV, in RESET by attributes: RESET to INIT to RTR to RTS on both.
+/// Connects two RC or UC QPs, or an XRC_SEND QP and an XRC_RECV QP, in RESET by attributes: RESET to INIT
+/// to RTR to RTS on both.
 ///
 /// What [`Verbs::connect_rc`] does on transports that need no connection manager.
 pub fn by_attributes(verbs: &dyn Verbs, a: Qp, b: Qp, params: &RcParams) -> Result<()> {

@@ -85,17 +85,16 @@ bitflags! {
     /// How an extended CQ works (`enum ibv_create_cq_attr_flags`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct CqFlags: u32 {
-        /// One thread at a time uses it, so it needs no lock. The backends see to that by themselves.
+        /// One thread at a time uses it, so it needs no lock. The backends ensure that themselves.
         const SINGLE_THREADED = 1 << 0;
-        /// An overrun is no error: a completion takes the place of the oldest, which is lost
-        /// (CQ-CREATE-14).
+        /// An overrun is no error: a new completion replaces the oldest, which is lost (CQ-CREATE-14).
         const IGNORE_OVERRUN = 1 << 1;
         const _ = !0;
     }
 }
 
-/// The completion that an iteration has come to (the fields and readers of `struct ibv_cq_ex`). Those
-/// that the CQ was not made with are `None`.
+/// The completion that an iteration is at (the fields and readers of `struct ibv_cq_ex`). Fields that the
+/// CQ was not made with are `None`.
 ///
 /// When `status` is not success only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything, as
 /// in [`Wc`](crate::Wc). The default, for backends to fill in, has none of the others.

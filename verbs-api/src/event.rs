@@ -64,7 +64,7 @@ c_enum! {
     AsyncEventType {
         /// A CQ has overrun.
         CqErr = 0, "CQ_ERR";
-        /// A QP failed and could not make a completion of it.
+        /// A QP failed and could not report that by a completion.
         QpFatal = 1, "QP_FATAL";
         /// A responder found an invalid request.
         QpReqErr = 2, "QP_REQ_ERR";

@@ -1,12 +1,12 @@
-//! The header of the network in front of a datagram.
+//! The network header in front of a datagram.
 
 use core::net::Ipv4Addr;
 
 use crate::ah::GlobalRoute;
 use crate::device::Gid;
 
-/// What stands in the 40 bytes in front of a datagram (`struct ibv_grh`): a global route header, or
-/// over IPv4 the header of IPv4, in the last 20 of them (UD-03).
+/// The header in the 40 bytes in front of a datagram (`struct ibv_grh`): a global route header, or over
+/// IPv4 an IPv4 header, in the last 20 of them (UD-03).
 ///
 /// It is there if the completion has [`WcFlags::GRH`](crate::WcFlags::GRH).
 ///
@@ -24,9 +24,9 @@ use crate::device::Gid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grh {
-    /// Of the sender. An address of IPv4 is mapped to one of IPv6.
+    /// GID of the sender. An IPv4 address is mapped to an IPv6 one.
     pub sgid: Gid,
-    /// Of the receiver.
+    /// GID of the receiver.
     pub dgid: Gid,
     /// Traffic class, or type of service of IPv4.
     pub traffic_class: u8,
@@ -41,7 +41,7 @@ pub struct Grh {
 }
 
 impl Grh {
-    /// Bytes that a receive of UD has in front of the data (UD-02).
+    /// Bytes in front of the data of a UD receive (UD-02).
     pub const BYTES: usize = 40;
     /// The next header is that of UDP.
     pub const UDP: u8 = 17;

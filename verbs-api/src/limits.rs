@@ -32,12 +32,12 @@ macro_rules! limits {
             /// Those of [`Profile::SPEC`](crate::profile::Profile::SPEC). The specification has none of its own.
             pub const SPEC: Self = Self { $( $name: $own, )* };
 
-            /// Those that a device tells.
+            /// The limits that a device reports.
             pub fn of(attr: &DeviceAttr) -> Self {
                 Self { $( $name: attr.$name, )* }
             }
 
-            /// Lets a device tell these; for backends.
+            /// Lets a device report these; for backends.
             pub fn put_into(&self, attr: &mut DeviceAttr) {
                 $( attr.$name = self.$name; )*
             }

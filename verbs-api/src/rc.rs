@@ -3,7 +3,7 @@
 use crate::device::Mtu;
 use crate::mr::Access;
 
-/// How two QPs are connected. The defaults are said on each field; both ends get the same.
+/// How two QPs are connected. Each field has its default; both ends get the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcParams {
     /// Payload bytes of one packet. Default: 1024.

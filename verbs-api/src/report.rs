@@ -1,4 +1,4 @@
-//! What a backend says of a wait that cannot end.
+//! What a backend reports about a wait that cannot end.
 
 use core::fmt;
 use core::time::Duration;

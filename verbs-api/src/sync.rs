@@ -1,11 +1,11 @@
 //! The locks and threads of everything that models can be made of, named in this one place.
 //!
-//! Normally they are those of std, which have no state beside themselves: what a child after `fork` makes
-//! is sound, whatever threads of its parent were doing. A build with `--cfg loom` and feature `loom` has
-//! those of [loom](https://docs.rs/loom) instead, one with `--cfg shuttle` and feature `shuttle`
-//! those of [shuttle](https://docs.rs/shuttle): a checker that chooses, at each of them, which thread
-//! goes on. `verbs-models` sets both where they are needed. All have the shape of parking_lot's: a panic
-//! poisons no lock, and a wait leaves the guard where it is.
+//! Normally they are std's, which have no state beside themselves: what a child makes after `fork` is
+//! sound, whatever the threads of its parent were doing. A build with `--cfg loom` and feature `loom` has
+//! those of [loom](https://docs.rs/loom) instead, one with `--cfg shuttle` and feature `shuttle` those of
+//! [shuttle](https://docs.rs/shuttle): a checker that chooses, at each of them, which thread goes on.
+//! `verbs-models` sets both where they are needed. All have the shape of parking_lot's: a panic poisons no
+//! lock, and a wait leaves the guard where it is.
 //!
 //! What must not be a choice of the checker uses std by name: reference counts, and locks in which
 //! nothing else is locked or waited for.

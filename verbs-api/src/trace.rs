@@ -1,6 +1,6 @@
-//! The trace: one typed record an event.
+//! The trace: one typed record per event.
 //!
-//! A trace depends on the seed and the calls alone: no address, no clock of the machine, no thread.
+//! A trace depends on the seed and the calls alone. It has no address, thread or time of the machine.
 
 use core::fmt;
 use core::time::Duration;
@@ -71,7 +71,7 @@ pub enum TraceEvent {
         /// Why.
         why: &'static str,
     },
-    /// A fault rule did something else to a packet than to lose it.
+    /// A fault rule did something to a packet other than losing it.
     Harmed {
         /// The packet.
         packet: PacketView,
@@ -129,7 +129,7 @@ pub enum TraceEvent {
         /// Which, such as `ack timeout`.
         what: &'static str,
     },
-    /// A fault rule struck something that is no packet.
+    /// A fault rule struck something other than a packet.
     Fault {
         /// What it did.
         what: &'static str,

@@ -44,8 +44,8 @@ pub fn attributes(qp_type: QpType, from: QpState, to: QpState) -> Option<Attribu
         .map(|(_, attributes)| *attributes)
 }
 
-/// Attributes that belong to the half that a QP of XRC does not have. Linux leaves them out of every
-/// mask, before it looks at that (XRC-08).
+/// Attributes of the half that an XRC QP lacks. Linux removes them from every mask before it looks at the
+/// mask (XRC-08).
 pub const fn ignored(qp_type: QpType) -> M {
     match qp_type {
         QpType::XrcSend => M::MAX_DEST_RD_ATOMIC.union(M::MIN_RNR_TIMER),

@@ -13,11 +13,11 @@ use crate::handle::{Cq, Xrcd};
 
 /// Which XRC domain to open (`struct ibv_xrcd_init_attr`).
 ///
-/// A domain is private to those who have its handle, or is found by a file, whose content means
-/// nothing. C takes a descriptor of the file, and flags; here it is a path, which every system has:
+/// A domain is private to those who have its handle, or is found by a file, whose content means nothing. C
+/// takes a descriptor of the file, and flags; this is a path instead:
 ///
-/// - On hardware the file is opened for reading, with [`create`](Self::create) made if it is not
-///   there. All paths of one inode name the same domain, in all processes. The file stays.
+/// - On hardware the file is opened for reading; [`create`](Self::create) makes it if it does not exist.
+///   All paths of one inode name the same domain, in all processes. The file stays.
 /// - The simulator touches no file: equal paths name the same file.
 ///
 /// ```
@@ -37,7 +37,7 @@ pub struct XrcdInit<'a> {
     pub file: Option<&'a Path>,
     /// Make it, if the file names none yet (`O_CREAT`).
     pub create: bool,
-    /// Fail if the file names one already (`O_EXCL`). Means something together with `create`.
+    /// Fail if the file names one already (`O_EXCL`). It has an effect only with `create`.
     pub exclusive: bool,
 }
 
@@ -62,7 +62,7 @@ impl<'a> XrcdInit<'a> {
         }
     }
 
-    /// Or a new one, if the file names none yet.
+    /// Creates the domain if the file names none yet.
     #[must_use]
     pub const fn create(self) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl<'a> XrcdInit<'a> {
         }
     }
 
-    /// And not one that exists already.
+    /// Fails if the domain exists already.
     #[must_use]
     pub const fn exclusive(self) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl<'a> XrcdInit<'a> {
     }
 }
 
-/// What makes an SRQ one of XRC (`srq_type` of `struct ibv_srq_init_attr_ex`, with its fields).
+/// What makes an SRQ an XRC SRQ (`srq_type` of `struct ibv_srq_init_attr_ex`, with its fields).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XrcSrq {
     /// The domain in which its number is known.

@@ -9,7 +9,7 @@ use crate::cq::Wc;
 /// How many completions one batch can hold.
 const BATCH: usize = 16;
 
-/// A completion, and whose it is: `W` is what the device says, with the program's own `wr_id`.
+/// A completion, and the QP it belongs to. `W` is what the device reports, with the program's own `wr_id`.
 ///
 /// ```
 /// use verbs_api::owned::{Completions, Context, Cq, Pd, Qp};
@@ -38,12 +38,13 @@ const BATCH: usize = 16;
 pub struct Completion<W = Wc> {
     /// What the device says.
     pub wc: W,
-    /// The program's own value of the queue pair ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)),
-    /// also when it is gone. 0 for a queue pair of XRC_RECV, and for what was posted by a raw handle.
+    /// The program's own value for the queue pair
+    /// ([`QpBuilder::qp_context`](super::QpBuilder::qp_context)), even if the queue pair is gone. 0 for an
+    /// XRC_RECV queue pair, and for work posted by a raw handle.
     ///
-    /// For a receive of an SRQ it is found by the number of the queue pair: should a device give that to
-    /// another at once, before completions of the one that is gone have been polled, then theirs is that
-    /// of the other.
+    /// For a receive of an SRQ it is found by the number of the queue pair. If a device gives that number
+    /// to another queue pair before the completions of the destroyed one are polled, they get the value of
+    /// the new one.
     pub qp_context: u64,
 }
 
@@ -63,8 +64,8 @@ impl<W: fmt::Display> fmt::Display for Completion<W> {
 
 /// A batch of completions of one CQ, oldest first: at most 16, without an allocation.
 ///
-/// What is not taken from it goes back when it is dropped, and comes again with the next poll; a
-/// loop that ends early, or panics, loses nothing.
+/// Completions that are not taken go back when it is dropped, and come again with the next poll. So a loop
+/// that ends early, or panics, loses nothing.
 pub struct Completions {
     cq: Cq,
     all: [Completion; BATCH],

@@ -19,8 +19,8 @@ use crate::sync::Mutex;
 use crate::verbs::Verbs;
 use crate::xrc::XrcdInit;
 
-/// An open device, and the backend it belongs to. Closed when the last clone, and the last object
-/// made from it, is gone.
+/// An open device, and the backend it belongs to. It is closed when its last clone and the last object made
+/// from it are gone.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -29,8 +29,8 @@ struct Inner {
     handle: handle::Context,
     objects: Mutex<Objects>,
     clock: Clock,
-    /// What could not be destroyed when it was dropped. It holds this context: what can never be
-    /// destroyed leaks, with all it was made from.
+    /// Objects that could not be destroyed when they were dropped. They hold this context: an object that
+    /// can never be destroyed leaks, with all it was made from.
     kept: Mutex<Vec<Box<dyn Remains>>>,
 }
 
@@ -81,7 +81,7 @@ impl Context {
         self.verbs().query_pkey(self.handle(), port, index)
     }
 
-    /// What may be asked of the device ([`Verbs::capabilities`]).
+    /// What the device can do ([`Verbs::capabilities`]).
     pub fn capabilities(&self) -> Result<Capabilities> {
         self.verbs().capabilities(self.handle())
     }
@@ -107,13 +107,14 @@ impl Context {
     /// Opens an XRC domain ([`Verbs::open_xrcd`]).
     ///
     /// # Errors
-    /// `NotFound` if the file, or a domain that it names, is not there and not to be made; `Invalid`
-    /// for an exclusive one that exists; `NotSupported` on a device without XRC; `NoMemory`.
+    /// `NotFound` if the file, or the domain that it names, does not exist and creating was not asked for;
+    /// `Invalid` if the domain has to be new and exists; `NotSupported` on a device without XRC;
+    /// `NoMemory`.
     pub fn open_xrcd(&self, init: &XrcdInit<'_>) -> Result<Xrcd> {
         Xrcd::open(self, init)
     }
 
-    /// The backend. What raw calls can spoil is said in the [module](super#raw-access).
+    /// The backend. The [module](super#raw-access) says what raw calls can spoil.
     pub fn verbs(&self) -> &Arc<dyn Verbs> {
         &self.0.verbs
     }
@@ -123,8 +124,7 @@ impl Context {
         self.0.handle
     }
 
-    /// Closes the device (`ibv_close_device`) and says what stood in the way, where dropping could
-    /// not.
+    /// Closes the device (`ibv_close_device`). Unlike dropping, it reports why if it cannot.
     ///
     /// # Errors
     /// `Busy` while a clone or an object of it lives; those of the verb. The context comes back
@@ -204,7 +204,7 @@ impl Context {
         self.0.objects.lock().srqs.get(&srq)?.upgrade().map(Srq)
     }
 
-    /// The QP of XRC_RECV of this handle, as above.
+    /// The XRC_RECV QP of this handle, as above.
     pub(super) fn find_xrc_recv_qp(&self, qp: handle::Qp) -> Option<XrcRecvQp> {
         let objects = self.0.objects.lock();
         objects.xrc_recv_qps.get(&qp)?.upgrade().map(XrcRecvQp)

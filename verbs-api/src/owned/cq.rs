@@ -36,8 +36,8 @@ struct State {
     given_back: VecDeque<Completion>,
     /// Where the device writes them.
     room: Vec<Wc>,
-    /// A notification was asked for, and its event has not been read since. Until it is, no other
-    /// has to be asked for; so at most one event a CQ waits on the channel.
+    /// A notification was asked for, and its event has not been read since. Until it is, no other is
+    /// needed; so at most one event per CQ waits on the channel.
     armed: bool,
     /// The CQ is in its channel's list of those that may have completions.
     listed: bool,
@@ -130,9 +130,9 @@ impl<'a> CqBuilder<'a> {
     /// Makes it ([`Verbs::create_cq`](crate::Verbs::create_cq)).
     ///
     /// # Errors
-    /// `Invalid` for a size below 1 or above `max_cqe`, for a completion vector that does not exist,
-    /// for a channel of another context; `NoMemory`; of an extended one `NotSupported` for what the
-    /// device has not.
+    /// `Invalid` for a size below 1 or above `max_cqe`, for a completion vector that does not exist, for a
+    /// channel of another context; `NoMemory`; `NotSupported` for an extended CQ with what the device
+    /// lacks.
     pub fn create(self) -> Result<Cq> {
         if let Some(channel) = self.channel {
             let of = channel.context();
@@ -219,9 +219,9 @@ impl Cq {
     /// # }
     /// ```
     ///
-    /// `wr_id` is what the program posted. `opcode` is right also when the work request failed; the
-    /// other fields are then undefined, as they are in verbs (WC-01). What the work request held is
-    /// let go of. A completion of work posted by a raw handle is given as it is.
+    /// `wr_id` is what the program posted. `opcode` is right even if the work request failed; the other
+    /// fields are then undefined, as they are in verbs (WC-01). What the work request held is released. A
+    /// completion of work posted by a raw handle is passed on unchanged.
     ///
     /// # Errors
     /// Those of [`Verbs::poll_cq`](crate::Verbs::poll_cq): after an overrun, for instance.
@@ -229,7 +229,7 @@ impl Cq {
         Completions::fill(self, |wcs| self.poll_into(wcs))
     }
 
-    /// Takes the oldest completions; how many were written to the start of `completions`. Otherwise as
+    /// Writes the oldest completions to the start of `completions`, and returns how many. Otherwise as
     /// [`poll`](Self::poll).
     pub fn poll_into(&self, completions: &mut [Completion]) -> Result<usize> {
         let mut released = Released::new();
@@ -237,8 +237,8 @@ impl Cq {
         self.0.poll(&mut state, completions, &mut released)
     }
 
-    /// Starts an iteration over the completions that are there. While it lives, other polls of the
-    /// CQ fail with `Usage`, and its QPs stay as they are: those that are dropped go later.
+    /// Starts an iteration over the completions that are there. While it lives, other polls of the CQ fail
+    /// with `Usage`, and its QPs stay as they are: those that are dropped are destroyed later.
     ///
     /// ```
     /// # use verbs_api::{Result, owned::Cq};
@@ -251,13 +251,13 @@ impl Cq {
     /// # }
     /// ```
     ///
-    /// Completions are as [`poll`](Self::poll) gives them. Its first item is an error for a CQ that is
-    /// not an [extended](CqBuilder::extended) one, or has been polled and not all was taken.
+    /// Completions are as [`poll`](Self::poll) gives them. The first item is an error if the CQ is not
+    /// [extended](CqBuilder::extended), or if completions of an earlier poll were not taken.
     pub fn iterate(&self) -> Iteration<'_> {
         Iteration::new(self)
     }
 
-    /// Changes for how many completions, or how long, an event waits
+    /// Sets how many completions, or how long, an event waits for
     /// ([`Verbs::modify_cq`](crate::Verbs::modify_cq)).
     pub fn moderate(&self, moderation: &CqModeration) -> Result<()> {
         self.context().verbs().modify_cq(self.handle(), moderation)
@@ -285,8 +285,8 @@ impl Cq {
         self.context().try_kept_again();
     }
 
-    /// Waits for completions: some, or `None` if none comes in the time that `wait` gives. For a CQ that
-    /// has its channel for itself; [`CompChannel::wait`] is for several on one.
+    /// Waits for completions. Returns some, or `None` if none comes in the time that `wait` gives. It is
+    /// for a CQ that has its channel to itself; [`CompChannel::wait`] is for several CQs on one channel.
     ///
     /// ```no_run
     /// # use verbs_api::{Result, Wait, owned::Cq};
@@ -300,14 +300,14 @@ impl Cq {
     /// # }
     /// ```
     ///
-    /// The order matters, and this is it: poll; if there is nothing, arm, and *poll again*, since a
-    /// completion that came before the arming makes no event (CQ-ARM-03); only then wait for the
-    /// event; acknowledge it; start over. When it gives `None`, the CQ is armed and no event is queued, so
-    /// the next completion makes the channel readable.
+    /// The order matters. It is: poll; if there is nothing, arm, and *poll again*, since a completion that
+    /// came before the arming makes no event (CQ-ARM-03); only then wait for the event; acknowledge it;
+    /// start over. When it gives `None`, the CQ is armed and no event is queued, so the next completion
+    /// makes the channel readable.
     ///
-    /// Several threads may wait. Each gets what it polled, and should wait again or poll until the
-    /// CQ is empty: the others sleep until the next completion comes. [`Wait::For`] begins anew after an
-    /// event whose completions another thread took.
+    /// Several threads may wait. Each gets what it polled, and should wait again or poll until the CQ is
+    /// empty: the others sleep until the next completion comes. [`Wait::For`] starts over after an event
+    /// whose completions another thread took.
     ///
     /// # Errors
     /// In the simulator `Stalled` if nothing can bring a completion any more. `Invalid` without a
@@ -335,8 +335,8 @@ impl Cq {
         }
     }
 
-    /// Asks for one notification ([`Verbs::req_notify_cq`](crate::Verbs::req_notify_cq)), for
-    /// programs that handle events themselves; the waits of this layer do it on their own.
+    /// Asks for one notification ([`Verbs::req_notify_cq`](crate::Verbs::req_notify_cq)), for programs that
+    /// handle events themselves; the waits of this layer do this already.
     pub fn req_notify(&self, arm: Arm) -> Result<()> {
         self.context().verbs().req_notify_cq(self.handle(), arm)
     }
@@ -382,7 +382,7 @@ impl Cq {
         self.list();
     }
 
-    /// A queue of a QP with this number and value of the program's, whose completions will come here.
+    /// A queue of a QP with this number and program's value, whose completions will come here.
     pub(super) fn add_queue(&self, qp_num: u32, qp_context: u64) -> Arc<Queue> {
         let clock = self.context().clock().clone();
         let mut state = self.0.state.lock();
@@ -394,12 +394,12 @@ impl Cq {
         self.0.state.lock().sources.add_shared(queue, shared);
     }
 
-    /// An SRQ of XRC completes its receives here.
+    /// An XRC SRQ completes its receives here.
     pub(super) fn add_xrc(&self, shared: &Arc<Shared>) {
         self.0.state.lock().sources.add_xrc(shared);
     }
 
-    /// An SRQ of XRC was destroyed.
+    /// An XRC SRQ was destroyed.
     pub(super) fn xrc_is_gone(&self, shared: &Shared) {
         self.retire(Retired::Xrc(shared.key()));
     }

@@ -6,8 +6,8 @@ use super::{Completion, Cq};
 use crate::cq_ex::WcEx;
 use crate::error::{ErrorKind, Result, Verb};
 
-/// An iteration over an extended CQ ([`Cq::iterate`]): the completions that are there, oldest first,
-/// with the fields that the CQ was made with. It is ended when it is dropped (`ibv_end_poll`).
+/// An iteration over an extended CQ ([`Cq::iterate`]): its completions, oldest first, with the fields that
+/// the CQ was made with. Dropping it ends it (`ibv_end_poll`).
 ///
 /// An error is its last item.
 #[must_use = "completions come out when it is iterated"]

@@ -1,14 +1,13 @@
 //! What posted work holds, and the program's own numbers for it.
 //!
-//! The device gets numbers of this layer: which queue, and the how manieth work request of it.
-//! The completions of one queue come in the order of posting (CQ-POLL-07), so a completion also
-//! says that all before it are done: those that were unsignaled, and those whose completion was
-//! lost in an overrun.
+//! The device gets numbers of this layer: the queue, and the position of the work request in it. The
+//! completions of one queue come in the order of posting (CQ-POLL-07). So a completion also says that all
+//! work requests before it are done: unsignaled ones, and those whose completion was lost in an overrun.
 //!
 //! A queue is locked while work is posted on it, so that the numbers are in the order of posting.
 //!
-//! Each work request also has the time at which it was posted: what was in a CQ before that comes out
-//! before its completion.
+//! Each work request also has the time at which it was posted: completions that were in a CQ by then come
+//! out before its own.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,8 +32,8 @@ pub(super) struct Queue {
     ledger: Mutex<Ledger>,
 }
 
-/// The time of a context: how often something of it was reset or destroyed whose completions may still
-/// come. An atomic of std: who sees an earlier time only forgets later.
+/// The time of a context: how many of its objects with completions still to come were reset or destroyed.
+/// It is an atomic of std, since a thread that sees an earlier time only forgets later.
 #[derive(Clone, Default)]
 pub(super) struct Clock(Arc<AtomicU64>);
 

@@ -1,5 +1,5 @@
-//! How long objects live. Each holds what it was made from, and is destroyed once, when the last
-//! that holds it lets go; so children go before their parents, whatever the program drops first.
+//! How long objects live. Each holds what it was made from, and is destroyed once, when nothing holds it
+//! any more. So children go before their parents, whatever the program drops first.
 
 use core::fmt;
 use core::ops::Deref;
@@ -86,7 +86,7 @@ impl<P: Parts> Deref for Owner<P> {
 }
 
 impl<P: Parts> Drop for Owner<P> {
-    /// What cannot be destroyed is kept, with all it was made from, for as long as it takes.
+    /// An object that cannot be destroyed is kept, with all it was made from, for as long as it takes.
     fn drop(&mut self) {
         let Some(parts) = self.parts.take() else {
             return;
@@ -143,8 +143,8 @@ macro_rules! object {
     };
     ($name:ident: $handle:ident, $verb:literal) => {
         impl $name {
-            /// The raw handle, for [`Verbs`](crate::Verbs). It owns nothing; what raw calls can
-            /// spoil is said in the [module](crate::owned#raw-access).
+            /// The raw handle, for [`Verbs`](crate::Verbs). It owns nothing; the
+            /// [module](crate::owned#raw-access) says what raw calls can spoil.
             pub fn handle(&self) -> crate::handle::$handle {
                 self.0.handle
             }

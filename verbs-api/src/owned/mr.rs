@@ -15,7 +15,7 @@ use crate::wr::Remote;
 
 /// A memory region. Its bytes are copied in and out; nothing refers into it.
 ///
-/// Posted work holds it: dropped earlier, it is deregistered when that work has completed and the
+/// Posted work holds it: if it is dropped earlier, it is deregistered when that work has completed and the
 /// completion has been polled.
 ///
 /// ```compile_fail,E0599
@@ -92,10 +92,9 @@ impl Mr {
         self.0.attr.remote(offset as u64)
     }
 
-    /// A part of the region, for a work request. That the region has these bytes is checked when
-    /// the work request is posted.
+    /// A part of the region, for a work request. Posting checks that the region has these bytes.
     ///
-    /// It borrows the region, so that it cannot name one that is gone:
+    /// It borrows the region, so it cannot name one that is gone:
     ///
     /// ```compile_fail,E0505
     /// # use verbs_api::owned::{Mr, Qp, RecvWr};

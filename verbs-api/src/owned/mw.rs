@@ -11,11 +11,11 @@ use crate::mr::Access;
 use crate::mw::MwType;
 use crate::wr::SendFlags;
 
-/// A memory window. One of type 1 is bound by [`Qp::bind_mw`](super::Qp::bind_mw), one of type 2 by
-/// [`SendWr::bind_mw`](super::SendWr::bind_mw).
+/// A memory window. [`Qp::bind_mw`](super::Qp::bind_mw) binds one of type 1,
+/// [`SendWr::bind_mw`](super::SendWr::bind_mw) one of type 2.
 ///
-/// A region that is dropped while a window is bound to it is deregistered when the window has been
-/// unbound, invalidated or dropped: the next time that anything of its context is dropped.
+/// A region that is dropped while a window is bound to it is deregistered after the window is unbound,
+/// invalidated or dropped: the next time that an object of its context is dropped.
 ///
 /// ```
 /// use verbs_api::owned::{Mr, MwBind, Qp};
@@ -78,7 +78,7 @@ impl Mw {
         self.0.mw_type
     }
 
-    /// Key for peers: that of the last bind that was posted ([`MwAttr`](crate::MwAttr)).
+    /// Key for peers, from the last bind that was posted ([`MwAttr`](crate::MwAttr)).
     pub fn rkey(&self) -> Result<u32> {
         let verbs = self.0.context().verbs();
         Ok(verbs.query_mw(self.handle())?.rkey)

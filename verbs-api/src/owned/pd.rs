@@ -70,8 +70,8 @@ impl Pd {
     /// stays as long as one of them.
     ///
     /// # Errors
-    /// As for [`alloc_mr`](Self::alloc_mr); `Invalid` for an address or a part that does not fit;
-    /// `Fault` for memory that is not there, or cannot be written and is to be.
+    /// As for [`alloc_mr`](Self::alloc_mr); `Invalid` for an address or a part that does not fit; `Fault`
+    /// for memory that is not mapped, or that is not writable and has to be.
     pub fn alloc_mr_as(&self, init: &MrInit) -> Result<Mr> {
         let verbs = self.context().verbs();
         Mr::new(self, verbs.alloc_mr_as(self.handle(), init)?)

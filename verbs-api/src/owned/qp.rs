@@ -25,13 +25,13 @@ use crate::{Dest, SendOp, Sge};
 
 /// A queue pair. Any number of threads may post on it.
 ///
-/// Posted work holds the regions and address handles it uses until its completion has been polled:
-/// for an unsignaled send, that of a later one of the send queue; or until the QP is reset or
-/// destroyed.
+/// Posted work holds the regions and address handles it uses until its completion has been polled, or the
+/// QP is reset or destroyed. An unsignaled send holds them until a later completion of the send queue is
+/// polled.
 ///
-/// Destroying it, or dropping the last handle, ends the work that is under way without completions.
-/// Those that are in the CQ already may come out with the program's `wr_id`, or be removed: that is
-/// the device's choice (CQ-DESTROY-08).
+/// Destroying it, or dropping the last handle, ends its outstanding work without completions. The device
+/// chooses whether completions that are in the CQ already come out, with the program's `wr_id`, or are
+/// removed (CQ-DESTROY-08).
 ///
 /// ```compile_fail,E0382
 /// # use verbs_api::owned::{Qp, RecvWr};
@@ -143,8 +143,7 @@ impl<'a> QpBuilder<'a> {
         }
     }
 
-    /// With receives from an SRQ (RC and UD), instead of a receive queue of its own. Default: with
-    /// such a queue.
+    /// With receives from an SRQ (RC and UD). Default: with a receive queue of its own.
     pub fn srq(self, srq: &'a Srq) -> Self {
         Self {
             srq: Some(srq),
@@ -200,9 +199,9 @@ impl<'a> QpBuilder<'a> {
         }
     }
 
-    /// With a value of the program's own, which each completion of the queue pair has
-    /// ([`Completion::qp_context`](super::Completion::qp_context)), and an event of it tells
-    /// ([`Qp::qp_context`]): the place of what the program knows of it, for instance. Default: 0.
+    /// With a value of the program's own, such as an index in a table of peers. Completions of the queue
+    /// pair have it ([`Completion::qp_context`](super::Completion::qp_context)), and so has the queue pair
+    /// of an event ([`Qp::qp_context`]). Default: 0.
     pub fn qp_context(self, qp_context: u64) -> Self {
         Self { qp_context, ..self }
     }
@@ -300,8 +299,8 @@ impl Qp {
         Ok(self.query(QpAttrMask::STATE)?.attr.qp_state)
     }
 
-    /// Changes it ([`Verbs::modify_qp`](crate::Verbs::modify_qp)); a failure changes nothing. A QP
-    /// that goes to RESET lets go of what its work requests held.
+    /// Changes it ([`Verbs::modify_qp`](crate::Verbs::modify_qp)); a failure changes nothing. A QP that
+    /// goes to RESET releases what its work requests held.
     ///
     /// # Errors
     /// `Invalid` for a transition that does not exist, a mask that does not fit it, or a value out
@@ -368,8 +367,8 @@ impl Qp {
     /// }
     /// ```
     ///
-    /// Receives for the first messages should be posted before the peer knows that this QP is
-    /// ready; from INIT on that is possible.
+    /// Post receives for the first messages before the peer learns that this QP is ready; INIT and later
+    /// states allow it.
     pub fn connect(&self, peer: &Endpoint, params: &RcParams) -> Result<()> {
         connect::to_endpoint(&**self.0.context().verbs(), self.handle(), peer, params)
     }
@@ -380,8 +379,8 @@ impl Qp {
         connect::ud_to_rts(&**self.0.context().verbs(), self.handle(), port_num, qkey)
     }
 
-    /// Attaches a UD QP to a multicast group ([`Verbs::attach_mcast`](crate::Verbs::attach_mcast)).
-    /// It leaves its groups when it is destroyed, or when that is tried.
+    /// Attaches a UD QP to a multicast group ([`Verbs::attach_mcast`](crate::Verbs::attach_mcast)). It
+    /// leaves its groups when it is destroyed, even if destroying it fails.
     ///
     /// ```no_run
     /// use verbs_api::owned::{Pd, Qp, SendWr};

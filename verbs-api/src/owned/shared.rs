@@ -97,8 +97,8 @@ impl Shared {
 }
 
 impl Ledger {
-    /// Numbers go on also if one is refused: a driver may have taken it all the same. Those that
-    /// have come round and are still in use are left out.
+    /// A refused receive uses up its number too, since a driver may have taken it all the same. Numbers
+    /// that wrap around to one in use skip it.
     fn enter(&mut self, entry: Entry) -> u32 {
         while self.entries.contains_key(&self.next) {
             self.next = self.next.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! Whose the completions of a CQ are.
+//! Which queue pair or SRQ a completion of a CQ belongs to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) struct Sources {
     /// The SRQs whose completions come here: by the number of a QP and which SRQ it is; with the
     /// queue of the QP.
     shared: BTreeMap<(u32, u32), (u32, Arc<Shared>)>,
-    /// The SRQs of XRC whose completions come here, whatever queue pair took the receive.
+    /// The XRC SRQs whose completions come here, whatever queue pair took the receive.
     xrc: BTreeMap<u32, Arc<Shared>>,
     /// What is to be forgotten when no completion from before a time of the context can come any more.
     retired: BTreeMap<u64, Retired>,
@@ -36,7 +36,7 @@ pub(super) enum Retired {
     Reset(u32, u32),
     /// The QP of this queue was destroyed.
     Destroyed(u32),
-    /// This SRQ of XRC was destroyed.
+    /// This XRC SRQ was destroyed.
     Xrc(u32),
 }
 
@@ -95,13 +95,12 @@ impl Sources {
         self.shared.insert((queue.qp_num(), shared.key()), of);
     }
 
-    /// An SRQ of XRC completes its receives here.
+    /// An XRC SRQ completes its receives here.
     pub(super) fn add_xrc(&mut self, shared: &Arc<Shared>) {
         self.xrc.insert(shared.key(), shared.clone());
     }
 
-    /// Forgets something in time. What is still to come of it is in the CQ already, before all that
-    /// comes of work posted later.
+    /// Forgets something in time. Its remaining completions are in the CQ already, before those of work posted later.
     pub(super) fn retire(&mut self, what: Retired, at: u64) {
         if let Retired::Reset(index, _) | Retired::Destroyed(index) = what {
             let known = self.queues.at_mut(index);

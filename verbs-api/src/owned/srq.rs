@@ -19,11 +19,11 @@ use crate::verbs::Wait;
 /// A shared receive queue: [`Pd::create_srq`]. Queue pairs made with it take their receives from it
 /// ([`QpBuilder::srq`](super::QpBuilder::srq)). Any number of threads may post on it.
 ///
-/// Receives are taken in the order of posting; their completions come in any order, each from the CQ
-/// of the queue pair that took it (of XRC from its own), with the queue pair's number. A posted receive holds its regions until its
-/// completion has been polled. One whose completion never comes (its queue pair was reset or
-/// destroyed while the message arrived, or the device removed the completion with it) holds them
-/// until the SRQ is gone.
+/// Receives are taken in the order of posting. Their completions come in any order, each with the number of
+/// the queue pair that took it, from the CQ of that queue pair; those of an XRC SRQ come from its own CQ. A
+/// posted receive holds its regions until its completion has been polled. If that never comes (the queue
+/// pair was reset or destroyed while the message arrived, or the device removed the completion with it), it
+/// holds them until the SRQ is gone.
 ///
 /// ```no_run
 /// use verbs_api::owned::{Cq, Mr, Pd, Qp, RecvWr, Srq};
@@ -107,7 +107,7 @@ impl Srq {
         Ok(srq)
     }
 
-    /// The protection domain it was made from: that of the regions of its receives (SRQ-12).
+    /// The protection domain it was made from, to which the regions of its receives must belong (SRQ-12).
     pub fn pd(&self) -> &Pd {
         &self.0.pd
     }
@@ -122,10 +122,10 @@ impl Srq {
         self.0.xrc.as_ref().map(|(xrcd, cq)| (xrcd, cq))
     }
 
-    /// The number by which senders name one of XRC ([`Verbs::srq_num`](crate::Verbs::srq_num)).
+    /// The number by which senders name an XRC SRQ ([`Verbs::srq_num`](crate::Verbs::srq_num)).
     ///
     /// # Errors
-    /// `Invalid` for one that is not of XRC.
+    /// `Invalid` for a plain SRQ.
     pub fn num(&self) -> Result<u32> {
         self.0.context().verbs().srq_num(self.handle())
     }

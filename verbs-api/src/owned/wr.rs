@@ -10,7 +10,7 @@ use crate::handle::Object;
 use crate::mr::Access;
 use crate::wr::{self, Names};
 
-/// Names by owning objects, which posted work holds.
+/// Naming by owning objects, which posted work holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Objects<'a>(PhantomData<&'a ()>);
 
@@ -34,8 +34,7 @@ impl<'a> Names for Objects<'a> {
 /// # }
 /// ```
 ///
-/// All that it names has an owner, which is held as long as the device may use it. What has none cannot
-/// be named:
+/// It names only objects with owners, and holds them as long as the device may use them. Raw handles do not fit:
 ///
 /// ```compile_fail,E0308
 /// # use verbs_api::owned::SendWr;

@@ -71,7 +71,7 @@ impl Xrcd {
         &self.0.context
     }
 
-    /// Makes a queue pair of XRC_RECV, in RESET
+    /// Makes an XRC_RECV queue pair, in RESET
     /// ([`Verbs::create_xrc_recv_qp`](crate::Verbs::create_xrc_recv_qp)).
     ///
     /// # Errors
@@ -81,19 +81,19 @@ impl Xrcd {
         XrcRecvQp::new(self, verbs.create_xrc_recv_qp(self.handle())?)
     }
 
-    /// Opens a queue pair of XRC_RECV of this domain, which another process or context has made
+    /// Opens an XRC_RECV queue pair of this domain that another process or context has made
     /// ([`Verbs::open_qp`](crate::Verbs::open_qp)).
     ///
     /// # Errors
-    /// `Invalid` or `NotFound` if the domain has none with this number; `NoMemory`.
+    /// `Invalid` or `NotFound` if the domain has no such queue pair; `NoMemory`.
     pub fn open_qp(&self, qp_num: u32) -> Result<XrcRecvQp> {
         let verbs = self.context().verbs();
         XrcRecvQp::new(self, verbs.open_qp(self.handle(), qp_num)?)
     }
 }
 
-/// A queue pair of XRC_RECV: the receiving end of a connection, without queues of its own. It is
-/// gone when nobody has it open any more, in any process.
+/// An XRC_RECV queue pair: the receiving end of a connection, without queues of its own. It is gone when no
+/// process has it open any more.
 #[derive(Clone)]
 pub struct XrcRecvQp(pub(super) Arc<Owner<TargetParts>>);
 
@@ -181,7 +181,7 @@ impl XrcRecvQp {
         connect::endpoint(&**verbs, self.handle(), params)
     }
 
-    /// Connects it, in RESET, with a sender of XRC_SEND, and brings it to RTS; the sender does the same
+    /// Connects it, in RESET, with an XRC_SEND queue pair, and brings it to RTS; the sender does the same
     /// with this one's endpoint.
     pub fn connect(&self, peer: &Endpoint, params: &RcParams) -> Result<()> {
         let verbs = self.xrcd().context().verbs();
