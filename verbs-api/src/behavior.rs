@@ -1,8 +1,8 @@
 //! Behavior: where the specification or practice leaves a choice, which answer a device gives.
 //!
-//! A choice is a *knob*. The default of each is the reading of the specification; a
-//! [`Profile`](crate::profile::Profile) has a value for each. The suite asserts the declared value, and never
-//! skips.
+//! A choice is a *knob*. Its default is how we read the specification; a
+//! [`Profile`](crate::profile::Profile) has a value for each knob. The suite asserts the declared value,
+//! and never skips.
 
 use core::fmt;
 
@@ -38,7 +38,7 @@ macro_rules! knobs {
         }
 
         impl Behavior {
-            /// The reading of the specification, the default.
+            /// How we read the specification; the default.
             pub const SPEC: Self = Self { $( $name: $default, )* };
 
             /// The value of the knob named `knob`, as text; `None` if there is no such knob.
@@ -49,10 +49,10 @@ macro_rules! knobs {
                 }
             }
 
-            /// Sets a knob by names.
+            /// Sets a knob by its name to a value by its name.
             ///
             /// # Errors
-            /// Says which knobs, or which values, there are.
+            /// Lists the knobs or the values that exist.
             pub fn set(&mut self, knob: &str, value: &str) -> Result<(), UnknownKnob> {
                 match knob {
                     $( stringify!($name) => {
@@ -69,7 +69,7 @@ macro_rules! knobs {
             }
         }
 
-        /// What is known of a device's behavior: `None` for a knob nobody has described.
+        /// A device's behavior as far as known: `None` for a knob that nobody has described.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Declared {
@@ -135,7 +135,7 @@ impl Knob {
     }
 }
 
-/// There is no such knob, or the knob has no such value.
+/// No such knob, or no such value of the knob.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnknownKnob {
     message: String,
@@ -218,14 +218,14 @@ knob_values! {
         /// RDMA Reads and atomics.
         Reads = "reads";
     }
-    /// What stands in fields of a completion that mean nothing.
+    /// The content of completion fields that mean nothing.
     UndefinedFields {
         /// Zero.
         Zero = "zero";
         /// Garbage, drawn from the seed.
         Garbage = "garbage";
     }
-    /// What polling a dead CQ gives when its older completions are gone.
+    /// What polling a dead CQ gives after its older completions.
     PollAfterOverrun {
         /// A failure.
         Error = "error";
@@ -269,11 +269,11 @@ knob_values! {
         /// `LOC_QP_OP_ERR`, and `REM_OP_ERR` at the sender.
         LocQpOpErr = "loc_qp_op_err";
     }
-    /// Whether a region of no bytes can be had.
+    /// Whether a region can have no bytes.
     ZeroLength {
         /// It can.
         Accepted = "accepted";
-        /// It can, unless its memory starts at a page: then there is no page for it.
+        /// It can, unless its memory starts on a page: then no page holds it.
         WithinPage = "within_page";
         /// It cannot.
         Refused = "refused";
@@ -296,16 +296,16 @@ knob_values! {
         /// It goes; the window opens nothing any more.
         Orphan = "orphan";
     }
-    /// How a Send is answered whose invalidation fails.
+    /// The answer to a Send whose invalidation fails.
     SendInvalAnswer {
-        /// Not at all: it is tried again in vain.
+        /// None: the Send is retried in vain.
         Nothing = "nothing";
         /// With a remote access error.
         Nak = "nak";
-        /// As if all were well.
+        /// As if it had succeeded.
         Ack = "ack";
     }
-    /// How a wrong length or alignment of an atomic is found.
+    /// How an atomic of wrong length or alignment fails.
     AtomicCheck {
         /// Either fails: the length with `LOC_LEN_ERR`, the alignment with `REM_INV_REQ_ERR`.
         Strict = "strict";
@@ -321,7 +321,7 @@ knob_values! {
         /// `REM_INV_REQ_ERR`
         RemInvReqErr = "rem_inv_req_err";
     }
-    /// The status of a send to an SRQ that the peer's XRC domain does not have.
+    /// The status of a send to an SRQ outside the peer's XRC domain.
     UnknownSrq {
         /// `REM_INV_REQ_ERR`
         RemInvReqErr = "rem_inv_req_err";
@@ -352,22 +352,20 @@ knob_values! {
         /// The receive completes with `LOC_QP_OP_ERR`, and the queue pair goes to ERR.
         LocQpOpErr = "loc_qp_op_err";
     }
-    /// What of the global route of its address handle a datagram carries.
+    /// Which parts of its address handle's global route a datagram carries.
     RouteFields {
         /// Traffic class, flow label and hop limit.
         All = "all";
         /// The traffic class. The hop limit is that of the network's route, the flow label 0.
         TrafficClass = "traffic_class";
     }
-    /// What stands in `sl` of the completion of a datagram that came over Ethernet, which has no
-    /// service levels.
+    /// The `sl` in the completion of a datagram that came over Ethernet, which has no service levels.
     UdSl {
         /// The service level of the sender's address handle.
         Path = "path";
         /// 0.
         Zero = "zero";
-        /// The packet's type, as the ConnectX family tells it: 8 for UDP, and 1 for IPv6 or 2 for
-        /// IPv4.
+        /// The packet's type, as the ConnectX family reports it: 8 for UDP, and 1 for IPv6 or 2 for IPv4.
         PacketType = "packet_type";
     }
     /// When a Send or RDMA Write of a connected queue pair is done.
@@ -377,22 +375,22 @@ knob_values! {
         /// When all of it is on its way.
         Sent = "sent";
     }
-    /// When the data of a message is where it belongs.
+    /// When the data of a message is in its place.
     Placement {
         /// As it arrives.
         Arrival = "arrival";
-        /// The end of the data at once, and the rest no earlier than has to be: when a completion is
-        /// polled, or a verb ends what the device may do with the memory.
+        /// The end of the data at once, and the rest as late as allowed: when a completion is polled, or a
+        /// verb ends the device's use of the memory.
         Late = "late";
     }
-    /// What a query tells of an SRQ's limit once its event was raised.
+    /// The limit of an SRQ that a query gives after its event was raised.
     LimitReadback {
         /// 0: no event is asked for.
         Zero = "zero";
         /// The limit, as it was set.
         Kept = "kept";
     }
-    /// Which work that is posted in ERR is flushed; the other never completes.
+    /// Which work posted in ERR is flushed; other work never completes.
     FlushPostInErr {
         /// All of it.
         All = "all";
@@ -404,7 +402,7 @@ knob_values! {
 }
 
 impl Rounding {
-    /// The size of a queue for which this one was asked.
+    /// The size that a queue gets when this one is asked for.
     pub fn up(self, asked: u32) -> u32 {
         match self {
             _ if asked == 0 => 0,
@@ -458,7 +456,7 @@ knobs! {
     cqe_rounding: Rounding = Rounding::Exact, ["CQ-CREATE-01", "CQ-RESIZE-08"];
     /// How the sizes of send queues, receive queues and SRQs are rounded.
     wr_rounding: Rounding = Rounding::Exact, ["QP-CREATE-01", "SRQ-01", "SRQ-09"];
-    /// A smaller size is really taken; otherwise the size stays.
+    /// A resize to a smaller size takes effect; otherwise the size stays.
     shrink: bool = true, ["CQ-RESIZE-09", "CQ-RESIZE-21"];
     /// A size below the completions present.
     shrink_below: Check = Check::Refused, ["CQ-RESIZE-06"];
@@ -490,13 +488,13 @@ knobs! {
     send_byte_len: SendByteLen = SendByteLen::All, ["WC-09"];
     /// Fields of a completion that mean nothing for its kind or status.
     undefined_wc_fields: UndefinedFields = UndefinedFields::Zero, ["WC-01"];
-    /// The status of a send or write from memory for which its key is not good.
+    /// The status of a send or write from memory that its key does not allow.
     send_key_status: FaultStatus = FaultStatus::LocProtErr, ["SQ-22", "WC-24", "WC-33"];
     /// The status of a send or write from outside the region of its key.
     send_range_status: FaultStatus = FaultStatus::LocProtErr, ["SQ-22"];
-    /// The status of a read into memory that is not good for it.
+    /// The status of a read into memory that does not allow it.
     read_fault_status: FaultStatus = FaultStatus::LocProtErr, ["SQ-22"];
-    /// The status of a receive into memory that is not good for it.
+    /// The status of a receive into memory that does not allow it.
     recv_fault_status: FaultStatus = FaultStatus::LocProtErr, ["RQ-07", "WC-24"];
     /// The status of a receive of RC that is too small, and of the send.
     recv_short_status: ShortStatus = ShortStatus::LocLenErr, ["RQ-05", "WC-22", "WC-27"];
@@ -509,11 +507,11 @@ knobs! {
     qp_access_event: bool = true, ["RDMA-09", "ASYNC-15"];
     /// A wrong length or alignment of an atomic.
     atomic_check: AtomicCheck = AtomicCheck::Strict, ["ATOM-03", "ATOM-04"];
-    /// The responder gets `QP_REQ_ERR` for a request that is invalid, if no receive tells of it.
+    /// The responder gets `QP_REQ_ERR` for an invalid request, if no receive reports it.
     qp_req_event: bool = true, ["ASYNC-14"];
     /// Deregistering a region to which a memory window is bound.
     dereg_bound: DeregBound = DeregBound::Ebusy, ["MR-07"];
-    /// How a Send of RC is answered whose invalidation fails. The receive fails in any case.
+    /// The answer to an RC Send whose invalidation fails. The receive fails in any case.
     nak_send_inval: SendInvalAnswer = SendInvalAnswer::Nothing, ["MW-18"];
     /// A window beyond its region, when it is bound; if accepted, what is outside opens nothing.
     mw_bind_range: Check = Check::Refused, ["MW-08"];
@@ -541,13 +539,13 @@ knobs! {
     post_wrong_state: PostWrongState = PostWrongState::Refused, ["QP-STATE-18"];
     /// Which work that is posted in ERR is flushed.
     flush_post_in_err: FlushPostInErr = FlushPostInErr::All, ["QP-STATE-21", "WC-25"];
-    /// `SQ_DRAINED` is raised whether it was asked for or not.
+    /// `SQ_DRAINED` is raised even if it was not asked for.
     sq_drained_always: bool = false, ["QP-STATE-11", "ASYNC-16"];
     /// Sends that were held in SQD run when the QP comes back to RTS; otherwise with the next send.
     sqd_resumes: bool = true, ["QP-STATE-10"];
     /// `COMM_EST` is raised, once, when the first message arrives on a connected QP in RTR.
     comm_est: bool = false, ["QP-STATE-24", "ASYNC-08"];
-    /// A path MTU above the port's active one; if accepted, up to the greatest that it can have.
+    /// A path MTU above the port's active one; if accepted, up to the port's greatest.
     mtu_above_active: Check = Check::Refused, ["QP-STATE-28"];
     /// A Send that was cut for another path MTU than the responder's QP has; RDMA Writes are refused in
     /// any case.
@@ -556,19 +554,18 @@ knobs! {
     /// packets are taken for as many sequence numbers as the read has, and of smaller ones the rest is
     /// missing.
     read_mtu: Check = Check::Refused, ["RDMA-28"];
-    /// The number of a QP that is gone is given to the next one.
+    /// The next QP reuses the number of a destroyed one.
     number_reuse: bool = false, ["QP-DESTROY-06"];
-    /// The keys of a region that is gone are given to the next one.
+    /// The next region reuses the keys of a deregistered one.
     key_reuse: bool = false, ["MR-17"];
-    /// A QP of UC or UD whose send fails goes to SQE; otherwise to ERR.
+    /// A UC or UD QP whose send fails goes to SQE; otherwise to ERR.
     sqe: bool = true, ["QP-STATE-15"];
-    /// A current state that the QP is not in, when it is changed; if accepted, it is taken for the
-    /// real one.
+    /// A wrong current state in a change of a QP; if accepted, it is taken for the real one.
     wrong_cur_state: Check = Check::Refused, ["QP-STATE-09"];
-    /// What a query tells of an SRQ's limit once the event was raised: 0, or the limit still.
+    /// The limit of an SRQ that a query gives after the event was raised: 0, or still the limit.
     srq_limit_readback: LimitReadback = LimitReadback::Zero, ["SRQ-06"];
-    /// An SRQ that is below its limit when that is set raises the event at once; otherwise when the
-    /// next receive is taken.
+    /// An SRQ with fewer receives than a new limit raises the event at once; otherwise when the next
+    /// receive is taken.
     srq_limit_at_once: bool = false, ["SRQ-07"];
     /// An SRQ can be queried; otherwise that is refused with `EOPNOTSUPP`.
     srq_query: bool = true, ["SRQ-16"];
@@ -581,11 +578,11 @@ knobs! {
     srq_recv_sizes: Check = Check::Accepted, ["QP-CREATE-04"];
     /// `QP_LAST_WQE_REACHED` is raised for a QP with an SRQ that goes to ERR.
     last_wqe: bool = true, ["QP-FLUSH-05", "ASYNC-18"];
-    /// A queue pair of UC with an SRQ.
+    /// A UC queue pair with an SRQ.
     uc_srq: Check = Check::Refused, ["QP-CREATE-04"];
-    /// A message of XRC to an SRQ that is none of the domain.
+    /// An XRC message to an SRQ outside the domain.
     xrc_unknown_srq: UnknownSrq = UnknownSrq::RemInvReqErr, ["XRC-06"];
-    /// An index behind the P_Key table; if accepted, it stands for the default P_Key.
+    /// An index outside the P_Key table; if accepted, it stands for the default P_Key.
     bad_pkey_index: Check = Check::Refused, ["QP-STATE-27"];
     /// A receive that is posted in RESET; if accepted, it is used later.
     post_recv_reset: Check = Check::Refused, ["QP-STATE-19"];
@@ -593,25 +590,23 @@ knobs! {
     reset_to_err: Check = Check::Refused, ["QP-STATE-07"];
     /// Packets for a queue pair in INIT are kept until it is ready; otherwise they are dropped.
     buffer_when_not_ready: bool = false, ["QP-STATE-23"];
-    /// When a Send or RDMA Write of RC is done.
+    /// When an RC Send or RDMA Write is done.
     send_done: SendDone = SendDone::Acknowledged, ["SQ-15"];
     /// A receive whose list reaches outside its memory, where the message does not.
     recv_sgl_overhang: Check = Check::Accepted, ["RQ-08"];
-    /// A message of RC for which there is no receive is asked for again later; otherwise the
-    /// connection ends.
+    /// An RC message that finds no receive is asked for again later; otherwise the connection ends.
     rnr: bool = true, ["RNR-01"];
-    /// A message of UC or UD for which the receive is too small.
+    /// A UC or UD message that is too long for the receive.
     ud_short_recv: ShortDatagram = ShortDatagram::Drop, ["UD-09", "UC-06"];
-    /// What of the global route of its address handle a datagram carries.
+    /// Which parts of its address handle's global route a datagram carries.
     route_fields: RouteFields = RouteFields::All, ["UD-20"];
     /// An address handle of another protection domain than the queue pair's.
     ah_pd_check: Check = Check::Refused, ["UD-12"];
-    /// A key that is none, in an entry of no bytes of a scatter/gather list.
+    /// An invalid key in a scatter/gather entry of no bytes.
     zero_len_sge_check: Check = Check::Accepted, ["SQ-23"];
-    /// A completion that is lost to an overrun satisfies a request all the same: its event finds
-    /// nothing new.
+    /// A completion that is lost to an overrun still satisfies a request: its event finds nothing new.
     spurious_events: bool = false, ["CQ-ARM-51"];
-    /// When the data of a message is where it belongs.
+    /// When the data of a message is in its place.
     placement: Placement = Placement::Arrival, ["RDMA-26"];
 }
 

@@ -1,4 +1,4 @@
-//! Profiles: devices that people have, or fear, by name; how they behave, what they lack, and their limits.
+//! Profiles: devices that people have, or fear, by name: their behavior, what they lack, and their limits.
 
 use core::fmt;
 
@@ -13,22 +13,22 @@ use crate::shown::debug_is_display;
 
 pub use crate::limits::{DeviceLimits, LimitError};
 
-/// What a kind of device does where it has a choice, and what it has not.
+/// What a kind of device does where it has a choice, and what it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Profile {
-    /// Its name: that of the driver, if it is after one.
+    /// Its name: that of its driver, if it has one.
     pub name: &'static str,
     /// How it answers where it has a choice.
     pub behavior: Behavior,
-    /// What it has not.
+    /// What it lacks.
     pub lacks: Capabilities,
-    /// Its limits. Completion vectors are as many as a machine has processors: 4.
+    /// Its limits. It has 4 completion vectors, as on a machine of 4 processors.
     pub limits: DeviceLimits,
 }
 
 impl Profile {
-    /// The reading of the specification, and everything there is. The default.
+    /// The specification as we read it, with every capability. The default.
     pub const SPEC: Self = Self::new("spec", Behavior::SPEC);
 
     /// Soft-RoCE of Linux 6.1, as measured.
@@ -63,7 +63,7 @@ impl Profile {
         ..Self::new("mlx5", MLX5)
     };
 
-    /// None that anybody has seen: all that the rules allow and a program may not expect, at once.
+    /// A device nobody has seen: it does everything at once that the rules allow and a program may not expect.
     pub const ADVERSARIAL: Self = Self {
         limits: POW2_MINUS_1_LIMITS,
         ..Self::new("adversarial", ADVERSARIAL)
@@ -90,7 +90,7 @@ impl Profile {
     /// The profile of this name.
     ///
     /// # Errors
-    /// Says which there are.
+    /// Lists the names that exist.
     pub fn named(name: &str) -> Result<Self, UnknownProfile> {
         let found = Self::ALL.iter().find(|profile| profile.name == name);
         found.copied().ok_or_else(|| UnknownProfile {
@@ -112,7 +112,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// No profile has this name. Says which there are.
+/// No profile has this name. The message lists those that exist.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnknownProfile {
     name: String,
