@@ -61,7 +61,7 @@ impl Default for Bounds {
     }
 }
 
-/// Where on a device the bench works: on both sides the same.
+/// Where on a device the bench works, the same on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The port. Default: 1.
@@ -207,7 +207,7 @@ impl<'v> Bench<'v> {
         self.b
     }
 
-    /// What is known of how the devices answer where they have a choice.
+    /// How the devices answer where they have a choice, as far as known.
     pub fn behavior(&self) -> Result<Declared> {
         Ok(self.verbs.behavior(self.a)?)
     }
@@ -215,7 +215,7 @@ impl<'v> Bench<'v> {
     /// The laboratory.
     ///
     /// # Panics
-    /// If the scenario does not say that it needs `LAB`.
+    /// If the scenario does not declare that it needs `LAB`.
     pub fn lab(&self) -> &'v dyn Lab {
         self.require(Capabilities::LAB);
         self.verbs.lab().expect("capability lab comes with a lab")
@@ -292,15 +292,15 @@ impl<'v> Bench<'v> {
         Ok(wc)
     }
 
-    /// Polls until the CQ is empty at this moment, as an event handler does.
+    /// Polls until the CQ is empty, as an event handler does.
     pub fn drain(&self, cq: Cq) -> Result<Vec<Wc>> {
         let mut got = Vec::new();
         while poll_once(self.verbs, cq, 16, &mut got)? > 0 {}
         Ok(got)
     }
 
-    /// All completions of a CQ that are there or still come: those once all is quiet in a
-    /// laboratory, elsewhere those until none has come for [`Bounds::negative`].
+    /// All completions of a CQ, present or still to come: in a laboratory until all is quiet, elsewhere
+    /// until none has come for [`Bounds::negative`].
     pub fn poll_all(&self, cq: Cq) -> Result<Vec<Wc>> {
         self.settle()?;
         let mut got = self.drain(cq)?;
@@ -347,8 +347,8 @@ impl<'v> Bench<'v> {
         Ok(event)
     }
 
-    /// Takes and acknowledges all events of a channel that are there or still come: those once all
-    /// is quiet in a laboratory, elsewhere those until none has come for [`Bounds::negative`].
+    /// Takes and acknowledges all events of a channel, present or still to come: in a laboratory until all
+    /// is quiet, elsewhere until none has come for [`Bounds::negative`].
     pub fn cq_events(&self, channel: CompChannel) -> Result<Vec<CqEvent>> {
         let wait = self.quiet()?;
         let mut got = Vec::new();
@@ -376,7 +376,7 @@ impl<'v> Bench<'v> {
         Ok(event)
     }
 
-    /// All asynchronous events of a context that are there or still come, acknowledged.
+    /// Takes and acknowledges all asynchronous events of a context, present or still to come.
     pub fn async_events(&self, context: Context) -> Result<Vec<AsyncEvent>> {
         let wait = self.quiet()?;
         let mut got = Vec::new();
@@ -392,8 +392,8 @@ impl<'v> Bench<'v> {
         }
     }
 
-    /// Tries `attempt` until it gives something: once all is quiet in a laboratory, elsewhere for
-    /// at most [`Bounds::positive`]. `what` says what is waited for.
+    /// Tries `attempt` until it gives something: in a laboratory until all is quiet, elsewhere for at most
+    /// [`Bounds::positive`]. `what` says what is waited for.
     pub fn until<T>(&self, what: &str, attempt: impl Fn() -> Result<Option<T>>) -> Result<T> {
         let mut patience = self.patience(0);
         loop {
@@ -406,8 +406,8 @@ impl<'v> Bench<'v> {
         }
     }
 
-    /// Makes a call that has to wait, in a thread of its own, and lets `release` end the wait: what
-    /// the call gives. It must not return before.
+    /// Makes a call that has to wait, in a thread of its own, and lets `release` end the wait. Returns what
+    /// the call gives. The call must not return before `release`.
     pub fn waits_until<T: Send>(
         &self,
         rule: impl Into<Claim>,
@@ -512,8 +512,8 @@ impl<'v> Bench<'v> {
 
     // Choices, arming, queue pairs
 
-    /// The device answers as it declares, `seen` being what it did; anything is good if it
-    /// declares nothing.
+    /// Checks that the device answers as it declares. `seen` is what it did; if it declares nothing, any
+    /// answer passes.
     pub fn as_declared<T: KnobValue>(
         &self,
         rule: impl Into<Claim>,
@@ -527,7 +527,7 @@ impl<'v> Bench<'v> {
         Ok(())
     }
 
-    /// What became of an unreliable message for which the receive is too small, as declared: it is
+    /// Checks that an unreliable message that is too long for the receive has the declared outcome: it is
     /// dropped, or the receive fails.
     pub fn short_message(&self, recv_cq: Cq, rule: impl Into<Claim>) -> Result<ShortDatagram> {
         let rule = rule.into();
@@ -567,8 +567,7 @@ impl<'v> Bench<'v> {
         Ok(self.verbs.query_qp(qp, QpAttrMask::STATE)?.attr.qp_state)
     }
 
-    /// Panics unless the scenario says that it needs this: otherwise it would be run on a device
-    /// without it.
+    /// Panics unless the scenario declares that it needs this: otherwise it would run on devices that lack it.
     pub(crate) fn require(&self, what: Capabilities) {
         assert!(
             self.needs.contains(what),
@@ -669,8 +668,8 @@ fn list(completions: &[Wc]) -> String {
     format!("{}: {}", completions.len(), each.join("; "))
 }
 
-/// In virtual time a poll of an empty CQ is one step of the world: so many steps are tried before
-/// everything is let happen. It keeps an endless retry elsewhere from being in the way.
+/// In virtual time a poll of an empty CQ is one step of the simulation. This many steps are tried before
+/// everything may happen, so that an endless retry elsewhere does not get in the way.
 const EMPTY_POLLS: u32 = 1000;
 
 /// A while, in a laboratory: much longer than the waits that a scenario lets work through.

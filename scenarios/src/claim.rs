@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// The rule that an assertion checks, by its id; or two, of which a failure names the first.
+/// The rule that an assertion checks, by its id, or two rules. A failure names the first.
 ///
 /// ```
 /// use verbs_scenarios::Claim;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 pub struct Claim([Option<&'static str>; 2]);
 
 impl Claim {
-    /// Of what only leads up to that which a scenario checks.
+    /// For set-up, which only leads up to what a scenario checks.
     pub const NONE: Self = Self([None; 2]);
 
     /// One rule.
@@ -29,7 +29,7 @@ impl Claim {
         Self([Some(main), Some(other)])
     }
 
-    /// The same main rule, and this one.
+    /// The same main rule, with this one beside it.
     #[must_use]
     pub const fn with(self, other: &'static str) -> Self {
         Self([self.0[0], Some(other)])

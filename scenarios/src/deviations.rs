@@ -1,10 +1,10 @@
-//! Recorded deviations of drivers: one file a driver.
+//! Recorded deviations of drivers, one file per driver.
 
 use serde::Deserialize;
 
 /// A recorded, explained difference of a device from the rules.
 ///
-/// The files are in `scenarios/deviations`. One that no longer shows is an unexpected pass, and
+/// The files are in `scenarios/deviations`. A deviation that no longer shows is an unexpected pass, and
 /// fails the run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -12,8 +12,7 @@ use serde::Deserialize;
 pub struct Deviation {
     /// The scenario that shows it.
     pub scenario: String,
-    /// Text that stands in what the failure says it has seen; a failure without it is another
-    /// failure.
+    /// Text that the failure's `seen` contains; a failure without it is another failure.
     pub symptom: String,
     /// The rule that the failure names. Default: any.
     pub rule: Option<String>,
@@ -27,8 +26,8 @@ pub struct Deviation {
     /// It comes and goes: the scenario may also pass. Default: false.
     #[serde(default)]
     pub sometimes: bool,
-    /// The scenario crashes the kernel or leaves it damaged: on this driver it runs only where that
-    /// was allowed ([`Backend::may_crash_kernel`](crate::Backend::may_crash_kernel)). Default: false.
+    /// The scenario crashes the kernel or leaves it damaged: on this driver it runs only if that is allowed
+    /// ([`Backend::may_crash_kernel`](crate::Backend::may_crash_kernel)). Default: false.
     #[serde(default)]
     pub crashes_kernel: bool,
     /// Why the simulator's profile of the driver does not show it. Default: it does.
@@ -66,7 +65,7 @@ pub fn of_driver(driver: &str, kernel: &str) -> Vec<Deviation> {
     all(driver).into_iter().filter(holds).collect()
 }
 
-/// The kernel whose drivers the simulator's profiles are of.
+/// The kernel whose drivers the simulator's profiles follow.
 pub const OF_PROFILES: &str = "6.1.";
 
 /// The deviations that the simulator's profile of a driver shows.

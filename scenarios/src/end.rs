@@ -64,7 +64,7 @@ pub struct End<'b> {
     pub qp_type: QpType,
 }
 
-/// What a pair is made like. Both ends are alike.
+/// How a pair is made. Both ends are alike.
 ///
 /// ```
 /// # use verbs_scenarios::PairOptions;
@@ -72,8 +72,8 @@ pub struct End<'b> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairOptions {
-    /// Transport: RC, UC, UD, or XRC_SEND: then side B is of XRC_RECV, and its receives go to an SRQ in
-    /// a private domain. Default: RC.
+    /// Transport: RC, UC, UD or XRC_SEND. With XRC_SEND side B is XRC_RECV, and its receives go to an SRQ
+    /// in a private domain. Default: RC.
     pub qp_type: QpType,
     /// Least entries of the CQ of sends. Default: 64.
     pub send_cqe: i32,
@@ -157,8 +157,7 @@ impl<'v> Bench<'v> {
         self.xrc_end(xrcd, None, options)
     }
 
-    /// An end in an XRC domain, with an SRQ of its own: for a queue pair that exists, or one that is
-    /// made.
+    /// An end in an XRC domain, with an SRQ of its own, for an existing queue pair or a new one.
     pub fn xrc_end(&self, xrcd: Xrcd, target: Option<Qp>, options: PairOptions) -> Result<End<'_>> {
         self.require(Capabilities::XRC);
         let context = xrcd.context();
@@ -270,7 +269,7 @@ impl<'v> Bench<'v> {
         })
     }
 
-    /// Another end on the domain, the region and the CQs of one, its queue pair in RESET.
+    /// Another end on the domain, the region and the CQs of an end, its queue pair in RESET.
     pub fn sibling<'b>(&'b self, of: &End<'_>, options: PairOptions) -> Result<End<'b>> {
         let mut init = QpInit::new(of.qp_type, of.send_cq, of.recv_cq).cap(options.cap);
         init.sq_sig_all = options.sq_sig_all;
@@ -327,8 +326,8 @@ impl<'v> Bench<'v> {
         })
     }
 
-    /// Connects two ends of RC, UC or XRC by attributes, each in its own way: `psn_a` is the first
-    /// sequence number an end sends, and `psn_b` the first it expects.
+    /// Connects two RC, UC or XRC ends by attributes, each with its own: `psn_a` is the first sequence
+    /// number an end sends, and `psn_b` the first it expects.
     pub fn connect_each<'b>(
         &'b self,
         a: End<'b>,
@@ -343,8 +342,8 @@ impl<'v> Bench<'v> {
         self.introduce(a, b)
     }
 
-    /// Brings the queue pair of an end of RC, UC or XRC from RESET to `state`, with the PSNs of `params`
-    /// as in [`connect_each`](Self::connect_each). The peer stays as it is.
+    /// Brings the queue pair of an RC, UC or XRC end from RESET to `state`, with the PSNs of `params` as in
+    /// [`connect_each`](Self::connect_each). The peer stays as it is.
     pub fn climb(&self, end: &End<'_>, peer: &End<'_>, params: RcParams, state: QpState) -> Result {
         let params = self.place().within(params);
         let peer = connect::Endpoint {
@@ -374,7 +373,7 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// A message still goes from A to B, and nothing else is there.
+    /// Checks that a message still goes from A to B, and that nothing else is there.
     pub fn still_works(&self, rule: impl Into<Claim>) -> Result {
         const MARKER: u64 = 0x3a4b;
         let rule = rule.into();
@@ -408,8 +407,7 @@ impl<'b> End<'b> {
         mem.remote(mem.length / 2)
     }
 
-    /// A place in the peer's region with a key that is none: work that names it ends with
-    /// `REM_ACCESS_ERR`.
+    /// A place in the peer's region with an invalid key: work that names it ends with `REM_ACCESS_ERR`.
     pub fn bad_remote(&self) -> Remote {
         let good = self.remote();
         Remote {
@@ -433,7 +431,7 @@ impl<'b> End<'b> {
         }
     }
 
-    /// The SRQ of an end of XRC_RECV.
+    /// The SRQ of an XRC_RECV end.
     pub fn srq(&self) -> Srq {
         self.xrc_srq.expect("the end is of XRC_RECV")
     }
@@ -528,12 +526,12 @@ impl<'b> End<'b> {
         Ok(bytes)
     }
 
-    /// The pattern of `tag` has landed: `len` bytes of it, behind the GRH on UD.
+    /// Checks that `len` bytes of the pattern of `tag` have landed, behind the GRH on UD.
     pub fn expect_data(&self, tag: u8, len: u32, rule: impl Into<Claim>) -> Result {
         self.expect_data_at(self.landing() + u64::from(self.grh()), tag, len, rule)
     }
 
-    /// The pattern of `tag` stands at `offset`.
+    /// Checks that the pattern of `tag` is at `offset`.
     pub fn expect_data_at(&self, offset: u64, tag: u8, len: u32, rule: impl Into<Claim>) -> Result {
         let seen = self.bytes(offset, len as usize)?;
         let expected = pattern(tag, len);

@@ -1,5 +1,5 @@
-//! The matrix of errors of a reliable connection: what each cause does to both sides. It is that of
-//! acknowledged packets: iWARP, which ends the connection for any of them, has another.
+//! The error matrix of a reliable connection: what each cause does to both sides. It is for transports with
+//! acknowledged packets; iWARP, which ends the connection on any error, has another.
 
 use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{

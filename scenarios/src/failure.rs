@@ -35,7 +35,7 @@ pub enum FailureKind {
     Hang,
     /// The backend, or the scenario, broke down.
     Crash,
-    /// Something does not hold that holds whatever the scenario does.
+    /// Something that must hold whatever the scenario does did not.
     Invariant,
 }
 
@@ -70,8 +70,7 @@ impl Failure {
         }
     }
 
-    /// Something does not hold that holds whatever a scenario does: what was promised, and what was
-    /// seen instead.
+    /// Something that must hold whatever a scenario does did not: what was promised, and what was seen instead.
     pub fn invariant(promise: impl Into<String>, seen: impl Into<String>) -> Self {
         Self {
             kind: FailureKind::Invariant,
@@ -116,7 +115,7 @@ impl From<PostError> for Failure {
 /// Asserts a result, and says which rule it is about:
 /// `bench.req_notify_cq(cq, arm).rule("CQ-ARM-20")?`.
 pub trait OfRule<T> {
-    /// The result, its failure being of `rule` if it names none yet.
+    /// The result. Its failure is of `rule` if it names none yet.
     fn rule(self, rule: impl Into<Claim>) -> Result<T>;
 }
 

@@ -1,7 +1,7 @@
-//! Queue pairs that are connected, and have been told different path MTUs.
+//! Connected queue pairs with different path MTUs.
 //!
-//! What fits into one packet of either is as if they were the same. Anything longer is cut by one end
-//! as the other does not want it.
+//! A message that fits into one packet of either is unaffected. A longer one is cut in a way that the other
+//! end does not expect.
 
 use verbs_api::{Mtu, QpState, QpType, RcParams, WcStatus};
 

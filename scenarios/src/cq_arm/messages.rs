@@ -1,4 +1,4 @@
-//! What of a message matters: its solicited bit, whether it makes a completion, its length.
+//! What matters in a message: its solicited bit, whether it makes a completion, its length.
 
 use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
 use verbs_api::{Arm, Dest, QpType, SendFlags, SendWr, WcStatus};

@@ -1,7 +1,6 @@
 //! The state machine of queue pairs: what runs in each state, and what changing it does.
 //!
-//! That a change which does not exist is refused, and what a post answers in each state, is bad
-//! input's.
+//! `bad_input` checks that changes that do not exist are refused, and what a post answers in each state.
 //!
 //! | file | holds |
 //! |---|---|
