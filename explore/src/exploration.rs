@@ -18,8 +18,8 @@ use crate::replay::{Replay, ReplayError};
 use crate::seeds::{Searched, Seeds, Shard};
 use crate::shrink::shrink;
 
-/// Runs a test in many worlds, a seed each, until it fails in one; then looks for the fewest faults
-/// with which it fails.
+/// Runs a test in many fresh simulations, a seed each, until it fails in one; then looks for the fewest
+/// faults with which it still fails.
 ///
 /// ```
 /// use std::time::Duration;
@@ -67,8 +67,7 @@ pub struct Trial {
 pub struct Explored {
     /// How many seeds were tried.
     pub tried: u64,
-    /// In how many of them each rule of the plan has struck: a rule that hardly ever strikes shows
-    /// nothing.
+    /// In how many of them each rule of the plan has struck. A rule that hardly ever strikes shows nothing.
     pub struck: Vec<u64>,
     /// The failure of the lowest seed that fails, with the fewest faults.
     pub failure: Option<Found>,
@@ -91,7 +90,7 @@ pub struct Found {
 }
 
 impl Exploration {
-    /// Of a test with this name, which replays carry: seeds 0 to 999 in two nodes, under the standard
+    /// For a test with this name, which replays carry. Defaults: seeds 0 to 999, two nodes, the standard
     /// plan of faults, one job.
     pub fn new(name: &str) -> Self {
         Self {
@@ -102,7 +101,7 @@ impl Exploration {
         }
     }
 
-    /// Which seeds.
+    /// Tries these seeds.
     #[must_use]
     pub fn seeds(mut self, range: Range<u64>) -> Self {
         self.seeds = self.seeds.range(range);
@@ -116,22 +115,22 @@ impl Exploration {
         self
     }
 
-    /// How many runs at the same time.
+    /// Makes up to this many runs at the same time.
     #[must_use]
     pub fn jobs(mut self, jobs: NonZero<usize>) -> Self {
         self.seeds = self.seeds.jobs(jobs);
         self
     }
 
-    /// Under which faults.
+    /// Runs under these faults.
     #[must_use]
     pub fn faults(mut self, plan: Plan) -> Self {
         self.plan = plan;
         self
     }
 
-    /// In which simulation. Its seed does not count; each run has its own. A run is decided by its
-    /// seed in [`Mode::Stepped`](verbs_sim::Mode::Stepped) only, the default.
+    /// Runs in simulations of this configuration. Its seed is ignored, since each run has its own. Only in
+    /// [`Mode::Stepped`](verbs_sim::Mode::Stepped), the default, does the seed decide a run.
     #[must_use]
     pub fn config(mut self, config: SimConfig) -> Self {
         self.config = config;
@@ -143,8 +142,8 @@ impl Exploration {
         &self.seeds
     }
 
-    /// Runs the test under each seed; how many there were. Nothing is printed; a panic of the test is a
-    /// failure like an error.
+    /// Runs the test under each seed, and returns how many there were. It prints nothing. A panic of the
+    /// test is a failure, like an error.
     ///
     /// If the environment variable [`REPLAY`] holds a replay of this name, only that is run.
     ///
@@ -167,7 +166,7 @@ impl Exploration {
         failure.map_or(Ok(explored.tried), Err)
     }
 
-    /// As [`run`](Self::run), whatever the environment says; calls `tried` after each seed.
+    /// As [`run`](Self::run), but ignores the environment; calls `tried` after each seed.
     ///
     /// # Panics
     /// For a plan that the simulation refuses ([`check`](Self::check)).
@@ -193,20 +192,20 @@ impl Exploration {
         }
     }
 
-    /// Whether the simulation takes the plan, which was read from `file`.
+    /// Checks that the simulation takes the plan, which was read from `file`.
     ///
     /// # Errors
-    /// The first rule that it refuses: for a node or a port that is not there.
+    /// The first rule that it refuses, for a node or port that does not exist.
     pub fn check(&self, file: &str) -> Result<(), PlanError> {
         let sim = Sim::new(self.config.clone());
         self.plan.check(file, &sim)
     }
 
-    /// Runs the test as a replay says; its failure, if it fails.
+    /// Runs the test as a replay says, and returns its failure, if it fails.
     ///
     /// # Errors
-    /// If the replay is of another version, name or plan, or if the test passes and not all that it
-    /// names has struck.
+    /// If the replay is of another version, name or plan, or if the test passes and a fault that the replay
+    /// names did not strike.
     ///
     /// # Panics
     /// For a plan that the simulation refuses ([`check`](Self::check)).

@@ -28,8 +28,8 @@ pub struct Replay {
     pub seed: u64,
     /// The [digest](Plan::digest) of the fault plan.
     pub plan: u32,
-    /// The parts of the plan that are in force: number of the rule, and of what it strikes unless it is
-    /// there as a whole. `None` is the whole plan, as the seed has it.
+    /// The parts of the plan that are in force: the number of a rule, and of what it strikes unless the
+    /// whole rule is. `None` is the whole plan, with strikes drawn from the seed.
     pub parts: Option<Vec<Part>>,
 }
 
@@ -48,8 +48,7 @@ impl Replay {
     /// The plan that does exactly this.
     ///
     /// # Errors
-    /// Says what differs, if it was written by another version, for something else, or with another
-    /// plan.
+    /// If it was written by another version, for something else, or with another plan; it says what differs.
     pub fn plan(&self, subject: &str, plan: &Plan) -> Result<Plan, ReplayError> {
         let differs = |what, theirs: &dyn fmt::Display, ours: &dyn fmt::Display| {
             Err(ReplayError::Differs {
@@ -80,7 +79,7 @@ impl Replay {
         Ok(plan.scripted(parts).only(parts))
     }
 
-    /// Whether all that the replay names has struck. `faults` is its [plan](Self::plan).
+    /// Checks that all faults that the replay names have struck. `faults` is its [plan](Self::plan).
     ///
     /// # Errors
     /// Names the first part that has not.
@@ -191,7 +190,7 @@ fn part(text: &str) -> Option<Part> {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// It is none.
+    /// The text is no replay.
     Malformed {
         /// Which part makes no sense.
         field: &'static str,

@@ -17,8 +17,8 @@ pub struct Seeds {
     jobs: NonZero<usize>,
 }
 
-/// One of several equal parts of the seeds: every `of`th, from the `number`th on. Shards need to know
-/// nothing of each other; together they try each seed once.
+/// One of several equal parts of the seeds: every `of`th, from the `number`th on. Shards need not know each
+/// other; together they try each seed once.
 ///
 /// ```
 /// use verbs_explore::Shard;
@@ -135,7 +135,7 @@ impl Seeds {
 }
 
 impl Shard {
-    /// All there is.
+    /// All seeds.
     pub const WHOLE: Self = Self { number: 1, of: 1 };
 
     /// Shard `number` (from 1) of `of`.

@@ -1,8 +1,7 @@
-//! Fault plans: lists of fault rules that can be written down, put in force, told again exactly, and
-//! made smaller.
+//! Fault plans: lists of fault rules that can be written down, put in force, repeated exactly, and made smaller.
 //!
 //! A [`Plan`] is made by [`Plan::new`], read from a file ([`Plan::parse`]), or the
-//! [standard](Plan::standard) one. Printed it is its file; the format is in `docs/faults.md`.
+//! [standard](Plan::standard) one. It prints as its file; `docs/faults.md` describes the format.
 #![deny(unsafe_code)]
 
 mod plan;

@@ -9,8 +9,8 @@ use verbs_api::lab::{Fault, FaultGuard, Lab, PacketFilter, Strike, When};
 
 use crate::read::PlanError;
 
-/// Fault rules, in the order in which they are put in force: of several that would strike the same
-/// thing the first decides.
+/// Fault rules, in the order in which they are put in force: if several would strike the same thing, the
+/// first one does.
 ///
 /// ```
 /// use verbs_faults::Plan;
@@ -54,9 +54,9 @@ impl Plan {
         Ok(Self { rules })
     }
 
-    /// Loss, damage, repetition, delay and reordering of any packets, each now and then: together of
-    /// 4 packets in 100. A connection with a time-out of 14 (67 ms) and 7 retries survives it, but
-    /// for one message in some hundred million; delays are far below that time-out.
+    /// Now and then loses, damages, repeats, delays or reorders a packet: 4 packets in 100. A connection
+    /// with a time-out of 14 (67 ms) and 7 retries survives it, except for one message in some hundred
+    /// million; delays are far below that time-out.
     pub fn standard() -> Self {
         let us = Duration::from_micros;
         let every = PacketFilter::EVERY;
@@ -89,8 +89,7 @@ impl Plan {
         (hash >> 32) as u32 ^ hash as u32
     }
 
-    /// Puts the plan in force. Put in force before anything else, it draws the same for the same
-    /// seed.
+    /// Puts the plan in force. If that is done first of all, it draws the same for the same seed.
     ///
     /// # Errors
     /// That of [`Lab::inject`], for the first rule that is refused; then none is in force.
@@ -103,10 +102,10 @@ impl Plan {
         })
     }
 
-    /// Whether a laboratory takes the plan, which was read from `file`.
+    /// Checks that a laboratory takes the plan, which was read from `file`.
     ///
     /// # Errors
-    /// The first rule that it refuses: for a node or a port that is not there.
+    /// The first rule that it refuses, for a node or port that does not exist.
     pub fn check(&self, file: &str, lab: &dyn Lab) -> Result<(), PlanError> {
         for (index, rule) in self.rules.iter().enumerate() {
             if let Err(error) = FaultGuard::new(lab, rule.clone()) {
@@ -138,8 +137,7 @@ impl Plan {
         }
     }
 
-    /// All that can be left out alone: each strike of a rule that names its strikes, and each other
-    /// rule.
+    /// All parts that can be left out alone: each strike of a rule that names its strikes, and each other rule.
     pub fn parts(&self) -> Vec<Part> {
         let of_rule = |(rule, fault): (usize, &Fault)| match fault.when() {
             Some(When::These(ordinals)) => ordinals
@@ -196,7 +194,7 @@ impl InForce<'_> {
     }
 }
 
-/// As a replay has it: `RULE.NUMBER`, or `RULE` for the whole of one.
+/// As in a replay: `RULE.NUMBER`, or `RULE` for a whole rule.
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.rule)?;

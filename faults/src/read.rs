@@ -1,5 +1,4 @@
-//! Reading plans: a rule is a table with a field for each thing to say; what is wrong is said with
-//! the line, the rule, the field and what is allowed.
+//! Reading plans. A rule is a table of fields; errors name the line, the rule, the field and what is allowed.
 
 use core::fmt;
 use core::ops::Range;

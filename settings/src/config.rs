@@ -1,4 +1,4 @@
-//! What the settings come to: the devices of a simulation, and what is written at the end.
+//! What the settings mean: the devices of a simulation, and what is written at the end.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use verbs_sim::{Mode, Sim, SimConfig};
 
 use crate::setting::{Given, Sources, Variables, named};
 
-/// What the settings say, checked: simulations can be made of it.
+/// The settings, checked, from which simulations can be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     names: Vec<String>,
@@ -47,8 +47,8 @@ impl Config {
     /// What variables say, and the file that one of them names.
     ///
     /// # Errors
-    /// Says where a setting stands that makes no sense, its value, and what is allowed; which variable or key is
-    /// no setting; what is wrong with a file.
+    /// For a setting that makes no sense: where it was set, its value, and what is allowed. For a variable
+    /// or key that is no setting, and for a file that cannot be read: what is wrong.
     pub fn read(variables: &Variables) -> Result<Self, String> {
         variables.check_known()?;
         let (file, file_name) = match variables.get(named("config")) {
@@ -115,7 +115,7 @@ impl Config {
         self.trace.as_deref()
     }
 
-    /// Where it is said at the end what the program did wrong, as above.
+    /// Where the diagnosis goes at the end, as above.
     pub fn diagnose(&self) -> Option<&str> {
         self.diagnose.as_deref()
     }
@@ -261,7 +261,7 @@ fn faults(given: Option<Given<String>>) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Whether a program in C calls this verb, and is told if it fails.
+/// Whether a program in C calls this verb, and learns if it fails.
 fn can_fail(verb: Verb) -> bool {
     let is_void = matches!(
         verb,

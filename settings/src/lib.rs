@@ -3,8 +3,8 @@
 //!
 //! [`SETTINGS`] says what can be set. `--link-layer` is an option of `verbsim exec`, `VERBSIM_LINK_LAYER` a
 //! variable, and `link_layer` a key of the TOML file that `VERBSIM_CONFIG` names: an option wins over a
-//! variable, and a variable over the file. [`Config::read`] refuses what makes no sense with a sentence
-//! that says where it stands, its value, and what is allowed.
+//! variable, and a variable over the file. [`Config::read`] refuses what makes no sense; the error says
+//! where it was set, its value, and what is allowed.
 
 mod config;
 mod setting;

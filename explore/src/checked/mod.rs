@@ -1,13 +1,13 @@
 //! Invariants that hold on any device, checked apart from it.
 //!
-//! [`Checked`] is a [`Verbs`] around any other. It forwards every call and keeps books of its own, from
-//! the calls and what they returned alone. So whatever is wrong with the device cannot be wrong with
-//! the books in the same way. `docs/invariants.md` lists what it finds.
+//! [`Checked`] is a [`Verbs`] around any other. It forwards every call and keeps books of its own, only
+//! from the calls and what they returned. So the books cannot repeat a mistake of the device.
+//! `docs/invariants.md` lists what it finds.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `work`, `queues`, `polled` | what was posted and must complete: once, in order, on its CQ |
-//! | `domains` | which SRQs of XRC the messages of a queue pair can name |
+//! | `domains` | which XRC SRQs the messages of a queue pair can name |
 //! | `delivery` | what RC receivers get of what their peers sent |
 //! | `events` | arms, CQ events, acknowledgements |
 //! | `memory`, `atomics`, `ranges` | bytes that may change, and what counters must hold |
@@ -48,18 +48,18 @@ use books::Books;
 
 /// A [`Verbs`] that checks invariants of the one it is around.
 ///
-/// A broken invariant changes nothing for the program: no call fails because of it. The first one is
-/// kept, and told by [`broken`](Self::broken) at any time and by [`finish`](Self::finish) at the end.
-/// A value that is dropped without `finish` finishes by itself, and panics if one is broken: so a
-/// test has only to wrap its device.
+/// A broken invariant changes nothing for the program: no call fails because of it. The first one is kept:
+/// [`broken`](Self::broken) gives it at any time, and [`finish`](Self::finish) at the end. A value that is
+/// dropped without `finish` finishes by itself, and panics if an invariant is broken. So a test only has to
+/// wrap its device.
 ///
-/// It may be used by several threads. Its lock is held during calls that do not wait, so that the
-/// order in its books is that of the calls; those that can wait are made without it.
+/// Several threads may use it. Its lock is held during calls that do not wait, so the books have the order
+/// of the calls; those that can wait are made without it.
 ///
-/// Apart from what the program calls, it asks for the number of each new QP and for the attributes of
-/// each region that was made or changed, and reads a region before it goes, and a completion that an
-/// iteration comes to if the program goes on without it. At the end it ends open iterations. Of all that
-/// a laboratory observes nothing ([`Lab::unobserved`]): fault rules strike the calls of the program alone.
+/// Besides the program's calls, it asks for the number of each new QP and the attributes of each region
+/// that was made or changed. It reads a region before it goes, and the completion that an iteration is at
+/// if the program moves on without it. At the end it ends open iterations. A laboratory observes none of
+/// that ([`Lab::unobserved`]): fault rules strike the calls of the program alone.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -76,13 +76,13 @@ use books::Books;
 pub struct Checked {
     inner: Arc<dyn Verbs>,
     books: Arc<Mutex<Books>>,
-    /// The same for calls that are not observed; `None` if this is that one.
+    /// The same, for calls that are not observed; `None` if this is that one.
     unobserved: Option<Box<Checked>>,
 }
 
 impl Checked {
-    /// Around `inner`, on which nothing has been done yet: work and objects from before are unknown,
-    /// and would look like the device's inventions.
+    /// Wraps `inner`, on which nothing has been done yet: earlier work and objects are unknown, and would
+    /// look like the device's inventions.
     pub fn new(inner: impl Into<Arc<dyn Verbs>>) -> Self {
         let inner = inner.into();
         let books = Arc::new(Mutex::new(Books::default()));
@@ -98,7 +98,7 @@ impl Checked {
         }
     }
 
-    /// What was found broken so far, the first of it.
+    /// The first invariant found broken so far.
     pub fn broken(&self) -> Option<Broken> {
         self.books.lock().broken.clone()
     }

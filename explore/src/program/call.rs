@@ -5,11 +5,11 @@ use verbs_api::{Access, Mtu, QpCap, QpState, QpType, SendFlags};
 /// The number of an object. Each kind has numbers of its own.
 pub type Number = u8;
 
-/// A call. What makes an object gives it a number; another object that had the number loses it, and
-/// lives until the end of the program.
+/// A call. A call that makes an object gives it a number; an object that had the number before loses it,
+/// and lives until the end of the program.
 ///
-/// Any number may be used: one that nothing ever had is the zero handle, and that of an object that
-/// is gone its stale handle.
+/// Any number may be used: a number that no object ever had means the zero handle, and the number of a
+/// destroyed object its stale handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -24,7 +24,7 @@ pub enum Call {
     AllocPd { pd: Number, context: Number },
     /// `ibv_dealloc_pd`
     DeallocPd { pd: Number },
-    /// `alloc_mr`, and bytes that tell regions and places apart are put into it.
+    /// `alloc_mr`; the region is filled with bytes that tell regions and places apart.
     AllocMr {
         mr: Number,
         pd: Number,
@@ -33,7 +33,7 @@ pub enum Call {
     },
     /// `ibv_dereg_mr`
     DeregMr { mr: Number },
-    /// `write_mr`: so many bytes of one value.
+    /// `write_mr`: this many bytes of one value.
     WriteMr {
         mr: Number,
         offset: u32,
@@ -240,7 +240,7 @@ impl Key {
     }
 }
 
-/// What makes a key a wrong one: bits that the keys of the first millions of regions do not have.
+/// What makes a key wrong: bits that the keys of the first millions of regions do not have.
 pub(super) const WRONG: u32 = 0x5a5a_5a00;
 
 impl Op {
