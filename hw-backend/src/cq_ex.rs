@@ -1,8 +1,8 @@
 //! Extended completion queues: iterations; and moderation.
 //!
-//! From `ibv_start_poll` to `ibv_end_poll` drivers hold a lock of the CQ, or rely on nobody else using
-//! it. So each CQ has a lock of its own here, for what drivers do under theirs, which says how an
-//! iteration stands: what would wait for one is refused.
+//! From `ibv_start_poll` to `ibv_end_poll` drivers hold a lock of the CQ, or rely on nobody else using it.
+//! So each CQ has a lock of its own here, which also knows the state of an iteration; calls that would wait
+//! for one are refused.
 
 use std::ptr::from_ref;
 use std::sync::Arc;

@@ -4,9 +4,9 @@
 //! asked for devices ([`verbs_abi::library`]); without one there are none. On systems other than Linux
 //! this crate is empty.
 //!
-//! Only what would make C touch memory that is gone, or wait for ever, is stopped before it: a
-//! stale handle, an acknowledgement too many, inline data outside any region, a wait without bound.
-//! Every other mistake goes to the driver, since the suite judges the driver.
+//! It refuses only what would make C touch freed memory or wait for ever: a stale handle, an
+//! acknowledgement too many, inline data outside any region, a wait without bound. Every other mistake goes
+//! to the driver, since the suite judges the driver.
 //!
 //! | module | holds |
 //! |---|---|
@@ -19,7 +19,7 @@
 //! | `batch` | batches of sends |
 //! | `errno` | errors of C |
 //! | `region` | regions of other memory, or with other addresses |
-//! | `query` | what newer devices and GID tables say of themselves |
+//! | `query` | attributes of newer devices, and GID tables |
 //! | `mcast` | multicast groups |
 //! | `mw` | memory windows |
 //! | `garble` | handles that are garbled on purpose |

@@ -1,4 +1,4 @@
-//! What newer devices and GID tables say of themselves.
+//! Attributes of newer devices, and GID tables.
 
 use std::ffi::c_int;
 

@@ -1,9 +1,8 @@
 //! What this library has only by name.
 //!
-//! Public functions for what the devices have not, and the private ones by which libibverbs and its
-//! drivers talk with each other. Libraries of vendors import these, and programs are linked with such
-//! libraries; none is called for a device that is not theirs, but for the one by which a driver says
-//! that it is there.
+//! Public functions for what the devices lack, and the private ones by which libibverbs and its drivers
+//! talk to each other. Vendors' libraries import these, and programs are linked with such libraries. None
+//! is called for a device of another vendor, except the one by which a driver registers.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;

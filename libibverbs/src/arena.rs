@@ -1,9 +1,9 @@
 //! Where the structures live that programs point to.
 //!
-//! A pointer from a program may be anything. It is an object's if it is the start of a slot that has
-//! been filled; that is looked up without touching what it points to, and without a lock. The memory
-//! of an object is never given out again, so that a pointer to one that is gone never becomes
-//! another's. It costs what an object takes, a few hundred bytes, for each that was ever made.
+//! A pointer from a program may be anything. It names an object if it is the start of a filled slot. The
+//! lookup takes no lock and does not touch what the pointer points to. The memory of an object is never
+//! used again, so a pointer to a destroyed one never names another. This costs a few hundred bytes for each
+//! object ever made.
 
 use std::alloc::{self, Layout};
 use std::cell::UnsafeCell;

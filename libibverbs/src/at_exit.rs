@@ -1,5 +1,5 @@
-//! What is written when the program ends: the trace, and what the program did wrong. Not if a signal or
-//! `_exit` ends it, and not by children after `fork`.
+//! What is written when the program ends: the trace, and what the program did wrong. Nothing is written if
+//! a signal or `_exit` ends it, or by children after `fork`.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

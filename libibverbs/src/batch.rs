@@ -1,9 +1,9 @@
 //! Extended queue pairs: batches of sends (`ibv_wr_*`), which are posted as a whole or not at all.
 //!
-//! From `ibv_wr_start` to its end a batch is the thread's that started it; another one that starts one
-//! waits, and is refused all else. A request of a batch that makes no sense is remembered, and fails
-//! the batch when it is to be completed; so does a second start, for which the thread would have to wait
-//! for itself. The end of the queue pair ends the batch, and all waiting for it.
+//! From `ibv_wr_start` to its end a batch belongs to the thread that started it. Another thread that starts
+//! one waits; its other calls are refused. An invalid request is remembered, and fails the batch when it is
+//! to be completed. So does a second start by the same thread, which would have to wait for itself.
+//! Destroying the queue pair ends the batch, and all waiting for it.
 
 use std::ffi::{c_int, c_void};
 use std::mem;

@@ -1,4 +1,4 @@
-//! Devices, contexts, and what they say of themselves.
+//! Devices, contexts, and their attributes.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::offset_of;

@@ -1,8 +1,8 @@
 //! Extended completion queues: iterations (`ibv_start_poll`), and moderation (`ibv_modify_cq`).
 //!
-//! From `ibv_start_poll` to `ibv_end_poll` the queue is the thread's that started the iteration; what
-//! others do with it waits, as it does under a driver's lock. What would make a thread wait for itself
-//! is refused.
+//! From `ibv_start_poll` to `ibv_end_poll` the queue belongs to the thread that started the iteration.
+//! Calls of other threads wait, as they do under a driver's lock. Calls that would make a thread wait for
+//! itself are refused.
 
 use std::cell::Cell;
 use std::ffi::c_int;

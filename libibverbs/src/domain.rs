@@ -1,9 +1,9 @@
 //! Protection domains; parent domains, which stand for one; and thread domains.
 //!
-//! The engine knows protection domains alone, and what is made in each. What is made through a parent
-//! domain is made in the protection domain that it stands for; that it keeps the parent in use is
-//! counted here, as is who uses a thread domain. A thread domain changes nothing else: every object
-//! can be used by all threads.
+//! The engine knows only protection domains and the objects in each. An object that is made through a
+//! parent domain is made in the protection domain that the parent stands for. This file counts the users of
+//! parent domains and of thread domains. A thread domain has no other effect: all threads can use every
+//! object.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

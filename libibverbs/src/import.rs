@@ -1,4 +1,4 @@
-//! Further objects for what the process has already: `ibv_import_device` and its like.
+//! More objects for what the process has already: `ibv_import_device` and its like.
 //!
 //! A context is named by a duplicate of its command descriptor, protection domains and regions by the
 //! field `handle`. All contexts of a descriptor are one for the engine, and so are their objects. What

@@ -1,8 +1,7 @@
 //! Inline data: the bytes that a program hands over with a send.
 //!
-//! They may lie anywhere in its memory, and the engine knows regions alone. So each queue pair that
-//! takes inline data has a region to which they are copied before the send is posted, which takes
-//! them from there at once.
+//! They may lie anywhere in its memory, but the engine knows only regions. So each queue pair with inline
+//! data has a region of its own: the bytes are copied there, and the post takes them from there at once.
 
 use verbs_api::sync::{Mutex, MutexGuard};
 use verbs_api::{Access, Mr, MrAttr, QpCap, Sge, Verbs};

@@ -2,53 +2,51 @@
 //! simulated devices where they look for those of the machine.
 //!
 //! `verbsim exec -- PROGRAM` sets it all up. By hand: a directory with this library under the names
-//! `libibverbs.so.1` and `libibverbs.so`, named by `LD_LIBRARY_PATH`; or the library in `LD_PRELOAD`.
-//! How the devices are set up is said in the crate `verbs-settings`.
+//! `libibverbs.so.1` and `libibverbs.so`, named by `LD_LIBRARY_PATH`; or the library in `LD_PRELOAD`. The
+//! crate `verbs-settings` says how the devices are set up.
 //!
 //! # What is supported
-//! What the simulator has, by the functions of libibverbs and the operations of its contexts:
-//! devices, ports and their tables, protection domains, regions, windows, completion queues and
-//! channels, iterations over extended queues (`ibv_start_poll`), moderation, queue pairs and batches on
-//! them (`ibv_wr_*`), shared receive queues, XRC, address handles, multicast, asynchronous events.
-//! Beside that, with nothing of it in the engine: parent and thread domains, device memory, and
-//! imports of what the process has already.
-//! Descriptors of channels and contexts work with `poll`, `epoll` and `O_NONBLOCK`. One engine serves
-//! the process, in real time: writes of peers arrive while a program looks at its memory only.
+//! What the simulator has, by the functions of libibverbs and the operations of its contexts: devices,
+//! ports and their tables, protection domains, regions, windows, completion queues and channels, iterations
+//! over extended queues (`ibv_start_poll`), moderation, queue pairs and batches on them (`ibv_wr_*`),
+//! shared receive queues, XRC, address handles, multicast, asynchronous events. Besides, without the
+//! engine: parent and thread domains, device memory, and imports of what the process has already.
+//! Descriptors of channels and contexts work with `poll`, `epoll` and `O_NONBLOCK`. One engine serves the
+//! process, in real time: writes of peers arrive while a program looks at its memory only.
 //!
 //! # What is rejected
 //! `EOPNOTSUPP`: matching of tags, segmented sends, atomic writes, flushes, raw packets, flow steering,
-//! work queues, counters, on-demand paging, dma-bufs, buffers and handles for them, limits of rates,
-//! enhanced connection establishment, imports of what another process has. What profiles of drivers
-//! lack is rejected there as well: `rxe` and `siw` have no XRC and no device memory.
+//! work queues, counters, on-demand paging, dma-bufs, buffers and handles for them, rate limits, enhanced
+//! connection establishment, imports from another process. A driver's profile also rejects what that driver
+//! lacks: `rxe` and `siw` have no XRC and no device memory.
 //!
 //! # Divergence from libibverbs
-//! - A pointer that is no object's, or one of a destroyed object, is `EINVAL` where C would crash. The
-//!   memory of objects is never given out again. Pointers to structures that a call reads or writes
-//!   are trusted, as in C.
+//! - A pointer to no object, or to a destroyed one, is `EINVAL` where C would crash. The memory of objects
+//!   is never used again. Pointers to structures that a call reads or writes are trusted, as in C.
 //! - An acknowledgement too many is ignored, where C's destroy would never return.
 //! - Memory has to stay mapped while work uses its region: the device has no pages of its own, and to ask
 //!   the kernel for each copy would take too long (docs/drop-in.md has figures).
 //! - Functions for memory of a parent domain are accepted, and never called: queues are not in the
 //!   program's memory. A thread domain takes no lock away.
-//! - What was made through a parent domain keeps it busy, where drivers count some of it.
+//! - Every object made through a parent domain keeps it busy; drivers count only some.
 //! - An imported context has the asynchronous events of the one that it was imported from, and shares
 //!   them with it: each comes to whoever asks first.
 //! - A descriptor without events can also be written, which `POLLOUT` shows.
-//! - What a parent has made is none of a child's after `fork`.
-//! - A batch (`ibv_wr_start`) is for the thread that started it; `EINVAL` for others, and for a second start
-//!   before its end, where C would wait for ever. It ends with its queue pair.
-//! - An iteration is ended by the thread that started it. What would make that thread wait for itself
-//!   meanwhile, such as `ibv_poll_cq` on the same queue, is `EINVAL` where C would wait for ever.
+//! - A child after `fork` cannot use objects that its parent has made.
+//! - A batch (`ibv_wr_start`) belongs to the thread that started it. Other threads get `EINVAL`, and so
+//!   does a second start before its end, where C would wait for ever. It ends with its queue pair.
+//! - The thread that started an iteration ends it. Calls that would make that thread wait for itself
+//!   meanwhile, such as `ibv_poll_cq` on the same queue, are `EINVAL` where C would wait for ever.
 //!
 //! # Where things are
-//! `at_exit` writes what is said at the end. `export` has the names and their versions; the structures are in
-//! `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
-//! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object
-//! has a file, and so have `import` and `xrc`.
+//! `at_exit` writes the trace and the diagnosis at the end. `export` has the names and their versions; the
+//! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
+//! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object has
+//! a file, and so have `import` and `xrc`.
 //!
 //! # Unsafe
-//! What a program passes is what the manual pages ask for: *C's contract* in the comments. All else
-//! is looked up.
+//! The code trusts that a program passes what the manual pages ask for: *C's contract* in the comments. All
+//! else is looked up.
 #![cfg(drop_in)]
 #![allow(non_camel_case_types, reason = "structures have the names of C")]
 #![cfg_attr(

@@ -1,8 +1,8 @@
 //! QP numbers as this process has them.
 //!
-//! Each process has a fabric of its own, with the same addresses and the same numbers. A program of two
-//! processes that exchange theirs would be connected with itself. So a part of each number is the
-//! process's, drawn at random, and who connects to another process finds nobody there.
+//! Each process has a fabric of its own, with the same addresses and the same numbers. Two processes that
+//! exchange theirs would each be connected with itself. So a part of each number belongs to the process,
+//! drawn at random, and a connection to another process finds nobody there.
 
 use verbs_api::MULTICAST_QPN;
 

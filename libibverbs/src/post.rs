@@ -1,8 +1,8 @@
 //! Posting work.
 //!
-//! Of a list, which may be a ring, no more is taken at a time than its queue takes and one request
-//! more: that one is refused, unless the queue has grown meanwhile. It ends before the first request that
-//! the engine could not even be told of; those before it are posted.
+//! A list may be a ring. So no more of it is taken at a time than fits its queue, plus one request, which
+//! is refused unless the queue has grown meanwhile. A part ends before the first request that cannot be
+//! passed to the engine; those before it are posted.
 
 use std::ffi::c_int;
 

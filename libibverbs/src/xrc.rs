@@ -1,4 +1,4 @@
-//! Extended reliable connections: domains, the queue pairs of XRC_RECV in them, and numbers of SRQs.
+//! Extended reliable connections: domains, the XRC_RECV queue pairs in them, and numbers of SRQs.
 
 use std::ffi::{c_int, c_void};
 use std::fs::File;

@@ -11,9 +11,9 @@ use crate::harness::{BODY, Execution, FAILED, START};
 
 /// An execution in which a model failed.
 ///
-/// It prints what failed, the mistake that points to, and a sequence diagram: a column for each
-/// thread, one for the device, time going down; `>>` marks the fatal step, the last thing that the
-/// thread did before it failed.
+/// It prints what failed, the mistake that this points to, and a sequence diagram: a column for each thread
+/// and one for the device, with time going down. `>>` marks the fatal step, the last thing that the thread
+/// did before it failed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Counterexample {

@@ -13,7 +13,7 @@ use verbs_sim::{Participant, Sim, SimConfig, Step};
 
 use crate::error::{ModelError, Outcome};
 
-/// A device to itself, in one execution of a model: a context, a PD, a channel, and threads.
+/// What one execution of a model works with: a device with a context, a PD and a channel, and threads.
 ///
 /// Handles are `Copy`: take them out, and move them into the threads.
 #[derive(Clone)]
@@ -140,8 +140,8 @@ impl Harness {
 
     /// Starts a thread of the model. Its failure is the model's; all threads are waited for.
     ///
-    /// A wait for an event or an acknowledgement that cannot come returns an error
-    /// ([`Sim::participate`]), so a thread need not be stopped.
+    /// A wait for an event or an acknowledgement that cannot come returns an error ([`Sim::participate`]),
+    /// so no thread has to be stopped.
     pub fn spawn<T, E>(
         &self,
         name: &str,

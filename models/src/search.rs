@@ -66,8 +66,8 @@ impl Search {
         }
     }
 
-    /// loom: only interleavings in which a thread that could go on is made to wait at most so often.
-    /// A bound of 0 or 1 misses common mistakes; 2 and 3 find nearly all. Default: no bound, or what
+    /// loom: tries only interleavings that preempt a thread that could go on at most this often. A bound of
+    /// 0 or 1 misses common mistakes; 2 and 3 find nearly all. Default: no bound, or what
     /// `LOOM_MAX_PREEMPTIONS` says.
     #[must_use]
     pub const fn preemptions(self, bound: u32) -> Self {
@@ -82,8 +82,8 @@ impl Search {
         self.preemptions
     }
 
-    /// loom: after so many interleavings the search is given up, and does not count as passed.
-    /// Default: a million, or less if `LOOM_MAX_PERMUTATIONS` says so.
+    /// loom: gives up the search after this many interleavings; it does not count as passed. Default: a
+    /// million, or less if `LOOM_MAX_PERMUTATIONS` says so.
     #[must_use]
     pub const fn limit(self, executions: u64) -> Self {
         Self {
@@ -102,8 +102,8 @@ impl Search {
         }
     }
 
-    /// The simulation: how many devices, `sim0` being the harness's, and how they behave. The mode is
-    /// always inline. Default: one device that does what the specification says.
+    /// The simulation: how many devices, and how they behave. The harness uses `sim0`; the mode is always
+    /// inline. Default: one device that follows the specification.
     #[must_use]
     pub const fn config(self, config: SimConfig) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Search {
 
     /// Searches until the model fails or the search ends. It does not panic, whatever the model does.
     ///
-    /// The body must do the same each time but for the order of threads: no clock, no random numbers,
+    /// The body must do the same each time, apart from the order of threads: no clock, no random numbers,
     /// no order of a hash table.
     pub fn run(&self, body: impl Fn(&Harness) -> Outcome + Send + Sync + 'static) -> Report {
         let body = Arc::new(body);
@@ -293,7 +293,7 @@ fn explore(
 pub enum Coverage {
     /// All interleavings.
     All,
-    /// All with at most so many preemptions.
+    /// All with at most this many preemptions.
     Preemptions(u32),
     /// A sample.
     Sample,
