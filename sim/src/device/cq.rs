@@ -77,8 +77,15 @@ impl Clone for Shown {
 /// What came of a completion.
 pub(super) struct Outcome {
     pub(super) delivery: Delivery,
-    /// The work of a completion that was lost: none will be polled that covers it.
-    pub(super) freed: Option<Ticket>,
+    /// A completion that is lost: none will be polled that covers its work.
+    pub(super) lost: Option<Ticket>,
+}
+
+/// Whether a full CQ has room for one more.
+enum Room {
+    None,
+    /// Now it has. The completion that was lost for that, if it had not been polled.
+    Made(Option<Ticket>),
 }
 
 impl InContext for Cq {
@@ -364,7 +371,7 @@ impl Cqs {
             solicited,
             of_datagram,
         } = completion;
-        let (mut delivery, mut freed) = (Delivery::Made, None);
+        let (mut delivery, mut lost) = (Delivery::Made, None);
         if wc.status == WcStatus::Success
             && let Some(status) = base.rules.strike(wc.qp_num)
         {
@@ -386,8 +393,8 @@ impl Cqs {
         let cq = self.table.at_mut(index);
         if cq.dead || cq.used() >= cq.cqe as usize {
             match self.overwrite(base, index) {
-                None => return self.overrun(base, index, wc, ticket, added),
-                Some(overwritten) => freed = overwritten,
+                Room::None => return self.overrun(base, index, wc, ticket, added),
+                Room::Made(overwritten) => lost = overwritten,
             }
         }
         let cq = self.table.at_mut(index);
@@ -414,22 +421,24 @@ impl Cqs {
         if fires {
             self.queue_event(base, index);
         }
-        Outcome { delivery, freed }
+        Outcome { delivery, lost }
     }
 
     /// Makes room in a full CQ that may overrun: its oldest completion is lost, if it has not been polled.
     #[cold]
-    fn overwrite(&mut self, base: &mut Base, index: u32) -> Option<Option<Ticket>> {
+    fn overwrite(&mut self, base: &mut Base, index: u32) -> Room {
         let cq = self.table.at_mut(index);
         let extended = cq.extended.as_mut();
-        let extended = extended.filter(|extended| extended.overwrites())?;
+        let Some(extended) = extended.filter(|extended| extended.overwrites()) else {
+            return Room::None;
+        };
         let Some(Entry { wc, ticket, .. }) = cq.ring.pop_front() else {
             extended.lose_held();
-            return Some(None);
+            return Room::Made(None);
         };
         self.count(base, &ticket, false);
         self.note_lost(base, index, wc);
-        Some(Some(ticket))
+        Room::Made(Some(ticket))
     }
 
     fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {
@@ -473,7 +482,7 @@ impl Cqs {
                 true => Delivery::Fatal,
                 false => Delivery::Dropped,
             },
-            freed: Some(ticket),
+            lost: Some(ticket),
         }
     }
 

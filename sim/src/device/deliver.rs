@@ -11,8 +11,8 @@ impl Device {
     /// Adds a completion to a CQ. What becomes of it is for its queue pair to heed.
     #[inline(always)]
     pub(crate) fn complete(&mut self, cq: u32, completion: Completion) -> Delivery {
-        let Outcome { delivery, freed } = self.cqs.complete(&mut self.base, cq, completion);
-        if let Some(ticket) = freed {
+        let Outcome { delivery, lost } = self.cqs.complete(&mut self.base, cq, completion);
+        if let Some(ticket) = lost {
             self.free(&ticket);
         }
         delivery

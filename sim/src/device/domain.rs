@@ -165,12 +165,14 @@ impl Domains {
         base.remove_object(own.context, Object::Ah, index);
     }
 
-    pub(crate) fn remove_domains_of(&mut self, base: &Base, context: Context) {
+    pub(super) fn remove_domains_of(&mut self, base: &mut Base, context: Context) {
         for index in base.objects(context, Object::Ah) {
             self.ahs.remove(index);
+            base.remove_object(context, Object::Ah, index);
         }
         for index in base.objects(context, Object::Pd) {
             self.pds.remove(index);
+            base.remove_object(context, Object::Pd, index);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What went wrong on a node, for a diagnosis: it outlives the objects that it happened to.
+//! What went wrong on a device, for a diagnosis: it outlives the objects that it happened to.
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use verbs_api::{Cause, Error, ErrorKind, Result, Verb, WcStatus};
 
 use crate::fault::SharedStriker;
 
-/// The rules in force on a node.
+/// The rules in force on a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// Those for completions, by the number of the QP; `None` is any. In the order in which they were made.
@@ -28,7 +28,7 @@ struct CompletionRule {
     striker: SharedStriker,
 }
 
-/// What a rule of a node does.
+/// What a rule of a device does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     /// Completions of the QP with this number, or of any, get a status.

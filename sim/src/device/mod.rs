@@ -15,6 +15,7 @@
 //! | `mw` | memory windows: binding, invalidation, access through them |
 //! | `claim` | which posted work names which bytes |
 //! | `channel`, `cq`, `cq_ex`, `completion` | completion channels and queues, and what is in them |
+//! | `deliver` | the way of a completion into its CQ, and out of it |
 //! | `notify`, `moderate` | arming; events for several completions |
 //! | `srq`, `xrcd` | shared receive queues; domains of extended reliable connections |
 //! | `limits` | what fault rules do to completions and resources |
@@ -148,11 +149,11 @@ impl Device {
         self.cqs.remove_channels_of(&mut self.base, context);
         self.domains.remove_windows_of(&mut self.base, context);
         self.domains.remove_regions_of(&mut self.base, context);
-        self.domains.remove_domains_of(&self.base, context);
+        self.domains.remove_domains_of(&mut self.base, context);
         tickets
     }
 
-    /// How many objects live; queue pairs are not counted.
+    /// How many objects live. Of queue pairs each handle counts.
     pub(crate) fn live(&self) -> Live {
         let mut live = Live::default();
         live.contexts = self.base.open_contexts();
@@ -164,6 +165,17 @@ impl Device {
         live.ahs = self.domains.ahs.len();
         live.srqs = self.srqs.len();
         live.xrcds = self.xrcds.table.len();
+        let others = [
+            live.pds,
+            live.mrs,
+            live.mws,
+            live.channels,
+            live.cqs,
+            live.ahs,
+            live.srqs,
+            live.xrcds,
+        ];
+        live.qps = self.base.objects - others.iter().sum::<u32>();
         live
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Ports {
     subnet: Option<Subnet>,
 }
 
-/// A port of the node.
+/// A port of the device.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub(crate) gids: Vec<Gid>,

@@ -1,6 +1,6 @@
 //! Extended reliable connections: domains, and the handles by which programs know a queue pair of one.
 //!
-//! A queue pair of XRC_RECV is of no context. It stands among the others of the node, for the
+//! A queue pair of XRC_RECV is of no context. It stands among the others of the device, for the
 //! packets that come for it, and lives as long as it is open somewhere; programs know it by the
 //! handles of those openings:
 //!

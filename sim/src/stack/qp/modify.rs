@@ -2,7 +2,8 @@
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    Cause, Error, ErrorKind, QpAttr, QpAttrMask as M, QpState, Result, Verb, transition,
+    AsyncEventType, Cause, Error, ErrorKind, QpAttr, QpAttrMask as M, QpState, Result, Verb,
+    transition,
 };
 
 use super::Qp;
@@ -226,22 +227,27 @@ impl Qp {
             self.responder.expect(Psn::new(qp.attr.rq_psn));
             return std::mem::take(&mut self.early);
         }
-        let Some(requester) = &mut self.requester else {
-            return Vec::new();
-        };
-        match (from, to) {
-            (QpState::Rtr, QpState::Rts) => {
+        let requester = self.requester.as_mut();
+        match (from, to, requester) {
+            (QpState::Rtr, QpState::Rts, Some(requester)) => {
                 requester.start_at(Psn::new(qp.attr.sq_psn), &qp.attr);
             }
-            (QpState::Sqe, QpState::Rts) => requester.skip_to_end(),
-            (QpState::Rts, QpState::Sqd) => {
+            (QpState::Sqe, QpState::Rts, Some(requester)) => requester.skip_to_end(),
+            (QpState::Rts, QpState::Sqd, requester) => {
                 let always = device.base.behavior.sq_drained_always;
                 let tells = qp.attr.en_sqd_async_notify || always;
-                requester.drain(qp, device, tells);
+                match requester {
+                    Some(requester) => requester.drain(qp, device, tells),
+                    // Without a send queue it has drained.
+                    None if tells => self.raise(device, AsyncEventType::SqDrained),
+                    None => {}
+                }
             }
-            (QpState::Sqd, QpState::Rts) => {
+            (QpState::Sqd, QpState::Rts, requester) => {
                 qp.attr.en_sqd_async_notify = false;
-                requester.resume();
+                if let Some(requester) = requester {
+                    requester.resume();
+                }
                 if device.base.behavior.sqd_resumes {
                     self.request(device, Requester::pump);
                 }

@@ -1,13 +1,16 @@
 //! How a requester stands with its peer.
 //!
 //! ```text
-//!                  progress      a response is lost   no receive there   the timer fires
-//!     Sending      Sending       Recovering, again    Waiting            Sending, again
-//!     Recovering   Sending       Recovering           Waiting            Sending, again
-//!     Waiting      Waiting       Waiting              Waiting            Sending
+//!                        progress    a response is lost         no receive there   the timer fires
+//!     Sending            Sending     Recovering, again          Waiting            Sending, again
+//!     Recovering         Sending     Recovering                 WaitingToRecover   Sending, again
+//!     Waiting            Waiting     WaitingToRecover, again    Waiting            Sending
+//!     WaitingToRecover   Waiting     WaitingToRecover           WaitingToRecover   Recovering
 //! ```
 //!
 //! *Again*: what may be lost is transmitted once more, which costs a retry (TMR-03).
+
+use Phase::{Recovering, Sending, Waiting, WaitingToRecover};
 
 /// How a requester stands with its peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,39 +23,56 @@ pub(crate) enum Phase {
     Recovering,
     /// The peer had no receive (RNR-01): nothing is transmitted until the timer fires.
     Waiting,
+    /// As above, and then the read is tried again.
+    WaitingToRecover,
 }
 
 impl Phase {
+    /// Whether nothing is transmitted for want of a receive.
+    pub(super) fn waits(self) -> bool {
+        matches!(self, Waiting | WaitingToRecover)
+    }
+
     /// Something was acknowledged.
     pub(super) fn progress(&mut self) {
-        if *self == Self::Recovering {
-            *self = Self::Sending;
-        }
+        *self = match self {
+            Sending | Recovering => Sending,
+            Waiting | WaitingToRecover => Waiting,
+        };
     }
 
     /// A later answer shows that a response is lost. Whether that is news.
     pub(super) fn response_lost(&mut self) -> bool {
-        let is_news = *self == Self::Sending;
-        if is_news {
-            *self = Self::Recovering;
-        }
+        let is_news = matches!(self, Sending | Waiting);
+        *self = match self {
+            Sending | Recovering => Recovering,
+            Waiting | WaitingToRecover => WaitingToRecover,
+        };
         is_news
     }
 
     /// The peer asks to wait.
     pub(super) fn wait(&mut self) {
-        *self = Self::Waiting;
+        *self = match self {
+            Sending | Waiting => Waiting,
+            Recovering | WaitingToRecover => WaitingToRecover,
+        };
     }
 
     /// The timer fired. Whether something may be lost.
     pub(super) fn timer_fired(&mut self) -> bool {
-        std::mem::take(self) != Self::Waiting
+        let may_be_lost = !self.waits();
+        *self = match self {
+            Sending | Recovering | Waiting => Sending,
+            WaitingToRecover => Recovering,
+        };
+        may_be_lost
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Phase::{self, Recovering, Sending, Waiting};
+    use super::*;
 
     /// TMR-03, RNR-01: the table above, with what each event says.
     #[test]
@@ -69,6 +89,7 @@ mod tests {
         let events: [Event<'_>; 4] = [&progress, &Phase::response_lost, &wait, &Phase::timer_fired];
         let again = |phase| (phase, true);
         let only = |phase| (phase, false);
+        let waits = only(WaitingToRecover);
         let table = [
             (
                 Sending,
@@ -81,16 +102,20 @@ mod tests {
             ),
             (
                 Recovering,
-                [
-                    only(Sending),
-                    only(Recovering),
-                    only(Waiting),
-                    again(Sending),
-                ],
+                [only(Sending), only(Recovering), waits, again(Sending)],
             ),
             (
                 Waiting,
-                [only(Waiting), only(Waiting), only(Waiting), only(Sending)],
+                [
+                    only(Waiting),
+                    again(WaitingToRecover),
+                    only(Waiting),
+                    only(Sending),
+                ],
+            ),
+            (
+                WaitingToRecover,
+                [only(Waiting), waits, waits, only(Recovering)],
             ),
         ];
         for (from, row) in table {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use verbs_api::{Qp as QpHandle, Wc};
+use verbs_api::{Qp as QpHandle, QpType, Wc};
 
 use super::common::Common;
 use super::queue::WorkQueue;
@@ -54,6 +54,15 @@ impl Target {
     }
 }
 
+impl Source {
+    fn cq(&self) -> Option<u32> {
+        match self {
+            Self::Own { cq, .. } | Self::Shared { cq, .. } => Some(*cq),
+            Self::Named(_) => None,
+        }
+    }
+}
+
 impl Receives {
     pub(super) fn new(source: Source) -> Self {
         Self {
@@ -72,10 +81,7 @@ impl Receives {
 
     /// The CQ it was made with.
     pub(super) fn cq(&self) -> Option<u32> {
-        match &self.source {
-            Source::Own { cq, .. } | Source::Shared { cq, .. } => Some(*cq),
-            Source::Named(_) => None,
-        }
+        self.source.cq()
     }
 
     /// Its own queue.
@@ -189,11 +195,7 @@ impl Receives {
                     return Delivery::Made;
                 };
                 let wr_id = srq.get(taken.seq).wr_id;
-                let own = match source {
-                    Source::Own { cq, .. } | Source::Shared { cq, .. } => Some(*cq),
-                    Source::Named(_) => None,
-                };
-                let Some(cq) = srq.xrc.map(|xrc| xrc.cq).or(own) else {
+                let Some(cq) = srq.xrc.map(|xrc| xrc.cq).or(source.cq()) else {
                     return Delivery::Made;
                 };
                 if releases {
@@ -212,7 +214,7 @@ impl Receives {
             (None, _) => return Delivery::Made,
         };
         (wc.wr_id, wc.qp_num) = (wr_id, qp.qp_num);
-        let of_datagram = qp.init.qp_type == verbs_api::QpType::Ud;
+        let of_datagram = qp.init.qp_type == QpType::Ud;
         let completion = Completion {
             wc,
             ticket,

@@ -152,7 +152,7 @@ impl Requester {
     }
 
     pub(super) fn waits_for_receiver(&self) -> bool {
-        self.phase == Phase::Waiting
+        self.phase.waits()
     }
 
     /// Whether started work is not done.

@@ -20,18 +20,18 @@ use crate::sync::MutexGuard;
 
 impl Sim {
     /// The node that a handle is of.
-    pub(crate) fn node<H: Handle>(&self, verb: Verb, handle: H) -> Result<u32> {
+    pub(super) fn node<H: Handle>(&self, verb: Verb, handle: H) -> Result<u32> {
         self.node_of(verb, H::OBJECT, handle.context())
     }
 
-    pub(crate) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
+    pub(super) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
         self.world.check_thread(verb)?;
         self.world.node_of(verb, object, context)
     }
 
     /// Refuses a call on a dead device, and one that a fault rule strikes.
     #[inline]
-    pub(crate) fn check_call(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
+    pub(super) fn check_call(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
         fabric.node(node).device.base.check_alive(verb)?;
         match self.is_observed() {
             true => fabric.strike_call(node, verb),
@@ -40,7 +40,7 @@ impl Sim {
     }
 
     /// What is no verb, and only looks.
-    pub(crate) fn look<R>(
+    pub(super) fn look<R>(
         &self,
         context: Context,
         look: impl FnOnce(&Node) -> Result<R>,
@@ -50,7 +50,7 @@ impl Sim {
     }
 
     /// A verb that only looks.
-    pub(crate) fn query<R>(
+    pub(super) fn query<R>(
         &self,
         verb: Verb,
         handle: impl Handle,
@@ -64,7 +64,7 @@ impl Sim {
     }
 
     /// Copies bytes in or out. It is in the trace only if that says which thread did it.
-    pub(crate) fn access(
+    pub(super) fn access(
         &self,
         verb: Verb,
         (mr, offset, length): (Mr, usize, usize),
@@ -82,7 +82,7 @@ impl Sim {
     }
 
     /// A verb that does something. `say` gives its arguments, for the trace.
-    pub(crate) fn call<R: Say, E: From<Error> + Display>(
+    pub(super) fn call<R: Say, E: From<Error> + Display>(
         &self,
         verb: Verb,
         handle: impl Handle,
@@ -92,7 +92,7 @@ impl Sim {
         self.call_node(self.node(verb, handle)?, verb, say, work)
     }
 
-    pub(crate) fn call_node<R: Say, E: From<Error> + Display>(
+    pub(super) fn call_node<R: Say, E: From<Error> + Display>(
         &self,
         node: u32,
         verb: Verb,
@@ -108,7 +108,7 @@ impl Sim {
     }
 
     /// A verb that may wait.
-    pub(crate) fn wait<R: Say>(
+    pub(super) fn wait<R: Say>(
         &self,
         verb: Verb,
         handle: impl Handle,
@@ -127,7 +127,7 @@ impl Sim {
 
     /// A duplicate of the descriptor of a queue of events.
     #[cfg(feature = "fd")]
-    pub(crate) fn descriptor(
+    pub(super) fn descriptor(
         &self,
         verb: Verb,
         handle: impl Handle,
@@ -143,7 +143,7 @@ impl Sim {
     /// Polls under the lock. Apart from the poll that takes none, so that this one stays small; the
     /// handle comes in parts, which keeps it in registers there.
     #[inline(never)]
-    pub(crate) fn poll(
+    pub(super) fn poll(
         &self,
         context: Context,
         index: u32,
@@ -174,7 +174,7 @@ impl Sim {
     }
 
     /// Runs a verb; in the trace it stands between its call and what it returned.
-    pub(crate) fn traced<R: Say, E: Display>(
+    pub(super) fn traced<R: Say, E: Display>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         node: u32,
@@ -203,7 +203,7 @@ impl Sim {
     }
 
     /// A program that polls and finds nothing lets the clock move, where it is virtual.
-    pub(crate) fn make_progress(&self, fabric: &mut Fabric) {
+    pub(super) fn make_progress(&self, fabric: &mut Fabric) {
         if self.world.config.mode == Mode::Stepped {
             let horizon = fabric.now().after(self.world.config.horizon);
             fabric.step(horizon);

@@ -12,7 +12,7 @@ use crate::time::Time;
 
 /// The clock of the machine, and an alarm for the thread that lets timers fire.
 #[derive(Debug)]
-pub(crate) struct RealClock {
+pub(super) struct RealClock {
     start: Instant,
     /// When that thread wakes up next, in nanoseconds from the start.
     alarm: AtomicU64,
@@ -30,7 +30,7 @@ const NEVER: u64 = u64::MAX;
 
 impl RealClock {
     /// Its time starts now.
-    pub(crate) fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self {
             start: Instant::now(),
             alarm: AtomicU64::new(NEVER),
@@ -39,13 +39,13 @@ impl RealClock {
         }
     }
 
-    pub(crate) fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         let nanos = self.start.elapsed().as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(NEVER))
     }
 
     /// Something is due at this time.
-    pub(crate) fn expect(&self, due: Time) {
+    pub(super) fn expect(&self, due: Time) {
         let due = due.as_nanos();
         if due < self.alarm.load(Ordering::Relaxed) {
             let _state = self.state.lock();
@@ -63,7 +63,7 @@ impl RealClock {
     }
 
     /// Waits until this time.
-    pub(crate) fn wait_until(&self, end: Time) {
+    pub(super) fn wait_until(&self, end: Time) {
         let mut state = self.state.lock();
         while self.now() < end && !state.ended {
             self.wait(&mut state, end);
@@ -71,7 +71,7 @@ impl RealClock {
     }
 
     /// Lets timers `fire` when they are due, until the end.
-    pub(crate) fn run(&self, fire: impl Fn()) {
+    pub(super) fn run(&self, fire: impl Fn()) {
         let mut state = self.state.lock();
         while !state.ended {
             let alarm = self.alarm.load(Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl RealClock {
     }
 
     /// The thread that lets timers fire is to end.
-    pub(crate) fn end(&self) {
+    pub(super) fn end(&self) {
         self.state.lock().ended = true;
         self.changed.notify_all();
     }
@@ -94,7 +94,7 @@ impl RealClock {
 
 /// When the wait of a thread is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Deadline {
+pub(super) enum Deadline {
     /// Never, or too far away to be said.
     Never,
     /// By the clock of the machine.
@@ -105,7 +105,7 @@ pub(crate) enum Deadline {
 
 impl Deadline {
     /// In so long a time; `now` is that of the simulation.
-    pub(crate) fn after(time: Duration, now: Time) -> Self {
+    pub(super) fn after(time: Duration, now: Time) -> Self {
         if CHECKED {
             return Self::Simulation(now.after(time));
         }
@@ -114,7 +114,7 @@ impl Deadline {
     }
 
     /// Whether it is over.
-    pub(crate) fn is_over(self, now: Time) -> bool {
+    pub(super) fn is_over(self, now: Time) -> bool {
         match self {
             Self::Never => false,
             Self::Machine(end) => Instant::now() >= end,
@@ -123,12 +123,12 @@ impl Deadline {
     }
 
     /// Whether it comes without another thread.
-    pub(crate) fn comes_alone(self) -> bool {
+    pub(super) fn comes_alone(self) -> bool {
         matches!(self, Self::Machine(_))
     }
 
     /// Waits for news, but no longer than until then.
-    pub(crate) fn wait<T>(self, news: &Condvar, guard: &mut MutexGuard<'_, T>) {
+    pub(super) fn wait<T>(self, news: &Condvar, guard: &mut MutexGuard<'_, T>) {
         match self {
             Self::Machine(end) => {
                 news.wait_until(guard, end);

@@ -16,7 +16,7 @@ use crate::eventfd::EventFd;
 
 /// The descriptors of a node that somebody asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Descriptors(BTreeMap<EventQueue, Descriptor>);
+pub(super) struct Descriptors(BTreeMap<EventQueue, Descriptor>);
 
 #[derive(Debug)]
 struct Descriptor {
@@ -28,7 +28,7 @@ struct Descriptor {
 
 impl Descriptors {
     /// A duplicate of the descriptor of a queue.
-    pub(crate) fn open(
+    pub(super) fn open(
         &mut self,
         verb: Verb,
         of: EventQueue,
@@ -55,7 +55,7 @@ impl Descriptors {
 
     /// Makes descriptors readable or not, as their queues now are, where something has changed. Those of
     /// queues that are gone are closed; a duplicate of one is never readable again.
-    pub(crate) fn update(&mut self, device: &mut Device) {
+    pub(super) fn update(&mut self, device: &mut Device) {
         while let Some(of) = device.base.changed_queue() {
             let queue = device
                 .cqs

@@ -38,7 +38,7 @@ use crate::wire::{Verdict, Wire};
 
 /// The nodes of a simulation and what is between them.
 #[derive(Debug)]
-pub(crate) struct Fabric {
+pub(super) struct Fabric {
     config: SimConfig,
     seats: Vec<Seat>,
     memory: SharedMemory,
@@ -80,7 +80,7 @@ struct Seat {
 }
 
 impl Fabric {
-    pub(crate) fn new(config: SimConfig) -> Self {
+    pub(super) fn new(config: SimConfig) -> Self {
         let (nodes, ports) = (config.nodes, config.ports);
         let memory = Arc::new(Mutex::new(Memory::new(config.behavior.placement)));
         let subnet = config.subnet();
@@ -133,27 +133,27 @@ impl Fabric {
         fabric
     }
 
-    pub(crate) fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         self.now
     }
 
     /// The CQs that can be seen to be empty without the lock.
-    pub(crate) fn empty_cqs(&self) -> &Arc<EmptyCqs> {
+    pub(super) fn empty_cqs(&self) -> &Arc<EmptyCqs> {
         &self.empty
     }
 
     /// A node, to look at.
-    pub(crate) fn node(&self, index: u32) -> &Node {
+    pub(super) fn node(&self, index: u32) -> &Node {
         &self.seats[index as usize].node
     }
 
     /// Works on a node where nothing comes of it that would have to take effect.
-    pub(crate) fn node_mut(&mut self, index: u32) -> &mut Node {
+    pub(super) fn node_mut(&mut self, index: u32) -> &mut Node {
         &mut self.seats[index as usize].node
     }
 
     /// Works on a node, and lets what comes of it take effect.
-    pub(crate) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
+    pub(super) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         let node = &mut self.seats[index as usize].node;
         node.set_now(self.now);
         let result = work(node);
@@ -166,7 +166,7 @@ impl Fabric {
 
     /// Polls a CQ of a node. Nothing comes of it that would have to take effect.
     #[inline]
-    pub(crate) fn poll_cq(&mut self, index: u32, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
+    pub(super) fn poll_cq(&mut self, index: u32, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
         self.seats[index as usize].node.poll_cq(cq, wc)
     }
 
@@ -318,7 +318,7 @@ impl Fabric {
     }
 
     /// Puts a GID into the table of a port; all nodes learn where it is.
-    pub(crate) fn set_gid(
+    pub(super) fn set_gid(
         &mut self,
         node: u32,
         context: Context,
@@ -335,7 +335,7 @@ impl Fabric {
 
     /// Lets a port go down or come up, the next packet arrive or the next timer fire, if that is due
     /// until `limit`.
-    pub(crate) fn step(&mut self, limit: Time) -> bool {
+    pub(super) fn step(&mut self, limit: Time) -> bool {
         let packet = self.next_packet();
         let timer = self.next_timer();
         if let Some(at) = self.outages.next()
@@ -368,30 +368,30 @@ impl Fabric {
     }
 
     /// Runs until nothing is under way and no timer runs; false if the horizon came first.
-    pub(crate) fn settle(&mut self) -> bool {
+    pub(super) fn settle(&mut self) -> bool {
         let limit = self.now.after(self.config.horizon);
         while self.next_work().is_some() && self.step(limit) {}
         self.next_work().is_none()
     }
 
     /// Moves the clock by what is due until `limit`, then to `limit`.
-    pub(crate) fn advance(&mut self, limit: Time) {
+    pub(super) fn advance(&mut self, limit: Time) {
         while self.step(limit) {}
         self.set_now(limit);
     }
 
     /// Lets happen what is due by now.
-    pub(crate) fn catch_up(&mut self) {
+    pub(super) fn catch_up(&mut self) {
         self.advance(self.now);
     }
 
     /// Never back.
-    pub(crate) fn set_now(&mut self, to: Time) {
+    pub(super) fn set_now(&mut self, to: Time) {
         self.now = self.now.max(to);
     }
 
     /// When something happens next: a packet, a timer, or a change of a port.
-    pub(crate) fn next_due(&mut self) -> Option<Time> {
+    pub(super) fn next_due(&mut self) -> Option<Time> {
         self.next_work()
             .into_iter()
             .chain(self.outages.next())
@@ -399,7 +399,7 @@ impl Fabric {
     }
 
     /// When the next packet arrives or timer fires.
-    pub(crate) fn next_work(&mut self) -> Option<Time> {
+    pub(super) fn next_work(&mut self) -> Option<Time> {
         let timer = self.next_timer().map(|(at, _)| at);
         self.next_packet().into_iter().chain(timer).min()
     }
@@ -411,7 +411,7 @@ impl Fabric {
     }
 
     /// Lets a port be down for a time.
-    pub(crate) fn add_outage(
+    pub(super) fn add_outage(
         &mut self,
         port: PortId,
         down_at: Time,
@@ -432,7 +432,7 @@ impl Fabric {
     }
 
     /// Takes a rule out of force.
-    pub(crate) fn remove_rule(&mut self, id: FaultId) {
+    pub(super) fn remove_rule(&mut self, id: FaultId) {
         self.rewire(|wire| wire.remove(id));
         for seat in &mut self.seats {
             seat.node.device.base.rules.remove(id);
@@ -463,7 +463,7 @@ impl Fabric {
     }
 
     /// All timers that run, in the order of their deadlines.
-    pub(crate) fn timers(&self) -> Vec<TimerReport> {
+    pub(super) fn timers(&self) -> Vec<TimerReport> {
         let mut timers: Vec<_> = self
             .seats
             .iter()
@@ -475,7 +475,7 @@ impl Fabric {
 
     /// The error that a fault rule makes of a call.
     #[inline]
-    pub(crate) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
+    pub(super) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
         if !self.wire.fails_calls() {
             return Ok(());
         }
@@ -491,17 +491,17 @@ impl Fabric {
     }
 
     /// Decides when the next rule strikes.
-    pub(crate) fn striker(&mut self, id: FaultId, when: When) -> Striker {
+    pub(super) fn striker(&mut self, id: FaultId, when: When) -> Striker {
         self.strikers.make(id, when)
     }
 
     /// What rules have struck.
-    pub(crate) fn strikes(&self) -> Vec<Strike> {
+    pub(super) fn strikes(&self) -> Vec<Strike> {
         self.strikers.strikes()
     }
 
     /// How often a rule has struck, if it is in force.
-    pub(crate) fn struck(&self, id: FaultId) -> Option<u64> {
+    pub(super) fn struck(&self, id: FaultId) -> Option<u64> {
         // Nodes that have the same rule count together.
         let on_node = || {
             self.seats
@@ -513,12 +513,12 @@ impl Fabric {
     }
 
     /// What the tap saw since the last call.
-    pub(crate) fn tapped(&mut self) -> Vec<TappedPacket> {
+    pub(super) fn tapped(&mut self) -> Vec<TappedPacket> {
         self.wire.tapped()
     }
 
     /// Changes the rules of the wire, and lets the nodes know what can be observed.
-    pub(crate) fn rewire<R>(&mut self, change: impl FnOnce(&mut Wire) -> R) -> R {
+    pub(super) fn rewire<R>(&mut self, change: impl FnOnce(&mut Wire) -> R) -> R {
         let result = change(&mut self.wire);
         self.inform_nodes();
         result
@@ -548,13 +548,13 @@ impl Fabric {
 
     /// A duplicate of the descriptor of a queue of events of a node.
     #[cfg(feature = "fd")]
-    pub(crate) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
+    pub(super) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
         let seat = &mut self.seats[node as usize];
         seat.descriptors.open(verb, of, &mut seat.node.device)
     }
 
     /// What programs did wrong or left undone.
-    pub(crate) fn diagnose(&self) -> Diagnosis {
+    pub(super) fn diagnose(&self) -> Diagnosis {
         let of_node = |(number, seat): (u32, &Seat)| {
             let node = &seat.node;
             let failures = node.failures().iter();
@@ -571,49 +571,49 @@ impl Fabric {
         }
     }
 
-    pub(crate) fn is_traced(&self) -> bool {
+    pub(super) fn is_traced(&self) -> bool {
         self.trace.is_some()
     }
 
     /// Records in the trace so far.
-    pub(crate) fn trace_len(&self) -> usize {
+    pub(super) fn trace_len(&self) -> usize {
         self.trace.as_ref().map_or(0, Vec::len)
     }
 
     /// Adds to the trace.
-    pub(crate) fn record(&mut self, node: u32, event: TraceEvent) {
+    pub(super) fn record(&mut self, node: u32, event: TraceEvent) {
         let at = self.now.since_start();
         if let Some(trace) = &mut self.trace {
             trace.push(TraceRecord::new(at, node, event));
         }
     }
 
-    pub(crate) fn trace(&self) -> Vec<TraceRecord> {
+    pub(super) fn trace(&self) -> Vec<TraceRecord> {
         self.trace.clone().unwrap_or_default()
     }
 
     /// No more work will come.
-    pub(crate) fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.closed = true;
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
     /// One more thread waits for news of a node, or one less.
-    pub(crate) fn count_waiting(&mut self, index: u32, starts: bool) {
+    pub(super) fn count_waiting(&mut self, index: u32, starts: bool) {
         let waiting = &mut self.seats[index as usize].waiting;
         *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
     }
 
     /// Whether [`take_news`](Self::take_news) has something to give.
-    pub(crate) fn has_news(&self) -> bool {
+    pub(super) fn has_news(&self) -> bool {
         !self.news.is_empty()
     }
 
     /// Nodes that had news since the last call, and whose news a thread waits for.
-    pub(crate) fn take_news(&mut self) -> impl Iterator<Item = u32> {
+    pub(super) fn take_news(&mut self) -> impl Iterator<Item = u32> {
         self.news.drain(..)
     }
 }

@@ -9,7 +9,7 @@ use crate::sync::thread;
 /// A lock of std, not of the facade, so that it is no step of its own for a checker: whichever of
 /// the last two threads stops first, the other one closes the simulation.
 #[derive(Debug)]
-pub(crate) struct Roster(Mutex<Counts>);
+pub(super) struct Roster(Mutex<Counts>);
 
 #[derive(Debug)]
 struct Counts {
@@ -26,7 +26,7 @@ impl Counts {
 }
 
 impl Roster {
-    pub(crate) fn new(nodes: u32) -> Self {
+    pub(super) fn new(nodes: u32) -> Self {
         let asleep = vec![0; nodes as usize];
         Self(Mutex::new(Counts {
             threads: 0,
@@ -36,7 +36,7 @@ impl Roster {
     }
 
     /// A thread goes to sleep until there is news of this node; whether none is awake now.
-    pub(crate) fn sleeps(&self, node: usize) -> bool {
+    pub(super) fn sleeps(&self, node: usize) -> bool {
         let mut counts = self.lock();
         counts.asleep[node] += 1;
         counts.all_asleep += 1;
@@ -44,18 +44,18 @@ impl Roster {
     }
 
     /// Those who sleep until there is news of this node are woken.
-    pub(crate) fn woken(&self, node: usize) {
+    pub(super) fn woken(&self, node: usize) {
         let mut counts = self.lock();
         counts.all_asleep -= std::mem::take(&mut counts.asleep[node]);
     }
 
     /// One more thread takes part.
-    pub(crate) fn enter(&self) {
+    pub(super) fn enter(&self) {
         self.lock().threads += 1;
     }
 
     /// One less; whether none is awake now.
-    pub(crate) fn leave(&self) -> bool {
+    pub(super) fn leave(&self) -> bool {
         let mut counts = self.lock();
         counts.threads -= 1;
         counts.all_sleep()
@@ -68,7 +68,7 @@ impl Roster {
 
 /// Whose turn it was.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<Vec<Turn>>);
+pub(super) struct Turns(Mutex<Vec<Turn>>);
 
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -81,7 +81,7 @@ pub(super) struct Turn {
 
 impl Turns {
     /// The thread that calls this makes the records from here on.
-    pub(crate) fn begin(&self, start: usize) {
+    pub(super) fn begin(&self, start: usize) {
         self.push(start, None);
     }
 

@@ -8,7 +8,7 @@ use verbs_api::{
 };
 
 /// What a verb returned.
-pub(crate) trait Say {
+pub(super) trait Say {
     fn say(&self) -> String;
 }
 
@@ -37,7 +37,7 @@ macro_rules! say {
 say!(usize u64 Context Pd Mr Mw CompChannel Cq Qp Ah Srq Xrcd AsyncEvent);
 
 /// Sends that are posted.
-pub(crate) fn sends(list: &[SendWr<'_>]) -> String {
+pub(super) fn sends(list: &[SendWr<'_>]) -> String {
     listed(list, |wr| {
         let flags: Vec<&str> = wr.flags.iter_names().map(|(name, _)| name).collect();
         let (name, bytes, flags) = (wr.op.name(), bytes(wr.sg_list), flags.join("|"));
@@ -46,14 +46,14 @@ pub(crate) fn sends(list: &[SendWr<'_>]) -> String {
 }
 
 /// Receives that are posted.
-pub(crate) fn receives(list: &[RecvWr<'_>]) -> String {
+pub(super) fn receives(list: &[RecvWr<'_>]) -> String {
     listed(list, |wr| {
         format!("{:#x} {} B", wr.wr_id, bytes(wr.sg_list))
     })
 }
 
 /// One more argument, if it is there.
-pub(crate) fn also(argument: Option<impl Display>) -> String {
+pub(super) fn also(argument: Option<impl Display>) -> String {
     argument
         .map(|argument| format!(", {argument}"))
         .unwrap_or_default()

@@ -38,7 +38,7 @@ use crate::sync::CHECKED;
 /// ```
 #[derive(Debug)]
 pub struct Sim {
-    pub(crate) world: Arc<World>,
+    pub(super) world: Arc<World>,
     /// The same without observation; `None` if this is that one.
     unobserved: Option<Box<Sim>>,
     _timers: Option<TimerThread>,
@@ -65,7 +65,7 @@ impl Sim {
         self.unobserved.as_deref().unwrap_or(self)
     }
 
-    pub(crate) fn is_observed(&self) -> bool {
+    pub(super) fn is_observed(&self) -> bool {
         self.unobserved.is_some()
     }
 

@@ -7,7 +7,7 @@ use super::world::World;
 
 /// The thread that lets timers fire. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct TimerThread {
+pub(super) struct TimerThread {
     world: Arc<World>,
     thread: Option<JoinHandle<()>>,
 }
@@ -17,7 +17,7 @@ impl TimerThread {
     ///
     /// # Panics
     /// If the system can start no thread.
-    pub(crate) fn start(world: &Arc<World>) -> Option<Self> {
+    pub(super) fn start(world: &Arc<World>) -> Option<Self> {
         world.clock.as_ref()?;
         let of_thread = world.clone();
         let run = move || {

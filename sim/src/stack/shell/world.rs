@@ -23,8 +23,8 @@ use crate::time::Time;
 
 /// A fabric that threads share.
 #[derive(Debug)]
-pub(crate) struct World {
-    pub(crate) config: SimConfig,
+pub(super) struct World {
+    pub(super) config: SimConfig,
     fabric: Mutex<Fabric>,
     /// One a node, for threads that wait for something to happen there. Notified with the lock
     /// held, so that no thread is between its look and its wait.
@@ -32,18 +32,18 @@ pub(crate) struct World {
     /// The CQs that polling finds nothing in, if nobody has to know that they were polled.
     empty: Arc<EmptyCqs>,
     /// The threads that take part, where somebody says who they are.
-    pub(crate) roster: Roster,
+    pub(super) roster: Roster,
     /// Whose turn it was, where that is traced.
-    pub(crate) turns: Option<Turns>,
+    pub(super) turns: Option<Turns>,
     /// The one thread of stepped mode.
     owner: OnceLock<ThreadId>,
     /// The clock of the machine, where that counts.
-    pub(crate) clock: Option<RealClock>,
+    pub(super) clock: Option<RealClock>,
 }
 
 /// What a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitFor {
+pub(super) enum WaitFor {
     /// An event on a channel.
     Event(CompChannel),
     /// An edge of a channel's descriptor: another event than those seen.
@@ -55,7 +55,7 @@ pub(crate) enum WaitFor {
 }
 
 impl World {
-    pub(crate) fn new(config: SimConfig) -> Self {
+    pub(super) fn new(config: SimConfig) -> Self {
         assert!(
             !(CHECKED && config.mode == Mode::RealTime),
             "Mode::RealTime is by the clock of the machine, which a model checker does not have: use Mode::Inline"
@@ -75,7 +75,7 @@ impl World {
 
     /// Refuses a second thread in stepped mode.
     #[inline]
-    pub(crate) fn check_thread(&self, verb: Verb) -> Result<()> {
+    pub(super) fn check_thread(&self, verb: Verb) -> Result<()> {
         match self.config.mode {
             Mode::Inline | Mode::RealTime => Ok(()),
             Mode::Stepped => self.check_owner(verb),
@@ -98,12 +98,12 @@ impl World {
 
     /// Whether polling a CQ does nothing but to find nothing: seen without the lock.
     #[inline]
-    pub(crate) fn is_empty(&self, cq: Cq) -> bool {
+    pub(super) fn is_empty(&self, cq: Cq) -> bool {
         self.empty.contains(cq)
     }
 
     /// The number of the node that a context is of.
-    pub(crate) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
+    pub(super) fn node_of(&self, verb: Verb, object: Object, context: Context) -> Result<u32> {
         let node = node_of(context);
         if node < self.config.nodes {
             return Ok(node);
@@ -113,7 +113,7 @@ impl World {
 
     /// Does something with the fabric, and wakes those who wait for what came of it. With the guard
     /// in hand it may [`wait`](Self::wait).
-    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
+    pub(super) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
         let mut fabric = self.fabric.lock();
         self.tell_time(&mut fabric);
         self.note_turn(&fabric);
@@ -154,7 +154,7 @@ impl World {
     }
 
     /// As [`with`](Self::with), for what every waiting thread wants to know of.
-    pub(crate) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
+    pub(super) fn with_all<R>(&self, run: impl FnOnce(&mut Fabric) -> R) -> R {
         self.with(|fabric| {
             let result = run(fabric);
             for node in 0..self.news.len() {
@@ -168,7 +168,7 @@ impl World {
     ///
     /// # Panics
     /// If one of them should have been woken: a mistake of the simulator that closing would hide.
-    pub(crate) fn close_idle(&self, fabric: &mut Fabric) {
+    pub(super) fn close_idle(&self, fabric: &mut Fabric) {
         for node in 0..self.config.nodes {
             let missed = fabric.node(node).device.cqs.waited_for_and_queued();
             assert!(
@@ -180,7 +180,7 @@ impl World {
     }
 
     /// No more work will come: whoever waits is told so.
-    pub(crate) fn close(&self, fabric: &mut Fabric) {
+    pub(super) fn close(&self, fabric: &mut Fabric) {
         fabric.close();
         for node in 0..self.news.len() {
             self.notify(node);
@@ -193,7 +193,7 @@ impl World {
     }
 
     /// Runs until nothing is under way and no timer runs; false if the horizon came first.
-    pub(crate) fn settle(&self) -> bool {
+    pub(super) fn settle(&self) -> bool {
         let Some(clock) = &self.clock else {
             return self.with_all(Fabric::settle);
         };
@@ -212,7 +212,7 @@ impl World {
     }
 
     /// Tries until it is done, an error comes, or the wait is over.
-    pub(crate) fn wait<R>(
+    pub(super) fn wait<R>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         node: u32,

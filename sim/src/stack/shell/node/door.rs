@@ -9,7 +9,7 @@ use crate::packet::Packet;
 
 impl Node {
     /// A packet arrived.
-    pub(crate) fn handle_packet(&mut self, packet: &Packet) {
+    pub(in crate::stack::shell) fn handle_packet(&mut self, packet: &Packet) {
         if self.device.base.is_traced() {
             self.device.base.note(TraceEvent::Received(packet.view()));
         }

@@ -13,12 +13,12 @@ use crate::stack::qp::Qp;
 
 impl Node {
     /// The work requests that failed, oldest first.
-    pub(crate) fn failures(&self) -> &[Failure] {
+    pub(in crate::stack::shell) fn failures(&self) -> &[Failure] {
         &self.device.base.history.failures
     }
 
     /// A failure as a problem; `node` looks at the node of the peer.
-    pub(crate) fn failure<'n>(
+    pub(in crate::stack::shell) fn failure<'n>(
         &self,
         failure: &Failure,
         node: impl FnOnce(u32) -> &'n Self,
@@ -41,7 +41,7 @@ impl Node {
     }
 
     /// All that is known but for what failed.
-    pub(crate) fn problems(&self) -> Vec<Problem> {
+    pub(in crate::stack::shell) fn problems(&self) -> Vec<Problem> {
         let left = Left {
             node: self,
             closed: None,

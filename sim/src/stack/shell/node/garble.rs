@@ -8,7 +8,11 @@ use crate::device::{InContext, bad_handle, find_unchecked, invalid, opening};
 
 impl Node {
     /// Makes the handle of an object bad, or good again.
-    pub(crate) fn garble(&mut self, object: DriverObject, garbled: bool) -> Result<()> {
+    pub(in crate::stack::shell) fn garble(
+        &mut self,
+        object: DriverObject,
+        garbled: bool,
+    ) -> Result<()> {
         let device = &mut self.device;
         match object {
             DriverObject::Pd(pd) => garble(&mut device.domains.pds, pd, garbled),

@@ -18,7 +18,7 @@ pub(super) struct Groups(BTreeMap<Gid, Vec<u32>>);
 
 impl Node {
     /// `ibv_attach_mcast`
-    pub(crate) fn attach_mcast(&mut self, qp: QpHandle, group: Gid) -> Result<()> {
+    pub(in crate::stack::shell) fn attach_mcast(&mut self, qp: QpHandle, group: Gid) -> Result<()> {
         let verb = Verb::AttachMcast;
         let index = self.find_qp(verb, qp)?;
         let base = &self.device.base;
@@ -48,7 +48,7 @@ impl Node {
     }
 
     /// `ibv_detach_mcast`
-    pub(crate) fn detach_mcast(&mut self, qp: QpHandle, group: Gid) -> Result<()> {
+    pub(in crate::stack::shell) fn detach_mcast(&mut self, qp: QpHandle, group: Gid) -> Result<()> {
         let verb = Verb::DetachMcast;
         let index = self.find_qp(verb, qp)?;
         let members = self.groups.members(&group);

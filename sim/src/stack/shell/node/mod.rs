@@ -17,6 +17,8 @@
 //! | `poll` | completions leave their CQs, and their slots are free |
 //! | `owner` | which posted work owns which bytes |
 //! | `findings` | what went wrong, and what was left undone |
+//! | `garble` | handles that are garbled on purpose |
+//! | `alone` | a node of its own, for searches |
 
 mod alone;
 mod door;
@@ -45,8 +47,8 @@ pub use alone::Alone;
 
 /// One simulated device with its queue pairs.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) device: Device,
+pub(in crate::stack::shell) struct Node {
+    pub(in crate::stack::shell) device: Device,
     qps: Table<Qp>,
     groups: groups::Groups,
 }
@@ -56,7 +58,7 @@ const MODERATION: &str = "moderation";
 
 impl Node {
     /// A node with `ports` ports on a fabric with these GIDs and this memory.
-    pub(crate) fn new(
+    pub(in crate::stack::shell) fn new(
         id: u32,
         ports: u8,
         behavior: Behavior,
@@ -72,12 +74,12 @@ impl Node {
 
     /// The time of what is asked next.
     #[inline]
-    pub(crate) fn set_now(&mut self, now: Time) {
+    pub(in crate::stack::shell) fn set_now(&mut self, now: Time) {
         self.device.base.now = now;
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do; `None` if no timer runs.
-    pub(crate) fn next_deadline(&mut self) -> Option<Time> {
+    pub(in crate::stack::shell) fn next_deadline(&mut self) -> Option<Time> {
         let first = self.device.timers.first();
         let moderated = self.device.cqs.moderated.first();
         let deadline = first.into_iter().chain(moderated).min();
@@ -85,7 +87,7 @@ impl Node {
     }
 
     /// The timers that run.
-    pub(crate) fn timers(&self) -> Vec<TimerReport> {
+    pub(in crate::stack::shell) fn timers(&self) -> Vec<TimerReport> {
         let device = &self.device;
         let report = |(at, index): (Time, u32)| {
             let qp = self.qps.at(index);
@@ -102,7 +104,7 @@ impl Node {
     }
 
     /// Lets every timer fire that is due.
-    pub(crate) fn handle_timeout(&mut self) {
+    pub(in crate::stack::shell) fn handle_timeout(&mut self) {
         let device = &mut self.device;
         let now = device.base.now;
         while let Some((at, index)) = device.timers.first()
@@ -125,13 +127,13 @@ impl Node {
     }
 
     /// Whether something happened since the last call that a waiting thread may wait for.
-    pub(crate) fn take_news(&mut self) -> bool {
+    pub(in crate::stack::shell) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.device.base.news)
     }
 
     /// `ibv_close_device`: all that the context still has goes with it, as when the kernel cleans
     /// up behind a process.
-    pub(crate) fn close_device(&mut self, context: Context) -> Result<()> {
+    pub(in crate::stack::shell) fn close_device(&mut self, context: Context) -> Result<()> {
         self.device.base.find_context(Verb::CloseDevice, context)?;
         self.note_left(context);
         self.remove_qps_of(context);
@@ -143,7 +145,7 @@ impl Node {
     }
 
     /// From now on the device is dead: what it was doing ends without a completion.
-    pub(crate) fn kill(&mut self, context: Context) -> Result<()> {
+    pub(in crate::stack::shell) fn kill(&mut self, context: Context) -> Result<()> {
         if self.device.kill(context)? {
             for qp in self.qps.indices(|_| true) {
                 self.device.timers.set(qp, None);
@@ -153,7 +155,7 @@ impl Node {
     }
 
     /// Learns where all GIDs of the fabric are now.
-    pub(crate) fn adopt_gids(&mut self, gids: Arc<Gids>) {
+    pub(in crate::stack::shell) fn adopt_gids(&mut self, gids: Arc<Gids>) {
         self.device.adopt_gids(gids);
         for index in self.qps.indices(|_| true) {
             let qp = &mut self.qps.at_mut(index).common;
@@ -163,18 +165,9 @@ impl Node {
         }
     }
 
-    /// How many objects live.
-    pub(crate) fn live(&self) -> Live {
-        let mut live = self.device.live();
-        let targets = self.qps.iter().filter(|(_, qp)| qp.target().is_some());
-        let beyond_one = self.device.xrcds.openings.len() - targets.count() as u32;
-        live.qps = self.qps.len() + beyond_one;
-        live
-    }
-
     /// How many objects live, asked through a context.
-    pub(crate) fn live_of(&self, context: Context) -> Result<Live> {
+    pub(in crate::stack::shell) fn live_of(&self, context: Context) -> Result<Live> {
         self.device.base.find_context(Verb::Lab, context)?;
-        Ok(self.live())
+        Ok(self.device.live())
     }
 }

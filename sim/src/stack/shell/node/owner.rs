@@ -176,7 +176,12 @@ impl Node {
     }
 
     /// Copies bytes out of an owned region.
-    pub(crate) fn read_mr(&mut self, mr: MrHandle, offset: usize, bytes: &mut [u8]) -> Result<()> {
+    pub(in crate::stack::shell) fn read_mr(
+        &mut self,
+        mr: MrHandle,
+        offset: usize,
+        bytes: &mut [u8],
+    ) -> Result<()> {
         let verb = Verb::ReadMr;
         let (index, range) = self
             .device
@@ -188,7 +193,12 @@ impl Node {
     }
 
     /// Copies bytes into an owned region.
-    pub(crate) fn write_mr(&mut self, mr: MrHandle, offset: usize, bytes: &[u8]) -> Result<()> {
+    pub(in crate::stack::shell) fn write_mr(
+        &mut self,
+        mr: MrHandle,
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<()> {
         let verb = Verb::WriteMr;
         let (index, range) = self
             .device
@@ -219,7 +229,11 @@ impl Node {
     }
 
     /// `ibv_rereg_mr`. Not of memory that posted work names.
-    pub(crate) fn rereg_mr(&mut self, mr: MrHandle, change: &MrChange) -> Result<(), ReregError> {
+    pub(in crate::stack::shell) fn rereg_mr(
+        &mut self,
+        mr: MrHandle,
+        change: &MrChange,
+    ) -> Result<(), ReregError> {
         if change.length.is_some() {
             let verb = Verb::ReregMr;
             let index = find(&self.device.domains.regions, verb, mr)?;

@@ -8,7 +8,11 @@ use crate::device::Ticket;
 impl Node {
     /// `ibv_poll_cq`
     #[inline]
-    pub(crate) fn poll_cq(&mut self, cq: CqHandle, wc: &mut [Wc]) -> Result<usize> {
+    pub(in crate::stack::shell) fn poll_cq(
+        &mut self,
+        cq: CqHandle,
+        wc: &mut [Wc],
+    ) -> Result<usize> {
         let index = self
             .device
             .cqs
@@ -29,21 +33,21 @@ impl Node {
     }
 
     /// `ibv_start_poll`
-    pub(crate) fn start_poll(&mut self, cq: CqHandle) -> Result<()> {
+    pub(in crate::stack::shell) fn start_poll(&mut self, cq: CqHandle) -> Result<()> {
         let ticket = self.device.cqs.start_poll(&self.device.base, cq)?;
         self.taken(ticket);
         Ok(())
     }
 
     /// `ibv_next_poll`
-    pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<()> {
+    pub(in crate::stack::shell) fn next_poll(&mut self, cq: CqHandle) -> Result<()> {
         let ticket = self.device.cqs.next_poll(cq)?;
         self.taken(ticket);
         Ok(())
     }
 
     /// `ibv_destroy_cq` that does not wait.
-    pub(crate) fn destroy_cq(&mut self, cq: CqHandle) -> Result<()> {
+    pub(in crate::stack::shell) fn destroy_cq(&mut self, cq: CqHandle) -> Result<()> {
         for ticket in self.device.cqs.destroy_cq(&mut self.device.base, cq)? {
             self.release(ticket);
         }

@@ -15,7 +15,11 @@ use crate::stack::qp::{Qp, Source, WorkQueue, check_batches};
 
 impl Node {
     /// `ibv_create_qp`
-    pub(crate) fn create_qp(&mut self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
+    pub(in crate::stack::shell) fn create_qp(
+        &mut self,
+        pd: PdHandle,
+        init: &QpInit,
+    ) -> Result<QpHandle> {
         let verb = Verb::CreateQp;
         let device = &self.device;
         let behavior = device.base.behavior;
@@ -66,9 +70,8 @@ impl Node {
             },
             Some(srq) => Source::Shared { pd, cq, srq },
         };
-        let mut handle = QpHandle::default();
         let id = self.qps.insert(|id| {
-            handle = QpHandle::from_parts(context, id.index, id.generation);
+            let handle = QpHandle::from_parts(context, id.index, id.generation);
             Qp::new(handle, behavior.number_reuse, init, (pd, send_cq), source)
         });
         let device = &mut self.device;
@@ -80,23 +83,27 @@ impl Node {
         if let Some(srq) = srq {
             device.srqs.at_mut(srq).users += 1;
         }
-        Ok(handle)
+        Ok(QpHandle::from_parts(context, id.index, id.generation))
     }
 
     /// The QP number.
-    pub(crate) fn qp_num(&self, qp: QpHandle) -> Result<u32> {
+    pub(in crate::stack::shell) fn qp_num(&self, qp: QpHandle) -> Result<u32> {
         let index = self.find_qp(Verb::QueryQp, qp)?;
         Ok(self.qps.at(index).common.qp_num)
     }
 
     /// `ibv_query_qp`: everything, whatever the mask.
-    pub(crate) fn query_qp(&self, qp: QpHandle, _mask: QpAttrMask) -> Result<QpQuery> {
+    pub(in crate::stack::shell) fn query_qp(
+        &self,
+        qp: QpHandle,
+        _mask: QpAttrMask,
+    ) -> Result<QpQuery> {
         let index = self.find_qp(Verb::QueryQp, qp)?;
         Ok(self.qps.at(index).query())
     }
 
     /// `ibv_modify_qp`. Packets that came before their time come in now.
-    pub(crate) fn modify_qp(
+    pub(in crate::stack::shell) fn modify_qp(
         &mut self,
         qp: QpHandle,
         attr: &QpAttr,
@@ -112,14 +119,18 @@ impl Node {
     }
 
     /// `ibv_post_send`
-    pub(crate) fn post_send(&mut self, qp: QpHandle, list: &[SendWr<'_>]) -> Result<(), PostError> {
+    pub(in crate::stack::shell) fn post_send(
+        &mut self,
+        qp: QpHandle,
+        list: &[SendWr<'_>],
+    ) -> Result<(), PostError> {
         let found = self.qp_mut(Verb::PostSend, qp);
         let (own, device) = found.map_err(|error| PostError::new(0, error))?;
         own.post_send(device, list)
     }
 
     /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`.
-    pub(crate) fn post_batch(
+    pub(in crate::stack::shell) fn post_batch(
         &mut self,
         qp: QpHandle,
         list: &[SendWr<'_>],
@@ -130,14 +141,23 @@ impl Node {
     }
 
     /// `ibv_post_recv`
-    pub(crate) fn post_recv(&mut self, qp: QpHandle, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+    pub(in crate::stack::shell) fn post_recv(
+        &mut self,
+        qp: QpHandle,
+        list: &[RecvWr<'_>],
+    ) -> Result<(), PostError> {
         let found = self.qp_mut(Verb::PostRecv, qp);
         let (own, device) = found.map_err(|error| PostError::new(0, error))?;
         own.post_recv(device, list)
     }
 
     /// `ibv_bind_mw`
-    pub(crate) fn bind_mw(&mut self, qp: QpHandle, mw: MwHandle, bind: &MwBind) -> Result<()> {
+    pub(in crate::stack::shell) fn bind_mw(
+        &mut self,
+        qp: QpHandle,
+        mw: MwHandle,
+        bind: &MwBind,
+    ) -> Result<()> {
         let verb = Verb::BindMw;
         let (own, device) = self.qp_mut(verb, qp)?;
         let rkey = device
@@ -147,7 +167,7 @@ impl Node {
     }
 
     /// `ibv_destroy_ah`. Not while posted work names it (UD-16).
-    pub(crate) fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
+    pub(in crate::stack::shell) fn destroy_ah(&mut self, ah: AhHandle) -> Result<()> {
         let verb = Verb::DestroyAh;
         let index = find(&self.device.domains.ahs, verb, ah)?;
         let user = |(_, qp): (u32, &Qp)| Some((qp.common.handle, qp.user_of_ah(ah)?));
@@ -165,7 +185,11 @@ impl Node {
     }
 
     /// `ibv_ack_async_event`
-    pub(crate) fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
+    pub(in crate::stack::shell) fn ack_async_event(
+        &mut self,
+        context: Context,
+        event: &AsyncEvent,
+    ) -> Result<()> {
         let verb = Verb::AckAsyncEvent;
         self.device.base.find_context(verb, context)?;
         if let Element::Qp(qp) = event.element {
@@ -176,7 +200,7 @@ impl Node {
     }
 
     /// `ibv_destroy_qp` that does not wait.
-    pub(crate) fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
+    pub(in crate::stack::shell) fn destroy_qp(&mut self, qp: QpHandle) -> Result<()> {
         let verb = Verb::DestroyQp;
         if let Some(opening) = opening(qp) {
             return self.destroy_opening(verb, qp, opening);

@@ -9,12 +9,15 @@ use super::Node;
 use crate::device::{check_acknowledged, find, invalid};
 use crate::stack::qp::Qp;
 
-/// The context of queue pairs that are of none: of no node.
+/// The context of queue pairs that are of none: of no node, and in a slot that no context has.
 const NO_CONTEXT: Context = Context::from_parts(u32::MAX, 1);
 
 impl Node {
     /// `ibv_create_qp_ex` with a domain.
-    pub(crate) fn create_xrc_recv_qp(&mut self, xrcd: XrcdHandle) -> Result<QpHandle> {
+    pub(in crate::stack::shell) fn create_xrc_recv_qp(
+        &mut self,
+        xrcd: XrcdHandle,
+    ) -> Result<QpHandle> {
         let verb = Verb::CreateQp;
         let domain = self.device.domain_of(verb, xrcd)?;
         self.check_qp_room(verb)?;
@@ -35,7 +38,11 @@ impl Node {
     }
 
     /// `ibv_open_qp`
-    pub(crate) fn open_qp(&mut self, xrcd: XrcdHandle, qp_num: u32) -> Result<QpHandle> {
+    pub(in crate::stack::shell) fn open_qp(
+        &mut self,
+        xrcd: XrcdHandle,
+        qp_num: u32,
+    ) -> Result<QpHandle> {
         let verb = Verb::OpenQp;
         let domain = self.device.domain_of(verb, xrcd)?;
         let is_of_domain = |qp: &u32| {
@@ -53,9 +60,9 @@ impl Node {
 
     fn open(&mut self, xrcd: XrcdHandle, qp: u32) -> QpHandle {
         let (opening, handle) = self.device.add_opening(xrcd, qp);
-        if let Some(target) = self.qps.at_mut(qp).target_mut() {
-            target.openings.insert(opening, handle);
-        }
+        let target = self.qps.at_mut(qp).target_mut();
+        let openings = &mut target.expect("it is a target").openings;
+        openings.insert(opening, handle);
         handle
     }
 
@@ -75,11 +82,10 @@ impl Node {
 
     pub(super) fn close_opening(&mut self, opening: u32) {
         let qp = self.device.remove_opening(opening);
-        let Some(target) = self.qps.at_mut(qp).target_mut() else {
-            return;
-        };
-        target.openings.remove(&opening);
-        if target.openings.is_empty() {
+        let target = self.qps.at_mut(qp).target_mut();
+        let openings = &mut target.expect("it is a target").openings;
+        openings.remove(&opening);
+        if openings.is_empty() {
             self.qps.remove(qp).clear(&mut self.device);
             self.device.domains.place_late(&self.device.base);
         }

@@ -1,0 +1,104 @@
+//! What programs rarely do, and no scenario does.
+
+use verbs_api::lab::{Lab, Limit};
+use verbs_api::{
+    AhAttr, AsyncEventType, Context, CqInit, Element, ErrorKind, Mtu, Qp, QpAttr,
+    QpAttrMask as Mask, QpCap, QpInit, QpState, QpType, RecvWr, Sge, SrqInit, Verbs, Wait,
+    XrcdInit, connect, transition,
+};
+use verbs_sim::{Sim, SimConfig};
+
+/// RQ-01, SRQ-04: of a list that is too long, on a queue that is full, the queue is seen first.
+#[test]
+fn a_full_receive_queue_is_seen_before_a_list_that_is_too_long() {
+    let sim = Sim::new(SimConfig::new());
+    let context = sim.open_device("sim0").unwrap();
+    let pd = sim.alloc_pd(context).unwrap();
+    let cq = sim.create_cq(context, &CqInit::new(4)).unwrap();
+    let srq = sim.create_srq(pd, &SrqInit::new(1)).unwrap();
+    let cap = QpCap {
+        max_recv_wr: 1,
+        ..QpCap::default()
+    };
+    let init = QpInit::new(QpType::Ud, cq, cq).cap(cap);
+    let qp = sim.create_qp(pd, &init).unwrap();
+    connect::ud_to_rts(&sim, qp, 1, 0).unwrap();
+    let too_long = vec![Sge::default(); 200];
+    let (long, good) = ([RecvWr::new(1, &too_long)], [RecvWr::new(0, &[])]);
+    let on_qp = |list: &[RecvWr<'_>]| sim.post_recv(qp, list);
+    let on_srq = |list: &[RecvWr<'_>]| sim.post_srq_recv(srq, list);
+    for post in [&on_qp as &dyn Fn(&[RecvWr<'_>]) -> _, &on_srq] {
+        let kind = |list| post(list).map_err(|refused| refused.error.kind());
+        assert_eq!(kind(&long), Err(ErrorKind::Invalid));
+        assert_eq!(kind(&good), Ok(()));
+        assert_eq!(kind(&long), Err(ErrorKind::NoMemory));
+    }
+}
+
+/// DEV-03: what a context had when it was closed counts no more, of whatever kind it is.
+#[test]
+fn what_went_with_a_context_leaves_its_room() {
+    let sim = Sim::new(SimConfig::new());
+    let make = |context: Context| {
+        let pd = sim.alloc_pd(context)?;
+        let gid = sim.query_gid(context, 1, 0)?;
+        sim.create_ah(pd, &AhAttr::global(1, 0, gid))?;
+        let channel = sim.create_comp_channel(context)?;
+        let cq = sim.create_cq(context, &CqInit::new(4).channel(channel))?;
+        sim.create_srq(pd, &SrqInit::new(1))?;
+        sim.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq))?;
+        sim.alloc_mr(pd, 64, verbs_api::Access::LOCAL_WRITE)?;
+        sim.alloc_mw(pd, verbs_api::MwType::Type1)?;
+        let xrcd = sim.open_xrcd(context, &XrcdInit::private())?;
+        sim.create_xrc_recv_qp(xrcd)
+    };
+    const OBJECTS: u64 = 10;
+    for _ in 0..3 {
+        let context = sim.open_device("sim0").unwrap();
+        let limit = Some(OBJECTS);
+        sim.set_limit(context, Limit::Objects, limit).unwrap();
+        make(context).unwrap();
+        assert_eq!(sim.live(context).unwrap().qps, 2);
+        let refused = sim.alloc_pd(context).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NoMemory);
+        sim.close_device(context).unwrap();
+    }
+}
+
+/// QP-STATE-11: a queue pair of XRC_RECV has no sends that would have to drain, so SQD is told at once.
+#[test]
+fn a_queue_pair_that_only_receives_has_drained_at_once() {
+    let sim = Sim::new(SimConfig::new());
+    let context = sim.open_device("sim0").unwrap();
+    let xrcd = sim.open_xrcd(context, &XrcdInit::private()).unwrap();
+    let qp = sim.create_xrc_recv_qp(xrcd).unwrap();
+    let gid = sim.query_gid(context, 1, 0).unwrap();
+    let attr = QpAttr {
+        port_num: 1,
+        path_mtu: Mtu::Mtu1024,
+        ah_attr: Some(AhAttr::global(1, 0, gid)),
+        en_sqd_async_notify: true,
+        ..QpAttr::default()
+    };
+    let enter = |qp: Qp, from, to, beside| {
+        let required = transition::attributes(QpType::XrcRecv, from, to)
+            .unwrap()
+            .required;
+        let attr = QpAttr {
+            qp_state: to,
+            ..attr
+        };
+        let mask = Mask::STATE | required | beside;
+        sim.modify_qp(qp, &attr, mask).unwrap();
+    };
+    enter(qp, QpState::Reset, QpState::Init, Mask::empty());
+    enter(qp, QpState::Init, QpState::Rtr, Mask::empty());
+    enter(qp, QpState::Rtr, QpState::Rts, Mask::empty());
+    enter(qp, QpState::Rts, QpState::Sqd, Mask::EN_SQD_ASYNC_NOTIFY);
+    let event = sim.get_async_event(context, Wait::Poll).unwrap();
+    assert_eq!(event.event_type, AsyncEventType::SqDrained);
+    assert_eq!(event.element, Element::Qp(qp));
+    enter(qp, QpState::Sqd, QpState::Rts, Mask::empty());
+    let attr = sim.query_qp(qp, Mask::empty()).unwrap().attr;
+    assert!(!attr.en_sqd_async_notify, "it is asked for anew each time");
+}
