@@ -4,20 +4,21 @@
 //! laboratory ([`Lab`](verbs_api::lab::Lab)) around them.
 //!
 //! # What is supported
-//! RC, UC and UD queue pairs with Send, RDMA Write (both with immediate data) and RDMA Read;
-//! completion queues with arming, overrun and resize; completion channels; asynchronous events;
-//! address handles; any number of nodes and ports, on Ethernet or InfiniBand; virtual time, faults, limits,
+//! RC, UC, UD and XRC queue pairs with all operations of their transports: Send, RDMA Write and Read, atomics,
+//! binds and invalidations; shared receive queues; memory windows of both types; multicast; address handles.
+//! Completion queues, also extended ones, with arming, moderation, overrun and resize; completion channels;
+//! asynchronous events. Any number of nodes and ports, on Ethernet or InfiniBand; virtual time, faults, limits,
 //! a trace, a diagnosis.
 //!
 //! # What is rejected
-//! Queue pairs of other transports and access flags for what is not supported: `EOPNOTSUPP` and
-//! `EINVAL`. Alternate paths: `EINVAL`.
+//! Queue pairs of other transports: `EOPNOTSUPP`. Access flags that the device does not support, and alternate
+//! paths: `EINVAL`. TSO is an operation that no transport has.
 //!
 //! # Divergence from hardware
 //! - Inline data must lie in some memory region (of any key), since the simulator knows no other
 //!   memory.
 //! - Reading or writing bytes that posted work owns, through `read_mr` and `write_mr`, is an error.
-//! - Remote and local keys of a region differ always, so that one in the place of the other is
+//! - Remote and local keys of a region differ, unless a profile makes them the same, so that one in the place of the other is
 //!   noticed.
 //! - Acknowledging too many events is an error, not a destroy that never returns.
 //!

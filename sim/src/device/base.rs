@@ -10,7 +10,7 @@ use verbs_api::{AtomicCap, Capabilities, Cause, DeviceAttr, Error, ErrorKind, Re
 use super::check::lacks;
 use super::contexts::OpenDevice;
 use super::events::EventQueue;
-use super::history::{Failure, History};
+use super::history::{FailedWork, History};
 use super::limits::Rules;
 use crate::packet::Packet;
 use crate::rng::{Purpose, Random};
@@ -182,7 +182,7 @@ impl Base {
     }
 
     /// A work request failed.
-    pub(crate) fn note_failed(&mut self, failure: Failure) {
+    pub(crate) fn note_failed(&mut self, failure: FailedWork) {
         self.history.failed(failure);
     }
 

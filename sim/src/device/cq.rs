@@ -18,7 +18,7 @@ use super::check::{
 use super::completion::{Completion, Delivery, Entry, Ring, Ticket};
 use super::cq_ex::Extended;
 use super::events::{EventQueue, Numbers};
-use super::history::Failure;
+use super::history::FailedWork;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use crate::empty::EmptyCqs;
@@ -604,7 +604,7 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
     base.note(TraceEvent::Fault {
         what: "the completion becomes an error",
     });
-    base.note_failed(Failure {
+    base.note_failed(FailedWork {
         qp_num: wc.qp_num,
         receive: ticket.is_recv(),
         wr_id: wc.wr_id,

@@ -38,14 +38,14 @@ pub(crate) mod reason {
 }
 
 /// A QP, by its node and its number there.
-pub(crate) type Place = (u32, u32);
+pub(crate) type QpAt = (u32, u32);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) failures: Vec<FailedWork>,
     refusals: Vec<Refusal>,
     /// By sender, receiver and reason.
-    dropped: BTreeMap<(Place, u32, &'static str), Dropped>,
+    dropped: BTreeMap<(QpAt, u32, &'static str), Dropped>,
     /// Entries, and completions lost.
     overruns: BTreeMap<CqHandle, (u32, u64)>,
     /// What contexts had when they were closed.
@@ -57,7 +57,7 @@ const MOST: usize = 1000;
 
 /// A work request that failed.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct FailedWork {
     pub(crate) qp_num: u32,
     pub(crate) receive: bool,
     pub(crate) wr_id: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Failure {
 /// A request that was answered with a NAK.
 #[derive(Clone, Debug)]
 struct Refusal {
-    from: Place,
+    from: QpAt,
     psn: u32,
     why: String,
     at: Time,
@@ -86,7 +86,7 @@ struct Dropped {
 }
 
 impl History {
-    pub(crate) fn failed(&mut self, failure: Failure) {
+    pub(crate) fn failed(&mut self, failure: FailedWork) {
         if self.failures.len() < MOST {
             self.failures.push(failure);
         }
@@ -143,10 +143,10 @@ impl History {
     }
 
     /// Why a request of a peer was refused or found nobody.
-    pub(crate) fn answer(&self, from: Place, psn: u32, failure: &Failure) -> Option<String> {
+    pub(crate) fn answer(&self, from: QpAt, psn: u32, failure: &FailedWork) -> Option<String> {
         if failure.status == WcStatus::RetryExcErr {
             // A receiver that is not ready says so: that is an answer.
-            let silent = |((of, _, why), _): &(&(Place, u32, &str), &Dropped)| {
+            let silent = |((of, _, why), _): &(&(QpAt, u32, &str), &Dropped)| {
                 *of == from && *why != reason::NO_RECEIVE
             };
             let dropped = self.dropped.iter().filter(silent);

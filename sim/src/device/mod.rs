@@ -73,7 +73,7 @@ pub(crate) use cq::{Cq, Cqs};
 pub(crate) use domain::{Ah, Domains};
 #[cfg(feature = "fd")]
 pub(crate) use events::EventQueue;
-pub(crate) use history::{Failure, reason};
+pub(crate) use history::{FailedWork, reason};
 pub(crate) use limits::What;
 use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};

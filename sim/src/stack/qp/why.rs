@@ -7,7 +7,7 @@ use super::common::Common;
 use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
 use super::send::Send;
-use crate::device::{Device, Failure, Recv, access_names};
+use crate::device::{Device, FailedWork, Recv, access_names};
 use crate::packet::{Op, Packet, Psn, Reth};
 
 /// A send is about to fail; the first sequence number that was not answered tells what the peer was asked.
@@ -35,7 +35,7 @@ pub(super) fn note_failed_send(
         _ if by_peer => None,
         _ => not_sent(qp, pd, send, device, status),
     };
-    device.base.note_failed(Failure {
+    device.base.note_failed(FailedWork {
         qp_num: qp.qp_num,
         receive: false,
         wr_id: send.wr_id,
@@ -67,7 +67,7 @@ pub(super) fn note_failed_recv(
         WcStatus::LocQpOpErr => not_received(device, pd, recv).or_else(|| Some(too_long())),
         _ => not_received(device, pd, recv),
     };
-    let failure = Failure {
+    let failure = FailedWork {
         qp_num: qp.qp_num,
         receive: true,
         wr_id: recv.wr_id,

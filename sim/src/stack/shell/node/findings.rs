@@ -7,20 +7,20 @@ use verbs_api::table::Table;
 use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
 use super::Node;
-use crate::device::{Cq, Failure};
+use crate::device::{Cq, FailedWork};
 use crate::diagnosis::{Problem, Why, counted};
 use crate::stack::qp::Qp;
 
 impl Node {
     /// The work requests that failed, oldest first.
-    pub(in crate::stack::shell) fn failures(&self) -> &[Failure] {
+    pub(in crate::stack::shell) fn failures(&self) -> &[FailedWork] {
         &self.device.base.history.failures
     }
 
     /// A failure as a problem; `node` looks at the node of the peer.
     pub(in crate::stack::shell) fn failure<'n>(
         &self,
-        failure: &Failure,
+        failure: &FailedWork,
         node: impl FnOnce(u32) -> &'n Self,
     ) -> Problem {
         let own = failure.why.clone().map(|text| Why { node: None, text });
