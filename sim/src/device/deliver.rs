@@ -13,7 +13,7 @@ impl Device {
     pub(crate) fn complete(&mut self, cq: u32, completion: Completion) -> Delivery {
         let Outcome { delivery, lost } = self.cqs.complete(&mut self.base, cq, completion);
         if let Some(ticket) = lost {
-            self.free(&ticket);
+            self.free_shared(&ticket);
         }
         delivery
     }
@@ -37,11 +37,11 @@ impl Device {
     #[inline]
     pub(crate) fn let_go(&mut self, ticket: &Ticket) {
         self.cqs.count(&self.base, ticket, false);
-        self.free(ticket);
+        self.free_shared(ticket);
     }
 
     /// No completion will tell of a work request any more: the slot of a receive of an SRQ is free.
-    fn free(&mut self, ticket: &Ticket) {
+    fn free_shared(&mut self, ticket: &Ticket) {
         if let Queue::Shared(srq) = ticket.queue {
             let seq = ticket.seq;
             self.release_shared(Taken { srq, seq });

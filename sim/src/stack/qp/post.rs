@@ -8,7 +8,7 @@ use verbs_api::{
 };
 
 use super::requester::Requester;
-use super::send::{self, Send, free};
+use super::send::{self, Send, let_go_of_ah};
 use super::{Qp, atomic};
 use crate::device::{
     ClaimedQueue, Device, MAX_MSG_SZ, Recv, check_sges, find_in, in_range, invalid, post_each,
@@ -81,7 +81,9 @@ impl Qp {
             .try_for_each(|wr| self.push_send(device, verb, wr));
         if let Err(error) = posted {
             if let Some(own) = &mut self.requester {
-                let dropped = own.sq.take_back(before, free(&mut device.domains.ahs));
+                let dropped = own
+                    .sq
+                    .take_back(before, let_go_of_ah(&mut device.domains.ahs));
                 device.domains.pds.at_mut(own.pd).posted -= dropped;
             }
             return Err(error);

@@ -31,7 +31,7 @@ use super::atomic;
 use super::common::Common;
 use super::phase::Phase;
 use super::queue::WorkQueue;
-use super::send::{Send, free};
+use super::send::{Send, let_go_of_ah};
 use super::verdict::Stop;
 use super::{datagram, why};
 use crate::device::{Completion, Delivery, Device, ProtectionFault, Queue, check_empty, touch};
@@ -143,7 +143,7 @@ impl Requester {
 
     /// Back to RESET: the queue is cleared without completions; how many sends it had.
     pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
-        let dropped = self.sq.clear(free(&mut device.domains.ahs));
+        let dropped = self.sq.clear(let_go_of_ah(&mut device.domains.ahs));
         *self = Self {
             sq: std::mem::replace(&mut self.sq, WorkQueue::new(0)),
             ..Self::new(self.pd, self.cq, 0)
@@ -347,7 +347,7 @@ impl Requester {
 
     /// Frees the slots of done sends up to this one.
     pub(crate) fn release(&mut self, device: &mut Device, seq: u64) {
-        let released = self.sq.release(seq, free(&mut device.domains.ahs));
+        let released = self.sq.release(seq, let_go_of_ah(&mut device.domains.ahs));
         device.domains.pds.at_mut(self.pd).posted -= released;
     }
 

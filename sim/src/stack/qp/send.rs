@@ -90,8 +90,8 @@ pub(super) fn is_local(op: &SendOp) -> bool {
     matches!(op, SendOp::BindMw { .. } | SendOp::LocalInv { .. })
 }
 
-/// Lets go of what sends name whose slots become free.
-pub(super) fn free(ahs: &mut Table<Ah>) -> impl FnMut(&Send) {
+/// Lets go of the address handle of each send whose slot becomes free.
+pub(super) fn let_go_of_ah(ahs: &mut Table<Ah>) -> impl FnMut(&Send) {
     |send| {
         if let Dest::Ud { ah, .. } = send.dest
             && let Some(ah) = ahs.live_mut(ah.index(), ah.generation())

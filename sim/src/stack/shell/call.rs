@@ -14,6 +14,7 @@ use super::say::Say;
 use super::sim::Sim;
 use super::world::WaitFor;
 use crate::config::Mode;
+use crate::device::Device;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
 use crate::sync::MutexGuard;
@@ -90,6 +91,17 @@ impl Sim {
         work: impl FnOnce(&mut Node) -> Result<R, E>,
     ) -> Result<R, E> {
         self.call_node(self.node(verb, handle)?, verb, say, work)
+    }
+
+    /// As above, of what the device does without its queue pairs.
+    pub(super) fn call_device<R: Say, E: From<Error> + Display>(
+        &self,
+        verb: Verb,
+        handle: impl Handle,
+        say: impl FnOnce() -> String,
+        work: impl FnOnce(&mut Device) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.call(verb, handle, say, |node| work(&mut node.device))
     }
 
     pub(super) fn call_node<R: Say, E: From<Error> + Display>(

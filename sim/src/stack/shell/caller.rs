@@ -42,12 +42,12 @@ impl Sim {
         access: Access,
     ) -> Result<Mr> {
         let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
-        self.call(Verb::RegMr, pd, say, |node| {
+        self.call_device(Verb::RegMr, pd, say, |device| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe {
-                node.device
+                device
                     .domains
-                    .reg_mr_as(&mut node.device.base, pd, addr, length, iova, access)
+                    .reg_mr_as(&mut device.base, pd, addr, length, iova, access)
             }
         })
     }
@@ -65,12 +65,12 @@ impl Sim {
         addr: *mut u8,
     ) -> Result<(), ReregError> {
         let say = || format!("{mr}, {change:?}");
-        self.call(Verb::ReregMr, mr, say, |node| {
+        self.call_device(Verb::ReregMr, mr, say, |device| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe {
-                node.device
+                device
                     .domains
-                    .rereg_mr_as(&mut node.device.base, mr, change, addr)
+                    .rereg_mr_as(&mut device.base, mr, change, addr)
             }
         })
     }

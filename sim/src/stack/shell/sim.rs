@@ -177,52 +177,50 @@ impl Verbs for Sim {
 
     fn alloc_pd(&self, context: Context) -> Result<Pd> {
         let say = || context.to_string();
-        self.call(Verb::AllocPd, context, say, |node| {
-            node.device.domains.alloc_pd(&mut node.device.base, context)
+        self.call_device(Verb::AllocPd, context, say, |device| {
+            device.domains.alloc_pd(&mut device.base, context)
         })
     }
 
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {
         let say = || pd.to_string();
-        self.call(Verb::DeallocPd, pd, say, |node| {
-            node.device.domains.dealloc_pd(&mut node.device.base, pd)
+        self.call_device(Verb::DeallocPd, pd, say, |device| {
+            device.domains.dealloc_pd(&mut device.base, pd)
         })
     }
 
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
         let say = || format!("{pd}, {length} B, {:#x}", access.bits());
-        self.call(Verb::AllocMr, pd, say, |node| {
-            node.device
+        self.call_device(Verb::AllocMr, pd, say, |device| {
+            device
                 .domains
-                .alloc_mr(&mut node.device.base, pd, length, access)
+                .alloc_mr(&mut device.base, pd, length, access)
         })
     }
 
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
         let say = || format!("{pd}, {init:?}");
-        self.call(Verb::AllocMrAs, pd, say, |node| {
-            node.device
-                .domains
-                .alloc_mr_as(&mut node.device.base, pd, init)
+        self.call_device(Verb::AllocMrAs, pd, say, |device| {
+            device.domains.alloc_mr_as(&mut device.base, pd, init)
         })
     }
 
     fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
         let say = || pd.to_string();
-        self.call(Verb::AllocNullMr, pd, say, |node| {
-            node.device.domains.alloc_null_mr(&mut node.device.base, pd)
+        self.call_device(Verb::AllocNullMr, pd, say, |device| {
+            device.domains.alloc_null_mr(&mut device.base, pd)
         })
     }
 
     #[expect(unsafe_code, reason = "the unsafe method of the trait")]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
         let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
-        self.call(Verb::RegMr, pd, say, |node| {
+        self.call_device(Verb::RegMr, pd, say, |device| {
             // SAFETY: the caller of this method makes the same promise.
             unsafe {
-                node.device
+                device
                     .domains
-                    .reg_mr(&mut node.device.base, pd, addr, length, access)
+                    .reg_mr(&mut device.base, pd, addr, length, access)
             }
         })
     }
@@ -234,24 +232,22 @@ impl Verbs for Sim {
 
     fn dereg_mr(&self, mr: Mr) -> Result<()> {
         let say = || mr.to_string();
-        self.call(Verb::DeregMr, mr, say, |node| {
-            node.device.domains.dereg_mr(&mut node.device.base, mr)
+        self.call_device(Verb::DeregMr, mr, say, |device| {
+            device.domains.dereg_mr(&mut device.base, mr)
         })
     }
 
     fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
         let say = || format!("{pd}, {mw_type}");
-        self.call(Verb::AllocMw, pd, say, |node| {
-            node.device
-                .domains
-                .alloc_mw(&mut node.device.base, pd, mw_type)
+        self.call_device(Verb::AllocMw, pd, say, |device| {
+            device.domains.alloc_mw(&mut device.base, pd, mw_type)
         })
     }
 
     fn dealloc_mw(&self, mw: Mw) -> Result<()> {
         let say = || mw.to_string();
-        self.call(Verb::DeallocMw, mw, say, |node| {
-            node.device.domains.dealloc_mw(&mut node.device.base, mw)
+        self.call_device(Verb::DeallocMw, mw, say, |device| {
+            device.domains.dealloc_mw(&mut device.base, mw)
         })
     }
 
@@ -285,19 +281,15 @@ impl Verbs for Sim {
 
     fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
         let say = || context.to_string();
-        self.call(Verb::CreateCompChannel, context, say, |node| {
-            node.device
-                .cqs
-                .create_comp_channel(&mut node.device.base, context)
+        self.call_device(Verb::CreateCompChannel, context, say, |device| {
+            device.cqs.create_comp_channel(&mut device.base, context)
         })
     }
 
     fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
         let say = || channel.to_string();
-        self.call(Verb::DestroyCompChannel, channel, say, |node| {
-            node.device
-                .cqs
-                .destroy_comp_channel(&mut node.device.base, channel)
+        self.call_device(Verb::DestroyCompChannel, channel, say, |device| {
+            device.cqs.destroy_comp_channel(&mut device.base, channel)
         })
     }
 
@@ -311,10 +303,8 @@ impl Verbs for Sim {
 
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
         let say = || format!("{context}, {} entries{}", init.cqe, say::also(init.channel));
-        self.call(Verb::CreateCq, context, say, |node| {
-            node.device
-                .cqs
-                .create_cq(&mut node.device.base, context, init)
+        self.call_device(Verb::CreateCq, context, say, |device| {
+            device.cqs.create_cq(&mut device.base, context, init)
         })
     }
 
@@ -324,17 +314,15 @@ impl Verbs for Sim {
 
     fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
         let say = || format!("{cq}, {cqe}");
-        self.call(Verb::ResizeCq, cq, say, |node| {
-            node.device.cqs.resize_cq(&node.device.base, cq, cqe)
+        self.call_device(Verb::ResizeCq, cq, say, |device| {
+            device.cqs.resize_cq(&device.base, cq, cqe)
         })
     }
 
     fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
         let say = || format!("{cq}, {arm}");
-        self.call(Verb::ReqNotifyCq, cq, say, |node| {
-            node.device
-                .cqs
-                .req_notify_cq(&mut node.device.base, cq, arm)
+        self.call_device(Verb::ReqNotifyCq, cq, say, |device| {
+            device.cqs.req_notify_cq(&mut device.base, cq, arm)
         })
     }
 
@@ -348,10 +336,8 @@ impl Verbs for Sim {
 
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
         let say = || format!("{cq}, {nevents}");
-        self.call(Verb::AckCqEvents, cq, say, |node| {
-            node.device
-                .cqs
-                .ack_cq_events(&mut node.device.base, cq, nevents)
+        self.call_device(Verb::AckCqEvents, cq, say, |device| {
+            device.cqs.ack_cq_events(&mut device.base, cq, nevents)
         })
     }
 
@@ -363,10 +349,8 @@ impl Verbs for Sim {
 
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
         let say = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
-        self.call(Verb::CreateCqEx, context, say, |node| {
-            node.device
-                .cqs
-                .create_cq_ex(&mut node.device.base, context, init)
+        self.call_device(Verb::CreateCqEx, context, say, |device| {
+            device.cqs.create_cq_ex(&mut device.base, context, init)
         })
     }
 
@@ -395,15 +379,13 @@ impl Verbs for Sim {
 
     fn end_poll(&self, cq: Cq) -> Result<()> {
         let say = || cq.to_string();
-        self.call(Verb::EndPoll, cq, say, |node| node.device.cqs.end_poll(cq))
+        self.call_device(Verb::EndPoll, cq, say, |device| device.cqs.end_poll(cq))
     }
 
     fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
         let say = || format!("{cq}, {moderation:?}");
-        self.call(Verb::ModifyCq, cq, say, |node| {
-            node.device
-                .cqs
-                .modify_cq(&mut node.device.base, cq, moderation)
+        self.call_device(Verb::ModifyCq, cq, say, |device| {
+            device.cqs.modify_cq(&mut device.base, cq, moderation)
         })
     }
 
@@ -465,10 +447,10 @@ impl Verbs for Sim {
 
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let say = || format!("{pd}, port {}", attr.port_num);
-        self.call(Verb::CreateAh, pd, say, |node| {
-            node.device
+        self.call_device(Verb::CreateAh, pd, say, |device| {
+            device
                 .domains
-                .create_ah(&mut node.device.base, &node.device.ports, pd, attr)
+                .create_ah(&mut device.base, &device.ports, pd, attr)
         })
     }
 
@@ -493,8 +475,8 @@ impl Verbs for Sim {
 
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
         let say = || format!("{pd}, {} receives", init.attr.max_wr);
-        self.call(Verb::CreateSrq, pd, say, |node| {
-            node.device.create_srq(pd, init)
+        self.call_device(Verb::CreateSrq, pd, say, |device| {
+            device.create_srq(pd, init)
         })
     }
 
@@ -508,8 +490,8 @@ impl Verbs for Sim {
 
     fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
         let say = || format!("{srq}, {attr:?}, {mask:?}");
-        self.call(Verb::ModifySrq, srq, say, |node| {
-            node.device.modify_srq(srq, attr, mask)
+        self.call_device(Verb::ModifySrq, srq, say, |device| {
+            device.modify_srq(srq, attr, mask)
         })
     }
 
@@ -523,23 +505,21 @@ impl Verbs for Sim {
 
     fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let say = || format!("{srq}, {}", say::receives(list));
-        self.call(Verb::PostSrqRecv, srq, say, |node| {
-            node.device.post_srq_recv(srq, list)
+        self.call_device(Verb::PostSrqRecv, srq, say, |device| {
+            device.post_srq_recv(srq, list)
         })
     }
 
     fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
         let say = || format!("{context}, {init:?}");
-        self.call(Verb::OpenXrcd, context, say, |node| {
-            node.device.open_xrcd(context, init)
+        self.call_device(Verb::OpenXrcd, context, say, |device| {
+            device.open_xrcd(context, init)
         })
     }
 
     fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
         let say = || xrcd.to_string();
-        self.call(Verb::CloseXrcd, xrcd, say, |node| {
-            node.device.close_xrcd(xrcd)
-        })
+        self.call_device(Verb::CloseXrcd, xrcd, say, |device| device.close_xrcd(xrcd))
     }
 
     fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {

@@ -36,7 +36,7 @@ impl Node {
         if packet.dest_qpn == MULTICAST_QPN || for_group() {
             return self.accept_for_group(to.port, packet);
         }
-        let index = self.slot_of(packet.dest_qpn).ok_or(reason::NO_QP)?;
+        let index = self.find_by_number(packet.dest_qpn).ok_or(reason::NO_QP)?;
         let qp = self.qps.at_mut(index);
         qp.receive(&mut self.device, to.port, packet)
     }

@@ -49,7 +49,7 @@ impl Node {
             let target = self.qps.at(*qp).target();
             target.is_some_and(|target| target.domain == domain)
         };
-        let Some(qp) = self.slot_of(qp_num).filter(is_of_domain) else {
+        let Some(qp) = self.find_by_number(qp_num).filter(is_of_domain) else {
             return Err(invalid(verb, "qp_num", "is of no target in the domain"));
         };
         let base = &self.device.base;
