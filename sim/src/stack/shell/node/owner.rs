@@ -87,12 +87,15 @@ impl Node {
         works: &mut Vec<Work>,
         is_owner: impl Fn(&Request<'_>) -> bool,
     ) -> Option<Owner> {
-        while let Some(last) = works.last()
-            && self.request(last).is_none()
-        {
-            works.pop();
+        while let Some(last) = works.last() {
+            match self.request(last) {
+                None => works.pop(),
+                Some(found) if is_owner(&found) => return Some(found.owner),
+                Some(_) => break,
+            };
         }
-        let mut present = works.iter().rev().filter_map(|work| self.request(work));
+        let before = works.iter().rev().skip(1);
+        let mut present = before.filter_map(|work| self.request(work));
         present.find(is_owner).map(|found| found.owner)
     }
 
