@@ -5,7 +5,9 @@ use verbs_api::behavior::Behavior;
 use verbs_api::lab::{Limit, TraceEvent};
 use verbs_api::profile::DeviceLimits;
 use verbs_api::table::Table;
-use verbs_api::{AtomicCap, Capabilities, Cause, DeviceAttr, Error, ErrorKind, Result, Verb};
+use verbs_api::{
+    AtomicCap, Capabilities, Cause, DeviceAttr, Error, ErrorKind, PostError, Result, Verb,
+};
 
 use super::check::lacks;
 use super::contexts::OpenDevice;
@@ -157,6 +159,15 @@ impl Base {
         }
         let cause = Cause::Text("the device is dead".into());
         Err(Error::new(verb, ErrorKind::Io, cause))
+    }
+
+    /// With the number that a C call would have returned, where that is of the wrong sign.
+    pub(crate) fn as_returned(&self, failed: PostError) -> PostError {
+        if !self.behavior.negative_errno {
+            return failed;
+        }
+        let raw = -failed.error.kind().errno();
+        PostError::new(failed.bad_wr, failed.error.with_raw(raw))
     }
 
     /// Starts to keep trace records.

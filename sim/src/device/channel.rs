@@ -1,5 +1,6 @@
 //! Completion channels.
 
+use verbs_api::lab::Limit;
 use verbs_api::{
     Cause, CompChannel as ChannelHandle, Context, Error, ErrorKind, Handle, Object, Result, Verb,
 };
@@ -9,7 +10,6 @@ use super::check::{InContext, find, in_use};
 use super::cq::Cqs;
 use super::events::{EventQueue, Events};
 use crate::diagnosis::Problem;
-use verbs_api::lab::Limit;
 
 /// A completion channel.
 #[derive(Clone, Debug)]

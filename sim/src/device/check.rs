@@ -1,7 +1,9 @@
 //! Handles, ranges, and the errors that say what is wrong with them.
 
 use verbs_api::table::Table;
-use verbs_api::{BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, Result, Verb};
+use verbs_api::{
+    BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, PostError, Result, Sge, Verb,
+};
 
 /// What all objects inside a context have.
 pub(crate) trait InContext {
@@ -117,4 +119,33 @@ pub(crate) fn check_acknowledged(verb: Verb, object: Object, events: u32) -> Res
             Err(Error::new(verb, ErrorKind::WouldBlock, cause))
         }
     }
+}
+
+/// Refuses a scatter/gather list that is too long.
+pub(crate) fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> {
+    if list.len() <= max as usize {
+        return Ok(());
+    }
+    let (value, max) = (list.len() as i64, i64::from(max));
+    Err(Error::new(
+        verb,
+        kind,
+        Cause::OutOfRange {
+            what: "num_sge",
+            value,
+            min: 0,
+            max,
+        },
+    ))
+}
+
+/// Posts each work request of a list, up to the first that is refused.
+pub(crate) fn post_each<W>(
+    list: &[W],
+    mut post: impl FnMut(&W) -> Result<()>,
+) -> Result<(), PostError> {
+    for (bad_wr, wr) in list.iter().enumerate() {
+        post(wr).map_err(|error| PostError::new(bad_wr, error))?;
+    }
+    Ok(())
 }

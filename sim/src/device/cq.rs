@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use verbs_api::behavior::{Check, Overrun, PollAfterOverrun, UndefinedFields};
 use verbs_api::lab::{CqReport, Limit, TraceEvent};
+use verbs_api::table::Table;
 use verbs_api::{
     Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
     Cq as CqHandle, CqAttr, CqEvent, CqInit, Element, Error, ErrorKind, Handle, Object, Result,
@@ -23,7 +24,6 @@ use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use crate::empty::EmptyCqs;
 use crate::timers::Timers;
-use verbs_api::table::Table;
 
 /// A completion queue.
 #[derive(Clone, Debug)]

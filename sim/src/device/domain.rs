@@ -1,5 +1,7 @@
 //! Protection domains and address handles.
 
+use verbs_api::behavior::Placement;
+use verbs_api::table::Table;
 use verbs_api::{Ah as AhHandle, AhAttr, Context, Handle, Object, Pd as PdHandle, Result, Verb};
 
 use super::base::Base;
@@ -10,8 +12,6 @@ use super::numbered;
 use super::ports::Ports;
 use crate::memory::SharedMemory;
 use crate::packet::Route;
-use verbs_api::behavior::Placement;
-use verbs_api::table::Table;
 
 /// Protection domains and what is in them: address handles, memory regions and windows.
 #[derive(Clone, Debug)]

@@ -50,7 +50,7 @@ mod xrcd;
 
 use std::sync::Arc;
 
-use verbs_api::behavior::Behavior;
+use verbs_api::behavior::{Behavior, SqRelease};
 use verbs_api::lab::Live;
 use verbs_api::profile::DeviceLimits;
 use verbs_api::table::Table;
@@ -63,8 +63,8 @@ pub(crate) use access::{check_empty, touch};
 pub(crate) use base::Base;
 use base::device_attr;
 pub(crate) use check::{
-    InContext, bad_handle, check_acknowledged, find, find_in, find_unchecked, in_range, invalid,
-    same_context,
+    InContext, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked, in_range,
+    invalid, post_each, same_context,
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
@@ -79,7 +79,7 @@ use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};
 pub(crate) use ports::{Gids, MAX_MSG_SZ, PORT_MTU, PORT_MTU_BYTES, Ports, gids, pkeys_match};
 pub(crate) use region::ProtectionFault;
-pub(crate) use srq::{NoReceive, Recv, Srq, Taken, check_sges, post_each};
+pub(crate) use srq::{NoReceive, Recv, Srq, Taken};
 pub(crate) use why::access_names;
 pub(crate) use xrcd::{Xrcds, opening, opening_at};
 
@@ -134,7 +134,7 @@ impl Device {
 
     /// Whether the slot of a work request is free when it completes, and not when that is polled.
     pub(crate) fn releases_at_completion(&self) -> bool {
-        self.base.behavior.sq_release == verbs_api::behavior::SqRelease::Completion
+        self.base.behavior.sq_release == SqRelease::Completion
     }
 
     /// Removes what a context has, but for queue pairs and what stands on it: the work of the completions

@@ -110,13 +110,19 @@ impl Outbox {
         packet: OutPacket,
         payload: Payload,
     ) {
-        let up = ports.at(to.route.from.port).up;
         let all: BTreeSet<PortId> = ports.gids().values().copied().collect();
         for port in all {
-            let place = self.packets.push();
-            packet.put(to, payload.clone(), place);
-            place.route.to = Some(port);
-            self.sent(base, up);
+            let route = &Route {
+                to: Some(port),
+                ..*to.route
+            };
+            self.send(
+                base,
+                ports,
+                Address { route, ..to },
+                packet,
+                payload.clone(),
+            );
         }
     }
 

@@ -104,10 +104,10 @@ impl Device {
         Ok(pkeys[usize::from(index)])
     }
 
-    /// `ibv_ack_async_event`, of an event that is about no queue pair, or about one that is there.
+    /// `ibv_ack_async_event`, in a context that is there, of an event that is about no queue pair, or about
+    /// one that is there.
     pub(crate) fn ack_async_event(&mut self, context: Context, event: &AsyncEvent) -> Result<()> {
         let verb = Verb::AckAsyncEvent;
-        self.base.find_context(verb, context)?;
         match event.element {
             Element::Cq(cq) => find_in(&self.cqs.table, verb, context, cq).map(drop)?,
             Element::Srq(srq) => find_in(&self.srqs, verb, context, srq).map(drop)?,

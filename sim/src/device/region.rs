@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use verbs_api::behavior::{Behavior, DeregBound, MrKeys, ZeroLength};
 use verbs_api::lab::Limit;
+use verbs_api::table::Id;
 use verbs_api::{
     Access, Capabilities, Cause, Context, Error, ErrorKind, Handle, Mr as MrHandle, MrAttr,
     MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Verb,
@@ -14,7 +15,6 @@ use super::check::{InContext, bad_handle, find, find_in, in_range, invalid};
 use super::domain::Domains;
 use super::key::Keys;
 use crate::memory::{Gone, RegionId, Slice};
-use verbs_api::table::Id;
 
 /// A memory region.
 #[derive(Clone, Debug)]
@@ -148,16 +148,9 @@ impl Domains {
             MrMemory::Of(of, offset) => Some(self.part_of(base, verb, of, offset, init.length)?),
             _ => None,
         };
-        let in_page = shared.as_ref().map_or(0, |part| part.1.addr % PAGE);
-        if init.iova.is_some_and(|iova| iova % PAGE != in_page) {
-            return Err(misplaced(verb));
-        }
-        if init
-            .iova
-            .is_some_and(|iova| iova.checked_add(init.length as u64).is_none())
-        {
-            return Err(invalid(verb, "iova", "and length wrap around"));
-        }
+        // New memory starts at a page.
+        let memory = shared.as_ref().map_or(0, |part| part.1.addr);
+        check_iova(verb, init.iova, memory, init.length)?;
         let backing = match shared {
             Some((of, part)) => {
                 self.regions.at_mut(of).backing.kind = Kind::Shared;
@@ -178,7 +171,7 @@ impl Domains {
                 }
             }
         };
-        let addr = self.first_byte(base, init.iova, init.access, &backing);
+        let addr = first_byte(base, init.iova, init.access, &backing);
         Ok(self.insert_mr(base, pd, backing, addr, init.length as u64, init.access))
     }
 
@@ -198,7 +191,7 @@ impl Domains {
         }
         check_part(verb, attr, offset, length)?;
         let addr = backing.addr + offset as u64;
-        self.check_length(base, verb, length, addr)?;
+        check_length(base, verb, length, addr)?;
         let part = Backing {
             start: backing.start + offset,
             addr,
@@ -257,16 +250,10 @@ impl Domains {
         let verb = Verb::RegMr;
         self.check_new_mr(base, verb, pd, length, access)?;
         self.check_bytes(base, verb, length, 0)?;
-        let end = |start: u64| start.checked_add(length as u64);
-        if iova.is_some_and(|iova| iova % PAGE != addr as u64 % PAGE) {
-            return Err(misplaced(verb));
-        }
-        if iova.is_some_and(|iova| end(iova).is_none()) {
-            return Err(invalid(verb, "iova", "and length wrap around"));
-        }
+        check_iova(verb, iova, addr as u64, length)?;
         // SAFETY: the same promise.
         let backing = unsafe { self.memory_of_caller(base, verb, addr, length) }?;
-        let addr = self.first_byte(base, iova, access, &backing);
+        let addr = first_byte(base, iova, access, &backing);
         Ok(self.insert_mr(base, pd, backing, addr, length as u64, access))
     }
 
@@ -282,7 +269,7 @@ impl Domains {
         addr: *mut u8,
         length: usize,
     ) -> Result<Backing> {
-        self.check_length(base, verb, length, addr as u64)?;
+        check_length(base, verb, length, addr as u64)?;
         if addr.is_null() {
             return Err(not_mapped(verb));
         }
@@ -301,7 +288,7 @@ impl Domains {
 
     /// Zero bytes of the simulator's own, and their address.
     fn new_memory(&mut self, base: &Base, verb: Verb, length: usize) -> Result<(RegionId, u64)> {
-        self.check_length(base, verb, length, self.regions.next_addr)?;
+        check_length(base, verb, length, self.regions.next_addr)?;
         let Some(region) = self.memory.lock().add_owned(length) else {
             let cause = Cause::Text("the machine has no memory for the region".into());
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
@@ -321,7 +308,7 @@ impl Domains {
         access: Access,
     ) -> Result<()> {
         find(&self.pds, verb, pd)?;
-        self.check_mr(base, verb, length, access)?;
+        check_mr(base, verb, length, access)?;
         base.check_room(verb, "memory regions", self.regions.len(), base.attr.max_mr)
     }
 
@@ -336,52 +323,6 @@ impl Domains {
         let bytes = (present - fewer).saturating_add(length as u64);
         base.rules
             .check(verb, Limit::Bytes, "registered bytes", bytes)
-    }
-
-    fn check_mr(&self, base: &Base, verb: Verb, length: usize, access: Access) -> Result<()> {
-        if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
-            return Err(invalid(
-                verb,
-                "access",
-                "has bits that the device does not support",
-            ));
-        }
-        if access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
-            && !access.contains(Access::LOCAL_WRITE)
-        {
-            return Err(invalid(
-                verb,
-                "access",
-                "allows remote writes but no local ones",
-            ));
-        }
-        let max = i64::try_from(base.attr.max_mr_size).unwrap_or(i64::MAX);
-        in_range(
-            verb,
-            "length",
-            i64::try_from(length).unwrap_or(i64::MAX),
-            0,
-            max,
-        )
-    }
-
-    /// The address of a region's first byte.
-    fn first_byte(&self, base: &Base, iova: Option<u64>, access: Access, backing: &Backing) -> u64 {
-        let is_zero_based = access.contains(Access::ZERO_BASED) && base.behavior.zero_based_mr;
-        iova.or(is_zero_based.then_some(0)).unwrap_or(backing.addr)
-    }
-
-    /// Whether a region can have this length, if its memory is there (MR-10).
-    fn check_length(&self, base: &Base, verb: Verb, length: usize, addr: u64) -> Result<()> {
-        let problem = match base.behavior.zero_len_mr {
-            _ if length > 0 => return Ok(()),
-            ZeroLength::WithinPage if addr.is_multiple_of(PAGE) => {
-                "is 0, and the memory starts at a page"
-            }
-            ZeroLength::Refused => "is 0",
-            ZeroLength::Accepted | ZeroLength::WithinPage | _ => return Ok(()),
-        };
-        Err(invalid(verb, "length", problem))
     }
 
     fn insert_mr(
@@ -459,7 +400,7 @@ impl Domains {
         base: &mut Base,
         mr: MrHandle,
         change: &MrChange,
-        new_memory: impl FnOnce(&mut Self, &mut Base, usize) -> Result<Backing>,
+        new_memory: impl FnOnce(&mut Self, &Base, usize) -> Result<Backing>,
     ) -> Result<(), ReregError> {
         let verb = Verb::ReregMr;
         let index = find(&self.regions, verb, mr)?;
@@ -476,7 +417,7 @@ impl Domains {
         }
         let length = change.length.unwrap_or(old.attr.length as usize);
         let access = change.access.unwrap_or(old.access);
-        self.check_mr(base, verb, length, access)?;
+        check_mr(base, verb, length, access)?;
         let writes = access.contains(Access::LOCAL_WRITE);
         if writes && !old.writable && change.length.is_none() {
             let cause = Cause::Argument {
@@ -651,8 +592,67 @@ impl Mr {
     }
 }
 
-fn misplaced(verb: Verb) -> Error {
-    invalid(verb, "iova", "lies elsewhere in its page than the memory")
+fn check_mr(base: &Base, verb: Verb, length: usize, access: Access) -> Result<()> {
+    if !access.difference(KNOWN | Access::OPTIONAL).is_empty() {
+        return Err(invalid(
+            verb,
+            "access",
+            "has bits that the device does not support",
+        ));
+    }
+    if access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC)
+        && !access.contains(Access::LOCAL_WRITE)
+    {
+        return Err(invalid(
+            verb,
+            "access",
+            "allows remote writes but no local ones",
+        ));
+    }
+    let max = i64::try_from(base.attr.max_mr_size).unwrap_or(i64::MAX);
+    in_range(
+        verb,
+        "length",
+        i64::try_from(length).unwrap_or(i64::MAX),
+        0,
+        max,
+    )
+}
+
+/// The address of a region's first byte.
+fn first_byte(base: &Base, iova: Option<u64>, access: Access, backing: &Backing) -> u64 {
+    let is_zero_based = access.contains(Access::ZERO_BASED) && base.behavior.zero_based_mr;
+    iova.or(is_zero_based.then_some(0)).unwrap_or(backing.addr)
+}
+
+/// Whether a region can have this length, if its memory is there (MR-10).
+fn check_length(base: &Base, verb: Verb, length: usize, addr: u64) -> Result<()> {
+    let problem = match base.behavior.zero_len_mr {
+        _ if length > 0 => return Ok(()),
+        ZeroLength::WithinPage if addr.is_multiple_of(PAGE) => {
+            "is 0, and the memory starts at a page"
+        }
+        ZeroLength::Refused => "is 0",
+        ZeroLength::Accepted | ZeroLength::WithinPage | _ => return Ok(()),
+    };
+    Err(invalid(verb, "length", problem))
+}
+
+/// Whether a region can begin at an address of the caller's choice: as far into its page as its memory, and
+/// without wrapping around.
+fn check_iova(verb: Verb, iova: Option<u64>, memory: u64, length: usize) -> Result<()> {
+    let Some(iova) = iova else { return Ok(()) };
+    if iova % PAGE != memory % PAGE {
+        return Err(invalid(
+            verb,
+            "iova",
+            "lies elsewhere in its page than the memory",
+        ));
+    }
+    match iova.checked_add(length as u64) {
+        Some(_) => Ok(()),
+        None => Err(invalid(verb, "iova", "and length wrap around")),
+    }
 }
 
 fn not_mapped(verb: Verb) -> Error {

@@ -21,7 +21,9 @@ use verbs_api::{
 };
 
 use super::Device;
-use super::check::{InContext, check_acknowledged, find, in_range, in_use, invalid, lacks};
+use super::check::{
+    InContext, check_acknowledged, check_sges, find, in_range, in_use, invalid, lacks, post_each,
+};
 use super::claim::ClaimedQueue;
 use super::xrcd::SrqPart;
 
@@ -272,7 +274,7 @@ impl Device {
         let index =
             find(&self.srqs, Verb::PostSrqRecv, srq).map_err(|error| PostError::new(0, error))?;
         let posted = post_each(list, |wr| self.push_srq_recv(index, wr));
-        posted.map_err(|error| self.as_returned(error))
+        posted.map_err(|error| self.base.as_returned(error))
     }
 
     fn push_srq_recv(&mut self, index: u32, wr: &RecvWr<'_>) -> Result<()> {
@@ -342,15 +344,6 @@ impl Device {
         srq.filter(|srq| srq.handle.generation() == taken.srq.generation)
     }
 
-    /// With the number that a C call would have returned, where that is of the wrong sign.
-    pub(crate) fn as_returned(&self, failed: PostError) -> PostError {
-        if !self.base.behavior.negative_errno {
-            return failed;
-        }
-        let raw = -failed.error.kind().errno();
-        PostError::new(failed.bad_wr, failed.error.with_raw(raw))
-    }
-
     /// Nothing will be done with a receive any more: its slot is free.
     pub(crate) fn release_shared(&mut self, taken: Taken) {
         if self.srq_of(taken).is_none() {
@@ -361,35 +354,6 @@ impl Device {
             self.domains.pds.at_mut(srq.pd).posted -= 1;
         }
     }
-}
-
-/// Refuses a scatter/gather list that is too long.
-pub(crate) fn check_sges(verb: Verb, list: &[Sge], max: u32, kind: ErrorKind) -> Result<()> {
-    if list.len() <= max as usize {
-        return Ok(());
-    }
-    let (value, max) = (list.len() as i64, i64::from(max));
-    Err(Error::new(
-        verb,
-        kind,
-        Cause::OutOfRange {
-            what: "num_sge",
-            value,
-            min: 0,
-            max,
-        },
-    ))
-}
-
-/// Posts each work request of a list, up to the first that is refused.
-pub(crate) fn post_each<W>(
-    list: &[W],
-    mut post: impl FnMut(&W) -> Result<()>,
-) -> Result<(), PostError> {
-    for (bad_wr, wr) in list.iter().enumerate() {
-        post(wr).map_err(|error| PostError::new(bad_wr, error))?;
-    }
-    Ok(())
 }
 
 fn failed(verb: Verb) -> Error {

@@ -81,7 +81,7 @@ impl Qp {
         (pd, send_cq): (u32, u32),
         source: Source,
     ) -> Self {
-        let requester = Requester::new(pd, send_cq, init.cap.max_send_wr);
+        let requester = Requester::new(pd, send_cq, WorkQueue::new(init.cap.max_send_wr));
         Self {
             requester: Some(requester),
             ..Self::receiving(handle, number_reuse, init, source)

@@ -27,7 +27,7 @@ impl Qp {
             [] => posted,
             _ => self.check_ready(device, posted),
         };
-        let posted = posted.map_err(|error| device.as_returned(error));
+        let posted = posted.map_err(|error| device.base.as_returned(error));
         self.run_sends(device);
         posted
     }
@@ -114,7 +114,7 @@ impl Qp {
         list: &[RecvWr<'_>],
     ) -> Result<(), PostError> {
         let posted = post_each(list, |wr| self.push_recv(device, wr));
-        let posted = posted.map_err(|error| device.as_returned(error));
+        let posted = posted.map_err(|error| device.base.as_returned(error));
         if self.common.state() == QpState::Err
             && device.base.behavior.flush_post_in_err == FlushPostInErr::All
         {

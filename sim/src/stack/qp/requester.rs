@@ -21,7 +21,7 @@
 
 use core::time::Duration;
 
-use verbs_api::behavior::{Check, Retry7, SendByteLen, SendDone, SqRelease};
+use verbs_api::behavior::{Check, Retry7, SendByteLen, SendDone};
 use verbs_api::lab::Syndrome;
 use verbs_api::{
     Access, AsyncEventType, Element, QpAttr, QpState, QpType, SendFlags, SendOp, Wc, WcStatus,
@@ -99,12 +99,12 @@ fn ack_timeout(code: u8) -> Option<u64> {
 }
 
 impl Requester {
-    /// One without work, of this protection domain and this CQ.
-    pub(super) fn new(pd: u32, cq: u32, max_send_wr: u32) -> Self {
+    /// One that has started nothing of its queue, of this protection domain and this CQ.
+    pub(super) fn new(pd: u32, cq: u32, sq: WorkQueue<Send>) -> Self {
         Self {
             pd,
             cq,
-            sq: WorkQueue::new(max_send_wr),
+            sq,
             next: Psn::default(),
             una: Psn::default(),
             at: 0,
@@ -144,10 +144,8 @@ impl Requester {
     /// Back to RESET: the queue is cleared without completions; how many sends it had.
     pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
         let dropped = self.sq.clear(let_go_of_ah(&mut device.domains.ahs));
-        *self = Self {
-            sq: std::mem::replace(&mut self.sq, WorkQueue::new(0)),
-            ..Self::new(self.pd, self.cq, 0)
-        };
+        let sq = std::mem::replace(&mut self.sq, WorkQueue::new(0));
+        *self = Self::new(self.pd, self.cq, sq);
         dropped
     }
 
@@ -311,7 +309,7 @@ impl Requester {
         status: WcStatus,
     ) -> Delivery {
         let behavior = &device.base.behavior;
-        let releases = behavior.sq_release == SqRelease::Completion;
+        let releases = device.releases_at_completion();
         let silent = status == WcStatus::MwBindErr && !behavior.bind_err_wc;
         let seq = self.sq.finish();
         let send = self.sq.get(seq);

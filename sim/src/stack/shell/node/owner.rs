@@ -185,13 +185,7 @@ impl Node {
         offset: usize,
         bytes: &mut [u8],
     ) -> Result<()> {
-        let verb = Verb::ReadMr;
-        let (index, range) = self
-            .device
-            .domains
-            .own_bytes(verb, mr, offset, bytes.len())?;
-        let start = range.start;
-        self.check_own(verb, mr, (index, range), (offset, bytes.len()))?;
+        let (index, start) = self.own_bytes(Verb::ReadMr, mr, offset, bytes.len())?;
         self.device.domains.read_mr(index, start, bytes)
     }
 
@@ -202,26 +196,24 @@ impl Node {
         offset: usize,
         bytes: &[u8],
     ) -> Result<()> {
-        let verb = Verb::WriteMr;
-        let (index, range) = self
-            .device
-            .domains
-            .own_bytes(verb, mr, offset, bytes.len())?;
-        let start = range.start;
-        self.check_own(verb, mr, (index, range), (offset, bytes.len()))?;
+        let (index, start) = self.own_bytes(Verb::WriteMr, mr, offset, bytes.len())?;
         self.device.domains.write_mr(index, start, bytes)
     }
 
-    /// Refuses a range of which posted work owns a byte.
-    fn check_own(
+    /// The slot of an owned region, and where a range of it starts in its memory. Refuses a range of which
+    /// posted work owns a byte.
+    fn own_bytes(
         &mut self,
         verb: Verb,
         mr: MrHandle,
-        (index, range): (u32, Range<u64>),
-        (offset, length): (usize, usize),
-    ) -> Result<()> {
+        offset: usize,
+        length: usize,
+    ) -> Result<(u32, u64)> {
+        let domains = &self.device.domains;
+        let (index, range) = domains.own_bytes(verb, mr, offset, length)?;
+        let start = range.start;
         let Some(owner) = self.owner_of(index, range, verb == Verb::WriteMr) else {
-            return Ok(());
+            return Ok((index, start));
         };
         let text = format!(
             "{mr}+{offset:#x}, {length} bytes, belongs to {owner} until its completion has \
