@@ -1,5 +1,6 @@
 //! `verbsim run`: the suite against a device.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -17,9 +18,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     choice: Choice,
     /// Only the scenario with this id, else those that check the rule with this id, else those
-    /// whose id contains this
+    /// whose id contains this; given several times: what any of them means
     #[arg(long, value_name = "PATTERN")]
-    filter: Option<String>,
+    filter: Vec<String>,
     /// How to show the result
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -29,16 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
-    let scenarios = match &args.filter {
-        None => verbs_scenarios::all().collect(),
-        Some(pattern) => select(pattern),
-    };
-    if scenarios.is_empty() {
-        let pattern = args.filter.as_deref().unwrap_or_default();
-        return Err(Stop::usage(format!(
-            "no scenario matches {pattern}; `verbsim list` shows all"
-        )));
-    }
+    let scenarios = chosen(&args.filter)?;
     let backends = args.choice.backends();
     let mut runs = Vec::new();
     for backend in backends.map_err(Stop::Usage)? {
@@ -68,6 +60,22 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     } else {
         Err(Stop::NotGood)
     }
+}
+
+/// All scenarios, or those that any of the patterns means.
+fn chosen(patterns: &[String]) -> Result<Vec<&'static Scenario>, Stop> {
+    let mut ids = HashSet::new();
+    for pattern in patterns {
+        let found = select(pattern);
+        if found.is_empty() {
+            return Err(Stop::usage(format!(
+                "no scenario matches {pattern}; `verbsim list` shows all"
+            )));
+        }
+        ids.extend(found.iter().map(|scenario| scenario.id));
+    }
+    let is_meant = |scenario: &&Scenario| patterns.is_empty() || ids.contains(scenario.id);
+    Ok(verbs_scenarios::all().filter(is_meant).collect())
 }
 
 /// With a line that shows how far it is, if the standard error is a terminal.

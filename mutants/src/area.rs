@@ -1,0 +1,267 @@
+//! What is judged, and by what.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+use crate::Result;
+use crate::programs::Program;
+use crate::tree::{Packages, Tree};
+
+/// Code with mutants, and what judges them first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Area {
+    /// The simulator, and the tables of the API that it works by: judged by the suite
+    Core,
+    /// The drop-in libibverbs: judged by the suite through it, and by the clients
+    Abi,
+}
+
+/// Programs, and the checks of each by its place and their names.
+pub(crate) type Judges = (Vec<Program>, Vec<(usize, String)>);
+
+impl Area {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Abi => "abi",
+        }
+    }
+
+    /// Where its sources are. A file, or a folder with all below it.
+    pub(crate) const fn sources(self) -> &'static [&'static str] {
+        match self {
+            Self::Core => &["sim/src", "verbs-api/src/table.rs", "verbs-api/src/transition.rs"],
+            Self::Abi => &["libibverbs/src"],
+        }
+    }
+
+    /// What has to compile.
+    pub(crate) const fn packages(self) -> Packages {
+        match self {
+            Self::Core => &["-p", "verbs-sim", "-p", "verbs-api", "--features", "verbs-sim/fd"],
+            Self::Abi => &["-p", "verbs-libibverbs"],
+        }
+    }
+
+    /// The scenarios; for the drop-in also the clients.
+    pub(crate) fn judges(self, tree: &Tree) -> Result<Judges> {
+        build(tree, &["build", "--profile", "search", "--package", "verbsim", "--bins"])?;
+        match self {
+            Self::Core => suite(tree),
+            Self::Abi => {
+                build(tree, &["build", "--profile", "search", "--package", "verbs-libibverbs"])?;
+                drop_in(tree)
+            }
+        }
+    }
+
+    /// All other tests.
+    pub(crate) fn tests(self, tree: &Tree) -> Result<Judges> {
+        let packages: &[&str] = match self {
+            Self::Core => &[
+                "-p", "verbs-sim", "-p", "verbs-api", "-p", "verbs-explore", "-p", "verbs-faults",
+                "-p", "verbsim", "--features", "verbs-sim/fd",
+            ],
+            Self::Abi => &["-p", "verbs-libibverbs"],
+        };
+        let arguments = [&["test", "--profile", "search", "--no-run"], packages].concat();
+        tests(&build(tree, &arguments)?)
+    }
+}
+
+fn build(tree: &Tree, arguments: &[&str]) -> Result<String> {
+    match tree.cargo(arguments, Stdio::inherit())? {
+        (true, text) => Ok(text),
+        (false, _) => Err(format!("cargo {} fails", arguments.join(" ")).into()),
+    }
+}
+
+/// The suite on every profile and link layer.
+fn suite(tree: &Tree) -> Result<Judges> {
+    let verbsim = tree.program("verbsim");
+    let mut judges: Judges = (Vec::new(), Vec::new());
+    let report = run_report(Command::new(&verbsim).args(["run", "--profile", "all"]), tree)?;
+    for run in report.runs {
+        let (profile, link_layer) = (run.profile.clone(), run.link_layer.clone());
+        let mut command = vec![verbsim.display().to_string()];
+        command.extend(["run", "--profile", &profile].map(str::to_owned));
+        if let Some(link_layer) = &link_layer {
+            command.extend(["--link-layer".to_owned(), link_layer.clone()]);
+        }
+        let name = match link_layer.filter(|link_layer| link_layer != "ethernet") {
+            Some(link_layer) => format!("{profile}/{link_layer}"),
+            None => profile,
+        };
+        let program = Program {
+            name,
+            command,
+            dir: tree.path.clone(),
+            before_each: Some("--filter"),
+            takes_names: true,
+        };
+        add(&mut judges, program, run.that_ran());
+    }
+    Ok(judges)
+}
+
+/// The suite through the drop-in, then each client.
+fn drop_in(tree: &Tree) -> Result<Judges> {
+    let verbsim = tree.program("verbsim");
+    let words = |line: &str| -> Vec<String> {
+        let words = line.split_whitespace().map(|word| match word {
+            "verbsim" => verbsim.display().to_string(),
+            word => word.to_owned(),
+        });
+        words.collect()
+    };
+    let mut judges: Judges = (Vec::new(), Vec::new());
+    let command = words("verbsim exec -- verbsim run --backend hw --device sim0 --in-process");
+    let report = run_report(Command::new(&command[0]).args(&command[1..]), tree)?;
+    for run in report.runs {
+        let program = Program {
+            name: "suite".to_owned(),
+            command: command.clone(),
+            dir: tree.path.clone(),
+            before_each: Some("--filter"),
+            takes_names: true,
+        };
+        add(&mut judges, program, run.that_ran());
+    }
+    let built = tree.program("clients");
+    fs::create_dir_all(&built)?;
+    let mut sources: Vec<PathBuf> = fs::read_dir(tree.path.join("tests/clients"))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
+    sources.sort();
+    for source in sources {
+        let name = source.file_stem().expect("a source has a name").to_string_lossy().into_owned();
+        let client = built.join(&name);
+        let compiled = Command::new("cc")
+            .arg("-O1")
+            .arg(&source)
+            .arg("-o")
+            .arg(&client)
+            .args(["-libverbs", "-lpthread"])
+            .status()?;
+        if !compiled.success() {
+            return Err(format!("cc {} fails", source.display()).into());
+        }
+        // How a client is to be run stands above it.
+        let text = fs::read_to_string(&source)?;
+        let options = text.lines().find_map(|line| line.strip_prefix(" * verbsim exec ")?.strip_suffix(" */"));
+        let mut command = words(&format!("verbsim exec {} --", options.unwrap_or_default()));
+        command.push(client.display().to_string());
+        let program = Program {
+            name: format!("client {name}"),
+            command,
+            dir: tree.path.clone(),
+            before_each: None,
+            takes_names: false,
+        };
+        add(&mut judges, program, [name]);
+    }
+    Ok(judges)
+}
+
+/// The test programs that cargo has built, with their tests.
+fn tests(messages: &str) -> Result<Judges> {
+    #[derive(Deserialize)]
+    struct Built {
+        manifest_path: PathBuf,
+        target: Target,
+        profile: Profile,
+        executable: Option<PathBuf>,
+    }
+    #[derive(Deserialize)]
+    struct Target {
+        name: String,
+    }
+    #[derive(Deserialize)]
+    struct Profile {
+        test: bool,
+    }
+    let mut judges: Judges = (Vec::new(), Vec::new());
+    let built = messages.lines().filter_map(|line| serde_json::from_str::<Built>(line).ok());
+    for Built { manifest_path, target, profile, executable } in built {
+        let Some(executable) = executable.filter(|_| profile.test) else { continue };
+        let dir = manifest_path.parent().unwrap_or(Path::new("")).to_owned();
+        let output = Command::new(&executable)
+            .args(["--list", "--format", "terse"])
+            .current_dir(&dir)
+            .output()?;
+        let list = String::from_utf8(output.stdout)?;
+        let names = list.lines().filter_map(|line| Some(line.strip_suffix(": test")?.to_owned()));
+        let program = Program {
+            name: target.name,
+            command: vec![
+                executable.display().to_string(),
+                "--exact".to_owned(),
+                "--test-threads=1".to_owned(),
+            ],
+            dir,
+            before_each: None,
+            takes_names: true,
+        };
+        add(&mut judges, program, names);
+    }
+    Ok(judges)
+}
+
+fn add((programs, checks): &mut Judges, program: Program, names: impl IntoIterator<Item = String>) {
+    let index = programs.len();
+    programs.push(program);
+    checks.extend(names.into_iter().map(|name| (index, name)));
+}
+
+/// What is read of the report of a run.
+#[derive(Deserialize)]
+struct Report {
+    runs: Vec<Run>,
+}
+
+#[derive(Deserialize)]
+struct Run {
+    profile: String,
+    link_layer: Option<String>,
+    scenarios: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    id: String,
+    outcome: String,
+}
+
+impl Run {
+    fn that_ran(self) -> impl Iterator<Item = String> {
+        let ran = self.scenarios.into_iter().filter(|entry| entry.outcome != "skipped");
+        ran.map(|entry| entry.id)
+    }
+}
+
+fn run_report(command: &mut Command, tree: &Tree) -> Result<Report> {
+    let output = command.args(["--format", "json"]).current_dir(&tree.path).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("the suite fails without mutants: {}: {said}", output.status).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// The sources of an area, without what is left to others.
+pub(crate) fn sources(root: &Path, area: Area) -> Result<Vec<String>> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .args(area.sources())
+        .current_dir(root)
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let files: BTreeSet<&str> = text.lines().filter(|file| file.ends_with(".rs")).collect();
+    Ok(files.into_iter().filter(|file| root.join(file).is_file()).map(str::to_owned).collect())
+}

@@ -1,0 +1,183 @@
+//! Why mutants survive: the files in `mutants/survivors`, one for each source.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::mutant::{Key, Mutant};
+
+/// What a survivor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Class {
+    /// Nothing can tell it from the original: the reason names the line that makes it so.
+    Equivalent,
+    /// It only takes longer, or more memory.
+    Cost,
+    /// It changes a value that the specification leaves undefined, or a choice it leaves open.
+    Undefined,
+    /// No call through the interface comes there.
+    Unreachable,
+    /// It only changes a text: the trace, a diagnosis, the words of an error.
+    Text,
+    /// Only the laboratory shows it: faults, limits, the clock, checkers of models.
+    Laboratory,
+    /// Other tests notice it; the reason says why no scenario does.
+    Tests,
+    /// Nothing notices it.
+    Hole,
+}
+
+impl Class {
+    /// That of all mutants of a place, judged by no reason of their own.
+    pub(crate) fn of_place(mutant: &Mutant) -> Option<Self> {
+        let Key { file, function, .. } = &mutant.key;
+        let is_in = |places: &[&str]| {
+            let of_function = |place: &&str| *place == format!("{file} {function}");
+            places.contains(&&file[..]) || places.iter().any(|place| of_function(place))
+        };
+        match () {
+            () if mutant.is_text || is_in(TEXTS) => Some(Self::Text),
+            () if is_in(LABORATORY) => Some(Self::Laboratory),
+            () => None,
+        }
+    }
+}
+
+/// Sources and functions that only make texts.
+const TEXTS: &[&str] = &[
+    "sim/src/diagnosis.rs",
+    "sim/src/device/history.rs",
+    "sim/src/device/why.rs",
+    "sim/src/stack/qp/why.rs",
+    "sim/src/stack/shell/say.rs",
+    "sim/src/stack/shell/node/findings.rs",
+];
+
+/// Sources and functions of the laboratory, and of checkers of models.
+const LABORATORY: &[&str] = &[
+    "sim/src/config.rs",
+    "sim/src/fault.rs",
+    "sim/src/late.rs",
+    "sim/src/outage.rs",
+    "sim/src/wire.rs",
+    "sim/src/device/lab.rs",
+    "sim/src/device/limits.rs",
+    "sim/src/stack/shell/lab.rs",
+    "sim/src/stack/shell/model.rs",
+    "sim/src/stack/shell/roster.rs",
+];
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Equivalent => "equivalent",
+            Self::Cost => "cost",
+            Self::Undefined => "undefined",
+            Self::Unreachable => "unreachable",
+            Self::Text => "text",
+            Self::Laboratory => "laboratory",
+            Self::Tests => "tests",
+            Self::Hole => "hole",
+        })
+    }
+}
+
+/// Why a mutant survives.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reason {
+    pub(crate) class: Class,
+    pub(crate) because: String,
+}
+
+/// The file of a source.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reasons {
+    survivors: Vec<Group>,
+}
+
+/// Mutants of one function that survive for one reason.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    function: String,
+    class: Class,
+    because: String,
+    mutants: Vec<String>,
+}
+
+/// All reasons.
+///
+/// # Errors
+/// If a file cannot be read, says something twice, or gives no reason.
+pub(crate) fn read(dir: &Path) -> Result<BTreeMap<Key, Reason>> {
+    let mut all = BTreeMap::new();
+    for path in files(dir)? {
+        let file = path.strip_prefix(dir)?.with_extension("rs");
+        let reasons: Reasons = toml::from_str(&fs::read_to_string(&path)?)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        for Group { function, class, because, mutants } in reasons.survivors {
+            for text in mutants {
+                let (file, function) = (file.display().to_string(), function.clone());
+                let key = Key { file, function, text };
+                let reason = Reason { class, because: because.clone() };
+                if reason.because.is_empty() {
+                    return Err(format!("no reason is given: {key}").into());
+                }
+                if let Some(twice) = all.insert(key.clone(), reason) {
+                    return Err(format!("said twice, {}: {key}", twice.class).into());
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Writes them, a file for each source, in place of those that are there.
+pub(crate) fn write(dir: &Path, reasons: &BTreeMap<Key, Reason>) -> Result<()> {
+    let mut by_file: BTreeMap<&str, BTreeMap<(&str, &Reason), Vec<String>>> = BTreeMap::new();
+    for (key, reason) in reasons {
+        let groups = by_file.entry(&key.file).or_default();
+        groups.entry((&key.function, reason)).or_default().push(key.text.clone());
+    }
+    for path in files(dir)? {
+        fs::remove_file(path)?;
+    }
+    for (file, groups) in by_file {
+        let group = |((function, reason), mutants): ((&str, &Reason), Vec<String>)| Group {
+            function: function.to_owned(),
+            class: reason.class,
+            because: reason.because.clone(),
+            mutants,
+        };
+        let survivors = groups.into_iter().map(group).collect();
+        let path = dir.join(file).with_extension("toml");
+        fs::create_dir_all(path.parent().expect("it is below the folder"))?;
+        fs::write(path, toml::to_string_pretty(&Reasons { survivors })?)?;
+    }
+    Ok(())
+}
+
+fn files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(dir) = left.pop() {
+        if !dir.is_dir() {
+            continue;
+        }
+        for entry in fs::read_dir(dir)? {
+            let path = entry?.path();
+            match path.is_dir() {
+                true => left.push(path),
+                false => all.push(path),
+            }
+        }
+    }
+    all.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    Ok(all)
+}

@@ -1,0 +1,202 @@
+//! A copy of the workspace in which the sources are woven.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::Result;
+use crate::mutant::{Mutant, Source};
+use crate::weave::{Woven, weave};
+
+/// The copy, and where it is built.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    root: PathBuf,
+    pub(crate) path: PathBuf,
+    target: PathBuf,
+}
+
+/// What is compiled: arguments of cargo that name packages and features.
+pub(crate) type Packages = &'static [&'static str];
+
+impl Tree {
+    /// The copy of the workspace at `root` that is in `dir`.
+    pub(crate) fn new(root: &Path, dir: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            path: dir.join("tree"),
+            target: dir.join("build"),
+        }
+    }
+
+    /// A program that was built.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.target.join("search").join(name)
+    }
+
+    /// Weaves these mutants, by their numbers, and leaves out what does not compile: gives the rest.
+    ///
+    /// # Errors
+    /// If something does not compile that is no mutant.
+    pub(crate) fn weave(
+        &self,
+        sources: &[Source],
+        mutants: &[Mutant],
+        chosen: &BTreeSet<u32>,
+        packages: Packages,
+    ) -> Result<BTreeSet<u32>> {
+        let mut left = chosen.clone();
+        loop {
+            let woven = woven(sources, mutants, &left);
+            self.write(&woven)?;
+            let bad = self.check(&woven, packages)?;
+            if bad.is_empty() {
+                return Ok(left);
+            }
+            eprintln!("{} of {} mutants do not compile", bad.len(), left.len());
+            left.retain(|number| !bad.contains(number));
+        }
+    }
+
+    /// Whether cargo does this, and what it says, a JSON object a line.
+    pub(crate) fn cargo(&self, arguments: &[&str], stderr: Stdio) -> Result<(bool, String)> {
+        let output = Command::new("cargo")
+            .args(arguments)
+            .args(["--quiet", "--message-format=json"])
+            .current_dir(&self.path)
+            .env("CARGO_TARGET_DIR", &self.target)
+            // What a mutant leaves unused is no defect, and soon built is soon judged.
+            .env("RUSTFLAGS", "-Awarnings")
+            .env("CARGO_PROFILE_SEARCH_OPT_LEVEL", "1")
+            .stderr(stderr)
+            .output()?;
+        let text = String::from_utf8(output.stdout)?;
+        Ok((output.status.success(), text))
+    }
+
+    /// All files that git knows or would take, the woven ones in place of their sources. What is as it was stays, so
+    /// that little is built again.
+    fn write(&self, woven: &BTreeMap<String, Woven>) -> Result<()> {
+        let git = Command::new("git")
+            .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+            .current_dir(&self.root)
+            .output()?;
+        let text = String::from_utf8(git.stdout)?;
+        let files: Vec<&str> = text.lines().filter(|file| self.root.join(file).is_file()).collect();
+        for file in &files {
+            let (from, to) = (self.root.join(file), self.path.join(file));
+            let content = match woven.get(*file) {
+                Some(woven) => woven.text.clone().into_bytes(),
+                None => fs::read(&from)?,
+            };
+            let content = match is_manifest_of(file, woven) {
+                true => with_switch(file, &String::from_utf8(content)?).into_bytes(),
+                false => content,
+            };
+            if fs::read(&to).ok().as_ref() != Some(&content) {
+                fs::create_dir_all(to.parent().expect("it is below the root"))?;
+                fs::write(&to, content)?;
+                fs::set_permissions(&to, fs::metadata(&from)?.permissions())?;
+            }
+        }
+        let list = self.path.with_extension("list");
+        let former = fs::read_to_string(&list).unwrap_or_default();
+        let now: BTreeSet<&str> = files.iter().copied().collect();
+        for gone in former.lines().filter(|file| !now.contains(file)) {
+            let _ = fs::remove_file(self.path.join(gone));
+        }
+        fs::write(&list, files.join("\n"))?;
+        Ok(())
+    }
+
+    /// The mutants that do not compile, as far as the compiler gets.
+    fn check(&self, woven: &BTreeMap<String, Woven>, packages: Packages) -> Result<BTreeSet<u32>> {
+        let arguments: Vec<&str> = ["check"].iter().chain(packages).copied().collect();
+        let (good, text) = self.cargo(&arguments, Stdio::null())?;
+        let mut own = BTreeSet::new();
+        let mut around = BTreeSet::new();
+        let mut unplaced = Vec::new();
+        for message in text.lines().filter_map(Message::error) {
+            let places = message.spans.iter().filter_map(|span| {
+                let file = woven.get(&span.file_name)?;
+                file.mutants_at(span.byte_start..span.byte_end)
+            });
+            let places: Vec<_> = places.collect();
+            match places.iter().find(|(_, is_own)| *is_own).or(places.first()) {
+                Some((mutants, true)) => own.extend(*mutants),
+                Some((mutants, false)) => around.extend(*mutants),
+                None => unplaced.push(message.message),
+            }
+        }
+        // What is said of the code around may follow from the rest.
+        let bad = if own.is_empty() { around } else { own };
+        match bad.is_empty() && !good {
+            true => Err(format!("the copy does not compile: {}", unplaced.join("; ")).into()),
+            false => Ok(bad),
+        }
+    }
+}
+
+fn woven(
+    sources: &[Source],
+    mutants: &[Mutant],
+    chosen: &BTreeSet<u32>,
+) -> BTreeMap<String, Woven> {
+    let mut numbers: Vec<Vec<Vec<(usize, u32)>>> = sources
+        .iter()
+        .map(|source| vec![Vec::new(); source.sites.len()])
+        .collect();
+    for number in chosen {
+        let [source, site, mutation] = mutants[*number as usize - 1].place;
+        numbers[source][site].push((mutation, *number));
+    }
+    let of_source = |(source, numbers): (&Source, Vec<Vec<(usize, u32)>>)| {
+        let chosen: Vec<_> = source.sites.iter().zip(numbers).collect();
+        (source.path.clone(), weave(&source.text, &chosen))
+    };
+    sources.iter().zip(numbers).map(of_source).collect()
+}
+
+/// The manifest of a package that has woven sources.
+fn is_manifest_of(file: &str, woven: &BTreeMap<String, Woven>) -> bool {
+    let package = file.strip_suffix("/Cargo.toml");
+    package.is_some_and(|package| woven.keys().any(|path| path.starts_with(&format!("{package}/"))))
+}
+
+fn with_switch(file: &str, manifest: &str) -> String {
+    let up = "../".repeat(file.matches('/').count());
+    let switch = format!("[dependencies]\nmutant-switch = {{ path = \"{up}mutants/switch\" }}\n");
+    manifest.replacen("[dependencies]\n", &switch, 1)
+}
+
+/// What the compiler says.
+#[derive(Deserialize)]
+struct Message {
+    level: String,
+    message: String,
+    spans: Vec<Span>,
+}
+
+#[derive(Deserialize)]
+struct Span {
+    file_name: String,
+    byte_start: usize,
+    byte_end: usize,
+    is_primary: bool,
+}
+
+impl Message {
+    /// An error, the primary places first.
+    fn error(line: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Line {
+            message: Message,
+        }
+        let Line { mut message } = serde_json::from_str(line).ok()?;
+        message.spans.sort_by_key(|span| !span.is_primary);
+        (message.level == "error").then_some(message)
+    }
+}
