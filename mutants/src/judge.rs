@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::Result;
-use crate::programs::{Check, End, Program, in_parallel, limit};
+use crate::programs::{Check, End, Program, in_parallel};
 
 /// What came of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ fn one(programs: &[Program], checks: &[&Check], mutant: u32, out: &Path) -> Resu
             let names: Vec<&str> = now.iter().map(|check| &check.name[..]).collect();
             let takes: Duration = now.iter().map(|check| check.takes).sum();
             let live = (mutant_switch::MUTANT, &mutant.to_string()[..]);
-            if let End::Bad(what) = program.run(&names, live, limit(takes), out)? {
+            if let End::Bad(what) = program.run(&names, live, takes, out)? {
                 return Ok(Verdict::Caught(format!("{} {what}", program.name)));
             }
         }

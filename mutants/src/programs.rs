@@ -42,16 +42,18 @@ pub(crate) enum End {
 }
 
 impl Program {
-    /// Runs checks, with this variable of the environment. What it prints goes to `out`.
+    /// Runs checks, which take so long if nothing is wrong, with this variable of the environment. What it prints goes
+    /// to `out`.
     pub(crate) fn run(
         &self,
         names: &[&str],
         variable: (&str, &str),
-        limit: Duration,
+        takes: Duration,
         out: &Path,
     ) -> Result<End> {
-        // A mutant may ask for all memory, or turn round for ever.
-        let script = format!("ulimit -v 8000000; ulimit -t {}; exec \"$@\"", limit.as_secs().max(10));
+        // A mutant may ask for all memory, turn round for ever, or wait for ever.
+        let (busy, limit) = (Duration::from_secs(5) + takes * 5, Duration::from_secs(60) + takes * 10);
+        let script = format!("ulimit -v 8000000; ulimit -t {}; exec \"$@\"", busy.as_secs());
         let names = names.iter().filter(|_| self.takes_names);
         let names = names.flat_map(|name| self.before_each.into_iter().chain([*name]));
         let mut child = Command::new("sh")
@@ -85,11 +87,6 @@ impl Program {
     }
 }
 
-/// What a run is given, of which nothing is known to go wrong.
-pub(crate) fn limit(takes: Duration) -> Duration {
-    Duration::from_secs(20) + takes * 10
-}
-
 /// Runs each check alone, to see how long it takes and what it reaches. A check that fails without mutants, or takes too
 /// long to be asked often, is left out, and said.
 pub(crate) fn measure(
@@ -107,7 +104,7 @@ pub(crate) fn measure(
             let _ = fs::remove_file(&reached);
             let start = Instant::now();
             let variable = (mutant_switch::REACHED, reached.to_str().expect("a path of ours"));
-            let end = programs[*program].run(&[name], variable, limit(longest), &out);
+            let end = programs[*program].run(&[name], variable, longest, &out);
             let takes = start.elapsed();
             let of = &programs[*program].name;
             match end.map_err(|error| error.to_string())? {
