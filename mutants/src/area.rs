@@ -35,7 +35,11 @@ impl Area {
     /// Where its sources are. A file, or a folder with all below it.
     pub(crate) const fn sources(self) -> &'static [&'static str] {
         match self {
-            Self::Core => &["sim/src", "verbs-api/src/table.rs", "verbs-api/src/transition.rs"],
+            Self::Core => &[
+                "sim/src",
+                "verbs-api/src/table.rs",
+                "verbs-api/src/transition.rs",
+            ],
             Self::Abi => &["libibverbs/src"],
         }
     }
@@ -43,18 +47,44 @@ impl Area {
     /// What has to compile.
     pub(crate) const fn packages(self) -> Packages {
         match self {
-            Self::Core => &["-p", "verbs-sim", "-p", "verbs-api", "--features", "verbs-sim/fd"],
+            Self::Core => &[
+                "-p",
+                "verbs-sim",
+                "-p",
+                "verbs-api",
+                "--features",
+                "verbs-sim/fd",
+            ],
             Self::Abi => &["-p", "verbs-libibverbs"],
         }
     }
 
     /// The scenarios; for the drop-in also the clients.
     pub(crate) fn judges(self, tree: &Tree) -> Result<Judges> {
-        build(tree, &["build", "--profile", "search", "--package", "verbsim", "--bins"])?;
+        build(
+            tree,
+            &[
+                "build",
+                "--profile",
+                "search",
+                "--package",
+                "verbsim",
+                "--bins",
+            ],
+        )?;
         match self {
             Self::Core => suite(tree),
             Self::Abi => {
-                build(tree, &["build", "--profile", "search", "--package", "verbs-libibverbs"])?;
+                build(
+                    tree,
+                    &[
+                        "build",
+                        "--profile",
+                        "search",
+                        "--package",
+                        "verbs-libibverbs",
+                    ],
+                )?;
                 drop_in(tree)
             }
         }
@@ -64,8 +94,18 @@ impl Area {
     pub(crate) fn tests(self, tree: &Tree) -> Result<Judges> {
         let packages: &[&str] = match self {
             Self::Core => &[
-                "-p", "verbs-sim", "-p", "verbs-api", "-p", "verbs-explore", "-p", "verbs-faults",
-                "-p", "verbsim", "--features", "verbs-sim/fd",
+                "-p",
+                "verbs-sim",
+                "-p",
+                "verbs-api",
+                "-p",
+                "verbs-explore",
+                "-p",
+                "verbs-faults",
+                "-p",
+                "verbsim",
+                "--features",
+                "verbs-sim/fd",
             ],
             Self::Abi => &["-p", "verbs-libibverbs"],
         };
@@ -85,7 +125,10 @@ fn build(tree: &Tree, arguments: &[&str]) -> Result<String> {
 fn suite(tree: &Tree) -> Result<Judges> {
     let verbsim = tree.program("verbsim");
     let mut judges: Judges = (Vec::new(), Vec::new());
-    let report = run_report(Command::new(&verbsim).args(["run", "--profile", "all"]), tree)?;
+    let report = run_report(
+        Command::new(&verbsim).args(["run", "--profile", "all"]),
+        tree,
+    )?;
     for run in report.runs {
         let (profile, link_layer) = (run.profile.clone(), run.link_layer.clone());
         let mut command = vec![verbsim.display().to_string()];
@@ -140,7 +183,11 @@ fn drop_in(tree: &Tree) -> Result<Judges> {
     sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
     sources.sort();
     for source in sources {
-        let name = source.file_stem().expect("a source has a name").to_string_lossy().into_owned();
+        let name = source
+            .file_stem()
+            .expect("a source has a name")
+            .to_string_lossy()
+            .into_owned();
         let client = built.join(&name);
         let compiled = Command::new("cc")
             .arg("-O1")
@@ -154,7 +201,9 @@ fn drop_in(tree: &Tree) -> Result<Judges> {
         }
         // How a client is to be run stands above it.
         let text = fs::read_to_string(&source)?;
-        let options = text.lines().find_map(|line| line.strip_prefix(" * verbsim exec ")?.strip_suffix(" */"));
+        let options = text
+            .lines()
+            .find_map(|line| line.strip_prefix(" * verbsim exec ")?.strip_suffix(" */"));
         let mut command = words(&format!("verbsim exec {} --", options.unwrap_or_default()));
         command.push(client.display().to_string());
         let program = Program {
@@ -187,16 +236,28 @@ fn tests(messages: &str) -> Result<Judges> {
         test: bool,
     }
     let mut judges: Judges = (Vec::new(), Vec::new());
-    let built = messages.lines().filter_map(|line| serde_json::from_str::<Built>(line).ok());
-    for Built { manifest_path, target, profile, executable } in built {
-        let Some(executable) = executable.filter(|_| profile.test) else { continue };
+    let built = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Built>(line).ok());
+    for Built {
+        manifest_path,
+        target,
+        profile,
+        executable,
+    } in built
+    {
+        let Some(executable) = executable.filter(|_| profile.test) else {
+            continue;
+        };
         let dir = manifest_path.parent().unwrap_or(Path::new("")).to_owned();
         let output = Command::new(&executable)
             .args(["--list", "--format", "terse"])
             .current_dir(&dir)
             .output()?;
         let list = String::from_utf8(output.stdout)?;
-        let names = list.lines().filter_map(|line| Some(line.strip_suffix(": test")?.to_owned()));
+        let names = list
+            .lines()
+            .filter_map(|line| Some(line.strip_suffix(": test")?.to_owned()));
         let program = Program {
             name: target.name,
             command: vec![
@@ -240,13 +301,19 @@ struct Entry {
 
 impl Run {
     fn that_ran(self) -> impl Iterator<Item = String> {
-        let ran = self.scenarios.into_iter().filter(|entry| entry.outcome != "skipped");
+        let ran = self
+            .scenarios
+            .into_iter()
+            .filter(|entry| entry.outcome != "skipped");
         ran.map(|entry| entry.id)
     }
 }
 
 fn run_report(command: &mut Command, tree: &Tree) -> Result<Report> {
-    let output = command.args(["--format", "json"]).current_dir(&tree.path).output()?;
+    let output = command
+        .args(["--format", "json"])
+        .current_dir(&tree.path)
+        .output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(format!("the suite fails without mutants: {}: {said}", output.status).into());
@@ -263,5 +330,9 @@ pub(crate) fn sources(root: &Path, area: Area) -> Result<Vec<String>> {
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     let files: BTreeSet<&str> = text.lines().filter(|file| file.ends_with(".rs")).collect();
-    Ok(files.into_iter().filter(|file| root.join(file).is_file()).map(str::to_owned).collect())
+    Ok(files
+        .into_iter()
+        .filter(|file| root.join(file).is_file())
+        .map(str::to_owned)
+        .collect())
 }

@@ -40,7 +40,9 @@ pub(crate) fn judge(
         while let Some(mutant) = mutants.get(next.fetch_add(1, Ordering::Relaxed)) {
             let verdict = match reached.get(mutant) {
                 None => Verdict::Unreached,
-                Some(checks) => one(programs, checks, *mutant, &out).map_err(|error| error.to_string())?,
+                Some(checks) => {
+                    one(programs, checks, *mutant, &out).map_err(|error| error.to_string())?
+                }
             };
             say.lock().expect("nobody panics")(*mutant, verdict);
         }

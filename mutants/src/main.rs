@@ -78,9 +78,13 @@ struct Args {
 }
 
 fn shard(text: &str) -> Result<[usize; 2], String> {
-    let numbers = text.split_once('/').and_then(|(k, n)| Some([k.parse().ok()?, n.parse().ok()?]));
+    let numbers = text
+        .split_once('/')
+        .and_then(|(k, n)| Some([k.parse().ok()?, n.parse().ok()?]));
     let is_good = |[k, n]: &[usize; 2]| (1..=*n).contains(k);
-    numbers.filter(is_good).ok_or_else(|| "K/N, of which K is 1 to N".to_owned())
+    numbers
+        .filter(is_good)
+        .ok_or_else(|| "K/N, of which K is 1 to N".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -101,7 +105,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<Vec<String>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the workspace");
     let dir = args.dir.join(args.area.name());
     fs::create_dir_all(&dir)?;
     let dir = dir.canonicalize()?;
@@ -117,22 +123,35 @@ fn run(args: &Args) -> Result<Vec<String>> {
     eprintln!("{} mutants, {} to judge", all.len(), wanted.len());
     let tree = Tree::new(root, &dir);
     let left = tree.weave(&sources, &all, &wanted, args.area.packages())?;
-    let jobs = args.jobs.unwrap_or_else(|| 2 * thread::available_parallelism().map_or(1, usize::from));
+    let jobs = args
+        .jobs
+        .unwrap_or_else(|| 2 * thread::available_parallelism().map_or(1, usize::from));
     let ask = |judges: Judges, numbers: &[u32], of_tests: bool, verdicts: &mut Verdicts| {
         let (programs, names) = judges;
         let checks = measure(&programs, names, LONGEST, &dir, jobs)?;
         eprintln!("{} mutants, {} checks", numbers.len(), checks.len());
         let (mut done, mut failed, start) = (0, Ok(()), Instant::now());
-        judge(&programs, &checks, numbers, &dir, jobs, |number, verdict| {
-            done += 1;
-            if done % 100 == 0 {
-                eprintln!("{done} of {} in {} s", numbers.len(), start.elapsed().as_secs());
-            }
-            let noted = verdicts.note(&all[number as usize - 1].key, of_tests, verdict);
-            if let Err(error) = noted {
-                failed = Err(error.to_string());
-            }
-        })?;
+        judge(
+            &programs,
+            &checks,
+            numbers,
+            &dir,
+            jobs,
+            |number, verdict| {
+                done += 1;
+                if done % 100 == 0 {
+                    eprintln!(
+                        "{done} of {} in {} s",
+                        numbers.len(),
+                        start.elapsed().as_secs()
+                    );
+                }
+                let noted = verdicts.note(&all[number as usize - 1].key, of_tests, verdict);
+                if let Err(error) = noted {
+                    failed = Err(error.to_string());
+                }
+            },
+        )?;
         Ok::<(), Box<dyn std::error::Error>>(failed?)
     };
     let numbers: Vec<u32> = left.into_iter().collect();
@@ -140,20 +159,28 @@ fn run(args: &Args) -> Result<Vec<String>> {
     if args.tests {
         let is_missed = |number: &u32| {
             let key = &all[*number as usize - 1].key;
-            verdicts.all.get(key).is_some_and(|judged| !judged.is_caught_at_first())
+            verdicts
+                .all
+                .get(key)
+                .is_some_and(|judged| !judged.is_caught_at_first())
         };
         let missed: Vec<u32> = numbers.iter().copied().filter(is_missed).collect();
         ask(args.area.tests(&tree)?, &missed, true, &mut verdicts)?;
     }
 
-    let judged: Vec<&Key> = numbers.iter().map(|number| &all[*number as usize - 1].key).collect();
+    let judged: Vec<&Key> = numbers
+        .iter()
+        .map(|number| &all[*number as usize - 1].key)
+        .collect();
     let is_whole = args.sample.is_none();
     for key in judged {
         problems.extend(problem(&verdicts, &reasons, known[key], is_whole));
     }
     if args.write {
         for (key, judged) in &verdicts.all {
-            let is_new = known.get(key).is_some_and(|mutant| Class::of_place(mutant).is_none())
+            let is_new = known
+                .get(key)
+                .is_some_and(|mutant| Class::of_place(mutant).is_none())
                 && !reasons.contains_key(key);
             if is_new && !judged.is_caught_at_first() {
                 let (class, because) = match &judged.tests {
@@ -173,17 +200,32 @@ fn run(args: &Args) -> Result<Vec<String>> {
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Reasons for mutants that there are not.
-fn unknown(area: Area, reasons: &BTreeMap<Key, Reason>, known: &BTreeMap<&Key, &Mutant>) -> Vec<String> {
-    let is_of_area = |key: &&Key| area.sources().iter().any(|source| key.file.starts_with(source));
-    let keys = reasons.keys().filter(is_of_area).filter(|key| !known.contains_key(key));
-    keys.map(|key| format!("a reason for a mutant that there is not: {key}")).collect()
+fn unknown(
+    area: Area,
+    reasons: &BTreeMap<Key, Reason>,
+    known: &BTreeMap<&Key, &Mutant>,
+) -> Vec<String> {
+    let is_of_area = |key: &&Key| {
+        area.sources()
+            .iter()
+            .any(|source| key.file.starts_with(source))
+    };
+    let keys = reasons
+        .keys()
+        .filter(is_of_area)
+        .filter(|key| !known.contains_key(key));
+    keys.map(|key| format!("a reason for a mutant that there is not: {key}"))
+        .collect()
 }
 
 /// The numbers of those to judge.
 fn chosen(args: &Args, all: &[Mutant], verdicts: &Verdicts) -> BTreeSet<u32> {
     let is_wanted = |mutant: &&usize| {
         let key = &all[**mutant].key;
-        let is_done = verdicts.all.get(key).is_some_and(verdicts::Judged::is_caught_at_first);
+        let is_done = verdicts
+            .all
+            .get(key)
+            .is_some_and(verdicts::Judged::is_caught_at_first);
         key.file.contains(&args.file) && !is_done
     };
     let mut chosen: Vec<usize> = (0..all.len()).collect();
@@ -215,6 +257,8 @@ fn problem(
         )),
         (Verdict::Caught(_), _) | (_, Some(_)) => None,
         (_, None) if by_place => None,
-        (_, None) => Some(format!("it survives without a reason: line {line} of {key}")),
+        (_, None) => Some(format!(
+            "it survives without a reason: line {line} of {key}"
+        )),
     }
 }

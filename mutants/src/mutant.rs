@@ -21,7 +21,11 @@ pub(crate) struct Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, function, text } = self;
+        let Self {
+            file,
+            function,
+            text,
+        } = self;
         write!(f, "{file} {function}: {text}")
     }
 }

@@ -118,7 +118,12 @@ impl<'s> Finder<'s> {
     fn without(&mut self, of: &impl Spanned, range: Range<usize>, form: Form) {
         let text = format!("without {}", squeezed(self.text(of)));
         let code = String::new();
-        self.add(range, of.span().start(), form, vec![Mutation { text, code }]);
+        self.add(
+            range,
+            of.span().start(),
+            form,
+            vec![Mutation { text, code }],
+        );
     }
 
     fn without_statement(&mut self, of: &impl Spanned) {
@@ -174,7 +179,8 @@ impl<'s> Finder<'s> {
                 Stmt::Expr(expr, semi) => {
                     let only = alone && last == 0;
                     let ends = at == last;
-                    let jumps = matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_));
+                    let jumps =
+                        matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_));
                     let has_value = semi.is_none() && ends && !unit;
                     let is_statement = match expr {
                         Expr::Macro(_) | Expr::Let(_) | Expr::If(_) => false,
@@ -182,7 +188,9 @@ impl<'s> Finder<'s> {
                         _ => !has_value,
                     };
                     if is_statement && !only && !(jumps && ends && !alone) {
-                        let notes = |of: &syn::ExprMethodCall| TEXT_METHODS.iter().any(|name| of.method == name);
+                        let notes = |of: &syn::ExprMethodCall| {
+                            TEXT_METHODS.iter().any(|name| of.method == name)
+                        };
                         let is_text = matches!(expr, Expr::MethodCall(of) if notes(of));
                         self.in_text(is_text, |own| own.without_statement(statement));
                     }
@@ -201,7 +209,11 @@ impl<'s> Finder<'s> {
         conjuncts(condition, &mut parts);
         let has_let = parts.iter().any(|part| matches!(part, Expr::Let(_)));
         if !has_let {
-            let values: &[&str] = if stops { &["false"] } else { &["true", "false"] };
+            let values: &[&str] = if stops {
+                &["false"]
+            } else {
+                &["true", "false"]
+            };
             self.instead(condition, values.iter().copied());
             return self.visit_expr(condition);
         }
@@ -300,12 +312,17 @@ fn values_of(returned: &str) -> Vec<String> {
     let within = |start: &str| returned.strip_prefix(start)?.strip_suffix('>');
     let all = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
     if let Some(inner) = within("Option<") {
-        let some = values_of(inner).into_iter().map(|value| format!("Some({value})"));
+        let some = values_of(inner)
+            .into_iter()
+            .map(|value| format!("Some({value})"));
         return some.chain(["None".to_owned()]).collect();
     }
     if let Some(inner) = within("Result<").or_else(|| within("verbs_api::Result<")) {
         let good = inner.split(", Error").next().unwrap_or_default();
-        return values_of(good).into_iter().map(|value| format!("Ok({value})")).collect();
+        return values_of(good)
+            .into_iter()
+            .map(|value| format!("Ok({value})"))
+            .collect();
     }
     match returned {
         "()" => all(&["()"]),
@@ -493,7 +510,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_expr_match(&mut self, expr: &'ast ExprMatch) {
         self.visit_expr(&expr.expr);
         let takes_all = expr.arms.last().is_some_and(|last| {
-            let starts_small = |text: &str| text.starts_with(|c: char| c.is_lowercase() || c == '_');
+            let starts_small =
+                |text: &str| text.starts_with(|c: char| c.is_lowercase() || c == '_');
             let is_open = matches!(&last.pat, Pat::Wild(_) | Pat::Ident(_) | Pat::Or(_));
             let text = self.text(&last.pat);
             last.guard.is_none() && is_open && (starts_small(text) || text.ends_with("| _"))
@@ -552,7 +570,12 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_path(&mut self, expr: &'ast ExprPath) {
-        let segments: Vec<_> = expr.path.segments.iter().map(|of| of.ident.to_string()).collect();
+        let segments: Vec<_> = expr
+            .path
+            .segments
+            .iter()
+            .map(|of| of.ident.to_string())
+            .collect();
         if let [.., of, value] = &segments[..]
             && value.starts_with(char::is_uppercase)
             && let Some((name, values)) = VALUES.iter().find(|(name, _)| name == of)
@@ -563,12 +586,16 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_call(&mut self, expr: &'ast ExprCall) {
-        let is_text = TEXTS.iter().any(|name| self.text(&*expr.func).starts_with(name));
+        let is_text = TEXTS
+            .iter()
+            .any(|name| self.text(&*expr.func).starts_with(name));
         self.in_text(is_text, |own| {
             if !matches!(*expr.func, Expr::Path(_)) {
                 own.visit_expr(&expr.func);
             }
-            expr.args.iter().for_each(|argument| own.visit_expr(argument));
+            expr.args
+                .iter()
+                .for_each(|argument| own.visit_expr(argument));
         });
     }
 
@@ -587,7 +614,9 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
         self.visit_expr(&expr.receiver);
         self.in_text(TEXT_METHODS.contains(&&name[..]), |own| {
-            expr.args.iter().for_each(|argument| own.visit_expr(argument));
+            expr.args
+                .iter()
+                .for_each(|argument| own.visit_expr(argument));
         });
     }
 
@@ -596,7 +625,11 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_struct(&mut self, expr: &'ast ExprStruct) {
-        let first = expr.path.segments.first().map(|segment| segment.ident.to_string());
+        let first = expr
+            .path
+            .segments
+            .first()
+            .map(|segment| segment.ident.to_string());
         let is_text = first.is_some_and(|first| TEXTS.contains(&&first[..]));
         self.in_text(is_text, |own| {
             for field in &expr.fields {
@@ -604,7 +637,10 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 let is_default = value.ends_with("::new()")
                     || value.ends_with("::default()")
                     || value == "None"
-                    || matches!(&field.expr, Expr::Lit(_) | Expr::Macro(_) | Expr::Closure(_));
+                    || matches!(
+                        &field.expr,
+                        Expr::Lit(_) | Expr::Macro(_) | Expr::Closure(_)
+                    );
                 let form = match field.colon_token {
                     Some(_) => Form::Expression,
                     None => Form::Shorthand,
@@ -634,7 +670,9 @@ mod tests {
 
     fn texts(source: &str) -> Vec<String> {
         let all = sites("test.rs", source).into_iter();
-        all.flat_map(|site| site.mutations).map(|mutation| mutation.text).collect()
+        all.flat_map(|site| site.mutations)
+            .map(|mutation| mutation.text)
+            .collect()
     }
 
     #[test]
@@ -671,6 +709,10 @@ mod tests {
     #[test]
     fn a_function_is_named_with_its_type() {
         let source = "impl Cq { fn used(&self) -> u8 { self.a + self.b } }";
-        assert!(sites("test.rs", source).iter().all(|site| site.function == "Cq::used"));
+        assert!(
+            sites("test.rs", source)
+                .iter()
+                .all(|site| site.function == "Cq::used")
+        );
     }
 }

@@ -52,8 +52,14 @@ impl Program {
         out: &Path,
     ) -> Result<End> {
         // A mutant may ask for all memory, turn round for ever, or wait for ever.
-        let (busy, limit) = (Duration::from_secs(5) + takes * 5, Duration::from_secs(60) + takes * 10);
-        let script = format!("ulimit -v 8000000; ulimit -t {}; exec \"$@\"", busy.as_secs());
+        let (busy, limit) = (
+            Duration::from_secs(5) + takes * 5,
+            Duration::from_secs(60) + takes * 10,
+        );
+        let script = format!(
+            "ulimit -v 8000000; ulimit -t {}; exec \"$@\"",
+            busy.as_secs()
+        );
         let names = names.iter().filter(|_| self.takes_names);
         let names = names.flat_map(|name| self.before_each.into_iter().chain([*name]));
         let mut child = Command::new("sh")
@@ -98,12 +104,18 @@ pub(crate) fn measure(
 ) -> Result<Vec<Check>> {
     let next = AtomicUsize::new(0);
     let worker = |worker: usize| -> Result<Vec<Check>, String> {
-        let (out, reached) = (dir.join(format!("{worker}.out")), dir.join(format!("{worker}.reached")));
+        let (out, reached) = (
+            dir.join(format!("{worker}.out")),
+            dir.join(format!("{worker}.reached")),
+        );
         let mut checks = Vec::new();
         while let Some((program, name)) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
             let _ = fs::remove_file(&reached);
             let start = Instant::now();
-            let variable = (mutant_switch::REACHED, reached.to_str().expect("a path of ours"));
+            let variable = (
+                mutant_switch::REACHED,
+                reached.to_str().expect("a path of ours"),
+            );
             let end = programs[*program].run(&[name], variable, longest, &out);
             let takes = start.elapsed();
             let of = &programs[*program].name;
@@ -134,7 +146,9 @@ pub(crate) fn measure(
 pub(crate) fn in_parallel<T: Send>(jobs: usize, worker: impl Fn(usize) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let worker = &worker;
-        let all: Vec<_> = (0..jobs).map(|job| scope.spawn(move || worker(job))).collect();
+        let all: Vec<_> = (0..jobs)
+            .map(|job| scope.spawn(move || worker(job)))
+            .collect();
         let join = |job: thread::ScopedJoinHandle<'_, T>| job.join().expect("it does not panic");
         all.into_iter().map(join).collect()
     })
@@ -154,6 +168,8 @@ fn what_failed(out: &Path, status: ExitStatus) -> String {
         let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
         Some(name.to_owned())
     };
-    let mut failed = text.lines().filter_map(|line| of_suite(line).or_else(|| of_tests(line)));
+    let mut failed = text
+        .lines()
+        .filter_map(|line| of_suite(line).or_else(|| of_tests(line)));
     failed.next().unwrap_or_else(|| status.to_string())
 }

@@ -121,11 +121,24 @@ pub(crate) fn read(dir: &Path) -> Result<BTreeMap<Key, Reason>> {
         let file = path.strip_prefix(dir)?.with_extension("rs");
         let reasons: Reasons = toml::from_str(&fs::read_to_string(&path)?)
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        for Group { function, class, because, mutants } in reasons.survivors {
+        for Group {
+            function,
+            class,
+            because,
+            mutants,
+        } in reasons.survivors
+        {
             for text in mutants {
                 let (file, function) = (file.display().to_string(), function.clone());
-                let key = Key { file, function, text };
-                let reason = Reason { class, because: because.clone() };
+                let key = Key {
+                    file,
+                    function,
+                    text,
+                };
+                let reason = Reason {
+                    class,
+                    because: because.clone(),
+                };
                 if reason.because.is_empty() {
                     return Err(format!("no reason is given: {key}").into());
                 }
@@ -143,7 +156,10 @@ pub(crate) fn write(dir: &Path, reasons: &BTreeMap<Key, Reason>) -> Result<()> {
     let mut by_file: BTreeMap<&str, BTreeMap<(&str, &Reason), Vec<String>>> = BTreeMap::new();
     for (key, reason) in reasons {
         let groups = by_file.entry(&key.file).or_default();
-        groups.entry((&key.function, reason)).or_default().push(key.text.clone());
+        groups
+            .entry((&key.function, reason))
+            .or_default()
+            .push(key.text.clone());
     }
     for path in files(dir)? {
         fs::remove_file(path)?;
@@ -178,6 +194,9 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
             }
         }
     }
-    all.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    all.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "toml")
+    });
     Ok(all)
 }

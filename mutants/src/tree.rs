@@ -85,7 +85,10 @@ impl Tree {
             .current_dir(&self.root)
             .output()?;
         let text = String::from_utf8(git.stdout)?;
-        let files: Vec<&str> = text.lines().filter(|file| self.root.join(file).is_file()).collect();
+        let files: Vec<&str> = text
+            .lines()
+            .filter(|file| self.root.join(file).is_file())
+            .collect();
         for file in &files {
             let (from, to) = (self.root.join(file), self.path.join(file));
             let content = match woven.get(*file) {
@@ -116,26 +119,35 @@ impl Tree {
     fn check(&self, woven: &BTreeMap<String, Woven>, packages: Packages) -> Result<BTreeSet<u32>> {
         let arguments: Vec<&str> = ["check"].iter().chain(packages).copied().collect();
         let (good, text) = self.cargo(&arguments, Stdio::null())?;
-        let mut own = BTreeSet::new();
-        let mut around = BTreeSet::new();
-        let mut unplaced = Vec::new();
+        // What is said of the code around may follow from the rest, so what is sure goes first.
+        let [mut own, mut around, mut near] = [const { BTreeSet::new() }; 3];
+        let mut messages = Vec::new();
         for message in text.lines().filter_map(Message::error) {
-            let places = message.spans.iter().filter_map(|span| {
-                let file = woven.get(&span.file_name)?;
-                file.mutants_at(span.byte_start..span.byte_end)
-            });
+            let of_woven =
+                |span: &Span| Some((woven.get(&span.file_name)?, span.byte_start..span.byte_end));
+            let spans: Vec<_> = message.spans.iter().filter_map(of_woven).collect();
+            let places = spans
+                .iter()
+                .filter_map(|(file, bytes)| file.mutants_at(bytes.clone()));
             let places: Vec<_> = places.collect();
-            match places.iter().find(|(_, is_own)| *is_own).or(places.first()) {
-                Some((mutants, true)) => own.extend(*mutants),
-                Some((mutants, false)) => around.extend(*mutants),
-                None => unplaced.push(message.message),
+            match (
+                places.iter().find(|(_, is_own)| *is_own).or(places.first()),
+                &spans[..],
+            ) {
+                (Some((mutants, true)), _) => own.extend(*mutants),
+                (Some((mutants, false)), _) => around.extend(*mutants),
+                (None, [(file, bytes), ..]) => near.extend(file.left_out_near(bytes.clone())),
+                (None, []) => {}
             }
+            messages.push(message.message);
         }
-        // What is said of the code around may follow from the rest.
-        let bad = if own.is_empty() { around } else { own };
-        match bad.is_empty() && !good {
-            true => Err(format!("the copy does not compile: {}", unplaced.join("; ")).into()),
-            false => Ok(bad),
+        let bad = [own, around, near].into_iter().find(|bad| !bad.is_empty());
+        match (bad, good) {
+            (Some(bad), _) => Ok(bad),
+            (None, true) => Ok(BTreeSet::new()),
+            (None, false) => {
+                Err(format!("the copy does not compile: {}", messages.join("; ")).into())
+            }
         }
     }
 }
@@ -163,7 +175,11 @@ fn woven(
 /// The manifest of a package that has woven sources.
 fn is_manifest_of(file: &str, woven: &BTreeMap<String, Woven>) -> bool {
     let package = file.strip_suffix("/Cargo.toml");
-    package.is_some_and(|package| woven.keys().any(|path| path.starts_with(&format!("{package}/"))))
+    package.is_some_and(|package| {
+        woven
+            .keys()
+            .any(|path| path.starts_with(&format!("{package}/")))
+    })
 }
 
 fn with_switch(file: &str, manifest: &str) -> String {

@@ -34,19 +34,36 @@ impl Verdicts {
         }
         let text = fs::read_to_string(path).unwrap_or_default();
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        let mut verdicts = Self { all: BTreeMap::new(), file };
+        let mut verdicts = Self {
+            all: BTreeMap::new(),
+            file,
+        };
         for line in text.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
-            let [file, function, text, stage, verdict] = fields[..] else { continue };
+            let [file, function, text, stage, verdict] = fields[..] else {
+                continue;
+            };
             let [file, function, text] = [file, function, text].map(str::to_owned);
-            verdicts.add(Key { file, function, text }, stage == "tests", read(verdict));
+            verdicts.add(
+                Key {
+                    file,
+                    function,
+                    text,
+                },
+                stage == "tests",
+                read(verdict),
+            );
         }
         Ok(verdicts)
     }
 
     /// Adds one, and writes it down.
     pub(crate) fn note(&mut self, key: &Key, of_tests: bool, verdict: Verdict) -> Result<()> {
-        let Key { file, function, text } = key;
+        let Key {
+            file,
+            function,
+            text,
+        } = key;
         let stage = if of_tests { "tests" } else { "first" };
         let words = match &verdict {
             Verdict::Caught(by) => format!("caught by {by}"),
@@ -61,7 +78,10 @@ impl Verdicts {
     fn add(&mut self, key: Key, of_tests: bool, verdict: Verdict) {
         let former = self.all.remove(&key);
         let judged = match (of_tests, former) {
-            (true, Some(former)) => Judged { tests: Some(verdict), ..former },
+            (true, Some(former)) => Judged {
+                tests: Some(verdict),
+                ..former
+            },
             (true, None) => return,
             (false, former) => Judged {
                 first: verdict,
@@ -146,7 +166,9 @@ pub(crate) fn table(
     let mut by_file: BTreeMap<&str, Counts> = BTreeMap::new();
     let (mut of_cqs, mut all) = (Counts::default(), Counts::default());
     for (key, judged) in &verdicts.all {
-        let Some(mutant) = mutants.get(key) else { continue };
+        let Some(mutant) = mutants.get(key) else {
+            continue;
+        };
         let own = reasons.get(key).filter(|_| !judged.is_caught_at_first());
         let class = Class::of_place(mutant).or(own.map(|reason| reason.class));
         by_file.entry(&key.file).or_default().add(judged, class);
@@ -157,7 +179,17 @@ pub(crate) fn table(
     }
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
-    let mut header = ["", "count", "scenarios", "tests", "holes", "scenarios %", "all %"].map(str::to_owned).to_vec();
+    let mut header = [
+        "",
+        "count",
+        "scenarios",
+        "tests",
+        "holes",
+        "scenarios %",
+        "all %",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     header.extend(APART.map(|class| class.to_string()));
     table.set_header(header);
     for (file, counts) in &by_file {

@@ -18,6 +18,7 @@ struct Place {
     range: Range<usize>,
     mutants: Vec<u32>,
     is_own_code: bool,
+    leaves_out: bool,
 }
 
 /// A site of which these mutations, by their place in it, are woven with these numbers.
@@ -74,16 +75,29 @@ pub(crate) fn weave(source: &str, chosen: &[Chosen<'_>]) -> Woven {
 }
 
 impl Woven {
-    /// The mutants that an error of the compiler at these bytes is about: the one whose code it is in, else those of the
-    /// narrowest site around.
+    /// The mutants that an error of the compiler at these bytes may be about: the one whose code it is in, else those of the
+    /// narrowest site around. And whether it is the one.
     pub(crate) fn mutants_at(&self, bytes: Range<usize>) -> Option<(&[u32], bool)> {
-        let around = |place: &&Place| place.range.start <= bytes.start && bytes.start < place.range.end;
+        let around =
+            |place: &&Place| place.range.start <= bytes.start && bytes.start < place.range.end;
         let of = |own: bool| {
             let places = self.places.iter().filter(|place| place.is_own_code == own);
             places.filter(around).min_by_key(|place| place.range.len())
         };
         let found = of(true).or_else(|| of(false))?;
         Some((&found.mutants, found.is_own_code))
+    }
+
+    /// The mutants nearest to these bytes that leave something out: what the compiler misses there may be missed elsewhere.
+    pub(crate) fn left_out_near(&self, bytes: Range<usize>) -> &[u32] {
+        let left_out = self.places.iter().filter(|place| place.leaves_out);
+        let distance = |place: &&Place| {
+            let before = bytes.start.saturating_sub(place.range.end);
+            before + place.range.start.saturating_sub(bytes.end)
+        };
+        left_out
+            .min_by_key(distance)
+            .map_or(&[], |place| &place.mutants)
     }
 
     fn open(&mut self, source: &str, (site, numbers): &Chosen<'_>) {
@@ -111,6 +125,7 @@ impl Woven {
                     range: start..self.text.len(),
                     mutants: vec![*number],
                     is_own_code: true,
+                    leaves_out: false,
                 });
             }
             self.text += behind;
@@ -120,11 +135,12 @@ impl Woven {
         }
     }
 
-    fn end(&mut self, start: usize, (_, numbers): &Chosen<'_>) {
+    fn end(&mut self, start: usize, (site, numbers): &Chosen<'_>) {
         self.places.push(Place {
             range: start..self.text.len(),
             mutants: numbers.iter().map(|(_, number)| *number).collect(),
             is_own_code: false,
+            leaves_out: matches!(site.form, Form::Statement | Form::Arm | Form::Let),
         });
     }
 }

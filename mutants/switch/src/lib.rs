@@ -52,7 +52,8 @@ fn first(mutant: u32) -> bool {
 /// Notes the first time that a mutant is reached, at once, since a process may end in any way.
 #[cold]
 fn record(mutant: u32) -> bool {
-    static SEEN: [AtomicBool; MAX as usize + 1] = [const { AtomicBool::new(false) }; MAX as usize + 1];
+    static SEEN: [AtomicBool; MAX as usize + 1] =
+        [const { AtomicBool::new(false) }; MAX as usize + 1];
     static FILE: LazyLock<Option<Mutex<File>>> = LazyLock::new(|| {
         let path = env::var_os(REACHED)?;
         let file = OpenOptions::new().create(true).append(true).open(path);
