@@ -128,7 +128,8 @@ fn run(args: &Args) -> Result<Vec<String>> {
         .unwrap_or_else(|| 2 * thread::available_parallelism().map_or(1, usize::from));
     let ask = |judges: Judges, numbers: &[u32], of_tests: bool, verdicts: &mut Verdicts| {
         let (programs, names) = judges;
-        let checks = measure(&programs, names, LONGEST, &dir, jobs)?;
+        let longest = if of_tests { LONGEST_TEST } else { LONGEST };
+        let checks = measure(&programs, names, longest, &dir, jobs)?;
         eprintln!("{} mutants, {} checks", numbers.len(), checks.len());
         let (mut done, mut failed, start) = (0, Ok(()), Instant::now());
         judge(
@@ -196,8 +197,9 @@ fn run(args: &Args) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// A check that takes longer is not asked.
-const LONGEST: Duration = Duration::from_secs(5);
+/// A check that takes longer is not asked: it would be asked for each survivor.
+const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST_TEST: Duration = Duration::from_secs(5);
 
 /// Reasons for mutants that there are not.
 fn unknown(
