@@ -4,6 +4,9 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use common::{End, settle};
 use proptest::prelude::*;
@@ -19,12 +22,13 @@ use verbs_scenarios::report::{BackendInfo, Outcome};
 use verbs_scenarios::{Backend, Fixture, Scenario, run};
 use verbs_sim::{Mode, Sim, SimConfig};
 
-/// The simulator with one knob turned, that declares otherwise.
-struct Liar {
+/// The simulator with this behavior, that declares another or the same.
+struct Turned {
     behavior: Behavior,
+    declared: Behavior,
 }
 
-impl Backend for Liar {
+impl Backend for Turned {
     fn info(&self) -> BackendInfo {
         let text = |text: &str| text.to_string();
         BackendInfo {
@@ -33,7 +37,7 @@ impl Backend for Liar {
             device: text("sim0"),
             driver: text("sim"),
             kernel: None,
-            profile: text("liar"),
+            profile: text("turned"),
             seed: 0,
         }
     }
@@ -42,7 +46,7 @@ impl Backend for Liar {
         let mode = if threads { Mode::Inline } else { Mode::Stepped };
         let config = SimConfig::new()
             .behavior(self.behavior)
-            .declare(Behavior::SPEC)
+            .declare(self.declared)
             .mode(mode);
         let verbs: Box<dyn Verbs> = Box::new(Sim::new(config));
         Ok(Fixture::new(verbs))
@@ -55,30 +59,74 @@ impl Backend for Liar {
 
 #[test]
 fn every_value_of_every_knob_is_noticed_when_the_specification_is_declared() {
-    let mut unnoticed = Vec::new();
-    for knob in Knob::ALL {
+    let unnoticed = of_values(|knob, behavior| {
+        let liar = Turned {
+            behavior,
+            declared: Behavior::SPEC,
+        };
+        match is_noticed(knob, &liar) {
+            true => Vec::new(),
+            false => vec!["no scenario notices it".to_string()],
+        }
+    });
+    assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
+}
+
+#[test]
+fn the_suite_passes_under_every_value_of_every_knob_that_is_declared() {
+    let scenarios: Vec<_> = verbs_scenarios::all().collect();
+    let outcomes = |behavior| {
+        let turned = Turned {
+            behavior,
+            declared: behavior,
+        };
+        run(&turned, &scenarios, |_| {}).expect("the backend starts")
+    };
+    let spec = outcomes(Behavior::SPEC);
+    let wrong = of_values(|_, behavior| {
+        let run = outcomes(behavior);
+        let both = run.scenarios.iter().zip(&spec.scenarios);
+        let differ = both.filter(|(seen, spec)| seen.outcome != spec.outcome);
+        differ
+            .map(|(seen, _)| format!("{}: {:?}", seen.id, seen.failure))
+            .collect()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What `judge` says of each value of each knob but that of the specification, from as many threads as help.
+fn of_values(judge: impl Fn(&Knob, Behavior) -> Vec<String> + Sync) -> Vec<String> {
+    let turned = |knob: &'static Knob| {
         let own = Behavior::SPEC.get(knob.name);
-        for value in knob
+        let others = knob
             .values()
             .into_iter()
-            .filter(|value| Some(*value) != own)
-        {
+            .filter(move |value| Some(*value) != own);
+        others.map(move |value| (knob, value))
+    };
+    let all: Vec<_> = Knob::ALL.iter().flat_map(turned).collect();
+    let (next, said) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((knob, value)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             let mut behavior = Behavior::SPEC;
             behavior.set(knob.name, value).unwrap();
-            if !is_noticed(knob, &Liar { behavior }) {
-                unnoticed.push(format!("{} = {value}", knob.name));
-            }
+            let of_value = judge(knob, behavior);
+            let lines = of_value
+                .into_iter()
+                .map(|line| format!("{} = {value}: {line}", knob.name));
+            said.lock().unwrap().extend(lines);
         }
-    }
-    assert!(
-        unnoticed.is_empty(),
-        "no scenario notices {}",
-        unnoticed.join(", ")
-    );
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    said.into_inner().unwrap()
 }
 
 /// Tries the scenarios of the knob's rules first, since one of them should do.
-fn is_noticed(knob: &Knob, liar: &Liar) -> bool {
+fn is_noticed(knob: &Knob, liar: &Turned) -> bool {
     let of_knob = |scenario: &&Scenario| scenario.rules.iter().any(|id| knob.rules.contains(id));
     let (likely, rest): (Vec<_>, Vec<_>) = verbs_scenarios::all().partition(of_knob);
     let fails = |scenario: &&'static Scenario| {

@@ -2,7 +2,7 @@
 
 use verbs_api::{ErrorKind, QpModify, QpState, QpType, SendWr, WcStatus};
 
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check_eq, value_in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -26,7 +26,7 @@ fn serves_all_queue_pairs_of_its_domain(bench: &Bench<'_>) -> Result {
             let send = SendWr::send(round, &data).to(ah, b.qp_num, QKEY);
             bench.post_send(qp, &[send]).rule(RULE)?;
             let result = bench.one_with(b.recv_cq, WcStatus::Success, RULE);
-            let wc = in_case(&format!("round {round}"), result)?;
+            let wc = value_in_case(&format!("round {round}"), result)?;
             check_eq!(RULE, wc.src_qp, number);
             bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
         }

@@ -4,7 +4,7 @@ use verbs_api::lab::Limit;
 use verbs_api::{Arm, Cq, CqInit, ErrorKind, Wait, WcOpcode};
 
 use crate::cq_ovr::{Queue, Tight};
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, value_in_case};
 use crate::{Bench, OfRule, PairOptions, Result, Scenario, expect_err, wr_ids};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -135,7 +135,8 @@ fn context_value_comes_with_every_event(bench: &Bench<'_>) -> Result {
         for wr_id in 0..3 {
             bench.arm(cq, Arm::NEXT)?;
             tight.push(wr_id)?;
-            let event = bench.expect_event(channel, cq, "CQ-CREATE-06")?;
+            let event = bench.event_and_ack(channel).rule("CQ-CREATE-06")?;
+            check_eq!("CQ-CREATE-06", event.cq, cq);
             check_eq!("CQ-CREATE-06", event.cq_context, value);
             bench.successes(cq, 1)?;
         }
@@ -180,7 +181,7 @@ fn as_many_cqs_as_the_limit_says(bench: &Bench<'_>) -> Result {
     let init = CqInit::new(1);
     let mut last = Cq::default();
     for nth in 1..=room {
-        last = in_case(
+        last = value_in_case(
             &format!("CQ {nth} of {room}"),
             bench.create_cq(context, &init).rule("CQ-CREATE-08"),
         )?;

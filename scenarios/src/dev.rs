@@ -5,7 +5,7 @@ use verbs_api::{
     RcParams, Transport, WcStatus,
 };
 
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -59,13 +59,13 @@ fn extended_queries_agree_with_the_plain_ones(bench: &Bench<'_>) -> Result {
         );
         let small = &mut exact[..count - 1];
         let result = bench.query_gid_table(context, small);
-        in_case(
+        value_in_case(
             "a small buffer",
             expect_err(result, ErrorKind::Invalid, RULE),
         )?;
         let len = bench.query_port(context, bench.port())?.gid_tbl_len;
         let result = bench.query_gid_ex(context, bench.port(), len);
-        in_case(
+        value_in_case(
             "beyond the table",
             expect_err(result, ErrorKind::Invalid, RULE),
         )?;
@@ -87,7 +87,7 @@ fn gid_tables(bench: &Bench<'_>, context: Context) -> Result<Vec<GidEntry>> {
             let gid = bench.query_gid(context, port, index).unwrap_or_default();
             if gid == Gid::default() {
                 let entry = bench.query_gid_ex(context, port, index);
-                in_case(
+                value_in_case(
                     &format!("GID {index}"),
                     expect_err(entry, ErrorKind::NoData, RULE),
                 )?;

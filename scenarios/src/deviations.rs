@@ -6,7 +6,7 @@ use serde::Deserialize;
 ///
 /// The files are in `scenarios/deviations`. A deviation that no longer shows is an unexpected pass, and
 /// fails the run.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Deviation {
@@ -30,6 +30,8 @@ pub struct Deviation {
     /// ([`Backend::may_crash_kernel`](crate::Backend::may_crash_kernel)). Default: false.
     #[serde(default)]
     pub crashes_kernel: bool,
+    /// Why the scenario cannot go on after it, so that what it would assert then is not judged. Default: it goes on.
+    pub ends: Option<String>,
     /// Why the simulator's profile of the driver does not show it. Default: it does.
     pub not_modelled: Option<String>,
 }

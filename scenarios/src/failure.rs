@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use verbs_api::{Cause, Error, ErrorKind, PostError};
 
 use crate::claim::{self, Claim};
+use crate::known::unless_known;
 
 /// What a scenario body returns.
 pub type Result<T = (), E = Failure> = core::result::Result<T, E>;
@@ -161,8 +162,13 @@ where
     }
 }
 
-/// Says in which case of a table a failure was seen.
-pub(crate) fn in_case<T>(case: &str, result: Result<T>) -> Result<T> {
+/// Says in which case of a table a failure was seen. The table goes on after one that is known.
+pub(crate) fn in_case(case: &str, result: Result) -> Result {
+    value_in_case(case, result).or_else(unless_known)
+}
+
+/// As [`in_case`], for a value that the table needs to go on.
+pub(crate) fn value_in_case<T>(case: &str, result: Result<T>) -> Result<T> {
     result.map_err(|failure| Failure {
         seen: format!("{} ({case})", failure.seen),
         ..failure
@@ -176,7 +182,8 @@ macro_rules! check {
     ($rule:expr, $condition:expr, $expected:expr, $($seen:tt)+) => {{
         let rule = $crate::claim::record($rule);
         if !$condition {
-            return Err($crate::Failure::assertion($expected, format!($($seen)+)).of_rule(rule));
+            let failure = $crate::Failure::assertion($expected, format!($($seen)+));
+            $crate::known::unless_known(failure.of_rule(rule))?;
         }
     }};
 }
@@ -192,11 +199,11 @@ macro_rules! check_eq {
             (seen, expected) => {
                 let rule = $crate::claim::record($rule);
                 if *seen != *expected {
-                    return Err($crate::Failure::assertion(
+                    let failure = $crate::Failure::assertion(
                         format!("{} is {expected:?}", $what),
                         format!("{seen:?}"),
-                    )
-                    .of_rule(rule));
+                    );
+                    $crate::known::unless_known(failure.of_rule(rule))?;
                 }
             }
         }

@@ -22,6 +22,7 @@ pub mod deviations;
 mod end;
 mod failure;
 mod kind;
+mod known;
 mod reasons;
 pub mod report;
 #[macro_use]

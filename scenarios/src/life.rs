@@ -8,7 +8,7 @@ use verbs_api::{
 };
 
 use crate::cq_ovr::{Queue, Tight};
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check_eq, value_in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
@@ -44,7 +44,7 @@ fn cycles_of_creation_leave_nothing_behind(bench: &Bench<'_>) -> Result {
     let before = bench.live()?;
     for cycle in 0..CYCLES {
         let end = bench.end(bench.ctx_a(), options);
-        let end = in_case(&format!("cycle {cycle}"), end.rule("LIFE-02"))?;
+        let end = value_in_case(&format!("cycle {cycle}"), end.rule("LIFE-02"))?;
         destroy(bench, &end).rule("LIFE-02")?;
     }
     bench.expect_live(before, "LIFE-02")?;

@@ -5,7 +5,7 @@ use verbs_api::{
     connect,
 };
 
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, End, OfRule, PairOptions, QKEY, Result, Scenario, expect_err};
 
 const LEN: u32 = 8;
@@ -243,7 +243,7 @@ fn only_what_is_attached_can_be_detached(bench: &Bench<'_>) -> Result {
     let (member, stranger) = (end(bench)?, end(bench)?);
     let refused = |what: &str, qp, group| {
         let detached = bench.detach_mcast(qp, group, 0);
-        in_case(what, expect_err(detached, ErrorKind::Invalid, RULE)).map(drop)
+        value_in_case(what, expect_err(detached, ErrorKind::Invalid, RULE)).map(drop)
     };
     refused("no group is there", member.qp, ALL_HOSTS)?;
     bench.attach_mcast(member.qp, ALL_HOSTS, 0)?;
@@ -263,7 +263,7 @@ fn attached_queue_pair_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     }
     let busy = |what: &str| {
         let destroyed = bench.destroy_qp(member.qp, Wait::Poll);
-        in_case(what, expect_err(destroyed, ErrorKind::Busy, RULE)).map(drop)
+        value_in_case(what, expect_err(destroyed, ErrorKind::Busy, RULE)).map(drop)
     };
     busy("in two groups")?;
     bench.detach_mcast(member.qp, other(1), 0)?;

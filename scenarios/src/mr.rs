@@ -9,7 +9,7 @@ use verbs_api::{
     Access, AfterRereg, ErrorKind, Mr, MrChange, MrInit, MrMemory, RecvWr, SendOp, SendWr, WcStatus,
 };
 
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{
     Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err, expect_err_among,
 };
@@ -351,7 +351,7 @@ fn refused(
         Ok(()) => (Ok(()), AfterRereg::New),
         Err(refused) => (Err(refused.error), refused.region),
     };
-    in_case(
+    value_in_case(
         &format!("{change:?}"),
         expect_err_among(result, kinds, rule),
     )?;
@@ -443,7 +443,10 @@ fn access_flags_that_the_device_lacks_are_refused(bench: &Bench<'_>) -> Result {
             Ok(mr) if may_have_it => {
                 let remote = bench.query_mr(mr)?.remote(0);
                 a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], remote))?;
-                in_case(what, bench.one_with(a.send_cq, WcStatus::Success, RULE))?;
+                in_case(
+                    what,
+                    bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
+                )?;
             }
             Err(error)
                 if !optional

@@ -126,6 +126,12 @@ pub struct Entry {
     /// if it ran in a process of its own.
     #[serde(skip)]
     pub named: BTreeSet<&'static str>,
+    /// What was wrong and did not end it. Not in the JSON.
+    #[serde(skip)]
+    pub noted: Vec<FailureReport>,
+    /// What ended it early, if anything did: what it would have asserted afterwards is not judged. Not in the JSON.
+    #[serde(skip)]
+    pub ended_by: Option<FailureReport>,
 }
 
 /// How a scenario ended.

@@ -13,6 +13,7 @@ use crate::claim::{Rules, recorded};
 use crate::deviations::Deviation;
 use crate::failure::{Failure, FailureKind, Result};
 use crate::fixture::Fixture;
+use crate::known::knowing;
 use crate::report::{BackendInfo, Entry, FailureReport, Outcome, Run, Summary};
 use crate::scenario::Scenario;
 
@@ -61,8 +62,11 @@ pub trait Backend: Sync {
 pub struct Attempt {
     /// How sure it is that nothing happened where nothing was to happen.
     pub negative: Option<Negative>,
-    /// What was wrong: what the scenario found, and what the end of its [`Fixture`] found.
-    pub failures: Vec<FailureReport>,
+    /// What the scenario found and went on after, since a deviation is recorded for it, and what the end of its
+    /// [`Fixture`] found.
+    pub noted: Vec<FailureReport>,
+    /// What ended it.
+    pub ended_by: Option<FailureReport>,
 }
 
 /// Runs scenarios in their order, each on fresh devices. `before` is called before each.
@@ -100,11 +104,11 @@ pub fn run_in(verbs: &dyn Verbs, scenario: &Scenario, known: &[Deviation]) -> Re
         let bench = Bench::new(verbs, scenario.needs, bounds, place)?;
         (scenario.body)(&bench)
     };
-    no_panic(body).or_else(|failure| {
-        let is_known = |deviation: &Deviation| {
-            deviation.scenario == scenario.id && deviation.explains(failure.rule, &failure.seen)
-        };
-        match known.iter().any(is_known) {
+    let known = of_scenario(known, scenario);
+    let (result, _) = knowing(&known, || no_panic(body));
+    result.or_else(|failure| {
+        let explains = |of: &&Deviation| of.explains(failure.rule, &failure.seen);
+        match known.iter().any(explains) {
             true => Ok(()),
             false => Err(failure),
         }
@@ -160,6 +164,8 @@ fn judge(
         failure: None,
         negative: None,
         named: Rules::new(),
+        noted: Vec::new(),
+        ended_by: None,
     };
     let missing = scenario.needs.difference(capabilities);
     if !missing.is_empty() {
@@ -169,10 +175,7 @@ fn judge(
             ..entry
         };
     }
-    let known: Vec<_> = deviations
-        .iter()
-        .filter(|deviation| deviation.scenario == scenario.id)
-        .collect();
+    let known = of_scenario(deviations, scenario);
     if let Some(deviation) = known.iter().find(|deviation| deviation.crashes_kernel)
         && !backend.may_crash_kernel()
     {
@@ -193,41 +196,52 @@ fn judge(
     } else {
         None
     };
-    let here = || attempt(backend, scenario, bounds);
+    let here = || attempt(backend, scenario, bounds, &known);
     let (attempt, named) = recorded(|| isolated.unwrap_or_else(here));
-    let Attempt { negative, failures } = attempt;
-    let (outcome, reason, failure) = verdict(failures, &known);
+    let (outcome, reason, failure) = verdict(&attempt, &known);
     Entry {
         outcome,
         reason,
-        failure,
-        negative,
+        failure: failure.cloned(),
+        negative: attempt.negative,
         named,
+        noted: attempt.noted,
+        ended_by: attempt.ended_by,
         ..entry
     }
 }
 
+/// What is known of this scenario.
+fn of_scenario<'d>(known: &'d [Deviation], scenario: &Scenario) -> Vec<&'d Deviation> {
+    let of = known.iter().filter(|known| known.scenario == scenario.id);
+    of.collect()
+}
+
 /// What an attempt comes to, in the light of what is known of the device: how it ended, why, and the
-/// failure that shows it. Each failure needs a deviation that explains it.
-fn verdict(
-    failures: Vec<FailureReport>,
+/// failure that shows it. Each failure needs a deviation that explains it, and one that ended the scenario a
+/// deviation that says why it cannot go on.
+fn verdict<'a>(
+    attempt: &'a Attempt,
     known: &[&Deviation],
-) -> (Outcome, Option<String>, Option<FailureReport>) {
-    let explanation = |failure: &FailureReport| {
-        let explains = |of: &&&Deviation| of.explains(failure.rule, &failure.seen);
+) -> (Outcome, Option<String>, Option<&'a FailureReport>) {
+    let Attempt {
+        noted, ended_by, ..
+    } = attempt;
+    let explanation = |(failure, ended): (&FailureReport, bool)| {
+        let explains = |of: &&&Deviation| {
+            of.explains(failure.rule, &failure.seen) && (of.ends.is_some() || !ended)
+        };
         let deviation = known.iter().find(explains);
         deviation.map(|deviation| format!("{} ({})", deviation.reason, deviation.source))
     };
-    let is_unknown = |failure: &&FailureReport| explanation(failure).is_none();
-    if let Some(unknown) = failures.iter().find(is_unknown) {
-        return (Outcome::Failed, None, Some(unknown.clone()));
+    let went_on = noted.iter().map(|failure| (failure, false));
+    let mut failures = went_on.chain(ended_by.iter().map(|failure| (failure, true)));
+    let is_unknown = |failure: &(&FailureReport, bool)| explanation(*failure).is_none();
+    if let Some((unknown, _)) = failures.clone().find(is_unknown) {
+        return (Outcome::Failed, None, Some(unknown));
     }
-    if let Some(failure) = failures.into_iter().next() {
-        return (
-            Outcome::KnownDeviation,
-            explanation(&failure),
-            Some(failure),
-        );
+    if let Some(first) = failures.next() {
+        return (Outcome::KnownDeviation, explanation(first), Some(first.0));
     }
     let Some(deviation) = known.iter().find(|deviation| !deviation.sometimes) else {
         return (Outcome::Passed, None, None);
@@ -237,14 +251,19 @@ fn verdict(
 }
 
 /// Runs the body on fresh devices.
-fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -> Attempt {
+fn attempt(
+    backend: &dyn Backend,
+    scenario: &'static Scenario,
+    bounds: Bounds,
+    known: &[&Deviation],
+) -> Attempt {
     let threads = scenario.needs.contains(Capabilities::THREADS);
     let fixture = match no_panic(|| Ok(backend.start(threads)?)) {
         Ok(fixture) => fixture,
         Err(failure) => {
             return Attempt {
-                negative: None,
-                failures: vec![report(backend, scenario, failure, Vec::new())],
+                ended_by: Some(report(backend, scenario, failure, Vec::new())),
+                ..Attempt::default()
             };
         }
     };
@@ -256,22 +275,24 @@ fn attempt(backend: &dyn Backend, scenario: &'static Scenario, bounds: Bounds) -
         negative = bench.negative();
         result
     };
-    let own = no_panic(|| {
-        if threads {
-            watched(verbs, &mut body)
-        } else {
-            body()
-        }
-    });
+    let run = || {
+        no_panic(|| {
+            if threads {
+                watched(verbs, &mut body)
+            } else {
+                body()
+            }
+        })
+    };
+    let (own, noted) = knowing(known, run);
     // Before the end adds to it.
     let trace = no_panic(|| Ok(tail(verbs))).unwrap_or_default();
     let at_end = no_panic(|| fixture.end());
-    let failures = [own.err(), at_end.err()].into_iter().flatten();
+    let in_full = |failure| report(backend, scenario, failure, trace.clone());
     Attempt {
         negative,
-        failures: failures
-            .map(|failure| report(backend, scenario, failure, trace.clone()))
-            .collect(),
+        noted: noted.into_iter().chain(at_end.err()).map(in_full).collect(),
+        ended_by: own.err().map(in_full),
     }
 }
 
@@ -351,32 +372,38 @@ const WATCH: Duration = Duration::from_secs(60);
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_deviation_explains_its_own_symptom_and_rule_only() {
-        let failure = |seen: &str| FailureReport {
+    fn failure(seen: &str) -> FailureReport {
+        FailureReport {
             kind: FailureKind::Assertion,
             rule: Some("CQ-ARM-13"),
             expected: String::new(),
             seen: seen.to_string(),
             trace: Vec::new(),
             replay: String::new(),
-        };
-        let deviation = Deviation {
-            scenario: String::new(),
+        }
+    }
+
+    fn deviation() -> Deviation {
+        Deviation {
             symptom: "an event".to_string(),
-            rule: None,
             reason: "it merges".to_string(),
             source: "its manual".to_string(),
-            kernels: Vec::new(),
-            sometimes: false,
-            crashes_kernel: false,
-            not_modelled: None,
+            ..Deviation::default()
+        }
+    }
+
+    fn outcome(noted: &[&FailureReport], known: &[&Deviation]) -> Outcome {
+        let attempt = Attempt {
+            noted: noted.iter().map(|failure| (*failure).clone()).collect(),
+            ..Attempt::default()
         };
+        verdict(&attempt, known).0
+    }
+
+    #[test]
+    fn a_deviation_explains_its_own_symptom_and_rule_only() {
         let (same, other) = (failure("an event of cq#0"), failure("ENOMEM"));
-        let outcome = |failures: &[&FailureReport], known: &[&Deviation]| {
-            let failures = failures.iter().map(|failure| (*failure).clone()).collect();
-            verdict(failures, known).0
-        };
+        let deviation = deviation();
         assert_eq!(outcome(&[], &[]), Outcome::Passed);
         assert_eq!(outcome(&[&same], &[]), Outcome::Failed);
         assert_eq!(outcome(&[], &[&deviation]), Outcome::UnexpectedPass);
@@ -396,12 +423,30 @@ mod tests {
             ..deviation.clone()
         };
         assert_eq!(outcome(&[], &[&at_times]), Outcome::Passed);
-        let known = verdict(vec![same.clone()], &[&deviation]);
+        let attempt = Attempt {
+            noted: vec![same.clone()],
+            ..Attempt::default()
+        };
+        let known = verdict(&attempt, &[&deviation]);
         let reason = Some("it merges (its manual)".to_string());
-        assert_eq!(known, (Outcome::KnownDeviation, reason, Some(same.clone())));
+        assert_eq!(known, (Outcome::KnownDeviation, reason, Some(&same)));
         // What explains one failure does not explain another beside it.
-        let both = verdict(vec![same, other.clone()], &[&deviation]);
-        assert_eq!(both, (Outcome::Failed, None, Some(other)));
+        assert_eq!(outcome(&[&same, &other], &[&deviation]), Outcome::Failed);
+    }
+
+    #[test]
+    fn a_scenario_that_cannot_go_on_needs_a_deviation_that_says_why() {
+        let attempt = Attempt {
+            ended_by: Some(failure("an event of cq#0")),
+            ..Attempt::default()
+        };
+        let goes_on = deviation();
+        assert_eq!(verdict(&attempt, &[&goes_on]).0, Outcome::Failed);
+        let ends = Deviation {
+            ends: Some("there is nothing to look at".to_string()),
+            ..goes_on
+        };
+        assert_eq!(verdict(&attempt, &[&ends]).0, Outcome::KnownDeviation);
     }
 
     #[test]

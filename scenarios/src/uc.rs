@@ -127,7 +127,10 @@ fn denied_write_is_dropped(bench: &Bench<'_>) -> Result {
         a.fill(6, LEN)?;
         let data = [a.sge(0, LEN)];
         a.post(SendWr::rdma_write(1, &data, remote))?;
-        in_case(case, bench.one_with(a.send_cq, WcStatus::Success, RULE))?;
+        in_case(
+            case,
+            bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
+        )?;
         in_case(case, bench.no_completion(b.recv_cq, RULE))?;
         let untouched = crate::pattern(5, b.mem.length as u32);
         // The receive owns its memory until it is polled.

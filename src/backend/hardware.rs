@@ -121,8 +121,8 @@ impl Hardware {
             replay: self.replay(scenario),
         };
         Attempt {
-            negative: None,
-            failures: vec![failure],
+            ended_by: Some(failure),
+            ..Attempt::default()
         }
     }
 }
@@ -276,9 +276,11 @@ impl Report {
             trace: Vec::new(),
             replay,
         });
+        // Whether it ended the scenario was judged there.
         Attempt {
             negative,
-            failures: failure.into_iter().collect(),
+            noted: failure.into_iter().collect(),
+            ended_by: None,
         }
     }
 }

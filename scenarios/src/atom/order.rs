@@ -234,7 +234,13 @@ fn retried_atomic_is_executed_once(bench: &Bench<'_>) -> Result {
                     a.post(SendWr::fetch_and_add(n, &into, b.mem.remote(0), 1))?;
                 }
                 let case = format!("{opcode} {lost} lost, depth {depth}");
-                in_case(&case, bench.successes(a.send_cq, COUNT as usize).rule(RULE))?;
+                in_case(
+                    &case,
+                    bench
+                        .successes(a.send_cq, COUNT as usize)
+                        .rule(RULE)
+                        .map(drop),
+                )?;
                 bench.lab().remove(fault)?;
                 check_eq!(
                     [RULE, "TMR-09"],

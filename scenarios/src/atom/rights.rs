@@ -7,7 +7,7 @@ use verbs_api::{
 };
 
 use super::{ALL, both, get, options, pair, set};
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, expect_err};
 
 const LOCAL: Access = Access::LOCAL_WRITE;
@@ -38,7 +38,7 @@ fn list_of_other_than_8_bytes_is_refused(bench: &Bench<'_>) -> Result {
             let into = [a.sge(a.landing(), length)];
             let (what, work) = both(&into, b.mem.remote(0), 7)[n];
             let case = format!("{what}, {length} bytes");
-            let wc = in_case(&case, outcome(bench, &a, work, RULE))?;
+            let wc = value_in_case(&case, outcome(bench, &a, work, RULE))?;
             let longer = length > 8;
             let (seen, after) = match wc.map(|wc| wc.status) {
                 None => (AtomicCheck::Post, 7),
@@ -100,7 +100,7 @@ fn address_must_be_a_multiple_of_8_whatever_the_key(bench: &Bench<'_>) -> Result
                 let case = format!("{what} at {offset}, key good: {good_key}");
                 a.post(work).rule(RULE)?;
                 let failed = bench.one_with(a.send_cq, WcStatus::RemInvReqErr, "WC-27");
-                in_case(&case, failed)?;
+                in_case(&case, failed.map(drop))?;
                 in_case(&case, b.expect_data_at(0, 3, 16, RULE))?;
             }
         }
@@ -151,7 +151,7 @@ fn region_needs_the_right_for_atomics_alone(bench: &Bench<'_>) -> Result {
                 false => WcStatus::RemAccessErr,
             };
             let case = format!("{what} where {rights:?} is allowed");
-            in_case(&case, bench.one_with(a.send_cq, status, RULE))?;
+            in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;
             let mut after = [0; 8];
             bench.read_mr(mr, 0, &mut after)?;
             let after = u64::from_ne_bytes(after);
@@ -240,7 +240,7 @@ fn key_range_and_domain_are_checked(bench: &Bench<'_>) -> Result {
             let (what, work) = both(&into, remote, 0)[n];
             a.post(work)?;
             let failed = bench.one_with(a.send_cq, WcStatus::RemAccessErr, [RULE, "WC-28"]);
-            in_case(&format!("{what}, {case}"), failed)?;
+            in_case(&format!("{what}, {case}"), failed.map(drop))?;
             check_eq!(RULE, get(&b, 0)?, 0, format!("the value ({what}, {case})"));
         }
     }
@@ -267,7 +267,7 @@ fn result_needs_memory_that_may_be_written(bench: &Bench<'_>) -> Result {
             let (what, work) = both(&into, b.mem.remote(0), 7)[n];
             a.post(work)?;
             let failed = bench.one_with(a.send_cq, WcStatus::LocProtErr, RULE);
-            in_case(&format!("{what}, {case}"), failed)?;
+            in_case(&format!("{what}, {case}"), failed.map(drop))?;
             let after = get(&b, 0)?;
             check!(
                 RULE,

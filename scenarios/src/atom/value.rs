@@ -3,7 +3,7 @@
 use verbs_api::{AtomicCap, Capabilities, ErrorKind, QpCap, SendWr, WcOpcode, WcStatus};
 
 use super::{both, get, options, pair, set};
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, expect_err};
 
 const TOP: u64 = 1 << 63;
@@ -55,7 +55,7 @@ fn fetch_and_add_wraps_around_and_gives_what_was_there(bench: &Bench<'_>) -> Res
         let work = |sges, remote| SendWr::fetch_and_add(1, sges, remote, add);
         let done = on_value(bench, &pair, before, WcOpcode::FetchAdd, RULE, work, &into);
         let case = format!("{before:#x} plus {add:#x}");
-        let (original, after) = in_case(&case, done)?;
+        let (original, after) = value_in_case(&case, done)?;
         check_eq!(RULE, original, before, format!("what was there ({case})"));
         let sum = before.wrapping_add(add);
         check_eq!(RULE, after, sum, format!("the sum ({case})"));
@@ -82,7 +82,7 @@ fn compare_and_swap_stores_if_equal_and_gives_what_was_there(bench: &Bench<'_>) 
         let work = |sges, remote| SendWr::compare_and_swap(1, sges, remote, compare, swap);
         let done = on_value(bench, &pair, before, WcOpcode::CompSwap, RULE, work, &into);
         let case = format!("{before:#x} compared with {compare:#x}");
-        let (original, after) = in_case(&case, done)?;
+        let (original, after) = value_in_case(&case, done)?;
         check_eq!(RULE, original, before, format!("what was there ({case})"));
         let stored = if before == compare { swap } else { before };
         check_eq!(RULE, after, stored, format!("what is stored ({case})"));
@@ -100,7 +100,10 @@ fn result_is_in_the_order_of_the_machine(bench: &Bench<'_>) -> Result {
         set(&b, bench, 0, PATTERN)?;
         let before = b.bytes(0, 8)?;
         a.post(work)?;
-        in_case(what, bench.one_with(a.send_cq, WcStatus::Success, RULE))?;
+        in_case(
+            what,
+            bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
+        )?;
         let seen = a.bytes(a.landing(), 8)?;
         check_eq!(RULE, seen, before, format!("the bytes of the {what}"));
     }
@@ -160,11 +163,14 @@ fn device_does_what_its_attribute_says(bench: &Bench<'_>) -> Result {
         let posted = bench.post_send(a.qp, &[work]);
         let after = if has_them {
             posted.rule(RULE)?;
-            in_case(what, bench.one_with(a.send_cq, WcStatus::Success, RULE))?;
+            in_case(
+                what,
+                bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
+            )?;
             8
         } else {
             if posted.is_err() {
-                in_case(what, expect_err(posted, ErrorKind::Invalid, RULE))?;
+                in_case(what, expect_err(posted, ErrorKind::Invalid, RULE).map(drop))?;
             } else {
                 fails(bench, &a, RULE)?;
             }

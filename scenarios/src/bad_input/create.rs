@@ -9,7 +9,7 @@ use verbs_api::{
 };
 
 use super::refused;
-use crate::failure::in_case;
+use crate::failure::{in_case, value_in_case};
 use crate::{Bench, Failure, OfRule, PairOptions, Result};
 
 const INVALID: [ErrorKind; 1] = [ErrorKind::Invalid];
@@ -50,9 +50,9 @@ fn qp_sizes_above_the_limits_are_refused(bench: &Bench<'_>) -> Result {
         for size in [limit + 1, u32::MAX] {
             let kinds = [ErrorKind::Invalid, ErrorKind::NoMemory];
             let result = refused(bench, &kinds, "QP-CREATE-02", || create(set, size));
-            in_case(&format!("{what} {size}"), result)?;
+            in_case(&format!("{what} {size}"), result.map(drop))?;
         }
-        let created = in_case(what, create(set, limit).rule("QP-CREATE-02"))?;
+        let created = value_in_case(what, create(set, limit).rule("QP-CREATE-02"))?;
         bench.destroy_qp(created, bench.wait())?;
     }
     Ok(())
@@ -95,12 +95,12 @@ fn unknown_access_bits_are_refused(bench: &Bench<'_>) -> Result {
         let result = refused(bench, &UNSUPPORTED, "MR-04", || {
             bench.alloc_mr(pd, 64, with(bit))
         });
-        in_case(&format!("bit {bit}"), result)?;
+        in_case(&format!("bit {bit}"), result.map(drop))?;
     }
     // Optional bits may be unknown.
     for bit in [20, 29] {
         let created = bench.alloc_mr(pd, 64, with(bit)).rule("MR-04");
-        in_case(&format!("bit {bit}"), created)?;
+        in_case(&format!("bit {bit}"), created.map(drop))?;
     }
     Ok(())
 }
@@ -126,7 +126,7 @@ fn address_vector_that_leads_nowhere_is_refused(bench: &Bench<'_>) -> Result {
     let good = bench.route_to(bench.ctx_a())?;
     for attr in bad_addresses(bench, &good)? {
         let result = refused(bench, &INVALID, "AH-01", || bench.create_ah(pd, &attr));
-        in_case(&format!("{attr:?}"), result)?;
+        in_case(&format!("{attr:?}"), result.map(drop))?;
     }
     let ah = bench.create_ah(pd, &good).rule("AH-01")?;
     bench.destroy_ah(ah)?;
@@ -264,7 +264,7 @@ fn creation_without_memory_changes_nothing(bench: &Bench<'_>) -> Result {
     bench.lab().set_limit(context, Limit::Objects, Some(0))?;
     for (what, rule, create) in creations {
         let result = refused(bench, &[ErrorKind::NoMemory], rule, create);
-        in_case(what, result)?;
+        in_case(what, result.map(drop))?;
     }
     bench.lab().set_limit(context, Limit::Objects, None)?;
     bench.destroy_qp(end.qp, bench.wait())?;

@@ -192,7 +192,10 @@ fn garbled_window_and_region_are_bound_as_declared(bench: &Bench<'_>) -> Result 
             })?;
             let what = format!("{mw_type}, {object:?}");
             if seen == Check::Accepted {
-                in_case(&what, bench.one_with(a.send_cq, WcStatus::Success, RULE))?;
+                in_case(
+                    &what,
+                    bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
+                )?;
             }
             in_case(&what, bench.as_declared(RULE, declared, seen))?;
             bench.dealloc_mw(mw).rule(RULE)?;

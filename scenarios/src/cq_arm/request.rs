@@ -437,7 +437,8 @@ fn event_names_its_cq_and_context(bench: &Bench<'_>) -> Result {
         let pair = bench.connect(a, b, options)?;
         bench.arm(cq, Arm::NEXT)?;
         deliver(bench, &pair, PLAIN)?;
-        let event = bench.expect_event(channel, cq, "CQ-ARM-04")?;
+        let event = bench.event_and_ack(channel).rule("CQ-ARM-04")?;
+        check_eq!("CQ-ARM-04", event.cq, cq);
         check_eq!("CQ-ARM-04", event.cq_context, cq_context);
     }
     Ok(())

@@ -135,7 +135,8 @@ fn channel_context_vector_and_qps_stay(bench: &Bench<'_>) -> Result {
 
         bench.arm(cq, Arm::NEXT)?;
         tight.push(0)?;
-        let event = bench.expect_event(channel, cq, "CQ-RESIZE-27")?;
+        let event = bench.event_and_ack(channel).rule("CQ-RESIZE-27")?;
+        check_eq!("CQ-RESIZE-27", event.cq, cq);
         check_eq!("CQ-RESIZE-27", event.cq_context, CONTEXT);
         let wc = bench.successes(cq, 1).rule("CQ-RESIZE-27")?[0];
         check_eq!("CQ-RESIZE-27", wc.qp_num, tight.end.qp_num);
@@ -242,7 +243,7 @@ fn traffic_goes_on_while_a_thread_resizes(bench: &Bench<'_>) -> Result {
     let pair = bench.rc_pair()?;
     let cqs = [pair.a.send_cq, pair.b.recv_cq];
     let done = AtomicBool::new(false);
-    let resize = || {
+    let resize = || -> Result {
         for size in SIZES.into_iter().cycle() {
             if done.load(Ordering::Relaxed) {
                 break;
@@ -253,7 +254,7 @@ fn traffic_goes_on_while_a_thread_resizes(bench: &Bench<'_>) -> Result {
         }
         Ok(())
     };
-    let traffic = || {
+    let traffic = || -> Result {
         for round in 0..100 {
             let expected: Vec<u64> = (8 * round..8 * round + 8).collect();
             for wr_id in &expected {

@@ -6,7 +6,7 @@ use verbs_api::{Capabilities, Cq, CqInit, Error, ErrorKind, Handle, QpState, Wai
 
 use super::{expect_armed, requests_beside_completions};
 use crate::cq_create::sizes_above_the_limit;
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, OfRule, Result, expect_err, expect_err_among, wr_ids};
 
 /// A resize that must fail, with an errno value and without another size.
@@ -19,7 +19,7 @@ pub(super) fn refused(
 ) -> Result<Error> {
     let before = bench.query_cq(cq)?;
     let result = bench.resize_cq(cq, size);
-    let error = in_case(&format!("size {size}"), expect_err(result, kind, rule))?;
+    let error = value_in_case(&format!("size {size}"), expect_err(result, kind, rule))?;
     let errno = error.raw().unwrap_or(error.errno());
     check!("CQ-RESIZE-13", errno > 0, "an errno value", "{errno}");
     check_eq!("CQ-RESIZE-26", bench.query_cq(cq)?, before);

@@ -5,7 +5,7 @@ use verbs_api::{
 };
 
 use super::LEN;
-use crate::failure::{Failure, check_eq, in_case};
+use crate::failure::{Failure, check_eq, in_case, value_in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, pattern};
 
 /// Bytes of the regions made here: a page and a half, so that the end is not that of a page.
@@ -71,7 +71,7 @@ fn borders(bench: &Bench<'_>, init: &MrInit, rule: &'static str) -> Result {
         let Pair { a, b } = bench.rc_pair()?;
         let attr = bench.query_mr(bench.alloc_mr_as(b.pd, init)?)?;
         a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], attr.remote(offset)))?;
-        in_case(
+        value_in_case(
             what,
             bench.one_with(a.send_cq, WcStatus::RemAccessErr, rule),
         )?;
@@ -182,7 +182,7 @@ fn memory_that_is_not_mapped_is_refused(bench: &Bench<'_>) -> Result {
             let init = MrInit::new(length, access).memory(MrMemory::Unmapped);
             let made = bench.alloc_mr_as(pd, &init);
             let refused = expect_err_among(made, &[ErrorKind::Fault, ErrorKind::NoMemory], RULE);
-            in_case(&format!("{length} bytes, {access:?}"), refused)?;
+            in_case(&format!("{length} bytes, {access:?}"), refused.map(drop))?;
             bench.expect_live(before, RULE)?;
         }
     }
@@ -199,7 +199,7 @@ fn read_only_memory_can_only_be_read(bench: &Bench<'_>) -> Result {
     };
     for access in [Access::LOCAL_WRITE, Access::ALL_RDMA] {
         let refused = expect_err_among(of(access), &[ErrorKind::Fault, ErrorKind::Invalid], RULE);
-        in_case(&format!("{access:?}"), refused)?;
+        in_case(&format!("{access:?}"), refused.map(drop))?;
     }
     for access in [Access::empty(), Access::REMOTE_READ] {
         let attr: MrAttr = bench.query_mr(of(access).rule(RULE)?)?;
@@ -276,7 +276,7 @@ fn regions_over_the_same_memory_have_rights_of_their_own(bench: &Bench<'_>) -> R
         write(b.mem.remote(0))?;
         bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
         write(attr.remote(0))?;
-        in_case(
+        value_in_case(
             &format!("{access:?}"),
             bench.one_with(a.send_cq, status, RULE),
         )?;

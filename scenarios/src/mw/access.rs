@@ -50,7 +50,7 @@ fn window_gives_rights_that_its_region_does_not(bench: &Bench<'_>) -> Result {
             true => Claim::two(RULE, "ATOM-05"),
             false => Claim::one(RULE),
         };
-        in_case(&case, bench.one_with(a.send_cq, status, rule))?;
+        in_case(&case, bench.one_with(a.send_cq, status, rule).map(drop))?;
         let mut after = [0; LEN as usize];
         bench.read_mr(mr, 0, &mut after)?;
         let touched = given == need && need != Access::REMOTE_READ;
@@ -182,7 +182,7 @@ fn access_of_no_bytes_is_not_checked(bench: &Bench<'_>) -> Result {
         for op in [SendOp::RdmaWrite { remote }, SendOp::RdmaRead { remote }] {
             a.post(SendWr::new(1, op, &[])).rule(RULE)?;
             let done = bench.one_with(a.send_cq, WcStatus::Success, [RULE, "RDMA-10"]);
-            in_case(&format!("{} with {rkey:#x}", op.name()), done)?;
+            in_case(&format!("{} with {rkey:#x}", op.name()), done.map(drop))?;
         }
     }
     bench.dealloc_mw(mw).rule(RULE)

@@ -147,7 +147,7 @@ fn binds_complete_in_order_and_before_what_is_behind_starts(bench: &Bench<'_>) -
             Remote { addr, rkey },
         ))?;
         let written = bench.one_with(a.send_cq, WcStatus::Success, [RULE, "MW-02"]);
-        in_case(&mw_type.to_string(), written)?;
+        in_case(&mw_type.to_string(), written.map(drop))?;
         b.expect_data_at(place, 9, LEN, RULE)?;
         let done = bench.successes(b.send_cq, 3).rule(RULE)?;
         check_eq!(RULE, wr_ids(&done), [1, 2, 3], "the order of completions");

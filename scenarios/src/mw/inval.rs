@@ -4,7 +4,7 @@ use verbs_api::behavior::SendInvalAnswer;
 use verbs_api::{ErrorKind, MwType, QpState, SendWr, WcFlags, WcOpcode, WcStatus, inc_rkey};
 
 use super::{LEN, WRITE, bind, bound, is_shut, opens, pair, part, sibling};
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, Result, expect_err};
 
 /// Invalidates a key on a queue pair, with success.
@@ -123,7 +123,7 @@ fn send_invalidates_before_its_receive_completes(bench: &Bench<'_>) -> Result {
         // It is free: otherwise it could not be bound.
         let info = part(&b, b.landing(), LEN.into(), WRITE);
         let next = bind(bench, &b, mw, info);
-        rkey = in_case(&format!("{length} bytes"), next.rule(RULE))?;
+        rkey = value_in_case(&format!("{length} bytes"), next.rule(RULE))?;
     }
     b.recv_at(1, 64, LEN)?;
     a.post(SendWr::send_with_inv(2, &[], rkey))?;

@@ -53,7 +53,7 @@ fn region_decides_what_a_peer_may_do(bench: &Bench<'_>) -> Result {
                 false => WcStatus::RemAccessErr,
             };
             let case = format!("{what} where {rights:?} is allowed");
-            in_case(&case, bench.one_with(a.send_cq, status, RULE))?;
+            in_case(&case, bench.one_with(a.send_cq, status, RULE).map(drop))?;
             if !rights.contains(needed) {
                 let mut after = [0; 64];
                 bench.read_mr(mr, 0, &mut after)?;

@@ -3,7 +3,7 @@
 use verbs_api::{ErrorKind, RecvWr, SrqInit};
 
 use super::{PLACES, ROOM, Shared};
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check_eq, value_in_case};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err, expect_err_among};
 
 scenario!(list_of_receives_stops_at_the_bad_one: "SRQ-04"; needs SRQ);
@@ -23,7 +23,7 @@ fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
         list[bad] = RecvWr::new(9, &too_many);
         let posted = bench.post_srq_recv(srq, &list);
         let error = expect_err(posted, ErrorKind::Invalid, RULE);
-        let error = in_case(&format!("the bad one is {bad}"), error)?;
+        let error = value_in_case(&format!("the bad one is {bad}"), error)?;
         check_eq!(RULE, error.bad_wr, bad, "the bad one");
         for wr_id in 0..bad {
             shared.takes(&pair, 5, wr_id as u64, RULE)?;

@@ -65,7 +65,10 @@ fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result {
                 "{seen:?}"
             );
             for _ in 0..2 {
-                in_case(&format!("after {size}"), shared.takes(&pair, 1, next, RULE))?;
+                in_case(
+                    &format!("after {size}"),
+                    shared.takes(&pair, 1, next, RULE).map(drop),
+                )?;
                 next += 1;
             }
         }
@@ -90,7 +93,7 @@ fn resize_below_what_is_posted_is_refused(bench: &Bench<'_>) -> Result {
     let before = shared.told()?;
     for size in [1, 20] {
         let refused = expect_err_among(shared.resize(size), &BAD, RULE);
-        in_case(&format!("to {size}"), refused)?;
+        in_case(&format!("to {size}"), refused.map(drop))?;
         check_eq!(RULE, shared.told()?, before, "what a query tells");
     }
     for wr_id in 0..40 {
@@ -115,7 +118,7 @@ fn bad_attribute_among_good_ones_changes_none(bench: &Bench<'_>) -> Result {
         let both = SrqAttrMask::MAX_WR | SrqAttrMask::LIMIT;
         let changed = bench.modify_srq(shared.srq, &attr, both);
         let refused = expect_err_among(changed, &BAD, RULE);
-        in_case(&format!("{attr:?}"), refused)?;
+        in_case(&format!("{attr:?}"), refused.map(drop))?;
         check_eq!(RULE, shared.told()?, before, "what a query tells");
     }
     // The limit of before still stands.

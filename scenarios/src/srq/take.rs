@@ -7,7 +7,7 @@ use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
 use verbs_api::{Access, Arm, CqInit, QpType, RcParams, RecvWr, WcStatus};
 
 use super::{ROOM, Shared};
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check_eq, value_in_case};
 use crate::kind::Kind;
 use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};
 
@@ -39,7 +39,7 @@ fn in_posting_order(bench: &Bench<'_>, qp_type: QpType, rule: &'static str) -> R
     shared.post((0..TURNS.len()).map(number))?;
     for (i, turn) in TURNS.into_iter().enumerate() {
         let taken = shared.takes(&pairs[turn], i as u8, number(i), rule);
-        let wc = in_case(&format!("message {i}"), taken)?;
+        let wc = value_in_case(&format!("message {i}"), taken)?;
         check_eq!([rule, "WC-03"], wc.qp_num, pairs[turn].b.qp_num);
     }
     Ok(())

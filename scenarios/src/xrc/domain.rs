@@ -3,7 +3,7 @@
 use verbs_api::{Capabilities, CqInit, Error, ErrorKind, QpInit, QpType, SrqInit, Xrcd, XrcdInit};
 
 use super::{Named, beside_b};
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err, expect_err_among};
 
 /// A domain that is not there: as `open` says, or as Linux does.
@@ -110,7 +110,7 @@ fn domain_is_made_and_found_as_its_flags_say(bench: &Bench<'_>) -> Result {
     none("XRC-01")?;
     for round in 0..2 {
         let opened = bench.open_xrcd(context, &new).rule("XRC-01");
-        let first = in_case(&format!("round {round}"), opened)?;
+        let first = value_in_case(&format!("round {round}"), opened)?;
         let exists = [ErrorKind::Invalid, ErrorKind::from_errno(17)];
         for _ in 0..2 {
             expect_err_among(bench.open_xrcd(context, &new), &exists, "XRC-01")?;

@@ -3,7 +3,7 @@
 use verbs_api::{ErrorKind, QpAttr, QpInit, QpState, QpType, RecvWr, SendWr, transition};
 
 use crate::climber::{Climber, required};
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check_eq, in_case, value_in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err_among};
 
 const RULE: &str = "XRC-03";
@@ -29,7 +29,7 @@ fn sender_takes_no_receives(bench: &Bench<'_>) -> Result {
         for list in [&room[..], &[]] {
             let posted = bench.post_recv(a.end.qp, &[RecvWr::new(1, list)]);
             let refused = expect_err_among(posted, &NO_QUEUE, RULE);
-            let error = in_case(&state.to_string(), refused)?;
+            let error = value_in_case(&state.to_string(), refused)?;
             check_eq!(RULE, error.bad_wr, 0);
         }
         bench.no_completion(a.end.recv_cq, RULE)?;
