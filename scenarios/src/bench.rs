@@ -534,6 +534,7 @@ impl<'v> Bench<'v> {
         let got = self.poll_all(recv_cq)?;
         let seen = match got[..] {
             [] => ShortDatagram::Drop,
+            [wc, ..] if wc.status == WcStatus::LocQpOpErr => ShortDatagram::LocQpOpErr,
             _ => ShortDatagram::LocLenErr,
         };
         let good = got.is_empty() || got.len() == 1 && got[0].status == WcStatus::LocLenErr;

@@ -30,7 +30,8 @@ pub struct Deviation {
     /// ([`Backend::may_crash_kernel`](crate::Backend::may_crash_kernel)). Default: false.
     #[serde(default)]
     pub crashes_kernel: bool,
-    /// Why the scenario cannot go on after it, so that what it would assert then is not judged. Default: it goes on.
+    /// Why the scenario cannot go on after it, so that what it would assert then is not judged; of a table only the
+    /// rest of the case. Default: it goes on.
     pub ends: Option<String>,
     /// Why the simulator's profile of the driver does not show it. Default: it does.
     pub not_modelled: Option<String>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use verbs_api::{Cause, Error, ErrorKind, PostError};
 
 use crate::claim::{self, Claim};
-use crate::known::unless_known;
+use crate::known::case_unless_known;
 
 /// What a scenario body returns.
 pub type Result<T = (), E = Failure> = core::result::Result<T, E>;
@@ -164,7 +164,7 @@ where
 
 /// Says in which case of a table a failure was seen. The table goes on after one that is known.
 pub(crate) fn in_case(case: &str, result: Result) -> Result {
-    value_in_case(case, result).or_else(unless_known)
+    value_in_case(case, result).or_else(case_unless_known)
 }
 
 /// As [`in_case`], for a value that the table needs to go on.

@@ -34,17 +34,24 @@ pub(crate) fn knowing<T>(deviations: &[&Deviation], body: impl FnOnce() -> T) ->
     (value, KNOWN.replace(Known::NOTHING).noted)
 }
 
-/// What an assertion that does not hold comes to: nothing if it is known and leaves all that the scenario
-/// needs to go on.
+/// What an assertion that does not hold comes to: nothing if it is known and leaves all that is needed to go on.
 pub(crate) fn unless_known(failure: Failure) -> Result {
-    KNOWN.with_borrow_mut(|known| {
-        let goes_on =
-            |of: &Deviation| of.ends.is_none() && of.explains(failure.rule, &failure.seen);
-        if !known.deviations.iter().any(goes_on) {
+    note(failure, |known| known.ends.is_none())
+}
+
+/// What the failure of a case comes to: nothing if it is known, since other cases do not build on it.
+pub(crate) fn case_unless_known(failure: Failure) -> Result {
+    note(failure, |_| true)
+}
+
+fn note(failure: Failure, goes_on: impl Fn(&Deviation) -> bool) -> Result {
+    KNOWN.with_borrow_mut(|Known { deviations, noted }| {
+        let explains = |of: &Deviation| goes_on(of) && of.explains(failure.rule, &failure.seen);
+        if !deviations.iter().any(explains) {
             return Err(failure);
         }
-        if !known.noted.contains(&failure) {
-            known.noted.push(failure);
+        if !noted.contains(&failure) {
+            noted.push(failure);
         }
         Ok(())
     })

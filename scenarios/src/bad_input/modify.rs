@@ -8,7 +8,7 @@ use verbs_api::{
 use super::create::{bad_addresses, bad_ports};
 use super::refused;
 use crate::climber::{Climber, required};
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check_eq, in_case, value_in_case};
 use crate::{Bench, OfRule, Result};
 
 const STATES: [QpState; 6] = [
@@ -132,7 +132,7 @@ fn wrong_current_state_is_refused(bench: &Bench<'_>) -> Result {
             for wrong in QpState::ALL.iter().filter(|state| **state != from) {
                 qp.attr.cur_qp_state = *wrong;
                 let result = stays(bench, &qp, &[ErrorKind::Invalid], "QP-STATE-09", *to, mask);
-                in_case(&format!("it is not in {wrong}"), result)?;
+                value_in_case(&format!("it is not in {wrong}"), result)?;
             }
             qp.attr.cur_qp_state = from;
             qp.change(*to, mask).rule("QP-STATE-09")?;

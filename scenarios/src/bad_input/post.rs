@@ -310,7 +310,7 @@ fn refused_send_is_not_queued(bench: &Bench<'_>) -> Result {
         a.post(&[SendWr::send(3, &data)])?;
         for (cq, wr_id) in [(a.end.send_cq, 3), (b.end.recv_cq, 2)] {
             let result = only(bench, cq, wr_id, "QP-STATE-18");
-            in_case(&format!("posted in {state}"), result)?;
+            value_in_case(&format!("posted in {state}"), result)?;
         }
     }
     Ok(())

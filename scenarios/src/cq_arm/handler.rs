@@ -8,7 +8,7 @@ use std::thread;
 use verbs_api::{Arm, CompChannel, Cq, ErrorKind, QpCap, SendFlags, SendWr, Wait, Wc, WcStatus};
 
 use super::{BOTH, PLAIN, deliver, leave, post};
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, value_in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
 
 scenario!(one_event_for_many_completions: "CQ-ARM-29", "CQ-ARM-32", "CQ-ARM-53");
@@ -251,7 +251,7 @@ fn safe_handler_misses_nothing_in_any_order(bench: &Bench<'_>) -> Result {
             let mut handler = Handler::start(bench, &pair.b, arm, batch)?;
             for arrivals in schedules() {
                 let case = format!("arrivals {arrivals:#b}, {arm}, polls of {batch}");
-                in_case(&case, run_schedule(bench, &pair, &mut handler, arrivals))?;
+                value_in_case(&case, run_schedule(bench, &pair, &mut handler, arrivals))?;
             }
         }
     }

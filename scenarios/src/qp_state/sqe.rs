@@ -5,7 +5,7 @@ use verbs_api::{
 };
 
 use crate::climber::Climber;
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, value_in_case};
 use crate::{Bench, Claim, End, OfRule, Pair, PairOptions, Result, wr_ids};
 
 /// An entry with a key that is none.
@@ -98,7 +98,7 @@ fn comes_back(bench: &Bench<'_>, qp_type: QpType) -> Result {
         bench.one(a.end.send_cq)?;
         a.attr.cur_qp_state = QpState::Sqe;
         let back = a.change(QpState::Rts, M::STATE | extra).rule(RULE);
-        in_case(&format!("with {extra}"), back)?;
+        value_in_case(&format!("with {extra}"), back)?;
         check_eq!(RULE, bench.state(a.end.qp)?, QpState::Rts);
         b.end.recv(wr_id, 8)?;
         a.end.send(wr_id, 8).rule(RULE)?;
