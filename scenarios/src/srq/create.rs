@@ -71,6 +71,9 @@ fn query_tells_sizes_and_limit(bench: &Bench<'_>) -> Result {
         let same = seen.max_wr >= made.max_wr && seen.max_sge >= made.max_sge;
         check!(RULE, same, format!("at least {made:?}"), "{seen:?}");
         check_eq!(RULE, seen.srq_limit, 0);
+        // With fewer receives than a limit some devices raise its event at once.
+        let receives: Vec<_> = (0..max_wr).map(|id| RecvWr::new(id.into(), &[])).collect();
+        bench.post_srq_recv(srq, &receives)?;
         for srq_limit in [1, max_wr, 0] {
             let attr = SrqAttr {
                 srq_limit,
