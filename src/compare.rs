@@ -49,6 +49,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let choice = Choice {
         backend: Kind::Hw,
         profile: String::new(),
+        link_layer: None,
         seed: 0,
         device: args.device.clone(),
         peer_device: args.peer_device.clone(),

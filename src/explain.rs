@@ -106,7 +106,11 @@ fn explain_rule(rule: &'static Rule, style: Style) -> String {
 fn explain_scenario(scenario: &Scenario, style: Style) -> String {
     let listed = Listed::new(scenario);
     let mut text = style.paint(Look::Bold, scenario.id) + "\n";
-    let lists = [("needs", listed.needs), ("hazards", listed.hazards)];
+    let lists = [
+        ("needs", listed.needs),
+        ("lacks", listed.lacks),
+        ("hazards", listed.hazards),
+    ];
     for (name, values) in lists.iter().filter(|(_, values)| !values.is_empty()) {
         let name = style.paint(Look::Dim, &format!("{name:<8}"));
         writeln!(text, "  {name} {}", values.join(", ")).expect("a string");

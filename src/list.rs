@@ -1,6 +1,7 @@
 //! `verbsim list`: the scenarios.
 
 use serde::Serialize;
+use verbs_api::Capabilities;
 use verbs_scenarios::{GROUPS, Scenario, all};
 
 use crate::output::{Format, Stop, json, print};
@@ -20,17 +21,22 @@ pub(crate) struct Listed {
     pub(crate) id: &'static str,
     pub(crate) rules: &'static [&'static str],
     pub(crate) needs: Vec<String>,
+    pub(crate) lacks: Vec<String>,
     pub(crate) hazards: Vec<String>,
 }
 
 impl Listed {
     pub(crate) fn new(scenario: &Scenario) -> Self {
-        let needs = scenario.needs.iter_names();
+        let names = |of: Capabilities| {
+            let names = of.iter_names();
+            names.map(|(name, _)| name.to_ascii_lowercase()).collect()
+        };
         let hazards = scenario.hazards.iter_names();
         Self {
             id: scenario.id,
             rules: scenario.rules,
-            needs: needs.map(|(name, _)| name.to_ascii_lowercase()).collect(),
+            needs: names(scenario.needs),
+            lacks: names(scenario.lacks),
             hazards: hazards.map(|(name, _)| name.to_ascii_lowercase()).collect(),
         }
     }
@@ -55,10 +61,12 @@ fn table(style: Style) -> String {
         ]);
         for scenario in group.scenarios {
             let listed = Listed::new(scenario);
+            let lacks = listed.lacks.iter().map(|lacks| format!("no-{lacks}"));
+            let needs: Vec<_> = listed.needs.iter().cloned().chain(lacks).collect();
             table.row([
                 style.cell(Look::Plain, listed.id),
                 style.cell(Look::Dim, listed.rules.join(" ")),
-                style.cell(Look::Plain, listed.needs.join(" ")),
+                style.cell(Look::Plain, needs.join(" ")),
             ]);
         }
     }

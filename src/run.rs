@@ -223,10 +223,11 @@ fn summary(run: &Run, style: Style) -> String {
     let BackendInfo {
         backend,
         device,
+        link_layer,
         profile,
         seed,
         ..
     } = &run.info;
-    let what = format!("{backend} {device}, profile {profile}, seed {seed}");
+    let what = format!("{backend} {device}, {link_layer}, profile {profile}, seed {seed}");
     format!("{}: {}\n", style.paint(Look::Bold, &what), parts.join(", "))
 }

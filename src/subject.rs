@@ -96,7 +96,7 @@ impl Subject {
             .planted_defect(planted_defect);
         let config = match self.what {
             What::Programs => config.nodes(NODES),
-            What::Scenario(_) => config,
+            What::Scenario(scenario) => config.lacks(self.profile.lacks | scenario.lacks),
         };
         Exploration::new(&self.to_string()).config(config)
     }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::{env, fs, io};
 
 use serde_json::Value;
+use verbs_api::LinkLayer;
 use verbs_api::profile::Profile;
 use verbs_scenarios::deviations;
 use verbsim::backend::Simulator;
@@ -47,7 +48,11 @@ fn compare(path: &Path) {
     let driver = of_driver["driver"].as_str().unwrap().to_owned();
     let profile = Profile::named(&driver).unwrap();
     let scenarios: Vec<_> = verbs_scenarios::all().collect();
-    let simulator = Simulator { profile, seed: 0 };
+    let simulator = Simulator {
+        profile,
+        link_layer: LinkLayer::Ethernet,
+        seed: 0,
+    };
     let of_profile = verbs_scenarios::run(&simulator, &scenarios, |_| ()).unwrap();
     let excused: Vec<_> = deviations::of_driver(&driver, of_driver["kernel"].as_str().unwrap())
         .into_iter()

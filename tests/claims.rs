@@ -5,15 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use verbs_api::profile::Profile;
 use verbsim::backend::Simulator;
 
-/// A row's rules are those that assertions of its scenario name, each on some profile: a rule that no
+/// A row's rules are those that assertions of its scenario name, each on some profile and link layer: a rule that no
 /// assertion names is not checked, and one that is named and not in the row is not found.
 #[test]
 fn each_scenario_claims_the_rules_that_its_assertions_name() {
     let scenarios: Vec<_> = verbs_scenarios::all().collect();
     let mut named = BTreeMap::<_, BTreeSet<_>>::new();
-    for profile in Profile::ALL {
+    let places = Profile::ALL.iter().flat_map(|profile| {
+        let places = profile.link_layers.iter();
+        places.map(move |link_layer| (*profile, *link_layer))
+    });
+    for (profile, link_layer) in places {
         let backend = Simulator {
-            profile: *profile,
+            profile,
+            link_layer,
             seed: 0,
         };
         let run = verbs_scenarios::run(&backend, &scenarios, |_| ()).unwrap();

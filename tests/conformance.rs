@@ -1,12 +1,9 @@
 //! The conformance suite on the simulator that keeps to the specification.
 
-use std::sync::Arc;
-
 use verbs_api::profile::Profile;
-use verbs_api::{LinkLayer, Verbs};
+use verbs_api::{Capabilities, LinkLayer};
 use verbs_scenarios::report::{BackendInfo, Entry, Outcome, Run};
 use verbs_scenarios::{Backend, Fixture, Scenario};
-use verbs_sim::{Mode, Sim, SimConfig};
 use verbsim::backend::Simulator;
 
 /// Under the specification every scenario runs and passes, whatever the seed: none fails, none is
@@ -34,45 +31,96 @@ fn a_report_can_be_had_again() {
 /// So does every scenario on InfiniBand, where a LID leads.
 #[test]
 fn every_scenario_passes_on_infiniband() {
-    let scenarios: Vec<_> = verbs_scenarios::all().collect();
-    let run = verbs_scenarios::run(&InfiniBand(simulator(0)), &scenarios, |_| ()).unwrap();
-    let is_passed = |entry: &&Entry| entry.outcome == Outcome::Passed;
-    let others = run.scenarios.iter().filter(|entry| !is_passed(entry));
-    let others: Vec<_> = others.map(in_words).collect();
-    assert!(others.is_empty(), "{}", others.join("\n"));
+    for profile in Profile::ALL {
+        if !profile.link_layers.contains(&LinkLayer::InfiniBand) {
+            continue;
+        }
+        let backend = Simulator {
+            profile: *profile,
+            link_layer: LinkLayer::InfiniBand,
+            seed: 0,
+        };
+        let run = run_on(&backend);
+        let is_good =
+            |entry: &&Entry| matches!(entry.outcome, Outcome::Passed | Outcome::KnownDeviation);
+        let others = run.scenarios.iter().filter(|entry| !is_good(entry));
+        let others: Vec<_> = others.map(in_words).collect();
+        assert!(others.is_empty(), "{profile}:\n{}", others.join("\n"));
+    }
 }
 
-/// The simulator, but for its link layer.
-struct InfiniBand(Simulator);
+/// A simulator whose devices have lost something that its profile has.
+struct Lossy {
+    whole: Simulator,
+    lost: Capabilities,
+}
 
-impl Backend for InfiniBand {
+impl Backend for Lossy {
     fn info(&self) -> BackendInfo {
-        self.0.info()
+        self.whole.info()
     }
 
     fn start(&self, threads: bool) -> verbs_api::Result<Fixture> {
-        let mode = if threads { Mode::Inline } else { Mode::Stepped };
-        let config = SimConfig::new().link_layer(LinkLayer::InfiniBand);
-        let verbs: Arc<dyn Verbs> = Arc::new(Sim::new(config.mode(mode)));
-        Ok(Fixture::new(verbs))
+        let lacking = self.whole.lacking(self.lost);
+        lacking.expect("it can lack what it has").start(threads)
+    }
+
+    fn lacks(&self) -> Option<Capabilities> {
+        self.whole.lacks()
     }
 
     fn replay(&self, scenario: &Scenario) -> String {
-        self.0.replay(scenario)
+        self.whole.replay(scenario)
+    }
+}
+
+/// Such scenarios are not skipped: the run is not good, and says what is lost. What the profile does
+/// not have is skipped as ever.
+#[test]
+fn a_device_that_has_lost_a_capability_fails() {
+    for lost in [Capabilities::THREADS, Capabilities::FD, Capabilities::XRC] {
+        let backend = Lossy {
+            whole: Simulator {
+                profile: Profile::RXE,
+                ..simulator(0)
+            },
+            lost,
+        };
+        let run = run_on(&backend);
+        assert!(!run.summary.is_good());
+        for entry in &run.scenarios {
+            let scenario = verbs_scenarios::all().find(|of| of.id == entry.id).unwrap();
+            let of_profile = scenario.needs.intersects(Profile::RXE.lacks);
+            let expected = match scenario.needs.intersects(lost) {
+                true if Profile::RXE.lacks.contains(lost) => Outcome::Skipped,
+                true => Outcome::Failed,
+                false if of_profile => Outcome::Skipped,
+                false => continue,
+            };
+            assert_eq!(entry.outcome, expected, "{}", in_words(entry));
+            if expected == Outcome::Failed {
+                let failure = entry.failure.as_ref().unwrap();
+                assert!(failure.expected.contains(&lost.to_string()), "{failure:?}");
+            }
+        }
     }
 }
 
 fn simulator(seed: u64) -> Simulator {
     Simulator {
         profile: Profile::SPEC,
+        link_layer: LinkLayer::Ethernet,
         seed,
     }
 }
 
 fn run(seed: u64) -> Run {
-    let backend = simulator(seed);
+    run_on(&simulator(seed))
+}
+
+fn run_on(backend: &dyn Backend) -> Run {
     let scenarios: Vec<_> = verbs_scenarios::all().collect();
-    verbs_scenarios::run(&backend, &scenarios, |_| ()).unwrap()
+    verbs_scenarios::run(backend, &scenarios, |_| ()).unwrap()
 }
 
 /// How a scenario ended that did not pass.

@@ -38,6 +38,7 @@ impl Backend for Turned {
             device: text("sim0"),
             driver: text("sim"),
             kernel: None,
+            link_layer: text("ethernet"),
             profile: text("turned"),
             seed: 0,
         }

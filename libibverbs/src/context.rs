@@ -380,8 +380,6 @@ fn port_attr(attr: &PortAttr) -> ibv_port_attr {
     };
     ibv_port_attr {
         port_cap_flags: IBV_PORT_CM_SUP | ip_based_gids,
-        // Of the first port: there is no subnet manager, and nothing to ask it.
-        sm_lid: infiniband.into(),
         max_vl_num: 1,
         // 4 lanes of 25 Gbit/s each.
         active_width: 2,

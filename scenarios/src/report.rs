@@ -63,6 +63,8 @@ pub struct BackendInfo {
     pub driver: String,
     /// Release of the kernel, where one is concerned.
     pub kernel: Option<String>,
+    /// The link layer of the port, in small letters: `ethernet` or `infiniband`.
+    pub link_layer: String,
     /// The profile: the set of behavior values that was in force, or that the device was judged by.
     pub profile: String,
     /// The seed of all that was random; 0 where nothing was.
@@ -76,7 +78,7 @@ pub struct Summary {
     pub passed: usize,
     /// Failed, without a deviation that explains it.
     pub failed: usize,
-    /// Not run: something that the scenario needs is missing.
+    /// Not run: something that the scenario needs is missing, or something is there that must not be.
     pub skipped: usize,
     /// Failed as a recorded deviation says.
     pub known_deviations: usize,
@@ -142,7 +144,7 @@ pub enum Outcome {
     Passed,
     /// It did not, and no recorded deviation explains it.
     Failed,
-    /// Not run: something that the scenario needs is missing.
+    /// Not run: something that the scenario needs is missing, or something is there that must not be.
     Skipped,
     /// It did not, as a recorded deviation says.
     KnownDeviation,

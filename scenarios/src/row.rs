@@ -1,7 +1,7 @@
 //! Rows beside bodies, and lists of them.
 
 /// The row of the body below, which has the same name: the rules that its assertions name, what it
-/// needs but for RC, its hazards. Its id is the group's module and that name.
+/// needs but for RC, what its device must lack, its hazards. Its id is the group's module and that name.
 ///
 /// The row is `ROW` of a type with the name of the body. What is in no list of `scenarios!` is dead
 /// code.
@@ -9,6 +9,7 @@ macro_rules! scenario {
     (
         $body:ident: $($rule:literal),+
         $(; needs $($need:ident),+)?
+        $(; lacks $($lack:ident),+)?
         $(; hazards $($hazard:ident),+)?
     ) => {
         #[allow(non_camel_case_types)]
@@ -20,6 +21,7 @@ macro_rules! scenario {
                 const ID: [u8; $crate::row::id_len(PLACE)] = $crate::row::id(PLACE);
                 $crate::Scenario::new($crate::row::text(&ID), &[$($rule),+], $body)
                     $($(.needs(verbs_api::Capabilities::$need))+)?
+                    $($(.lacks(verbs_api::Capabilities::$lack))+)?
                     $($(.hazards($crate::Hazards::$hazard))+)?
             };
         }

@@ -26,7 +26,18 @@ pub trait Backend: Sync {
     /// several threads.
     fn start(&self, threads: bool) -> verbs_api::Result<Fixture>;
 
-    /// The command that runs one scenario again, with the same seed and profile.
+    /// The same, of devices that also lack these. Default: `None`, devices are as they are.
+    fn lacking(&self, _lacks: Capabilities) -> Option<Box<dyn Backend + '_>> {
+        None
+    }
+
+    /// What its devices lack, where that is known beforehand: if one lacks more, the scenarios that need it
+    /// fail. Default: `None`, they lack what they say, and these scenarios are skipped.
+    fn lacks(&self) -> Option<Capabilities> {
+        None
+    }
+
+    /// The command that runs one scenario again, with the same seed, profile and link layer.
     fn replay(&self, scenario: &Scenario) -> String;
 
     /// Recorded deviations of its device. Default: none.
@@ -167,23 +178,38 @@ fn judge(
         noted: Vec::new(),
         ended_by: None,
     };
+    let skipped = |reason| Entry {
+        outcome: Outcome::Skipped,
+        reason: Some(reason),
+        ..entry.clone()
+    };
     let missing = scenario.needs.difference(capabilities);
-    if !missing.is_empty() {
+    let lost = missing.difference(backend.lacks().unwrap_or(missing));
+    if !lost.is_empty() {
+        let failure = Failure::assertion(format!("a device with {lost}"), "it has lost it");
         return Entry {
-            outcome: Outcome::Skipped,
-            reason: Some(format!("needs {missing}")),
+            outcome: Outcome::Failed,
+            failure: Some(report(backend, scenario, failure, Vec::new())),
             ..entry
         };
     }
+    if !missing.is_empty() {
+        return skipped(format!("needs {missing}"));
+    }
+    let too_much = scenario.lacks.intersection(capabilities);
+    let lacking = match too_much.is_empty() {
+        true => None,
+        false => match backend.lacking(too_much) {
+            Some(lacking) => Some(lacking),
+            None => return skipped(format!("for devices without {too_much}")),
+        },
+    };
+    let backend = lacking.as_deref().unwrap_or(backend);
     let known = of_scenario(deviations, scenario);
     if let Some(deviation) = known.iter().find(|deviation| deviation.crashes_kernel)
         && !backend.may_crash_kernel()
     {
-        return Entry {
-            outcome: Outcome::Skipped,
-            reason: Some(format!("would crash the kernel: {}", deviation.reason)),
-            ..entry
-        };
+        return skipped(format!("would crash the kernel: {}", deviation.reason));
     }
     let mut bounds = backend.bounds();
     if !known.is_empty() {

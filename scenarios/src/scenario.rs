@@ -32,6 +32,8 @@ pub struct Scenario {
     pub rules: &'static [&'static str],
     /// What the device and the backend must be able to do.
     pub needs: Capabilities,
+    /// What the device must lack.
+    pub lacks: Capabilities,
     /// What it can do to a device that breaks the rules.
     pub hazards: Hazards,
     /// The program.
@@ -60,6 +62,7 @@ impl Scenario {
             id,
             rules,
             needs: Capabilities::RC,
+            lacks: Capabilities::empty(),
             hazards: Hazards::empty(),
             body,
         }
@@ -70,6 +73,15 @@ impl Scenario {
     pub const fn needs(self, more: Capabilities) -> Self {
         Self {
             needs: self.needs.union(more),
+            ..self
+        }
+    }
+
+    /// One that is for devices without `more`.
+    #[must_use]
+    pub const fn lacks(self, more: Capabilities) -> Self {
+        Self {
+            lacks: self.lacks.union(more),
             ..self
         }
     }

@@ -70,7 +70,12 @@ impl Config {
             Some(ports) => ports.within(1, 250)? as u8,
             None => 1,
         };
-        let link_layer = link_layer(from.get("link-layer")?)?;
+        let link_layer = match from.get::<String>("link-layer")? {
+            Some(given) => {
+                link_layer(&given.value).map_err(|why| given.refuse(&given.value, why))?
+            }
+            None => LinkLayer::Ethernet,
+        };
         if link_layer == LinkLayer::InfiniBand && names.len() * usize::from(ports) > 0xbfff {
             return Err("link-layer: infiniband has LIDs for 49151 ports in all".to_owned());
         }
@@ -208,14 +213,15 @@ fn device_names(
     Ok(given.value)
 }
 
-fn link_layer(given: Option<Given<String>>) -> Result<LinkLayer, String> {
-    let Some(given) = given else {
-        return Ok(LinkLayer::Ethernet);
-    };
-    match &*given.value {
+/// The link layer of this name: `ethernet` or `infiniband`.
+///
+/// # Errors
+/// Says which there are.
+pub fn link_layer(name: &str) -> Result<LinkLayer, &'static str> {
+    match name {
         "ethernet" => Ok(LinkLayer::Ethernet),
         "infiniband" => Ok(LinkLayer::InfiniBand),
-        other => Err(given.refuse(other, "allowed are ethernet, infiniband")),
+        _ => Err("allowed are ethernet, infiniband"),
     }
 }
 

@@ -9,5 +9,5 @@
 mod config;
 mod setting;
 
-pub use config::Config;
+pub use config::{Config, link_layer};
 pub use setting::{Kind, SETTINGS, Setting, Variables};

@@ -5,6 +5,9 @@ use crate::packet::PortId;
 /// The unicast LIDs: how many ports there can be.
 pub(crate) const MAX_PORTS: u32 = 0xbfff;
 
+/// The LID of the subnet manager: that of the first port. There is none, and nothing to ask it.
+pub(crate) const MANAGER: u16 = 1;
+
 /// The LIDs of a fabric: 1 for the first port of the first node, and so on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subnet {

@@ -7,20 +7,21 @@ use std::thread;
 
 use crossbeam::channel;
 use serde::Deserialize;
-use verbs_api::{PortState, Verbs};
+use verbs_api::{LinkLayer, PortState, Verbs};
 use verbs_scenarios::report::{BackendInfo, FailureReport};
 use verbs_scenarios::{
     Attempt, Backend, Bounds, Deviation, FailureKind, Fixture, Negative, Place, Scenario,
     deviations, rule,
 };
 
-use super::{Choice, checked, machine};
+use super::{Choice, checked, machine, word};
 
 /// A device of this machine, and the one of the other side.
 #[derive(Clone, Debug)]
 pub struct Hardware {
     devices: [String; 2],
     driver: String,
+    link_layer: LinkLayer,
     /// The devices are the simulator's, behind libibverbs; the driver is the name of a profile.
     simulated: bool,
     /// Scenarios with hazards run in this process too.
@@ -61,9 +62,8 @@ impl Hardware {
             port_num: choice.port,
             sgid_index: choice.gid_index,
         };
-        for name in [&device, &peer] {
-            check_place(machine.as_ref(), name, place)?;
-        }
+        let link_layer = check_place(machine.as_ref(), &device, place)?;
+        check_place(machine.as_ref(), &peer, place)?;
         let simulated = machine::is_simulated(Some(&device));
         if let Some(text) = machine::locked_memory().filter(|_| !simulated) {
             eprintln!("note: {text}");
@@ -72,6 +72,7 @@ impl Hardware {
             simulated,
             devices: [device, peer],
             driver,
+            link_layer,
             in_process: choice.in_process,
             may_crash_kernel: choice.may_crash_kernel,
             place,
@@ -135,6 +136,7 @@ impl Backend for Hardware {
             device: self.devices[0].clone(),
             driver: self.driver.clone(),
             kernel: Some(self.kernel()),
+            link_layer: word(self.link_layer),
             profile: self.driver.clone(),
             seed: 0,
         }
@@ -205,8 +207,8 @@ pub fn only(devices: &[String]) -> Box<dyn Verbs> {
     machine::verbs(Some(devices)).expect("a device was found")
 }
 
-/// Whether the suite can work there, before it tries.
-fn check_place(machine: &dyn Verbs, device: &str, place: Place) -> Result<(), String> {
+/// The link layer there, if the suite can work there, before it tries.
+fn check_place(machine: &dyn Verbs, device: &str, place: Place) -> Result<LinkLayer, String> {
     let Place {
         port_num,
         sgid_index,
@@ -230,7 +232,7 @@ fn check_place(machine: &dyn Verbs, device: &str, place: Place) -> Result<(), St
             "port {port_num} of {device} has no GID {sgid_index}, but 0 to {last}"
         ));
     }
-    Ok(())
+    Ok(port.link_layer)
 }
 
 /// What is read of the report of a process with one scenario.

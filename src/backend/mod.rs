@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use verbs_api::Verbs;
 use verbs_api::profile::Profile;
+use verbs_api::{LinkLayer, Verbs};
 use verbs_explore::Checked;
 use verbs_scenarios::{Backend, Failure, Fixture};
 use verbs_sim::{Sim, SimConfig};
@@ -68,6 +68,10 @@ pub struct Choice {
     /// Which set of behavior values the simulator has; `all` for each of them in turn
     #[arg(long, value_name = "NAME", default_value = "spec")]
     pub profile: String,
+    /// What is between the ports of the simulator: ethernet (RoCE version 2) or infiniband
+    /// [default: ethernet, and with all profiles both]
+    #[arg(long, value_name = "NAME", value_parser = verbs_settings::link_layer)]
+    pub link_layer: Option<LinkLayer>,
     /// Seed of everything random in the simulator
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -122,10 +126,35 @@ impl Choice {
                     .map_err(|unknown| format!("{unknown}, and {ALL_PROFILES} for each of them"))?,
             ],
         };
+        let asked = match self.link_layer {
+            Some(link_layer) => vec![link_layer],
+            None if name == ALL_PROFILES => vec![LinkLayer::Ethernet, LinkLayer::InfiniBand],
+            None => vec![LinkLayer::Ethernet],
+        };
         let seed = self.seed;
-        let simulator = |profile| -> Box<dyn Backend> { Box::new(Simulator { profile, seed }) };
-        Ok(chosen.into_iter().map(simulator).collect())
+        let mut simulators: Vec<Box<dyn Backend>> = Vec::new();
+        for link_layer in asked {
+            let able = chosen
+                .iter()
+                .filter(|of| of.link_layers.contains(&link_layer));
+            simulators.extend(able.map(|profile| -> Box<dyn Backend> {
+                Box::new(Simulator {
+                    profile: *profile,
+                    link_layer,
+                    seed,
+                })
+            }));
+        }
+        match simulators.is_empty() {
+            true => Err(format!("profile {name} is for ethernet alone")),
+            false => Ok(simulators),
+        }
     }
+}
+
+/// A link layer as options and reports name it.
+fn word(link_layer: LinkLayer) -> String {
+    link_layer.name().to_ascii_lowercase()
 }
 
 /// Fresh devices whose invariants are checked, whatever a scenario looks at.

@@ -1,17 +1,20 @@
 //! The simulator under a profile.
 
 use verbs_api::profile::Profile;
+use verbs_api::{Capabilities, LinkLayer};
 use verbs_scenarios::report::BackendInfo;
 use verbs_scenarios::{Backend, Deviation, Fixture, Scenario, deviations};
 use verbs_sim::{Mode, Sim, SimConfig};
 
-use super::checked;
+use super::{checked, word};
 
 /// The simulator: a fresh one for each scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulator {
     /// What its devices are.
     pub profile: Profile,
+    /// What is between its ports: Ethernet or InfiniBand.
+    pub link_layer: LinkLayer,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -24,6 +27,7 @@ impl Backend for Simulator {
             device: "sim0".to_string(),
             driver: "sim".to_string(),
             kernel: None,
+            link_layer: word(self.link_layer),
             profile: self.profile.to_string(),
             seed: self.seed,
         }
@@ -34,9 +38,24 @@ impl Backend for Simulator {
         let config = SimConfig::new()
             .seed(self.seed)
             .profile(self.profile)
+            .link_layer(self.link_layer)
             .mode(mode)
             .trace(true);
         Ok(checked(Box::new(Sim::new(config))))
+    }
+
+    fn lacking(&self, lacks: Capabilities) -> Option<Box<dyn Backend + '_>> {
+        let mut lacking = *self;
+        lacking.profile.lacks |= lacks;
+        Some(Box::new(lacking))
+    }
+
+    fn lacks(&self) -> Option<Capabilities> {
+        let of_system = match cfg!(target_os = "linux") {
+            true => Capabilities::empty(),
+            false => Capabilities::FD,
+        };
+        Some(self.profile.lacks | of_system)
     }
 
     fn deviations(&self) -> Vec<Deviation> {
@@ -45,8 +64,11 @@ impl Backend for Simulator {
 
     fn replay(&self, scenario: &Scenario) -> String {
         format!(
-            "verbsim run --filter {} --seed {} --profile {}",
-            scenario.id, self.seed, self.profile
+            "verbsim run --filter {} --seed {} --profile {} --link-layer {}",
+            scenario.id,
+            self.seed,
+            self.profile,
+            word(self.link_layer)
         )
     }
 }

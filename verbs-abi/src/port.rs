@@ -58,8 +58,8 @@ constants! {
 
 conversions! {
     ibv_port_attr, PortAttr {
-        state, max_mtu, active_mtu, gid_tbl_len, pkey_tbl_len, max_msg_sz, lid, link_layer,
-        bad_pkey_cntr, qkey_viol_cntr,
+        state, max_mtu, active_mtu, gid_tbl_len, pkey_tbl_len, max_msg_sz, lid, sm_lid, lmc,
+        link_layer, bad_pkey_cntr, qkey_viol_cntr,
     }
     => from |raw| { grh_required: raw.flags & IBV_QPF_GRH_REQUIRED != 0 }
     to |attr| { flags: u8::from(attr.grh_required) * IBV_QPF_GRH_REQUIRED }

@@ -186,6 +186,10 @@ pub struct PortAttr {
     pub max_msg_sz: u32,
     /// Local identifier; 0 on Ethernet.
     pub lid: u16,
+    /// The LID of the subnet manager; 0 on Ethernet.
+    pub sm_lid: u16,
+    /// How many of the lowest bits of LIDs are path bits: packets with any of them come to the port (LID-02).
+    pub lmc: u8,
     /// Link layer.
     pub link_layer: LinkLayer,
     /// Address vectors must have a GRH (RoCE).

@@ -2,7 +2,6 @@
 
 use core::fmt;
 
-use crate::Capabilities;
 use crate::behavior::{
     AtomicCheck, Behavior, Check, DeregBound, Errno, ErrorFires, FaultStatus, FlushPostInErr,
     IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement, PollAfterOverrun, PostWrongState,
@@ -10,6 +9,7 @@ use crate::behavior::{
     ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, ZeroLength,
 };
 use crate::shown::debug_is_display;
+use crate::{Capabilities, LinkLayer};
 
 pub use crate::limits::{DeviceLimits, LimitError};
 
@@ -23,6 +23,8 @@ pub struct Profile {
     pub behavior: Behavior,
     /// What it lacks.
     pub lacks: Capabilities,
+    /// On which link layers it can be: Ethernet, and where its driver knows it InfiniBand.
+    pub link_layers: &'static [LinkLayer],
     /// Its limits. It has 4 completion vectors, as on a machine of 4 processors.
     pub limits: DeviceLimits,
 }
@@ -34,6 +36,7 @@ impl Profile {
     /// Soft-RoCE of Linux 6.1, as measured.
     pub const RXE: Self = Self {
         lacks: SOFTWARE_LACKS,
+        link_layers: ETHERNET,
         limits: RXE_LIMITS,
         ..Self::new("rxe", RXE)
     };
@@ -52,6 +55,7 @@ impl Profile {
             .union(Capabilities::MW)
             .union(Capabilities::BATCHES)
             .union(Capabilities::CQ_EX),
+        link_layers: ETHERNET,
         limits: SIW_LIMITS,
         ..Self::new("siw", SIW)
     };
@@ -83,6 +87,7 @@ impl Profile {
             name,
             behavior,
             lacks: Capabilities::empty(),
+            link_layers: &[LinkLayer::Ethernet, LinkLayer::InfiniBand],
             limits: DeviceLimits::SPEC,
         }
     }
@@ -129,6 +134,8 @@ impl fmt::Display for UnknownProfile {
 debug_is_display!(UnknownProfile);
 
 impl core::error::Error for UnknownProfile {}
+
+const ETHERNET: &[LinkLayer] = &[LinkLayer::Ethernet];
 
 const RXE: Behavior = Behavior {
     error_fires_solicited: ErrorFires::FlushedReceives,

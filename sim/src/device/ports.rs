@@ -9,7 +9,7 @@ use verbs_api::{
 
 use super::check::{in_range, invalid};
 use crate::packet::{PortId, Route};
-use crate::subnet::Subnet;
+use crate::subnet::{self, Subnet};
 
 /// The GIDs of a fabric and the ports that have them.
 pub(crate) type Gids = BTreeMap<Gid, PortId>;
@@ -119,6 +119,7 @@ impl Ports {
         attr.pkey_tbl_len = found.pkeys.len() as u16;
         attr.max_msg_sz = MAX_MSG_SZ;
         attr.lid = self.subnet.map_or(0, lid);
+        attr.sm_lid = self.subnet.map_or(0, |_| subnet::MANAGER);
         attr.link_layer = match self.subnet {
             Some(_) => LinkLayer::InfiniBand,
             None => LinkLayer::Ethernet,
