@@ -46,6 +46,8 @@ mod cq_resize;
 mod dev;
 mod errors;
 mod fixture;
+mod lacks;
+mod lid;
 mod life;
 mod mcast;
 mod mr;
@@ -129,9 +131,11 @@ pub const GROUPS: &[Group] = &[
     group!(ud, "Datagrams"),
     group!(mcast, "Multicast"),
     group!(ah, "Address handles"),
+    group!(lid, "LIDs"),
     group!(mr, "Memory regions"),
     group!(mw, "Memory windows"),
     group!(dev, "Devices and ports"),
+    group!(lacks, "What a device lacks"),
     group!(async_event, "Asynchronous events"),
     group!(bad_input, "Bad input"),
 ];

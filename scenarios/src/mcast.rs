@@ -16,6 +16,9 @@ pub(crate) const ALL_HOSTS: Gid = Gid([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 /// The same of IPv4.
 const ALL_HOSTS_V4: Gid = Gid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 224, 0, 0, 1]);
 
+/// A LID for groups, where there are any.
+pub(crate) const MLID: u16 = 0xc001;
+
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     connected_queue_pair_cannot_be_attached,
     gid_of_no_group_is_refused,
@@ -71,7 +74,10 @@ impl<'b> Sender<'b> {
         let end = end_with(bench, true, QKEY)?;
         let group = all_hosts(bench)?;
         let place = bench.place();
-        let way = AhAttr::global(place.port_num, place.sgid_index, group);
+        let way = AhAttr {
+            dlid: MLID,
+            ..AhAttr::global(place.port_num, place.sgid_index, group)
+        };
         let ah = bench.create_ah(end.pd, &way)?;
         Ok(Self {
             bench,
@@ -120,14 +126,14 @@ fn connected_queue_pair_cannot_be_attached(bench: &Bench<'_>) -> Result {
         let on = end(bench)?;
         let init = verbs_api::QpInit::new(qp_type, on.send_cq, on.recv_cq);
         let qp = bench.create_qp(on.pd, &init)?;
-        let attached = bench.attach_mcast(qp, ALL_HOSTS, 0);
+        let attached = bench.attach_mcast(qp, ALL_HOSTS, MLID);
         let refused = expect_err(attached, ErrorKind::Invalid, RULE);
         in_case(&qp_type.to_string(), refused.map(drop))?;
         bench.destroy_qp(qp, bench.wait()).rule(RULE)?;
     }
     let ud = end(bench)?;
-    bench.attach_mcast(ud.qp, ALL_HOSTS, 0).rule(RULE)?;
-    Ok(bench.detach_mcast(ud.qp, ALL_HOSTS, 0)?)
+    bench.attach_mcast(ud.qp, ALL_HOSTS, MLID).rule(RULE)?;
+    Ok(bench.detach_mcast(ud.qp, ALL_HOSTS, MLID)?)
 }
 
 scenario!(gid_of_no_group_is_refused: "MCAST-02"; needs UD, MCAST);
@@ -141,7 +147,7 @@ fn gid_of_no_group_is_refused(bench: &Bench<'_>) -> Result {
         near
     };
     for gid in [own, Gid::default(), near(0xfe), near(0x7f)] {
-        let attached = bench.attach_mcast(ud.qp, gid, 0);
+        let attached = bench.attach_mcast(ud.qp, gid, MLID);
         let refused = expect_err(attached, ErrorKind::Invalid, RULE);
         in_case(&gid.to_string(), refused.map(drop))?;
     }
@@ -155,7 +161,7 @@ fn attached_twice_receives_once(bench: &Bench<'_>) -> Result {
     let sender = Sender::new(bench)?;
     let to = end(bench)?;
     for _ in 0..2 {
-        bench.attach_mcast(to.qp, sender.group, 0).rule(RULE)?;
+        bench.attach_mcast(to.qp, sender.group, MLID).rule(RULE)?;
     }
     for (first, tag) in [(10, 1), (20, 2)] {
         to.recv_at(first, 0, LEN)?;
@@ -167,7 +173,7 @@ fn attached_twice_receives_once(bench: &Bench<'_>) -> Result {
         sender.send(tag + 10)?;
         got(bench, &to, first + 1, tag + 10, RULE)?;
     }
-    Ok(bench.detach_mcast(to.qp, sender.group, 0)?)
+    Ok(bench.detach_mcast(to.qp, sender.group, MLID)?)
 }
 
 scenario!(every_attached_queue_pair_gets_a_copy: "MCAST-04"; needs UD, MCAST);
@@ -181,7 +187,7 @@ fn every_attached_queue_pair_gets_a_copy(bench: &Bench<'_>) -> Result {
         members.push(other?);
     }
     for member in &members {
-        bench.attach_mcast(member.qp, sender.group, 0)?;
+        bench.attach_mcast(member.qp, sender.group, MLID)?;
     }
     for round in 0..3 {
         for member in &members {
@@ -204,7 +210,7 @@ fn every_attached_queue_pair_gets_a_copy(bench: &Bench<'_>) -> Result {
     }
     for member in &members {
         bench.no_completion(member.recv_cq, RULE)?;
-        bench.detach_mcast(member.qp, sender.group, 0)?;
+        bench.detach_mcast(member.qp, sender.group, MLID)?;
     }
     Ok(())
 }
@@ -215,7 +221,7 @@ fn detached_queue_pair_receives_nothing(bench: &Bench<'_>) -> Result {
     let sender = Sender::new(bench)?;
     let (leaves, stays) = (end(bench)?, end(bench)?);
     for member in [&leaves, &stays] {
-        bench.attach_mcast(member.qp, sender.group, 0)?;
+        bench.attach_mcast(member.qp, sender.group, MLID)?;
         member.recv(1, LEN)?;
     }
     sender.send(1)?;
@@ -223,16 +229,20 @@ fn detached_queue_pair_receives_nothing(bench: &Bench<'_>) -> Result {
         got(bench, member, 1, 1, RULE)?;
         member.recv(2, LEN)?;
     }
-    bench.detach_mcast(leaves.qp, sender.group, 0).rule(RULE)?;
+    bench
+        .detach_mcast(leaves.qp, sender.group, MLID)
+        .rule(RULE)?;
     sender.send(2)?;
     got(bench, &stays, 2, 2, RULE)?;
     bench.no_completion(leaves.recv_cq, RULE)?;
     // Until it is back.
-    bench.attach_mcast(leaves.qp, sender.group, 0).rule(RULE)?;
+    bench
+        .attach_mcast(leaves.qp, sender.group, MLID)
+        .rule(RULE)?;
     sender.send(3)?;
     got(bench, &leaves, 2, 3, RULE)?;
     for member in [&leaves, &stays] {
-        bench.detach_mcast(member.qp, sender.group, 0)?;
+        bench.detach_mcast(member.qp, sender.group, MLID)?;
     }
     Ok(())
 }
@@ -242,14 +252,14 @@ fn only_what_is_attached_can_be_detached(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-05";
     let (member, stranger) = (end(bench)?, end(bench)?);
     let refused = |what: &str, qp, group| {
-        let detached = bench.detach_mcast(qp, group, 0);
+        let detached = bench.detach_mcast(qp, group, MLID);
         value_in_case(what, expect_err(detached, ErrorKind::Invalid, RULE)).map(drop)
     };
     refused("no group is there", member.qp, ALL_HOSTS)?;
-    bench.attach_mcast(member.qp, ALL_HOSTS, 0)?;
+    bench.attach_mcast(member.qp, ALL_HOSTS, MLID)?;
     refused("another queue pair", stranger.qp, ALL_HOSTS)?;
     refused("another group", member.qp, other(0))?;
-    bench.detach_mcast(member.qp, ALL_HOSTS, 0).rule(RULE)?;
+    bench.detach_mcast(member.qp, ALL_HOSTS, MLID).rule(RULE)?;
     refused("once more", member.qp, ALL_HOSTS)
 }
 
@@ -259,14 +269,14 @@ fn attached_queue_pair_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     let sender = Sender::new(bench)?;
     let member = end(bench)?;
     for group in [sender.group, other(1)] {
-        bench.attach_mcast(member.qp, group, 0)?;
+        bench.attach_mcast(member.qp, group, MLID)?;
     }
     let busy = |what: &str| {
         let destroyed = bench.destroy_qp(member.qp, Wait::Poll);
         value_in_case(what, expect_err(destroyed, ErrorKind::Busy, RULE)).map(drop)
     };
     busy("in two groups")?;
-    bench.detach_mcast(member.qp, other(1), 0)?;
+    bench.detach_mcast(member.qp, other(1), MLID)?;
     busy("in one group")?;
     // It is as it was.
     member.recv(1, LEN)?;
@@ -276,7 +286,7 @@ fn attached_queue_pair_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     busy("in the error state")?;
     bench.to_reset(member.qp)?;
     busy("after RESET")?;
-    bench.detach_mcast(member.qp, sender.group, 0)?;
+    bench.detach_mcast(member.qp, sender.group, MLID)?;
     bench.destroy_qp(member.qp, bench.wait()).rule(RULE)
 }
 
@@ -297,7 +307,7 @@ fn what_one_cannot_take_the_others_get(bench: &Bench<'_>) -> Result {
         &without, &takers[0], &small, &takers[1], &other_key, &takers[2], &not_ready,
     ];
     for member in order {
-        bench.attach_mcast(member.qp, sender.group, 0)?;
+        bench.attach_mcast(member.qp, sender.group, MLID)?;
     }
     for tag in 0..3 {
         for taker in &takers {
@@ -313,7 +323,7 @@ fn what_one_cannot_take_the_others_get(bench: &Bench<'_>) -> Result {
         bench.no_completion(member.recv_cq, RULE)?;
     }
     for member in order {
-        bench.detach_mcast(member.qp, sender.group, 0)?;
+        bench.detach_mcast(member.qp, sender.group, MLID)?;
     }
     Ok(())
 }
@@ -328,22 +338,22 @@ fn group_has_as_many_as_the_device_says(bench: &Bench<'_>) -> Result {
     let mut members = Vec::new();
     for _ in 0..limit.min(MANY) {
         let qp = bench.create_qp(first.pd, &init)?;
-        bench.attach_mcast(qp, other(2), 0).rule(RULE)?;
+        bench.attach_mcast(qp, other(2), MLID).rule(RULE)?;
         members.push(qp);
     }
     if limit <= MANY {
-        let full = bench.attach_mcast(first.qp, other(2), 0);
+        let full = bench.attach_mcast(first.qp, other(2), MLID);
         expect_err(full, ErrorKind::NoMemory, RULE)?;
         // Who is in it already may say so once more, and another group has room.
-        bench.attach_mcast(members[0], other(2), 0).rule(RULE)?;
-        bench.attach_mcast(first.qp, other(3), 0).rule(RULE)?;
-        bench.detach_mcast(first.qp, other(3), 0)?;
+        bench.attach_mcast(members[0], other(2), MLID).rule(RULE)?;
+        bench.attach_mcast(first.qp, other(3), MLID).rule(RULE)?;
+        bench.detach_mcast(first.qp, other(3), MLID)?;
     }
     for qp in members {
-        bench.detach_mcast(qp, other(2), 0)?;
+        bench.detach_mcast(qp, other(2), MLID)?;
     }
-    bench.attach_mcast(first.qp, other(2), 0).rule(RULE)?;
-    Ok(bench.detach_mcast(first.qp, other(2), 0)?)
+    bench.attach_mcast(first.qp, other(2), MLID).rule(RULE)?;
+    Ok(bench.detach_mcast(first.qp, other(2), MLID)?)
 }
 
 scenario!(there_are_as_many_groups_as_the_device_says: "MCAST-08"; needs UD, MCAST, LAB);
@@ -352,12 +362,12 @@ fn there_are_as_many_groups_as_the_device_says(bench: &Bench<'_>) -> Result {
     let limit = bench.query_device(bench.ctx_a())?.max_mcast_grp as u16;
     let ud = bench.end(bench.ctx_a(), PairOptions::of(QpType::Ud))?;
     for number in 0..limit {
-        bench.attach_mcast(ud.qp, other(number), 0).rule(RULE)?;
+        bench.attach_mcast(ud.qp, other(number), MLID).rule(RULE)?;
     }
-    let full = bench.attach_mcast(ud.qp, other(limit), 0);
+    let full = bench.attach_mcast(ud.qp, other(limit), MLID);
     expect_err(full, ErrorKind::NoMemory, RULE)?;
-    bench.detach_mcast(ud.qp, other(0), 0)?;
-    bench.attach_mcast(ud.qp, other(limit), 0).rule(RULE)
+    bench.detach_mcast(ud.qp, other(0), MLID)?;
+    bench.attach_mcast(ud.qp, other(limit), MLID).rule(RULE)
 }
 
 scenario!(group_is_reached_by_its_queue_pair_number_alone: "MCAST-09"; needs UD, MCAST);
@@ -367,7 +377,7 @@ fn group_is_reached_by_its_queue_pair_number_alone(bench: &Bench<'_>) -> Result 
     let (named, member) = (end(bench)?, end(bench)?);
     let to_named = bench.create_ah(sender.end.pd, &bench.route_to(named.context)?)?;
     for to in [&named, &member] {
-        bench.attach_mcast(to.qp, sender.group, 0)?;
+        bench.attach_mcast(to.qp, sender.group, MLID)?;
         to.recv(1, LEN)?;
     }
     // The group, with the number of a queue pair.
@@ -379,7 +389,7 @@ fn group_is_reached_by_its_queue_pair_number_alone(bench: &Bench<'_>) -> Result 
     sender.send(3)?;
     got(bench, &member, 1, 3, RULE)?;
     for to in [&named, &member] {
-        bench.detach_mcast(to.qp, sender.group, 0)?;
+        bench.detach_mcast(to.qp, sender.group, MLID)?;
     }
     Ok(())
 }
@@ -389,8 +399,8 @@ fn attaching_is_for_one_queue_pair_and_one_group(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MCAST-10";
     let sender = Sender::new(bench)?;
     let (member, of_another, of_none) = (end(bench)?, end(bench)?, end(bench)?);
-    bench.attach_mcast(member.qp, sender.group, 0)?;
-    bench.attach_mcast(of_another.qp, other(4), 0)?;
+    bench.attach_mcast(member.qp, sender.group, MLID)?;
+    bench.attach_mcast(of_another.qp, other(4), MLID)?;
     for to in [&member, &of_another, &of_none] {
         to.recv(1, LEN)?;
     }
@@ -400,8 +410,8 @@ fn attaching_is_for_one_queue_pair_and_one_group(bench: &Bench<'_>) -> Result {
     for to in [&of_another, &of_none] {
         bench.no_completion(to.recv_cq, RULE)?;
     }
-    bench.detach_mcast(member.qp, sender.group, 0)?;
-    Ok(bench.detach_mcast(of_another.qp, other(4), 0)?)
+    bench.detach_mcast(member.qp, sender.group, MLID)?;
+    Ok(bench.detach_mcast(of_another.qp, other(4), MLID)?)
 }
 
 /// So many queue pairs are made at most.

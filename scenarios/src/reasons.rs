@@ -61,6 +61,8 @@ const COVERED: &[&str] = &[
     "UD",
     "MCAST",
     "AH",
+    "LID",
+    "LACK",
     "DEV",
     "ASYNC",
     "MR",

@@ -8,6 +8,11 @@ pub(crate) const MAX_PORTS: u32 = 0xbfff;
 /// The LID of the subnet manager: that of the first port. There is none, and nothing to ask it.
 pub(crate) const MANAGER: u16 = 1;
 
+/// Whether a LID is for groups.
+pub(crate) fn is_multicast(lid: u16) -> bool {
+    (0xc000..0xffff).contains(&lid)
+}
+
 /// The LIDs of a fabric: 1 for the first port of the first node, and so on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subnet {

@@ -379,7 +379,7 @@ pub trait Verbs: Send + Sync {
 
     /// Attaches a UD QP to a multicast group, in any state (`ibv_attach_mcast`): from now on it gets a copy
     /// of each datagram that a port of its device receives for the group, including its own. Attaching it
-    /// again changes nothing (MCAST-03). `lid` is the group's LID, 0 on Ethernet.
+    /// again changes nothing (MCAST-03). `lid` is the group's LID (LID-08), ignored on Ethernet.
     ///
     /// The network decides what a port receives: on InfiniBand the program has to ask the subnet
     /// administrator (MCAST-10).
@@ -388,7 +388,8 @@ pub trait Verbs: Send + Sync {
     /// [`MULTICAST_QPN`](crate::MULTICAST_QPN).
     ///
     /// # Errors
-    /// `Invalid` for another transport (MCAST-01) or a GID that names no group (MCAST-02);
+    /// `Invalid` for another transport (MCAST-01), a GID that names no group (MCAST-02), or on InfiniBand a
+    /// LID that is of none (LID-08);
     /// `NoMemory` at the limits of the device (MCAST-08); `NotSupported` without
     /// [`Capabilities::MCAST`].
     fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
@@ -396,7 +397,7 @@ pub trait Verbs: Send + Sync {
     /// Detaches a QP from a multicast group (`ibv_detach_mcast`).
     ///
     /// # Errors
-    /// `Invalid` if it is not attached (MCAST-05).
+    /// `Invalid` if it is not attached (MCAST-05), or for such a LID.
     fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()>;
 
     // Shared receive queues

@@ -6,7 +6,7 @@ use verbs_api::{
 };
 
 use crate::failure::{check_eq, in_case};
-use crate::mcast::ALL_HOSTS;
+use crate::mcast::{ALL_HOSTS, MLID};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
 
 const RULE: &str = "ASYNC-10";
@@ -82,7 +82,7 @@ const CALLS: &[(&str, Call)] = &[
         v.create_srq(end.pd, &SrqInit::new(1)).map(drop)
     }),
     ("attach_mcast", |v, end, _| {
-        v.attach_mcast(end.qp, ALL_HOSTS, 0)
+        v.attach_mcast(end.qp, ALL_HOSTS, MLID)
     }),
     ("open_device", |v, end, _| {
         let place = usize::from(end.context == v.ctx_b());
@@ -100,7 +100,7 @@ fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_>) -> Resul
     let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
     let key = bench.query_mw(mw)?;
     let srq = bench.create_srq(b.pd, &SrqInit::new(1))?;
-    bench.attach_mcast(b.qp, ALL_HOSTS, 0)?;
+    bench.attach_mcast(b.qp, ALL_HOSTS, MLID)?;
     // A completion that nobody polls, a receive that waits, an event that nobody read.
     b.recv(1, 8)?;
     b.recv_at(2, 0, 8)?;
@@ -122,7 +122,7 @@ fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_>) -> Resul
     bench.ack_async_event(b.context, &event).rule(RULE)?;
     check_eq!(RULE, bench.query_mw(mw)?, key, "the window");
     bench.dealloc_mw(mw).rule(RULE)?;
-    bench.detach_mcast(b.qp, ALL_HOSTS, 0).rule(RULE)?;
+    bench.detach_mcast(b.qp, ALL_HOSTS, MLID).rule(RULE)?;
     bench.destroy_qp(b.qp, Wait::Poll).rule(RULE)?;
     bench.destroy_srq(srq, Wait::Poll).rule(RULE)?;
     for cq in [b.send_cq, b.recv_cq] {

@@ -11,7 +11,7 @@ use verbs_api::{
 
 use super::refused;
 use crate::failure::{Failure, in_case};
-use crate::mcast::ALL_HOSTS;
+use crate::mcast::{ALL_HOSTS, MLID};
 use crate::{Bench, OfRule, Pair, PairOptions, Result};
 
 /// How the kernel says for every driver that it knows no such object, and a driver that it has no such
@@ -108,16 +108,16 @@ fn garbled_qp_joins_no_group(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-STATE-32";
     let ud = || bench.end(bench.ctx_a(), PairOptions::of(QpType::Ud));
     let (stranger, member) = (ud()?, ud()?);
-    bench.attach_mcast(member.qp, ALL_HOSTS, 0)?;
+    bench.attach_mcast(member.qp, ALL_HOSTS, MLID)?;
     for (what, qp) in [("not attached", stranger.qp), ("attached", member.qp)] {
         garbled(bench, DriverObject::Qp(qp), || {
-            let attach = || bench.attach_mcast(qp, ALL_HOSTS, 0);
+            let attach = || bench.attach_mcast(qp, ALL_HOSTS, MLID);
             in_case(what, no_such(bench, "attach", RULE, attach))?;
-            let detach = || bench.detach_mcast(qp, ALL_HOSTS, 0);
+            let detach = || bench.detach_mcast(qp, ALL_HOSTS, MLID);
             in_case(what, no_such(bench, "detach", RULE, detach))
         })?;
     }
-    bench.detach_mcast(member.qp, ALL_HOSTS, 0).rule(RULE)
+    bench.detach_mcast(member.qp, ALL_HOSTS, MLID).rule(RULE)
 }
 
 scenario!(garbled_region_is_refused: "MR-22"; needs GARBLE; hazards MAY_CRASH);

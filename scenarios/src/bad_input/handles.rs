@@ -9,7 +9,7 @@ use verbs_api::{
 
 use super::refused;
 use crate::failure::in_case;
-use crate::mcast::ALL_HOSTS;
+use crate::mcast::{ALL_HOSTS, MLID};
 use crate::{Bench, End, Failure, OfRule, PairOptions, QKEY, Result, expect_err};
 
 /// A handle of each kind.
@@ -273,10 +273,10 @@ const AH_CALLS: &[(Verb, &str, Call)] = &[
 /// The verbs on multicast groups.
 const MCAST_CALLS: &[(Verb, &str, Call)] = &[
     (Verb::AttachMcast, "QP-STATE-32", |v, _, bad| {
-        v.attach_mcast(bad.qp, ALL_HOSTS, 0)
+        v.attach_mcast(bad.qp, ALL_HOSTS, MLID)
     }),
     (Verb::DetachMcast, "QP-STATE-32", |v, _, bad| {
-        v.detach_mcast(bad.qp, ALL_HOSTS, 0)
+        v.detach_mcast(bad.qp, ALL_HOSTS, MLID)
     }),
 ];
 

@@ -106,7 +106,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 ];
 
 /// A call that must fail with one of these kinds of error, and changes the number of no objects.
-fn refused<T, E>(
+pub(crate) fn refused<T, E>(
     bench: &Bench<'_>,
     kinds: &[ErrorKind],
     rule: &'static str,

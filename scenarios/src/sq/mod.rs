@@ -10,7 +10,7 @@
 
 mod apart;
 mod batch;
-mod opcode;
+pub(crate) mod opcode;
 mod order;
 mod post;
 

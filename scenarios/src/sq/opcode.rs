@@ -299,7 +299,8 @@ fn binds_and_invalidates(bench: &Bench<'_>, qp_type: QpType) -> Result {
     Ok(())
 }
 
-fn illegal(bench: &Bench<'_>, a: &End<'_>, wr: SendWr<'_>) -> Result {
+/// Work of an operation that the queue pair does not have is refused, or fails, as declared.
+pub(crate) fn illegal(bench: &Bench<'_>, a: &End<'_>, wr: SendWr<'_>) -> Result {
     // UD has segmented sends, if the device does.
     let rule = match (a.qp_type, wr.op) {
         (QpType::Ud, op) if !matches!(op, SendOp::Tso { .. }) => Claim::two("SQ-20", "UD-11"),

@@ -87,6 +87,13 @@ impl Base {
         if lacks.contains(Capabilities::MW) {
             self.attr.max_mw = 0;
         }
+        if lacks.contains(Capabilities::SRQ) {
+            (self.attr.max_srq, self.attr.max_srq_wr) = (0, 0);
+            self.attr.max_srq_sge = 0;
+        }
+        if lacks.contains(Capabilities::COMP_VECTORS) {
+            self.attr.num_comp_vectors = 1;
+        }
         if lacks.contains(Capabilities::MCAST) {
             self.attr.max_mcast_grp = 0;
             self.attr.max_mcast_qp_attach = 0;

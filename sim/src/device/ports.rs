@@ -222,6 +222,20 @@ impl Ports {
         })
     }
 
+    /// Refuses a LID that no group can have (LID-08). On Ethernet groups have none.
+    pub(crate) fn check_group_lid(&self, verb: Verb, lid: u16) -> Result<()> {
+        match self.subnet {
+            Some(_) if !subnet::is_multicast(lid) => Err(invalid(verb, "lid", "is of no group")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an address leads to a group.
+    pub(crate) fn is_of_group(&self, attr: &AhAttr) -> bool {
+        let has_lid = self.subnet.is_none() || subnet::is_multicast(attr.dlid);
+        has_lid && attr.grh.is_some_and(|grh| grh.dgid.is_multicast())
+    }
+
     /// The port to which an address leads. On InfiniBand that is the LID's, which looks whether the GID is
     /// its own.
     pub(crate) fn destination(&self, attr: &AhAttr) -> Option<PortId> {

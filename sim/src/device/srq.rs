@@ -127,6 +127,8 @@ impl Device {
     pub(crate) fn create_srq(&mut self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
         let verb = Verb::CreateSrq;
         let pd_index = find(&self.domains.pds, verb, pd)?;
+        self.base
+            .check_has(verb, Capabilities::SRQ, "has no SRQs")?;
         let max = i64::from(self.base.attr.max_srq_wr);
         in_range(verb, "max_wr", init.attr.max_wr.into(), 1, max)?;
         let max = i64::from(self.base.attr.max_srq_sge);

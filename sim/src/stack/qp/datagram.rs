@@ -65,7 +65,7 @@ pub(super) fn send(
         ack_req: false,
         ..packet
     };
-    let route = ah.route;
+    let (route, to_group) = (ah.route, device.ports.is_of_group(&ah.attr));
     let address = Address {
         route: &route,
         transport: QpType::Ud,
@@ -79,7 +79,7 @@ pub(super) fn send(
         outbox,
         ..
     } = device;
-    match route.dgid.is_multicast() {
+    match to_group {
         true => outbox.send_to_group(base, ports, address, packet, payload),
         false => outbox.send(base, ports, address, packet, payload),
     }

@@ -284,9 +284,15 @@ fn no_send_queue(verb: Verb) -> Error {
 
 /// Whether work can be asked of a queue pair of this transport (SQ-18, ATOM-10).
 fn has_operation(lacks: Capabilities, qp_type: QpType, op: &SendOp) -> bool {
-    legal(qp_type, op)
-        && !(lacks.contains(Capabilities::ATOMICS) && atomic::header(op).is_some())
-        && !(lacks.contains(Capabilities::MW) && is_of_windows(op))
+    let needs = match op {
+        SendOp::SendWithImm { .. } => Capabilities::SEND_WITH_IMM,
+        SendOp::RdmaWriteWithImm { .. } => Capabilities::WRITE_WITH_IMM,
+        SendOp::RdmaRead { .. } => Capabilities::RDMA_READ,
+        op if is_of_windows(op) => Capabilities::MW,
+        op if atomic::header(op).is_some() => Capabilities::ATOMICS,
+        _ => return legal(qp_type, op),
+    };
+    legal(qp_type, op) && !lacks.contains(needs)
 }
 
 /// Which operations a transport has (SQ-18).
@@ -326,6 +332,7 @@ pub(crate) fn check_batches(verb: Verb, init: &QpInit, lacks: Capabilities) -> R
         QpType::Uc => datagrams | writes | windows,
         _ => datagrams,
     };
+    let has = without(Capabilities::BATCHES, has);
     if has.contains(init.send_ops) {
         return Ok(());
     }

@@ -550,6 +550,8 @@ impl Fabric {
     #[cfg(feature = "fd")]
     pub(super) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
         let seat = &mut self.seats[node as usize];
+        let base = &seat.node.device.base;
+        base.check_has(verb, verbs_api::Capabilities::FD, "has no file descriptors")?;
         seat.descriptors.open(verb, of, &mut seat.node.device)
     }
 

@@ -462,14 +462,14 @@ impl Verbs for Sim {
     fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let say = || format!("{qp}, {group}, {lid}");
         self.call(Verb::AttachMcast, qp, say, |node| {
-            node.attach_mcast(qp, group)
+            node.attach_mcast(qp, group, lid)
         })
     }
 
     fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let say = || format!("{qp}, {group}, {lid}");
         self.call(Verb::DetachMcast, qp, say, |node| {
-            node.detach_mcast(qp, group)
+            node.detach_mcast(qp, group, lid)
         })
     }
 

@@ -18,7 +18,12 @@ pub(super) struct Groups(BTreeMap<Gid, Vec<u32>>);
 
 impl Node {
     /// `ibv_attach_mcast`
-    pub(in crate::stack::shell) fn attach_mcast(&mut self, qp: QpHandle, group: Gid) -> Result<()> {
+    pub(in crate::stack::shell) fn attach_mcast(
+        &mut self,
+        qp: QpHandle,
+        group: Gid,
+        lid: u16,
+    ) -> Result<()> {
         let verb = Verb::AttachMcast;
         let index = self.find_qp(verb, qp)?;
         let base = &self.device.base;
@@ -29,6 +34,7 @@ impl Node {
         if !group.is_multicast() {
             return Err(invalid(verb, "gid", "names no multicast group"));
         }
+        self.device.ports.check_group_lid(verb, lid)?;
         let groups = &mut self.groups.0;
         let (what, count, limit) = match groups.get_mut(&group) {
             Some(members) if members.contains(&index) => return Ok(()),
@@ -48,9 +54,15 @@ impl Node {
     }
 
     /// `ibv_detach_mcast`
-    pub(in crate::stack::shell) fn detach_mcast(&mut self, qp: QpHandle, group: Gid) -> Result<()> {
+    pub(in crate::stack::shell) fn detach_mcast(
+        &mut self,
+        qp: QpHandle,
+        group: Gid,
+        lid: u16,
+    ) -> Result<()> {
         let verb = Verb::DetachMcast;
         let index = self.find_qp(verb, qp)?;
+        self.device.ports.check_group_lid(verb, lid)?;
         let members = self.groups.members(&group);
         if !members.is_some_and(|members| members.contains(&index)) {
             return Err(invalid(verb, "qp", "is not attached to the group"));

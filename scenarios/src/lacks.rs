@@ -1,0 +1,407 @@
+//! What a device lacks it refuses, says that it has not, and works on.
+
+use verbs_api::{
+    AtomicCap, CqFlags, CqInit, CqInitEx, CqModeration, ErrorKind, MrChange, MwType, QpInit,
+    QpType, SendOps, SendWr, SrqAttr, SrqAttrMask, SrqInit, WcFields, WcStatus, XrcdInit,
+};
+
+use crate::bad_input::refused;
+use crate::failure::{check_eq, in_case};
+use crate::mcast::{ALL_HOSTS, MLID};
+use crate::sq::opcode::illegal;
+use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, expect_err_among};
+
+/// How libraries say that the driver has no such verb.
+const NO_VERB: [ErrorKind; 2] = [ErrorKind::NotSupported, ErrorKind::NotImplemented];
+/// How drivers say that it has no such kind of object.
+const NO_KIND: [ErrorKind; 2] = [ErrorKind::NotSupported, ErrorKind::Invalid];
+
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    unreliable_connections_are_refused,
+    datagrams_are_refused,
+    groups_are_refused,
+    xrc_is_refused,
+    srqs_are_refused,
+    resize_of_an_srq_is_refused,
+    resize_of_a_cq_is_refused,
+    moderation_is_refused,
+    extended_cqs_are_refused,
+    extended_cqs_that_may_overrun_are_refused,
+    timestamps_are_refused,
+    second_completion_vector_is_refused,
+    #[cfg(unix)]
+    descriptors_are_refused,
+    null_regions_are_refused,
+    change_of_a_region_is_refused,
+    windows_of_type_1_are_refused,
+    windows_of_type_2_are_refused,
+    work_on_windows_is_refused,
+    atomics_are_refused,
+    immediate_data_is_refused,
+    reads_are_refused,
+    batches_are_refused,
+    batches_of_what_is_not_there_are_refused,
+];
+
+/// A message goes from A to B as ever.
+fn works(bench: &Bench<'_>, rule: &'static str) -> Result {
+    works_on(bench, &bench.rc_pair()?, rule)
+}
+
+fn works_on(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, rule: &'static str) -> Result {
+    b.recv(91, 8)?;
+    a.fill(92, 8)?;
+    a.send(93, 8)?;
+    bench.one_with(a.send_cq, WcStatus::Success, rule)?;
+    bench.one_with(b.recv_cq, WcStatus::Success, rule)?;
+    b.expect_data(92, 8, rule)
+}
+
+fn no_queue_pairs_of(bench: &Bench<'_>, qp_type: QpType) -> Result {
+    const RULE: &str = "QP-CREATE-03";
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let init = QpInit::new(qp_type, end.send_cq, end.recv_cq);
+    refused(bench, &NO_KIND, RULE, || bench.create_qp(end.pd, &init))?;
+    works(bench, RULE)
+}
+
+scenario!(unreliable_connections_are_refused: "QP-CREATE-03"; lacks UC);
+fn unreliable_connections_are_refused(bench: &Bench<'_>) -> Result {
+    no_queue_pairs_of(bench, QpType::Uc)
+}
+
+scenario!(datagrams_are_refused: "QP-CREATE-03"; lacks UD);
+fn datagrams_are_refused(bench: &Bench<'_>) -> Result {
+    no_queue_pairs_of(bench, QpType::Ud)
+}
+
+scenario!(groups_are_refused: "LACK-01", "LACK-02"; needs UD; lacks MCAST);
+fn groups_are_refused(bench: &Bench<'_>) -> Result {
+    let device = bench.query_device(bench.ctx_a())?;
+    let told = (device.max_mcast_grp, device.max_mcast_qp_attach);
+    check_eq!("LACK-02", told, (0, 0), "groups, and queue pairs in one");
+    let pair = bench.pair(PairOptions::of(QpType::Ud))?;
+    let attached = bench.attach_mcast(pair.b.qp, ALL_HOSTS, MLID);
+    expect_err_among(attached, &NO_VERB, "LACK-01")?;
+    works_on(bench, &pair, "LACK-01")?;
+    // Nothing holds it.
+    bench.destroy_qp(pair.b.qp, bench.wait()).rule("LACK-01")
+}
+
+scenario!(xrc_is_refused: "XRC-07", "QP-CREATE-03", "LACK-02"; lacks XRC);
+fn xrc_is_refused(bench: &Bench<'_>) -> Result {
+    let context = bench.ctx_a();
+    check_eq!("LACK-02", bench.query_device(context)?.xrc, false, "XRC");
+    let init = XrcdInit::private();
+    refused(bench, &NO_VERB, "XRC-07", || {
+        bench.open_xrcd(context, &init)
+    })?;
+    no_queue_pairs_of(bench, QpType::XrcSend)
+}
+
+scenario!(srqs_are_refused: "LACK-01", "LACK-02"; lacks SRQ);
+fn srqs_are_refused(bench: &Bench<'_>) -> Result {
+    let device = bench.query_device(bench.ctx_a())?;
+    let told = (device.max_srq, device.max_srq_wr, device.max_srq_sge);
+    check_eq!("LACK-02", told, (0, 0, 0), "SRQs, receives, entries");
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    for max_wr in [1, 8] {
+        let init = SrqInit::new(max_wr);
+        refused(bench, &NO_VERB, "LACK-01", || bench.create_srq(pd, &init))?;
+    }
+    bench.dealloc_pd(pd).rule("LACK-01")?;
+    works(bench, "LACK-01")
+}
+
+scenario!(resize_of_an_srq_is_refused: "SRQ-09"; needs SRQ; lacks SRQ_RESIZE);
+fn resize_of_an_srq_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-09";
+    let kinds = [NO_KIND[0], NO_KIND[1], ErrorKind::NotImplemented];
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let srq = bench.create_srq(pd, &SrqInit::new(8))?;
+    // Some devices cannot tell.
+    let told = || bench.query_srq(srq).ok();
+    let before = told();
+    for max_wr in [4, 8, 16] {
+        let attr = SrqAttr {
+            max_wr,
+            ..SrqAttr::default()
+        };
+        let modified = bench.modify_srq(srq, &attr, SrqAttrMask::MAX_WR);
+        let result = expect_err_among(modified, &kinds, RULE);
+        in_case(&format!("to {max_wr}"), result)?;
+        check_eq!(RULE, told(), before, "what a query tells");
+    }
+    bench.destroy_srq(srq, bench.wait()).rule(RULE)
+}
+
+scenario!(resize_of_a_cq_is_refused: "CQ-RESIZE-16"; lacks RESIZE_CQ);
+/// Its completions stay, too.
+fn resize_of_a_cq_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-RESIZE-16";
+    let pair = bench.rc_pair()?;
+    let cq = pair.a.send_cq;
+    let before = bench.query_cq(cq)?;
+    pair.b.recv(1, 8)?;
+    pair.a.send(2, 8)?;
+    bench.successes(pair.b.recv_cq, 1)?;
+    for cqe in [1, 64, 1000] {
+        let resized = bench.resize_cq(cq, cqe);
+        in_case(
+            &format!("to {cqe}"),
+            expect_err_among(resized, &NO_VERB, RULE),
+        )?;
+        check_eq!(RULE, bench.query_cq(cq)?, before);
+    }
+    bench.one_with(cq, WcStatus::Success, RULE)?;
+    works_on(bench, &pair, RULE)
+}
+
+scenario!(moderation_is_refused: "LACK-01", "LACK-02"; lacks CQ_MODERATION);
+fn moderation_is_refused(bench: &Bench<'_>) -> Result {
+    let most = bench.query_device_ex(bench.ctx_a())?.cq_moderation;
+    let told = (most.cq_count, most.cq_period);
+    check_eq!("LACK-02", told, (0, 0), "the most of completions and time");
+    let pair = bench.rc_pair()?;
+    for (cq_count, cq_period) in [(0, 0), (2, 10)] {
+        let moderation = CqModeration {
+            cq_count,
+            cq_period,
+        };
+        let modified = bench.modify_cq(pair.b.recv_cq, &moderation);
+        expect_err_among(modified, &NO_VERB, "LACK-01")?;
+    }
+    // An event comes with the first completion.
+    bench.arm(pair.b.recv_cq, verbs_api::Arm::NEXT)?;
+    works_on(bench, &pair, "LACK-01")?;
+    let cq = pair.b.recv_cq;
+    bench.expect_event(pair.b.channel, cq, "LACK-01").map(drop)
+}
+
+scenario!(extended_cqs_are_refused: "LACK-01"; lacks CQ_EX);
+fn extended_cqs_are_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "LACK-01";
+    let context = bench.ctx_a();
+    for fields in [WcFields::empty(), WcFields::STANDARD] {
+        let init = CqInitEx::new(CqInit::new(4)).wc_flags(fields);
+        refused(bench, &NO_VERB, RULE, || bench.create_cq_ex(context, &init))?;
+    }
+    works(bench, RULE)
+}
+
+scenario!(extended_cqs_that_may_overrun_are_refused:
+    "CQ-CREATE-14"; needs CQ_EX; lacks IGNORE_OVERRUN);
+fn extended_cqs_that_may_overrun_are_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-14";
+    let context = bench.ctx_a();
+    let init = CqInitEx::new(CqInit::new(4));
+    let overruns = init.flags(CqFlags::IGNORE_OVERRUN);
+    refused(bench, &NO_KIND, RULE, || {
+        bench.create_cq_ex(context, &overruns)
+    })?;
+    let cq = bench.create_cq_ex(context, &init).rule(RULE)?;
+    Ok(bench.destroy_cq(cq, bench.wait())?)
+}
+
+scenario!(timestamps_are_refused: "CQ-CREATE-14", "LACK-02"; needs CQ_EX; lacks WC_TIMESTAMP);
+fn timestamps_are_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-14";
+    let context = bench.ctx_a();
+    let mask = bench.query_device_ex(context)?.completion_timestamp_mask;
+    check_eq!("LACK-02", mask, 0, "bits of a timestamp");
+    for field in WcFields::TIMESTAMPS.iter() {
+        let init = CqInitEx::new(CqInit::new(4)).wc_flags(WcFields::STANDARD | field);
+        let result = refused(bench, &NO_KIND, RULE, || bench.create_cq_ex(context, &init));
+        in_case(&format!("{field:?}"), result)?;
+    }
+    let without = CqInitEx::new(CqInit::new(4)).wc_flags(WcFields::STANDARD);
+    let cq = bench.create_cq_ex(context, &without).rule(RULE)?;
+    Ok(bench.destroy_cq(cq, bench.wait())?)
+}
+
+scenario!(second_completion_vector_is_refused: "CHAN-18", "CQ-CREATE-07"; lacks COMP_VECTORS);
+fn second_completion_vector_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-07";
+    let context = bench.ctx_a();
+    let vectors = bench.query_device(context)?.num_comp_vectors;
+    check_eq!("CHAN-18", vectors, 1, "vectors");
+    let channel = bench.create_comp_channel(context)?;
+    let init = CqInit::new(4).channel(channel);
+    refused(bench, &[ErrorKind::Invalid], RULE, || {
+        bench.create_cq(context, &init.comp_vector(1))
+    })?;
+    let cq = bench.create_cq(context, &init.comp_vector(0)).rule(RULE)?;
+    Ok(bench.destroy_cq(cq, bench.wait())?)
+}
+
+#[cfg(unix)]
+scenario!(descriptors_are_refused: "LACK-01"; lacks FD);
+#[cfg(unix)]
+fn descriptors_are_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "LACK-01";
+    let pair = bench.rc_pair()?;
+    let b = pair.b;
+    expect_err_among(bench.channel_fd(b.channel), &NO_VERB, RULE)?;
+    expect_err_among(bench.async_fd(b.context), &NO_VERB, RULE)?;
+    // Events come all the same.
+    bench.arm(b.recv_cq, verbs_api::Arm::NEXT)?;
+    works_on(bench, &pair, RULE)?;
+    bench.expect_event(b.channel, b.recv_cq, RULE).map(drop)
+}
+
+scenario!(null_regions_are_refused: "MR-18"; lacks NULL_MR);
+fn null_regions_are_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-18";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    refused(bench, &NO_VERB, RULE, || bench.alloc_null_mr(pd))?;
+    bench.dealloc_pd(pd).rule(RULE)
+}
+
+scenario!(change_of_a_region_is_refused: "LACK-01"; lacks REREG_MR);
+fn change_of_a_region_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "LACK-01";
+    let pair = bench.rc_pair()?;
+    let (mr, before) = (pair.b.mr, pair.b.mem);
+    let pd = bench.alloc_pd(pair.b.context)?;
+    let nothing = MrChange::default();
+    for change in [
+        MrChange {
+            pd: Some(pd),
+            ..nothing
+        },
+        MrChange {
+            length: Some(8),
+            ..nothing
+        },
+    ] {
+        let changed = bench.rereg_mr(mr, &change);
+        let result = changed.map_err(|refused| refused.error);
+        in_case(
+            &format!("{change:?}"),
+            expect_err_among(result, &NO_VERB, RULE),
+        )?;
+        check_eq!(RULE, bench.query_mr(mr)?, before, "its attributes");
+    }
+    works_on(bench, &pair, RULE)?;
+    bench.dealloc_pd(pd).rule(RULE)
+}
+
+fn no_windows_of(bench: &Bench<'_>, mw_type: MwType) -> Result {
+    const RULE: &str = "MW-26";
+    let device = bench.query_device(bench.ctx_a())?;
+    let told = match mw_type {
+        MwType::Type1 => device.mem_window,
+        _ => device.mem_window_type_2b,
+    };
+    check_eq!("LACK-02", told, false, "windows of this type");
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    refused(bench, &NO_KIND, RULE, || bench.alloc_mw(pd, mw_type))?;
+    bench.dealloc_pd(pd).rule(RULE)?;
+    works(bench, RULE)
+}
+
+scenario!(windows_of_type_1_are_refused: "MW-26", "LACK-02"; lacks MW_TYPE_1);
+fn windows_of_type_1_are_refused(bench: &Bench<'_>) -> Result {
+    no_windows_of(bench, MwType::Type1)
+}
+
+scenario!(windows_of_type_2_are_refused: "MW-26", "LACK-02"; lacks MW_TYPE_2);
+fn windows_of_type_2_are_refused(bench: &Bench<'_>) -> Result {
+    no_windows_of(bench, MwType::Type2)
+}
+
+scenario!(work_on_windows_is_refused: "SQ-18", "SQ-20", "LACK-02"; lacks MW);
+fn work_on_windows_is_refused(bench: &Bench<'_>) -> Result {
+    let windows = bench.query_device(bench.ctx_a())?.max_mw;
+    check_eq!("LACK-02", windows, 0, "windows");
+    for local in [true, false] {
+        let Pair { a, b } = bench.rc_pair()?;
+        b.recv(1, 8)?;
+        let data = [a.sge(0, 8)];
+        let work = match local {
+            true => SendWr::local_inv(2, b.mem.rkey),
+            false => SendWr::send_with_inv(2, &data, b.mem.rkey),
+        };
+        in_case(&format!("{:?}", work.op), illegal(bench, &a, work))?;
+        bench.no_completion(b.recv_cq, "SQ-18")?;
+    }
+    works(bench, "SQ-18")
+}
+
+scenario!(atomics_are_refused: "ATOM-10", "SQ-20", "SQ-18", "LACK-02"; lacks ATOMICS);
+fn atomics_are_refused(bench: &Bench<'_>) -> Result {
+    let cap = bench.query_device(bench.ctx_a())?.atomic_cap;
+    check_eq!("LACK-02", cap, AtomicCap::None, "atomics");
+    for swaps in [true, false] {
+        let Pair { a, b } = bench.rc_pair()?;
+        b.fill_at(0, 7, 8)?;
+        let (into, target) = ([a.sge(a.landing(), 8)], b.mem.remote(0));
+        let work = match swaps {
+            true => SendWr::compare_and_swap(1, &into, target, 0, 1),
+            false => SendWr::fetch_and_add(1, &into, target, 1),
+        };
+        in_case(&format!("{:?}", work.op), illegal(bench, &a, work))?;
+        b.expect_data_at(0, 7, 8, "ATOM-10")?;
+    }
+    works(bench, "ATOM-10")
+}
+
+scenario!(immediate_data_is_refused: "SQ-18", "SQ-20"; lacks SEND_WITH_IMM, WRITE_WITH_IMM);
+fn immediate_data_is_refused(bench: &Bench<'_>) -> Result {
+    for writes in [false, true] {
+        let Pair { a, b } = bench.rc_pair()?;
+        b.recv(1, 8)?;
+        b.fill(8, 8)?;
+        a.fill(9, 8)?;
+        let (data, target) = ([a.sge(0, 8)], b.mem.remote(0));
+        let work = match writes {
+            true => SendWr::rdma_write_with_imm(2, &data, target, [1, 2, 3, 4]),
+            false => SendWr::send_with_imm(2, &data, [1, 2, 3, 4]),
+        };
+        in_case(&format!("{:?}", work.op), illegal(bench, &a, work))?;
+        bench.no_completion(b.recv_cq, "SQ-18")?;
+        b.expect_data_at(0, 8, 8, "SQ-18")?;
+    }
+    works(bench, "SQ-18")
+}
+
+scenario!(reads_are_refused: "SQ-18", "SQ-20"; lacks RDMA_READ);
+fn reads_are_refused(bench: &Bench<'_>) -> Result {
+    let Pair { a, .. } = bench.rc_pair()?;
+    a.fill(8, 8)?;
+    let into = [a.sge(0, 8)];
+    illegal(bench, &a, SendWr::rdma_read(1, &into, a.remote()))?;
+    a.expect_data_at(0, 8, 8, "SQ-18")?;
+    works(bench, "SQ-18")
+}
+
+fn no_batches(bench: &Bench<'_>, sets: &[SendOps]) -> Result {
+    const RULE: &str = "SQ-28";
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
+    for send_ops in sets {
+        let init = init.send_ops(*send_ops);
+        let result = refused(bench, &NO_KIND, RULE, || bench.create_qp(end.pd, &init));
+        in_case(&format!("{send_ops:?}"), result)?;
+    }
+    let qp = bench.create_qp(end.pd, &init).rule(RULE)?;
+    Ok(bench.destroy_qp(qp, bench.wait())?)
+}
+
+scenario!(batches_are_refused: "SQ-28"; lacks BATCHES);
+fn batches_are_refused(bench: &Bench<'_>) -> Result {
+    no_batches(bench, &[SendOps::SEND, SendOps::SEND | SendOps::RDMA_WRITE])
+}
+
+scenario!(batches_of_what_is_not_there_are_refused: "SQ-28"; needs BATCHES; lacks ATOMICS, MW);
+fn batches_of_what_is_not_there_are_refused(bench: &Bench<'_>) -> Result {
+    let lacking = [
+        SendOps::ATOMIC_CMP_AND_SWP,
+        SendOps::ATOMIC_FETCH_AND_ADD,
+        SendOps::BIND_MW,
+        SendOps::LOCAL_INV,
+        SendOps::SEND_WITH_INV,
+    ];
+    let beside = lacking.map(|ops| SendOps::SEND | ops);
+    no_batches(bench, &[lacking, beside].concat())
+}
