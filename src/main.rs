@@ -88,7 +88,8 @@ fn main() -> ExitCode {
 const EXIT_STATUS: &str = "\
 Exit status:
   0  all is well: at least one scenario ran, none failed, none passed unexpectedly
-  1  a scenario failed or passed unexpectedly, or none ran because all were skipped
+  1  a scenario failed or passed unexpectedly, the simulator lacks more than its profile says, or none ran
+     because all were skipped
   2  the command line makes no sense, or something could not be read or written";
 
 const EXIT_STATUS_OF_SEARCH: &str = "\

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::{env, fs, io};
 
 use serde_json::Value;
-use verbs_api::LinkLayer;
 use verbs_api::profile::Profile;
 use verbs_scenarios::deviations;
 use verbsim::backend::Simulator;
@@ -48,9 +47,10 @@ fn compare(path: &Path) {
     let driver = of_driver["driver"].as_str().unwrap().to_owned();
     let profile = Profile::named(&driver).unwrap();
     let scenarios: Vec<_> = verbs_scenarios::all().collect();
+    let link_layer = of_driver["link_layer"].as_str().unwrap();
     let simulator = Simulator {
         profile,
-        link_layer: LinkLayer::Ethernet,
+        link_layer: verbs_settings::link_layer(link_layer).unwrap(),
         seed: 0,
     };
     let of_profile = verbs_scenarios::run(&simulator, &scenarios, |_| ()).unwrap();
@@ -77,7 +77,7 @@ fn compare(path: &Path) {
             differ.push(format!("{id}: {driver} {seen}, its profile {modelled}"));
         }
     }
-    println!("{driver}: {both} scenarios ran on the driver and on its profile");
+    println!("{driver}, {link_layer}: {both} scenarios ran on the driver and on its profile");
     assert!(both > 0, "{driver}: nothing ran on both");
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }

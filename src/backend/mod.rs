@@ -168,3 +168,46 @@ fn checked(verbs: Box<dyn Verbs>) -> Fixture {
             .map_err(|broken| Failure::invariant(broken.invariant.promise(), broken.to_string()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        choice: Choice,
+    }
+
+    fn runs(options: &str) -> Result<Vec<[String; 2]>, String> {
+        let line = format!("verbsim {options}");
+        let line = Line::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
+        let infos = line.choice.backends()?.into_iter().map(|of| of.info());
+        Ok(infos.map(|info| [info.profile, info.link_layer]).collect())
+    }
+
+    #[test]
+    fn all_profiles_run_on_each_link_layer_that_they_have() {
+        let all = runs("--profile all").unwrap();
+        let on = |link_layer: &str| all.iter().filter(|of| of[1] == link_layer).count();
+        assert_eq!((on("ethernet"), on("infiniband")), (Profile::ALL.len(), 3));
+        let infiniband = runs("--profile all --link-layer infiniband").unwrap();
+        assert_eq!(infiniband[..], all[Profile::ALL.len()..]);
+        assert_eq!(runs("").unwrap(), [["spec", "ethernet"]]);
+        let one = runs("--profile mlx5 --link-layer infiniband").unwrap();
+        assert_eq!(one, [["mlx5", "infiniband"]]);
+    }
+
+    #[test]
+    fn what_a_profile_or_nobody_has_is_refused_in_words() {
+        let refused = runs("--profile rxe --link-layer infiniband").unwrap_err();
+        assert_eq!(refused, "profile rxe is for ethernet alone");
+        let unknown = runs("--link-layer token-ring").unwrap_err();
+        assert!(
+            unknown.contains("allowed are ethernet, infiniband"),
+            "{unknown}"
+        );
+    }
+}
