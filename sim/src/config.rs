@@ -189,8 +189,9 @@ impl SimConfig {
         }
     }
 
-    /// What the devices do not claim to have; types of queue pairs, atomics and memory windows they
-    /// refuse then, too. Those without all that iWARP has not ([`Capabilities::IWARP_LACKS`]) say that
+    /// What the devices do not claim to have. They refuse what needs it, but for connecting by
+    /// attributes, waiting for receives (RNR), regions with addresses of the program's choice, and what is
+    /// the backend's: threads, garbling, the laboratory. Those without all that iWARP has not ([`Capabilities::IWARP_LACKS`]) say that
     /// they are of that transport. Default: they have everything.
     ///
     /// ```

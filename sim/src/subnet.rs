@@ -42,9 +42,31 @@ mod tests {
     #[test]
     fn each_port_has_a_lid_of_its_own() {
         let subnet = Subnet { nodes: 3, ports: 2 };
-        for lid in 1..=6 {
-            assert_eq!(subnet.lid(subnet.port(lid).unwrap()), lid);
+        let ids = (0..3).flat_map(|node| (1..=2).map(move |port| PortId { node, port }));
+        for (lid, id) in (1..).zip(ids) {
+            assert_eq!((subnet.lid(id), subnet.port(lid)), (lid, Some(id)));
         }
-        assert_eq!((subnet.port(0), subnet.port(7)), (None, None));
+        for none in [0, 7, 8, 0xbfff, 0xc000, 0xffff] {
+            assert_eq!(subnet.port(none), None);
+        }
+    }
+
+    #[test]
+    fn a_full_subnet_has_no_lid_of_groups() {
+        let subnet = Subnet {
+            nodes: MAX_PORTS,
+            ports: 1,
+        };
+        let last = PortId {
+            node: MAX_PORTS - 1,
+            port: 1,
+        };
+        assert_eq!(
+            (subnet.lid(last), subnet.port(0xbfff)),
+            (0xbfff, Some(last))
+        );
+        assert_eq!(subnet.port(0xc000), None);
+        let groups = [0xbfff, 0xc000, 0xfffe, 0xffff].map(is_multicast);
+        assert_eq!(groups, [false, true, true, false]);
     }
 }
