@@ -432,8 +432,11 @@ impl Cqs {
         let Some(extended) = extended.filter(|extended| extended.overwrites()) else {
             return Room::None;
         };
-        let Some(Entry { wc, ticket, .. }) = cq.ring.pop_front() else {
-            extended.lose_held();
+        let lost = match extended.lose_held() {
+            true => None,
+            false => cq.ring.pop_front(),
+        };
+        let Some(Entry { wc, ticket, .. }) = lost else {
             return Room::Made(None);
         };
         self.count(base, &ticket, false);

@@ -40,11 +40,14 @@ impl Extended {
         self.iteration.map_or(0, |iteration| iteration.held)
     }
 
-    /// One of them was overwritten.
-    pub(crate) fn lose_held(&mut self) {
-        if let Some(iteration) = &mut self.iteration {
-            iteration.held -= 1;
-        }
+    /// Whether the oldest of them has given its place to another completion.
+    pub(crate) fn lose_held(&mut self) -> bool {
+        let holds = |iteration: &&mut Iteration| iteration.held > 0;
+        let Some(iteration) = self.iteration.as_mut().filter(holds) else {
+            return false;
+        };
+        iteration.held -= 1;
+        true
     }
 }
 
