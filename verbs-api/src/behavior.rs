@@ -470,7 +470,7 @@ knobs! {
     /// Unpolled completions of a QP that is destroyed or reset are removed.
     cqe_purge: bool = false, ["CQ-DESTROY-08"];
     /// When a send queue slot becomes free.
-    sq_release: SqRelease = SqRelease::Poll, ["SQ-05"];
+    sq_release: SqRelease = SqRelease::Poll, ["SQ-05", "SRQ-19"];
     /// A post that fails returns the number of its error with a minus sign.
     negative_errno: bool = false, ["SQ-02"];
     /// The error for too many SGEs, or too much inline data.
@@ -567,6 +567,8 @@ knobs! {
     /// An SRQ with fewer receives than a new limit raises the event at once; otherwise when the next
     /// receive is taken.
     srq_limit_at_once: bool = false, ["SRQ-07"];
+    /// The slot of a receive of an SRQ is free when its completion is lost; otherwise it stays taken.
+    lost_frees_srq_slot: bool = true, ["SRQ-20"];
     /// An SRQ can be queried; otherwise that is refused with `EOPNOTSUPP`.
     srq_query: bool = true, ["SRQ-16"];
     /// The limit given when an SRQ is made is armed; otherwise it is ignored.

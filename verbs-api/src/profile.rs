@@ -230,12 +230,16 @@ const MLX5: Behavior = Behavior {
     bind_err_wc: false,
     bind_bad_handle: Check::Accepted,
     mr_keys: MrKeys::Same,
+    lost_frees_srq_slot: false,
     ..Behavior::SPEC
 };
 
 const ADVERSARIAL: Behavior = Behavior {
     xrc_unknown_srq: UnknownSrq::RemOpErr,
     merge_unread_events: true,
+    arm_no_channel: Check::Refused,
+    shrink_below: Check::Accepted,
+    poll_after_overrun: PollAfterOverrun::Empty,
     cqe_rounding: Rounding::Pow2Minus1,
     wr_rounding: Rounding::Pow2Minus1,
     shrink: false,

@@ -12,7 +12,9 @@ impl Device {
     #[inline(always)]
     pub(crate) fn complete(&mut self, cq: u32, completion: Completion) -> Delivery {
         let Outcome { delivery, lost } = self.cqs.complete(&mut self.base, cq, completion);
-        if let Some(ticket) = lost {
+        if let Some(ticket) = lost
+            && self.base.behavior.lost_frees_srq_slot
+        {
             self.free_shared(&ticket);
         }
         delivery
