@@ -415,6 +415,7 @@ impl<'v> Bench<'v> {
         release: impl FnOnce() -> Result,
     ) -> Result<T> {
         self.require(Capabilities::THREADS);
+        let rule = rule.into();
         let pause = match self.verbs.lab() {
             Some(_) => IN_MEMORY,
             None => self.bounds.negative,
@@ -428,8 +429,13 @@ impl<'v> Bench<'v> {
             }
             check!(rule, !call.is_finished(), "the call waits", "it returned");
             let released = release();
+            let woken = Instant::now();
             let value = call.join().unwrap_or_else(|panic| resume_unwind(panic));
-            released.map(|()| value)
+            released?;
+            // A call that nobody wakes finds out for itself when its time is over.
+            let soon = woken.elapsed() < self.bounds.positive / 2;
+            check!(rule, soon, "the call is woken", "its time was over");
+            Ok(value)
         })
     }
 

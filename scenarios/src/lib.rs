@@ -40,6 +40,7 @@ mod cq_arm;
 mod cq_create;
 mod cq_destroy;
 mod cq_ex;
+mod cq_moderate;
 mod cq_ovr;
 mod cq_poll;
 mod cq_resize;
@@ -111,6 +112,7 @@ pub const GROUPS: &[Group] = &[
     group!(cq_ovr, "CQ overrun"),
     group!(cq_destroy, "CQ destruction"),
     group!(cq_ex, "Extended CQs"),
+    group!(cq_moderate, "Moderation of CQ events"),
     group!(wc, "Work completions"),
     group!(qp_create, "Queue pair creation and query"),
     group!(qp_state, "Queue pair states"),

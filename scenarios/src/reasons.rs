@@ -44,6 +44,7 @@ const COVERED: &[&str] = &[
     "CQ-POLL",
     "CQ-OVR",
     "CQ-DESTROY",
+    "CQ-MOD",
     "WC",
     "QP-CREATE",
     "QP-STATE",

@@ -1,0 +1,472 @@
+//! Moderation: an event for several completions, or for a time.
+
+use core::time::Duration;
+
+use verbs_api::behavior::Overrun;
+use verbs_api::lab::Lab;
+use verbs_api::{Arm, Capabilities, CqModeration, ErrorKind, Handle, QpCap, Wait};
+
+use crate::cq_ovr::{Queue, Tight};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
+
+pub(crate) const SCENARIOS: &[Scenario] = scenarios![
+    event_comes_with_the_last_of_the_count,
+    only_what_was_added_since_the_request_counts,
+    event_comes_when_the_period_is_over,
+    period_begins_with_the_first_completion_asked_for,
+    count_and_period_end_each_other,
+    no_count_or_no_period_is_off,
+    only_what_was_asked_for_counts,
+    new_count_holds_for_an_event_that_is_put_off,
+    new_period_holds_for_an_event_that_is_put_off,
+    event_that_is_put_off_comes_when_moderation_goes_off,
+    numbers_make_no_event_by_themselves,
+    event_that_is_put_off_goes_with_its_cq,
+    event_that_is_put_off_goes_with_an_overrun,
+    event_that_is_put_off_goes_with_the_device,
+    period_wakes_a_thread,
+    moderation_is_there_or_refused,
+];
+
+const COUNT: &str = "CQ-MOD-01";
+const PERIOD: &str = "CQ-MOD-02";
+const OFF: &str = "CQ-MOD-03";
+const CHANGE: &str = "CQ-MOD-04";
+const GOES: &str = "CQ-MOD-05";
+
+/// A period that no traffic here takes.
+const LONG: u16 = 10_000;
+
+const INSTANT: Duration = Duration::from_nanos(1);
+
+const fn micros(period: u16) -> Duration {
+    Duration::from_micros(period as u64)
+}
+
+/// A pair whose receives complete on a CQ that is moderated. The clock goes on only where the
+/// scenario lets it, and while a message is on its way.
+#[derive(Clone, Copy)]
+struct Moderated<'b> {
+    bench: &'b Bench<'b>,
+    pair: Pair<'b>,
+    b: End<'b>,
+}
+
+impl<'b> Moderated<'b> {
+    fn new(bench: &'b Bench<'_>) -> Result<Self> {
+        // Sends are not polled: where there is nothing to poll, the clock goes on.
+        let pair = bench.pair(PairOptions {
+            send_cqe: 256,
+            cap: QpCap {
+                max_send_wr: 256,
+                ..QpCap::default()
+            },
+            ..PairOptions::default()
+        })?;
+        let b = pair.b;
+        Ok(Self { bench, pair, b })
+    }
+
+    fn lab(&self) -> &'b dyn Lab {
+        self.bench.lab()
+    }
+
+    fn set(&self, cq_count: u16, cq_period: u16) -> Result {
+        let numbers = CqModeration {
+            cq_count,
+            cq_period,
+        };
+        Ok(self.bench.modify_cq(self.b.recv_cq, &numbers)?)
+    }
+
+    fn arm(&self, arm: Arm) -> Result {
+        self.bench.arm(self.b.recv_cq, arm)
+    }
+
+    /// A completion is added at this very moment, and polled.
+    fn arrives(&self) -> Result {
+        self.comes(false)
+    }
+
+    /// The same, of a message that was sent with the solicited bit.
+    fn solicited_arrives(&self) -> Result {
+        self.comes(true)
+    }
+
+    fn comes(&self, solicited: bool) -> Result {
+        self.b.recv(1, 8)?;
+        match solicited {
+            true => self.pair.a.send_solicited(1, 8)?,
+            false => self.pair.a.send(1, 8)?,
+        }
+        self.bench.successes(self.b.recv_cq, 1).map(drop)
+    }
+
+    /// The clock goes on to this time.
+    fn until(&self, time: Duration) -> Result {
+        let left = time.checked_sub(self.lab().now());
+        Ok(self.lab().advance(left.unwrap_or_default())?)
+    }
+
+    /// There is no event at this moment.
+    fn silent(&self, rule: &'static str) -> Result {
+        let event = self.bench.get_cq_event(self.b.channel, Wait::Poll);
+        expect_err(event.map(drop), ErrorKind::WouldBlock, rule).map(drop)
+    }
+
+    /// There is one event at this moment.
+    fn fires(&self, rule: &'static str) -> Result {
+        let event = self.bench.get_cq_event(self.b.channel, Wait::Poll);
+        let event = event.rule(rule)?;
+        check_eq!(rule, event.cq, self.b.recv_cq);
+        self.bench.ack_cq_events(event.cq, 1)?;
+        self.silent(rule)
+    }
+
+    /// The event comes at this time, and not before.
+    fn fires_at(&self, time: Duration, rule: &'static str) -> Result {
+        self.until(time - INSTANT)?;
+        self.silent(rule)?;
+        self.until(time)?;
+        self.fires(rule)
+    }
+
+    /// Nothing is asked for any more, and nothing put off.
+    fn is_unarmed(&self, rule: &'static str) -> Result {
+        self.arrives()?;
+        self.lab().advance(2 * micros(u16::MAX))?;
+        self.silent(rule)
+    }
+}
+
+scenario!(event_comes_with_the_last_of_the_count: "CQ-MOD-01"; needs CQ_MODERATION, LAB);
+fn event_comes_with_the_last_of_the_count(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    for count in [1, 2, 3, 8] {
+        cq.set(count, u16::MAX)?;
+        for round in 0..2 {
+            cq.arm(Arm::NEXT)?;
+            for _ in 1..count {
+                cq.arrives()?;
+                in_case(&format!("{count}, round {round}"), cq.silent(COUNT))?;
+            }
+            cq.arrives()?;
+            in_case(&format!("{count}, round {round}"), cq.fires(COUNT))?;
+        }
+        cq.is_unarmed(COUNT)?;
+    }
+    Ok(())
+}
+
+scenario!(only_what_was_added_since_the_request_counts: "CQ-MOD-01"; needs CQ_MODERATION, LAB);
+fn only_what_was_added_since_the_request_counts(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    cq.set(3, u16::MAX)?;
+    for before in [1, 2, 3, 4] {
+        (0..before).try_for_each(|_| cq.arrives())?;
+        cq.arm(Arm::NEXT)?;
+        for _ in 0..2 {
+            cq.silent(COUNT)?;
+            cq.arrives()?;
+        }
+        cq.silent(COUNT)?;
+        cq.arrives()?;
+        cq.fires(COUNT)?;
+    }
+    Ok(())
+}
+
+scenario!(event_comes_when_the_period_is_over: "CQ-MOD-02"; needs CQ_MODERATION, LAB);
+fn event_comes_when_the_period_is_over(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    for period in [1, 2, 1000, u16::MAX] {
+        cq.set(u16::MAX, period)?;
+        for _ in 0..2 {
+            cq.arm(Arm::NEXT)?;
+            cq.arrives()?;
+            let end = cq.lab().now() + micros(period);
+            in_case(&format!("{period} us"), cq.fires_at(end, PERIOD))?;
+        }
+        cq.is_unarmed(PERIOD)?;
+    }
+    Ok(())
+}
+
+scenario!(period_begins_with_the_first_completion_asked_for:
+    "CQ-MOD-02"; needs CQ_MODERATION, LAB);
+fn period_begins_with_the_first_completion_asked_for(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    cq.set(u16::MAX, LONG)?;
+    cq.arrives()?;
+    cq.lab().advance(2 * micros(LONG))?;
+    cq.arm(Arm::NEXT)?;
+    cq.lab().advance(2 * micros(LONG))?;
+    cq.silent(PERIOD)?;
+    cq.arrives()?;
+    let end = cq.lab().now() + micros(LONG);
+    // Others put it off no further.
+    for _ in 0..3 {
+        cq.lab().advance(micros(LONG / 5))?;
+        cq.arrives()?;
+        cq.silent(PERIOD)?;
+    }
+    cq.fires_at(end, PERIOD)
+}
+
+scenario!(count_and_period_end_each_other:
+    "CQ-MOD-01", "CQ-MOD-02"; needs CQ_MODERATION, LAB);
+/// Whichever is first makes the one event; the next request begins anew with both.
+fn count_and_period_end_each_other(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    cq.set(3, LONG)?;
+    for _ in 0..2 {
+        cq.arm(Arm::NEXT)?;
+        cq.arrives()?;
+        cq.arrives()?;
+        let end = cq.lab().now() + micros(LONG);
+        cq.until(end)?;
+        cq.fires(PERIOD)?;
+        cq.arm(Arm::NEXT)?;
+        for _ in 0..2 {
+            cq.arrives()?;
+            cq.silent(COUNT)?;
+        }
+        cq.arrives()?;
+        cq.fires(COUNT)?;
+        cq.arm(Arm::NEXT)?;
+        cq.lab().advance(2 * micros(LONG))?;
+        cq.silent(PERIOD)?;
+        cq.arrives()?;
+        let end = cq.lab().now() + micros(LONG);
+        cq.fires_at(end, PERIOD)?;
+    }
+    Ok(())
+}
+
+scenario!(no_count_or_no_period_is_off: "CQ-MOD-03"; needs CQ_MODERATION, LAB);
+fn no_count_or_no_period_is_off(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    let first_fires = |case: &str| {
+        cq.arm(Arm::NEXT)?;
+        cq.silent(OFF)?;
+        cq.arrives()?;
+        in_case(case, cq.fires(OFF))?;
+        cq.is_unarmed(OFF)
+    };
+    first_fires("new")?;
+    for (count, period) in [(0, LONG), (4, 0), (u16::MAX, 0), (0, 0)] {
+        cq.set(4, LONG)?;
+        cq.set(count, period)?;
+        first_fires(&format!("{count} completions, {period} us"))?;
+    }
+    Ok(())
+}
+
+scenario!(only_what_was_asked_for_counts:
+    "CQ-MOD-01", "CQ-MOD-02"; needs CQ_MODERATION, LAB);
+fn only_what_was_asked_for_counts(bench: &Bench<'_>) -> Result {
+    if bench.behavior()?.recv_se_fires != Some(true) {
+        return Ok(());
+    }
+    let cq = Moderated::new(bench)?;
+    cq.set(2, LONG)?;
+    cq.arm(Arm::SOLICITED)?;
+    for _ in 0..3 {
+        cq.arrives()?;
+    }
+    cq.lab().advance(2 * micros(LONG))?;
+    cq.silent(PERIOD)?;
+    cq.solicited_arrives()?;
+    cq.silent(COUNT)?;
+    cq.arrives()?;
+    cq.silent(COUNT)?;
+    cq.solicited_arrives()?;
+    cq.fires(COUNT)?;
+    cq.arm(Arm::SOLICITED)?;
+    cq.arrives()?;
+    cq.lab().advance(micros(LONG) / 2)?;
+    cq.solicited_arrives()?;
+    let end = cq.lab().now() + micros(LONG);
+    cq.fires_at(end, PERIOD)
+}
+
+scenario!(new_count_holds_for_an_event_that_is_put_off:
+    "CQ-MOD-04", "CQ-MOD-01"; needs CQ_MODERATION, LAB);
+fn new_count_holds_for_an_event_that_is_put_off(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    for (count, more) in [(1, 0), (2, 0), (3, 0), (4, 1), (5, 2), (9, 6)] {
+        cq.set(7, u16::MAX)?;
+        cq.arm(Arm::NEXT)?;
+        (0..3).try_for_each(|_| cq.arrives())?;
+        cq.silent(COUNT)?;
+        cq.set(count, u16::MAX)?;
+        for _ in 0..more {
+            in_case(&format!("{count}"), cq.silent(CHANGE))?;
+            cq.arrives()?;
+        }
+        in_case(&format!("{count}"), cq.fires(CHANGE))?;
+        cq.is_unarmed(CHANGE)?;
+    }
+    Ok(())
+}
+
+scenario!(new_period_holds_for_an_event_that_is_put_off:
+    "CQ-MOD-04"; needs CQ_MODERATION, LAB);
+fn new_period_holds_for_an_event_that_is_put_off(bench: &Bench<'_>) -> Result {
+    const GONE: u16 = 3000;
+    let cq = Moderated::new(bench)?;
+    // In parts of its own, since the first completion.
+    for period in [1, GONE - 1, GONE, GONE + 1, GONE + 500, LONG, LONG + 2000] {
+        cq.set(9, LONG)?;
+        cq.arm(Arm::NEXT)?;
+        cq.arrives()?;
+        let first = cq.lab().now();
+        cq.until(first + micros(GONE))?;
+        cq.silent(CHANGE)?;
+        cq.set(9, period)?;
+        let result = match period <= GONE {
+            true => cq.fires(CHANGE),
+            false => cq.fires_at(first + micros(period), CHANGE),
+        };
+        in_case(&format!("{period} us"), result)?;
+        cq.is_unarmed(CHANGE)?;
+    }
+    Ok(())
+}
+
+scenario!(event_that_is_put_off_comes_when_moderation_goes_off:
+    "CQ-MOD-04"; needs CQ_MODERATION, LAB);
+fn event_that_is_put_off_comes_when_moderation_goes_off(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    for (count, period) in [(0, 0), (0, LONG), (9, 0)] {
+        cq.set(9, LONG)?;
+        cq.arm(Arm::NEXT)?;
+        cq.arrives()?;
+        cq.silent(CHANGE)?;
+        cq.set(count, period)?;
+        let case = format!("{count} completions, {period} us");
+        in_case(&case, cq.fires(CHANGE))?;
+        cq.is_unarmed(CHANGE)?;
+    }
+    Ok(())
+}
+
+scenario!(numbers_make_no_event_by_themselves: "CQ-MOD-04"; needs CQ_MODERATION, LAB);
+/// They change no request either.
+fn numbers_make_no_event_by_themselves(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    for armed in [false, true] {
+        if armed {
+            cq.arm(Arm::NEXT)?;
+        }
+        for (count, period) in [(1, 1), (0, 0), (3, LONG), (0, 1), (2, LONG)] {
+            cq.set(count, period)?;
+            cq.silent(CHANGE)?;
+            cq.lab().advance(2 * micros(LONG))?;
+            cq.silent(CHANGE)?;
+        }
+        cq.arrives()?;
+        cq.silent(CHANGE)?;
+        cq.arrives()?;
+        match armed {
+            true => cq.fires(CHANGE)?,
+            false => cq.silent(CHANGE)?,
+        }
+    }
+    Ok(())
+}
+
+scenario!(event_that_is_put_off_goes_with_its_cq: "CQ-MOD-05"; needs CQ_MODERATION, LAB);
+fn event_that_is_put_off_goes_with_its_cq(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    cq.set(9, LONG)?;
+    cq.arm(Arm::NEXT)?;
+    cq.arrives()?;
+    cq.silent(GOES)?;
+    bench.destroy_qp(cq.b.qp, bench.wait())?;
+    bench.destroy_cq(cq.b.recv_cq, Wait::Poll).rule(GOES)?;
+    cq.lab().advance(2 * micros(LONG)).rule(GOES)?;
+    cq.silent(GOES)
+}
+
+scenario!(event_that_is_put_off_goes_with_an_overrun: "CQ-MOD-05"; needs CQ_MODERATION, LAB);
+fn event_that_is_put_off_goes_with_an_overrun(bench: &Bench<'_>) -> Result {
+    let behavior = bench.behavior()?;
+    if behavior.overrun != Some(Overrun::Dead) {
+        return Ok(());
+    }
+    for queue in Queue::BOTH {
+        let tight = Tight::new(bench, queue, 3)?;
+        let on = CqModeration {
+            cq_count: u16::MAX,
+            cq_period: u16::MAX,
+        };
+        bench.modify_cq(tight.cq, &on)?;
+        bench.arm(tight.cq, Arm::NEXT)?;
+        tight.overrun(GOES)?;
+        let mut at_once = 0;
+        while let Ok(event) = bench.get_cq_event(tight.channel, Wait::Poll) {
+            bench.ack_cq_events(event.cq, 1)?;
+            at_once += 1;
+        }
+        let spurious = u32::from(behavior.spurious_events == Some(true));
+        check_eq!(GOES, at_once, spurious, "the events of a lost completion");
+        bench.lab().advance(2 * micros(u16::MAX))?;
+        let late = bench.get_cq_event(tight.channel, Wait::Poll).map(drop);
+        expect_err(late, ErrorKind::WouldBlock, GOES)?;
+    }
+    Ok(())
+}
+
+scenario!(event_that_is_put_off_goes_with_the_device: "CQ-MOD-05"; needs CQ_MODERATION, LAB);
+fn event_that_is_put_off_goes_with_the_device(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    cq.set(9, LONG)?;
+    cq.arm(Arm::NEXT)?;
+    cq.arrives()?;
+    cq.lab().kill_device(cq.b.context)?;
+    cq.silent(GOES)?;
+    cq.lab().advance(2 * micros(LONG))?;
+    cq.silent(GOES)
+}
+
+scenario!(period_wakes_a_thread: "CQ-MOD-02"; needs CQ_MODERATION, LAB, THREADS; hazards MAY_HANG);
+fn period_wakes_a_thread(bench: &Bench<'_>) -> Result {
+    let cq = Moderated::new(bench)?;
+    cq.set(9, LONG)?;
+    cq.arm(Arm::NEXT)?;
+    cq.arrives()?;
+    let read = || bench.event_and_ack(cq.b.channel);
+    let advance = || Ok(cq.lab().advance(micros(LONG))?);
+    let event = bench.waits_until(PERIOD, read, advance)?.rule(PERIOD)?;
+    check_eq!(PERIOD, event.cq, cq.b.recv_cq);
+    Ok(())
+}
+
+scenario!(moderation_is_there_or_refused: "CQ-MOD-06");
+fn moderation_is_there_or_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-MOD-06";
+    let cq = bench.rc_pair()?.b.recv_cq;
+    let context = cq.context();
+    let max = bench.query_device_ex(context)?.cq_moderation;
+    let one = CqModeration {
+        cq_count: 1,
+        cq_period: 1,
+    };
+    let has = bench.capabilities(context)?;
+    if !has.contains(Capabilities::CQ_MODERATION) {
+        check_eq!(RULE, max, CqModeration::default(), "the limits");
+        for numbers in [one, max] {
+            let refused = bench.modify_cq(cq, &numbers);
+            expect_err(refused, ErrorKind::NotSupported, RULE)?;
+        }
+        return Ok(());
+    }
+    let useful = max.cq_count > 0 && max.cq_period > 0;
+    check!(RULE, useful, "limits above 0", "{max:?}");
+    for numbers in [one, max, CqModeration::default()] {
+        bench.modify_cq(cq, &numbers).rule(RULE)?;
+    }
+    Ok(())
+}
