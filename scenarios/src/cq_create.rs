@@ -1,7 +1,7 @@
 //! Creating CQs: sizes, channels, completion vectors, how many, and who shares them.
 
 use verbs_api::lab::Limit;
-use verbs_api::{Arm, Cq, CqInit, ErrorKind, Wait, WcOpcode};
+use verbs_api::{Arm, Capabilities, Cq, CqInit, Error, ErrorKind, Wait, WcOpcode};
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq, value_in_case};
@@ -22,6 +22,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     sends_and_receives_go_to_their_cqs,
     failure_leaves_the_channel_free,
     failure_leaks_nothing,
+    limit_of_entries_is_of_all_cqs_together,
 ];
 
 /// Sizes around powers of two.
@@ -354,4 +355,53 @@ fn failure_leaks_nothing(bench: &Bench<'_>) -> Result {
     let cq = bench.create_cq(context, &CqInit::new(1).channel(channel));
     bench.destroy_cq(cq.rule("CQ-CREATE-13")?, Wait::Poll)?;
     bench.destroy_comp_channel(channel).rule("CQ-CREATE-13")
+}
+
+scenario!(limit_of_entries_is_of_all_cqs_together: "CQ-CREATE-13", "CQ-RESIZE-15"; needs LAB);
+/// What a resize or a destruction gives back others can have.
+fn limit_of_entries_is_of_all_cqs_together(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-CREATE-13";
+    let (lab, context) = (bench.lab(), bench.ctx_a());
+    let create = |cqe| bench.create_cq(context, &CqInit::new(cqe));
+    let size = |cq| Ok::<_, Error>(u64::from(bench.query_cq(cq)?.cqe));
+    let full = |cqe| expect_err(create(cqe), ErrorKind::NoMemory, RULE);
+    let (large, small) = (create(15)?, create(7)?);
+    let (most, least) = (size(large)?, size(small)?);
+    lab.set_limit(context, Limit::CqEntries, Some(most + least))?;
+    full(1)?;
+    bench.destroy_cq(small, Wait::Poll)?;
+    full(15)?;
+    let small = create(7).rule(RULE)?;
+    full(1)?;
+    bench.destroy_cq(large, Wait::Poll)?;
+    let [second, third] = [create(7).rule(RULE)?, small];
+    full(15)?;
+    if bench
+        .capabilities(context)?
+        .contains(Capabilities::RESIZE_CQ)
+    {
+        const RESIZE: &str = "CQ-RESIZE-15";
+        let no_room = || {
+            let refused = bench.resize_cq(second, 16);
+            expect_err(refused, ErrorKind::NoMemory, RESIZE)?;
+            check_eq!(RESIZE, size(second)?, least);
+            Ok(())
+        };
+        no_room()?;
+        bench.resize_cq(second, 15).rule(RESIZE)?;
+        full(1)?;
+        bench.destroy_cq(third, Wait::Poll)?;
+        bench.resize_cq(second, 7).rule(RESIZE)?;
+        if size(second)? == least {
+            let third = create(15).rule(RESIZE)?;
+            full(1)?;
+            no_room()?;
+            bench.destroy_cq(third, Wait::Poll)?;
+        }
+        bench.destroy_cq(second, Wait::Poll)?;
+        // All is given back.
+        lab.set_limit(context, Limit::CqEntries, Some(most))?;
+        create(15).rule(RESIZE)?;
+    }
+    Ok(())
 }

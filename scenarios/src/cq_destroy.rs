@@ -6,6 +6,7 @@ use verbs_api::{
     Arm, AsyncEvent, AsyncEventType, Cq, CqInit, Element, ErrorKind, Handle, QpCap, Wait, Wc,
 };
 
+use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq};
 use crate::{Bench, Claim, End, Failure, OfRule, Pair, PairOptions, Result, Scenario};
 use crate::{expect_err, expect_err_among};
@@ -18,6 +19,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     unread_async_events_go_with_their_cq,
     waits_for_the_acknowledgement_of_a_completion_event,
     waits_for_the_acknowledgement_of_an_async_event,
+    waits_for_events_of_both_kinds,
     wait_that_no_thread_can_end_stalls,
     busy_comes_before_waiting,
     bad_handle_is_refused,
@@ -136,6 +138,29 @@ fn waits_for_the_acknowledgement_of_an_async_event(bench: &Bench<'_>) -> Result 
     bench
         .waits_until(["CQ-DESTROY-03", "ASYNC-03"], destroy, acknowledge)?
         .rule("CQ-DESTROY-03")
+}
+
+scenario!(waits_for_events_of_both_kinds: "CQ-DESTROY-03"; hazards MAY_HANG);
+fn waits_for_events_of_both_kinds(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-DESTROY-03";
+    for async_first in [false, true] {
+        let tight = Tight::new(bench, Queue::Send, 1)?;
+        let (end, cq) = (tight.end, tight.cq);
+        bench.arm(cq, Arm::NEXT)?;
+        tight.push_all(0..tight.too_many()?)?;
+        bench.take_event(tight.channel)?;
+        let error = cq_error(bench, &end)?;
+        bench.destroy_qp(end.qp, bench.wait())?;
+        for is_async in [async_first, !async_first] {
+            would_block(bench, cq, RULE)?;
+            match is_async {
+                true => bench.ack_async_event(end.context, &error)?,
+                false => bench.ack_cq_events(cq, 1)?,
+            }
+        }
+        bench.destroy_cq(cq, Wait::Poll).rule(RULE)?;
+    }
+    Ok(())
 }
 
 scenario!(wait_that_no_thread_can_end_stalls: "CQ-DESTROY-03", "CHAN-35"; needs LAB);

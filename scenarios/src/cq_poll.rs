@@ -1,14 +1,16 @@
 //! Polling: how many, in which order, once each.
 
+mod threads;
+
 use std::sync::Mutex;
 use std::thread;
 
 use verbs_api::behavior::{Overrun, PollAfterOverrun};
-use verbs_api::{Cq, CqInit, QpCap, QpType, Wc, WcStatus};
+use verbs_api::{Cq, CqInit, ErrorKind, QpCap, QpType, Wc, WcStatus};
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq};
-use crate::{Bench, OfRule, PairOptions, Result, Scenario, wr_ids};
+use crate::{Bench, OfRule, PairOptions, Result, Scenario, expect_err, wr_ids};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     at_most_as_many_as_asked_oldest_first,
@@ -25,6 +27,10 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     only_polling_makes_room,
     full_cq_raises_an_error_or_loses_nothing,
     data_is_there_with_its_completion,
+    threads::no_other_handle_is_taken_for_an_empty_cq,
+    threads::overrun_cq_gives_the_same_whoever_polls,
+    threads::dead_device_is_told_by_a_poll_of_an_empty_cq,
+    threads::iterated_cq_is_refused_though_it_has_nothing,
 ];
 
 scenario!(at_most_as_many_as_asked_oldest_first: "CQ-POLL-01", "CQ-POLL-02");
@@ -77,8 +83,12 @@ fn empty_cq_gives_zero(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-scenario!(overrun_cq_gives_a_failure_after_the_last: "CQ-POLL-04");
+scenario!(overrun_cq_gives_a_failure_after_the_last: "CQ-POLL-04", "CQ-POLL-06");
 fn overrun_cq_gives_a_failure_after_the_last(bench: &Bench<'_>) -> Result {
+    gives_a_failure_after_the_last(bench)
+}
+
+fn gives_a_failure_after_the_last(bench: &Bench<'_>) -> Result {
     let behavior = bench.behavior()?;
     let declared = match behavior.overrun {
         Some(Overrun::DropNew) => Some(PollAfterOverrun::Empty),
@@ -93,6 +103,12 @@ fn overrun_cq_gives_a_failure_after_the_last(bench: &Bench<'_>) -> Result {
             bench.as_declared("CQ-POLL-04", declared, seen)?;
         }
         check_eq!("CQ-POLL-04", more.len(), 0, "completions after the failure");
+        let none = bench.poll_cq(tight.cq, &mut []).rule("CQ-POLL-06")?;
+        check_eq!("CQ-POLL-06", none, 0, "a poll of no entries");
+        if declared == Some(PollAfterOverrun::Error) {
+            let failed = bench.poll_cq(tight.cq, &mut [Wc::default()]);
+            expect_err(failed, ErrorKind::Io, "CQ-POLL-04")?;
+        }
     }
     Ok(())
 }

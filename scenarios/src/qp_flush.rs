@@ -1,5 +1,7 @@
 //! The error state: what is outstanding is flushed, in order, once; and who gets there.
 
+mod fault;
+
 use std::thread;
 
 use verbs_api::lab::{Fault, PacketFilter};
@@ -29,6 +31,10 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     peer_whose_answers_are_lost_stays_as_it_is,
     nothing_completes_after_the_queue_pair_is_gone,
     waiting_sends_do_not_complete_after_the_queue_pair_is_gone,
+    fault::failed_completion_of_a_send_stops_the_queue_pair,
+    fault::failed_completion_of_an_unreliable_send_stops_sends,
+    fault::failed_completion_of_a_receive_stops_the_queue_pair,
+    fault::failed_completion_of_an_unreliable_receive_stops_the_queue_pair,
 ];
 
 scenario!(everything_outstanding_is_flushed_in_order: "QP-FLUSH-01", "QP-FLUSH-02"; needs RNR);

@@ -62,6 +62,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     threads::threads_share_a_channel_and_each_event_goes_to_one,
     threads::any_thread_acknowledges,
     threads::destroy_with_a_thread_waiting_is_a_usage_error,
+    threads::each_of_several_waiting_threads_keeps_its_channel,
 ];
 
 /// A connected end of side A on one CQ made like this; each of its writes completes there.

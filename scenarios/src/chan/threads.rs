@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crossbeam::channel;
 use verbs_api::{Arm, Cq, CqInit, ErrorKind};
@@ -147,4 +148,47 @@ fn destroy_with_a_thread_waiting_is_a_usage_error(bench: &Bench<'_>) -> Result {
     }
     let seen = format!("success, {TRIES} times");
     Err(Failure::assertion("a usage error", seen)).rule("CHAN-44")
+}
+
+scenario!(each_of_several_waiting_threads_keeps_its_channel: "CHAN-44", "CHAN-21"; needs LAB, THREADS);
+/// Each event wakes one thread; the others wait on, and the channel can go when none does.
+fn each_of_several_waiting_threads_keeps_its_channel(bench: &Bench<'_>) -> Result {
+    // A thread may be late, and its channel gone before it waits: then once more.
+    const TRIES: u32 = 5000;
+    for _ in 0..TRIES {
+        if kept_by_each(bench)? {
+            return Ok(());
+        }
+    }
+    let seen = format!("success, {TRIES} times");
+    Err(Failure::assertion("a usage error", seen)).rule("CHAN-44")
+}
+
+/// Two threads wait, and are woken one after the other. Whether both were seen to keep the channel.
+fn kept_by_each(bench: &Bench<'_>) -> Result<bool> {
+    let channel = bench.create_comp_channel(bench.ctx_a())?;
+    let (report, reports) = channel::unbounded();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let report = report.clone();
+            scope.spawn(move || report.send(bench.event_and_ack(channel)));
+        }
+        for _ in 0..2 {
+            let late = Instant::now() + Duration::from_millis(2);
+            while Instant::now() < late {
+                thread::yield_now();
+            }
+            match bench.destroy_comp_channel(channel) {
+                Ok(()) => return Ok(false),
+                kept => expect_err(kept, ErrorKind::Usage, "CHAN-44")?,
+            };
+            let writer = writer(bench, &CqInit::new(16).channel(channel))?;
+            fire(bench, &writer)?;
+            let woken = reports.recv().expect("the threads live").rule("CHAN-21")?;
+            check_eq!("CHAN-21", woken.cq, writer.send_cq, "what wakes");
+            destroy(bench, &writer)?;
+        }
+        bench.destroy_comp_channel(channel).rule("CHAN-44")?;
+        Ok(true)
+    })
 }

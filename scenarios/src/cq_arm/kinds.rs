@@ -1,5 +1,6 @@
 //! Which completion satisfies which request: the table of `ibv_req_notify_cq`, cell by cell.
 
+use verbs_api::behavior::ErrorFires;
 use verbs_api::lab::Fault;
 use verbs_api::{
     Access, Arm, CompChannel, Cq, Handle, MwBindInfo, MwType, QpAttrMask, QpModify, QpState,
@@ -621,4 +622,66 @@ fn fails_by_fault(
     bench.one_with(cq, status, rule)?;
     bench.expect_event(end.channel, cq, rule)?;
     bench.no_event(end.channel, rule)
+}
+
+scenario!(failures_fire_solicited_as_declared:
+    "CQ-ARM-09", "CQ-ARM-10", "CQ-ARM-42"; needs LAB);
+fn failures_fire_solicited_as_declared(bench: &Bench<'_>) -> Result {
+    let Some(declared) = bench.behavior()?.error_fires_solicited else {
+        return Ok(());
+    };
+    for (of_send, is_flushed) in [(true, false), (true, true), (false, false), (false, true)] {
+        let fires = match declared {
+            ErrorFires::Receives => !of_send,
+            ErrorFires::FlushedReceives => !of_send && is_flushed,
+            ErrorFires::None => false,
+            ErrorFires::All | _ => true,
+        };
+        let rule = match (of_send, is_flushed) {
+            (_, true) => "CQ-ARM-42",
+            (true, _) => "CQ-ARM-09",
+            (false, _) => "CQ-ARM-10",
+        };
+        let fails = fails_alone(bench, of_send, is_flushed, fires, rule);
+        in_case(
+            &format!("{declared:?}, send {of_send}, flushed {is_flushed}"),
+            fails,
+        )?;
+    }
+    Ok(())
+}
+
+/// The only work of an end fails by a fault rule, or is flushed: whether that fires.
+fn fails_alone(
+    bench: &Bench<'_>,
+    of_send: bool,
+    is_flushed: bool,
+    fires: bool,
+    rule: &'static str,
+) -> Result {
+    let pair = bench.pair(impatient(QpType::Rc))?;
+    let (end, cq) = match of_send {
+        true => (pair.a, pair.a.send_cq),
+        false => (pair.b, pair.b.recv_cq),
+    };
+    let lab = bench.lab();
+    let failed = Fault::complete(WcStatus::GeneralErr).node(lab.node(end.context)?);
+    lab.inject(failed.qpn(end.qp_num))?;
+    bench.arm(cq, Arm::SOLICITED)?;
+    pair.b.recv(1, 8)?;
+    if of_send || !is_flushed {
+        pair.a.send(1, 8)?;
+    }
+    if is_flushed {
+        bench.to_err(end.qp)?;
+    }
+    let status = match is_flushed {
+        true => WcStatus::WrFlushErr,
+        false => WcStatus::GeneralErr,
+    };
+    bench.one_with(cq, status, Claim::NONE)?;
+    match fires {
+        true => bench.expect_event(end.channel, cq, rule).map(drop),
+        false => bench.no_event(end.channel, rule),
+    }
 }

@@ -59,6 +59,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     kinds::ud_follows_the_same_table,
     kinds::ud_with_immediate_follows_the_same_table,
     kinds::xrc_follows_the_same_table,
+    kinds::failures_fire_solicited_as_declared,
     messages::sender_chooses_the_solicited_bit_for_each_message,
     messages::solicited_request_on_a_send_cq_waits_for_an_error,
     messages::unsignaled_send_fires_only_if_it_fails,

@@ -4,7 +4,8 @@ mod tight;
 
 use verbs_api::behavior::{KnobValue, Overrun};
 use verbs_api::{
-    Arm, AsyncEvent, AsyncEventType, Capabilities, ErrorKind, QpState, RecvWr, SendWr, WcStatus,
+    Arm, AsyncEvent, AsyncEventType, Capabilities, CqInit, ErrorKind, QpState, QpType, RecvWr,
+    SendWr, WcStatus,
 };
 
 pub(crate) use tight::{Queue, Tight, impatient};
@@ -17,6 +18,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     overrun_cq_cannot_be_used,
     older_completions_can_be_polled,
     qps_that_lost_a_completion_fail,
+    unreliable_qps_that_lost_a_completion_fail,
+    datagram_qps_that_lost_a_completion_fail,
     requester_is_told_of_the_loss_or_not_answered,
     event_comes_once_however_many_are_lost,
     other_cqs_and_qps_go_on,
@@ -59,7 +62,11 @@ fn check_use_after_overrun(bench: &Bench<'_>, queue: Queue) -> Result {
         in_case(what, expect_overrun(bench, "CQ-OVR-02", seen))
     };
     for arm in [Arm::NEXT, Arm::SOLICITED] {
-        same("arm", bench.req_notify_cq(tight.cq, arm).is_err())?;
+        let armed = bench.req_notify_cq(tight.cq, arm);
+        same("arm", armed.is_err())?;
+        if armed.is_err() {
+            expect_err(armed, ErrorKind::Invalid, "CQ-OVR-02")?;
+        }
     }
     if bench
         .capabilities(tight.end.context)?
@@ -114,13 +121,34 @@ fn older_completions_can_be_polled(bench: &Bench<'_>) -> Result {
 
 scenario!(qps_that_lost_a_completion_fail: "CQ-OVR-04", "ASYNC-07");
 fn qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
+    those_that_lost_a_completion_fail(bench, QpType::Rc)
+}
+
+scenario!(unreliable_qps_that_lost_a_completion_fail: "CQ-OVR-04", "ASYNC-07"; needs UC);
+fn unreliable_qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
+    those_that_lost_a_completion_fail(bench, QpType::Uc)
+}
+
+scenario!(datagram_qps_that_lost_a_completion_fail: "CQ-OVR-04", "ASYNC-07"; needs UD);
+fn datagram_qps_that_lost_a_completion_fail(bench: &Bench<'_>) -> Result {
+    those_that_lost_a_completion_fail(bench, QpType::Ud)
+}
+
+/// Each of those that did, and no other that uses the CQ.
+fn those_that_lost_a_completion_fail(bench: &Bench<'_>, qp_type: QpType) -> Result {
     for queue in Queue::BOTH {
-        let first = Tight::new(bench, queue, 4)?;
-        let second = Tight::on(bench, queue, first.cq)?;
+        let context = match queue {
+            Queue::Send => bench.ctx_a(),
+            Queue::Recv => bench.ctx_b(),
+        };
+        let cq = bench.create_cq(context, &CqInit::new(4))?;
+        let qp = || Tight::of(bench, queue, cq, qp_type);
+        let (spared, first, second) = (qp()?, qp()?, qp()?);
         first.overrun("CQ-OVR-04")?;
         second.push_all(0..first.too_many()?)?;
         let events = bench.async_events(first.end.context)?;
         let states = [bench.state(first.end.qp)?, bench.state(second.end.qp)?];
+        check_eq!("CQ-OVR-04", bench.state(spared.end.qp)?, QpState::Rts);
         match (bench.behavior()?.overrun, queue) {
             (Some(Overrun::Dead), _) => {
                 check_eq!("CQ-OVR-04", states, [QpState::Err; 2]);

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use verbs_api::behavior::PollAfterOverrun;
 use verbs_api::{
-    AsyncEvent, AsyncEventType, CompChannel, Cq, CqInit, Element, Handle, QpCap, RcParams, SendWr,
-    Wc,
+    AsyncEvent, AsyncEventType, CompChannel, Cq, CqInit, Element, Handle, QpCap, QpType, RcParams,
+    SendWr, Wc,
 };
 
 use crate::failure::check;
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result};
+use crate::{Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result};
 
 /// The queue whose completions go to the small CQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +61,17 @@ impl<'b> Tight<'b> {
         Self::on(bench, queue, cq)
     }
 
-    /// A pair with this CQ.
+    /// A connected pair with this CQ.
     pub(crate) fn on(bench: &'b Bench<'b>, queue: Queue, cq: Cq) -> Result<Self> {
+        Self::of(bench, queue, cq, QpType::Rc)
+    }
+
+    /// A pair of this transport with this CQ.
+    pub(crate) fn of(bench: &'b Bench<'b>, queue: Queue, cq: Cq, qp_type: QpType) -> Result<Self> {
         let attr = bench.query_cq(cq)?;
         let room = 3 * attr.cqe.max(32) + 8;
         let options = PairOptions {
+            qp_type,
             send_cqe: room as i32,
             recv_cqe: room as i32,
             cap: QpCap {
@@ -116,12 +122,13 @@ impl<'b> Tight<'b> {
     pub(crate) fn push_all(&self, wr_ids: Range<u64>) -> Result {
         let (a, b) = (self.pair.a, self.pair.b);
         let data = [a.sge(0, 8)];
-        let work = |wr_id| match self.queue {
-            Queue::Send => SendWr::rdma_write(wr_id, &data, a.remote()),
-            Queue::Recv => SendWr::send(wr_id, &data),
+        let work = |wr_id| match (self.queue, a.qp_type) {
+            (Queue::Send, QpType::Rc | QpType::Uc) => SendWr::rdma_write(wr_id, &data, a.remote()),
+            _ => a.to_peer(SendWr::send(wr_id, &data)),
         };
         if self.queue == Queue::Recv {
-            wr_ids.clone().try_for_each(|wr_id| b.recv(wr_id, 8))?;
+            let room = 8 + GRH_LEN;
+            wr_ids.clone().try_for_each(|wr_id| b.recv(wr_id, room))?;
         }
         let list: Vec<_> = wr_ids.map(work).collect();
         Ok(self.bench.post_send(a.qp, &list)?)

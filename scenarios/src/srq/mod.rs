@@ -8,12 +8,14 @@
 //! | `end` | queue pairs of the SRQ that fail or go |
 //! | `limit` | the event of the limit |
 //! | `resize` | other sizes |
+//! | `slots` | when the slot of a receive is free again |
 
 mod create;
 mod end;
 mod limit;
 mod post;
 mod resize;
+mod slots;
 mod take;
 
 use verbs_api::{
@@ -65,6 +67,13 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     resize::resize_keeps_receives_and_their_order,
     resize::resize_below_what_is_posted_is_refused,
     resize::bad_attribute_among_good_ones_changes_none,
+    slots::slot_is_free_when_its_completion_is_polled,
+    slots::slot_is_free_when_an_iteration_comes_to_its_completion,
+    slots::slots_of_a_qp_that_goes_are_free_with_its_completions,
+    slots::slots_of_a_qp_that_is_reset_are_free_with_its_completions,
+    slots::slots_are_free_when_the_cq_is_destroyed,
+    slots::slot_of_a_completion_lost_to_an_overrun,
+    slots::slots_of_completions_that_are_overwritten,
 ];
 
 /// An SRQ of side B, and memory for its receives: a place for each number below [`PLACES`].

@@ -1,4 +1,10 @@
 //! Extended CQs: iterations, the fields of completions, flags.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `held` | the places that an open iteration holds, and CQs that go or die meanwhile |
+
+mod held;
 
 use verbs_api::{
     Arm, Capabilities, CompChannel, Cq, CqFlags, CqInit, CqInitEx, ErrorKind, Handle, QpModify,
@@ -28,6 +34,15 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     fields_that_there_are_not_are_refused,
     resize_keeps_completions_and_request,
     is_armed_as_any_cq,
+    held::full_cq_overruns_whatever_an_iteration_has_come_to,
+    held::iteration_has_places_for_no_more_than_it_has_come_to,
+    held::dead_cq_is_iterated_to_its_last_completion,
+    held::overwriting_takes_the_places_of_an_iteration_first,
+    held::later_completion_frees_the_slots_of_lost_ones,
+    held::open_iteration_keeps_its_cq_as_it_is,
+    held::cq_of_an_xrc_srq_waits_for_the_end_of_an_iteration,
+    held::data_is_there_when_an_iteration_comes_to_its_completion,
+    held::extended_cqs_are_there_or_refused,
 ];
 
 /// A pair of which B's receives complete in an extended CQ with a channel.
