@@ -247,12 +247,13 @@ impl<'b> Shared<'b> {
         Ok(self.bench.ack_async_event(self.context, &event)?)
     }
 
-    /// Posts empty receives until it is full: how many there was room for.
+    /// Posts receives to the last place until it is full: how many there was room for.
     fn room(&self) -> Result<u64> {
+        let last = [self.mem.sge((PLACES - 1) * u64::from(ROOM), 8)];
         let mut posted = 0;
         while self
             .bench
-            .post_srq_recv(self.srq, &[RecvWr::new(0, &[])])
+            .post_srq_recv(self.srq, &[RecvWr::new(0, &last)])
             .is_ok()
         {
             posted += 1;
