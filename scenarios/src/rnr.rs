@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use verbs_api::lab::PacketOpcode;
+use verbs_api::lab::{Fault, PacketClass, PacketFilter, PacketOpcode};
 use verbs_api::{QpState, RcParams, SendWr, WcOpcode, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
@@ -15,6 +15,10 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     no_retry_fails_at_once,
     progress_restores_the_retries,
     work_behind_waits_too,
+    waiting_requester_sends_nothing,
+    wait_is_not_cut_short_by_the_timeout,
+    answer_that_comes_in_the_wait_counts,
+    lost_response_and_missing_receive_are_made_up_for,
 ];
 
 fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
@@ -168,4 +172,143 @@ fn work_behind_waits_too(bench: &Bench<'_>) -> Result {
     bench.successes(b.recv_cq, 2)?;
     // The read is behind the write.
     a.expect_data(2, 8, RULE)
+}
+
+/// A wait of 10.24 ms, and a time-out of 1.05 ms.
+fn long_wait<'b>(bench: &'b Bench<'_>, retry_cnt: u8) -> Result<Pair<'b>> {
+    let rc = RcParams {
+        rnr_retry: 7,
+        min_rnr_timer: 20,
+        timeout: 8,
+        retry_cnt,
+        ..RcParams::default()
+    };
+    with(bench, rc)
+}
+
+/// Requests since the tap was last read: how far their sequence numbers are from `first`.
+fn requests(bench: &Bench<'_>, first: u32) -> Vec<u32> {
+    let mut packets = bench.packets();
+    packets.retain(|packet| PacketClass::Request.has(packet.opcode));
+    let place = |psn: u32| psn.wrapping_sub(first) & 0x00ff_ffff;
+    packets.iter().map(|packet| place(packet.psn)).collect()
+}
+
+/// The sequence number of the first request since the tap was last read.
+fn first_request(bench: &Bench<'_>) -> u32 {
+    let packets = bench.packets();
+    packets.first().map_or(0, |packet| packet.psn)
+}
+
+scenario!(waiting_requester_sends_nothing: "RNR-09"; needs RNR, RDMA_READ, LAB);
+/// Also not what is posted meanwhile. Behind the wait it begins with what was refused.
+fn waiting_requester_sends_nothing(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RNR-09";
+    let Pair { a, b } = long_wait(bench, 0)?;
+    bench.lab().tap();
+    a.write(1, 8)?;
+    a.send(2, 3000)?;
+    bench.lab().advance(Duration::from_millis(1))?;
+    let first = first_request(bench);
+    a.send(3, 8)?;
+    a.write(4, 8)?;
+    a.read(5, 8)?;
+    bench.lab().advance(Duration::from_millis(9))?;
+    check_eq!(RULE, requests(bench, first).len(), 0, "sent in the wait");
+    for wr_id in [1, 2] {
+        b.recv(wr_id, 3000)?;
+    }
+    let done = wr_ids(&bench.successes(a.send_cq, 5).rule(RULE)?);
+    check_eq!(RULE, done, [1, 2, 3, 4, 5], "the order of work");
+    let sent = requests(bench, first);
+    check_eq!(RULE, sent, [1, 2, 3, 4, 5, 6], "what left behind the wait");
+    Ok(())
+}
+
+scenario!(wait_is_not_cut_short_by_the_timeout: "RNR-09", "TMR-11"; needs RNR, LAB);
+/// The wait is ten times the time-out, and there are no retries.
+fn wait_is_not_cut_short_by_the_timeout(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = long_wait(bench, 0)?;
+    bench.lab().tap();
+    a.write(1, 8)?;
+    a.send(2, 8)?;
+    bench.lab().advance(Duration::from_millis(25))?;
+    let first = first_request(bench);
+    check_eq!("RNR-09", bench.state(a.qp)?, QpState::Rts);
+    b.recv(1, 8)?;
+    let done = bench.successes(a.send_cq, 2).rule("TMR-11")?;
+    check_eq!("TMR-11", wr_ids(&done), [1, 2]);
+    check_eq!("RNR-09", requests(bench, first), [1], "the last try");
+    Ok(())
+}
+
+scenario!(answer_that_comes_in_the_wait_counts: "RNR-09"; needs RNR, LAB);
+/// A second copy of the refused send comes when there is a receive for it: it is done, does not leave
+/// again, and what is behind it goes on.
+fn answer_that_comes_in_the_wait_counts(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RNR-09";
+    for behind in [false, true] {
+        let Pair { a, b } = long_wait(bench, 0)?;
+        bench.lab().tap();
+        let requests_of_a = PacketFilter::EVERY.class(PacketClass::Request);
+        let copy = Fault::duplicate(requests_of_a, Duration::from_millis(3)).nth(1);
+        bench.lab().inject(copy)?;
+        a.send(1, 8)?;
+        if behind {
+            a.send(2, 8)?;
+        }
+        bench.lab().advance(Duration::from_millis(1))?;
+        let first = first_request(bench);
+        for wr_id in [1, 2] {
+            b.recv(wr_id, 8)?;
+        }
+        bench.lab().advance(Duration::from_millis(4))?;
+        requests(bench, first);
+        let done = wr_ids(&bench.drain(a.send_cq)?);
+        check_eq!(RULE, done, [1], "what is done in the wait");
+        if !behind {
+            a.send(2, 8)?;
+        }
+        let done = wr_ids(&bench.successes(a.send_cq, 1).rule(RULE)?);
+        check_eq!(RULE, done, [2], "what was behind it");
+        check_eq!(RULE, requests(bench, first), [1], "what left later");
+        let came = wr_ids(&bench.successes(b.recv_cq, 2).rule(RULE)?);
+        check_eq!(RULE, came, [1, 2]);
+        bench.no_completion(b.recv_cq, RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(lost_response_and_missing_receive_are_made_up_for:
+    "RNR-01", "RDMA-23"; needs RNR, RDMA_READ, LAB);
+/// Each response of a read in turn is lost, and the send behind it finds no receive.
+fn lost_response_and_missing_receive_are_made_up_for(bench: &Bench<'_>) -> Result {
+    for lost in 1..=4 {
+        let Pair { a, b } = long_wait(bench, 2)?;
+        let answers = PacketFilter::EVERY.class(PacketClass::Response);
+        bench.lab().inject(Fault::drop(answers).nth(lost))?;
+        b.fill(lost as u8, 3000)?;
+        a.fill(9, 8)?;
+        let into = [a.sge(a.landing(), 3000)];
+        let data = [a.sge(0, 8)];
+        let read = SendWr::rdma_read(1, &into, b.mem.remote(0));
+        bench.post_send(
+            a.qp,
+            &[read, SendWr::send(2, &data), SendWr::send(3, &data)],
+        )?;
+        bench.lab().advance(Duration::from_millis(30))?;
+        let case = format!("answer {lost} is lost");
+        let done = wr_ids(&bench.drain(a.send_cq)?);
+        check_eq!("RDMA-23", done, [1], case);
+        for wr_id in [2, 3] {
+            b.recv(wr_id, 8)?;
+        }
+        let done = wr_ids(&bench.successes(a.send_cq, 2).rule("RNR-01")?);
+        check_eq!("RNR-01", done, [2, 3], case);
+        let read = a.expect_data(lost as u8, 3000, "RDMA-23");
+        in_case(&case, read)?;
+        bench.successes(b.recv_cq, 2).rule("RNR-01")?;
+        in_case(&case, b.expect_data(9, 8, "RNR-01"))?;
+    }
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Timers, retries and sequence numbers of reliable connections.
 
+mod again;
+
 use std::time::Duration;
 
 use verbs_api::lab::{Fault, PacketFilter, PacketOpcode, When};
@@ -22,6 +24,19 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     waiting_for_a_receive_uses_up_no_retries,
     sequence_numbers_wrap_around,
     other_sequence_numbers_are_not_taken,
+    again::what_leaves_again_starts_at_the_first_that_is_missing,
+    again::read_that_is_tried_again_asks_for_what_is_missing,
+    again::acknowledgement_starts_the_timeout_anew,
+    again::response_starts_the_timeout_anew,
+    again::timeout_of_done_work_is_over,
+    again::what_leaves_again_has_all_of_the_timeout,
+    again::timeout_counts_from_the_acknowledgement_before,
+    again::later_posts_do_not_put_off_the_timeout,
+    again::retries_count_from_the_last_progress,
+    again::late_acknowledgement_of_what_left_again_is_taken,
+    again::sequence_error_is_answered_once,
+    again::answers_that_come_again_late_mean_nothing,
+    again::peer_is_one_queue_pair_of_one_port,
 ];
 
 fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {

@@ -12,6 +12,7 @@ mod apart;
 mod batch;
 pub(crate) mod opcode;
 mod order;
+mod packet;
 mod post;
 
 use crate::Scenario;
@@ -66,4 +67,9 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     apart::posts_of_threads_all_complete_each_thread_in_its_order,
     apart::queue_pair_that_waits_holds_up_no_other,
     apart::more_work_than_the_cq_has_room_for_can_be_posted,
+    packet::last_packet_has_what_the_message_has_once,
+    packet::last_packet_of_uc_has_what_the_message_has_once,
+    packet::reads_and_atomics_are_not_solicited,
+    packet::last_packet_names_the_key_to_invalidate,
+    packet::local_work_waits_for_what_is_not_acknowledged,
 ];

@@ -1,0 +1,394 @@
+//! What is sent again: when, and from where on.
+
+use std::time::Duration;
+
+use verbs_api::lab::{Fault, PacketClass, PacketFilter, PacketOpcode, PacketView, Syndrome};
+use verbs_api::{Mtu, QpState, RcParams, SendWr, WcStatus};
+
+use super::with;
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};
+
+/// The least time-out here, 1.05 ms, and its code.
+const TIMEOUT: Duration = Duration::from_nanos(4096 << CODE);
+const CODE: u8 = 8;
+
+const HALF: Duration = TIMEOUT.checked_div(2).unwrap();
+
+/// More than half of the time-out, and less than all of it.
+const MOST: Duration = Duration::from_micros(700);
+
+/// Packets of 256 bytes, and this time-out.
+fn small<'b>(bench: &'b Bench<'_>, retry_cnt: u8) -> Result<Pair<'b>> {
+    let rc = RcParams {
+        path_mtu: Mtu::Mtu256,
+        timeout: CODE,
+        retry_cnt,
+        max_rd_atomic: 4,
+        ..RcParams::default()
+    };
+    with(bench, rc)
+}
+
+/// Every request, or every answer.
+const REQUESTS: PacketFilter = PacketFilter::EVERY.class(PacketClass::Request);
+const ANSWERS: PacketFilter = PacketFilter::EVERY.class(PacketClass::Response);
+
+/// The packets of this class: how far their sequence numbers are from the first, and when they left.
+fn packets_of(bench: &Bench<'_>, class: PacketClass) -> Vec<(u32, Duration)> {
+    let mut tapped = bench.lab().tapped();
+    tapped.retain(|seen| class.has(seen.packet.opcode));
+    let first = tapped.first().map_or(0, |seen| seen.packet.psn);
+    let place = |psn: u32| psn.wrapping_sub(first) & 0x00ff_ffff;
+    let seen = tapped.iter().map(|seen| (place(seen.packet.psn), seen.at));
+    seen.collect()
+}
+
+/// The requests, as above, without their times.
+fn requests(bench: &Bench<'_>) -> Vec<u32> {
+    let packets = packets_of(bench, PacketClass::Request);
+    packets.into_iter().map(|(place, _)| place).collect()
+}
+
+/// Drops the packet that comes as this one, from now on.
+fn lose(bench: &Bench<'_>, packets: PacketFilter, nth: u64) -> Result {
+    bench.lab().inject(Fault::drop(packets).nth(nth))?;
+    Ok(())
+}
+
+/// Each answer comes as much later.
+fn delay_answers(bench: &Bench<'_>, by: Duration) -> Result {
+    bench.lab().inject(Fault::delay(ANSWERS, by))?;
+    Ok(())
+}
+
+/// Whether a time-out has passed since then.
+fn timed_out(bench: &Bench<'_>, start: Duration, expected: bool) -> Result {
+    let seen = bench.lab().now() - start >= TIMEOUT;
+    check_eq!("TMR-19", seen, expected, "it took a time-out");
+    Ok(())
+}
+
+scenario!(what_leaves_again_starts_at_the_first_that_is_missing: "TMR-16", "TMR-19", "TMR-08"; needs LAB);
+/// A send of one packet, a write and a send of four each. A loss is noticed by the next packet, that
+/// of the last by the time-out, which starts at the last message that was not acknowledged.
+fn what_leaves_again_starts_at_the_first_that_is_missing(bench: &Bench<'_>) -> Result {
+    const LEN: u32 = 4 * 256 - 3;
+    for lost in 0..9 {
+        let Pair { a, b } = small(bench, 1)?;
+        let start = bench.lab().now();
+        b.recv_at(1, b.landing() + 4096, LEN)?;
+        b.recv_at(2, b.landing() + 8192, LEN)?;
+        let data: [_; 3] = [(0, 5), (4096, LEN), (8192, LEN)].map(|(at, len)| [a.sge(at, len)]);
+        for (tag, part) in (1..).zip(&data) {
+            a.fill_at(4096 * u64::from(tag - 1), tag, part[0].length)?;
+        }
+        bench.lab().tap();
+        lose(bench, REQUESTS, lost + 1)?;
+        let list = [
+            SendWr::send(1, &data[0]),
+            SendWr::rdma_write(2, &data[1], a.remote()),
+            SendWr::send(3, &data[2]),
+        ];
+        bench.post_send(a.qp, &list)?;
+        let done = wr_ids(&bench.successes(a.send_cq, 3).rule("TMR-08")?);
+        check_eq!("TMR-08", done, [1, 2, 3], "the order of work");
+        timed_out(bench, start, lost == 8)?;
+        let from = if lost == 8 { 5 } else { lost as u32 };
+        let expected: Vec<_> = (0..9).chain(from..9).collect();
+        let case = format!("packet {lost} of 9 lost");
+        check_eq!("TMR-16", requests(bench), expected, case);
+        let came = bench.successes(b.recv_cq, 2).rule("TMR-08")?;
+        let lengths: Vec<_> = came.iter().map(|wc| wc.byte_len).collect();
+        check_eq!("TMR-08", lengths, [5, LEN], case);
+        for (tag, at, len) in [(1, 4096, 5), (2, 0, LEN), (3, 8192, LEN)] {
+            let landed = b.expect_data_at(b.landing() + at, tag, len, "TMR-08");
+            in_case(&case, landed)?;
+        }
+    }
+    Ok(())
+}
+
+scenario!(read_that_is_tried_again_asks_for_what_is_missing:
+    "TMR-16", "TMR-19", "RDMA-23"; needs RDMA_READ, LAB);
+/// Two reads of three packets each: the second is asked for again if something of the first is missing.
+fn read_that_is_tried_again_asks_for_what_is_missing(bench: &Bench<'_>) -> Result {
+    const LEN: u32 = 3 * 256 - 3;
+    for lost in 0..6 {
+        // All that shows one loss costs one retry.
+        let Pair { a, b } = small(bench, 1)?;
+        let start = bench.lab().now();
+        bench.lab().tap();
+        lose(bench, ANSWERS, u64::from(lost) + 1)?;
+        let into = [0, 4096].map(|at| [a.sge(a.landing() + at, LEN)]);
+        for (tag, at) in [(1, 0), (2, 4096)] {
+            b.fill_at(at, tag, LEN)?;
+        }
+        let list = [
+            SendWr::rdma_read(1, &into[0], b.mem.remote(0)),
+            SendWr::rdma_read(2, &into[1], b.mem.remote(4096)),
+        ];
+        bench.post_send(a.qp, &list)?;
+        let done = wr_ids(&bench.successes(a.send_cq, 2).rule("RDMA-23")?);
+        check_eq!("RDMA-23", done, [1, 2], "the order of reads");
+        let case = format!("response {lost} of 6 lost");
+        in_case(&case, timed_out(bench, start, lost == 5))?;
+        let (requests, responses): (Vec<_>, Vec<_>) = bench
+            .packets()
+            .into_iter()
+            .partition(|packet| packet.opcode == PacketOpcode::RcReadRequest);
+        let first = requests[0].psn;
+        let places = |packets: &[PacketView]| -> Vec<u32> {
+            let place = |packet: &PacketView| packet.psn.wrapping_sub(first) & 0x00ff_ffff;
+            packets.iter().map(place).collect()
+        };
+        let again = if lost < 3 { vec![lost, 3] } else { vec![lost] };
+        let expected = [&[0, 3][..], &again].concat();
+        check_eq!("TMR-16", places(&requests), expected, case);
+        let expected: Vec<_> = (0..6).chain(lost..6).collect();
+        check_eq!("TMR-16", places(&responses), expected, case);
+        for (tag, at) in [(1, 0), (2, 4096)] {
+            let landed = a.expect_data_at(a.landing() + at, tag, LEN, "RDMA-23");
+            in_case(&case, landed)?;
+        }
+    }
+    Ok(())
+}
+
+scenario!(acknowledgement_starts_the_timeout_anew: "TMR-17"; needs LAB);
+/// There is always something under way, for several times the time-out, and nothing for as long as it.
+fn acknowledgement_starts_the_timeout_anew(bench: &Bench<'_>) -> Result {
+    const COUNT: u64 = 8;
+    let a = small(bench, 7)?.a;
+    bench.lab().tap();
+    delay_answers(bench, MOST)?;
+    for wr_id in 0..COUNT {
+        a.write(wr_id, 8)?;
+        bench.lab().advance(HALF)?;
+    }
+    bench.successes(a.send_cq, COUNT as usize).rule("TMR-17")?;
+    let each: Vec<_> = (0..COUNT as u32).collect();
+    check_eq!("TMR-17", requests(bench), each, "what left");
+    Ok(())
+}
+
+scenario!(response_starts_the_timeout_anew: "TMR-17"; needs RDMA_READ, LAB);
+/// The responses of one read come one by one, and take several times the time-out.
+fn response_starts_the_timeout_anew(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = small(bench, 7)?;
+    bench.lab().tap();
+    for nth in 1..=4 {
+        let late = Fault::delay(ANSWERS, MOST * nth).nth(nth.into());
+        bench.lab().inject(late)?;
+    }
+    b.fill(5, 1024)?;
+    a.read(1, 1024)?;
+    bench.successes(a.send_cq, 1).rule("TMR-17")?;
+    check_eq!("TMR-17", requests(bench), [0], "requests");
+    a.expect_data(5, 1024, "TMR-17")
+}
+
+scenario!(timeout_of_done_work_is_over: "TMR-17", "TMR-01"; needs LAB);
+/// A write is acknowledged in time. One that is posted then is lost, and has all of its own time.
+fn timeout_of_done_work_is_over(bench: &Bench<'_>) -> Result {
+    let a = small(bench, 7)?.a;
+    bench.lab().tap();
+    delay_answers(bench, MOST)?;
+    lose(bench, REQUESTS, 2)?;
+    a.write(1, 8)?;
+    bench.lab().advance(MOST + Duration::from_micros(100))?;
+    a.write(2, 8)?;
+    bench.successes(a.send_cq, 2).rule("TMR-17")?;
+    tried_after_the_timeout(bench, 1)
+}
+
+scenario!(what_leaves_again_has_all_of_the_timeout: "TMR-17"; needs LAB);
+/// The NAK for the first of two writes comes late, and the answers to what leaves again do, too.
+fn what_leaves_again_has_all_of_the_timeout(bench: &Bench<'_>) -> Result {
+    let a = small(bench, 1)?.a;
+    bench.lab().tap();
+    delay_answers(bench, MOST)?;
+    lose(bench, REQUESTS, 1)?;
+    let data = [a.sge(0, 8)];
+    let list = [1, 2].map(|wr_id| SendWr::rdma_write(wr_id, &data, a.remote()));
+    bench.post_send(a.qp, &list)?;
+    bench.successes(a.send_cq, 2).rule("TMR-17")?;
+    check_eq!("TMR-17", requests(bench), [0, 1, 0, 1], "what left");
+    Ok(())
+}
+
+scenario!(timeout_counts_from_the_acknowledgement_before: "TMR-17", "TMR-01"; needs LAB);
+/// Two writes are under way. The second is lost; the first is acknowledged later.
+fn timeout_counts_from_the_acknowledgement_before(bench: &Bench<'_>) -> Result {
+    let a = small(bench, 7)?.a;
+    bench.lab().tap();
+    delay_answers(bench, MOST)?;
+    lose(bench, REQUESTS, 2)?;
+    a.write(1, 8)?;
+    bench.lab().advance(Duration::from_micros(100))?;
+    a.write(2, 8)?;
+    bench.successes(a.send_cq, 2).rule("TMR-17")?;
+    let packets = packets_of(bench, PacketClass::Request);
+    let places: Vec<_> = packets.iter().map(|(place, _)| *place).collect();
+    check_eq!("TMR-17", places, [0, 1, 1], "what left");
+    waited("TMR-17", packets[2].1 - (packets[0].1 + MOST))
+}
+
+/// The packet in this place left twice, and the others once; the second time after the time-out.
+fn tried_after_the_timeout(bench: &Bench<'_>, place: usize) -> Result {
+    let packets = packets_of(bench, PacketClass::Request);
+    let places: Vec<_> = packets.iter().map(|(place, _)| *place).collect();
+    let expected: Vec<_> = (0..=place as u32).chain([place as u32]).collect();
+    check_eq!("TMR-17", places, expected, "what left");
+    waited("TMR-01", packets[place + 1].1 - packets[place].1)
+}
+
+fn waited(rule: &'static str, waited: Duration) -> Result {
+    let expected = format!("{TIMEOUT:?} to four times that");
+    let good = (TIMEOUT..=TIMEOUT * 4).contains(&waited);
+    check!(rule, good, expected, "{waited:?}");
+    Ok(())
+}
+
+scenario!(later_posts_do_not_put_off_the_timeout: "TMR-17", "TMR-03"; needs LAB);
+/// No answer ever comes, and there is more work in each half of the time-out.
+fn later_posts_do_not_put_off_the_timeout(bench: &Bench<'_>) -> Result {
+    let a = small(bench, 1)?.a;
+    bench.lab().inject(Fault::drop(REQUESTS))?;
+    let mut halves = 0;
+    while bench.state(a.qp)? == QpState::Rts && halves < 40 {
+        a.write(halves, 8)?;
+        bench.lab().advance(HALF)?;
+        halves += 1;
+    }
+    // Two waits, each of up to four times as long.
+    let expected = "a failure after 4 to 16 halves";
+    check!("TMR-17", (4..=16).contains(&halves), expected, "{halves}");
+    let wc = bench.one_with(a.send_cq, WcStatus::RetryExcErr, "TMR-03")?;
+    check_eq!("TMR-03", wc.wr_id, 0, "the oldest fails");
+    Ok(())
+}
+
+scenario!(retries_count_from_the_last_progress: "TMR-05", "TMR-03"; needs LAB);
+/// Of one list: each of the messages loses its first packet, then the last loses all.
+fn retries_count_from_the_last_progress(bench: &Bench<'_>) -> Result {
+    let a = small(bench, 2)?.a;
+    bench.lab().tap();
+    let data = [a.sge(0, 8)];
+    for wr_id in 0..4 {
+        let lost = Fault::drop(REQUESTS).first(2);
+        let lost = bench.lab().inject(lost)?;
+        a.post(SendWr::rdma_write(wr_id, &data, a.remote()))?;
+        let done = bench.one_with(a.send_cq, WcStatus::Success, "TMR-05");
+        in_case(&format!("write {wr_id}"), done)?;
+        check_eq!("TMR-05", bench.lab().remove(lost)?, 2, "packets lost");
+    }
+    requests(bench);
+    bench.lab().inject(Fault::drop(REQUESTS))?;
+    a.write(9, 8)?;
+    bench.one_with(a.send_cq, WcStatus::RetryExcErr, "TMR-03")?;
+    let tries = requests(bench);
+    check_eq!("TMR-03", tries, [0, 0, 0], "attempts of the last");
+    Ok(())
+}
+
+scenario!(late_acknowledgement_of_what_left_again_is_taken: "TMR-16", "TMR-09"; needs LAB);
+/// Answers take longer than the time-out: the first to come acknowledges; what it acknowledges is done.
+fn late_acknowledgement_of_what_left_again_is_taken(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = small(bench, 7)?;
+    delay_answers(bench, TIMEOUT + MOST)?;
+    for wr_id in 0..3 {
+        b.recv(wr_id, 700)?;
+        a.fill(wr_id as u8, 700)?;
+        a.send(wr_id, 700)?;
+        let done = wr_ids(&bench.successes(a.send_cq, 1).rule("TMR-16")?);
+        check_eq!("TMR-16", done, [wr_id]);
+        let came = wr_ids(&bench.successes(b.recv_cq, 1).rule("TMR-09")?);
+        check_eq!("TMR-09", came, [wr_id]);
+        b.expect_data(wr_id as u8, 700, "TMR-09")?;
+    }
+    for cq in [a.send_cq, b.recv_cq] {
+        bench.no_completion(cq, "TMR-09")?;
+    }
+    Ok(())
+}
+
+scenario!(sequence_error_is_answered_once: "TMR-18"; needs LAB);
+/// The first of six is lost: five come too early.
+fn sequence_error_is_answered_once(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-18";
+    let a = small(bench, 7)?.a;
+    for round in 0..2 {
+        bench.lab().tap();
+        lose(bench, REQUESTS, 1)?;
+        let data = [a.sge(0, 8)];
+        let list = [0, 1, 2, 3, 4, 5].map(|wr_id| SendWr::rdma_write(wr_id, &data, a.remote()));
+        bench.post_send(a.qp, &list)?;
+        bench.successes(a.send_cq, 6).rule(RULE)?;
+        let packets = bench.packets();
+        let first = packets.first().map_or(0, |packet| packet.psn);
+        let is_nak = |packet: &&PacketView| packet.syndrome == Some(Syndrome::NakPsnSequence);
+        let naks: Vec<_> = packets.iter().filter(is_nak).map(|nak| nak.psn).collect();
+        check_eq!(RULE, naks, [first], format!("the NAKs of loss {round}"));
+        let is_answer = |packet: &&PacketView| packet.opcode == PacketOpcode::RcAcknowledge;
+        let answers = packets.iter().filter(is_answer).count();
+        check_eq!(RULE, answers, 7, "the NAK, and an acknowledgement of each");
+    }
+    Ok(())
+}
+
+scenario!(answers_that_come_again_late_mean_nothing: "TMR-09", "RDMA-23"; needs RDMA_READ, LAB);
+/// Those to a write and a read come a second time while the next write and read are under way, which
+/// are lost at first.
+fn answers_that_come_again_late_mean_nothing(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-09";
+    const LATE: Duration = Duration::from_micros(100);
+    for is_read in [false, true] {
+        let Pair { a, b } = small(bench, 7)?;
+        let work = |wr_id| match is_read {
+            true => a.read(wr_id, 600),
+            false => a.write(wr_id, 600),
+        };
+        let (from, to) = if is_read { (b, a) } else { (a, b) };
+        let again = bench.lab().inject(Fault::duplicate(ANSWERS, LATE))?;
+        from.fill(1, 600)?;
+        work(1)?;
+        bench.successes(a.send_cq, 1)?;
+        bench.lab().remove(again)?;
+        bench.lab().inject(Fault::drop(REQUESTS).first(3))?;
+        from.fill(2, 600)?;
+        work(2)?;
+        bench.lab().advance(LATE * 2)?;
+        let early = bench.drain(a.send_cq)?;
+        check!(RULE, early.is_empty(), "no completion yet", "{early:?}");
+        let done = wr_ids(&bench.successes(a.send_cq, 1).rule(RULE)?);
+        check_eq!(RULE, done, [2]);
+        to.expect_data(2, 600, "RDMA-23")?;
+        bench.no_completion(a.send_cq, RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(peer_is_one_queue_pair_of_one_port: "TMR-20"; needs MODIFY_CONNECT, LAB);
+/// Another of its own device sends to a queue pair that is connected with side A.
+fn peer_is_one_queue_pair_of_one_port(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-20";
+    let pair = small(bench, 7)?;
+    let b = pair.b;
+    let stranger = bench.end(b.context, PairOptions::default())?;
+    let rc = RcParams {
+        timeout: CODE,
+        retry_cnt: 1,
+        ..RcParams::default()
+    };
+    bench.climb(&stranger, &b, rc, QpState::Rts)?;
+    b.recv(1, 8)?;
+    let data = [stranger.sge(0, 8)];
+    bench.post_send(stranger.qp, &[SendWr::send(2, &data)])?;
+    bench.one_with(stranger.send_cq, WcStatus::RetryExcErr, RULE)?;
+    bench.no_completion(b.recv_cq, RULE)?;
+    pair.a.send(3, 8)?;
+    let came = wr_ids(&bench.successes(b.recv_cq, 1).rule(RULE)?);
+    check_eq!(RULE, came, [1], "the receive, for the peer");
+    Ok(())
+}
