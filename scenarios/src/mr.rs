@@ -37,6 +37,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     memory::regions_may_cover_the_same_memory,
     memory::regions_over_the_same_memory_have_rights_of_their_own,
     access_flags_that_the_device_lacks_are_refused,
+    memory::bytes_of_a_region_that_is_gone_do_not_arrive,
 ];
 
 scenario!(region_is_as_it_was_asked_for: "MR-16");

@@ -301,12 +301,14 @@ fn damaged_packets_are_as_good_as_lost(bench: &Bench<'_>) -> Result {
 }
 
 /// P_Keys of two partitions, and whether packets pass between them.
-const PARTITIONS: [(u16, u16, bool); 5] = [
+const PARTITIONS: [(u16, u16, bool); 6] = [
     (0x8001, 0x8001, true),
     (0x8001, 0x0001, true),
     (0x0001, 0x0001, false),
     (0x8001, 0x8002, false),
     (0x8001, 0xffff, false),
+    // No partition at all.
+    (0x8000, 0x8000, false),
 ];
 
 /// Puts these P_Keys at the index of both sides that the bench's queue pairs use.

@@ -1,5 +1,7 @@
 //! Unreliable connections: what is wrong or incomplete is dropped without a word.
 
+use std::time::Duration;
+
 use verbs_api::behavior::{IllegalOpcode, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
@@ -22,6 +24,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     messages_arrive_in_order_and_once,
     messages_that_survive_losses_are_in_order,
     local_error_stops_the_send_queue_alone,
+    packets_that_come_twice_are_taken_once,
 ];
 
 fn uc_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
@@ -235,4 +238,31 @@ fn local_error_stops_the_send_queue_alone(bench: &Bench<'_>) -> Result {
     check_eq!(RULE, state, QpState::Sqe);
     b.send(2, LEN)?;
     bench.one_with(a.recv_cq, WcStatus::Success, RULE).map(drop)
+}
+
+scenario!(packets_that_come_twice_are_taken_once: "UC-08"; needs UC, LAB);
+/// At once, and behind the next messages.
+fn packets_that_come_twice_are_taken_once(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-08";
+    for late in [0, 10] {
+        let Pair { a, b } = uc_pair(bench)?;
+        let late = Duration::from_micros(late);
+        let again = Fault::duplicate(PacketFilter::EVERY, late);
+        bench.lab().inject(again)?;
+        for wr_id in 0..8 {
+            b.recv_at(wr_id, b.landing() + 4096 * wr_id, 3000)?;
+        }
+        for number in 0..6 {
+            a.fill_at(4096 * number, number as u8, 3000)?;
+            a.post(SendWr::send(number, &[a.sge(4096 * number, 3000)]))?;
+        }
+        let came = bench.poll_all(b.recv_cq)?;
+        check_eq!(RULE, wr_ids(&came), [0, 1, 2, 3, 4, 5], "what arrived");
+        for number in 0..6 {
+            let at = b.landing() + 4096 * number;
+            b.expect_data_at(at, number as u8, 3000, RULE)?;
+        }
+        bench.successes(a.send_cq, 6).rule(RULE)?;
+    }
+    Ok(())
 }

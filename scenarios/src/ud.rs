@@ -3,7 +3,7 @@
 use verbs_api::behavior::{RouteFields, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Ah, AhAttr, ErrorKind, GlobalRoute, Grh, LinkLayer, QpModify, QpState, QpType, RcParams,
+    Ah, AhAttr, ErrorKind, GlobalRoute, Grh, LinkLayer, Mtu, QpModify, QpState, QpType, RcParams,
     RecvWr, SendWr, Wc, WcFlags, WcStatus, connect,
 };
 
@@ -33,6 +33,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     other_transports_do_not_listen,
     connection_to_a_datagram_queue_pair_gets_no_answer,
     local_error_stops_the_send_queue_alone,
+    other_qkey_is_counted,
+    datagram_is_as_long_as_the_mtu_of_the_port,
 ];
 
 fn ud_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
@@ -462,4 +464,51 @@ fn local_error_stops_the_send_queue_alone(bench: &Bench<'_>) -> Result {
     b.recv(11, LEN)?;
     a.send(3, LEN)?;
     bench.one_with(b.recv_cq, WcStatus::Success, RULE).map(drop)
+}
+
+scenario!(other_qkey_is_counted: "UD-05"; needs UD, LAB);
+fn other_qkey_is_counted(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UD-05";
+    let Pair { a, b } = ud_pair(bench)?;
+    let ah = ah_to(bench, &a, &b)?;
+    let count = |end: &End<'_>| -> Result<u32> {
+        let port = bench.query_port(end.context, bench.port())?;
+        Ok(port.qkey_viol_cntr)
+    };
+    let before = (count(&a)?, count(&b)?);
+    for (round, qkey) in (1..).zip([QKEY ^ 1, 0, QKEY + 1]) {
+        send_to(bench, &a, ah, b.qp_num, qkey)?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        bench.settle()?;
+        let seen = (count(&a)?, count(&b)?);
+        check_eq!(RULE, seen, (before.0, before.1 + round), "violations");
+    }
+    b.recv(1, LEN)?;
+    send_to(bench, &a, ah, b.qp_num, QKEY)?;
+    bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    check_eq!(RULE, count(&b)?, before.1 + 3, "violations");
+    Ok(())
+}
+
+scenario!(datagram_is_as_long_as_the_mtu_of_the_port: "UD-10"; needs UD, LAB);
+/// Also when that changes, whatever the path MTU of connections.
+fn datagram_is_as_long_as_the_mtu_of_the_port(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UD-10";
+    for mtu in [Mtu::Mtu256, Mtu::Mtu1024, Mtu::Mtu2048] {
+        for context in [bench.ctx_a(), bench.ctx_b()] {
+            bench.lab().set_mtu(context, bench.port(), mtu)?;
+        }
+        let most = mtu.bytes().unwrap_or_default();
+        let Pair { a, b } = ud_pair(bench)?;
+        b.recv(1, 4096)?;
+        a.fill(3, most)?;
+        a.send(1, most)?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+        b.expect_data(3, most, RULE)?;
+        b.recv(2, 4096)?;
+        a.send(2, most + 1)?;
+        bench.no_completion(b.recv_cq, RULE)?;
+    }
+    Ok(())
 }

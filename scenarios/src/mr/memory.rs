@@ -1,7 +1,10 @@
 //! Regions of other memory than their own, and with other addresses.
 
+use std::time::Duration;
+
+use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Access, Capabilities, ErrorKind, MrAttr, MrInit, MrMemory, Remote, SendWr, WcStatus,
+    Access, Capabilities, ErrorKind, MrAttr, MrInit, MrMemory, RcParams, Remote, SendWr, WcStatus,
 };
 
 use super::LEN;
@@ -280,6 +283,49 @@ fn regions_over_the_same_memory_have_rights_of_their_own(bench: &Bench<'_>) -> R
             &format!("{access:?}"),
             bench.one_with(a.send_cq, status, RULE),
         )?;
+    }
+    Ok(())
+}
+
+scenario!(bytes_of_a_region_that_is_gone_do_not_arrive: "MR-06"; needs LAB);
+/// A message is on its way when its region goes, and another takes its place: what arrives is the
+/// message as it was, or nothing.
+fn bytes_of_a_region_that_is_gone_do_not_arrive(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-06";
+    const LEN: u32 = 64;
+    for is_send in [true, false] {
+        let rc = RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        };
+        let Pair { a, b } = bench.pair(PairOptions {
+            rc,
+            ..PairOptions::default()
+        })?;
+        let mr = bench.alloc_mr(a.pd, 4096, Access::LOCAL_WRITE)?;
+        bench.write_mr(mr, 0, &pattern(1, LEN))?;
+        let data = [bench.query_mr(mr)?.sge(0, LEN)];
+        let late = Fault::delay(PacketFilter::EVERY, Duration::from_micros(100)).nth(1);
+        bench.lab().inject(late)?;
+        b.fill_at(b.landing(), 7, LEN)?;
+        match is_send {
+            true => {
+                b.recv(1, LEN)?;
+                a.post(SendWr::send(2, &data))?;
+            }
+            false => a.post(SendWr::rdma_write(2, &data, a.remote()))?,
+        }
+        bench.dereg_mr(mr).rule(RULE)?;
+        let next = bench.alloc_mr(a.pd, 4096, Access::LOCAL_WRITE)?;
+        bench.write_mr(next, 0, &pattern(9, LEN))?;
+        let arrived = bench.one(a.send_cq)?.status == WcStatus::Success;
+        let received = bench.poll_all(b.recv_cq)?;
+        let received = received.iter().any(|wc| wc.status == WcStatus::Success);
+        check_eq!(RULE, received, arrived && is_send, "received");
+        if !is_send || received {
+            b.expect_data(if arrived { 1 } else { 7 }, LEN, RULE)?;
+        }
     }
     Ok(())
 }

@@ -7,8 +7,10 @@
 //! | `table` | which side runs in each state |
 //! | `sqd` | SQD: sends wait, the rest goes on |
 //! | `sqe` | SQE, and that RC never enters it |
+//! | `again` | a second life after RESET, and the end in ERR |
 //! | `change` | attributes that change, RESET, two changes at once |
 
+mod again;
 mod change;
 mod sqd;
 mod sqe;
@@ -56,4 +58,15 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     change::mtu_above_that_of_the_port_is_as_declared,
     change::read_depths_are_at_least_what_was_asked_for,
     change::changes_of_two_threads_come_one_after_the_other,
+    again::no_timer_of_before_strikes,
+    again::no_wait_of_before_holds_up,
+    again::answers_of_before_are_for_nothing,
+    again::message_of_before_is_not_gone_on_with,
+    again::atomic_of_before_is_not_answered_again,
+    again::packet_that_was_kept_goes_with_the_reset,
+    again::each_connection_is_told_as_the_first,
+    again::wish_to_be_told_goes_with_the_reset,
+    again::nothing_leaves_in_error,
+    again::state_is_told_alike_and_draining_in_sqd_alone,
+    again::event_of_a_queue_pair_is_acknowledged_once,
 ];

@@ -167,7 +167,7 @@ fn drained_queue_is_not_told_unasked(bench: &Bench<'_>) -> Result {
     let not = QpModify::to(QpState::Sqd).set(M::EN_SQD_ASYNC_NOTIFY, |attr| {
         attr.en_sqd_async_notify = false;
     });
-    for unasked in [QpModify::to(QpState::Sqd), not] {
+    for unasked in [not, QpModify::to(QpState::Sqd), not] {
         pair.deliver(0..3)?;
         bench.successes(pair.b.recv_cq, 3)?;
         bench.modify(a.qp, unasked)?;

@@ -39,6 +39,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     target::target_lives_until_it_is_open_nowhere,
     target::target_stays_when_one_of_its_contexts_closes,
     target::events_of_a_target_come_to_all_who_have_it_open,
+    target::target_counts_among_the_queue_pairs,
+    target::drained_target_is_told_if_that_was_asked_for,
     queue::sender_takes_no_receives,
     queue::target_takes_no_work,
     queue::attributes_of_the_other_half_are_ignored,

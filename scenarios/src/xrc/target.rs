@@ -1,8 +1,9 @@
 //! Queue pairs of a domain, and who has them open.
 
+use verbs_api::lab::Limit;
 use verbs_api::{
-    AsyncEvent, AsyncEventType, Context, Element, ErrorKind, Qp, QpAttrMask, QpState, QpType,
-    RcParams, SendWr, Wait, WcStatus, Xrcd, XrcdInit,
+    AsyncEvent, AsyncEventType, Context, Element, ErrorKind, Qp, QpAttrMask, QpModify, QpState,
+    QpType, RcParams, SendWr, Wait, WcStatus, Xrcd, XrcdInit,
 };
 
 use super::{Named, beside_b};
@@ -184,4 +185,47 @@ fn events_of_a_target_come_to_all_who_have_it_open(bench: &Bench<'_>) -> Result 
     expect_err(waits, ErrorKind::WouldBlock, "ASYNC-03")?;
     bench.ack_async_event(pair.b.context, &event(pair.b.qp))?;
     bench.destroy_qp(pair.b.qp, Wait::Poll).rule("ASYNC-03")
+}
+
+scenario!(target_counts_among_the_queue_pairs: "QP-CREATE-12"; needs XRC, LAB);
+fn target_counts_among_the_queue_pairs(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-12";
+    let context = bench.ctx_b();
+    let xrcd = private(bench)?;
+    bench.lab().set_limit(context, Limit::QueuePairs, Some(2))?;
+    let first = bench.create_xrc_recv_qp(xrcd).rule(RULE)?;
+    bench.create_xrc_recv_qp(xrcd).rule(RULE)?;
+    for _ in 0..2 {
+        let before = bench.live()?;
+        let refused = bench.create_xrc_recv_qp(xrcd);
+        expect_err_among(refused, &[ErrorKind::NoMemory, ErrorKind::Invalid], RULE)?;
+        bench.expect_live(before, RULE)?;
+    }
+    bench.destroy_qp(first, bench.wait())?;
+    bench.create_xrc_recv_qp(xrcd).rule(RULE).map(drop)
+}
+
+scenario!(drained_target_is_told_if_that_was_asked_for:
+    "QP-STATE-11", "ASYNC-16"; needs XRC, MODIFY_CONNECT);
+/// It has no sends: SQD finds it drained.
+fn drained_target_is_told_if_that_was_asked_for(bench: &Bench<'_>) -> Result {
+    let (sender, target) = Climber::pair(bench, QpType::XrcSend)?;
+    sender.reach(QpState::Rts)?;
+    target.reach(QpState::Rts)?;
+    let always = bench.behavior()?.sq_drained_always == Some(true);
+    for asks in [true, false, true] {
+        let sqd = QpModify::to(QpState::Sqd).set(QpAttrMask::EN_SQD_ASYNC_NOTIFY, |attr| {
+            attr.en_sqd_async_notify = asks;
+        });
+        bench.modify(target.end.qp, sqd)?;
+        if asks || always {
+            let event = bench.async_event(target.end.context).rule("QP-STATE-11")?;
+            let element = Element::Qp(target.end.qp);
+            let expected = AsyncEvent::new(AsyncEventType::SqDrained, element);
+            check_eq!("ASYNC-16", event, expected, "the event");
+        }
+        bench.no_async_event(target.end.context, "QP-STATE-11")?;
+        bench.modify(target.end.qp, QpModify::to(QpState::Rts))?;
+    }
+    Ok(())
 }

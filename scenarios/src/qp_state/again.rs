@@ -1,0 +1,303 @@
+//! A queue pair that was reset is as a new one: nothing of what it was comes back.
+
+use std::time::Duration;
+
+use verbs_api::lab::{Fault, PacketClass, PacketFilter};
+use verbs_api::{
+    Access, AsyncEventType, ErrorKind, Mtu, QpAttrMask as M, QpModify, QpState, QpType, RcParams,
+    SendWr, Wait, connect,
+};
+
+use crate::climber::Climber;
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
+
+const RULE: &str = "QP-STATE-34";
+
+const REQUESTS: PacketFilter = PacketFilter::EVERY.class(PacketClass::Request);
+const ANSWERS: PacketFilter = PacketFilter::EVERY.class(PacketClass::Response);
+
+/// A time-out of 1.05 ms, a wait for a receive of 10.24 ms, sequence numbers from 5 on.
+fn params(bench: &Bench<'_>) -> RcParams {
+    let access = Access::ALL_RDMA | Access::REMOTE_ATOMIC;
+    RcParams {
+        path_mtu: Mtu::Mtu256,
+        timeout: 8,
+        min_rnr_timer: 20,
+        psn_a: 5,
+        psn_b: 5,
+        access,
+        ..bench.rc_params()
+    }
+}
+
+fn pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
+    let rc = params(bench);
+    let access = rc.access;
+    bench.pair(PairOptions {
+        rc,
+        access,
+        ..PairOptions::default()
+    })
+}
+
+/// Both ends to RESET, and to RTS with the same parameters.
+fn again(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>) -> Result {
+    for end in [a, b] {
+        bench.to_reset(end.qp)?;
+    }
+    Ok(connect::by_attributes(
+        bench.verbs(),
+        a.qp,
+        b.qp,
+        &params(bench),
+    )?)
+}
+
+scenario!(no_timer_of_before_strikes: "QP-STATE-34"; needs MODIFY_CONNECT, LAB);
+/// Work of the first life is never answered. That of the second has all of its time.
+fn no_timer_of_before_strikes(bench: &Bench<'_>) -> Result {
+    let pair = pair(bench)?;
+    let a = pair.a;
+    let lost = bench.lab().inject(Fault::drop(REQUESTS))?;
+    a.write(1, 8)?;
+    bench.lab().advance(Duration::from_micros(900))?;
+    bench.lab().remove(lost)?;
+    again(bench, &pair)?;
+    bench.lab().tap();
+    let late = Duration::from_micros(700);
+    bench.lab().inject(Fault::delay(ANSWERS, late))?;
+    a.write(2, 8)?;
+    let done = wr_ids(&bench.successes(a.send_cq, 1).rule(RULE)?);
+    check_eq!(RULE, done, [2]);
+    let mut packets = bench.packets();
+    packets.retain(|packet| PacketClass::Request.has(packet.opcode));
+    check_eq!(RULE, packets.len(), 1, "requests of the second life");
+    Ok(())
+}
+
+scenario!(no_wait_of_before_holds_up: "QP-STATE-34"; needs MODIFY_CONNECT, RNR, LAB);
+/// The first life ends while it waits for a receive.
+fn no_wait_of_before_holds_up(bench: &Bench<'_>) -> Result {
+    let pair = pair(bench)?;
+    let Pair { a, b } = pair;
+    a.send(1, 8)?;
+    bench.lab().advance(Duration::from_micros(100))?;
+    again(bench, &pair)?;
+    b.recv(2, 8)?;
+    a.send(3, 8)?;
+    bench.lab().advance(Duration::from_micros(100))?;
+    for (cq, expected) in [(a.send_cq, 3), (b.recv_cq, 2)] {
+        check_eq!(RULE, wr_ids(&bench.drain(cq)?), [expected], "done at once");
+    }
+    bench.lab().advance(Duration::from_millis(30))?;
+    pair.still_works(RULE)
+}
+
+scenario!(answers_of_before_are_for_nothing: "QP-STATE-34"; needs MODIFY_CONNECT, LAB);
+/// They come when the second life has sent nothing, and would be for what it sends next.
+fn answers_of_before_are_for_nothing(bench: &Bench<'_>) -> Result {
+    let pair = pair(bench)?;
+    let Pair { a, b } = pair;
+    let late = Fault::delay(ANSWERS, Duration::from_micros(500));
+    let late = bench.lab().inject(late)?;
+    a.write(1, 8)?;
+    bench.lab().advance(Duration::from_micros(100))?;
+    again(bench, &pair)?;
+    bench.lab().remove(late)?;
+    bench.lab().advance(Duration::from_millis(1))?;
+    for cq in [a.send_cq, b.recv_cq] {
+        check!(RULE, bench.drain(cq)?.is_empty(), "none", "a completion");
+    }
+    pair.still_works(RULE)
+}
+
+scenario!(message_of_before_is_not_gone_on_with: "QP-STATE-34"; needs MODIFY_CONNECT, LAB);
+/// Its last packet is missing when the first life ends.
+fn message_of_before_is_not_gone_on_with(bench: &Bench<'_>) -> Result {
+    let pair = pair(bench)?;
+    let Pair { a, b } = pair;
+    for is_send in [true, false] {
+        let lost = bench.lab().inject(Fault::drop(REQUESTS).nth(3))?;
+        b.recv(1, 768)?;
+        match is_send {
+            true => a.send(1, 768)?,
+            false => a.write(1, 768)?,
+        }
+        bench.lab().advance(Duration::from_micros(100))?;
+        bench.lab().remove(lost)?;
+        again(bench, &pair)?;
+        pair.still_works(RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(atomic_of_before_is_not_answered_again: "QP-STATE-34"; needs ATOMICS, MODIFY_CONNECT, LAB);
+/// An atomic of the second life has the sequence number of one of the first, and its answer is lost.
+fn atomic_of_before_is_not_answered_again(bench: &Bench<'_>) -> Result {
+    let pair = pair(bench)?;
+    let Pair { a, b } = pair;
+    let set = |value: u64| bench.write_mr(b.mr, 0, &value.to_ne_bytes());
+    for (life, value) in [(1, 100_u64), (2, 500)] {
+        set(value)?;
+        let lost = bench.lab().inject(Fault::drop(ANSWERS).nth(1))?;
+        let into = [a.sge(a.landing(), 8)];
+        a.post(SendWr::fetch_and_add(life, &into, b.mem.remote(0), 1))?;
+        bench.successes(a.send_cq, 1).rule(RULE)?;
+        bench.lab().remove(lost)?;
+        let seen = a.bytes(a.landing(), 8)?;
+        check_eq!(RULE, seen, value.to_ne_bytes(), "what was there");
+        let sum = b.bytes(0, 8)?;
+        check_eq!(RULE, sum, (value + 1).to_ne_bytes(), "added once");
+        again(bench, &pair)?;
+    }
+    Ok(())
+}
+
+scenario!(packet_that_was_kept_goes_with_the_reset: "QP-STATE-34"; needs MODIFY_CONNECT, LAB);
+/// A device may keep what comes in INIT until RTR, and not beyond RESET.
+fn packet_that_was_kept_goes_with_the_reset(bench: &Bench<'_>) -> Result {
+    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    a.reach(QpState::Rts)?;
+    b.reach(QpState::Init)?;
+    a.end.send(1, 8)?;
+    bench.lab().advance(Duration::from_micros(100))?;
+    for qp in [&a, &b] {
+        qp.go(QpState::Reset)?;
+    }
+    b.reach(QpState::Init)?;
+    b.end.recv(2, 8)?;
+    b.reach(QpState::Rtr)?;
+    bench.no_completion(b.end.recv_cq, RULE)?;
+    a.reach(QpState::Rts)?;
+    a.end.send(3, 8)?;
+    for (cq, expected) in [(a.end.send_cq, 3), (b.end.recv_cq, 2)] {
+        let seen = wr_ids(&bench.successes(cq, 1).rule(RULE)?);
+        check_eq!(RULE, seen, [expected]);
+    }
+    Ok(())
+}
+
+scenario!(each_connection_is_told_as_the_first: "QP-STATE-34", "QP-STATE-24"; needs MODIFY_CONNECT);
+/// A device that tells of the first message in RTR does so after each RESET.
+fn each_connection_is_told_as_the_first(bench: &Bench<'_>) -> Result {
+    let (a, b) = Climber::pair(bench, QpType::Rc)?;
+    for life in 0..3 {
+        a.reach(QpState::Rts)?;
+        b.reach(QpState::Rtr)?;
+        b.end.recv(1, 8)?;
+        a.end.send(2, 8)?;
+        bench.successes(b.end.recv_cq, 1)?;
+        bench.successes(a.end.send_cq, 1)?;
+        let events = bench.async_events(b.end.context)?;
+        let told = events
+            .iter()
+            .filter(|event| event.event_type == AsyncEventType::CommEst)
+            .count();
+        let case = format!("life {life}");
+        check!(RULE, told <= 1, "at most one event", "{told} ({case})");
+        let declared = bench.behavior()?.comm_est;
+        in_case(&case, bench.as_declared("QP-STATE-24", declared, told == 1))?;
+        for qp in [&a, &b] {
+            qp.go(QpState::Reset)?;
+        }
+    }
+    Ok(())
+}
+
+scenario!(wish_to_be_told_goes_with_the_reset: "QP-STATE-34", "QP-STATE-11"; needs MODIFY_CONNECT, LAB);
+/// In the first life SQD is to be told; in the second nobody asks.
+fn wish_to_be_told_goes_with_the_reset(bench: &Bench<'_>) -> Result {
+    let pair = pair(bench)?;
+    let a = pair.a;
+    let notify = QpModify::to(QpState::Sqd).set(M::EN_SQD_ASYNC_NOTIFY, |attr| {
+        attr.en_sqd_async_notify = true;
+    });
+    bench.modify(a.qp, notify)?;
+    bench.async_event(a.context).rule("QP-STATE-11")?;
+    again(bench, &pair)?;
+    bench.modify(a.qp, QpModify::to(QpState::Sqd))?;
+    let told = bench.get_async_event(a.context, Wait::Poll).is_ok();
+    match bench.behavior()?.sq_drained_always {
+        Some(always) => check_eq!(RULE, told, always, "told"),
+        None => check_eq!(RULE, told, false, "told"),
+    }
+    Ok(())
+}
+
+scenario!(nothing_leaves_in_error: "QP-FLUSH-12"; needs MODIFY_CONNECT, RNR, LAB);
+/// Neither what was under way, nor what waited for a receive, nor what is posted then.
+fn nothing_leaves_in_error(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-FLUSH-12";
+    for waits in [false, true] {
+        let Pair { a, .. } = pair(bench)?;
+        let lost = match waits {
+            true => None,
+            false => Some(bench.lab().inject(Fault::drop(REQUESTS))?),
+        };
+        a.send(1, 8)?;
+        a.write(2, 8)?;
+        bench.lab().advance(Duration::from_micros(100))?;
+        bench.to_err(a.qp)?;
+        lost.map(|lost| bench.lab().remove(lost)).transpose()?;
+        bench.lab().tap();
+        bench.packets();
+        let _ = a.send(3, 8);
+        bench.lab().advance(Duration::from_millis(50))?;
+        check_eq!(RULE, bench.packets().len(), 0, "packets");
+        let done = wr_ids(&bench.drain(a.send_cq)?);
+        check_eq!(RULE, done[..2], [1, 2], "what is flushed");
+    }
+    Ok(())
+}
+
+scenario!(state_is_told_alike_and_draining_in_sqd_alone:
+    "QP-CREATE-08", "QP-STATE-12"; needs MODIFY_CONNECT, RNR, LAB);
+/// A send that waits for a receive is under way in RTS, SQD, and RTS again.
+fn state_is_told_alike_and_draining_in_sqd_alone(bench: &Bench<'_>) -> Result {
+    let a = pair(bench)?.a;
+    a.send(1, 8)?;
+    bench.lab().advance(Duration::from_micros(100))?;
+    for state in [
+        QpState::Rts,
+        QpState::Sqd,
+        QpState::Rts,
+        QpState::Err,
+        QpState::Reset,
+    ] {
+        if bench.state(a.qp)? != state {
+            bench.modify(a.qp, QpModify::to(state))?;
+        }
+        let query = bench.query_qp(a.qp, M::STATE | M::CUR_STATE | M::CAP)?;
+        let attr = query.attr;
+        let seen = (attr.qp_state, attr.cur_qp_state);
+        check_eq!("QP-CREATE-08", seen, (state, state), "states");
+        check_eq!("QP-CREATE-08", attr.cap, query.init.cap, "sizes");
+        let draining = state == QpState::Sqd;
+        check_eq!(
+            "QP-STATE-12",
+            attr.sq_draining,
+            draining,
+            format!("draining in {state}")
+        );
+    }
+    Ok(())
+}
+
+scenario!(event_of_a_queue_pair_is_acknowledged_once: "ASYNC-03"; needs MODIFY_CONNECT, LAB);
+/// Neither before it was read, nor twice.
+fn event_of_a_queue_pair_is_acknowledged_once(bench: &Bench<'_>) -> Result {
+    let a = pair(bench)?.a;
+    let drained = QpModify::to(QpState::Sqd).set(M::EN_SQD_ASYNC_NOTIFY, |attr| {
+        attr.en_sqd_async_notify = true;
+    });
+    for _ in 0..2 {
+        bench.modify(a.qp, drained)?;
+        let event = bench.take_async_event(a.context)?;
+        bench.ack_async_event(a.context, &event).rule("ASYNC-03")?;
+        let twice = bench.ack_async_event(a.context, &event);
+        expect_err(twice, ErrorKind::Usage, "ASYNC-03")?;
+        bench.modify(a.qp, QpModify::to(QpState::Rts))?;
+    }
+    bench.destroy_qp(a.qp, bench.wait()).rule("ASYNC-03")
+}
