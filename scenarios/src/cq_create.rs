@@ -381,7 +381,7 @@ fn limit_of_entries_is_of_all_cqs_together(bench: &Bench<'_>) -> Result {
         .contains(Capabilities::RESIZE_CQ)
     {
         const RESIZE: &str = "CQ-RESIZE-15";
-        let no_room = || {
+        let no_room = || -> Result {
             let refused = bench.resize_cq(second, 16);
             expect_err(refused, ErrorKind::NoMemory, RESIZE)?;
             check_eq!(RESIZE, size(second)?, least);

@@ -11,9 +11,12 @@ fn no_other_handle_is_taken_for_an_empty_cq(bench: &Bench<'_>) -> Result {
     let poll = |cq| bench.poll_cq(cq, &mut [Wc::default()]);
     let refused = |what: &str, cq| {
         let kinds = [ErrorKind::Invalid, ErrorKind::NotFound];
-        in_case(what, expect_err_among(poll(cq), &kinds, "CQ-DESTROY-05"))
+        in_case(
+            what,
+            expect_err_among(poll(cq), &kinds, "CQ-DESTROY-05").map(drop),
+        )
     };
-    let empty = |cq| {
+    let empty = |cq| -> Result {
         check_eq!("CQ-POLL-03", poll(cq).rule("CQ-POLL-03")?, 0);
         Ok(())
     };
