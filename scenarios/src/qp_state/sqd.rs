@@ -6,7 +6,7 @@ use verbs_api::{
 };
 
 use crate::climber::Climber;
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check_eq, value_in_case};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, wr_ids};
 
 scenario!(sends_posted_in_sqd_wait_for_rts: "QP-STATE-10"; needs MODIFY_CONNECT);
@@ -251,7 +251,7 @@ fn attributes_change(bench: &Bench<'_>, qp_type: QpType) -> Result {
     for (name, bit) in bits.iter_names() {
         change(&mut a.attr, bit);
         let changed = a.change(QpState::Sqd, M::STATE | bit).rule(RULE);
-        in_case(name, changed)?;
+        value_in_case(name, changed)?;
         let seen = value(&a.query()?.attr, bit);
         check_eq!(RULE, seen, value(&a.attr, bit), name);
         check_eq!(RULE, bench.state(a.end.qp)?, QpState::Sqd);
