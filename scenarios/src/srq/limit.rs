@@ -4,7 +4,7 @@ use verbs_api::{AsyncEventType, ErrorKind};
 
 use super::Shared;
 use crate::failure::{check_eq, in_case};
-use crate::{Bench, OfRule, PairOptions, Result, expect_err};
+use crate::{Bench, Claim, OfRule, PairOptions, Result, expect_err};
 
 const REACHED: AsyncEventType = AsyncEventType::SrqLimitReached;
 
@@ -107,4 +107,19 @@ fn limit_above_the_size_is_refused(bench: &Bench<'_>) -> Result {
         }
     }
     Ok(())
+}
+
+scenario!(unread_event_goes_with_its_queue: "ASYNC-06"; needs SRQ; hazards MAY_HANG);
+fn unread_event_goes_with_its_queue(bench: &Bench<'_>) -> Result {
+    let shared = Shared::new(bench, 8)?;
+    let pair = shared.pair(PairOptions::default())?;
+    shared.post(0..2)?;
+    shared.set_limit(2)?;
+    shared.takes(&pair, 1, 0, Claim::NONE)?;
+    bench.settle()?;
+    bench.destroy_qp(pair.b.qp, bench.wait())?;
+    bench
+        .destroy_srq(shared.srq, bench.wait())
+        .rule("ASYNC-06")?;
+    bench.no_async_event(pair.b.context, "ASYNC-06")
 }

@@ -63,6 +63,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     limit::limit_can_be_set_again_and_lifted,
     limit::limit_above_what_is_there_is_told_now_or_with_the_next_receive,
     limit::limit_above_the_size_is_refused,
+    limit::unread_event_goes_with_its_queue,
     resize::size_changes_or_is_refused_as_not_supported,
     resize::resize_keeps_receives_and_their_order,
     resize::resize_below_what_is_posted_is_refused,
