@@ -439,6 +439,14 @@ impl<'v> Bench<'v> {
         })
     }
 
+    /// Lets other threads do what they do at once.
+    pub(crate) fn yield_to_others(&self) {
+        let end = Instant::now() + IN_MEMORY;
+        while Instant::now() < end {
+            thread::yield_now();
+        }
+    }
+
     /// In a laboratory, lets everything happen that is under way; elsewhere nothing.
     pub fn settle(&self) -> Result {
         match self.verbs.lab() {

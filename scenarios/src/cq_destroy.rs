@@ -20,6 +20,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     waits_for_the_acknowledgement_of_a_completion_event,
     waits_for_the_acknowledgement_of_an_async_event,
     waits_for_events_of_both_kinds,
+    last_acknowledgement_wakes_whatever_it_is_of,
     wait_that_no_thread_can_end_stalls,
     busy_comes_before_waiting,
     bad_handle_is_refused,
@@ -138,6 +139,42 @@ fn waits_for_the_acknowledgement_of_an_async_event(bench: &Bench<'_>) -> Result 
     bench
         .waits_until(["CQ-DESTROY-03", "ASYNC-03"], destroy, acknowledge)?
         .rule("CQ-DESTROY-03")
+}
+
+scenario!(last_acknowledgement_wakes_whatever_it_is_of:
+    "CQ-DESTROY-03", "CHAN-35"; needs THREADS; hazards MAY_HANG);
+/// Those before it leave the waiting thread where it is.
+fn last_acknowledgement_wakes_whatever_it_is_of(bench: &Bench<'_>) -> Result {
+    for async_last in [false, true] {
+        let tight = Tight::new(bench, Queue::Send, 3)?;
+        let (end, cq) = (tight.end, tight.cq);
+        for wr_id in 0..2 {
+            bench.arm(cq, Arm::NEXT)?;
+            tight.push(wr_id)?;
+            bench.take_event(tight.channel)?;
+        }
+        tight.push_all(2..2 + tight.too_many()?)?;
+        let error = cq_error(bench, &end)?;
+        bench.destroy_qp(end.qp, bench.wait())?;
+        let order = match async_last {
+            true => [false, false, true],
+            false => [true, false, false],
+        };
+        let destroy = || bench.destroy_cq(cq, bench.wait());
+        let acknowledge = || {
+            for is_async in order {
+                bench.yield_to_others();
+                match is_async {
+                    true => bench.ack_async_event(end.context, &error)?,
+                    false => bench.ack_cq_events(cq, 1)?,
+                }
+            }
+            Ok(())
+        };
+        let destroyed = bench.waits_until(["CQ-DESTROY-03", "CHAN-35"], destroy, acknowledge)?;
+        destroyed.rule("CQ-DESTROY-03")?;
+    }
+    Ok(())
 }
 
 scenario!(waits_for_events_of_both_kinds: "CQ-DESTROY-03"; hazards MAY_HANG);

@@ -26,6 +26,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     event_that_is_put_off_goes_with_an_overrun,
     event_that_is_put_off_goes_with_the_device,
     period_wakes_a_thread,
+    new_numbers_wake_a_thread,
     moderation_is_there_or_refused,
 ];
 
@@ -433,14 +434,27 @@ fn event_that_is_put_off_goes_with_the_device(bench: &Bench<'_>) -> Result {
 
 scenario!(period_wakes_a_thread: "CQ-MOD-02"; needs CQ_MODERATION, LAB, THREADS; hazards MAY_HANG);
 fn period_wakes_a_thread(bench: &Bench<'_>) -> Result {
+    wakes_a_thread(bench, PERIOD, |cq| Ok(cq.lab().advance(micros(LONG))?))
+}
+
+scenario!(new_numbers_wake_a_thread: "CQ-MOD-04"; needs CQ_MODERATION, LAB, THREADS; hazards MAY_HANG);
+fn new_numbers_wake_a_thread(bench: &Bench<'_>) -> Result {
+    wakes_a_thread(bench, CHANGE, |cq| cq.set(1, LONG))
+}
+
+/// A thread waits for an event that is put off until this.
+fn wakes_a_thread(
+    bench: &Bench<'_>,
+    rule: &'static str,
+    ends: impl FnOnce(&Moderated<'_>) -> Result,
+) -> Result {
     let cq = Moderated::new(bench)?;
     cq.set(9, LONG)?;
     cq.arm(Arm::NEXT)?;
     cq.arrives()?;
     let read = || bench.event_and_ack(cq.b.channel);
-    let advance = || Ok(cq.lab().advance(micros(LONG))?);
-    let event = bench.waits_until(PERIOD, read, advance)?.rule(PERIOD)?;
-    check_eq!(PERIOD, event.cq, cq.b.recv_cq);
+    let event = bench.waits_until(rule, read, || ends(&cq))?.rule(rule)?;
+    check_eq!(rule, event.cq, cq.b.recv_cq);
     Ok(())
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crossbeam::channel;
 use verbs_api::{Arm, Cq, CqInit, ErrorKind};
@@ -174,10 +173,7 @@ fn kept_by_each(bench: &Bench<'_>) -> Result<bool> {
             scope.spawn(move || report.send(bench.event_and_ack(channel)));
         }
         for _ in 0..2 {
-            let late = Instant::now() + Duration::from_millis(2);
-            while Instant::now() < late {
-                thread::yield_now();
-            }
+            bench.yield_to_others();
             match bench.destroy_comp_channel(channel) {
                 Ok(()) => return Ok(false),
                 kept => expect_err(kept, ErrorKind::Usage, "CHAN-44")?,
