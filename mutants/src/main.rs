@@ -48,9 +48,12 @@ struct Args {
     /// Which code
     #[arg(long, value_enum, default_value = "core")]
     area: Area,
-    /// Only mutants of sources whose path contains this
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    file: String,
+    /// Only mutants of sources whose path contains this; given several times: any of them
+    #[arg(long, value_name = "TEXT")]
+    file: Vec<String>,
+    /// Also those that only change texts or the laboratory: they are listed apart
+    #[arg(long)]
+    apart: bool,
     /// So many of them, at random; all otherwise
     #[arg(long, value_name = "COUNT")]
     sample: Option<usize>,
@@ -228,7 +231,9 @@ fn chosen(args: &Args, all: &[Mutant], verdicts: &Verdicts) -> BTreeSet<u32> {
             .all
             .get(key)
             .is_some_and(verdicts::Judged::is_caught_at_first);
-        key.file.contains(&args.file) && !is_done
+        let is_named = args.file.is_empty() || args.file.iter().any(|part| key.file.contains(part));
+        let is_meant = args.apart || Class::of_place(&all[**mutant]).is_none();
+        is_named && is_meant && !is_done
     };
     let mut chosen: Vec<usize> = (0..all.len()).collect();
     if let Some([k, n]) = args.shard {
