@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use verbs_api::LinkLayer;
 use verbs_api::profile::Profile;
 use verbs_scenarios::deviations;
 use verbs_scenarios::report::Run;
@@ -13,6 +14,7 @@ fn runs() -> impl Iterator<Item = (Profile, Run)> {
     Profile::ALL.iter().map(move |profile| {
         let backend = Simulator {
             profile: *profile,
+            link_layer: LinkLayer::Ethernet,
             seed: 0,
         };
         let run = verbs_scenarios::run(&backend, &scenarios, |_| ()).unwrap();

@@ -73,12 +73,17 @@ impl Program {
             .stderr(Stdio::null())
             .spawn()?;
         let start = Instant::now();
+        let mut at_work = (Instant::now(), 0);
         let mut nap = Duration::from_micros(500);
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            if start.elapsed() > limit {
+            let ticks = ticks(child.id());
+            if ticks != at_work.1 {
+                at_work = (Instant::now(), ticks);
+            }
+            if start.elapsed() > limit || at_work.0.elapsed() > STILL {
                 child.kill()?;
                 child.wait()?;
                 return Ok(End::Bad("no end".to_owned()));
@@ -91,6 +96,17 @@ impl Program {
             false => Ok(End::Bad(what_failed(out, status))),
         }
     }
+}
+
+/// What has done nothing for so long waits for what does not come.
+const STILL: Duration = Duration::from_secs(6);
+
+/// How much of the processor a process has had.
+fn ticks(process: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let behind_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let fields = behind_name.split_whitespace().skip(11).take(2);
+    fields.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
 /// Runs each check alone, to see how long it takes and what it reaches. A check that fails without mutants, or takes too
