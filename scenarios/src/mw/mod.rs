@@ -86,7 +86,6 @@ fn options() -> PairOptions {
             // What is not answered is given up soon.
             timeout: 10,
             retry_cnt: 2,
-            rnr_retry: 2,
             ..RcParams::default()
         },
         ..PairOptions::default()
