@@ -68,7 +68,7 @@ pub(crate) fn mutants(sources: &[Source]) -> Vec<Mutant> {
     let mut all = Vec::new();
     for (source, of) in sources.iter().enumerate() {
         let mut seen = std::collections::HashMap::new();
-        for (site, at) in of.sites.iter().enumerate().map(|(index, at)| (index, at)) {
+        for (site, at) in of.sites.iter().enumerate() {
             for (mutation, what) in at.mutations.iter().enumerate() {
                 let count = seen.entry((&at.function, &what.text)).or_insert(0);
                 *count += 1;

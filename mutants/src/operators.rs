@@ -188,10 +188,7 @@ impl<'s> Finder<'s> {
                         _ => !has_value,
                     };
                     if is_statement && !only && !(jumps && ends && !alone) {
-                        let notes = |of: &syn::ExprMethodCall| {
-                            TEXT_METHODS.iter().any(|name| of.method == name)
-                        };
-                        let is_text = matches!(expr, Expr::MethodCall(of) if notes(of));
+                        let is_text = matches!(expr, Expr::MethodCall(of) if self.makes_text(of));
                         self.in_text(is_text, |own| own.without_statement(statement));
                     }
                     self.visit_expr(expr);
@@ -201,6 +198,12 @@ impl<'s> Finder<'s> {
                 Stmt::Macro(_) => {}
             }
         }
+    }
+
+    /// A method that only notes something for people.
+    fn makes_text(&self, call: &ExprMethodCall) -> bool {
+        let is_history = self.text(&*call.receiver).ends_with("history");
+        is_history || TEXT_METHODS.iter().any(|name| call.method == name)
     }
 
     /// A condition, of which each part may be true or false.
@@ -399,7 +402,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
 
 /// Structures and functions that only make a text.
 const TEXTS: &[&str] = &["TraceEvent", "Cause", "CqReport", "Problem"];
-const TEXT_METHODS: &[&str] = &["note", "record"];
+const TEXT_METHODS: &[&str] = &["note", "note_dropped", "note_failed", "note_lost", "record"];
 
 /// On one line, and not too long for one.
 fn squeezed(text: &str) -> String {
@@ -613,7 +616,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             self.instead(expr, [code]);
         }
         self.visit_expr(&expr.receiver);
-        self.in_text(TEXT_METHODS.contains(&&name[..]), |own| {
+        self.in_text(self.makes_text(expr), |own| {
             expr.args
                 .iter()
                 .for_each(|argument| own.visit_expr(argument));

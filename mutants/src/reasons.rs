@@ -38,7 +38,7 @@ impl Class {
         let Key { file, function, .. } = &mutant.key;
         let is_in = |places: &[&str]| {
             let of_function = |place: &&str| *place == format!("{file} {function}");
-            places.contains(&&file[..]) || places.iter().any(|place| of_function(place))
+            places.contains(&&file[..]) || places.iter().any(of_function)
         };
         match () {
             () if mutant.is_text || is_in(TEXTS) => Some(Self::Text),
@@ -56,6 +56,14 @@ const TEXTS: &[&str] = &[
     "sim/src/stack/qp/why.rs",
     "sim/src/stack/shell/say.rs",
     "sim/src/stack/shell/node/findings.rs",
+    "sim/src/device/base.rs Base::note_dropped",
+    "sim/src/device/channel.rs Channel::events_left",
+    "sim/src/device/cq.rs Cq::has_solicited",
+    "sim/src/device/cq.rs Cq::report",
+    "sim/src/device/cq.rs Cqs::channel_report",
+    "sim/src/device/cq.rs Cqs::note_lost",
+    "sim/src/device/cq.rs note_injected",
+    "sim/src/device/notify.rs Notify::state",
 ];
 
 /// Sources and functions of the laboratory, and of checkers of models.
@@ -70,6 +78,8 @@ const LABORATORY: &[&str] = &[
     "sim/src/stack/shell/lab.rs",
     "sim/src/stack/shell/model.rs",
     "sim/src/stack/shell/roster.rs",
+    "sim/src/device/channel.rs Cqs::events_queued",
+    "sim/src/device/channel.rs Cqs::waited_for_and_queued",
 ];
 
 impl fmt::Display for Class {

@@ -392,6 +392,11 @@ fn limit_of_entries_is_of_all_cqs_together(bench: &Bench<'_>) -> Result {
         full(1)?;
         bench.destroy_cq(third, Wait::Poll)?;
         bench.resize_cq(second, 7).rule(RESIZE)?;
+        // What is there already needs no room.
+        lab.set_limit(context, Limit::CqEntries, Some(1))?;
+        bench.resize_cq(second, 7).rule(RESIZE)?;
+        full(1)?;
+        lab.set_limit(context, Limit::CqEntries, Some(most + least))?;
         if size(second)? == least {
             let third = create(15).rule(RESIZE)?;
             full(1)?;

@@ -35,6 +35,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     request::destroying_an_armed_cq_cancels_its_request,
     request::arming_what_is_no_cq_is_refused,
     request::arming_works_or_says_that_it_is_not_supported,
+    request::request_beside_what_a_destroyed_qp_left_is_as_declared,
     request::arming_without_a_channel_is_as_declared,
     request::unread_events_are_kept_apart_or_merged_as_declared,
     request::lost_completion_is_known_by_its_cq_error,

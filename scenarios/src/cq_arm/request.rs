@@ -282,6 +282,31 @@ fn present_solicited_receive_does_not_satisfy_a_new_request(bench: &Bench<'_>) -
     bench.no_event(b.channel, "CQ-ARM-25")
 }
 
+scenario!(request_beside_what_a_destroyed_qp_left_is_as_declared: "CQ-ARM-25");
+/// A device that sees present completions sees those that are still there, and no others.
+fn request_beside_what_a_destroyed_qp_left_is_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-ARM-25";
+    let declared = bench.behavior()?;
+    let (Some(sees), Some(purges)) = (declared.arm_sees_unpolled, declared.cqe_purge) else {
+        return Ok(());
+    };
+    let options = PairOptions::default();
+    for (going, staying) in [(SendFlags::SOLICITED, PLAIN), (PLAIN, SendFlags::SOLICITED)] {
+        let stays = bench.pair(options)?;
+        let goes = bench.second_pair(&stays, options)?;
+        leave(bench, &goes, 0, going)?;
+        leave(bench, &stays, 0, staying)?;
+        bench.destroy_qp(goes.b.qp, bench.wait())?;
+        let b = stays.b;
+        bench.arm(b.recv_cq, Arm::SOLICITED)?;
+        if sees && (staying == SendFlags::SOLICITED || !purges) {
+            bench.expect_event(b.channel, b.recv_cq, RULE)?;
+        }
+        bench.no_event(b.channel, RULE)?;
+    }
+    Ok(())
+}
+
 scenario!(destroying_an_armed_cq_cancels_its_request: "CQ-ARM-50", "CQ-ARM-35");
 fn destroying_an_armed_cq_cancels_its_request(bench: &Bench<'_>) -> Result {
     let options = PairOptions::default();

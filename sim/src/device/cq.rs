@@ -353,7 +353,6 @@ impl Cqs {
         }
         let (context, element) = (cq.handle.context(), Element::Cq(cq.handle));
         base.discard_async(context, element);
-        base.news = true;
         cq.ring.iter().map(|entry| entry.ticket).collect()
     }
 
@@ -414,7 +413,6 @@ impl Cqs {
             self.show(index);
         }
         self.count(base, &ticket, true);
-        base.news = true;
         if base.is_traced() {
             base.note(TraceEvent::Completion { cq: handle, wc });
         }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use verbs_api::{Capabilities, Cq as CqHandle, CqModeration, Result, Verb};
 
 use super::base::Base;
-use super::check::{find, in_range};
+use super::check::find;
 use super::cq::Cqs;
 use super::notify::{Added, Notify};
 use crate::time::Time;
@@ -50,12 +50,6 @@ impl Cqs {
         let index = find(&self.table, verb, cq)?;
         let lacked = Capabilities::CQ_MODERATION;
         base.check_has(verb, lacked, "cannot moderate CQs")?;
-        for (what, value, max) in [
-            ("cq_count", set.cq_count, LIMITS.cq_count),
-            ("cq_period", set.cq_period, LIMITS.cq_period),
-        ] {
-            in_range(verb, what, value.into(), 0, max.into())?;
-        }
         let moderation = &mut self.table.at_mut(index).moderation;
         moderation.set = *set;
         let Some((count, _)) = moderation.pending else {
@@ -63,7 +57,7 @@ impl Cqs {
         };
         let deadline = moderation.deadline();
         let is_due = deadline <= Some(base.now);
-        if !moderation.is_on() || count >= set.cq_count || is_due {
+        if count >= set.cq_count || is_due {
             self.end_moderation(base, index);
         } else {
             self.moderated.set(index, deadline);
