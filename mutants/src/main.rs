@@ -6,7 +6,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `operators` | where a source can be mutated, and into what |
+//! | `operators`, `mistakes` | where a source can be mutated, and into what |
 //! | `mutant` | a mutant, and what it is known by |
 //! | `weave`, `tree` | a source with its mutants; a copy of the workspace with them, and what does not compile |
 //! | `area` | which code, and what judges it |
@@ -15,6 +15,7 @@
 
 mod area;
 mod judge;
+mod mistakes;
 mod mutant;
 mod operators;
 mod programs;

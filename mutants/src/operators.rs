@@ -15,6 +15,8 @@ use syn::{
     Pat, ReturnType, Signature, Stmt, TraitItemFn, Type, UnOp,
 };
 
+use crate::mistakes::{METHODS, VALUES, assigns, others, values_of};
+
 /// A place with mutations.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
@@ -266,26 +268,6 @@ fn is_statement(expr: &Expr) -> bool {
     }
 }
 
-fn assigns(op: &BinOp) -> bool {
-    use BinOp::{
-        AddAssign, BitAndAssign, BitOrAssign, BitXorAssign, DivAssign, MulAssign, RemAssign,
-        ShlAssign, ShrAssign, SubAssign,
-    };
-    matches!(
-        op,
-        AddAssign(_)
-            | SubAssign(_)
-            | MulAssign(_)
-            | DivAssign(_)
-            | RemAssign(_)
-            | BitXorAssign(_)
-            | BitAndAssign(_)
-            | BitOrAssign(_)
-            | ShlAssign(_)
-            | ShrAssign(_)
-    )
-}
-
 /// What stands between the `&&`s.
 fn conjuncts<'e>(expr: &'e Expr, parts: &mut Vec<&'e Expr>) {
     match expr {
@@ -306,99 +288,6 @@ fn has_let(expr: &Expr) -> bool {
         _ => false,
     }
 }
-
-/// What a function may return in place of its own.
-fn values_of(returned: &str) -> Vec<String> {
-    const NUMBERS: &[&str] = &[
-        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "isize",
-    ];
-    let within = |start: &str| returned.strip_prefix(start)?.strip_suffix('>');
-    let all = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
-    if let Some(inner) = within("Option<") {
-        let some = values_of(inner)
-            .into_iter()
-            .map(|value| format!("Some({value})"));
-        return some.chain(["None".to_owned()]).collect();
-    }
-    if let Some(inner) = within("Result<").or_else(|| within("verbs_api::Result<")) {
-        let good = inner.split(", Error").next().unwrap_or_default();
-        return values_of(good)
-            .into_iter()
-            .map(|value| format!("Ok({value})"))
-            .collect();
-    }
-    match returned {
-        "()" => all(&["()"]),
-        "bool" => all(&["true", "false"]),
-        "&str" | "&'static str" => all(&["\"\""]),
-        _ if NUMBERS.contains(&returned) => all(&["0", "1"]),
-        _ if returned.starts_with(['&', '!']) || returned.starts_with("impl ") => Vec::new(),
-        _ => all(&["Default::default()"]),
-    }
-}
-
-/// Binary operators, and what each is mistaken for.
-fn others(op: &BinOp) -> &'static [&'static str] {
-    match op {
-        BinOp::Eq(_) => &["!="],
-        BinOp::Ne(_) => &["=="],
-        BinOp::Lt(_) => &["<=", ">"],
-        BinOp::Le(_) => &["<", ">"],
-        BinOp::Gt(_) => &[">=", "<"],
-        BinOp::Ge(_) => &[">", "<"],
-        BinOp::Add(_) => &["-", "*"],
-        BinOp::Sub(_) => &["+", "/"],
-        BinOp::Mul(_) => &["+", "/"],
-        BinOp::Div(_) => &["%", "*"],
-        BinOp::Rem(_) => &["/", "+"],
-        BinOp::Shl(_) => &[">>"],
-        BinOp::Shr(_) => &["<<"],
-        BinOp::BitAnd(_) => &["|"],
-        BinOp::BitOr(_) => &["&"],
-        BinOp::BitXor(_) => &["|", "&"],
-        BinOp::And(_) => &["||"],
-        BinOp::Or(_) => &["&&"],
-        BinOp::AddAssign(_) => &["-=", "*="],
-        BinOp::SubAssign(_) => &["+="],
-        BinOp::MulAssign(_) => &["+="],
-        BinOp::BitAndAssign(_) => &["|="],
-        BinOp::BitOrAssign(_) => &["&=", "^="],
-        BinOp::ShlAssign(_) => &[">>="],
-        BinOp::ShrAssign(_) => &["<<="],
-        _ => &[],
-    }
-}
-
-/// Methods, and what each is mistaken for.
-const METHODS: &[[&str; 2]] = &[
-    ["min", "max"],
-    ["any", "all"],
-    ["is_some", "is_none"],
-    ["is_ok", "is_err"],
-    ["is_some_and", "is_none_or"],
-    ["push_back", "push_front"],
-    ["pop_front", "pop_back"],
-    ["front", "back"],
-    ["first", "last"],
-    ["wrapping_add", "wrapping_sub"],
-    ["saturating_add", "saturating_sub"],
-    ["insert", "remove"],
-    ["union", "difference"],
-];
-
-/// Values of enums that matter, and what each is mistaken for: the first of these that it is not.
-const VALUES: &[(&str, [&str; 2])] = &[
-    ("ErrorKind", ["Invalid", "NoMemory"]),
-    ("WcStatus", ["Success", "WrFlushErr"]),
-    ("WcOpcode", ["Send", "RdmaWrite"]),
-    ("AsyncEventType", ["QpFatal", "CqErr"]),
-    ("QpState", ["Err", "Rts"]),
-    ("ArmState", ["Off", "Next"]),
-    ("Delivery", ["Made", "Lost"]),
-    ("BadHandle", ["Foreign", "Stale"]),
-    ("Nak", ["RemoteAccess", "InvalidRequest"]),
-    ("Stop", ["Queue", "Qp"]),
-];
 
 /// Structures and functions that only make a text.
 const TEXTS: &[&str] = &["TraceEvent", "Cause", "CqReport", "Problem"];

@@ -439,14 +439,6 @@ impl<'v> Bench<'v> {
         })
     }
 
-    /// Lets other threads do what they do at once.
-    pub(crate) fn yield_to_others(&self) {
-        let end = Instant::now() + IN_MEMORY;
-        while Instant::now() < end {
-            thread::yield_now();
-        }
-    }
-
     /// In a laboratory, lets everything happen that is under way; elsewhere nothing.
     pub fn settle(&self) -> Result {
         match self.verbs.lab() {
@@ -681,6 +673,14 @@ fn list(completions: &[Wc]) -> String {
     }
     let each: Vec<_> = completions.iter().map(Wc::to_string).collect();
     format!("{}: {}", completions.len(), each.join("; "))
+}
+
+/// Lets other threads do what they do at once.
+pub(crate) fn yield_to_others() {
+    let end = Instant::now() + IN_MEMORY;
+    while Instant::now() < end {
+        thread::yield_now();
+    }
 }
 
 /// In virtual time a poll of an empty CQ is one step of the simulation. This many steps are tried before

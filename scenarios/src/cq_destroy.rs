@@ -6,6 +6,7 @@ use verbs_api::{
     Arm, AsyncEvent, AsyncEventType, Cq, CqInit, Element, ErrorKind, Handle, QpCap, Wait, Wc,
 };
 
+use crate::bench::yield_to_others;
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq};
 use crate::{Bench, Claim, End, Failure, OfRule, Pair, PairOptions, Result, Scenario};
@@ -163,7 +164,7 @@ fn last_acknowledgement_wakes_whatever_it_is_of(bench: &Bench<'_>) -> Result {
         let destroy = || bench.destroy_cq(cq, bench.wait());
         let acknowledge = || {
             for is_async in order {
-                bench.yield_to_others();
+                yield_to_others();
                 match is_async {
                     true => bench.ack_async_event(end.context, &error)?,
                     false => bench.ack_cq_events(cq, 1)?,

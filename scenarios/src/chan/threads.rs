@@ -7,6 +7,7 @@ use crossbeam::channel;
 use verbs_api::{Arm, Cq, CqInit, ErrorKind};
 
 use super::{complete, destroy, fire, fire_and_take, writer, writers};
+use crate::bench::yield_to_others;
 use crate::failure::{Failure, check_eq};
 use crate::{Bench, End, OfRule, Result, expect_err};
 
@@ -173,7 +174,7 @@ fn kept_by_each(bench: &Bench<'_>) -> Result<bool> {
             scope.spawn(move || report.send(bench.event_and_ack(channel)));
         }
         for _ in 0..2 {
-            bench.yield_to_others();
+            yield_to_others();
             match bench.destroy_comp_channel(channel) {
                 Ok(()) => return Ok(false),
                 kept => expect_err(kept, ErrorKind::Usage, "CHAN-44")?,
