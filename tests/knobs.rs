@@ -16,17 +16,19 @@ use proptest::test_runner::{Config, RngSeed};
 use verbs_api::behavior::{Behavior, Check, Knob, PostWrongState};
 use verbs_api::profile::Profile;
 use verbs_api::{
-    AhAttr, CqInit, ErrorKind, Mtu, Qp, QpAttr, QpAttrMask, QpInit, QpModify, QpState, QpType,
-    RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus, connect, transition,
+    AhAttr, Capabilities, CqInit, ErrorKind, Mtu, Qp, QpAttr, QpAttrMask, QpInit, QpModify,
+    QpState, QpType, RcParams, RecvWr, SendWr, Sge, Verbs, WcStatus, connect, transition,
 };
 use verbs_scenarios::report::{BackendInfo, Outcome};
 use verbs_scenarios::{Backend, Fixture, Scenario, run};
 use verbs_sim::{Mode, Sim, SimConfig};
 
 /// The simulator with this behavior, that declares another or the same.
+#[derive(Clone, Copy)]
 struct Turned {
     behavior: Behavior,
     declared: Behavior,
+    lacks: Capabilities,
 }
 
 impl Backend for Turned {
@@ -49,9 +51,14 @@ impl Backend for Turned {
         let config = SimConfig::new()
             .behavior(self.behavior)
             .declare(self.declared)
+            .lacks(self.lacks)
             .mode(mode);
         let verbs: Box<dyn Verbs> = Box::new(Sim::new(config));
         Ok(Fixture::new(verbs))
+    }
+
+    fn lacking(&self, lacks: Capabilities) -> Option<Box<dyn Backend + '_>> {
+        Some(Box::new(Self { lacks, ..*self }))
     }
 
     fn replay(&self, _scenario: &Scenario) -> String {
@@ -65,6 +72,7 @@ fn every_value_of_every_knob_is_noticed_when_the_specification_is_declared() {
         let liar = Turned {
             behavior,
             declared: Behavior::SPEC,
+            lacks: Capabilities::empty(),
         };
         match is_noticed(knob, &liar) {
             true => Vec::new(),
@@ -83,6 +91,7 @@ fn a_value_that_is_declared_breaks_the_rules_that_are_recorded_and_no_others() {
         let turned = Turned {
             behavior,
             declared: behavior,
+            lacks: Capabilities::empty(),
         };
         let of_knob = |scenario: &&Scenario| whole || bears_on(knob, scenario);
         let scenarios: Vec<_> = verbs_scenarios::all().filter(of_knob).collect();

@@ -382,7 +382,7 @@ fn limit_of_entries_is_of_all_cqs_together(bench: &Bench<'_>) -> Result {
     {
         const RESIZE: &str = "CQ-RESIZE-15";
         let no_room = || -> Result {
-            let refused = bench.resize_cq(second, 16);
+            let refused = bench.resize_cq(second, most as i32 + 1);
             expect_err(refused, ErrorKind::NoMemory, RESIZE)?;
             check_eq!(RESIZE, size(second)?, least);
             Ok(())
