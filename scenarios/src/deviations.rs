@@ -38,6 +38,11 @@ pub struct Deviation {
 }
 
 impl Deviation {
+    /// Whether the scenario cannot go on after it.
+    pub(crate) fn is_the_end(&self) -> bool {
+        self.ends.is_some() || self.crashes_kernel
+    }
+
     /// Whether this is what a failure shows: the rule that it names, and what was seen.
     pub fn explains(&self, rule: Option<&str>, seen: &str) -> bool {
         let is_of_rule = |of: &str| rule == Some(of);

@@ -255,7 +255,7 @@ fn verdict<'a>(
     } = attempt;
     let explanation = |(failure, ended): (&FailureReport, bool)| {
         let explains = |of: &&&Deviation| {
-            of.explains(failure.rule, &failure.seen) && (of.ends.is_some() || !ended)
+            of.explains(failure.rule, &failure.seen) && (of.is_the_end() || !ended)
         };
         let deviation = known.iter().find(explains);
         deviation.map(|deviation| format!("{} ({})", deviation.reason, deviation.source))
