@@ -270,6 +270,8 @@ fn failure_names_its_work_request_and_qp(bench: &Bench<'_>) -> Result {
     let (a, b) = (pair.a, pair.b);
     for wr_id in [1 << 40, 2 << 40] {
         b.recv(wr_id, 8)?;
+    }
+    for wr_id in [1 << 40, 2 << 40] {
         a.send_solicited(wr_id, 9)?;
     }
     let mut undefined = UndefinedFields::Zero;
