@@ -598,6 +598,14 @@ fn every_error_status_fires_solicited(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+/// The end whose sends or receives complete, and the CQ they complete in.
+fn side<'b>(pair: &Pair<'b>, of_send: bool) -> (End<'b>, Cq) {
+    match of_send {
+        true => (pair.a, pair.a.send_cq),
+        false => (pair.b, pair.b.recv_cq),
+    }
+}
+
 /// A fault rule makes one end of a message fail.
 fn fails_by_fault(
     bench: &Bench<'_>,
@@ -606,10 +614,7 @@ fn fails_by_fault(
     rule: &'static str,
 ) -> Result {
     let pair = bench.pair(impatient(QpType::Rc))?;
-    let (end, cq) = match of_send {
-        true => (pair.a, pair.a.send_cq),
-        false => (pair.b, pair.b.recv_cq),
-    };
+    let (end, cq) = side(&pair, of_send);
     let lab = bench.lab();
     lab.inject(
         Fault::complete(status)
@@ -660,10 +665,7 @@ fn fails_alone(
     rule: &'static str,
 ) -> Result {
     let pair = bench.pair(impatient(QpType::Rc))?;
-    let (end, cq) = match of_send {
-        true => (pair.a, pair.a.send_cq),
-        false => (pair.b, pair.b.recv_cq),
-    };
+    let (end, cq) = side(&pair, of_send);
     let lab = bench.lab();
     let failed = Fault::complete(WcStatus::GeneralErr).node(lab.node(end.context)?);
     lab.inject(failed.qpn(end.qp_num))?;

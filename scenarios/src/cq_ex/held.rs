@@ -6,7 +6,7 @@ use verbs_api::{
     SendWr, SrqInit, Wait, Wc, XrcdInit,
 };
 
-use super::{next, pair_on, start};
+use super::{go_on, next, pair_on, start};
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err, wr_ids};
@@ -296,13 +296,7 @@ fn data_is_there_when_an_iteration_comes_to_its_completion(bench: &Bench<'_>) ->
     start(bench, cq)?;
     in_case("start_poll", landed(1))?;
     send(2)?;
-    bench.until("the next completion", || {
-        if next(bench, cq)? {
-            return Ok(Some(()));
-        }
-        bench.end_poll(cq)?;
-        start(bench, cq).map(Some)
-    })?;
+    go_on(bench, cq)?;
     in_case("next_poll", landed(2))?;
     bench.end_poll(cq)?;
     Ok(())

@@ -89,6 +89,17 @@ fn next(bench: &Bench<'_>, cq: Cq) -> Result<bool> {
     }
 }
 
+/// Comes to the next completion. Where it comes late the iteration has to be started anew.
+fn go_on(bench: &Bench<'_>, cq: Cq) -> Result {
+    bench.until("the next completion", || {
+        if next(bench, cq)? {
+            return Ok(Some(()));
+        }
+        bench.end_poll(cq)?;
+        start(bench, cq).map(Some)
+    })
+}
+
 /// So many completions, by an iteration for each.
 fn read(bench: &Bench<'_>, cq: Cq, count: usize) -> Result<Vec<WcEx>> {
     let one = |_| {
@@ -162,14 +173,7 @@ fn iteration_may_end_before_the_last_completion(bench: &Bench<'_>) -> Result {
         start(bench, cq)?;
         let mut got = vec![bench.read_wc(cq)?.wr_id];
         while got.len() < seen {
-            bench.until("the next completion", || {
-                // Where it comes late the iteration has to be started anew.
-                if next(bench, cq)? {
-                    return Ok(Some(()));
-                }
-                bench.end_poll(cq)?;
-                start(bench, cq).map(Some)
-            })?;
+            go_on(bench, cq)?;
             got.push(bench.read_wc(cq)?.wr_id);
         }
         bench.end_poll(cq).rule(RULE)?;

@@ -64,16 +64,28 @@ fn last_packet_has_what_the_message_has_once(bench: &Bench<'_>) -> Result {
             true,
         ),
     ] {
-        let packets = sent(bench, &pair, wr.solicited())?;
-        check_eq!("SQ-31", opcodes(&packets), expected);
-        let rule = if tells { "SQ-31" } else { "CQ-ARM-43" };
-        check_eq!(rule, solicited(&packets), [false, false, tells]);
+        let packets = sent_as(bench, &pair, wr, expected, tells)?;
         let asks: Vec<_> = packets.iter().map(|packet| packet.ack_req).collect();
         check_eq!("SQ-31", asks, [false, false, true], "asks for an answer");
         let lengths: Vec<_> = packets.iter().map(|packet| packet.payload).collect();
         check_eq!("SQ-31", lengths, [256; 3], "bytes of each");
     }
     Ok(())
+}
+
+/// The packets of a solicited message: these, of which the last one alone may be solicited.
+fn sent_as(
+    bench: &Bench<'_>,
+    pair: &Pair<'_>,
+    wr: SendWr<'_>,
+    expected: [Is; 3],
+    tells: bool,
+) -> Result<Vec<PacketView>> {
+    let packets = sent(bench, pair, wr.solicited())?;
+    check_eq!("SQ-31", opcodes(&packets), expected);
+    let rule = if tells { "SQ-31" } else { "CQ-ARM-43" };
+    check_eq!(rule, solicited(&packets), [false, false, tells]);
+    Ok(packets)
 }
 
 scenario!(last_packet_of_uc_has_what_the_message_has_once:
@@ -96,10 +108,7 @@ fn last_packet_of_uc_has_what_the_message_has_once(bench: &Bench<'_>) -> Result 
             true,
         ),
     ] {
-        let packets = sent(bench, &pair, wr.solicited())?;
-        check_eq!("SQ-31", opcodes(&packets), expected);
-        let rule = if tells { "SQ-31" } else { "CQ-ARM-43" };
-        check_eq!(rule, solicited(&packets), [false, false, tells]);
+        sent_as(bench, &pair, wr, expected, tells)?;
     }
     Ok(())
 }
