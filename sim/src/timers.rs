@@ -67,7 +67,7 @@ impl Timers {
             let Reverse((at, number)) = *self.queue.peek()?;
             let timer = &mut self.timers[number as usize];
             let is_known = timer.queued == Some(at);
-            if is_known && timer.deadline == Some(at) {
+            if timer.deadline == Some(at) {
                 return Some((at, number));
             }
             self.queue.pop();

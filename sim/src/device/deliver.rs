@@ -23,7 +23,8 @@ impl Device {
     /// Removes the unpolled completions of a QP, where the device does so (CQ-DESTROY-08).
     pub(crate) fn purge(&mut self, cq: u32, qp: QpHandle) {
         let (index, generation) = (qp.index(), qp.generation());
-        if !self.base.behavior.cqe_purge || self.cqs.unpolled(index, generation) == 0 {
+        // They are counted only on a device that removes them.
+        if self.cqs.unpolled(index, generation) == 0 {
             return;
         }
         let of = |ticket: &Ticket| ticket.qp == index && ticket.qp_generation == generation;

@@ -215,7 +215,7 @@ impl Qp {
     fn stop_sends(&mut self, device: &mut Device) {
         if self.common.is_reliable() || !device.base.behavior.sqe {
             self.fail(device);
-        } else if self.common.state() != QpState::Err {
+        } else {
             self.common.set_state(device, QpState::Sqe);
             self.flush_sends(device);
         }
@@ -234,10 +234,6 @@ impl Qp {
         device.timers.set(self.common.index(), None);
         let was_in_error = self.common.state() == QpState::Err;
         self.common.set_state(device, QpState::Err);
-        if let Some(requester) = &mut self.requester {
-            requester.stop();
-        }
-        self.responder.stop();
         device.domains.place_late(&device.base);
         self.flush_sends(device);
         self.flush_recvs(device);

@@ -98,8 +98,9 @@ impl<W> WorkQueue<W> {
 
     /// Frees the slots of done requests up to this one; how many. `free` gets the requests.
     pub(crate) fn release(&mut self, seq: u64, mut free: impl FnMut(&W)) -> u32 {
+        debug_assert!(seq < self.done);
         let first = self.base;
-        while self.base < self.done && self.base <= seq {
+        while self.base <= seq {
             self.requests.pop_front().iter().for_each(&mut free);
             self.base += 1;
         }
@@ -113,7 +114,7 @@ impl<W> WorkQueue<W> {
         self.requests.range(kept..).for_each(free);
         let taken = self.requests.len() - kept;
         self.requests.truncate(kept);
-        self.given = self.given.min(first);
+        debug_assert!(self.given <= first);
         taken as u32
     }
 

@@ -136,11 +136,6 @@ impl Requester {
         self.fresh = seq;
     }
 
-    /// The QP goes to the error state.
-    pub(super) fn stop(&mut self) {
-        self.phase = Phase::Sending;
-    }
-
     /// Back to RESET: the queue is cleared without completions; how many sends it had.
     pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
         let dropped = self.sq.clear(let_go_of_ah(&mut device.domains.ahs));

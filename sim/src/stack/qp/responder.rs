@@ -98,11 +98,6 @@ impl Responder {
         };
     }
 
-    /// The QP goes to the error state.
-    pub(super) fn stop(&mut self) {
-        self.sequence = Sequence::default();
-    }
-
     /// The connection is over.
     pub(super) fn reset(&mut self) {
         self.sequence = Sequence::default();
