@@ -1,6 +1,5 @@
 //! What is judged, and by what.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,8 +8,9 @@ use clap::ValueEnum;
 use serde::Deserialize;
 
 use crate::Result;
+use crate::mutant::{Source, read};
 use crate::programs::Program;
-use crate::tree::{Packages, Tree};
+use crate::tree::{Tree, files};
 
 /// Code with mutants, and what judges them first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -33,7 +33,7 @@ impl Area {
     }
 
     /// Where its sources are. A file, or a folder with all below it.
-    pub(crate) const fn sources(self) -> &'static [&'static str] {
+    pub(crate) const fn places(self) -> &'static [&'static str] {
         match self {
             Self::Core => &[
                 "sim/src",
@@ -44,47 +44,28 @@ impl Area {
         }
     }
 
-    /// What has to compile.
-    pub(crate) const fn packages(self) -> Packages {
+    /// Its sources.
+    pub(crate) fn sources(self, root: &Path) -> Result<Vec<Source>> {
+        let mut files = files(root, self.places())?;
+        files.retain(|file| file.ends_with(".rs"));
+        Ok(read(root, &files)?)
+    }
+
+    /// What has to compile: arguments of cargo.
+    pub(crate) const fn packages(self) -> &'static str {
         match self {
-            Self::Core => &[
-                "-p",
-                "verbs-sim",
-                "-p",
-                "verbs-api",
-                "--features",
-                "verbs-sim/fd",
-            ],
-            Self::Abi => &["-p", "verbs-libibverbs"],
+            Self::Core => "-p verbs-sim -p verbs-api --features verbs-sim/fd",
+            Self::Abi => "-p verbs-libibverbs",
         }
     }
 
     /// The scenarios; for the drop-in also the clients.
     pub(crate) fn judges(self, tree: &Tree) -> Result<Judges> {
-        build(
-            tree,
-            &[
-                "build",
-                "--profile",
-                "search",
-                "--package",
-                "verbsim",
-                "--bins",
-            ],
-        )?;
+        build(tree, "build --profile search -p verbsim --bins")?;
         match self {
             Self::Core => suite(tree),
             Self::Abi => {
-                build(
-                    tree,
-                    &[
-                        "build",
-                        "--profile",
-                        "search",
-                        "--package",
-                        "verbs-libibverbs",
-                    ],
-                )?;
+                build(tree, "build --profile search -p verbs-libibverbs")?;
                 drop_in(tree)
             }
         }
@@ -92,32 +73,22 @@ impl Area {
 
     /// All other tests.
     pub(crate) fn tests(self, tree: &Tree) -> Result<Judges> {
-        let packages: &[&str] = match self {
-            Self::Core => &[
-                "-p",
-                "verbs-sim",
-                "-p",
-                "verbs-api",
-                "-p",
-                "verbs-explore",
-                "-p",
-                "verbs-faults",
-                "-p",
-                "verbsim",
-                "--features",
-                "verbs-sim/fd",
-            ],
-            Self::Abi => &["-p", "verbs-libibverbs"],
+        let more = match self {
+            Self::Core => "-p verbs-explore -p verbs-faults -p verbsim",
+            Self::Abi => "",
         };
-        let arguments = [&["test", "--profile", "search", "--no-run"], packages].concat();
-        tests(&build(tree, &arguments)?)
+        let packages = self.packages();
+        tests(&build(
+            tree,
+            &format!("test --profile search --no-run {packages} {more}"),
+        )?)
     }
 }
 
-fn build(tree: &Tree, arguments: &[&str]) -> Result<String> {
+fn build(tree: &Tree, arguments: &str) -> Result<String> {
     match tree.cargo(arguments, Stdio::inherit())? {
         (true, text) => Ok(text),
-        (false, _) => Err(format!("cargo {} fails", arguments.join(" ")).into()),
+        (false, _) => Err(format!("cargo {arguments} fails").into()),
     }
 }
 
@@ -327,20 +298,4 @@ fn run_report(command: &mut Command, tree: &Tree) -> Result<Report> {
         return Err(format!("the suite fails without mutants: {}: {said}", output.status).into());
     }
     Ok(serde_json::from_slice(&output.stdout)?)
-}
-
-/// The sources of an area, without what is left to others.
-pub(crate) fn sources(root: &Path, area: Area) -> Result<Vec<String>> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .args(area.sources())
-        .current_dir(root)
-        .output()?;
-    let text = String::from_utf8(output.stdout)?;
-    let files: BTreeSet<&str> = text.lines().filter(|file| file.ends_with(".rs")).collect();
-    Ok(files
-        .into_iter()
-        .filter(|file| root.join(file).is_file())
-        .map(str::to_owned)
-        .collect())
 }

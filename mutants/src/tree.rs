@@ -17,19 +17,22 @@ pub(crate) struct Tree {
     root: PathBuf,
     pub(crate) path: PathBuf,
     target: PathBuf,
+    /// All files that git knows or would take.
+    files: Vec<String>,
 }
-
-/// What is compiled: arguments of cargo that name packages and features.
-pub(crate) type Packages = &'static [&'static str];
 
 impl Tree {
     /// The copy of the workspace at `root` that is in `dir`.
-    pub(crate) fn new(root: &Path, dir: &Path) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If git does not tell of its files.
+    pub(crate) fn new(root: &Path, dir: &Path) -> Result<Self> {
+        Ok(Self {
             root: root.to_owned(),
             path: dir.join("tree"),
             target: dir.join("build"),
-        }
+            files: files(root, &[])?,
+        })
     }
 
     /// A program that was built.
@@ -37,7 +40,8 @@ impl Tree {
         self.target.join("search").join(name)
     }
 
-    /// Weaves these mutants, by their numbers, and leaves out what does not compile: gives the rest.
+    /// Weaves these mutants, by their numbers, and leaves out what does not compile: gives the rest. `packages` are
+    /// arguments of cargo.
     ///
     /// # Errors
     /// If something does not compile that is no mutant.
@@ -46,7 +50,7 @@ impl Tree {
         sources: &[Source],
         mutants: &[Mutant],
         chosen: &BTreeSet<u32>,
-        packages: Packages,
+        packages: &str,
     ) -> Result<BTreeSet<u32>> {
         let mut left = chosen.clone();
         loop {
@@ -62,9 +66,9 @@ impl Tree {
     }
 
     /// Whether cargo does this, and what it says, a JSON object a line.
-    pub(crate) fn cargo(&self, arguments: &[&str], stderr: Stdio) -> Result<(bool, String)> {
+    pub(crate) fn cargo(&self, arguments: &str, stderr: Stdio) -> Result<(bool, String)> {
         let output = Command::new("cargo")
-            .args(arguments)
+            .args(arguments.split_whitespace())
             .args(["--quiet", "--message-format=json"])
             .current_dir(&self.path)
             .env("CARGO_TARGET_DIR", &self.target)
@@ -77,21 +81,11 @@ impl Tree {
         Ok((output.status.success(), text))
     }
 
-    /// All files that git knows or would take, the woven ones in place of their sources. What is as it was stays, so
-    /// that little is built again.
+    /// All files, the woven ones in place of their sources. What is as it was stays, so that little is built again.
     fn write(&self, woven: &BTreeMap<String, Woven>) -> Result<()> {
-        let git = Command::new("git")
-            .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-            .current_dir(&self.root)
-            .output()?;
-        let text = String::from_utf8(git.stdout)?;
-        let files: Vec<&str> = text
-            .lines()
-            .filter(|file| self.root.join(file).is_file())
-            .collect();
-        for file in &files {
+        for file in &self.files {
             let (from, to) = (self.root.join(file), self.path.join(file));
-            let content = match woven.get(*file) {
+            let content = match woven.get(file) {
                 Some(woven) => woven.text.clone().into_bytes(),
                 None => fs::read(&from)?,
             };
@@ -107,18 +101,17 @@ impl Tree {
         }
         let list = self.path.with_extension("list");
         let former = fs::read_to_string(&list).unwrap_or_default();
-        let now: BTreeSet<&str> = files.iter().copied().collect();
+        let now: BTreeSet<&str> = self.files.iter().map(String::as_str).collect();
         for gone in former.lines().filter(|file| !now.contains(file)) {
             let _ = fs::remove_file(self.path.join(gone));
         }
-        fs::write(&list, files.join("\n"))?;
+        fs::write(&list, self.files.join("\n"))?;
         Ok(())
     }
 
     /// The mutants that do not compile, as far as the compiler gets.
-    fn check(&self, woven: &BTreeMap<String, Woven>, packages: Packages) -> Result<BTreeSet<u32>> {
-        let arguments: Vec<&str> = ["check"].iter().chain(packages).copied().collect();
-        let (good, text) = self.cargo(&arguments, Stdio::null())?;
+    fn check(&self, woven: &BTreeMap<String, Woven>, packages: &str) -> Result<BTreeSet<u32>> {
+        let (good, text) = self.cargo(&format!("check {packages}"), Stdio::null())?;
         // What is said of the code around may follow from the rest, so what is sure goes first.
         let [mut own, mut around, mut near] = [const { BTreeSet::new() }; 3];
         let mut messages = Vec::new();
@@ -150,6 +143,19 @@ impl Tree {
             }
         }
     }
+}
+
+/// The files below these paths that git knows or would take; all for none.
+pub(crate) fn files(root: &Path, paths: &[&str]) -> Result<Vec<String>> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .args(paths)
+        .current_dir(root)
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let files: BTreeSet<&str> = text.lines().collect();
+    let there = files.into_iter().filter(|file| root.join(file).is_file());
+    Ok(there.map(str::to_owned).collect())
 }
 
 fn woven(
