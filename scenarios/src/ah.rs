@@ -1,12 +1,13 @@
 //! Address handles.
 
-use verbs_api::{ErrorKind, QpModify, QpState, QpType, SendWr, WcStatus};
+use verbs_api::{AhAttr, ErrorKind, Gid, QpModify, QpState, QpType, SendWr, WcStatus};
 
 use crate::failure::{check_eq, value_in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     serves_all_queue_pairs_of_its_domain,
+    every_gid_of_the_port_is_a_source,
     with_work_outstanding_cannot_be_destroyed,
     there_are_as_many_as_the_device_says,
 ];
@@ -32,6 +33,42 @@ fn serves_all_queue_pairs_of_its_domain(bench: &Bench<'_>) -> Result {
         }
     }
     Ok(bench.destroy_ah(ah)?)
+}
+
+scenario!(every_gid_of_the_port_is_a_source: "AH-01"; needs UD, LAB);
+/// From the first of the table to the last. On a real port some have no network behind them.
+fn every_gid_of_the_port_is_a_source(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "AH-01";
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::Ud))?;
+    let gids = bench.query_port(a.context, bench.port())?.gid_tbl_len;
+    let to_b = bench.route_to(b.context)?;
+    for index in 0..gids {
+        for side in [a.context, b.context] {
+            if bench.query_gid(side, bench.port(), index)? == Gid::default() {
+                let mut gid = bench.query_gid(side, bench.port(), 0)?;
+                gid.0[8] ^= 0x40;
+                bench.lab().set_gid(side, bench.port(), index, gid)?;
+            }
+        }
+        let dgid = bench.query_gid(b.context, bench.port(), index)?;
+        let way = AhAttr {
+            dlid: to_b.dlid,
+            ..AhAttr::global(bench.port(), index as u8, dgid)
+        };
+        let ah = value_in_case(
+            &format!("GID {index}"),
+            bench.create_ah(a.pd, &way).rule(RULE),
+        )?;
+        a.fill(3, 8)?;
+        b.recv(1, 8)?;
+        let data = [a.sge(0, 8)];
+        bench.post_send(a.qp, &[SendWr::send(1, &data).to(ah, b.qp_num, QKEY)])?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+        b.expect_data(3, 8, RULE)?;
+        bench.destroy_ah(ah)?;
+    }
+    Ok(())
 }
 
 scenario!(with_work_outstanding_cannot_be_destroyed: "AH-04", "UD-16"; needs UD, LAB);

@@ -19,6 +19,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     event_of_a_cq_names_it,
     event_of_a_port_names_it,
     death::dead_device_lets_its_objects_be_freed_and_no_more,
+    death::work_under_way_goes_with_its_device,
     death::peer_of_a_dead_device_gets_no_answer,
     one_of_several_threads_gets_it,
     message_before_rts_raises_at_most_comm_est,

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use verbs_api::behavior::Overrun;
-use verbs_api::lab::Lab;
-use verbs_api::{Arm, Capabilities, CqModeration, ErrorKind, Handle, QpCap, Wait};
+use verbs_api::lab::{Fault, Lab, PacketFilter};
+use verbs_api::{Arm, Capabilities, CqModeration, ErrorKind, Handle, QpCap, RcParams, Wait, Wc};
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq, in_case};
@@ -16,6 +16,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     event_comes_when_the_period_is_over,
     period_begins_with_the_first_completion_asked_for,
     count_and_period_end_each_other,
+    period_and_time_out_of_a_queue_pair_run_beside_each_other,
     no_count_or_no_period_is_off,
     only_what_was_asked_for_counts,
     new_count_holds_for_an_event_that_is_put_off,
@@ -56,8 +57,13 @@ struct Moderated<'b> {
 
 impl<'b> Moderated<'b> {
     fn new(bench: &'b Bench<'_>) -> Result<Self> {
+        Self::with(bench, RcParams::default())
+    }
+
+    fn with(bench: &'b Bench<'_>, rc: RcParams) -> Result<Self> {
         // Sends are not polled: where there is nothing to poll, the clock goes on.
         let pair = bench.pair(PairOptions {
+            rc,
             send_cqe: 256,
             cap: QpCap {
                 max_send_wr: 256,
@@ -241,6 +247,46 @@ fn count_and_period_end_each_other(bench: &Bench<'_>) -> Result {
         cq.arrives()?;
         let end = cq.lab().now() + micros(LONG);
         cq.fires_at(end, PERIOD)?;
+    }
+    Ok(())
+}
+
+scenario!(period_and_time_out_of_a_queue_pair_run_beside_each_other:
+    "CQ-MOD-02", "TMR-17"; needs CQ_MODERATION, LAB);
+/// A request of the same device is lost while an event is put off. One is over long before the other.
+fn period_and_time_out_of_a_queue_pair_run_beside_each_other(bench: &Bench<'_>) -> Result {
+    for (timeout, period) in [(8, LONG), (14, 1000)] {
+        let cq = Moderated::with(
+            bench,
+            RcParams {
+                timeout,
+                ..RcParams::default()
+            },
+        )?;
+        cq.set(u16::MAX, period)?;
+        cq.arm(Arm::NEXT)?;
+        cq.arrives()?;
+        let end = cq.lab().now() + micros(period);
+        // The acknowledgement is on its way no more.
+        cq.lab().advance(micros(100))?;
+        let to_a = PacketFilter::EVERY.dest_qpn(cq.pair.a.qp_num);
+        cq.lab().inject(Fault::drop(to_a).nth(1))?;
+        cq.b.write(2, 8)?;
+        // A time-out may take up to four times as long.
+        let done = cq.lab().now() + 4 * Duration::from_nanos(4096 << timeout);
+        let is_done = || -> Result {
+            cq.until(done)?;
+            let count = bench.poll_cq(cq.b.send_cq, &mut [Wc::default()])?;
+            check_eq!("TMR-17", count, 1, "completions of the lost request");
+            Ok(())
+        };
+        if done < end {
+            is_done()?;
+            cq.fires_at(end, PERIOD)?;
+        } else {
+            cq.fires_at(end, PERIOD)?;
+            is_done()?;
+        }
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Devices, their limits and their ports.
 
 use verbs_api::{
-    Access, Context, CqInit, ErrorKind, Gid, GidEntry, LinkLayer, PortState, QpCap, QpInit, QpType,
-    RcParams, Transport, WcStatus,
+    Access, Capabilities, Context, CqInit, ErrorKind, Gid, GidEntry, GidType, LinkLayer, PortState,
+    QpCap, QpInit, QpType, RcParams, Transport, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case, value_in_case};
@@ -13,6 +13,9 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     limits_can_be_reached,
     extended_queries_agree_with_the_plain_ones,
     empty_gid_is_in_no_extended_query,
+    gids_have_the_type_of_their_port,
+    transport_tells_how_queue_pairs_are_connected,
+    only_devices_of_the_list_can_be_opened,
     port_of_ethernet_has_no_lid_and_needs_a_grh,
     active_port_has_an_mtu_that_it_can_have,
     nothing_passes_a_port_that_is_down,
@@ -120,6 +123,65 @@ fn empty_gid_is_in_no_extended_query(bench: &Bench<'_>) -> Result {
     let count = bench.query_gid_table(context, &mut entries).rule(RULE)?;
     check_eq!(RULE, entries[..count], expected, "the table");
     Ok(())
+}
+
+scenario!(gids_have_the_type_of_their_port: "DEV-14");
+fn gids_have_the_type_of_their_port(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-14";
+    let transport = bench.devices()?.first().map(|device| device.transport);
+    for entry in gid_tables(bench, bench.ctx_a())? {
+        let port = u8::try_from(entry.port_num).unwrap_or_default();
+        let types: &[GidType] = match bench.query_port(bench.ctx_a(), port)?.link_layer {
+            LinkLayer::InfiniBand => &[GidType::Ib],
+            LinkLayer::Ethernet if transport == Some(Transport::Ib) => {
+                &[GidType::RoceV1, GidType::RoceV2]
+            }
+            // iWARP uses no GIDs.
+            _ => continue,
+        };
+        let (seen, index) = (entry.gid_type, entry.gid_index);
+        check!(
+            RULE,
+            types.contains(&seen),
+            format!("one of {types:?} for GID {index}"),
+            "{seen:?}"
+        );
+    }
+    Ok(())
+}
+
+scenario!(transport_tells_how_queue_pairs_are_connected: "DEV-15");
+fn transport_tells_how_queue_pairs_are_connected(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-15";
+    for device in bench.devices()? {
+        let context = bench.open_device(&device.name)?;
+        let has = bench.capabilities(context)?;
+        let by_attributes = has.contains(Capabilities::MODIFY_CONNECT);
+        let is_ib = device.transport == Transport::Ib;
+        check_eq!(RULE, is_ib, by_attributes, device.name);
+        bench.close_device(context)?;
+    }
+    Ok(())
+}
+
+scenario!(only_devices_of_the_list_can_be_opened: "DEV-16");
+/// A name that is none, and those beside the names of devices.
+fn only_devices_of_the_list_can_be_opened(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-16";
+    let names: Vec<_> = bench.devices()?.into_iter().map(|d| d.name).collect();
+    let mut others = vec![String::new(), "no such device".to_owned()];
+    for name in &names {
+        others.push(format!("{name}x"));
+        let word = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        others.push(word.to_owned());
+        others.extend((0..=names.len()).map(|number| format!("{word}{number}")));
+    }
+    let before = bench.live()?;
+    for other in others.iter().filter(|other| !names.contains(other)) {
+        let refused = expect_err(bench.open_device(other), ErrorKind::NoDevice, RULE);
+        in_case(&format!("{other:?}"), refused.map(drop))?;
+    }
+    bench.expect_live(before, RULE)
 }
 
 scenario!(limits_can_be_reached: "DEV-04");

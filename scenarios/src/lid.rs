@@ -55,6 +55,22 @@ fn by_lid(bench: &Bench<'_>, pd: Pd, to: Context) -> Result<Option<AhAttr>> {
     Ok(None)
 }
 
+/// LIDs that no port has. In a laboratory there are no other ports than those of its devices: then also
+/// the one behind the last.
+fn of_no_port(bench: &Bench<'_>) -> Result<Vec<u16>> {
+    let mut unused = vec![UNUSED];
+    if bench.verbs().lab().is_some() {
+        let mut last = 0;
+        for context in [bench.ctx_a(), bench.ctx_b()] {
+            for port in 1..=bench.query_device(context)?.phys_port_cnt {
+                last = last.max(bench.query_port(context, port)?.lid);
+            }
+        }
+        unused.push(last + 1);
+    }
+    Ok(unused)
+}
+
 fn ud_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     bench.pair(PairOptions::of(QpType::Ud))
 }
@@ -273,12 +289,12 @@ fn datagram_goes_to_the_port_of_its_lid(bench: &Bench<'_>) -> Result {
     let wc = arrives(bench, &beside, 1, RULE)?;
     check_eq!(RULE, wc.slid, to_a.dlid);
     bench.no_completion(b.recv_cq, RULE)?;
-    let unused = AhAttr {
-        dlid: UNUSED,
-        ..to_b
-    };
-    send(bench, &a, (&unused, b.qp_num), 2, RULE)?;
-    bench.no_completion(b.recv_cq, RULE)?;
+    for dlid in of_no_port(bench)? {
+        let unused = AhAttr { dlid, ..to_b };
+        send(bench, &a, (&unused, b.qp_num), 2, RULE)?;
+        let result = bench.no_completion(b.recv_cq, RULE);
+        in_case(&format!("to LID {dlid:#x}"), result)?;
+    }
     if to_a.dlid != to_b.dlid {
         // There is no such queue pair.
         send(bench, &a, (&to_a, b.qp_num), 3, RULE)?;
@@ -389,6 +405,12 @@ fn group_has_a_multicast_lid(bench: &Bench<'_>) -> Result {
     }
     for lid in [0xc000, 0xfffe] {
         bench.attach_mcast(b.qp, ALL_HOSTS, lid).rule(RULE)?;
+        for wrong in [0, 1, 0xbfff, 0xffff] {
+            if infiniband {
+                let detached = bench.detach_mcast(b.qp, ALL_HOSTS, wrong);
+                expect_err(detached, ErrorKind::Invalid, RULE)?;
+            }
+        }
         bench.detach_mcast(b.qp, ALL_HOSTS, lid).rule(RULE)?;
     }
     Ok(())

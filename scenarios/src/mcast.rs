@@ -1,8 +1,8 @@
 //! Multicast: who gets a copy, and who may be attached.
 
 use verbs_api::{
-    Ah, AhAttr, Capabilities, ErrorKind, Gid, MULTICAST_QPN, QpType, SendWr, Wait, WcStatus,
-    connect,
+    Ah, AhAttr, Capabilities, ErrorKind, Gid, LinkLayer, MULTICAST_QPN, QpType, SendWr, Wait,
+    WcStatus, connect,
 };
 
 use crate::failure::{check, check_eq, in_case, value_in_case};
@@ -27,6 +27,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     detached_queue_pair_receives_nothing,
     only_what_is_attached_can_be_detached,
     attached_queue_pair_cannot_be_destroyed,
+    end_of_a_context_takes_its_queue_pairs_out_of_their_groups,
     what_one_cannot_take_the_others_get,
     group_has_as_many_as_the_device_says,
     there_are_as_many_groups_as_the_device_says,
@@ -74,8 +75,14 @@ impl<'b> Sender<'b> {
         let end = end_with(bench, true, QKEY)?;
         let group = all_hosts(bench)?;
         let place = bench.place();
+        let port = bench.query_port(bench.ctx_a(), place.port_num)?;
+        // On Ethernet the GID alone leads.
+        let dlid = match port.link_layer {
+            LinkLayer::InfiniBand => MLID,
+            _ => 0,
+        };
         let way = AhAttr {
-            dlid: MLID,
+            dlid,
             ..AhAttr::global(place.port_num, place.sgid_index, group)
         };
         let ah = bench.create_ah(end.pd, &way)?;
@@ -288,6 +295,39 @@ fn attached_queue_pair_cannot_be_destroyed(bench: &Bench<'_>) -> Result {
     busy("after RESET")?;
     bench.detach_mcast(member.qp, sender.group, MLID)?;
     bench.destroy_qp(member.qp, bench.wait()).rule(RULE)
+}
+
+scenario!(end_of_a_context_takes_its_queue_pairs_out_of_their_groups:
+    "LIFE-07", "MCAST-04"; needs UD, MCAST; hazards MAY_HANG);
+/// They are attached beside others, before them, and alone.
+fn end_of_a_context_takes_its_queue_pairs_out_of_their_groups(bench: &Bench<'_>) -> Result {
+    let sender = Sender::new(bench)?;
+    let stays = end(bench)?;
+    let name = bench.devices()?.swap_remove(0).name;
+    for goes_first in [true, false] {
+        let context = bench.open_device(&name)?;
+        let goes = bench.end(context, PairOptions::of(QpType::Ud))?;
+        connect::ud_to_rts(bench.verbs(), goes.qp, bench.port(), QKEY)?;
+        let (first, last) = if goes_first {
+            (goes.qp, stays.qp)
+        } else {
+            (stays.qp, goes.qp)
+        };
+        bench.attach_mcast(goes.qp, other(6), MLID)?;
+        for qp in [first, last] {
+            bench.attach_mcast(qp, sender.group, MLID)?;
+        }
+        bench.close_device(context).rule("LIFE-07")?;
+        stays.recv(1, LEN)?;
+        sender.send(7)?;
+        got(bench, &stays, 1, 7, "MCAST-04")?;
+        bench.detach_mcast(stays.qp, sender.group, MLID)?;
+    }
+    // Nobody is in the other group any more, and it can be filled anew.
+    bench
+        .attach_mcast(stays.qp, other(6), MLID)
+        .rule("LIFE-07")?;
+    Ok(bench.detach_mcast(stays.qp, other(6), MLID)?)
 }
 
 scenario!(what_one_cannot_take_the_others_get: "MCAST-07"; needs UD, MCAST);

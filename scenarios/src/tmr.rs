@@ -23,6 +23,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     without_a_timeout_work_waits_for_the_end_of_the_queue_pair,
     waiting_for_a_receive_uses_up_no_retries,
     sequence_numbers_wrap_around,
+    loss_is_noticed_around_the_wrap,
     other_sequence_numbers_are_not_taken,
     again::what_leaves_again_starts_at_the_first_that_is_missing,
     again::read_that_is_tried_again_asks_for_what_is_missing,
@@ -447,6 +448,32 @@ fn sequence_numbers_wrap_around(bench: &Bench<'_>) -> Result {
             bench.successes(from.send_cq, 1).rule(RULE)?;
             from.expect_data(4, LEN, RULE)?;
         }
+    }
+    Ok(())
+}
+
+scenario!(loss_is_noticed_around_the_wrap: "TMR-13"; needs MODIFY_CONNECT, LAB);
+/// No time-out runs: what comes behind the packet that is lost must be seen to be behind it.
+fn loss_is_noticed_around_the_wrap(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-13";
+    const PACKETS: u64 = 8;
+    const LEN: u32 = 256 * PACKETS as u32;
+    for lost in 1..PACKETS {
+        let rc = RcParams {
+            path_mtu: Mtu::Mtu256,
+            timeout: 0,
+            psn_a: 0x00ff_fffd,
+            ..RcParams::default()
+        };
+        let Pair { a, b } = with(bench, rc)?;
+        a.fill(3, LEN)?;
+        let to_b = PacketFilter::EVERY.dest_qpn(b.qp_num);
+        bench.lab().inject(Fault::drop(to_b).nth(lost))?;
+        a.write(1, LEN)?;
+        let case = format!("packet {lost} of {PACKETS} is lost");
+        let done = bench.one_with(a.send_cq, WcStatus::Success, RULE);
+        in_case(&case, done.map(drop))?;
+        in_case(&case, b.expect_data(3, LEN, RULE))?;
     }
     Ok(())
 }

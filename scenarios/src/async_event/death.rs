@@ -1,11 +1,14 @@
 //! A device that dies.
 
+use std::time::Duration;
+
+use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
     Access, Ah, Arm, AsyncEventType, CqInit, Element, ErrorKind, Gid, MrChange, MwType, QpAttrMask,
     QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, SrqInit, Wait, Wc, WcStatus,
 };
 
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check, check_eq, in_case};
 use crate::mcast::{ALL_HOSTS, MLID};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
 
@@ -51,6 +54,7 @@ const CALLS: &[(&str, Call)] = &[
     ("poll_cq", |v, end, _| {
         v.poll_cq(end.recv_cq, &mut [Wc::default()]).map(drop)
     }),
+    ("start_poll", |v, end, _| v.start_poll(end.recv_cq)),
     ("create_qp", |v, end, _| {
         let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
         v.create_qp(end.pd, &init).map(drop)
@@ -138,6 +142,30 @@ fn dead_device_lets_its_objects_be_freed_and_no_more(bench: &Bench<'_>) -> Resul
         "queue pairs left"
     );
     bench.close_device(b.context).rule(RULE)
+}
+
+scenario!(work_under_way_goes_with_its_device: "ASYNC-10"; needs LAB);
+/// The request is lost, and nobody tries it again or gives it up.
+fn work_under_way_goes_with_its_device(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions {
+        rc: RcParams {
+            timeout: 8,
+            retry_cnt: 1,
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    })?;
+    bench.arm(a.send_cq, Arm::NEXT)?;
+    let to_b = PacketFilter::EVERY.dest_qpn(b.qp_num);
+    bench.lab().inject(Fault::drop(to_b))?;
+    a.send(1, 8)?;
+    bench.lab().advance(Duration::from_micros(100))?;
+    bench.lab().kill_device(a.context)?;
+    bench.lab().tap();
+    bench.lab().advance(Duration::from_secs(1))?;
+    let left = bench.packets();
+    check!(RULE, left.is_empty(), "no packet", "{left:?}");
+    bench.no_event(a.channel, RULE)
 }
 
 scenario!(peer_of_a_dead_device_gets_no_answer: "ASYNC-10"; needs LAB);

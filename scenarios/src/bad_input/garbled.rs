@@ -4,15 +4,16 @@ use std::fmt::Debug;
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    Access, Arm, Capabilities, CqInit, DriverObject, Error, ErrorKind, MwBind, MwBindInfo, MwType,
-    QpAttrMask, QpInit, QpModify, QpState, QpType, SendWr, SrqAttr, SrqAttrMask, SrqInit, Wait,
-    WcStatus, inc_rkey,
+    Access, Arm, Capabilities, Cq, CqInit, DriverObject, Error, ErrorKind, Handle, MwBind,
+    MwBindInfo, MwType, QpAttrMask, QpInit, QpModify, QpState, QpType, SendWr, SrqAttr,
+    SrqAttrMask, SrqInit, Wait, WcStatus, inc_rkey,
 };
 
+use super::handles::open_again;
 use super::refused;
 use crate::failure::{Failure, in_case};
 use crate::mcast::{ALL_HOSTS, MLID};
-use crate::{Bench, OfRule, Pair, PairOptions, Result};
+use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err};
 
 /// How the kernel says for every driver that it knows no such object, and a driver that it has no such
 /// verb.
@@ -221,6 +222,20 @@ fn garbled_domain_is_refused(bench: &Bench<'_>) -> Result {
     let mr = bench.alloc_mr(pd, 64, Access::empty()).rule(RULE)?;
     bench.dereg_mr(mr)?;
     bench.dealloc_pd(pd).rule(RULE)
+}
+
+scenario!(handle_of_another_context_garbles_nothing: "DEV-13"; needs GARBLE);
+fn handle_of_another_context_garbles_nothing(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-13";
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let other = open_again(bench)?;
+    let moved = Cq::from_parts(other, end.recv_cq.index(), end.recv_cq.generation());
+    let result = bench.garble(DriverObject::Cq(moved), true);
+    expect_err(result, ErrorKind::Invalid, RULE)?;
+    bench.no_completion(end.recv_cq, RULE)?;
+    bench.close_device(other)?;
+    bench.destroy_qp(end.qp, bench.wait())?;
+    bench.destroy_cq(end.recv_cq, bench.wait()).rule(RULE)
 }
 
 scenario!(garbled_srq_is_refused: "DEV-13"; needs SRQ, GARBLE; hazards MAY_CRASH);

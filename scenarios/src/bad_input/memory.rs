@@ -131,6 +131,7 @@ fn small_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
         cap: QpCap {
             max_send_sge: 2,
             max_recv_sge: 2,
+            max_inline_data: 8,
             ..QpCap::default()
         },
         ..PairOptions::default()
@@ -190,9 +191,16 @@ fn receive_to_outside_its_memory_fails(bench: &Bench<'_>) -> Result {
 
 scenario!(receive_larger_than_its_memory_may_take_what_fits: "RQ-08");
 fn receive_larger_than_its_memory_may_take_what_fits(bench: &Bench<'_>) -> Result {
-    for lengths in [[MEM + 8, 0], [u32::MAX, 1], [1 << 31, 1 << 31]] {
+    // In the last case it is the key of an entry which the message does not reach.
+    for (lengths, flips) in [
+        ([MEM + 8, 0], 0),
+        ([u32::MAX, 1], 0),
+        ([1 << 31, 1 << 31], 0),
+        ([MEM, 8], 0xa5),
+    ] {
         let post = |b: &End<'_>| {
-            let room = lengths.map(|length| b.sge(0, length));
+            let mut room = lengths.map(|length| b.sge(0, length));
+            room[1].lkey ^= flips;
             bench
                 .post_recv(b.qp, &[RecvWr::new(1, &room)])
                 .rule("RQ-08")
@@ -336,17 +344,21 @@ fn entry_of_no_bytes_may_name_any_address(bench: &Bench<'_>) -> Result {
         Ok((memory.region)(bench, end)?.sge(memory.offset, 0))
     };
     each(bench, RANGES.iter(), |Pair { a, b }, memory| {
-        a.fill(4, 8)?;
         let into = [empty(&b, memory)?, b.sge(b.landing(), 8)];
-        bench
-            .post_recv(b.qp, &[RecvWr::new(1, &into)])
-            .rule("SQ-23")?;
-        a.post(SendWr::send(2, &[empty(&a, memory)?, a.sge(0, 8)]))
-            .rule("SQ-23")?;
-        let wc = bench.one_with(b.recv_cq, WcStatus::Success, "SQ-23")?;
-        check_eq!("SQ-23", wc.byte_len, 8);
-        bench.one_with(a.send_cq, WcStatus::Success, "SQ-23")?;
-        b.expect_data(4, 8, "SQ-23")
+        let data = [empty(&a, memory)?, a.sge(0, 8)];
+        let send = SendWr::send(2, &data);
+        for (tag, send) in [(4, send), (5, send.inline())] {
+            a.fill(tag, 8)?;
+            bench
+                .post_recv(b.qp, &[RecvWr::new(1, &into)])
+                .rule("SQ-23")?;
+            a.post(send).rule("SQ-23")?;
+            let wc = bench.one_with(b.recv_cq, WcStatus::Success, "SQ-23")?;
+            check_eq!("SQ-23", wc.byte_len, 8);
+            bench.one_with(a.send_cq, WcStatus::Success, "SQ-23")?;
+            b.expect_data(tag, 8, "SQ-23")?;
+        }
+        Ok(())
     })?;
     // Whether the key of an empty entry is looked at depends on the device.
     each(bench, KEYS.iter(), |Pair { a, b }, memory| {

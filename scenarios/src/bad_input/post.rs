@@ -68,6 +68,28 @@ fn list_of_receives_stops_at_the_bad_one(bench: &Bench<'_>) -> Result {
     pair.still_works("RQ-01")
 }
 
+scenario!(list_for_a_queue_pair_that_is_none_stops_at_its_first: "SQ-01", "RQ-01");
+fn list_for_a_queue_pair_that_is_none_stops_at_its_first(bench: &Bench<'_>) -> Result {
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    bench.destroy_qp(end.qp, bench.wait())?;
+    let data = [end.sge(0, 8)];
+    let sends = [SendWr::send(1, &data), SendWr::send(2, &data)];
+    let sent = bench.post_send(end.qp, &sends);
+    check_eq!(
+        "SQ-01",
+        expect_err(sent, ErrorKind::Invalid, "SQ-01")?.bad_wr,
+        0
+    );
+    let receives = [RecvWr::new(1, &data), RecvWr::new(2, &data)];
+    let received = bench.post_recv(end.qp, &receives);
+    check_eq!(
+        "RQ-01",
+        expect_err(received, ErrorKind::Invalid, "RQ-01")?.bad_wr,
+        0
+    );
+    Ok(())
+}
+
 scenario!(too_much_inline_data_is_refused: "SQ-09");
 fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {

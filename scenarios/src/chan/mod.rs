@@ -54,6 +54,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     #[cfg(target_os = "linux")]
     descriptor::descriptor_is_readable_exactly_while_an_event_is_unread,
     #[cfg(target_os = "linux")]
+    descriptor::descriptor_that_is_asked_for_late_tells_how_it_is,
+    #[cfg(target_os = "linux")]
     descriptor::edge_triggered_epoll_wakes_for_each_event,
     #[cfg(target_os = "linux")]
     descriptor::descriptor_of_a_context_tells_of_asynchronous_events,

@@ -259,6 +259,13 @@ fn regions_may_cover_the_same_memory(bench: &Bench<'_>) -> Result {
         pattern(4, LEN),
         "what was written"
     );
+    // The last has it for itself.
+    bench.dereg_mr(elsewhere)?;
+    write(bench, &a, bench.query_mr(shifted)?.remote(8), 5, RULE)?;
+    for (tag, offset) in [(4, 0), (5, 8)] {
+        let seen = bytes_of(bench, shifted, offset)?;
+        check_eq!(RULE, seen, pattern(tag, LEN), "what was written");
+    }
     Ok(())
 }
 
@@ -293,7 +300,7 @@ scenario!(bytes_of_a_region_that_is_gone_do_not_arrive: "MR-06"; needs LAB);
 fn bytes_of_a_region_that_is_gone_do_not_arrive(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-06";
     const LEN: u32 = 64;
-    for is_send in [true, false] {
+    for (is_send, is_held) in [(true, true), (false, true), (true, false), (false, false)] {
         let rc = RcParams {
             timeout: 8,
             retry_cnt: 1,
@@ -306,8 +313,10 @@ fn bytes_of_a_region_that_is_gone_do_not_arrive(bench: &Bench<'_>) -> Result {
         let mr = bench.alloc_mr(a.pd, 4096, Access::LOCAL_WRITE)?;
         bench.write_mr(mr, 0, &pattern(1, LEN))?;
         let data = [bench.query_mr(mr)?.sge(0, LEN)];
-        let late = Fault::delay(PacketFilter::EVERY, Duration::from_micros(100)).nth(1);
-        bench.lab().inject(late)?;
+        if is_held {
+            let late = Fault::delay(PacketFilter::EVERY, Duration::from_micros(100)).nth(1);
+            bench.lab().inject(late)?;
+        }
         b.fill_at(b.landing(), 7, LEN)?;
         match is_send {
             true => {

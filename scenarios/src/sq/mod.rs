@@ -59,6 +59,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     order::fenced_work_waits_for_a_read_that_is_tried_again,
     order::written_data_is_there_when_a_later_send_is_received,
     order::later_write_wins,
+    order::later_write_wins_where_it_lies_over_the_earlier,
+    order::read_sees_what_was_written_before_it,
     order::rc_success_means_that_the_data_is_there,
     order::rc_send_without_an_answer_is_no_success,
     order::uc_success_says_nothing_of_the_receiver,

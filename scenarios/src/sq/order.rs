@@ -1,11 +1,11 @@
 //! Order of work, fences, when work is done.
 
 use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
-use verbs_api::{QpCap, QpType, RcParams, SendWr, WcStatus};
+use verbs_api::{Access, QpCap, QpType, RcParams, SendWr, Sge, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
-use crate::{Bench, GRH_LEN, OfRule, Pair, PairOptions, Result, pattern, wr_ids};
+use crate::{Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, pattern, wr_ids};
 
 scenario!(work_of_all_kinds_and_lengths_keeps_its_order:
     "SQ-11"; needs SEND_WITH_IMM, WRITE_WITH_IMM, RDMA_READ);
@@ -190,6 +190,67 @@ fn later_write_wins(bench: &Bench<'_>) -> Result {
     bench.successes(b.recv_cq, 1)?;
     b.expect_data(7, LENGTH, "SQ-14")?;
     bench.successes(a.send_cq, 9).map(drop)
+}
+
+/// Writes to memory of its own, which is not asked for: what follows is not alone with it.
+fn write_beside<'d>(bench: &Bench<'_>, b: &End<'_>, data: &'d [Sge]) -> Result<SendWr<'d>> {
+    let mr = bench.alloc_mr(b.pd, 4096, Access::ALL_RDMA)?;
+    let beside = bench.query_mr(mr)?.remote(0);
+    Ok(SendWr::rdma_write(7, data, beside).unsignaled())
+}
+
+scenario!(later_write_wins_where_it_lies_over_the_earlier: "SQ-14");
+/// Each over a part of the other: its beginning, its end, its middle.
+fn later_write_wins_where_it_lies_over_the_earlier(bench: &Bench<'_>) -> Result {
+    const LENGTH: u32 = 3000;
+    for (earlier, later) in [(1500, 0), (0, 1500), (1400, 700), (2999, 0), (0, 2999)] {
+        let Pair { a, b } = bench.rc_pair()?;
+        a.fill_at(0, 1, LENGTH)?;
+        a.fill_at(LENGTH.into(), 2, LENGTH)?;
+        let data = [0, LENGTH].map(|at| [a.sge(at.into(), LENGTH)]);
+        let at = |offset| b.mem.remote(b.landing() + offset);
+        b.recv_at(1, 0, 0)?;
+        let list = [
+            write_beside(bench, &b, &data[0])?,
+            SendWr::rdma_write(2, &data[0], at(earlier)).unsignaled(),
+            SendWr::rdma_write(3, &data[1], at(later)).unsignaled(),
+            SendWr::send(4, &[]),
+        ];
+        bench.post_send(a.qp, &list)?;
+        bench.successes(b.recv_cq, 1)?;
+        let (first, end) = (earlier.min(later), earlier.max(later) + u64::from(LENGTH));
+        let mut expected = vec![0; (end - first) as usize];
+        for (tag, offset) in [(1, earlier), (2, later)] {
+            let place = (offset - first) as usize;
+            expected[place..][..LENGTH as usize].copy_from_slice(&pattern(tag, LENGTH));
+        }
+        let seen = b.bytes(b.landing() + first, expected.len())?;
+        let differs = seen.iter().zip(&expected).position(|(a, b)| a != b);
+        let what = format!("the first wrong byte, of writes at {earlier} and {later}");
+        check_eq!("SQ-14", differs, None, what);
+        bench.successes(a.send_cq, 1)?;
+    }
+    Ok(())
+}
+
+scenario!(read_sees_what_was_written_before_it: "SQ-14"; needs RDMA_READ);
+fn read_sees_what_was_written_before_it(bench: &Bench<'_>) -> Result {
+    for (tag, length) in [(1, 1), (2, 8), (3, 3000)] {
+        let Pair { a, b } = bench.rc_pair()?;
+        a.fill(tag, length)?;
+        let data = [a.sge(0, length)];
+        let into = [a.sge(a.landing(), length)];
+        let list = [
+            write_beside(bench, &b, &data)?,
+            SendWr::rdma_write(2, &data, a.remote()).unsignaled(),
+            SendWr::rdma_read(3, &into, a.remote()),
+        ];
+        bench.post_send(a.qp, &list)?;
+        bench.one_with(a.send_cq, WcStatus::Success, "SQ-14")?;
+        let result = a.expect_data(tag, length, "SQ-14");
+        in_case(&format!("{length} bytes"), result)?;
+    }
+    Ok(())
 }
 
 scenario!(rc_success_means_that_the_data_is_there: "SQ-15");

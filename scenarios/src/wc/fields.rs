@@ -1,11 +1,11 @@
 //! The fields of completions on connections.
 
 use verbs_api::behavior::{SendByteLen, UndefinedFields};
-use verbs_api::{QpCap, RecvWr, SendWr, Sge, WcFlags, WcOpcode, WcStatus};
+use verbs_api::{Mtu, QpCap, RcParams, RecvWr, SendWr, Sge, WcFlags, WcOpcode, WcStatus};
 
 use super::Kind;
-use crate::failure::{check, check_eq};
-use crate::{Bench, End, PairOptions, Result, pattern, wr_ids};
+use crate::failure::{check, check_eq, in_case};
+use crate::{Bench, End, Pair, PairOptions, Result, pattern, wr_ids};
 
 scenario!(wr_id_comes_back_in_all_its_bits: "WC-02");
 fn wr_id_comes_back_in_all_its_bits(bench: &Bench<'_>) -> Result {
@@ -310,33 +310,48 @@ const INTO: [(u64, u32); 4] = [(5000, 1), (2000, 1023), (0, 500), (1000, 483)];
 
 scenario!(scatter_gather_lists_are_used_in_their_order: "WC-35"; hazards MAY_HANG, MAY_CRASH);
 fn scatter_gather_lists_are_used_in_their_order(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(many_sges())?;
-    let (a, b) = (pair.a, pair.b);
-    a.fill(1, 4096)?;
-    let into = pieces(&b, b.landing(), &INTO);
-    bench.post_recv(b.qp, &[RecvWr::new(1, &into)])?;
-    a.post(SendWr::send(2, &pieces(&a, 0, &FROM)))?;
-    let wc = bench.successes(b.recv_cq, 1)?[0];
-    check_eq!("WC-35", wc.byte_len, total(&FROM));
-    expect_scattered(bench, &b, &gathered(&pattern(1, 4096)))
+    for mtu in MTUS {
+        let Pair { a, b } = bench.pair(many_sges(mtu))?;
+        a.fill(1, 4096)?;
+        let into = pieces(&b, b.landing(), &INTO);
+        bench.post_recv(b.qp, &[RecvWr::new(1, &into)])?;
+        a.post(SendWr::send(2, &pieces(&a, 0, &FROM)))?;
+        let wc = bench.successes(b.recv_cq, 1)?[0];
+        check_eq!("WC-35", wc.byte_len, total(&FROM));
+        let scattered = expect_scattered(bench, &b, &gathered(&pattern(1, 4096)));
+        in_case(&format!("{mtu}"), scattered)?;
+    }
+    Ok(())
 }
 
 scenario!(read_scatters_in_the_order_of_its_list: "WC-35"; needs RDMA_READ);
 fn read_scatters_in_the_order_of_its_list(bench: &Bench<'_>) -> Result {
-    let pair = bench.pair(many_sges())?;
-    let (a, b) = (pair.a, pair.b);
-    b.fill(2, total(&INTO))?;
-    let into = pieces(&a, a.landing(), &INTO);
-    a.post(SendWr::rdma_read(1, &into, b.mem.remote(0)))?;
-    let wc = bench.successes(a.send_cq, 1)?[0];
-    let whole = total(&INTO);
-    let expected = format!("a read of {whole} bytes");
-    check!("WC-35", wc.byte_len == whole, expected, "{wc}");
-    expect_scattered(bench, &a, &pattern(2, whole))
+    for mtu in MTUS {
+        let Pair { a, b } = bench.pair(many_sges(mtu))?;
+        b.fill(2, total(&INTO))?;
+        let into = pieces(&a, a.landing(), &INTO);
+        a.post(SendWr::rdma_read(1, &into, b.mem.remote(0)))?;
+        let wc = bench.successes(a.send_cq, 1)?[0];
+        let whole = total(&INTO);
+        let expected = format!("a read of {whole} bytes");
+        check!("WC-35", wc.byte_len == whole, expected, "{wc}");
+        in_case(
+            &format!("{mtu}"),
+            expect_scattered(bench, &a, &pattern(2, whole)),
+        )?;
+    }
+    Ok(())
 }
 
-fn many_sges() -> PairOptions {
+/// With the smaller there are packets that begin within an entry and end in the next.
+const MTUS: [Mtu; 2] = [Mtu::Mtu1024, Mtu::Mtu256];
+
+fn many_sges(path_mtu: Mtu) -> PairOptions {
     PairOptions {
+        rc: RcParams {
+            path_mtu,
+            ..RcParams::default()
+        },
         cap: QpCap {
             max_send_sge: 4,
             max_recv_sge: 4,

@@ -1,9 +1,11 @@
 //! The queues that queue pairs of XRC do not have, and the attributes of these.
 
-use verbs_api::{ErrorKind, QpAttr, QpInit, QpState, QpType, RecvWr, SendWr, transition};
+use verbs_api::{
+    Cq, ErrorKind, QpAttr, QpAttrMask, QpCap, QpInit, QpState, QpType, RecvWr, SendWr, transition,
+};
 
 use crate::climber::{Climber, required};
-use crate::failure::{check_eq, in_case, value_in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err_among};
 
 const RULE: &str = "XRC-03";
@@ -61,6 +63,36 @@ fn target_takes_no_work(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions::of(QpType::XrcSend))?;
     let _ = bench.post_send(pair.b.qp, &[SendWr::send(1, &[])]);
     pair.still_works(RULE)
+}
+
+scenario!(queues_that_are_not_there_have_no_sizes: "XRC-09"; needs XRC);
+fn queues_that_are_not_there_have_no_sizes(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "XRC-09";
+    let Pair { a, b } = bench.pair(PairOptions::of(QpType::XrcSend))?;
+    let asked = QpCap {
+        max_recv_wr: 7,
+        max_recv_sge: 2,
+        ..QpCap::default()
+    };
+    for recv_cq in [a.recv_cq, Cq::default()] {
+        let init = QpInit::new(QpType::XrcSend, a.send_cq, recv_cq).cap(asked);
+        let sender = bench.create_qp(a.pd, &init).rule(RULE)?;
+        let cap = bench.query_qp(sender, QpAttrMask::CAP)?.init.cap;
+        let seen = (cap.max_recv_wr, cap.max_recv_sge);
+        check_eq!(RULE, seen, (0, 0), "receives and their entries");
+        check!(RULE, cap.max_send_wr > 0, "room for sends", "none");
+        bench.destroy_qp(sender, bench.wait()).rule(RULE)?;
+    }
+    let cap = bench.query_qp(b.qp, QpAttrMask::CAP)?.init.cap;
+    let none = QpCap {
+        max_send_wr: 0,
+        max_recv_wr: 0,
+        max_send_sge: 0,
+        max_recv_sge: 0,
+        max_inline_data: 0,
+    };
+    check_eq!(RULE, cap, none, "the sizes of the target");
+    Ok(())
 }
 
 scenario!(srq_of_a_domain_is_for_no_qp_of_rc: "QP-CREATE-04"; needs XRC);

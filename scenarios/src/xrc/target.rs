@@ -205,6 +205,25 @@ fn target_counts_among_the_queue_pairs(bench: &Bench<'_>) -> Result {
     bench.create_xrc_recv_qp(xrcd).rule(RULE).map(drop)
 }
 
+scenario!(target_is_opened_only_while_there_is_memory: "LIFE-06"; needs XRC, LAB);
+fn target_is_opened_only_while_there_is_memory(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "LIFE-06";
+    let context = bench.ctx_b();
+    let xrcd = private(bench)?;
+    let target = bench.create_xrc_recv_qp(xrcd)?;
+    let number = bench.qp_num(target)?;
+    bench.lab().set_limit(context, Limit::Objects, Some(0))?;
+    let before = bench.live()?;
+    expect_err(bench.open_qp(xrcd, number), ErrorKind::NoMemory, RULE)?;
+    bench.expect_live(before, RULE)?;
+    bench.lab().set_limit(context, Limit::Objects, None)?;
+    let opened = bench.open_qp(xrcd, number).rule(RULE)?;
+    for qp in [opened, target] {
+        bench.destroy_qp(qp, bench.wait()).rule(RULE)?;
+    }
+    bench.close_xrcd(xrcd).rule(RULE)
+}
+
 scenario!(drained_target_is_told_if_that_was_asked_for:
     "QP-STATE-11", "ASYNC-16"; needs XRC, MODIFY_CONNECT);
 /// It has no sends: SQD finds it drained.
