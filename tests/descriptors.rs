@@ -163,3 +163,23 @@ fn descriptor_of_a_destroyed_channel_is_never_readable() {
         assert_eq!(tokens, [Token(1)][..token], "descriptor {token}");
     }
 }
+
+/// Descriptors go with what they are of: a process may have so many open, and no more.
+#[test]
+fn descriptors_are_closed_with_their_channels_and_contexts() {
+    const ROUNDS: usize = 400;
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let sim = world();
+    let before = open();
+    for _ in 0..ROUNDS {
+        let context = sim.open_device("sim0").unwrap();
+        let channel = sim.create_comp_channel(context).unwrap();
+        drop(sim.channel_fd(channel).unwrap());
+        drop(sim.async_fd(context).unwrap());
+        sim.destroy_comp_channel(channel).unwrap();
+        sim.close_device(context).unwrap();
+    }
+    // Tests beside this one have some.
+    let more = open().saturating_sub(before);
+    assert!(more < ROUNDS / 4, "{more} descriptors are left");
+}

@@ -6,7 +6,7 @@ use common::{End, pair, settle};
 use verbs_api::profile::Profile;
 use verbs_api::{
     Access, Mr, MrChange, MwBind, MwBindInfo, MwType, Qp, QpAttrMask, QpInit, QpModify, QpState,
-    QpType, RcParams, RecvWr, Remote, SendOp, SendWr, SrqInit, Verbs, Wait, XrcdInit, connect,
+    QpType, RcParams, RecvWr, Remote, SendOp, SendWr, Srq, SrqInit, Verbs, Wait, XrcdInit, connect,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -32,6 +32,22 @@ impl Link<'_> {
         self.post(self.qp, SendOp::RdmaWrite { remote }, 0);
     }
 
+    /// A connection of XRC beside it: a sender at the near end, its target at the far end, and an SRQ of
+    /// the domain with its number.
+    fn xrc(&self) -> (Qp, Qp, Srq, u32) {
+        let Self { near, far, .. } = self;
+        let verbs = far.verbs;
+        let xrcd = XrcdInit::private();
+        let xrcd = verbs.open_xrcd(far.context, &xrcd).unwrap();
+        let init = SrqInit::new(1).xrc(xrcd, far.cq);
+        let srq = verbs.create_srq(far.pd, &init).unwrap();
+        let target = verbs.create_xrc_recv_qp(xrcd).unwrap();
+        let init = QpInit::new(QpType::XrcSend, near.cq, near.cq);
+        let qp = verbs.create_qp(near.pd, &init).unwrap();
+        connect::by_attributes(verbs, qp, target, &RcParams::default()).unwrap();
+        (qp, target, srq, verbs.srq_num(srq).unwrap())
+    }
+
     fn modify(&self, QpModify { attr, mask }: QpModify) {
         self.far.verbs.modify_qp(self.peer, &attr, mask).unwrap();
     }
@@ -40,7 +56,7 @@ impl Link<'_> {
 /// Writes, and brings about that nothing more is written; into which region it wrote.
 type Way = fn(&Link<'_>) -> Mr;
 
-const WAYS: [(&str, Way); 9] = [
+const WAYS: [(&str, Way); 10] = [
     ("the QP is destroyed", |link| {
         link.write(link.far.mem.remote(0));
         link.far.verbs.destroy_qp(link.peer, Wait::Poll).unwrap();
@@ -110,19 +126,18 @@ const WAYS: [(&str, Way); 9] = [
     }),
     ("the SRQ is destroyed", |link| {
         let verbs = link.far.verbs;
-        let xrcd = XrcdInit::private();
-        let xrcd = verbs.open_xrcd(link.far.context, &xrcd).unwrap();
-        let init = SrqInit::new(1).xrc(xrcd, link.far.cq);
-        let srq = verbs.create_srq(link.far.pd, &init).unwrap();
-        let number = verbs.srq_num(srq).unwrap();
-        let target = verbs.create_xrc_recv_qp(xrcd).unwrap();
-        let init = QpInit::new(QpType::XrcSend, link.near.cq, link.near.cq);
-        let qp = verbs.create_qp(link.near.pd, &init).unwrap();
-        connect::by_attributes(verbs, qp, target, &RcParams::default()).unwrap();
+        let (qp, _, srq, number) = link.xrc();
         let room = [link.far.mem.sge(0, LENGTH)];
         verbs.post_srq_recv(srq, &[RecvWr::new(1, &room)]).unwrap();
         link.post(qp, SendOp::Send, number);
         verbs.destroy_srq(srq, Wait::Poll).unwrap();
+        link.far.mr
+    }),
+    ("the target is closed where it was open last", |link| {
+        let (qp, target, _, number) = link.xrc();
+        let remote = link.far.mem.remote(0);
+        link.post(qp, SendOp::RdmaWrite { remote }, number);
+        link.far.verbs.destroy_qp(target, Wait::Poll).unwrap();
         link.far.mr
     }),
 ];
@@ -176,4 +191,29 @@ fn memory_of_the_program_is_its_own_when_the_qp_is_destroyed() {
     // SAFETY: as above.
     let seen = unsafe { memory.cast::<[u8; MESSAGE.len()]>().read() };
     assert_eq!(seen, own);
+}
+
+/// MR-05: the same when its region is deregistered, and the QP is as it was. What was written is there.
+#[test]
+#[expect(unsafe_code, reason = "the caller's memory")]
+fn memory_of_the_program_is_its_own_when_its_region_is_deregistered() {
+    let sim = Sim::new(SimConfig::new().profile(Profile::ADVERSARIAL));
+    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 64));
+    let (qp, peer) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());
+    let memory = Box::leak(Box::new([0; MESSAGE.len()])).as_mut_ptr();
+    // SAFETY: the memory is never freed, and read by the program when it is registered no more.
+    let mr = unsafe { sim.reg_mr(far.pd, memory, MESSAGE.len(), Access::ALL_RDMA) }.unwrap();
+    let remote = sim.query_mr(mr).unwrap().remote(0);
+    near.write(0, MESSAGE);
+    let link = Link {
+        near,
+        far,
+        qp,
+        peer,
+    };
+    link.write(remote);
+    sim.dereg_mr(mr).unwrap();
+    // SAFETY: the memory is valid, and no device has it any more.
+    let seen = unsafe { memory.cast::<[u8; MESSAGE.len()]>().read() };
+    assert_eq!(seen, MESSAGE);
 }

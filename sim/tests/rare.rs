@@ -1,10 +1,12 @@
 //! What programs rarely do, and no scenario does.
 
+use std::thread;
+
 use verbs_api::lab::{Lab, Limit};
 use verbs_api::{
-    AhAttr, AsyncEventType, Context, CqInit, Element, ErrorKind, Mtu, Qp, QpAttr,
-    QpAttrMask as Mask, QpCap, QpInit, QpState, QpType, RecvWr, Sge, SrqInit, Verbs, Wait,
-    XrcdInit, connect, transition,
+    AhAttr, AsyncEventType, Context, CqInit, CqInitEx, Element, ErrorKind, Mtu, Qp, QpAttr,
+    QpAttrMask as Mask, QpCap, QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge,
+    SrqInit, Verbs, Wait, Wc, XrcdInit, connect, transition,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -101,4 +103,74 @@ fn a_queue_pair_that_only_receives_has_drained_at_once() {
     enter(qp, QpState::Sqd, QpState::Rts, Mask::empty());
     let attr = sim.query_qp(qp, Mask::empty()).unwrap().attr;
     assert!(!attr.en_sqd_async_notify, "it is asked for anew each time");
+}
+
+/// Virtual time is of one thread: another is told so, and changes nothing.
+#[test]
+fn stepped_mode_is_for_one_thread() {
+    let sim = Sim::new(SimConfig::new());
+    let context = sim.open_device("sim0").unwrap();
+    let of_another = || {
+        [
+            sim.open_device("sim0").map(drop),
+            sim.alloc_pd(context).map(drop),
+            sim.query_device(context).map(drop),
+            sim.close_device(context),
+        ]
+    };
+    let results = thread::scope(|scope| scope.spawn(of_another).join().unwrap());
+    for result in results {
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Usage);
+    }
+    sim.close_device(context).unwrap();
+}
+
+/// The first thread to open a device is the one.
+#[test]
+fn stepped_mode_is_of_the_thread_that_came_first() {
+    let sim = Sim::new(SimConfig::new());
+    let opened = thread::scope(|scope| scope.spawn(|| sim.open_device("sim0")).join().unwrap());
+    let context = opened.unwrap();
+    let pd = sim.alloc_pd(context);
+    assert_eq!(pd.unwrap_err().kind(), ErrorKind::Usage);
+}
+
+/// A program that does nothing but poll comes to its completion, with a trace and without.
+#[test]
+fn polls_that_find_nothing_let_the_time_go_on() {
+    const POLLS: usize = 100;
+    for (trace, iterates) in [(false, false), (false, true), (true, false), (true, true)] {
+        let sim = Sim::new(SimConfig::new().trace(trace));
+        let context = sim.open_device("sim0").unwrap();
+        let pd = sim.alloc_pd(context).unwrap();
+        let init = CqInitEx::new(CqInit::new(4));
+        let cq = sim.create_cq_ex(context, &init).unwrap();
+        let make = || sim.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq)).unwrap();
+        let [qp, peer]: [Qp; 2] = [(); 2].map(|()| make());
+        sim.connect_rc(qp, peer, &RcParams::default()).unwrap();
+        let write = SendWr::rdma_write(1, &[], Remote::default());
+        sim.post_send(qp, &[write]).unwrap();
+        let finds = |_: &usize| match iterates {
+            true => sim.start_poll(cq).is_ok(),
+            false => sim.poll_cq(cq, &mut [Wc::default()]).unwrap() == 1,
+        };
+        let found = (0..POLLS).find(finds);
+        assert!(found.is_some(), "trace: {trace}, iterates: {iterates}");
+    }
+}
+
+/// DEV-13: a handle of a simulation that has more devices names none here.
+#[test]
+fn a_context_of_a_device_that_is_not_there_is_refused() {
+    let own = Sim::new(SimConfig::new().nodes(2));
+    let larger = Sim::new(SimConfig::new().nodes(3));
+    let context = larger.open_device("sim2").unwrap();
+    let refused = [
+        own.alloc_pd(context).map(drop),
+        own.query_device(context).map(drop),
+        own.close_device(context),
+    ];
+    for result in refused {
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Invalid);
+    }
 }

@@ -1,5 +1,6 @@
 /* Names: the texts of numbers are those of the machine's libibverbs; a device that the program describes
- * itself has the name it says; the interface of a GID is one of the machine's. */
+ * itself has the name it says; a device has one GUID, open or not; the interface of a GID is one of the
+ * machine's. */
 #include <dlfcn.h>
 #include <net/if.h>
 
@@ -68,6 +69,9 @@ int main(void)
 
     struct end end;
     open_end(&end, 0, 0);
+    struct ibv_device_attr attr;
+    CHECK(!ibv_query_device(end.context, &attr));
+    CHECK(attr.node_guid && ibv_get_device_guid(end.context->device) == attr.node_guid);
     struct ibv_gid_entry entry;
     CHECK(!ibv_query_gid_ex(end.context, 1, 0, &entry, 0));
     struct if_nameindex *interfaces = if_nameindex();

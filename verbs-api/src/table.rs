@@ -208,6 +208,24 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_rests_until_enough_others_were_freed_after_it() {
+        let mut table = Table::default();
+        let all: Vec<_> = (0..=QUARANTINE).map(|i| table.insert(|_| i)).collect();
+        for id in &all[..QUARANTINE] {
+            table.remove(id.index);
+        }
+        // All that are free still rest, and the next object gets a slot of its own.
+        let next = table.insert(|_| 0);
+        assert!(!all.iter().any(|id| id.index == next.index));
+        table.remove(all[QUARANTINE].index);
+        // Now the one that was freed first has rested.
+        let reused = table.insert(|_| 0);
+        assert_eq!(reused.index, all[0].index);
+        table.remove(next.index);
+        assert_eq!(table.insert(|_| 0).index, all[1].index);
+    }
+
+    #[test]
     fn without_quarantine_a_slot_is_used_at_once_under_another_id() {
         let mut table = Table::without_quarantine();
         let [other, first] = [0, 1].map(|_| table.insert(|_| 'a'));
@@ -233,5 +251,27 @@ mod tests {
         table.remove(id.index);
         assert_eq!(table.get(id.index, id.generation), Err(BadHandle::Stale));
         assert_eq!(table.garble(id, false), Err(BadHandle::Stale));
+    }
+
+    /// Also where others were in its slot before.
+    #[test]
+    fn a_garbled_object_keeps_its_id() {
+        let mut table = Table::without_quarantine();
+        for round in 1..5 {
+            let id = table.insert(|_| round);
+            assert_eq!(id.generation, round);
+            for garbled in [true, false] {
+                table.garble(id, garbled).unwrap();
+                let found = table.get(id.index, id.generation);
+                let expected = if garbled {
+                    Err(BadHandle::Garbled)
+                } else {
+                    Ok(&round)
+                };
+                assert_eq!(found, expected);
+            }
+            table.garble(id, true).unwrap();
+            table.remove(id.index);
+        }
     }
 }
