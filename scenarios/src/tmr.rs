@@ -4,7 +4,7 @@ mod again;
 
 use std::time::Duration;
 
-use verbs_api::lab::{Fault, PacketFilter, PacketOpcode, When};
+use verbs_api::lab::{Fault, PacketClass, PacketFilter, PacketOpcode, When};
 use verbs_api::{Mtu, QpType, RcParams, SendWr, Wc, WcFlags, WcStatus};
 
 use crate::failure::{check, check_eq, in_case, value_in_case};
@@ -467,8 +467,8 @@ fn loss_is_noticed_around_the_wrap(bench: &Bench<'_>) -> Result {
         };
         let Pair { a, b } = with(bench, rc)?;
         a.fill(3, LEN)?;
-        let to_b = PacketFilter::EVERY.dest_qpn(b.qp_num);
-        bench.lab().inject(Fault::drop(to_b).nth(lost))?;
+        let requests = PacketFilter::EVERY.class(PacketClass::Request);
+        bench.lab().inject(Fault::drop(requests).nth(lost))?;
         a.write(1, LEN)?;
         let case = format!("packet {lost} of {PACKETS} is lost");
         let done = bench.one_with(a.send_cq, WcStatus::Success, RULE);
