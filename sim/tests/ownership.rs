@@ -246,6 +246,9 @@ fn work_of_another_domain_owns_nothing() {
         desk.deliver();
         assert!(desk.is_free(16..24));
     }
+    // Also while the domain has work elsewhere.
+    desk.recv(desk.peer, &[desk.mem.sge(100, 8)]);
+    assert!(desk.is_free(16..24));
     desk.recv(desk.peer, &list);
     desk.recv(desk.stranger, &list);
     desk.recv(desk.stranger, &list);
