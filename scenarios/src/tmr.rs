@@ -469,10 +469,13 @@ fn loss_is_noticed_around_the_wrap(bench: &Bench<'_>) -> Result {
         a.fill(3, LEN)?;
         let requests = PacketFilter::EVERY.class(PacketClass::Request);
         bench.lab().inject(Fault::drop(requests).nth(lost))?;
-        a.write(1, LEN)?;
+        b.recv(1, LEN)?;
+        a.send(2, LEN)?;
         let case = format!("packet {lost} of {PACKETS} is lost");
-        let done = bench.one_with(a.send_cq, WcStatus::Success, RULE);
-        in_case(&case, done.map(drop))?;
+        for cq in [b.recv_cq, a.send_cq] {
+            let done = bench.one_with(cq, WcStatus::Success, RULE);
+            in_case(&case, done.map(drop))?;
+        }
         in_case(&case, b.expect_data(3, LEN, RULE))?;
     }
     Ok(())
