@@ -183,3 +183,31 @@ fn descriptors_are_closed_with_their_channels_and_contexts() {
     let more = open().saturating_sub(before);
     assert!(more < ROUNDS / 4, "{more} descriptors are left");
 }
+
+/// A descriptor outlives its context, and what was unread then is no more.
+#[test]
+fn descriptor_of_a_closed_context_is_never_readable() {
+    let sim = world();
+    let context = sim.open_device("sim0").unwrap();
+    let fd = sim.async_fd(context).unwrap();
+    let is_readable = || {
+        let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(1));
+        let mut source = SourceFd(&fd.as_raw_fd());
+        let registered = poll.registry();
+        registered
+            .register(&mut source, Token(0), Interest::READABLE)
+            .unwrap();
+        poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
+        !events.is_empty()
+    };
+    assert!(!is_readable());
+    sim.lab().unwrap().set_port(context, 1, false).unwrap();
+    assert!(is_readable());
+    sim.close_device(context).unwrap();
+    assert!(!is_readable());
+    // The next context has a descriptor of its own.
+    let next = sim.open_device("sim0").unwrap();
+    sim.async_fd(next).unwrap();
+    sim.lab().unwrap().set_port(next, 1, true).unwrap();
+    assert!(!is_readable());
+}

@@ -3,7 +3,7 @@
 mod common;
 
 use common::End;
-use verbs_api::profile::DeviceLimits;
+use verbs_api::profile::{DeviceLimits, Profile};
 use verbs_api::{
     Access, AhAttr, CqInit, ErrorKind, MwType, QpCap, QpInit, QpType, Result, SrqAttr, SrqInit,
     Verbs,
@@ -51,6 +51,21 @@ fn so_many_objects_can_be_made() {
         }
         let error = make(&sim, &end).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoMemory, "{name}: {error}");
+    }
+}
+
+/// DEV-04: no device says that it has more queue pairs than there are numbers for.
+#[test]
+fn each_queue_pair_can_have_a_number() {
+    for profile in Profile::ALL {
+        let sim = Sim::new(SimConfig::new().profile(*profile));
+        let context = sim.open_device("sim0").unwrap();
+        let max_qp = sim.query_device(context).unwrap().max_qp;
+        assert!(
+            max_qp <= DeviceLimits::SPEC.max_qp,
+            "{}: {max_qp}",
+            profile.name
+        );
     }
 }
 

@@ -5,8 +5,9 @@ mod common;
 use common::{End, pair, settle};
 use verbs_api::profile::Profile;
 use verbs_api::{
-    Access, Mr, MrChange, MwBind, MwBindInfo, MwType, Qp, QpAttrMask, QpInit, QpModify, QpState,
-    QpType, RcParams, RecvWr, Remote, SendOp, SendWr, Srq, SrqInit, Verbs, Wait, XrcdInit, connect,
+    Access, Mr, MrChange, MrInit, MrMemory, MwBind, MwBindInfo, MwType, Qp, QpAttrMask, QpInit,
+    QpModify, QpState, QpType, RcParams, RecvWr, Remote, SendOp, SendWr, Srq, SrqInit, Verbs, Wait,
+    XrcdInit, connect,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -103,6 +104,14 @@ const WAYS: [(&str, Way); 10] = [
             ..MrChange::default()
         };
         link.far.verbs.rereg_mr(link.far.mr, &change).unwrap();
+        link.far.mr
+    }),
+    ("the region goes, and another has its memory", |link| {
+        let verbs = link.far.verbs;
+        let init = MrInit::new(64, Access::ALL_RDMA).memory(MrMemory::Of(link.far.mr, 0));
+        let mr = verbs.alloc_mr_as(link.far.pd, &init).unwrap();
+        link.write(verbs.query_mr(mr).unwrap().remote(0));
+        verbs.dereg_mr(mr).unwrap();
         link.far.mr
     }),
     ("the window is deallocated", |link| {

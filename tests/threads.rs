@@ -473,3 +473,20 @@ fn threads_with_contexts_of_their_own_do_not_meet() {
     let live = sim.lab().unwrap().live(context).unwrap();
     assert_eq!((live.contexts, live.qps, live.cqs, live.mrs), (1, 0, 0, 0));
 }
+
+/// ASYNC-01: a thread that waits for events of a context does not wait on when it is closed.
+#[test]
+fn wait_for_events_ends_with_the_context() {
+    let sim = Sim::new(inline());
+    let context = sim.open_device("sim0").unwrap();
+    watched(&sim, || {
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| sim.get_async_event(context, Wait::Forever));
+            // Most often it waits by then; if not, it finds the context closed.
+            thread::sleep(Duration::from_millis(20));
+            sim.close_device(context).unwrap();
+            let refused = waits.join().unwrap().unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+        });
+    });
+}

@@ -13,7 +13,7 @@ use verbs_api::{
 
 use crate::cq_ovr::{Queue, Tight};
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario};
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     event_of_a_cq_names_it,
@@ -21,6 +21,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     death::dead_device_lets_its_objects_be_freed_and_no_more,
     death::work_under_way_goes_with_its_device,
     death::peer_of_a_dead_device_gets_no_answer,
+    event_of_a_port_wakes_who_waits_for_it,
     one_of_several_threads_gets_it,
     message_before_rts_raises_at_most_comm_est,
     datagram_raises_nothing,
@@ -67,7 +68,8 @@ fn event_of_a_cq_names_it(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-scenario!(event_of_a_port_names_it: "ASYNC-02", "ASYNC-09", "ASYNC-13", "ASYNC-05"; needs LAB);
+scenario!(event_of_a_port_names_it:
+    "ASYNC-02", "ASYNC-03", "ASYNC-09", "ASYNC-13", "ASYNC-05"; needs LAB);
 fn event_of_a_port_names_it(bench: &Bench<'_>) -> Result {
     let (lab, port) = (bench.lab(), bench.port());
     let name = &bench.devices()?[0].name;
@@ -91,6 +93,9 @@ fn event_of_a_port_names_it(bench: &Bench<'_>) -> Result {
     for (up, state) in [(false, PortState::Down), (true, PortState::Active)] {
         lab.set_port(bench.ctx_a(), port, up)?;
         let event = bench.async_event(bench.ctx_a()).rule("ASYNC-09")?;
+        // It has been acknowledged.
+        let twice = bench.ack_async_event(bench.ctx_a(), &event);
+        expect_err(twice, ErrorKind::Usage, "ASYNC-03")?;
         let agrees = (event.event_type == AsyncEventType::PortActive) == up;
         check!("ASYNC-09", agrees, "the event of the change", "{event}");
         check_eq!(
@@ -99,6 +104,19 @@ fn event_of_a_port_names_it(bench: &Bench<'_>) -> Result {
             state
         );
     }
+    Ok(())
+}
+
+scenario!(event_of_a_port_wakes_who_waits_for_it: "ASYNC-01"; needs LAB, THREADS);
+fn event_of_a_port_wakes_who_waits_for_it(bench: &Bench<'_>) -> Result {
+    let (context, port) = (bench.ctx_a(), bench.port());
+    let got = bench.waits_until(
+        "ASYNC-01",
+        || bench.async_event(context),
+        || Ok(bench.lab().set_port(context, port, false)?),
+    )?;
+    let expected = AsyncEvent::new(AsyncEventType::PortErr, Element::Port(port));
+    check_eq!("ASYNC-01", got.rule("ASYNC-01")?, expected, "the event");
     Ok(())
 }
 

@@ -19,6 +19,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     port_of_ethernet_has_no_lid_and_needs_a_grh,
     active_port_has_an_mtu_that_it_can_have,
     nothing_passes_a_port_that_is_down,
+    each_device_has_a_guid_of_its_own,
 ];
 
 scenario!(opened_device_outlives_the_list: "DEV-01", "DEV-02");
@@ -321,5 +322,24 @@ fn nothing_passes_a_port_that_is_down(bench: &Bench<'_>) -> Result {
         a.send(2, 8)?;
         bench.one_with(a.send_cq, WcStatus::Success, "DEV-09")?;
     }
+    Ok(())
+}
+
+scenario!(each_device_has_a_guid_of_its_own: "DEV-17");
+fn each_device_has_a_guid_of_its_own(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-17";
+    let guid = |context| -> Result<u64> { Ok(bench.query_device(context)?.node_guid) };
+    let (a, b) = (guid(bench.ctx_a())?, guid(bench.ctx_b())?);
+    for guid in [a, b] {
+        check!(RULE, guid != 0, "a GUID", "0");
+    }
+    let is_one_device = bench.devices()?.len() == 1;
+    let seen = format!("{a:#x} and {b:#x}");
+    check!(
+        RULE,
+        (a == b) == is_one_device,
+        "one for each device",
+        "{seen}"
+    );
     Ok(())
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use verbs_api::behavior::{MrKeys, ZeroLength};
 use verbs_api::{
-    Access, AfterRereg, ErrorKind, Mr, MrChange, MrInit, MrMemory, RecvWr, SendOp, SendWr, WcStatus,
+    Access, AfterRereg, ErrorKind, Mr, MrAttr, MrChange, MrInit, MrMemory, RecvWr, SendOp, SendWr,
+    WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case, value_in_case};
@@ -38,13 +39,17 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     memory::regions_over_the_same_memory_have_rights_of_their_own,
     access_flags_that_the_device_lacks_are_refused,
     memory::bytes_of_a_region_that_is_gone_do_not_arrive,
+    memory::program_reaches_the_bytes_of_a_region_alone,
+    memory::null_region_has_no_bytes_and_is_not_changed,
+    memory::region_larger_than_all_memory_is_refused,
+    memory::work_owns_its_bytes_by_whatever_region_they_are_reached,
 ];
 
 scenario!(region_is_as_it_was_asked_for: "MR-16");
 fn region_is_as_it_was_asked_for(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-16";
     let pd = bench.alloc_pd(bench.ctx_a())?;
-    let mut spans = Vec::new();
+    let mut all = Vec::new();
     let mut keys = BTreeSet::new();
     for length in [1, 4095, 4096, 4097, 100_000] {
         let attr = bench.query_mr(bench.alloc_mr(pd, length, Access::ALL_RDMA)?)?;
@@ -56,13 +61,19 @@ fn region_is_as_it_was_asked_for(bench: &Bench<'_>) -> Result {
             "{:#x}",
             attr.lkey
         );
-        spans.push(attr.addr..attr.addr + attr.length);
+        all.push(attr);
     }
-    spans.sort_by_key(|span| span.start);
-    for pair in spans.windows(2) {
+    are_apart(all)
+}
+
+/// Each region has memory of its own.
+fn are_apart(mut regions: Vec<MrAttr>) -> Result {
+    regions.sort_by_key(|region| region.addr);
+    for pair in regions.windows(2) {
+        let end = pair[0].addr + pair[0].length;
         check!(
-            RULE,
-            pair[0].end <= pair[1].start,
+            "MR-16",
+            end <= pair[1].addr,
             "memory of its own",
             "{pair:x?}"
         );
@@ -262,9 +273,11 @@ fn change_of_domain_moves_the_region(bench: &Bench<'_>) -> Result {
     a.expect_data(3, LEN, RULE)?;
     move_to(to).rule(RULE)?;
     a.post(SendWr::rdma_read(2, &into, bench.query_mr(mr)?.remote(0)))?;
-    bench
-        .one_with(a.send_cq, WcStatus::RemAccessErr, "MR-14")
-        .map(drop)
+    bench.one_with(a.send_cq, WcStatus::RemAccessErr, "MR-14")?;
+    // It keeps its last domain busy, and leaves it.
+    expect_err(bench.dealloc_pd(to), ErrorKind::Busy, "PD-01")?;
+    bench.dereg_mr(mr)?;
+    bench.dealloc_pd(to).rule("PD-01")
 }
 
 scenario!(change_of_memory_leaves_the_rest: "MR-08", "MR-16"; needs REREG_MR);
@@ -273,17 +286,22 @@ fn change_of_memory_leaves_the_rest(bench: &Bench<'_>) -> Result {
     for length in [4, 64, 100_000] {
         let Pair { a, b } = bench.rc_pair()?;
         let mr = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
+        let other = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
         bench.write_mr(mr, 0, &[1; 64])?;
         let change = MrChange {
             length: Some(length),
             ..MrChange::default()
         };
-        bench
-            .rereg_mr(mr, &change)
-            .map_err(|refused| refused.error)
-            .rule(RULE)?;
+        for changed in [mr, other] {
+            bench
+                .rereg_mr(changed, &change)
+                .map_err(|refused| refused.error)
+                .rule(RULE)?;
+            check_eq!("MR-16", bench.query_mr(changed)?.length, length as u64);
+            let all = [mr, other, b.mr].map(|mr| bench.query_mr(mr));
+            are_apart(all.into_iter().collect::<Result<_, _>>()?)?;
+        }
         let after = bench.query_mr(mr)?;
-        check_eq!("MR-16", after.length, length as u64);
         let mut bytes = vec![1; length];
         bench.read_mr(mr, 0, &mut bytes)?;
         check!(
@@ -399,24 +417,28 @@ scenario!(keys_are_used_again_as_declared: "MR-17"; needs LAB);
 fn keys_are_used_again_as_declared(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-17";
     let Pair { a, b } = bench.rc_pair()?;
-    let mut keys = BTreeSet::new();
-    let (mut first, mut reused) = (None, false);
-    for _ in 0..100 {
+    let keys_of_one = || -> Result<[u32; 2]> {
         let mr = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
         let attr = bench.query_mr(mr)?;
-        first.get_or_insert(attr.rkey);
-        reused |= ![attr.lkey, attr.rkey]
-            .map(|key| keys.insert(key))
-            .contains(&true);
         bench.dereg_mr(mr)?;
-    }
+        Ok([attr.lkey, attr.rkey])
+    };
+    // What uses keys again does so at once.
+    let first = keys_of_one()?;
+    let reused = keys_of_one()? == first;
     bench.as_declared(RULE, bench.behavior()?.key_reuse, reused)?;
     if reused {
         return Ok(());
     }
+    let mut keys = BTreeSet::from(first);
+    for count in 0..300 {
+        let next = keys_of_one()?;
+        let new = next.map(|key| keys.insert(key)).contains(&true);
+        check!(RULE, new, "keys that no region had", "{next:x?} ({count})");
+    }
     let mr = bench.alloc_mr(b.pd, 64, Access::ALL_RDMA)?;
     let mut remote = bench.query_mr(mr)?.remote(0);
-    remote.rkey = first.unwrap_or_default();
+    remote.rkey = first[1];
     a.post(SendWr::rdma_write(1, &[a.sge(0, LEN)], remote))?;
     bench
         .one_with(a.send_cq, WcStatus::RemAccessErr, RULE)

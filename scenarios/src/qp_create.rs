@@ -379,6 +379,10 @@ scenario!(privileged_qkey_needs_the_privilege: "QP-CREATE-11"; needs UD, MODIFY_
 /// Where a Q_Key is set first, and where it is changed.
 fn privileged_qkey_needs_the_privilege(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-CREATE-11";
+    // Programs are privileged until the laboratory says otherwise.
+    let (mut a, _) = Climber::pair(bench, QpType::Ud)?;
+    a.attr.qkey = 1 << 31;
+    a.reach(QpState::Rts).rule(RULE)?;
     for state in [QpState::Init, QpState::Rts] {
         for qkey in [1 << 31, u32::MAX, (1 << 31) - 1, 0] {
             let (mut a, _) = Climber::pair(bench, QpType::Ud)?;

@@ -35,8 +35,19 @@ fn descriptor_is_readable_exactly_while_an_event_is_unread(bench: &Bench<'_>) ->
     readable(true, "with a third event")?;
     let later = bench.channel_fd(channel).rule("CHAN-03")?;
     is_readable(bench, &later, true, RULE, "a second descriptor")?;
-    // Unread events of a CQ go with it.
+    // Unread events of a CQ go with it, and those behind them stay.
+    let third = writer(bench, &CqInit::new(16).channel(channel))?;
+    for writer in [&second, &third] {
+        fire(bench, writer)?;
+    }
     super::destroy(bench, &first)?;
+    for writer in [&second, &third] {
+        readable(true, "with the CQ of the first event gone")?;
+        bench.expect_event(channel, writer.send_cq, RULE)?;
+    }
+    readable(false, "with all others read")?;
+    fire(bench, &third)?;
+    super::destroy(bench, &third)?;
     readable(false, "with the CQ of the event gone")?;
     is_readable(bench, &later, false, RULE, "a second descriptor")
 }
@@ -110,7 +121,7 @@ fn edge_triggered_epoll_wakes_for_each_event(bench: &Bench<'_>) -> Result {
     bench.no_event(channel, RULE)
 }
 
-scenario!(descriptor_of_a_context_tells_of_asynchronous_events: "ASYNC-01", "ASYNC-13"; needs FD);
+scenario!(descriptor_of_a_context_tells_of_asynchronous_events: "ASYNC-01", "ASYNC-13", "ASYNC-06"; needs FD);
 fn descriptor_of_a_context_tells_of_asynchronous_events(bench: &Bench<'_>) -> Result {
     const RULE: &str = "ASYNC-01";
     let tight = Tight::new(bench, Queue::Send, 3)?;
@@ -123,7 +134,20 @@ fn descriptor_of_a_context_tells_of_asynchronous_events(bench: &Bench<'_>) -> Re
     let events = bench.async_events(context)?;
     check!(RULE, !events.is_empty(), "an event", "none");
     is_readable(bench, &fd, false, RULE, "with all events read")?;
-    is_readable(bench, &other, false, "ASYNC-13", "of another context")
+    is_readable(bench, &other, false, "ASYNC-13", "of another context")?;
+    // Unread events of an object go with it.
+    let next = Tight::new(bench, Queue::Send, 3)?;
+    next.push_all(0..next.too_many()?)?;
+    is_readable(bench, &fd, true, RULE, "after another overrun")?;
+    bench.destroy_qp(next.end.qp, bench.wait())?;
+    bench.destroy_cq(next.cq, bench.wait())?;
+    is_readable(
+        bench,
+        &fd,
+        false,
+        "ASYNC-06",
+        "with what the events are of gone",
+    )
 }
 
 /// Whether the descriptor can be read is as `expected`, at once or before long.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Access, Capabilities, ErrorKind, MrAttr, MrInit, MrMemory, RcParams, Remote, SendWr, WcStatus,
+    Access, Capabilities, ErrorKind, MrAttr, MrChange, MrInit, MrMemory, RcParams, Remote, SendWr,
+    WcStatus,
 };
 
 use super::LEN;
@@ -175,6 +176,120 @@ fn null_region_is_there_if_the_device_says_so(bench: &Bench<'_>) -> Result {
     Ok(bench.dealloc_pd(pd)?)
 }
 
+/// What has to be refused with EINVAL.
+fn invalid<T: std::fmt::Debug>(
+    what: &str,
+    result: verbs_api::Result<T>,
+    rule: &'static str,
+) -> Result {
+    in_case(what, expect_err(result, ErrorKind::Invalid, rule).map(drop))
+}
+
+scenario!(program_reaches_the_bytes_of_a_region_alone: "MR-25");
+fn program_reaches_the_bytes_of_a_region_alone(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-25";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let made = |memory| bench.alloc_mr_as(pd, &MrInit::new(SIZE, Access::empty()).memory(memory));
+    let whole = made(MrMemory::New)?;
+    let read_only = made(MrMemory::ReadOnly)?;
+    let end = MrInit::new(64, Access::empty()).memory(MrMemory::Of(whole, SIZE - 64));
+    let end = bench.alloc_mr_as(pd, &end).rule(RULE)?;
+    for (what, mr, size) in [
+        ("all", whole, SIZE),
+        ("its end", end, 64),
+        ("to read", read_only, SIZE),
+    ] {
+        let read = |offset, length| bench.read_mr(mr, offset, &mut vec![0; length]);
+        let write = |offset, length| bench.write_mr(mr, offset, &vec![1; length]);
+        for (offset, length) in [(0, size), (size - 1, 1), (size, 0)] {
+            in_case(what, read(offset, length).map_err(Failure::from)).rule(RULE)?;
+            match mr == read_only {
+                true => invalid(what, write(offset, length), RULE)?,
+                false => in_case(what, write(offset, length).map_err(Failure::from)).rule(RULE)?,
+            }
+        }
+        for (offset, length) in [(0, size + 1), (1, size), (size, 1), (usize::MAX, 2)] {
+            let case = format!("{what}, {length} bytes from {offset} on");
+            invalid(&case, read(offset, length), RULE)?;
+            invalid(&case, write(offset, length), RULE)?;
+        }
+    }
+    let mut bytes = [7; 2];
+    bench.read_mr(read_only, SIZE - 2, &mut bytes)?;
+    check_eq!(RULE, bytes, [0; 2], "what is read");
+    // No other region gets what is not there, or may not be written.
+    for (what, of, offset, length) in [
+        ("one byte more", whole, 0, SIZE + 1),
+        ("from its second byte on", whole, 1, SIZE),
+        ("from its end on", whole, SIZE, 1),
+        ("from the end of a part on", end, 64, 1),
+        ("wrapping around", whole, usize::MAX, 2),
+        ("to read", read_only, 0, 64),
+    ] {
+        let init = MrInit::new(length, Access::empty()).memory(MrMemory::Of(of, offset));
+        invalid(what, bench.alloc_mr_as(pd, &init), RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(null_region_has_no_bytes_and_is_not_changed: "MR-18", "MR-25"; needs NULL_MR);
+fn null_region_has_no_bytes_and_is_not_changed(bench: &Bench<'_>) -> Result {
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let null = bench.alloc_null_mr(pd)?;
+    for length in [0, 1, 8] {
+        let case = format!("{length} bytes");
+        invalid(&case, bench.read_mr(null, 0, &mut vec![0; length]), "MR-25")?;
+        invalid(&case, bench.write_mr(null, 0, &vec![0; length]), "MR-25")?;
+    }
+    let part = MrInit::new(8, Access::empty()).memory(MrMemory::Of(null, 0));
+    invalid("a part", bench.alloc_mr_as(pd, &part), "MR-25")?;
+    let capabilities = bench.capabilities(bench.ctx_a())?;
+    if capabilities.contains(Capabilities::REREG_MR) {
+        let before = bench.query_mr(null)?;
+        for change in [
+            MrChange {
+                access: Some(Access::empty()),
+                ..MrChange::default()
+            },
+            MrChange {
+                length: Some(64),
+                ..MrChange::default()
+            },
+        ] {
+            let changed = bench.rereg_mr(null, &change);
+            invalid(
+                &format!("{change:?}"),
+                changed.map_err(|refused| refused.error),
+                "MR-18",
+            )?;
+            check_eq!("MR-18", bench.query_mr(null)?, before);
+        }
+    }
+    bench.dereg_mr(null).rule("MR-18")
+}
+
+scenario!(region_larger_than_all_memory_is_refused: "MR-15");
+/// By the limit of the device, or since there is no such memory.
+fn region_larger_than_all_memory_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MR-15";
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    let most = bench.query_device(bench.ctx_a())?.max_mr_size;
+    for length in [1 << 62, isize::MAX as usize, usize::MAX] {
+        let before = bench.live()?;
+        let made = bench.alloc_mr(pd, length, Access::empty());
+        let kinds: &[_] = match most < length as u64 {
+            true => &[ErrorKind::Invalid, ErrorKind::NoMemory],
+            false => &[ErrorKind::NoMemory],
+        };
+        in_case(
+            &format!("{length:#x} bytes"),
+            expect_err_among(made, kinds, RULE).map(drop),
+        )?;
+        bench.expect_live(before, RULE)?;
+    }
+    bench.dealloc_pd(pd).rule(RULE)
+}
+
 scenario!(memory_that_is_not_mapped_is_refused: "MR-11");
 fn memory_that_is_not_mapped_is_refused(bench: &Bench<'_>) -> Result {
     const RULE: &str = "MR-11";
@@ -334,6 +449,52 @@ fn bytes_of_a_region_that_is_gone_do_not_arrive(bench: &Bench<'_>) -> Result {
         check_eq!(RULE, received, arrived && is_send, "received");
         if !is_send || received {
             b.expect_data(if arrived { 1 } else { 7 }, LEN, RULE)?;
+        }
+    }
+    Ok(())
+}
+
+scenario!(work_owns_its_bytes_by_whatever_region_they_are_reached: "SQ-17", "MR-13"; needs LAB);
+fn work_owns_its_bytes_by_whatever_region_they_are_reached(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-17";
+    let Pair { a, b } = bench.rc_pair()?;
+    let new = || bench.alloc_mr(b.pd, SIZE, Access::ALL_RDMA);
+    let part_of = |whole| {
+        let init = MrInit::new(512, Access::ALL_RDMA).memory(MrMemory::Of(whole, 1000));
+        bench.alloc_mr_as(b.pd, &init).rule("MR-13")
+    };
+    let (whole, other) = (new()?, new()?);
+    let (part, of_other) = (part_of(whole)?, part_of(other)?);
+    // By which region the receive names its bytes, and where they are in each.
+    for (posted, at) in [(part, 8), (whole, 1008)] {
+        let into = bench.query_mr(posted)?.sge(at, 64);
+        bench.post_recv(b.qp, &[verbs_api::RecvWr::new(1, &[into])])?;
+        for (mr, offset, taken) in [
+            (part, 7, false),
+            (part, 8, true),
+            (part, 71, true),
+            (part, 72, false),
+            (whole, 8, false),
+            (whole, 1007, false),
+            (whole, 1008, true),
+            (whole, 1071, true),
+            (whole, 1072, false),
+            (of_other, 8, false),
+            (other, 8, false),
+            (other, 1008, false),
+        ] {
+            let seen = bench.read_mr(mr, offset, &mut [0]);
+            let case = format!("{mr}+{offset}, of a receive by {posted}");
+            let result = match taken {
+                true => expect_err(seen, ErrorKind::Usage, RULE).map(drop),
+                false => seen.map_err(Failure::from).rule(RULE),
+            };
+            in_case(&case, result)?;
+        }
+        a.send(1, LEN)?;
+        bench.successes(b.recv_cq, 1)?;
+        for (mr, offset) in [(part, 8), (whole, 1008)] {
+            bench.read_mr(mr, offset, &mut [0]).rule(RULE)?;
         }
     }
     Ok(())

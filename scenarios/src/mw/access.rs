@@ -99,6 +99,25 @@ fn window_ends_where_it_was_bound(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(window_of_one_byte_opens_that_byte: "MW-11"; needs MW);
+fn window_of_one_byte_opens_that_byte(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "MW-11";
+    let (start, _) = WINDOW;
+    for mw_type in BOTH {
+        let Pair { a, b } = pair(bench)?;
+        let mw = bench.alloc_mw(b.pd, mw_type)?;
+        let rkey = bind(bench, &b, mw, part(&b, start, 1, WRITE))?;
+        let addr = b.mem.addr + start;
+        a.fill(5, 1)?;
+        let one = [a.sge(0, 1)];
+        a.post(SendWr::rdma_write(1, &one, Remote { addr, rkey }))?;
+        let written = bench.one_with(a.send_cq, WcStatus::Success, RULE);
+        in_case(&mw_type.to_string(), written.map(drop))?;
+        b.expect_data_at(start, 5, 1, RULE)?;
+    }
+    Ok(())
+}
+
 scenario!(nothing_opens_outside_the_region: "MW-11"; needs MW);
 fn nothing_opens_outside_the_region(bench: &Bench<'_>) -> Result {
     for mw_type in BOTH {

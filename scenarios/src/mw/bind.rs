@@ -2,13 +2,15 @@
 
 use verbs_api::behavior::IllegalOpcode;
 use verbs_api::{
-    ErrorKind, MwBind, MwType, PostError, QpType, Remote, SendWr, WcOpcode, WcStatus, inc_rkey,
+    Access, ErrorKind, MwBind, MwType, PostError, QpType, Remote, SendWr, WcOpcode, WcStatus,
+    inc_rkey,
 };
 
 use super::{
-    ALL, BOTH, LEN, WRITE, bind, bound, is_shut, opens, options, pair, part, post_bind, sibling,
+    ALL, BOTH, LEN, WRITE, bind, bound, is_shut, opens, options, pair, part, part_of, post_bind,
+    sibling,
 };
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, wr_ids};
 
 scenario!(unbound_window_opens_nothing: "MW-01"; needs MW);
@@ -62,6 +64,19 @@ fn bind_of_no_bytes_unbinds_type_1(bench: &Bench<'_>) -> Result {
         is_shut(bench, &pair, rkey, "MW-03")?;
     }
     // Nothing is bound to the region any more.
+    bench.dereg_mr(b.mr).rule("MW-03")?;
+    // The region that is named is not looked at.
+    let Pair { b, .. } = super::pair(bench)?;
+    let shy = bench.alloc_mr(b.pd, 64, Access::LOCAL_WRITE)?;
+    let outside = b.mem.addr.wrapping_sub(64);
+    for (what, mr, addr) in [
+        ("which may not be bound", shy, bench.query_mr(shy)?.addr),
+        ("outside of it", b.mr, outside),
+    ] {
+        let (mw, _) = bound(bench, &b, MwType::Type1)?;
+        let unbound = bind(bench, &b, mw, part_of(mr, addr, 0, WRITE)).rule("MW-03");
+        value_in_case(what, unbound)?;
+    }
     bench.dereg_mr(b.mr).rule("MW-03")
 }
 

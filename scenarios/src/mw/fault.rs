@@ -176,8 +176,12 @@ scenario!(window_of_type_1_is_not_zero_based: "MW-20"; needs MW);
 fn window_of_type_1_is_not_zero_based(bench: &Bench<'_>) -> Result {
     let Pair { b, .. } = pair(bench)?;
     let mw = bench.alloc_mw(b.pd, MwType::Type1)?;
+    let before = bench.query_mw(mw)?;
     let info = part(&b, 0, LEN.into(), WRITE | Access::ZERO_BASED);
-    fails(bench, &b, mw, info, "MW-20")
+    let refused = bench.bind_mw(b.qp, mw, &MwBind::new(1, info));
+    expect_err(refused, ErrorKind::Invalid, "MW-20")?;
+    check_eq!("MW-20", bench.query_mw(mw)?, before);
+    bench.no_completion(b.send_cq, "MW-20")
 }
 
 scenario!(window_of_type_2_has_bytes: "MW-21", "WC-26", "MW-23"; needs MW);

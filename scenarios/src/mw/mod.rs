@@ -53,6 +53,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     fault::unsignaled_bind_that_fails_completes_as_declared,
     access::window_gives_rights_that_its_region_does_not,
     access::window_ends_where_it_was_bound,
+    access::window_of_one_byte_opens_that_byte,
     access::nothing_opens_outside_the_region,
     access::window_of_type_1_opens_for_every_queue_pair_of_its_domain,
     access::window_of_type_2_opens_for_the_queue_pair_of_its_bind,

@@ -48,6 +48,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     post::inline_data_is_taken_at_the_post_however_long_it_waits,
     post::inline_data_needs_no_key,
     post::memory_of_posted_work_is_the_devices,
+    post::bytes_of_receives_are_the_devices_up_to_the_last,
     order::work_of_all_kinds_and_lengths_keeps_its_order,
     order::sends_and_writes_keep_their_order,
     order::uc_work_keeps_its_order,

@@ -5,7 +5,9 @@ use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpType, RecvWr, SendWr, Sge};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
-use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids};
+use crate::{
+    Bench, End, Failure, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids,
+};
 
 /// Queues of several sizes, with room for their completions, and how many sends each takes.
 fn of_sizes(bench: &Bench<'_>, test: impl Fn(&Pair<'_>, usize) -> Result) -> Result {
@@ -233,4 +235,67 @@ fn memory_of_posted_work_is_the_devices(bench: &Bench<'_>) -> Result {
     check_eq!("SQ-17", done, [2, 3]);
     write(&a, 0).rule("SQ-17")?;
     write(&a, a.landing()).rule("SQ-17")
+}
+
+scenario!(bytes_of_receives_are_the_devices_up_to_the_last: "SQ-17"; needs LAB);
+/// Whatever their number, whatever was there before.
+fn bytes_of_receives_are_the_devices_up_to_the_last(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-17";
+    const SIZES: [u32; 9] = [1, 2, 3, 4, 7, 8, 64, 100, 129];
+    let Pair { a, b } = bench.pair(PairOptions {
+        cap: QpCap {
+            max_recv_wr: 2 * SIZES.len() as u32,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    })?;
+    let look = |offset: u64| bench.read_mr(b.mr, offset as usize, &mut [0]);
+    let free = |offset| {
+        in_case(
+            &format!("byte {offset}"),
+            look(offset).map_err(Failure::from),
+        )
+        .rule(RULE)
+    };
+    let taken = |offset| {
+        let refused = expect_err(look(offset), ErrorKind::Usage, RULE);
+        in_case(&format!("byte {offset}"), refused.map(drop))
+    };
+    let take = |count: usize| -> Result {
+        (0..count).try_for_each(|_| a.send(1, 1))?;
+        bench.successes(a.send_cq, count)?;
+        bench.successes(b.recv_cq, count).map(drop)
+    };
+    let place = |n: usize| 1000 * (n as u64 + 1);
+    for round in 0..2 {
+        for (n, size) in SIZES.into_iter().enumerate() {
+            let (first, last) = (place(n), place(n) + u64::from(size) - 1);
+            b.recv_at(n as u64, first, size)?;
+            [first - 1, last + 1].into_iter().try_for_each(free)?;
+            [first, last].into_iter().try_for_each(taken)?;
+            // Two receives into the same bytes.
+            if round == 1 {
+                b.recv_at(n as u64, first, size)?;
+                [first, last].into_iter().try_for_each(taken)?;
+            }
+        }
+        take(SIZES.len())?;
+        if round == 1 {
+            (0..SIZES.len()).map(place).skip(4).try_for_each(taken)?;
+            take(SIZES.len())?;
+        }
+        (0..SIZES.len()).map(place).try_for_each(free)?;
+    }
+    // Over bytes of one that is done, from the left and from the right.
+    for [done, posted] in [[20_000, 20_032], [21_032, 21_000]] {
+        b.recv_at(1, done, 64)?;
+        taken(done)?;
+        take(1)?;
+        b.recv_at(2, posted, 64)?;
+        taken(20_040.max(posted + 40))?;
+        taken(posted.max(done))?;
+        take(1)?;
+        free(posted)?;
+    }
+    Ok(())
 }

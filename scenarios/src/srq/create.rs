@@ -17,7 +17,7 @@ const LIMIT: AsyncEventType = AsyncEventType::SrqLimitReached;
 scenario!(new_queue_has_at_least_what_was_asked_for: "SRQ-01"; needs SRQ);
 fn new_queue_has_at_least_what_was_asked_for(bench: &Bench<'_>) -> Result {
     let pd = bench.alloc_pd(bench.ctx_a())?;
-    for (max_wr, max_sge) in [(1, 1), (7, 1), (8, 3), (100, 2), (1000, 6)] {
+    for (max_wr, max_sge) in [(1, 1), (7, 1), (8, 3), (100, 2), (1000, 6), (4, 0)] {
         let init = SrqInit::new(max_wr).max_sge(max_sge).context(5);
         let srq = bench.create_srq(pd, &init).rule("SRQ-01")?;
         let seen = bench.srq_init(srq)?.attr;

@@ -23,6 +23,32 @@ fn receives_stay_when_a_qp_is_destroyed(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(completions_come_out_after_their_queue_is_gone: "CQ-DESTROY-08", "SRQ-11"; needs SRQ);
+/// Those that did not go with their queue pair.
+fn completions_come_out_after_their_queue_is_gone(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CQ-DESTROY-08";
+    let shared = Shared::new(bench, 8)?;
+    let pair = shared.pair(PairOptions::default())?;
+    shared.post(0..4)?;
+    for wr_id in 0..3 {
+        pair.a.send(wr_id, 8)?;
+    }
+    bench.successes(pair.a.send_cq, 3)?;
+    bench.settle()?;
+    bench.destroy_qp(pair.b.qp, bench.wait())?;
+    shared.destroy().rule("SRQ-11")?;
+    let left = bench.poll_all(pair.b.recv_cq).rule(RULE)?;
+    let seen: Vec<_> = left.iter().map(|wc| (wc.wr_id, wc.status)).collect();
+    let all = [0, 1, 2].map(|wr_id| (wr_id, WcStatus::Success));
+    check!(
+        RULE,
+        seen.is_empty() || seen == all,
+        "all in order, or none",
+        "{seen:?}"
+    );
+    bench.as_declared(RULE, bench.behavior()?.cqe_purge, seen.is_empty())
+}
+
 scenario!(receives_are_not_flushed_with_a_qp: "QP-FLUSH-04"; needs SRQ);
 fn receives_are_not_flushed_with_a_qp(bench: &Bench<'_>) -> Result {
     const RULE: &str = "QP-FLUSH-04";

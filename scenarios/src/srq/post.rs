@@ -3,7 +3,7 @@
 use verbs_api::{ErrorKind, RecvWr, SrqInit};
 
 use super::{PLACES, ROOM, Shared};
-use crate::failure::{check_eq, value_in_case};
+use crate::failure::{check_eq, in_case, value_in_case};
 use crate::{Bench, OfRule, PairOptions, Result, expect_err, expect_err_among};
 
 scenario!(list_of_receives_stops_at_the_bad_one: "SRQ-04"; needs SRQ);
@@ -70,6 +70,62 @@ fn full_queue_takes_no_more(bench: &Bench<'_>) -> Result {
         shared.takes(&pair, wr_id as u8, wr_id, RULE)?;
     }
     bench.no_completion(pair.b.recv_cq, RULE)
+}
+
+scenario!(gone_queue_takes_no_receive: "SRQ-04"; needs SRQ);
+fn gone_queue_takes_no_receive(bench: &Bench<'_>) -> Result {
+    let shared = Shared::new(bench, 8)?;
+    shared.destroy()?;
+    let room = [shared.mem.sge(0, ROOM)];
+    let list = [RecvWr::new(1, &room), RecvWr::new(2, &room)];
+    let posted = bench.post_srq_recv(shared.srq, &list);
+    let refused = expect_err(posted, ErrorKind::Invalid, "SRQ-04")?;
+    check_eq!("SRQ-04", refused.bad_wr, 0, "the bad one");
+    Ok(())
+}
+
+scenario!(memory_of_posted_receives_is_the_devices: "SQ-17"; needs SRQ, LAB);
+/// Of each until its own completion has been polled.
+fn memory_of_posted_receives_is_the_devices(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-17";
+    let shared = Shared::new(bench, 8)?;
+    let pair = shared.pair(PairOptions::default())?;
+    let look = |place: u64| {
+        let offset = (place * u64::from(ROOM)) as usize;
+        bench.read_mr(shared.mr, offset, &mut [0])
+    };
+    let usage = |place: u64| {
+        let refused = expect_err(look(place), ErrorKind::Usage, RULE);
+        in_case(&format!("place {place}"), refused.map(drop))
+    };
+    // Beside a send on the same domain.
+    shared.post([3])?;
+    pair.a.recv(1, 8)?;
+    pair.b.send(1, 8)?;
+    usage(3)?;
+    bench.successes(pair.b.send_cq, 1)?;
+    shared.takes(&pair, 1, 3, RULE)?;
+    look(3).rule(RULE)?;
+    for round in 0..2 {
+        // Two are posted, and later one more.
+        shared.post([0, 1])?;
+        usage(0)?;
+        usage(1)?;
+        look(2).rule(RULE)?;
+        shared.post([2])?;
+        usage(2)?;
+        for wr_id in 0..3 {
+            (wr_id..3).try_for_each(usage)?;
+            shared.takes(&pair, round, wr_id, RULE)?;
+            look(wr_id).rule(RULE)?;
+        }
+    }
+    // What is waiting is nobody's any more when its queue goes.
+    shared.post([3])?;
+    usage(3)?;
+    bench.destroy_qp(pair.b.qp, bench.wait())?;
+    shared.destroy()?;
+    look(3).rule(RULE)
 }
 
 scenario!(receive_posted_on_a_qp_with_one_is_refused: "RQ-09"; needs SRQ; hazards MAY_CRASH);

@@ -53,6 +53,7 @@ fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result {
             shared.takes(&pair, 1, wr_id, RULE)?;
         }
         shared.post(10..17)?;
+        shared.set_limit(2)?;
         let mut next = 9;
         for size in sizes {
             let resized = in_case(&format!("to {size}"), shared.resize(size).rule(RULE));
@@ -64,6 +65,7 @@ fn resize_keeps_receives_and_their_order(bench: &Bench<'_>) -> Result {
                 format!("at least {size}"),
                 "{seen:?}"
             );
+            check_eq!(RULE, seen.srq_limit, 2, "the limit, which was not named");
             for _ in 0..2 {
                 in_case(
                     &format!("after {size}"),
@@ -99,7 +101,11 @@ fn resize_below_what_is_posted_is_refused(bench: &Bench<'_>) -> Result {
     for wr_id in 0..40 {
         shared.takes(&pair, wr_id as u8, wr_id, RULE)?;
     }
-    shared.resize(20).rule(RULE)
+    for size in [20, 1] {
+        in_case(&format!("empty, to {size}"), shared.resize(size).rule(RULE))?;
+    }
+    shared.post([7])?;
+    shared.takes(&pair, 1, 7, RULE).map(drop)
 }
 
 scenario!(bad_attribute_among_good_ones_changes_none: "SRQ-10"; needs SRQ);

@@ -62,6 +62,11 @@ scenario!(private_domains_are_apart: "XRC-01"; needs XRC);
 fn private_domains_are_apart(bench: &Bench<'_>) -> Result {
     const RULE: &str = "XRC-01";
     let context = bench.ctx_b();
+    // Without a file there is nothing to be found, so it is made in any case.
+    let mut found = XrcdInit::private();
+    found.create = false;
+    let domain = bench.open_xrcd(context, &found).rule(RULE)?;
+    bench.close_xrcd(domain).rule(RULE)?;
     let open = || bench.open_xrcd(context, &XrcdInit::private());
     let (one, other) = (open()?, open()?);
     check_eq!(RULE, share(bench, one, one)?, true, "one domain");

@@ -53,6 +53,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     take::message_of_many_packets_takes_one_receive,
     take::solicited_message_fires_at_the_cq_of_its_srq,
     take::srq_that_is_none_of_the_domain_is_an_error,
+    take::number_of_an_srq_that_is_gone_names_no_other,
     take::empty_srq_is_a_receiver_that_is_not_ready,
     take::message_above_its_receive_fails_on_both_sides,
     take::receives_stay_when_a_target_fails_or_goes,

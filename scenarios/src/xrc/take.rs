@@ -1,8 +1,12 @@
 //! Which SRQ a message goes to, and what becomes of it.
 
+use std::collections::BTreeSet;
+
 use verbs_api::behavior::UnknownSrq;
 use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
-use verbs_api::{Arm, Mtu, QpState, QpType, RcParams, SendWr, SrqInit, WcStatus, Xrcd, XrcdInit};
+use verbs_api::{
+    Arm, Mtu, QpState, QpType, RcParams, RecvWr, SendWr, Srq, SrqInit, WcStatus, Xrcd, XrcdInit,
+};
 
 use super::{Named, beside_b};
 use crate::failure::{check, check_eq, in_case, value_in_case};
@@ -170,6 +174,46 @@ fn solicited_message_fires_at_the_cq_of_its_srq(bench: &Bench<'_>) -> Result {
         bench.no_event(pair.b.channel, "XRC-04")?;
     }
     Ok(())
+}
+
+scenario!(number_of_an_srq_that_is_gone_names_no_other: "XRC-10", "XRC-04"; needs XRC, LAB);
+/// Many others take the room of many that are gone.
+fn number_of_an_srq_that_is_gone_names_no_other(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "XRC-10";
+    const MANY: usize = 150;
+    let xrcd = bench.open_xrcd(bench.ctx_b(), &XrcdInit::private())?;
+    let a = bench.end(bench.ctx_a(), options())?;
+    let b = bench.xrc_end(xrcd, None, options())?;
+    let Pair { a, b } = bench.connect(a, b, options())?;
+    let make = || -> Result<Vec<(Srq, u32)>> {
+        let one = |_| {
+            let srq = bench.create_srq(b.pd, &SrqInit::new(4).xrc(xrcd, b.recv_cq))?;
+            Ok((srq, bench.srq_num(srq)?))
+        };
+        (0..MANY).map(one).collect()
+    };
+    let gone = make()?;
+    for (srq, _) in &gone {
+        bench.destroy_srq(*srq, bench.wait())?;
+    }
+    let present = make()?;
+    let numbers = gone.iter().chain(&present).map(|(_, number)| *number);
+    let distinct = BTreeSet::from_iter(numbers).len();
+    check_eq!(RULE, distinct, 2 * MANY, "numbers");
+    let data = [a.sge(0, 8)];
+    for (wr_id, (srq, number)) in (0..).zip(&present) {
+        let room = [b.sge(b.landing(), 8)];
+        bench.post_srq_recv(*srq, &[RecvWr::new(wr_id, &room)])?;
+        bench.post_send(a.qp, &[SendWr::send(1, &data).to_srq(*number)])?;
+        let case = format!("srq {number:#x}");
+        value_in_case(&case, bench.successes(a.send_cq, 1).rule("XRC-04"))?;
+        let wc = bench.successes(b.recv_cq, 1).rule("XRC-04")?[0];
+        check_eq!("XRC-04", wc.wr_id, wr_id, case);
+        bench.post_srq_recv(*srq, &[RecvWr::new(wr_id, &room)])?;
+    }
+    bench.post_send(a.qp, &[SendWr::send(2, &data).to_srq(gone[0].1)])?;
+    bench.one(a.send_cq)?;
+    bench.no_completion(b.recv_cq, RULE)
 }
 
 scenario!(srq_that_is_none_of_the_domain_is_an_error: "XRC-06"; needs XRC);

@@ -106,6 +106,8 @@ mod tests {
                 let key = keys.key(slot, 0x17);
                 assert_eq!(keys.slot(key), Some(slot));
                 assert!(key >> TAG > 0 && key >> 30 == 0);
+                // A tag begins anew after all that there are.
+                assert_eq!(keys.key(slot, 0x117), key);
             }
             assert_eq!(keys.slot(0x17), None);
         }
