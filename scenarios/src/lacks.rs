@@ -38,6 +38,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     work_on_windows_is_refused,
     atomics_are_refused,
     immediate_data_is_refused,
+    sends_with_immediate_are_refused,
     reads_are_refused,
     batches_are_refused,
     batches_of_what_is_not_there_are_refused,
@@ -362,6 +363,22 @@ fn immediate_data_is_refused(bench: &Bench<'_>) -> Result {
         bench.no_completion(b.recv_cq, "SQ-18")?;
         b.expect_data_at(0, 8, 8, "SQ-18")?;
     }
+    works(bench, "SQ-18")
+}
+
+scenario!(sends_with_immediate_are_refused:
+    "SQ-18", "SQ-20"; needs WRITE_WITH_IMM; lacks SEND_WITH_IMM);
+/// A device may have the writes alone.
+fn sends_with_immediate_are_refused(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.rc_pair()?;
+    b.recv(1, 8)?;
+    illegal(bench, &a, SendWr::send_with_imm(2, &[a.sge(0, 8)], [1; 4]))?;
+    bench.no_completion(b.recv_cq, "SQ-18")?;
+    let Pair { a, b } = bench.rc_pair()?;
+    b.recv(1, 8)?;
+    a.write_imm(2, 8, [5, 6, 7, 8])?;
+    let wc = bench.one_with(b.recv_cq, WcStatus::Success, "SQ-18")?;
+    check_eq!("SQ-18", wc.imm_data, [5, 6, 7, 8], "the immediate data");
     works(bench, "SQ-18")
 }
 

@@ -43,6 +43,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     memory::null_region_has_no_bytes_and_is_not_changed,
     memory::region_larger_than_all_memory_is_refused,
     memory::work_owns_its_bytes_by_whatever_region_they_are_reached,
+    memory::bytes_of_a_region_that_is_gone_do_not_arrive_with_immediate,
 ];
 
 scenario!(region_is_as_it_was_asked_for: "MR-16");

@@ -24,6 +24,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     peer_of_an_rc_qp_that_is_gone_gets_no_answer,
     message_to_a_qp_that_is_gone_reaches_no_other,
     number_of_a_qp_that_is_gone_is_used_again_as_declared,
+    numbers_stay_good_however_many_were_used,
 ];
 
 scenario!(rc_qp_goes_in_every_state: "QP-DESTROY-01"; needs MODIFY_CONNECT);
@@ -216,4 +217,31 @@ fn number_of_a_qp_that_is_gone_is_used_again_as_declared(bench: &Bench<'_>) -> R
     }
     let declared = bench.behavior()?.number_reuse;
     bench.as_declared("QP-DESTROY-06", declared, reused)
+}
+
+scenario!(numbers_stay_good_however_many_were_used: "QP-CREATE-07");
+/// They have 24 bits, and one that came late gets its messages.
+fn numbers_stay_good_however_many_were_used(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-CREATE-07";
+    let rounds = match bench.verbs().lab() {
+        Some(_) => 9000,
+        None => 200,
+    };
+    let end = bench.end(bench.ctx_b(), PairOptions::default())?;
+    let init = QpInit::new(QpType::Rc, end.send_cq, end.recv_cq);
+    for round in 0..rounds {
+        let qp = bench.create_qp(end.pd, &init)?;
+        let number = bench.qp_num(qp)?;
+        check!(
+            RULE,
+            (2..1 << 24).contains(&number),
+            "a number of 24 bits, but for 0 and 1",
+            "{number:#x}"
+        );
+        bench.destroy_qp(qp, bench.wait())?;
+        if round % (rounds / 4) == 100 {
+            bench.rc_pair()?.still_works(RULE)?;
+        }
+    }
+    bench.rc_pair()?.still_works(RULE)
 }

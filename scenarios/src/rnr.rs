@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use verbs_api::lab::{Fault, PacketClass, PacketFilter, PacketOpcode};
-use verbs_api::{QpState, RcParams, SendWr, WcOpcode, WcStatus};
+use verbs_api::{Mtu, QpState, RcParams, SendWr, WcOpcode, WcStatus};
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
@@ -19,6 +19,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     wait_is_not_cut_short_by_the_timeout,
     answer_that_comes_in_the_wait_counts,
     lost_response_and_missing_receive_are_made_up_for,
+    what_arrives_in_the_wait_does_not_leave_behind_it,
 ];
 
 fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
@@ -311,4 +312,40 @@ fn lost_response_and_missing_receive_are_made_up_for(bench: &Bench<'_>) -> Resul
         in_case(&case, b.expect_data(9, 8, "RNR-01"))?;
     }
     Ok(())
+}
+
+scenario!(what_arrives_in_the_wait_does_not_leave_behind_it: "RNR-09"; needs RNR, LAB);
+/// Of a send that was refused copies of the first two packets find a receive. An answer to the write
+/// before it acknowledges them: its last packet alone is left.
+fn what_arrives_in_the_wait_does_not_leave_behind_it(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RNR-09";
+    const LATE: Duration = Duration::from_millis(1);
+    let requests = PacketFilter::EVERY.class(PacketClass::Request);
+    let rc = RcParams {
+        path_mtu: Mtu::Mtu256,
+        // 10.24 ms.
+        min_rnr_timer: 20,
+        ..RcParams::default()
+    };
+    let Pair { a, b } = with(bench, rc)?;
+    let of_send = Fault::duplicate(requests, LATE).these([2, 3]);
+    let of_write = Fault::duplicate(requests, LATE * 2).nth(1);
+    for copies in [of_send, of_write] {
+        bench.lab().inject(copies)?;
+    }
+    bench.lab().tap();
+    a.fill(4, 700)?;
+    a.write(1, 8)?;
+    a.send(2, 700)?;
+    bench.lab().advance(LATE / 2)?;
+    b.recv(3, 700)?;
+    bench.lab().advance(LATE * 4)?;
+    let first = bench.packets()[0].psn;
+    bench.successes(a.send_cq, 2).rule(RULE)?;
+    let mut left = bench.packets();
+    left.retain(|packet| PacketClass::Request.has(packet.opcode));
+    let left: Vec<_> = left.iter().map(|packet| packet.psn - first).collect();
+    check_eq!(RULE, left, [3], "what leaves behind the wait");
+    bench.successes(b.recv_cq, 1).rule(RULE)?;
+    b.expect_data(4, 700, RULE)
 }

@@ -38,6 +38,9 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     again::sequence_error_is_answered_once,
     again::answers_that_come_again_late_mean_nothing,
     again::peer_is_one_queue_pair_of_one_port,
+    again::each_lost_response_is_noticed_by_the_next,
+    again::no_more_than_half_of_all_numbers_are_under_way,
+    numbers_further_back_than_any_are_not_taken,
 ];
 
 fn with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
@@ -502,6 +505,41 @@ fn other_sequence_numbers_are_not_taken(bench: &Bench<'_>) -> Result {
             bench.one_with(a.send_cq, WcStatus::RetryExcErr, RULE),
         )?;
         in_case(&case, bench.no_completion(b.recv_cq, RULE))?;
+    }
+    Ok(())
+}
+
+scenario!(numbers_further_back_than_any_are_not_taken:
+    "TMR-14"; needs RDMA_READ, MODIFY_CONNECT, LAB);
+/// A sender that is reset alone begins further back than its peer has ever counted: what it sends is no
+/// message that comes again.
+fn numbers_further_back_than_any_are_not_taken(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-14";
+    let rc = RcParams {
+        timeout: 8,
+        retry_cnt: 1,
+        psn_a: 1000,
+        ..RcParams::default()
+    };
+    for back in [4, 500] {
+        let Pair { a, b } = with(bench, rc)?;
+        for wr_id in 0..3 {
+            b.recv(wr_id, 8)?;
+            a.send(wr_id, 8)?;
+        }
+        bench.successes(a.send_cq, 3)?;
+        bench.successes(b.recv_cq, 3)?;
+        bench.to_reset(a.qp)?;
+        let behind = RcParams {
+            psn_a: 1003 - back,
+            ..rc
+        };
+        bench.climb(&a, &b, behind, verbs_api::QpState::Rts)?;
+        // One that comes again is answered with its own numbers.
+        a.read(9, 8)?;
+        let failed = bench.one_with(a.send_cq, WcStatus::RetryExcErr, RULE);
+        value_in_case(&format!("{back} back"), failed)?;
+        bench.no_completion(b.recv_cq, RULE)?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use verbs_api::behavior::{IllegalOpcode, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Access, ErrorKind, Mtu, QpState, QpType, RcParams, Remote, SendWr, WcOpcode, WcStatus,
+    Access, ErrorKind, Mtu, QpModify, QpState, QpType, RcParams, Remote, SendWr, WcOpcode, WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -20,6 +20,11 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     message_with_a_lost_packet_is_dropped_as_a_whole,
     denied_write_is_dropped,
     message_that_is_too_long_never_arrives,
+    rest_of_a_message_that_is_too_long_is_dropped,
+    denied_write_with_immediate_is_dropped,
+    message_that_is_broken_off_is_dropped,
+    copy_of_a_message_without_a_receive_is_not_taken,
+    failed_invalidation_is_not_answered,
     write_with_immediate_consumes_a_receive,
     messages_arrive_in_order_and_once,
     messages_that_survive_losses_are_in_order,
@@ -29,6 +34,17 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
 
 fn uc_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     bench.pair(PairOptions::of(QpType::Uc))
+}
+
+/// Packets of 256 bytes.
+fn small() -> PairOptions {
+    PairOptions {
+        rc: RcParams {
+            path_mtu: Mtu::Mtu256,
+            ..RcParams::default()
+        },
+        ..PairOptions::of(QpType::Uc)
+    }
 }
 
 /// A message of 8 bytes from A is the next thing that B receives, with this receive.
@@ -61,6 +77,12 @@ fn there_are_no_reads(bench: &Bench<'_>) -> Result {
     let seen = match bench.post_send(a.qp, &[SendWr::rdma_read(1, &into, a.remote())]) {
         Ok(()) => {
             bench.one_with(a.send_cq, WcStatus::LocQpOpErr, RULE)?;
+            if bench.state(a.qp)? == QpState::Sqe {
+                // It counts for no fence.
+                bench.modify(a.qp, QpModify::to(QpState::Rts))?;
+                a.post(SendWr::send(2, &[a.sge(0, LEN)]).fence())?;
+                bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+            }
             IllegalOpcode::LocQpOpErr
         }
         refused => {
@@ -87,15 +109,8 @@ fn message_without_a_receive_is_dropped(bench: &Bench<'_>) -> Result {
 scenario!(message_with_a_lost_packet_is_dropped_as_a_whole: "UC-04"; needs UC, LAB);
 fn message_with_a_lost_packet_is_dropped_as_a_whole(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-04";
-    let rc = RcParams {
-        path_mtu: Mtu::Mtu256,
-        ..RcParams::default()
-    };
     for lost in 1..=4 {
-        let Pair { a, b } = bench.pair(PairOptions {
-            rc,
-            ..PairOptions::of(QpType::Uc)
-        })?;
+        let Pair { a, b } = bench.pair(small())?;
         b.recv(10, 1024)?;
         bench
             .lab()
@@ -146,7 +161,7 @@ fn denied_write_is_dropped(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
-scenario!(message_that_is_too_long_never_arrives: "UC-06"; needs UC);
+scenario!(message_that_is_too_long_never_arrives: "UC-06", "RQ-13"; needs UC);
 fn message_that_is_too_long_never_arrives(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UC-06";
     let Pair { a, b } = uc_pair(bench)?;
@@ -156,6 +171,27 @@ fn message_that_is_too_long_never_arrives(bench: &Bench<'_>) -> Result {
     match bench.short_message(b.recv_cq, RULE)? {
         // The receive is used for the next message.
         ShortDatagram::Drop => next_is(bench, Pair { a, b }, 10, RULE),
+        _ => {
+            check_eq!("RQ-13", bench.state(b.qp)?, QpState::Err);
+            Ok(())
+        }
+    }
+}
+
+scenario!(rest_of_a_message_that_is_too_long_is_dropped: "UC-06"; needs UC);
+/// The receive ends in the second of three packets; the last would have room.
+fn rest_of_a_message_that_is_too_long_is_dropped(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-06";
+    let Pair { a, b } = bench.pair(small())?;
+    b.recv(10, 300)?;
+    a.send(1, 2 * 256 + LEN)?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    // Some devices fail the receive.
+    let got = bench.poll_all(b.recv_cq)?;
+    let failed = got.iter().all(|wc| wc.status != WcStatus::Success);
+    check!(RULE, failed, "no success", "{got:?}");
+    match got[..] {
+        [] => next_is(bench, Pair { a, b }, 10, RULE),
         _ => Ok(()),
     }
 }
@@ -265,4 +301,78 @@ fn packets_that_come_twice_are_taken_once(bench: &Bench<'_>) -> Result {
         bench.successes(a.send_cq, 6).rule(RULE)?;
     }
     Ok(())
+}
+
+scenario!(denied_write_with_immediate_is_dropped: "UC-05"; needs UC, WRITE_WITH_IMM);
+fn denied_write_with_immediate_is_dropped(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-05";
+    let Pair { a, b } = uc_pair(bench)?;
+    b.recv(10, LEN)?;
+    let data = [a.sge(0, LEN)];
+    let denied = SendWr::rdma_write_with_imm(1, &data, a.bad_remote(), [1, 2, 3, 4]);
+    a.post(denied)?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    bench.no_completion(b.recv_cq, RULE)?;
+    check_eq!(RULE, bench.state(b.qp)?, QpState::Rts);
+    next_is(bench, Pair { a, b }, 10, RULE)
+}
+
+scenario!(message_that_is_broken_off_is_dropped: "UC-04"; needs UC, MODIFY_CONNECT, LAB);
+/// Its sender is reset behind the first packet, and goes on with the number that is expected.
+fn message_that_is_broken_off_is_dropped(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-04";
+    let options = small();
+    let Pair { a, b } = bench.pair(options)?;
+    b.recv(10, 1024)?;
+    let rest = Fault::drop(PacketFilter::EVERY).these([2, 3]);
+    bench.lab().inject(rest)?;
+    a.send(1, 768)?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    bench.no_completion(b.recv_cq, RULE)?;
+    bench.to_reset(a.qp)?;
+    let next = RcParams {
+        psn_a: options.rc.psn_a + 1,
+        ..options.rc
+    };
+    bench.climb(&a, &b, next, QpState::Rts)?;
+    next_is(bench, Pair { a, b }, 10, RULE)
+}
+
+scenario!(copy_of_a_message_without_a_receive_is_not_taken: "UC-08"; needs UC, LAB);
+/// It comes when there is one.
+fn copy_of_a_message_without_a_receive_is_not_taken(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-08";
+    for len in [LEN, 3000] {
+        let Pair { a, b } = uc_pair(bench)?;
+        let late = Duration::from_millis(1);
+        let again = Fault::duplicate(PacketFilter::EVERY, late);
+        let again = bench.lab().inject(again)?;
+        a.send(1, len)?;
+        bench.lab().advance(late / 2)?;
+        bench.lab().remove(again)?;
+        bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+        b.recv(10, len)?;
+        bench.lab().advance(late)?;
+        bench.no_completion(b.recv_cq, RULE)?;
+        next_is(bench, Pair { a, b }, 10, RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(failed_invalidation_is_not_answered: "UC-01"; needs UC, MW_TYPE_2);
+/// An answer would be taken for a message, and the next one for its copy.
+fn failed_invalidation_is_not_answered(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UC-01";
+    let Pair { a, b } = uc_pair(bench)?;
+    b.recv(10, LEN)?;
+    let data = [a.sge(0, LEN)];
+    a.post(SendWr::send_with_inv(1, &data, a.bad_remote().rkey))?;
+    bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+    bench.poll_all(b.recv_cq)?;
+    if bench.state(b.qp)? != QpState::Rts {
+        return Ok(());
+    }
+    a.recv(11, LEN)?;
+    b.send(2, LEN)?;
+    bench.one_with(a.recv_cq, WcStatus::Success, RULE).map(drop)
 }

@@ -1,10 +1,10 @@
 //! Datagrams: one queue pair for many peers, room for the GRH, and what is dropped without a word.
 
-use verbs_api::behavior::{RouteFields, ShortDatagram};
+use verbs_api::behavior::{FaultStatus, RouteFields, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
     Ah, AhAttr, ErrorKind, GlobalRoute, Grh, LinkLayer, Mtu, QpModify, QpState, QpType, RcParams,
-    RecvWr, SendWr, Wc, WcFlags, WcStatus, connect,
+    RecvWr, SendWr, Sge, Wc, WcFlags, WcStatus, connect,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -35,6 +35,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     local_error_stops_the_send_queue_alone,
     other_qkey_is_counted,
     datagram_is_as_long_as_the_mtu_of_the_port,
+    datagram_above_the_mtu_never_arrives,
+    receive_that_fails_is_the_last,
 ];
 
 fn ud_pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
@@ -246,16 +248,23 @@ fn header_of_ipv4_has_its_checksum(bench: &Bench<'_>) -> Result {
         if way.grh.is_none_or(|grh| grh.dgid.ipv4().is_none()) {
             continue;
         }
-        let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
-        let words = bytes[20..].chunks(2);
-        let words: Vec<_> = words
-            .map(|word| u16::from_be_bytes([word[0], word[1]]))
-            .collect();
-        let seen = words[5];
-        let sum: u32 = words.into_iter().map(u32::from).sum();
-        let others = sum - u32::from(seen);
-        let right = !((others & 0xffff) + (others >> 16)) as u16;
-        check!(RULE, seen == right, format!("{right:#06x}"), "{seen:#06x}");
+        for hop_limit in [1, 64, 255] {
+            let grh = way.grh.map(|grh| GlobalRoute { hop_limit, ..grh });
+            let way = AhAttr { grh, ..way };
+            let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
+            let words = bytes[20..].chunks(2);
+            let words: Vec<_> = words
+                .map(|word| u16::from_be_bytes([word[0], word[1]]))
+                .collect();
+            let seen = words[5];
+            let sum: u32 = words.into_iter().map(u32::from).sum();
+            let mut others = sum - u32::from(seen);
+            while others > 0xffff {
+                others = (others & 0xffff) + (others >> 16);
+            }
+            let right = !others as u16;
+            check!(RULE, seen == right, format!("{right:#06x}"), "{seen:#06x}");
+        }
     }
     Ok(())
 }
@@ -318,7 +327,7 @@ fn message_without_a_receive_is_dropped(bench: &Bench<'_>) -> Result {
     dropped(bench, pair, None, "UD-08")
 }
 
-scenario!(message_longer_than_the_receive_never_arrives: "UD-09"; needs UD);
+scenario!(message_longer_than_the_receive_never_arrives: "UD-09", "RQ-13"; needs UD);
 fn message_longer_than_the_receive_never_arrives(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-09";
     let pair = ud_pair(bench)?;
@@ -327,7 +336,11 @@ fn message_longer_than_the_receive_never_arrives(bench: &Bench<'_>) -> Result {
     a.send(1, LEN + 1)?;
     match bench.short_message(b.recv_cq, RULE)? {
         ShortDatagram::Drop => dropped(bench, pair, Some(10), RULE),
-        _ => bench.one_with(a.send_cq, WcStatus::Success, RULE).map(drop),
+        _ => {
+            bench.one_with(a.send_cq, WcStatus::Success, RULE)?;
+            check_eq!("RQ-13", bench.state(b.qp)?, QpState::Err);
+            Ok(())
+        }
     }
 }
 
@@ -510,5 +523,43 @@ fn datagram_is_as_long_as_the_mtu_of_the_port(bench: &Bench<'_>) -> Result {
         a.send(2, most + 1)?;
         bench.no_completion(b.recv_cq, RULE)?;
     }
+    Ok(())
+}
+
+scenario!(datagram_above_the_mtu_never_arrives: "UD-10"; needs UD, THREADS);
+/// Where a device may call it done.
+fn datagram_above_the_mtu_never_arrives(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "UD-10";
+    let port = bench.query_port(bench.ctx_a(), bench.port())?;
+    let most = port.active_mtu.bytes().unwrap_or_default();
+    let Pair { a, b } = ud_pair(bench)?;
+    b.recv(1, most + 8)?;
+    a.send(2, most + 1)?;
+    let wc = bench.one(a.send_cq).rule(RULE)?;
+    let good = [WcStatus::LocLenErr, WcStatus::Success].contains(&wc.status);
+    check!(RULE, good, "LOC_LEN_ERR, or a success", "{wc}");
+    bench.no_completion(b.recv_cq, RULE)
+}
+
+scenario!(receive_that_fails_is_the_last: "RQ-07", "RQ-13"; needs UD);
+/// Its memory has another key.
+fn receive_that_fails_is_the_last(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = ud_pair(bench)?;
+    let good = b.sge(b.landing(), LEN + GRH_LEN);
+    let bad = Sge {
+        lkey: good.lkey ^ 0xa5,
+        ..good
+    };
+    b.post_recv(RecvWr::new(10, &[bad]))?;
+    b.recv(11, LEN)?;
+    a.send(1, LEN)?;
+    bench.one_with(a.send_cq, WcStatus::Success, "RQ-07")?;
+    let failed = bench.one(b.recv_cq).rule("RQ-07")?;
+    let fault = bench.behavior()?.recv_fault_status;
+    let expected = fault.map_or(failed.status, FaultStatus::status);
+    check_eq!("RQ-07", (failed.wr_id, failed.status), (10, expected));
+    let flushed = bench.one_with(b.recv_cq, WcStatus::WrFlushErr, "RQ-13")?;
+    check_eq!("RQ-13", flushed.wr_id, 11);
+    check_eq!("RQ-13", bench.state(b.qp)?, QpState::Err);
     Ok(())
 }

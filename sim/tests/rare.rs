@@ -6,7 +6,7 @@ use verbs_api::lab::{Lab, Limit};
 use verbs_api::{
     AhAttr, AsyncEventType, Context, CqInit, CqInitEx, Element, ErrorKind, Mtu, Qp, QpAttr,
     QpAttrMask as Mask, QpCap, QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge,
-    SrqInit, Verbs, Wait, Wc, XrcdInit, connect, transition,
+    SrqInit, Verbs, Wait, Wc, WcStatus, XrcdInit, connect, transition,
 };
 use verbs_sim::{Sim, SimConfig};
 
@@ -173,4 +173,37 @@ fn a_context_of_a_device_that_is_not_there_is_refused() {
     for result in refused {
         assert_eq!(result.unwrap_err().kind(), ErrorKind::Invalid);
     }
+}
+
+/// TMR-20: a packet that comes through another port of the device than the queue pair's is dropped.
+#[test]
+fn packet_through_another_port_of_the_device_is_dropped() {
+    let sim = Sim::new(SimConfig::new().ports(2));
+    let params = RcParams {
+        timeout: 8,
+        retry_cnt: 1,
+        ..RcParams::default()
+    };
+    let [a, b] = ["sim0", "sim1"].map(|name| {
+        let context = sim.open_device(name).unwrap();
+        let pd = sim.alloc_pd(context).unwrap();
+        let cq = sim.create_cq(context, &CqInit::new(4)).unwrap();
+        let qp = sim.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq)).unwrap();
+        (context, cq, qp)
+    });
+    let [of_a, of_b] = [a, b].map(|(_, _, qp)| connect::endpoint(&sim, qp, &params).unwrap());
+    // B goes to the second port of A's device, where A is not.
+    let astray = connect::Endpoint {
+        gid: sim.query_gid(a.0, 2, 0).unwrap(),
+        ..of_a
+    };
+    connect::to_endpoint(&sim, a.2, &of_b, &params).unwrap();
+    connect::to_endpoint(&sim, b.2, &astray, &params).unwrap();
+    sim.post_recv(a.2, &[RecvWr::new(1, &[])]).unwrap();
+    sim.post_send(b.2, &[SendWr::send(2, &[])]).unwrap();
+    sim.settle().unwrap();
+    let mut done = [Wc::default(); 4];
+    assert_eq!(sim.poll_cq(a.1, &mut done).unwrap(), 0);
+    assert_eq!(sim.poll_cq(b.1, &mut done).unwrap(), 1);
+    assert_eq!(done[0].status, WcStatus::RetryExcErr);
 }

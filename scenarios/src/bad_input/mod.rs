@@ -85,6 +85,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     post::inline_read_is_refused,
     post::full_send_queue_takes_no_more,
     post::done_send_keeps_its_slot_until_it_is_polled,
+    post::done_receive_keeps_its_slot_until_it_is_polled,
     post::full_receive_queue_takes_no_more,
     post::rc_qp_takes_work_only_in_the_states_for_it,
     post::uc_qp_takes_work_only_in_the_states_for_it,

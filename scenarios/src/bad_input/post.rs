@@ -197,6 +197,36 @@ fn done_send_keeps_its_slot_until_it_is_polled(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(done_receive_keeps_its_slot_until_it_is_polled: "RQ-02");
+/// Where a send keeps its slot as long.
+fn done_receive_keeps_its_slot_until_it_is_polled(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RQ-02";
+    let pair = bench.pair(deep_cqs())?;
+    let (a, b) = (pair.a, pair.b);
+    let most = cap(bench, &b)?.max_recv_wr;
+    for wr_id in 0..u64::from(most) {
+        b.recv(wr_id, 8)?;
+    }
+    a.send(1, 8)?;
+    bench.successes(a.send_cq, 1)?;
+    bench.settle()?;
+    let room = [b.sge(b.landing(), 8)];
+    let next = [RecvWr::new(most.into(), &room)];
+    let release = match bench.post_recv(b.qp, &next) {
+        Ok(()) => SqRelease::Completion,
+        Err(error) => {
+            check_eq!(RULE, error.error.kind(), ErrorKind::NoMemory);
+            SqRelease::Poll
+        }
+    };
+    bench.as_declared(RULE, bench.behavior()?.sq_release, release)?;
+    bench.poll(b.recv_cq, 1)?;
+    if release == SqRelease::Poll {
+        bench.post_recv(b.qp, &next).rule(RULE)?;
+    }
+    Ok(())
+}
+
 scenario!(full_receive_queue_takes_no_more: "RQ-02");
 fn full_receive_queue_takes_no_more(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(deep_cqs())?;

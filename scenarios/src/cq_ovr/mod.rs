@@ -1,5 +1,6 @@
 //! CQ overrun: one completion too many.
 
+mod lost;
 mod tight;
 
 use verbs_api::behavior::{KnobValue, Overrun};
@@ -25,6 +26,9 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     other_cqs_and_qps_go_on,
     overrun_cq_can_be_destroyed,
     memory_and_completions_stay_true,
+    lost::loss_of_flushed_sends_is_told_once,
+    lost::loss_of_a_great_many_flushed_receives_is_told_once,
+    lost::loss_in_a_second_life_is_told_again,
 ];
 
 scenario!(one_completion_too_many_raises_cq_err: "CQ-OVR-01");

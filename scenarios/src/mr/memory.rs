@@ -10,6 +10,7 @@ use verbs_api::{
 
 use super::LEN;
 use crate::failure::{Failure, check_eq, in_case, value_in_case};
+use crate::kind::Kind;
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, pattern};
 
 /// Bytes of the regions made here: a page and a half, so that the end is not that of a page.
@@ -413,9 +414,24 @@ scenario!(bytes_of_a_region_that_is_gone_do_not_arrive: "MR-06"; needs LAB);
 /// A message is on its way when its region goes, and another takes its place: what arrives is the
 /// message as it was, or nothing.
 fn bytes_of_a_region_that_is_gone_do_not_arrive(bench: &Bench<'_>) -> Result {
+    for kind in [Kind::Send, Kind::Write] {
+        goes_under_way(bench, kind)?;
+    }
+    Ok(())
+}
+
+scenario!(bytes_of_a_region_that_is_gone_do_not_arrive_with_immediate:
+    "MR-06"; needs WRITE_WITH_IMM, LAB);
+fn bytes_of_a_region_that_is_gone_do_not_arrive_with_immediate(bench: &Bench<'_>) -> Result {
+    goes_under_way(bench, Kind::WriteImm)
+}
+
+/// At once, and while the message is held up.
+fn goes_under_way(bench: &Bench<'_>, kind: Kind) -> Result {
     const RULE: &str = "MR-06";
     const LEN: u32 = 64;
-    for (is_send, is_held) in [(true, true), (false, true), (true, false), (false, false)] {
+    let is_received = kind.takes_a_receive();
+    for is_held_up in [true, false] {
         let rc = RcParams {
             timeout: 8,
             retry_cnt: 1,
@@ -428,26 +444,23 @@ fn bytes_of_a_region_that_is_gone_do_not_arrive(bench: &Bench<'_>) -> Result {
         let mr = bench.alloc_mr(a.pd, 4096, Access::LOCAL_WRITE)?;
         bench.write_mr(mr, 0, &pattern(1, LEN))?;
         let data = [bench.query_mr(mr)?.sge(0, LEN)];
-        if is_held {
-            let late = Fault::delay(PacketFilter::EVERY, Duration::from_micros(100)).nth(1);
+        let late = Fault::delay(PacketFilter::EVERY, Duration::from_micros(100)).nth(1);
+        if is_held_up {
             bench.lab().inject(late)?;
         }
         b.fill_at(b.landing(), 7, LEN)?;
-        match is_send {
-            true => {
-                b.recv(1, LEN)?;
-                a.post(SendWr::send(2, &data))?;
-            }
-            false => a.post(SendWr::rdma_write(2, &data, a.remote()))?,
+        if is_received {
+            b.recv(1, LEN)?;
         }
+        a.post(kind.work(&a, 2, &data))?;
         bench.dereg_mr(mr).rule(RULE)?;
         let next = bench.alloc_mr(a.pd, 4096, Access::LOCAL_WRITE)?;
         bench.write_mr(next, 0, &pattern(9, LEN))?;
         let arrived = bench.one(a.send_cq)?.status == WcStatus::Success;
         let received = bench.poll_all(b.recv_cq)?;
         let received = received.iter().any(|wc| wc.status == WcStatus::Success);
-        check_eq!(RULE, received, arrived && is_send, "received");
-        if !is_send || received {
+        check_eq!(RULE, received, arrived && is_received, "received");
+        if !is_received || received {
             b.expect_data(if arrived { 1 } else { 7 }, LEN, RULE)?;
         }
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use verbs_api::lab::{Fault, PacketClass, PacketFilter};
+use verbs_api::lab::{Fault, PacketClass, PacketFilter, PacketOpcode};
 use verbs_api::{
     Access, AsyncEventType, ErrorKind, Mtu, QpAttrMask as M, QpModify, QpState, QpType, RcParams,
-    SendWr, Wait, connect,
+    SendWr, Wait, WcStatus, connect,
 };
 
 use crate::climber::Climber;
@@ -32,7 +32,10 @@ fn params(bench: &Bench<'_>) -> RcParams {
 }
 
 fn pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
-    let rc = params(bench);
+    pair_with(bench, params(bench))
+}
+
+fn pair_with<'b>(bench: &'b Bench<'_>, rc: RcParams) -> Result<Pair<'b>> {
     let access = rc.access;
     bench.pair(PairOptions {
         rc,
@@ -42,16 +45,15 @@ fn pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
 }
 
 /// Both ends to RESET, and to RTS with the same parameters.
-fn again(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>) -> Result {
+fn again(bench: &Bench<'_>, pair: &Pair<'_>) -> Result {
+    again_with(bench, pair, params(bench))
+}
+
+fn again_with(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, rc: RcParams) -> Result {
     for end in [a, b] {
         bench.to_reset(end.qp)?;
     }
-    Ok(connect::by_attributes(
-        bench.verbs(),
-        a.qp,
-        b.qp,
-        &params(bench),
-    )?)
+    Ok(connect::by_attributes(bench.verbs(), a.qp, b.qp, &rc)?)
 }
 
 scenario!(no_timer_of_before_strikes: "QP-STATE-34"; needs MODIFY_CONNECT, LAB);
@@ -135,22 +137,134 @@ fn message_of_before_is_not_gone_on_with(bench: &Bench<'_>) -> Result {
 scenario!(atomic_of_before_is_not_answered_again: "QP-STATE-34"; needs ATOMICS, MODIFY_CONNECT, LAB);
 /// An atomic of the second life has the sequence number of one of the first, and its answer is lost.
 fn atomic_of_before_is_not_answered_again(bench: &Bench<'_>) -> Result {
+    for depth in [1, 4] {
+        let rc = RcParams {
+            max_rd_atomic: depth,
+            ..params(bench)
+        };
+        let pair = pair_with(bench, rc)?;
+        let Pair { a, b } = pair;
+        let set = |value: u64| bench.write_mr(b.mr, 0, &value.to_ne_bytes());
+        for (life, value) in [(1, 100_u64), (2, 500)] {
+            set(value)?;
+            let lost = bench.lab().inject(Fault::drop(ANSWERS).nth(1))?;
+            let into = [a.sge(a.landing(), 8)];
+            a.post(SendWr::fetch_and_add(life, &into, b.mem.remote(0), 1))?;
+            bench.successes(a.send_cq, 1).rule(RULE)?;
+            bench.lab().remove(lost)?;
+            let seen = a.bytes(a.landing(), 8)?;
+            check_eq!(RULE, seen, value.to_ne_bytes(), "what was there");
+            let sum = b.bytes(0, 8)?;
+            check_eq!(RULE, sum, (value + 1).to_ne_bytes(), "added once");
+            again_with(bench, &pair, rc)?;
+        }
+    }
+    Ok(())
+}
+
+scenario!(atomic_of_before_that_comes_late_gets_no_answer:
+    "QP-STATE-34"; needs ATOMICS, MODIFY_CONNECT, LAB);
+/// Its copy comes when a write of the second life has had its sequence number.
+fn atomic_of_before_that_comes_late_gets_no_answer(bench: &Bench<'_>) -> Result {
+    const LATE: Duration = Duration::from_millis(1);
     let pair = pair(bench)?;
     let Pair { a, b } = pair;
-    let set = |value: u64| bench.write_mr(b.mr, 0, &value.to_ne_bytes());
-    for (life, value) in [(1, 100_u64), (2, 500)] {
-        set(value)?;
-        let lost = bench.lab().inject(Fault::drop(ANSWERS).nth(1))?;
-        let into = [a.sge(a.landing(), 8)];
-        a.post(SendWr::fetch_and_add(life, &into, b.mem.remote(0), 1))?;
-        bench.successes(a.send_cq, 1).rule(RULE)?;
-        bench.lab().remove(lost)?;
-        let seen = a.bytes(a.landing(), 8)?;
-        check_eq!(RULE, seen, value.to_ne_bytes(), "what was there");
-        let sum = b.bytes(0, 8)?;
-        check_eq!(RULE, sum, (value + 1).to_ne_bytes(), "added once");
+    let copies = Fault::duplicate(REQUESTS, LATE).first(1);
+    bench.lab().inject(copies)?;
+    let into = [a.sge(a.landing(), 8)];
+    a.post(SendWr::fetch_and_add(1, &into, b.mem.remote(0), 1))?;
+    bench.lab().advance(LATE / 4)?;
+    bench.successes(a.send_cq, 1)?;
+    again(bench, &pair)?;
+    a.write(2, 8)?;
+    bench.lab().advance(LATE / 4)?;
+    bench.successes(a.send_cq, 1)?;
+    bench.lab().tap();
+    bench.lab().advance(LATE)?;
+    let mut answers = bench.packets();
+    answers.retain(|packet| packet.opcode == PacketOpcode::RcAtomicAcknowledge);
+    check_eq!(RULE, answers.len(), 0, "answers to it");
+    let sum = b.bytes(0, 8)?;
+    check_eq!(RULE, sum, 1_u64.to_ne_bytes(), "added once");
+    pair.still_works(RULE)
+}
+
+scenario!(response_of_before_is_for_no_work_of_now:
+    "QP-STATE-34"; needs RDMA_READ, MODIFY_CONNECT, LAB);
+/// It comes when a write of the second life has its sequence number, and was lost.
+fn response_of_before_is_for_no_work_of_now(bench: &Bench<'_>) -> Result {
+    let pair = pair(bench)?;
+    let Pair { a, b } = pair;
+    let late = Fault::delay(ANSWERS, Duration::from_micros(500));
+    let late = bench.lab().inject(late)?;
+    a.read(1, 8)?;
+    bench.lab().advance(Duration::from_micros(100))?;
+    again(bench, &pair)?;
+    bench.lab().remove(late)?;
+    bench.lab().inject(Fault::drop(REQUESTS).nth(1))?;
+    a.fill(2, 8)?;
+    a.write(2, 8)?;
+    bench.lab().advance(Duration::from_micros(700))?;
+    let early = bench.drain(a.send_cq)?;
+    check!(RULE, early.is_empty(), "no completion yet", "{early:?}");
+    let done = wr_ids(&bench.successes(a.send_cq, 1).rule(RULE)?);
+    check_eq!(RULE, done, [2]);
+    b.expect_data(2, 8, RULE)
+}
+
+scenario!(packet_of_before_makes_no_write_shorter_or_longer:
+    "RDMA-29"; needs MODIFY_CONNECT, LAB);
+/// A write of two packets loses the second, and gets that of a write of the first life in its place.
+fn packet_of_before_makes_no_write_shorter_or_longer(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "RDMA-29";
+    const LATE: Duration = Duration::from_micros(500);
+    for (before, now) in [(300, 512), (512, 300)] {
+        let pair = pair(bench)?;
+        let Pair { a, b } = pair;
+        b.fill_at(b.landing(), 7, 1024)?;
+        let untouched = b.bytes(b.landing() + u64::from(now), 512)?;
+        bench.lab().inject(Fault::delay(REQUESTS, LATE).nth(2))?;
+        a.write(1, before)?;
+        bench.lab().advance(Duration::from_micros(100))?;
         again(bench, &pair)?;
+        let lost = Fault::drop(REQUESTS).nth(2);
+        bench.lab().inject(lost)?;
+        a.write(2, now)?;
+        bench.one_with(a.send_cq, WcStatus::RemInvReqErr, RULE)?;
+        let behind = b.bytes(b.landing() + u64::from(now), 512)?;
+        check_eq!(RULE, behind, untouched, "the bytes behind it");
+        let states = [bench.state(a.qp)?, bench.state(b.qp)?];
+        check_eq!(RULE, states, [QpState::Err; 2]);
     }
+    Ok(())
+}
+
+scenario!(no_timer_strikes_in_error: "QP-FLUSH-12"; needs LAB);
+/// A write without retries was under way; what is posted then is flushed, or never completes.
+fn no_timer_strikes_in_error(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "QP-FLUSH-12";
+    let rc = RcParams {
+        timeout: 8,
+        retry_cnt: 0,
+        ..RcParams::default()
+    };
+    let a = bench
+        .pair(PairOptions {
+            rc,
+            ..PairOptions::default()
+        })?
+        .a;
+    bench.lab().inject(Fault::drop(REQUESTS))?;
+    a.write(1, 8)?;
+    bench.lab().advance(Duration::from_micros(100))?;
+    bench.to_err(a.qp)?;
+    // Some devices take no work then.
+    let _ = a.write(2, 8);
+    bench.lab().advance(Duration::from_millis(50))?;
+    let mut done = bench.drain(a.send_cq)?;
+    done.retain(|wc| wc.wr_id == 2);
+    let flushed = done.iter().all(|wc| wc.status == WcStatus::WrFlushErr);
+    check!(RULE, flushed, "WR_FLUSH_ERR or nothing", "{done:?}");
     Ok(())
 }
 

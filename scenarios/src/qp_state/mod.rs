@@ -8,10 +8,12 @@
 //! | `sqd` | SQD: sends wait, the rest goes on |
 //! | `sqe` | SQE, and that RC never enters it |
 //! | `again` | a second life after RESET, and the end in ERR |
+//! | `mask` | the attributes that a change names, and those that it does not |
 //! | `change` | attributes that change, RESET, two changes at once |
 
 mod again;
 mod change;
+mod mask;
 mod sqd;
 mod sqe;
 mod table;
@@ -58,11 +60,19 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     change::mtu_above_that_of_the_port_is_as_declared,
     change::read_depths_are_at_least_what_was_asked_for,
     change::changes_of_two_threads_come_one_after_the_other,
+    mask::attributes_that_are_not_named_are_not_looked_at,
+    mask::datagram_attributes_that_are_not_named_are_not_looked_at,
+    mask::partition_stays_until_another_is_named,
+    mask::migration_state_is_told_as_it_was_set,
     again::no_timer_of_before_strikes,
     again::no_wait_of_before_holds_up,
     again::answers_of_before_are_for_nothing,
     again::message_of_before_is_not_gone_on_with,
     again::atomic_of_before_is_not_answered_again,
+    again::atomic_of_before_that_comes_late_gets_no_answer,
+    again::response_of_before_is_for_no_work_of_now,
+    again::packet_of_before_makes_no_write_shorter_or_longer,
+    again::no_timer_strikes_in_error,
     again::packet_that_was_kept_goes_with_the_reset,
     again::each_connection_is_told_as_the_first,
     again::wish_to_be_told_goes_with_the_reset,

@@ -167,7 +167,12 @@ fn drained_queue_is_not_told_unasked(bench: &Bench<'_>) -> Result {
     let not = QpModify::to(QpState::Sqd).set(M::EN_SQD_ASYNC_NOTIFY, |attr| {
         attr.en_sqd_async_notify = false;
     });
-    for unasked in [not, QpModify::to(QpState::Sqd), not] {
+    // It has the wish and does not name it.
+    let unnamed = QpModify {
+        mask: M::STATE,
+        ..notify()
+    };
+    for unasked in [not, QpModify::to(QpState::Sqd), unnamed, not] {
         pair.deliver(0..3)?;
         bench.successes(pair.b.recv_cq, 3)?;
         bench.modify(a.qp, unasked)?;

@@ -23,6 +23,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     rights::queue_pair_decides_what_a_peer_may_do,
     rights::responder_learns_of_an_access_violation,
     rights::denied_write_with_immediate_completes_no_receive_with_success,
+    rights::denied_write_with_immediate_needs_no_receive,
     rights::write_with_both_keys_bad_is_a_local_error,
     rights::read_with_both_keys_bad_is_found_at_one_side,
     rights::read_needs_local_write,

@@ -2,7 +2,8 @@
 
 use verbs_api::behavior::QpAccessStatus;
 use verbs_api::{
-    Access, AsyncEvent, AsyncEventType, Element, RcParams, Remote, SendOp, SendWr, Sge, WcStatus,
+    Access, AsyncEvent, AsyncEventType, Element, QpState, RcParams, Remote, SendOp, SendWr, Sge,
+    WcStatus,
 };
 
 use crate::failure::{check, check_eq, in_case};
@@ -244,4 +245,28 @@ fn memory_without_rights_can_be_sent_from(bench: &Bench<'_>) -> Result {
     bench.one_with(b.recv_cq, WcStatus::Success, "RDMA-17")?;
     bench.successes(a.send_cq, 2).rule("RDMA-17")?;
     b.expect_data(6, LEN, "RDMA-17")
+}
+
+scenario!(denied_write_with_immediate_needs_no_receive: "RDMA-04", "RDMA-13"; needs WRITE_WITH_IMM);
+/// Where none is posted it fails all the same, or waits for one in vain.
+fn denied_write_with_immediate_needs_no_receive(bench: &Bench<'_>) -> Result {
+    let Pair { a, b } = bench.pair(PairOptions {
+        rc: RcParams {
+            access: Access::REMOTE_READ,
+            min_rnr_timer: 1,
+            rnr_retry: 1,
+            ..RcParams::default()
+        },
+        ..PairOptions::default()
+    })?;
+    a.write_imm(1, LEN, [1, 2, 3, 4])?;
+    let wc = bench.one(a.send_cq).rule("RDMA-04")?;
+    let denied = [
+        WcStatus::RemAccessErr,
+        WcStatus::RemInvReqErr,
+        WcStatus::RnrRetryExcErr,
+    ];
+    check!("RDMA-04", denied.contains(&wc.status), "a refusal", "{wc}");
+    check_eq!("RDMA-04", bench.state(a.qp)?, QpState::Err);
+    bench.no_completion(b.recv_cq, "RDMA-13")
 }

@@ -5,7 +5,7 @@ use verbs_api::{
     SendOps, SendWr, WcStatus, inc_rkey,
 };
 
-use crate::failure::{check, check_eq, in_case};
+use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{
     Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids,
 };
@@ -189,6 +189,12 @@ fn batch_has_only_operations_that_were_asked_for(bench: &Bench<'_>) -> Result {
         let posted = bench.post_batch(a.qp, &list, BatchEnd::Complete);
         let refused = expect_err(posted, ErrorKind::Invalid, RULE);
         in_case(what, refused.map(drop))?;
+        if send_ops.is_empty() {
+            for end in [BatchEnd::Complete, BatchEnd::Abort] {
+                let empty = bench.post_batch(a.qp, &[], end);
+                expect_err(empty, ErrorKind::Invalid, RULE)?;
+            }
+        }
         for cq in [a.send_cq, b.recv_cq] {
             bench.no_completion(cq, RULE)?;
         }
@@ -290,4 +296,34 @@ fn batch_binds_counts_and_invalidates(bench: &Bench<'_>) -> Result {
         .rule(RULE)?;
     bench.successes(a.send_cq, 1).rule(RULE)?;
     write(WcStatus::RemAccessErr)
+}
+
+scenario!(uc_qp_has_batches_of_what_its_transport_has: "SQ-18", "SQ-28"; needs UC, MW, BATCHES);
+/// Each operation, all of them, and none that it has not.
+fn uc_qp_has_batches_of_what_its_transport_has(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-28";
+    let end = bench.end(bench.ctx_a(), PairOptions::default())?;
+    let init = QpInit::new(QpType::Uc, end.send_cq, end.recv_cq);
+    let has = SendOps::SEND
+        | SendOps::SEND_WITH_IMM
+        | SendOps::RDMA_WRITE
+        | SendOps::RDMA_WRITE_WITH_IMM
+        | SendOps::BIND_MW
+        | SendOps::LOCAL_INV
+        | SendOps::SEND_WITH_INV;
+    for send_ops in has.iter().chain([has]) {
+        let made = bench.create_qp(end.pd, &init.send_ops(send_ops)).rule(RULE);
+        let qp = value_in_case(&format!("{send_ops:?}"), made)?;
+        bench.destroy_qp(qp, bench.wait())?;
+    }
+    let atomics = [SendOps::ATOMIC_CMP_AND_SWP, SendOps::ATOMIC_FETCH_AND_ADD];
+    for send_ops in atomics.into_iter().chain([SendOps::RDMA_READ]) {
+        for send_ops in [send_ops, send_ops | SendOps::SEND] {
+            let made = bench.create_qp(end.pd, &init.send_ops(send_ops));
+            let kinds = [ErrorKind::NotSupported, ErrorKind::Invalid];
+            let refused = expect_err_among(made, &kinds, "SQ-18");
+            in_case(&format!("{send_ops:?}"), refused.map(drop))?;
+        }
+    }
+    Ok(())
 }

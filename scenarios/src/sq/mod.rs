@@ -5,6 +5,7 @@
 //! | `opcode` | which operation each transport has |
 //! | `post` | what a post takes and answers; inline data |
 //! | `order` | order of work, fences, when work is done |
+//! | `owned` | whose the bytes of work are |
 //! | `batch` | sends that are posted as a whole or not at all |
 //! | `apart` | queue pairs and threads beside each other |
 
@@ -12,6 +13,7 @@ mod apart;
 mod batch;
 pub(crate) mod opcode;
 mod order;
+mod owned;
 mod packet;
 mod post;
 
@@ -26,6 +28,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     batch::batch_of_datagrams_names_their_destinations,
     batch::batch_has_only_operations_that_were_asked_for,
     batch::queue_pair_with_batches_of_what_it_has_not_is_refused,
+    batch::uc_qp_has_batches_of_what_its_transport_has,
     opcode::rc_qp_has_sends_writes_and_reads,
     opcode::rc_qp_has_the_operations_of_its_table,
     opcode::uc_qp_has_the_operations_of_its_table,
@@ -41,6 +44,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     post::waiting_queue_takes_as_much_as_it_says,
     post::number_of_an_error_is_positive,
     post::empty_list_is_posted_with_success,
+    post::empty_list_is_posted_with_success_before_rts,
+    post::destination_is_for_datagrams,
     post::message_without_entries_has_no_bytes,
     post::message_without_entries_has_no_bytes_on_uc,
     post::message_without_entries_has_no_bytes_on_ud,
@@ -49,6 +54,10 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     post::inline_data_needs_no_key,
     post::memory_of_posted_work_is_the_devices,
     post::bytes_of_receives_are_the_devices_up_to_the_last,
+    owned::memory_of_each_receive_and_send_is_the_devices,
+    owned::memory_is_the_devices_whatever_was_done_before,
+    owned::memory_stays_the_devices_when_another_queue_pair_goes,
+    owned::batch_that_is_refused_leaves_what_was_posted,
     order::work_of_all_kinds_and_lengths_keeps_its_order,
     order::sends_and_writes_keep_their_order,
     order::uc_work_keeps_its_order,

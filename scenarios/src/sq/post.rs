@@ -1,12 +1,14 @@
 //! What a post takes and answers; inline data.
 
 use verbs_api::behavior::SqRelease;
-use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpType, RecvWr, SendWr, Sge};
+use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendWr, Sge};
 
+use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
 use crate::{
-    Bench, End, Failure, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids,
+    Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, expect_err_among,
+    wr_ids,
 };
 
 /// Queues of several sizes, with room for their completions, and how many sends each takes.
@@ -296,6 +298,42 @@ fn bytes_of_receives_are_the_devices_up_to_the_last(bench: &Bench<'_>) -> Result
         taken(posted.max(done))?;
         take(1)?;
         free(posted)?;
+    }
+    Ok(())
+}
+
+scenario!(empty_list_is_posted_with_success_before_rts: "SQ-24"; needs MODIFY_CONNECT, LAB);
+/// Where a send is refused. In C an empty list has no first work request, and devices differ.
+fn empty_list_is_posted_with_success_before_rts(bench: &Bench<'_>) -> Result {
+    let qp = Climber::new(bench, QpType::Rc)?;
+    for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
+        qp.reach(state)?;
+        let posted = bench.post_send(qp.end.qp, &[]).rule("SQ-24");
+        in_case(&state.to_string(), posted)?;
+    }
+    Ok(())
+}
+
+scenario!(destination_is_for_datagrams: "SQ-32"; needs UC, UD);
+/// Sends of connected queue pairs name a UD queue pair of their peer's device.
+fn destination_is_for_datagrams(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-32";
+    for qp_type in [QpType::Rc, QpType::Uc] {
+        let Pair { a, b } = bench.pair(PairOptions::of(qp_type))?;
+        let other = bench.pair(PairOptions::of(QpType::Ud))?.b;
+        let ah = bench.create_ah(a.pd, &bench.route_to(b.context)?)?;
+        b.recv(1, 8)?;
+        other.recv(2, 8)?;
+        a.fill(3, 8)?;
+        let data = [a.sge(0, 8)];
+        let send = SendWr::send(4, &data).to(ah, other.qp_num, QKEY);
+        bench.post_send(a.qp, &[send])?;
+        for cq in [a.send_cq, b.recv_cq] {
+            let done = bench.successes(cq, 1).rule(RULE);
+            in_case(&qp_type.to_string(), done.map(drop))?;
+        }
+        b.expect_data(3, 8, RULE)?;
+        bench.no_completion(other.recv_cq, RULE)?;
     }
     Ok(())
 }

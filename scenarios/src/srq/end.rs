@@ -3,7 +3,7 @@
 
 use verbs_api::lab::{Fault, FaultId, PacketFilter, PacketOpcode};
 use verbs_api::{
-    AsyncEvent, AsyncEventType, Element, ErrorKind, QpState, RcParams, RecvWr, WcStatus,
+    AsyncEvent, AsyncEventType, Element, ErrorKind, QpState, QpType, RcParams, RecvWr, WcStatus,
 };
 
 use super::{ROOM, Shared};
@@ -181,4 +181,20 @@ fn failed_queue_is_told_and_gives_no_receive(bench: &Bench<'_>) -> Result {
         bench.destroy_qp(pair.b.qp, bench.wait())?;
     }
     shared.destroy().rule(RULE)
+}
+
+scenario!(datagram_for_a_failed_queue_fails_its_qp: "SRQ-17"; needs UD, SRQ, LAB);
+/// The sender does not notice.
+fn datagram_for_a_failed_queue_fails_its_qp(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SRQ-17";
+    let shared = Shared::new(bench, 4)?;
+    let pair = shared.pair(PairOptions::of(QpType::Ud))?;
+    shared.post([0, 1])?;
+    shared.takes(&pair, 1, 0, RULE)?;
+    bench.lab().fail_srq(shared.srq)?;
+    pair.a.send(2, 64)?;
+    bench.one_with(pair.a.send_cq, WcStatus::Success, RULE)?;
+    bench.no_completion(pair.b.recv_cq, RULE)?;
+    check_eq!(RULE, bench.state(pair.b.qp)?, QpState::Err);
+    Ok(())
 }

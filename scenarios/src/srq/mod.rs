@@ -61,6 +61,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     end::receive_under_way_is_flushed_before_the_last_is_told,
     end::reset_qp_gives_back_the_slot_it_had_taken,
     end::failed_queue_is_told_and_gives_no_receive,
+    end::datagram_for_a_failed_queue_fails_its_qp,
     limit::limit_event_comes_once_when_fewer_than_it_are_left,
     limit::limit_is_zero_once_its_event_was_raised,
     limit::limit_can_be_set_again_and_lifted,

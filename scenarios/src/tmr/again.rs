@@ -155,6 +155,45 @@ fn read_that_is_tried_again_asks_for_what_is_missing(bench: &Bench<'_>) -> Resul
     Ok(())
 }
 
+scenario!(each_lost_response_is_noticed_by_the_next: "TMR-19", "RDMA-23"; needs RDMA_READ, LAB);
+/// Of five responses the second is lost, and the fourth when they come again.
+fn each_lost_response_is_noticed_by_the_next(bench: &Bench<'_>) -> Result {
+    const LEN: u32 = 5 * 256;
+    let Pair { a, b } = small(bench, 7)?;
+    let start = bench.lab().now();
+    bench.lab().inject(Fault::drop(ANSWERS).these([2, 8]))?;
+    b.fill(1, LEN)?;
+    a.read(1, LEN)?;
+    bench.successes(a.send_cq, 1).rule("TMR-19")?;
+    timed_out(bench, start, false)?;
+    a.expect_data(1, LEN, "RDMA-23")
+}
+
+scenario!(no_more_than_half_of_all_numbers_are_under_way: "TMR-21"; needs RDMA_READ, LAB);
+/// Two reads that nobody answers, of one packet, and of as many as there is room for or one more.
+fn no_more_than_half_of_all_numbers_are_under_way(bench: &Bench<'_>) -> Result {
+    const MOST: u32 = 1 << 31;
+    for (length, leaves) in [(MOST, false), (MOST - 256, true)] {
+        let a = small(bench, 7)?.a;
+        bench.lab().tap();
+        bench.packets();
+        let lost = bench.lab().inject(Fault::drop(REQUESTS))?;
+        a.read(1, 8)?;
+        a.read(2, length)?;
+        bench.lab().advance(Duration::from_micros(100))?;
+        let expected: &[u32] = if leaves { &[0, 1] } else { &[0] };
+        check_eq!(
+            "TMR-21",
+            requests(bench),
+            expected,
+            format!("{length} bytes")
+        );
+        bench.to_err(a.qp)?;
+        bench.lab().remove(lost)?;
+    }
+    Ok(())
+}
+
 scenario!(acknowledgement_starts_the_timeout_anew: "TMR-17"; needs LAB);
 /// There is always something under way, for several times the time-out, and nothing for as long as it.
 fn acknowledgement_starts_the_timeout_anew(bench: &Bench<'_>) -> Result {
@@ -338,21 +377,22 @@ scenario!(answers_that_come_again_late_mean_nothing: "TMR-09", "RDMA-23"; needs 
 fn answers_that_come_again_late_mean_nothing(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-09";
     const LATE: Duration = Duration::from_micros(100);
-    for is_read in [false, true] {
+    for (first, second) in [(false, false), (true, true), (true, false), (false, true)] {
         let Pair { a, b } = small(bench, 7)?;
-        let work = |wr_id| match is_read {
+        let work = |wr_id, is_read| match is_read {
             true => a.read(wr_id, 600),
             false => a.write(wr_id, 600),
         };
-        let (from, to) = if is_read { (b, a) } else { (a, b) };
+        let ends = |is_read| if is_read { (b, a) } else { (a, b) };
         let again = bench.lab().inject(Fault::duplicate(ANSWERS, LATE))?;
-        from.fill(1, 600)?;
-        work(1)?;
+        ends(first).0.fill(1, 600)?;
+        work(1, first)?;
         bench.successes(a.send_cq, 1)?;
         bench.lab().remove(again)?;
         bench.lab().inject(Fault::drop(REQUESTS).first(3))?;
+        let (from, to) = ends(second);
         from.fill(2, 600)?;
-        work(2)?;
+        work(2, second)?;
         bench.lab().advance(LATE * 2)?;
         let early = bench.drain(a.send_cq)?;
         check!(RULE, early.is_empty(), "no completion yet", "{early:?}");

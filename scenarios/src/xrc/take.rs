@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use verbs_api::behavior::UnknownSrq;
-use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
+use verbs_api::lab::{Fault, PacketClass, PacketFilter, PacketOpcode};
 use verbs_api::{
     Arm, Mtu, QpState, QpType, RcParams, RecvWr, SendWr, Srq, SrqInit, WcStatus, Xrcd, XrcdInit,
 };
@@ -416,5 +416,27 @@ fn requests_name_their_srq_and_answers_do_not(bench: &Bench<'_>) -> Result {
         let requests = packets.iter().filter(|seen| seen.packet.srqn.is_some());
         check!(RULE, requests.count() >= 2, "requests", "{packets:?}");
     }
+    Ok(())
+}
+
+scenario!(read_that_comes_again_is_answered_from_its_own_domain:
+    "XRC-04", "RDMA-23"; needs RDMA_READ, XRC, LAB);
+/// A message for another SRQ, of another domain, has come in between.
+fn read_that_comes_again_is_answered_from_its_own_domain(bench: &Bench<'_>) -> Result {
+    let file = Named::new("again");
+    let [first, second, _] = hub(bench, &file, small_packets())?;
+    first.b.fill(4, 600)?;
+    second.b.recv(1, 8)?;
+    let lost = PacketFilter::EVERY.class(PacketClass::Response);
+    bench.lab().inject(Fault::drop(lost).nth(1))?;
+    let (a, into) = (first.a, first.a.landing());
+    let data = [a.sge(into, 600)];
+    a.post(SendWr::rdma_read(2, &data, first.b.mem.remote(0)))?;
+    second.a.send(3, 8)?;
+    let done = wr_ids(&bench.successes(a.send_cq, 2).rule("RDMA-23")?);
+    check_eq!("RDMA-23", done, [2, 3], "the order of work");
+    a.expect_data_at(into, 4, 600, "RDMA-23")?;
+    let got = wr_ids(&bench.successes(second.b.recv_cq, 1).rule("XRC-04")?);
+    check_eq!("XRC-04", got, [1], "the receive");
     Ok(())
 }

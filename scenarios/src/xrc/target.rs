@@ -9,7 +9,7 @@ use verbs_api::{
 use super::{Named, beside_b};
 use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
-use crate::{Bench, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among};
+use crate::{Bench, Claim, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among};
 
 const RULE: &str = "XRC-05";
 
@@ -225,7 +225,7 @@ fn target_is_opened_only_while_there_is_memory(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(drained_target_is_told_if_that_was_asked_for:
-    "QP-STATE-11", "ASYNC-16"; needs XRC, MODIFY_CONNECT);
+    "QP-STATE-11", "QP-STATE-12", "ASYNC-16"; needs XRC, MODIFY_CONNECT);
 /// It has no sends: SQD finds it drained.
 fn drained_target_is_told_if_that_was_asked_for(bench: &Bench<'_>) -> Result {
     let (sender, target) = Climber::pair(bench, QpType::XrcSend)?;
@@ -243,8 +243,29 @@ fn drained_target_is_told_if_that_was_asked_for(bench: &Bench<'_>) -> Result {
             let expected = AsyncEvent::new(AsyncEventType::SqDrained, element);
             check_eq!("ASYNC-16", event, expected, "the event");
         }
+        let draining = target.query()?.attr.sq_draining;
+        check_eq!("QP-STATE-12", draining, false, "draining");
         bench.no_async_event(target.end.context, "QP-STATE-11")?;
         bench.modify(target.end.qp, QpModify::to(QpState::Rts))?;
+    }
+    Ok(())
+}
+
+scenario!(target_outlives_the_srq_of_its_last_message: "QP-STATE-25", "QP-DESTROY-01"; needs XRC);
+/// It is reset, and goes, when the SRQ and its domain of memory are gone.
+fn target_outlives_the_srq_of_its_last_message(bench: &Bench<'_>) -> Result {
+    for is_reset in [true, false] {
+        let pair = bench.pair(PairOptions::of(QpType::XrcSend))?;
+        pair.still_works(Claim::NONE)?;
+        let b = pair.b;
+        bench.destroy_srq(b.srq(), bench.wait())?;
+        bench.dereg_mr(b.mr)?;
+        bench.dealloc_pd(b.pd)?;
+        if is_reset {
+            bench.to_reset(b.qp).rule("QP-STATE-25")?;
+            check_eq!("QP-STATE-25", bench.state(b.qp)?, QpState::Reset);
+        }
+        bench.destroy_qp(b.qp, bench.wait()).rule("QP-DESTROY-01")?;
     }
     Ok(())
 }

@@ -24,8 +24,9 @@ impl Replies {
         self.0.push_back((psn, original));
     }
 
+    /// The newest of this number: sequence numbers come round.
     pub(super) fn find(&self, psn: Psn) -> Option<u64> {
-        let found = self.0.iter().find(|(of, _)| *of == psn)?;
+        let found = self.0.iter().rev().find(|(of, _)| *of == psn)?;
         Some(found.1)
     }
 
@@ -81,5 +82,21 @@ pub(super) fn problem(check: AtomicCheck, wr: &SendWr<'_>, length: u64) -> Optio
         Some("has a remote address that is no multiple of 8")
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ATOM-09: sequence numbers come round while answers of before are kept.
+    #[test]
+    fn newest_answer_of_a_number_counts() {
+        let mut replies = Replies::default();
+        for (psn, original) in [(7, 1), (8, 2), (7, 3)] {
+            replies.keep(Psn::new(psn), original, 4);
+        }
+        let found = [7, 8, 9].map(|psn| replies.find(Psn::new(psn)));
+        assert_eq!(found, [Some(3), Some(2), None]);
     }
 }

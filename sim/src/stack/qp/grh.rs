@@ -57,7 +57,39 @@ fn ipv4_header(length: u16, deth: &Deth, from: Ipv4Addr, to: Ipv4Addr) -> [u8; 2
         .chunks_exact(2)
         .map(|word| u16::from_be_bytes([word[0], word[1]]));
     let sum: u32 = words.map(u32::from).sum();
-    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    let folded = (sum & 0xffff) + (sum >> 16);
+    // That may have a carry, too.
+    let checksum = !(folded + (folded >> 16)) as u16;
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
     header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UD-22: the sum of all words, with what it carries, is all ones.
+    #[test]
+    fn ipv4_checksum_has_the_carry_of_its_carry() {
+        let [from, to] = [1, 2].map(|host| Ipv4Addr::new(192, 168, 1, host));
+        for (traffic_class, hop_limit) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
+            let deth = Deth {
+                qkey: 0,
+                src_qpn: 0,
+                sl: 0,
+                traffic_class,
+                hop_limit,
+                flow_label: 0,
+            };
+            let header = ipv4_header(60, &deth, from, to);
+            let words = header.chunks_exact(2);
+            let mut sum: u32 = words
+                .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+                .sum();
+            while sum > 0xffff {
+                sum = (sum & 0xffff) + (sum >> 16);
+            }
+            assert_eq!(sum, 0xffff, "{traffic_class} {hop_limit}");
+        }
+    }
 }
