@@ -58,7 +58,7 @@ struct Args {
     /// Of all of them each Nth, from the Kth on: several runs together judge all
     #[arg(long, value_name = "K/N", value_parser = shard)]
     shard: Option<[usize; 2]>,
-    /// Ask all other tests too what the scenarios miss
+    /// Ask all other tests about what the scenarios missed in an earlier run, and what counts
     #[arg(long)]
     tests: bool,
     /// Keep the verdicts of earlier runs, and judge only what was not noticed

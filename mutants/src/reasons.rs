@@ -33,6 +33,11 @@ pub(crate) enum Class {
 }
 
 impl Class {
+    /// Whether mutants of this class could be noticed.
+    pub(crate) fn counts(self) -> bool {
+        matches!(self, Self::Tests | Self::Hole)
+    }
+
     /// That of all mutants of a place, judged by no reason of their own.
     pub(crate) fn of_place(mutant: &Mutant) -> Option<Self> {
         let Key { file, function, .. } = &mutant.key;

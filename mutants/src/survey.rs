@@ -56,7 +56,7 @@ impl Survey {
             mutants: mutants(&sources),
             sources,
             reasons: reasons::read(&folder(root))?,
-            verdicts: Verdicts::open(&dir.join("verdicts.tsv"), !args.again)?,
+            verdicts: Verdicts::open(&dir.join("verdicts.tsv"), !(args.again || args.tests))?,
             dir,
         })
     }
@@ -72,21 +72,11 @@ impl Survey {
         let packages = self.area.packages();
         let left = tree.weave(&self.sources, &self.mutants, &chosen, packages)?;
         let numbers: Vec<u32> = left.into_iter().collect();
-        let jobs = args.jobs();
-        self.ask(self.area.judges(&tree)?, &numbers, Stage::First, jobs)?;
-        if args.tests {
-            let is_caught = |number: &u32| {
-                let judged = self.verdicts.all.get(self.key(*number));
-                judged.is_some_and(Judged::is_caught_at_first)
-            };
-            let missed: Vec<u32> = numbers
-                .iter()
-                .copied()
-                .filter(|at| !is_caught(at))
-                .collect();
-            self.ask(self.area.tests(&tree)?, &missed, Stage::Tests, jobs)?;
-        }
-        Ok(())
+        let (judges, stage) = match args.tests {
+            false => (self.area.judges(&tree)?, Stage::First),
+            true => (self.area.tests(&tree)?, Stage::Tests),
+        };
+        self.ask(judges, &numbers, stage, args.jobs())
     }
 
     /// What is wrong about the mutants that have a verdict, and about the reasons. In a whole run a reason may not
@@ -152,10 +142,6 @@ impl Survey {
         keys.filter(|key| !known.contains(key)).cloned().collect()
     }
 
-    fn key(&self, number: u32) -> &Key {
-        &self.mutants[number as usize - 1].key
-    }
-
     /// The numbers of those to judge.
     fn chosen(&self, args: &Args) -> BTreeSet<u32> {
         let is_of_shard = |place: &usize| match args.shard {
@@ -169,7 +155,10 @@ impl Survey {
             let has = |part: &String| mutant.key.file.contains(part);
             let is_named = args.file.is_empty() || args.file.iter().any(has);
             let is_meant = args.apart || Class::of_place(mutant).is_none();
-            is_named && is_meant && !is_done
+            // What does not count, tests are not asked about: many come to it, and none notices.
+            let reason = self.reasons.get(&mutant.key);
+            let is_missed = judged.is_some() && reason.is_none_or(|reason| reason.class.counts());
+            is_named && is_meant && !is_done && (is_missed || !args.tests)
         };
         let places = (0..self.mutants.len())
             .filter(is_of_shard)
