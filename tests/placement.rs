@@ -57,7 +57,7 @@ impl Link<'_> {
 /// Writes, and brings about that nothing more is written; into which region it wrote.
 type Way = fn(&Link<'_>) -> Mr;
 
-const WAYS: [(&str, Way); 10] = [
+const WAYS: [(&str, Way); 11] = [
     ("the QP is destroyed", |link| {
         link.write(link.far.mem.remote(0));
         link.far.verbs.destroy_qp(link.peer, Wait::Poll).unwrap();

@@ -335,15 +335,18 @@ fn so_many_stay_or_go(bench: &Bench<'_>, count: u64, go: impl Fn(&End<'_>) -> Re
             return Err(failure).rule("CQ-DESTROY-08");
         }
     };
-    bench.as_declared("CQ-DESTROY-08", bench.behavior()?.cqe_purge, purged)
+    bench.as_declared("CQ-DESTROY-08", bench.behavior()?.cqe_purge, purged)?;
+    // Nothing of them is left that a request could find.
+    bench.arm(cq, Arm::SOLICITED)?;
+    bench.no_event(stays.b.channel, "CQ-DESTROY-08")
 }
 
-/// Passes a message from A to B. The completion of its receive is then there, and not polled.
+/// Passes a solicited message from A to B. The completion of its receive is then there, and not polled.
 fn pass(bench: &Bench<'_>, pair: &Pair<'_>, wr_id: u64) -> Result {
     let (a, b) = (pair.a, pair.b);
     bench.arm(b.recv_cq, Arm::NEXT)?;
     b.recv(wr_id, 8)?;
-    a.send(wr_id, 8)?;
+    a.send_solicited(wr_id, 8)?;
     bench.successes(a.send_cq, 1)?;
     bench.event_and_ack(b.channel)?;
     Ok(())
