@@ -16,7 +16,7 @@ use crate::{Args, Result};
 
 /// A check that takes longer is not asked: it would be asked for each survivor.
 const LONGEST: Duration = Duration::from_secs(60);
-const LONGEST_TEST: Duration = Duration::from_secs(5);
+const LONGEST_TEST: Duration = Duration::from_secs(60);
 
 /// All mutants of an area, with what is known of them.
 pub(crate) struct Survey {
@@ -97,13 +97,14 @@ impl Survey {
         for key in self.unknown() {
             self.reasons.remove(&key);
         }
-        for (key, _) in self
-            .verdicts
-            .all
-            .iter()
-            .filter(|(_, judged)| judged.is_caught_at_first())
-        {
+        let noticed = self.verdicts.all.iter();
+        let noticed = noticed.filter(|(_, judged)| judged.is_caught_at_first());
+        for (key, _) in noticed {
             self.reasons.remove(key);
+        }
+        let apart = self.mutants.iter();
+        for mutant in apart.filter(|mutant| Class::of_place(mutant).is_some()) {
+            self.reasons.remove(&mutant.key);
         }
         for mutant in &self.mutants {
             let Some(judged) = self.verdicts.all.get(&mutant.key) else {
@@ -212,12 +213,7 @@ impl Survey {
                 "it is said to be {class}, but {by} notices it: {key}"
             )),
             (Verdict::Caught(_), _) => None,
-            (_, Some(Reason { class, .. })) => {
-                let is_missed =
-                    matches!(judged.tests, Some(Verdict::Survived | Verdict::Unreached));
-                let is_wrong = *class == Class::Tests && is_missed;
-                is_wrong.then(|| format!("no test notices it, as its reason says: {key}"))
-            }
+            (_, Some(_)) => None,
             (_, None) if by_place => None,
             (_, None) => Some(format!(
                 "it survives without a reason: line {line} of {key}"
