@@ -74,7 +74,8 @@ fn in_each_state(bench: &Bench<'_>, qp_type: QpType) -> Result {
         let after = a.query()?.attr;
         let expected = QpAttr {
             qp_state: to,
-            cur_qp_state: to,
+            // A query gives the state; this is for changes.
+            cur_qp_state: after.cur_qp_state,
             sq_draining: after.sq_draining,
             ..before
         };

@@ -5,7 +5,7 @@ use verbs_api::{
     SendOps, SendWr, WcStatus, inc_rkey,
 };
 
-use crate::failure::{check, check_eq, in_case, value_in_case};
+use crate::failure::{check, check_eq, in_case};
 use crate::{
     Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids,
 };
@@ -312,9 +312,13 @@ fn uc_qp_has_batches_of_what_its_transport_has(bench: &Bench<'_>) -> Result {
         | SendOps::LOCAL_INV
         | SendOps::SEND_WITH_INV;
     for send_ops in has.iter().chain([has]) {
-        let made = bench.create_qp(end.pd, &init.send_ops(send_ops)).rule(RULE);
-        let qp = value_in_case(&format!("{send_ops:?}"), made)?;
-        bench.destroy_qp(qp, bench.wait())?;
+        let make = || -> Result {
+            let made = bench
+                .create_qp(end.pd, &init.send_ops(send_ops))
+                .rule(RULE)?;
+            Ok(bench.destroy_qp(made, bench.wait())?)
+        };
+        in_case(&format!("{send_ops:?}"), make())?;
     }
     let atomics = [SendOps::ATOMIC_CMP_AND_SWP, SendOps::ATOMIC_FETCH_AND_ADD];
     for send_ops in atomics.into_iter().chain([SendOps::RDMA_READ]) {
