@@ -24,7 +24,7 @@ pub(crate) fn list() -> Result<Vec<DeviceInfo>> {
 }
 
 /// Opens one.
-pub(crate) fn open(name: &str) -> Result<Device> {
+pub(crate) fn open(name: &str, only: Option<&[String]>) -> Result<Device> {
     let verb = Verb::OpenDevice;
     with_list(verb, |devices| {
         // SAFETY: the list is not freed before `with_list` returns.
@@ -32,8 +32,11 @@ pub(crate) fn open(name: &str) -> Result<Device> {
             .iter()
             .map(|device| unsafe { info(*device) })
             .collect();
-        let Some(at) = infos.iter().position(|info| info.name == name) else {
-            let names: Vec<&str> = infos.iter().map(|info| info.name.as_str()).collect();
+        let is_listed = |info: &DeviceInfo| only.is_none_or(|only| only.contains(&info.name));
+        let is_it = |info: &DeviceInfo| info.name == name && is_listed(info);
+        let Some(at) = infos.iter().position(is_it) else {
+            let listed = infos.iter().filter(|info| is_listed(info));
+            let names: Vec<&str> = listed.map(|info| info.name.as_str()).collect();
             let there_are = if names.is_empty() {
                 "there is none".into()
             } else {

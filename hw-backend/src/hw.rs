@@ -64,7 +64,7 @@ impl Hw {
         Self::default()
     }
 
-    /// Only the devices of these names, in this order; a name may stand there twice.
+    /// Only the devices of these names, in this order: others are neither listed nor opened. A name may stand there twice.
     pub fn only(names: &[String]) -> Self {
         Self {
             only: Some(names.to_vec()),

@@ -44,7 +44,7 @@ impl Verbs for Hw {
 
     fn open_device(&self, name: &str) -> Result<Context> {
         let verb = Verb::OpenDevice;
-        let device = devices::open(name)?;
+        let device = devices::open(name, self.only.as_deref())?;
         // SAFETY: the context is live.
         let fd = |context: *mut ibv_context| unsafe { (*context).async_fd };
         set_nonblocking(verb, device.raw.with(verb, fd)?)?;
