@@ -102,9 +102,14 @@ struct Recorded {
     rules: BTreeSet<String>,
 }
 
-#[derive(Deserialize)]
-struct Record {
-    value: Vec<Recorded>,
+/// What is in `tests/knobs.toml`.
+fn recorded() -> Vec<Recorded> {
+    #[derive(Deserialize)]
+    struct Record {
+        value: Vec<Recorded>,
+    }
+    let record: Record = toml::from_str(include_str!("knobs.toml")).unwrap();
+    record.value
 }
 
 /// `tests/knobs.toml` has the rules that a value breaks, and how it shows; where it has none, the suite passes.
@@ -112,10 +117,10 @@ struct Record {
 #[test]
 fn a_value_that_is_declared_breaks_what_is_recorded_and_nothing_else() {
     let whole = !cfg!(debug_assertions);
-    let record: Record = toml::from_str(include_str!("knobs.toml")).unwrap();
+    let record = recorded();
     let wrong = of_values(|knob, value, behavior| {
         let of = format!("{} = {value}", knob.name);
-        let recorded = record.value.iter().find(|recorded| recorded.of == of);
+        let recorded = record.iter().find(|recorded| recorded.of == of);
         let turned = Turned {
             behavior,
             declared: behavior,
@@ -154,8 +159,7 @@ fn a_value_that_is_declared_breaks_what_is_recorded_and_nothing_else() {
 /// A record of no knob or value would be looked at by nobody.
 #[test]
 fn what_is_recorded_is_of_a_knob_and_its_value() {
-    let record: Record = toml::from_str(include_str!("knobs.toml")).unwrap();
-    for Recorded { of, because, .. } in record.value {
+    for Recorded { of, because, .. } in recorded() {
         assert!(!because.is_empty(), "{of}");
         let (knob, value) = of.split_once(" = ").unwrap();
         let mut behavior = Behavior::SPEC;

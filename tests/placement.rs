@@ -22,7 +22,19 @@ struct Link<'v> {
     peer: Qp,
 }
 
-impl Link<'_> {
+impl<'v> Link<'v> {
+    fn new(sim: &'v Sim) -> Self {
+        let [near, far] = ["sim0", "sim1"].map(|name| End::open(sim, name, 16, 64));
+        let (qp, peer) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());
+        near.write(0, MESSAGE);
+        Self {
+            near,
+            far,
+            qp,
+            peer,
+        }
+    }
+
     fn post(&self, qp: Qp, op: SendOp, srqn: u32) {
         let data = [self.near.mem.sge(0, LENGTH)];
         self.near.post(qp, SendWr::new(1, op, &data).to_srq(srqn));
@@ -157,20 +169,22 @@ const WAYS: [(&str, Way); 11] = [
 fn nothing_is_placed_later_than_the_memory_is_the_programs_again() {
     for (what, way) in WAYS {
         let sim = Sim::new(SimConfig::new().profile(Profile::ADVERSARIAL));
-        let [near, far] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 64));
-        let (qp, peer) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());
-        near.write(0, MESSAGE);
-        let link = Link {
-            near,
-            far,
-            qp,
-            peer,
-        };
-        let mr = way(&link);
+        let mr = way(&Link::new(&sim));
         let mut seen = [0; MESSAGE.len()];
         sim.read_mr(mr, 0, &mut seen).unwrap();
         assert_eq!(seen, MESSAGE, "{what}");
     }
+}
+
+/// Memory of the program's own, which is never freed; its region at the far end, into which the near end has written.
+#[expect(unsafe_code, reason = "the caller's memory")]
+fn written_to_the_programs_own(sim: &Sim) -> (Link<'_>, Mr, *mut u8) {
+    let link = Link::new(sim);
+    let memory = Box::leak(Box::new([0; MESSAGE.len()])).as_mut_ptr();
+    // SAFETY: the memory is never freed, and a test uses it when no work or region names it any more.
+    let mr = unsafe { sim.reg_mr(link.far.pd, memory, MESSAGE.len(), Access::ALL_RDMA) }.unwrap();
+    link.write(sim.query_mr(mr).unwrap().remote(0));
+    (link, mr, memory)
 }
 
 /// The same for memory that is the program's own, which it writes to when the QP is gone.
@@ -178,24 +192,12 @@ fn nothing_is_placed_later_than_the_memory_is_the_programs_again() {
 #[expect(unsafe_code, reason = "the caller's memory")]
 fn memory_of_the_program_is_its_own_when_the_qp_is_destroyed() {
     let sim = Sim::new(SimConfig::new().profile(Profile::ADVERSARIAL));
-    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 64));
-    let (qp, peer) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());
-    let memory = Box::leak(Box::new([0; MESSAGE.len()])).as_mut_ptr();
-    // SAFETY: the memory is never freed, and written to by the program when no QP can reach it.
-    let mr = unsafe { sim.reg_mr(far.pd, memory, MESSAGE.len(), Access::ALL_RDMA) }.unwrap();
-    let remote = sim.query_mr(mr).unwrap().remote(0);
-    let link = Link {
-        near,
-        far,
-        qp,
-        peer,
-    };
-    link.write(remote);
-    sim.destroy_qp(peer, Wait::Poll).unwrap();
+    let (link, mr, memory) = written_to_the_programs_own(&sim);
+    sim.destroy_qp(link.peer, Wait::Poll).unwrap();
     let own = [0x55; MESSAGE.len()];
     // SAFETY: the memory is valid, and no QP can reach it any more.
     unsafe { memory.copy_from(own.as_ptr(), own.len()) };
-    near.drain();
+    link.near.drain();
     sim.dereg_mr(mr).unwrap();
     // SAFETY: as above.
     let seen = unsafe { memory.cast::<[u8; MESSAGE.len()]>().read() };
@@ -207,20 +209,7 @@ fn memory_of_the_program_is_its_own_when_the_qp_is_destroyed() {
 #[expect(unsafe_code, reason = "the caller's memory")]
 fn memory_of_the_program_is_its_own_when_its_region_is_deregistered() {
     let sim = Sim::new(SimConfig::new().profile(Profile::ADVERSARIAL));
-    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&sim, name, 16, 64));
-    let (qp, peer) = pair((&near, &far), QpType::Rc, 4, &RcParams::default());
-    let memory = Box::leak(Box::new([0; MESSAGE.len()])).as_mut_ptr();
-    // SAFETY: the memory is never freed, and read by the program when it is registered no more.
-    let mr = unsafe { sim.reg_mr(far.pd, memory, MESSAGE.len(), Access::ALL_RDMA) }.unwrap();
-    let remote = sim.query_mr(mr).unwrap().remote(0);
-    near.write(0, MESSAGE);
-    let link = Link {
-        near,
-        far,
-        qp,
-        peer,
-    };
-    link.write(remote);
+    let (_, mr, memory) = written_to_the_programs_own(&sim);
     sim.dereg_mr(mr).unwrap();
     // SAFETY: the memory is valid, and no device has it any more.
     let seen = unsafe { memory.cast::<[u8; MESSAGE.len()]>().read() };

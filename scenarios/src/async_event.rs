@@ -12,6 +12,7 @@ use verbs_api::{
 };
 
 use crate::cq_ovr::{Queue, Tight};
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
@@ -293,11 +294,7 @@ fn change_of_a_table_is_told_and_can_be_read(bench: &Bench<'_>) -> Result {
     let other = bench.open_device(&bench.devices()?[1].name)?;
     let index = u32::from(bench.place().sgid_index);
     let pair = bench.pair(PairOptions {
-        rc: RcParams {
-            timeout: 8,
-            retry_cnt: 1,
-            ..RcParams::default()
-        },
+        rc: gives_up_soon(),
         ..PairOptions::default()
     })?;
     let gid = Gid([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use verbs_api::{
     Access, Capabilities, Context, CqInit, ErrorKind, Gid, GidEntry, GidType, LinkLayer, PortState,
-    QpCap, QpInit, QpType, RcParams, Transport, WcStatus,
+    QpCap, QpInit, QpType, Transport, WcStatus,
 };
 
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
@@ -296,11 +297,7 @@ fn active_port_has_an_mtu_that_it_can_have(bench: &Bench<'_>) -> Result {
 
 scenario!(nothing_passes_a_port_that_is_down: "DEV-09"; needs LAB);
 fn nothing_passes_a_port_that_is_down(bench: &Bench<'_>) -> Result {
-    let rc = RcParams {
-        timeout: 8,
-        retry_cnt: 1,
-        ..RcParams::default()
-    };
+    let rc = gives_up_soon();
     for down in [bench.ctx_a(), bench.ctx_b()] {
         let Pair { a, b } = bench.pair(PairOptions {
             rc,

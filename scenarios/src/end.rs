@@ -128,6 +128,15 @@ impl PairOptions {
     }
 }
 
+/// Parameters with which sends give up soon: after a time-out of a millisecond and one retry.
+pub(crate) fn gives_up_soon() -> RcParams {
+    RcParams {
+        timeout: 8,
+        retry_cnt: 1,
+        ..RcParams::default()
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Peer {
     mem: MrAttr,

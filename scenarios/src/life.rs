@@ -3,11 +3,12 @@
 use std::thread;
 
 use verbs_api::{
-    Access, Arm, CqInit, Element, ErrorKind, QpInit, QpType, RcParams, RecvWr, SrqAttr,
-    SrqAttrMask, SrqInit, Wait, WcStatus,
+    Access, Arm, CqInit, Element, ErrorKind, QpInit, QpType, RecvWr, SrqAttr, SrqAttrMask, SrqInit,
+    Wait, WcStatus,
 };
 
 use crate::cq_ovr::{Queue, Tight};
+use crate::end::gives_up_soon;
 use crate::failure::{check_eq, value_in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
@@ -175,11 +176,7 @@ fn end_of_a_context_frees_what_it_had(bench: &Bench<'_>) -> Result {
 scenario!(peer_of_a_context_that_ended_gets_no_answer: "LIFE-07"; hazards MAY_HANG);
 fn peer_of_a_context_that_ended_gets_no_answer(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
-        rc: RcParams {
-            timeout: 8,
-            retry_cnt: 1,
-            ..RcParams::default()
-        },
+        rc: gives_up_soon(),
         ..PairOptions::default()
     })?;
     for wr_id in 0..4 {

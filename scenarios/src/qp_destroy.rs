@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use verbs_api::{
     AsyncEvent, AsyncEventType, Element, ErrorKind, QpAttrMask, QpInit, QpModify, QpState, QpType,
-    RcParams, Wait, WcStatus,
+    Wait, WcStatus,
 };
 
 use crate::climber::Climber;
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
 
@@ -163,11 +164,7 @@ fn unread_async_events_go_with_their_qp(bench: &Bench<'_>) -> Result {
 scenario!(peer_of_an_rc_qp_that_is_gone_gets_no_answer: "QP-DESTROY-05");
 fn peer_of_an_rc_qp_that_is_gone_gets_no_answer(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
-        rc: RcParams {
-            timeout: 8,
-            retry_cnt: 1,
-            ..RcParams::default()
-        },
+        rc: gives_up_soon(),
         ..PairOptions::default()
     })?;
     b.recv(1, 8)?;

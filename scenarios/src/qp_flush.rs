@@ -8,6 +8,7 @@ use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{Cq, QpCap, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Wc, WcStatus};
 
 use crate::climber::Climber;
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result, Scenario, pattern, wr_ids};
 
@@ -362,11 +363,9 @@ fn both_fail(bench: &Bench<'_>, fail: impl Fn(&End<'_>, &End<'_>) -> Result) -> 
 fn impatient() -> PairOptions {
     PairOptions {
         rc: RcParams {
-            timeout: 8,
-            retry_cnt: 1,
             rnr_retry: 1,
             min_rnr_timer: 1,
-            ..RcParams::default()
+            ..gives_up_soon()
         },
         ..PairOptions::default()
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use verbs_api::lab::{Fault, PacketClass, PacketFilter, PacketOpcode, When};
 use verbs_api::{Mtu, QpType, RcParams, SendWr, Wc, WcFlags, WcStatus};
 
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, Scenario, wr_ids};
 
@@ -328,11 +329,7 @@ fn other_partition_is_not_heard(bench: &Bench<'_>) -> Result {
     const RULE: &str = "TMR-15";
     for (of_a, of_b, pass) in PARTITIONS {
         set_pkeys(bench, of_a, of_b)?;
-        let rc = RcParams {
-            timeout: 8,
-            retry_cnt: 1,
-            ..RcParams::default()
-        };
+        let rc = gives_up_soon();
         let Pair { a, b } = with(bench, rc)?;
         b.recv(1, 8)?;
         a.send(2, 8)?;
@@ -490,11 +487,7 @@ fn other_sequence_numbers_are_not_taken(bench: &Bench<'_>) -> Result {
     for off in [1, 1 << 23, 0x00ff_ffff] {
         let options = PairOptions::default();
         let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
-        let rc = RcParams {
-            timeout: 8,
-            retry_cnt: 1,
-            ..RcParams::default()
-        };
+        let rc = gives_up_soon();
         let off_by = RcParams { psn_b: off, ..rc };
         let Pair { a, b } = bench.connect_each(a?, b?, rc, off_by)?;
         b.recv(1, 8)?;

@@ -3,10 +3,11 @@
 use verbs_api::behavior::{FaultStatus, RouteFields, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Ah, AhAttr, ErrorKind, GlobalRoute, Grh, LinkLayer, Mtu, QpModify, QpState, QpType, RcParams,
-    RecvWr, SendWr, Sge, Wc, WcFlags, WcStatus, connect,
+    Ah, AhAttr, ErrorKind, GlobalRoute, Grh, LinkLayer, Mtu, QpModify, QpState, QpType, RecvWr,
+    SendWr, Sge, Wc, WcFlags, WcStatus, connect,
 };
 
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::{
     Bench, End, Failure, GRH_LEN, OfRule, Pair, PairOptions, QKEY, Result, Scenario, expect_err,
@@ -449,11 +450,7 @@ fn connection_to_a_datagram_queue_pair_gets_no_answer(bench: &Bench<'_>) -> Resu
     let to = ud_pair(bench)?.b;
     to.recv(1, LEN)?;
     let from = bench.end(bench.ctx_a(), PairOptions::default())?;
-    let rc = RcParams {
-        timeout: 8,
-        retry_cnt: 1,
-        ..RcParams::default()
-    };
+    let rc = gives_up_soon();
     bench.climb(&from, &to, rc, QpState::Rts)?;
     let data = [from.sge(0, LEN)];
     bench.post_send(from.qp, &[SendWr::send(1, &data)])?;

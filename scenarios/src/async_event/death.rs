@@ -5,9 +5,10 @@ use std::time::Duration;
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
     Access, Ah, Arm, AsyncEventType, CqInit, Element, ErrorKind, Gid, MrChange, MwType, QpAttrMask,
-    QpInit, QpModify, QpState, QpType, RcParams, RecvWr, SendWr, SrqInit, Wait, Wc, WcStatus,
+    QpInit, QpModify, QpState, QpType, RecvWr, SendWr, SrqInit, Wait, Wc, WcStatus,
 };
 
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::mcast::{ALL_HOSTS, MLID};
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err};
@@ -148,11 +149,7 @@ scenario!(work_under_way_goes_with_its_device: "ASYNC-10"; needs LAB);
 /// The request is lost, and nobody tries it again or gives it up.
 fn work_under_way_goes_with_its_device(bench: &Bench<'_>) -> Result {
     let Pair { a, b } = bench.pair(PairOptions {
-        rc: RcParams {
-            timeout: 8,
-            retry_cnt: 1,
-            ..RcParams::default()
-        },
+        rc: gives_up_soon(),
         ..PairOptions::default()
     })?;
     bench.arm(a.send_cq, Arm::NEXT)?;
@@ -171,11 +168,7 @@ fn work_under_way_goes_with_its_device(bench: &Bench<'_>) -> Result {
 scenario!(peer_of_a_dead_device_gets_no_answer: "ASYNC-10"; needs LAB);
 fn peer_of_a_dead_device_gets_no_answer(bench: &Bench<'_>) -> Result {
     let pair = bench.pair(PairOptions {
-        rc: RcParams {
-            timeout: 8,
-            retry_cnt: 1,
-            ..RcParams::default()
-        },
+        rc: gives_up_soon(),
         ..PairOptions::default()
     })?;
     let Pair { a, b } = pair;

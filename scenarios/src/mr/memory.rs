@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Access, Capabilities, ErrorKind, MrAttr, MrChange, MrInit, MrMemory, RcParams, Remote, SendWr,
-    WcStatus,
+    Access, Capabilities, ErrorKind, MrAttr, MrChange, MrInit, MrMemory, Remote, SendWr, WcStatus,
 };
 
 use super::LEN;
+use crate::end::gives_up_soon;
 use crate::failure::{Failure, check_eq, in_case, value_in_case};
 use crate::kind::Kind;
 use crate::{Bench, End, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, pattern};
@@ -432,11 +432,7 @@ fn goes_under_way(bench: &Bench<'_>, kind: Kind) -> Result {
     const LEN: u32 = 64;
     let is_received = kind.takes_a_receive();
     for is_held_up in [true, false] {
-        let rc = RcParams {
-            timeout: 8,
-            retry_cnt: 1,
-            ..RcParams::default()
-        };
+        let rc = gives_up_soon();
         let Pair { a, b } = bench.pair(PairOptions {
             rc,
             ..PairOptions::default()

@@ -3,6 +3,7 @@
 use verbs_api::lab::PacketOpcode;
 use verbs_api::{QpState, RcParams, SendWr, WcStatus};
 
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};
 
@@ -73,11 +74,7 @@ fn responder_without_depth_refuses_reads(bench: &Bench<'_>) -> Result {
     const RULE: &str = "RDMA-19";
     let options = PairOptions::default();
     let [a, b] = [bench.ctx_a(), bench.ctx_b()].map(|side| bench.end(side, options));
-    let of_a = RcParams {
-        timeout: 8,
-        retry_cnt: 1,
-        ..RcParams::default()
-    };
+    let of_a = gives_up_soon();
     let of_b = RcParams {
         max_rd_atomic: 0,
         ..of_a

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use verbs_api::behavior::Check;
 use verbs_api::{Cq, ErrorKind, QpType, RcParams, RecvWr, SendWr, Sge, Wc, WcStatus};
 
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq};
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, wr_ids};
 
@@ -149,11 +150,7 @@ fn read_with_a_bad_rkey_is_a_remote_access_error(bench: &Bench<'_>) -> Result {
 
 scenario!(silent_peer_uses_up_the_retries: "WC-30");
 fn silent_peer_uses_up_the_retries(bench: &Bench<'_>) -> Result {
-    let rc = RcParams {
-        timeout: 8,
-        retry_cnt: 1,
-        ..RcParams::default()
-    };
+    let rc = gives_up_soon();
     let Pair { a, b } = with(bench, rc)?;
     bench.to_err(b.qp)?;
     a.send(1, 8)?;

@@ -3,11 +3,12 @@
 use verbs_api::lab::Limit;
 use verbs_api::{
     AsyncEvent, AsyncEventType, Context, Element, ErrorKind, Qp, QpAttrMask, QpModify, QpState,
-    QpType, RcParams, SendWr, Wait, WcStatus, Xrcd, XrcdInit,
+    QpType, SendWr, Wait, WcStatus, Xrcd, XrcdInit,
 };
 
 use super::{Named, beside_b};
 use crate::climber::Climber;
+use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among};
 
@@ -91,11 +92,7 @@ fn shared<'b>(bench: &'b Bench<'_>, file: &Named) -> Result<Shared<'b>> {
     let xrcd = bench.open_xrcd(bench.ctx_b(), &file.init().create())?;
     let other = bench.open_xrcd(neighbour, &file.init())?;
     let options = PairOptions {
-        rc: RcParams {
-            timeout: 8,
-            retry_cnt: 1,
-            ..RcParams::default()
-        },
+        rc: gives_up_soon(),
         ..PairOptions::of(QpType::XrcSend)
     };
     let a = bench.end(bench.ctx_a(), options)?;
