@@ -54,7 +54,7 @@ pub(crate) extern "C" fn open_xrcd(
             None => XrcdInit::private(),
             Some(name) => XrcdInit::of(Path::new(name)),
         };
-        init.create |= attr.oflags & libc::O_CREAT != 0;
+        init.create = attr.oflags & libc::O_CREAT != 0;
         init.exclusive = attr.oflags & libc::O_EXCL != 0;
         let handle = engine().sim.open_xrcd(of, &init);
         let handle = handle.map_err(|error| match error.kind() {

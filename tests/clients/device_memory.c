@@ -20,6 +20,8 @@ int main(void)
     /* There is so much of it, and no more. */
     CHECK(!alloc(b.context, device.max_dm_size + 1) && errno == ENOMEM);
     CHECK(!alloc(b.context, 0) && errno == EINVAL);
+    struct ibv_alloc_dm_attr newer = {.length = 64, .comp_mask = 1};
+    CHECK(!ibv_alloc_dm(b.context, &newer) && errno == EINVAL);
     struct ibv_dm *all = alloc(b.context, device.max_dm_size), *other = alloc(a.context, 64);
     CHECK(all && other && !alloc(b.context, 4) && errno == ENOMEM);
     CHECK(!ibv_free_dm(all) && ibv_free_dm(all) == EINVAL);

@@ -49,6 +49,9 @@ int main(void)
     CHECK(ibv_dereg_mr(a.mr) == ENOENT);
     a.mr->handle = own;
 
+    struct ibv_ah_attr back;
+    CHECK(ibv_init_ah_from_wc(a.context, 1, NULL, NULL, &back));
+
     /* Memory that is not there, or cannot be written. */
     char *read_only = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(!ibv_reg_mr(a.pd, read_only, 4096, IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT);

@@ -12,6 +12,9 @@
 #define MACHINES "/usr/lib/x86_64-linux-gnu/libibverbs.so.1"
 #endif
 
+/* For providers, in infiniband/driver.h. */
+int ibv_read_sysfs_file(const char *folder, const char *file, char *buffer, size_t size);
+
 typedef const char *text(int number);
 typedef int number(int number);
 
@@ -70,7 +73,17 @@ int main(void)
     struct end end;
     open_end(&end, 0, 0);
     struct ibv_device_attr attr;
-    CHECK(!ibv_query_device(end.context, &attr));
+    struct ibv_port_attr port;
+    CHECK(!ibv_query_device(end.context, &attr) && !ibv_query_port(end.context, 1, &port));
+    CHECK(port.active_width == 2 && port.active_speed == 32);
+    const char *folder = end.context->device->ibdev_path;
+    char line[64] = {0};
+    CHECK(ibv_read_sysfs_file(folder, "node_type", line, sizeof line) == 5);
+    CHECK(!strcmp(line, "1: CA") && ibv_read_sysfs_file(folder, "none", line, sizeof line) == -1);
+    CHECK(ibv_read_sysfs_file("/proc/self", "comm", line, sizeof line) > 0 && line[0] != '1');
+    CHECK(ibv_read_sysfs_file(folder, "node_type", line, 3) == 2 && !strncmp(line, "1:", 2));
+    CHECK(ibv_read_sysfs_file(NULL, "comm", line, sizeof line) == -1);
+    CHECK(ibv_read_sysfs_file("/proc/self", NULL, line, sizeof line) == -1);
     CHECK(attr.node_guid && ibv_get_device_guid(end.context->device) == attr.node_guid);
     struct ibv_gid_entry entry;
     CHECK(!ibv_query_gid_ex(end.context, 1, 0, &entry, 0));

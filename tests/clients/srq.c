@@ -73,6 +73,21 @@ int main(void)
     CHECK(ibv_wr_complete(batch) == EINVAL);
     CHECK(ibv_poll_cq(b.cq, 1, &wc) == 0);
 
+    /* A list of receives, on one that is made with the extended call; it has the room that it says. */
+    struct ibv_srq_init_attr_ex basic = {
+        .attr = {.max_wr = 5, .max_sge = 2},
+        .comp_mask = IBV_SRQ_INIT_ATTR_PD,
+        .pd = b.pd,
+    };
+    struct ibv_srq *shared = ibv_create_srq_ex(b.context, &basic);
+    CHECK(shared && basic.attr.max_wr >= 5 && basic.attr.max_sge >= 2);
+    struct ibv_recv_wr list[16] = {{.wr_id = 0}}, *full = NULL;
+    CHECK(basic.attr.max_wr < 16);
+    for (uint32_t i = 0; i < basic.attr.max_wr; ++i)
+        list[i].next = &list[i + 1];
+    CHECK(ibv_post_srq_recv(shared, list, &full) == ENOMEM && full == &list[basic.attr.max_wr]);
+    CHECK(!ibv_destroy_srq(shared));
+
     close_end(&a);
     close_end(&b);
     return 0;

@@ -108,6 +108,16 @@ int main(void)
     CHECK(!ibv_query_qp(c.qp, &attr, IBV_QP_STATE, &init));
     CHECK(attr.qp_state == IBV_QPS_RTS && init.qp_type == IBV_QPT_XRC_RECV && !init.send_cq);
     CHECK(!open_qp(b.context, private, b.qp->qp_num) && errno == EINVAL);
+    struct ibv_qp_open_attr wrong = {
+        .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+        .qp_num = b.qp->qp_num,
+        .xrcd = xrcd_c,
+        .qp_type = IBV_QPT_RC,
+    };
+    CHECK(!ibv_open_qp(c.context, &wrong) && errno == EINVAL);
+    wrong.qp_type = IBV_QPT_XRC_RECV;
+    wrong.comp_mask &= ~IBV_QP_OPEN_ATTR_XRCD;
+    CHECK(!ibv_open_qp(c.context, &wrong) && errno == EINVAL);
 
     /* Each message takes a receive of the SRQ that it names. */
     b.srq = srq_b;
@@ -191,6 +201,9 @@ int main(void)
         .cq = b.cq,
     };
     CHECK(!ibv_create_srq_ex(b.context, &tags) && errno == EOPNOTSUPP);
+    tags.comp_mask ^= IBV_SRQ_INIT_ATTR_TM;
+    CHECK(!ibv_create_srq_ex(b.context, &tags) && errno == EOPNOTSUPP);
+    tags.comp_mask ^= IBV_SRQ_INIT_ATTR_TM;
     tags.srq_type = IBV_SRQT_XRC;
     tags.comp_mask &= ~IBV_SRQ_INIT_ATTR_TM;
     CHECK(!ibv_create_srq_ex(b.context, &tags) && errno == EINVAL);

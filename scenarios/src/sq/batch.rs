@@ -298,6 +298,38 @@ fn batch_binds_counts_and_invalidates(bench: &Bench<'_>) -> Result {
     write(WcStatus::RemAccessErr)
 }
 
+scenario!(batch_can_invalidate_at_the_peer: "SQ-26", "WC-12"; needs MW, BATCHES);
+fn batch_can_invalidate_at_the_peer(bench: &Bench<'_>) -> Result {
+    let access = Access::ALL_RDMA | Access::MW_BIND;
+    let Pair { a, b } = bench.pair(PairOptions {
+        send_ops: SendOps::BIND_MW | SendOps::SEND_WITH_INV,
+        access,
+        ..PairOptions::default()
+    })?;
+    let mw = bench.alloc_mw(b.pd, MwType::Type2)?;
+    let rkey = inc_rkey(bench.query_mw(mw)?.rkey);
+    let info = MwBindInfo {
+        mr: b.mr,
+        addr: b.mem.addr,
+        length: LEN.into(),
+        access: Access::REMOTE_WRITE,
+    };
+    b.post(SendWr::bind_mw(1, mw, rkey, info))?;
+    bench.successes(b.send_cq, 1)?;
+    a.fill(6, LEN)?;
+    b.recv(2, LEN)?;
+    let data = [a.sge(0, LEN)];
+    let list = [SendWr::send_with_inv(3, &data, rkey)];
+    bench
+        .post_batch(a.qp, &list, BatchEnd::Complete)
+        .rule("SQ-26")?;
+    let sent = bench.one_with(a.send_cq, WcStatus::Success, "SQ-26")?;
+    check_eq!("SQ-26", sent.wr_id, 3);
+    let came = bench.one_with(b.recv_cq, WcStatus::Success, "SQ-26")?;
+    check_eq!("WC-12", came.invalidated_rkey(), Some(rkey), "the key");
+    b.expect_data(6, LEN, "SQ-26")
+}
+
 scenario!(uc_qp_has_batches_of_what_its_transport_has: "SQ-18", "SQ-28"; needs UC, MW, BATCHES);
 /// Each operation, all of them, and none that it has not.
 fn uc_qp_has_batches_of_what_its_transport_has(bench: &Bench<'_>) -> Result {

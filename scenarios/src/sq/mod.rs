@@ -22,6 +22,7 @@ use crate::Scenario;
 pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     batch::batch_runs_when_it_is_complete,
     batch::batch_binds_counts_and_invalidates,
+    batch::batch_can_invalidate_at_the_peer,
     batch::aborted_batch_never_runs,
     batch::batch_with_an_error_is_not_posted_at_all,
     batch::batch_gathers_inline_data,
