@@ -59,7 +59,7 @@ int main(void)
                                    .is_global = 1,
                                    .port_num = 1};
         struct ibv_ah *there = ibv_create_ah(a.pd, &attr);
-        CHECK(there);
+        CHECK(there && there->context == a.context && there->pd == a.pd);
         post_recv(&b, 1, 48);
         send_to(&a, there, b.qp->qp_num);
         struct ibv_wc wc = complete(&b);

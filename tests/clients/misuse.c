@@ -49,6 +49,8 @@ int main(void)
     CHECK(ibv_dereg_mr(a.mr) == ENOENT);
     a.mr->handle = own;
 
+    CHECK(ibv_query_gid_ex(a.context, 1, 0, NULL, 0));
+    CHECK(!ibv_reg_dmabuf_mr(a.pd, 0, 4096, 0, -1, 0) && errno == EOPNOTSUPP);
     struct ibv_ah_attr back;
     CHECK(ibv_init_ah_from_wc(a.context, 1, NULL, NULL, &back));
 

@@ -1,7 +1,8 @@
 /* Names: the texts of numbers are those of the machine's libibverbs; a device that the program describes
- * itself has the name it says; a device has one GUID, open or not; the interface of a GID is one of the
- * machine's. */
+ * itself has the name it says; a device has one GUID and one index, open or not; the interface of a GID is
+ * one of the machine's; files of sysfs that there are not. What is closed has no descriptor any more. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <net/if.h>
 
 #include "bench.h"
@@ -81,6 +82,8 @@ int main(void)
     CHECK(ibv_read_sysfs_file(folder, "node_type", line, sizeof line) == 5);
     CHECK(!strcmp(line, "1: CA") && ibv_read_sysfs_file(folder, "none", line, sizeof line) == -1);
     CHECK(ibv_read_sysfs_file("/proc/self", "comm", line, sizeof line) > 0 && line[0] != '1');
+    CHECK(ibv_read_sysfs_file(folder, "node_type", line, 0) == -1);
+    CHECK(ibv_read_sysfs_file(folder, "node_type", line, 1) == 0 && !line[0]);
     CHECK(ibv_read_sysfs_file(folder, "node_type", line, 3) == 2 && !strncmp(line, "1:", 2));
     CHECK(ibv_read_sysfs_file(NULL, "comm", line, sizeof line) == -1);
     CHECK(ibv_read_sysfs_file("/proc/self", NULL, line, sizeof line) == -1);
@@ -95,6 +98,14 @@ int main(void)
     else
         CHECK(!entry.ndev_ifindex);
     if_freenameindex(interfaces);
+    const int descriptors[] = {end.context->async_fd, end.context->cmd_fd, end.channel->fd};
     close_end(&end);
+    for (int i = 0; i < 3; ++i)
+        CHECK(fcntl(descriptors[i], F_GETFD) == -1 && errno == EBADF);
+
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    CHECK(list && list[0] && list[1]);
+    CHECK(ibv_get_device_index(list[0]) != ibv_get_device_index(list[1]));
+    ibv_free_device_list(list);
     return 0;
 }

@@ -116,6 +116,9 @@ int main(void)
     };
     CHECK(!ibv_open_qp(c.context, &wrong) && errno == EINVAL);
     wrong.qp_type = IBV_QPT_XRC_RECV;
+    wrong.comp_mask |= IBV_QP_OPEN_ATTR_RESERVED;
+    CHECK(!ibv_open_qp(c.context, &wrong) && errno == EOPNOTSUPP);
+    wrong.comp_mask &= ~IBV_QP_OPEN_ATTR_RESERVED;
     wrong.comp_mask &= ~IBV_QP_OPEN_ATTR_XRCD;
     CHECK(!ibv_open_qp(c.context, &wrong) && errno == EINVAL);
 
