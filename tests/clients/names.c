@@ -76,7 +76,7 @@ int main(void)
     struct ibv_device_attr attr;
     struct ibv_port_attr port;
     CHECK(!ibv_query_device(end.context, &attr) && !ibv_query_port(end.context, 1, &port));
-    CHECK(port.active_width == 2 && port.active_speed == 32);
+    CHECK(port.active_width == 2 && port.active_speed == 32 && port.phys_state == 5);
     const char *folder = end.context->device->ibdev_path;
     char line[64] = {0};
     CHECK(ibv_read_sysfs_file(folder, "node_type", line, sizeof line) == 5);
