@@ -50,10 +50,6 @@ mod harness;
 pub mod library;
 mod search;
 
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/model-checking.md")]
-struct Guide;
-
 pub use diagram::Counterexample;
 pub use error::{ModelError, Outcome};
 pub use harness::{Harness, Link, Thread};

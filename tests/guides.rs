@@ -1,0 +1,277 @@
+//! Each guide does what it says: from an empty folder, its files and commands are copied out of the Markdown, word for
+//! word, and run. The crates are those that `cargo package` makes.
+//!
+//! | in a guide | means |
+//! |---|---|
+//! | a paragraph that begins with `` `path` ``, then a block | the file has this text |
+//! | a paragraph that begins with ``Add to `path` ``, then a block | it is added to the file |
+//! | a block `sh` | the commands run, and succeed; a block `sh fails` does not |
+//! | a block `text` behind one of commands | its lines are in the output, in this order; `...` is for lines left out |
+//! | any other block | is not looked at |
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A step that a reader takes.
+#[derive(Debug)]
+enum Step {
+    Write {
+        path: String,
+        text: String,
+    },
+    Add {
+        path: String,
+        text: String,
+    },
+    Run {
+        commands: String,
+        fails: bool,
+        prints: Option<String>,
+    },
+}
+
+#[test]
+#[ignore = "builds each guide's packages anew, for minutes: `./check guides` runs it"]
+fn each_guide_does_what_it_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = root.join(option_env!("CARGO_TARGET_DIR").unwrap_or("target"));
+    let place = target.join("guides");
+    let _ = fs::remove_dir_all(&place);
+    packaged(root, &target, &place);
+    let mut wrong = Vec::new();
+    let only = std::env::var("GUIDE").ok();
+    for guide in GUIDES
+        .iter()
+        .filter(|guide| only.as_deref().is_none_or(|only| guide.contains(only)))
+    {
+        let text = fs::read_to_string(root.join("docs").join(guide)).unwrap();
+        let dir = place.join(guide.trim_end_matches(".md"));
+        fs::create_dir_all(&dir).unwrap();
+        let all = steps(&text);
+        assert!(
+            all.iter().any(|step| matches!(step, Step::Run { .. })),
+            "{guide} runs nothing"
+        );
+        let mut reader = Reader {
+            root: root.to_owned(),
+            at: dir.clone(),
+            dir,
+            target: target.clone(),
+        };
+        if let Err(problem) = all.iter().try_for_each(|step| reader.take(step)) {
+            wrong.push(format!("docs/{guide}: {problem}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// In `docs`.
+const GUIDES: &[&str] = &[
+    "testing-rust.md",
+    "existing-programs.md",
+    "model-checking.md",
+    "exploration.md",
+    "conformance.md",
+    "scenarios.md",
+    "deviations.md",
+];
+
+/// Packs all packages, unpacks them, and makes them those that a name alone means.
+fn packaged(root: &Path, target: &Path, place: &Path) {
+    fs::create_dir_all(place).unwrap();
+    let done = Command::new(env!("CARGO"))
+        .args([
+            "package",
+            "--workspace",
+            "--no-verify",
+            "--allow-dirty",
+            "--quiet",
+        ])
+        .current_dir(root)
+        .status()
+        .unwrap();
+    assert!(done.success(), "cargo package: {done}");
+    let mut patch = String::from("[patch.crates-io]\n");
+    let version = env!("CARGO_PKG_VERSION");
+    for entry in fs::read_dir(target.join("package")).unwrap() {
+        let path = entry.unwrap().path();
+        let Some(name) = path
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .strip_suffix(&format!("-{version}.crate"))
+        else {
+            continue;
+        };
+        let done = Command::new("tar")
+            .arg("xzf")
+            .arg(&path)
+            .current_dir(place)
+            .status()
+            .unwrap();
+        assert!(done.success(), "tar: {done}");
+        let unpacked = place.join(format!("{name}-{version}"));
+        patch += &format!("{name} = {{ path = {unpacked:?} }}\n");
+    }
+    fs::create_dir_all(place.join(".cargo")).unwrap();
+    fs::write(place.join(".cargo/config.toml"), patch).unwrap();
+}
+
+/// Who does what a guide says.
+struct Reader {
+    root: PathBuf,
+    /// Where the reader began.
+    dir: PathBuf,
+    /// Where the last command left off.
+    at: PathBuf,
+    target: PathBuf,
+}
+
+impl Reader {
+    fn take(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Write { path, text } => {
+                let path = self.at.join(path);
+                fs::create_dir_all(path.parent().unwrap()).map_err(|error| error.to_string())?;
+                fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+            }
+            Step::Add { path, text } => {
+                let path = self.at.join(path);
+                let before = fs::read_to_string(&path)
+                    .map_err(|error| format!("{}: {error}", path.display()))?;
+                fs::write(&path, format!("{before}\n{text}")).map_err(|error| error.to_string())
+            }
+            Step::Run {
+                commands,
+                fails,
+                prints,
+            } => {
+                let output = self.run(commands)?;
+                if output.0 == *fails {
+                    let wanted = if *fails { "fail" } else { "succeed" };
+                    return Err(format!("does not {wanted}:\n{commands}{}", output.1));
+                }
+                prints
+                    .as_deref()
+                    .map_or(Ok(()), |prints| has(&output.1, prints))
+            }
+        }
+    }
+
+    /// Whether the commands succeed, and what they print.
+    fn run(&mut self, commands: &str) -> Result<(bool, String), String> {
+        let end = self.dir.join(".at");
+        let script = format!(
+            "set -e\nexec 2>&1\ntrap 'pwd > {}' EXIT\n{commands}",
+            end.display()
+        );
+        let path = std::env::var("PATH").unwrap_or_default();
+        let program = self.target.join("search");
+        let output = Command::new("bash")
+            .args(["-c", &script])
+            .current_dir(&self.at)
+            .env("PATH", format!("{}:{path}", program.display()))
+            .env("CARGO_TARGET_DIR", self.target.join("guides/target"))
+            .env("CARGO_TERM_COLOR", "never")
+            .env("VERBSIM_SOURCE", &self.root)
+            .output()
+            .map_err(|error| format!("bash: {error}"))?;
+        self.at = fs::read_to_string(&end)
+            .map_err(|error| error.to_string())?
+            .trim_end()
+            .into();
+        Ok((
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        ))
+    }
+}
+
+/// Whether the lines that a guide shows are in the output, in their order.
+fn has(output: &str, shown: &str) -> Result<(), String> {
+    let mut lines = output.lines();
+    for line in shown
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && *line != "...")
+    {
+        if !lines.any(|seen| seen.contains(line)) {
+            return Err(format!("the output lacks, in this order: {line}\n{output}"));
+        }
+    }
+    Ok(())
+}
+
+fn steps(markdown: &str) -> Vec<Step> {
+    let (mut steps, mut paragraph, mut behind_commands) = (Vec::new(), String::new(), false);
+    let mut lines = markdown.lines();
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```") else {
+            match line.is_empty() {
+                // The last paragraph is that before the block.
+                true => {}
+                false if line.starts_with('#') => paragraph.clear(),
+                false => {
+                    paragraph = line.to_owned();
+                    let rest = lines
+                        .clone()
+                        .take_while(|line| !line.is_empty() && !line.starts_with("```"));
+                    let count = rest.count();
+                    lines.by_ref().take(count).for_each(drop);
+                    behind_commands = false;
+                }
+            }
+            continue;
+        };
+        let block = lines.by_ref().take_while(|line| *line != "```");
+        let text = block.map(|line| format!("{line}\n")).collect::<String>();
+        let is_commands = matches!(info, "sh" | "sh fails");
+        if is_commands {
+            steps.push(Step::Run {
+                commands: text,
+                fails: info == "sh fails",
+                prints: None,
+            });
+        } else if info == "text" && behind_commands {
+            if let Some(Step::Run { prints, .. }) = steps.last_mut() {
+                *prints = Some(text);
+            }
+        } else if let Some(path) = named("`", &paragraph) {
+            steps.push(Step::Write { path, text });
+        } else if let Some(path) = named("Add to `", &paragraph) {
+            steps.push(Step::Add { path, text });
+        }
+        paragraph.clear();
+        behind_commands = is_commands;
+    }
+    steps
+}
+
+/// The path that a paragraph begins with, behind this text.
+fn named(before: &str, paragraph: &str) -> Option<String> {
+    let (path, _) = paragraph.strip_prefix(before)?.split_once('`')?;
+    let is_path = path.contains('.') && !path.contains([' ', '(', ':']);
+    is_path.then(|| path.to_owned())
+}
+
+#[test]
+fn steps_are_read_from_markdown() {
+    let markdown = "# A guide\n\nWords.\n\n`src/lib.rs`, the loop:\n\n```rust\nfn f() {}\n```\n\nRun it:\n\n```sh\ncargo test\n```\n\n\
+        ```text\none\n...\ntwo\n```\n\nOnly shown:\n\n```text\nthree\n```\n\n```sh fails\nfalse\n```\n\n\
+        Add to `Cargo.toml`:\n\n```toml\n[x]\n```\n";
+    let seen: Vec<String> = steps(markdown)
+        .iter()
+        .map(|step| format!("{step:?}"))
+        .collect();
+    let expected = [
+        r#"Write { path: "src/lib.rs", text: "fn f() {}\n" }"#,
+        r#"Run { commands: "cargo test\n", fails: false, prints: Some("one\n...\ntwo\n") }"#,
+        r#"Run { commands: "false\n", fails: true, prints: None }"#,
+        r#"Add { path: "Cargo.toml", text: "[x]\n" }"#,
+    ];
+    assert_eq!(seen, expected);
+    assert!(has("zero\none\nmore\ntwo", "one\n...\ntwo").is_ok());
+    assert!(has("two\none", "one\ntwo").is_err());
+}
