@@ -39,7 +39,8 @@ struct Port {
     port: u8,
     state: String,
     link_layer: String,
-    active_mtu: String,
+    /// In bytes.
+    active_mtu: Option<u32>,
     gids: Vec<String>,
 }
 
@@ -110,7 +111,7 @@ fn fill(verbs: &dyn Verbs, device: &mut Device) -> verbs_api::Result<()> {
             port: number,
             state: port.state.to_string(),
             link_layer: port.link_layer.to_string(),
-            active_mtu: port.active_mtu.to_string(),
+            active_mtu: port.active_mtu.bytes(),
             gids: gids(verbs, context, number, port.gid_tbl_len)?,
         });
     }
@@ -152,11 +153,8 @@ fn table(devices: &[Device], style: Style) -> String {
                 active_mtu,
                 gids,
             } = port;
-            writeln!(
-                text,
-                "  port {number}  {state}, {link_layer}, MTU {active_mtu}"
-            )
-            .expect("a string");
+            let mtu = active_mtu.map_or_else(|| "unknown".to_owned(), |bytes| bytes.to_string());
+            writeln!(text, "  port {number}  {state}, {link_layer}, MTU {mtu}").expect("a string");
             for (index, gid) in gids.iter().enumerate() {
                 writeln!(text, "    GID {index}  {gid}").expect("a string");
             }

@@ -9,10 +9,11 @@ use crate::list::Listed;
 use crate::output::{Format, Stop, json, print};
 use crate::rules::coverage;
 use crate::style::{Look, Style};
+use crate::words::meant;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Id of a rule or a scenario, such as `CQ-ARM-17`
+    /// A rule, such as `CQ-ARM-17`, a group of rules, such as `CQ-ARM`, or a scenario
     id: String,
     /// How to show it
     #[arg(long, value_enum, default_value = "table")]
@@ -23,19 +24,48 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let id = &args.id;
     let found = rules().iter().find(|rule| rule.id.eq_ignore_ascii_case(id));
     let scenario = all().find(|scenario| scenario.id == id);
+    let group: Vec<&'static Rule> = rules()
+        .iter()
+        .filter(|rule| rule.group.eq_ignore_ascii_case(id))
+        .collect();
     let style = Style::of_stdout();
     let text = match (found, scenario, args.format) {
         (Some(rule), _, Format::Json) => json(&RuleJson::new(rule)),
         (Some(rule), _, Format::Table) => explain_rule(rule, style),
         (None, Some(scenario), Format::Json) => json(&ScenarioJson::new(scenario)),
         (None, Some(scenario), Format::Table) => explain_scenario(scenario, style),
-        (None, None, _) => {
-            return Err(Stop::usage(format!(
-                "no rule and no scenario is called {id}; see `verbsim rules` and `verbsim list`"
-            )));
-        }
+        (None, None, _) if group.is_empty() => return Err(unknown(id)),
+        (None, None, Format::Json) => json(&GroupJson::new(&group)),
+        (None, None, Format::Table) => explain_group(&group, style),
     };
     print(&text)
+}
+
+fn unknown(id: &str) -> Stop {
+    let of_rules = rules()
+        .iter()
+        .flat_map(|rule| [&rule.id[..], &rule.group[..]]);
+    let names = of_rules.chain(all().map(|scenario| scenario.id));
+    let meant = meant(id, names, "see `verbsim rules` and `verbsim list`");
+    Stop::usage(format!(
+        "no rule, group of rules or scenario is called {id}{meant}"
+    ))
+}
+
+#[derive(Serialize)]
+struct GroupJson {
+    kind: &'static str,
+    rules: Vec<RuleJson>,
+}
+
+impl GroupJson {
+    fn new(group: &[&'static Rule]) -> Self {
+        let rules = group.iter().map(|rule| RuleJson::new(rule)).collect();
+        Self {
+            kind: "group",
+            rules,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -73,6 +103,15 @@ impl ScenarioJson {
             scenario: Listed::new(scenario),
         }
     }
+}
+
+/// Each rule in a paragraph.
+fn explain_group(group: &[&'static Rule], style: Style) -> String {
+    let mut text = String::new();
+    for rule in group {
+        text += &format!("{} {}\n", style.paint(Look::Bold, &rule.id), rule.rule);
+    }
+    text + "\n`verbsim explain ID` says where a rule is stated and what checks it.\n"
 }
 
 fn explain_rule(rule: &'static Rule, style: Style) -> String {

@@ -11,10 +11,11 @@ use verbs_explore::{Exploration, Found, Shard};
 use verbs_faults::Plan;
 
 use crate::output::{Format, Stop, json, print, save};
-use crate::seeds;
 use crate::style::{Look, Style};
 use crate::subject::Subject;
 use crate::table::Plain;
+use crate::words::count;
+use crate::{interrupt, seeds};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "spec")]
     profile: String,
     /// How many runs at the same time
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = jobs)]
     jobs: NonZero<usize>,
     /// Only every Nth seed, from the Kth on: N machines, or jobs of a batch system, share the seeds
     #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE)]
@@ -97,6 +98,8 @@ struct Entry {
     seeds_per_second: f64,
     rules: Vec<Struck>,
     failure: Option<Failed>,
+    /// The seeds that go on, if it was broken off.
+    rest: Option<String>,
 }
 
 /// How a rule of the plan struck.
@@ -121,9 +124,15 @@ struct Failed {
     shown: String,
 }
 
+fn jobs(text: &str) -> Result<NonZero<usize>, String> {
+    let jobs = text.parse().ok().and_then(NonZero::new);
+    jobs.ok_or_else(|| "the number of jobs is 1 or more".to_owned())
+}
+
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
+    interrupt::listen();
     let mut explorations = Vec::new();
-    let mut failed = false;
+    let (mut failed, mut rest) = (false, None);
     for subject in Subject::chosen(args.scenario.as_deref(), &args.profile)? {
         let plan = args.faults.plan(subject.usual_faults())?;
         let exploration = subject
@@ -146,8 +155,12 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             print(&table(&entry))?;
         }
         failed = entry.failure.is_some();
+        rest = entry
+            .rest
+            .as_ref()
+            .map(|rest| (entry.subject.clone(), rest.clone()));
         explorations.push(entry);
-        if failed {
+        if failed || rest.is_some() {
             break;
         }
     }
@@ -158,9 +171,13 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             explorations,
         }))?;
     }
-    match failed {
-        true => Err(Stop::NotGood),
-        false => Ok(()),
+    match (failed, rest) {
+        (true, _) => Err(Stop::NotGood),
+        (false, Some((subject, rest))) => Err(Stop::Status {
+            status: interrupt::STATUS,
+            message: Some(format!("interrupted in {subject}; --seeds {rest} goes on")),
+        }),
+        (false, None) => Ok(()),
     }
 }
 
@@ -175,7 +192,11 @@ fn explore(
     bar.set_style(template.expect("the template is good"));
     bar.set_message(subject.to_string());
     let start = Instant::now();
-    let explored = exploration.search(|world| subject.test(world), || bar.inc(1));
+    let tried = || {
+        bar.inc(1);
+        interrupt::go_on()
+    };
+    let explored = exploration.search(|world| subject.test(world), tried);
     let seconds = start.elapsed().as_secs_f64();
     bar.finish_and_clear();
     let tried = explored.tried;
@@ -199,11 +220,14 @@ fn explore(
             seed: found.seed,
             program: subject.code(exploration, &found),
             replay: format!("verbsim replay {}{}", found.replay, args.faults.argument()),
-            shown: found.to_string(),
+            shown: format!("{found:#}"),
             seen: found.failure,
             faults: found.faults.to_string(),
             trace: found.trace.iter().map(ToString::to_string).collect(),
         }),
+        rest: explored
+            .rest
+            .map(|rest| format!("{}..{}", rest.start, rest.end)),
     })
 }
 
@@ -219,13 +243,17 @@ fn table(entry: &Entry) -> String {
         };
         rules.row([
             style.cell(Look::Plain, rule),
-            style.cell(look, format!("struck in {seeds} of {tried} seeds{remark}")),
+            style.cell(
+                look,
+                format!("struck in {seeds} of {}{remark}", count(*tried, "seed")),
+            ),
         ]);
     }
     let mut text = rules.text();
     let Some(failure) = &entry.failure else {
         let speed = entry.seeds_per_second;
-        text += &format!("{subject}: {tried} seeds, no failure, {speed} seeds/s\n");
+        let tried = count(*tried, "seed");
+        text += &format!("{subject}: {tried}, no failure, {speed} seeds/s\n");
         return text;
     };
     text += &format!("{subject} failed: {}", failure.shown);

@@ -7,6 +7,8 @@ mod devices;
 mod exec;
 mod explain;
 mod explore;
+mod help;
+mod interrupt;
 mod list;
 mod output;
 mod replay;
@@ -16,17 +18,18 @@ mod seeds;
 mod style;
 mod subject;
 mod table;
+mod words;
 
 use std::env;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// A software RDMA device with exact verbs semantics, and a conformance suite for any device.
 ///
 /// Without arguments: run the suite against the simulator.
 #[derive(Parser)]
-#[command(name = "verbsim", version, after_help = EXIT_STATUS)]
+#[command(name = "verbsim", version, after_help = EXIT_STATUS, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -55,6 +58,10 @@ enum Command {
     Explain(explain::Args),
     /// Run a program that uses libibverbs on simulated devices
     Exec(exec::Args),
+    /// Show the help of a command, or a document: faults, json, modes, ...
+    Help(help::Args),
+    /// Write completions for a shell, or man pages
+    Generate(help::Generate),
 }
 
 fn main() -> ExitCode {
@@ -73,6 +80,8 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::execute(&args),
         Command::Explain(args) => explain::execute(&args),
         Command::Exec(args) => exec::execute(&args),
+        Command::Help(args) => help::execute(&args, Cli::command()),
+        Command::Generate(args) => help::generate(&args, Cli::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -87,13 +96,15 @@ fn main() -> ExitCode {
 
 const EXIT_STATUS: &str = "\
 Exit status:
-  0  all is well: at least one scenario ran, none failed, none passed unexpectedly
-  1  a scenario failed or passed unexpectedly, the simulator lacks more than its profile says, or none ran
-     because all were skipped
-  2  the command line makes no sense, or something could not be read or written";
+  0  at least one scenario ran, none failed, none passed unexpectedly
+  1  a scenario failed or passed unexpectedly, the simulator lacks more than its profile says, or every
+     scenario was skipped
+  2  the command line is wrong, or a file could not be read or written
+  130  Ctrl-C ended it; what was done is shown";
 
 const EXIT_STATUS_OF_SEARCH: &str = "\
 Exit status:
   0  nothing failed
   1  something failed
-  2  the command line makes no sense, or something could not be read or written";
+  2  the command line is wrong, or a file could not be read or written
+  130  Ctrl-C ended it; what was done is shown";

@@ -62,18 +62,22 @@ impl Covered {
 }
 
 fn table(listed: &[Covered], style: Style) -> String {
-    let mut table = Plain::new(style);
+    let mut table = Plain::narrow(style);
     for covered in listed {
         let (by, look) = match covered.reason {
-            _ if !covered.scenarios.is_empty() => (covered.scenarios.join(", "), Look::Green),
+            _ if !covered.scenarios.is_empty() => (covered.scenarios.join(" "), Look::Green),
             Some(reason) => (reason.to_string(), Look::Dim),
             None => ("no scenario".to_string(), Look::Red),
         };
         table.row([
             style.cell(Look::Bold, covered.id),
             style.cell(Look::Dim, covered.level.letter()),
-            style.cell(look, by),
             style.cell(Look::Plain, covered.rule),
+        ]);
+        table.row([
+            style.cell(Look::Plain, ""),
+            style.cell(Look::Plain, ""),
+            style.cell(look, by),
         ]);
     }
     let checked = listed.iter().filter(|c| !c.scenarios.is_empty()).count();

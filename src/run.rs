@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use verbs_scenarios::report::{BackendInfo, Entry, FailureReport, Outcome, Report, Run, Summary};
-use verbs_scenarios::{Backend, GROUPS, Scenario, rule, run, select};
+use verbs_scenarios::{Backend, GROUPS, Scenario, rule, rules, run, select};
 use verbsim::backend::Choice;
 
+use crate::interrupt;
 use crate::output::{Format, Stop, json, print, save};
 use crate::style::{Look, Style};
 use crate::table::Plain;
+use crate::words::meant;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -32,10 +34,21 @@ pub(crate) struct Args {
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let scenarios = chosen(&args.filter)?;
     let backends = args.choice.backends();
-    let mut runs = Vec::new();
+    interrupt::listen();
+    let (mut runs, mut end) = (Vec::new(), Ok(()));
     for backend in backends.map_err(Stop::Usage)? {
-        runs.push(run_with_progress(backend.as_ref(), &scenarios)?);
+        match run_with_progress(backend.as_ref(), &scenarios) {
+            Ok(run) => runs.push(run),
+            Err(stop) => end = Err(stop),
+        }
+        if end.is_err() || interrupt::go_on().is_break() {
+            break;
+        }
     }
+    if runs.is_empty() {
+        return end;
+    }
+    // What was done is shown, whatever came then.
     let report = Report::new(runs);
     let text = |style| match args.format {
         Format::Table => table(&report, style),
@@ -55,10 +68,14 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             )?;
         }
     }
-    if report.is_good() {
-        Ok(())
-    } else {
-        Err(Stop::NotGood)
+    end?;
+    match (report.is_good(), interrupt::go_on().is_break()) {
+        (false, _) => Err(Stop::NotGood),
+        (true, true) => Err(Stop::Status {
+            status: interrupt::STATUS,
+            message: Some("interrupted; the scenarios behind did not run".to_owned()),
+        }),
+        (true, false) => Ok(()),
     }
 }
 
@@ -68,14 +85,22 @@ fn chosen(patterns: &[String]) -> Result<Vec<&'static Scenario>, Stop> {
     for pattern in patterns {
         let found = select(pattern);
         if found.is_empty() {
-            return Err(Stop::usage(format!(
-                "no scenario matches {pattern}; `verbsim list` shows all"
-            )));
+            return Err(no_scenario(pattern));
         }
         ids.extend(found.iter().map(|scenario| scenario.id));
     }
     let is_meant = |scenario: &&Scenario| patterns.is_empty() || ids.contains(scenario.id);
     Ok(verbs_scenarios::all().filter(is_meant).collect())
+}
+
+/// A pattern that matches nothing.
+pub(crate) fn no_scenario(pattern: &str) -> Stop {
+    let rules = rules().iter().map(|rule| &rule.id[..]);
+    let names = verbs_scenarios::all()
+        .map(|scenario| scenario.id)
+        .chain(rules);
+    let meant = meant(pattern, names, "`verbsim list` shows all");
+    Stop::usage(format!("no scenario matches {pattern}{meant}"))
 }
 
 /// With a line that shows how far it is, if the standard error is a terminal.
@@ -86,6 +111,7 @@ fn run_with_progress(backend: &dyn Backend, scenarios: &[&'static Scenario]) -> 
     let result = run(backend, scenarios, |scenario| {
         bar.set_message(scenario.id);
         bar.inc(1);
+        interrupt::go_on()
     });
     bar.finish_and_clear();
     result.map_err(|error| Stop::usage(format!("{}: {error}", backend.info().backend)))
@@ -208,13 +234,23 @@ fn summary(run: &Run, style: Style) -> String {
         part(passed, "passed", Look::Green),
         part(failed, "failed", Look::Red),
     ];
-    for (count, words, look) in [
-        (skipped, "skipped", Look::Plain),
-        (known_deviations, "known deviations", Look::Yellow),
-        (unexpected_passes, "unexpected passes", Look::Red),
+    for (count, one, many, look) in [
+        (skipped, "skipped", "skipped", Look::Plain),
+        (
+            known_deviations,
+            "known deviation",
+            "known deviations",
+            Look::Yellow,
+        ),
+        (
+            unexpected_passes,
+            "unexpected pass",
+            "unexpected passes",
+            Look::Red,
+        ),
     ] {
         if count > 0 {
-            parts.push(part(count, words, look));
+            parts.push(part(count, if count == 1 { one } else { many }, look));
         }
     }
     if run.summary.ran() == 0 {

@@ -10,6 +10,7 @@ use verbs_scenarios::{Deviation, Scenario, deviations, run_in, select};
 use verbs_sim::SimConfig;
 
 use crate::output::Stop;
+use crate::run::no_scenario;
 
 /// What is explored, on devices of a profile.
 pub(crate) struct Subject {
@@ -51,9 +52,7 @@ impl Subject {
         };
         let matching = select(pattern);
         if matching.is_empty() {
-            return Err(Stop::usage(format!(
-                "no scenario matches {pattern}; `verbsim list` shows all"
-            )));
+            return Err(no_scenario(pattern));
         }
         let decided = matching.into_iter().filter(|scenario| is_decided(scenario));
         let subjects: Result<Vec<_>, _> = decided

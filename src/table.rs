@@ -4,6 +4,9 @@ use comfy_table::{Cell, ContentArrangement, Table, presets};
 
 use crate::style::Style;
 
+/// Columns of a page.
+const PAGE: u16 = 100;
+
 /// A table that is written line by line.
 pub(crate) struct Plain {
     table: Table,
@@ -19,6 +22,18 @@ impl Plain {
             table.force_no_tty();
         }
         Self { table }
+    }
+
+    /// As wide as a terminal, and no wider than a page where there is none.
+    pub(crate) fn narrow(style: Style) -> Self {
+        let mut plain = Self::new(style);
+        if !style.wraps() {
+            plain
+                .table
+                .set_content_arrangement(ContentArrangement::Dynamic);
+            plain.table.set_width(PAGE);
+        }
+        plain
     }
 
     pub(crate) fn is_empty(&self) -> bool {

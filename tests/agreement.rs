@@ -5,6 +5,7 @@
 //! machine. Without it there is nothing to compare.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::{env, fs, io};
 
@@ -53,7 +54,8 @@ fn compare(path: &Path) {
         link_layer: verbs_settings::link_layer(link_layer).unwrap(),
         seed: 0,
     };
-    let of_profile = verbs_scenarios::run(&simulator, &scenarios, |_| ()).unwrap();
+    let of_profile =
+        verbs_scenarios::run(&simulator, &scenarios, |_| ControlFlow::Continue(())).unwrap();
     let excused: Vec<_> = deviations::of_driver(&driver, of_driver["kernel"].as_str().unwrap())
         .into_iter()
         .filter(|deviation| deviation.not_modelled.is_some() || deviation.sometimes)

@@ -1,6 +1,7 @@
 //! What a scenario says that it checks is what its assertions name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use verbs_api::profile::Profile;
 use verbsim::backend::Simulator;
@@ -21,7 +22,8 @@ fn each_scenario_claims_the_rules_that_its_assertions_name() {
             link_layer,
             seed: 0,
         };
-        let run = verbs_scenarios::run(&backend, &scenarios, |_| ()).unwrap();
+        let run =
+            verbs_scenarios::run(&backend, &scenarios, |_| ControlFlow::Continue(())).unwrap();
         for entry in run.scenarios {
             named.entry(entry.id).or_default().extend(entry.named);
         }

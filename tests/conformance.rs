@@ -1,5 +1,7 @@
 //! The conformance suite on the simulator that keeps to the specification.
 
+use std::ops::ControlFlow;
+
 use verbs_api::profile::Profile;
 use verbs_api::{Capabilities, LinkLayer};
 use verbs_scenarios::report::{BackendInfo, Entry, Outcome, Run};
@@ -120,7 +122,7 @@ fn run(seed: u64) -> Run {
 
 fn run_on(backend: &dyn Backend) -> Run {
     let scenarios: Vec<_> = verbs_scenarios::all().collect();
-    verbs_scenarios::run(backend, &scenarios, |_| ()).unwrap()
+    verbs_scenarios::run(backend, &scenarios, |_| ControlFlow::Continue(())).unwrap()
 }
 
 /// How a scenario ended that did not pass.

@@ -1,6 +1,7 @@
 //! A recorded deviation hides no more than it names.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use verbs_api::LinkLayer;
 use verbs_api::profile::Profile;
@@ -17,7 +18,8 @@ fn runs() -> impl Iterator<Item = (Profile, Run)> {
             link_layer: LinkLayer::Ethernet,
             seed: 0,
         };
-        let run = verbs_scenarios::run(&backend, &scenarios, |_| ()).unwrap();
+        let run =
+            verbs_scenarios::run(&backend, &scenarios, |_| ControlFlow::Continue(())).unwrap();
         (*profile, run)
     })
 }

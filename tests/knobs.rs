@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -131,7 +132,8 @@ fn a_value_that_is_declared_breaks_what_is_recorded_and_nothing_else() {
         };
         let of_knob = |scenario: &&Scenario| whole || bears_on(knob, scenario);
         let scenarios: Vec<_> = verbs_scenarios::all().filter(of_knob).collect();
-        let run = run(&turned, &scenarios, |_| {}).expect("the backend starts");
+        let run =
+            run(&turned, &scenarios, |_| ControlFlow::Continue(())).expect("the backend starts");
         let (mut broken, mut wrong) = (BTreeSet::new(), Vec::new());
         for failure in run
             .scenarios
@@ -210,7 +212,8 @@ fn is_noticed(knob: &Knob, liar: &Turned) -> bool {
     let of_knob = |scenario: &&Scenario| bears_on(knob, scenario);
     let (likely, rest): (Vec<_>, Vec<_>) = verbs_scenarios::all().partition(of_knob);
     let fails = |scenario: &&'static Scenario| {
-        let run = run(liar, &[*scenario], |_| {}).expect("the backend starts");
+        let run =
+            run(liar, &[*scenario], |_| ControlFlow::Continue(())).expect("the backend starts");
         run.scenarios[0].outcome == Outcome::Failed
     };
     likely.iter().any(fails) || rest.iter().any(fails)

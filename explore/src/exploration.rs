@@ -3,7 +3,7 @@
 use core::fmt;
 use std::env;
 use std::num::NonZero;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,6 +71,8 @@ pub struct Explored {
     pub struck: Vec<u64>,
     /// The failure of the lowest seed that fails, with the fewest faults.
     pub failure: Option<Found>,
+    /// What was left when the search was broken off: the same shard of these seeds goes on.
+    pub rest: Option<Range<u64>>,
 }
 
 /// How a test fails, and what brings it back.
@@ -90,11 +92,12 @@ pub struct Found {
 }
 
 impl Exploration {
-    /// For a test with this name, which replays carry. Defaults: seeds 0 to 999, two nodes, the standard
+    /// For a test with this name, which replays carry: letters, digits and `_`, `-`, `.`, `/`, in the place of
+    /// anything else `_`. Defaults: seeds 0 to 999, two nodes, the standard
     /// plan of faults, one job.
     pub fn new(name: &str) -> Self {
         Self {
-            name: name.to_owned(),
+            name: word(name),
             config: SimConfig::new(),
             plan: Plan::standard(),
             seeds: Seeds::new(0..1000),
@@ -161,19 +164,20 @@ impl Exploration {
             let found = found.unwrap_or_else(|refused| panic!("{REPLAY}: {refused}"));
             return found.map_or(Ok(1), |found| Err(Box::new(found)));
         }
-        let explored = self.search(&test, || ());
+        let explored = self.search(&test, || ControlFlow::Continue(()));
         let failure = explored.failure.map(Box::new);
         failure.map_or(Ok(explored.tried), Err)
     }
 
-    /// As [`run`](Self::run), but ignores the environment; calls `tried` after each seed.
+    /// As [`run`](Self::run), but ignores the environment; calls `tried` after each seed, which may break the search
+    /// off.
     ///
     /// # Panics
     /// For a plan that the simulation refuses ([`check`](Self::check)).
     pub fn search<E: fmt::Display>(
         &self,
         test: impl Fn(&World) -> Result<(), E> + Sync,
-        tried: impl Fn() + Sync,
+        tried: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Explored {
         let rules = self.plan.rules().iter();
         let struck: Vec<_> = rules.map(|_| AtomicU64::new(0)).collect();
@@ -184,9 +188,14 @@ impl Exploration {
             }
             trial.failed()
         };
-        let Searched { tried, failure } = self.seeds.search(trial, tried);
+        let Searched {
+            tried,
+            failure,
+            rest,
+        } = self.seeds.search(trial, tried);
         Explored {
             tried,
+            rest,
             struck: struck.into_iter().map(AtomicU64::into_inner).collect(),
             failure: failure.map(|(seed, failed)| self.found(seed, &failed.struck, &test)),
         }
@@ -334,7 +343,16 @@ impl Trial {
     }
 }
 
-/// The failure, the faults as a plan, how to bring it back, and the end of the trace.
+/// As one word of a shell and of a replay.
+fn word(name: &str) -> String {
+    let plain = |c: char| match c.is_alphanumeric() || "_-./".contains(c) {
+        true => c,
+        false => '_',
+    };
+    name.chars().map(plain).collect()
+}
+
+/// The failure, the faults as a plan, how to bring it back (but for `{:#}`), and the end of the trace.
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.failure)?;
@@ -342,9 +360,14 @@ impl fmt::Display for Found {
         for line in self.faults.to_string().lines() {
             writeln!(f, "    {line}")?;
         }
-        writeln!(f, "replay {}", self.replay)?;
+        if !f.alternate() {
+            writeln!(f, "run it again: {REPLAY}={} cargo test", self.replay)?;
+        }
         let skipped = self.trace.len().saturating_sub(TRACE_TAIL);
-        writeln!(f, "trace, without the first {skipped} records:")?;
+        match skipped {
+            0 => writeln!(f, "trace:")?,
+            skipped => writeln!(f, "trace, without the first {skipped} records:")?,
+        }
         for record in &self.trace[skipped..] {
             writeln!(f, "    {record}")?;
         }

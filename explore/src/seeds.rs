@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::num::NonZero;
-use core::ops::Range;
+use core::ops::{ControlFlow, Range};
 use core::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -42,6 +42,8 @@ pub struct Searched<F> {
     pub tried: u64,
     /// The lowest seed that fails, and how.
     pub failure: Option<(u64, F)>,
+    /// What was left when the search was broken off: the same shard of these seeds goes on.
+    pub rest: Option<Range<u64>>,
 }
 
 impl Seeds {
@@ -84,12 +86,13 @@ impl Seeds {
         self.range.start + (self.shard.number - 1) + index * self.shard.of
     }
 
-    /// Tries them in their order until one fails. `trial` says how one fails; `tried` is called
-    /// after each. Once a seed has failed, no higher one is started.
+    /// Tries them in their order until one fails. `trial` says how one fails. `tried` is called after each, and may
+    /// break the search off: seeds that have begun are finished, and no other begins. Once a seed has failed, no
+    /// higher one begins.
     pub fn search<F: Send>(
         &self,
         trial: impl Fn(u64) -> Option<F> + Sync,
-        tried: impl Fn() + Sync,
+        tried: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Searched<F> {
         let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
         let count = self.count();
@@ -104,7 +107,9 @@ impl Seeds {
                 }
                 let failed = trial(self.nth(index));
                 done.fetch_add(1, Ordering::Relaxed);
-                tried();
+                if tried().is_break() {
+                    end.fetch_min(next.load(Ordering::Relaxed), Ordering::Relaxed);
+                }
                 if let Some(how) = failed
                     && end.fetch_min(index, Ordering::Relaxed) > index
                 {
@@ -127,8 +132,11 @@ impl Seeds {
             work();
         });
         let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let end = end.into_inner();
+        let is_left = failure.is_none() && end < count;
         Searched {
             tried: done.into_inner(),
+            rest: is_left.then(|| self.range.start + end * self.shard.of..self.range.end),
             failure: failure.map(|(index, how)| (self.nth(index), how)),
         }
     }
@@ -213,7 +221,7 @@ mod tests {
                     tried.lock().unwrap().push(seed);
                     None::<()>
                 };
-                let searched = seeds.search(trial, || ());
+                let searched = seeds.search(trial, || ControlFlow::Continue(()));
                 assert_eq!(searched.tried, seeds.count());
             }
             let mut tried = tried.into_inner().unwrap();
@@ -226,9 +234,35 @@ mod tests {
     fn the_lowest_seed_that_fails_is_found_by_any_number_of_jobs() {
         for n in 1..4 {
             let seeds = Seeds::new(0..1000).jobs(jobs(n));
-            let searched = seeds.search(|seed| (seed % 100 >= 37).then_some(seed * 2), || ());
+            let searched = seeds.search(
+                |seed| (seed % 100 >= 37).then_some(seed * 2),
+                || ControlFlow::Continue(()),
+            );
             assert_eq!(searched.failure, Some((37, 74)));
             assert!(searched.tried >= 38);
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_search_that_was_broken_off_goes_on() {
+        for (n, shard) in [(1, Shard::WHOLE), (3, Shard::new(2, 3).unwrap())] {
+            let tried = Mutex::new(Vec::new());
+            let trial = |seed| {
+                tried.lock().unwrap().push(seed);
+                None::<()>
+            };
+            let seeds = Seeds::new(5..500).shard(shard).jobs(jobs(n));
+            let some = || match tried.lock().unwrap().len() {
+                ..20 => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            };
+            let rest = seeds.search(trial, some).rest.expect("it was broken off");
+            let seeds = seeds.range(rest);
+            assert_eq!(seeds.search(trial, || ControlFlow::Continue(())).rest, None);
+            let mut tried = tried.into_inner().unwrap();
+            tried.sort_unstable();
+            let all = (5..500).skip(shard.number() as usize - 1);
+            assert_eq!(tried, all.step_by(shard.of() as usize).collect::<Vec<_>>());
         }
     }
 

@@ -1,6 +1,7 @@
 //! Running scenarios and judging how they end.
 
 use std::any::Any;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
@@ -80,21 +81,24 @@ pub struct Attempt {
     pub ended_by: Option<FailureReport>,
 }
 
-/// Runs scenarios in their order, each on fresh devices. `before` is called before each.
+/// Runs scenarios in their order, each on fresh devices. `before` is called before each, and may break the run off:
+/// that scenario and those behind it are not in the [`Run`].
 ///
 /// # Errors
 /// If the backend cannot start.
 pub fn run(
     backend: &dyn Backend,
     scenarios: &[&'static Scenario],
-    mut before: impl FnMut(&'static Scenario),
+    mut before: impl FnMut(&'static Scenario) -> ControlFlow<()>,
 ) -> verbs_api::Result<Run> {
     let capabilities = capabilities(backend)?;
     let deviations = backend.deviations();
     let mut summary = Summary::default();
     let mut entries = Vec::with_capacity(scenarios.len());
     for scenario in scenarios {
-        before(scenario);
+        if before(scenario).is_break() {
+            break;
+        }
         let entry = judge(backend, scenario, capabilities, &deviations);
         summary.count(entry.outcome);
         entries.push(entry);

@@ -21,8 +21,8 @@ pub(crate) use start::execute;
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
-    /// End the program if it takes longer: by SIGTERM, and 5 seconds later by SIGKILL
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// End the program if it takes longer, such as `10s`, `500ms` or `2m`: by SIGTERM, and 5 seconds later by SIGKILL
+    #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
     /// The drop-in library [default: the one that this program came with]
     #[arg(long, value_name = "FILE", env = "VERBSIM_LIBRARY")]
@@ -88,11 +88,19 @@ fn absolute(path: &OsStr) -> OsString {
     path::absolute(path).map_or_else(|_| path.to_owned(), PathBuf::into_os_string)
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
-    seconds
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "it is to be a number of seconds above 0".to_owned())
+/// A number of seconds, or with a unit.
+fn time(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let parsed = units
+        .iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let (number, seconds) = parsed.unwrap_or((text, &1.0));
+    let number = number.parse::<f64>().ok().filter(|number| *number > 0.0);
+    number
+        .and_then(|number| Duration::try_from_secs_f64(number * seconds).ok())
+        .ok_or_else(|| {
+            "a time is a number above 0 of seconds, or has a unit: 10s, 500ms, 2m".to_owned()
+        })
 }
 
 /// There is no drop-in.
@@ -101,4 +109,25 @@ pub(crate) fn execute(_: &Args) -> Result<(), crate::output::Stop> {
     Err(crate::output::Stop::usage(
         "the drop-in for libibverbs is for Linux",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_of_seconds_unless_it_has_a_unit() {
+        for (text, millis) in [
+            ("10", 10_000),
+            ("0.5", 500),
+            ("10s", 10_000),
+            ("500ms", 500),
+            ("2m", 120_000),
+        ] {
+            assert_eq!(time(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "0", "-1", "s", "1d", "inf", "NaN", "1e300h"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
 }
