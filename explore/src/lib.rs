@@ -20,3 +20,7 @@ pub use exploration::{Exploration, Explored, Found, REPLAY, Trial, World};
 pub use replay::{Replay, ReplayError};
 pub use seeds::{NoShard, Searched, Seeds, Shard};
 pub use shrink::shrink;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

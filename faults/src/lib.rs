@@ -15,3 +15,7 @@ pub use read::PlanError;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/faults.md")]
 struct Document;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

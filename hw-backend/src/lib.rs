@@ -55,3 +55,7 @@ mod xrc;
 pub use devices::{is_simulated, kernel};
 pub use hw::Hw;
 pub use obstacles::{locked_memory, obstacles};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

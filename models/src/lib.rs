@@ -55,3 +55,7 @@ pub use error::{ModelError, Outcome};
 pub use harness::{Harness, Link, Thread};
 pub use search::{CHECKER, Checker, Coverage, Report, Search, check};
 pub use verbs_api::sync;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

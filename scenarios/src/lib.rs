@@ -147,6 +147,10 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
     GROUPS.iter().flat_map(|group| group.scenarios)
 }
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -70,3 +70,7 @@ pub use stack::shell::{Participant, Sim, Step, What};
 pub mod search {
     pub use crate::stack::shell::Alone;
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -95,3 +95,7 @@ pub type Dest = wr::Dest<wr::Handles>;
 
 /// A receive work request that names handles.
 pub type RecvWr<'a> = wr::RecvWr<'a, wr::Handles>;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
