@@ -69,7 +69,7 @@ type Case = (&'static str, fn(&Sim), &'static [&'static str]);
 /// What is found in each program; what is merely still there is left out.
 #[test]
 fn mistakes_are_named_with_their_cause() {
-    let cases: [Case; 11] = [
+    let cases: [Case; 12] = [
         (
             "armed after the completion came (CQ-ARM)",
             |sim| {
@@ -221,6 +221,27 @@ fn mistakes_are_named_with_their_cause() {
                 "sim0: send 0x3 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, no window of rkey \
                0xc0000101 opens that",
                 "sim1: 1 event QP_ACCESS_ERR of qp 0x2 not read",
+            ],
+        ),
+        (
+            "a CQ of the receiver overruns (CQ-OVR-04)",
+            |sim| {
+                let (a, b) = ends(sim);
+                let (qp_a, qp_b) = pair((&a, &b), QpType::Rc, 16, &RcParams::default());
+                for wr_id in 2..7 {
+                    b.recv(qp_b, wr_id, 0, 64);
+                    a.send(qp_a, wr_id, 0, 64);
+                    settle(sim);
+                    a.drain();
+                }
+            },
+            &[
+                "sim0: send 0x6 of qp 0x2 failed with REM_OP_ERR: at sim1, cq#0, where its receive \
+                 completes, has overrun: the completion is lost",
+                "sim1: cq#0, of 4 entries, has overrun: 1 completion was lost",
+                "sim1: 4 completions of cq#0 not polled",
+                "sim1: 1 event CQ_ERR of cq#0 not read",
+                "sim1: 1 event QP_FATAL of qp 0x2 not read",
             ],
         ),
         (

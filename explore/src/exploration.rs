@@ -76,7 +76,7 @@ pub struct Explored {
 }
 
 /// How a test fails, and what brings it back.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Found {
     /// The seed.
@@ -372,5 +372,12 @@ impl fmt::Display for Found {
             writeln!(f, "    {record}")?;
         }
         Ok(())
+    }
+}
+
+/// As it is displayed: `unwrap` shows it.
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }

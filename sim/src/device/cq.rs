@@ -550,6 +550,12 @@ impl Cqs {
         self.shown = Shown(to);
     }
 
+    /// The CQ, if it has overrun and cannot be used any more.
+    pub(crate) fn overrun_at(&self, cq: u32) -> Option<CqHandle> {
+        let cq = self.table.at(cq);
+        cq.dead.then_some(cq.handle)
+    }
+
     /// Shows whether a CQ is empty. One that has overrun has more to say than that.
     pub(crate) fn show(&self, index: u32) {
         if let Some(shown) = &self.shown.0 {

@@ -169,6 +169,13 @@ pub(super) fn refused(
 
 /// Why a message cannot be put into the receive that it takes.
 fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> String {
+    if let Some(cq) = responder
+        .receives
+        .cq()
+        .and_then(|cq| device.cqs.overrun_at(cq))
+    {
+        return format!("{cq}, where its receive completes, has overrun: the completion is lost");
+    }
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());
         let (wr_id, room) = (recv.wr_id, recv.length());

@@ -88,7 +88,9 @@ impl World {
         if *self.owner.get_or_init(|| this) == this {
             return Ok(());
         }
-        let text = "stepped mode is for one thread, and this is a second one; use Mode::Inline or RealTime";
+        let text = "this is a second thread, and Mode::Stepped, the default, is for one, whose waits move the clock: \
+                    choose Mode::Inline for a program with threads, or Mode::RealTime if it also relies on timers \
+                    (SimConfig::mode)";
         Err(Error::new(
             verb,
             ErrorKind::Usage,
