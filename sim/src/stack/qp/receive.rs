@@ -76,7 +76,7 @@ impl Qp {
             (QpType::Rc | QpType::XrcRecv, _) => self.respond(device, packet),
             (QpType::Uc, _) => self.receive_unreliable(device, packet),
             (_, Op::Datagram(deth)) => self.receive_datagram(device, packet, deth),
-            _ => Err("the packet makes no sense"),
+            _ => Err("the packet is malformed"),
         }
     }
 

@@ -188,6 +188,6 @@ fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> String 
     }
     match packet.op {
         Op::SendWithInv(rkey) => format!("the rkey {rkey:#x} cannot be invalidated"),
-        _ => "the request makes no sense there".to_owned(),
+        _ => "the request is invalid there".to_owned(),
     }
 }
