@@ -5,6 +5,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The package of the library. Here it is a folder; from a registry, and where packages are unpacked or vendored, it stands
+/// beside this package, since feature `bundled` depends on it.
+fn package(here: &Path) -> PathBuf {
+    let version = env!("CARGO_PKG_VERSION");
+    let beside = here.parent().unwrap_or(here);
+    let places = [
+        here.join("libibverbs"),
+        beside.join(format!("verbs-libibverbs-{version}")),
+        beside.join("verbs-libibverbs"),
+    ];
+    let found = places
+        .iter()
+        .find(|place| place.join("Cargo.toml").is_file());
+    found.unwrap_or(&places[0]).clone()
+}
+
 /// What the library is built of.
 const SOURCES: [&str; 7] = [
     "libibverbs",
@@ -55,7 +71,7 @@ fn build(here: &Path) -> PathBuf {
         .args(["--target", &target, "--target-dir"])
         .arg(&target_dir)
         .arg("--manifest-path")
-        .arg(here.join("libibverbs/Cargo.toml"))
+        .arg(package(here).join("Cargo.toml"))
         .env_remove("CARGO_BUILD_BUILD_DIR");
     for (name, _) in env::vars_os() {
         if OF_CARGO
