@@ -50,7 +50,7 @@ pub enum Problem {
         qp_num: u32,
         /// It is a receive.
         receive: bool,
-        /// As posted.
+        /// The program's number for it ([`SendWr::label`](verbs_api::SendWr::label)).
         wr_id: u64,
         /// How it ended.
         status: WcStatus,

@@ -6,12 +6,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use verbs_api::lab::{Lab, TraceEvent};
 use verbs_api::owned::{Dest, RecvWr, SendWr};
 use verbs_api::{
     Access, AhAttr, Cause, ErrorKind, MrInit, MrMemory, Object, QpModify, QpState, QpType,
-    RcParams, SendOps, Wait, WcOpcode, WcStatus,
+    RcParams, SendOps, SrqInit, Wait, WcOpcode, WcStatus,
 };
-use verbs_sim::SimConfig;
+use verbs_sim::{Problem, SimConfig};
 
 use crate::bench::{Bench, End, drain, pair, recv, send, wr_ids};
 
@@ -34,6 +35,58 @@ fn work_holds_its_region_until_its_completion_is_polled() {
     let wc = ends[1].cq.poll().unwrap().next().unwrap();
     assert_eq!((wc.wr_id, wc.byte_len), (1, 8));
     assert_eq!(bench.live(1).mrs, 1, "{raw} is gone with its last holder");
+}
+
+/// Numbers that these objects give to the device are shown nowhere: not in the trace, nor in errors, nor in
+/// the diagnosis.
+#[test]
+fn what_is_shown_has_the_numbers_of_the_program() {
+    const SENDS: u64 = 0x5e4d;
+    const RECEIVES: u64 = 0x4ecf;
+    let bench = Bench::new(SimConfig::new().trace(true));
+    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&bench, name));
+    let srq = far.pd.create_srq(&SrqInit::new(4)).unwrap();
+    for srq in [None, Some(&srq)] {
+        let from = near.qp(QpType::Rc);
+        let to = far.pd.qp(QpType::Rc, &far.cq, &far.cq);
+        let to = srq.into_iter().fold(to, |to, srq| to.srq(srq));
+        let to = to.create().unwrap();
+        from.connect_rc(&to, &RcParams::default()).unwrap();
+        let room = [far.mr.sge(..8)];
+        let receive = [RecvWr::new(RECEIVES, &room)];
+        match srq {
+            Some(srq) => srq.post_recv(&receive).unwrap(),
+            None => to.post_recv(&receive).unwrap(),
+        }
+        let refused = far.mr.write(0, &[1]).unwrap_err().to_string();
+        assert!(refused.contains("work request 0x4ecf of "), "{refused}");
+        let longer = [near.mr.sge(..9)];
+        from.post_send(&[SendWr::send(SENDS, &longer)]).unwrap();
+        bench.settle();
+        assert_eq!(wr_ids(&near.cq), [SENDS]);
+        assert_eq!(wr_ids(&far.cq), [RECEIVES]);
+    }
+    let mut shown = Vec::new();
+    for record in bench.sim.trace() {
+        match record.event {
+            TraceEvent::Completion { wc, .. } => shown.push(wc.wr_id),
+            TraceEvent::Call { call } if call.starts_with("ibv_post") => {
+                let own = [" 0x5e4d 9 B", "0x4ecf 8 B"];
+                assert!(own.iter().any(|own| call.contains(own)), "{call}");
+            }
+            _ => {}
+        }
+    }
+    shown.sort_unstable();
+    assert_eq!(shown, [RECEIVES, RECEIVES, SENDS, SENDS]);
+    let mut failed = Vec::new();
+    for finding in bench.sim.diagnose().findings {
+        if let Problem::Failed { wr_id, .. } = finding.problem {
+            failed.push(wr_id);
+        }
+    }
+    failed.sort_unstable();
+    assert_eq!(failed, shown);
 }
 
 /// WC-19, QP-FLUSH-01: unsignaled work is let go of by the next completion of its queue, of whatever

@@ -44,12 +44,10 @@ impl ibv_mw_bind_info {
 impl ibv_mw_bind {
     /// All of it, of this region.
     pub fn from_c(bind: &Self, mr: Mr) -> MwBind {
-        let flags = SendFlags::from_bits_retain(bind.send_flags);
         let info = ibv_mw_bind_info::from_c(&bind.bind_info, mr);
-        MwBind {
-            flags,
-            ..MwBind::new(bind.wr_id, info)
-        }
+        let mut made = MwBind::new(bind.wr_id, info);
+        made.flags = SendFlags::from_bits_retain(bind.send_flags);
+        made
     }
 
     /// All of it, of this region.

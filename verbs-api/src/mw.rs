@@ -64,13 +64,36 @@ pub struct MwBind {
     pub flags: SendFlags,
     /// What the window is to show.
     pub info: MwBindInfo,
+    /// See [`label`](Self::label).
+    pub(crate) label: Option<u64>,
 }
 
 impl MwBind {
     /// A signaled bind.
     pub const fn new(wr_id: u64, info: MwBindInfo) -> Self {
-        let flags = SendFlags::SIGNALED;
-        Self { wr_id, flags, info }
+        Self {
+            wr_id,
+            flags: SendFlags::SIGNALED,
+            info,
+            label: None,
+        }
+    }
+
+    /// With the number to show, as [`SendWr::labeled`](crate::SendWr::labeled).
+    #[must_use]
+    pub const fn labeled(self, label: u64) -> Self {
+        Self {
+            label: Some(label),
+            ..self
+        }
+    }
+
+    /// The number to show: the one of [`labeled`](Self::labeled), or `wr_id`.
+    pub const fn label(&self) -> u64 {
+        match self.label {
+            Some(label) => label,
+            None => self.wr_id,
+        }
     }
 }
 

@@ -263,6 +263,8 @@ pub struct SendWr<'a, N: Names> {
     pub sg_list: &'a [N::Sge],
     /// Where to.
     pub dest: Dest<N>,
+    /// See [`label`](Self::label).
+    pub(crate) label: Option<u64>,
 }
 
 impl<'a, N: Names> SendWr<'a, N> {
@@ -274,6 +276,7 @@ impl<'a, N: Names> SendWr<'a, N> {
             flags: SendFlags::SIGNALED,
             sg_list,
             dest: Dest::Connected,
+            label: None,
         }
     }
 
@@ -412,6 +415,26 @@ impl<'a, N: Names> SendWr<'a, N> {
     }
 }
 
+impl<N: Names> SendWr<'_, N> {
+    /// With the number that a simulator's trace, diagnosis and errors show instead of `wr_id`. For a layer
+    /// that posts numbers of its own and knows those of the program, as [`owned`](crate::owned) does.
+    #[must_use]
+    pub const fn labeled(self, label: u64) -> Self {
+        Self {
+            label: Some(label),
+            ..self
+        }
+    }
+
+    /// The number to show: the one of [`labeled`](Self::labeled), or `wr_id`.
+    pub const fn label(&self) -> u64 {
+        match self.label {
+            Some(label) => label,
+            None => self.wr_id,
+        }
+    }
+}
+
 impl SendWr<'_, Handles> {
     /// A bind of a window of type 2.
     pub const fn bind_mw(wr_id: u64, mw: Mw, rkey: u32, info: MwBindInfo) -> Self {
@@ -426,11 +449,34 @@ pub struct RecvWr<'a, N: Names> {
     pub wr_id: u64,
     /// Local memory, scattered to in order.
     pub sg_list: &'a [N::Sge],
+    /// See [`label`](Self::label).
+    pub(crate) label: Option<u64>,
 }
 
 impl<'a, N: Names> RecvWr<'a, N> {
     /// A receive into `sg_list`.
     pub const fn new(wr_id: u64, sg_list: &'a [N::Sge]) -> Self {
-        Self { wr_id, sg_list }
+        Self {
+            wr_id,
+            sg_list,
+            label: None,
+        }
+    }
+
+    /// With the number to show, as [`SendWr::labeled`].
+    #[must_use]
+    pub const fn labeled(self, label: u64) -> Self {
+        Self {
+            label: Some(label),
+            ..self
+        }
+    }
+
+    /// The number to show: the one of [`labeled`](Self::labeled), or `wr_id`.
+    pub const fn label(&self) -> u64 {
+        match self.label {
+            Some(label) => label,
+            None => self.wr_id,
+        }
     }
 }

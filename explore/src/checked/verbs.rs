@@ -199,7 +199,7 @@ impl Verbs for Checked {
         let mut books = self.begin();
         self.device().bind_mw(qp, mw, bind)?;
         books.memory.bound(bind.info.mr, bind.info.access);
-        books.posted(qp, Work::bind(qp, bind.wr_id, bind.flags));
+        books.posted(qp, Work::bind(qp, bind));
         Ok(())
     }
 

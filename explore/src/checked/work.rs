@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use verbs_api::{Qp, RecvWr, SendFlags, SendWr, Sge, Srq, Wc, WcOpcode, WcStatus};
+use verbs_api::{MwBind, Qp, RecvWr, SendFlags, SendWr, Sge, Srq, Wc, WcOpcode, WcStatus};
 
 use super::atomics::Add;
 
@@ -14,6 +14,8 @@ pub(crate) struct Work {
     /// On which QP; of an SRQ it is not known before it completes.
     pub(crate) qp: Option<Qp>,
     pub(crate) wr_id: u64,
+    /// What is shown for it.
+    pub(super) label: u64,
     pub(crate) what: What,
     /// The times of the QP that it belongs to: another one from each reset and each return from an
     /// error on. Numbers count over all QPs.
@@ -47,26 +49,37 @@ impl Work {
         let writes = if wr.op.reads() { wr.sg_list } else { &[] };
         Self {
             signaled: wr.flags.contains(SendFlags::SIGNALED),
-            ..Self::new(Some(qp), wr.wr_id, What::Send(wr.op.wc_opcode()), writes)
+            ..Self::new(
+                Some(qp),
+                (wr.wr_id, wr.label()),
+                What::Send(wr.op.wc_opcode()),
+                writes,
+            )
         }
     }
 
-    pub(crate) fn bind(qp: Qp, wr_id: u64, flags: SendFlags) -> Self {
+    pub(crate) fn bind(qp: Qp, bind: &MwBind) -> Self {
         Self {
-            signaled: flags.contains(SendFlags::SIGNALED),
-            ..Self::new(Some(qp), wr_id, What::Send(WcOpcode::BindMw), &[])
+            signaled: bind.flags.contains(SendFlags::SIGNALED),
+            ..Self::new(
+                Some(qp),
+                (bind.wr_id, bind.label()),
+                What::Send(WcOpcode::BindMw),
+                &[],
+            )
         }
     }
 
     pub(crate) fn recv(qp: Option<Qp>, wr: &RecvWr<'_>) -> Self {
-        Self::new(qp, wr.wr_id, What::Recv, wr.sg_list)
+        Self::new(qp, (wr.wr_id, wr.label()), What::Recv, wr.sg_list)
     }
 
-    fn new(qp: Option<Qp>, wr_id: u64, what: What, writes: &[Sge]) -> Self {
+    fn new(qp: Option<Qp>, (wr_id, label): (u64, u64), what: What, writes: &[Sge]) -> Self {
         Self {
             number: 0,
             qp,
             wr_id,
+            label,
             what,
             round: 0,
             epoch: 0,
@@ -118,7 +131,7 @@ impl Work {
             What::Recv => "receive".to_string(),
             What::Send(opcode) => opcode.to_string(),
         };
-        format!("{signaled}{what} wr_id {:#x}", self.wr_id)
+        format!("{signaled}{what} wr_id {:#x}", self.label)
     }
 }
 

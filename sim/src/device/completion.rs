@@ -79,6 +79,8 @@ pub(crate) struct Ticket {
     pub(crate) queue: Queue,
     /// Number of the work request in its queue.
     pub(crate) seq: u64,
+    /// What is shown for it.
+    pub(crate) label: u64,
 }
 
 /// The queue that a work request was in.

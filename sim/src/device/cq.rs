@@ -414,6 +414,7 @@ impl Cqs {
         }
         self.count(base, &ticket, true);
         if base.is_traced() {
+            let wc = shown(wc, &ticket);
             base.note(TraceEvent::Completion { cq: handle, wc });
         }
         if fires {
@@ -438,7 +439,7 @@ impl Cqs {
             return Room::Made(None);
         };
         self.count(base, &ticket, false);
-        self.note_lost(base, index, wc);
+        self.note_lost(base, index, shown(wc, &ticket));
         Room::Made(Some(ticket))
     }
 
@@ -470,7 +471,7 @@ impl Cqs {
             self.forget_moderation(index);
             self.show(index);
         }
-        self.note_lost(base, index, wc);
+        self.note_lost(base, index, shown(wc, &ticket));
         if fires {
             self.queue_event(base, index);
         }
@@ -605,6 +606,12 @@ impl Cqs {
     }
 }
 
+/// As the trace shows it.
+fn shown(mut wc: Wc, ticket: &Ticket) -> Wc {
+    wc.wr_id = ticket.label;
+    wc
+}
+
 /// A fault rule makes a completion an error.
 #[cold]
 fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
@@ -614,7 +621,7 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
     base.note_failed(FailedWork {
         qp_num: wc.qp_num,
         receive: ticket.is_recv(),
-        wr_id: wc.wr_id,
+        label: ticket.label,
         status,
         why: Some("a fault rule wants it".to_owned()),
         asked: None,

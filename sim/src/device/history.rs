@@ -60,7 +60,7 @@ const MOST: usize = 1000;
 pub(crate) struct FailedWork {
     pub(crate) qp_num: u32,
     pub(crate) receive: bool,
-    pub(crate) wr_id: u64,
+    pub(crate) label: u64,
     pub(crate) status: WcStatus,
     /// As far as this node knows.
     pub(crate) why: Option<String>,

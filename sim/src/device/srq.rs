@@ -31,10 +31,17 @@ use super::xrcd::SrqPart;
 #[derive(Clone, Debug)]
 pub(crate) struct Recv {
     pub(crate) wr_id: u64,
+    /// What is shown for it.
+    pub(crate) label: u64,
     pub(crate) list: SmallVec<[Sge; 1]>,
 }
 
 impl Recv {
+    /// Its `wr_id` and its label.
+    pub(crate) fn numbers(&self) -> (u64, u64) {
+        (self.wr_id, self.label)
+    }
+
     pub(crate) fn length(&self) -> u64 {
         self.list.iter().map(|sge| u64::from(sge.length)).sum()
     }
@@ -295,6 +302,7 @@ impl Device {
         check_sges(verb, wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
         let recv = Recv {
             wr_id: wr.wr_id,
+            label: wr.label(),
             list: SmallVec::from_slice(wr.sg_list),
         };
         let is_fresh = srq.given == srq.end;

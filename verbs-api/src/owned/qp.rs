@@ -487,7 +487,7 @@ impl Qp {
                 crate::SendWr {
                     flags: wr.flags,
                     dest,
-                    ..crate::SendWr::new(first.wr_id(place), op, now)
+                    ..crate::SendWr::new(first.wr_id(place), op, now).labeled(wr.label())
                 }
             });
             let raw: SmallVec<[_; 4]> = raw.collect();
@@ -513,7 +513,7 @@ impl Qp {
             let raw = list.iter().enumerate().map(|(place, wr)| {
                 let (now, later) = sges.split_at(wr.sg_list.len());
                 sges = later;
-                crate::RecvWr::new(first.wr_id(place), now)
+                crate::RecvWr::new(first.wr_id(place), now).labeled(wr.label())
             });
             let raw: SmallVec<[_; 4]> = raw.collect();
             self.0.context().verbs().post_recv(self.handle(), &raw)
@@ -537,9 +537,8 @@ impl Qp {
         let verbs = self.0.context().verbs();
         let result = self.0.send.queue.post(entries, |first| {
             let bind = crate::MwBind {
-                wr_id: first.wr_id(0),
                 flags: bind.flags,
-                info,
+                ..crate::MwBind::new(first.wr_id(0), info).labeled(bind.wr_id)
             };
             let posted = verbs.bind_mw(self.handle(), mw.handle(), &bind);
             posted.map_err(|error| PostError { bad_wr: 0, error })

@@ -180,7 +180,7 @@ impl Srq {
             let raw = list.iter().zip(wr_ids).map(|(wr, wr_id)| {
                 let (now, later) = sges.split_at(wr.sg_list.len());
                 sges = later;
-                crate::RecvWr::new(*wr_id, now)
+                crate::RecvWr::new(*wr_id, now).labeled(wr.label())
             });
             let raw: SmallVec<[_; 4]> = raw.collect();
             let verbs = self.0.context().verbs();

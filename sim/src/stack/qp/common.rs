@@ -103,12 +103,13 @@ impl Common {
     }
 
     /// Names a work request of one of its queues.
-    pub(super) fn ticket(&self, queue: Queue, seq: u64) -> Ticket {
+    pub(super) fn ticket(&self, queue: Queue, seq: u64, label: u64) -> Ticket {
         Ticket {
             qp: self.index(),
             qp_generation: self.handle.generation(),
             queue,
             seq,
+            label,
         }
     }
 

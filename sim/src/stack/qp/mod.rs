@@ -326,7 +326,7 @@ impl Qp {
     pub(crate) fn user_of_ah(&self, ah: AhHandle) -> Option<u64> {
         let uses = |send: &&Send| matches!(send.dest, Dest::Ud { ah: of, .. } if of == ah);
         let requester = self.requester.as_ref()?;
-        requester.sq.iter().find(uses).map(|send| send.wr_id)
+        requester.sq.iter().find(uses).map(|send| send.label)
     }
 
     pub(crate) fn qp_type(&self) -> QpType {

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use verbs_api::behavior::{Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
 use verbs_api::{
-    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, Handle, Mw, MwBindInfo, PostError,
+    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, Handle, Mw, MwBind, PostError,
     QpInit, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
 };
 
@@ -98,11 +98,12 @@ impl Qp {
     pub(crate) fn post_bind(
         &mut self,
         device: &mut Device,
-        (mw, rkey, info): (Mw, u32, MwBindInfo),
-        (wr_id, flags): (u64, SendFlags),
+        (mw, rkey): (Mw, u32),
+        bind: &MwBind,
     ) -> Result<()> {
-        let wr = SendWr::bind_mw(wr_id, mw, rkey, info).unsignaled();
-        let posted = self.push_send(device, Verb::BindMw, &wr.flags(flags));
+        let wr = SendWr::bind_mw(bind.wr_id, mw, rkey, bind.info).labeled(bind.label());
+        let wr = wr.unsignaled().flags(bind.flags);
+        let posted = self.push_send(device, Verb::BindMw, &wr);
         self.run_sends(device);
         posted
     }
@@ -237,6 +238,7 @@ impl Qp {
         device.domains.pds.at_mut(pd).posted += 1;
         let is_fresh = rq.push(Recv {
             wr_id: wr.wr_id,
+            label: wr.label(),
             list: SmallVec::from_slice(wr.sg_list),
         });
         if is_fresh {

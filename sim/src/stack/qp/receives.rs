@@ -194,22 +194,26 @@ impl Receives {
                 let Some(srq) = device.srq_of(taken) else {
                     return Delivery::Made;
                 };
-                let wr_id = srq.get(taken.seq).wr_id;
+                let (wr_id, label) = srq.get(taken.seq).numbers();
                 let Some(cq) = srq.xrc.map(|xrc| xrc.cq).or(source.cq()) else {
                     return Delivery::Made;
                 };
                 if releases {
                     device.release_shared(taken);
                 }
-                (cq, wr_id, qp.ticket(Queue::Shared(taken.srq), taken.seq))
+                (
+                    cq,
+                    wr_id,
+                    qp.ticket(Queue::Shared(taken.srq), taken.seq, label),
+                )
             }
             (None, Source::Own { pd, cq, rq }) => {
                 let seq = rq.finish();
-                let wr_id = rq.get(seq).wr_id;
+                let (wr_id, label) = rq.get(seq).numbers();
                 if releases {
                     device.domains.pds.at_mut(*pd).posted -= rq.release(seq, |_| ());
                 }
-                (*cq, wr_id, qp.ticket(Queue::Recv, seq))
+                (*cq, wr_id, qp.ticket(Queue::Recv, seq, label))
             }
             (None, _) => return Delivery::Made,
         };

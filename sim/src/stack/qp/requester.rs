@@ -315,6 +315,7 @@ impl Requester {
         let signaled = qp.init.sq_sig_all || send.flags.contains(SendFlags::SIGNALED);
         let mut wc = Wc::default();
         wc.wr_id = send.wr_id;
+        let label = send.label;
         wc.status = status;
         wc.opcode = send.op.wc_opcode();
         wc.byte_len = match behavior.send_byte_len {
@@ -331,7 +332,7 @@ impl Requester {
         }
         let completion = Completion {
             wc,
-            ticket: qp.ticket(Queue::Send, seq),
+            ticket: qp.ticket(Queue::Send, seq, label),
             solicited,
             of_datagram: false,
         };

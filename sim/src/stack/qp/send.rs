@@ -13,6 +13,8 @@ use crate::payload::Payload;
 #[derive(Clone, Debug)]
 pub(crate) struct Send {
     pub(crate) wr_id: u64,
+    /// What is shown for it.
+    pub(crate) label: u64,
     pub(crate) op: SendOp,
     pub(crate) flags: SendFlags,
     pub(crate) list: SmallVec<[Sge; 1]>,
@@ -40,6 +42,7 @@ impl Send {
     ) -> Self {
         Self {
             wr_id: wr.wr_id,
+            label: wr.label(),
             op: wr.op,
             flags: wr.flags,
             list: SmallVec::from_slice(wr.sg_list),

@@ -38,7 +38,7 @@ pub(super) fn note_failed_send(
     device.base.note_failed(FailedWork {
         qp_num: qp.qp_num,
         receive: false,
-        wr_id: send.wr_id,
+        label: send.label,
         status,
         why,
         asked: peer.map(|to| (to.node, unanswered.value())),
@@ -70,7 +70,7 @@ pub(super) fn note_failed_recv(
     let failure = FailedWork {
         qp_num: qp.qp_num,
         receive: true,
-        wr_id: recv.wr_id,
+        label: recv.label,
         status,
         why,
         asked: None,
@@ -178,12 +178,12 @@ fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> String 
     }
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());
-        let (wr_id, room) = (recv.wr_id, recv.length());
+        let (label, room) = (recv.label, recv.length());
         if bytes > room {
-            return format!("the message is longer than the {room} bytes of receive {wr_id:#x}");
+            return format!("the message is longer than the {room} bytes of receive {label:#x}");
         }
         if let Some(why) = not_received(device, pd, recv) {
-            return format!("for receive {wr_id:#x}, {why}");
+            return format!("for receive {label:#x}, {why}");
         }
     }
     match packet.op {

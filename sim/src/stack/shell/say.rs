@@ -41,14 +41,14 @@ pub(super) fn sends(list: &[SendWr<'_>]) -> String {
     listed(list, |wr| {
         let flags: Vec<&str> = wr.flags.iter_names().map(|(name, _)| name).collect();
         let (name, bytes, flags) = (wr.op.name(), bytes(wr.sg_list), flags.join("|"));
-        format!("{name} {:#x} {bytes} B {flags}", wr.wr_id)
+        format!("{name} {:#x} {bytes} B {flags}", wr.label())
     })
 }
 
 /// Receives that are posted.
 pub(super) fn receives(list: &[RecvWr<'_>]) -> String {
     listed(list, |wr| {
-        format!("{:#x} {} B", wr.wr_id, bytes(wr.sg_list))
+        format!("{:#x} {} B", wr.label(), bytes(wr.sg_list))
     })
 }
 

@@ -258,7 +258,7 @@ impl Verbs for Sim {
     fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
         let say = || {
             let MwBindInfo { mr, length, .. } = bind.info;
-            format!("{qp}, {mw}, {:#x}, {length} B of {mr}", bind.wr_id)
+            format!("{qp}, {mw}, {:#x}, {length} B of {mr}", bind.label())
         };
         self.call(Verb::BindMw, qp, say, |node| node.bind_mw(qp, mw, bind))
     }

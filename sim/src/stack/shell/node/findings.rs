@@ -34,7 +34,7 @@ impl Node {
         Problem::Failed {
             qp_num: failure.qp_num,
             receive: failure.receive,
-            wr_id: failure.wr_id,
+            wr_id: failure.label,
             status: failure.status,
             why: own.or_else(of_peer),
         }

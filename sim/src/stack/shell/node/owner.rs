@@ -23,7 +23,7 @@ struct Request<'a> {
 /// Whose bytes they are.
 pub(super) struct Owner {
     queue: OwnersQueue,
-    pub(super) wr_id: u64,
+    pub(super) label: u64,
 }
 
 enum OwnersQueue {
@@ -34,7 +34,7 @@ enum OwnersQueue {
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "work request {:#x} of ", self.wr_id)?;
+        write!(f, "work request {:#x} of ", self.label)?;
         match self.queue {
             OwnersQueue::Send(qp) => write!(f, "the send queue of {qp}"),
             OwnersQueue::Recv(qp) => write!(f, "the receive queue of {qp}"),
@@ -106,30 +106,30 @@ impl Node {
             let qp = self.qps.peek(index)?;
             (qp.common.handle.generation() == generation).then_some(qp)
         };
-        let (queue, pd, wr_id, list) = match work.queue {
+        let (queue, pd, label, list) = match work.queue {
             ClaimedQueue::Send(index) => {
                 let qp = qp(index)?;
                 let requester = qp.requester.as_ref()?;
                 let send = requester.sq.find(work.seq)?;
                 let queue = OwnersQueue::Send(qp.common.handle);
-                (queue, requester.pd, send.wr_id, &send.list[..])
+                (queue, requester.pd, send.label, &send.list[..])
             }
             ClaimedQueue::Recv(index) => {
                 let qp = qp(index)?;
                 let receives = qp.receives();
                 let recv = receives.rq()?.find(work.seq)?;
                 let queue = OwnersQueue::Recv(qp.common.handle);
-                (queue, receives.pd()?, recv.wr_id, &recv.list[..])
+                (queue, receives.pd()?, recv.label, &recv.list[..])
             }
             ClaimedQueue::Shared(index) => {
                 let srq = self.device.srqs.peek(index)?;
                 let recv = srq.find(work.seq)?;
                 let queue = OwnersQueue::Shared(srq.handle);
                 let is_it = srq.handle.generation() == generation;
-                is_it.then_some((queue, srq.pd, recv.wr_id, &recv.list[..]))?
+                is_it.then_some((queue, srq.pd, recv.label, &recv.list[..]))?
             }
         };
-        let owner = Owner { queue, wr_id };
+        let owner = Owner { queue, label };
         Some(Request { owner, pd, list })
     }
 

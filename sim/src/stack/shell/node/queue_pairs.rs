@@ -163,7 +163,7 @@ impl Node {
         let rkey = device
             .domains
             .check_bind_mw(&device.base, verb, qp.context(), mw, bind)?;
-        own.post_bind(device, (mw, rkey, bind.info), (bind.wr_id, bind.flags))
+        own.post_bind(device, (mw, rkey), bind)
     }
 
     /// `ibv_destroy_ah`. Not while posted work names it (UD-16).
@@ -172,10 +172,10 @@ impl Node {
         let index = find(&self.device.domains.ahs, verb, ah)?;
         let user = |(_, qp): (u32, &Qp)| Some((qp.common.handle, qp.user_of_ah(ah)?));
         if self.device.domains.ahs.at(index).sends > 0
-            && let Some((qp, wr_id)) = self.qps.iter().find_map(user)
+            && let Some((qp, label)) = self.qps.iter().find_map(user)
         {
             let text = format!(
-                "work request {wr_id:#x} of {qp} needs {ah} until its completion has been polled"
+                "work request {label:#x} of {qp} needs {ah} until its completion has been polled"
             );
             let cause = Cause::Usage(text.into());
             return Err(Error::new(verb, ErrorKind::Usage, cause));
