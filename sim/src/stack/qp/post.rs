@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 use verbs_api::behavior::{Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
 use verbs_api::{
-    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, Handle, Mw, MwBind, PostError,
-    QpInit, QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
+    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, Handle, Mw, MwBind, PostError, QpInit,
+    QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
 };
 
 use super::requester::Requester;
