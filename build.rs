@@ -55,7 +55,7 @@ fn main() {
     // What exec looks for: without it every program would be refused.
     let mark = b"VERBSIM_DROP_IN";
     if !bytes.windows(mark.len()).any(|part| part == mark) {
-        println!("cargo::error=the drop-in for libibverbs could not be built: see above");
+        println!("cargo::error=the drop-in for libibverbs could not be built");
     }
     println!("cargo::rustc-env=VERBSIM_BUNDLED={}", library.display());
 }
@@ -66,13 +66,18 @@ fn build(here: &Path) -> PathBuf {
     let target_dir = Path::new(&of_cargo("OUT_DIR")).join("drop-in");
     let target = env::var("TARGET").expect("cargo sets it");
     let mut cargo = Command::new(of_cargo("CARGO"));
+    let package = package(here);
     cargo
-        .args(["build", "--release", "--locked", "--quiet"])
+        .args(["build", "--release", "--quiet"])
         .args(["--target", &target, "--target-dir"])
         .arg(&target_dir)
         .arg("--manifest-path")
-        .arg(package(here).join("Cargo.toml"))
+        .arg(package.join("Cargo.toml"))
         .env_remove("CARGO_BUILD_BUILD_DIR");
+    // Here the versions are those of this workspace. Elsewhere they follow what the program is built with.
+    if package.starts_with(here) {
+        cargo.arg("--locked");
+    }
     for (name, _) in env::vars_os() {
         if OF_CARGO
             .iter()
@@ -81,8 +86,14 @@ fn build(here: &Path) -> PathBuf {
             cargo.env_remove(name);
         }
     }
-    // A failure shows in what is missing.
-    let _ = cargo.status();
+    match cargo.output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let errors = said.lines().filter(|_| !output.status.success());
+            errors.for_each(|line| println!("cargo::error={line}"));
+        }
+        Err(error) => println!("cargo::error=cargo: {error}"),
+    }
     target_dir
         .join(target)
         .join("release/libverbsim_ibverbs.so")
