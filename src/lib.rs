@@ -5,7 +5,3 @@ pub mod backend;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/exploration.md")]
-struct Exploration;

@@ -15,22 +15,26 @@ pub(crate) fn meant<'a>(
     otherwise: &str,
 ) -> String {
     let given = given.to_lowercase();
-    let likeness = |name: &str| {
+    // The part behind the group, too: people remember that of a scenario.
+    let best = |likeness: fn(&str, &str) -> f64, name: &str| {
         let name = name.to_lowercase();
-        // The part behind the group, too: people remember that of a scenario.
         let short = name.rsplit('.').next().unwrap_or(&name);
-        strsim::jaro_winkler(&given, &name).max(strsim::jaro_winkler(&given, short))
+        likeness(&given, &name).max(likeness(&given, short))
     };
-    let scored = names.into_iter().map(|name| (likeness(name), name));
-    let closest = scored.max_by(|(a, _), (b, _)| a.total_cmp(b));
-    match closest {
-        Some((score, name)) if score > CLOSE => format!("; did you mean {name}?"),
-        _ => format!("; {otherwise}"),
+    // Of those that are equally far, the one with the same letters.
+    let close = names
+        .into_iter()
+        .filter(|name| best(strsim::normalized_damerau_levenshtein, name) > CLOSE)
+        .map(|name| (best(strsim::jaro_winkler, name), name))
+        .max_by(|(a, _), (b, _)| a.total_cmp(b));
+    match close {
+        Some((_, name)) => format!("; did you mean {name}?"),
+        None => format!("; {otherwise}"),
     }
 }
 
-/// Of 1: as clap has it.
-const CLOSE: f64 = 0.8;
+/// Of 1: a letter in four may be wrong.
+const CLOSE: f64 = 0.7;
 
 #[cfg(test)]
 mod tests {
