@@ -37,10 +37,10 @@ pub(crate) struct Args {
     /// Seeds of the programs: one, or from A to below B
     #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = seeds::parse)]
     seeds: Range<u64>,
-    /// How many programs at the same time: most of their time they wait
+    /// How many programs run at the same time; they spend most of their time waiting
     #[arg(long, value_name = "N", default_value = "16")]
     jobs: NonZero<usize>,
-    /// How long a shorter program is looked for, for each that differs; with 0 none is shown
+    /// How long to look for a shorter program, for each program that differs; 0 shows none
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     shrink: u64,
 }

@@ -12,7 +12,7 @@ use crate::style::{Look, Style};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Whose devices [default: those of this machine, then those of the simulator]
+    /// Which devices to list [default: those of this machine, then those of the simulator]
     #[arg(long, value_enum)]
     backend: Option<Kind>,
     /// How to show them

@@ -22,21 +22,21 @@ pub(crate) struct Args {
     /// Scenarios, as `verbsim run --filter` takes them [default: random programs]
     #[arg(long, value_name = "PATTERN")]
     scenario: Option<String>,
-    /// Which seeds: one, or from A to below B
+    /// The seeds: one, or those from A to below B
     #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = seeds::parse)]
     seeds: Range<u64>,
     #[command(flatten)]
     faults: Faults,
-    /// Which set of behavior values the devices have
+    /// Profile of the devices: how they behave, such as spec or rxe
     #[arg(long, value_name = "NAME", default_value = "spec")]
     profile: String,
     /// How many runs at the same time
     #[arg(long, value_name = "N", default_value = "1", value_parser = jobs)]
     jobs: NonZero<usize>,
-    /// Only every Nth seed, from the Kth on: N machines, or jobs of a batch system, share the seeds
+    /// Only every Nth seed, from the Kth on, so that N machines or batch jobs can share the seeds
     #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE)]
     shard: Shard,
-    /// How to show what came of it
+    /// How to show the result
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
     /// Write the whole trace of a failure to this file
@@ -47,7 +47,7 @@ pub(crate) struct Args {
 /// Which faults, as the command line says it.
 #[derive(clap::Args)]
 pub(crate) struct Faults {
-    /// A file of fault rules, `standard` for the plan of the program, or `none`; docs/faults.md
+    /// A file of fault rules, `standard` for the built-in plan, or `none`; `verbsim help faults`
     /// describes the format [default: `standard` for random programs, `none` for scenarios]
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,

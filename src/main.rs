@@ -43,10 +43,10 @@ enum Command {
     /// Run random programs or scenarios under many seeds and faults, until one fails
     #[command(after_help = EXIT_STATUS_OF_SEARCH)]
     Explore(explore::Args),
-    /// Run again what failed in an exploration: the same trace, byte for byte
+    /// Run a failure of an exploration again: the same trace, byte for byte
     #[command(after_help = EXIT_STATUS_OF_SEARCH)]
     Replay(replay::Args),
-    /// Run random programs on a device and on the simulator, and say where they come apart
+    /// Run random programs on a device and on the simulator, and say where they differ
     Compare(compare::Args),
     /// List the scenarios
     List(list::Args),
@@ -54,7 +54,7 @@ enum Command {
     Rules(rules::Args),
     /// List devices, their ports, what they can do and how they behave
     Devices(devices::Args),
-    /// Say all there is to say about a rule or a scenario
+    /// Explain a rule, a group of rules or a scenario
     Explain(explain::Args),
     /// Run a program that uses libibverbs on simulated devices
     Exec(exec::Args),
@@ -100,11 +100,11 @@ Exit status:
   1  a scenario failed or passed unexpectedly, the simulator lacks more than its profile says, or every
      scenario was skipped
   2  the command line is wrong, or a file could not be read or written
-  130  Ctrl-C ended it; what was done is shown";
+  130  Ctrl-C ended the run; it showed what it had done";
 
 const EXIT_STATUS_OF_SEARCH: &str = "\
 Exit status:
   0  nothing failed
   1  something failed
   2  the command line is wrong, or a file could not be read or written
-  130  Ctrl-C ended it; what was done is shown";
+  130  Ctrl-C ended the run; it showed what it had done";

@@ -13,7 +13,7 @@ use serde::Serialize;
 pub(crate) enum Format {
     /// For people
     Table,
-    /// For programs; docs/json.md describes it
+    /// For programs; `verbsim help json` describes it
     Json,
 }
 

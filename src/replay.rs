@@ -10,12 +10,12 @@ use crate::subject::Subject;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What `verbsim explore` said
+    /// The replay that `verbsim explore` printed
     #[arg(value_name = "REPLAY")]
     replay: Replay,
     #[command(flatten)]
     faults: Faults,
-    /// Write the trace to this file, and not to the standard output
+    /// Write the trace to this file instead of the standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

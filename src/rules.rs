@@ -9,7 +9,7 @@ use crate::table::Plain;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only those that no scenario checks
+    /// Only the rules that no scenario checks
     #[arg(long)]
     uncovered: bool,
     /// How to show them

@@ -19,8 +19,8 @@ use crate::words::meant;
 pub(crate) struct Args {
     #[command(flatten)]
     choice: Choice,
-    /// Only the scenario with this id, else those that check the rule with this id, else those
-    /// whose id contains this; given several times: what any of them means
+    /// Only the scenario with this id; if there is none, those that check the rule with this id; if
+    /// there are none, those whose id contains this text. May be given several times
     #[arg(long, value_name = "PATTERN")]
     filter: Vec<String>,
     /// How to show the result

@@ -1,5 +1,5 @@
-//! What is written when the program ends: the trace, and what the program did wrong. Nothing is written if
-//! a signal or `_exit` ends it, or by children after `fork`.
+//! What is written when the program ends: the trace, and what the program did wrong. A child after `fork` writes
+//! what it did itself. Nothing is written if a signal or `_exit` ends the program.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

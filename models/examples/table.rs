@@ -47,10 +47,12 @@ fn main() {
 
 fn header() {
     if CHECKER != Checker::Shuttle {
-        println!("| model | threads | completions | preemptions | executions, loom | time |");
+        println!(
+            "| model | threads | completions | bound on preemptions | loom: executions | loom: time |"
+        );
         println!("|---|---|---|---|---|---|");
     } else {
-        println!("executions, shuttle | time |");
+        println!("shuttle: executions | shuttle: time |");
         println!("---|---|");
     }
 }

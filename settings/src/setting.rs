@@ -64,25 +64,25 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "profile",
         value: "NAME",
-        help: "Which set of behavior values the devices have [default: spec]",
+        help: "Which driver the devices behave like, or `spec` or `adversarial` [default: spec]",
         kind: Kind::Plain,
     },
     Setting {
         name: "limits",
         value: "NAME=N,...",
-        help: "Lower limits of the devices, such as max_qp=16,max_cqe=255 [default: those of the profile]",
+        help: "Limits of the devices, lower than those of the profile, such as max_qp=16,max_cqe=255 [default: those of the profile]",
         kind: Kind::Plain,
     },
     Setting {
         name: "seed",
         value: "N",
-        help: "Seed of everything random [default: 0, but for keys, which are drawn]",
+        help: "Seed of everything random [default: 0, except for keys, which are random]",
         kind: Kind::Plain,
     },
     Setting {
         name: "faults",
         value: "FILE",
-        help: "A file of fault rules, `standard`, or `none`; docs/faults.md [default: none]",
+        help: "A file of fault rules, `standard`, or `none`; see `verbsim help faults` [default: none]",
         kind: Kind::File(&["standard", "none"]),
     },
     Setting {
@@ -100,7 +100,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "config",
         value: "FILE",
-        help: "A file of TOML that says the same, by the names of these options",
+        help: "A TOML file with these options as keys",
         kind: Kind::File(&[]),
     },
 ];

@@ -65,11 +65,11 @@ pub struct Choice {
     /// What to run against
     #[arg(long, value_enum, default_value = "sim")]
     pub backend: Kind,
-    /// Which set of behavior values the simulator has; `all` for each of them in turn
+    /// Profile of the simulator: how it behaves, such as spec or rxe; `all` runs each in turn
     #[arg(long, value_name = "NAME", default_value = "spec")]
     pub profile: String,
-    /// What is between the ports of the simulator: ethernet (RoCE version 2) or infiniband
-    /// [default: ethernet, and with all profiles both]
+    /// Link layer of the simulator: ethernet (RoCE version 2) or infiniband
+    /// [default: ethernet; with `--profile all`, both]
     #[arg(long, value_name = "NAME", value_parser = verbs_settings::link_layer)]
     pub link_layer: Option<LinkLayer>,
     /// Seed of everything random in the simulator
@@ -78,7 +78,7 @@ pub struct Choice {
     /// Which device
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
-    /// The device of the other side [default: the same]
+    /// The device at the other end of each connection [default: the same]
     #[arg(long, value_name = "NAME")]
     pub peer_device: Option<String>,
     /// Port of the device
@@ -90,7 +90,7 @@ pub struct Choice {
     /// Also run scenarios that are recorded to crash this driver's kernel
     #[arg(long)]
     pub may_crash_kernel: bool,
-    /// Run scenarios with hazards in this process too, and not each in one of its own
+    /// Run scenarios that may hang or crash in this process too, and not each in a process of its own
     #[arg(long)]
     pub in_process: bool,
 }

@@ -21,10 +21,11 @@ pub(crate) use start::execute;
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
-    /// End the program if it takes longer, such as `10s`, `500ms` or `2m`: by SIGTERM, and 5 seconds later by SIGKILL
+    /// End the program if it takes longer than this, such as `10s`, `500ms` or `2m`: by
+    /// SIGTERM, and 5 seconds later by SIGKILL
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
-    /// The drop-in library [default: the one that this program came with]
+    /// The drop-in library [default: the one that came with verbsim]
     #[arg(long, value_name = "FILE", env = "VERBSIM_LIBRARY")]
     library: Option<PathBuf>,
     /// The program and its arguments
