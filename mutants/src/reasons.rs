@@ -40,13 +40,19 @@ impl Class {
 
     /// That of all mutants of a place, judged by no reason of their own.
     pub(crate) fn of_place(mutant: &Mutant) -> Option<Self> {
-        let Key { file, function, .. } = &mutant.key;
+        let Key {
+            file,
+            function,
+            text,
+        } = &mutant.key;
         let is_in = |places: &[&str]| {
             let of_function = |place: &&str| *place == format!("{file} {function}");
             places.contains(&&file[..]) || places.iter().any(of_function)
         };
         match () {
             () if mutant.is_text || is_in(TEXTS) => Some(Self::Text),
+            // The number of a work request in the trace, in errors and in the diagnosis.
+            () if text.starts_with("label: ") => Some(Self::Text),
             () if is_in(LABORATORY) => Some(Self::Laboratory),
             () => None,
         }
