@@ -47,6 +47,7 @@ pub(crate) struct Args {
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let choice = Choice {
+        wire: false,
         backend: Kind::Hw,
         profile: String::new(),
         link_layer: None,

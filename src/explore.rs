@@ -15,7 +15,7 @@ use crate::style::{Look, Style};
 use crate::subject::Subject;
 use crate::table::Plain;
 use crate::words::count;
-use crate::{interrupt, seeds};
+use crate::{capture, interrupt, seeds};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// How to show the result
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Write every packet of the run that failed to this file, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
     /// Write the whole trace of a failure to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -133,10 +136,13 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     interrupt::listen();
     let mut explorations = Vec::new();
     let (mut failed, mut rest) = (false, None);
-    for subject in Subject::chosen(args.scenario.as_deref(), &args.profile)? {
+    let subjects = Subject::chosen(args.scenario.as_deref(), &args.profile)?;
+    let profile = subjects[0].profile();
+    let pcap = capture::of_profile(args.pcap.as_deref(), profile)?;
+    for subject in subjects {
         let plan = args.faults.plan(subject.usual_faults())?;
         let exploration = subject
-            .exploration(args.faults.planted_defect)
+            .exploration(args.faults.planted_defect, pcap)
             .faults(plan.clone())
             .seeds(args.seeds.clone())
             .shard(args.shard)
@@ -164,6 +170,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             break;
         }
     }
+    capture::end(args.pcap.as_deref(), pcap)?;
     if args.format == Format::Json {
         print(&json(&Report {
             schema: 1,

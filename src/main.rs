@@ -2,6 +2,7 @@
 //!
 //! Thin: each command is a file; the library `verbsim` says what the suite runs against.
 
+mod capture;
 mod compare;
 mod devices;
 mod exec;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use verbs_explore::Replay;
 
+use crate::capture;
 use crate::explore::{Faults, trace};
 use crate::output::{Stop, print, save};
 use crate::subject::Subject;
@@ -15,6 +16,9 @@ pub(crate) struct Args {
     replay: Replay,
     #[command(flatten)]
     faults: Faults,
+    /// Write every packet to this file, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
     /// Write the trace to this file instead of the standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -23,13 +27,17 @@ pub(crate) struct Args {
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let subject = Subject::named(&args.replay.subject)?;
     let plan = args.faults.plan(subject.usual_faults())?;
-    let exploration = subject.exploration(args.faults.planted_defect).faults(plan);
+    let pcap = capture::of_profile(args.pcap.as_deref(), subject.profile())?;
+    let exploration = subject
+        .exploration(args.faults.planted_defect, pcap)
+        .faults(plan);
     exploration
         .check(args.faults.name(subject.usual_faults()))
         .map_err(|error| Stop::usage(error.to_string()))?;
     let found = exploration
         .replay(&args.replay, |world| subject.test(world))
         .map_err(|error| Stop::usage(error.to_string()))?;
+    capture::end(args.pcap.as_deref(), pcap)?;
     let Some(found) = found else {
         return print(&format!("{subject}: no failure\n"));
     };

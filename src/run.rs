@@ -9,11 +9,11 @@ use verbs_scenarios::report::{BackendInfo, Entry, FailureReport, Outcome, Report
 use verbs_scenarios::{Backend, GROUPS, Scenario, rule, rules, run, select};
 use verbsim::backend::Choice;
 
-use crate::interrupt;
 use crate::output::{Format, Stop, json, print, save};
 use crate::style::{Look, Style};
 use crate::table::Plain;
 use crate::words::meant;
+use crate::{capture, interrupt};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -23,17 +23,22 @@ pub(crate) struct Args {
     /// there are none, those whose id contains this text. May be given several times
     #[arg(long, value_name = "PATTERN")]
     filter: Vec<String>,
+    /// Write every packet of the simulator to this file, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
     /// How to show the result
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Write the result to this file, and only the summary to the standard output
+    /// Write the result to this file, and to the standard output only what is not good, and the
+    /// summary
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let scenarios = chosen(&args.filter)?;
-    let backends = args.choice.backends();
+    let pcap = args.pcap.as_deref().map(capture::begin).transpose()?;
+    let backends = args.choice.backends(pcap);
     interrupt::listen();
     let (mut runs, mut end) = (Vec::new(), Ok(()));
     for backend in backends.map_err(Stop::Usage)? {
@@ -45,6 +50,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             break;
         }
     }
+    capture::end(args.pcap.as_deref(), pcap)?;
     if runs.is_empty() {
         return end;
     }
@@ -59,13 +65,8 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         None => print(&text(style))?,
         Some(path) => {
             save(path, &text(Style::plain()))?;
-            print(
-                &report
-                    .runs
-                    .iter()
-                    .map(|run| summary(run, style))
-                    .collect::<String>(),
-            )?;
+            let verdicts = report.runs.iter().map(|run| verdict(run, style));
+            print(&verdicts.collect::<String>())?;
         }
     }
     end?;
@@ -121,14 +122,26 @@ fn table(report: &Report, style: Style) -> String {
     let mut text = String::new();
     for run in &report.runs {
         text += &scenarios(run, style);
-        for entry in &run.scenarios {
-            if let (Some(failure), Outcome::Failed) = (&entry.failure, entry.outcome) {
-                text += &failed(run, entry, failure, style);
-            }
-        }
-        text += &summary(run, style);
+        text += &verdict(run, style);
     }
     text
+}
+
+/// What is not good, and the summary.
+fn verdict(run: &Run, style: Style) -> String {
+    let mut text = String::new();
+    for entry in &run.scenarios {
+        match (entry.outcome, &entry.failure) {
+            (Outcome::Failed, Some(failure)) => text += &failed(run, entry, failure, style),
+            (Outcome::UnexpectedPass, _) => {
+                let title = format!("{} passed unexpectedly", entry.id);
+                let reason = entry.reason.as_deref().unwrap_or_default();
+                writeln!(text, "{}: {reason}", style.paint(Look::Red, &title)).expect("a string");
+            }
+            _ => {}
+        }
+    }
+    text + &summary(run, style)
 }
 
 /// A row for each scenario, below a heading for each group.

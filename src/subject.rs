@@ -7,7 +7,7 @@ use verbs_api::profile::Profile;
 use verbs_explore::program::{self, Outcome, Pace, Program};
 use verbs_explore::{Exploration, Found, World};
 use verbs_scenarios::{Deviation, Scenario, deviations, run_in, select};
-use verbs_sim::SimConfig;
+use verbs_sim::{Pcap, SimConfig};
 
 use crate::output::Stop;
 use crate::run::no_scenario;
@@ -88,8 +88,13 @@ impl Subject {
         }
     }
 
-    /// An exploration of it.
-    pub(crate) fn exploration(&self, planted_defect: bool) -> Exploration {
+    /// What the devices are.
+    pub(crate) fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// An exploration of it, which writes the packets of what it shows.
+    pub(crate) fn exploration(&self, planted_defect: bool, pcap: Option<Pcap>) -> Exploration {
         let config = SimConfig::new()
             .profile(self.profile)
             .planted_defect(planted_defect);
@@ -97,7 +102,11 @@ impl Subject {
             What::Programs => config.nodes(NODES),
             What::Scenario(scenario) => config.lacks(self.profile.lacks | scenario.lacks),
         };
-        Exploration::new(&self.to_string()).config(config)
+        let exploration = Exploration::new(&self.to_string()).config(config);
+        match pcap {
+            Some(pcap) => exploration.pcap(pcap),
+            None => exploration,
+        }
     }
 
     /// Runs it in a world.

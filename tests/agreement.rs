@@ -50,9 +50,8 @@ fn compare(path: &Path) {
     let scenarios: Vec<_> = verbs_scenarios::all().collect();
     let link_layer = of_driver["link_layer"].as_str().unwrap();
     let simulator = Simulator {
-        profile,
         link_layer: verbs_settings::link_layer(link_layer).unwrap(),
-        seed: 0,
+        ..Simulator::new(profile, 0)
     };
     let of_profile =
         verbs_scenarios::run(&simulator, &scenarios, |_| ControlFlow::Continue(())).unwrap();

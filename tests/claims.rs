@@ -18,9 +18,8 @@ fn each_scenario_claims_the_rules_that_its_assertions_name() {
     });
     for (profile, link_layer) in places {
         let backend = Simulator {
-            profile,
             link_layer,
-            seed: 0,
+            ..Simulator::new(profile, 0)
         };
         let run =
             verbs_scenarios::run(&backend, &scenarios, |_| ControlFlow::Continue(())).unwrap();

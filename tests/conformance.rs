@@ -38,9 +38,8 @@ fn every_scenario_passes_on_infiniband() {
             continue;
         }
         let backend = Simulator {
-            profile: *profile,
             link_layer: LinkLayer::InfiniBand,
-            seed: 0,
+            ..Simulator::new(*profile, 0)
         };
         let run = run_on(&backend);
         let is_good =
@@ -82,10 +81,7 @@ impl Backend for Lossy {
 fn a_device_that_has_lost_a_capability_fails() {
     for lost in [Capabilities::THREADS, Capabilities::FD, Capabilities::XRC] {
         let backend = Lossy {
-            whole: Simulator {
-                profile: Profile::RXE,
-                ..simulator(0)
-            },
+            whole: Simulator::new(Profile::RXE, 0),
             lost,
         };
         let run = run_on(&backend);
@@ -108,16 +104,8 @@ fn a_device_that_has_lost_a_capability_fails() {
     }
 }
 
-fn simulator(seed: u64) -> Simulator {
-    Simulator {
-        profile: Profile::SPEC,
-        link_layer: LinkLayer::Ethernet,
-        seed,
-    }
-}
-
 fn run(seed: u64) -> Run {
-    run_on(&simulator(seed))
+    run_on(&Simulator::new(Profile::SPEC, seed))
 }
 
 fn run_on(backend: &dyn Backend) -> Run {

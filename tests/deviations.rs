@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use verbs_api::LinkLayer;
 use verbs_api::profile::Profile;
 use verbs_scenarios::deviations;
 use verbs_scenarios::report::Run;
@@ -13,11 +12,7 @@ use verbsim::backend::Simulator;
 fn runs() -> impl Iterator<Item = (Profile, Run)> {
     let scenarios: Vec<_> = verbs_scenarios::all().collect();
     Profile::ALL.iter().map(move |profile| {
-        let backend = Simulator {
-            profile: *profile,
-            link_layer: LinkLayer::Ethernet,
-            seed: 0,
-        };
+        let backend = Simulator::new(*profile, 0);
         let run =
             verbs_scenarios::run(&backend, &scenarios, |_| ControlFlow::Continue(())).unwrap();
         (*profile, run)

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use verbs_api::Verbs;
 use verbs_api::lab::{Lab, TraceRecord};
 use verbs_faults::{Part, Plan, PlanError};
-use verbs_sim::{Sim, SimConfig};
+use verbs_sim::{Pcap, Sim, SimConfig};
 
 use crate::checked::Checked;
 use crate::panics::caught;
@@ -38,6 +38,7 @@ pub struct Exploration {
     config: SimConfig,
     plan: Plan,
     seeds: Seeds,
+    pcap: Option<Pcap>,
 }
 
 /// A fresh simulation, for one run of a test.
@@ -101,6 +102,7 @@ impl Exploration {
             config: SimConfig::new(),
             plan: Plan::standard(),
             seeds: Seeds::new(0..1000),
+            pcap: None,
         }
     }
 
@@ -137,6 +139,13 @@ impl Exploration {
     #[must_use]
     pub fn config(mut self, config: SimConfig) -> Self {
         self.config = config;
+        self
+    }
+
+    /// Writes the packets of the run that failed, with the fewest faults, or of a replay.
+    #[must_use]
+    pub fn pcap(mut self, pcap: Pcap) -> Self {
+        self.pcap = Some(pcap);
         self
     }
 
@@ -248,7 +257,12 @@ impl Exploration {
         trace: bool,
         test: impl FnOnce(&World) -> Result<(), E>,
     ) -> Trial {
-        let sim = Arc::new(Sim::new(self.config.clone().seed(seed).trace(trace)));
+        let config = self.config.clone().seed(seed).trace(trace);
+        let config = match self.pcap.filter(|_| trace) {
+            Some(pcap) => config.pcap(pcap),
+            None => config,
+        };
+        let sim = Arc::new(Sim::new(config));
         let in_force = faults.inject(&*sim).expect("the simulation takes the plan");
         let world = World {
             verbs: Arc::new(Checked::new(sim.clone() as Arc<dyn Verbs>)),

@@ -11,7 +11,8 @@ use crate::engine::{Engine, running};
 
 /// Writes it then, if it is asked for.
 pub(crate) fn register(config: &Config) {
-    if config.trace().is_some() || config.diagnose().is_some() {
+    let outputs = [config.trace(), config.diagnose()];
+    if outputs.iter().any(Option::is_some) || config.pcap().is_some() {
         // SAFETY: the function is of the right type and stays, as the library does.
         unsafe { libc::atexit(write_all) };
     }
@@ -23,6 +24,15 @@ extern "C" fn write_all() {
         let trace = engine.sim.trace();
         let lines: String = trace.iter().map(|record| format!("{record}\n")).collect();
         write("trace", to, &lines);
+    }
+    if let (Some(path), Some(pcap)) = (engine.config.pcap(), engine.pcap)
+        && let Err(error) = pcap.finish()
+    {
+        let _ = writeln!(
+            io::stderr(),
+            "verbsim: the packets: {}: {error}",
+            path.display()
+        );
     }
     if let Some(to) = engine.config.diagnose() {
         write("diagnosis", to, &diagnosis(engine, to == "-"));

@@ -1,6 +1,7 @@
 //! The engine of a process: the simulator in real time, its devices, and all objects made of it.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -12,7 +13,7 @@ use verbs_abi::{
 use verbs_api::sync::Mutex;
 use verbs_api::{Transport, Verbs};
 use verbs_settings::{Config, Variables};
-use verbs_sim::{Mode, Sim};
+use verbs_sim::{Mode, Pcap, Sim};
 
 use crate::at_exit;
 use crate::number;
@@ -21,6 +22,8 @@ use crate::object::Objects;
 /// The simulator, and what programs see of its devices.
 pub(crate) struct Engine {
     pub(crate) sim: Sim,
+    /// Where its packets are written to.
+    pub(crate) pcap: Option<Pcap>,
     pub(crate) config: &'static Config,
     devices: &'static [verbs_device],
     /// Of all devices.
@@ -120,15 +123,31 @@ pub(crate) fn unobserved() -> &'static Sim {
     engine().sim.unobserved()
 }
 
+/// The file of packets. It could be written when the library was loaded; without it the program runs on.
+fn begin_packets(path: &Path) -> Option<Pcap> {
+    let begun = Pcap::append(path);
+    begun
+        .inspect_err(|error| {
+            let _ = writeln!(
+                io::stderr(),
+                "verbsim: the packets: {}: {error}",
+                path.display()
+            );
+        })
+        .ok()
+}
+
 impl Engine {
     /// A child has the devices of its parent, which may have looked for them before.
     fn new(config: &'static Config, parent: Option<&Self>) -> Self {
-        let sim = config.simulation(Mode::RealTime, number::random());
+        let pcap = config.pcap().and_then(begin_packets);
+        let sim = config.simulation(Mode::RealTime, number::random(), pcap);
         let sim = sim.expect("one could be made when the library was loaded");
         let transport = sim.devices().map_or(Transport::Ib, |all| all[0].transport);
         let devices = parent.map_or_else(|| devices(config, transport), |parent| parent.devices);
         Self {
             sim,
+            pcap,
             config,
             devices,
             transport,

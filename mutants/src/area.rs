@@ -92,7 +92,7 @@ fn build(tree: &Tree, arguments: &str) -> Result<String> {
     }
 }
 
-/// The suite on every profile, and on InfiniBand.
+/// The suite on every profile, on InfiniBand, and where packets are bytes.
 fn suite(tree: &Tree) -> Result<Judges> {
     let verbsim = tree.program("verbsim");
     let mut judges: Judges = (Vec::new(), Vec::new());
@@ -100,30 +100,36 @@ fn suite(tree: &Tree) -> Result<Judges> {
         Command::new(&verbsim).args(["run", "--profile", "all"]),
         tree,
     )?;
-    // A mutant that one profile shows on InfiniBand alone would be strange.
-    let is_asked = |run: &Run| run.link_layer == ETHERNET || run.profile == "spec";
-    for run in report.runs.into_iter().filter(is_asked) {
-        let mut command = vec![verbsim.display().to_string()];
-        let arguments = [
+    let mut add_run = |name: String, run: &Run, more: &[&str]| {
+        let options = [
             "run",
             "--profile",
             &run.profile,
             "--link-layer",
             &run.link_layer,
         ];
-        command.extend(arguments.map(str::to_owned));
-        let name = match &run.link_layer[..] {
-            ETHERNET => run.profile.clone(),
-            link_layer => format!("{} on {link_layer}", run.profile),
-        };
+        let verbsim = verbsim.display().to_string();
+        let options = options.iter().chain(more).map(|&option| option.to_owned());
         let program = Program {
             name,
-            command,
+            command: std::iter::once(verbsim).chain(options).collect(),
             dir: tree.path.clone(),
             before_each: Some("--filter"),
             takes_names: true,
         };
         add(&mut judges, program, run.that_ran());
+    };
+    for run in &report.runs {
+        // A mutant that one profile shows on InfiniBand or in bytes alone would be strange.
+        match (&run.profile[..], &run.link_layer[..]) {
+            ("spec", ETHERNET) => {
+                add_run("spec".to_owned(), run, &[]);
+                add_run("spec in bytes".to_owned(), run, &["--wire"]);
+            }
+            (profile, ETHERNET) => add_run(profile.to_owned(), run, &[]),
+            ("spec", link_layer) => add_run(format!("spec on {link_layer}"), run, &[]),
+            _ => {}
+        }
     }
     Ok(judges)
 }
@@ -279,12 +285,12 @@ struct Entry {
 }
 
 impl Run {
-    fn that_ran(self) -> impl Iterator<Item = String> {
+    fn that_ran(&self) -> impl Iterator<Item = String> {
         let ran = self
             .scenarios
-            .into_iter()
+            .iter()
             .filter(|entry| entry.outcome != "skipped");
-        ran.map(|entry| entry.id)
+        ran.map(|entry| entry.id.clone())
     }
 }
 

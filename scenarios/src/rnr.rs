@@ -325,6 +325,8 @@ fn what_arrives_in_the_wait_does_not_leave_behind_it(bench: &Bench<'_>) -> Resul
         path_mtu: Mtu::Mtu256,
         // 10.24 ms.
         min_rnr_timer: 20,
+        // Nothing but the end of the wait makes it send again.
+        timeout: 0,
         ..RcParams::default()
     };
     let Pair { a, b } = with(bench, rc)?;

@@ -1,6 +1,7 @@
 //! Timers, retries and sequence numbers of reliable connections.
 
 mod again;
+mod window;
 
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     again::peer_is_one_queue_pair_of_one_port,
     again::each_lost_response_is_noticed_by_the_next,
     again::no_more_than_half_of_all_numbers_are_under_way,
+    window::answer_counts_the_requests_that_are_completed,
+    window::long_message_is_acknowledged_on_its_way,
     numbers_further_back_than_any_are_not_taken,
 ];
 

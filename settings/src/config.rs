@@ -5,12 +5,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::fs::OpenOptions;
 use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
 
 use verbs_api::lab::{Fault, Lab};
 use verbs_api::profile::{DeviceLimits, Profile};
-use verbs_api::{Gid, LinkLayer, Verb, Verbs};
+use verbs_api::{Capabilities, Gid, LinkLayer, Verb, Verbs};
 use verbs_faults::Plan;
-use verbs_sim::{Mode, Sim, SimConfig};
+use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
 use crate::setting::{Given, Sources, Variables, named};
 
@@ -28,6 +29,7 @@ pub struct Config {
     faults: Plan,
     trace: Option<String>,
     diagnose: Option<String>,
+    pcap: Option<PathBuf>,
 }
 
 /// An entry of a GID table.
@@ -100,8 +102,9 @@ impl Config {
             faults: faults(from.get("faults")?)?,
             trace: output(from.get("trace")?)?,
             diagnose: output(from.get("diagnose")?)?,
+            pcap: pcap(from.get("pcap")?, &profile, link_layer)?,
         };
-        config.simulation(Mode::Stepped, 0)?;
+        config.simulation(Mode::Stepped, 0, None)?;
         Ok(config)
     }
 
@@ -120,18 +123,23 @@ impl Config {
         self.trace.as_deref()
     }
 
+    /// The file of all packets.
+    pub fn pcap(&self) -> Option<&Path> {
+        self.pcap.as_deref()
+    }
+
     /// Where the diagnosis goes at the end, as above.
     pub fn diagnose(&self) -> Option<&str> {
         self.diagnose.as_deref()
     }
 
     /// A simulation with the GIDs in their tables and the fault rules in force. Without a seed, keys are
-    /// made from `drawn`, and all else is as with seed 0.
+    /// made from `drawn`, and all else is as with seed 0. Packets go to `pcap`.
     ///
     /// # Errors
     /// None where [`read`](Self::read) gave it: that has tried.
-    pub fn simulation(&self, mode: Mode, drawn: u64) -> Result<Sim, String> {
-        let sim = SimConfig::new()
+    pub fn simulation(&self, mode: Mode, drawn: u64, pcap: Option<Pcap>) -> Result<Sim, String> {
+        let mut sim = SimConfig::new()
             .nodes(self.names.len() as u32)
             .ports(self.ports)
             .link_layer(self.link_layer)
@@ -143,6 +151,9 @@ impl Config {
             // Nobody can ask what they were.
             .strikes(false)
             .mode(mode);
+        if let Some(pcap) = pcap {
+            sim = sim.pcap(pcap);
+        }
         let sim = Sim::new(sim);
         for GidEntry {
             device,
@@ -289,6 +300,22 @@ fn output(given: Option<Given<String>>) -> Result<Option<String>, String> {
         file.map_err(|error| given.refuse(path, error))?;
     }
     Ok(Some(given.value))
+}
+
+/// The file of packets, begun.
+fn pcap(
+    given: Option<Given<String>>,
+    profile: &Profile,
+    link_layer: LinkLayer,
+) -> Result<Option<PathBuf>, String> {
+    let Some(given) = given else { return Ok(None) };
+    let path = PathBuf::from(&given.value);
+    let is_iwarp = profile.lacks.contains(Capabilities::IWARP_LACKS);
+    if is_iwarp || link_layer != LinkLayer::Ethernet {
+        return Err(given.refuse(&given.value, "packets are written of RoCEv2 alone"));
+    }
+    Pcap::prepare(&path).map_err(|error| given.refuse(&given.value, error))?;
+    Ok(Some(path))
 }
 
 /// `sim0/1/0=fe80::1`

@@ -92,6 +92,12 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::File(&["-"]),
     },
     Setting {
+        name: "pcap",
+        value: "FILE",
+        help: "Write every packet to this file, for Wireshark; processes of one run share it",
+        kind: Kind::File(&[]),
+    },
+    Setting {
         name: "diagnose",
         value: "FILE",
         help: "Say what the program did wrong when it ends: in a file, or on its standard error",

@@ -6,6 +6,7 @@ use verbs_api::behavior::Behavior;
 use verbs_api::profile::{DeviceLimits, Profile};
 use verbs_api::{Capabilities, LinkLayer};
 
+use crate::pcap::Pcap;
 use crate::subnet::{self, Subnet};
 
 /// How the simulator runs what is posted.
@@ -56,6 +57,8 @@ pub struct SimConfig {
     pub(crate) planted_defect: bool,
     pub(crate) latency: Duration,
     pub(crate) horizon: Duration,
+    pub(crate) wire: bool,
+    pub(crate) pcap: Option<Pcap>,
 }
 
 impl Default for SimConfig {
@@ -85,6 +88,8 @@ impl SimConfig {
             planted_defect: false,
             latency: Duration::from_micros(1),
             horizon: Duration::from_secs(100),
+            wire: false,
+            pcap: None,
         }
     }
 
@@ -289,6 +294,35 @@ impl SimConfig {
     #[must_use]
     pub const fn latency(self, latency: Duration) -> Self {
         Self { latency, ..self }
+    }
+
+    /// Whether nothing but bytes of RoCEv2 passes from node to node: each packet is written as such, and the receiver
+    /// reads it. What a program sees is the same, and takes longer. Default: no.
+    ///
+    /// # Panics
+    /// [`Sim::new`](crate::Sim::new) on InfiniBand, and with devices of iWARP: their packets are others.
+    #[must_use]
+    pub const fn wire(self, wire: bool) -> Self {
+        Self { wire, ..self }
+    }
+
+    /// Writes every packet to a file, also those that stay on their node. Messages of several packets are sent as
+    /// such in each mode.
+    ///
+    /// # Panics
+    /// As for [`wire`](Self::wire).
+    #[must_use]
+    pub const fn pcap(self, pcap: Pcap) -> Self {
+        Self {
+            pcap: Some(pcap),
+            ..self
+        }
+    }
+
+    /// Whether packets are those of RoCEv2. On InfiniBand, and with devices of iWARP, they are others.
+    pub(crate) fn is_roce(&self) -> bool {
+        let is_iwarp = self.lacks.contains(Capabilities::IWARP_LACKS);
+        self.link_layer == LinkLayer::Ethernet && !is_iwarp
     }
 
     /// How far `settle`, or in stepped mode a wait without an end, may move the clock before it is called

@@ -47,11 +47,13 @@ mod empty;
 #[cfg(feature = "fd")]
 mod eventfd;
 mod fault;
+mod frame;
 mod late;
 mod memory;
 mod outage;
 mod packet;
 mod payload;
+mod pcap;
 mod ring;
 mod rng;
 mod stack;
@@ -63,6 +65,7 @@ mod wire;
 
 pub use config::{Mode, SimConfig};
 pub use diagnosis::{Diagnosis, Finding, Problem, Why};
+pub use pcap::Pcap;
 pub use stack::shell::{Participant, Sim, Step, What};
 
 /// For searches in the simulator's own tests. No promise is made of it.

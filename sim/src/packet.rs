@@ -54,6 +54,8 @@ pub(crate) struct Packet {
     pub(crate) imm: Option<[u8; 4]>,
     /// Of a request of XRC: the SRQ it is for (XRC extended header). Otherwise 0.
     pub(crate) srqn: u32,
+    /// Of a response: how many requests its responder has completed (AETH), 24 bits.
+    pub(crate) msn: u32,
     pub(crate) payload: Payload,
     /// Set by the fabric when the packet leaves; means nothing in inline mode.
     pub(crate) arrives: Time,
@@ -120,7 +122,7 @@ pub(crate) enum AtomicOp {
 pub(crate) struct Deth {
     pub(crate) qkey: u32,
     pub(crate) src_qpn: u32,
-    /// Service level of the path, for the completion.
+    /// Service level of the path, for the completion. On InfiniBand alone.
     pub(crate) sl: u8,
     /// Of the network's header, which the receiver sees.
     pub(crate) traffic_class: u8,
@@ -146,6 +148,7 @@ impl Default for Packet {
             solicited: false,
             imm: None,
             srqn: 0,
+            msn: 0,
             payload: Payload::default(),
             arrives: Time::ZERO,
             damaged: false,
@@ -175,6 +178,15 @@ impl Packet {
         }
     }
 
+    /// Whether it has an AETH: an answer, but for the middle of a long one.
+    pub(crate) fn has_aeth(&self) -> bool {
+        match self.op {
+            Op::Acknowledge(_) | Op::AtomicResponse => true,
+            Op::ReadResponse => self.first || self.last,
+            _ => false,
+        }
+    }
+
     /// The packet as a laboratory shows it.
     pub(crate) fn view(&self) -> PacketView {
         let mut view = PacketView::default();
@@ -186,6 +198,7 @@ impl Packet {
         view.ack_req = self.ack_req;
         view.solicited = self.solicited;
         view.payload = self.payload.len().into();
+        view.msn = self.has_aeth().then_some(self.msn);
         view.syndrome = match self.op {
             Op::Acknowledge(syndrome) => Some(syndrome),
             _ => None,
@@ -198,7 +211,7 @@ impl Packet {
         view
     }
 
-    fn opcode(&self) -> PacketOpcode {
+    pub(crate) fn opcode(&self) -> PacketOpcode {
         // Only, First, Middle, Last, with immediate data after Last and Only.
         let position = match (self.first, self.last, self.imm.is_some()) {
             (true, false, _) => 0,

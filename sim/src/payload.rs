@@ -105,8 +105,8 @@ impl Payload {
         }
     }
 
-    /// The bytes it stands for.
-    fn bytes(&self, memory: &mut Memory) -> Result<Vec<u8>, Gone> {
+    /// The bytes it stands for now.
+    pub(crate) fn bytes(&self, memory: &mut Memory) -> Result<Vec<u8>, Gone> {
         let slices = match self {
             Self::Slices(slices) => slices,
             Self::Inline {

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use verbs_api::profile::Profile;
-use verbs_api::{LinkLayer, Verbs};
+use verbs_api::{Capabilities, LinkLayer, Verbs};
 use verbs_explore::Checked;
 use verbs_scenarios::{Backend, Failure, Fixture};
-use verbs_sim::{Sim, SimConfig};
+use verbs_sim::{Pcap, Sim, SimConfig};
 
 /// Name of the option value that means every profile.
 pub const ALL_PROFILES: &str = "all";
@@ -75,6 +75,9 @@ pub struct Choice {
     /// Seed of everything random in the simulator
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
+    /// Let nothing but bytes of RoCEv2 pass between the simulator's nodes
+    #[arg(long)]
+    pub wire: bool,
     /// Which device
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
@@ -96,13 +99,16 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The backends that are meant: several for [`ALL_PROFILES`].
+    /// The backends that are meant: several for [`ALL_PROFILES`]. Simulators write their packets to `pcap`.
     ///
     /// # Errors
     /// Says which profiles or devices there are.
-    pub fn backends(&self) -> Result<Vec<Box<dyn Backend>>, String> {
+    pub fn backends(&self, pcap: Option<Pcap>) -> Result<Vec<Box<dyn Backend>>, String> {
         match self.backend {
-            Kind::Sim => self.simulators(),
+            Kind::Sim => self.simulators(pcap),
+            Kind::Hw if self.wire || pcap.is_some() => {
+                Err("--wire and --pcap are for the simulator".to_owned())
+            }
             Kind::Hw => self
                 .hardware()
                 .map(|hw| vec![Box::new(hw) as Box<dyn Backend>]),
@@ -117,7 +123,7 @@ impl Choice {
         Hardware::chosen(self)
     }
 
-    fn simulators(&self) -> Result<Vec<Box<dyn Backend>>, String> {
+    fn simulators(&self, pcap: Option<Pcap>) -> Result<Vec<Box<dyn Backend>>, String> {
         let name = &self.profile;
         let chosen = match &name[..] {
             ALL_PROFILES => Profile::ALL.to_vec(),
@@ -131,7 +137,9 @@ impl Choice {
             None if name == ALL_PROFILES => vec![LinkLayer::Ethernet, LinkLayer::InfiniBand],
             None => vec![LinkLayer::Ethernet],
         };
-        let seed = self.seed;
+        if self.wire || pcap.is_some() {
+            only_roce(&chosen, &asked)?;
+        }
         let mut simulators: Vec<Box<dyn Backend>> = Vec::new();
         for link_layer in asked {
             let able = chosen
@@ -139,9 +147,10 @@ impl Choice {
                 .filter(|of| of.link_layers.contains(&link_layer));
             simulators.extend(able.map(|profile| -> Box<dyn Backend> {
                 Box::new(Simulator {
-                    profile: *profile,
                     link_layer,
-                    seed,
+                    wire: self.wire,
+                    pcap,
+                    ..Simulator::new(*profile, self.seed)
                 })
             }));
         }
@@ -149,6 +158,23 @@ impl Choice {
             true => Err(format!("profile {name} is for ethernet alone")),
             false => Ok(simulators),
         }
+    }
+}
+
+/// Bytes of packets are those of RoCEv2.
+///
+/// # Errors
+/// Says what has another wire.
+pub fn only_roce(profiles: &[Profile], link_layers: &[LinkLayer]) -> Result<(), String> {
+    let other = profiles
+        .iter()
+        .find(|profile| profile.lacks.contains(Capabilities::IWARP_LACKS));
+    match (other, link_layers) {
+        (Some(of), _) => Err(format!(
+            "profile {of} is of iWARP, and --wire and --pcap are of RoCEv2"
+        )),
+        (None, [LinkLayer::Ethernet]) => Ok(()),
+        _ => Err("--wire and --pcap are of RoCEv2, and not of InfiniBand".to_owned()),
     }
 }
 
@@ -184,7 +210,7 @@ mod tests {
     fn runs(options: &str) -> Result<Vec<[String; 2]>, String> {
         let line = format!("verbsim {options}");
         let line = Line::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
-        let infos = line.choice.backends()?.into_iter().map(|of| of.info());
+        let infos = line.choice.backends(None)?.into_iter().map(|of| of.info());
         Ok(infos.map(|info| [info.profile, info.link_layer]).collect())
     }
 
@@ -198,6 +224,23 @@ mod tests {
         assert_eq!(runs("").unwrap(), [["spec", "ethernet"]]);
         let one = runs("--profile mlx5 --link-layer infiniband").unwrap();
         assert_eq!(one, [["mlx5", "infiniband"]]);
+    }
+
+    #[test]
+    fn bytes_of_another_wire_are_refused_in_words() {
+        for (options, expected) in [
+            ("--wire --profile siw", "profile siw is of iWARP"),
+            ("--wire --profile all", "profile siw is of iWARP"),
+            (
+                "--wire --profile mlx5 --link-layer infiniband",
+                "not of InfiniBand",
+            ),
+            ("--wire --backend hw", "for the simulator"),
+        ] {
+            let refused = runs(options).unwrap_err();
+            assert!(refused.contains(expected), "{options}: {refused}");
+        }
+        assert_eq!(runs("--wire --profile rxe").unwrap(), [["rxe", "ethernet"]]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use verbs_api::profile::Profile;
 use verbs_api::{Capabilities, LinkLayer};
 use verbs_scenarios::report::BackendInfo;
 use verbs_scenarios::{Backend, Deviation, Fixture, Scenario, deviations};
-use verbs_sim::{Mode, Sim, SimConfig};
+use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
 use super::{checked, word};
 
@@ -17,6 +17,23 @@ pub struct Simulator {
     pub link_layer: LinkLayer,
     /// Seed of everything random.
     pub seed: u64,
+    /// Nothing but bytes of RoCEv2 passes between its nodes.
+    pub wire: bool,
+    /// Where all its packets are written to.
+    pub pcap: Option<Pcap>,
+}
+
+impl Simulator {
+    /// Under this profile, on Ethernet, with this seed.
+    pub fn new(profile: Profile, seed: u64) -> Self {
+        Self {
+            profile,
+            link_layer: LinkLayer::Ethernet,
+            seed,
+            wire: false,
+            pcap: None,
+        }
+    }
 }
 
 impl Backend for Simulator {
@@ -40,7 +57,12 @@ impl Backend for Simulator {
             .profile(self.profile)
             .link_layer(self.link_layer)
             .mode(mode)
+            .wire(self.wire)
             .trace(true);
+        let config = match self.pcap {
+            Some(pcap) => config.pcap(pcap),
+            None => config,
+        };
         Ok(checked(Box::new(Sim::new(config))))
     }
 
@@ -64,11 +86,12 @@ impl Backend for Simulator {
 
     fn replay(&self, scenario: &Scenario) -> String {
         format!(
-            "verbsim run --filter {} --seed {} --profile {} --link-layer {}",
+            "verbsim run --filter {} --seed {} --profile {} --link-layer {}{}",
             scenario.id,
             self.seed,
             self.profile,
-            word(self.link_layer)
+            word(self.link_layer),
+            if self.wire { " --wire" } else { "" }
         )
     }
 }

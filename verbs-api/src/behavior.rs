@@ -361,8 +361,6 @@ knob_values! {
     }
     /// The `sl` in the completion of a datagram that came over Ethernet, which has no service levels.
     UdSl {
-        /// The service level of the sender's address handle.
-        Path = "path";
         /// 0.
         Zero = "zero";
         /// The packet's type, as the ConnectX family reports it: 8 for UDP, and 1 for IPv6 or 2 for IPv4.
@@ -481,7 +479,7 @@ knobs! {
     /// `LOC_LEN_ERR`.
     ud_over_mtu: Check = Check::Refused, ["UD-10"];
     /// The service level of a datagram that came over Ethernet.
-    ud_sl: UdSl = UdSl::Path, ["WC-15"];
+    ud_sl: UdSl = UdSl::Zero, ["WC-15"];
     /// `GRH` is set in the completions of connected receives.
     grh_flag_rc: bool = false, ["WC-14"];
     /// `byte_len` of send completions.

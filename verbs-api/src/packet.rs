@@ -260,8 +260,11 @@ pub struct PacketView {
     pub solicited: bool,
     /// Payload bytes.
     pub payload: u64,
-    /// Syndrome, of acknowledgements and of the first and last read response.
+    /// Syndrome, of acknowledgements.
     pub syndrome: Option<Syndrome>,
+    /// Message sequence number, 24 bits, of packets with an AETH: how many requests the responder has
+    /// completed. Acknowledgements, read responses but for their middle, and atomic acknowledgements have one.
+    pub msn: Option<u32>,
     /// Source QP number, of datagrams.
     pub src_qpn: Option<u32>,
     /// Number of the SRQ that a request of XRC names.

@@ -146,7 +146,6 @@ const RXE: Behavior = Behavior {
     sq_release: SqRelease::Completion,
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     ud_over_mtu: Check::Accepted,
-    ud_sl: UdSl::Zero,
     route_fields: RouteFields::TrafficClass,
     grh_flag_rc: true,
     send_key_status: FaultStatus::LocQpOpErr,

@@ -111,11 +111,10 @@ fn service_level_of_a_datagram_over_ethernet_is_as_declared(bench: &Bench<'_>) -
             None => 0x9,
         };
         let seen = match wc.sl {
-            SL => UdSl::Path,
             0 => UdSl::Zero,
             sl if sl == packet_type => UdSl::PacketType,
             sl => {
-                let expected = format!("{SL}, 0, or {packet_type:#x}");
+                let expected = format!("0 or {packet_type:#x}");
                 return Err(Failure::assertion(expected, format!("{sl:#x}"))).rule(RULE);
             }
         };

@@ -36,11 +36,13 @@ pub(crate) struct OutPacket {
     pub(crate) imm: Option<[u8; 4]>,
     /// Of a request of XRC: the SRQ it is for.
     pub(crate) srqn: u32,
+    /// Of a response: how many requests have been completed.
+    pub(crate) msn: u32,
 }
 
 impl OutPacket {
-    /// An answer of one packet.
-    pub(crate) fn answer(op: Op, psn: Psn) -> Self {
+    /// An answer of one packet, when so many requests have been completed.
+    pub(crate) fn answer(op: Op, psn: Psn, msn: u32) -> Self {
         Self {
             op,
             first: true,
@@ -51,6 +53,7 @@ impl OutPacket {
             solicited: false,
             imm: None,
             srqn: 0,
+            msn,
         }
     }
 
@@ -72,6 +75,7 @@ impl OutPacket {
         place.solicited = self.solicited;
         place.imm = self.imm;
         place.srqn = self.srqn;
+        place.msn = self.msn;
         place.payload = payload;
         place.arrives = Time::ZERO;
         place.damaged = false;

@@ -189,6 +189,11 @@ impl Ports {
         &self.gids
     }
 
+    /// The port that has a GID.
+    pub(crate) fn port_of(&self, gid: &Gid) -> Option<PortId> {
+        self.gids.get(gid).copied()
+    }
+
     /// Checks an address vector and looks up where it leads (AH-01, QP-STATE-29).
     pub(crate) fn route(&self, verb: Verb, attr: &AhAttr) -> Result<Route> {
         let port = self.check(verb, attr.port_num)?;
@@ -239,7 +244,7 @@ impl Ports {
     /// The port to which an address leads. On InfiniBand that is the LID's, which looks whether the GID is
     /// its own.
     pub(crate) fn destination(&self, attr: &AhAttr) -> Option<PortId> {
-        let of_gid = attr.grh.map(|grh| self.gids.get(&grh.dgid).copied());
+        let of_gid = attr.grh.map(|grh| self.port_of(&grh.dgid));
         match (self.subnet, of_gid) {
             (None, of_gid) => of_gid.flatten(),
             (Some(subnet), None) => subnet.port(attr.dlid),

@@ -126,10 +126,9 @@ fn service_level(packet: &Packet, deth: &Deth, subnet: Option<Subnet>, sl: UdSl)
     const UDP_IPV4: u8 = 0xa;
     match sl {
         _ if subnet.is_some() => deth.sl,
-        UdSl::Zero => 0,
         UdSl::PacketType if grh::ipv4(&packet.route).is_some() => UDP_IPV4,
         UdSl::PacketType => UDP_IPV6,
-        UdSl::Path | _ => deth.sl,
+        UdSl::Zero | _ => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
 
-use super::responder::{Executed, Order, answer, has_path_mtu};
+use super::responder::{Executed, Order, has_path_mtu};
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, reason, touch};
@@ -105,7 +105,8 @@ impl Qp {
             Ok(()) => {
                 if packet.ack_req && !packet.op.is_answered_with_data() {
                     let last = packet.psn.plus(packet.span - 1);
-                    answer(&self.common, device, last, Syndrome::Ack);
+                    self.responder
+                        .answer(&self.common, device, last, Syndrome::Ack);
                 }
                 Ok(())
             }
@@ -116,7 +117,7 @@ impl Qp {
                 Err(reason::NO_RECEIVE)
             }
             Err(Refusal::NotReady) => {
-                answer(
+                self.responder.answer(
                     &self.common,
                     device,
                     packet.psn,
@@ -138,7 +139,8 @@ impl Qp {
                 if let Some(syndrome) = syndrome
                     && !is_silent_about(device, told)
                 {
-                    answer(&self.common, device, packet.psn, syndrome);
+                    self.responder
+                        .answer(&self.common, device, packet.psn, syndrome);
                 }
                 let is_invalid = syndrome == Some(Syndrome::NakInvalidRequest) && recv.is_none();
                 let invalid = is_invalid && device.base.behavior.qp_req_event;
@@ -166,7 +168,7 @@ impl Qp {
                 });
             }
         }
-        self.responder.advance(packet.psn, span);
+        self.responder.advance(packet, span);
         Ok(())
     }
 

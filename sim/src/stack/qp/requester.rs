@@ -50,7 +50,7 @@ pub(crate) struct Requester {
     /// The number the next send to start gets.
     next: Psn,
     /// The oldest number not acknowledged.
-    una: Psn,
+    pub(super) una: Psn,
     /// The send to transmit next, and its packet.
     pub(super) at: u64,
     pub(super) at_packet: u32,
@@ -148,6 +148,18 @@ impl Requester {
         self.phase.waits()
     }
 
+    /// The number of the packet to transmit next.
+    pub(super) fn at_psn(&self) -> Psn {
+        if self.at == self.fresh {
+            return self.next;
+        }
+        let send = self.sq.get(self.at);
+        match send.is_read() {
+            true => send.next_response(),
+            false => send.first.plus(self.at_packet),
+        }
+    }
+
     /// Whether started work is not done.
     pub(crate) fn is_busy(&self) -> bool {
         self.sq.oldest() < self.fresh
@@ -171,6 +183,9 @@ impl Requester {
         };
         let mut transmits = false;
         while !self.waits_for_receiver() && self.at != self.sq.end() {
+            if self.is_window_full(qp, device) {
+                break;
+            }
             let seq = self.at;
             if seq == self.fresh {
                 if !may_start {

@@ -28,6 +28,8 @@ struct Sequence {
     expected: Psn,
     /// How many it has seen: what lies further back is no duplicate, but was never expected.
     taken: u32,
+    /// How many requests have been completed (MSN), modulo 2^24.
+    completed: Psn,
     answers: Answers,
     /// The message that is arriving.
     message: Option<Message>,
@@ -134,14 +136,14 @@ impl Responder {
     pub(super) fn miss(&mut self, qp: &Common, device: &mut Device) {
         if self.sequence.answers == Answers::Open {
             self.sequence.answers = Answers::NakIsOut;
-            answer(qp, device, self.sequence.expected, Syndrome::NakPsnSequence);
+            self.answer(qp, device, self.sequence.expected, Syndrome::NakPsnSequence);
         }
     }
 
     /// There is no receive for the expected request (RNR-01).
     pub(super) fn ask_to_wait(&mut self, qp: &Common, device: &mut Device, psn: Psn) {
         self.sequence.answers = Answers::NakIsOut;
-        answer(qp, device, psn, Syndrome::rnr(qp.attr.min_rnr_timer));
+        self.answer(qp, device, psn, Syndrome::rnr(qp.attr.min_rnr_timer));
     }
 
     /// Whether a packet for a UC QP is no duplicate. What was missing before it stays missing.
@@ -159,10 +161,27 @@ impl Responder {
     }
 
     /// The request that was expected has been carried out.
-    pub(super) fn advance(&mut self, psn: Psn, span: u32) {
+    pub(super) fn advance(&mut self, packet: &Packet, span: u32) {
         let sequence = &mut self.sequence;
-        sequence.expected = psn.plus(span);
+        sequence.expected = packet.psn.plus(span);
         sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
+        sequence.completed = sequence.completed.plus(packet.last.into());
+    }
+
+    /// Answers a request of a reliable connection.
+    pub(super) fn answer(&self, qp: &Common, device: &mut Device, psn: Psn, syndrome: Syndrome) {
+        self.acknowledge(qp, device, psn, (syndrome, self.sequence.completed));
+    }
+
+    fn acknowledge(
+        &self,
+        qp: &Common,
+        device: &mut Device,
+        psn: Psn,
+        (syndrome, completed): (Syndrome, Psn),
+    ) {
+        let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn, completed.value());
+        qp.send_to_peer(device, packet, Payload::default());
     }
 
     /// A request that was carried out before comes again.
@@ -175,19 +194,20 @@ impl Responder {
         if self.steer(device, packet).is_err() {
             return Err("a duplicate, for an SRQ that is gone");
         }
+        let completed = self.sequence.completed;
         match packet.op {
             Op::ReadRequest(reth) => {
                 // The rights may have gone meanwhile; then there is no answer any more.
-                let _ = self.read(qp, device, packet.psn, reth);
+                let _ = self.read(qp, device, (packet.psn, completed), reth);
             }
             Op::AtomicRequest(_) => {
                 if let Some(original) = self.replies.find(packet.psn) {
-                    answer_atomic(qp, device, packet.psn, original);
+                    answer_atomic(qp, device, (packet.psn, completed), original);
                 }
             }
             _ if packet.ack_req => {
                 let last = self.sequence.expected.previous();
-                answer(qp, device, last, Syndrome::Ack);
+                self.answer(qp, device, last, Syndrome::Ack);
             }
             _ => {}
         }
@@ -206,6 +226,8 @@ impl Responder {
         if packet.first != message.is_none() || !has_path_mtu(qp, device, packet) {
             return Err(Refusal::INVALID);
         }
+        // The answer counts the request that it answers.
+        let completed = self.sequence.completed.plus(1);
         match (packet.op, message) {
             (Op::Send | Op::SendWithInv(_), None) => self.take_send(qp, device, packet, 0),
             (Op::Send | Op::SendWithInv(_), Some(Message::Send { got })) => {
@@ -221,10 +243,12 @@ impl Responder {
                 Err(Refusal::INVALID)
             }
             (Op::ReadRequest(reth), None) => {
-                let span = self.read(qp, device, packet.psn, reth)?;
+                let span = self.read(qp, device, (packet.psn, completed), reth)?;
                 Ok(Executed::part(span))
             }
-            (Op::AtomicRequest(eth), None) => self.execute_atomic(qp, device, packet.psn, eth),
+            (Op::AtomicRequest(eth), None) => {
+                self.execute_atomic(qp, device, (packet.psn, completed), eth)
+            }
             _ => Err(Refusal::INVALID),
         }
     }
@@ -269,12 +293,32 @@ impl Responder {
         self.sequence.message = None;
         if let Op::SendWithInv(rkey) = packet.op {
             let done = device.domains.invalidate(&device.base, qp.handle, rkey);
-            done.ok_or_else(|| bad_invalidation(qp, device, packet))?;
+            done.ok_or_else(|| self.bad_invalidation(qp, device, packet))?;
         }
         Ok(Executed {
             span: packet.span,
             completes: Some(completion(device, packet, WcOpcode::Recv, got)),
         })
+    }
+
+    /// A Send came whole and names a key that it cannot invalidate (MW-18).
+    fn bad_invalidation(&self, qp: &Common, device: &mut Device, packet: &Packet) -> Refusal {
+        let syndrome = match device.base.behavior.nak_send_inval {
+            _ if !qp.is_reliable() => None,
+            SendInvalAnswer::Nak => Some(Syndrome::NakRemoteAccess),
+            SendInvalAnswer::Ack => {
+                let last = packet.psn.plus(packet.span - 1);
+                let completed = self.sequence.completed.plus(1);
+                self.acknowledge(qp, device, last, (Syndrome::Ack, completed));
+                None
+            }
+            SendInvalAnswer::Nothing | _ => None,
+        };
+        Refusal::Fault {
+            syndrome,
+            recv: Some(WcStatus::LocAccessErr),
+            event: None,
+        }
     }
 
     fn receive_target(
@@ -381,7 +425,7 @@ impl Responder {
         &mut self,
         qp: &Common,
         device: &mut Device,
-        psn: Psn,
+        (psn, completed): (Psn, Psn),
         reth: Reth,
     ) -> Result<u32, Refusal> {
         let mtu = qp.mtu(device);
@@ -416,7 +460,7 @@ impl Responder {
                 first: packet == 0,
                 last,
                 span: step,
-                ..OutPacket::answer(Op::ReadResponse, psn.plus(packet))
+                ..OutPacket::answer(Op::ReadResponse, psn.plus(packet), completed.value())
             };
             qp.send_to_peer(device, response, payload.part(start, length));
             packet += step;
@@ -429,7 +473,7 @@ impl Responder {
         &mut self,
         qp: &Common,
         device: &mut Device,
-        psn: Psn,
+        (psn, completed): (Psn, Psn),
         eth: AtomicEth,
     ) -> Result<Executed, Refusal> {
         // The alignment is looked at before the key (ATOM-04).
@@ -459,19 +503,13 @@ impl Responder {
         memory.write(region, offset, &value).map_err(lost)?;
         drop(memory);
         self.replies.keep(psn, original, qp.attr.max_dest_rd_atomic);
-        answer_atomic(qp, device, psn, original);
+        answer_atomic(qp, device, (psn, completed), original);
         Ok(Executed::part(1))
     }
 }
 
-/// Answers a request of a reliable connection.
-pub(super) fn answer(qp: &Common, device: &mut Device, psn: Psn, syndrome: Syndrome) {
-    let packet = OutPacket::answer(Op::Acknowledge(syndrome), psn);
-    qp.send_to_peer(device, packet, Payload::default());
-}
-
-fn answer_atomic(qp: &Common, device: &mut Device, psn: Psn, original: u64) {
-    let packet = OutPacket::answer(Op::AtomicResponse, psn);
+fn answer_atomic(qp: &Common, device: &mut Device, (psn, completed): (Psn, Psn), original: u64) {
+    let packet = OutPacket::answer(Op::AtomicResponse, psn, completed.value());
     let payload = Payload::inline(original.to_ne_bytes()[..].into());
     qp.send_to_peer(device, packet, payload);
 }
@@ -507,24 +545,6 @@ fn check_enabled(
         QpAccessStatus::RemInvReqErr => Refusal::INVALID,
         QpAccessStatus::RemAccessErr | _ => access_fault(device, recv),
     })
-}
-
-/// A Send came whole and names a key that it cannot invalidate (MW-18).
-fn bad_invalidation(qp: &Common, device: &mut Device, packet: &Packet) -> Refusal {
-    let syndrome = match device.base.behavior.nak_send_inval {
-        _ if !qp.is_reliable() => None,
-        SendInvalAnswer::Nak => Some(Syndrome::NakRemoteAccess),
-        SendInvalAnswer::Ack => {
-            answer(qp, device, packet.psn.plus(packet.span - 1), Syndrome::Ack);
-            None
-        }
-        SendInvalAnswer::Nothing | _ => None,
-    };
-    Refusal::Fault {
-        syndrome,
-        recv: Some(WcStatus::LocAccessErr),
-        event: None,
-    }
 }
 
 /// The completion of a message that consumes a receive, whose last packet has been placed.

@@ -12,7 +12,21 @@ use crate::device::{Device, OutPacket};
 use crate::packet::{Op, Psn, Reth};
 use crate::payload::Payload;
 
+/// So many packets may be unacknowledged before a reliable connection sends another: what the buffer of a peer's
+/// socket holds. A message that travels as one packet is delivered at once.
+const WINDOW: u32 = 32;
+/// An acknowledgement is asked for behind so many packets of a message, so that the window moves on.
+const ACK_EVERY: u32 = WINDOW / 2;
+
 impl Requester {
+    /// Whether the peer has to acknowledge something before the next packet may leave.
+    pub(super) fn is_window_full(&self, qp: &Common, device: &Device) -> bool {
+        if device.base.whole_messages || !qp.is_reliable() {
+            return false;
+        }
+        self.at_psn().distance(self.una) >= WINDOW
+    }
+
     /// Sends the next packet of a started send, or all that is left of it at once.
     pub(super) fn transmit(
         &mut self,
@@ -82,13 +96,14 @@ fn out_packet(send: &Send, packet: u32, span: u32, last: bool) -> OutPacket {
         last,
         psn,
         span,
-        ack_req: last,
+        ack_req: last || (packet + 1).is_multiple_of(ACK_EVERY),
         solicited: send.flags.contains(SendFlags::SOLICITED) && last && !is_read && tells,
         imm: imm.filter(|_| last),
         srqn: match send.dest {
             Dest::Xrc { remote_srqn } => remote_srqn,
             _ => 0,
         },
+        msn: 0,
     }
 }
 

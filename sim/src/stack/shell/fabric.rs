@@ -26,8 +26,9 @@ use crate::device::gids;
 use crate::diagnosis::{Diagnosis, Finding};
 use crate::empty::EmptyCqs;
 use crate::fault::{Striker, Strikers};
+use crate::frame;
 use crate::late::Late;
-use crate::memory::{Memory, SharedMemory};
+use crate::memory::{Gone, Memory, SharedMemory};
 use crate::outage::Outages;
 use crate::packet::{Packet, PortId};
 use crate::payload::Payload;
@@ -79,8 +80,25 @@ struct Seat {
     descriptors: Descriptors,
 }
 
+/// Passes a packet to a node as bytes.
+#[inline(never)]
+fn pass_bytes(packet: &Packet, memory: &SharedMemory, node: &mut Node) {
+    let Some(to) = packet.route.to else { return };
+    let payload = packet.payload.bytes(&mut memory.lock());
+    match payload.map(|payload| frame::write(packet, &payload)) {
+        Ok(Ok(bytes)) => node.handle_bytes(to, &bytes),
+        Ok(Err(why)) => node.device.base.note_dropped(packet, why),
+        // There are no bytes of it any more: it carries nothing, and says so.
+        Err(Gone) => node.handle_packet(packet),
+    }
+}
+
 impl Fabric {
     pub(super) fn new(config: SimConfig) -> Self {
+        assert!(
+            config.is_roce() || !(config.wire || config.pcap.is_some()),
+            "bytes of packets are those of RoCEv2"
+        );
         let (nodes, ports) = (config.nodes, config.ports);
         let memory = Arc::new(Mutex::new(Memory::new(config.behavior.placement)));
         let subnet = config.subnet();
@@ -187,7 +205,10 @@ impl Fabric {
         if let Some(to) = to {
             let node = &mut self.seats[to.node as usize].node;
             node.set_now(self.now);
-            node.handle_packet(packet);
+            match self.config.wire {
+                false => node.handle_packet(packet),
+                true => pass_bytes(packet, &self.memory, node),
+            }
         }
         if let Some(delivered) = self.flight.pop() {
             delivered.payload = Payload::default();
@@ -238,11 +259,25 @@ impl Fabric {
                 continue;
             }
             self.wire.spoil(&mut packet);
+            self.capture(&packet);
             match self.verdict(&packet) {
                 Verdict::Passes => self.fly(packet),
                 Verdict::Lost(why) => self.lose(index, &packet, why),
                 Verdict::Harmed(harm) => self.harm(index, packet, harm),
             }
+        }
+    }
+
+    /// Writes a packet to the file of packets, if there is one.
+    fn capture(&self, packet: &Packet) {
+        let Some(pcap) = &self.config.pcap else {
+            return;
+        };
+        // What cannot be written does not leave.
+        if let Ok(payload) = packet.payload.bytes(&mut self.memory.lock())
+            && let Ok(bytes) = frame::write(packet, &payload)
+        {
+            pcap.record(self.now, &bytes);
         }
     }
 
@@ -528,7 +563,8 @@ impl Fabric {
     /// event, and so is each poll, which moves the clock.
     fn inform_nodes(&mut self) {
         let inline = self.config.mode != Mode::Stepped;
-        let whole_messages = inline && !self.wire.sees_packets();
+        let are_bytes = self.config.wire || self.config.pcap.is_some();
+        let whole_messages = inline && !self.wire.sees_packets() && !are_bytes;
         self.unseen = whole_messages && !self.is_traced();
         let quiet_polls = inline && !self.wire.fails_calls() && !self.config.trace_threads;
         let before = self.informed.replace((whole_messages, quiet_polls));

@@ -5,7 +5,8 @@ use verbs_api::{MULTICAST_QPN, QpType};
 
 use super::Node;
 use crate::device::reason;
-use crate::packet::Packet;
+use crate::frame;
+use crate::packet::{Packet, PortId};
 
 impl Node {
     /// A packet arrived.
@@ -16,6 +17,21 @@ impl Node {
         if let Err(why) = self.accept(packet) {
             self.device.base.note_dropped(packet, why);
         }
+    }
+
+    /// Bytes of a packet arrived at a port.
+    pub(in crate::stack::shell) fn handle_bytes(&mut self, to: PortId, bytes: &[u8]) {
+        let peer = |number| self.peer_of(number);
+        match frame::read(bytes, to, |gid| self.device.ports.port_of(&gid), peer) {
+            Ok(packet) => self.handle_packet(&packet),
+            Err(why) => self.device.base.note(TraceEvent::Dropped { why }),
+        }
+    }
+
+    /// The number of the QP that a connected QP of this number is connected with.
+    fn peer_of(&self, number: u32) -> u32 {
+        let qp = self.find_by_number(number).map(|index| self.qps.at(index));
+        qp.map_or(0, |qp| qp.common.attr.dest_qp_num)
     }
 
     /// Lets the one take it for whom it is.

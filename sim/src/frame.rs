@@ -1,0 +1,445 @@
+//! A packet as the bytes of RoCEv2, and back.
+//!
+//! The bytes lack which QP a connected packet is from. The receiver knows it: it is its peer.
+
+use std::net::IpAddr;
+
+use verbs_api::lab::{PacketOpcode, Syndrome};
+use verbs_api::{Gid, QpType};
+use verbs_roce::{Aeth, Bth, Data, Extended, Frame, Ip, Operation, Transport};
+
+use crate::packet::{AtomicEth, AtomicOp, Deth, Op, Packet, PortId, Psn, Reth, Route};
+use crate::payload::Payload;
+
+/// Hops that packets of connected QPs may take.
+const HOP_LIMIT: u8 = 64;
+/// Source ports are in the upper quarter, so that paths differ (RFC 7942).
+const PORTS: u16 = 0xc000;
+
+/// The packet in bytes, from the IP header to the ICRC, with what it carries.
+///
+/// # Errors
+/// If no IP header has both addresses, or it is too long for one.
+pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let (from, to) = (ip_of(packet.route.sgid), ip_of(packet.route.dgid));
+    let ip = Ip::new(from, to).ok_or("one address is of IPv4, the other of IPv6")?;
+    let ip = match packet.op {
+        Op::Datagram(deth) => {
+            let ip = ip.with_traffic_class(deth.traffic_class);
+            with_flow_label(ip.with_hop_limit(deth.hop_limit), deth.flow_label)
+        }
+        _ => ip.with_hop_limit(HOP_LIMIT),
+    };
+    let bth = Bth {
+        solicited: packet.solicited,
+        pkey: packet.pkey,
+        ack_req: packet.ack_req,
+        ..Bth::new(packet.opcode(), packet.dest_qpn, packet.psn.value())
+    };
+    // The answer of an atomic is a number in a header.
+    let (extended, payload) = match packet.op {
+        Op::AtomicResponse => (extended(packet, payload), &[][..]),
+        _ => (extended(packet, &[]), payload),
+    };
+    let source_port = PORTS | packet.src_qpn as u16;
+    let frame = Frame::new(ip, source_port, bth, extended, payload);
+    let mut bytes = Vec::with_capacity(128 + payload.len());
+    let written = frame.write(&mut bytes);
+    written.map_err(|_| "it is too long for an IP packet")?;
+    if packet.damaged
+        && let Some(last) = bytes.last_mut()
+    {
+        *last ^= 1;
+    }
+    Ok(bytes)
+}
+
+/// The packet that came in bytes to a port. `peer` gives the QP that sends to a QP of this number, if that is
+/// connected; `port` gives the port with an address.
+///
+/// # Errors
+/// If it is no RoCEv2 packet that is understood here.
+pub(crate) fn read(
+    bytes: &[u8],
+    to: PortId,
+    port: impl Fn(Gid) -> Option<PortId>,
+    peer: impl Fn(u32) -> u32,
+) -> Result<Packet, &'static str> {
+    let received = Frame::read(bytes).map_err(|_| "it is no RoCEv2 packet")?;
+    let frame = received.frame();
+    let [sgid, dgid] = [frame.ip.source(), frame.ip.destination()].map(gid_of);
+    let from = port(sgid).ok_or("no port has its source address")?;
+    let opcode = u32::from(frame.bth.opcode);
+    let (op, msn) = op(&frame).ok_or("the operation is not understood")?;
+    let payload = match frame.extended.operation {
+        Operation::AtomicAck { original, .. } => Payload::inline(original.to_ne_bytes()[..].into()),
+        _ => Payload::inline(frame.payload.into()),
+    };
+    let (first, last) = place(opcode & OPERATION);
+    Ok(Packet {
+        route: Route {
+            from,
+            to: Some(to),
+            sgid,
+            dgid,
+            global: true,
+        },
+        transport: transport(opcode, &frame.extended).ok_or("the transport is not understood")?,
+        op,
+        first,
+        last,
+        src_qpn: match op {
+            Op::Datagram(deth) => deth.src_qpn,
+            _ => peer(frame.bth.dest_qpn),
+        },
+        dest_qpn: frame.bth.dest_qpn,
+        psn: Psn::new(frame.bth.psn),
+        span: 1,
+        pkey: frame.bth.pkey,
+        ack_req: frame.bth.ack_req,
+        solicited: frame.bth.solicited,
+        imm: match frame.extended.data {
+            Data::ImmDt(bytes) => Some(bytes),
+            _ => None,
+        },
+        srqn: match frame.extended.transport {
+            Transport::Xrceth { srqn } => srqn,
+            _ => 0,
+        },
+        msn,
+        payload,
+        damaged: received.verify().is_err(),
+        ..Packet::default()
+    })
+}
+
+/// The bits of an opcode that are the operation; the transport is in the others.
+const OPERATION: u32 = 0x1f;
+
+fn extended(packet: &Packet, original: &[u8]) -> Extended {
+    let aeth = |syndrome| Aeth {
+        syndrome,
+        msn: packet.msn,
+    };
+    let operation = match packet.op {
+        Op::Write(Some(reth)) | Op::ReadRequest(reth) => Operation::Reth(verbs_roce::Reth {
+            va: reth.addr,
+            rkey: reth.rkey,
+            length: reth.length,
+        }),
+        Op::AtomicRequest(eth) => {
+            let (swap_or_add, compare) = match eth.op {
+                AtomicOp::CompareAndSwap { compare, swap } => (swap, compare),
+                AtomicOp::FetchAndAdd { add } => (add, 0),
+            };
+            Operation::AtomicEth(verbs_roce::AtomicEth {
+                va: eth.addr,
+                rkey: eth.rkey,
+                swap_or_add,
+                compare,
+            })
+        }
+        Op::Acknowledge(syndrome) => Operation::Aeth(aeth(syndrome)),
+        Op::ReadResponse if packet.has_aeth() => Operation::Aeth(aeth(Syndrome::Ack)),
+        Op::AtomicResponse => Operation::AtomicAck {
+            aeth: aeth(Syndrome::Ack),
+            original: original.try_into().map_or(0, u64::from_ne_bytes),
+        },
+        _ => Operation::None,
+    };
+    Extended {
+        transport: match packet.op {
+            Op::Datagram(deth) => Transport::Deth(verbs_roce::Deth {
+                qkey: deth.qkey,
+                src_qpn: deth.src_qpn,
+            }),
+            _ if packet.transport == QpType::XrcSend => Transport::Xrceth { srqn: packet.srqn },
+            _ => Transport::None,
+        },
+        operation,
+        data: match (packet.op, packet.imm) {
+            (Op::SendWithInv(rkey), _) => Data::Ieth(rkey),
+            (_, Some(imm)) => Data::ImmDt(imm),
+            _ => Data::None,
+        },
+    }
+}
+
+/// What it does, and its MSN.
+fn op(frame: &Frame<'_>) -> Option<(Op, u32)> {
+    let Extended {
+        transport,
+        operation,
+        data,
+    } = frame.extended;
+    if let Transport::Deth(deth) = transport {
+        return Some((Op::Datagram(datagram(frame.ip, deth)), 0));
+    }
+    let operation = match (
+        PacketOpcode::from(u32::from(frame.bth.opcode) & OPERATION),
+        operation,
+    ) {
+        (PacketOpcode::RcAcknowledge, Operation::Aeth(aeth)) => {
+            return Some((Op::Acknowledge(aeth.syndrome), aeth.msn));
+        }
+        (_, Operation::Aeth(aeth)) => return Some((Op::ReadResponse, aeth.msn)),
+        (_, Operation::AtomicAck { aeth, .. }) => return Some((Op::AtomicResponse, aeth.msn)),
+        (PacketOpcode::RcReadRequest, Operation::Reth(reth)) => Op::ReadRequest(reth_of(reth)),
+        (_, Operation::Reth(reth)) => Op::Write(Some(reth_of(reth))),
+        (opcode, Operation::AtomicEth(eth)) => Op::AtomicRequest(AtomicEth {
+            addr: eth.va,
+            rkey: eth.rkey,
+            op: match opcode {
+                PacketOpcode::RcCompareSwap => AtomicOp::CompareAndSwap {
+                    compare: eth.compare,
+                    swap: eth.swap_or_add,
+                },
+                _ => AtomicOp::FetchAndAdd {
+                    add: eth.swap_or_add,
+                },
+            },
+        }),
+        (PacketOpcode::RcReadResponseMiddle, Operation::None) => Op::ReadResponse,
+        (
+            PacketOpcode::RcWriteMiddle | PacketOpcode::RcWriteLast | PacketOpcode::RcWriteLastImm,
+            Operation::None,
+        ) => Op::Write(None),
+        (_, Operation::None) => match data {
+            Data::Ieth(rkey) => Op::SendWithInv(rkey),
+            _ => Op::Send,
+        },
+    };
+    Some((operation, 0))
+}
+
+fn reth_of(reth: verbs_roce::Reth) -> Reth {
+    Reth {
+        addr: reth.va,
+        rkey: reth.rkey,
+        length: reth.length,
+    }
+}
+
+fn datagram(ip: Ip, deth: verbs_roce::Deth) -> Deth {
+    Deth {
+        qkey: deth.qkey,
+        src_qpn: deth.src_qpn,
+        // Ethernet has none.
+        sl: 0,
+        traffic_class: ip.traffic_class(),
+        hop_limit: ip.hop_limit(),
+        flow_label: match ip {
+            Ip::V6(ip) => ip.flow_label,
+            Ip::V4(_) => 0,
+        },
+    }
+}
+
+/// Which QPs send such packets. Those of XRC that are requests have a header of their own.
+fn transport(opcode: u32, extended: &Extended) -> Option<QpType> {
+    match (opcode & !OPERATION, extended.transport) {
+        (0x00, _) => Some(QpType::Rc),
+        (0x20, _) => Some(QpType::Uc),
+        (0x60, _) => Some(QpType::Ud),
+        (0xa0, Transport::Xrceth { .. }) => Some(QpType::XrcSend),
+        (0xa0, _) => Some(QpType::XrcRecv),
+        _ => None,
+    }
+}
+
+/// Whether it is the first packet of its message, and whether it is the last.
+fn place(operation: u32) -> (bool, bool) {
+    use PacketOpcode as Code;
+    match PacketOpcode::from(operation) {
+        Code::RcSendFirst | Code::RcWriteFirst | Code::RcReadResponseFirst => (true, false),
+        Code::RcSendMiddle | Code::RcWriteMiddle | Code::RcReadResponseMiddle => (false, false),
+        Code::RcSendLast
+        | Code::RcSendLastImm
+        | Code::RcSendLastInv
+        | Code::RcWriteLast
+        | Code::RcWriteLastImm
+        | Code::RcReadResponseLast => (false, true),
+        _ => (true, true),
+    }
+}
+
+fn with_flow_label(mut ip: Ip, flow_label: u32) -> Ip {
+    if let Ip::V6(ip) = &mut ip {
+        ip.flow_label = flow_label & 0x000f_ffff;
+    }
+    ip
+}
+
+fn ip_of(gid: Gid) -> IpAddr {
+    match gid.ipv4() {
+        Some(ip) => ip.into(),
+        None => IpAddr::V6(gid.0.into()),
+    }
+}
+
+fn gid_of(ip: IpAddr) -> Gid {
+    match ip {
+        IpAddr::V4(ip) => Gid(ip.to_ipv6_mapped().octets()),
+        IpAddr::V6(ip) => Gid(ip.octets()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet of each kind, over IPv4 and IPv6.
+    fn packets() -> Vec<(Packet, Vec<u8>)> {
+        let reth = Reth {
+            addr: 0x0123_4567_89ab_cdef,
+            rkey: 0x1122_3344,
+            length: 3000,
+        };
+        let eth = |op| AtomicEth {
+            addr: 0x1000,
+            rkey: 7,
+            op,
+        };
+        let swap = AtomicOp::CompareAndSwap {
+            compare: 1 << 40,
+            swap: 5,
+        };
+        let deth = Deth {
+            qkey: 0x1111,
+            src_qpn: 9,
+            sl: 0,
+            traffic_class: 8,
+            hop_limit: 3,
+            flow_label: 0,
+        };
+        let imm = Some([1, 2, 3, 4]);
+        let whole = |op| (QpType::Rc, op, (true, true), None);
+        let kinds = [
+            whole(Op::Send),
+            (QpType::Uc, Op::Send, (true, false), None),
+            (QpType::Rc, Op::Send, (false, true), imm),
+            (QpType::XrcSend, Op::SendWithInv(0x99), (false, true), None),
+            (QpType::Rc, Op::Write(Some(reth)), (true, true), imm),
+            (QpType::Uc, Op::Write(None), (false, true), imm),
+            (QpType::XrcSend, Op::Write(None), (false, false), None),
+            whole(Op::ReadRequest(reth)),
+            (QpType::Rc, Op::ReadResponse, (true, false), None),
+            (QpType::Rc, Op::ReadResponse, (false, false), None),
+            (QpType::XrcRecv, Op::ReadResponse, (false, true), None),
+            whole(Op::Acknowledge(Syndrome::rnr(12))),
+            whole(Op::AtomicRequest(eth(swap))),
+            whole(Op::AtomicRequest(eth(AtomicOp::FetchAndAdd { add: 3 }))),
+            whole(Op::AtomicResponse),
+            (QpType::Ud, Op::Datagram(deth), (true, true), imm),
+        ];
+        let v6 = |host| Gid(std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host).octets());
+        let v4 = |host| gid_of(std::net::Ipv4Addr::new(10, 0, 0, host).into());
+        let ways = [[v4(1), v4(2)], [v6(1), v6(2)]];
+        let made = kinds
+            .into_iter()
+            .flat_map(|(transport, op, (first, last), imm)| {
+                ways.map(|[sgid, dgid]| {
+                    let payload: &[u8] = match op {
+                        Op::AtomicResponse => &[1, 2, 3, 4, 5, 6, 7, 8],
+                        Op::ReadRequest(_) | Op::Acknowledge(_) | Op::AtomicRequest(_) => &[],
+                        _ => b"five!",
+                    };
+                    let packet = Packet {
+                        route: Route {
+                            sgid,
+                            dgid,
+                            global: true,
+                            ..Route::default()
+                        },
+                        transport,
+                        op,
+                        first,
+                        last,
+                        src_qpn: 9,
+                        dest_qpn: 0x0012_3456,
+                        psn: Psn::new(0x00ab_cdef),
+                        span: 1,
+                        pkey: 0x8001,
+                        ack_req: last,
+                        solicited: last,
+                        imm,
+                        srqn: if transport == QpType::XrcSend {
+                            0x77
+                        } else {
+                            0
+                        },
+                        msn: 0,
+                        payload: Payload::inline(payload.into()),
+                        ..Packet::default()
+                    };
+                    let msn = if packet.has_aeth() { 0x0055_aa33 } else { 0 };
+                    (Packet { msn, ..packet }, payload.to_vec())
+                })
+            });
+        made.collect()
+    }
+
+    /// As the receiver has it, but for the ports of the fabric.
+    fn read_back(bytes: &[u8]) -> Option<String> {
+        let to = PortId::default();
+        let packet = read(bytes, to, |_| Some(to), |_| 9).ok()?;
+        let route = Route {
+            to: None,
+            ..packet.route
+        };
+        (!packet.damaged).then(|| format!("{:?}", Packet { route, ..packet }))
+    }
+
+    #[test]
+    fn a_packet_is_read_as_it_was_written() {
+        for (packet, payload) in packets() {
+            let bytes = write(&packet, &payload).unwrap();
+            assert_eq!(read_back(&bytes), Some(format!("{packet:?}")));
+        }
+    }
+
+    /// A codec that turned a bit of a header, ICRC and all, would be found out: what is read is another packet, or none.
+    /// But for what has no meaning for a receiver.
+    #[test]
+    fn each_bit_of_the_headers_means_something() {
+        for (packet, payload) in packets() {
+            let bytes = write(&packet, &payload).unwrap();
+            let ip = if bytes[0] >> 4 == 4 { 20 } else { 40 };
+            let bth = ip + 8;
+            let end = bytes.len() - 4;
+            for bit in bth * 8..end * 8 {
+                let mut turned = bytes.clone();
+                turned[bit / 8] ^= 0x80 >> (bit % 8);
+                let icrc = verbs_roce::icrc(&turned).unwrap();
+                turned[end..].copy_from_slice(&icrc.to_le_bytes());
+                let seen = read_back(&turned);
+                let same = seen == Some(format!("{packet:?}"));
+                assert_eq!(
+                    same,
+                    is_ignored(&packet, bit - bth * 8, &bytes[bth..end]),
+                    "{packet:?}, bit {}",
+                    bit - bth * 8
+                );
+            }
+        }
+    }
+
+    /// Bits from the BTH on that a receiver does not look at.
+    fn is_ignored(packet: &Packet, bit: usize, from_bth: &[u8]) -> bool {
+        const MIGRATED: usize = 9;
+        let byte = bit / 8;
+        let pad = usize::from(from_bth[1] >> 4 & 3);
+        bit == MIGRATED
+            // FECN, BECN and what is reserved; the bits behind the request for an acknowledgement.
+            || byte == 4
+            || (65..72).contains(&bit)
+            || byte >= from_bth.len() - pad
+            || match packet.op {
+                // An addition has nothing to compare with, the answer of a read no other syndrome.
+                Op::AtomicRequest(AtomicEth { op: AtomicOp::FetchAndAdd { .. }, .. }) => (32..40).contains(&byte),
+                Op::ReadResponse | Op::AtomicResponse => packet.has_aeth() && byte == 12,
+                Op::Datagram(_) => byte == 16,
+                _ => packet.transport == QpType::XrcSend && byte == 12,
+            }
+    }
+}
