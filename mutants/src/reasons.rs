@@ -68,6 +68,7 @@ const TEXTS: &[&str] = &[
     "sim/src/stack/shell/say.rs",
     "sim/src/stack/shell/node/findings.rs",
     "sim/src/device/base.rs Base::note_dropped",
+    "sim/src/device/cq.rs Cqs::overrun_at",
     "sim/src/device/cq.rs shown",
     "sim/src/device/channel.rs Channel::events_left",
     "sim/src/device/cq.rs Cq::has_solicited",
