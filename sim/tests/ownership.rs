@@ -288,10 +288,11 @@ fn each_entry_owns_its_bytes_and_no_others() {
     assert!(desk.is_free(99..100) && desk.is_free(101..102));
 }
 
-/// The same of receives in an SRQ, over the life of several SRQs.
+/// The same of receives in an SRQ, over the life of several SRQs, beside one of a queue pair in the same domain.
 #[test]
 fn receives_of_an_srq_own_their_bytes() {
     let desk = Desk::new(SimConfig::new());
+    desk.recv(desk.peer, &[desk.mem.sge(64, 8)]);
     let list = [desk.mem.sge(16, 8)];
     for _ in 0..3 {
         let srq = desk.sim.create_srq(desk.pd, &SrqInit::new(4)).unwrap();
@@ -303,6 +304,7 @@ fn receives_of_an_srq_own_their_bytes() {
         assert!(desk.is_free(0..16) && desk.is_free(24..32));
         desk.sim.destroy_srq(srq, Wait::Poll).unwrap();
         assert!(desk.is_free(16..24));
+        assert!(!desk.is_free(64..72));
     }
 }
 
