@@ -1,5 +1,6 @@
-//! What is written when the program ends: the trace, and what the program did wrong. A child after `fork` writes
-//! what it did itself. Nothing is written if a signal or `_exit` ends the program.
+//! What is done when the program ends: what still waits to leave for other processes is sent, and the trace is
+//! written, and what the program did wrong. A child after `fork` writes what it did itself. Nothing is written if a
+//! signal or `_exit` ends the program.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -9,17 +10,21 @@ use verbs_settings::Config;
 
 use crate::engine::{Engine, running};
 
-/// Writes it then, if it is asked for.
+/// Does it then, if there is something to do.
 pub(crate) fn register(config: &Config) {
     let outputs = [config.trace(), config.diagnose()];
-    if outputs.iter().any(Option::is_some) || config.pcap().is_some() {
+    let is_private = config.fabric().is_private();
+    let is_needed = outputs.iter().any(Option::is_some) || config.pcap().is_some() || !is_private;
+    // Miri has no `atexit`.
+    if is_needed && !cfg!(miri) {
         // SAFETY: the function is of the right type and stays, as the library does.
-        unsafe { libc::atexit(write_all) };
+        unsafe { libc::atexit(at_exit) };
     }
 }
 
-extern "C" fn write_all() {
+extern "C" fn at_exit() {
     let Some(engine) = running() else { return };
+    engine.sim.send_waiting();
     if let Some(to) = engine.config.trace() {
         let trace = engine.sim.trace();
         let lines: String = trace.iter().map(|record| format!("{record}\n")).collect();

@@ -1,6 +1,7 @@
 //! Devices, contexts, and their attributes.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::io::{self, Write};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::from_ref;
@@ -15,7 +16,9 @@ use verbs_abi::{
 };
 use verbs_api::lab::Lab;
 use verbs_api::sync::Mutex;
-use verbs_api::{Capabilities, GidEntry, GidType, LinkLayer, Pd, PortAttr, PortState, Verbs};
+use verbs_api::{
+    Capabilities, Cause, GidEntry, GidType, LinkLayer, Pd, PortAttr, PortState, Verbs,
+};
 
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
@@ -133,7 +136,13 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
     pointer(|| {
         let number = number_of(device)?;
         let sim = &engine().sim;
-        let handle = sim.open_device(&format!("sim{number}"))?;
+        let handle = sim.open_device(&format!("sim{number}"));
+        let handle = handle.inspect_err(|error| {
+            // Why it has no address: no number says that.
+            if matches!(error.cause(), Cause::Text(_)) {
+                let _ = writeln!(io::stderr(), "verbsim: {error}");
+            }
+        })?;
         make(device, handle, import::command_fd).inspect_err(|_| {
             let _ = sim.close_device(handle);
         })

@@ -10,7 +10,6 @@ use verbs_api::{Arm, Context, CqInit, ErrorKind, Verbs, Wait, Wc};
 use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::number::exchanged;
 use crate::object::{CObject, Kind, context_of, kinds};
 use crate::result::{
     Errno, Result, count, last_errno, not_null, or_minus_one, pointer, silent, status,
@@ -88,6 +87,7 @@ pub(crate) extern "C" fn get_cq_event(
 /// Takes what comes; waits for it unless the program made the descriptor non-blocking. A signal ends
 /// the wait with `EINTR`.
 pub(crate) fn wait<T>(fd: RawFd, take: impl Fn() -> verbs_api::Result<T>) -> Result<T> {
+    let mut looks = 0;
     loop {
         match take() {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -100,6 +100,9 @@ pub(crate) fn wait<T>(fd: RawFd, take: impl Fn() -> verbs_api::Result<T>) -> Res
         }
         if flags & libc::O_NONBLOCK != 0 {
             return Err(Errno(libc::EAGAIN));
+        }
+        if engine().sim.look_for_packets(&mut looks) {
+            continue;
         }
         let mut poll = libc::pollfd {
             fd,
@@ -259,8 +262,8 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
 
 fn completion(wc: &Wc) -> ibv_wc {
     ibv_wc {
-        qp_num: exchanged(wc.qp_num),
-        src_qp: exchanged(wc.src_qp),
+        qp_num: wc.qp_num,
+        src_qp: wc.src_qp,
         ..ibv_wc::to_c(wc)
     }
 }

@@ -18,7 +18,6 @@ use verbs_api::{CqInit, CqInitEx, ErrorKind, Handle, Verbs, WcEx};
 use crate::cq::{self, Cq};
 use crate::domain::Pd;
 use crate::engine::engine;
-use crate::number::exchanged;
 use crate::object::{CObject, context_of};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_zero, pointer, silent, status};
 
@@ -206,8 +205,8 @@ readers! {
     read_vendor_err: u32 = |wc| wc.vendor_err;
     read_byte_len: u32 = |wc| wc.byte_len.unwrap_or_default();
     read_imm_data: u32 = |wc| u32::from_ne_bytes(wc.imm_data.unwrap_or_default());
-    read_qp_num: u32 = |wc| wc.qp_num.map_or(0, exchanged);
-    read_src_qp: u32 = |wc| wc.src_qp.map_or(0, exchanged);
+    read_qp_num: u32 = |wc| wc.qp_num.unwrap_or(0);
+    read_src_qp: u32 = |wc| wc.src_qp.unwrap_or(0);
     read_wc_flags: u32 = |wc| wc.wc_flags.bits();
     read_slid: u32 = |wc| wc.slid.unwrap_or_default();
     read_sl: u8 = |wc| wc.sl.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The engine of a process: the simulator in real time, its devices, and all objects made of it.
 
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -12,11 +13,10 @@ use verbs_abi::{
 };
 use verbs_api::sync::Mutex;
 use verbs_api::{Transport, Verbs};
-use verbs_settings::{Config, Variables};
+use verbs_settings::{Config, Fabric, Variables};
 use verbs_sim::{Mode, Pcap, Sim};
 
 use crate::at_exit;
-use crate::number;
 use crate::object::Objects;
 
 /// The simulator, and what programs see of its devices.
@@ -33,8 +33,6 @@ pub(crate) struct Engine {
     pub(crate) contexts_change: Mutex<()>,
     /// What is taken of the device memory, by device.
     pub(crate) device_memory: Mutex<Vec<usize>>,
-    /// What is this process's in a QP number.
-    pub(crate) number_part: u32,
 }
 
 // SAFETY: the devices are never written, and the pointers in them are null. All else can be shared.
@@ -60,8 +58,8 @@ static AT_LOAD: extern "C" fn() = {
             Ok(config) => {
                 at_exit::register(&config);
                 let _ = CONFIG.set(config);
-                // SAFETY: the function may run in a child of a process with threads: it works on atomic
-                // variables alone.
+                // SAFETY: the function may run in a child of a process with threads: it reads what never changes, tries
+                // a lock, and closes descriptors.
                 unsafe { libc::pthread_atfork(None, None, Some(leave_to_parent)) };
             }
             Err(problem) => {
@@ -78,7 +76,12 @@ static AT_LOAD: extern "C" fn() = {
 /// What there is after `fork` is the parent's.
 unsafe extern "C" fn leave_to_parent() {
     let engine = ENGINE.swap(null_mut(), Ordering::Relaxed);
-    if !engine.is_null() {
+    // SAFETY: null, or an engine that was made whole before, and is never freed.
+    if let Some(of_parent) = unsafe { engine.as_ref() } {
+        of_parent.sim.each_network_descriptor(|fd| {
+            // SAFETY: it is the library's, and nothing of this process uses what the parent has made.
+            unsafe { libc::close(fd.as_raw_fd()) };
+        });
         OF_PARENT.store(engine, Ordering::Relaxed);
     }
 }
@@ -137,11 +140,38 @@ fn begin_packets(path: &Path) -> Option<Pcap> {
         .ok()
 }
 
+/// A number that no other process has, most likely: by its id alone each first process of a container would have
+/// the same.
+fn drawn() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: there is room for so many bytes, which the call fills unless it fails.
+    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if filled == bytes.len() as isize {
+        return u64::from_ne_bytes(bytes);
+    }
+    // An old kernel.
+    std::process::id().into()
+}
+
+/// The fabric, or a private one if nobody asked for it, and it cannot be.
+fn usable(fabric: &Fabric) -> &Fabric {
+    match fabric.check() {
+        Err(why) if fabric.is_default() => {
+            let _ = writeln!(
+                io::stderr(),
+                "verbsim: other processes are not reached (--fabric private says so): {why}"
+            );
+            &Fabric::PRIVATE
+        }
+        _ => fabric,
+    }
+}
+
 impl Engine {
     /// A child has the devices of its parent, which may have looked for them before.
     fn new(config: &'static Config, parent: Option<&Self>) -> Self {
         let pcap = config.pcap().and_then(begin_packets);
-        let sim = config.simulation(Mode::RealTime, number::random(), pcap);
+        let sim = config.simulation(Mode::RealTime, usable(config.fabric()), drawn(), pcap);
         let sim = sim.expect("one could be made when the library was loaded");
         let transport = sim.devices().map_or(Transport::Ib, |all| all[0].transport);
         let devices = parent.map_or_else(|| devices(config, transport), |parent| parent.devices);
@@ -154,7 +184,6 @@ impl Engine {
             objects: Objects::default(),
             contexts_change: Mutex::default(),
             device_memory: Mutex::default(),
-            number_part: number::part(number::random()),
         }
     }
 

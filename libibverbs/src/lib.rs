@@ -79,7 +79,6 @@ mod import;
 mod inline;
 mod mapped;
 mod mw;
-mod number;
 mod object;
 mod post;
 mod qp;

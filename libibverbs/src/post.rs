@@ -15,7 +15,6 @@ use crate::ah::Ah;
 use crate::engine::engine;
 use crate::inline::Inline;
 use crate::mw::{self, Mw};
-use crate::number::exchanged;
 use crate::object::CObject;
 use crate::qp::Qp;
 use crate::result::{Errno, Result, status};
@@ -276,7 +275,7 @@ pub(crate) fn destination(
     match CObject::<Ah>::find(ah) {
         Ok(ah) if qp.more.qp_type == QpType::Ud => Dest::Ud {
             ah: ah.handle,
-            remote_qpn: exchanged(remote_qpn),
+            remote_qpn,
             remote_qkey,
         },
         _ => Dest::Connected,

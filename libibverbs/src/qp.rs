@@ -14,7 +14,6 @@ use crate::cq_ex;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::inline::Inline;
-use crate::number::exchanged;
 use crate::object::{CObject, kinds};
 use crate::result::{Result, UNSUPPORTED, not_null, or_zero, pointer, status};
 use crate::srq::Srq;
@@ -108,7 +107,7 @@ pub(crate) fn create(
             send_cq: asked.send_cq,
             recv_cq: recv_cq.map_or(null_mut(), CObject::seen),
             srq: asked.srq,
-            qp_num: exchanged(got.qp_num),
+            qp_num: got.qp_num,
             state: got.attr.qp_state.into(),
             qp_type: asked.qp_type,
             ..ibv_qp::default()
@@ -235,7 +234,7 @@ pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, _op: u32, _flag
 
 fn qp_attr(attr: &ibv_qp_attr, mask: QpAttrMask) -> QpAttr {
     let mut found = ibv_qp_attr::from_c(attr);
-    found.dest_qp_num = exchanged(attr.dest_qp_num);
+    found.dest_qp_num = attr.dest_qp_num;
     if !mask.contains(QpAttrMask::ALT_PATH) {
         found.alt_ah_attr = None;
     }
@@ -244,7 +243,7 @@ fn qp_attr(attr: &ibv_qp_attr, mask: QpAttrMask) -> QpAttr {
 
 fn qp_attr_back(attr: &QpAttr, cap: &QpCap) -> ibv_qp_attr {
     ibv_qp_attr {
-        dest_qp_num: exchanged(attr.dest_qp_num),
+        dest_qp_num: attr.dest_qp_num,
         cap: ibv_qp_cap::to_c(cap),
         ..ibv_qp_attr::to_c(attr)
     }

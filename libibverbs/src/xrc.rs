@@ -16,7 +16,6 @@ use verbs_api::{ErrorKind, Handle, QpAttrMask, QpType, Verbs, XrcdInit};
 
 use crate::batch;
 use crate::engine::{engine, unobserved};
-use crate::number::exchanged;
 use crate::object::{CObject, context_of, kinds};
 use crate::qp::{More, Qp};
 use crate::result::{Errno, Result, UNSUPPORTED, last_errno, not_null, pointer, status};
@@ -124,7 +123,7 @@ pub(crate) extern "C" fn open_qp(
             0 => std::ptr::null_mut(),
             _ => attr.qp_context,
         };
-        let number = exchanged(attr.qp_num);
+        let number = attr.qp_num;
         let open = |xrcd| engine().sim.open_qp(xrcd, number);
         Ok(target(context, attr.xrcd, qp_context, open)?.seen())
     })
@@ -156,7 +155,7 @@ fn target(
     raw.qp_base = ibv_qp {
         context,
         qp_context,
-        qp_num: exchanged(got.qp_num),
+        qp_num: got.qp_num,
         state: got.attr.qp_state.into(),
         qp_type: QpType::XrcRecv.into(),
         ..ibv_qp::default()

@@ -13,6 +13,7 @@ use verbs_api::{Capabilities, Gid, LinkLayer, Verb, Verbs};
 use verbs_faults::Plan;
 use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
+use crate::fabric::{self, Fabric, SetUp};
 use crate::setting::{Given, Sources, Variables, named};
 
 /// The settings, checked, from which simulations can be made.
@@ -22,6 +23,7 @@ pub struct Config {
     ports: u8,
     link_layer: LinkLayer,
     gids: Vec<GidEntry>,
+    fabric: Fabric,
     profile: Profile,
     limits: DeviceLimits,
     /// If it was given.
@@ -67,11 +69,19 @@ impl Config {
     }
 
     fn from_sources(from: &Sources<'_>) -> Result<Self, String> {
-        let names = device_names(from.get("names")?, from.get("devices")?)?;
         let ports = match from.get::<u64>("ports")? {
             Some(ports) => ports.within(1, 250)? as u8,
             None => 1,
         };
+        let fabric = from.get::<String>("fabric")?;
+        let devices = match fabric
+            .as_ref()
+            .and_then(|given| fabric::addresses(&given.value))
+        {
+            Some(addresses) => addresses.len().div_ceil(ports.into()) as u64,
+            None => 2,
+        };
+        let names = device_names(from.get("names")?, from.get("devices")?, devices)?;
         let link_layer = match from.get::<String>("link-layer")? {
             Some(given) => {
                 link_layer(&given.value).map_err(|why| given.refuse(&given.value, why))?
@@ -91,7 +101,15 @@ impl Config {
             None => Vec::new(),
         };
         let profile = profile(from.get("profile")?)?;
+        let is_roce =
+            link_layer == LinkLayer::Ethernet && !profile.lacks.contains(Capabilities::IWARP_LACKS);
+        let set_up = SetUp {
+            is_roce,
+            has_gids: !gids.is_empty(),
+            ports: names.len() * usize::from(ports),
+        };
         let config = Self {
+            fabric: Fabric::read(fabric, &set_up)?,
             names,
             ports,
             link_layer,
@@ -102,9 +120,9 @@ impl Config {
             faults: faults(from.get("faults")?)?,
             trace: output(from.get("trace")?)?,
             diagnose: output(from.get("diagnose")?)?,
-            pcap: pcap(from.get("pcap")?, &profile, link_layer)?,
+            pcap: pcap(from.get("pcap")?, is_roce)?,
         };
-        config.simulation(Mode::Stepped, 0, None)?;
+        config.simulation(Mode::Stepped, &Fabric::PRIVATE, 0, None)?;
         Ok(config)
     }
 
@@ -133,18 +151,30 @@ impl Config {
         self.diagnose.as_deref()
     }
 
-    /// A simulation with the GIDs in their tables and the fault rules in force. Without a seed, keys are
-    /// made from `drawn`, and all else is as with seed 0. Packets go to `pcap`.
+    /// Which other processes there are.
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// A simulation with the GIDs in their tables and the fault rules in force. Without a seed, keys and QP
+    /// numbers are made from `drawn`, and all else is as with seed 0. Packets go to `pcap`.
+    /// A fabric with other processes needs [`Mode::RealTime`].
     ///
     /// # Errors
     /// None where [`read`](Self::read) gave it: that has tried.
-    pub fn simulation(&self, mode: Mode, drawn: u64, pcap: Option<Pcap>) -> Result<Sim, String> {
+    pub fn simulation(
+        &self,
+        mode: Mode,
+        fabric: &Fabric,
+        drawn: u64,
+        pcap: Option<Pcap>,
+    ) -> Result<Sim, String> {
         let mut sim = SimConfig::new()
             .nodes(self.names.len() as u32)
             .ports(self.ports)
             .link_layer(self.link_layer)
             .seed(self.seed.unwrap_or(0))
-            .scatter_keys(self.seed.unwrap_or(drawn))
+            .scatter(self.seed.unwrap_or(drawn))
             .profile(self.profile)
             .limits(self.limits)
             .trace(self.trace.is_some())
@@ -153,6 +183,10 @@ impl Config {
             .mode(mode);
         if let Some(pcap) = pcap {
             sim = sim.pcap(pcap);
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(network) = fabric.network() {
+            sim = sim.network(network);
         }
         let sim = Sim::new(sim);
         for GidEntry {
@@ -191,6 +225,7 @@ fn file(path: &OsStr) -> Result<toml::Table, String> {
 fn device_names(
     names: Option<Given<Vec<String>>>,
     devices: Option<Given<u64>>,
+    default: u64,
 ) -> Result<Vec<String>, String> {
     const MOST: u64 = 0xffff;
     let devices = match &devices {
@@ -198,7 +233,7 @@ fn device_names(
         None => None,
     };
     let Some(given) = names else {
-        let count = devices.map_or(2, |(count, _)| count);
+        let count = devices.map_or(default, |(count, _)| count);
         return Ok((0..count).map(|number| format!("sim{number}")).collect());
     };
     let names = &given.value;
@@ -303,15 +338,10 @@ fn output(given: Option<Given<String>>) -> Result<Option<String>, String> {
 }
 
 /// The file of packets, begun.
-fn pcap(
-    given: Option<Given<String>>,
-    profile: &Profile,
-    link_layer: LinkLayer,
-) -> Result<Option<PathBuf>, String> {
+fn pcap(given: Option<Given<String>>, is_roce: bool) -> Result<Option<PathBuf>, String> {
     let Some(given) = given else { return Ok(None) };
     let path = PathBuf::from(&given.value);
-    let is_iwarp = profile.lacks.contains(Capabilities::IWARP_LACKS);
-    if is_iwarp || link_layer != LinkLayer::Ethernet {
+    if !is_roce {
         return Err(given.refuse(&given.value, "packets are written of RoCEv2 alone"));
     }
     Pcap::prepare(&path).map_err(|error| given.refuse(&given.value, error))?;
@@ -377,6 +407,26 @@ mod tests {
         let gids = "sim1/1/0=fe80::1, sim0/1/1=::ffff:10.9.0.1";
         let gids = config("", &[("VERBSIM_GIDS", gids)]);
         assert_eq!(gids.unwrap().gids[0].device, 1);
+        let fabric = |file: &str| config(file, &[]).unwrap().fabric.to_string();
+        for private in [
+            "profile = \"siw\"",
+            "link_layer = \"infiniband\"",
+            "fabric = \"private\"",
+        ] {
+            assert_eq!(fabric(private), "private");
+        }
+        assert_eq!(fabric("fabric = \"job1\""), "job1");
+        assert_eq!(
+            fabric(""),
+            if cfg!(target_os = "linux") {
+                "default"
+            } else {
+                "private"
+            }
+        );
+        let addresses = config("fabric = \"10.0.0.1, fd00::2\"", &[]).unwrap();
+        assert_eq!(addresses.fabric.to_string(), "10.0.0.1,fd00::2");
+        assert_eq!(addresses.names.len(), 2);
         let standard = config("faults = \"standard\"", &[]).unwrap();
         assert_eq!(standard.faults, Plan::standard());
     }
@@ -478,6 +528,63 @@ mod tests {
                 "",
                 &[("VERBSIM_LIMITS", "max_qp")],
                 &["VERBSIM_LIMITS (--limits) is max_qp", "NAME=NUMBER"],
+            ),
+            (
+                "",
+                &[("VERBSIM_FABRIC", "a/b")],
+                &[
+                    "VERBSIM_FABRIC (--fabric) is a/b",
+                    "1 to 63 letters",
+                    "private",
+                ],
+            ),
+            (
+                "fabric = \"10.0.0.1,10.0.0.2\"\ndevices = 1",
+                &[],
+                &[
+                    "fabric in its file is 10.0.0.1,10.0.0.2",
+                    "1 ports need as many",
+                ],
+            ),
+            (
+                "fabric = \"10.0.0.1,fd00::2,10.0.0.1\"",
+                &[],
+                &["10.0.0.1 is there twice"],
+            ),
+            (
+                "fabric = \"::ffff:10.0.0.1, 10.0.0.1\"",
+                &[],
+                &["10.0.0.1 is there twice"],
+            ),
+            (
+                "",
+                &[("VERBSIM_FABRIC", "10.0.0.256")],
+                &["is 10.0.0.256", "no address, and a name has a letter"],
+            ),
+            (
+                "",
+                &[("VERBSIM_FABRIC", "0.0.0.0")],
+                &["0.0.0.0 is no address of one interface"],
+            ),
+            (
+                "",
+                &[("VERBSIM_FABRIC", "ff02::1")],
+                &["ff02::1 is no address of one interface"],
+            ),
+            (
+                "fabric = \"job\"\nprofile = \"siw\"",
+                &[],
+                &["fabric in its file is job", "neither siw nor InfiniBand"],
+            ),
+            (
+                "fabric = \"job\"\nlink_layer = \"infiniband\"",
+                &[],
+                &["fabric in its file is job", "neither siw nor InfiniBand"],
+            ),
+            (
+                "fabric = \"job\"\ngids = [\"sim0/1/0=fe80::1\"]",
+                &[],
+                &["fabric in its file is job", "gids are set"],
             ),
             (
                 "gids = [\"sim7/1/0=fe80::1\"]",

@@ -7,7 +7,9 @@
 //! where it was set, its value, and what is allowed.
 
 mod config;
+mod fabric;
 mod setting;
 
 pub use config::{Config, link_layer};
+pub use fabric::Fabric;
 pub use setting::{Kind, SETTINGS, Setting, Variables};

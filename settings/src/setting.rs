@@ -56,6 +56,13 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Plain,
     },
     Setting {
+        name: "fabric",
+        value: "NAME",
+        help: "Which processes reach each other: those that give the same name, or addresses of their machines; \
+               `private` for none [default: all of this machine that give no name]",
+        kind: Kind::Plain,
+    },
+    Setting {
         name: "gids",
         value: "PLACE=GID,...",
         help: "Entries of GID tables, such as sim0/1/0=fe80::1: device, port from 1, index from 0",
@@ -114,6 +121,7 @@ pub const SETTINGS: &[Setting] = &[
 /// Variables that other parts of the project read.
 const OF_OTHERS: &[&str] = &[
     "LIBRARY",
+    "UVERBS",
     "LIBIBVERBS",
     "DEVICE",
     "REPORTS",

@@ -6,6 +6,8 @@ use verbs_api::behavior::Behavior;
 use verbs_api::profile::{DeviceLimits, Profile};
 use verbs_api::{Capabilities, LinkLayer};
 
+#[cfg(feature = "network")]
+use crate::network::Network;
 use crate::pcap::Pcap;
 use crate::subnet::{self, Subnet};
 
@@ -44,7 +46,7 @@ pub struct SimConfig {
     pub(crate) nodes: u32,
     pub(crate) ports: u8,
     pub(crate) seed: u64,
-    pub(crate) keys: Option<u64>,
+    pub(crate) scatter: Option<u64>,
     pub(crate) mode: Mode,
     pub(crate) behavior: Behavior,
     pub(crate) declared: Option<Behavior>,
@@ -59,6 +61,8 @@ pub struct SimConfig {
     pub(crate) horizon: Duration,
     pub(crate) wire: bool,
     pub(crate) pcap: Option<Pcap>,
+    #[cfg(feature = "network")]
+    pub(crate) network: Option<Network>,
 }
 
 impl Default for SimConfig {
@@ -75,7 +79,7 @@ impl SimConfig {
             nodes: 2,
             ports: 1,
             seed: 0,
-            keys: None,
+            scatter: None,
             mode: Mode::Stepped,
             behavior: Behavior::SPEC,
             declared: None,
@@ -90,6 +94,8 @@ impl SimConfig {
             horizon: Duration::from_secs(100),
             wire: false,
             pcap: None,
+            #[cfg(feature = "network")]
+            network: None,
         }
     }
 
@@ -119,8 +125,8 @@ impl SimConfig {
         Self { seed, ..self }
     }
 
-    /// Lets keys of regions and windows be anywhere, drawn from this seed: a process that gets its own
-    /// has other keys than the next. Default: they are small, and the same in each run.
+    /// Lets QP numbers, and keys of regions and windows, be anywhere, drawn from this seed: a process that gets
+    /// its own has others than the next. Default: they are small, and the same in each run.
     ///
     /// ```
     /// use verbs_api::{Access, Verbs};
@@ -132,16 +138,16 @@ impl SimConfig {
     ///     let mr = sim.alloc_mr(pd, 8, Access::REMOTE_READ)?;
     ///     Ok::<_, verbs_api::Error>(sim.query_mr(mr)?.rkey)
     /// };
-    /// let scattered = |seed| first_rkey(SimConfig::new().scatter_keys(seed));
+    /// let scattered = |seed| first_rkey(SimConfig::new().scatter(seed));
     /// assert_eq!(scattered(1)?, scattered(1)?);
     /// assert_ne!(scattered(1)?, scattered(2)?);
     /// assert_ne!(scattered(1)?, first_rkey(SimConfig::new())?);
     /// # Ok::<(), verbs_api::Error>(())
     /// ```
     #[must_use]
-    pub const fn scatter_keys(self, seed: u64) -> Self {
+    pub const fn scatter(self, seed: u64) -> Self {
         Self {
-            keys: Some(seed),
+            scatter: Some(seed),
             ..self
         }
     }
@@ -317,6 +323,34 @@ impl SimConfig {
             pcap: Some(pcap),
             ..self
         }
+    }
+
+    /// Lets devices of other processes be reached, and soft-RoCE and hardware: packets for addresses that no port here
+    /// has leave by UDP. Default: there is nobody else.
+    ///
+    /// A port gets its address when its device is first opened. GID 0 is that address, GID 1 a link-local one that
+    /// leads to the same place if it is of IPv4. Keys and QP numbers should be anywhere ([`scatter`](Self::scatter)).
+    /// Queue pairs whose peer is of this process keep their way, which no packet leaves. The first one whose peer is
+    /// not starts a thread.
+    ///
+    /// # Panics
+    /// [`Sim::new`](crate::Sim::new) in another mode than [`Mode::RealTime`]; on InfiniBand, and with devices of iWARP;
+    /// with another number of addresses than ports; and if the system has no more descriptors.
+    #[cfg(feature = "network")]
+    #[must_use]
+    pub const fn network(self, network: Network) -> Self {
+        Self {
+            network: Some(network),
+            ..self
+        }
+    }
+
+    /// Whether there are devices of other processes.
+    pub(crate) fn has_network(&self) -> bool {
+        #[cfg(feature = "network")]
+        return self.network.is_some();
+        #[cfg(not(feature = "network"))]
+        false
     }
 
     /// Whether packets are those of RoCEv2. On InfiniBand, and with devices of iWARP, they are others.

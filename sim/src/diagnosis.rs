@@ -77,11 +77,18 @@ pub enum Problem {
     },
     /// Packets were not taken.
     Dropped {
-        /// The node and the number of the QP they came from.
-        from: (u32, u32),
+        /// The node and the number of the QP they came from; `None` if it is another process's.
+        from: (Option<u32>, u32),
         /// The number of the QP they were for.
         qp_num: u32,
         /// Why.
+        why: &'static str,
+        /// How many.
+        count: u64,
+    },
+    /// Datagrams came from the network that are no packets for this device.
+    Garbage {
+        /// What they were.
         why: &'static str,
         /// How many.
         count: u64,
@@ -211,8 +218,13 @@ impl Problem {
                 count,
             } => {
                 let packets = counted(*count, "packet", "packets");
-                let from = format!("qp {from:#x} of {}", name(*node));
+                let node = node.map_or_else(|| "another process".to_owned(), name);
+                let from = format!("qp {from:#x} of {node}");
                 format!("{packets} from {from} for qp {qp_num:#x} not taken: {why}")
+            }
+            Self::Garbage { why, count } => {
+                let datagrams = counted(*count, "datagram", "datagrams");
+                format!("{datagrams} from the network not taken: {why}")
             }
             Self::Unpolled { cq, unpolled } => {
                 let completions = counted((*unpolled).into(), "completion", "completions");

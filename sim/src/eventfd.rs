@@ -1,41 +1,25 @@
 //! An eventfd that is written only while it is one.
-//!
-//! A program that closes all descriptors (`closefrom`) closes this one too, and its number may become one
-//! of a file of the program's own. So its number is high, where files come to only if there are very many,
-//! and before each use it is looked at: whether it still names what it named in the beginning. That look costs
-//! about what the write costs, 0.1 us, for each event that comes and for each queue that becomes empty.
 
-use std::mem;
 use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fs::fstat;
-use rustix::io::{Result, fcntl_dupfd_cloexec, read, write};
-use rustix::process::{Resource, getrlimit};
+use rustix::io::{Errno, Result, fcntl_dupfd_cloexec, read, write};
 
-/// The number from which on eventfds are, if the process may have so many descriptors.
-const FIRST: u64 = 1024;
+use crate::guarded::{Guarded, raised};
 
-/// An eventfd, and which file that is. All eventfds are one file, which no other file is.
+/// An eventfd. All eventfds are one file, which nothing else is but other files without a name, as epoll's.
 #[derive(Debug)]
-pub(crate) struct EventFd {
-    /// Always there, but for the drop.
-    fd: Option<OwnedFd>,
-    file: (u64, u64),
-}
+pub(crate) struct EventFd(Guarded<OwnedFd>);
 
 impl EventFd {
     pub(crate) fn new() -> Result<Self> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let half = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
-        let fd = fcntl_dupfd_cloexec(&fd, FIRST.min(half) as i32).unwrap_or(fd);
-        let file = file_of(&fd)?;
-        Ok(Self { fd: Some(fd), file })
+        Ok(Self(Guarded::new(raised(fd))?))
     }
 
     /// Another descriptor of it, or `EBADF` if the program has closed this one.
     pub(crate) fn duplicate(&self) -> Result<OwnedFd> {
-        fcntl_dupfd_cloexec(self.own().ok_or(rustix::io::Errno::BADF)?, 0)
+        fcntl_dupfd_cloexec(self.own().ok_or(Errno::BADF)?, 0)
     }
 
     /// Makes it readable, and wakes who waits for it, also if it was readable before.
@@ -56,24 +40,9 @@ impl EventFd {
     }
 
     /// The descriptor, unless the program has closed it.
-    fn own(&self) -> Option<&OwnedFd> {
-        let fd = self.fd.as_ref()?;
-        (file_of(fd) == Ok(self.file)).then_some(fd)
+    pub(crate) fn own(&self) -> Option<&OwnedFd> {
+        self.0.own()
     }
-}
-
-impl Drop for EventFd {
-    fn drop(&mut self) {
-        if self.own().is_none() {
-            // Nothing to close, or what is the program's.
-            mem::forget(self.fd.take());
-        }
-    }
-}
-
-fn file_of(fd: &OwnedFd) -> Result<(u64, u64)> {
-    let stat = fstat(fd)?;
-    Ok((stat.st_dev, stat.st_ino))
 }
 
 fn is_readable(fd: &OwnedFd) -> bool {

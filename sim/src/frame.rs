@@ -4,10 +4,11 @@
 
 use std::net::IpAddr;
 
+use verbs_api::QpType;
 use verbs_api::lab::{PacketOpcode, Syndrome};
-use verbs_api::{Gid, QpType};
-use verbs_roce::{Aeth, Bth, Data, Extended, Frame, Ip, Operation, Transport};
+use verbs_roce::{Aeth, Bth, Data, Extended, Frame, Ip, Operation, Received, Transport};
 
+use crate::address::{gid_of, group_of, ip_of};
 use crate::packet::{AtomicEth, AtomicOp, Deth, Op, Packet, PortId, Psn, Reth, Route};
 use crate::payload::Payload;
 
@@ -21,15 +22,64 @@ const PORTS: u16 = 0xc000;
 /// # Errors
 /// If no IP header has both addresses, or it is too long for one.
 pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, &'static str> {
-    let (from, to) = (ip_of(packet.route.sgid), ip_of(packet.route.dgid));
+    let mut bytes = Vec::with_capacity(128 + payload.len());
+    let source_port = PORTS | packet.src_qpn as u16;
+    let written = frame(packet, source_port, 0, payload)?.write(&mut bytes);
+    written.map_err(|_| TOO_LONG)?;
+    spoil(packet, &mut bytes);
+    Ok(bytes)
+}
+
+/// As above, from the BTH on: what a socket sends, with this identification of IPv4.
+#[cfg(feature = "network")]
+pub(crate) fn write_udp(
+    packet: &Packet,
+    payload: &[u8],
+    identification: u16,
+    bytes: &mut Vec<u8>,
+) -> Result<(), &'static str> {
+    let frame = frame(packet, verbs_roce::PORT, identification, payload)?;
+    frame.write_udp(bytes).map_err(|_| TOO_LONG)?;
+    spoil(packet, bytes);
+    Ok(())
+}
+
+/// The headers of the network that a packet travels behind.
+///
+/// # Errors
+/// If no IP header has both addresses.
+pub(crate) fn ip(packet: &Packet) -> Result<Ip, &'static str> {
+    let (from, to) = addresses(&packet.route);
     let ip = Ip::new(from, to).ok_or("one address is of IPv4, the other of IPv6")?;
-    let ip = match packet.op {
+    Ok(match packet.op {
         Op::Datagram(deth) => {
             let ip = ip.with_traffic_class(deth.traffic_class);
             with_flow_label(ip.with_hop_limit(deth.hop_limit), deth.flow_label)
         }
         _ => ip.with_hop_limit(HOP_LIMIT),
-    };
+    })
+}
+
+const TOO_LONG: &str = "it is too long for an IP packet";
+
+fn addresses(route: &Route) -> (IpAddr, IpAddr) {
+    let from = ip_of(route.sgid);
+    match route.dgid.is_multicast() {
+        true => (from, group_of(route.dgid, from)),
+        false => (from, ip_of(route.dgid)),
+    }
+}
+
+fn frame<'p>(
+    packet: &Packet,
+    source_port: u16,
+    identification: u16,
+    payload: &'p [u8],
+) -> Result<Frame<'p>, &'static str> {
+    let mut ip = ip(packet)?;
+    if let Ip::V4(ip) = &mut ip {
+        ip.identification = identification;
+    }
     let bth = Bth {
         solicited: packet.solicited,
         pkey: packet.pkey,
@@ -41,34 +91,41 @@ pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, &'static
         Op::AtomicResponse => (extended(packet, payload), &[][..]),
         _ => (extended(packet, &[]), payload),
     };
-    let source_port = PORTS | packet.src_qpn as u16;
-    let frame = Frame::new(ip, source_port, bth, extended, payload);
-    let mut bytes = Vec::with_capacity(128 + payload.len());
-    let written = frame.write(&mut bytes);
-    written.map_err(|_| "it is too long for an IP packet")?;
+    Ok(Frame::new(ip, source_port, bth, extended, payload))
+}
+
+/// A packet that a fault has damaged has another ICRC.
+fn spoil(packet: &Packet, bytes: &mut [u8]) {
     if packet.damaged
         && let Some(last) = bytes.last_mut()
     {
         *last ^= 1;
     }
-    Ok(bytes)
 }
 
-/// The packet that came in bytes to a port. `peer` gives the QP that sends to a QP of this number, if that is
-/// connected; `port` gives the port with an address.
+/// From where to where a packet came, by its addresses, and to which port.
+pub(crate) fn route(received: &Received<'_>, from: PortId, to: PortId) -> Route {
+    let ip = received.frame().ip;
+    Route {
+        from,
+        to: Some(to),
+        sgid: gid_of(ip.source()),
+        dgid: gid_of(ip.destination()),
+        global: true,
+    }
+}
+
+/// The packet that came in bytes, on this way. `peer` gives the QP that sends to a QP of this number, if that is
+/// connected.
 ///
 /// # Errors
-/// If it is no RoCEv2 packet that is understood here.
+/// If it is none that is understood here.
 pub(crate) fn read(
-    bytes: &[u8],
-    to: PortId,
-    port: impl Fn(Gid) -> Option<PortId>,
+    received: Received<'_>,
+    route: Route,
     peer: impl Fn(u32) -> u32,
 ) -> Result<Packet, &'static str> {
-    let received = Frame::read(bytes).map_err(|_| "it is no RoCEv2 packet")?;
     let frame = received.frame();
-    let [sgid, dgid] = [frame.ip.source(), frame.ip.destination()].map(gid_of);
-    let from = port(sgid).ok_or("no port has its source address")?;
     let opcode = u32::from(frame.bth.opcode);
     let (op, msn) = op(&frame).ok_or("the operation is not understood")?;
     let payload = match frame.extended.operation {
@@ -77,13 +134,7 @@ pub(crate) fn read(
     };
     let (first, last) = place(opcode & OPERATION);
     Ok(Packet {
-        route: Route {
-            from,
-            to: Some(to),
-            sgid,
-            dgid,
-            global: true,
-        },
+        route,
         transport: transport(opcode, &frame.extended).ok_or("the transport is not understood")?,
         op,
         first,
@@ -270,22 +321,10 @@ fn with_flow_label(mut ip: Ip, flow_label: u32) -> Ip {
     ip
 }
 
-fn ip_of(gid: Gid) -> IpAddr {
-    match gid.ipv4() {
-        Some(ip) => ip.into(),
-        None => IpAddr::V6(gid.0.into()),
-    }
-}
-
-fn gid_of(ip: IpAddr) -> Gid {
-    match ip {
-        IpAddr::V4(ip) => Gid(ip.to_ipv6_mapped().octets()),
-        IpAddr::V6(ip) => Gid(ip.octets()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use verbs_api::Gid;
+
     use super::*;
 
     /// A packet of each kind, over IPv4 and IPv6.
@@ -382,7 +421,8 @@ mod tests {
     /// As the receiver has it, but for the ports of the fabric.
     fn read_back(bytes: &[u8]) -> Option<String> {
         let to = PortId::default();
-        let packet = read(bytes, to, |_| Some(to), |_| 9).ok()?;
+        let received = Frame::read(bytes).ok()?;
+        let packet = read(received, route(&received, to, to), |_| 9).ok()?;
         let route = Route {
             to: None,
             ..packet.route

@@ -31,6 +31,10 @@
 //! `call` is how a verb runs, and `say` what the trace says of it. `caller` adds what programs that hand over
 //! pointers need; `model` and `roster` are for models of concurrent programs.
 //!
+//! On a network (feature `network`): `network` is which addresses ports have, `border` where packets leave and come in,
+//! `outgoing` those that are to be sent, `sockets` what sends and reads them, `receiver` the thread that reads, `joined`
+//! what verbs do to the sockets.
+//!
 //! Beside them: `packet`, `payload` and `memory` are what travels and where it goes; `wire` holds the tap and
 //! the rules for packets and calls, `late` the packets that they hold back, `outage` the ports that go down;
 //! `fault` decides when a rule strikes; `subnet` has the LIDs of InfiniBand; `diagnosis` says what a program
@@ -40,6 +44,7 @@
 #[cfg(all(feature = "fd", not(target_os = "linux")))]
 compile_error!("feature `fd` is for Linux");
 
+mod address;
 mod config;
 mod device;
 mod diagnosis;
@@ -48,9 +53,15 @@ mod empty;
 mod eventfd;
 mod fault;
 mod frame;
+#[cfg(feature = "fd")]
+mod guarded;
 mod late;
 mod memory;
+#[cfg(feature = "network")]
+mod network;
 mod outage;
+#[cfg(feature = "network")]
+mod outgoing;
 mod packet;
 mod payload;
 mod pcap;
@@ -65,6 +76,8 @@ mod wire;
 
 pub use config::{Mode, SimConfig};
 pub use diagnosis::{Diagnosis, Finding, Problem, Why};
+#[cfg(feature = "network")]
+pub use network::Network;
 pub use pcap::Pcap;
 pub use stack::shell::{Participant, Sim, Step, What};
 

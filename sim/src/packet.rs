@@ -3,6 +3,7 @@
 use verbs_api::lab::{PacketOpcode, PacketView, Syndrome};
 use verbs_api::{Gid, QpType};
 
+use crate::address::ip_of;
 use crate::payload::Payload;
 use crate::time::Time;
 
@@ -17,7 +18,7 @@ pub(crate) struct PortId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) from: PortId,
-    /// `None` if no port of the fabric has the destination GID, or LID.
+    /// `None` if no port of the fabric has the destination GID, or LID, and there is no network.
     pub(crate) to: Option<PortId>,
     pub(crate) sgid: Gid,
     pub(crate) dgid: Gid,
@@ -25,7 +26,31 @@ pub(crate) struct Route {
     pub(crate) global: bool,
 }
 
+impl PortId {
+    /// All ports of other processes: the addresses tell them apart.
+    pub(crate) const OUTSIDE: Self = Self {
+        node: u32::MAX,
+        port: 0,
+    };
+
+    pub(crate) fn is_outside(self) -> bool {
+        self.node == Self::OUTSIDE.node
+    }
+}
+
 impl Route {
+    /// Whether it leads to another process.
+    pub(crate) fn leads_outside(&self) -> bool {
+        self.to.is_some_and(PortId::is_outside)
+    }
+
+    /// Whether packets from the other end of this route come as that packet has.
+    pub(crate) fn is_back_along(&self, packet: &Self) -> bool {
+        let ends = |route: &Self| [route.sgid, route.dgid].map(ip_of);
+        let [from, to] = ends(packet);
+        self.to == Some(packet.from) && (!packet.from.is_outside() || ends(self) == [to, from])
+    }
+
     /// The nodes at its ends.
     pub(crate) fn link(&self) -> (u32, Option<u32>) {
         (self.from.node, self.to.map(|to| to.node))

@@ -14,6 +14,8 @@ pub(crate) enum Purpose {
     Fault = 1 << 24,
     /// Where keys are. One stream a node follows.
     Keys = 1 << 30,
+    /// What QP numbers are. One stream a node follows.
+    QpNumbers = 3 << 29,
 }
 
 /// A stream of random numbers.

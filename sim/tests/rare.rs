@@ -207,3 +207,28 @@ fn packet_through_another_port_of_the_device_is_dropped() {
     assert_eq!(sim.poll_cq(b.1, &mut done).unwrap(), 1);
     assert_eq!(done[0].status, WcStatus::RetryExcErr);
 }
+
+/// Of two simulations that are private, whose numbers are scattered, neither reaches its own queue pairs
+/// by the other's numbers, and it is said why.
+#[test]
+fn a_number_of_another_private_fabric_is_told_as_that() {
+    let end = |seed| {
+        let sim = Sim::new(SimConfig::new().scatter(seed));
+        let context = sim.open_device("sim0").unwrap();
+        let pd = sim.alloc_pd(context).unwrap();
+        let cq = sim.create_cq(context, &CqInit::new(4)).unwrap();
+        let qp = sim.create_qp(pd, &QpInit::new(QpType::Rc, cq, cq)).unwrap();
+        let endpoint = connect::endpoint(&sim, qp, &RcParams::default()).unwrap();
+        (sim, cq, qp, endpoint)
+    };
+    let ((sim, cq, qp, own), (.., other)) = (end(1), end(2));
+    assert_ne!(own.qp_num, other.qp_num);
+    connect::to_endpoint(&sim, qp, &other, &RcParams::default()).unwrap();
+    sim.post_send(qp, &[SendWr::send(1, &[])]).unwrap();
+    sim.settle().unwrap();
+    let mut wc = [Wc::default()];
+    assert_eq!(sim.poll_cq(cq, &mut wc).unwrap(), 1);
+    assert_eq!(wc[0].status, WcStatus::RetryExcErr);
+    let said = sim.diagnose().to_string();
+    assert!(said.contains("it is of another process"), "{said}");
+}

@@ -28,6 +28,10 @@ pub(crate) struct Args {
     /// The drop-in library [default: the one that came with verbsim]
     #[arg(long, value_name = "FILE", env = "VERBSIM_LIBRARY")]
     library: Option<PathBuf>,
+    /// Show the program character devices, /dev/infiniband/uverbs0 and so on, as UCX and Open MPI want to see: a library
+    /// in LD_PRELOAD answers for them
+    #[arg(long)]
+    uverbs: bool,
     /// The program and its arguments
     #[arg(
         value_name = "PROGRAM",

@@ -27,6 +27,9 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         variables.set(setting, value);
     }
     let config = Config::read(&variables).map_err(Stop::Usage)?;
+    if !config.fabric().is_default() {
+        config.fabric().check().map_err(Stop::Usage)?;
+    }
     let library = library::directory(args.library.as_deref())?;
     // What the processes of the program write is put behind each other.
     for (setting, path) in options {
@@ -43,6 +46,11 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         .args(arguments)
         .envs(variables.iter())
         .env("LD_LIBRARY_PATH", before(library, "LD_LIBRARY_PATH"));
+    if args.uverbs {
+        command
+            .env("LD_PRELOAD", preloads(library::uverbs()?))
+            .env("VERBSIM_UVERBS", config.names().len().to_string());
+    }
     let error = match (timeout, config.diagnose()) {
         (None, None) => command.exec(),
         (_, diagnosis) => match stay(&mut command, *timeout, diagnosis) {
@@ -69,6 +77,17 @@ fn before(dir: PathBuf, variable: &str) -> OsString {
         all.push(others);
     }
     all
+}
+
+/// What is preloaded: behind a sanitizer's runtime, which must come first, and in front of all else.
+fn preloads(library: PathBuf) -> OsString {
+    let before = env::var("LD_PRELOAD").unwrap_or_default();
+    let others = before.split([':', ' ']).filter(|other| !other.is_empty());
+    let is_sanitizer = |other: &&str| other.contains("libasan") || other.contains("libtsan");
+    let (first, last): (Vec<_>, Vec<_>) = others.partition(is_sanitizer);
+    let library = library.display().to_string();
+    let all: Vec<&str> = first.into_iter().chain([&*library]).chain(last).collect();
+    all.join(":").into()
 }
 
 /// How the program ended: with its status, or 128 and the signal that ended it.

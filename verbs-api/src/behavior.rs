@@ -479,7 +479,7 @@ knobs! {
     /// `LOC_LEN_ERR`.
     ud_over_mtu: Check = Check::Refused, ["UD-10"];
     /// The service level of a datagram that came over Ethernet.
-    ud_sl: UdSl = UdSl::Zero, ["WC-15"];
+    ud_sl: UdSl = UdSl::PacketType, ["WC-15"];
     /// `GRH` is set in the completions of connected receives.
     grh_flag_rc: bool = false, ["WC-14"];
     /// `byte_len` of send completions.

@@ -183,6 +183,7 @@ const RXE: Behavior = Behavior {
     srq_limit_at_creation: true,
     srq_checks_qp_pd: true,
     uc_srq: Check::Accepted,
+    ud_sl: UdSl::Zero,
     ..Behavior::SPEC
 };
 
@@ -222,7 +223,6 @@ const MLX5: Behavior = Behavior {
     cqe_purge: true,
     sge_errno: Errno::Enomem,
     illegal_opcode: IllegalOpcode::LocQpOpErr,
-    ud_sl: UdSl::PacketType,
     send_byte_len: SendByteLen::Reads,
     atomic_check: AtomicCheck::Longer,
     mw_bind_range: Check::Accepted,
@@ -247,7 +247,7 @@ const ADVERSARIAL: Behavior = Behavior {
     illegal_opcode: IllegalOpcode::LocQpOpErr,
     ud_over_mtu: Check::Accepted,
     ud_short_recv: ShortDatagram::LocLenErr,
-    ud_sl: UdSl::PacketType,
+    ud_sl: UdSl::Zero,
     route_fields: RouteFields::TrafficClass,
     send_byte_len: SendByteLen::Reads,
     undefined_wc_fields: UndefinedFields::Garbage,

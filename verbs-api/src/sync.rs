@@ -41,7 +41,7 @@ mod threads {
 mod imp {
     use core::fmt;
     use core::ops::{Deref, DerefMut};
-    use std::sync::PoisonError;
+    use std::sync::{PoisonError, TryLockError};
     use std::time::Instant;
 
     use super::CHECKED;
@@ -69,6 +69,17 @@ mod imp {
             let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let guard = Some(guard);
             MutexGuard { mutex: self, guard }
+        }
+
+        /// The lock, if nobody has it.
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            let guard = match self.0.try_lock() {
+                Ok(guard) => guard,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return None,
+            };
+            let guard = Some(guard);
+            Some(MutexGuard { mutex: self, guard })
         }
     }
 

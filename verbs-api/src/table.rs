@@ -60,6 +60,11 @@ impl<T> Table<T> {
         self.live
     }
 
+    /// How many slots have been used so far: every index is below.
+    pub fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// Whether none lives.
     pub fn is_empty(&self) -> bool {
         self.live == 0

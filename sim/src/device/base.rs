@@ -34,6 +34,8 @@ pub(crate) struct Base {
     pub(crate) dead: bool,
     /// Whole messages travel as one packet, where nothing can observe the difference.
     pub(crate) whole_messages: bool,
+    /// Queue pairs that packets of other processes may be for.
+    pub(crate) listeners: u32,
     /// The time of the present operation.
     pub(crate) now: Time,
     pub(super) random: Random,
@@ -59,6 +61,7 @@ impl Base {
             privileged: true,
             dead: false,
             whole_messages: false,
+            listeners: 0,
             now: Time::ZERO,
             random: Random::new(seed, Purpose::Node, id),
             contexts: Table::default(),

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use verbs_api::{Cq as CqHandle, WcStatus};
 
 use crate::diagnosis::Problem;
-use crate::packet::Packet;
+use crate::packet::{Packet, PortId};
 use crate::time::Time;
 
 /// Why packets are not taken that came for want of care on a program's side.
 pub(crate) mod reason {
     pub(crate) const NO_RECEIVE: &str = "no receive is posted";
     pub(crate) const NO_QP: &str = "no such qp";
+    pub(crate) const ELSEWHERE: &str =
+        "no such qp: it is of another process, which a private fabric does not reach";
     pub(crate) const NOT_READY: &str = "the qp is not ready to receive";
     pub(crate) const OTHER_TRANSPORT: &str = "the qp is of another transport";
     pub(crate) const OTHER_PORT: &str = "the qp is on another port";
@@ -22,9 +24,10 @@ pub(crate) mod reason {
     pub(crate) const SHORT_RECEIVE: &str = "the receive is too small";
     pub(crate) const BAD_MESSAGE: &str = "the message cannot be taken";
 
-    pub(super) const ALL: [&str; 11] = [
+    pub(super) const ALL: [&str; 12] = [
         NO_RECEIVE,
         NO_QP,
+        ELSEWHERE,
         NOT_READY,
         OTHER_TRANSPORT,
         OTHER_PORT,
@@ -48,6 +51,8 @@ pub(crate) struct History {
     dropped: BTreeMap<(QpAt, u32, &'static str), Dropped>,
     /// Entries, and completions lost.
     overruns: BTreeMap<CqHandle, (u32, u64)>,
+    /// Datagrams of the network, by what they were.
+    garbage: BTreeMap<&'static str, u64>,
     /// What contexts had when they were closed.
     pub(crate) left: Vec<Problem>,
 }
@@ -112,6 +117,12 @@ impl History {
         }
     }
 
+    /// A datagram came from the network, and was not taken.
+    #[cfg(feature = "network")]
+    pub(crate) fn garbage(&mut self, why: &'static str) {
+        *self.garbage.entry(why).or_default() += 1;
+    }
+
     pub(crate) fn lost(&mut self, cq: CqHandle, cqe: u32) {
         if self.overruns.len() < MOST || self.overruns.contains_key(&cq) {
             let (entries, lost) = self.overruns.entry(cq).or_default();
@@ -134,12 +145,21 @@ impl History {
         let dropped = self.dropped.iter();
         let dropped = dropped.filter(|((_, _, why), _)| reason::ALL.contains(why));
         let dropped = dropped.map(|((from, qp_num, why), dropped)| Problem::Dropped {
-            from: *from,
+            from: (
+                Some(from.0).filter(|node| *node != PortId::OUTSIDE.node),
+                from.1,
+            ),
             qp_num: *qp_num,
             why,
             count: dropped.count,
         });
-        self.overruns.iter().map(overrun).chain(dropped)
+        let garbage = self.garbage.iter();
+        let garbage = garbage.map(|(why, count)| Problem::Garbage { why, count: *count });
+        self.overruns
+            .iter()
+            .map(overrun)
+            .chain(dropped)
+            .chain(garbage)
     }
 
     /// Why a request of a peer was refused or found nobody.

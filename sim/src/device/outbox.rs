@@ -105,7 +105,8 @@ impl Outbox {
         self.sent(base, up);
     }
 
-    /// Sends a packet to a group: one for each port of the fabric, as a switch makes them.
+    /// Sends a packet to a group: one for each port of the fabric, as a switch makes them, and one for
+    /// other processes.
     pub(crate) fn send_to_group(
         &mut self,
         base: &mut Base,
@@ -114,7 +115,10 @@ impl Outbox {
         packet: OutPacket,
         payload: Payload,
     ) {
-        let all: BTreeSet<PortId> = ports.gids().values().copied().collect();
+        let mut all: BTreeSet<PortId> = ports.gids().values().copied().collect();
+        if ports.has_network() {
+            all.insert(PortId::OUTSIDE);
+        }
         for port in all {
             let route = &Route {
                 to: Some(port),

@@ -1,13 +1,19 @@
 //! The ports of a device: their tables, and where addresses lead.
 
 use std::collections::BTreeMap;
+#[cfg(feature = "network")]
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use verbs_api::{
     AhAttr, Gid, GidEntry, GidType, LinkLayer, Mtu, PortAttr, PortState, Result, Verb,
 };
+#[cfg(feature = "network")]
+use verbs_udp::Tenant;
 
 use super::check::{in_range, invalid};
+#[cfg(feature = "network")]
+use crate::address::{gid_of, local_gid_of};
 use crate::packet::{PortId, Route};
 use crate::subnet::{self, Subnet};
 
@@ -22,6 +28,11 @@ pub(crate) struct Ports {
     gids: Arc<Gids>,
     /// The LIDs, on InfiniBand.
     subnet: Option<Subnet>,
+    /// Addresses of no port here are of other processes.
+    network: bool,
+    /// The number of this process among those that share its addresses.
+    #[cfg(feature = "network")]
+    tenant: Option<u8>,
 }
 
 /// A port of the device.
@@ -64,6 +75,9 @@ impl Ports {
             ports: (1..=ports).map(port).collect(),
             gids,
             subnet: None,
+            network: false,
+            #[cfg(feature = "network")]
+            tenant: None,
         }
     }
 
@@ -74,6 +88,63 @@ impl Ports {
         for (port, own) in (1..).zip(&mut self.ports) {
             own.gids = port_gids(PortId { node, port }, true).into();
         }
+    }
+
+    /// The device is on a network: its ports have no addresses yet.
+    pub(crate) fn join_network(&mut self) {
+        self.network = true;
+        for port in &mut self.ports {
+            port.gids.fill(Gid::default());
+        }
+    }
+
+    /// The process shares its addresses, as the tenant with this number.
+    #[cfg(feature = "network")]
+    pub(crate) fn become_tenant(&mut self, number: u8) {
+        self.tenant = Some(number);
+    }
+
+    /// Whether a QP number is of a process that shares an address with this one.
+    #[cfg(feature = "network")]
+    pub(crate) fn is_of_other_tenant(&self, qp_num: u32) -> bool {
+        let of_number = self.tenant.zip(Tenant::of(qp_num));
+        of_number.is_some_and(|(own, of)| own != of)
+    }
+
+    /// Where a packet for a QP number goes whose address leads there: elsewhere, if another process has both.
+    #[inline(always)]
+    pub(crate) fn with_qp(&self, to: Option<PortId>, qp_num: u32) -> Option<PortId> {
+        #[cfg(feature = "network")]
+        if to.is_some() && self.is_of_other_tenant(qp_num) {
+            return Some(PortId::OUTSIDE);
+        }
+        let _ = qp_num;
+        to
+    }
+
+    /// A port has an address from now on, through which packets of IP may have so many bytes: where all GIDs are then.
+    #[cfg(feature = "network")]
+    pub(crate) fn set_address(&mut self, port: u8, address: IpAddr, mtu: usize) -> Arc<Gids> {
+        /// Bytes of all headers that a packet may have.
+        const HEADERS: usize = 88;
+        let own = [gid_of(address), local_gid_of(address)];
+        let mut gids = Gids::clone(&self.gids);
+        let node = self.node;
+        gids.extend(own.map(|gid| (gid, PortId { node, port })));
+        gids.remove(&Gid::default());
+        let fits = |of: &Mtu| {
+            of.bytes()
+                .is_some_and(|bytes| bytes as usize + HEADERS <= mtu)
+        };
+        let all = [Mtu::Mtu4096, Mtu::Mtu2048, Mtu::Mtu1024, Mtu::Mtu512];
+        let port = self.at_mut(port);
+        port.mtu = all.into_iter().find(fits).unwrap_or(Mtu::Mtu256);
+        port.gids = own.into();
+        Arc::new(gids)
+    }
+
+    pub(crate) fn has_network(&self) -> bool {
+        self.network
     }
 
     pub(crate) fn subnet(&self) -> Option<Subnet> {
@@ -218,6 +289,9 @@ impl Ports {
         };
         let last = port.gids.len() as i64 - 1;
         in_range(verb, "sgid_index", i64::from(grh.sgid_index), 0, last)?;
+        if self.network && port.gids[usize::from(grh.sgid_index)] == Gid::default() {
+            return Err(invalid(verb, "sgid_index", "is of an empty entry"));
+        }
         Ok(Route {
             from,
             to,
@@ -246,7 +320,10 @@ impl Ports {
     pub(crate) fn destination(&self, attr: &AhAttr) -> Option<PortId> {
         let of_gid = attr.grh.map(|grh| self.port_of(&grh.dgid));
         match (self.subnet, of_gid) {
-            (None, of_gid) => of_gid.flatten(),
+            (None, of_gid) => {
+                let outside = (self.network && of_gid.is_some()).then_some(PortId::OUTSIDE);
+                of_gid.flatten().or(outside)
+            }
             (Some(subnet), None) => subnet.port(attr.dlid),
             (Some(subnet), Some(of_gid)) => subnet.port(attr.dlid).filter(|to| Some(*to) == of_gid),
         }

@@ -1,8 +1,6 @@
 //! What both sides of a queue pair know of it: who it is, how it stands, and the way to its peer.
 
 use verbs_api::lab::TraceEvent;
-use verbs_api::profile::DeviceLimits;
-use verbs_api::table::Id;
 use verbs_api::{Context, Handle, Qp as QpHandle, QpAttr, QpInit, QpState, QpType};
 
 use crate::device::{Address, Device, OutPacket, PORT_MTU_BYTES, Queue, Ticket};
@@ -20,24 +18,8 @@ pub(crate) struct Common {
     pub(super) mtu: u32,
     /// To the peer, of a connected queue pair.
     pub(crate) route: Option<Route>,
-}
-
-/// QP numbers are 24 bits: the slot plus 2 (0 and 1 are reserved) in the lower 17, and above them a
-/// tag that changes each time the slot is used.
-const INDEX_BITS: u32 = 17;
-/// Leaves room for slots that rest before they are used again.
-const MAX_QP: u32 = (1 << INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32;
-const _: () = assert!(DeviceLimits::SPEC.max_qp == MAX_QP);
-
-/// The number of the queue pair in a slot.
-fn qp_num(id: Id, number_reuse: bool) -> u32 {
-    let tag = if number_reuse { 0 } else { id.generation - 1 };
-    (tag & 0x7f) << INDEX_BITS | (id.index + 2)
-}
-
-/// The slot of the queue pair that a number would be of.
-pub(crate) fn slot_of_number(qp_num: u32) -> Option<u32> {
-    (qp_num & ((1 << INDEX_BITS) - 1)).checked_sub(2)
+    /// It is counted in `Base::listeners`.
+    is_listener: bool,
 }
 
 /// Whether a transport acknowledges, and tries again.
@@ -47,14 +29,10 @@ pub(super) fn is_reliable(qp_type: QpType) -> bool {
 
 impl Common {
     /// One in RESET.
-    pub(super) fn new(handle: QpHandle, number_reuse: bool, init: QpInit) -> Self {
-        let id = Id {
-            index: handle.index(),
-            generation: handle.generation(),
-        };
+    pub(super) fn new(handle: QpHandle, qp_num: u32, init: QpInit) -> Self {
         Self {
             handle,
-            qp_num: qp_num(id, number_reuse),
+            qp_num,
             init,
             attr: QpAttr {
                 cap: init.cap,
@@ -62,6 +40,7 @@ impl Common {
             },
             mtu: PORT_MTU_BYTES,
             route: None,
+            is_listener: false,
         }
     }
 
@@ -89,6 +68,8 @@ impl Common {
         if from != to {
             device.base.note(TraceEvent::QpState { qp, from, to });
         }
+        let listens = self.listens(device);
+        self.count_listener(device, listens);
     }
 
     /// Payload bytes of one packet.
@@ -99,6 +80,39 @@ impl Common {
                 port.mtu.bytes().unwrap_or(PORT_MTU_BYTES)
             }
             _ => self.mtu,
+        }
+    }
+
+    /// Whether its peer is of another process.
+    pub(super) fn is_connected_outside(&self) -> bool {
+        self.route.is_some_and(|route| route.leads_outside())
+    }
+
+    /// Whether a message travels as one packet: nobody sees the difference.
+    #[inline(always)]
+    pub(super) fn sends_whole_messages(&self, device: &Device) -> bool {
+        device.base.whole_messages && !self.is_connected_outside()
+    }
+
+    /// Whether packets of other processes may be for it.
+    fn listens(&self, device: &Device) -> bool {
+        let receives = matches!(
+            self.state(),
+            QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe
+        );
+        let from_outside = match self.init.qp_type {
+            QpType::Ud => device.ports.has_network(),
+            _ => self.is_connected_outside(),
+        };
+        receives && from_outside
+    }
+
+    /// Counts it among those that listen, or no longer.
+    pub(crate) fn count_listener(&mut self, device: &mut Device, listens: bool) {
+        match (std::mem::replace(&mut self.is_listener, listens), listens) {
+            (false, true) => device.base.listeners += 1,
+            (true, false) => device.base.listeners -= 1,
+            _ => {}
         }
     }
 

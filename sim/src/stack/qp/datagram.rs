@@ -10,7 +10,7 @@ use super::grh;
 use super::send::Send;
 use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
 use crate::memory::{Gone, SharedMemory};
-use crate::packet::{Deth, Op, Packet};
+use crate::packet::{Deth, Op, Packet, Route};
 use crate::payload::{Payload, Scatter};
 use crate::subnet::Subnet;
 
@@ -65,7 +65,11 @@ pub(super) fn send(
         ack_req: false,
         ..packet
     };
-    let (route, to_group) = (ah.route, device.ports.is_of_group(&ah.attr));
+    let to_group = device.ports.is_of_group(&ah.attr);
+    let route = Route {
+        to: device.ports.with_qp(ah.route.to, remote_qpn),
+        ..ah.route
+    };
     let address = Address {
         route: &route,
         transport: QpType::Ud,

@@ -21,6 +21,7 @@ mod common;
 mod datagram;
 mod grh;
 mod modify;
+mod number;
 mod phase;
 mod post;
 mod queue;
@@ -42,7 +43,8 @@ use verbs_api::{
 use crate::device::{Delivery, Device, InContext, Queue, Ticket};
 use crate::packet::Packet;
 
-pub(crate) use common::{Common, slot_of_number};
+pub(crate) use common::Common;
+pub(crate) use number::Numbers;
 pub(crate) use post::check_batches;
 pub(crate) use queue::WorkQueue;
 pub(crate) use receives::{Receives, Source, Target};
@@ -76,7 +78,7 @@ impl Qp {
     /// A program's, in RESET, with a send queue of this protection domain and CQ.
     pub(crate) fn new(
         handle: QpHandle,
-        number_reuse: bool,
+        qp_num: u32,
         init: QpInit,
         (pd, send_cq): (u32, u32),
         source: Source,
@@ -84,24 +86,19 @@ impl Qp {
         let requester = Requester::new(pd, send_cq, WorkQueue::new(init.cap.max_send_wr));
         Self {
             requester: Some(requester),
-            ..Self::receiving(handle, number_reuse, init, source)
+            ..Self::receiving(handle, qp_num, init, source)
         }
     }
 
     /// One of XRC_RECV, of a domain and of no context.
-    pub(crate) fn of_domain(
-        handle: QpHandle,
-        number_reuse: bool,
-        init: QpInit,
-        domain: u32,
-    ) -> Self {
+    pub(crate) fn of_domain(handle: QpHandle, qp_num: u32, init: QpInit, domain: u32) -> Self {
         let source = Source::Named(Target::new(domain));
-        Self::receiving(handle, number_reuse, init, source)
+        Self::receiving(handle, qp_num, init, source)
     }
 
-    fn receiving(handle: QpHandle, number_reuse: bool, init: QpInit, source: Source) -> Self {
+    fn receiving(handle: QpHandle, qp_num: u32, init: QpInit, source: Source) -> Self {
         Self {
-            common: Common::new(handle, number_reuse, init),
+            common: Common::new(handle, qp_num, init),
             requester: None,
             responder: Responder::new(Receives::new(source)),
             comm_est: false,

@@ -158,7 +158,13 @@ impl Qp {
         let Some(av) = &attr.ah_attr else {
             return Err(invalid(VERB, "ah_attr", "is missing"));
         };
-        device.ports.route(VERB, av).map(Some)
+        let dest = match mask.contains(M::DEST_QPN) {
+            true => attr.dest_qp_num,
+            false => self.common.attr.dest_qp_num,
+        };
+        let route = device.ports.route(VERB, av)?;
+        let to = device.ports.with_qp(route.to, dest);
+        Ok(Some(Route { to, ..route }))
     }
 
     fn apply(&mut self, attr: &QpAttr, mask: M, route: Option<Route>) {

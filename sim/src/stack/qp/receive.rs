@@ -10,6 +10,9 @@ use crate::device::{Delivery, Device, NoReceive, pkeys_match, reason, touch};
 use crate::memory::Gone;
 use crate::packet::{Deth, Op, Packet};
 
+/// So many packets of other processes are kept at most that come before their time.
+const EARLY: usize = 64;
+
 /// The transport of the peer of a queue pair.
 fn counterpart(qp_type: QpType) -> QpType {
     match qp_type {
@@ -33,7 +36,9 @@ impl Qp {
             return Err(reason::OTHER_TRANSPORT);
         }
         let keeps = qp_type == QpType::Rc && device.base.behavior.buffer_when_not_ready;
-        if qp.state() == QpState::Init && keeps {
+        // A stranger may send as much as it likes.
+        let has_room = !packet.route.from.is_outside() || self.early.len() < EARLY;
+        if qp.state() == QpState::Init && keeps && has_room {
             self.early.push(packet.clone());
             return Err("the qp is not ready to receive: it is kept");
         }
@@ -52,7 +57,7 @@ impl Qp {
         }
         let is_from_peer = || {
             qp.route
-                .is_some_and(|route| route.to == Some(packet.route.from))
+                .is_some_and(|route| route.is_back_along(&packet.route))
         };
         if qp_type != QpType::Ud && !is_from_peer() {
             return Err(reason::OTHER_PEER);

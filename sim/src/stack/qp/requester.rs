@@ -57,7 +57,7 @@ pub(crate) struct Requester {
     /// The first send that was never started.
     fresh: u64,
     /// RDMA Reads and atomics under way.
-    reads: u8,
+    pub(super) reads: u8,
     retries: u8,
     rnr_retries: u8,
     phase: Phase,
@@ -155,7 +155,7 @@ impl Requester {
         }
         let send = self.sq.get(self.at);
         match send.is_read() {
-            true => send.next_response(),
+            true => send.first.plus(self.at_packet.max(send.answered)),
             false => send.first.plus(self.at_packet),
         }
     }
@@ -243,7 +243,7 @@ impl Requester {
             _ => Ok(()),
         };
         let is_busy = self.is_busy();
-        let reads = self.reads;
+        let (reads, under_way) = (self.reads, self.reads_under_way(qp));
         let send = self.sq.get_mut(seq);
         if let Some(status) = send.failed {
             return Start::Failed(status);
@@ -257,7 +257,7 @@ impl Requester {
                 0 if behavior.read_without_depth == Check::Refused => {
                     return Start::Failed(WcStatus::LocQpOpErr);
                 }
-                most if reads >= most => return Start::Blocked,
+                most if under_way >= most.into() => return Start::Blocked,
                 _ => {}
             }
         }

@@ -374,6 +374,10 @@ impl Responder {
         // All of the range is checked at the start, and the rest again with each packet, since
         // the region may go in between. A write of no bytes names no memory (RDMA-10).
         let left = reth.length - got.min(reth.length);
+        let length = packet.payload.len();
+        if length > left {
+            return Err(Refusal::INVALID);
+        }
         if left > 0 {
             let denied = || access_fault(device, recv);
             let addr = reth.addr.checked_add(got.into()).ok_or_else(denied)?;
@@ -389,15 +393,11 @@ impl Responder {
                     Access::REMOTE_WRITE,
                 )
                 .map_err(|_| denied())?;
-            let length = packet.payload.len();
-            if length > left {
-                return Err(Refusal::INVALID);
-            }
             target.length = length;
             let copied = packet.payload.copy_to(&device.domains.memory, &[target]);
             copied.map_err(|Gone| Refusal::Lost)?;
         }
-        let got = got + packet.payload.len();
+        let got = got + length;
         if !packet.last {
             self.sequence.message = Some(Message::Write { reth, got });
             return Ok(Executed::part(packet.span));
@@ -447,7 +447,11 @@ impl Responder {
             ))
         };
         let span = packets(reth.length, mtu);
-        let step = if device.base.whole_messages { span } else { 1 };
+        let step = if qp.sends_whole_messages(device) {
+            span
+        } else {
+            1
+        };
         let mut packet = 0;
         while packet < span {
             let last = packet + step == span;

@@ -20,6 +20,7 @@ pub(super) fn note_failed_send(
     status: WcStatus,
 ) {
     let peer = qp.route.and_then(|route| route.to);
+    let asked = peer.filter(|to| !to.is_outside());
     let by_peer = matches!(
         status,
         WcStatus::RemInvReqErr
@@ -32,6 +33,10 @@ pub(super) fn note_failed_send(
         WcStatus::RetryExcErr if peer.is_none() => {
             Some("no port has the address it is connected with".to_owned())
         }
+        _ if by_peer && asked.is_none() => Some(match status {
+            WcStatus::RetryExcErr => "its peer, in another process, did not answer".to_owned(),
+            _ => "its peer, in another process, refused it".to_owned(),
+        }),
         _ if by_peer => None,
         _ => not_sent(qp, pd, send, device, status),
     };
@@ -41,7 +46,7 @@ pub(super) fn note_failed_send(
         label: send.label,
         status,
         why,
-        asked: peer.map(|to| (to.node, unanswered.value())),
+        asked: asked.map(|to| (to.node, unanswered.value())),
         at: device.base.now,
     });
 }

@@ -9,6 +9,7 @@ use verbs_api::lab::TraceEvent;
 use verbs_api::{Context, Cq, Error, Handle, Mr, Object, Result, Verb, Wait, Wc};
 
 use super::fabric::Fabric;
+use super::idle;
 use super::node::Node;
 use super::say::Say;
 use super::sim::Sim;
@@ -165,7 +166,7 @@ impl Sim {
         let cq = Cq::from_parts(context, index, generation);
         let verb = Verb::PollCq;
         let node = self.node(verb, cq)?;
-        self.world.with(|fabric| {
+        let count = self.world.with(|fabric| {
             self.check_call(fabric, node, verb)?;
             let count = fabric.poll_cq(node, cq, wc);
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
@@ -182,7 +183,12 @@ impl Sim {
             }
             let say = || format!("{cq}, {}", wc.len());
             self.traced(fabric, node, verb, say, |_| count)
-        })
+        });
+        match count {
+            Ok(0) => self.world.polled_in_vain(),
+            _ => idle::polled(),
+        }
+        count
     }
 
     /// Runs a verb; in the trace it stands between its call and what it returned.

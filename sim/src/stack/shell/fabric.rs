@@ -22,7 +22,7 @@ use super::node::Node;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
-use crate::device::gids;
+use crate::device::{Gids, gids};
 use crate::diagnosis::{Diagnosis, Finding};
 use crate::empty::EmptyCqs;
 use crate::fault::{Striker, Strikers};
@@ -66,6 +66,9 @@ pub(super) struct Fabric {
     /// nothing are seen by nobody.
     informed: Option<(bool, bool)>,
     closed: bool,
+    /// What there is for other processes, on a network.
+    #[cfg(feature = "network")]
+    pub(super) border: Option<Box<super::border::Border>>,
 }
 
 /// A node in its place.
@@ -102,17 +105,26 @@ impl Fabric {
         let (nodes, ports) = (config.nodes, config.ports);
         let memory = Arc::new(Mutex::new(Memory::new(config.behavior.placement)));
         let subnet = config.subnet();
-        let gids = gids(nodes, ports, subnet.is_some());
+        // On a network nobody has an address yet.
+        let located = if config.has_network() { 0 } else { nodes };
+        let gids = gids(located, ports, subnet.is_some());
         let shared = (Arc::new(gids), memory.clone());
         let seat = |id| {
-            let mut node = Node::new(id, ports, config.behavior, shared.clone(), config.seed);
+            let mut node = Node::new(
+                id,
+                ports,
+                config.behavior,
+                shared.clone(),
+                config.seed,
+                config.scatter,
+            );
             node.device.base.set_limits(&config.limits);
             node.device.base.set_lacks(config.lacks);
             if let Some(subnet) = subnet {
                 node.device.ports.join(subnet);
             }
-            if let Some(seed) = config.keys {
-                node.device.domains.regions.scatter_keys(seed, id);
+            if config.has_network() {
+                node.device.ports.join_network();
             }
             if config.trace {
                 node.device.base.start_trace();
@@ -142,6 +154,10 @@ impl Fabric {
             unseen: false,
             informed: None,
             closed: false,
+            #[cfg(feature = "network")]
+            border: config
+                .network
+                .map(|network| Box::new(super::border::Border::new(network, nodes, ports))),
             config,
         };
         if fabric.config.planted_defect {
@@ -190,7 +206,7 @@ impl Fabric {
 
     /// Delivers what is under way, and what that makes the nodes send.
     #[inline(never)]
-    fn deliver_all(&mut self) {
+    pub(super) fn deliver_all(&mut self) {
         while self.deliver_next() {}
     }
 
@@ -200,7 +216,13 @@ impl Fabric {
         let Some(packet) = self.flight.front() else {
             return false;
         };
-        let to = packet.route.to;
+        let to = packet.route.to.filter(|to| !to.is_outside());
+        #[cfg(feature = "network")]
+        if let Some(border) = &mut self.border
+            && packet.route.leads_outside()
+        {
+            border.leave(packet, &self.memory);
+        }
         // What goes nowhere is lost.
         if let Some(to) = to {
             let node = &mut self.seats[to.node as usize].node;
@@ -282,7 +304,7 @@ impl Fabric {
     }
 
     /// What becomes of a packet on its way; the tap sees it.
-    fn verdict(&mut self, packet: &Packet) -> Verdict {
+    pub(super) fn verdict(&mut self, packet: &Packet) -> Verdict {
         if !self.wire.sees_packets() {
             return Verdict::Passes;
         }
@@ -290,7 +312,7 @@ impl Fabric {
     }
 
     /// Lets a packet go its way, and behind it those that it was the last to overtake.
-    fn fly(&mut self, packet: Packet) {
+    pub(super) fn fly(&mut self, packet: Packet) {
         let (link, arrives) = (packet.route.link(), packet.arrives);
         *self.flight.push() = packet;
         if self.late.is_empty() {
@@ -304,7 +326,7 @@ impl Fabric {
         }
     }
 
-    fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {
+    pub(super) fn harm(&mut self, index: u32, mut packet: Packet, harm: Harm) {
         if self.is_traced() {
             let packet = packet.view();
             self.record(index, TraceEvent::Harmed { packet, harm });
@@ -345,7 +367,7 @@ impl Fabric {
         self.late.hold(packet, behind);
     }
 
-    fn lose(&mut self, node: u32, packet: &Packet, why: &'static str) {
+    pub(super) fn lose(&mut self, node: u32, packet: &Packet, why: &'static str) {
         if self.is_traced() {
             let packet = packet.view();
             self.record(node, TraceEvent::Lost { packet, why });
@@ -362,10 +384,15 @@ impl Fabric {
         gid: Gid,
     ) -> Result<()> {
         let gids = self.work(node, |node| node.device.set_gid(context, port, index, gid))?;
+        self.adopt_gids(&gids);
+        Ok(())
+    }
+
+    /// All nodes learn where GIDs are.
+    pub(super) fn adopt_gids(&mut self, gids: &Arc<Gids>) {
         for seat in &mut self.seats {
             seat.node.adopt_gids(gids.clone());
         }
-        Ok(())
     }
 
     /// Lets a port go down or come up, the next packet arrive or the next timer fire, if that is due
@@ -483,8 +510,15 @@ impl Fabric {
         let Some(packet) = self.late.pop() else {
             return;
         };
-        if let Some(to) = packet.route.to {
-            self.work(to.node, |node| node.handle_packet(&packet));
+        match packet.route.to {
+            #[cfg(feature = "network")]
+            Some(to) if to.is_outside() => {
+                if let Some(border) = &mut self.border {
+                    border.leave(&packet, &self.memory);
+                }
+            }
+            Some(to) => self.work(to.node, |node| node.handle_packet(&packet)),
+            None => {}
         }
     }
 

@@ -1,17 +1,26 @@
 //! The node, and what surrounds it: the fabric, its lock, its clock, and the traits.
 
+#[cfg(feature = "network")]
+mod border;
 mod call;
 mod caller;
 mod clock;
 #[cfg(feature = "fd")]
 mod descriptor;
 mod fabric;
+mod idle;
+#[cfg(feature = "network")]
+mod joined;
 mod lab;
 mod model;
 mod node;
+#[cfg(feature = "network")]
+mod receiver;
 mod roster;
 mod say;
 mod sim;
+#[cfg(feature = "network")]
+mod sockets;
 mod timer_thread;
 mod world;
 

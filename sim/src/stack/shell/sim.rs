@@ -15,6 +15,9 @@ use verbs_api::{
     SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
+use super::idle;
+#[cfg(feature = "network")]
+use super::receiver::Receiver;
 use super::say;
 use super::timer_thread::TimerThread;
 use super::world::{WaitFor, World};
@@ -42,18 +45,29 @@ pub struct Sim {
     /// The same without observation; `None` if this is that one.
     unobserved: Option<Box<Sim>>,
     _timers: Option<TimerThread>,
+    #[cfg(feature = "network")]
+    pub(super) receiver: Option<Arc<Receiver>>,
 }
 
 impl Sim {
     /// Starts a simulation.
     pub fn new(config: SimConfig) -> Self {
         let world = Arc::new(World::new(config));
+        #[cfg(feature = "network")]
+        let receiver = world
+            .config
+            .network
+            .map(|_| Arc::new(Receiver::new(&world)));
         let unobserved = Self {
             world: world.clone(),
             unobserved: None,
             _timers: None,
+            #[cfg(feature = "network")]
+            receiver: receiver.clone(),
         };
         Self {
+            #[cfg(feature = "network")]
+            receiver,
             _timers: TimerThread::start(&world),
             world,
             unobserved: Some(Box::new(unobserved)),
@@ -101,6 +115,8 @@ impl Verbs for Sim {
             ));
         };
         self.world.check_thread(verb)?;
+        #[cfg(feature = "network")]
+        self.take_addresses(verb, node)?;
         self.call_node(
             node,
             verb,
@@ -111,9 +127,12 @@ impl Verbs for Sim {
 
     fn close_device(&self, context: Context) -> Result<()> {
         let say = || context.to_string();
-        self.call(Verb::CloseDevice, context, say, |node| {
+        let closed = self.call(Verb::CloseDevice, context, say, |node| {
             node.close_device(context)
-        })
+        });
+        #[cfg(feature = "network")]
+        self.update_receiver(context, true);
+        closed
     }
 
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
@@ -329,6 +348,7 @@ impl Verbs for Sim {
     #[inline]
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
         if !CHECKED && self.world.is_empty(cq) {
+            self.world.polled_in_vain();
             return Ok(0);
         }
         self.poll(cq.context(), cq.index(), cq.generation(), wc)
@@ -357,7 +377,7 @@ impl Verbs for Sim {
     fn start_poll(&self, cq: Cq) -> Result<()> {
         let verb = Verb::StartPoll;
         let node = self.node(verb, cq)?;
-        self.world.with(|fabric| {
+        let started = self.world.with(|fabric| {
             self.check_call(fabric, node, verb)?;
             let result = fabric.work(node, |node| node.start_poll(cq));
             if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
@@ -365,7 +385,12 @@ impl Verbs for Sim {
                 return result;
             }
             self.traced(fabric, node, verb, || cq.to_string(), |_| result)
-        })
+        });
+        match &started {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.world.polled_in_vain(),
+            _ => idle::polled(),
+        }
+        started
     }
 
     fn next_poll(&self, cq: Cq) -> Result<()> {
@@ -410,15 +435,21 @@ impl Verbs for Sim {
             true => format!("{qp}, {}, {mask}", attr.qp_state),
             false => format!("{qp}, {mask}"),
         };
-        self.call(Verb::ModifyQp, qp, say, |node| {
+        let modified = self.call(Verb::ModifyQp, qp, say, |node| {
             node.modify_qp(qp, attr, mask)
-        })
+        });
+        #[cfg(feature = "network")]
+        self.update_receiver(qp.context(), false);
+        modified
     }
 
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
         let say = || format!("{qp}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Object::Qp));
-        self.wait(Verb::DestroyQp, qp, wait, say, |node| node.destroy_qp(qp))
+        let destroyed = self.wait(Verb::DestroyQp, qp, wait, say, |node| node.destroy_qp(qp));
+        #[cfg(feature = "network")]
+        self.update_receiver(qp.context(), false);
+        destroyed
     }
 
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
@@ -463,14 +494,20 @@ impl Verbs for Sim {
         let say = || format!("{qp}, {group}, {lid}");
         self.call(Verb::AttachMcast, qp, say, |node| {
             node.attach_mcast(qp, group, lid)
-        })
+        })?;
+        #[cfg(feature = "network")]
+        self.join_group(qp, group, lid)?;
+        Ok(())
     }
 
     fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let say = || format!("{qp}, {group}, {lid}");
-        self.call(Verb::DetachMcast, qp, say, |node| {
+        let detached = self.call(Verb::DetachMcast, qp, say, |node| {
             node.detach_mcast(qp, group, lid)
-        })
+        });
+        #[cfg(feature = "network")]
+        self.update_receiver(qp.context(), true);
+        detached
     }
 
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {

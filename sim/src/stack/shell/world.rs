@@ -13,11 +13,16 @@ use verbs_api::{
 
 use super::clock::{Deadline, RealClock};
 use super::fabric::Fabric;
+use super::idle::{self, Turn};
 use super::node::Node;
 use super::roster::{Roster, Turns};
+#[cfg(feature = "network")]
+use super::sockets::Sockets;
 use crate::config::{Mode, SimConfig};
 use crate::device::{bad_handle, node_of};
 use crate::empty::EmptyCqs;
+#[cfg(feature = "network")]
+use crate::outgoing::Outgoing;
 use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, thread};
 use crate::time::Time;
 
@@ -39,7 +44,15 @@ pub(super) struct World {
     owner: OnceLock<ThreadId>,
     /// The clock of the machine, where that counts.
     pub(super) clock: Option<RealClock>,
+    /// Where other processes are reached, on a network.
+    #[cfg(feature = "network")]
+    pub(super) sockets: Option<Sockets>,
 }
+
+/// A thread looks so often what has come from other processes before it sleeps: most answers are soon there, and a
+/// thread that is woken by another takes longer.
+#[cfg(feature = "network")]
+const LOOKS: u32 = 64;
 
 /// What a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +73,14 @@ impl World {
             !(CHECKED && config.mode == Mode::RealTime),
             "Mode::RealTime is by the clock of the machine, which a model checker does not have: use Mode::Inline"
         );
+        #[cfg(feature = "network")]
+        if let Some(network) = config.network {
+            assert!(
+                config.mode == Mode::RealTime && config.is_roce(),
+                "on a network devices are of RoCE, in Mode::RealTime"
+            );
+            network.check_ports(config.nodes as usize * usize::from(config.ports));
+        }
         let fabric = Fabric::new(config.clone());
         Self {
             empty: fabric.empty_cqs().clone(),
@@ -68,6 +89,11 @@ impl World {
             roster: Roster::new(config.nodes),
             turns: config.trace_threads.then(Turns::default),
             owner: OnceLock::new(),
+            #[cfg(feature = "network")]
+            sockets: config.network.map(|network| {
+                let sockets = Sockets::new(network, config.nodes, config.ports);
+                sockets.expect("the system has descriptors")
+            }),
             clock: (config.mode == Mode::RealTime).then(RealClock::start),
             config,
         }
@@ -121,6 +147,18 @@ impl World {
         self.note_turn(&fabric);
         let result = run(&mut fabric);
         self.wake(&mut fabric);
+        #[cfg(feature = "network")]
+        if let Some(border) = &mut fabric.border
+            && border.has_outgoing()
+        {
+            let (outgoing, is_crowded) = (border.take(), border.is_crowded());
+            drop(fabric);
+            match outgoing {
+                Some(outgoing) => self.send(outgoing),
+                None if is_crowded => self.wait_for_room(),
+                None => {}
+            }
+        }
         result
     }
 
@@ -152,6 +190,138 @@ impl World {
     fn spread_news(&self, fabric: &mut Fabric) {
         for node in fabric.take_news() {
             self.notify(node as usize);
+        }
+    }
+
+    /// A poll found nothing. From time to time, where time is real, others get a turn.
+    #[inline]
+    pub(super) fn polled_in_vain(&self) {
+        if self.clock.is_some() {
+            match idle::polled_in_vain() {
+                Turn::Own => {}
+                turn => self.look_around(turn),
+            }
+        }
+    }
+
+    /// Takes what has come from other processes, if something can; else it is perhaps others' turn.
+    #[cold]
+    pub(super) fn look_around(&self, turn: Turn) {
+        #[cfg(feature = "network")]
+        if self.listens() && self.look() {
+            return;
+        }
+        if turn == Turn::Others {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether something can come from other processes.
+    #[cfg(feature = "network")]
+    pub(super) fn listens(&self) -> bool {
+        let sockets = self.sockets.as_ref();
+        sockets.is_some_and(Sockets::has_listeners)
+    }
+
+    /// Takes what has come from other processes; whether something has.
+    #[cfg(feature = "network")]
+    pub(super) fn look(&self) -> bool {
+        let Some(sockets) = &self.sockets else {
+            return false;
+        };
+        sockets.count_look();
+        self.send_kept();
+        let has_come = self.read(sockets);
+        if has_come {
+            sockets.call_receiver();
+        }
+        has_come
+    }
+
+    /// As above, but leaves what waits for an answer.
+    #[cfg(feature = "network")]
+    pub(super) fn read(&self, sockets: &Sockets) -> bool {
+        let mut has_come = false;
+        sockets.read(|entrance, address, came| {
+            has_come = true;
+            self.with(|fabric| fabric.arrive(entrance, address, came));
+        });
+        has_come
+    }
+
+    /// Whether a thread that has looked so often looks once more before it sleeps.
+    #[cfg(feature = "network")]
+    pub(super) fn looks_again(&self, looks: u32) -> bool {
+        looks < LOOKS && self.listens()
+    }
+
+    /// Takes what has come from other processes, before a thread sleeps. After its last look others see to what comes.
+    #[cfg(feature = "network")]
+    pub(super) fn look_again(&self, looks: &mut u32) {
+        self.look_around(Turn::Others);
+        *looks += 1;
+        if let Some(sockets) = &self.sockets
+            && *looks == LOOKS
+        {
+            sockets.stop_looking();
+        }
+    }
+
+    /// Sends the acknowledgements that wait for an answer.
+    #[cfg(feature = "network")]
+    pub(super) fn send_kept(&self) {
+        let mut fabric = self.fabric.lock();
+        let kept = fabric.border.as_mut().and_then(|border| border.take_all());
+        drop(fabric);
+        if let Some(kept) = kept {
+            self.send(kept);
+        }
+    }
+
+    /// Sends what there is to send, if nobody has the lock; whether all has been sent.
+    #[cfg(feature = "network")]
+    pub(super) fn send_rest(&self) -> bool {
+        let Some(mut fabric) = self.fabric.try_lock() else {
+            return false;
+        };
+        let Some(border) = &mut fabric.border else {
+            return true;
+        };
+        let rest = border.take_all();
+        let is_sent = rest.is_none() && border.is_all_sent();
+        drop(fabric);
+        if let Some(rest) = rest {
+            self.send(rest);
+        }
+        is_sent
+    }
+
+    /// Sends what has left, and what leaves meanwhile.
+    #[cfg(feature = "network")]
+    fn send(&self, outgoing: Outgoing) {
+        let mut next = Some(outgoing);
+        while let (Some(outgoing), Some(sockets)) = (next, &self.sockets) {
+            let cuts = sockets.send(&outgoing);
+            let mut fabric = self.fabric.lock();
+            let border = fabric.border.as_mut();
+            next = border.and_then(|border| border.sent(outgoing, cuts));
+        }
+    }
+
+    /// Waits while another thread sends and much more is to be sent, a second at most: a program cannot post faster than
+    /// the system sends.
+    #[cfg(feature = "network")]
+    #[cold]
+    fn wait_for_room(&self) {
+        let Some(clock) = &self.clock else { return };
+        let end = clock.now().after(std::time::Duration::from_secs(1));
+        let is_crowded = || {
+            let fabric = self.fabric.lock();
+            let border = fabric.border.as_ref();
+            border.is_some_and(|border| border.is_crowded())
+        };
+        while is_crowded() && clock.now() < end {
+            std::thread::yield_now();
         }
     }
 
@@ -225,6 +395,8 @@ impl World {
     ) -> Result<R> {
         let start = fabric.now();
         let mut deadline = None;
+        #[cfg(feature = "network")]
+        let mut looks = 0;
         loop {
             let result = fabric.work(node, &mut attempt);
             let Err(error) = result else { return result };
@@ -257,6 +429,20 @@ impl World {
                     }
                     if fabric.is_closed() {
                         return Err(self.stalled(fabric, node, verb, wait_for));
+                    }
+                    #[cfg(feature = "network")]
+                    if let Some(outgoing) =
+                        fabric.border.as_mut().and_then(|border| border.take_all())
+                    {
+                        MutexGuard::unlocked(fabric, || self.send(outgoing));
+                        continue;
+                    }
+                    // Once the lock was let go, what the wait is for may have come.
+                    #[cfg(feature = "network")]
+                    if self.looks_again(looks) {
+                        MutexGuard::unlocked(fabric, || self.look_again(&mut looks));
+                        self.tell_time(fabric);
+                        continue;
                     }
                     self.sleep(fabric, node, wait_for, deadline);
                 }

@@ -3,10 +3,12 @@
 use verbs_api::lab::TraceEvent;
 use verbs_api::{MULTICAST_QPN, QpType};
 
+use verbs_roce::{Frame, Received};
+
 use super::Node;
 use crate::device::reason;
 use crate::frame;
-use crate::packet::{Packet, PortId};
+use crate::packet::{Packet, PortId, Route};
 
 impl Node {
     /// A packet arrived.
@@ -21,17 +23,30 @@ impl Node {
 
     /// Bytes of a packet arrived at a port.
     pub(in crate::stack::shell) fn handle_bytes(&mut self, to: PortId, bytes: &[u8]) {
-        let peer = |number| self.peer_of(number);
-        match frame::read(bytes, to, |gid| self.device.ports.port_of(&gid), peer) {
+        let received = Frame::read(bytes).map_err(|_| "it is no RoCEv2 packet");
+        let packet = received.and_then(|received| {
+            let sgid = frame::route(&received, to, to).sgid;
+            let from = self.device.ports.port_of(&sgid);
+            let from = from.ok_or("no port has its source address")?;
+            self.packet_of(received, frame::route(&received, from, to))
+        });
+        match packet {
             Ok(packet) => self.handle_packet(&packet),
             Err(why) => self.device.base.note(TraceEvent::Dropped { why }),
         }
     }
 
-    /// The number of the QP that a connected QP of this number is connected with.
-    fn peer_of(&self, number: u32) -> u32 {
-        let qp = self.find_by_number(number).map(|index| self.qps.at(index));
-        qp.map_or(0, |qp| qp.common.attr.dest_qp_num)
+    /// The packet that came in bytes on this way.
+    pub(in crate::stack::shell) fn packet_of(
+        &self,
+        received: Received<'_>,
+        route: Route,
+    ) -> Result<Packet, &'static str> {
+        let peer_of = |number| {
+            let qp = self.find_by_number(number).map(|index| self.qps.at(index));
+            qp.map_or(0, |qp| qp.common.attr.dest_qp_num)
+        };
+        frame::read(received, route, peer_of)
     }
 
     /// Lets the one take it for whom it is.
@@ -52,7 +67,9 @@ impl Node {
         if packet.dest_qpn == MULTICAST_QPN || for_group() {
             return self.accept_for_group(to.port, packet);
         }
-        let index = self.find_by_number(packet.dest_qpn).ok_or(reason::NO_QP)?;
+        let Some(index) = self.find_by_number(packet.dest_qpn) else {
+            return Err(missing(self, packet.dest_qpn));
+        };
         let qp = self.qps.at_mut(index);
         qp.receive(&mut self.device, to.port, packet)
     }
@@ -72,5 +89,17 @@ impl Node {
             }
         }
         Ok(())
+    }
+}
+
+/// Why there is no QP with a number.
+fn missing(node: &Node, qp_num: u32) -> &'static str {
+    let is_stranger = || {
+        let slot = node.numbers.slot(qp_num);
+        slot.is_none_or(|slot| slot >= node.qps.slots())
+    };
+    match node.numbers.are_scattered() && !node.device.ports.has_network() && is_stranger() {
+        true => reason::ELSEWHERE,
+        false => reason::NO_QP,
     }
 }

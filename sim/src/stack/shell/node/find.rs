@@ -5,7 +5,7 @@ use verbs_api::{Qp as QpHandle, Result, Verb};
 
 use super::Node;
 use crate::device::{Device, find, opening};
-use crate::stack::qp::{Qp, slot_of_number};
+use crate::stack::qp::Qp;
 
 impl Node {
     /// The queue pair that a handle names, by itself or by an opening.
@@ -29,7 +29,7 @@ impl Node {
 
     /// The slot of the queue pair with a number.
     pub(super) fn find_by_number(&self, qp_num: u32) -> Option<u32> {
-        let index = slot_of_number(qp_num)?;
+        let index = self.numbers.slot(qp_num)?;
         let qp = self.qps.peek(index)?;
         (qp.common.qp_num == qp_num).then_some(index)
     }

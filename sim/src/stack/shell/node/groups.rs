@@ -14,7 +14,7 @@ use crate::device::invalid;
 
 /// The queue pairs that are attached to each group, in the order in which they came.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups(BTreeMap<Gid, Vec<u32>>);
+pub(in crate::stack::shell) struct Groups(BTreeMap<Gid, Vec<u32>>);
 
 impl Node {
     /// `ibv_attach_mcast`
@@ -84,6 +84,12 @@ impl Node {
 }
 
 impl Groups {
+    /// Those that some QP is attached to.
+    #[cfg(feature = "network")]
+    pub(in crate::stack::shell) fn iter(&self) -> impl Iterator<Item = &Gid> {
+        self.0.keys()
+    }
+
     pub(super) fn members(&self, group: &Gid) -> Option<&Vec<u32>> {
         self.0.get(group)
     }

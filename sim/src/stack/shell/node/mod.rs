@@ -40,7 +40,7 @@ use verbs_api::{Context, Element, Result, Verb};
 
 use crate::device::{Device, Gids, numbered};
 use crate::memory::SharedMemory;
-use crate::stack::qp::Qp;
+use crate::stack::qp::{Numbers, Qp};
 use crate::time::Time;
 
 pub use alone::Alone;
@@ -50,24 +50,32 @@ pub use alone::Alone;
 pub(in crate::stack::shell) struct Node {
     pub(in crate::stack::shell) device: Device,
     qps: Table<Qp>,
-    groups: groups::Groups,
+    pub(in crate::stack::shell) numbers: Numbers,
+    pub(in crate::stack::shell) groups: groups::Groups,
 }
 
 /// The name of the timer of a CQ.
 const MODERATION: &str = "moderation";
 
 impl Node {
-    /// A node with `ports` ports on a fabric with these GIDs and this memory.
+    /// A node with `ports` ports on a fabric with these GIDs and this memory. Keys and QP numbers are anywhere, if they
+    /// are to be made from `scatter`.
     pub(in crate::stack::shell) fn new(
         id: u32,
         ports: u8,
         behavior: Behavior,
         shared: (Arc<Gids>, SharedMemory),
         seed: u64,
+        scatter: Option<u64>,
     ) -> Self {
+        let mut device = Device::new(id, ports, behavior, shared, seed);
+        if let Some(seed) = scatter {
+            device.domains.regions.scatter_keys(seed, id);
+        }
         Self {
-            device: Device::new(id, ports, behavior, shared, seed),
+            device,
             qps: numbered(behavior.number_reuse),
+            numbers: scatter.map_or_else(Numbers::default, |seed| Numbers::scattered(seed, id)),
             groups: groups::Groups::default(),
         }
     }
@@ -160,7 +168,8 @@ impl Node {
         for index in self.qps.indices(|_| true) {
             let qp = &mut self.qps.at_mut(index).common;
             if let (Some(route), Some(attr)) = (&mut qp.route, &qp.attr.ah_attr) {
-                route.to = self.device.ports.destination(attr);
+                let ports = &self.device.ports;
+                route.to = ports.with_qp(ports.destination(attr), qp.attr.dest_qp_num);
             }
         }
     }

@@ -72,7 +72,8 @@ impl Node {
         };
         let id = self.qps.insert(|id| {
             let handle = QpHandle::from_parts(context, id.index, id.generation);
-            Qp::new(handle, behavior.number_reuse, init, (pd, send_cq), source)
+            let qp_num = self.numbers.number(id, behavior.number_reuse);
+            Qp::new(handle, qp_num, init, (pd, send_cq), source)
         });
         let device = &mut self.device;
         device.base.add_object(context, Object::Qp, id.index);
@@ -224,6 +225,7 @@ impl Node {
             .base
             .remove_object(handle.context(), Object::Qp, index);
         qp.clear(device);
+        qp.common.count_listener(device, false);
         for cq in qp.cqs() {
             device.cqs.table.at_mut(cq).users -= 1;
         }

@@ -32,7 +32,8 @@ impl Node {
         let number_reuse = self.device.base.behavior.number_reuse;
         let id = self.qps.insert(|id| {
             let handle = QpHandle::from_parts(NO_CONTEXT, id.index, id.generation);
-            Qp::of_domain(handle, number_reuse, init, domain)
+            let qp_num = self.numbers.number(id, number_reuse);
+            Qp::of_domain(handle, qp_num, init, domain)
         });
         Ok(self.open(xrcd, id.index))
     }
@@ -86,7 +87,9 @@ impl Node {
         let openings = &mut target.expect("it is a target").openings;
         openings.remove(&opening);
         if openings.is_empty() {
-            self.qps.remove(qp).clear(&mut self.device);
+            let mut target = self.qps.remove(qp);
+            target.clear(&mut self.device);
+            target.common.count_listener(&mut self.device, false);
             self.device.domains.place_late(&self.device.base);
         }
     }

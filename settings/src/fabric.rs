@@ -1,0 +1,173 @@
+//! Which processes reach each other.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+#[cfg(target_os = "linux")]
+use verbs_sim::Network;
+
+use crate::setting::Given;
+
+/// Which processes reach each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fabric {
+    which: Which,
+    /// Where it was set, if it was.
+    place: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Which {
+    Private,
+    Named(String),
+    Addresses(Vec<IpAddr>),
+}
+
+/// What a fabric depends on.
+pub(crate) struct SetUp {
+    /// Packets are those of RoCEv2.
+    pub(crate) is_roce: bool,
+    /// Some GIDs were set.
+    pub(crate) has_gids: bool,
+    /// Of all devices.
+    pub(crate) ports: usize,
+}
+
+/// All processes that give no name.
+const DEFAULT: &str = "default";
+/// A name is no longer, as that of a device.
+const LONGEST_NAME: usize = 63;
+
+/// The addresses in a list of nothing else.
+pub(crate) fn addresses(text: &str) -> Option<Vec<IpAddr>> {
+    let address = |part: &str| part.trim().parse::<IpAddr>().ok();
+    text.split(',')
+        .map(|part| address(part).map(|address| address.to_canonical()))
+        .collect()
+}
+
+fn is_of_one(address: IpAddr) -> bool {
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !address.is_unspecified() && !address.is_multicast() && !is_broadcast
+}
+
+impl Fabric {
+    /// Without other processes.
+    pub const PRIVATE: Self = Self {
+        which: Which::Private,
+        place: None,
+    };
+
+    pub(crate) fn read(given: Option<Given<String>>, set_up: &SetUp) -> Result<Self, String> {
+        let Some(given) = given else {
+            let is_private = !set_up.is_roce || set_up.has_gids || !cfg!(target_os = "linux");
+            let which = match is_private {
+                true => Which::Private,
+                false => Which::Named(DEFAULT.to_owned()),
+            };
+            return Ok(Self { which, place: None });
+        };
+        let text = &given.value;
+        let which = match addresses(text) {
+            _ if text == "private" => Which::Private,
+            Some(addresses) => Which::Addresses(addresses),
+            None => Which::Named(text.clone()),
+        };
+        let refuse = |why: String| Err(given.refuse(text, why));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        match &which {
+            Which::Private => {}
+            _ if !cfg!(target_os = "linux") => {
+                return refuse("other processes are reached on Linux alone".to_owned());
+            }
+            _ if !set_up.is_roce => {
+                let why =
+                    "other processes are reached by RoCE, which neither siw nor InfiniBand is";
+                return refuse(why.to_owned());
+            }
+            _ if set_up.has_gids => {
+                return refuse("its GIDs are its addresses, and gids are set".to_owned());
+            }
+            Which::Named(name) if name.len() > LONGEST_NAME || !name.chars().all(is_plain) => {
+                let rule = "a name is 1 to 63 letters, digits, '_', '-', '.'";
+                return refuse(format!("{rule}; else allowed are addresses, and private"));
+            }
+            Which::Addresses(all) if all.len() != set_up.ports => {
+                let (have, need) = (all.len(), set_up.ports);
+                return refuse(format!(
+                    "{need} ports need as many addresses, and there are {have}"
+                ));
+            }
+            // What was meant as an address would be a fabric of its own.
+            Which::Named(name) if name.chars().all(|c| c.is_ascii_digit() || c == '.') => {
+                return refuse("that is no address, and a name has a letter".to_owned());
+            }
+            Which::Addresses(all) => {
+                if let Some(bad) = all.iter().find(|address| !is_of_one(**address)) {
+                    return refuse(format!("{bad} is no address of one interface"));
+                }
+                let mut seen = BTreeSet::new();
+                if let Some(twice) = all.iter().find(|address| !seen.insert(**address)) {
+                    return refuse(format!("{twice} is there twice: a port has its own"));
+                }
+            }
+            Which::Named(_) => {}
+        }
+        Ok(Self {
+            which,
+            place: Some(given.place),
+        })
+    }
+
+    /// Whether no other process is reached.
+    pub fn is_private(&self) -> bool {
+        self.which == Which::Private
+    }
+
+    /// Whether nobody asked for it, so that a private one does too.
+    pub fn is_default(&self) -> bool {
+        self.place.is_none()
+    }
+
+    /// Tries whether addresses can be taken.
+    ///
+    /// # Errors
+    /// Where the fabric was set, and why they cannot.
+    #[cfg(target_os = "linux")]
+    pub fn check(&self) -> Result<(), String> {
+        let Some(network) = self.network() else {
+            return Ok(());
+        };
+        let place = self
+            .place
+            .as_ref()
+            .map(|place| format!("{place} is {self}: "));
+        network
+            .check()
+            .map_err(|error| format!("{}{error}", place.unwrap_or_default()))
+    }
+
+    /// The network that a simulation is on, if it is not private.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn network(&self) -> Option<Network> {
+        match &self.which {
+            Which::Private => None,
+            Which::Named(name) => Some(Network::loopback(name)),
+            Which::Addresses(addresses) => Some(Network::addresses(addresses)),
+        }
+    }
+}
+
+impl fmt::Display for Fabric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.which {
+            Which::Private => f.write_str("private"),
+            Which::Named(name) => f.write_str(name),
+            Which::Addresses(addresses) => {
+                let all: Vec<_> = addresses.iter().map(IpAddr::to_string).collect();
+                f.write_str(&all.join(","))
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What verbs do to the sockets of a simulation on a network.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use verbs_api::{Context, Error, ErrorKind, Gid, Handle, Qp, Result, Verb};
+
+use super::border::groups;
+use super::sim::Sim;
+use crate::device::node_of;
+
+impl Sim {
+    /// Takes what has come from other processes, for a program that waits for a descriptor: an answer is often soon
+    /// there. It does so while this is true, and sleeps then. `looks` is 0 at first.
+    pub fn look_for_packets(&self, looks: &mut u32) -> bool {
+        let again = self.world.looks_again(*looks);
+        if again {
+            self.world.look_again(looks);
+        }
+        again
+    }
+
+    /// The descriptors that a child after `fork` is to close: with them it would keep the addresses of its parent.
+    pub fn each_network_descriptor(&self, visit: impl FnMut(BorrowedFd<'_>)) {
+        if let Some(sockets) = &self.world.sockets {
+            sockets.each_descriptor(visit);
+        }
+    }
+
+    /// Sends what has left, before a process ends. What cannot be sent within a second is lost; nothing waits for a lock,
+    /// so that a signal handler may end the process.
+    pub fn send_waiting(&self) {
+        let Some(clock) = &self.world.clock else {
+            return;
+        };
+        let end = clock.now().after(Duration::from_secs(1));
+        while !self.world.send_rest() && clock.now() < end {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Gives the ports of a device their addresses, when it is first opened.
+    pub(super) fn take_addresses(&self, verb: Verb, node: u32) -> Result<()> {
+        let Some(sockets) = &self.world.sockets else {
+            return Ok(());
+        };
+        let opened = sockets.open(node, |port, socket, tenant| {
+            let (address, mtu) = (socket.address(), socket.mtu());
+            self.world.with(|fabric| {
+                fabric.set_address(port, address, mtu, socket.segments());
+                if let Some(number) = tenant {
+                    fabric.become_tenant(port.node, number);
+                }
+            });
+            // What is for other tenants may come here.
+            if let Some(receiver) = self.receiver.as_ref().filter(|_| tenant.is_some()) {
+                receiver.start();
+            }
+        });
+        opened.map_err(|error| refused(verb, &error))
+    }
+
+    /// Something has come or gone that packets of other processes may be for, perhaps a member of a group.
+    pub(super) fn update_receiver(&self, context: Context, may_leave_groups: bool) {
+        let Some(sockets) = &self.world.sockets else {
+            return;
+        };
+        let node = node_of(context);
+        if node >= self.world.config.nodes {
+            return;
+        }
+        let listeners = self.world.with(|fabric| {
+            let now = fabric.node(node).device.base.listeners;
+            let border = fabric.border.as_mut();
+            let all = border.map_or(0, |border| border.count_listeners(node, now));
+            sockets.set_listeners(all > 0);
+            all
+        });
+        if let Some(receiver) = self.receiver.as_ref().filter(|_| listeners > 0) {
+            receiver.start();
+        }
+        if may_leave_groups {
+            sockets.leave_all_but(|| self.world.with(|fabric| groups(fabric)));
+        }
+    }
+
+    /// A QP was attached to a group: it is detached again if nothing can come in for the group.
+    pub(super) fn join_group(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
+        let Some(sockets) = &self.world.sockets else {
+            return Ok(());
+        };
+        let node = node_of(qp.context());
+        sockets.join(group, node).map_err(|error| {
+            let _ = self
+                .world
+                .with(|fabric| fabric.work(node, |node| node.detach_mcast(qp, group, lid)));
+            refused(Verb::AttachMcast, &error)
+        })
+    }
+}
+
+fn refused(verb: Verb, error: &io::Error) -> Error {
+    let kind = match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::AddrInUse, _) => ErrorKind::Busy,
+        (io::ErrorKind::AddrNotAvailable, _) => ErrorKind::NoDevice,
+        (_, Some(raw)) => Error::from_raw(verb, raw).kind(),
+        _ => ErrorKind::Io,
+    };
+    Error::new(verb, kind, verbs_api::Cause::Text(error.to_string().into()))
+}
