@@ -1,5 +1,7 @@
 /* What the library does by itself: an address handle back to the sender of a datagram (AH-02), the
- * index of a P_Key (DEV-07), the table of GIDs, fork (DEV-12). */
+ * index of a P_Key (DEV-07), the table of GIDs, fork (DEV-12).
+ *
+ * verbsim exec --fabric private */
 #include <endian.h>
 #include <netinet/ip.h>
 

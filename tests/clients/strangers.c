@@ -1,4 +1,6 @@
-/* Two processes have two fabrics: each tries to reach the other, and is told that nobody answers. */
+/* Two processes on private fabrics: each tries to reach the other, and is told that nobody answers.
+ *
+ * verbsim exec --fabric private */
 #include <sys/wait.h>
 #include <unistd.h>
 
