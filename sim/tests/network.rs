@@ -469,17 +469,30 @@ fn strangers_and_garbage_are_refused_and_counted() {
     for length in 0..80 {
         near.send_to(&vec![0xa5; length], port).unwrap();
     }
-    let [x, y, ..] = b.address().octets();
-    let own = (1..250).find_map(|host| UdpSocket::bind((Ipv4Addr::new(x, y, 251, host), 0)).ok());
-    let own = own.unwrap();
-    let in_network = own.local_addr().unwrap().ip() != IpAddr::from(b.address());
-    assert!(in_network);
+    // The same from this one, and a message with an ICRC of 0.
+    let part = u32::from(b.address()) & !0xfff | 0xf00;
+    let bind = |host| UdpSocket::bind((Ipv4Addr::from(part | host), 0)).ok();
+    let inside = (1..250).find_map(bind).unwrap();
+    for length in 1..80 {
+        inside.send_to(&vec![0xa5; length], port).unwrap();
+    }
+    let mut damaged = [0; 16];
+    damaged[..4].copy_from_slice(&[4, 0, 0xff, 0xff]);
+    damaged[4..8].copy_from_slice(&b.sim.qp_num(to).unwrap().to_be_bytes());
+    inside.send_to(&damaged, port).unwrap();
     a.post(from, 2, (0, 64), SendOp::Send);
     assert_done(&a.polled(1));
     assert_done(&b.polled(1));
     let said = b.sim.diagnose().to_string();
-    assert!(said.contains("from another fabric"), "{said}");
-    assert!(said.contains("it is not from the peer"), "{said}");
+    let reasons = [
+        "from another fabric",
+        "no RoCEv2 packet",
+        "a wrong ICRC",
+        "it is not from the peer",
+    ];
+    for reason in reasons {
+        assert!(said.contains(reason), "{reason}: {said}");
+    }
 }
 
 /// Sockets are looked at as long as a queue pair may get packets, and no longer.
@@ -507,6 +520,20 @@ fn a_process_looks_while_something_may_come() {
     let error = QpModify::to(QpState::Err);
     a.sim.modify_qp(datagrams, &error.attr, error.mask).unwrap();
     assert!(!looks());
+}
+
+/// What has completed at the receiver is acknowledged, though its device is gone at once.
+#[test]
+fn a_device_that_goes_has_acknowledged_what_it_got() {
+    for _ in 0..50 {
+        let [a, b] = two("goes", 64);
+        let [from, to] = connected([&a, &b], QpType::Rc, &params());
+        b.receive(to, 1, 0, 8);
+        a.post(from, 2, (0, 8), SendOp::Send);
+        b.polled(1);
+        drop(b);
+        assert_done(&a.polled(1));
+    }
 }
 
 /// TMR-01: a peer that is gone is noticed after all retries, and one that comes back under its address is another.

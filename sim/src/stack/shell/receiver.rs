@@ -62,7 +62,7 @@ fn run(world: &World, sockets: &Sockets) {
         // From now on a thread that has looked calls this one. What it left undone before that is done here.
         world.send_kept();
         if !sockets.wait_readable() {
-            return;
+            return world.send_kept();
         }
         sockets.set_waiting(false);
         let (mut in_vain, mut rest) = (0, FIRST_REST);

@@ -76,8 +76,8 @@ impl World {
         #[cfg(feature = "network")]
         if let Some(network) = config.network {
             assert!(
-                config.mode == Mode::RealTime && config.is_roce(),
-                "on a network devices are of RoCE, in Mode::RealTime"
+                config.mode == Mode::RealTime && config.is_roce() && !config.wire,
+                "on a network devices are of RoCE, in Mode::RealTime, and without SimConfig::wire"
             );
             network.check_ports(config.nodes as usize * usize::from(config.ports));
         }
