@@ -250,7 +250,7 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
             };
             for (at, one) in some[..got].iter().enumerate() {
                 // SAFETY: the program has room for so many (C's contract).
-                unsafe { wc.add(taken + at).write(completion(one)) };
+                unsafe { wc.add(taken + at).write(ibv_wc::to_c(one)) };
             }
             taken += got;
             if got < AT_A_TIME || taken == entries {
@@ -258,12 +258,4 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
             }
         }
     })
-}
-
-fn completion(wc: &Wc) -> ibv_wc {
-    ibv_wc {
-        qp_num: wc.qp_num,
-        src_qp: wc.src_qp,
-        ..ibv_wc::to_c(wc)
-    }
 }

@@ -205,8 +205,8 @@ readers! {
     read_vendor_err: u32 = |wc| wc.vendor_err;
     read_byte_len: u32 = |wc| wc.byte_len.unwrap_or_default();
     read_imm_data: u32 = |wc| u32::from_ne_bytes(wc.imm_data.unwrap_or_default());
-    read_qp_num: u32 = |wc| wc.qp_num.unwrap_or(0);
-    read_src_qp: u32 = |wc| wc.src_qp.unwrap_or(0);
+    read_qp_num: u32 = |wc| wc.qp_num.unwrap_or_default();
+    read_src_qp: u32 = |wc| wc.src_qp.unwrap_or_default();
     read_wc_flags: u32 = |wc| wc.wc_flags.bits();
     read_slid: u32 = |wc| wc.slid.unwrap_or_default();
     read_sl: u8 = |wc| wc.sl.unwrap_or_default();

@@ -234,7 +234,6 @@ pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, _op: u32, _flag
 
 fn qp_attr(attr: &ibv_qp_attr, mask: QpAttrMask) -> QpAttr {
     let mut found = ibv_qp_attr::from_c(attr);
-    found.dest_qp_num = attr.dest_qp_num;
     if !mask.contains(QpAttrMask::ALT_PATH) {
         found.alt_ah_attr = None;
     }
@@ -243,7 +242,6 @@ fn qp_attr(attr: &ibv_qp_attr, mask: QpAttrMask) -> QpAttr {
 
 fn qp_attr_back(attr: &QpAttr, cap: &QpCap) -> ibv_qp_attr {
     ibv_qp_attr {
-        dest_qp_num: attr.dest_qp_num,
         cap: ibv_qp_cap::to_c(cap),
         ..ibv_qp_attr::to_c(attr)
     }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
 
 use verbs_api::{Context, Error, ErrorKind, Gid, Handle, Qp, Result, Verb};
 
@@ -31,13 +30,7 @@ impl Sim {
     /// Sends what has left, before a process ends. What cannot be sent within a second is lost; nothing waits for a lock,
     /// so that a signal handler may end the process.
     pub fn send_waiting(&self) {
-        let Some(clock) = &self.world.clock else {
-            return;
-        };
-        let end = clock.now().after(Duration::from_secs(1));
-        while !self.world.send_rest() && clock.now() < end {
-            std::thread::yield_now();
-        }
+        self.world.yield_until(|| self.world.send_rest());
     }
 
     /// Gives the ports of a device their addresses, when it is first opened.

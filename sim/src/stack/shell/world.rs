@@ -313,14 +313,19 @@ impl World {
     #[cfg(feature = "network")]
     #[cold]
     fn wait_for_room(&self) {
-        let Some(clock) = &self.clock else { return };
-        let end = clock.now().after(std::time::Duration::from_secs(1));
-        let is_crowded = || {
+        self.yield_until(|| {
             let fabric = self.fabric.lock();
             let border = fabric.border.as_ref();
-            border.is_some_and(|border| border.is_crowded())
-        };
-        while is_crowded() && clock.now() < end {
+            border.is_none_or(|border| !border.is_crowded())
+        });
+    }
+
+    /// Lets other threads run until something is done, a second at most.
+    #[cfg(feature = "network")]
+    pub(super) fn yield_until(&self, is_done: impl Fn() -> bool) {
+        let Some(clock) = &self.clock else { return };
+        let end = clock.now().after(std::time::Duration::from_secs(1));
+        while !is_done() && clock.now() < end {
             std::thread::yield_now();
         }
     }
