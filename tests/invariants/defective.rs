@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
 use verbs_api::behavior::Declared;
+use verbs_api::cm::Cm;
 use verbs_api::lab::Lab;
 use verbs_api::*;
 use verbs_sim::Sim;
@@ -229,6 +230,7 @@ impl Verbs for Defective {
         fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent>;
         fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()>;
         fn garble(&self, object: DriverObject, garbled: bool) -> Result<()>;
+        fn cm(&self) -> Option<&dyn Cm>;
         fn lab(&self) -> Option<&dyn Lab>;
     }
 

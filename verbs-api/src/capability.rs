@@ -73,6 +73,8 @@ bitflags! {
         const IGNORE_OVERRUN = 1 << 36;
         /// Extended CQs tell when a completion was added: [`WcFields::TIMESTAMPS`](crate::WcFields).
         const WC_TIMESTAMP = 1 << 37;
+        /// Connection management by rdma_cm ([`Verbs::cm`](crate::Verbs::cm)).
+        const CM = 1 << 38;
     }
 }
 

@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 macro_rules! verbs {
     ($( $variant:ident = $name:literal; )*) => {
-        /// A verb of the trait, by its name in libibverbs where it has one.
+        /// A verb of the traits, by its name in libibverbs or librdmacm where it has one.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Verb {
@@ -100,6 +100,32 @@ verbs! {
     ChannelFd = "channel_fd";
     AsyncFd = "async_fd";
     Garble = "garble";
+    CmGetDevices = "rdma_get_devices";
+    CmCreateEventChannel = "rdma_create_event_channel";
+    CmDestroyEventChannel = "rdma_destroy_event_channel";
+    CmCreateId = "rdma_create_id";
+    CmQueryId = "query_id";
+    CmDestroyId = "rdma_destroy_id";
+    CmMigrateId = "rdma_migrate_id";
+    CmSetOption = "rdma_set_option";
+    CmBindAddr = "rdma_bind_addr";
+    CmResolveAddr = "rdma_resolve_addr";
+    CmResolveRoute = "rdma_resolve_route";
+    CmCreateQp = "rdma_create_qp";
+    CmDestroyQp = "rdma_destroy_qp";
+    CmInitQpAttr = "rdma_init_qp_attr";
+    CmListen = "rdma_listen";
+    CmConnect = "rdma_connect";
+    CmAccept = "rdma_accept";
+    CmReject = "rdma_reject";
+    CmEstablish = "rdma_establish";
+    CmNotify = "rdma_notify";
+    CmDisconnect = "rdma_disconnect";
+    CmJoinMulticast = "rdma_join_multicast";
+    CmLeaveMulticast = "rdma_leave_multicast";
+    CmGetEvent = "rdma_get_cm_event";
+    CmAckEvent = "rdma_ack_cm_event";
+    CmChannelFd = "event_channel_fd";
 }
 
 impl fmt::Display for Verb {
@@ -196,10 +222,20 @@ kinds! {
     NoData = 61, "ENODATA";
     /// The operation is not supported.
     NotSupported = 95, "EOPNOTSUPP";
+    /// An address of a family that is not that of the others, or unknown.
+    AddressFamily = 97, "EAFNOSUPPORT";
+    /// The address and port are those of another.
+    AddressInUse = 98, "EADDRINUSE";
+    /// The address is none that could be used here.
+    AddressNotAvailable = 99, "EADDRNOTAVAIL";
+    /// No network leads there.
+    NetworkUnreachable = 101, "ENETUNREACH";
     /// Not connected.
     NotConnected = 107, "ENOTCONN";
     /// The time given has passed.
     TimedOut = 110, "ETIMEDOUT";
+    /// The peer refused.
+    ConnectionRefused = 111, "ECONNREFUSED";
 }
 
 /// Why a handle is not good.

@@ -32,6 +32,10 @@ pub enum Object {
     Srq,
     /// An XRC domain.
     Xrcd,
+    /// An event channel of rdma_cm.
+    CmChannel,
+    /// An id of rdma_cm.
+    CmId,
 }
 
 impl Object {
@@ -48,6 +52,8 @@ impl Object {
             Self::Ah => "ah",
             Self::Srq => "srq",
             Self::Xrcd => "xrcd",
+            Self::CmChannel => "cm channel",
+            Self::CmId => "cm id",
         }
     }
 }
@@ -71,7 +77,8 @@ pub trait Handle: Copy + fmt::Display {
     /// What the handle names.
     const OBJECT: Object;
 
-    /// The context in which the object was created; a context names itself.
+    /// The context in which the object was created; a context names itself. Objects of rdma_cm are of none: the zero
+    /// handle.
     fn context(self) -> Context;
 
     /// The backend's index of the object. Its meaning is the backend's own.
@@ -165,6 +172,33 @@ handles! {
     Srq;
     /// An XRC domain (`struct ibv_xrcd`).
     Xrcd;
+}
+
+macro_rules! without_context {
+    ($( $(#[$meta:meta])* $name:ident; )*) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name {
+            index: u32,
+            generation: u32,
+        }
+
+        impl $name {
+            /// Makes a handle; for backends. Generation 0 makes a handle that no backend accepts.
+            pub const fn from_parts(index: u32, generation: u32) -> Self {
+                Self { index, generation }
+            }
+        }
+
+        handle!($name, self => Context::default());
+    )* };
+}
+
+without_context! {
+    /// An event channel of rdma_cm (`struct rdma_event_channel`).
+    CmChannel;
+    /// An id of rdma_cm (`struct rdma_cm_id`).
+    CmId;
 }
 
 /// An object that the driver knows by a number of its own.

@@ -17,6 +17,7 @@
 //! | [`profile`] | devices by name, and their limits |
 //! | [`transition`] | the QP state machine as data |
 //! | [`connect`] | connecting QPs by their attributes |
+//! | [`cm`] | connecting them by rdma_cm |
 //! | [`wr`] | work requests, whatever they name objects by |
 //! | [`owned`] | objects that own what they need, for programs |
 //! | [`lab`] | the laboratory: clock, faults, packets, trace |
@@ -31,6 +32,7 @@ mod batch;
 pub mod behavior;
 mod c_enum;
 mod capability;
+pub mod cm;
 pub mod connect;
 mod cq;
 mod cq_ex;
@@ -73,7 +75,8 @@ pub use error::{BadHandle, Cause, Error, ErrorKind, PostError, Result, Verb};
 pub use event::{AsyncEvent, AsyncEventType, Element};
 pub use grh::Grh;
 pub use handle::{
-    Ah, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp, Srq, Xrcd,
+    Ah, CmChannel, CmId, CompChannel, Context, Cq, DriverObject, Handle, Mr, Mw, Object, Pd, Qp,
+    Srq, Xrcd,
 };
 pub use mr::{Access, AfterRereg, MrAttr, MrChange, MrInit, MrMemory, ReregError, Sge};
 pub use mw::{MwAttr, MwBind, MwBindInfo, MwType, inc_rkey};

@@ -8,6 +8,7 @@ use crate::ah::AhAttr;
 use crate::batch::BatchEnd;
 use crate::behavior::Declared;
 use crate::capability::Capabilities;
+use crate::cm::Cm;
 use crate::cq::{Arm, CqAttr, CqEvent, CqInit, Wc};
 use crate::cq_ex::{CqInitEx, CqModeration, WcEx};
 use crate::device::{DeviceAttr, DeviceAttrEx, DeviceInfo, Gid, GidEntry, PortAttr};
@@ -530,13 +531,18 @@ pub trait Verbs: Send + Sync {
         Err(unsupported(Verb::Garble, "cannot garble handles"))
     }
 
+    /// Connection management, if the backend has it ([`Capabilities::CM`]).
+    fn cm(&self) -> Option<&dyn Cm> {
+        None
+    }
+
     /// The laboratory around the devices, if the backend is one.
     fn lab(&self) -> Option<&dyn Lab> {
         None
     }
 }
 
-fn unsupported(verb: Verb, lacks: &str) -> Error {
+pub(crate) fn unsupported(verb: Verb, lacks: &str) -> Error {
     let cause = Cause::Text(format!("the backend {lacks}").into());
     Error::new(verb, ErrorKind::NotSupported, cause)
 }

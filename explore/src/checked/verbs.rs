@@ -4,6 +4,7 @@
 use std::os::fd::OwnedFd;
 
 use verbs_api::behavior::{Declared, FlushPostInErr, PostWrongState};
+use verbs_api::cm::Cm;
 use verbs_api::lab::Lab;
 use verbs_api::{
     Access, AfterRereg, Ah, AhAttr, Arm, AsyncEvent, AsyncEventType, BatchEnd, Capabilities, Cause,
@@ -62,6 +63,10 @@ impl Verbs for Checked {
     forward! {
         fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd>;
         fn async_fd(&self, context: Context) -> Result<OwnedFd>;
+    }
+
+    fn cm(&self) -> Option<&dyn Cm> {
+        self.device().cm()
     }
 
     fn lab(&self) -> Option<&dyn Lab> {
