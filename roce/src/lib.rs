@@ -46,6 +46,7 @@ mod extended;
 mod frame;
 mod icrc;
 mod ip;
+pub mod mad;
 mod network;
 mod read;
 mod write;

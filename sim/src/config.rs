@@ -59,6 +59,7 @@ pub struct SimConfig {
     pub(crate) planted_defect: bool,
     pub(crate) latency: Duration,
     pub(crate) horizon: Duration,
+    pub(crate) cm_timeout: Duration,
     pub(crate) wire: bool,
     pub(crate) pcap: Option<Pcap>,
     #[cfg(feature = "network")]
@@ -92,6 +93,7 @@ impl SimConfig {
             planted_defect: false,
             latency: Duration::from_micros(1),
             horizon: Duration::from_secs(100),
+            cm_timeout: Duration::from_millis(6400),
             wire: false,
             pcap: None,
             #[cfg(feature = "network")]
@@ -357,6 +359,13 @@ impl SimConfig {
     pub(crate) fn is_roce(&self) -> bool {
         let is_iwarp = self.lacks.contains(Capabilities::IWARP_LACKS);
         self.link_layer == LinkLayer::Ethernet && !is_iwarp
+    }
+
+    /// How long a message of rdma_cm waits for its answer before it is sent again, fifteen times at most: who asks for
+    /// a connection hears after sixteen times as long that nobody answers. Default: 6.4 s, as in Linux.
+    #[must_use]
+    pub const fn cm_timeout(self, cm_timeout: Duration) -> Self {
+        Self { cm_timeout, ..self }
     }
 
     /// How far `settle`, or in stepped mode a wait without an end, may move the clock before it is called

@@ -35,6 +35,8 @@
 //! `outgoing` those that are to be sent, `sockets` what sends and reads them, `receiver` the thread that reads, `joined`
 //! what verbs do to the sockets.
 //!
+//! `cm` connects queue pairs by messages to QP 1: a plain struct too, which the fabric has beside its nodes.
+//!
 //! Beside them: `packet`, `payload` and `memory` are what travels and where it goes; `wire` holds the tap and
 //! the rules for packets and calls, `late` the packets that they hold back, `outage` the ports that go down;
 //! `fault` decides when a rule strikes; `subnet` has the LIDs of InfiniBand; `diagnosis` says what a program
@@ -45,6 +47,7 @@
 compile_error!("feature `fd` is for Linux");
 
 mod address;
+mod cm;
 mod config;
 mod device;
 mod diagnosis;

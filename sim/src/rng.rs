@@ -12,6 +12,8 @@ pub(crate) enum Purpose {
     Node = 16,
     /// What a fault rule with a rate strikes. One stream a rule follows.
     Fault = 1 << 24,
+    /// What the connection manager chooses: ports, and the numbers in its messages.
+    Cm = 3 << 28,
     /// Where keys are. One stream a node follows.
     Keys = 1 << 30,
     /// What QP numbers are. One stream a node follows.

@@ -8,7 +8,7 @@ use core::time::Duration;
 use crate::cq::Wc;
 use crate::event::{AsyncEvent, Element};
 use crate::fault::Harm;
-use crate::handle::{CompChannel, Cq, Qp};
+use crate::handle::{CmChannel, CompChannel, Cq, Qp};
 use crate::packet::PacketView;
 use crate::qp::QpState;
 use crate::report::ArmState;
@@ -113,6 +113,13 @@ pub enum TraceEvent {
     },
     /// An asynchronous event was queued.
     Async(AsyncEvent),
+    /// An event of rdma_cm was queued on a channel.
+    CmEvent {
+        /// Which channel.
+        channel: CmChannel,
+        /// What happened, to which id.
+        event: String,
+    },
     /// A QP changed state.
     QpState {
         /// Which QP.
@@ -151,6 +158,7 @@ impl fmt::Display for TraceEvent {
             Self::Armed { cq, armed } => write!(f, "  {cq} {armed}"),
             Self::CqEvent { channel, cq } => write!(f, "  {channel} event of {cq}"),
             Self::Async(event) => write!(f, "  async event {event}"),
+            Self::CmEvent { channel, event } => write!(f, "  {channel} event {event}"),
             Self::QpState { qp, from, to } => write!(f, "  {qp} {from} => {to}"),
             Self::Timer { of, what } => write!(f, "  {what} of {of} fires"),
             Self::Fault { what } => write!(f, "  fault: {what}"),

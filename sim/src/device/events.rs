@@ -18,7 +18,7 @@ pub(crate) enum EventQueue {
 
 /// Events that were not read yet, oldest first.
 #[derive(Clone, Debug)]
-pub(super) struct Events<T> {
+pub(crate) struct Events<T> {
     /// Each with its number; empty places are of events that were taken out.
     places: VecDeque<(u64, Option<T>)>,
     /// How many places are empty.
@@ -26,7 +26,7 @@ pub(super) struct Events<T> {
     /// How many events were queued so far.
     queued: u64,
     /// Somebody wants to know of changes.
-    pub(super) watched: bool,
+    pub(crate) watched: bool,
 }
 
 /// The numbers of the events of one object, oldest first.
@@ -45,28 +45,28 @@ impl<T> Default for Events<T> {
 
 impl<T> Events<T> {
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.places.len() - self.gaps
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// How many were queued so far.
-    pub(super) fn queued(&self) -> u64 {
+    pub(crate) fn queued(&self) -> u64 {
         self.queued
     }
 
     /// Puts one at the end; its number.
-    pub(super) fn push(&mut self, event: T) -> u64 {
+    pub(crate) fn push(&mut self, event: T) -> u64 {
         self.queued += 1;
         self.places.push_back((self.queued, Some(event)));
         self.queued
     }
 
     /// Takes the oldest.
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         loop {
             let (_, event) = self.places.pop_front()?;
             if event.is_some() {
@@ -76,20 +76,19 @@ impl<T> Events<T> {
         }
     }
 
-    /// Takes one out. There are never more empty places than others.
-    pub(super) fn take_out(&mut self, number: u64) {
+    /// Takes one out, if it is there. There are never more empty places than others.
+    pub(crate) fn take_out(&mut self, number: u64) -> Option<T> {
         let place = self.places.binary_search_by_key(&number, |(of, _)| *of);
-        let Ok(place) = place else { return };
-        if self.places[place].1.take().is_some() {
-            self.gaps += 1;
-        }
+        let event = self.places[place.ok()?].1.take()?;
+        self.gaps += 1;
         if self.gaps > self.len() {
             self.places.retain(|(_, event)| event.is_some());
             self.gaps = 0;
         }
+        Some(event)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter().filter_map(|(_, event)| event.as_ref())
     }
 }

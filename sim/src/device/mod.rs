@@ -9,7 +9,7 @@
 //! | `check` | handles, ranges, and the errors that say what is wrong with them |
 //! | `contexts`, `events` | contexts and asynchronous events; queues of events |
 //! | `query`, `lab` | what a device tells of itself; what only a laboratory does to it |
-//! | `ports`, `outbox` | tables and addresses; the way out |
+//! | `ports`, `outbox`, `gsi` | tables and addresses; the way out; QP 1 |
 //! | `domain` | protection domains, address handles |
 //! | `region`, `key`, `access`, `why` | memory regions; their keys; who may touch what; why not |
 //! | `mw` | memory windows: binding, invalidation, access through them |
@@ -33,6 +33,7 @@ mod cq_ex;
 mod deliver;
 mod domain;
 mod events;
+mod gsi;
 mod history;
 mod key;
 mod lab;
@@ -64,7 +65,7 @@ pub(crate) use base::Base;
 use base::device_attr;
 pub(crate) use check::{
     InContext, bad_handle, check_acknowledged, check_sges, find, find_in, find_unchecked, in_range,
-    invalid, post_each, same_context,
+    in_use, invalid, post_each, same_context,
 };
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
@@ -73,6 +74,8 @@ pub(crate) use cq::{Cq, Cqs};
 pub(crate) use domain::{Ah, Domains};
 #[cfg(feature = "fd")]
 pub(crate) use events::EventQueue;
+pub(crate) use events::Events;
+pub(crate) use gsi::{GSI_QPN, Gsi};
 pub(crate) use history::{FailedWork, reason};
 pub(crate) use limits::What;
 use outbox::Outbox;
@@ -99,6 +102,7 @@ pub(crate) struct Device {
     /// One a QP, for what it waits for.
     pub(crate) timers: Timers,
     pub(crate) outbox: Outbox,
+    pub(crate) gsi: Gsi,
 }
 
 /// A table of objects with numbers that others see, which some devices give again at once.
@@ -129,6 +133,7 @@ impl Device {
             claims: Claims::default(),
             timers: Timers::default(),
             outbox: Outbox::default(),
+            gsi: Gsi::default(),
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) struct Border {
     addresses: BTreeSet<IpAddr>,
     /// Ports of each node.
     ports: u8,
-    /// By node, queue pairs that packets of other processes may be for, as last counted.
+    /// By node, queue pairs that packets of other processes may be for, as last counted; behind them, ids of rdma_cm.
     listeners: Vec<u32>,
     all_listeners: u32,
 }
@@ -65,7 +65,7 @@ impl Border {
             most: Train::MOST,
             addresses: BTreeSet::new(),
             ports,
-            listeners: vec![0; nodes as usize],
+            listeners: vec![0; nodes as usize + 1],
             all_listeners: 0,
         }
     }
@@ -171,7 +171,7 @@ fn ports_of_members(fabric: &Fabric, group: &Gid) -> Vec<PortId> {
 
 fn nodes(fabric: &Fabric) -> Range<u32> {
     let border = fabric.border.as_ref();
-    0..border.map_or(0, |border| border.listeners.len()) as u32
+    0..border.map_or(0, |border| border.listeners.len() - 1) as u32
 }
 
 impl Fabric {
@@ -194,6 +194,7 @@ impl Fabric {
         let node = self.node_mut(node);
         node.device.ports.become_tenant(number);
         node.numbers.become_tenant(number);
+        self.manage(|manager, _| manager.become_tenant(number));
     }
 
     /// Packets of another process came in.

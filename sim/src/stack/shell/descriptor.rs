@@ -18,8 +18,9 @@ use crate::eventfd::EventFd;
 #[derive(Debug, Default)]
 pub(super) struct Descriptors(BTreeMap<EventQueue, Descriptor>);
 
+/// One descriptor.
 #[derive(Debug)]
-struct Descriptor {
+pub(super) struct Descriptor {
     fd: EventFd,
     /// Events queued so far, as last seen.
     seen: u64,
@@ -34,23 +35,18 @@ impl Descriptors {
         of: EventQueue,
         device: &mut Device,
     ) -> Result<OwnedFd> {
-        let os = |errno: Errno| Error::from_raw(verb, errno.raw_os_error());
         let descriptor = match self.0.entry(of) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 device.cqs.event_queue(&device.base, verb, of)?;
-                let fd = EventFd::new().map_err(os)?;
+                let descriptor = Descriptor::new(verb)?;
                 device.cqs.watch(&mut device.base, of);
-                let descriptor = place.insert(Descriptor {
-                    fd,
-                    seen: 0,
-                    readable: false,
-                });
+                let descriptor = place.insert(descriptor);
                 descriptor.update(device.cqs.event_queue(&device.base, verb, of).ok());
                 descriptor
             }
         };
-        descriptor.fd.duplicate().map_err(os)
+        descriptor.duplicate(verb)
     }
 
     /// Makes descriptors readable or not, as their queues now are, where something has changed. Those of
@@ -72,8 +68,22 @@ impl Descriptors {
 }
 
 impl Descriptor {
+    /// Of a queue of which nothing has been seen yet.
+    pub(super) fn new(verb: Verb) -> Result<Self> {
+        let fd = EventFd::new().map_err(|errno| os(verb, errno))?;
+        Ok(Self {
+            fd,
+            seen: 0,
+            readable: false,
+        })
+    }
+
+    pub(super) fn duplicate(&self, verb: Verb) -> Result<OwnedFd> {
+        self.fd.duplicate().map_err(|errno| os(verb, errno))
+    }
+
     /// `queue` is how many events wait in the queue, and how many were put in so far, if it is there.
-    fn update(&mut self, queue: Option<(usize, u64)>) {
+    pub(super) fn update(&mut self, queue: Option<(usize, u64)>) {
         let (waiting, queued) = queue.unwrap_or((0, self.seen));
         if waiting == 0 && self.readable {
             self.fd.lower();
@@ -82,4 +92,8 @@ impl Descriptor {
         }
         (self.readable, self.seen) = (waiting > 0, queued);
     }
+}
+
+fn os(verb: Verb, errno: Errno) -> Error {
+    Error::from_raw(verb, errno.raw_os_error())
 }

@@ -5,6 +5,8 @@
 //! [`work`](Fabric::work) returns (inline), or waits in flight until the clock is moved to it
 //! (stepped).
 
+mod managed;
+
 use core::time::Duration;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
@@ -36,6 +38,7 @@ use crate::ring::Ring;
 use crate::time::Time;
 use crate::timers::Timers;
 use crate::wire::{Verdict, Wire};
+use managed::Managed;
 
 /// The nodes of a simulation and what is between them.
 #[derive(Debug)]
@@ -66,10 +69,15 @@ pub(super) struct Fabric {
     /// nothing are seen by nobody.
     informed: Option<(bool, bool)>,
     closed: bool,
+    /// What connects queue pairs.
+    pub(super) managed: Managed,
     /// What there is for other processes, on a network.
     #[cfg(feature = "network")]
     pub(super) border: Option<Box<super::border::Border>>,
 }
+
+/// What stands for the connection manager in the place of a node.
+const MANAGER: u32 = u32::MAX;
 
 /// A node in its place.
 #[derive(Debug)]
@@ -154,6 +162,7 @@ impl Fabric {
             unseen: false,
             informed: None,
             closed: false,
+            managed: Managed::new(&config),
             #[cfg(feature = "network")]
             border: config
                 .network
@@ -237,6 +246,9 @@ impl Fabric {
         }
         if let Some(to) = to {
             self.collect(to.node);
+            if self.node(to.node).device.gsi.has_received() {
+                managed::receive(self, to.node);
+            }
         }
         true
     }
@@ -425,7 +437,10 @@ impl Fabric {
             return false;
         };
         self.set_now(at);
-        self.work(index, |node| node.handle_timeout());
+        match index {
+            MANAGER => self.manage(|manager, _| manager.handle_timeout()),
+            node => self.work(node, |node| node.handle_timeout()),
+        }
         true
     }
 
@@ -517,7 +532,12 @@ impl Fabric {
                     border.leave(&packet, &self.memory);
                 }
             }
-            Some(to) => self.work(to.node, |node| node.handle_packet(&packet)),
+            Some(to) => {
+                self.work(to.node, |node| node.handle_packet(&packet));
+                if self.node(to.node).device.gsi.has_received() {
+                    managed::receive(self, to.node);
+                }
+            }
             None => {}
         }
     }
@@ -528,7 +548,10 @@ impl Fabric {
             seat.touched = false;
             self.timers.set(index, seat.node.next_deadline());
         }
-        self.timers.first()
+        let of_node = self.timers.first();
+        let managed = self.managed.manager.next_deadline();
+        let managed = managed.map(|at| (at, MANAGER));
+        of_node.into_iter().chain(managed).min()
     }
 
     /// All timers that run, in the order of their deadlines.
@@ -673,9 +696,12 @@ impl Fabric {
         self.closed
     }
 
-    /// One more thread waits for news of a node, or one less.
+    /// One more thread waits for news of a node, or of the connection manager behind all nodes, or one less.
     pub(super) fn count_waiting(&mut self, index: u32, starts: bool) {
-        let waiting = &mut self.seats[index as usize].waiting;
+        let waiting = match self.seats.get_mut(index as usize) {
+            Some(seat) => &mut seat.waiting,
+            None => &mut self.managed.waiting,
+        };
         *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
     }
 

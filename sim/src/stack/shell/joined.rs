@@ -78,6 +78,25 @@ impl Sim {
         }
     }
 
+    /// Ids of rdma_cm that packets of other processes may be for have come or gone.
+    pub(super) fn update_managed(&self) {
+        let Some(sockets) = &self.world.sockets else {
+            return;
+        };
+        let listeners = self.world.with(|fabric| {
+            let now = fabric.manage(|manager, _| manager.expecting());
+            let border = fabric.border.as_mut();
+            let all = border.map_or(0, |border| {
+                border.count_listeners(self.world.config.nodes, now)
+            });
+            sockets.set_listeners(all > 0);
+            all
+        });
+        if let Some(receiver) = self.receiver.as_ref().filter(|_| listeners > 0) {
+            receiver.start();
+        }
+    }
+
     /// A QP was attached to a group: it is detached again if nothing can come in for the group.
     pub(super) fn join_group(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let Some(sockets) = &self.world.sockets else {

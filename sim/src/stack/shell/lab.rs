@@ -164,7 +164,11 @@ impl Lab for Sim {
     }
 
     fn kill_device(&self, context: Context) -> Result<()> {
-        self.work(context, |node| node.kill(context))
+        self.work(context, |node| node.kill(context))?;
+        let node = Lab::node(self, context)?;
+        self.world
+            .with(|fabric| fabric.manage(|manager, _| manager.device_gone(node)));
+        Ok(())
     }
 
     fn set_mtu(&self, context: Context, port: u8, mtu: Mtu) -> Result<()> {

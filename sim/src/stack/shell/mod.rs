@@ -5,6 +5,7 @@ mod border;
 mod call;
 mod caller;
 mod clock;
+mod cm;
 #[cfg(feature = "fd")]
 mod descriptor;
 mod fabric;

@@ -2,9 +2,10 @@
 
 use std::fmt::Display;
 
+use verbs_api::cm::CmEvent;
 use verbs_api::{
-    Ah, AsyncEvent, CompChannel, Context, Cq, CqEvent, Mr, Mw, Pd, Qp, RecvWr, SendWr, Sge, Srq,
-    Xrcd,
+    Ah, AsyncEvent, CmChannel, CmId, CompChannel, Context, Cq, CqEvent, Mr, Mw, Pd, Qp, RecvWr,
+    SendWr, Sge, Srq, Xrcd,
 };
 
 /// What a verb returned.
@@ -34,7 +35,7 @@ macro_rules! say {
     )* };
 }
 
-say!(usize u64 Context Pd Mr Mw CompChannel Cq Qp Ah Srq Xrcd AsyncEvent);
+say!(usize u64 Context Pd Mr Mw CompChannel Cq Qp Ah Srq Xrcd AsyncEvent CmChannel CmId CmEvent);
 
 /// Sends that are posted.
 pub(super) fn sends(list: &[SendWr<'_>]) -> String {

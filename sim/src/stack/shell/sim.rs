@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use verbs_api::behavior::Declared;
+use verbs_api::cm::Cm;
 use verbs_api::lab::Lab;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
@@ -126,6 +127,11 @@ impl Verbs for Sim {
     }
 
     fn close_device(&self, context: Context) -> Result<()> {
+        if self.is_of_ids(context) {
+            let text = format!("{context} is that of all ids of rdma_cm");
+            let cause = Cause::Usage(text.into());
+            return Err(Error::new(Verb::CloseDevice, ErrorKind::Usage, cause));
+        }
         let say = || context.to_string();
         let closed = self.call(Verb::CloseDevice, context, say, |node| {
             node.close_device(context)
@@ -604,6 +610,10 @@ impl Verbs for Sim {
         let say = || format!("{object:?}, {garbled}");
         let node = self.node_of(Verb::Garble, object.kind(), object.context())?;
         self.call_node(node, Verb::Garble, say, |node| node.garble(object, garbled))
+    }
+
+    fn cm(&self) -> Option<&dyn Cm> {
+        Some(self)
     }
 
     fn lab(&self) -> Option<&dyn Lab> {

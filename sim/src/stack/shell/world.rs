@@ -4,11 +4,13 @@
 //! that each verb is one step that no other thread can see half of, whatever the number of threads;
 //! and there is no second lock to take in the wrong order.
 
+use core::time::Duration;
 use std::sync::{Arc, OnceLock};
 
 use verbs_api::lab::{LostWakeup, Stall};
 use verbs_api::{
-    BadHandle, Cause, CompChannel, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait,
+    BadHandle, Cause, CmChannel, CompChannel, Context, Cq, Error, ErrorKind, Object, Result, Verb,
+    Wait,
 };
 
 use super::clock::{Deadline, RealClock};
@@ -31,7 +33,7 @@ use crate::time::Time;
 pub(super) struct World {
     pub(super) config: SimConfig,
     fabric: Mutex<Fabric>,
-    /// One a node, for threads that wait for something to happen there. Notified with the lock
+    /// One a node, and one for the connection manager, for threads that wait for something to happen there. Notified with the lock
     /// held, so that no thread is between its look and its wait.
     news: Vec<Condvar>,
     /// The CQs that polling finds nothing in, if nobody has to know that they were polled.
@@ -63,6 +65,8 @@ pub(super) enum WaitFor {
     Edge(CompChannel),
     /// An asynchronous event.
     AsyncEvent(Context),
+    /// An event of rdma_cm.
+    CmEvent(CmChannel),
     /// Another thread to acknowledge events.
     Acknowledgement(Object),
 }
@@ -85,8 +89,8 @@ impl World {
         Self {
             empty: fabric.empty_cqs().clone(),
             fabric: Mutex::new(fabric),
-            news: (0..config.nodes).map(|_| Condvar::new()).collect(),
-            roster: Roster::new(config.nodes),
+            news: (0..=config.nodes).map(|_| Condvar::new()).collect(),
+            roster: Roster::new(config.nodes + 1),
             turns: config.trace_threads.then(Turns::default),
             owner: OnceLock::new(),
             #[cfg(feature = "network")]
@@ -353,6 +357,11 @@ impl World {
                 "no thread was woken for an event on {missed:?}"
             );
         }
+        let missed = fabric.manage(|manager, _| manager.channels.waited_for_and_queued());
+        assert!(
+            missed.is_none(),
+            "no thread was woken for an event on {missed:?}"
+        );
         self.close(fabric);
     }
 
@@ -398,12 +407,27 @@ impl World {
         wait_for: WaitFor,
         mut attempt: impl FnMut(&mut Node) -> Result<R>,
     ) -> Result<R> {
+        self.wait_for(fabric, node, verb, wait, wait_for, |fabric| {
+            fabric.work(node, &mut attempt)
+        })
+    }
+
+    /// As above, for news of a node, or of the connection manager behind all nodes.
+    pub(super) fn wait_for<R>(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        place: u32,
+        verb: Verb,
+        wait: Wait,
+        wait_for: WaitFor,
+        mut attempt: impl FnMut(&mut Fabric) -> Result<R>,
+    ) -> Result<R> {
         let start = fabric.now();
         let mut deadline = None;
         #[cfg(feature = "network")]
         let mut looks = 0;
         loop {
-            let result = fabric.work(node, &mut attempt);
+            let result = attempt(fabric);
             let Err(error) = result else { return result };
             if error.kind() != ErrorKind::WouldBlock || wait == Wait::Poll {
                 return Err(error);
@@ -412,7 +436,7 @@ impl World {
             match self.config.mode {
                 Mode::Stepped => {
                     let limit = end_of(wait, start);
-                    let horizon = limit.unwrap_or_else(|| start.after(self.config.horizon));
+                    let horizon = limit.unwrap_or_else(|| start.after(self.horizon(wait_for)));
                     // There is no other thread that could acknowledge.
                     let hopeless = matches!(wait_for, WaitFor::Acknowledgement(_));
                     if !hopeless && fabric.step(horizon) {
@@ -422,7 +446,7 @@ impl World {
                         fabric.set_now(limit);
                         return Err(timed_out());
                     }
-                    return Err(self.stalled(fabric, node, verb, wait_for));
+                    return Err(self.stalled(fabric, place, verb, wait_for));
                 }
                 Mode::Inline | Mode::RealTime => {
                     let deadline = *deadline.get_or_insert_with(|| match wait {
@@ -433,7 +457,7 @@ impl World {
                         return Err(timed_out());
                     }
                     if fabric.is_closed() {
-                        return Err(self.stalled(fabric, node, verb, wait_for));
+                        return Err(self.stalled(fabric, place, verb, wait_for));
                     }
                     #[cfg(feature = "network")]
                     if let Some(outgoing) =
@@ -449,7 +473,7 @@ impl World {
                         self.tell_time(fabric);
                         continue;
                     }
-                    self.sleep(fabric, node, wait_for, deadline);
+                    self.sleep(fabric, place, wait_for, deadline);
                 }
             }
         }
@@ -465,8 +489,14 @@ impl World {
     ) {
         let count = |fabric: &mut Fabric, starts| {
             fabric.count_waiting(index, starts);
-            if let WaitFor::Event(channel) = wait_for {
-                fabric.work(index, |node| node.device.cqs.count_waiter(channel, starts));
+            match wait_for {
+                WaitFor::Event(channel) => {
+                    fabric.work(index, |node| node.device.cqs.count_waiter(channel, starts));
+                }
+                WaitFor::CmEvent(channel) => {
+                    fabric.manage(|manager, _| manager.channels.count_waiter(channel, starts));
+                }
+                _ => {}
             }
         };
         count(fabric, true);
@@ -484,12 +514,21 @@ impl World {
         count(fabric, false);
     }
 
-    fn stalled(&self, fabric: &Fabric, node: u32, verb: Verb, wait_for: WaitFor) -> Error {
-        let (node, now) = (fabric.node(node), fabric.now());
-        if fabric.is_closed() {
-            return lost_wakeup(node, verb, wait_for, now);
+    /// How far a wait without an end moves the clock. That for an event of rdma_cm lasts until the last message is
+    /// given up.
+    fn horizon(&self, wait_for: WaitFor) -> Duration {
+        let horizon = self.config.horizon;
+        match wait_for {
+            WaitFor::CmEvent(_) => horizon.max(self.config.cm_timeout * 17),
+            _ => horizon,
         }
-        let mut stall = stall(node, wait_for, now);
+    }
+
+    fn stalled(&self, fabric: &Fabric, place: u32, verb: Verb, wait_for: WaitFor) -> Error {
+        if fabric.is_closed() {
+            return lost_wakeup(fabric, place, verb, wait_for);
+        }
+        let mut stall = stall(fabric, place, wait_for);
         if !matches!(wait_for, WaitFor::Acknowledgement(_)) {
             stall.timers = fabric.timers();
         }
@@ -508,11 +547,12 @@ fn end_of(wait: Wait, start: Time) -> Option<Time> {
 }
 
 /// How things stand for a wait, but for the timers.
-fn stall(node: &Node, wait_for: WaitFor, now: Time) -> Stall {
+fn stall(fabric: &Fabric, place: u32, wait_for: WaitFor) -> Stall {
     let (waiting_for, channel) = match wait_for {
         WaitFor::Event(channel) => (format!("an event on {channel}"), Some(channel)),
         WaitFor::Edge(channel) => (format!("an edge of {channel}"), Some(channel)),
         WaitFor::AsyncEvent(context) => (format!("an asynchronous event of {context}"), None),
+        WaitFor::CmEvent(channel) => (format!("an event on {channel}"), None),
         WaitFor::Acknowledgement(object) => (
             format!("another thread to acknowledge events of the {object}"),
             None,
@@ -520,21 +560,22 @@ fn stall(node: &Node, wait_for: WaitFor, now: Time) -> Stall {
     };
     let mut stall = Stall::default();
     stall.waiting_for = waiting_for;
-    stall.now = now.since_start();
+    stall.now = fabric.now().since_start();
     stall.channel = channel;
     if let Some(channel) = channel {
-        (stall.queued_events, stall.cqs) = node.device.cqs.channel_report(channel);
+        let cqs = &fabric.node(place).device.cqs;
+        (stall.queued_events, stall.cqs) = cqs.channel_report(channel);
     }
     stall
 }
 
-fn lost_wakeup(node: &Node, verb: Verb, wait_for: WaitFor, now: Time) -> Error {
+fn lost_wakeup(fabric: &Fabric, place: u32, verb: Verb, wait_for: WaitFor) -> Error {
     let cause = match wait_for {
         WaitFor::Event(channel) | WaitFor::Edge(channel) => {
-            let (_, cqs) = node.device.cqs.channel_report(channel);
+            let (_, cqs) = fabric.node(place).device.cqs.channel_report(channel);
             Cause::LostWakeup(Box::new(LostWakeup::new(channel, cqs)))
         }
-        _ => Cause::Stall(Box::new(stall(node, wait_for, now))),
+        _ => Cause::Stall(Box::new(stall(fabric, place, wait_for))),
     };
     Error::new(verb, ErrorKind::Stalled, cause)
 }

@@ -6,7 +6,7 @@ use verbs_api::{MULTICAST_QPN, QpType};
 use verbs_roce::{Frame, Received};
 
 use super::Node;
-use crate::device::reason;
+use crate::device::{GSI_QPN, reason};
 use crate::frame;
 use crate::packet::{Packet, PortId, Route};
 
@@ -68,6 +68,9 @@ impl Node {
             return self.accept_for_group(to.port, packet);
         }
         let Some(index) = self.find_by_number(packet.dest_qpn) else {
+            if packet.dest_qpn == GSI_QPN {
+                return self.device.gsi.receive(packet);
+            }
             return Err(missing(self, packet.dest_qpn));
         };
         let qp = self.qps.at_mut(index);

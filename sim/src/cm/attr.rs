@@ -1,0 +1,95 @@
+//! What a queue pair is to be set to.
+
+use verbs_api::cm::{CmId, RDMA_UDP_QKEY};
+use verbs_api::{Access, AhAttr, GlobalRoute, Mtu, QpAttr, QpAttrMask, QpState, Result, Verb};
+
+use super::conn::{Conn, Phase};
+use super::id::Id;
+use super::{Manager, wrong_state};
+
+impl Manager {
+    /// `rdma_init_qp_attr`
+    pub(crate) fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
+        let verb = Verb::CmInitQpAttr;
+        let of = self.ids.at(self.find(verb, id)?);
+        let Some(local) = of.port else {
+            return Err(wrong_state(verb, id, of.state));
+        };
+        let mut attr = QpAttr {
+            qp_state: state,
+            port_num: local.id.port,
+            ..QpAttr::default()
+        };
+        let init = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT;
+        if of.ps.is_datagram() {
+            attr.qkey = RDMA_UDP_QKEY;
+            return Ok((attr, init | QpAttrMask::QKEY));
+        }
+        let Some(conn) = &of.conn else {
+            return Ok((attr, init | QpAttrMask::ACCESS_FLAGS));
+        };
+        let mask = match state {
+            QpState::Init => {
+                attr.qp_access_flags = access(conn);
+                init | QpAttrMask::ACCESS_FLAGS
+            }
+            QpState::Rtr if knows_peer(conn) => {
+                set_rtr(&mut attr, of, conn);
+                QpAttrMask::STATE
+                    | QpAttrMask::AV
+                    | QpAttrMask::PATH_MTU
+                    | QpAttrMask::DEST_QPN
+                    | QpAttrMask::RQ_PSN
+                    | QpAttrMask::MAX_DEST_RD_ATOMIC
+                    | QpAttrMask::MIN_RNR_TIMER
+            }
+            QpState::Rts if knows_peer(conn) => {
+                attr.sq_psn = conn.sq_psn;
+                attr.timeout = conn.ack_timeout;
+                attr.retry_cnt = conn.retry_count;
+                attr.rnr_retry = conn.rnr_retry_count;
+                attr.max_rd_atomic = conn.initiator_depth;
+                QpAttrMask::STATE
+                    | QpAttrMask::SQ_PSN
+                    | QpAttrMask::TIMEOUT
+                    | QpAttrMask::RETRY_CNT
+                    | QpAttrMask::RNR_RETRY
+                    | QpAttrMask::MAX_QP_RD_ATOMIC
+            }
+            _ => return Err(wrong_state(verb, id, of.state)),
+        };
+        Ok((attr, mask))
+    }
+}
+
+/// Peers of a connection may write; read, if that was asked for.
+fn access(conn: &Conn) -> Access {
+    let reads = Access::REMOTE_READ | Access::REMOTE_ATOMIC;
+    match conn.responder_resources {
+        0 => Access::REMOTE_WRITE,
+        _ => Access::REMOTE_WRITE | reads,
+    }
+}
+
+fn knows_peer(conn: &Conn) -> bool {
+    matches!(
+        conn.phase,
+        Phase::ReqReceived | Phase::RepSent | Phase::RepReceived | Phase::Established
+    )
+}
+
+fn set_rtr(attr: &mut QpAttr, id: &Id, conn: &Conn) {
+    let mut av = AhAttr::global(conn.from.id.port, conn.from.gid_index, conn.to.gid);
+    if let Some(grh) = &mut av.grh {
+        *grh = GlobalRoute {
+            traffic_class: id.tos,
+            ..*grh
+        };
+    }
+    av.dlid = conn.to.lid;
+    attr.ah_attr = Some(av);
+    attr.path_mtu = Mtu::from(u32::from(conn.path_mtu));
+    attr.dest_qp_num = conn.remote_qpn;
+    attr.rq_psn = conn.rq_psn;
+    attr.max_dest_rd_atomic = conn.responder_resources;
+}

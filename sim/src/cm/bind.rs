@@ -1,0 +1,155 @@
+//! Addresses and ports: which id has which.
+
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::BTreeMap;
+
+use verbs_api::cm::{CmId, PortSpace};
+use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
+
+use super::host::{Host, Local};
+use super::id::{Id, State};
+use super::{Manager, wrong_state};
+
+/// The indices of the ids that have a port, by port space and number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bindings(BTreeMap<(PortSpace, u16), Vec<u32>>);
+
+/// The ports that are chosen for who names none, as those of Linux.
+const EPHEMERAL: core::ops::RangeInclusive<u16> = 32_768..=60_999;
+
+impl Bindings {
+    pub(super) fn at(&self, ps: PortSpace, port: u16) -> &[u32] {
+        self.0.get(&(ps, port)).map_or(&[], Vec::as_slice)
+    }
+
+    fn add(&mut self, ps: PortSpace, port: u16, id: u32) {
+        self.0.entry((ps, port)).or_default().push(id);
+    }
+
+    pub(super) fn remove(&mut self, ps: PortSpace, port: u16, id: u32) {
+        if let Some(ids) = self.0.get_mut(&(ps, port)) {
+            ids.retain(|of| *of != id);
+            if ids.is_empty() {
+                self.0.remove(&(ps, port));
+            }
+        }
+    }
+}
+
+impl Manager {
+    /// `rdma_bind_addr`
+    pub(crate) fn bind_addr(&mut self, host: &dyn Host, id: CmId, addr: SocketAddr) -> Result<()> {
+        let verb = Verb::CmBindAddr;
+        let index = self.find(verb, id)?;
+        let state = self.ids.at(index).state;
+        if state != State::Idle {
+            return Err(wrong_state(verb, id, state));
+        }
+        self.bind(host, verb, index, addr)
+    }
+
+    /// Gives an idle id an address. With port 0 one is chosen.
+    pub(super) fn bind(
+        &mut self,
+        host: &dyn Host,
+        verb: Verb,
+        index: u32,
+        addr: SocketAddr,
+    ) -> Result<()> {
+        let local = own_port(host, verb, addr.ip())?;
+        let ps = self.ids.at(index).ps;
+        let port = match addr.port() {
+            0 => self.free_port(verb, ps)?,
+            port => self
+                .check_port(verb, self.ids.at(index), addr)
+                .map(|()| port)?,
+        };
+        self.bindings.add(ps, port, index);
+        let id = self.ids.at_mut(index);
+        id.local = Some(with_port(addr, port));
+        id.port = local;
+        id.state = State::Bound;
+        Ok(())
+    }
+
+    /// Refuses an address that cannot be beside those of the other ids with its port, as Linux does.
+    fn check_port(&self, verb: Verb, id: &Id, addr: SocketAddr) -> Result<()> {
+        for other in self.bindings.at(id.ps, addr.port()) {
+            let other = self.ids.at(*other);
+            let Some(theirs) = other.local else { continue };
+            let listens = matches!(other.state, State::Listening { .. });
+            let may_share = id.reuse_addr && other.reuse_addr && !listens;
+            let families = id.af_only && other.af_only && addr.is_ipv4() != theirs.is_ipv4();
+            if may_share || families {
+                continue;
+            }
+            let any = addr.ip().is_unspecified() || theirs.ip().is_unspecified();
+            let kind = match any {
+                true => ErrorKind::AddressNotAvailable,
+                false if addr.ip() == theirs.ip() => ErrorKind::AddressInUse,
+                false => continue,
+            };
+            let text = format!("{addr} is taken: {} has {theirs}", other.handle);
+            return Err(Error::new(verb, kind, Cause::Text(text.into())));
+        }
+        Ok(())
+    }
+
+    /// A port that no id has.
+    fn free_port(&mut self, verb: Verb, ps: PortSpace) -> Result<u16> {
+        let count = EPHEMERAL.len() as u64;
+        let start = self.random.any() % count;
+        let numbers = (0..count).map(|n| EPHEMERAL.start() + ((start + n) % count) as u16);
+        let mut free = numbers.filter(|port| self.bindings.at(ps, *port).is_empty());
+        free.next().ok_or_else(|| {
+            let text = "no port is free";
+            Error::new(
+                verb,
+                ErrorKind::AddressNotAvailable,
+                Cause::Text(text.into()),
+            )
+        })
+    }
+
+    /// Takes from an id what it is bound to.
+    pub(super) fn unbind(&mut self, index: u32) {
+        let id = self.ids.at(index);
+        if let Some(local) = id.local {
+            let ps = id.ps;
+            self.bindings.remove(ps, local.port(), index);
+        }
+    }
+}
+
+/// The port of an address of this machine; none for the unspecified one.
+fn own_port(host: &dyn Host, verb: Verb, ip: IpAddr) -> Result<Option<Local>> {
+    if ip.is_unspecified() {
+        return Ok(None);
+    }
+    let local = match ip.is_loopback() {
+        true => host.port_at(ip).or_else(|| host.loopback()),
+        false => host.port_at(ip),
+    };
+    local.map(Some).ok_or_else(|| {
+        let text = format!("no device here has {ip}");
+        Error::new(verb, ErrorKind::NoDevice, Cause::Text(text.into()))
+    })
+}
+
+/// The unspecified address of a family, port 0.
+pub(super) fn unspecified(like: SocketAddr) -> SocketAddr {
+    match like {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (core::net::Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
+}
+
+pub(super) fn with_port(mut addr: SocketAddr, port: u16) -> SocketAddr {
+    addr.set_port(port);
+    addr
+}
+
+pub(super) fn with_ip(mut addr: SocketAddr, ip: IpAddr) -> SocketAddr {
+    addr.set_ip(ip);
+    addr
+}

@@ -1,0 +1,411 @@
+//! What a program does with connections.
+
+use core::net::SocketAddr;
+
+use verbs_api::cm::{
+    CmEventType, CmId, ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, RDMA_UDP_QKEY,
+    private_data,
+};
+use verbs_api::{AsyncEventType, Cause, Error, ErrorKind, Result, Verb};
+use verbs_roce::mad::{CmMad, Rejected};
+
+use super::bind::unspecified;
+use super::conn::{Conn, Phase, Waiting};
+use super::host::{Host, Reads};
+use super::id::State;
+use super::message::{self, MAX_RETRIES, reason, sidr};
+use super::{Manager, Outgoing, wrong_state};
+use crate::device::in_range;
+
+/// What is under way when a connection ends is gone after this time, as in Linux.
+const TIMEWAIT: core::time::Duration = core::time::Duration::from_millis(1600);
+
+impl Manager {
+    /// `rdma_listen`
+    pub(crate) fn listen(&mut self, host: &dyn Host, id: CmId, backlog: i32) -> Result<()> {
+        let verb = Verb::CmListen;
+        let index = self.find(verb, id)?;
+        match self.ids.at(index).state {
+            State::Idle => {
+                let any = unspecified(SocketAddr::from(([0, 0, 0, 0], 0)));
+                self.bind(host, verb, index, any)?;
+            }
+            State::Bound => {}
+            state => return Err(wrong_state(verb, id, state)),
+        }
+        let backlog = u32::try_from(backlog).ok().filter(|backlog| *backlog > 0);
+        let backlog = backlog
+            .unwrap_or(super::MAX_BACKLOG)
+            .min(super::MAX_BACKLOG);
+        self.ids.at_mut(index).state = State::Listening { backlog, unread: 0 };
+        self.listening += 1;
+        Ok(())
+    }
+
+    /// `rdma_connect`
+    pub(crate) fn connect(
+        &mut self,
+        host: &dyn Host,
+        id: CmId,
+        param: &ConnParam<'_>,
+    ) -> Result<()> {
+        let verb = Verb::CmConnect;
+        let index = self.find(verb, id)?;
+        let of = self.ids.at(index);
+        let ends = (of.local.zip(of.peer), of.port.zip(of.to));
+        let (State::RouteResolved, (Some(ends), Some((from, to)))) = (of.state, ends) else {
+            return Err(wrong_state(verb, id, of.state));
+        };
+        let (ps, is_datagram) = (of.ps, of.ps.is_datagram());
+        let room = match is_datagram {
+            true => private_data::SIDR_REQ,
+            false => private_data::REQ,
+        };
+        check_private_data(verb, param, room)?;
+        let limits = host.reads(from.id.node);
+        if !is_datagram {
+            check_reads(verb, param, limits)?;
+        }
+        let (own_qp, tos, ack_timeout) = (of.qp, of.tos, of.ack_timeout);
+        let mut conn = Conn::new(self.numbers.next(), self.random.any(), from, to);
+        conn.service_id = message::service_id(ps, ends.1.port());
+        conn.qpn = own_qp.map_or(param.qp_num, |own| own.qp_num);
+        conn.rq_psn = self.random.any() as u32 & 0x00ff_ffff;
+        conn.responder_resources = or_most(param.responder_resources, limits.responder);
+        conn.initiator_depth = or_most(param.initiator_depth, limits.initiator);
+        conn.retry_count = param.retry_count & 7;
+        conn.rnr_retry_count = param.rnr_retry_count & 7;
+        conn.path_mtu = u32::from(host.mtu(from.id)) as u8;
+        conn.ack_timeout = ack_timeout.unwrap_or(ACK_TIMEOUT);
+        let has_srq = own_qp.map_or(param.srq != 0, |own| own.has_srq);
+        let (phase, message) = match is_datagram {
+            true => (
+                Phase::SidrReqSent,
+                message::sidr_req(&conn, ends, param.private_data),
+            ),
+            false => {
+                let said = (param, has_srq, tos);
+                (
+                    Phase::ReqSent,
+                    message::req(&conn, host.guid(from.id.node), ends, said),
+                )
+            }
+        };
+        conn.phase = phase;
+        let mad = conn.mad(message);
+        self.set_conn(index, conn);
+        self.ids.at_mut(index).state = State::Connected;
+        self.send_and_wait(index, mad);
+        Ok(())
+    }
+
+    /// What `rdma_accept` refuses before it does anything.
+    pub(crate) fn check_accept(
+        &self,
+        host: &dyn Host,
+        id: CmId,
+        param: &ConnParam<'_>,
+    ) -> Result<()> {
+        let verb = Verb::CmAccept;
+        let of = self.ids.at(self.find(verb, id)?);
+        let conn = of.conn.as_ref().filter(|_| of.state == State::Connected);
+        let phase = conn.map(|conn| (conn.phase, conn.from.id.node));
+        let (room, node) = match phase {
+            Some((Phase::ReqReceived, node)) => (private_data::REP, node),
+            Some((Phase::SidrReqReceived, node)) => (private_data::SIDR_REP, node),
+            _ => return Err(wrong_state(verb, id, of.state)),
+        };
+        check_private_data(verb, param, room)?;
+        match of.ps.is_datagram() {
+            true => Ok(()),
+            false => check_reads(verb, param, host.reads(node)),
+        }
+    }
+
+    /// What the queue pair of a request is to allow, before it is set to RTR.
+    pub(crate) fn settle_reads(&mut self, host: &dyn Host, id: CmId, param: &ConnParam<'_>) {
+        let Some(conn) = self.conn_mut(id) else {
+            return;
+        };
+        let limits = host.reads(conn.from.id.node);
+        let settle = |given: u8, asked: u8, most: u8| match given {
+            RDMA_MAX_RESP_RES => asked.min(most),
+            given => given,
+        };
+        conn.responder_resources = settle(
+            param.responder_resources,
+            conn.responder_resources,
+            limits.responder,
+        );
+        conn.initiator_depth = settle(
+            param.initiator_depth,
+            conn.initiator_depth,
+            limits.initiator,
+        );
+    }
+
+    /// `rdma_accept`, when the queue pair is ready.
+    pub(crate) fn accept(
+        &mut self,
+        host: &dyn Host,
+        id: CmId,
+        param: &ConnParam<'_>,
+    ) -> Result<()> {
+        self.check_accept(host, id, param)?;
+        let index = self.find(Verb::CmAccept, id)?;
+        let rq_psn = self.random.any() as u32 & 0x00ff_ffff;
+        let of = self.ids.at_mut(index);
+        let own_qp = of.qp;
+        let Some(conn) = &mut of.conn else {
+            return Ok(());
+        };
+        conn.qpn = own_qp.map_or(param.qp_num, |own| own.qp_num);
+        if conn.phase == Phase::SidrReqReceived {
+            conn.phase = Phase::Idle;
+            let (named, to) = ((conn.theirs, conn.service_id), (conn.qpn, RDMA_UDP_QKEY));
+            let message = message::sidr_rep(named, sidr::VALID, to, param.private_data);
+            let mad = conn.mad(message);
+            self.send(index, mad);
+            self.forget_numbers(index);
+            return Ok(());
+        }
+        if conn.rq_psn == 0 {
+            conn.rq_psn = rq_psn;
+        }
+        conn.phase = Phase::RepSent;
+        let has_srq = own_qp.map_or(param.srq != 0, |own| own.has_srq);
+        let guid = host.guid(conn.from.id.node);
+        let mad = conn.mad(message::rep(conn, guid, (param, has_srq)));
+        self.send_and_wait(index, mad);
+        Ok(())
+    }
+
+    /// `rdma_reject`
+    pub(crate) fn reject(&mut self, id: CmId, private_data: &[u8]) -> Result<()> {
+        let verb = Verb::CmReject;
+        let index = self.find(verb, id)?;
+        let of = self.ids.at(index);
+        let phase = of.conn.as_ref().map(|conn| conn.phase);
+        let room = match phase {
+            Some(Phase::ReqReceived | Phase::ReqSent | Phase::RepSent | Phase::RepReceived) => {
+                private_data::REJ
+            }
+            Some(Phase::SidrReqReceived) => private_data::SIDR_REP,
+            _ => return Err(wrong_state(verb, id, of.state)),
+        };
+        check_length(verb, private_data, room)?;
+        self.refuse(index, reason::CONSUMER, private_data);
+        Ok(())
+    }
+
+    /// Refuses what the other side asks for, or takes back what this side has asked for.
+    fn refuse(&mut self, index: u32, reason: u16, private_data: &[u8]) {
+        let Some(conn) = &mut self.ids.at_mut(index).conn else {
+            return;
+        };
+        let phase = core::mem::replace(&mut conn.phase, Phase::Idle);
+        let message = match phase {
+            Phase::SidrReqReceived => {
+                let named = (conn.theirs, conn.service_id);
+                message::sidr_rep(named, sidr::REJECTED, (0, 0), private_data)
+            }
+            _ => {
+                let rejected = match phase {
+                    Phase::ReqReceived | Phase::ReqSent => Rejected::Req,
+                    _ => Rejected::Rep,
+                };
+                message::rej((conn.ours, conn.theirs), rejected, reason, private_data)
+            }
+        };
+        let mad = conn.mad(message);
+        self.send(index, mad);
+        self.stop_waiting(index);
+        self.forget_numbers(index);
+    }
+
+    /// `rdma_establish`
+    pub(crate) fn establish(&mut self, id: CmId) -> Result<()> {
+        let verb = Verb::CmEstablish;
+        let index = self.find(verb, id)?;
+        let of = self.ids.at_mut(index);
+        let conn = of.conn.as_mut();
+        let Some(conn) = conn.filter(|conn| conn.phase == Phase::RepReceived) else {
+            return Err(wrong_state(verb, id, of.state));
+        };
+        conn.phase = Phase::Established;
+        let mad = conn.mad(message::rtu(conn));
+        self.send(index, mad);
+        Ok(())
+    }
+
+    /// `rdma_notify`
+    pub(crate) fn notify(&mut self, id: CmId, event: AsyncEventType) -> Result<()> {
+        let verb = Verb::CmNotify;
+        let index = self.find(verb, id)?;
+        let of = self.ids.at(index);
+        let phase = of.conn.as_ref().map(|conn| conn.phase);
+        match (event, phase) {
+            (AsyncEventType::CommEst, Some(Phase::RepSent)) => {
+                self.established(index);
+                Ok(())
+            }
+            (AsyncEventType::CommEst, Some(Phase::Established)) => {
+                let text = format!("{id} is established already");
+                Err(Error::new(verb, IS_CONNECTED, Cause::Text(text.into())))
+            }
+            (AsyncEventType::CommEst, Some(_)) => Err(wrong_state(verb, id, of.state)),
+            (AsyncEventType::PathMig, Some(_)) => Ok(()),
+            (_, Some(_)) => Err(super::invalid(
+                verb,
+                "event",
+                "is none that a connection is told of",
+            )),
+            (_, None) => Err(wrong_state(verb, id, of.state)),
+        }
+    }
+
+    /// Refuses to end what has never begun.
+    pub(crate) fn check_connected(&self, verb: Verb, id: CmId) -> Result<()> {
+        let of = self.ids.at(self.find(verb, id)?);
+        match of.conn {
+            Some(_) => Ok(()),
+            None => Err(wrong_state(verb, id, of.state)),
+        }
+    }
+
+    /// `rdma_disconnect`, when the queue pair has stopped.
+    pub(crate) fn disconnect(&mut self, id: CmId) -> Result<()> {
+        let verb = Verb::CmDisconnect;
+        self.check_connected(verb, id)?;
+        let index = self.find(verb, id)?;
+        let Some(conn) = &mut self.ids.at_mut(index).conn else {
+            return Ok(());
+        };
+        match conn.phase {
+            Phase::Established => self.ask_to_end(index),
+            Phase::DreqReceived => {
+                let mad = conn.mad(message::drep(conn.ours, conn.theirs));
+                self.send(index, mad);
+                self.enter_timewait(index);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Asks the other side to end the connection too.
+    pub(super) fn ask_to_end(&mut self, index: u32) {
+        if let Some(conn) = &mut self.ids.at_mut(index).conn {
+            conn.phase = Phase::DreqSent;
+            let mad = conn.mad(message::dreq(conn));
+            self.send_and_wait(index, mad);
+        }
+    }
+
+    /// Tells the other side, before an id goes.
+    pub(super) fn take_leave(&mut self, index: u32) {
+        let phase = self.ids.at(index).conn.as_ref().map(|conn| conn.phase);
+        match phase {
+            Some(Phase::ReqSent) => self.refuse(index, reason::TIMEOUT, &[]),
+            Some(
+                Phase::ReqReceived | Phase::RepSent | Phase::RepReceived | Phase::SidrReqReceived,
+            ) => self.refuse(index, reason::CONSUMER, &[]),
+            Some(Phase::Established) => self.ask_to_end(index),
+            Some(Phase::DreqReceived) => {
+                if let Some(conn) = &self.ids.at(index).conn {
+                    let mad = conn.mad(message::drep(conn.ours, conn.theirs));
+                    self.send(index, mad);
+                }
+            }
+            _ => {}
+        }
+        self.forget_conn(index);
+    }
+
+    /// The connection stands.
+    pub(super) fn established(&mut self, index: u32) {
+        self.stop_waiting(index);
+        if let Some(conn) = &mut self.ids.at_mut(index).conn {
+            conn.phase = Phase::Established;
+        }
+        self.raise(index, CmEventType::Established, 0);
+    }
+
+    pub(super) fn enter_timewait(&mut self, index: u32) {
+        self.stop_waiting(index);
+        self.timers.set(index, Some(self.now.after(TIMEWAIT)));
+        if let Some(conn) = &mut self.ids.at_mut(index).conn {
+            conn.phase = Phase::Timewait;
+        }
+    }
+
+    fn conn_mut(&mut self, id: CmId) -> Option<&mut Conn> {
+        let index = self.find(Verb::CmAccept, id).ok()?;
+        self.ids.at_mut(index).conn.as_deref_mut()
+    }
+
+    /// Sends a message of an id's connection.
+    pub(super) fn send(&mut self, index: u32, mad: CmMad) {
+        if let Some(conn) = &self.ids.at(index).conn {
+            let (from, to) = (conn.from, conn.to);
+            self.outbox.push(Outgoing { from, to, mad });
+        }
+    }
+
+    /// As above, again and again until it is answered.
+    fn send_and_wait(&mut self, index: u32, mad: CmMad) {
+        self.send(index, mad.clone());
+        let left = MAX_RETRIES;
+        if let Some(conn) = &mut self.ids.at_mut(index).conn {
+            conn.waiting = Some(Waiting { mad, left });
+        }
+        self.timers.set(index, Some(self.now.after(self.timeout)));
+    }
+
+    /// What was sent last is answered.
+    pub(super) fn stop_waiting(&mut self, index: u32) {
+        if let Some(conn) = &mut self.ids.at_mut(index).conn {
+            conn.waiting = None;
+        }
+        self.timers.set(index, None);
+    }
+}
+
+/// `EISCONN`
+const IS_CONNECTED: ErrorKind = ErrorKind::Os(106);
+
+/// Code of the time-out of queue pairs: 2.1 s, as in Linux.
+const ACK_TIMEOUT: u8 = 19;
+
+fn or_most(given: u8, most: u8) -> u8 {
+    match given {
+        RDMA_MAX_INIT_DEPTH => most,
+        given => given,
+    }
+}
+
+fn check_private_data(verb: Verb, param: &ConnParam<'_>, room: usize) -> Result<()> {
+    check_length(verb, param.private_data, room)
+}
+
+fn check_length(verb: Verb, private_data: &[u8], room: usize) -> Result<()> {
+    let (length, room) = (private_data.len() as i64, room as i64);
+    in_range(verb, "private_data_len", length, 0, room)
+}
+
+/// Refuses more reads than the device has room for.
+fn check_reads(verb: Verb, param: &ConnParam<'_>, limits: Reads) -> Result<()> {
+    for (what, given, most) in [
+        (
+            "responder_resources",
+            param.responder_resources,
+            limits.responder,
+        ),
+        ("initiator_depth", param.initiator_depth, limits.initiator),
+    ] {
+        if given != RDMA_MAX_RESP_RES {
+            in_range(verb, what, given.into(), 0, most.into())?;
+        }
+    }
+    Ok(())
+}

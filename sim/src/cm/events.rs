@@ -1,0 +1,186 @@
+//! Channels and their events.
+
+use core::mem;
+use std::collections::BTreeMap;
+
+use verbs_api::cm::{CmChannel, CmEvent, CmId};
+use verbs_api::table::Table;
+use verbs_api::{Cause, Error, ErrorKind, Handle, Object, Result, Verb};
+
+use crate::device::{Events, bad_handle, in_use};
+
+/// The event channels.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Channels {
+    table: Table<Channel>,
+    /// Events that were read and not acknowledged: the ids that they count as ones of.
+    unacked: BTreeMap<u64, CmId>,
+    last_token: u64,
+    /// Watched channels that have changed.
+    changed: Vec<CmChannel>,
+    /// Something happened that a waiting thread may wait for.
+    pub(super) news: bool,
+}
+
+/// An event channel.
+#[derive(Clone, Debug)]
+struct Channel {
+    handle: CmChannel,
+    /// Ids that have it.
+    ids: u32,
+    events: Events<CmEvent>,
+    /// Threads that wait; kept by the shell.
+    waiters: u32,
+}
+
+/// What an event of a failure says of its cause.
+pub(super) fn status_of(kind: ErrorKind) -> i32 {
+    -kind.errno()
+}
+
+/// The id that an event counts as one of.
+pub(super) fn owner_of(event: &CmEvent) -> CmId {
+    event.listen_id.unwrap_or(event.id)
+}
+
+impl Channels {
+    /// `rdma_create_event_channel`
+    pub(crate) fn create(&mut self) -> CmChannel {
+        let id = self.table.insert(|id| Channel {
+            handle: CmChannel::from_parts(id.index, id.generation),
+            ids: 0,
+            events: Events::default(),
+            waiters: 0,
+        });
+        CmChannel::from_parts(id.index, id.generation)
+    }
+
+    /// `rdma_destroy_event_channel`
+    pub(crate) fn destroy(&mut self, channel: CmChannel) -> Result<()> {
+        let verb = Verb::CmDestroyEventChannel;
+        let index = self.find(verb, channel)?;
+        let found = self.table.at(index);
+        if found.ids > 0 {
+            return Err(in_use(verb, Object::CmChannel, Object::CmId, found.ids));
+        }
+        if found.waiters > 0 {
+            let text = format!("{} threads wait on {channel}", found.waiters);
+            return Err(Error::new(
+                verb,
+                ErrorKind::Usage,
+                Cause::Usage(text.into()),
+            ));
+        }
+        self.note_change(index);
+        self.table.remove(index);
+        Ok(())
+    }
+
+    pub(super) fn find(&self, verb: Verb, channel: CmChannel) -> Result<u32> {
+        let found = self.table.get(channel.index(), channel.generation());
+        found.map_err(|problem| bad_handle(verb, Object::CmChannel, problem))?;
+        Ok(channel.index())
+    }
+
+    pub(super) fn handle(&self, index: u32) -> CmChannel {
+        self.table.at(index).handle
+    }
+
+    /// A channel has one id more, or one less.
+    pub(super) fn count_id(&mut self, index: u32, more: bool) {
+        let ids = &mut self.table.at_mut(index).ids;
+        *ids = if more { *ids + 1 } else { *ids - 1 };
+    }
+
+    /// Queues an event; its number.
+    pub(super) fn push(&mut self, index: u32, event: CmEvent) -> u64 {
+        let number = self.table.at_mut(index).events.push(event);
+        self.news = true;
+        self.note_change(index);
+        number
+    }
+
+    /// Takes the oldest event of a channel, which waits to be acknowledged from then on.
+    pub(super) fn pop(&mut self, channel: CmChannel) -> Result<CmEvent> {
+        let verb = Verb::CmGetEvent;
+        let index = self.find(verb, channel)?;
+        let Some(mut event) = self.table.at_mut(index).events.pop() else {
+            return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
+        };
+        self.last_token += 1;
+        event.token = self.last_token;
+        self.unacked.insert(event.token, owner_of(&event));
+        self.note_change(index);
+        Ok(event)
+    }
+
+    /// Takes an event out before it is read.
+    pub(super) fn take_out(&mut self, index: u32, number: u64) -> Option<CmEvent> {
+        let event = self.table.at_mut(index).events.take_out(number);
+        self.note_change(index);
+        event
+    }
+
+    /// An event is acknowledged: the id that it counted as one of.
+    pub(super) fn acknowledge(&mut self, event: &CmEvent) -> Result<CmId> {
+        let owner = owner_of(event);
+        if self.unacked.get(&event.token) != Some(&owner) {
+            let (kind, id) = (event.event, event.id);
+            let text = format!("no event {kind} of {id} waits to be acknowledged");
+            return Err(Error::new(
+                Verb::CmAckEvent,
+                ErrorKind::Usage,
+                Cause::Usage(text.into()),
+            ));
+        }
+        self.unacked.remove(&event.token);
+        self.news = true;
+        Ok(owner)
+    }
+
+    /// Whether something happened since the last call that a waiting thread may wait for.
+    pub(crate) fn take_news(&mut self) -> bool {
+        mem::take(&mut self.news)
+    }
+
+    /// A thread starts or stops to wait on a channel.
+    pub(crate) fn count_waiter(&mut self, channel: CmChannel, starts: bool) {
+        if let Ok(index) = self.find(Verb::CmGetEvent, channel) {
+            let waiters = &mut self.table.at_mut(index).waiters;
+            *waiters = if starts { *waiters + 1 } else { *waiters - 1 };
+        }
+    }
+
+    /// A channel that a thread waits on although an event is queued there.
+    pub(crate) fn waited_for_and_queued(&self) -> Option<CmChannel> {
+        let missed = |channel: &&Channel| channel.waiters > 0 && !channel.events.is_empty();
+        let mut channels = self.table.iter().map(|(_, channel)| channel);
+        channels.find(missed).map(|channel| channel.handle)
+    }
+
+    /// How many events wait to be read in a channel, and how many were put in so far.
+    #[cfg(feature = "fd")]
+    pub(crate) fn queue(&self, verb: Verb, channel: CmChannel) -> Result<(usize, u64)> {
+        let channel = self.table.at(self.find(verb, channel)?);
+        Ok((channel.events.len(), channel.events.queued()))
+    }
+
+    /// From now on changes of a channel that is there are noted.
+    #[cfg(feature = "fd")]
+    pub(crate) fn watch(&mut self, channel: CmChannel) {
+        self.table.at_mut(channel.index()).events.watched = true;
+    }
+
+    /// A watched channel that has changed since it was last given here.
+    #[cfg(feature = "fd")]
+    pub(crate) fn changed(&mut self) -> Option<CmChannel> {
+        self.changed.pop()
+    }
+
+    fn note_change(&mut self, index: u32) {
+        let channel = self.table.at(index);
+        if channel.events.watched && self.changed.last() != Some(&channel.handle) {
+            self.changed.push(channel.handle);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! An id: its address, its device, and how far it is.
+
+use core::fmt;
+use core::net::SocketAddr;
+
+use smallvec::SmallVec;
+use verbs_api::cm::{CmId, CmIdAttr, PortSpace};
+use verbs_api::{Gid, Qp};
+
+use super::conn::Conn;
+use super::groups::Joined;
+use super::host::{Local, Peer};
+
+/// An id.
+#[derive(Clone, Debug)]
+pub(super) struct Id {
+    pub(super) handle: CmId,
+    /// Index of its channel.
+    pub(super) channel: u32,
+    pub(super) context: u64,
+    pub(super) ps: PortSpace,
+    pub(super) state: State,
+    pub(super) local: Option<SocketAddr>,
+    pub(super) peer: Option<SocketAddr>,
+    /// The port that it is bound to.
+    pub(super) port: Option<Local>,
+    /// Where its packets go.
+    pub(super) to: Option<Peer>,
+    pub(super) num_paths: u32,
+    pub(super) qp: Option<OwnQp>,
+    pub(super) conn: Option<Box<Conn>>,
+    pub(super) groups: Vec<Joined>,
+    pub(super) reuse_addr: bool,
+    pub(super) af_only: bool,
+    pub(super) tos: u8,
+    pub(super) ack_timeout: Option<u8>,
+    /// Numbers of its events that were not read, oldest first.
+    pub(super) unread: SmallVec<[u64; 2]>,
+    /// Events that were read and not acknowledged.
+    pub(super) unacked: u32,
+}
+
+/// The queue pair that was made for an id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnQp {
+    pub(crate) qp: Qp,
+    pub(crate) qp_num: u32,
+    pub(crate) has_srq: bool,
+}
+
+/// How far an id is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Idle,
+    Bound,
+    /// Nothing leads to the address; the time is not over.
+    Resolving,
+    AddrResolved,
+    RouteResolved,
+    /// At most so many requests may be unread, and so many are.
+    Listening {
+        backlog: u32,
+        unread: u32,
+    },
+    /// There is, or was, a connection.
+    Connected,
+    Disconnected,
+    /// Its device is gone.
+    Removed,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "is bound to no address",
+            Self::Bound => "is bound to an address, and no more",
+            Self::Resolving => "resolves its address",
+            Self::AddrResolved => "has a resolved address, and no route",
+            Self::RouteResolved => "has a resolved route, and no connection",
+            Self::Listening { .. } => "listens",
+            Self::Connected => "has a connection, or is about to",
+            Self::Disconnected => "is disconnected",
+            Self::Removed => "is of a device that is gone",
+        })
+    }
+}
+
+impl Id {
+    pub(super) fn new(handle: CmId, channel: u32, context: u64, ps: PortSpace) -> Self {
+        Self {
+            handle,
+            channel,
+            context,
+            ps,
+            state: State::Idle,
+            local: None,
+            peer: None,
+            port: None,
+            to: None,
+            num_paths: 0,
+            qp: None,
+            conn: None,
+            groups: Vec::new(),
+            reuse_addr: false,
+            af_only: false,
+            tos: 0,
+            ack_timeout: None,
+            unread: SmallVec::new(),
+            unacked: 0,
+        }
+    }
+
+    /// What a program sees of it, but for what is its library's.
+    pub(super) fn attr(&self) -> CmIdAttr {
+        let mut attr = CmIdAttr::default();
+        attr.context = self.context;
+        attr.ps = self.ps;
+        attr.port_num = self.port.map_or(0, |local| local.id.port);
+        attr.qp = self.qp.map(|own| own.qp);
+        (attr.local_addr, attr.peer_addr) = (self.local, self.peer);
+        attr.sgid = self.port.map_or(Gid::default(), |local| local.gid);
+        attr.dgid = self.to.map_or(Gid::default(), |to| to.gid);
+        attr.pkey = self.port.map_or(0, |_| PKEY);
+        attr.num_paths = self.num_paths;
+        attr
+    }
+}
+
+/// The default partition: the only one that paths of IP have.
+pub(super) const PKEY: u16 = 0xffff;

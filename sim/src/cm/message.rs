@@ -1,0 +1,195 @@
+//! The messages of a connection.
+
+use core::net::SocketAddr;
+
+use verbs_api::cm::{ConnParam, PortSpace};
+use verbs_roce::mad::{
+    CmMessage, Drep, Dreq, IpCm, Path, PrivateData, Rej, Rejected, Rep, Req, Rtu, SidrRep, SidrReq,
+};
+
+use super::conn::Conn;
+use super::id::PKEY;
+
+/// Code of the time that the other side has for an answer: 4.3 s, as in Linux.
+const RESPONSE_TIMEOUT: u8 = 20;
+/// How often a message is sent again at most.
+pub(super) const MAX_RETRIES: u8 = 15;
+/// Code of the time until an acknowledgement may be sent.
+const TARGET_ACK_DELAY: u8 = 15;
+const NO_LID: u16 = 0xffff;
+const HOP_LIMIT: u8 = 64;
+
+/// Why a connection is refused.
+pub(super) mod reason {
+    pub(crate) const TIMEOUT: u16 = 4;
+    pub(crate) const UNSUPPORTED: u16 = 5;
+    pub(crate) const INVALID_SERVICE_ID: u16 = 8;
+    pub(crate) const STALE_CONNECTION: u16 = 10;
+    pub(crate) const CONSUMER: u16 = 28;
+}
+
+/// The state of an answer to a request for datagrams.
+pub(super) mod sidr {
+    pub(crate) const VALID: u8 = 0;
+    pub(crate) const UNSUPPORTED: u8 = 1;
+    pub(crate) const REJECTED: u8 = 2;
+}
+
+/// The addresses of both ends and what the program adds, as private data.
+fn with_addresses<const N: usize>(
+    (src, dst): (SocketAddr, SocketAddr),
+    own: &[u8],
+) -> PrivateData<N> {
+    let header = IpCm {
+        source_port: src.port(),
+        source: src.ip(),
+        destination: dst.ip(),
+    };
+    let bytes = [&header.write()[..], own].concat();
+    PrivateData::new(&bytes).unwrap_or_default()
+}
+
+fn path(conn: &Conn, tos: u8) -> Path {
+    let lid = |lid| if lid == 0 { NO_LID } else { lid };
+    Path {
+        local_lid: lid(conn.from.lid),
+        remote_lid: lid(conn.to.lid),
+        local_gid: conn.from.gid.0,
+        remote_gid: conn.to.gid.0,
+        traffic_class: tos,
+        hop_limit: HOP_LIMIT,
+        local_ack_timeout: conn.ack_timeout,
+        ..Path::default()
+    }
+}
+
+/// Asks for a connection.
+pub(super) fn req(
+    conn: &Conn,
+    guid: u64,
+    ends: (SocketAddr, SocketAddr),
+    (param, has_srq, tos): (&ConnParam<'_>, bool, u8),
+) -> CmMessage {
+    CmMessage::Req(Box::new(Req {
+        local_comm_id: conn.ours,
+        service_id: conn.service_id,
+        ca_guid: guid,
+        qpn: conn.qpn,
+        responder_resources: conn.responder_resources,
+        initiator_depth: conn.initiator_depth,
+        remote_cm_response_timeout: RESPONSE_TIMEOUT,
+        flow_control: param.flow_control != 0,
+        starting_psn: conn.rq_psn,
+        local_cm_response_timeout: RESPONSE_TIMEOUT,
+        retry_count: conn.retry_count,
+        pkey: PKEY,
+        path_mtu: conn.path_mtu,
+        rnr_retry_count: conn.rnr_retry_count,
+        max_cm_retries: MAX_RETRIES,
+        srq: has_srq,
+        primary: path(conn, tos),
+        private_data: with_addresses(ends, param.private_data),
+        ..Req::default()
+    }))
+}
+
+/// Accepts one.
+pub(super) fn rep(conn: &Conn, guid: u64, (param, has_srq): (&ConnParam<'_>, bool)) -> CmMessage {
+    CmMessage::Rep(Rep {
+        local_comm_id: conn.ours,
+        remote_comm_id: conn.theirs,
+        qpn: conn.qpn,
+        starting_psn: conn.rq_psn,
+        responder_resources: conn.responder_resources,
+        initiator_depth: conn.initiator_depth,
+        target_ack_delay: TARGET_ACK_DELAY,
+        flow_control: param.flow_control != 0,
+        rnr_retry_count: param.rnr_retry_count,
+        srq: has_srq,
+        ca_guid: guid,
+        private_data: PrivateData::new(param.private_data).unwrap_or_default(),
+        ..Rep::default()
+    })
+}
+
+/// Says that this side is ready.
+pub(super) fn rtu(conn: &Conn) -> CmMessage {
+    CmMessage::Rtu(Rtu {
+        local_comm_id: conn.ours,
+        remote_comm_id: conn.theirs,
+        ..Rtu::default()
+    })
+}
+
+/// Refuses a connection.
+pub(super) fn rej(
+    (ours, theirs): (u32, u32),
+    rejected: Rejected,
+    reason: u16,
+    private_data: &[u8],
+) -> CmMessage {
+    CmMessage::Rej(Rej {
+        local_comm_id: ours,
+        remote_comm_id: theirs,
+        rejected,
+        reason,
+        private_data: PrivateData::new(private_data).unwrap_or_default(),
+        ..Rej::default()
+    })
+}
+
+/// Ends a connection.
+pub(super) fn dreq(conn: &Conn) -> CmMessage {
+    CmMessage::Dreq(Dreq {
+        local_comm_id: conn.ours,
+        remote_comm_id: conn.theirs,
+        remote_qpn: conn.remote_qpn,
+        ..Dreq::default()
+    })
+}
+
+/// Answers that.
+pub(super) fn drep(ours: u32, theirs: u32) -> CmMessage {
+    CmMessage::Drep(Drep {
+        local_comm_id: ours,
+        remote_comm_id: theirs,
+        ..Drep::default()
+    })
+}
+
+/// Asks for a queue pair of datagrams.
+pub(super) fn sidr_req(
+    conn: &Conn,
+    ends: (SocketAddr, SocketAddr),
+    private_data: &[u8],
+) -> CmMessage {
+    CmMessage::SidrReq(SidrReq {
+        request_id: conn.ours,
+        pkey: PKEY,
+        service_id: conn.service_id,
+        private_data: with_addresses(ends, private_data),
+    })
+}
+
+/// Answers that.
+pub(super) fn sidr_rep(
+    (request_id, service_id): (u32, u64),
+    status: u8,
+    (qpn, qkey): (u32, u32),
+    private_data: &[u8],
+) -> CmMessage {
+    CmMessage::SidrRep(SidrRep {
+        request_id,
+        status,
+        qpn,
+        service_id,
+        qkey,
+        private_data: PrivateData::new(private_data).unwrap_or_default(),
+        ..SidrRep::default()
+    })
+}
+
+/// The service that a port is.
+pub(super) fn service_id(ps: PortSpace, port: u16) -> u64 {
+    verbs_roce::mad::service_id(u32::from(ps) as u16, port)
+}

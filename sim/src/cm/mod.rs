@@ -1,0 +1,384 @@
+//! Connection management: rdma_cm's ids over the messages of the CM, as a plain struct.
+//!
+//! Calls and messages go in; messages, events and deadlines come out. There is no lock, no clock and no I/O here. What
+//! librdmacm does beside the kernel, to queue pairs above all, the shell does.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `id`, `bind`, `resolve` | ids; their addresses and ports; where they lead |
+//! | `conn`, `message`, `numbers` | a connection; what its sides say; how messages find it |
+//! | `calls`, `receive`, `timeout` | what makes it go on: the program, the other side, the time |
+//! | `events` | channels and their events |
+//! | `attr` | what a queue pair is to be set to |
+//! | `groups` | multicast |
+//! | `host` | what it knows of the machine |
+
+mod attr;
+mod bind;
+mod calls;
+mod conn;
+mod events;
+mod groups;
+mod host;
+mod id;
+mod message;
+mod numbers;
+mod receive;
+mod resolve;
+mod timeout;
+
+use core::time::Duration;
+
+use verbs_api::cm::{
+    CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmOption, CmParam, PortSpace,
+};
+use verbs_api::lab::TraceEvent;
+use verbs_api::table::Table;
+use verbs_api::{BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, Pd, Result, Verb};
+use verbs_roce::mad::CmMad;
+
+use crate::device::{bad_handle, check_acknowledged, invalid};
+use crate::rng::{Purpose, Random};
+use crate::time::Time;
+use crate::timers::Timers;
+
+use bind::Bindings;
+use conn::Conn;
+use events::Channels;
+pub(crate) use host::{Host, Local, Peer, Reads};
+pub(crate) use id::OwnQp;
+use id::{Id, State};
+use numbers::Numbers;
+
+/// The connection manager of a machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Manager {
+    pub(crate) channels: Channels,
+    /// By node, what ids that are bound to it have. Empty until the first channel is made.
+    pub(crate) contexts: Vec<(Context, Pd)>,
+    timeout: Duration,
+    now: Time,
+    ids: Table<Id>,
+    bindings: Bindings,
+    /// Ids that listen.
+    listening: u32,
+    numbers: Numbers,
+    timers: Timers,
+    random: Random,
+    outbox: Vec<Outgoing>,
+    notes: Option<Vec<(u32, TraceEvent)>>,
+}
+
+/// A message to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) from: Local,
+    pub(crate) to: Peer,
+    pub(crate) mad: CmMad,
+}
+
+/// Where a message came from, and to which port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) to: Local,
+    pub(crate) from: Peer,
+}
+
+/// Requests that may wait to be read at most, as in Linux.
+const MAX_BACKLOG: u32 = 1024;
+
+impl Manager {
+    /// `timeout` is how long a message waits for its answer before it is sent again.
+    pub(crate) fn new(seed: u64, timeout: Duration, traced: bool) -> Self {
+        let mut random = Random::new(seed, Purpose::Cm, 0);
+        Self {
+            channels: Channels::default(),
+            contexts: Vec::new(),
+            timeout,
+            now: Time::ZERO,
+            ids: Table::default(),
+            bindings: Bindings::default(),
+            listening: 0,
+            numbers: Numbers::new(&mut random),
+            timers: Timers::default(),
+            random,
+            outbox: Vec::new(),
+            notes: traced.then(Vec::new),
+        }
+    }
+
+    /// The time of what is asked next.
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub(crate) fn next_deadline(&mut self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| at)
+    }
+
+    /// What is to be sent, oldest first.
+    pub(crate) fn take_outgoing(&mut self) -> Vec<Outgoing> {
+        core::mem::take(&mut self.outbox)
+    }
+
+    /// What happened since the last call, for the trace.
+    pub(crate) fn take_notes(&mut self) -> Vec<(u32, TraceEvent)> {
+        self.notes.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// How many ids wait for messages of other machines, or may get some.
+    #[cfg(feature = "network")]
+    pub(crate) fn expecting(&self) -> u32 {
+        self.listening + self.numbers.count()
+    }
+
+    /// Whether the ids tell from now on which process they are of.
+    #[cfg(feature = "network")]
+    pub(crate) fn become_tenant(&mut self, number: u8) {
+        self.numbers.become_tenant(number);
+    }
+
+    /// `rdma_create_id`
+    pub(crate) fn create_id(
+        &mut self,
+        channel: CmChannel,
+        context: u64,
+        ps: PortSpace,
+    ) -> Result<CmId> {
+        let verb = Verb::CmCreateId;
+        let channel = self.channels.find(verb, channel)?;
+        if let PortSpace::Unknown(_) = ps {
+            return Err(invalid(verb, "ps", "is no port space"));
+        }
+        Ok(self.add(channel, context, ps))
+    }
+
+    fn add(&mut self, channel: u32, context: u64, ps: PortSpace) -> CmId {
+        self.channels.count_id(channel, true);
+        let made = |id: verbs_api::table::Id| CmId::from_parts(id.index, id.generation);
+        made(
+            self.ids
+                .insert(|id| Id::new(made(id), channel, context, ps)),
+        )
+    }
+
+    fn find(&self, verb: Verb, id: CmId) -> Result<u32> {
+        let found = self.ids.get(id.index(), id.generation());
+        found.map_err(|problem: BadHandle| bad_handle(verb, Object::CmId, problem))?;
+        Ok(id.index())
+    }
+
+    /// The fields of `struct rdma_cm_id`.
+    pub(crate) fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
+        let id = self.ids.at(self.find(Verb::CmQueryId, id)?);
+        let mut attr = id.attr();
+        attr.channel = self.channels.handle(id.channel);
+        let of_node = id
+            .port
+            .and_then(|local| self.contexts.get(local.id.node as usize));
+        (attr.verbs, attr.pd) = of_node.copied().unzip();
+        Ok(attr)
+    }
+
+    /// The node that an id is bound to.
+    pub(crate) fn node_of(&self, id: CmId) -> Option<u32> {
+        let found = self.ids.get(id.index(), id.generation()).ok()?;
+        found.port.map(|local| local.id.node)
+    }
+
+    /// An id has a queue pair from now on, or none.
+    pub(crate) fn set_qp(&mut self, verb: Verb, id: CmId, qp: Option<OwnQp>) -> Result<()> {
+        let index = self.find(verb, id)?;
+        self.ids.at_mut(index).qp = qp;
+        Ok(())
+    }
+
+    /// The queue pair of an id.
+    pub(crate) fn qp_of(&self, verb: Verb, id: CmId) -> Result<Option<OwnQp>> {
+        Ok(self.ids.at(self.find(verb, id)?).qp)
+    }
+
+    /// `rdma_set_option`
+    pub(crate) fn set_option(&mut self, id: CmId, option: CmOption) -> Result<()> {
+        let verb = Verb::CmSetOption;
+        let index = self.find(verb, id)?;
+        let id = self.ids.at_mut(index);
+        match option {
+            CmOption::Tos(tos) => id.tos = tos,
+            CmOption::ReuseAddr(reuse) if id.state == State::Idle => id.reuse_addr = reuse,
+            CmOption::AfOnly(only) if id.state == State::Idle => id.af_only = only,
+            CmOption::AckTimeout(code) if code <= 31 => id.ack_timeout = Some(code),
+            CmOption::AckTimeout(_) => return Err(invalid(verb, "optval", "is no code of a time")),
+            _ => return Err(wrong_state(verb, id.handle, id.state)),
+        }
+        Ok(())
+    }
+
+    /// `rdma_destroy_id`, which waits.
+    pub(crate) fn destroy_id(&mut self, id: CmId) -> Result<()> {
+        let verb = Verb::CmDestroyId;
+        let index = self.find(verb, id)?;
+        self.ids.at(index).check_acknowledged(verb)?;
+        self.remove(index);
+        Ok(())
+    }
+
+    /// Removes an id: who waits for it is told, and requests that nobody has read are refused.
+    fn remove(&mut self, index: u32) {
+        for event in self.take_unread(index) {
+            if event.event == CmEventType::ConnectRequest {
+                self.remove(event.id.index());
+            }
+        }
+        self.take_leave(index);
+        self.unbind(index);
+        self.timers.set(index, None);
+        let id = self.ids.remove(index);
+        if let State::Listening { .. } = id.state {
+            self.listening -= 1;
+        }
+        self.channels.count_id(id.channel, false);
+        self.channels.news = true;
+    }
+
+    /// `rdma_migrate_id`, which waits.
+    pub(crate) fn migrate_id(&mut self, id: CmId, channel: CmChannel) -> Result<()> {
+        let verb = Verb::CmMigrateId;
+        let index = self.find(verb, id)?;
+        let to = self.channels.find(verb, channel)?;
+        self.ids.at(index).check_acknowledged(verb)?;
+        let events = self.take_unread(index);
+        let requests = events
+            .iter()
+            .filter(|event| event.event == CmEventType::ConnectRequest);
+        let moving = requests.map(|event| event.id.index()).chain([index]);
+        for index in moving.collect::<Vec<_>>() {
+            let channel = &mut self.ids.at_mut(index).channel;
+            self.channels
+                .count_id(core::mem::replace(channel, to), false);
+            self.channels.count_id(to, true);
+        }
+        for event in events {
+            self.queue(index, event);
+        }
+        Ok(())
+    }
+
+    /// A device is gone: its ids learn of it.
+    pub(crate) fn device_gone(&mut self, node: u32) {
+        let is_of = |id: &Id| id.port.is_some_and(|local| local.id.node == node);
+        for index in self.ids.indices(is_of) {
+            self.forget_conn(index);
+            self.timers.set(index, None);
+            let state = &mut self.ids.at_mut(index).state;
+            if let State::Listening { .. } = core::mem::replace(state, State::Removed) {
+                self.listening -= 1;
+            }
+            self.raise(index, CmEventType::DeviceRemoval, 0);
+        }
+    }
+
+    /// An id has a connection from now on.
+    fn set_conn(&mut self, index: u32, conn: Conn) {
+        self.forget_conn(index);
+        self.numbers.add(index, &conn);
+        self.ids.at_mut(index).conn = Some(Box::new(conn));
+    }
+
+    /// Messages no longer find the connection of an id.
+    fn forget_numbers(&mut self, index: u32) {
+        if let Some(conn) = &self.ids.at(index).conn {
+            self.numbers.remove(index, conn);
+        }
+    }
+
+    fn forget_conn(&mut self, index: u32) {
+        self.forget_numbers(index);
+        self.ids.at_mut(index).conn = None;
+    }
+
+    /// Queues an event of an id.
+    fn raise(&mut self, index: u32, event: CmEventType, status: i32) {
+        self.raise_with(index, event, status, CmParam::None);
+    }
+
+    fn raise_with(&mut self, index: u32, event: CmEventType, status: i32, param: CmParam) {
+        let mut event = CmEvent::new(self.ids.at(index).handle, event, 0);
+        (event.status, event.param) = (status, param);
+        self.note(index, &event);
+        self.queue(index, event);
+    }
+
+    /// Queues a request that came to a listener.
+    fn raise_request(&mut self, listener: u32, child: u32, param: CmParam) {
+        let kind = CmEventType::ConnectRequest;
+        let mut event = CmEvent::new(self.ids.at(child).handle, kind, 0);
+        event.listen_id = Some(self.ids.at(listener).handle);
+        event.param = param;
+        if let State::Listening { unread, .. } = &mut self.ids.at_mut(listener).state {
+            *unread += 1;
+        }
+        self.note(child, &event);
+        self.queue(listener, event);
+    }
+
+    fn note(&mut self, index: u32, event: &CmEvent) {
+        if let Some(notes) = &mut self.notes {
+            let id = self.ids.at(index);
+            let channel = self.channels.handle(id.channel);
+            let node = id.port.map_or(0, |local| local.id.node);
+            let event = event.to_string();
+            notes.push((node, TraceEvent::CmEvent { channel, event }));
+        }
+    }
+
+    /// Puts an event, which counts as one of this id, into its channel.
+    fn queue(&mut self, owner: u32, event: CmEvent) {
+        let id = self.ids.at_mut(owner);
+        id.unread.push(self.channels.push(id.channel, event));
+    }
+
+    /// Takes the oldest event of a channel, if there is one.
+    pub(crate) fn get_cm_event(&mut self, channel: CmChannel) -> Result<CmEvent> {
+        let event = self.channels.pop(channel)?;
+        let id = self.ids.at_mut(events::owner_of(&event).index());
+        id.unread.remove(0);
+        id.unacked += 1;
+        if let State::Listening { unread, .. } = &mut id.state
+            && event.event == CmEventType::ConnectRequest
+        {
+            *unread -= 1;
+        }
+        Ok(event)
+    }
+
+    /// `rdma_ack_cm_event`
+    pub(crate) fn ack_cm_event(&mut self, event: &CmEvent) -> Result<()> {
+        let owner = self.channels.acknowledge(event)?;
+        self.ids.at_mut(owner.index()).unacked -= 1;
+        Ok(())
+    }
+
+    /// Takes the events of an id that were not read out of its channel.
+    fn take_unread(&mut self, index: u32) -> Vec<CmEvent> {
+        let id = self.ids.at_mut(index);
+        let (channel, numbers) = (id.channel, core::mem::take(&mut id.unread));
+        let numbers = numbers.into_iter();
+        let events = numbers.filter_map(|number| self.channels.take_out(channel, number));
+        events.collect()
+    }
+}
+
+impl Id {
+    /// Refuses to let go of an id of which events were read and not acknowledged.
+    fn check_acknowledged(&self, verb: Verb) -> Result<()> {
+        check_acknowledged(verb, Object::CmId, self.unacked)
+    }
+}
+
+/// An id is not where a call needs it.
+fn wrong_state(verb: Verb, id: CmId, state: State) -> Error {
+    let text = format!("{id} {state}");
+    Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into()))
+}

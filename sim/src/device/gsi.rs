@@ -1,0 +1,84 @@
+//! QP 1 of a device: messages that manage others than itself (IBA 13.5).
+
+use std::mem;
+use std::sync::Arc;
+
+use verbs_api::QpType;
+
+use super::base::Base;
+use super::outbox::{Address, OutPacket, Outbox};
+use super::ports::Ports;
+use crate::packet::{Deth, Op, Packet, Psn, Route};
+use crate::payload::Payload;
+
+/// The number of the queue pair.
+pub(crate) const GSI_QPN: u32 = 1;
+/// The Q_Key of all of them.
+const QKEY: u32 = 0x8001_0000;
+const PKEY: u16 = 0xffff;
+const HOP_LIMIT: u8 = 64;
+
+/// QP 1 of a device. It has no queues.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gsi {
+    psn: Psn,
+    /// What came and was not taken yet.
+    received: Vec<(Route, Payload)>,
+}
+
+impl Gsi {
+    /// Sends a message.
+    pub(crate) fn send(
+        &mut self,
+        (base, ports, outbox): (&mut Base, &Ports, &mut Outbox),
+        route: &Route,
+        mad: &[u8],
+    ) {
+        let op = Op::Datagram(Deth {
+            qkey: QKEY,
+            src_qpn: GSI_QPN,
+            sl: 0,
+            traffic_class: 0,
+            hop_limit: HOP_LIMIT,
+            flow_label: 0,
+        });
+        let address = Address {
+            route,
+            transport: QpType::Ud,
+            src_qpn: GSI_QPN,
+            dest_qpn: GSI_QPN,
+            pkey: PKEY,
+        };
+        let packet = OutPacket::answer(op, self.psn, 0);
+        self.psn = self.psn.plus(1);
+        outbox.send(
+            base,
+            ports,
+            address,
+            packet,
+            Payload::inline(Arc::from(mad)),
+        );
+    }
+
+    /// A packet came for it.
+    pub(crate) fn receive(&mut self, packet: &Packet) -> Result<(), &'static str> {
+        match packet.op {
+            Op::Datagram(deth) if deth.qkey == QKEY => {
+                self.received.push((packet.route, packet.payload.clone()));
+                Ok(())
+            }
+            _ => Err("it is no message for QP 1"),
+        }
+    }
+
+    /// Whether something came.
+    #[inline(always)]
+    pub(crate) fn has_received(&self) -> bool {
+        !self.received.is_empty()
+    }
+
+    /// What came, oldest first, and on which way.
+    pub(crate) fn take(&mut self) -> Vec<(Route, Payload)> {
+        mem::take(&mut self.received)
+    }
+}

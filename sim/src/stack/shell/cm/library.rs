@@ -1,0 +1,216 @@
+//! What librdmacm does beside the kernel: it opens the devices, and brings queue pairs to the states that connections
+//! need.
+
+use core::net::SocketAddr;
+
+use verbs_api::cm::{CmEvent, CmEventType, CmId, CmParam, ConnParam};
+use verbs_api::{
+    Cause, Context, Error, ErrorKind, Handle, Object, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
+    QpType, Result, Verb, Verbs, Wait,
+};
+
+use crate::cm::OwnQp;
+use crate::stack::shell::sim::Sim;
+
+impl Sim {
+    /// By node, a context and a protection domain for all ids that are bound to it.
+    pub(super) fn contexts(&self, verb: Verb) -> Result<Vec<(Context, Pd)>> {
+        self.world.check_thread(verb)?;
+        let known = self.look_at(|manager, _| manager.contexts.clone());
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        let plain = self.unobserved();
+        let open = |node| {
+            let context = plain.open_device(&format!("sim{node}"))?;
+            Ok((context, plain.alloc_pd(context)?))
+        };
+        let opened: Result<Vec<_>> = (0..self.world.config.nodes).map(open).collect();
+        let opened = opened?;
+        let first = self.look_at(|manager, _| {
+            if manager.contexts.is_empty() {
+                manager.contexts = opened.clone();
+            }
+            manager.contexts.clone()
+        });
+        // Another thread may have been first.
+        if first != opened {
+            for (context, _) in opened {
+                plain.close_device(context)?;
+            }
+        }
+        Ok(first)
+    }
+
+    /// Whether a context is that of all ids.
+    pub(in crate::stack::shell) fn is_of_ids(&self, context: Context) -> bool {
+        self.look_at(|manager, _| manager.contexts.iter().any(|(of, _)| *of == context))
+    }
+
+    pub(super) fn make_qp(
+        &self,
+        verb: Verb,
+        id: CmId,
+        pd: Option<Pd>,
+        init: &QpInit,
+    ) -> Result<Qp> {
+        let attr = self.look_at(|manager, _| manager.query_id(id))?;
+        let (Some(verbs), Some(own_pd)) = (attr.verbs, attr.pd) else {
+            return Err(refused(verb, format!("{id} is bound to no device")));
+        };
+        if let Some(qp) = attr.qp {
+            return Err(refused(verb, format!("{id} has {qp} already")));
+        }
+        let pd = pd.unwrap_or(own_pd);
+        if pd.context() != verbs {
+            let cause = Cause::Mismatch {
+                object: Object::Pd,
+                must_share: "context",
+            };
+            return Err(Error::new(verb, ErrorKind::Invalid, cause));
+        }
+        let plain = self.unobserved();
+        let qp = plain.create_qp(pd, init)?;
+        let own = OwnQp {
+            qp,
+            qp_num: plain.qp_num(qp)?,
+            has_srq: init.srq.is_some(),
+        };
+        let kept = match init.qp_type {
+            QpType::Ud => self.ready_datagrams(id, qp),
+            _ => self.set_state(id, qp, QpState::Init),
+        };
+        let kept =
+            kept.and_then(|()| self.look_at(|manager, _| manager.set_qp(verb, id, Some(own))));
+        if let Err(error) = kept {
+            plain.destroy_qp(qp, Wait::Poll)?;
+            return Err(error);
+        }
+        Ok(qp)
+    }
+
+    pub(super) fn remove_qp(&self, verb: Verb, id: CmId, wait: Wait) -> Result<()> {
+        let own = self.look_at(|manager, _| manager.qp_of(verb, id))?;
+        let own = own.ok_or_else(|| refused(verb, format!("{id} has no qp")))?;
+        self.unobserved().destroy_qp(own.qp, wait)?;
+        self.look_at(|manager, _| manager.set_qp(verb, id, None))
+    }
+
+    pub(super) fn accept_request(&self, verb: Verb, id: CmId, param: &ConnParam<'_>) -> Result<()> {
+        let (own, is_datagram) = self.look_at(|manager, host| {
+            manager.check_accept(host, id, param)?;
+            let is_datagram = manager.query_id(id)?.ps.is_datagram();
+            if !is_datagram {
+                manager.settle_reads(host, id, param);
+            }
+            Ok::<_, Error>((manager.qp_of(verb, id)?, is_datagram))
+        })?;
+        if let Some(own) = own.filter(|_| !is_datagram) {
+            self.ready(id, own.qp)?;
+        }
+        self.look_at(|manager, host| manager.accept(host, id, param))
+    }
+
+    pub(super) fn end_connection(&self, verb: Verb, id: CmId) -> Result<()> {
+        let own = self.look_at(|manager, _| {
+            manager.check_connected(verb, id)?;
+            manager.qp_of(verb, id)
+        })?;
+        self.stop(own);
+        self.look_at(|manager, _| manager.disconnect(id))
+    }
+
+    pub(super) fn leave_group(&self, verb: Verb, id: CmId, group: SocketAddr) -> Result<()> {
+        let (own, (gid, lid)) = self.look_at(|manager, _| {
+            let group = manager.leave_multicast(id, group)?;
+            Ok::<_, Error>((manager.qp_of(verb, id)?, group))
+        })?;
+        match own {
+            Some(own) => self.unobserved().detach_mcast(own.qp, gid, lid),
+            None => Ok(()),
+        }
+    }
+
+    /// What an event means for the queue pair of its id, when it is read.
+    pub(super) fn process(&self, mut event: CmEvent) -> CmEvent {
+        let id = event.id;
+        let own = self.look_at(|manager, _| manager.qp_of(Verb::CmGetEvent, id));
+        // An id that is destroyed meanwhile has none.
+        let Ok(Some(own)) = own else { return event };
+        match (event.event, &event.param) {
+            (CmEventType::ConnectResponse, _) => {
+                let established = self
+                    .ready(id, own.qp)
+                    .and_then(|()| self.look_at(|manager, _| manager.establish(id)));
+                event.event = match &established {
+                    Ok(()) => CmEventType::Established,
+                    Err(error) => {
+                        event.status = -error.errno();
+                        self.stop(Some(own));
+                        // Nothing is to be refused if the other side has given up.
+                        let _ = self.look_at(|manager, _| manager.reject(id, &[]));
+                        CmEventType::ConnectError
+                    }
+                };
+            }
+            (CmEventType::Rejected, _) => self.stop(Some(own)),
+            (CmEventType::MulticastJoin, CmParam::Ud(data)) => {
+                let group = data.ah_attr.grh.map(|grh| grh.dgid).unwrap_or_default();
+                let attached = self
+                    .unobserved()
+                    .attach_mcast(own.qp, group, data.ah_attr.dlid);
+                if let Err(error) = attached {
+                    event.event = CmEventType::MulticastError;
+                    event.status = -error.errno();
+                }
+            }
+            _ => {}
+        }
+        event
+    }
+
+    /// Brings a queue pair to RTS.
+    fn ready(&self, id: CmId, qp: Qp) -> Result<()> {
+        let states = [QpState::Init, QpState::Rtr, QpState::Rts];
+        let mut states = states.into_iter();
+        states.try_for_each(|state| self.set_state(id, qp, state))
+    }
+
+    /// Brings a queue pair of datagrams to RTS.
+    fn ready_datagrams(&self, id: CmId, qp: Qp) -> Result<()> {
+        self.set_state(id, qp, QpState::Init)?;
+        let states = [
+            (QpState::Rtr, QpAttrMask::STATE),
+            (QpState::Rts, QpAttrMask::STATE | QpAttrMask::SQ_PSN),
+        ];
+        states.into_iter().try_for_each(|(qp_state, mask)| {
+            let attr = QpAttr {
+                qp_state,
+                ..QpAttr::default()
+            };
+            self.unobserved().modify_qp(qp, &attr, mask)
+        })
+    }
+
+    fn set_state(&self, id: CmId, qp: Qp, state: QpState) -> Result<()> {
+        let (attr, mask) = self.look_at(|manager, _| manager.init_qp_attr(id, state))?;
+        self.unobserved().modify_qp(qp, &attr, mask)
+    }
+
+    /// Brings a queue pair to ERR. One that the program has destroyed by itself stays gone.
+    fn stop(&self, own: Option<OwnQp>) {
+        let attr = QpAttr {
+            qp_state: QpState::Err,
+            ..QpAttr::default()
+        };
+        if let Some(own) = own {
+            let _ = self
+                .unobserved()
+                .modify_qp(own.qp, &attr, QpAttrMask::STATE);
+        }
+    }
+}
+
+fn refused(verb: Verb, text: String) -> Error {
+    Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into()))
+}

@@ -1,0 +1,345 @@
+//! rdma_cm: each call on the connection manager, and on queue pairs what librdmacm does beside it.
+
+mod library;
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::fmt::Display;
+#[cfg(feature = "fd")]
+use std::os::fd::OwnedFd;
+
+use verbs_api::cm::{Cm, CmChannel, CmEvent, CmId, CmIdAttr, CmOption, ConnParam, PortSpace};
+use verbs_api::lab::TraceEvent;
+use verbs_api::{
+    AsyncEventType, Context, Object, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb,
+    Wait,
+};
+
+#[cfg(feature = "fd")]
+use super::descriptor::Descriptor;
+use super::fabric::Fabric;
+use super::say::{self, Say};
+use super::sim::Sim;
+use super::world::WaitFor;
+use crate::cm::{Host, Manager};
+use crate::sync::MutexGuard;
+
+impl Sim {
+    /// A call on the connection manager.
+    fn managed<R: Say>(
+        &self,
+        verb: Verb,
+        id: Option<CmId>,
+        say: impl FnOnce() -> String,
+        work: impl FnOnce(&mut Manager, &dyn Host) -> Result<R>,
+    ) -> Result<R> {
+        self.world.check_thread(verb)?;
+        let result = self.world.with(|fabric| {
+            let node = node_of(fabric, id);
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.strike(fabric, node, verb)?;
+                fabric.manage(work)
+            })
+        });
+        #[cfg(feature = "network")]
+        self.update_managed();
+        result
+    }
+
+    /// A call that only looks, or is a part of another.
+    fn look_at<R>(&self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
+        self.world.with(|fabric| fabric.manage(work))
+    }
+
+    /// A call of several steps, as librdmacm takes them.
+    fn in_steps<R: Say>(
+        &self,
+        verb: Verb,
+        id: CmId,
+        arguments: impl FnOnce() -> String,
+        run: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        self.world.check_thread(verb)?;
+        let (node, struck) = self.world.with(|fabric| {
+            let node = node_of(fabric, Some(id));
+            self.record(fabric, node, || TraceEvent::Call {
+                call: format!("{verb}({})", arguments()),
+            });
+            (node, self.strike(fabric, node, verb))
+        });
+        let result = struck.and_then(|()| run());
+        let value = match &result {
+            Ok(value) => value.say(),
+            Err(error) => error.to_string(),
+        };
+        if !value.is_empty() {
+            self.world.with(|fabric| {
+                self.record(fabric, node, || TraceEvent::Return { value });
+            });
+        }
+        result
+    }
+
+    fn record(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        node: u32,
+        event: impl FnOnce() -> TraceEvent,
+    ) {
+        if self.is_observed() && fabric.is_traced() {
+            fabric.record(node, event());
+        }
+    }
+
+    fn strike(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
+        match self.is_observed() {
+            true => fabric.strike_call(node, verb),
+            false => Ok(()),
+        }
+    }
+
+    /// A call that may wait.
+    fn wait_managed<R: Say>(
+        &self,
+        (verb, id): (Verb, Option<CmId>),
+        (wait, wait_for): (Wait, WaitFor),
+        say: impl FnOnce() -> String,
+        mut attempt: impl FnMut(&mut Manager) -> Result<R>,
+    ) -> Result<R> {
+        self.world.check_thread(verb)?;
+        self.world.with(|fabric| {
+            let node = node_of(fabric, id);
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.strike(fabric, node, verb)?;
+                let place = self.world.config.nodes;
+                self.world
+                    .wait_for(fabric, place, verb, wait, wait_for, |fabric| {
+                        fabric.manage(|manager, _| attempt(manager))
+                    })
+            })
+        })
+    }
+}
+
+/// The node that the trace and fault rules say an id is of.
+fn node_of(fabric: &mut Fabric, id: Option<CmId>) -> u32 {
+    let of = |id| fabric.manage(|manager, _| manager.node_of(id));
+    id.and_then(of).unwrap_or(0)
+}
+
+fn with_address(id: CmId, addr: impl Display) -> String {
+    format!("{id}, {addr}")
+}
+
+impl Cm for Sim {
+    fn devices(&self) -> Result<Vec<Context>> {
+        let contexts = self.contexts(Verb::CmGetDevices)?;
+        Ok(contexts.into_iter().map(|(context, _)| context).collect())
+    }
+
+    fn create_event_channel(&self) -> Result<CmChannel> {
+        let verb = Verb::CmCreateEventChannel;
+        self.contexts(verb)?;
+        self.managed(verb, None, String::new, |manager, _| {
+            Ok(manager.channels.create())
+        })
+    }
+
+    fn destroy_event_channel(&self, channel: CmChannel) -> Result<()> {
+        let say = || channel.to_string();
+        self.managed(Verb::CmDestroyEventChannel, None, say, |manager, _| {
+            manager.channels.destroy(channel)
+        })
+    }
+
+    fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId> {
+        let say = || format!("{channel}, {ps}");
+        self.managed(Verb::CmCreateId, None, say, |manager, _| {
+            manager.create_id(channel, context, ps)
+        })
+    }
+
+    fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
+        self.world.check_thread(Verb::CmQueryId)?;
+        self.look_at(|manager, _| manager.query_id(id))
+    }
+
+    fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()> {
+        let say = || format!("{id}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Object::CmId));
+        let call = (Verb::CmDestroyId, Some(id));
+        let destroyed = self.wait_managed(call, wait, say, |manager| manager.destroy_id(id));
+        #[cfg(feature = "network")]
+        self.update_managed();
+        destroyed
+    }
+
+    fn migrate_id(&self, id: CmId, channel: CmChannel, wait: Wait) -> Result<()> {
+        let say = || format!("{id}, {channel}, {wait:?}");
+        let wait = (wait, WaitFor::Acknowledgement(Object::CmId));
+        self.wait_managed((Verb::CmMigrateId, Some(id)), wait, say, |manager| {
+            manager.migrate_id(id, channel)
+        })
+    }
+
+    fn set_option(&self, id: CmId, option: CmOption) -> Result<()> {
+        let say = || format!("{id}, {option:?}");
+        self.managed(Verb::CmSetOption, Some(id), say, |manager, _| {
+            manager.set_option(id, option)
+        })
+    }
+
+    fn bind_addr(&self, id: CmId, addr: SocketAddr) -> Result<()> {
+        let say = || with_address(id, addr);
+        self.managed(Verb::CmBindAddr, Some(id), say, |manager, host| {
+            manager.bind_addr(host, id, addr)
+        })
+    }
+
+    fn resolve_addr(
+        &self,
+        id: CmId,
+        src: Option<SocketAddr>,
+        dst: SocketAddr,
+        timeout: Duration,
+    ) -> Result<()> {
+        let say = || format!("{id}, {dst}{}, {timeout:?}", say::also(src));
+        self.managed(Verb::CmResolveAddr, Some(id), say, |manager, host| {
+            manager.resolve_addr(host, id, src, (dst, None), timeout)
+        })
+    }
+
+    fn resolve_route(&self, id: CmId, timeout: Duration) -> Result<()> {
+        let say = || format!("{id}, {timeout:?}");
+        self.managed(Verb::CmResolveRoute, Some(id), say, |manager, _| {
+            manager.resolve_route(id)
+        })
+    }
+
+    fn create_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
+        let verb = Verb::CmCreateQp;
+        let say = || format!("{id}, {}{}", init.qp_type, say::also(pd));
+        self.in_steps(verb, id, say, || self.make_qp(verb, id, pd, init))
+    }
+
+    fn destroy_qp(&self, id: CmId, wait: Wait) -> Result<()> {
+        let verb = Verb::CmDestroyQp;
+        self.in_steps(
+            verb,
+            id,
+            || format!("{id}, {wait:?}"),
+            || self.remove_qp(verb, id, wait),
+        )
+    }
+
+    fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
+        self.world.check_thread(Verb::CmInitQpAttr)?;
+        self.look_at(|manager, _| manager.init_qp_attr(id, state))
+    }
+
+    fn listen(&self, id: CmId, backlog: i32) -> Result<()> {
+        let say = || format!("{id}, {backlog}");
+        self.managed(Verb::CmListen, Some(id), say, |manager, host| {
+            manager.listen(host, id, backlog)
+        })
+    }
+
+    fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
+        let say = || format!("{id}, {} B", param.private_data.len());
+        self.managed(Verb::CmConnect, Some(id), say, |manager, host| {
+            manager.connect(host, id, param)
+        })
+    }
+
+    fn accept(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
+        let verb = Verb::CmAccept;
+        let say = || format!("{id}, {} B", param.private_data.len());
+        self.in_steps(verb, id, say, || self.accept_request(verb, id, param))
+    }
+
+    fn reject(&self, id: CmId, private_data: &[u8]) -> Result<()> {
+        let say = || format!("{id}, {} B", private_data.len());
+        self.managed(Verb::CmReject, Some(id), say, |manager, _| {
+            manager.reject(id, private_data)
+        })
+    }
+
+    fn establish(&self, id: CmId) -> Result<()> {
+        let say = || id.to_string();
+        self.managed(Verb::CmEstablish, Some(id), say, |manager, _| {
+            manager.establish(id)
+        })
+    }
+
+    fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()> {
+        let say = || format!("{id}, {event}");
+        self.managed(Verb::CmNotify, Some(id), say, |manager, _| {
+            manager.notify(id, event)
+        })
+    }
+
+    fn disconnect(&self, id: CmId) -> Result<()> {
+        let verb = Verb::CmDisconnect;
+        self.in_steps(
+            verb,
+            id,
+            || id.to_string(),
+            || self.end_connection(verb, id),
+        )
+    }
+
+    fn join_multicast(&self, id: CmId, group: SocketAddr, context: u64) -> Result<()> {
+        let say = || with_address(id, group.ip());
+        self.managed(Verb::CmJoinMulticast, Some(id), say, |manager, host| {
+            manager.join_multicast(host, id, group, context)
+        })
+    }
+
+    fn leave_multicast(&self, id: CmId, group: SocketAddr) -> Result<()> {
+        let verb = Verb::CmLeaveMulticast;
+        let say = || with_address(id, group.ip());
+        self.in_steps(verb, id, say, || self.leave_group(verb, id, group))
+    }
+
+    fn get_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent> {
+        let say = || format!("{channel}, {wait:?}");
+        let wait = (wait, WaitFor::CmEvent(channel));
+        let event = self.wait_managed((Verb::CmGetEvent, None), wait, say, |manager| {
+            manager.get_cm_event(channel)
+        })?;
+        Ok(self.process(event))
+    }
+
+    fn ack_cm_event(&self, event: &CmEvent) -> Result<()> {
+        let say = || event.to_string();
+        self.managed(Verb::CmAckEvent, Some(event.id), say, |manager, _| {
+            manager.ack_cm_event(event)
+        })
+    }
+
+    #[cfg(feature = "fd")]
+    fn event_channel_fd(&self, channel: CmChannel) -> Result<OwnedFd> {
+        let verb = Verb::CmChannelFd;
+        self.world.check_thread(verb)?;
+        if self
+            .world
+            .config
+            .lacks
+            .contains(verbs_api::Capabilities::FD)
+        {
+            let cause = verbs_api::Cause::Text("the devices have no file descriptors".into());
+            let kind = verbs_api::ErrorKind::NotSupported;
+            return Err(verbs_api::Error::new(verb, kind, cause));
+        }
+        self.world.with(|fabric| {
+            let queue = fabric.manage(|manager, _| manager.channels.queue(verb, channel))?;
+            if !fabric.managed.descriptors.contains_key(&channel) {
+                let mut descriptor = Descriptor::new(verb)?;
+                descriptor.update(Some(queue));
+                fabric.manage(|manager, _| manager.channels.watch(channel));
+                fabric.managed.descriptors.insert(channel, descriptor);
+            }
+            fabric.managed.descriptors[&channel].duplicate(verb)
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! rdma_cm on the simulator: in virtual time, with losses, and as bytes.
+
+use core::time::Duration;
+use std::net::{IpAddr, SocketAddr};
+
+use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, ConnParam, PortSpace};
+use verbs_api::lab::Lab;
+use verbs_api::{CqInit, Qp, QpAttrMask, QpInit, QpState, QpType, Verbs, Wait};
+use verbs_sim::{Sim, SimConfig};
+
+/// A port of node 1.
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 1, 1)), 7471);
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Ends {
+    sim: Sim,
+    channel: CmChannel,
+}
+
+impl Ends {
+    fn new(config: SimConfig) -> Self {
+        let sim = Sim::new(config);
+        let channel = sim.create_event_channel().unwrap();
+        Self { sim, channel }
+    }
+
+    fn id(&self, context: u64) -> CmId {
+        let id = self.sim.create_id(self.channel, context, PortSpace::Tcp);
+        id.unwrap()
+    }
+
+    fn next(&self) -> CmEvent {
+        let event = self.sim.get_cm_event(self.channel, Wait::Forever).unwrap();
+        self.sim.ack_cm_event(&event).unwrap();
+        event
+    }
+
+    fn expect(&self, kind: CmEventType) -> CmEvent {
+        let event = self.next();
+        assert_eq!(event.event, kind, "{event}");
+        event
+    }
+
+    fn listener(&self) -> CmId {
+        let listener = self.id(1);
+        self.sim.bind_addr(listener, SERVER).unwrap();
+        self.sim.listen(listener, 0).unwrap();
+        listener
+    }
+
+    fn qp(&self, id: CmId) -> Qp {
+        let context = self.sim.query_id(id).unwrap().verbs.unwrap();
+        let cq = self.sim.create_cq(context, &CqInit::new(16)).unwrap();
+        let init = QpInit::new(QpType::Rc, cq, cq);
+        Cm::create_qp(&self.sim, id, None, &init).unwrap()
+    }
+
+    fn client(&self) -> CmId {
+        let client = self.id(2);
+        let src = SocketAddr::from(([10, 0, 0, 1], 0));
+        self.sim
+            .resolve_addr(client, Some(src), SERVER, SECOND)
+            .unwrap();
+        self.expect(CmEventType::AddrResolved);
+        self.sim.resolve_route(client, SECOND).unwrap();
+        self.expect(CmEventType::RouteResolved);
+        client
+    }
+
+    fn state(&self, qp: Qp) -> QpState {
+        self.sim
+            .query_qp(qp, QpAttrMask::STATE)
+            .unwrap()
+            .attr
+            .qp_state
+    }
+}
+
+#[test]
+fn a_client_and_a_server_meet_and_part() {
+    for config in [SimConfig::new(), SimConfig::new().wire(true)] {
+        let ends = Ends::new(config);
+        let listener = ends.listener();
+        let client = ends.client();
+        let client_qp = ends.qp(client);
+        assert_eq!(ends.state(client_qp), QpState::Init);
+        let param = ConnParam::new().private_data(b"hello");
+        ends.sim.connect(client, &param).unwrap();
+        let request = ends.expect(CmEventType::ConnectRequest);
+        assert_eq!(request.listen_id, Some(listener));
+        assert_eq!(request.private_data().len(), 56);
+        assert!(request.private_data().starts_with(b"hello\0"));
+        let server = request.id;
+        let server_qp = ends.qp(server);
+        ends.sim.accept(server, &ConnParam::new()).unwrap();
+        assert_eq!(ends.state(server_qp), QpState::Rts);
+        let established = ends.expect(CmEventType::Established);
+        assert_eq!(
+            (established.id, established.private_data().len()),
+            (client, 196)
+        );
+        assert_eq!(ends.state(client_qp), QpState::Rts);
+        assert_eq!(ends.expect(CmEventType::Established).id, server);
+        ends.sim.disconnect(client).unwrap();
+        assert_eq!(ends.state(client_qp), QpState::Err);
+        assert_eq!(ends.expect(CmEventType::Disconnected).id, server);
+        assert_eq!(ends.state(server_qp), QpState::Rts);
+        ends.sim.disconnect(server).unwrap();
+        assert_eq!(ends.expect(CmEventType::Disconnected).id, client);
+        for _ in 0..2 {
+            ends.expect(CmEventType::TimewaitExit);
+        }
+        for id in [client, server] {
+            Cm::destroy_qp(&ends.sim, id, Wait::Poll).unwrap();
+            ends.sim.destroy_id(id, Wait::Poll).unwrap();
+        }
+        ends.sim.destroy_id(listener, Wait::Poll).unwrap();
+        ends.sim.destroy_event_channel(ends.channel).unwrap();
+        ends.sim.settle().unwrap();
+    }
+}
+
+#[test]
+fn nobody_listens() {
+    let ends = Ends::new(SimConfig::new());
+    let client = ends.client();
+    ends.sim.connect(client, &ConnParam::new()).unwrap();
+    let rejected = ends.expect(CmEventType::Rejected);
+    assert_eq!((rejected.status, rejected.private_data().len()), (8, 148));
+}
