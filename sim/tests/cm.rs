@@ -52,7 +52,7 @@ impl Ends {
         let context = self.sim.query_id(id).unwrap().verbs.unwrap();
         let cq = self.sim.create_cq(context, &CqInit::new(16)).unwrap();
         let init = QpInit::new(QpType::Rc, cq, cq);
-        Cm::create_qp(&self.sim, id, None, &init).unwrap()
+        self.sim.create_cm_qp(id, None, &init).unwrap()
     }
 
     fn client(&self) -> CmId {
@@ -111,7 +111,7 @@ fn a_client_and_a_server_meet_and_part() {
             ends.expect(CmEventType::TimewaitExit);
         }
         for id in [client, server] {
-            Cm::destroy_qp(&ends.sim, id, Wait::Poll).unwrap();
+            ends.sim.destroy_cm_qp(id, Wait::Poll).unwrap();
             ends.sim.destroy_id(id, Wait::Poll).unwrap();
         }
         ends.sim.destroy_id(listener, Wait::Poll).unwrap();

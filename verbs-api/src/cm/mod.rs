@@ -42,7 +42,7 @@ pub use param::{ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, RDMA_UDP_QKEY
 pub trait Cm: Send + Sync {
     /// A context of each device, in the order of the device list (`rdma_get_devices`, CM-01). Ids that are bound to a
     /// device have the same.
-    fn devices(&self) -> Result<Vec<Context>>;
+    fn cm_devices(&self) -> Result<Vec<Context>>;
 
     /// Makes an event channel (`rdma_create_event_channel`).
     ///
@@ -118,13 +118,13 @@ pub trait Cm: Send + Sync {
     /// # Errors
     /// `Invalid` for an id that is bound to no device or has a QP, and for objects of another context; and those of
     /// [`Verbs::create_qp`](crate::Verbs::create_qp).
-    fn create_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp>;
+    fn create_cm_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp>;
 
     /// Removes the QP of an id (`rdma_destroy_qp`), as [`Verbs::destroy_qp`](crate::Verbs::destroy_qp) does.
     ///
     /// # Errors
     /// `Invalid` if it has none.
-    fn destroy_qp(&self, id: CmId, wait: Wait) -> Result<()>;
+    fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()>;
 
     /// What to set a QP of one's own to for this state (`rdma_init_qp_attr`), for programs that make their QPs by
     /// [`Verbs::create_qp`](crate::Verbs::create_qp) (CM-36).

@@ -132,7 +132,7 @@ fn with_address(id: CmId, addr: impl Display) -> String {
 }
 
 impl Cm for Sim {
-    fn devices(&self) -> Result<Vec<Context>> {
+    fn cm_devices(&self) -> Result<Vec<Context>> {
         let contexts = self.contexts(Verb::CmGetDevices)?;
         Ok(contexts.into_iter().map(|(context, _)| context).collect())
     }
@@ -216,13 +216,13 @@ impl Cm for Sim {
         })
     }
 
-    fn create_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
+    fn create_cm_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
         let verb = Verb::CmCreateQp;
         let say = || format!("{id}, {}{}", init.qp_type, say::also(pd));
         self.in_steps(verb, id, say, || self.make_qp(verb, id, pd, init))
     }
 
-    fn destroy_qp(&self, id: CmId, wait: Wait) -> Result<()> {
+    fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()> {
         let verb = Verb::CmDestroyQp;
         self.in_steps(
             verb,
