@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(read, left[..10]);
         numbers[..99]
             .iter()
-            .for_each(|number| drop(events.take_out(*number)));
+            .for_each(|number| assert!(events.take_out(*number).is_none_or(|event| event != 99)));
         assert_eq!((events.len(), events.places.len()), (1, 1));
         assert_eq!((events.pop(), events.pop()), (Some(99), None));
         assert!(events.is_empty());
