@@ -1,5 +1,6 @@
 //! How a simulation is set up.
 
+use core::net::IpAddr;
 use core::time::Duration;
 
 use verbs_api::behavior::Behavior;
@@ -353,6 +354,17 @@ impl SimConfig {
         return self.network.is_some();
         #[cfg(not(feature = "network"))]
         false
+    }
+
+    /// Whether packets to an address may arrive at another process.
+    pub(crate) fn reaches(&self, address: IpAddr) -> bool {
+        #[cfg(feature = "network")]
+        return self.network.is_some_and(|network| network.has(address));
+        #[cfg(not(feature = "network"))]
+        {
+            let _ = address;
+            false
+        }
     }
 
     /// Whether packets are those of RoCEv2. On InfiniBand, and with devices of iWARP, they are others.

@@ -70,6 +70,8 @@ mod payload;
 mod pcap;
 mod ring;
 mod rng;
+#[cfg(feature = "network")]
+mod service;
 mod stack;
 mod subnet;
 mod sync;

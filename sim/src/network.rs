@@ -1,8 +1,9 @@
 //! The network that a simulation is on: which addresses its ports have.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 use verbs_udp::{Socket, Tenant, holder};
 
@@ -121,6 +122,25 @@ impl Network {
         let all = Tenant::MOST;
         let text = format!("{} has {all} processes already", addresses[0]);
         Err(io::Error::new(io::ErrorKind::AddrInUse, text))
+    }
+
+    /// The names by which processes of this network find who has a port of a port space: for all addresses of the
+    /// machine, or for one of those that were given.
+    pub(crate) fn services(self, address: IpAddr, port_space: u32, port: u16) -> Vec<String> {
+        let name = |of: &dyn fmt::Display| format!("verbsim {of} {port_space:#x} {port}");
+        match self.0 {
+            Places::Loopback(subnet) => vec![name(&format_args!("loopback {subnet}"))],
+            Places::Given(addresses) if addresses.contains(&address) => vec![name(&address)],
+            Places::Given(addresses) => addresses.iter().map(|of| name(of)).collect(),
+        }
+    }
+
+    /// Whether an address is of this machine, and of no network of loopback addresses in particular.
+    pub(crate) fn is_of_machine(self, address: IpAddr) -> bool {
+        if self.given().is_none() && self.has(address) || address.is_unspecified() {
+            return false;
+        }
+        address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
     }
 
     /// Whether packets from an address are of this network.

@@ -4,8 +4,7 @@
 //! it choose what the sender knows: 0, and in a [`Train`] the place of the datagram, from 0. Datagrams are never
 //! fragmented. A socket needs no privilege, and is bound to one address and the port of RoCEv2, [`PORT`].
 //!
-//! Several processes of one user may share an address: each is a [`Tenant`] of it. A [`Service`] is a name of the machine
-//! that one process has, and answers to.
+//! Several processes of one user may share an address: each is a [`Tenant`] of it.
 //!
 //! Sending waits while the socket's buffer is full; receiving never waits. All methods may be called by several
 //! threads at once.
@@ -13,14 +12,12 @@
 #![deny(unsafe_code)]
 
 mod holder;
-mod service;
 mod socket;
 #[expect(unsafe_code, reason = "system calls that no safe interface has")]
 mod sys;
 mod tenant;
 
 pub use holder::holder;
-pub use service::Service;
 pub use socket::{Datagrams, Received, Socket, Train};
 pub use tenant::Tenant;
 

@@ -37,15 +37,20 @@ impl Bindings {
 }
 
 impl Manager {
-    /// `rdma_bind_addr`
-    pub(crate) fn bind_addr(&mut self, host: &dyn Host, id: CmId, addr: SocketAddr) -> Result<()> {
+    /// `rdma_bind_addr`. Addresses of the machine that no device has lead to its first port.
+    pub(crate) fn bind_addr(
+        &mut self,
+        host: &dyn Host,
+        id: CmId,
+        (addr, is_of_machine): (SocketAddr, bool),
+    ) -> Result<()> {
         let verb = Verb::CmBindAddr;
         let index = self.find(verb, id)?;
         let state = self.ids.at(index).state;
         if state != State::Idle {
             return Err(wrong_state(verb, id, state));
         }
-        self.bind(host, verb, index, addr)
+        self.bind(host, verb, index, (addr, is_of_machine))
     }
 
     /// Gives an idle id an address. With port 0 one is chosen.
@@ -54,9 +59,9 @@ impl Manager {
         host: &dyn Host,
         verb: Verb,
         index: u32,
-        addr: SocketAddr,
+        (addr, is_of_machine): (SocketAddr, bool),
     ) -> Result<()> {
-        let local = own_port(host, verb, addr.ip())?;
+        let local = own_port(host, verb, (addr.ip(), is_of_machine))?;
         let ps = self.ids.at(index).ps;
         let port = match addr.port() {
             0 => self.free_port(verb, ps)?,
@@ -113,20 +118,43 @@ impl Manager {
 
     /// Takes from an id what it is bound to.
     pub(super) fn unbind(&mut self, index: u32) {
-        let id = self.ids.at(index);
-        if let Some(local) = id.local {
-            let ps = id.ps;
-            self.bindings.remove(ps, local.port(), index);
+        let id = self.ids.at_mut(index);
+        if let Some(local) = id.local.take() {
+            self.bindings.remove(id.ps, local.port(), index);
         }
+    }
+
+    /// An id that was just bound is not: another process has its port.
+    #[cfg(feature = "network")]
+    pub(crate) fn take_back_binding(&mut self, id: CmId) -> Result<()> {
+        let index = self.find(Verb::CmBindAddr, id)?;
+        self.unbind(index);
+        let id = self.ids.at_mut(index);
+        if let State::Listening { .. } = id.state {
+            self.listening -= 1;
+        }
+        (id.state, id.port) = (State::Idle, None);
+        Ok(())
+    }
+
+    /// Whether an id listens at a port.
+    #[cfg(feature = "network")]
+    pub(crate) fn listens(&self, ps: PortSpace, port: u16) -> bool {
+        let mut ids = self.bindings.at(ps, port).iter();
+        ids.any(|index| matches!(self.ids.at(*index).state, State::Listening { .. }))
     }
 }
 
 /// The port of an address of this machine; none for the unspecified one.
-fn own_port(host: &dyn Host, verb: Verb, ip: IpAddr) -> Result<Option<Local>> {
+fn own_port(
+    host: &dyn Host,
+    verb: Verb,
+    (ip, is_of_machine): (IpAddr, bool),
+) -> Result<Option<Local>> {
     if ip.is_unspecified() {
         return Ok(None);
     }
-    let local = match ip.is_loopback() {
+    let local = match ip.is_loopback() || is_of_machine {
         true => host.port_at(ip).or_else(|| host.loopback()),
         false => host.port_at(ip),
     };

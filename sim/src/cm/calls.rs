@@ -28,7 +28,7 @@ impl Manager {
         match self.ids.at(index).state {
             State::Idle => {
                 let any = unspecified(SocketAddr::from(([0, 0, 0, 0], 0)));
-                self.bind(host, verb, index, any)?;
+                self.bind(host, verb, index, (any, false))?;
             }
             State::Bound => {}
             state => return Err(wrong_state(verb, id, state)),

@@ -14,12 +14,13 @@ use super::{Manager, invalid, wrong_state};
 use crate::address::gid_of;
 
 impl Manager {
-    /// `rdma_resolve_addr`. `leads_to` is the address of a device that `dst` stands for, if it is of the machine.
+    /// `rdma_resolve_addr`. `leads_to` is the address of a device that `dst` stands for, if it is of the machine, and
+    /// `is_of_machine` says whether `src` is.
     pub(crate) fn resolve_addr(
         &mut self,
         host: &dyn Host,
         id: CmId,
-        src: Option<SocketAddr>,
+        (src, is_of_machine): (Option<SocketAddr>, bool),
         (dst, leads_to): (SocketAddr, Option<IpAddr>),
         timeout: Duration,
     ) -> Result<()> {
@@ -36,7 +37,7 @@ impl Manager {
                         "is of another family than dst_addr",
                     ));
                 }
-                self.bind(host, verb, index, src)?;
+                self.bind(host, verb, index, (src, is_of_machine))?;
             }
             State::Bound => {}
             _ => return Err(wrong_state(verb, id, state)),
@@ -57,7 +58,7 @@ impl Manager {
         match path(host, id.port, target) {
             Some((local, to)) => {
                 (id.port, id.to) = (Some(local), Some(to));
-                let own = match dst.ip().is_loopback() && !target.is_loopback() {
+                let own = match leads_to.is_some() || dst.ip().is_loopback() {
                     true => dst.ip(),
                     false => local.address,
                 };

@@ -4,7 +4,7 @@
 //! time, which also delivers what it has read, so that packets stay in their order. No system call is made with the
 //! fabric's lock held.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
-use verbs_api::Gid;
+use verbs_api::{CmId, Gid};
 use verbs_udp::{Received, Socket, Tenant};
 
 use super::border::Entrance;
@@ -26,6 +26,7 @@ use crate::guarded::{Guarded, raised};
 use crate::network::Network;
 use crate::outgoing::Outgoing;
 use crate::packet::PortId;
+use crate::service::Service;
 use crate::sync::Mutex;
 
 type Shared<T> = Arc<Guarded<T>>;
@@ -50,6 +51,8 @@ pub(super) struct Sockets {
     looks: AtomicU32,
     /// How often they had when the thread that reads last asked, or when one of them went to sleep.
     seen: AtomicU32,
+    /// The names of ids of rdma_cm that other processes may look for.
+    pub(super) services: Mutex<BTreeMap<CmId, Vec<Service>>>,
     /// The thread that reads, if it has started.
     receiver: OnceLock<Thread>,
     /// It waits until something can be read. Else it soon reads, and sends what was kept, unless others look.
@@ -104,6 +107,7 @@ impl Sockets {
             has_listeners: AtomicBool::new(false),
             looks: AtomicU32::new(0),
             seen: AtomicU32::new(0),
+            services: Mutex::default(),
             receiver: OnceLock::new(),
             is_waiting: AtomicBool::new(false),
         })
@@ -201,6 +205,10 @@ impl Sockets {
                 let _ = epoll::modify(epoll, fd, data, epoll::EventFlags::IN);
             }
         }
+    }
+
+    pub(super) fn network(&self) -> Network {
+        self.network
     }
 
     fn sender(&self, port: PortId) -> Option<&Socket> {
@@ -306,7 +314,12 @@ impl Sockets {
         let senders = self.senders.iter().filter_map(|sender| sender.get()?.own());
         senders.for_each(|socket| visit(socket.as_fd()));
         if let Some(reader) = self.reader.try_lock() {
-            reader.others.iter().filter_map(Source::fd).for_each(visit);
+            let others = reader.others.iter().filter_map(Source::fd);
+            others.for_each(&mut visit);
+        }
+        if let Some(services) = self.services.try_lock() {
+            let services = services.values().flatten();
+            services.filter_map(Service::fd).for_each(visit);
         }
     }
 

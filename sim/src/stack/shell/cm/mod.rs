@@ -1,6 +1,8 @@
 //! rdma_cm: each call on the connection manager, and on queue pairs what librdmacm does beside it.
 
 mod library;
+#[cfg(feature = "network")]
+mod names;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -121,6 +123,27 @@ impl Sim {
     }
 }
 
+/// There is no other process.
+#[cfg(not(feature = "network"))]
+impl Sim {
+    fn is_of_machine(&self, _: core::net::IpAddr) -> bool {
+        false
+    }
+
+    fn leads_to(&self, _: CmId, _: SocketAddr) -> Option<core::net::IpAddr> {
+        None
+    }
+
+    fn with_name(
+        &self,
+        _: Verb,
+        _: (CmId, u16),
+        mut bind: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        bind()
+    }
+}
+
 /// The node that the trace and fault rules say an id is of.
 fn node_of(fabric: &mut Fabric, id: Option<CmId>) -> u32 {
     let of = |id| fabric.manage(|manager, _| manager.node_of(id));
@@ -170,7 +193,10 @@ impl Cm for Sim {
         let call = (Verb::CmDestroyId, Some(id));
         let destroyed = self.wait_managed(call, wait, say, |manager| manager.destroy_id(id));
         #[cfg(feature = "network")]
-        self.update_managed();
+        if destroyed.is_ok() {
+            self.drop_names(id);
+            self.update_managed();
+        }
         destroyed
     }
 
@@ -191,8 +217,11 @@ impl Cm for Sim {
 
     fn bind_addr(&self, id: CmId, addr: SocketAddr) -> Result<()> {
         let say = || with_address(id, addr);
-        self.managed(Verb::CmBindAddr, Some(id), say, |manager, host| {
-            manager.bind_addr(host, id, addr)
+        let is_of_machine = self.is_of_machine(addr.ip());
+        self.with_name(Verb::CmBindAddr, (id, addr.port()), || {
+            self.managed(Verb::CmBindAddr, Some(id), say, |manager, host| {
+                manager.bind_addr(host, id, (addr, is_of_machine))
+            })
         })
     }
 
@@ -204,8 +233,10 @@ impl Cm for Sim {
         timeout: Duration,
     ) -> Result<()> {
         let say = || format!("{id}, {dst}{}, {timeout:?}", say::also(src));
+        let leads_to = self.leads_to(id, dst);
+        let is_of_machine = src.is_some_and(|src| self.is_of_machine(src.ip()));
         self.managed(Verb::CmResolveAddr, Some(id), say, |manager, host| {
-            manager.resolve_addr(host, id, src, (dst, None), timeout)
+            manager.resolve_addr(host, id, (src, is_of_machine), (dst, leads_to), timeout)
         })
     }
 
@@ -239,8 +270,10 @@ impl Cm for Sim {
 
     fn listen(&self, id: CmId, backlog: i32) -> Result<()> {
         let say = || format!("{id}, {backlog}");
-        self.managed(Verb::CmListen, Some(id), say, |manager, host| {
-            manager.listen(host, id, backlog)
+        self.with_name(Verb::CmListen, (id, 0), || {
+            self.managed(Verb::CmListen, Some(id), say, |manager, host| {
+                manager.listen(host, id, backlog)
+            })
         })
     }
 

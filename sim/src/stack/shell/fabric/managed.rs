@@ -230,7 +230,7 @@ impl Host for Machine<'_> {
         }
         let (gid, lid) = match self.place(address) {
             Some((id, gid)) => (gid, ports.subnet().map_or(0, |subnet| subnet.lid(id))),
-            None if ports.has_network() => (gid_of(address), 0),
+            None if self.config.reaches(address) => (gid_of(address), 0),
             None => return None,
         };
         let same_family = ip_of(gid).is_ipv4() == ip_of(from.gid).is_ipv4();

@@ -1,0 +1,136 @@
+//! Which process of the machine has a port: the names that ids take, and by which those of other processes are found.
+
+use core::net::{IpAddr, SocketAddr};
+use std::io;
+
+use verbs_api::cm::{Cm, CmId};
+use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
+
+use crate::service::Service;
+use crate::stack::shell::sim::Sim;
+
+/// An id gets a port that is free in its own process so often at most, until one is free in the others too.
+const TRIES: u32 = 16;
+
+impl Sim {
+    /// Whether an address is of the machine, though of no device: it leads to the first port.
+    pub(super) fn is_of_machine(&self, address: IpAddr) -> bool {
+        let sockets = self.world.sockets.as_ref();
+        sockets.is_some_and(|sockets| sockets.network().is_of_machine(address))
+            && !self.look_at(|_, host| host.port_at(address).is_some())
+    }
+
+    /// The address of the device that an address of the machine leads to: where its port is listened at, or the own one.
+    pub(super) fn leads_to(&self, id: CmId, dst: SocketAddr) -> Option<IpAddr> {
+        let network = self.world.sockets.as_ref()?.network();
+        let is_own = self.look_at(|_, host| host.port_at(dst.ip()).is_some());
+        let is_shared = is_own && network.given().is_some();
+        if !is_shared && (is_own || !network.is_of_machine(dst.ip())) {
+            return None;
+        }
+        let ps = self.query_id(id).ok()?.ps;
+        let (own, listens) = self.look_at(|manager, host| {
+            let own = match is_own {
+                true => host.port_at(dst.ip()),
+                false => host.loopback(),
+            };
+            (
+                own.map(|local| local.address),
+                manager.listens(ps, dst.port()),
+            )
+        });
+        if listens {
+            return own;
+        }
+        let names = network.services(dst.ip(), ps.into(), dst.port());
+        let answer = names.iter().find_map(|name| Service::ask(name));
+        let other = answer.and_then(|answer| str::from_utf8(&answer).ok()?.parse().ok());
+        other.or(own)
+    }
+
+    /// Binds an id by `bind`, to this port, or to one that is chosen if it is 0. Then other processes find it by a name,
+    /// unless its device has an address of its own.
+    pub(super) fn with_name(
+        &self,
+        verb: Verb,
+        (id, port): (CmId, u16),
+        mut bind: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let Some(sockets) = &self.world.sockets else {
+            return bind();
+        };
+        let mut tries = 0;
+        loop {
+            bind()?;
+            let mut services = sockets.services.lock();
+            if services.contains_key(&id) {
+                return Ok(());
+            }
+            let named = self.take_names(id);
+            match named {
+                Ok(names) if names.is_empty() => return Ok(()),
+                Ok(names) => {
+                    services.insert(id, names);
+                    return Ok(());
+                }
+                Err(error) => {
+                    drop(services);
+                    self.look_at(|manager, _| manager.take_back_binding(id))?;
+                    tries += 1;
+                    if port != 0 || tries == TRIES {
+                        return Err(refused(verb, &error));
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_names(&self, id: CmId) -> io::Result<Vec<Service>> {
+        let network = self.world.sockets.as_ref().map(|sockets| sockets.network());
+        let Some((network, attr)) = network.zip(self.query_id(id).ok()) else {
+            return Ok(Vec::new());
+        };
+        let Some(local) = attr.local_addr else {
+            return Ok(Vec::new());
+        };
+        let (of_device, first) = self.look_at(|_, host| {
+            let of_device = host.port_at(local.ip()).is_some();
+            (of_device, host.loopback().map(|local| local.address))
+        });
+        let Some(first) = first.filter(|_| !of_device || network.given().is_some()) else {
+            return Ok(Vec::new());
+        };
+        let names = network.services(local.ip(), attr.ps.into(), local.port());
+        let addresses = network.given().map_or_else(|| vec![first], <[_]>::to_vec);
+        let addresses = match of_device {
+            true => vec![local.ip()],
+            false => addresses,
+        };
+        let take = |(name, address): (&String, IpAddr)| {
+            Service::start(name, address.to_string().into_bytes())
+        };
+        names.iter().zip(addresses).map(take).collect()
+    }
+
+    /// An id is gone: so are its names.
+    pub(super) fn drop_names(&self, id: CmId) {
+        let services = self.world.sockets.as_ref().map(|sockets| &sockets.services);
+        // Not under the lock: it waits for a thread.
+        let names = services.and_then(|services| services.lock().remove(&id));
+        drop(names);
+    }
+}
+
+fn refused(verb: Verb, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            let text = "another process has the port";
+            Error::new(verb, ErrorKind::AddressInUse, Cause::Text(text.into()))
+        }
+        _ => {
+            let kind = error.raw_os_error();
+            let kind = kind.map_or(ErrorKind::Io, |raw| Error::from_raw(verb, raw).kind());
+            Error::new(verb, kind, Cause::Text(error.to_string().into()))
+        }
+    }
+}
