@@ -39,6 +39,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The messages that connect queue pairs, in the payload of packets to QP 1, are in module [`mad`].
+//!
 //! Specifications: InfiniBand Architecture, volume 1, chapter 9 (packets, ICRC) and annex A17 (RoCEv2).
 #![forbid(unsafe_code)]
 
@@ -55,6 +57,7 @@ pub use extended::{Aeth, AtomicEth, Data, Deth, Extended, Operation, Reth, Trans
 pub use frame::{Bth, Frame, Reserved};
 pub use icrc::icrc;
 pub use ip::{Ip, Ipv4, Ipv6};
+pub use mad::{CmAttribute, CmMad, CmMessage, IpCm, MadError};
 pub use read::{ReadError, Received};
 pub use write::WriteError;
 

@@ -1,124 +1,116 @@
-//! Fields of messages: where each is, in both directions.
+//! Fields, and the table that a struct of them is written as.
 
-use core::fmt;
-use core::ops::Deref;
+use core::ops::Range;
 
-/// Something that has a place in a message: a byte, and a bit in it, from the highest.
-pub(super) trait Field: Sized {
-    fn get(bytes: &[u8], byte: usize, bit: usize) -> Self;
-    fn put(&self, bytes: &mut [u8], byte: usize, bit: usize);
+use super::MAD;
+
+/// The bits of a MAD where a field, or a part of it, stands. Bit 0 is the most significant one of byte 0.
+pub(super) type Place = Range<usize>;
+
+/// These bits, from byte `byte` on.
+pub(super) const fn place(byte: usize, bits: Range<usize>) -> Place {
+    8 * byte + bits.start..8 * byte + bits.end
 }
 
-/// The number in so many bits.
-pub(super) fn bits(bytes: &[u8], byte: usize, bit: usize, width: usize) -> u64 {
-    let first = byte * 8 + bit;
-    let one = |at: usize| u64::from(bytes[at / 8] >> (7 - at % 8) & 1);
-    (first..first + width).fold(0, |number, at| number << 1 | one(at))
+/// What can stand in a MAD. Places follow from tables, so they are never outside of it.
+pub(super) trait Field {
+    /// Reads it from these places; the first has its upper bits.
+    fn get(bytes: &[u8; MAD], at: &[Place]) -> Self;
+
+    /// Writes it to where all bits are still 0. Upper bits for which there is no room are left out.
+    fn put(&self, bytes: &mut [u8; MAD], at: &[Place]);
 }
 
-/// Puts a number into so many bits, which are zero.
-pub(super) fn set_bits(bytes: &mut [u8], (byte, bit): (usize, usize), width: usize, number: u64) {
-    let first = byte * 8 + bit;
-    for place in 0..width {
-        let at = first + width - 1 - place;
-        bytes[at / 8] |= ((number >> place & 1) as u8) << (7 - at % 8);
-    }
-}
-
-macro_rules! whole {
-    ($($number:ty)*) => { $(
+macro_rules! number {
+    ($($number:ty)*) => {$(
         impl Field for $number {
-            fn get(bytes: &[u8], byte: usize, _: usize) -> Self {
-                let mut own = [0; size_of::<Self>()];
-                own.copy_from_slice(&bytes[byte..byte + size_of::<Self>()]);
-                Self::from_be_bytes(own)
+            fn get(bytes: &[u8; MAD], at: &[Place]) -> Self {
+                let bits = at.iter().cloned().flatten();
+                let bits = bits.map(|bit| bytes[bit / 8] >> (7 - bit % 8) & 1);
+                bits.fold(0, |number, bit| number << 1 | Self::from(bit))
             }
 
-            fn put(&self, bytes: &mut [u8], byte: usize, _: usize) {
-                bytes[byte..byte + size_of::<Self>()].copy_from_slice(&self.to_be_bytes());
+            fn put(&self, bytes: &mut [u8; MAD], at: &[Place]) {
+                let bits = at.iter().cloned().flatten();
+                for (place, bit) in bits.rev().zip(0..Self::BITS) {
+                    bytes[place / 8] |= ((self >> bit & 1) as u8) << (7 - place % 8);
+                }
             }
         }
-    )* };
+    )*};
 }
 
-whole!(u8 u16 u32 u64);
+number!(u8 u16 u32 u64);
 
 impl Field for bool {
-    fn get(bytes: &[u8], byte: usize, bit: usize) -> Self {
-        bits(bytes, byte, bit, 1) == 1
+    fn get(bytes: &[u8; MAD], at: &[Place]) -> Self {
+        u8::get(bytes, at) != 0
     }
 
-    fn put(&self, bytes: &mut [u8], byte: usize, bit: usize) {
-        set_bits(bytes, (byte, bit), 1, (*self).into());
+    fn put(&self, bytes: &mut [u8; MAD], at: &[Place]) {
+        u8::from(*self).put(bytes, at);
     }
 }
 
 impl<const N: usize> Field for [u8; N] {
-    fn get(bytes: &[u8], byte: usize, _: usize) -> Self {
-        let mut own = [0; N];
-        own.copy_from_slice(&bytes[byte..byte + N]);
-        own
+    fn get(bytes: &[u8; MAD], at: &[Place]) -> Self {
+        let first = at[0].start / 8;
+        core::array::from_fn(|index| bytes[first + index])
     }
 
-    fn put(&self, bytes: &mut [u8], byte: usize, _: usize) {
-        bytes[byte..byte + N].copy_from_slice(self);
+    fn put(&self, bytes: &mut [u8; MAD], at: &[Place]) {
+        let first = at[0].start / 8;
+        bytes[first..first + N].copy_from_slice(self);
     }
 }
 
 impl<T: Field> Field for Box<T> {
-    fn get(bytes: &[u8], byte: usize, bit: usize) -> Self {
-        Self::new(T::get(bytes, byte, bit))
+    fn get(bytes: &[u8; MAD], at: &[Place]) -> Self {
+        Box::new(T::get(bytes, at))
     }
 
-    fn put(&self, bytes: &mut [u8], byte: usize, bit: usize) {
-        (**self).put(bytes, byte, bit);
-    }
-}
-
-/// What programs add to a message, up to as many bytes as there is room for. The rest is zero, and cannot be told from
-/// what was added.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct PrivateData<const N: usize>([u8; N]);
-
-impl<const N: usize> PrivateData<N> {
-    /// With these bytes at the start; `None` if there are more than it has room for.
-    pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut own = [0; N];
-        own.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Self(own))
+    fn put(&self, bytes: &mut [u8; MAD], at: &[Place]) {
+        T::put(self, bytes, at);
     }
 }
 
-impl<const N: usize> Default for PrivateData<N> {
-    fn default() -> Self {
-        Self([0; N])
-    }
+/// Defines a struct whose fields stand at `byte[bits]`, or at `byte` with all their bits. Bytes count from the start
+/// of the struct, bits from the most significant one of that byte. A field in several places has `|` between them.
+macro_rules! fields {
+    ($(
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $( $(#[$fmeta:meta])* $field:ident: $type:ty = $($byte:literal $([$bits:expr])?)|+; )*
+        }
+    )*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            $( $(#[$fmeta])* pub $field: $type, )*
+        }
+
+        impl Field for $name {
+            fn get(bytes: &[u8; MAD], at: &[Place]) -> Self {
+                let start = at[0].start / 8;
+                Self {
+                    $( $field: <$type>::get(
+                        bytes,
+                        &[$( place(start + $byte, fields!(@bits $type $(, $bits)?)) ),+],
+                    ), )*
+                }
+            }
+
+            fn put(&self, bytes: &mut [u8; MAD], at: &[Place]) {
+                let start = at[0].start / 8;
+                $( self.$field.put(
+                    bytes,
+                    &[$( place(start + $byte, fields!(@bits $type $(, $bits)?)) ),+],
+                ); )*
+            }
+        }
+    )*};
+    (@bits $type:ty) => { 0..8 * size_of::<$type>() };
+    (@bits $type:ty, $bits:expr) => { $bits };
 }
 
-impl<const N: usize> Deref for PrivateData<N> {
-    type Target = [u8; N];
-
-    fn deref(&self) -> &[u8; N] {
-        &self.0
-    }
-}
-
-impl<const N: usize> fmt::Debug for PrivateData<N> {
-    /// Without the zeros at the end.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = self.0.iter().rposition(|byte| *byte != 0);
-        f.debug_list()
-            .entries(&self.0[..end.map_or(0, |last| last + 1)])
-            .finish()
-    }
-}
-
-impl<const N: usize> Field for PrivateData<N> {
-    fn get(bytes: &[u8], byte: usize, bit: usize) -> Self {
-        Self(Field::get(bytes, byte, bit))
-    }
-
-    fn put(&self, bytes: &mut [u8], byte: usize, bit: usize) {
-        self.0.put(bytes, byte, bit);
-    }
-}
+pub(super) use fields;

@@ -1,297 +1,271 @@
-//! The messages, field by field (IBA 12.6).
+//! The messages: what they carry, and where it stands.
 
-use super::field::{Field, PrivateData, bits, set_bits};
+use super::field::{Field, Place, fields, place};
+use super::{MAD, MODIFIER, PrivateData};
 
-/// Declares messages. Behind each field are its byte, the bit there if it is not the first, and how many bits it has if
-/// these are no whole bytes.
-macro_rules! layout {
-    ($(
-        $(#[$meta:meta])*
-        $name:ident {
-            $( $(#[$field_meta:meta])* $field:ident: $type:ty = $byte:literal $(, $bit:literal $(, $width:literal)?)?; )*
-        }
-    )*) => { $(
-        $(#[$meta])*
-        ///
-        /// The default is all zero.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct $name {
-            $( $(#[$field_meta])* pub $field: $type, )*
-        }
-
-        impl Field for $name {
-            fn get(bytes: &[u8], at: usize, _: usize) -> Self {
-                Self {
-                    $( $field: get!(bytes, at + $byte $(, $bit $(, $width)?)?), )*
-                }
-            }
-
-            fn put(&self, bytes: &mut [u8], at: usize, _: usize) {
-                $( put!(self.$field, bytes, at + $byte $(, $bit $(, $width)?)?); )*
-            }
-        }
-    )* };
-}
-
-macro_rules! get {
-    ($bytes:ident, $at:expr) => {
-        Field::get($bytes, $at, 0)
-    };
-    ($bytes:ident, $at:expr, $bit:literal) => {
-        Field::get($bytes, $at, $bit)
-    };
-    ($bytes:ident, $at:expr, $bit:literal, $width:literal) => {
-        bits($bytes, $at, $bit, $width) as _
-    };
-}
-
-macro_rules! put {
-    ($field:expr, $bytes:ident, $at:expr) => {
-        $field.put($bytes, $at, 0)
-    };
-    ($field:expr, $bytes:ident, $at:expr, $bit:literal) => {
-        $field.put($bytes, $at, $bit)
-    };
-    ($field:expr, $bytes:ident, $at:expr, $bit:literal, $width:literal) => {
-        set_bits($bytes, ($at, $bit), $width, $field.into())
-    };
-}
-
-layout! {
-    /// Asks for a connection.
-    Req {
-        /// What the sender calls the connection.
+fields! {
+    /// REQ: asks for a connection.
+    pub struct Req {
+        /// The connection, as the sender calls it.
         local_comm_id: u32 = 0;
-        /// The service that it wants ([`service_id`](super::service_id)).
+        /// Enhanced connection establishment.
+        ece: Ece = 5[0..24];
+        /// Who is asked: with rdma_cm a port ([`service_id`](super::service_id)).
         service_id: u64 = 8;
-        /// GUID of the sender's device.
+        /// The node GUID of the sender.
         ca_guid: u64 = 16;
-        /// Q_Key of its queue pair.
+        /// The Q_Key of the sender's QP. Without meaning for connected QPs.
         qkey: u32 = 28;
-        /// Number of its queue pair, 24 bits.
-        qpn: u32 = 32, 0, 24;
-        /// Reads and atomics that it can serve at once.
+        /// The number of the sender's QP, 24 bits.
+        qpn: u32 = 32[0..24];
+        /// Reads and atomics that the sender takes at a time.
         responder_resources: u8 = 35;
-        /// Number of its EE context, 24 bits: 0.
-        eecn: u32 = 36, 0, 24;
-        /// Reads and atomics that it wants to have under way.
+        /// Reads and atomics that the sender makes at a time.
         initiator_depth: u8 = 39;
-        /// Code of the time in which it expects an answer, 5 bits.
-        remote_cm_response_timeout: u8 = 43, 0, 5;
-        /// 0 RC, 1 UC, 3 one of `extended_transport`.
-        transport: u8 = 43, 5, 2;
-        /// Its device has flow control.
-        flow_control: bool = 43, 7;
-        /// The PSN that it expects first, 24 bits: that of the other side's first request.
-        starting_psn: u32 = 44, 0, 24;
-        /// Code of the time in which it answers, 5 bits.
-        local_cm_response_timeout: u8 = 47, 0, 5;
-        /// Retries of a request that is not acknowledged, 3 bits.
-        retry_count: u8 = 47, 5, 3;
-        /// P_Key of the connection.
+        /// How long the sender waits for an answer: 4.096 µs times 2 to this, 5 bits.
+        remote_cm_response_timeout: u8 = 43[0..5];
+        /// Transport service type, 2 bits: 0 RC, 1 UC, 3 the one that `extended_transport` names.
+        transport: u8 = 43[5..7];
+        /// The sender has end-to-end flow control.
+        flow_control: bool = 43[7..8];
+        /// The PSN that the sender expects first, 24 bits: the receiver's requests begin with it.
+        starting_psn: u32 = 44[0..24];
+        /// How long the sender takes at most to answer, as the other time-out, 5 bits.
+        local_cm_response_timeout: u8 = 47[0..5];
+        /// Retries of a request on the QP that is not acknowledged, 3 bits.
+        retry_count: u8 = 47[5..8];
+        /// P_Key.
         pkey: u16 = 48;
-        /// Code of the path MTU, 4 bits.
-        path_mtu: u8 = 50, 0, 4;
-        /// Retries of a request that finds no receive, 3 bits.
-        rnr_retry_count: u8 = 50, 5, 3;
-        /// Retries of messages like this, 4 bits.
-        max_cm_retries: u8 = 51, 0, 4;
-        /// Its queue pair has an SRQ.
-        srq: bool = 51, 4;
-        /// If `transport` is 3: 1 XRC. 3 bits.
-        extended_transport: u8 = 51, 5, 3;
-        /// The path of its packets.
+        /// Code of the path MTU, 4 bits: 1 is 256 bytes, 5 is 4096.
+        path_mtu: u8 = 50[0..4];
+        /// Retries on the QP for a peer without a receive, 3 bits; 7 is for ever.
+        rnr_retry_count: u8 = 50[5..8];
+        /// How often messages are sent again, 4 bits.
+        max_cm_retries: u8 = 51[0..4];
+        /// The sender's QP has an SRQ.
+        srq: bool = 51[4..5];
+        /// Extended transport type, 3 bits: 1 is XRC.
+        extended_transport: u8 = 51[5..8];
+        /// The path.
         primary: Path = 52;
-        /// Another one: all zero if there is none.
+        /// Another path, for path migration; all zeros if there is none.
         alternate: Path = 96;
-        /// What programs add.
+        /// Private data. With rdma_cm they begin with an [`IpCm`](super::IpCm).
         private_data: PrivateData<92> = 140;
     }
 
-    /// The path of a connection.
-    Path {
-        /// LID of the sender; 0xffff on RoCE.
+    /// A path, as the sender of a [`Req`] sees it.
+    pub struct Path {
+        /// The sender's LID; 0xffff on Ethernet.
         local_lid: u16 = 0;
-        /// LID of the receiver; 0xffff on RoCE.
+        /// The receiver's LID; 0xffff on Ethernet.
         remote_lid: u16 = 2;
-        /// GID of the sender.
+        /// The sender's GID.
         local_gid: [u8; 16] = 4;
-        /// GID of the receiver.
+        /// The receiver's GID.
         remote_gid: [u8; 16] = 20;
         /// Flow label, 20 bits.
-        flow_label: u32 = 36, 0, 20;
-        /// Code of the rate, 6 bits.
-        packet_rate: u8 = 39, 2, 6;
+        flow_label: u32 = 36[0..20];
+        /// Code of the rate of packets, 6 bits.
+        packet_rate: u8 = 39[2..8];
         /// Traffic class.
         traffic_class: u8 = 40;
         /// Hop limit.
         hop_limit: u8 = 41;
         /// Service level, 4 bits.
-        sl: u8 = 42, 0, 4;
-        /// Both ends are in one subnet.
-        subnet_local: bool = 42, 4;
-        /// Code of the time-out of the queue pairs, 5 bits.
-        local_ack_timeout: u8 = 43, 0, 5;
+        sl: u8 = 42[0..4];
+        /// The path does not leave the subnet.
+        subnet_local: bool = 42[4..5];
+        /// Code of the time-out of the QP, 5 bits.
+        local_ack_timeout: u8 = 43[0..5];
     }
 
-    /// Asks for more time to answer.
-    Mra {
-        /// What the sender calls the connection.
+    /// MRA: a message was received, and its answer takes longer.
+    pub struct Mra {
+        /// The connection, as the sender calls it.
         local_comm_id: u32 = 0;
-        /// What the receiver does.
+        /// The connection, as the receiver calls it.
         remote_comm_id: u32 = 4;
-        /// What it has got: 0 REQ, 1 REP, 2 LAP. 2 bits.
-        mraed: u8 = 8, 0, 2;
-        /// Code of the time, 5 bits.
-        service_timeout: u8 = 9, 0, 5;
-        /// What programs add.
+        /// Which message; `Other(2)` is LAP.
+        mraed: Rejected = 8[0..2];
+        /// How much longer: 4.096 µs times 2 to this, 5 bits.
+        service_timeout: u8 = 9[0..5];
+        /// Private data.
         private_data: PrivateData<222> = 10;
     }
 
-    /// Refuses a connection, or gives it up.
-    Rej {
-        /// What the sender calls the connection; 0 if nothing.
+    /// REJ: refuses.
+    pub struct Rej {
+        /// The connection, as the sender calls it; 0 if it never had one.
         local_comm_id: u32 = 0;
-        /// What the receiver does.
+        /// The connection, as the receiver calls it.
         remote_comm_id: u32 = 4;
-        /// Which message it refuses.
-        rejected: Rejected = 8;
-        /// Bytes of `additional_info`, 7 bits.
-        info_length: u8 = 9, 0, 7;
-        /// Why (IBA 12.6.7.2).
+        /// Which message; `Other(2)` is none.
+        rejected: Rejected = 8[0..2];
+        /// Bytes of `additional_info` that mean something, 7 bits. It may say more than there are.
+        additional_info_length: u8 = 9[0..7];
+        /// Why: 8 is that nobody listens, 28 that the consumer refuses.
         reason: u16 = 10;
-        /// More about that.
+        /// More about some reasons: what would be accepted.
         additional_info: PrivateData<72> = 12;
-        /// What programs add.
+        /// Private data.
         private_data: PrivateData<148> = 84;
     }
 
-    /// Accepts a connection.
-    Rep {
-        /// What the sender calls the connection.
+    /// REP: accepts a connection.
+    pub struct Rep {
+        /// The connection, as the sender calls it.
         local_comm_id: u32 = 0;
-        /// What the receiver does.
+        /// The connection, as the receiver calls it.
         remote_comm_id: u32 = 4;
-        /// Q_Key of the sender's queue pair.
+        /// The Q_Key of the sender's QP. Without meaning for connected QPs.
         qkey: u32 = 8;
-        /// Number of its queue pair, 24 bits.
-        qpn: u32 = 12, 0, 24;
-        /// Number of its EE context, 24 bits: 0.
-        eecn: u32 = 16, 0, 24;
-        /// The PSN that it expects first, 24 bits.
-        starting_psn: u32 = 20, 0, 24;
-        /// Reads and atomics that it can serve at once.
+        /// The number of the sender's QP, 24 bits.
+        qpn: u32 = 12[0..24];
+        /// Enhanced connection establishment.
+        ece: Ece = 15[0..8] | 19[0..8] | 23[0..8];
+        /// The EE context, 24 bits. For XRC it is the number of the target QP.
+        eecn: u32 = 16[0..24];
+        /// The PSN that the sender expects first, 24 bits: the receiver's requests begin with it.
+        starting_psn: u32 = 20[0..24];
+        /// Reads and atomics that the sender takes at a time.
         responder_resources: u8 = 24;
-        /// Reads and atomics that it wants to have under way.
+        /// Reads and atomics that the sender makes at a time.
         initiator_depth: u8 = 25;
-        /// Code of the time until it acknowledges, 5 bits.
-        target_ack_delay: u8 = 26, 0, 5;
-        /// Of the alternate path: 0 accepted. 2 bits.
-        failover_accepted: u8 = 26, 5, 2;
-        /// Its device has flow control.
-        flow_control: bool = 26, 7;
-        /// Retries of a request that finds no receive, 3 bits.
-        rnr_retry_count: u8 = 27, 0, 3;
-        /// Its queue pair has an SRQ.
-        srq: bool = 27, 3;
-        /// GUID of its device.
+        /// How long the sender's device takes at most to acknowledge: 4.096 µs times 2 to this, 5 bits.
+        target_ack_delay: u8 = 26[0..5];
+        /// What became of the alternate path, 2 bits: 0 accepted, 1 not supported, 2 rejected.
+        failover_accepted: u8 = 26[5..7];
+        /// The sender has end-to-end flow control.
+        flow_control: bool = 26[7..8];
+        /// Retries on the QP for a peer without a receive, 3 bits; 7 is for ever.
+        rnr_retry_count: u8 = 27[0..3];
+        /// The sender's QP has an SRQ.
+        srq: bool = 27[3..4];
+        /// The node GUID of the sender.
         ca_guid: u64 = 28;
-        /// What programs add.
+        /// Private data.
         private_data: PrivateData<196> = 36;
     }
 
-    /// Says that the sender is ready.
-    Rtu {
-        /// What the sender calls the connection.
+    /// RTU: the sender is ready to use a connection that was accepted.
+    pub struct Rtu {
+        /// The connection, as the sender calls it.
         local_comm_id: u32 = 0;
-        /// What the receiver does.
+        /// The connection, as the receiver calls it.
         remote_comm_id: u32 = 4;
-        /// What programs add.
+        /// Private data.
         private_data: PrivateData<224> = 8;
     }
 
-    /// Ends a connection.
-    Dreq {
-        /// What the sender calls the connection.
+    /// DREQ: ends a connection.
+    pub struct Dreq {
+        /// The connection, as the sender calls it.
         local_comm_id: u32 = 0;
-        /// What the receiver does.
+        /// The connection, as the receiver calls it.
         remote_comm_id: u32 = 4;
-        /// Number of the receiver's queue pair, 24 bits.
-        remote_qpn: u32 = 8, 0, 24;
-        /// What programs add.
+        /// The number of the receiver's QP, 24 bits.
+        remote_qpn: u32 = 8[0..24];
+        /// Private data.
         private_data: PrivateData<220> = 12;
     }
 
-    /// Answers that.
-    Drep {
-        /// What the sender calls the connection.
+    /// DREP: answers a [`Dreq`].
+    pub struct Drep {
+        /// The connection, as the sender calls it.
         local_comm_id: u32 = 0;
-        /// What the receiver does.
+        /// The connection, as the receiver calls it.
         remote_comm_id: u32 = 4;
-        /// What programs add.
+        /// Private data.
         private_data: PrivateData<224> = 8;
     }
 
-    /// Asks for a queue pair of datagrams.
-    SidrReq {
-        /// What the sender calls the request.
+    /// SIDR_REQ: asks for a QP of datagrams.
+    pub struct SidrReq {
+        /// The request, as the sender calls it; the answer repeats it.
         request_id: u32 = 0;
         /// P_Key.
         pkey: u16 = 4;
-        /// The service that it wants.
+        /// Who is asked: with rdma_cm a port ([`service_id`](super::service_id)).
         service_id: u64 = 8;
-        /// What programs add.
+        /// Private data. With rdma_cm they begin with an [`IpCm`](super::IpCm).
         private_data: PrivateData<216> = 16;
     }
 
-    /// Answers that.
-    SidrRep {
-        /// What the receiver calls the request.
+    /// SIDR_REP: tells of a QP of datagrams, or why there is none.
+    pub struct SidrRep {
+        /// The request, as the receiver calls it.
         request_id: u32 = 0;
-        /// 0 valid, 1 no such service, 2 refused by the service, 3 no queue pair, 4 elsewhere, 5 another version.
+        /// 0: here it is. 1: the service id is not supported. 2: the service refuses. 3: no QP. 4: ask elsewhere.
+        /// 5: the version is not supported.
         status: u8 = 4;
-        /// Bytes of `additional_info`.
-        info_length: u8 = 5;
-        /// Number of the queue pair, 24 bits.
-        qpn: u32 = 8, 0, 24;
-        /// The service.
+        /// Bytes of `additional_info` that mean something. It may say more than there are.
+        additional_info_length: u8 = 5;
+        /// Enhanced connection establishment.
+        ece: Ece = 6[0..16] | 11[0..8];
+        /// The number of the QP, 24 bits.
+        qpn: u32 = 8[0..24];
+        /// The service id that was asked for.
         service_id: u64 = 12;
-        /// Q_Key of the queue pair.
+        /// The Q_Key of the QP.
         qkey: u32 = 20;
-        /// More about the status.
+        /// More about some statuses.
         additional_info: PrivateData<72> = 24;
-        /// What programs add.
+        /// Private data.
         private_data: PrivateData<136> = 96;
     }
 }
 
-/// Which message a [`Rej`] refuses, 2 bits.
+/// Which message a [`Rej`] refuses, or an [`Mra`] confirms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rejected {
-    /// A REQ.
+    /// REQ.
     #[default]
     Req,
-    /// A REP.
+    /// REP.
     Rep,
-    /// None: 2, or 3.
+    /// Another, 2 or 3; its bits are written as they are.
     Other(u8),
 }
 
+/// Enhanced connection establishment: what vendors agree on besides. All zeros if there is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ece {
+    /// Whose options these are, 24 bits.
+    pub vendor_id: u32,
+    /// The options: the attribute modifier in the header of the MAD.
+    pub options: u32,
+}
+
 impl Field for Rejected {
-    fn get(bytes: &[u8], byte: usize, bit: usize) -> Self {
-        match bits(bytes, byte, bit, 2) as u8 {
+    fn get(bytes: &[u8; MAD], at: &[Place]) -> Self {
+        match u8::get(bytes, at) {
             0 => Self::Req,
             1 => Self::Rep,
             other => Self::Other(other),
         }
     }
 
-    fn put(&self, bytes: &mut [u8], byte: usize, bit: usize) {
+    fn put(&self, bytes: &mut [u8; MAD], at: &[Place]) {
         let number = match self {
             Self::Req => 0,
             Self::Rep => 1,
             Self::Other(other) => *other,
         };
-        set_bits(bytes, (byte, bit), 2, number.into());
+        number.put(bytes, at);
+    }
+}
+
+impl Field for Ece {
+    fn get(bytes: &[u8; MAD], at: &[Place]) -> Self {
+        Self {
+            vendor_id: Field::get(bytes, at),
+            options: Field::get(bytes, &[MODIFIER]),
+        }
+    }
+
+    fn put(&self, bytes: &mut [u8; MAD], at: &[Place]) {
+        self.vendor_id.put(bytes, at);
+        self.options.put(bytes, &[MODIFIER]);
     }
 }

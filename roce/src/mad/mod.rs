@@ -1,67 +1,114 @@
-//! Messages of communication management (IBA chapter 12): what QP 1 of two devices say to each other to connect queue
-//! pairs.
+//! Messages of communication management (CM) in bytes: how queue pairs of two nodes find each other.
 //!
-//! A message is the payload of a UD SEND_ONLY packet to QP 1, always of [`MAD`] bytes. rdma_cm puts the addresses of
-//! both ends before the private data of a request ([`IpCm`], IBA annex A11), and a port into its service id
-//! ([`service_id`]).
+//! Each is a management datagram (MAD) of 256 bytes: the payload of a UD SEND_ONLY to QP 1.
 //!
-//! Reserved bits are neither kept nor looked at.
+//! ```text
+//! header, 24 bytes | the fields of the message | private data
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | [`CmMad`] | a whole one, read and written |
+//! | [`CmMessage`] | what it says: a [`Req`], [`Rep`], [`Rtu`], [`Rej`], [`Mra`], [`Dreq`] or [`Drep`] |
+//! | | and for datagrams a [`SidrReq`] or [`SidrRep`] |
+//! | [`CmAttribute`], [`attribute`] | which message it is |
+//! | [`IpCm`], [`service_id`], [`service_port`] | how rdma_cm puts IP addresses and ports in there |
+//!
+//! A MAD does not say how long its private data are: the receiver sees all that there is room for, the rest zero.
+//! Reserved bits are not kept, and neither are the fields of the reliable datagram transport. A value that has more
+//! bits than its field is written without the upper ones.
+//!
+//! ```
+//! use verbs_roce::mad::{CmMad, CmMessage, PrivateData, Rtu};
+//!
+//! let rtu = Rtu { local_comm_id: 1, remote_comm_id: 2, private_data: PrivateData::new(b"ready")? };
+//! let mad = CmMad { transaction: 7, message: CmMessage::Rtu(rtu) };
+//! assert_eq!(CmMad::read(&mad.write())?, mad);
+//! # Ok::<(), verbs_roce::mad::MadError>(())
+//! ```
+//!
+//! Specification: InfiniBand Architecture, volume 1, chapters 12 (messages) and 13 (header), annex A11 (IP addresses).
 
+mod error;
 mod field;
-mod ip;
+mod ip_cm;
 mod message;
+mod private_data;
 
 use core::fmt;
 
-pub use field::PrivateData;
-pub use ip::{IpCm, IpCmError, port_of, service_id};
-pub use message::{Drep, Dreq, Mra, Path, Rej, Rejected, Rep, Req, Rtu, SidrRep, SidrReq};
+pub use error::MadError;
+pub use ip_cm::{IP_CM, IpCm, service_id, service_port};
+pub use message::{Drep, Dreq, Ece, Mra, Path, Rej, Rejected, Rep, Req, Rtu, SidrRep, SidrReq};
+pub use private_data::PrivateData;
 
-/// Bytes of a message.
+use field::{Field, Place, place};
+
+/// Bytes of a MAD.
 pub const MAD: usize = 256;
 
-/// Bytes of the header that is common to all.
-const HEADER: usize = 24;
-/// What its first bytes are: base version, class, class version, method.
-const KIND: [u8; 4] = [1, 7, 2, 3];
+/// A message of communication management.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CmMad {
+    /// Chosen by who begins; the answers repeat it.
+    pub transaction: u64,
+    /// What it says.
+    pub message: CmMessage,
+}
 
 macro_rules! messages {
-    ($( $(#[$meta:meta])* $name:ident($body:ty) = $id:literal, $text:literal; )*) => {
-        /// Which message one is: its attribute id.
+    ($( $(#[$meta:meta])* $message:ident($content:ty) = $id:literal, $name:literal; )*) => {
+        /// Which message: the attribute id of its MAD.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
+        #[repr(u16)]
         pub enum CmAttribute {
-            $( $(#[$meta])* $name = $id, )*
+            $( $(#[$meta])* $message = $id, )*
+        }
+
+        /// What a MAD of communication management says.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum CmMessage {
+            $( $(#[$meta])* $message($content), )*
         }
 
         impl CmAttribute {
-            /// Every message.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+            /// Every message, in the order of its number.
+            pub const ALL: &'static [Self] = &[$(Self::$message),*];
 
-            /// The name in the standard, such as `REQ`.
-            pub const fn name(self) -> &'static str {
-                match self { $( Self::$name => $text, )* }
+            /// The message with this number.
+            pub const fn from_u16(raw: u16) -> Option<Self> {
+                match raw {
+                    $( $id => Some(Self::$message), )*
+                    _ => None,
+                }
             }
-        }
 
-        /// What a message says.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum CmMessage {
-            $( $(#[$meta])* $name($body), )*
+            /// Its name in the standard.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $( Self::$message => $name, )*
+                }
+            }
         }
 
         impl CmMessage {
             /// Which message it is.
             pub const fn attribute(&self) -> CmAttribute {
-                match self { $( Self::$name(_) => CmAttribute::$name, )* }
+                match self {
+                    $( Self::$message(_) => CmAttribute::$message, )*
+                }
             }
 
-            fn read(attribute: CmAttribute, body: &[u8]) -> Self {
-                match attribute { $( CmAttribute::$name => Self::$name(field::Field::get(body, 0, 0)), )* }
+            fn read(attribute: CmAttribute, bytes: &[u8; MAD]) -> Self {
+                match attribute {
+                    $( CmAttribute::$message => Self::$message(Field::get(bytes, &[DATA])), )*
+                }
             }
 
-            fn write(&self, body: &mut [u8]) {
-                match self { $( Self::$name(message) => field::Field::put(message, body, 0, 0), )* }
+            fn write(&self, bytes: &mut [u8; MAD]) {
+                match self {
+                    $( Self::$message(message) => message.put(bytes, &[DATA]), )*
+                }
             }
         }
     };
@@ -70,22 +117,74 @@ macro_rules! messages {
 messages! {
     /// Asks for a connection.
     Req(Box<Req>) = 0x10, "REQ";
-    /// Asks for more time.
+    /// Asks to wait for the answer.
     Mra(Mra) = 0x11, "MRA";
     /// Refuses.
     Rej(Rej) = 0x12, "REJ";
-    /// Accepts.
+    /// Accepts a connection.
     Rep(Rep) = 0x13, "REP";
-    /// Says that its side is ready.
+    /// Is ready to use a connection that was accepted.
     Rtu(Rtu) = 0x14, "RTU";
     /// Ends a connection.
     Dreq(Dreq) = 0x15, "DREQ";
-    /// Answers that.
+    /// Answers the end.
     Drep(Drep) = 0x16, "DREP";
-    /// Asks for a queue pair of datagrams.
+    /// Asks for a QP of datagrams.
     SidrReq(SidrReq) = 0x17, "SIDR_REQ";
-    /// Answers that.
+    /// Tells it.
     SidrRep(SidrRep) = 0x18, "SIDR_REP";
+}
+
+impl CmMad {
+    /// Reads the payload of a packet to QP 1.
+    ///
+    /// # Errors
+    /// If it is no MAD of communication management ([`MadError`]).
+    pub fn read(bytes: &[u8]) -> Result<Self, MadError> {
+        let (bytes, attribute) = header(bytes)?;
+        Ok(Self {
+            transaction: Field::get(bytes, &[TRANSACTION]),
+            message: CmMessage::read(attribute, bytes),
+        })
+    }
+
+    /// The payload of a packet to QP 1.
+    pub fn write(&self) -> [u8; MAD] {
+        let mut bytes = [0; MAD];
+        bytes[..4].copy_from_slice(&[BASE_VERSION, CLASS, CLASS_VERSION, SEND]);
+        self.transaction.put(&mut bytes, &[TRANSACTION]);
+        (self.message.attribute() as u16).put(&mut bytes, &[ATTRIBUTE]);
+        self.message.write(&mut bytes);
+        bytes
+    }
+}
+
+/// Which message these bytes are, if they are a MAD of communication management.
+pub fn attribute(bytes: &[u8]) -> Option<CmAttribute> {
+    header(bytes).ok().map(|(_, attribute)| attribute)
+}
+
+/// The bytes, all of them, and which message they are.
+fn header(bytes: &[u8]) -> Result<(&[u8; MAD], CmAttribute), MadError> {
+    let bytes: &[u8; MAD] = bytes
+        .try_into()
+        .map_err(|_| MadError::Length(bytes.len()))?;
+    let &[base_version, class, class_version, method, ..] = bytes;
+    if base_version != BASE_VERSION {
+        return Err(MadError::BaseVersion(base_version));
+    }
+    if class != CLASS {
+        return Err(MadError::Class(class));
+    }
+    if class_version != CLASS_VERSION {
+        return Err(MadError::ClassVersion(class_version));
+    }
+    if method != SEND {
+        return Err(MadError::Method(method));
+    }
+    let attribute = Field::get(bytes, &[ATTRIBUTE]);
+    let attribute = CmAttribute::from_u16(attribute).ok_or(MadError::Attribute(attribute))?;
+    Ok((bytes, attribute))
 }
 
 impl fmt::Display for CmAttribute {
@@ -94,87 +193,12 @@ impl fmt::Display for CmAttribute {
     }
 }
 
-/// A message of communication management.
-///
-/// ```
-/// use verbs_roce::mad::{CmMad, CmMessage, Rtu};
-///
-/// let rtu = Rtu { local_comm_id: 1, remote_comm_id: 2, ..Rtu::default() };
-/// let mad = CmMad { transaction: 7, message: CmMessage::Rtu(rtu) };
-/// assert_eq!(CmMad::read(&mad.write()), Ok(mad));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CmMad {
-    /// Transaction id: chosen by who begins, and repeated by who answers.
-    pub transaction: u64,
-    /// What it says.
-    pub message: CmMessage,
-}
-
-/// Why bytes are no message of communication management.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MadError {
-    /// They are not [`MAD`] bytes.
-    Length(usize),
-    /// The base version, the class, its version, or the method is another.
-    Kind([u8; 4]),
-    /// The attribute is none that is known.
-    Attribute(u16),
-}
-
-impl fmt::Display for MadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length(length) => write!(f, "a MAD has 256 bytes, not {length}"),
-            Self::Kind(kind) => write!(f, "a MAD of the CM begins with {KIND:?}, not {kind:?}"),
-            Self::Attribute(id) => write!(f, "the CM has no attribute {id:#x}"),
-        }
-    }
-}
-
-impl core::error::Error for MadError {}
-
-impl CmMad {
-    /// The message that bytes are.
-    ///
-    /// # Errors
-    /// If they are none.
-    pub fn read(bytes: &[u8]) -> Result<Self, MadError> {
-        let attribute = read_header(bytes)?;
-        let (header, body) = bytes.split_at(HEADER);
-        Ok(Self {
-            transaction: field::Field::get(header, 8, 0),
-            message: CmMessage::read(attribute, body),
-        })
-    }
-
-    /// Its bytes.
-    pub fn write(&self) -> [u8; MAD] {
-        let mut bytes = [0; MAD];
-        let (header, body) = bytes.split_at_mut(HEADER);
-        header[..4].copy_from_slice(&KIND);
-        field::Field::put(&self.transaction, header, 8, 0);
-        field::Field::put(&(self.message.attribute() as u16), header, 16, 0);
-        self.message.write(body);
-        bytes
-    }
-}
-
-/// Which message bytes are, if they are one.
-pub fn attribute(bytes: &[u8]) -> Option<CmAttribute> {
-    read_header(bytes).ok()
-}
-
-fn read_header(bytes: &[u8]) -> Result<CmAttribute, MadError> {
-    if bytes.len() != MAD {
-        return Err(MadError::Length(bytes.len()));
-    }
-    let kind = [bytes[0], bytes[1], bytes[2], bytes[3]];
-    if kind != KIND {
-        return Err(MadError::Kind(kind));
-    }
-    let id = u16::from_be_bytes([bytes[16], bytes[17]]);
-    let known = CmAttribute::ALL.iter().find(|of| **of as u16 == id);
-    known.copied().ok_or(MadError::Attribute(id))
-}
+const BASE_VERSION: u8 = 1;
+const CLASS: u8 = 7;
+const CLASS_VERSION: u8 = 2;
+const SEND: u8 = 3;
+const TRANSACTION: Place = place(8, 0..64);
+const ATTRIBUTE: Place = place(16, 0..16);
+/// What ECE calls its options: the attribute modifier, which means nothing else.
+const MODIFIER: Place = place(20, 0..32);
+const DATA: Place = place(24, 0..8 * (MAD - 24));

@@ -41,6 +41,7 @@ fn with_addresses<const N: usize>(
     own: &[u8],
 ) -> PrivateData<N> {
     let header = IpCm {
+        version: 0,
         source_port: src.port(),
         source: src.ip(),
         destination: dst.ip(),

@@ -6,7 +6,7 @@ use core::time::Duration;
 use verbs_api::AhAttr;
 use verbs_api::cm::{CmEventType, CmParam, ConnData, PortSpace, UdData, private_data};
 use verbs_roce::mad::{
-    CmMad, CmMessage, Dreq, IpCm, Mra, Rej, Rejected, Rep, Req, SidrRep, SidrReq,
+    CmMad, CmMessage, Dreq, IP_CM, IpCm, Mra, Rej, Rejected, Rep, Req, SidrRep, SidrReq,
 };
 
 use super::conn::{Conn, Phase};
@@ -72,7 +72,10 @@ impl Manager {
             return;
         }
         let ends = IpCm::read(&req.private_data[..]);
-        let (Ok(ends), true) = (ends, req.transport == 0) else {
+        let ends = ends
+            .ok()
+            .filter(|ends| ends.version == 0 && req.transport == 0);
+        let Some(ends) = ends else {
             return self.outbox.push(refuse(reason::UNSUPPORTED));
         };
         let Some(listener) = self.listener(arrival, req.service_id, ends.destination) else {
@@ -95,7 +98,7 @@ impl Manager {
         conn.path_mtu = req.path_mtu.min(u32::from(host.mtu(to.id)) as u8);
         conn.ack_timeout = req.primary.local_ack_timeout;
         let mut data = ConnData::default();
-        data.private_data = req.private_data[IpCm::BYTES..].to_vec();
+        data.private_data = req.private_data[IP_CM..].to_vec();
         data.responder_resources = req.initiator_depth;
         data.initiator_depth = req.responder_resources;
         data.flow_control = req.flow_control.into();
@@ -107,7 +110,7 @@ impl Manager {
 
     /// The id that listens for a service at an address of the port that the request came to.
     fn listener(&self, arrival: Arrival, service_id: u64, address: IpAddr) -> Option<u32> {
-        let (ps, port) = verbs_roce::mad::port_of(service_id)?;
+        let (ps, port) = verbs_roce::mad::service_port(service_id)?;
         let ids = self.bindings.at(PortSpace::from(u32::from(ps)), port);
         let takes = |index: &&u32| {
             let id = self.ids.at(**index);
@@ -271,7 +274,7 @@ impl Manager {
             },
         };
         let ends = IpCm::read(&req.private_data[..]).ok();
-        let found = ends.and_then(|ends| {
+        let found = ends.filter(|ends| ends.version == 0).and_then(|ends| {
             let listener = self.listener(arrival, req.service_id, ends.destination)?;
             Some((listener, ends))
         });
@@ -285,7 +288,7 @@ impl Manager {
         conn.phase = Phase::SidrReqReceived;
         (conn.theirs, conn.service_id) = (req.request_id, req.service_id);
         let mut data = UdData::default();
-        data.private_data = req.private_data[IpCm::BYTES..].to_vec();
+        data.private_data = req.private_data[IP_CM..].to_vec();
         self.take_request(listener, conn, &ends, CmParam::Ud(data));
     }
 
@@ -314,4 +317,4 @@ impl Manager {
     }
 }
 
-const _: () = assert!(private_data::REQ + IpCm::BYTES == 92);
+const _: () = assert!(private_data::REQ + IP_CM == 92);

@@ -106,9 +106,8 @@ fn path(host: &dyn Host, bound: Option<Local>, target: IpAddr) -> Option<(Local,
         let lid = host.group_lid(gid);
         return Some((local, Peer { gid, lid }));
     }
-    let target = match target.is_unspecified() || target.is_loopback() && own().is_none() {
-        true => local.address,
-        false => target,
-    };
-    Some((local, host.peer_at(&local, target)?))
+    let is_own = target.is_unspecified() || target.is_loopback();
+    let to_itself = || host.peer_at(&local, local.address).filter(|_| is_own);
+    let to = host.peer_at(&local, target).or_else(to_itself)?;
+    Some((local, to))
 }

@@ -1,0 +1,186 @@
+//! rdma_cm between simulations that reach each other by UDP, as processes of one machine do. Each test has a network of
+//! its own.
+#![cfg(feature = "network")]
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, ConnParam, PortSpace};
+use verbs_api::{
+    Access, CqInit, ErrorKind, Qp, QpInit, QpType, RecvWr, SendOp, SendWr, Verbs, Wait, Wc,
+    WcStatus,
+};
+use verbs_sim::{Mode, Network, Sim, SimConfig};
+
+/// How long a test waits before it says that something hangs.
+const WATCH: Wait = Wait::For(Duration::from_secs(60));
+const SECOND: Duration = Duration::from_secs(1);
+
+/// As a process has it.
+struct Process {
+    sim: Sim,
+    channel: CmChannel,
+}
+
+impl Process {
+    fn start(network: Network, seed: u64) -> Self {
+        let config = SimConfig::new().nodes(1).mode(Mode::RealTime).scatter(seed);
+        let sim = Sim::new(config.network(network));
+        let channel = sim.create_event_channel().unwrap();
+        Self { sim, channel }
+    }
+
+    fn id(&self) -> CmId {
+        let id = self.sim.create_id(self.channel, 0, PortSpace::Tcp);
+        id.unwrap()
+    }
+
+    fn expect(&self, kind: CmEventType) -> CmEvent {
+        let event = self.sim.get_cm_event(self.channel, WATCH).unwrap();
+        assert_eq!(event.event, kind, "{event}");
+        self.sim.ack_cm_event(&event).unwrap();
+        event
+    }
+
+    fn listen(&self, addr: SocketAddr) -> CmId {
+        let id = self.id();
+        self.sim.bind_addr(id, addr).unwrap();
+        self.sim.listen(id, 8).unwrap();
+        id
+    }
+
+    fn resolve(&self, dst: SocketAddr) -> CmId {
+        let id = self.id();
+        self.sim.resolve_addr(id, None, dst, SECOND).unwrap();
+        self.expect(CmEventType::AddrResolved);
+        self.sim.resolve_route(id, SECOND).unwrap();
+        self.expect(CmEventType::RouteResolved);
+        id
+    }
+
+    fn qp(&self, id: CmId) -> Qp {
+        let context = self.sim.query_id(id).unwrap().verbs.unwrap();
+        let cq = self.sim.create_cq(context, &CqInit::new(16)).unwrap();
+        let init = QpInit::new(QpType::Rc, cq, cq);
+        self.sim.create_cm_qp(id, None, &init).unwrap()
+    }
+}
+
+/// Connects both, sends a message each way, and ends the connection.
+fn meet(server: &Process, client: &Process, dst: SocketAddr) {
+    let from = client.resolve(dst);
+    let client_qp = client.qp(from);
+    let param = ConnParam::new().private_data(b"client");
+    client.sim.connect(from, &param).unwrap();
+    let request = server.expect(CmEventType::ConnectRequest);
+    assert!(request.private_data().starts_with(b"client\0"));
+    let server_qp = server.qp(request.id);
+    let param = ConnParam::new().private_data(b"server");
+    server.sim.accept(request.id, &param).unwrap();
+    let established = client.expect(CmEventType::Established);
+    assert!(established.private_data().starts_with(b"server\0"));
+    assert_eq!(server.expect(CmEventType::Established).id, request.id);
+    let client_end = (client, from, client_qp);
+    let server_end = (server, request.id, server_qp);
+    send(client_end, server_end);
+    send(server_end, client_end);
+    client.sim.disconnect(from).unwrap();
+    server.expect(CmEventType::Disconnected);
+    server.sim.disconnect(request.id).unwrap();
+    client.expect(CmEventType::Disconnected);
+    for (process, id) in [(client, from), (server, request.id)] {
+        process.sim.destroy_cm_qp(id, WATCH).unwrap();
+        process.sim.destroy_id(id, WATCH).unwrap();
+    }
+}
+
+type End<'a> = (&'a Process, CmId, Qp);
+
+fn send((from, id, from_qp): End<'_>, (to, to_id, to_qp): End<'_>) {
+    let buffer = |process: &Process, id, bytes: &[u8]| {
+        let pd = process.sim.query_id(id).unwrap().pd.unwrap();
+        let mr = process.sim.alloc_mr(pd, 16, Access::LOCAL_WRITE).unwrap();
+        process.sim.write_mr(mr, 0, bytes).unwrap();
+        let attr = process.sim.query_mr(mr).unwrap();
+        (mr, attr.sge(0, 16))
+    };
+    let (received, to_sge) = buffer(to, to_id, &[0; 16]);
+    to.sim
+        .post_recv(to_qp, &[RecvWr::new(1, &[to_sge])])
+        .unwrap();
+    let (_, sge) = buffer(from, id, b"sixteen bytes...");
+    let list = [sge];
+    let wr = SendWr::new(2, SendOp::Send, &list);
+    from.sim.post_send(from_qp, &[wr]).unwrap();
+    for (process, qp) in [(from, from_qp), (to, to_qp)] {
+        let cq = process
+            .sim
+            .query_qp(qp, verbs_api::QpAttrMask::STATE)
+            .unwrap()
+            .init
+            .send_cq;
+        let mut wc = [Wc::default()];
+        while process.sim.poll_cq(cq, &mut wc).unwrap() == 0 {}
+        assert_eq!(wc[0].status, WcStatus::Success);
+    }
+    let mut bytes = [0; 16];
+    to.sim.read_mr(received, 0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"sixteen bytes...");
+}
+
+fn two(network: Network) -> [Process; 2] {
+    [1, 2].map(|seed| Process::start(network, seed))
+}
+
+fn any(port: u16) -> SocketAddr {
+    SocketAddr::from(([0, 0, 0, 0], port))
+}
+
+#[test]
+fn any_address_of_the_machine_leads_to_the_process_that_listens() {
+    let [server, client] = two(Network::loopback("cm_any_address_leads"));
+    let listener = server.listen(any(0));
+    let port = server
+        .sim
+        .query_id(listener)
+        .unwrap()
+        .local_addr
+        .unwrap()
+        .port();
+    for address in ["127.0.0.1", "::1"] {
+        let dst = SocketAddr::new(address.parse().unwrap(), port);
+        if dst.is_ipv6() {
+            continue;
+        }
+        meet(&server, &client, dst);
+    }
+    let own = server
+        .sim
+        .query_gid(server.sim.cm_devices().unwrap()[0], 1, 0)
+        .unwrap();
+    meet(&server, &client, (own.ipv4().unwrap(), port).into());
+    // The process itself finds it too.
+    let dst = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port);
+    let id = server.resolve(dst);
+    server.sim.connect(id, &ConnParam::new()).unwrap();
+    server.expect(CmEventType::ConnectRequest);
+}
+
+#[test]
+fn a_port_of_the_machine_is_of_one_process() {
+    let [first, second] = two(Network::loopback("cm_a_port_is_of_one"));
+    let listener = first.listen(any(7471));
+    let id = second.id();
+    let taken = second.sim.bind_addr(id, any(7471)).unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::AddressInUse, "{taken}");
+    first.sim.destroy_id(listener, WATCH).unwrap();
+    second.sim.bind_addr(id, any(7471)).unwrap();
+}
+
+#[test]
+fn nobody_listens_in_any_process() {
+    let [_server, client] = two(Network::loopback("cm_nobody_listens"));
+    let id = client.resolve(([127, 0, 0, 1], 7471).into());
+    client.sim.connect(id, &ConnParam::new()).unwrap();
+    assert_eq!(client.expect(CmEventType::Rejected).status, 8);
+}
