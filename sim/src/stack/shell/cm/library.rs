@@ -27,11 +27,18 @@ impl Sim {
         };
         let opened: Result<Vec<_>> = (0..self.world.config.nodes).map(open).collect();
         let opened = opened?;
-        let first = self.look_at(|manager, _| {
-            if manager.contexts.is_empty() {
-                manager.contexts = opened.clone();
+        let first = self.world.with(|fabric| {
+            let (first, is_new) = fabric.manage(|manager, _| {
+                let is_new = manager.contexts.is_empty();
+                if is_new {
+                    manager.contexts.clone_from(&opened);
+                }
+                (manager.contexts.clone(), is_new)
+            });
+            for (node, (_, pd)) in (0..).zip(&first).filter(|_| is_new) {
+                fabric.node_mut(node).device.base.pd_of_ids = Some(pd.index());
             }
-            manager.contexts.clone()
+            first
         });
         // Another thread may have been first.
         if first != opened {

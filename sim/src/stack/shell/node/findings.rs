@@ -57,7 +57,8 @@ impl Node {
         problems.extend(left.unacknowledged());
         problems.extend(self.device.base.history.left.iter().cloned());
         problems.extend(left.objects());
-        let contexts = self.device.base.open_contexts();
+        let of_ids = u32::from(self.device.base.pd_of_ids.is_some());
+        let contexts = self.device.base.open_contexts() - of_ids;
         problems.extend((contexts > 0).then_some(Problem::NotClosed { contexts }));
         problems
     }
@@ -185,7 +186,8 @@ impl Left<'_> {
                 numbered("xrcd", at)
             }),
             self.names(Object::Pd, &self.node.device.domains.pds, |at, pd| {
-                numbered("pd", at).filter(|_| !pd.hidden)
+                let of_ids = self.node.device.base.pd_of_ids == Some(at);
+                numbered("pd", at).filter(|_| !pd.hidden && !of_ids)
             }),
         ];
         all.into_iter().flatten().collect()
