@@ -1,9 +1,9 @@
 //! All the books, and what the calls mean for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::{
-    Cause, Context, Cq, Error, Gid, Handle, Mr, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
+    Cause, CmId, Context, Cq, Error, Gid, Handle, Mr, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
     QpType, RcParams, RecvWr, SendOp, SendWr, Sge, Srq, SrqInit, Verb, WcEx, WcOpcode, Xrcd,
     XrcdInit,
 };
@@ -33,6 +33,8 @@ pub(crate) struct Books {
     devices: Vec<String>,
     /// Where the GIDs are that a program has asked for; `None` if there were several places.
     gids: BTreeMap<[u8; 16], Option<Device>>,
+    /// Ids of rdma_cm whose queue pairs were connected.
+    pub(crate) connected_ids: BTreeSet<CmId>,
     pub(crate) domains: Domains,
     pub(crate) queues: Queues,
     pub(crate) delivery: Delivery,

@@ -13,12 +13,13 @@
 //! | `memory`, `atomics`, `ranges` | bytes that may change, and what counters must hold |
 //! | `objects` | parents and children |
 //! | `books` | all of these, and what a call means for them |
-//! | `verbs`, `lab` | the traits |
+//! | `verbs`, `cm`, `lab` | the traits |
 //! | `end` | what only the end of a run shows |
 
 mod atomics;
 mod books;
 mod broken;
+mod cm;
 mod delivery;
 mod domains;
 mod end;

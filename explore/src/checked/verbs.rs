@@ -66,7 +66,7 @@ impl Verbs for Checked {
     }
 
     fn cm(&self) -> Option<&dyn Cm> {
-        self.device().cm()
+        self.device().cm().map(|_| self as &dyn Cm)
     }
 
     fn lab(&self) -> Option<&dyn Lab> {
@@ -551,7 +551,7 @@ impl Checked {
     }
 
     /// A verb that destroys something and may wait until its events are acknowledged.
-    fn destroy<H: Handle>(
+    pub(super) fn destroy<H: Handle>(
         &self,
         (verb, handle, object): (Verb, H, EventSource),
         call: impl FnOnce(&dyn Verbs) -> Result<()>,

@@ -158,7 +158,7 @@ impl Device {
         tickets
     }
 
-    /// How many objects live. Of queue pairs each handle counts.
+    /// How many objects live that programs have made. Of queue pairs each handle counts.
     pub(crate) fn live(&self) -> Live {
         let mut live = Live::default();
         live.contexts = self.base.open_contexts();
@@ -181,6 +181,10 @@ impl Device {
             live.xrcds,
         ];
         live.qps = self.base.objects - others.iter().sum::<u32>();
+        if self.base.pd_of_ids.is_some() {
+            live.contexts -= 1;
+            live.pds -= 1;
+        }
         live
     }
 }
