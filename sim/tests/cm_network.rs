@@ -147,13 +147,7 @@ fn any_address_of_the_machine_leads_to_the_process_that_listens() {
         .local_addr
         .unwrap()
         .port();
-    for address in ["127.0.0.1", "::1"] {
-        let dst = SocketAddr::new(address.parse().unwrap(), port);
-        if dst.is_ipv6() {
-            continue;
-        }
-        meet(&server, &client, dst);
-    }
+    meet(&server, &client, ([127, 0, 0, 1], port).into());
     let own = server
         .sim
         .query_gid(server.sim.cm_devices().unwrap()[0], 1, 0)
@@ -183,4 +177,28 @@ fn nobody_listens_in_any_process() {
     let id = client.resolve(([127, 0, 0, 1], 7471).into());
     client.sim.connect(id, &ConnParam::new()).unwrap();
     assert_eq!(client.expect(CmEventType::Rejected).status, 8);
+}
+
+/// Messages to QP 1 name no queue pair that would tell whose they are.
+#[test]
+fn processes_that_share_an_address_meet() {
+    let network = Network::addresses(&[IpAddr::from([127, 61, 7, 1])]);
+    let [server, client] = two(network);
+    let [_other, late] = two(network);
+    let listener = server.listen(any(7471));
+    let dst = SocketAddr::from(([127, 61, 7, 1], 7471));
+    meet(&server, &client, dst);
+    meet(&server, &late, ([127, 0, 0, 1], 7471).into());
+    // Its own port leads to itself.
+    let own = client.listen(dst_port(dst, 7472));
+    meet(&client, &server, dst_port(dst, 7472));
+    client.sim.destroy_id(own, WATCH).unwrap();
+    server.sim.destroy_id(listener, WATCH).unwrap();
+    let id = client.resolve(dst);
+    client.sim.connect(id, &ConnParam::new()).unwrap();
+    assert_eq!(client.expect(CmEventType::Rejected).status, 8);
+}
+
+fn dst_port(dst: SocketAddr, port: u16) -> SocketAddr {
+    (dst.ip(), port).into()
 }

@@ -330,13 +330,17 @@ impl<'a> Received<'a> {
     }
 
     /// The same apart by tenant, in order: datagrams for one that follow each other stay together. `None` are those
-    /// that do not say whom they are for.
-    pub(crate) fn by_tenant(self) -> impl Iterator<Item = (Option<u8>, Self)> {
+    /// that neither their QP number nor `of_others` says whom they are for.
+    pub(crate) fn by_tenant(
+        self,
+        of_others: impl Fn(&[u8]) -> Option<u8>,
+    ) -> impl Iterator<Item = (Option<u8>, Self)> {
         let mut rest = self.bytes;
+        let of = move |datagram: &[u8]| of_datagram(datagram).or_else(|| of_others(datagram));
         std::iter::from_fn(move || {
             let mut datagrams = rest.chunks(self.segment);
-            let tenant = of_datagram(datagrams.next()?);
-            let others = datagrams.take_while(|datagram| of_datagram(datagram) == tenant);
+            let tenant = of(datagrams.next()?);
+            let others = datagrams.take_while(|datagram| of(datagram) == tenant);
             let end = rest.len().min((1 + others.count()) * self.segment);
             let bytes = rest.split_off(..end)?;
             Some((tenant, Self { bytes, ..self }))

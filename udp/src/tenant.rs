@@ -79,10 +79,15 @@ impl Tenant {
         }
     }
 
-    /// Hands on what is for other tenants: what is left, in order, which is its own or says nobody's number. If there is
-    /// no such tenant, or it does not keep up, what is for it is lost as on a network.
-    pub fn keep_own<'a>(&self, came: Received<'a>) -> impl Iterator<Item = Received<'a>> {
-        came.by_tenant().filter_map(|(to, part)| match to {
+    /// Hands on what is for other tenants: what is left, in order, which is its own or nobody's. Of datagrams whose QP
+    /// number is nobody's, `of_others` says whose they are. If there is no such tenant, or it does not keep up, what is
+    /// for it is lost as on a network.
+    pub fn keep_own<'a>(
+        &self,
+        came: Received<'a>,
+        of_others: impl Fn(&[u8]) -> Option<u8>,
+    ) -> impl Iterator<Item = Received<'a>> {
+        came.by_tenant(of_others).filter_map(|(to, part)| match to {
             Some(to) if to != self.number => {
                 self.hand_on(to, &part);
                 None

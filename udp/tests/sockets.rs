@@ -163,7 +163,7 @@ fn each_tenant_of_an_address_gets_what_is_for_its_numbers() {
         let mut buffer = vec![0; Socket::MOST];
         let came = sockets[came].receive(&mut buffer).unwrap().unwrap();
         let by = Tenant::take(shared, 0).unwrap();
-        assert_eq!(by.keep_own(came).count(), 0);
+        assert_eq!(by.keep_own(came, |_| None).count(), 0);
         let mut buffer = vec![0; Socket::MOST];
         let there = there.receive(&mut buffer).unwrap().unwrap();
         let said = |of: &Received<'_>| (of.from, of.port, of.traffic_class, of.hop_limit);
@@ -211,7 +211,7 @@ fn what_came_at_once_is_apart_by_tenant() {
     let came = other.receive(&mut buffer).unwrap().unwrap();
     let datagrams_of = |part: Received<'_>| part.datagrams().map(<[u8]>::to_vec).collect();
     let [first, third] = [1, 3].map(|number| Tenant::take(address(12), number).unwrap());
-    let kept: Vec<Vec<_>> = third.keep_own(came).map(datagrams_of).collect();
+    let kept: Vec<Vec<_>> = third.keep_own(came, |_| None).map(datagrams_of).collect();
     assert_eq!(kept, [&datagrams[2..3], &datagrams[3..4], &datagrams[4..]]);
     let mut buffer = vec![0; Socket::MOST];
     let there = first.receive(&mut buffer).unwrap().unwrap();

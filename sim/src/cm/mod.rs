@@ -36,6 +36,8 @@ use verbs_api::lab::TraceEvent;
 use verbs_api::table::Table;
 use verbs_api::{BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, Pd, Result, Verb};
 use verbs_roce::mad::CmMad;
+#[cfg(feature = "network")]
+use verbs_roce::mad::CmMessage;
 
 use crate::device::{bad_handle, check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
@@ -49,6 +51,8 @@ pub(crate) use host::{Host, Local, Peer, Reads};
 pub(crate) use id::OwnQp;
 use id::{Id, State};
 use numbers::Numbers;
+#[cfg(feature = "network")]
+pub(crate) use numbers::{Address, address_of, tenant_of};
 
 /// The connection manager of a machine.
 #[derive(Clone, Debug)]
@@ -133,7 +137,20 @@ impl Manager {
         self.listening + self.numbers.count()
     }
 
-    /// Whether the ids tell from now on which process they are of.
+    /// Whether a message to an address that several processes share is for another of them.
+    #[cfg(feature = "network")]
+    pub(crate) fn is_for_other(&self, message: &CmMessage) -> bool {
+        match address_of(message) {
+            None => false,
+            Some(Address::Connection(number)) => self.numbers.is_of_other(number),
+            Some(Address::Service(service_id)) => {
+                let of = verbs_roce::mad::service_port(service_id);
+                !of.is_some_and(|(ps, port)| self.listens(PortSpace::from(u32::from(ps)), port))
+            }
+        }
+    }
+
+    /// The ids tell from now on which process they are of.
     #[cfg(feature = "network")]
     pub(crate) fn become_tenant(&mut self, number: u8) {
         self.numbers.become_tenant(number);

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "network")]
+use verbs_roce::mad::CmMessage;
+
 use super::conn::Conn;
 use super::host::Peer;
 use crate::address::{gid_of, ip_of};
@@ -43,13 +46,20 @@ impl Numbers {
         loop {
             self.last = self.last.wrapping_add(1);
             let ours = match self.tenant {
-                Some(number) => self.last >> 8 | u32::from(number) << 24,
+                Some(number) => self.last >> 8 | u32::from(number) << TENANT,
                 None => self.last,
             };
             if ours != 0 && !self.ours.contains_key(&ours) {
                 return ours;
             }
         }
+    }
+
+    /// Whether a connection may be called so by another process with the same address.
+    #[cfg(feature = "network")]
+    pub(super) fn is_of_other(&self, number: u32) -> bool {
+        let own = self.tenant.zip(tenant_of(number));
+        own.is_some_and(|(own, of)| own != of)
     }
 
     /// How many connections there are.
@@ -98,6 +108,41 @@ impl Numbers {
         }
     }
 }
+
+/// Whom a message is for, of those that share an address.
+#[cfg(feature = "network")]
+pub(crate) enum Address {
+    /// Who calls a connection so.
+    Connection(u32),
+    /// Who listens for this.
+    Service(u64),
+}
+
+/// Whom a message is for; `None` if it does not say.
+#[cfg(feature = "network")]
+pub(crate) fn address_of(message: &CmMessage) -> Option<Address> {
+    let number = match message {
+        CmMessage::Req(req) => return Some(Address::Service(req.service_id)),
+        CmMessage::SidrReq(req) => return Some(Address::Service(req.service_id)),
+        CmMessage::Mra(mra) => mra.remote_comm_id,
+        CmMessage::Rej(rej) => rej.remote_comm_id,
+        CmMessage::Rep(rep) => rep.remote_comm_id,
+        CmMessage::Rtu(rtu) => rtu.remote_comm_id,
+        CmMessage::Dreq(dreq) => dreq.remote_comm_id,
+        CmMessage::Drep(drep) => drep.remote_comm_id,
+        CmMessage::SidrRep(rep) => rep.request_id,
+    };
+    (number != 0).then_some(Address::Connection(number))
+}
+
+/// Which of the processes that share an address calls a connection so.
+#[cfg(feature = "network")]
+pub(crate) fn tenant_of(ours: u32) -> Option<u8> {
+    Some((ours >> TENANT) as u8)
+}
+
+/// The first of the bits that tell processes apart.
+const TENANT: u32 = 24;
 
 /// A port, by the GID that its packets come with: two may lead to it.
 pub(super) fn normal(peer: Peer) -> Peer {

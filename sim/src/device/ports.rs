@@ -104,6 +104,12 @@ impl Ports {
         self.tenant = Some(number);
     }
 
+    /// Whether other processes may have its addresses too.
+    #[cfg(feature = "network")]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.tenant.is_some()
+    }
+
     /// Whether a QP number is of a process that shares an address with this one.
     #[cfg(feature = "network")]
     pub(crate) fn is_of_other_tenant(&self, qp_num: u32) -> bool {

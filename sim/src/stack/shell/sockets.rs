@@ -17,10 +17,12 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use verbs_api::{CmId, Gid};
+use verbs_roce::mad::{CmMad, MAD, service_port};
 use verbs_udp::{Received, Socket, Tenant};
 
 use super::border::Entrance;
 use crate::address::group_of;
+use crate::cm;
 use crate::eventfd::EventFd;
 use crate::guarded::{Guarded, raised};
 use crate::network::Network;
@@ -207,6 +209,12 @@ impl Sockets {
         }
     }
 
+    /// The number of this process among those that share its addresses.
+    pub(super) fn tenant(&self) -> Option<u8> {
+        let tenants = &self.reader.lock().tenants;
+        tenants.first()?.own().map(Tenant::number)
+    }
+
     pub(super) fn network(&self) -> Network {
         self.network
     }
@@ -247,7 +255,9 @@ impl Sockets {
             ..
         } = &mut *reader;
         let mut read = |source: &Source| {
-            let _ = source.read(buffer, |to, came| take(source.entrance, to, came));
+            let _ = source.read(self.network, buffer, |to, came| {
+                take(source.entrance, to, came)
+            });
         };
         match &ports[..] {
             [only] => read(only),
@@ -430,7 +440,12 @@ impl Source {
     }
 
     /// Reads once; `take` gets the address where something came in, and what has come.
-    fn read(&self, buffer: &mut [u8], mut take: impl FnMut(IpAddr, &Received<'_>)) -> Option<()> {
+    fn read(
+        &self,
+        network: Network,
+        buffer: &mut [u8],
+        mut take: impl FnMut(IpAddr, &Received<'_>),
+    ) -> Option<()> {
         match &self.socket {
             Readable::Udp(socket, tenant) => {
                 let socket = socket.own()?;
@@ -438,7 +453,9 @@ impl Source {
                 match tenant.as_ref().and_then(|tenant| tenant.own()) {
                     None => take(socket.address(), &came),
                     Some(tenant) => {
-                        for own in tenant.keep_own(came) {
+                        let of_message =
+                            |datagram: &[u8]| tenant_of(network, socket.address(), datagram);
+                        for own in tenant.keep_own(came, of_message) {
                             take(socket.address(), &own);
                         }
                     }
@@ -450,6 +467,27 @@ impl Source {
             }
         }
         Some(())
+    }
+}
+
+/// Whose a message to QP 1 is, of those that share the address: of who has called the connection so, or listens at the
+/// port that is asked for.
+fn tenant_of(network: Network, address: IpAddr, datagram: &[u8]) -> Option<u8> {
+    const BTH_AND_DETH: usize = 20;
+    const GSI: [u8; 3] = [0, 0, 1];
+    if datagram.get(5..8) != Some(&GSI) {
+        return None;
+    }
+    let mad = datagram.get(BTH_AND_DETH..BTH_AND_DETH + MAD)?;
+    match cm::address_of(&CmMad::read(mad).ok()?.message)? {
+        cm::Address::Connection(number) => cm::tenant_of(number),
+        cm::Address::Service(service_id) => {
+            let (ps, port) = service_port(service_id)?;
+            let names = network.services(address, ps.into(), port);
+            let answer = Service::ask(names.first()?)?;
+            let mut words = str::from_utf8(&answer).ok()?.split_whitespace();
+            words.nth(1)?.parse().ok()
+        }
     }
 }
 

@@ -44,7 +44,10 @@ impl Sim {
         }
         let names = network.services(dst.ip(), ps.into(), dst.port());
         let answer = names.iter().find_map(|name| Service::ask(name));
-        let other = answer.and_then(|answer| str::from_utf8(&answer).ok()?.parse().ok());
+        let answer = answer
+            .as_deref()
+            .and_then(|answer| str::from_utf8(answer).ok());
+        let other = answer.and_then(|answer| answer.split_whitespace().next()?.parse().ok());
         other.or(own)
     }
 
@@ -86,10 +89,11 @@ impl Sim {
     }
 
     fn take_names(&self, id: CmId) -> io::Result<Vec<Service>> {
-        let network = self.world.sockets.as_ref().map(|sockets| sockets.network());
-        let Some((network, attr)) = network.zip(self.query_id(id).ok()) else {
+        let attr = self.query_id(id).ok();
+        let Some((sockets, attr)) = self.world.sockets.as_ref().zip(attr) else {
             return Ok(Vec::new());
         };
+        let network = sockets.network();
         let Some(local) = attr.local_addr else {
             return Ok(Vec::new());
         };
@@ -106,8 +110,11 @@ impl Sim {
             true => vec![local.ip()],
             false => addresses,
         };
+        // Who asks by a name connects to the address, and what comes there is handed on to the number.
+        let tenant = sockets.tenant().map(|number| format!(" {number}"));
         let take = |(name, address): (&String, IpAddr)| {
-            Service::start(name, address.to_string().into_bytes())
+            let answer = format!("{address}{}", tenant.as_deref().unwrap_or_default());
+            Service::start(name, answer.into_bytes())
         };
         names.iter().zip(addresses).map(take).collect()
     }

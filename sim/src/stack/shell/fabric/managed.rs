@@ -142,6 +142,15 @@ fn send(fabric: &mut Fabric, outgoing: &Outgoing) {
     let Ok(route) = device.ports.route(Verb::CmConnect, &attr) else {
         return;
     };
+    #[cfg(feature = "network")]
+    let route = match device.ports.is_shared() && fabric.managed.manager.is_for_other(&mad.message)
+    {
+        true => Route {
+            to: Some(PortId::OUTSIDE),
+            ..route
+        },
+        false => route,
+    };
     if device.base.dead {
         return;
     }
