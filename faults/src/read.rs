@@ -9,7 +9,9 @@ use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use verbs_api::lab::{Fault, Harm, Limit, PacketClass, PacketFilter, PacketOpcode, When};
+use verbs_api::lab::{
+    CmMessage, Fault, Harm, Limit, PacketClass, PacketFilter, PacketOpcode, When,
+};
 use verbs_api::{Cause, ErrorKind, Verb, WcStatus};
 
 use crate::plan::Plan;
@@ -122,6 +124,7 @@ const FIELDS: [(&str, &[&str]); 6] = [
             "opcode",
             "class",
             "psn",
+            "cm",
             "nth",
             "first",
             "these",
@@ -327,6 +330,9 @@ impl<'t> Rule<'t> {
             one_of(value, PacketClass::ALL.iter().copied(), PacketClass::name)
         })?;
         packets.psn = self.optional("psn", qp_number)?;
+        packets.cm = self.optional("cm", |value| {
+            number_or_name(value, 0..1 << 16, CmMessage::ALL, CmMessage::name)
+        })?;
         Ok(packets)
     }
 

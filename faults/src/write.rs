@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use verbs_api::lab::{Fault, Harm, PacketFilter, PacketOpcode, When};
+use verbs_api::lab::{CmMessage, Fault, Harm, PacketFilter, PacketOpcode, When};
 use verbs_api::{ErrorKind, WcStatus};
 
 use crate::plan::Plan;
@@ -61,6 +61,7 @@ fn fields(rule: &Fault) -> Fields {
                 opcode,
                 class,
                 psn,
+                cm,
                 ..
             } = packets;
             say("from", number(from));
@@ -76,6 +77,13 @@ fn fields(rule: &Fault) -> Fields {
             );
             say("class", class.and_then(|class| quoted(class.name())));
             say("psn", number(psn));
+            say(
+                "cm",
+                cm.and_then(|message| match message {
+                    CmMessage::Unknown(raw) => Some(raw.to_string()),
+                    named => quoted(named.name()),
+                }),
+            );
         }
         Fault::Link {
             node,

@@ -4,7 +4,9 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
-use verbs_api::lab::{Fault, Harm, Limit, PacketClass, PacketFilter, PacketOpcode, When};
+use verbs_api::lab::{
+    CmMessage, Fault, Harm, Limit, PacketClass, PacketFilter, PacketOpcode, When,
+};
 use verbs_api::{
     CqInit, ErrorKind, MrInit, Qp, QpCap, QpInit, QpType, RcParams, RecvWr, SendWr, Verb, Verbs,
     Wc, WcStatus, connect,
@@ -49,7 +51,7 @@ fn examples_of_the_document_are_plans() {
             );
         }
     }
-    let fields = "by behind from to src_qpn dest_qpn opcode class psn nth first these per_million \
+    let fields = "by behind from to src_qpn dest_qpn opcode class psn cm nth first these per_million \
         node peer port down_at up_at verb error status qpn limit value";
     for field in fields.split_whitespace() {
         assert!(all.contains(&format!("\n{field} = ")), "{field}");
@@ -207,6 +209,10 @@ fn wrong_files_are_refused_with_line_field_and_what_is_allowed() {
             "4: rule 1: field \"class\": \"reads\" is not one of request, response, send, write, atomic, acknowledge, read_response",
         ),
         (
+            &format!("{packet}harm = \"drop\"\ncm = \"LAP\""),
+            "4: rule 1: field \"cm\": \"LAP\" is not one of REQ, MRA, REJ, REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP",
+        ),
+        (
             &format!("{packet}harm = \"drop\"\nopcode = \"SEND\""),
             "4: rule 1: field \"opcode\": \"SEND\" is not one of RC_SEND_FIRST, ",
         ),
@@ -281,6 +287,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ];
     let opcode = prop::option::of((0..256_u32).prop_map(PacketOpcode::from));
     let class = prop::option::of(prop::sample::select(PacketClass::ALL));
+    let cm = prop::option::of((0..1_u32 << 16).prop_map(CmMessage::from));
     let packets = (
         node.clone(),
         node.clone(),
@@ -289,8 +296,9 @@ fn fault() -> impl Strategy<Value = Fault> {
         opcode,
         class,
         qpn.clone(),
+        cm,
     );
-    let packets = packets.prop_map(|(from, to, src_qpn, dest_qpn, opcode, class, psn)| {
+    let packets = packets.prop_map(|(from, to, src_qpn, dest_qpn, opcode, class, psn, cm)| {
         let mut packets = PacketFilter::EVERY;
         packets.from = from;
         packets.to = to;
@@ -299,6 +307,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         packets.opcode = opcode;
         packets.class = class;
         packets.psn = psn;
+        packets.cm = cm;
         packets
     });
     let verbs = Verb::ALL.iter().copied().filter(|verb| *verb != Verb::Lab);

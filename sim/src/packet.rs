@@ -1,7 +1,8 @@
 //! Packets: BTH fields, extended headers, payload.
 
-use verbs_api::lab::{PacketOpcode, PacketView, Syndrome};
+use verbs_api::lab::{CmMessage, PacketOpcode, PacketView, Syndrome};
 use verbs_api::{Gid, QpType};
+use verbs_roce::mad;
 
 use crate::address::ip_of;
 use crate::payload::Payload;
@@ -233,6 +234,11 @@ impl Packet {
             _ => None,
         };
         view.srqn = (self.transport == QpType::XrcSend).then_some(self.srqn);
+        view.cm = match (self.op, self.dest_qpn) {
+            (Op::Datagram(_), 1) => self.payload.own().and_then(mad::attribute),
+            _ => None,
+        }
+        .map(|message| CmMessage::from(message as u32));
         view
     }
 

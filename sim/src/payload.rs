@@ -84,6 +84,18 @@ impl Payload {
         }
     }
 
+    /// The bytes, if they are not those of regions.
+    pub(crate) fn own(&self) -> Option<&[u8]> {
+        match self {
+            Self::Slices(_) => None,
+            Self::Inline {
+                bytes,
+                start,
+                length,
+            } => Some(&bytes[*start as usize..(*start + *length) as usize]),
+        }
+    }
+
     /// Bytes.
     pub(crate) fn len(&self) -> u32 {
         match self {
@@ -109,11 +121,7 @@ impl Payload {
     pub(crate) fn bytes(&self, memory: &mut Memory) -> Result<Vec<u8>, Gone> {
         let slices = match self {
             Self::Slices(slices) => slices,
-            Self::Inline {
-                bytes,
-                start,
-                length,
-            } => return Ok(bytes[*start as usize..(*start + *length) as usize].to_vec()),
+            Self::Inline { .. } => return Ok(self.own().unwrap_or_default().to_vec()),
         };
         let mut bytes = vec![0; self.len() as usize];
         let mut rest = &mut bytes[..];

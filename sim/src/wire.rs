@@ -157,6 +157,7 @@ impl PacketRule {
                     && filter.opcode.is_none_or(|opcode| opcode == view.opcode)
                     && filter.class.is_none_or(|class| class.has(view.opcode))
                     && filter.psn.is_none_or(|psn| psn == view.psn)
+                    && filter.cm.is_none_or(|message| view.cm == Some(message))
             }
             Self::Down {
                 node,

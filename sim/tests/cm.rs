@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::net::{IpAddr, SocketAddr};
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, ConnParam, PortSpace};
-use verbs_api::lab::Lab;
+use verbs_api::lab::{CmMessage, Fault, FaultGuard, Lab, PacketFilter};
 use verbs_api::{CqInit, Qp, QpAttrMask, QpInit, QpState, QpType, Verbs, Wait};
 use verbs_sim::{Sim, SimConfig};
 
@@ -127,4 +127,25 @@ fn nobody_listens() {
     ends.sim.connect(client, &ConnParam::new()).unwrap();
     let rejected = ends.expect(CmEventType::Rejected);
     assert_eq!((rejected.status, rejected.private_data().len()), (8, 148));
+}
+
+#[test]
+fn a_rule_strikes_one_kind_of_message() {
+    for config in [SimConfig::new(), SimConfig::new().wire(true)] {
+        let ends = Ends::new(config);
+        let filter = PacketFilter::EVERY.dest_qpn(1);
+        let rule = |message| FaultGuard::new(&ends.sim, Fault::drop(filter.cm(message)).nth(1));
+        let kinds = [CmMessage::Req, CmMessage::Rep, CmMessage::Mra];
+        let rules = kinds.map(|message| rule(message).unwrap());
+        ends.listener();
+        let client = ends.client();
+        ends.qp(client);
+        ends.sim.connect(client, &ConnParam::new()).unwrap();
+        let server = ends.expect(CmEventType::ConnectRequest).id;
+        ends.qp(server);
+        ends.sim.accept(server, &ConnParam::new()).unwrap();
+        ends.expect(CmEventType::Established);
+        ends.expect(CmEventType::Established);
+        assert_eq!(rules.each_ref().map(FaultGuard::struck), [1, 1, 0]);
+    }
 }

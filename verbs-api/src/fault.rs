@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use crate::cq::WcStatus;
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::lab::{Lab, Limit};
-use crate::packet::{PacketClass, PacketOpcode};
+use crate::packet::{CmMessage, PacketClass, PacketOpcode};
 
 /// A rule: what it looks at, when it strikes, what it does then.
 ///
@@ -213,6 +213,8 @@ pub struct PacketFilter {
     pub class: Option<PacketClass>,
     /// Only packets with this sequence number.
     pub psn: Option<u32>,
+    /// Only packets with this message of communication management.
+    pub cm: Option<CmMessage>,
 }
 
 impl PacketFilter {
@@ -225,6 +227,7 @@ impl PacketFilter {
         opcode: None,
         class: None,
         psn: None,
+        cm: None,
     };
 
     /// Only from this node.
@@ -273,6 +276,13 @@ impl PacketFilter {
     #[must_use]
     pub const fn psn(mut self, psn: u32) -> Self {
         self.psn = Some(psn);
+        self
+    }
+
+    /// Only with this message of communication management, which goes to QP 1.
+    #[must_use]
+    pub const fn cm(mut self, message: CmMessage) -> Self {
+        self.cm = Some(message);
         self
     }
 }

@@ -16,7 +16,7 @@ use crate::handle::{Context, Srq};
 use crate::verbs::Verbs;
 
 pub use crate::fault::{Fault, FaultGuard, FaultId, Harm, PacketFilter, Strike, When};
-pub use crate::packet::{PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
+pub use crate::packet::{CmMessage, PacketClass, PacketOpcode, PacketView, Syndrome, TappedPacket};
 pub use crate::report::{ArmState, CqReport, LostWakeup, Stall, TimerReport};
 pub use crate::trace::{TraceEvent, TraceRecord};
 

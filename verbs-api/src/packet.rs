@@ -206,6 +206,30 @@ impl fmt::Display for PacketClass {
 }
 
 c_enum! {
+    /// Message of communication management: the attribute id of its MAD (IBA 12.6).
+    CmMessage {
+        /// Asks for a connection.
+        Req = 0x10, "REQ";
+        /// Asks to wait for the answer.
+        Mra = 0x11, "MRA";
+        /// Refuses.
+        Rej = 0x12, "REJ";
+        /// Accepts a connection.
+        Rep = 0x13, "REP";
+        /// Is ready to use a connection that was accepted.
+        Rtu = 0x14, "RTU";
+        /// Ends a connection.
+        Dreq = 0x15, "DREQ";
+        /// Answers the end.
+        Drep = 0x16, "DREP";
+        /// Asks for a QP of datagrams.
+        SidrReq = 0x17, "SIDR_REQ";
+        /// Tells it.
+        SidrRep = 0x18, "SIDR_REP";
+    }
+}
+
+c_enum! {
     /// Syndrome of an acknowledgement: its kind in bits 5 and 6, a code below (IBA 9.7.5.2).
     Syndrome {
         /// Positive.
@@ -269,6 +293,8 @@ pub struct PacketView {
     pub src_qpn: Option<u32>,
     /// Number of the SRQ that a request of XRC names.
     pub srqn: Option<u32>,
+    /// Message of communication management, of datagrams to QP 1.
+    pub cm: Option<CmMessage>,
 }
 
 impl fmt::Display for PacketView {
@@ -280,6 +306,9 @@ impl fmt::Display for PacketView {
         )?;
         if self.psn_span > 1 {
             write!(f, "+{}", self.psn_span)?;
+        }
+        if let Some(message) = self.cm {
+            write!(f, " {message}")?;
         }
         match self.syndrome {
             Some(syndrome) => match syndrome.rnr_timer() {
@@ -345,5 +374,20 @@ mod tests {
                 assert_eq!(opcode.name().contains(word), class.has(opcode), "{opcode}");
             }
         }
+    }
+    #[test]
+    fn a_message_of_communication_management_is_shown() {
+        let mut packet = PacketView {
+            opcode: PacketOpcode::UdSendOnly,
+            dest_qpn: 1,
+            payload: 256,
+            ..PacketView::default()
+        };
+        assert_eq!(packet.to_string(), "UD_SEND_ONLY to qp 0x1 psn 0x0 256 B");
+        packet.cm = Some(CmMessage::Rep);
+        assert_eq!(
+            packet.to_string(),
+            "UD_SEND_ONLY to qp 0x1 psn 0x0 REP 256 B"
+        );
     }
 }
