@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
+use verbs_api::cm::PortSpace;
 use verbs_api::{
     Access, AtomicCap, GidType, LinkLayer, MigState, Mtu, PortState, QpState, SendFlags, WcFlags,
     WcOpcode, WcStatus,
@@ -39,7 +40,7 @@ border! {
     // Counts, which cannot be negative here.
     c_int { u8 } = |raw| raw.clamp(0, 255) as u8, |api| api.into();
     c_int { u32 } = |raw| raw.max(0) as u32, |api| int(api);
-    u32 { AtomicCap, GidType, MigState, Mtu, PortState, QpState, WcOpcode, WcStatus } =
+    u32 { AtomicCap, GidType, MigState, Mtu, PortSpace, PortState, QpState, WcOpcode, WcStatus } =
         |raw| raw.into(), |api| api.into();
     u32 { Access } = |raw| Access::from_bits_retain(raw), |api| api.bits();
     u32 { SendFlags } = |raw| SendFlags::from_bits_retain(raw), |api| api.bits();

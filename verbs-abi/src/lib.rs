@@ -1,5 +1,5 @@
-//! The C ABI of libibverbs, and as much of librdmacm's as connects queue pairs: the border of the
-//! project to C, in both directions. The backend for hardware calls it, the drop-in answers it.
+//! The C ABI of libibverbs and librdmacm: the border of the project to C, in both directions. The backend for
+//! hardware calls it, the drop-in answers it.
 //!
 //! | module | holds |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | `wr` | work requests |
 //! | `event` | asynchronous events |
 //! | `cm` | rdma_cm |
+//! | `address` | socket addresses |
 //! | `border` | numbers and texts |
 //! | [`inline`] | the inline functions of `verbs.h` |
 //! | [`library`] | the libraries of the machine, opened at run time |
@@ -27,6 +28,7 @@
 #[macro_use]
 mod macros;
 
+mod address;
 mod ah;
 mod border;
 mod cm;
@@ -50,6 +52,7 @@ mod witness;
 mod wr;
 mod xrc;
 
+pub use address::{address_from_c, address_to_c};
 pub use ah::*;
 pub use border::{int, text, token};
 pub use cm::*;
