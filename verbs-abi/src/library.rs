@@ -16,12 +16,16 @@ use libloading::Library;
 use crate::{
     ibv_ah, ibv_ah_attr, ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device,
     ibv_device_attr, ibv_gid, ibv_gid_entry, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr,
-    ibv_qp_ex, ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr, rdma_cm_event,
-    rdma_cm_id, rdma_conn_param, rdma_event_channel,
+    ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
+    rdma_cm_event, rdma_cm_id, rdma_conn_param, rdma_event_channel,
 };
 
 /// Names another libibverbs: a file, or what the dynamic linker is to look for.
 pub const VARIABLE: &str = "VERBSIM_LIBIBVERBS";
+
+/// Names another librdmacm, in the same way. Without it the one of another libibverbs is that file itself, if it has
+/// the functions, or else the librdmacm beside it: that of the machine knows nothing of another's devices.
+pub const RDMACM_VARIABLE: &str = "VERBSIM_LIBRDMACM";
 
 /// Why a library could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,10 +51,14 @@ pub struct Missing(pub &'static str);
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let library = match self.0.starts_with("rdma_") {
+            true => "librdmacm",
+            false => "libibverbs",
+        };
+        let function = self.0;
         write!(
             f,
-            "the libibverbs of this machine is too old: it has no {}",
-            self.0
+            "the {library} of this machine is too old: it has no {function}"
         )
     }
 }
@@ -63,7 +71,13 @@ impl Error for Missing {}
 /// Says what is in the way.
 pub fn open_libibverbs() -> Result<(), &'static Unopened> {
     LIBIBVERBS
-        .get_or_init(|| open("libibverbs", &named()?))
+        .get_or_init(|| {
+            let name = named(VARIABLE)?;
+            open(
+                "libibverbs",
+                &name.unwrap_or_else(|| "libibverbs.so.1".into()),
+            )
+        })
         .as_ref()
         .map(drop)
 }
@@ -74,16 +88,27 @@ pub fn open_libibverbs() -> Result<(), &'static Unopened> {
 /// Says what is in the way.
 pub fn open_librdmacm() -> Result<(), &'static Unopened> {
     LIBRDMACM
-        .get_or_init(|| open("librdmacm", "librdmacm.so.1".as_ref()))
+        .get_or_init(|| {
+            let (what, usual) = ("librdmacm", "librdmacm.so.1");
+            match (named(RDMACM_VARIABLE)?, named(VARIABLE)?) {
+                (Some(name), _) => open(what, &name),
+                (None, None) => open(what, usual.as_ref()),
+                (None, Some(verbs)) => open(what, &verbs).or_else(|_| {
+                    let beside = Path::new(&verbs).with_file_name(usual);
+                    open(what, beside.as_os_str())
+                }),
+            }
+        })
         .as_ref()
         .map(drop)
 }
 
-fn named() -> Result<OsString, Unopened> {
-    match env::var_os(VARIABLE) {
+/// What a variable names.
+fn named(variable: &str) -> Result<Option<OsString>, Unopened> {
+    match env::var_os(variable) {
         // The program itself would be opened.
-        Some(name) if name.is_empty() => Err(Unopened::Wrong(format!("{VARIABLE} is empty"))),
-        name => Ok(name.unwrap_or_else(|| "libibverbs.so.1".into())),
+        Some(name) if name.is_empty() => Err(Unopened::Wrong(format!("{variable} is empty"))),
+        name => Ok(name),
     }
 }
 
@@ -222,17 +247,31 @@ library! { Libibverbs in LIBIBVERBS {
 } }
 
 library! { Librdmacm in LIBRDMACM {
+    rdma_get_devices(count: *mut c_int) -> *mut *mut ibv_context;
+    rdma_free_devices(list: *mut *mut ibv_context);
     rdma_create_event_channel() -> *mut rdma_event_channel;
     rdma_destroy_event_channel(channel: *mut rdma_event_channel);
     rdma_create_id(channel: *mut rdma_event_channel, id: *mut *mut rdma_cm_id, context: *mut c_void, space: u32) -> c_int;
     rdma_destroy_id(id: *mut rdma_cm_id) -> c_int;
+    rdma_migrate_id(id: *mut rdma_cm_id, channel: *mut rdma_event_channel) -> c_int;
+    rdma_set_option(id: *mut rdma_cm_id, level: c_int, name: c_int, value: *mut c_void, length: usize) -> c_int;
     rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut libc::sockaddr) -> c_int;
-    rdma_get_src_port(id: *mut rdma_cm_id) -> u16;
-    rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int;
     rdma_resolve_addr(id: *mut rdma_cm_id, from: *mut libc::sockaddr, to: *mut libc::sockaddr, timeout_ms: c_int) -> c_int;
     rdma_resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int;
+    rdma_create_qp(id: *mut rdma_cm_id, pd: *mut ibv_pd, attr: *mut ibv_qp_init_attr) -> c_int;
+    rdma_create_qp_ex(id: *mut rdma_cm_id, attr: *mut ibv_qp_init_attr_ex) -> c_int;
+    rdma_destroy_qp(id: *mut rdma_cm_id);
+    rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int;
     rdma_connect(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int;
     rdma_accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int;
+    rdma_reject(id: *mut rdma_cm_id, private_data: *const c_void, length: u8) -> c_int;
+    rdma_notify(id: *mut rdma_cm_id, event: u32) -> c_int;
+    rdma_disconnect(id: *mut rdma_cm_id) -> c_int;
+    rdma_join_multicast(id: *mut rdma_cm_id, addr: *mut libc::sockaddr, context: *mut c_void) -> c_int;
+    rdma_leave_multicast(id: *mut rdma_cm_id, addr: *mut libc::sockaddr) -> c_int;
     rdma_get_cm_event(channel: *mut rdma_event_channel, event: *mut *mut rdma_cm_event) -> c_int;
     rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int;
-} later {} }
+} later {
+    rdma_init_qp_attr(id: *mut rdma_cm_id, attr: *mut ibv_qp_attr, mask: *mut c_int) -> c_int;
+    rdma_establish(id: *mut rdma_cm_id) -> c_int;
+} }
