@@ -182,6 +182,6 @@ impl Drop for Qp {
         }
         self.acknowledge_all();
         // A refusal cannot be reported here.
-        let _ = self.raw.destroy(Verb::DestroyQp, || Ok(()));
+        let _ = self.remove(Verb::DestroyQp);
     }
 }

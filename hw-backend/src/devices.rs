@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use verbs_abi::library::{self, Unopened};
-use verbs_abi::{IBV_TRANSPORT_IWARP, ibv_device};
+use verbs_abi::{IBV_TRANSPORT_IWARP, ibv_context, ibv_device};
 use verbs_api::{Cause, DeviceInfo, Error, ErrorKind, Result, Transport, Verb};
 
 use crate::errno::made;
@@ -52,23 +52,34 @@ pub(crate) fn open(name: &str, only: Option<&[String]>) -> Result<Device> {
         // SAFETY: an entry of a list that has not been freed.
         let context = made(verb, || unsafe { library::ibv_open_device(devices[at]) })?;
         // SAFETY: just opened, and ours.
-        let (num_comp_vectors, raw) = unsafe { ((*context).num_comp_vectors, Owned::new(context)) };
-        let DeviceInfo {
-            name,
-            driver,
-            transport,
-            ..
-        } = infos[at].clone();
-        Ok(Device {
-            raw,
-            name,
-            driver,
-            // SAFETY: an entry of a list that has not been freed.
-            simulated: unsafe { profile(devices[at]) }.is_some(),
-            transport,
-            num_comp_vectors: u32::try_from(num_comp_vectors).unwrap_or(0),
-        })
+        Ok(unsafe { device(Owned::new(context), context) })
     })
+}
+
+/// The device of a context that another library has opened.
+///
+/// # Safety
+/// The context stays open.
+pub(crate) unsafe fn borrowed(context: *mut ibv_context) -> Device {
+    // SAFETY: the caller's promise.
+    unsafe { device(Owned::borrowed(context), context) }
+}
+
+/// # Safety
+/// `context` is open.
+unsafe fn device(raw: Owned<ibv_context>, context: *mut ibv_context) -> Device {
+    // SAFETY: the caller's promise; a context has its device.
+    let (device, num_comp_vectors) = unsafe { ((*context).device, (*context).num_comp_vectors) };
+    // SAFETY: as above; the library keeps the device of an open context.
+    let (info, simulated) = unsafe { (info(device), profile(device).is_some()) };
+    Device {
+        raw,
+        name: info.name,
+        driver: info.driver,
+        simulated,
+        transport: info.transport,
+        num_comp_vectors: u32::try_from(num_comp_vectors).unwrap_or(0),
+    }
 }
 
 fn with_list<R>(verb: Verb, work: impl FnOnce(&[*mut ibv_device]) -> Result<R>) -> Result<R> {

@@ -132,7 +132,7 @@ impl Hw {
 
     /// Reads an event from an object, or waits for one. What is returned keeps others from reading and
     /// from destroying what the event is of, until it is counted.
-    fn next_event<T: Kind>(
+    pub(crate) fn next_event<T: Kind>(
         &self,
         verb: Verb,
         raw: &Owned<T>,
@@ -157,10 +157,10 @@ impl Hw {
 }
 
 /// A thread that waits, counted as long as it does.
-struct Waiting<'a>(&'a AtomicU32);
+pub(crate) struct Waiting<'a>(&'a AtomicU32);
 
 impl<'a> Waiting<'a> {
-    fn new(waiters: &'a AtomicU32) -> Self {
+    pub(crate) fn new(waiters: &'a AtomicU32) -> Self {
         waiters.fetch_add(1, Ordering::Relaxed);
         Self(waiters)
     }

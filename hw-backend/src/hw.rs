@@ -17,6 +17,7 @@ use verbs_api::{
     Srq as SrqHandle, Verb, Wait,
 };
 
+use crate::cm;
 use crate::errno::{bad_handle, invalid, missing, misuse, no_memory, of_context};
 use crate::objects::{Ah, Channel, Cq, Device, InContext, Memory, Mr, Mw, Pd, Qp, Srq, Xrcd};
 use crate::owner::{Kind, Owned};
@@ -32,7 +33,9 @@ use crate::wait::Deadline;
 pub struct Hw {
     pub(crate) only: Option<Vec<String>>,
     pub(crate) tables: Mutex<Tables>,
-    acknowledged: Condvar,
+    /// Dropped after the queue pairs of its ids.
+    pub(crate) cm: Mutex<cm::Tables>,
+    pub(crate) acknowledged: Condvar,
     /// Held while an event is read and counted, and while an object that has events is destroyed.
     /// The library's destroy waits until all events that were read are acknowledged, with all other
     /// calls on the object kept out; so none may be read that we do not know of.
@@ -280,13 +283,27 @@ impl Hw {
         unacked: impl Fn() -> u32,
         rest: impl Fn() -> Result<R>,
     ) -> Result<()> {
+        self.when_acknowledged(verb, T::OBJECT, wait, unacked, || {
+            let _rest = rest()?;
+            destroy(verb, raw)
+        })
+    }
+
+    /// Does work for which all events of an object that were read have to be acknowledged, and none may be read.
+    pub(crate) fn when_acknowledged<R>(
+        &self,
+        verb: Verb,
+        object: Object,
+        wait: Wait,
+        unacked: impl Fn() -> u32,
+        work: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
         let deadline = Deadline::new(wait);
         loop {
-            self.wait_acknowledged(verb, T::OBJECT, &deadline, &unacked)?;
+            self.wait_acknowledged(verb, object, &deadline, &unacked)?;
             let _reading = self.reading.lock();
             if unacked() == 0 {
-                let _rest = rest()?;
-                return destroy(verb, raw);
+                return work();
             }
         }
     }

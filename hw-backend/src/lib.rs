@@ -24,7 +24,8 @@
 //! | `mw` | memory windows |
 //! | `garble` | handles that are garbled on purpose |
 //! | `wait` | bounded waits on file descriptors |
-//! | `cm` | connecting by rdma_cm |
+//! | `qp` | making queue pairs |
+//! | `cm` | rdma_cm |
 //! | `devices`, `probe`, `obstacles` | which devices there are, what they can do, what is in the way |
 #![cfg(target_os = "linux")]
 
@@ -44,6 +45,7 @@ mod obstacles;
 mod owner;
 mod post;
 mod probe;
+mod qp;
 mod query;
 mod region;
 mod srq;

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use verbs_abi as c;
 use verbs_api::{Context, MwType, QpInit, SrqInit, Transport, Verb, WcFields};
 
-use crate::cm::Connection;
+use crate::cm::{Connection, Id};
 use crate::cq_ex::Iteration;
 use crate::owner::Owned;
 
@@ -98,6 +98,8 @@ pub(crate) struct Qp {
     pub(crate) async_unacked: AtomicU32,
     /// What rdma_cm connected it with; it ends after the QP.
     pub(crate) connection: Mutex<Option<Arc<Connection>>>,
+    /// The id of rdma_cm that it was made for, and goes by.
+    pub(crate) id: Option<Arc<Id>>,
     pub(crate) cqs: Vec<Arc<Cq>>,
     pub(crate) _srq: Option<Arc<Srq>>,
     pub(crate) _pd: Option<Arc<Pd>>,

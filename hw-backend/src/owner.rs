@@ -5,15 +5,19 @@ use std::ffi::c_int;
 use parking_lot::{RwLock, RwLockReadGuard};
 use verbs_abi::{
     ibv_ah, ibv_comp_channel, ibv_context, ibv_cq, ibv_mr, ibv_mw, ibv_pd, ibv_qp, ibv_srq,
-    ibv_xrcd, inline, library,
+    ibv_xrcd, inline, library, rdma_cm_id, rdma_event_channel,
 };
 use verbs_api::{BadHandle, Object, Result, Verb};
 
-use crate::errno::{bad_handle, check, made};
+use crate::errno::{bad_handle, check, made, misuse};
 
 /// A C object, and how it is destroyed. Calls on the object share a lock that its destruction takes
 /// alone, so that no call can reach memory that another thread has freed.
-pub(crate) struct Owned<T: Kind>(RwLock<*mut T>);
+pub(crate) struct Owned<T: Kind> {
+    raw: RwLock<*mut T>,
+    /// It is not that of another library, which keeps it.
+    ours: bool,
+}
 
 /// A structure of C that stands for an object.
 pub(crate) trait Kind {
@@ -48,11 +52,22 @@ kinds! {
     ibv_srq: Srq, library::ibv_destroy_srq;
     ibv_ah: Ah, library::ibv_destroy_ah;
     ibv_xrcd: Xrcd, inline::close_xrcd;
+    rdma_cm_id: CmId, library::rdma_destroy_id;
+}
+
+impl Kind for rdma_event_channel {
+    const OBJECT: Object = Object::CmChannel;
+
+    unsafe fn destroy(object: *mut Self) -> c_int {
+        // SAFETY: the caller's promise.
+        unsafe { library::rdma_destroy_event_channel(object) };
+        0
+    }
 }
 
 impl<T: Kind> std::fmt::Debug for Owned<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:p}", *self.0.read())
+        write!(f, "{:p}", *self.raw.read())
     }
 }
 
@@ -65,12 +80,37 @@ impl<T: Kind> Owned<T> {
     /// # Safety
     /// `raw` is a live object that nothing else destroys.
     pub(crate) unsafe fn new(raw: *mut T) -> Self {
-        Self(RwLock::new(raw))
+        Self {
+            raw: RwLock::new(raw),
+            ours: true,
+        }
+    }
+
+    /// An object that another library keeps: it is not destroyed.
+    ///
+    /// # Safety
+    /// `raw` is an object that lives as long as this, or until nothing calls on it any more.
+    pub(crate) unsafe fn borrowed(raw: *mut T) -> Self {
+        Self {
+            raw: RwLock::new(raw),
+            ours: false,
+        }
+    }
+
+    /// Refuses to destroy what another library keeps.
+    pub(crate) fn check_ours(&self, verb: Verb) -> Result<()> {
+        match self.ours {
+            true => Ok(()),
+            false => Err(misuse(
+                verb,
+                format!("the {} is of rdma_cm, which keeps it", T::OBJECT),
+            )),
+        }
     }
 
     /// Uses the object. It lives while `call` runs.
     pub(crate) fn with<R>(&self, verb: Verb, call: impl FnOnce(*mut T) -> R) -> Result<R> {
-        let raw = self.0.read();
+        let raw = self.raw.read();
         Ok(call(live(verb, *raw)?))
     }
 
@@ -96,32 +136,44 @@ impl<T: Kind> Owned<T> {
     /// The object, which lives as long as what is returned. One thread may hold it several times.
     pub(crate) fn hold(&self, verb: Verb) -> Result<Held<'_, T>> {
         // Not behind a thread that waits to destroy it, or holding it twice could be a deadlock.
-        let raw = self.0.read_recursive();
+        let raw = self.raw.read_recursive();
         live(verb, *raw)?;
         Ok(Held(raw))
     }
 
     /// Uses the object with all other calls excluded.
     pub(crate) fn alone<R>(&self, verb: Verb, call: impl FnOnce(*mut T) -> R) -> Result<R> {
-        let raw = self.0.write();
+        let raw = self.raw.write();
         Ok(call(live(verb, *raw)?))
     }
 
     /// Destroys the object, unless the driver refuses. `ready` is asked first, with all other calls
     /// excluded.
     pub(crate) fn destroy(&self, verb: Verb, ready: impl FnOnce() -> Result<()>) -> Result<()> {
-        let mut raw = self.0.write();
-        let object = live(verb, *raw)?;
-        ready()?;
-        // SAFETY: the object is live and ours (`new`), and no other call is under way.
-        check(verb, unsafe { T::destroy(object) })?;
+        self.check_ours(verb)?;
+        let destroy = |object| {
+            ready()?;
+            // SAFETY: the object is live and ours (`new`), and no other call is under way.
+            check(verb, unsafe { T::destroy(object) })
+        };
+        self.destroy_by(verb, destroy)
+    }
+
+    /// The same, by a call of another name.
+    pub(crate) fn destroy_by(
+        &self,
+        verb: Verb,
+        destroy: impl FnOnce(*mut T) -> Result<()>,
+    ) -> Result<()> {
+        let mut raw = self.raw.write();
+        destroy(live(verb, *raw)?)?;
         *raw = std::ptr::null_mut();
         Ok(())
     }
 
     /// The pointer as a number, to find the object that C names; 0 when it is gone.
     pub(crate) fn address(&self) -> usize {
-        *self.0.read() as usize
+        *self.raw.read() as usize
     }
 }
 
@@ -144,8 +196,8 @@ impl<T> Held<'_, T> {
 
 impl<T: Kind> Drop for Owned<T> {
     fn drop(&mut self) {
-        let raw = *self.0.get_mut();
-        if !raw.is_null() {
+        let raw = *self.raw.get_mut();
+        if !raw.is_null() && self.ours {
             // SAFETY: the object is live and ours (`new`), and `&mut self` excludes other calls. A
             // refusal cannot be reported here; the process keeps the object.
             unsafe { T::destroy(raw) };

@@ -2,33 +2,31 @@
 
 use std::ffi::c_int;
 use std::os::fd::OwnedFd;
-use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use parking_lot::Mutex;
 use verbs_abi::{
-    IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, after_rereg_from_c, ibv_ah_attr,
-    ibv_comp_channel, ibv_context, ibv_cq, ibv_device_attr, ibv_gid, ibv_mr, ibv_pd, ibv_port_attr,
-    ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_wc, inline,
+    after_rereg_from_c, ibv_ah_attr, ibv_comp_channel, ibv_context, ibv_cq, ibv_device_attr,
+    ibv_gid, ibv_mr, ibv_port_attr, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_wc, inline,
     library, token,
 };
 use verbs_api::behavior::Declared;
+use verbs_api::cm::Cm;
 use verbs_api::{
     Access, Ah as AhHandle, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities,
     CompChannel as ChannelHandle, Context, Cq as CqHandle, CqAttr, CqEvent, CqInit, CqInitEx,
     CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo, DriverObject, Error, Gid, GidEntry, Handle,
     Mr as MrHandle, MrAttr, MrChange, MrInit, Mw as MwHandle, MwAttr, MwBind, MwType,
     Pd as PdHandle, PortAttr, PostError, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpQuery,
-    QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask,
-    SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit, connect,
+    RcParams, RecvWr, ReregError, Result, SendWr, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
+    Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd as XrcdHandle, XrcdInit, connect,
 };
 
-use crate::errno::{errno, invalid, misuse, no_memory, of_context};
+use crate::errno::{errno, invalid, misuse, no_memory};
 use crate::objects::{Ah, Channel, Memory, Pd, Qp};
-use crate::owner::Held;
+use crate::qp::create;
 use crate::wait::{duplicate, set_nonblocking};
-use crate::{cm, devices, probe};
+use crate::{devices, probe};
 
 use crate::hw::{Hw, destroy};
 
@@ -53,7 +51,8 @@ impl Verbs for Hw {
     }
 
     fn close_device(&self, context: Context) -> Result<()> {
-        self.device(Verb::CloseDevice, context)?;
+        let verb = Verb::CloseDevice;
+        self.device(verb, context)?.raw.check_ours(verb)?;
         self.remove_objects_of(context);
         // The device closes with the last of its objects that a call still holds.
         drop(self.tables.lock().contexts.remove(context.index()));
@@ -400,67 +399,7 @@ impl Verbs for Hw {
     }
 
     fn create_qp(&self, pd: PdHandle, init: &QpInit) -> Result<QpHandle> {
-        let verb = Verb::CreateQp;
-        let parent = self.pd(verb, pd)?;
-        let mut cqs = vec![self.cq(verb, init.send_cq)?];
-        if init.qp_type != QpType::XrcSend {
-            cqs.push(self.cq(verb, init.recv_cq)?);
-        }
-        of_context(verb, init.send_cq, pd.context())?;
-        if cqs.len() > 1 {
-            of_context(verb, init.recv_cq, pd.context())?;
-        }
-        let held_cqs = cqs.iter().map(|cq| cq.raw.hold(verb));
-        let held_cqs: Vec<_> = held_cqs.collect::<Result<_>>()?;
-        let srq = init.srq.map(|srq| self.srq(verb, srq)).transpose()?;
-        if let Some(srq) = init.srq {
-            of_context(verb, srq, pd.context())?;
-        }
-        let held_srq = srq.as_ref().map(|srq| srq.raw.hold(verb)).transpose()?;
-        let mut attr = ibv_qp_init_attr_ex::from(ibv_qp_init_attr::to_c(
-            init,
-            held_cqs[0].get(),
-            held_cqs.get(1).map_or(null_mut(), Held::get),
-            held_srq.as_ref().map_or(null_mut(), Held::get),
-        ));
-        let is_plain = init.send_ops.is_empty() && init.qp_type != QpType::XrcSend;
-        let create = |pd: *mut ibv_pd| {
-            if is_plain {
-                // SAFETY: the PD is live, and so are the CQs and the SRQ, which are held; the plain
-                // structure is the start of the extended one.
-                return unsafe { library::ibv_create_qp(pd, (&raw mut attr).cast()) };
-            }
-            attr.comp_mask = IBV_QP_INIT_ATTR_PD;
-            attr.pd = pd;
-            if !init.send_ops.is_empty() {
-                attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-                attr.send_ops_flags = init.send_ops.bits();
-            }
-            // SAFETY: as above.
-            unsafe { inline::create_qp_ex((*pd).context, &mut attr) }
-        };
-        // SAFETY: the QP is new.
-        let raw = unsafe { parent.raw.make(verb, create) }?;
-        drop((held_cqs, held_srq));
-        // SAFETY: the QP is live.
-        let qp_num = raw.with(verb, |qp: *mut ibv_qp| unsafe { (*qp).qp_num })?;
-        let address = raw.address();
-        let qp = Qp {
-            raw,
-            context: pd.context(),
-            init: init.cap(ibv_qp_cap::from_c(&attr.cap)),
-            qp_num,
-            async_unacked: AtomicU32::new(0),
-            connection: Mutex::new(None),
-            cqs,
-            _srq: srq,
-            _xrcd: None,
-            device: parent.device.clone(),
-            _pd: Some(parent),
-        };
-        let handle = self.insert(|t| &mut t.qps, QpHandle::from_parts, pd.context(), qp);
-        self.tables.lock().qp_handles.insert(address, handle);
-        Ok(handle)
+        self.make_qp(Verb::CreateQp, pd, init, None, create)
     }
 
     fn qp_num(&self, qp: QpHandle) -> Result<u32> {
@@ -497,25 +436,18 @@ impl Verbs for Hw {
 
     fn destroy_qp(&self, qp: QpHandle, wait: Wait) -> Result<()> {
         let verb = Verb::DestroyQp;
-        let found = self.qp(verb, qp)?;
-        let unacked = || found.async_unacked.load(Ordering::Relaxed);
-        let address = found.raw.address();
-        let rest = || found.cqs_at_rest(verb);
-        self.destroy_acknowledged(verb, &found.raw, wait, unacked, rest)?;
-        let mut tables = self.tables.lock();
-        // A new one may be at its address already.
-        if tables.qp_handles.get(&address) == Some(&qp) {
-            tables.qp_handles.remove(&address);
+        if self.qp(verb, qp)?.id.is_some() {
+            let text = format!("{qp} is of a cm id, and goes by rdma_destroy_qp");
+            return Err(misuse(verb, text));
         }
-        tables.qps.remove(qp.index());
-        Ok(())
+        self.remove_qp(verb, qp, wait)
     }
 
     fn connect_rc(&self, a: QpHandle, b: QpHandle, params: &RcParams) -> Result<()> {
-        let (end_a, end_b) = (self.qp(Verb::ConnectRc, a)?, self.qp(Verb::ConnectRc, b)?);
-        match end_a.device.transport {
-            // There is no rdma_cm for simulated devices, which are connected by attributes alike.
-            Transport::Iwarp if !end_a.device.simulated => cm::connect(&end_a, &end_b, params),
+        let device = &self.qp(Verb::ConnectRc, a)?.device;
+        match device.transport {
+            // Simulated devices are connected by attributes alike.
+            Transport::Iwarp if !device.simulated => self.meet(a, b, params),
             _ => connect::by_attributes(self, a, b, params),
         }
     }
@@ -631,6 +563,10 @@ impl Verbs for Hw {
         // SAFETY: the context is live.
         let fd = |context: *mut ibv_context| duplicate(verb, unsafe { (*context).async_fd });
         device.raw.with(verb, fd)?
+    }
+
+    fn cm(&self) -> Option<&dyn Cm> {
+        library::open_librdmacm().ok().map(|()| self as &dyn Cm)
     }
 
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {

@@ -123,6 +123,7 @@ impl Hw {
             qp_num,
             async_unacked: AtomicU32::new(0),
             connection: Mutex::new(None),
+            id: None,
             cqs: Vec::new(),
             _srq: None,
             _pd: None,

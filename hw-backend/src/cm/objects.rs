@@ -1,0 +1,195 @@
+//! Event channels and ids.
+
+use std::collections::BTreeMap;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use parking_lot::Mutex;
+use verbs_abi::{ibv_context, library, rdma_cm_event, rdma_cm_id, rdma_event_channel};
+use verbs_api::cm::PortSpace;
+use verbs_api::table::Table;
+use verbs_api::{CmChannel, CmId, Context, Handle, Pd as PdHandle, Qp as QpHandle, Result, Verb};
+
+use crate::errno::{bad_handle, made};
+use crate::hw::Hw;
+use crate::owner::Owned;
+use crate::wait::set_nonblocking;
+
+/// The objects of rdma_cm. Dropped in this order.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    pub(super) ids: Table<Arc<Id>>,
+    pub(super) channels: Table<Arc<EventChannel>>,
+    /// Ids by the address of their C object, for events.
+    pub(super) handles: BTreeMap<usize, CmId>,
+    /// Contexts by their address, each with the domain that all its ids have.
+    pub(super) contexts: BTreeMap<usize, (Context, Option<PdHandle>)>,
+    pub(super) devices: Option<DeviceList>,
+    /// Events that were read so far.
+    pub(super) events: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct EventChannel {
+    pub(super) raw: Owned<rdma_event_channel>,
+    pub(super) waiters: AtomicU32,
+}
+
+impl EventChannel {
+    /// `rdma_create_event_channel`
+    pub(super) fn new(verb: Verb) -> Result<Self> {
+        // SAFETY: makes a new object.
+        let raw = made(verb, || unsafe { library::rdma_create_event_channel() })?;
+        let channel = Self {
+            // SAFETY: it is new.
+            raw: unsafe { Owned::new(raw) },
+            waiters: AtomicU32::new(0),
+        };
+        set_nonblocking(verb, Self::fd(raw))?;
+        Ok(channel)
+    }
+
+    pub(super) fn fd(channel: *mut rdma_event_channel) -> RawFd {
+        // SAFETY: the channel is live: it comes from its owner.
+        unsafe { (*channel).fd }
+    }
+}
+
+/// An id. C changes its fields as events are read, so whoever looks at them or calls C holds [`Hw::reading`].
+#[derive(Debug)]
+pub(crate) struct Id {
+    pub(super) raw: Owned<rdma_cm_id>,
+    pub(super) ps: PortSpace,
+    pub(super) qp: Mutex<Option<QpHandle>>,
+    /// Events that were read and not acknowledged, by their tokens. A request counts as its listener's.
+    pub(super) unacked: Mutex<BTreeMap<u64, Unacked>>,
+    pub(super) channel: Mutex<(CmChannel, Arc<EventChannel>)>,
+}
+
+impl Id {
+    /// # Safety
+    /// `raw` is a live id on this channel that nothing else destroys.
+    pub(super) unsafe fn new(
+        raw: *mut rdma_cm_id,
+        ps: PortSpace,
+        channel: (CmChannel, Arc<EventChannel>),
+    ) -> Self {
+        Self {
+            // SAFETY: the caller's promise.
+            raw: unsafe { Owned::new(raw) },
+            ps,
+            qp: Mutex::default(),
+            unacked: Mutex::default(),
+            channel: Mutex::new(channel),
+        }
+    }
+
+    pub(super) fn unacked(&self) -> u32 {
+        self.unacked.lock().len() as u32
+    }
+
+    /// `rdma_destroy_qp`
+    pub(crate) fn destroy_qp(&self, verb: Verb) -> Result<()> {
+        // SAFETY: the id is live, and so is its QP.
+        self.raw
+            .with(verb, |id| unsafe { library::rdma_destroy_qp(id) })
+    }
+}
+
+impl Drop for Id {
+    /// Acknowledges its events, since the library waits for that.
+    fn drop(&mut self) {
+        for event in self.unacked.get_mut().values() {
+            event.acknowledge();
+        }
+    }
+}
+
+/// An event that was read and not acknowledged.
+#[derive(Debug)]
+pub(super) struct Unacked {
+    event: *mut rdma_cm_event,
+    /// It is of a group: leaving that waits for it.
+    pub(super) is_group: bool,
+}
+
+// SAFETY: events of librdmacm may be used from any thread.
+unsafe impl Send for Unacked {}
+
+impl Unacked {
+    /// # Safety
+    /// `event` was read, and nothing else acknowledges it.
+    pub(super) unsafe fn new(event: *mut rdma_cm_event, is_group: bool) -> Self {
+        Self { event, is_group }
+    }
+
+    /// To be called once, by the one who takes it out.
+    pub(super) fn acknowledge(&self) {
+        // SAFETY: it was read and not acknowledged (`new`). The result is 0 for an event.
+        unsafe { library::rdma_ack_cm_event(self.event) };
+    }
+}
+
+/// A list of contexts that the library keeps open, with the domains of its own.
+#[derive(Debug)]
+pub(super) struct DeviceList(pub(super) *mut *mut ibv_context);
+
+// SAFETY: the list is only freed, which any thread may do.
+unsafe impl Send for DeviceList {}
+
+impl Drop for DeviceList {
+    fn drop(&mut self) {
+        // SAFETY: the list came from `rdma_get_devices`, and goes with the last context of it.
+        unsafe { library::rdma_free_devices(self.0) };
+    }
+}
+
+impl Hw {
+    pub(super) fn event_channel(
+        &self,
+        verb: Verb,
+        channel: CmChannel,
+    ) -> Result<Arc<EventChannel>> {
+        let tables = self.cm.lock();
+        let found = tables.channels.get(channel.index(), channel.generation());
+        found
+            .cloned()
+            .map_err(|problem| bad_handle(verb, CmChannel::OBJECT, problem))
+    }
+
+    pub(super) fn cm_id(&self, verb: Verb, id: CmId) -> Result<Arc<Id>> {
+        let tables = self.cm.lock();
+        let found = tables.ids.get(id.index(), id.generation());
+        found
+            .cloned()
+            .map_err(|problem| bad_handle(verb, CmId::OBJECT, problem))
+    }
+
+    pub(super) fn insert_id(&self, id: Id) -> CmId {
+        let address = id.raw.address();
+        let mut tables = self.cm.lock();
+        let at = tables.ids.insert(|_| Arc::new(id));
+        let handle = CmId::from_parts(at.index, at.generation);
+        tables.handles.insert(address, handle);
+        handle
+    }
+
+    /// Takes an id out of the tables; it goes with the last who has it.
+    pub(super) fn take_id(&self, id: CmId) -> Option<Arc<Id>> {
+        let mut tables = self.cm.lock();
+        tables.ids.get(id.index(), id.generation()).ok()?;
+        let found = tables.ids.remove(id.index());
+        // One that is gone has no address, and a new one may be at the old.
+        tables.handles.retain(|_, handle| *handle != id);
+        Some(found)
+    }
+
+    /// The same for a channel.
+    pub(super) fn take_channel(&self, channel: CmChannel) -> Option<Arc<EventChannel>> {
+        let mut tables = self.cm.lock();
+        let (index, generation) = (channel.index(), channel.generation());
+        tables.channels.get(index, generation).ok()?;
+        Some(tables.channels.remove(index))
+    }
+}
