@@ -1,8 +1,10 @@
 //! rdma_cm: ids, events and parameters.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::net::SocketAddr;
 
 use libc::{sockaddr, sockaddr_storage, socklen_t};
+use verbs_api::Gid;
 use verbs_api::cm::{CmIdAttr, CmOption, CmParam, ConnData, ConnParam, UdData};
 
 use crate::border::Border;
@@ -184,9 +186,9 @@ conversions! {
     => from |raw| {
         context: raw.context as u64,
         local_addr: Border::from_c(&raw.route.addr.src_addr),
-        peer_addr: Border::from_c(&raw.route.addr.dst_addr),
+        peer_addr: raw.peer_addr(),
         sgid: Border::from_c(&raw.route.addr.ibaddr.sgid),
-        dgid: Border::from_c(&raw.route.addr.ibaddr.dgid),
+        dgid: raw.peer_addr().map_or_else(Gid::default, |_| Gid(raw.route.addr.ibaddr.dgid.raw)),
         pkey: u16::from_be(raw.route.addr.ibaddr.pkey),
         num_paths: Border::from_c(&raw.route.num_paths),
     }
@@ -208,6 +210,14 @@ conversions! {
     }
 
     rdma_ud_param, UdData { ah_attr, qp_num, qkey, }
+}
+
+impl rdma_cm_id {
+    /// The peer. Without one, an id that is bound has the unspecified address and port here.
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        let found: Option<SocketAddr> = Border::from_c(&self.route.addr.dst_addr);
+        found.filter(|addr| addr.port() != 0 || !addr.ip().is_unspecified())
+    }
 }
 
 impl rdma_conn_param {

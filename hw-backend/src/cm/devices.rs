@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use verbs_abi::{ibv_context, library, rdma_cm_id};
-use verbs_api::{Context, Handle, Pd as PdHandle, Result, Verb};
+use verbs_api::{Cause, Context, Error, ErrorKind, Handle, Pd as PdHandle, Result, Verb};
 
 use super::objects::{DeviceList, EventChannel, Id};
 use crate::devices;
@@ -16,6 +16,7 @@ use crate::wait::set_nonblocking;
 impl Hw {
     /// `rdma_get_devices`
     pub(super) fn contexts(&self, verb: Verb) -> Result<Vec<Context>> {
+        open(verb)?;
         let mut count = 0;
         // SAFETY: the count is ours to write.
         let list = made(verb, || unsafe { library::rdma_get_devices(&mut count) })?;
@@ -90,7 +91,15 @@ impl Hw {
     }
 }
 
+/// Opens the library, if it is not open yet.
+pub(super) fn open(verb: Verb) -> Result<()> {
+    library::open_librdmacm().map_err(|why| {
+        let cause = Cause::Text(why.to_string().into());
+        Error::new(verb, ErrorKind::NoDevice, cause)
+    })
+}
+
 /// Whether this machine has rdma_cm.
 pub(crate) fn is_here() -> bool {
-    library::open_librdmacm().is_ok() && EventChannel::new(Verb::CmCreateEventChannel).is_ok()
+    EventChannel::new(Verb::CmCreateEventChannel).is_ok()
 }

@@ -177,7 +177,7 @@ impl Cm for Hw {
     fn resolve_route(&self, id: CmId, timeout: Duration) -> Result<()> {
         // SAFETY: the id is live.
         let resolve = |id| unsafe { library::rdma_resolve_route(id, millis(timeout)) };
-        self.on_id(Verb::CmResolveRoute, id, resolve)
+        self.on_bound(Verb::CmResolveRoute, id, resolve)
     }
 
     fn create_qp(&self, id: CmId, pd: Option<PdHandle>, init: &QpInit) -> Result<QpHandle> {
@@ -288,6 +288,19 @@ impl Hw {
         found.raw.call(verb, call)
     }
 
+    /// The same where the library asks the device something, and does not look whether there is one.
+    fn on_bound(
+        &self,
+        verb: Verb,
+        id: CmId,
+        call: impl FnOnce(*mut rdma_cm_id) -> c_int,
+    ) -> Result<()> {
+        let found = self.cm_id(verb, id)?;
+        let _reading = self.reading.lock();
+        self.bound(verb, &found)?;
+        found.raw.call(verb, call)
+    }
+
     fn with_param(
         &self,
         verb: Verb,
@@ -296,13 +309,9 @@ impl Hw {
         param: &ConnParam<'_>,
     ) -> Result<()> {
         length(verb, param.private_data)?;
-        let found = self.cm_id(verb, id)?;
-        let _reading = self.reading.lock();
-        // The library asks the device what it has, and does not look whether there is one.
-        self.bound(verb, &found)?;
         let mut param = rdma_conn_param::from(param);
         // SAFETY: the id is live, and the private data is there.
-        found.raw.call(verb, |id| unsafe { call(id, &mut param) })
+        self.on_bound(verb, id, |id| unsafe { call(id, &mut param) })
     }
 }
 

@@ -11,6 +11,7 @@ use verbs_api::cm::PortSpace;
 use verbs_api::table::Table;
 use verbs_api::{CmChannel, CmId, Context, Handle, Pd as PdHandle, Qp as QpHandle, Result, Verb};
 
+use super::devices::open;
 use crate::errno::{bad_handle, made};
 use crate::hw::Hw;
 use crate::owner::Owned;
@@ -39,6 +40,7 @@ pub(crate) struct EventChannel {
 impl EventChannel {
     /// `rdma_create_event_channel`
     pub(super) fn new(verb: Verb) -> Result<Self> {
+        open(verb)?;
         // SAFETY: makes a new object.
         let raw = made(verb, || unsafe { library::rdma_create_event_channel() })?;
         let channel = Self {

@@ -7,7 +7,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use verbs_abi::library;
 use verbs_api::cm::{Cm, CmEventType, ConnParam, PortSpace};
 use verbs_api::{
     Cause, CmChannel, CmId, Error, ErrorKind, Qp as QpHandle, QpAttr, QpAttrMask, QpState,
@@ -33,16 +32,12 @@ pub(crate) struct Connection {
 impl Hw {
     /// Connects two QPs in RESET. The kernel brings them to RTS.
     pub(crate) fn meet(&self, a: QpHandle, b: QpHandle, params: &RcParams) -> Result<()> {
-        library::open_librdmacm().map_err(|why| {
-            let cause = Cause::Text(why.to_string().into());
-            Error::new(VERB, ErrorKind::NotSupported, cause)
-        })?;
         let (end_a, end_b) = (self.qp(VERB, a)?, self.qp(VERB, b)?);
         let address = address_of(&end_a.device, params.port_num)?;
+        let mut meeting = Meeting::new(self)?;
         for qp in [a, b] {
             self.to_init(qp, params)?;
         }
-        let mut meeting = Meeting::new(self)?;
         let [listener, client] = [meeting.id()?, meeting.id()?];
         self.bind_addr(listener, SocketAddr::new(address.into(), 0))?;
         self.listen(listener, 1)?;
