@@ -42,7 +42,7 @@ pub(crate) use objects::{Id, Tables};
 pub(crate) use rc::Connection;
 
 impl Cm for Hw {
-    fn devices(&self) -> Result<Vec<Context>> {
+    fn cm_devices(&self) -> Result<Vec<Context>> {
         self.contexts(Verb::CmGetDevices)
     }
 
@@ -180,11 +180,11 @@ impl Cm for Hw {
         self.on_bound(Verb::CmResolveRoute, id, resolve)
     }
 
-    fn create_qp(&self, id: CmId, pd: Option<PdHandle>, init: &QpInit) -> Result<QpHandle> {
+    fn create_cm_qp(&self, id: CmId, pd: Option<PdHandle>, init: &QpInit) -> Result<QpHandle> {
         self.make_qp_of(id, pd, init)
     }
 
-    fn destroy_qp(&self, id: CmId, wait: Wait) -> Result<()> {
+    fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()> {
         self.remove_qp_of(id, wait)
     }
 

@@ -66,11 +66,12 @@ pub trait Cm: Send + Sync {
 
     /// Removes an id (`rdma_destroy_id`). Waits until its events that were read have been acknowledged (CM-50); those
     /// that were not read vanish (CM-51). A peer that it is connected to gets `DISCONNECTED`, one that waits for it
-    /// `REJECTED`. Its QP, if it has one, stays, as one that [`Verbs::create_qp`](crate::Verbs::create_qp) has made;
-    /// programs should destroy it first.
+    /// `REJECTED`. Programs destroy its QP first. In the simulator a QP that is left stays, as one that
+    /// [`Verbs::create_qp`](crate::Verbs::create_qp) has made.
     ///
     /// # Errors
-    /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if no other thread can acknowledge.
+    /// `Busy` on hardware while it has a QP, whatever `wait` is: the C library does not look. `WouldBlock`,
+    /// `TimedOut`; in the simulator `Stalled` if no other thread can acknowledge.
     fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()>;
 
     /// Moves an id with its unread events to another channel (`rdma_migrate_id`, CM-53). Waits as
