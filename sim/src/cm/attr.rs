@@ -4,14 +4,14 @@ use verbs_api::cm::{CmId, RDMA_UDP_QKEY};
 use verbs_api::{Access, AhAttr, GlobalRoute, Mtu, QpAttr, QpAttrMask, QpState, Result, Verb};
 
 use super::conn::{Conn, Phase};
-use super::id::Id;
-use super::{Manager, wrong_state};
+use super::id::{Id, wrong_state};
+use super::ids::Ids;
 
-impl Manager {
+impl Ids {
     /// `rdma_init_qp_attr`
     pub(crate) fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
         let verb = Verb::CmInitQpAttr;
-        let of = self.ids.at(self.find(verb, id)?);
+        let of = self.at(self.find(verb, id)?);
         let Some(local) = of.port else {
             return Err(wrong_state(verb, id, of.state));
         };

@@ -1,5 +1,7 @@
 //! Addresses and ports: which id has which.
 
+#[cfg(feature = "network")]
+use core::mem;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 
@@ -7,8 +9,8 @@ use verbs_api::cm::{CmId, PortSpace};
 use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 
 use super::host::{Host, Local};
-use super::id::{Id, State};
-use super::{Manager, wrong_state};
+use super::id::{Id, State, wrong_state};
+use super::ids::Ids;
 
 /// The indices of the ids that have a port, by port space and number.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +38,7 @@ impl Bindings {
     }
 }
 
-impl Manager {
+impl Ids {
     /// `rdma_bind_addr`. Addresses of the machine that no device has lead to its first port.
     pub(crate) fn bind_addr(
         &mut self,
@@ -46,7 +48,7 @@ impl Manager {
     ) -> Result<()> {
         let verb = Verb::CmBindAddr;
         let index = self.find(verb, id)?;
-        let state = self.ids.at(index).state;
+        let state = self.at(index).state;
         if state != State::Idle {
             return Err(wrong_state(verb, id, state));
         }
@@ -62,15 +64,13 @@ impl Manager {
         (addr, is_of_machine): (SocketAddr, bool),
     ) -> Result<()> {
         let local = own_port(host, verb, (addr.ip(), is_of_machine))?;
-        let ps = self.ids.at(index).ps;
+        let ps = self.at(index).ps;
         let port = match addr.port() {
             0 => self.free_port(verb, ps)?,
-            port => self
-                .check_port(verb, self.ids.at(index), addr)
-                .map(|()| port)?,
+            port => self.check_port(verb, self.at(index), addr).map(|()| port)?,
         };
         self.bindings.add(ps, port, index);
-        let id = self.ids.at_mut(index);
+        let id = self.at_mut(index);
         id.local = Some(with_port(addr, port));
         id.port = local;
         id.state = State::Bound;
@@ -80,7 +80,7 @@ impl Manager {
     /// Refuses an address that cannot be beside those of the other ids with its port, as Linux does.
     fn check_port(&self, verb: Verb, id: &Id, addr: SocketAddr) -> Result<()> {
         for other in self.bindings.at(id.ps, addr.port()) {
-            let other = self.ids.at(*other);
+            let other = self.at(*other);
             let Some(theirs) = other.local else { continue };
             let listens = matches!(other.state, State::Listening { .. });
             let may_share = id.reuse_addr && other.reuse_addr && !listens;
@@ -118,9 +118,10 @@ impl Manager {
 
     /// Takes from an id what it is bound to.
     pub(super) fn unbind(&mut self, index: u32) {
-        let id = self.ids.at_mut(index);
-        if let Some(local) = id.local.take() {
-            self.bindings.remove(id.ps, local.port(), index);
+        let id = self.at_mut(index);
+        let (ps, local) = (id.ps, id.local.take());
+        if let Some(local) = local {
+            self.bindings.remove(ps, local.port(), index);
         }
     }
 
@@ -129,11 +130,11 @@ impl Manager {
     pub(crate) fn take_back_binding(&mut self, id: CmId) -> Result<()> {
         let index = self.find(Verb::CmBindAddr, id)?;
         self.unbind(index);
-        let id = self.ids.at_mut(index);
-        if let State::Listening { .. } = id.state {
+        let id = self.at_mut(index);
+        id.port = None;
+        if let State::Listening { .. } = mem::replace(&mut id.state, State::Idle) {
             self.listening -= 1;
         }
-        (id.state, id.port) = (State::Idle, None);
         Ok(())
     }
 
@@ -141,7 +142,7 @@ impl Manager {
     #[cfg(feature = "network")]
     pub(crate) fn listens(&self, ps: PortSpace, port: u16) -> bool {
         let mut ids = self.bindings.at(ps, port).iter();
-        ids.any(|index| matches!(self.ids.at(*index).state, State::Listening { .. }))
+        ids.any(|index| matches!(self.at(*index).state, State::Listening { .. }))
     }
 }
 

@@ -2,20 +2,17 @@
 
 use core::net::SocketAddr;
 
-use verbs_api::cm::{
-    CmEventType, CmId, ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, RDMA_UDP_QKEY,
-    private_data,
-};
+use verbs_api::cm::{CmEventType, CmId, ConnParam, RDMA_UDP_QKEY, private_data};
 use verbs_api::{AsyncEventType, Cause, Error, ErrorKind, Result, Verb};
 use verbs_roce::mad::{CmMad, Rejected};
 
 use super::bind::unspecified;
 use super::conn::{Conn, Phase, Waiting};
-use super::host::{Host, Reads};
-use super::id::State;
+use super::host::Host;
+use super::id::{State, wrong_state};
 use super::message::{self, MAX_RETRIES, reason, sidr};
-use super::{Manager, Outgoing, wrong_state};
-use crate::device::in_range;
+use super::params::{ACK_TIMEOUT, check_length, check_private_data, check_reads, or_most};
+use super::{Manager, Outgoing};
 
 /// What is under way when a connection ends is gone after this time, as in Linux.
 const TIMEWAIT: core::time::Duration = core::time::Duration::from_millis(1600);
@@ -24,11 +21,11 @@ impl Manager {
     /// `rdma_listen`
     pub(crate) fn listen(&mut self, host: &dyn Host, id: CmId, backlog: i32) -> Result<()> {
         let verb = Verb::CmListen;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         match self.ids.at(index).state {
             State::Idle => {
                 let any = unspecified(SocketAddr::from(([0, 0, 0, 0], 0)));
-                self.bind(host, verb, index, (any, false))?;
+                self.ids.bind(host, verb, index, (any, false))?;
             }
             State::Bound => {}
             state => return Err(wrong_state(verb, id, state)),
@@ -38,7 +35,7 @@ impl Manager {
             .unwrap_or(super::MAX_BACKLOG)
             .min(super::MAX_BACKLOG);
         self.ids.at_mut(index).state = State::Listening { backlog, unread: 0 };
-        self.listening += 1;
+        self.ids.listening += 1;
         Ok(())
     }
 
@@ -50,7 +47,7 @@ impl Manager {
         param: &ConnParam<'_>,
     ) -> Result<()> {
         let verb = Verb::CmConnect;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         let of = self.ids.at(index);
         let ends = (of.local.zip(of.peer), of.port.zip(of.to));
         let (State::RouteResolved, (Some(ends), Some((from, to)))) = (of.state, ends) else {
@@ -67,10 +64,10 @@ impl Manager {
             check_reads(verb, param, limits)?;
         }
         let (own_qp, tos, ack_timeout) = (of.qp, of.tos, of.ack_timeout);
-        let mut conn = Conn::new(self.numbers.next(), self.random.any(), from, to);
+        let mut conn = Conn::new(self.numbers.next(), self.ids.random.any(), from, to);
         conn.service_id = message::service_id(ps, ends.1.port());
         conn.qpn = own_qp.map_or(param.qp_num, |own| own.qp_num);
-        conn.rq_psn = self.random.any() as u32 & 0x00ff_ffff;
+        conn.rq_psn = self.ids.random.any() as u32 & 0x00ff_ffff;
         conn.responder_resources = or_most(param.responder_resources, limits.responder);
         conn.initiator_depth = or_most(param.initiator_depth, limits.initiator);
         conn.retry_count = param.retry_count & 7;
@@ -99,51 +96,6 @@ impl Manager {
         Ok(())
     }
 
-    /// What `rdma_accept` refuses before it does anything.
-    pub(crate) fn check_accept(
-        &self,
-        host: &dyn Host,
-        id: CmId,
-        param: &ConnParam<'_>,
-    ) -> Result<()> {
-        let verb = Verb::CmAccept;
-        let of = self.ids.at(self.find(verb, id)?);
-        let conn = of.conn.as_ref().filter(|_| of.state == State::Connected);
-        let phase = conn.map(|conn| (conn.phase, conn.from.id.node));
-        let (room, node) = match phase {
-            Some((Phase::ReqReceived, node)) => (private_data::REP, node),
-            Some((Phase::SidrReqReceived, node)) => (private_data::SIDR_REP, node),
-            _ => return Err(wrong_state(verb, id, of.state)),
-        };
-        check_private_data(verb, param, room)?;
-        match of.ps.is_datagram() {
-            true => Ok(()),
-            false => check_reads(verb, param, host.reads(node)),
-        }
-    }
-
-    /// What the queue pair of a request is to allow, before it is set to RTR.
-    pub(crate) fn settle_reads(&mut self, host: &dyn Host, id: CmId, param: &ConnParam<'_>) {
-        let Some(conn) = self.conn_mut(id) else {
-            return;
-        };
-        let limits = host.reads(conn.from.id.node);
-        let settle = |given: u8, asked: u8, most: u8| match given {
-            RDMA_MAX_RESP_RES => asked.min(most),
-            given => given,
-        };
-        conn.responder_resources = settle(
-            param.responder_resources,
-            conn.responder_resources,
-            limits.responder,
-        );
-        conn.initiator_depth = settle(
-            param.initiator_depth,
-            conn.initiator_depth,
-            limits.initiator,
-        );
-    }
-
     /// `rdma_accept`, when the queue pair is ready.
     pub(crate) fn accept(
         &mut self,
@@ -151,9 +103,9 @@ impl Manager {
         id: CmId,
         param: &ConnParam<'_>,
     ) -> Result<()> {
-        self.check_accept(host, id, param)?;
-        let index = self.find(Verb::CmAccept, id)?;
-        let rq_psn = self.random.any() as u32 & 0x00ff_ffff;
+        self.ids.check_accept(host, id, param)?;
+        let index = self.ids.find(Verb::CmAccept, id)?;
+        let rq_psn = self.ids.random.any() as u32 & 0x00ff_ffff;
         let of = self.ids.at_mut(index);
         let own_qp = of.qp;
         let Some(conn) = &mut of.conn else {
@@ -183,7 +135,7 @@ impl Manager {
     /// `rdma_reject`
     pub(crate) fn reject(&mut self, id: CmId, private_data: &[u8]) -> Result<()> {
         let verb = Verb::CmReject;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         let of = self.ids.at(index);
         let phase = of.conn.as_ref().map(|conn| conn.phase);
         let room = match phase {
@@ -226,7 +178,7 @@ impl Manager {
     /// `rdma_establish`
     pub(crate) fn establish(&mut self, id: CmId) -> Result<()> {
         let verb = Verb::CmEstablish;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         let of = self.ids.at_mut(index);
         let conn = of.conn.as_mut();
         let Some(conn) = conn.filter(|conn| conn.phase == Phase::RepReceived) else {
@@ -241,7 +193,7 @@ impl Manager {
     /// `rdma_notify`
     pub(crate) fn notify(&mut self, id: CmId, event: AsyncEventType) -> Result<()> {
         let verb = Verb::CmNotify;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         let of = self.ids.at(index);
         let phase = of.conn.as_ref().map(|conn| conn.phase);
         match (event, phase) {
@@ -264,20 +216,11 @@ impl Manager {
         }
     }
 
-    /// Refuses to end what has never begun.
-    pub(crate) fn check_connected(&self, verb: Verb, id: CmId) -> Result<()> {
-        let of = self.ids.at(self.find(verb, id)?);
-        match of.conn {
-            Some(_) => Ok(()),
-            None => Err(wrong_state(verb, id, of.state)),
-        }
-    }
-
     /// `rdma_disconnect`, when the queue pair has stopped.
     pub(crate) fn disconnect(&mut self, id: CmId) -> Result<()> {
         let verb = Verb::CmDisconnect;
-        self.check_connected(verb, id)?;
-        let index = self.find(verb, id)?;
+        self.ids.check_connected(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         let Some(conn) = &mut self.ids.at_mut(index).conn else {
             return Ok(());
         };
@@ -339,11 +282,6 @@ impl Manager {
         }
     }
 
-    fn conn_mut(&mut self, id: CmId) -> Option<&mut Conn> {
-        let index = self.find(Verb::CmAccept, id).ok()?;
-        self.ids.at_mut(index).conn.as_deref_mut()
-    }
-
     /// Sends a message of an id's connection.
     pub(super) fn send(&mut self, index: u32, mad: CmMad) {
         if let Some(conn) = &self.ids.at(index).conn {
@@ -373,39 +311,3 @@ impl Manager {
 
 /// `EISCONN`
 const IS_CONNECTED: ErrorKind = ErrorKind::Os(106);
-
-/// Code of the time-out of queue pairs: 2.1 s, as in Linux.
-const ACK_TIMEOUT: u8 = 19;
-
-fn or_most(given: u8, most: u8) -> u8 {
-    match given {
-        RDMA_MAX_INIT_DEPTH => most,
-        given => given,
-    }
-}
-
-fn check_private_data(verb: Verb, param: &ConnParam<'_>, room: usize) -> Result<()> {
-    check_length(verb, param.private_data, room)
-}
-
-fn check_length(verb: Verb, private_data: &[u8], room: usize) -> Result<()> {
-    let (length, room) = (private_data.len() as i64, room as i64);
-    in_range(verb, "private_data_len", length, 0, room)
-}
-
-/// Refuses more reads than the device has room for.
-fn check_reads(verb: Verb, param: &ConnParam<'_>, limits: Reads) -> Result<()> {
-    for (what, given, most) in [
-        (
-            "responder_resources",
-            param.responder_resources,
-            limits.responder,
-        ),
-        ("initiator_depth", param.initiator_depth, limits.initiator),
-    ] {
-        if given != RDMA_MAX_RESP_RES {
-            in_range(verb, what, given.into(), 0, most.into())?;
-        }
-    }
-    Ok(())
-}

@@ -3,19 +3,19 @@
 use core::net::{IpAddr, SocketAddr};
 
 use verbs_api::cm::{CmEventType, CmId, CmParam, RDMA_UDP_QKEY, UdData};
-use verbs_api::{AhAttr, Cause, Error, ErrorKind, Gid, MULTICAST_QPN, Result, Verb};
+use verbs_api::{AhAttr, Gid, MULTICAST_QPN, Result, Verb};
 
 use super::host::Host;
-use super::id::State;
-use super::{Manager, invalid, wrong_state};
+use super::id::{State, wrong_state};
+use super::{Manager, invalid};
 use crate::address::gid_of;
 
 /// A group that an id has joined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
-    address: IpAddr,
-    gid: Gid,
-    lid: u16,
+    pub(super) address: IpAddr,
+    pub(super) gid: Gid,
+    pub(super) lid: u16,
 }
 
 impl Manager {
@@ -28,7 +28,7 @@ impl Manager {
         context: u64,
     ) -> Result<()> {
         let verb = Verb::CmJoinMulticast;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         let of = self.ids.at_mut(index);
         let may = matches!(
             of.state,
@@ -56,20 +56,5 @@ impl Manager {
         (data.qp_num, data.qkey) = (MULTICAST_QPN, RDMA_UDP_QKEY);
         self.raise_with(index, CmEventType::MulticastJoin, 0, CmParam::Ud(data));
         Ok(())
-    }
-
-    /// `rdma_leave_multicast`: the group, to detach the queue pair from.
-    pub(crate) fn leave_multicast(&mut self, id: CmId, group: SocketAddr) -> Result<(Gid, u16)> {
-        let verb = Verb::CmLeaveMulticast;
-        let index = self.find(verb, id)?;
-        let groups = &mut self.ids.at_mut(index).groups;
-        let joined = groups.iter().position(|of| of.address == group.ip());
-        let Some(joined) = joined else {
-            let text = format!("{id} has not joined {}", group.ip());
-            let kind = ErrorKind::AddressNotAvailable;
-            return Err(Error::new(verb, kind, Cause::Text(text.into())));
-        };
-        let joined = groups.remove(joined);
-        Ok((joined.gid, joined.lid))
     }
 }

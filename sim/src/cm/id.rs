@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 
 use smallvec::SmallVec;
 use verbs_api::cm::{CmId, CmIdAttr, PortSpace};
-use verbs_api::{Gid, Qp};
+use verbs_api::{Cause, Error, ErrorKind, Gid, Qp, Verb};
 
 use super::conn::Conn;
 use super::groups::Joined;
@@ -13,7 +13,7 @@ use super::host::{Local, Peer};
 
 /// An id.
 #[derive(Clone, Debug)]
-pub(super) struct Id {
+pub(crate) struct Id {
     pub(super) handle: CmId,
     /// Index of its channel.
     pub(super) channel: u32,
@@ -128,3 +128,9 @@ impl Id {
 
 /// The default partition: the only one that paths of IP have.
 pub(super) const PKEY: u16 = 0xffff;
+
+/// An id is not where a call needs it.
+pub(super) fn wrong_state(verb: Verb, id: CmId, state: State) -> Error {
+    let text = format!("{id} {state}");
+    Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into()))
+}

@@ -5,9 +5,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `id`, `bind`, `resolve` | ids; their addresses and ports; where they lead |
+//! | `id`, `ids`, `bind`, `resolve` | an id; all of them; their addresses and ports; where they lead |
 //! | `conn`, `message`, `numbers` | a connection; what its sides say; how messages find it |
-//! | `calls`, `receive`, `timeout` | what makes it go on: the program, the other side, the time |
+//! | `calls`, `params`, `receive`, `timeout` | what makes it go on: the program, the other side, the time |
 //! | `events` | channels and their events |
 //! | `attr` | what a queue pair is to be set to |
 //! | `groups` | multicast |
@@ -21,35 +21,34 @@ mod events;
 mod groups;
 mod host;
 mod id;
+mod ids;
 mod message;
 mod numbers;
+mod params;
 mod receive;
 mod resolve;
 mod timeout;
 
 use core::time::Duration;
 
-use verbs_api::cm::{
-    CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmOption, CmParam, PortSpace,
-};
+use verbs_api::cm::{CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmParam, PortSpace};
 use verbs_api::lab::TraceEvent;
-use verbs_api::table::Table;
-use verbs_api::{BadHandle, Cause, Context, Error, ErrorKind, Handle, Object, Pd, Result, Verb};
+use verbs_api::{Context, Handle, Object, Pd, Result, Verb};
 use verbs_roce::mad::CmMad;
 #[cfg(feature = "network")]
 use verbs_roce::mad::CmMessage;
 
-use crate::device::{bad_handle, check_acknowledged, invalid};
+use crate::device::{check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
 use crate::timers::Timers;
 
-use bind::Bindings;
 use conn::Conn;
 use events::Channels;
 pub(crate) use host::{Host, Local, Peer, Reads};
 pub(crate) use id::OwnQp;
 use id::{Id, State};
+use ids::Ids;
 use numbers::Numbers;
 #[cfg(feature = "network")]
 pub(crate) use numbers::{Address, address_of, tenant_of};
@@ -58,17 +57,13 @@ pub(crate) use numbers::{Address, address_of, tenant_of};
 #[derive(Clone, Debug)]
 pub(crate) struct Manager {
     pub(crate) channels: Channels,
+    pub(crate) ids: Ids,
     /// By node, what ids that are bound to it have. Empty until the first channel is made.
     pub(crate) contexts: Vec<(Context, Pd)>,
     timeout: Duration,
     now: Time,
-    ids: Table<Id>,
-    bindings: Bindings,
-    /// Ids that listen.
-    listening: u32,
     numbers: Numbers,
     timers: Timers,
-    random: Random,
     outbox: Vec<Outgoing>,
     notes: Option<Vec<(u32, TraceEvent)>>,
 }
@@ -100,12 +95,9 @@ impl Manager {
             contexts: Vec::new(),
             timeout,
             now: Time::ZERO,
-            ids: Table::default(),
-            bindings: Bindings::default(),
-            listening: 0,
             numbers: Numbers::new(&mut random),
+            ids: Ids::new(random),
             timers: Timers::default(),
-            random,
             outbox: Vec::new(),
             notes: traced.then(Vec::new),
         }
@@ -134,7 +126,7 @@ impl Manager {
     /// How many ids wait for messages of other machines, or may get some.
     #[cfg(feature = "network")]
     pub(crate) fn expecting(&self) -> u32 {
-        self.listening + self.numbers.count()
+        self.ids.listening + self.numbers.count()
     }
 
     /// Whether a message to an address that several processes share is for another of them.
@@ -145,7 +137,7 @@ impl Manager {
             Some(Address::Connection(number)) => self.numbers.is_of_other(number),
             Some(Address::Service(service_id)) => {
                 let of = verbs_roce::mad::service_port(service_id);
-                !of.is_some_and(|(ps, port)| self.listens(PortSpace::from(u32::from(ps)), port))
+                !of.is_some_and(|(ps, port)| self.ids.listens(PortSpace::from(u32::from(ps)), port))
             }
         }
     }
@@ -180,15 +172,9 @@ impl Manager {
         )
     }
 
-    fn find(&self, verb: Verb, id: CmId) -> Result<u32> {
-        let found = self.ids.get(id.index(), id.generation());
-        found.map_err(|problem: BadHandle| bad_handle(verb, Object::CmId, problem))?;
-        Ok(id.index())
-    }
-
     /// The fields of `struct rdma_cm_id`.
     pub(crate) fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
-        let id = self.ids.at(self.find(Verb::CmQueryId, id)?);
+        let id = self.ids.at(self.ids.find(Verb::CmQueryId, id)?);
         let mut attr = id.attr();
         attr.channel = self.channels.handle(id.channel);
         let of_node = id
@@ -198,44 +184,10 @@ impl Manager {
         Ok(attr)
     }
 
-    /// The node that an id is bound to.
-    pub(crate) fn node_of(&self, id: CmId) -> Option<u32> {
-        let found = self.ids.get(id.index(), id.generation()).ok()?;
-        found.port.map(|local| local.id.node)
-    }
-
-    /// An id has a queue pair from now on, or none.
-    pub(crate) fn set_qp(&mut self, verb: Verb, id: CmId, qp: Option<OwnQp>) -> Result<()> {
-        let index = self.find(verb, id)?;
-        self.ids.at_mut(index).qp = qp;
-        Ok(())
-    }
-
-    /// The queue pair of an id.
-    pub(crate) fn qp_of(&self, verb: Verb, id: CmId) -> Result<Option<OwnQp>> {
-        Ok(self.ids.at(self.find(verb, id)?).qp)
-    }
-
-    /// `rdma_set_option`
-    pub(crate) fn set_option(&mut self, id: CmId, option: CmOption) -> Result<()> {
-        let verb = Verb::CmSetOption;
-        let index = self.find(verb, id)?;
-        let id = self.ids.at_mut(index);
-        match option {
-            CmOption::Tos(tos) => id.tos = tos,
-            CmOption::ReuseAddr(reuse) if id.state == State::Idle => id.reuse_addr = reuse,
-            CmOption::AfOnly(only) if id.state == State::Idle => id.af_only = only,
-            CmOption::AckTimeout(code) if code <= 31 => id.ack_timeout = Some(code),
-            CmOption::AckTimeout(_) => return Err(invalid(verb, "optval", "is no code of a time")),
-            _ => return Err(wrong_state(verb, id.handle, id.state)),
-        }
-        Ok(())
-    }
-
     /// `rdma_destroy_id`, which waits.
     pub(crate) fn destroy_id(&mut self, id: CmId) -> Result<()> {
         let verb = Verb::CmDestroyId;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         self.ids.at(index).check_acknowledged(verb)?;
         self.remove(index);
         Ok(())
@@ -249,11 +201,11 @@ impl Manager {
             }
         }
         self.take_leave(index);
-        self.unbind(index);
+        self.ids.unbind(index);
         self.timers.set(index, None);
         let id = self.ids.remove(index);
         if let State::Listening { .. } = id.state {
-            self.listening -= 1;
+            self.ids.listening -= 1;
         }
         self.channels.count_id(id.channel, false);
         self.channels.news = true;
@@ -262,7 +214,7 @@ impl Manager {
     /// `rdma_migrate_id`, which waits.
     pub(crate) fn migrate_id(&mut self, id: CmId, channel: CmChannel) -> Result<()> {
         let verb = Verb::CmMigrateId;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         let to = self.channels.find(verb, channel)?;
         self.ids.at(index).check_acknowledged(verb)?;
         let events = self.take_unread(index);
@@ -290,7 +242,7 @@ impl Manager {
             self.timers.set(index, None);
             let state = &mut self.ids.at_mut(index).state;
             if let State::Listening { .. } = core::mem::replace(state, State::Removed) {
-                self.listening -= 1;
+                self.ids.listening -= 1;
             }
             self.raise(index, CmEventType::DeviceRemoval, 0);
         }
@@ -392,10 +344,4 @@ impl Id {
     fn check_acknowledged(&self, verb: Verb) -> Result<()> {
         check_acknowledged(verb, Object::CmId, self.unacked)
     }
-}
-
-/// An id is not where a call needs it.
-fn wrong_state(verb: Verb, id: CmId, state: State) -> Error {
-    let text = format!("{id} {state}");
-    Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into()))
 }

@@ -1,10 +1,10 @@
 //! Messages of the other side.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use core::time::Duration;
 
 use verbs_api::AhAttr;
-use verbs_api::cm::{CmEventType, CmParam, ConnData, PortSpace, UdData, private_data};
+use verbs_api::cm::{CmEventType, CmParam, ConnData, UdData, private_data};
 use verbs_roce::mad::{
     CmMad, CmMessage, Dreq, IP_CM, IpCm, Mra, Rej, Rejected, Rep, Req, SidrRep, SidrReq,
 };
@@ -78,10 +78,10 @@ impl Manager {
         let Some(ends) = ends else {
             return self.outbox.push(refuse(reason::UNSUPPORTED));
         };
-        let Some(listener) = self.listener(arrival, req.service_id, ends.destination) else {
+        let Some(listener) = self.ids.listener(arrival, req.service_id, ends.destination) else {
             return self.outbox.push(refuse(reason::INVALID_SERVICE_ID));
         };
-        if self.is_full(listener) {
+        if self.ids.is_full(listener) {
             return self.outbox.push(refuse(reason::CONSUMER));
         }
         let mut conn = Conn::new(self.numbers.next(), transaction, to, from);
@@ -89,7 +89,7 @@ impl Manager {
         conn.theirs = req.local_comm_id;
         conn.service_id = req.service_id;
         conn.remote_qpn = req.qpn;
-        conn.rq_psn = self.random.any() as u32 & 0x00ff_ffff;
+        conn.rq_psn = self.ids.random.any() as u32 & 0x00ff_ffff;
         conn.sq_psn = req.starting_psn;
         conn.responder_resources = req.initiator_depth;
         conn.initiator_depth = req.responder_resources;
@@ -106,33 +106,6 @@ impl Manager {
         data.rnr_retry_count = req.rnr_retry_count;
         (data.srq, data.qp_num) = (req.srq.into(), req.qpn);
         self.take_request(listener, conn, &ends, CmParam::Conn(data));
-    }
-
-    /// The id that listens for a service at an address of the port that the request came to.
-    fn listener(&self, arrival: Arrival, service_id: u64, address: IpAddr) -> Option<u32> {
-        let (ps, port) = verbs_roce::mad::service_port(service_id)?;
-        let ids = self.bindings.at(PortSpace::from(u32::from(ps)), port);
-        let takes = |index: &&u32| {
-            let id = self.ids.at(**index);
-            let Some(bound) = id.local else { return false };
-            let listens = matches!(id.state, State::Listening { .. });
-            let is_for_it = match bound.ip() {
-                any if any.is_unspecified() => {
-                    bound.is_ipv4() == address.is_ipv4() || bound.is_ipv6() && !id.af_only
-                }
-                own => own == address,
-            };
-            let has_port = id.port.is_none_or(|local| local.id == arrival.to.id);
-            listens && is_for_it && has_port
-        };
-        ids.iter().find(takes).copied()
-    }
-
-    fn is_full(&self, listener: u32) -> bool {
-        match self.ids.at(listener).state {
-            State::Listening { backlog, unread } => unread >= backlog,
-            _ => true,
-        }
     }
 
     /// Makes the id of a request.
@@ -275,13 +248,15 @@ impl Manager {
         };
         let ends = IpCm::read(&req.private_data[..]).ok();
         let found = ends.filter(|ends| ends.version == 0).and_then(|ends| {
-            let listener = self.listener(arrival, req.service_id, ends.destination)?;
+            let listener = self
+                .ids
+                .listener(arrival, req.service_id, ends.destination)?;
             Some((listener, ends))
         });
         let Some((listener, ends)) = found else {
             return self.outbox.push(refuse(sidr::UNSUPPORTED));
         };
-        if self.is_full(listener) {
+        if self.ids.is_full(listener) {
             return self.outbox.push(refuse(sidr::REJECTED));
         }
         let mut conn = Conn::new(self.numbers.next(), transaction, to, from);

@@ -9,8 +9,8 @@ use verbs_api::{ErrorKind, Result, Verb};
 use super::bind::{unspecified, with_ip};
 use super::events::status_of;
 use super::host::{Host, Local, Peer};
-use super::id::State;
-use super::{Manager, invalid, wrong_state};
+use super::id::{State, wrong_state};
+use super::{Manager, invalid};
 use crate::address::gid_of;
 
 impl Manager {
@@ -25,7 +25,7 @@ impl Manager {
         timeout: Duration,
     ) -> Result<()> {
         let verb = Verb::CmResolveAddr;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         let state = self.ids.at(index).state;
         match state {
             State::Idle => {
@@ -37,7 +37,7 @@ impl Manager {
                         "is of another family than dst_addr",
                     ));
                 }
-                self.bind(host, verb, index, (src, is_of_machine))?;
+                self.ids.bind(host, verb, index, (src, is_of_machine))?;
             }
             State::Bound => {}
             _ => return Err(wrong_state(verb, id, state)),
@@ -85,7 +85,7 @@ impl Manager {
     /// `rdma_resolve_route`
     pub(crate) fn resolve_route(&mut self, id: CmId) -> Result<()> {
         let verb = Verb::CmResolveRoute;
-        let index = self.find(verb, id)?;
+        let index = self.ids.find(verb, id)?;
         let of = self.ids.at_mut(index);
         if of.state != State::AddrResolved {
             return Err(wrong_state(verb, id, of.state));

@@ -6,7 +6,7 @@ use verbs_api::lab::{Limit, TraceEvent};
 use verbs_api::profile::DeviceLimits;
 use verbs_api::table::Table;
 use verbs_api::{
-    AtomicCap, Capabilities, Cause, DeviceAttr, Error, ErrorKind, PostError, Result, Verb,
+    AtomicCap, Capabilities, Cause, Context, DeviceAttr, Error, ErrorKind, PostError, Result, Verb,
 };
 
 use super::check::lacks;
@@ -42,8 +42,8 @@ pub(crate) struct Base {
     pub(super) contexts: Table<OpenDevice>,
     /// How many objects all contexts have.
     pub(super) objects: u32,
-    /// The index of a protection domain, in a context, that all ids of rdma_cm share: no program has made it.
-    pub(crate) pd_of_ids: Option<u32>,
+    /// A context and the index of a protection domain that all ids of rdma_cm share: no program has made them.
+    pub(crate) of_ids: Option<(Context, u32)>,
     /// Something happened that a waiting thread may wait for.
     pub(crate) news: bool,
     /// Queues of events that somebody watches and that have changed.
@@ -68,7 +68,7 @@ impl Base {
             random: Random::new(seed, Purpose::Node, id),
             contexts: Table::default(),
             objects: 0,
-            pd_of_ids: None,
+            of_ids: None,
             news: false,
             changed_queues: Vec::new(),
             history: History::default(),

@@ -181,7 +181,7 @@ impl Device {
             live.xrcds,
         ];
         live.qps = self.base.objects - others.iter().sum::<u32>();
-        if self.base.pd_of_ids.is_some() {
+        if self.base.of_ids.is_some() {
             live.contexts -= 1;
             live.pds -= 1;
         }

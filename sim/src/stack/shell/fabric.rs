@@ -5,6 +5,7 @@
 //! [`work`](Fabric::work) returns (inline), or waits in flight until the clock is moved to it
 //! (stepped).
 
+mod faults;
 mod managed;
 
 use core::time::Duration;
@@ -13,10 +14,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use verbs_api::lab::{
-    FaultId, Harm, Strike, TappedPacket, TimerReport, TraceEvent, TraceRecord, When,
-};
-use verbs_api::{Cause, Context, Cq, Error, Gid, Result, Verb, Wc};
+#[cfg(feature = "fd")]
+use verbs_api::Verb;
+use verbs_api::lab::{FaultId, Harm, TappedPacket, TimerReport, TraceEvent, TraceRecord};
+use verbs_api::{Context, Cq, Gid, Result, Wc};
 
 #[cfg(feature = "fd")]
 use super::descriptor::Descriptors;
@@ -563,45 +564,6 @@ impl Fabric {
             .collect();
         timers.sort_by_key(|timer| timer.at);
         timers
-    }
-
-    /// The error that a fault rule makes of a call.
-    #[inline]
-    pub(super) fn strike_call(&mut self, node: u32, verb: Verb) -> Result<()> {
-        if !self.wire.fails_calls() {
-            return Ok(());
-        }
-        self.fail_call(node, verb)
-    }
-
-    #[cold]
-    fn fail_call(&mut self, node: u32, verb: Verb) -> Result<()> {
-        match self.wire.fail(node, verb) {
-            Some(kind) => Err(Error::new(verb, kind, Cause::Injected)),
-            None => Ok(()),
-        }
-    }
-
-    /// Decides when the next rule strikes.
-    pub(super) fn striker(&mut self, id: FaultId, when: When) -> Striker {
-        self.strikers.make(id, when)
-    }
-
-    /// What rules have struck.
-    pub(super) fn strikes(&self) -> Vec<Strike> {
-        self.strikers.strikes()
-    }
-
-    /// How often a rule has struck, if it is in force.
-    pub(super) fn struck(&self, id: FaultId) -> Option<u64> {
-        // Nodes that have the same rule count together.
-        let on_node = || {
-            self.seats
-                .iter()
-                .find_map(|seat| seat.node.device.base.rules.struck(id))
-        };
-        let of_port = || self.outages.struck(id);
-        self.wire.struck(id).or_else(on_node).or_else(of_port)
     }
 
     /// What the tap saw since the last call.

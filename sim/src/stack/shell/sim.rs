@@ -127,11 +127,6 @@ impl Verbs for Sim {
     }
 
     fn close_device(&self, context: Context) -> Result<()> {
-        if self.is_of_ids(context) {
-            let text = format!("{context} is that of all ids of rdma_cm");
-            let cause = Cause::Usage(text.into());
-            return Err(Error::new(Verb::CloseDevice, ErrorKind::Usage, cause));
-        }
         let say = || context.to_string();
         let closed = self.call(Verb::CloseDevice, context, say, |node| {
             node.close_device(context)

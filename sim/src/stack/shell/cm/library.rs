@@ -12,22 +12,25 @@ use verbs_api::{
 use crate::cm::OwnQp;
 use crate::stack::shell::sim::Sim;
 
-impl Sim {
+/// The library around a simulation.
+pub(super) struct Library<'s>(pub(super) &'s Sim);
+
+impl Library<'_> {
     /// By node, a context and a protection domain for all ids that are bound to it.
     pub(super) fn contexts(&self, verb: Verb) -> Result<Vec<(Context, Pd)>> {
-        self.world.check_thread(verb)?;
-        let known = self.look_at(|manager, _| manager.contexts.clone());
+        self.0.world.check_thread(verb)?;
+        let known = self.0.look_at(|manager, _| manager.contexts.clone());
         if !known.is_empty() {
             return Ok(known);
         }
-        let plain = self.unobserved();
+        let plain = self.0.unobserved();
         let open = |node| {
             let context = plain.open_device(&format!("sim{node}"))?;
             Ok((context, plain.alloc_pd(context)?))
         };
-        let opened: Result<Vec<_>> = (0..self.world.config.nodes).map(open).collect();
+        let opened: Result<Vec<_>> = (0..self.0.world.config.nodes).map(open).collect();
         let opened = opened?;
-        let first = self.world.with(|fabric| {
+        let first = self.0.world.with(|fabric| {
             let (first, is_new) = fabric.manage(|manager, _| {
                 let is_new = manager.contexts.is_empty();
                 if is_new {
@@ -35,8 +38,8 @@ impl Sim {
                 }
                 (manager.contexts.clone(), is_new)
             });
-            for (node, (_, pd)) in (0..).zip(&first).filter(|_| is_new) {
-                fabric.node_mut(node).device.base.pd_of_ids = Some(pd.index());
+            for (node, (context, pd)) in (0..).zip(&first).filter(|_| is_new) {
+                fabric.node_mut(node).device.base.of_ids = Some((*context, pd.index()));
             }
             first
         });
@@ -49,11 +52,6 @@ impl Sim {
         Ok(first)
     }
 
-    /// Whether a context is that of all ids.
-    pub(in crate::stack::shell) fn is_of_ids(&self, context: Context) -> bool {
-        self.look_at(|manager, _| manager.contexts.iter().any(|(of, _)| *of == context))
-    }
-
     pub(super) fn make_qp(
         &self,
         verb: Verb,
@@ -61,7 +59,7 @@ impl Sim {
         pd: Option<Pd>,
         init: &QpInit,
     ) -> Result<Qp> {
-        let attr = self.look_at(|manager, _| manager.query_id(id))?;
+        let attr = self.0.look_at(|manager, _| manager.query_id(id))?;
         let (Some(verbs), Some(own_pd)) = (attr.verbs, attr.pd) else {
             return Err(refused(verb, format!("{id} is bound to no device")));
         };
@@ -76,7 +74,7 @@ impl Sim {
             };
             return Err(Error::new(verb, ErrorKind::Invalid, cause));
         }
-        let plain = self.unobserved();
+        let plain = self.0.unobserved();
         let qp = plain.create_qp(pd, init)?;
         let own = OwnQp {
             qp,
@@ -87,8 +85,10 @@ impl Sim {
             QpType::Ud => self.ready_datagrams(id, qp),
             _ => self.set_state(id, qp, QpState::Init),
         };
-        let kept =
-            kept.and_then(|()| self.look_at(|manager, _| manager.set_qp(verb, id, Some(own))));
+        let kept = kept.and_then(|()| {
+            self.0
+                .look_at(|manager, _| manager.ids.set_qp(verb, id, Some(own)))
+        });
         if let Err(error) = kept {
             plain.destroy_qp(qp, Wait::Poll)?;
             return Err(error);
@@ -97,43 +97,45 @@ impl Sim {
     }
 
     pub(super) fn remove_qp(&self, verb: Verb, id: CmId, wait: Wait) -> Result<()> {
-        let own = self.look_at(|manager, _| manager.qp_of(verb, id))?;
+        let own = self.0.look_at(|manager, _| manager.ids.qp_of(verb, id))?;
         let own = own.ok_or_else(|| refused(verb, format!("{id} has no qp")))?;
-        self.unobserved().destroy_qp(own.qp, wait)?;
-        self.look_at(|manager, _| manager.set_qp(verb, id, None))
+        self.0.unobserved().destroy_qp(own.qp, wait)?;
+        self.0
+            .look_at(|manager, _| manager.ids.set_qp(verb, id, None))
     }
 
     pub(super) fn accept_request(&self, verb: Verb, id: CmId, param: &ConnParam<'_>) -> Result<()> {
-        let (own, is_datagram) = self.look_at(|manager, host| {
-            manager.check_accept(host, id, param)?;
+        let (own, is_datagram) = self.0.look_at(|manager, host| {
+            manager.ids.check_accept(host, id, param)?;
             let is_datagram = manager.query_id(id)?.ps.is_datagram();
             if !is_datagram {
-                manager.settle_reads(host, id, param);
+                manager.ids.settle_reads(host, id, param);
             }
-            Ok::<_, Error>((manager.qp_of(verb, id)?, is_datagram))
+            Ok::<_, Error>((manager.ids.qp_of(verb, id)?, is_datagram))
         })?;
         if let Some(own) = own.filter(|_| !is_datagram) {
             self.ready(id, own.qp)?;
         }
-        self.look_at(|manager, host| manager.accept(host, id, param))
+        self.0
+            .look_at(|manager, host| manager.accept(host, id, param))
     }
 
     pub(super) fn end_connection(&self, verb: Verb, id: CmId) -> Result<()> {
-        let own = self.look_at(|manager, _| {
-            manager.check_connected(verb, id)?;
-            manager.qp_of(verb, id)
+        let own = self.0.look_at(|manager, _| {
+            manager.ids.check_connected(verb, id)?;
+            manager.ids.qp_of(verb, id)
         })?;
         self.stop(own);
-        self.look_at(|manager, _| manager.disconnect(id))
+        self.0.look_at(|manager, _| manager.disconnect(id))
     }
 
     pub(super) fn leave_group(&self, verb: Verb, id: CmId, group: SocketAddr) -> Result<()> {
-        let (own, (gid, lid)) = self.look_at(|manager, _| {
-            let group = manager.leave_multicast(id, group)?;
-            Ok::<_, Error>((manager.qp_of(verb, id)?, group))
+        let (own, (gid, lid)) = self.0.look_at(|manager, _| {
+            let group = manager.ids.leave_multicast(id, group)?;
+            Ok::<_, Error>((manager.ids.qp_of(verb, id)?, group))
         })?;
         match own {
-            Some(own) => self.unobserved().detach_mcast(own.qp, gid, lid),
+            Some(own) => self.0.unobserved().detach_mcast(own.qp, gid, lid),
             None => Ok(()),
         }
     }
@@ -141,21 +143,23 @@ impl Sim {
     /// What an event means for the queue pair of its id, when it is read.
     pub(super) fn process(&self, mut event: CmEvent) -> CmEvent {
         let id = event.id;
-        let own = self.look_at(|manager, _| manager.qp_of(Verb::CmGetEvent, id));
+        let own = self
+            .0
+            .look_at(|manager, _| manager.ids.qp_of(Verb::CmGetEvent, id));
         // An id that is destroyed meanwhile has none.
         let Ok(Some(own)) = own else { return event };
         match (event.event, &event.param) {
             (CmEventType::ConnectResponse, _) => {
                 let established = self
                     .ready(id, own.qp)
-                    .and_then(|()| self.look_at(|manager, _| manager.establish(id)));
+                    .and_then(|()| self.0.look_at(|manager, _| manager.establish(id)));
                 event.event = match &established {
                     Ok(()) => CmEventType::Established,
                     Err(error) => {
                         event.status = -error.errno();
                         self.stop(Some(own));
                         // Nothing is to be refused if the other side has given up.
-                        let _ = self.look_at(|manager, _| manager.reject(id, &[]));
+                        let _ = self.0.look_at(|manager, _| manager.reject(id, &[]));
                         CmEventType::ConnectError
                     }
                 };
@@ -164,6 +168,7 @@ impl Sim {
             (CmEventType::MulticastJoin, CmParam::Ud(data)) => {
                 let group = data.ah_attr.grh.map(|grh| grh.dgid).unwrap_or_default();
                 let attached = self
+                    .0
                     .unobserved()
                     .attach_mcast(own.qp, group, data.ah_attr.dlid);
                 if let Err(error) = attached {
@@ -195,13 +200,15 @@ impl Sim {
                 qp_state,
                 ..QpAttr::default()
             };
-            self.unobserved().modify_qp(qp, &attr, mask)
+            self.0.unobserved().modify_qp(qp, &attr, mask)
         })
     }
 
     fn set_state(&self, id: CmId, qp: Qp, state: QpState) -> Result<()> {
-        let (attr, mask) = self.look_at(|manager, _| manager.init_qp_attr(id, state))?;
-        self.unobserved().modify_qp(qp, &attr, mask)
+        let (attr, mask) = self
+            .0
+            .look_at(|manager, _| manager.ids.init_qp_attr(id, state))?;
+        self.0.unobserved().modify_qp(qp, &attr, mask)
     }
 
     /// Brings a queue pair to ERR. One that the program has destroyed by itself stays gone.
@@ -212,6 +219,7 @@ impl Sim {
         };
         if let Some(own) = own {
             let _ = self
+                .0
                 .unobserved()
                 .modify_qp(own.qp, &attr, QpAttrMask::STATE);
         }

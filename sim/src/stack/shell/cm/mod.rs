@@ -25,6 +25,7 @@ use super::sim::Sim;
 use super::world::WaitFor;
 use crate::cm::{Host, Manager};
 use crate::sync::MutexGuard;
+use library::Library;
 
 impl Sim {
     /// A call on the connection manager.
@@ -146,7 +147,7 @@ impl Sim {
 
 /// The node that the trace and fault rules say an id is of.
 fn node_of(fabric: &mut Fabric, id: Option<CmId>) -> u32 {
-    let of = |id| fabric.manage(|manager, _| manager.node_of(id));
+    let of = |id| fabric.manage(|manager, _| manager.ids.node_of(id));
     id.and_then(of).unwrap_or(0)
 }
 
@@ -156,13 +157,13 @@ fn with_address(id: CmId, addr: impl Display) -> String {
 
 impl Cm for Sim {
     fn cm_devices(&self) -> Result<Vec<Context>> {
-        let contexts = self.contexts(Verb::CmGetDevices)?;
+        let contexts = Library(self).contexts(Verb::CmGetDevices)?;
         Ok(contexts.into_iter().map(|(context, _)| context).collect())
     }
 
     fn create_event_channel(&self) -> Result<CmChannel> {
         let verb = Verb::CmCreateEventChannel;
-        self.contexts(verb)?;
+        Library(self).contexts(verb)?;
         self.managed(verb, None, String::new, |manager, _| {
             Ok(manager.channels.create())
         })
@@ -211,7 +212,7 @@ impl Cm for Sim {
     fn set_option(&self, id: CmId, option: CmOption) -> Result<()> {
         let say = || format!("{id}, {option:?}");
         self.managed(Verb::CmSetOption, Some(id), say, |manager, _| {
-            manager.set_option(id, option)
+            manager.ids.set_option(id, option)
         })
     }
 
@@ -220,7 +221,7 @@ impl Cm for Sim {
         let is_of_machine = self.is_of_machine(addr.ip());
         self.with_name(Verb::CmBindAddr, (id, addr.port()), || {
             self.managed(Verb::CmBindAddr, Some(id), say, |manager, host| {
-                manager.bind_addr(host, id, (addr, is_of_machine))
+                manager.ids.bind_addr(host, id, (addr, is_of_machine))
             })
         })
     }
@@ -250,7 +251,7 @@ impl Cm for Sim {
     fn create_cm_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
         let verb = Verb::CmCreateQp;
         let say = || format!("{id}, {}{}", init.qp_type, say::also(pd));
-        self.in_steps(verb, id, say, || self.make_qp(verb, id, pd, init))
+        self.in_steps(verb, id, say, || Library(self).make_qp(verb, id, pd, init))
     }
 
     fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()> {
@@ -259,13 +260,13 @@ impl Cm for Sim {
             verb,
             id,
             || format!("{id}, {wait:?}"),
-            || self.remove_qp(verb, id, wait),
+            || Library(self).remove_qp(verb, id, wait),
         )
     }
 
     fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
         self.world.check_thread(Verb::CmInitQpAttr)?;
-        self.look_at(|manager, _| manager.init_qp_attr(id, state))
+        self.look_at(|manager, _| manager.ids.init_qp_attr(id, state))
     }
 
     fn listen(&self, id: CmId, backlog: i32) -> Result<()> {
@@ -287,7 +288,9 @@ impl Cm for Sim {
     fn accept(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let verb = Verb::CmAccept;
         let say = || format!("{id}, {} B", param.private_data.len());
-        self.in_steps(verb, id, say, || self.accept_request(verb, id, param))
+        self.in_steps(verb, id, say, || {
+            Library(self).accept_request(verb, id, param)
+        })
     }
 
     fn reject(&self, id: CmId, private_data: &[u8]) -> Result<()> {
@@ -317,7 +320,7 @@ impl Cm for Sim {
             verb,
             id,
             || id.to_string(),
-            || self.end_connection(verb, id),
+            || Library(self).end_connection(verb, id),
         )
     }
 
@@ -331,7 +334,7 @@ impl Cm for Sim {
     fn leave_multicast(&self, id: CmId, group: SocketAddr) -> Result<()> {
         let verb = Verb::CmLeaveMulticast;
         let say = || with_address(id, group.ip());
-        self.in_steps(verb, id, say, || self.leave_group(verb, id, group))
+        self.in_steps(verb, id, say, || Library(self).leave_group(verb, id, group))
     }
 
     fn get_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent> {
@@ -340,7 +343,7 @@ impl Cm for Sim {
         let event = self.wait_managed((Verb::CmGetEvent, None), wait, say, |manager| {
             manager.get_cm_event(channel)
         })?;
-        Ok(self.process(event))
+        Ok(Library(self).process(event))
     }
 
     fn ack_cm_event(&self, event: &CmEvent) -> Result<()> {

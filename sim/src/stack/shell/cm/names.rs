@@ -36,7 +36,7 @@ impl Sim {
             };
             (
                 own.map(|local| local.address),
-                manager.listens(ps, dst.port()),
+                manager.ids.listens(ps, dst.port()),
             )
         });
         if listens {
@@ -78,7 +78,7 @@ impl Sim {
                 }
                 Err(error) => {
                     drop(services);
-                    self.look_at(|manager, _| manager.take_back_binding(id))?;
+                    self.look_at(|manager, _| manager.ids.take_back_binding(id))?;
                     tries += 1;
                     if port != 0 || tries == TRIES {
                         return Err(refused(verb, &error));

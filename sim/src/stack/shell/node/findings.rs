@@ -57,7 +57,7 @@ impl Node {
         problems.extend(left.unacknowledged());
         problems.extend(self.device.base.history.left.iter().cloned());
         problems.extend(left.objects());
-        let of_ids = u32::from(self.device.base.pd_of_ids.is_some());
+        let of_ids = u32::from(self.device.base.of_ids.is_some());
         let contexts = self.device.base.open_contexts() - of_ids;
         problems.extend((contexts > 0).then_some(Problem::NotClosed { contexts }));
         problems
@@ -186,7 +186,7 @@ impl Left<'_> {
                 numbered("xrcd", at)
             }),
             self.names(Object::Pd, &self.node.device.domains.pds, |at, pd| {
-                let of_ids = self.node.device.base.pd_of_ids == Some(at);
+                let of_ids = self.node.device.base.of_ids.is_some_and(|(_, pd)| pd == at);
                 numbered("pd", at).filter(|_| !pd.hidden && !of_ids)
             }),
         ];

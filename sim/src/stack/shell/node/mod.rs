@@ -36,7 +36,7 @@ use std::sync::Arc;
 use verbs_api::behavior::Behavior;
 use verbs_api::lab::{Live, TimerReport, TraceEvent};
 use verbs_api::table::Table;
-use verbs_api::{Context, Element, Result, Verb};
+use verbs_api::{Cause, Context, Element, Error, ErrorKind, Result, Verb};
 
 use crate::device::{Device, Gids, numbered};
 use crate::memory::SharedMemory;
@@ -142,7 +142,12 @@ impl Node {
     /// `ibv_close_device`: all that the context still has goes with it, as when the kernel cleans
     /// up behind a process.
     pub(in crate::stack::shell) fn close_device(&mut self, context: Context) -> Result<()> {
-        self.device.base.find_context(Verb::CloseDevice, context)?;
+        let base = &self.device.base;
+        base.find_context(Verb::CloseDevice, context)?;
+        if base.of_ids.is_some_and(|(own, _)| own == context) {
+            let cause = Cause::Usage(format!("{context} is that of all ids of rdma_cm").into());
+            return Err(Error::new(Verb::CloseDevice, ErrorKind::Usage, cause));
+        }
         self.note_left(context);
         self.remove_qps_of(context);
         for ticket in self.device.clear_context(context) {
