@@ -4,7 +4,7 @@ use verbs_api::cm::{CmId, RDMA_UDP_QKEY};
 use verbs_api::{Access, AhAttr, GlobalRoute, Mtu, QpAttr, QpAttrMask, QpState, Result, Verb};
 
 use super::conn::{Conn, Phase};
-use super::id::{Id, wrong_state};
+use super::id::{Id, State, wrong_state};
 use super::ids::Ids;
 
 impl Ids {
@@ -12,7 +12,7 @@ impl Ids {
     pub(crate) fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
         let verb = Verb::CmInitQpAttr;
         let of = self.at(self.find(verb, id)?);
-        let Some(local) = of.port else {
+        let Some(local) = of.port.filter(|_| of.state != State::Listening) else {
             return Err(wrong_state(verb, id, of.state));
         };
         let mut attr = QpAttr {

@@ -78,12 +78,14 @@ impl Ids {
     }
 
     /// Refuses an address that cannot be beside those of the other ids with its port, as Linux does.
-    fn check_port(&self, verb: Verb, id: &Id, addr: SocketAddr) -> Result<()> {
-        for other in self.bindings.at(id.ps, addr.port()) {
-            let other = self.at(*other);
+    pub(super) fn check_port(&self, verb: Verb, id: &Id, addr: SocketAddr) -> Result<()> {
+        let others = self.bindings.at(id.ps, addr.port()).iter();
+        for other in others.map(|index| self.at(*index)) {
+            if other.handle == id.handle {
+                continue;
+            }
             let Some(theirs) = other.local else { continue };
-            let listens = matches!(other.state, State::Listening { .. });
-            let may_share = id.reuse_addr && other.reuse_addr && !listens;
+            let may_share = id.reuse_addr && other.reuse_addr && verb != Verb::CmListen;
             let families = id.af_only && other.af_only && addr.is_ipv4() != theirs.is_ipv4();
             if may_share || families {
                 continue;
@@ -132,7 +134,7 @@ impl Ids {
         self.unbind(index);
         let id = self.at_mut(index);
         id.port = None;
-        if let State::Listening { .. } = mem::replace(&mut id.state, State::Idle) {
+        if mem::replace(&mut id.state, State::Idle) == State::Listening {
             self.listening -= 1;
         }
         Ok(())
@@ -142,26 +144,24 @@ impl Ids {
     #[cfg(feature = "network")]
     pub(crate) fn listens(&self, ps: PortSpace, port: u16) -> bool {
         let mut ids = self.bindings.at(ps, port).iter();
-        ids.any(|index| matches!(self.at(*index).state, State::Listening { .. }))
+        ids.any(|index| self.at(*index).state == State::Listening)
     }
 }
 
-/// The port of an address of this machine; none for the unspecified one.
+/// The port of an address of this machine; none for the unspecified one and those of loopback, which are of all.
 fn own_port(
     host: &dyn Host,
     verb: Verb,
     (ip, is_of_machine): (IpAddr, bool),
 ) -> Result<Option<Local>> {
-    if ip.is_unspecified() {
-        return Ok(None);
+    let of_device = host.port_at(ip);
+    if of_device.is_some() || ip.is_unspecified() || ip.is_loopback() {
+        return Ok(of_device);
     }
-    let local = match ip.is_loopback() || is_of_machine {
-        true => host.port_at(ip).or_else(|| host.loopback()),
-        false => host.port_at(ip),
-    };
+    let local = host.loopback().filter(|_| is_of_machine);
     local.map(Some).ok_or_else(|| {
-        let text = format!("no device here has {ip}");
-        Error::new(verb, ErrorKind::NoDevice, Cause::Text(text.into()))
+        let cause = Cause::Text(format!("no device here has {ip}").into());
+        Error::new(verb, ErrorKind::AddressNotAvailable, cause)
     })
 }
 

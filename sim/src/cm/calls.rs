@@ -19,7 +19,7 @@ const TIMEWAIT: core::time::Duration = core::time::Duration::from_millis(1600);
 
 impl Manager {
     /// `rdma_listen`
-    pub(crate) fn listen(&mut self, host: &dyn Host, id: CmId, backlog: i32) -> Result<()> {
+    pub(crate) fn listen(&mut self, host: &dyn Host, id: CmId) -> Result<()> {
         let verb = Verb::CmListen;
         let index = self.ids.find(verb, id)?;
         match self.ids.at(index).state {
@@ -27,14 +27,15 @@ impl Manager {
                 let any = unspecified(SocketAddr::from(([0, 0, 0, 0], 0)));
                 self.ids.bind(host, verb, index, (any, false))?;
             }
-            State::Bound => {}
+            State::Bound => {
+                let of = self.ids.at(index);
+                if let Some(local) = of.local {
+                    self.ids.check_port(verb, of, local)?;
+                }
+            }
             state => return Err(wrong_state(verb, id, state)),
         }
-        let backlog = u32::try_from(backlog).ok().filter(|backlog| *backlog > 0);
-        let backlog = backlog
-            .unwrap_or(super::MAX_BACKLOG)
-            .min(super::MAX_BACKLOG);
-        self.ids.at_mut(index).state = State::Listening { backlog, unread: 0 };
+        self.ids.at_mut(index).state = State::Listening;
         self.ids.listening += 1;
         Ok(())
     }
@@ -103,8 +104,14 @@ impl Manager {
         id: CmId,
         param: &ConnParam<'_>,
     ) -> Result<()> {
-        self.ids.check_accept(host, id, param)?;
-        let index = self.ids.find(Verb::CmAccept, id)?;
+        let verb = Verb::CmAccept;
+        let room = self.ids.check_accept(host, id, param)?;
+        let index = self.ids.find(verb, id)?;
+        if let Err(error) = check_private_data(verb, param, room) {
+            // As in Linux, which has done too much by then.
+            self.refuse(index, reason::CONSUMER, &[]);
+            return Err(error);
+        }
         let rq_psn = self.ids.random.any() as u32 & 0x00ff_ffff;
         let of = self.ids.at_mut(index);
         let own_qp = of.qp;

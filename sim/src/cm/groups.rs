@@ -3,7 +3,7 @@
 use core::net::{IpAddr, SocketAddr};
 
 use verbs_api::cm::{CmEventType, CmId, CmParam, RDMA_UDP_QKEY, UdData};
-use verbs_api::{AhAttr, Gid, MULTICAST_QPN, Result, Verb};
+use verbs_api::{AhAttr, Cause, Error, ErrorKind, Gid, MULTICAST_QPN, Result, Verb};
 
 use super::host::Host;
 use super::id::{State, wrong_state};
@@ -40,6 +40,13 @@ impl Manager {
         if !of.ps.is_datagram() {
             return Err(invalid(verb, "id", "is of a port space without datagrams"));
         }
+        if of
+            .local
+            .is_some_and(|local| local.is_ipv4() != group.is_ipv4())
+        {
+            let cause = Cause::Text(format!("{group} is of another family than {id}").into());
+            return Err(Error::new(verb, NOT_SUPPORTED, cause));
+        }
         let gid = gid_of(group.ip());
         let lid = host.group_lid(gid);
         of.groups.push(Joined {
@@ -58,3 +65,6 @@ impl Manager {
         Ok(())
     }
 }
+
+/// `ENOTSUPP`, which no program's headers have.
+const NOT_SUPPORTED: ErrorKind = ErrorKind::Os(524);

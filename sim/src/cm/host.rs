@@ -17,6 +17,9 @@ pub(crate) trait Host {
     /// Where an address leads, from a port.
     fn peer_at(&self, from: &Local, address: IpAddr) -> Option<Peer>;
 
+    /// Whether an address would be of the devices' network, if somebody had it.
+    fn is_on_network(&self, address: IpAddr) -> bool;
+
     /// The GUID of a device.
     fn guid(&self, node: u32) -> u64;
 

@@ -57,11 +57,7 @@ pub(super) enum State {
     Resolving,
     AddrResolved,
     RouteResolved,
-    /// At most so many requests may be unread, and so many are.
-    Listening {
-        backlog: u32,
-        unread: u32,
-    },
+    Listening,
     /// There is, or was, a connection.
     Connected,
     Disconnected,
@@ -77,7 +73,7 @@ impl fmt::Display for State {
             Self::Resolving => "resolves its address",
             Self::AddrResolved => "has a resolved address, and no route",
             Self::RouteResolved => "has a resolved route, and no connection",
-            Self::Listening { .. } => "listens",
+            Self::Listening => "listens",
             Self::Connected => "has a connection, or is about to",
             Self::Disconnected => "is disconnected",
             Self::Removed => "is of a device that is gone",
@@ -120,7 +116,10 @@ impl Id {
         (attr.local_addr, attr.peer_addr) = (self.local, self.peer);
         attr.sgid = self.port.map_or(Gid::default(), |local| local.gid);
         attr.dgid = self.to.map_or(Gid::default(), |to| to.gid);
-        attr.pkey = self.port.map_or(0, |_| PKEY);
+        // On Ethernet there is none but one, which nobody names.
+        attr.pkey = self
+            .port
+            .map_or(0, |local| if local.lid == 0 { 0 } else { PKEY });
         attr.num_paths = self.num_paths;
         attr
     }

@@ -12,7 +12,7 @@ use super::bind::Bindings;
 use super::conn::{Conn, Phase};
 use super::host::Host;
 use super::id::{Id, OwnQp, State, wrong_state};
-use super::params::{check_private_data, check_reads};
+use super::params::check_reads;
 use crate::device::{bad_handle, invalid};
 use crate::rng::Random;
 
@@ -79,12 +79,19 @@ impl Ids {
         let verb = Verb::CmSetOption;
         let index = self.find(verb, id)?;
         let id = self.at_mut(index);
+        let is_early = matches!(id.state, State::Idle | State::Bound);
         match option {
             CmOption::Tos(tos) => id.tos = tos,
-            CmOption::ReuseAddr(reuse) if id.state == State::Idle => id.reuse_addr = reuse,
-            CmOption::AfOnly(only) if id.state == State::Idle => id.af_only = only,
-            CmOption::AckTimeout(code) if code <= 31 => id.ack_timeout = Some(code),
-            CmOption::AckTimeout(_) => return Err(invalid(verb, "optval", "is no code of a time")),
+            CmOption::ReuseAddr(reuse) if id.state != State::Listening => id.reuse_addr = reuse,
+            CmOption::AfOnly(only) if is_early => id.af_only = only,
+            CmOption::AckTimeout(_) if id.ps.is_datagram() => {
+                return Err(invalid(
+                    verb,
+                    "optname",
+                    "is of connections, and the id is of datagrams",
+                ));
+            }
+            CmOption::AckTimeout(code) => id.ack_timeout = Some(code & 31),
             _ => return Err(wrong_state(verb, id.handle, id.state)),
         }
         Ok(())
@@ -102,7 +109,7 @@ impl Ids {
         let takes = |index: &&u32| {
             let id = self.at(**index);
             let Some(bound) = id.local else { return false };
-            let listens = matches!(id.state, State::Listening { .. });
+            let listens = id.state == State::Listening;
             let is_for_it = match bound.ip() {
                 any if any.is_unspecified() => {
                     bound.is_ipv4() == address.is_ipv4() || bound.is_ipv6() && !id.af_only
@@ -115,20 +122,13 @@ impl Ids {
         ids.iter().find(takes).copied()
     }
 
-    pub(super) fn is_full(&self, listener: u32) -> bool {
-        match self.at(listener).state {
-            State::Listening { backlog, unread } => unread >= backlog,
-            _ => true,
-        }
-    }
-
-    /// What `rdma_accept` refuses before it does anything.
+    /// What `rdma_accept` refuses before it does anything; how much private data there is room for.
     pub(crate) fn check_accept(
         &self,
         host: &dyn Host,
         id: CmId,
         param: &ConnParam<'_>,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let verb = Verb::CmAccept;
         let of = self.at(self.find(verb, id)?);
         let conn = of.conn.as_ref().filter(|_| of.state == State::Connected);
@@ -138,11 +138,10 @@ impl Ids {
             Some((Phase::SidrReqReceived, node)) => (private_data::SIDR_REP, node),
             _ => return Err(wrong_state(verb, id, of.state)),
         };
-        check_private_data(verb, param, room)?;
-        match of.ps.is_datagram() {
-            true => Ok(()),
-            false => check_reads(verb, param, host.reads(node)),
+        if !of.ps.is_datagram() {
+            check_reads(verb, param, host.reads(node))?;
         }
+        Ok(room)
     }
 
     /// What the queue pair of a request is to allow, before it is set to RTR.
@@ -170,9 +169,11 @@ impl Ids {
     /// Refuses to end what has never begun.
     pub(crate) fn check_connected(&self, verb: Verb, id: CmId) -> Result<()> {
         let of = self.at(self.find(verb, id)?);
-        match of.conn {
-            Some(_) => Ok(()),
-            None => Err(wrong_state(verb, id, of.state)),
+        match (&of.conn, of.state) {
+            // Of one that listens nothing comes.
+            (Some(_), _) | (None, State::Listening) => Ok(()),
+            (None, State::Removed) => Err(Error::new(verb, NO_SUCH_DEVICE, Cause::Unspecified)),
+            (None, state) => Err(wrong_state(verb, id, state)),
         }
     }
 
@@ -196,3 +197,6 @@ impl Ids {
         Ok((joined.gid, joined.lid))
     }
 }
+
+/// `ENXIO`
+const NO_SUCH_DEVICE: ErrorKind = ErrorKind::Os(6);

@@ -83,9 +83,6 @@ pub(crate) struct Arrival {
     pub(crate) from: Peer,
 }
 
-/// Requests that may wait to be read at most, as in Linux.
-const MAX_BACKLOG: u32 = 1024;
-
 impl Manager {
     /// `timeout` is how long a message waits for its answer before it is sent again.
     pub(crate) fn new(seed: u64, timeout: Duration, traced: bool) -> Self {
@@ -204,7 +201,7 @@ impl Manager {
         self.ids.unbind(index);
         self.timers.set(index, None);
         let id = self.ids.remove(index);
-        if let State::Listening { .. } = id.state {
+        if id.state == State::Listening {
             self.ids.listening -= 1;
         }
         self.channels.count_id(id.channel, false);
@@ -241,7 +238,7 @@ impl Manager {
             self.forget_conn(index);
             self.timers.set(index, None);
             let state = &mut self.ids.at_mut(index).state;
-            if let State::Listening { .. } = core::mem::replace(state, State::Removed) {
+            if core::mem::replace(state, State::Removed) == State::Listening {
                 self.ids.listening -= 1;
             }
             self.raise(index, CmEventType::DeviceRemoval, 0);
@@ -285,9 +282,6 @@ impl Manager {
         let mut event = CmEvent::new(self.ids.at(child).handle, kind, 0);
         event.listen_id = Some(self.ids.at(listener).handle);
         event.param = param;
-        if let State::Listening { unread, .. } = &mut self.ids.at_mut(listener).state {
-            *unread += 1;
-        }
         self.note(child, &event);
         self.queue(listener, event);
     }
@@ -314,11 +308,6 @@ impl Manager {
         let id = self.ids.at_mut(events::owner_of(&event).index());
         id.unread.remove(0);
         id.unacked += 1;
-        if let State::Listening { unread, .. } = &mut id.state
-            && event.event == CmEventType::ConnectRequest
-        {
-            *unread -= 1;
-        }
         Ok(event)
     }
 

@@ -81,9 +81,6 @@ impl Manager {
         let Some(listener) = self.ids.listener(arrival, req.service_id, ends.destination) else {
             return self.outbox.push(refuse(reason::INVALID_SERVICE_ID));
         };
-        if self.ids.is_full(listener) {
-            return self.outbox.push(refuse(reason::CONSUMER));
-        }
         let mut conn = Conn::new(self.numbers.next(), transaction, to, from);
         conn.phase = Phase::ReqReceived;
         conn.theirs = req.local_comm_id;
@@ -120,7 +117,7 @@ impl Manager {
         id.local = Some(SocketAddr::new(ends.destination, local));
         id.peer = Some(SocketAddr::new(ends.source, ends.source_port));
         (id.port, id.to) = (Some(conn.from), Some(conn.to));
-        id.num_paths = 1;
+        id.num_paths = u32::from(!ps.is_datagram());
         self.set_conn(index, conn);
         self.raise_request(listener, index, param);
     }
@@ -180,7 +177,14 @@ impl Manager {
             return;
         };
         match phase {
-            Phase::ReqSent | Phase::ReqReceived | Phase::RepSent | Phase::RepReceived => {
+            // The program learns of it when it answers.
+            Phase::ReqReceived => {
+                if let Some(conn) = &mut self.ids.at_mut(index).conn {
+                    conn.phase = Phase::Idle;
+                }
+                self.forget_numbers(index);
+            }
+            Phase::ReqSent | Phase::RepSent | Phase::RepReceived => {
                 self.stop_waiting(index);
                 if let Some(conn) = &mut self.ids.at_mut(index).conn {
                     conn.phase = Phase::Idle;
@@ -256,9 +260,6 @@ impl Manager {
         let Some((listener, ends)) = found else {
             return self.outbox.push(refuse(sidr::UNSUPPORTED));
         };
-        if self.ids.is_full(listener) {
-            return self.outbox.push(refuse(sidr::REJECTED));
-        }
         let mut conn = Conn::new(self.numbers.next(), transaction, to, from);
         conn.phase = Phase::SidrReqReceived;
         (conn.theirs, conn.service_id) = (req.request_id, req.service_id);
@@ -278,11 +279,12 @@ impl Manager {
         conn.phase = Phase::Idle;
         let (from, to) = (conn.from, conn.to);
         self.forget_numbers(index);
-        if rep.status != sidr::VALID {
-            return self.raise(index, CmEventType::Unreachable, rep.status.into());
-        }
         let mut data = UdData::default();
         data.private_data = rep.private_data.to_vec();
+        if rep.status != sidr::VALID {
+            let (event, status) = (CmEventType::Unreachable, rep.status.into());
+            return self.raise_with(index, event, status, CmParam::Ud(data));
+        }
         data.ah_attr = AhAttr {
             dlid: to.lid,
             ..AhAttr::global(from.id.port, from.gid_index, to.gid)

@@ -4,7 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use verbs_api::cm::{CmEventType, CmId};
-use verbs_api::{ErrorKind, Result, Verb};
+use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 
 use super::bind::{unspecified, with_ip};
 use super::events::status_of;
@@ -67,9 +67,13 @@ impl Manager {
                 id.state = State::AddrResolved;
                 self.raise(index, CmEventType::AddrResolved, 0);
             }
-            None => {
+            None if host.is_on_network(target) => {
                 id.state = State::Resolving;
                 self.timers.set(index, Some(self.now.after(timeout)));
+            }
+            None => {
+                let cause = Cause::Text(format!("no network leads to {target}").into());
+                return Err(Error::new(verb, ErrorKind::NetworkUnreachable, cause));
             }
         }
         Ok(())

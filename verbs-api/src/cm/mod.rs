@@ -90,15 +90,15 @@ pub trait Cm: Send + Sync {
     /// chosen. An address of a device binds the id to that device; the unspecified one does not.
     ///
     /// # Errors
-    /// `NoDevice` or `AddressNotAvailable` for an address that no device here has; `AddressInUse`,
-    /// `AddressNotAvailable` for a port that another id has.
+    /// `AddressNotAvailable` for an address that no device here has, and where another id has the port and one of
+    /// both addresses is the unspecified one; `AddressInUse` if both are the same.
     fn bind_addr(&self, id: CmId, addr: SocketAddr) -> Result<()>;
 
     /// Finds the device that leads to `dst`, and binds the id to it and, if it is not bound yet, to `src`
     /// (`rdma_resolve_addr`): `ADDR_RESOLVED`, or `ADDR_ERROR` when `timeout` is over.
     ///
     /// # Errors
-    /// As for [`bind_addr`](Self::bind_addr).
+    /// As for [`bind_addr`](Self::bind_addr); `NetworkUnreachable` if no network leads there.
     fn resolve_addr(
         &self,
         id: CmId,
@@ -137,7 +137,10 @@ pub trait Cm: Send + Sync {
     // Connections
 
     /// Lets requests come (`rdma_listen`). An id that is not bound is bound to all addresses and a port that is
-    /// chosen. At most `backlog` requests wait to be read; 0 or less is as many as the system allows (CM-27).
+    /// chosen. `backlog` is a hint: Linux and the simulator let more requests wait (CM-27).
+    ///
+    /// # Errors
+    /// `AddressInUse` beside an id that has the same address and port by [`CmOption::ReuseAddr`].
     fn listen(&self, id: CmId, backlog: i32) -> Result<()>;
 
     /// Asks the peer for a connection, or in [`PortSpace::Udp`] for its QP (`rdma_connect`): `ESTABLISHED`, or

@@ -116,8 +116,13 @@ impl Library<'_> {
         if let Some(own) = own.filter(|_| !is_datagram) {
             self.ready(id, own.qp)?;
         }
-        self.0
-            .look_at(|manager, host| manager.accept(host, id, param))
+        let accepted = self
+            .0
+            .look_at(|manager, host| manager.accept(host, id, param));
+        if accepted.is_err() {
+            self.stop(own);
+        }
+        accepted
     }
 
     pub(super) fn end_connection(&self, verb: Verb, id: CmId) -> Result<()> {
@@ -153,10 +158,10 @@ impl Library<'_> {
                 let established = self
                     .ready(id, own.qp)
                     .and_then(|()| self.0.look_at(|manager, _| manager.establish(id)));
-                event.event = match &established {
+                event.event = match established {
                     Ok(()) => CmEventType::Established,
-                    Err(error) => {
-                        event.status = -error.errno();
+                    Err(_) => {
+                        event.status = FAILED;
                         self.stop(Some(own));
                         // Nothing is to be refused if the other side has given up.
                         let _ = self.0.look_at(|manager, _| manager.reject(id, &[]));
@@ -171,9 +176,9 @@ impl Library<'_> {
                     .0
                     .unobserved()
                     .attach_mcast(own.qp, group, data.ah_attr.dlid);
-                if let Err(error) = attached {
+                if attached.is_err() {
                     event.event = CmEventType::MulticastError;
-                    event.status = -error.errno();
+                    event.status = FAILED;
                 }
             }
             _ => {}
@@ -225,6 +230,9 @@ impl Library<'_> {
         }
     }
 }
+
+/// The status of an event that the library itself makes of another.
+const FAILED: i32 = -1;
 
 fn refused(verb: Verb, text: String) -> Error {
     Error::new(verb, ErrorKind::Invalid, Cause::Text(text.into()))

@@ -246,6 +246,11 @@ impl Host for Machine<'_> {
         same_family.then_some(Peer { gid, lid })
     }
 
+    fn is_on_network(&self, address: IpAddr) -> bool {
+        let is_private = !self.config.has_network();
+        is_private && matches!(address, IpAddr::V4(address) if address.octets()[0] == 10)
+    }
+
     fn guid(&self, node: u32) -> u64 {
         self.device(node)
             .map_or(0, |device| device.base.attr.node_guid)
