@@ -1,8 +1,8 @@
 //! The libraries of the machine, opened at run time: a program runs where there are none, and needs no
 //! package to be built.
 //!
-//! libibverbs is opened with the first look for devices, librdmacm with the first connection that needs
-//! it. Plain symbols are those of the versions that programs of today are linked with.
+//! libibverbs is opened with the first look for devices, librdmacm with the first call that needs it. Plain symbols
+//! are those of the versions that programs of today are linked with.
 
 use std::env;
 use std::error::Error;
@@ -82,25 +82,34 @@ pub fn open_libibverbs() -> Result<(), &'static Unopened> {
         .map(drop)
 }
 
-/// Opens librdmacm, if it is not open yet.
+/// Opens librdmacm, if it is not open yet, and libibverbs before it.
 ///
 /// # Errors
 /// Says what is in the way.
 pub fn open_librdmacm() -> Result<(), &'static Unopened> {
-    LIBRDMACM
-        .get_or_init(|| {
-            let (what, usual) = ("librdmacm", "librdmacm.so.1");
-            match (named(RDMACM_VARIABLE)?, named(VARIABLE)?) {
-                (Some(name), _) => open(what, &name),
-                (None, None) => open(what, usual.as_ref()),
-                (None, Some(verbs)) => open(what, &verbs).or_else(|_| {
-                    let beside = Path::new(&verbs).with_file_name(usual);
-                    open(what, beside.as_os_str())
-                }),
-            }
-        })
-        .as_ref()
-        .map(drop)
+    open_libibverbs()?;
+    LIBRDMACM.get_or_init(librdmacm).as_ref().map(drop)
+}
+
+fn librdmacm() -> Result<Librdmacm, Unopened> {
+    let (what, usual) = ("librdmacm", "librdmacm.so.1");
+    let opened: Librdmacm = match (named(RDMACM_VARIABLE)?, named(VARIABLE)?) {
+        (Some(name), _) => open(what, &name),
+        (None, None) => open(what, usual.as_ref()),
+        (None, Some(verbs)) => open(what, &verbs).or_else(|_| {
+            let beside = Path::new(&verbs).with_file_name(usual);
+            open(what, beside.as_os_str())
+        }),
+    }?;
+    let ours = Libibverbs::opened().ibv_get_device_list as *const c_void;
+    // SAFETY: it is only compared.
+    let theirs = unsafe { opened._library.get::<*const c_void>("ibv_get_device_list") };
+    // Its objects would go to functions that did not make them.
+    if !theirs.is_ok_and(|theirs| *theirs == ours) {
+        let reason = format!("{what} is of another libibverbs ({RDMACM_VARIABLE} names another)");
+        return Err(Unopened::Wrong(reason));
+    }
+    Ok(opened)
 }
 
 /// What a variable names.

@@ -9,7 +9,10 @@ use parking_lot::Mutex;
 use verbs_abi::{ibv_context, library, rdma_cm_event, rdma_cm_id, rdma_event_channel};
 use verbs_api::cm::PortSpace;
 use verbs_api::table::Table;
-use verbs_api::{CmChannel, CmId, Context, Handle, Pd as PdHandle, Qp as QpHandle, Result, Verb};
+use verbs_api::{
+    Cause, CmChannel, CmId, Context, Error, ErrorKind, Handle, Pd as PdHandle, Qp as QpHandle,
+    Result, Verb,
+};
 
 use super::devices::open;
 use crate::errno::{bad_handle, made};
@@ -42,7 +45,14 @@ impl EventChannel {
     pub(super) fn new(verb: Verb) -> Result<Self> {
         open(verb)?;
         // SAFETY: makes a new object.
-        let raw = made(verb, || unsafe { library::rdma_create_event_channel() })?;
+        let made = made(verb, || unsafe { library::rdma_create_event_channel() });
+        let raw = made.map_err(|error| match error.errno() {
+            libc::ENOENT => {
+                let text = "there is no /dev/infiniband/rdma_cm: `modprobe rdma_ucm`";
+                Error::new(verb, ErrorKind::NoDevice, Cause::Text(text.into()))
+            }
+            _ => error,
+        })?;
         let channel = Self {
             // SAFETY: it is new.
             raw: unsafe { Owned::new(raw) },
