@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use verbs_abi::{ibv_context, library, rdma_cm_id};
-use verbs_api::{Cause, Context, Error, ErrorKind, Handle, Pd as PdHandle, Result, Verb};
+use verbs_api::{Cause, Context, Error, ErrorKind, Pd as PdHandle, Result, Verb};
 
-use super::objects::{DeviceList, EventChannel, Id};
+use super::objects::{Contexts, DeviceList, EventChannel, Id};
 use crate::devices;
 use crate::errno::{invalid, made};
 use crate::hw::Hw;
-use crate::objects::{Device, Pd};
+use crate::objects::Pd;
 use crate::owner::Owned;
 use crate::wait::set_nonblocking;
 
@@ -20,18 +20,23 @@ impl Hw {
         let mut count = 0;
         // SAFETY: the count is ours to write.
         let list = made(verb, || unsafe { library::rdma_get_devices(&mut count) })?;
+        let list = DeviceList(list);
         let count = usize::try_from(count).unwrap_or(0);
         // SAFETY: the library says so many entries.
-        let raw = unsafe { std::slice::from_raw_parts(list, count) }.to_vec();
-        // With a list of its device a context stays open, and so does its domain.
-        let before = self.cm.lock().devices.replace(DeviceList(list));
-        drop(before);
+        let entries = unsafe { std::slice::from_raw_parts(list.0, count) };
+        let mut known = self.cm.lock();
+        let is_new = |raw: &*mut ibv_context| !known.contexts.contains_key(&(*raw as usize));
+        // Otherwise it goes at the end.
+        let mut list = Some(list);
+        if entries.iter().any(is_new) {
+            known.lists.extend(list.take());
+        }
         let mut contexts = Vec::new();
-        for context in raw {
-            let (handle, device) = self.context_of(verb, context)?;
-            let only = self.only.as_ref();
-            if only.is_none_or(|only| only.contains(&device.name)) {
-                contexts.push(handle);
+        for raw in entries {
+            let (context, name) = self.borrow(verb, &mut known.contexts, *raw)?;
+            let is_listed = |only: &Vec<String>| only.contains(&name);
+            if self.only.as_ref().is_none_or(is_listed) {
+                contexts.push(context);
             }
         }
         Ok(contexts)
@@ -49,45 +54,51 @@ impl Hw {
     pub(super) fn bound_or_not(&self, verb: Verb, id: &Id) -> Result<Option<(Context, PdHandle)>> {
         // SAFETY: the id is live, and nothing changes it (`Id`).
         let read = |id: *mut rdma_cm_id| unsafe { ((*id).verbs, (*id).pd) };
-        let (context, pd) = id.raw.with(verb, read)?;
-        if context.is_null() || pd.is_null() {
+        let (raw, pd) = id.raw.with(verb, read)?;
+        if raw.is_null() || pd.is_null() {
             return Ok(None);
         }
-        if self.cm.lock().devices.is_none() {
+        if !self.cm.lock().contexts.contains_key(&(raw as usize)) {
             self.contexts(verb)?;
         }
-        let (handle, device) = self.context_of(verb, context)?;
-        // Later the id may have that of its queue pair; this is the first look.
-        let known = self.cm.lock().contexts[&(context as usize)].1;
-        if let Some(known) = known {
-            return Ok(Some((handle, known)));
-        }
-        let pd = Pd {
-            // SAFETY: the library keeps its domain as long as the list of devices.
-            raw: unsafe { Owned::borrowed(pd) },
-            context: handle,
-            device,
+        let mut known = self.cm.lock();
+        let Some((context, own)) = known.contexts.get_mut(&(raw as usize)) else {
+            let cause = Cause::Text("the id has a device that rdma_cm does not list".into());
+            return Err(Error::new(verb, ErrorKind::Io, cause));
         };
-        let pd = self.insert(|t| &mut t.pds, PdHandle::from_parts, handle, pd);
-        let at = (context as usize, (handle, Some(pd)));
-        self.cm.lock().contexts.extend([at]);
-        Ok(Some((handle, pd)))
+        if let Some(own) = own {
+            return Ok(Some((*context, *own)));
+        }
+        // Later the id may have that of its queue pair; this is the first look.
+        let found = Pd {
+            // SAFETY: the library keeps its domain as long as a list of the device.
+            raw: unsafe { Owned::borrowed(pd) },
+            context: *context,
+            device: self.device(verb, *context)?,
+        };
+        let pd = self.insert(|t| &mut t.pds, PdHandle::from_parts, *context, found);
+        *own = Some(pd);
+        Ok(Some((*context, pd)))
     }
 
-    fn context_of(&self, verb: Verb, raw: *mut ibv_context) -> Result<(Context, Arc<Device>)> {
-        let mut known = self.cm.lock();
-        let mut tables = self.tables.lock();
-        if let Some((context, _)) = known.contexts.get(&(raw as usize)) {
-            let device = tables.contexts.at(context.index()).clone();
-            return Ok((*context, device));
+    /// The context of a list, with the name of its device.
+    fn borrow(
+        &self,
+        verb: Verb,
+        known: &mut Contexts,
+        raw: *mut ibv_context,
+    ) -> Result<(Context, String)> {
+        if let Some((context, _)) = known.get(&(raw as usize)) {
+            return Ok((*context, self.device(verb, *context)?.name.clone()));
         }
         // SAFETY: the library keeps a context open as long as a list of its device.
-        let (device, fd) = unsafe { (Arc::new(devices::borrowed(raw)), (*raw).async_fd) };
+        let (device, fd) = unsafe { (devices::borrowed(raw), (*raw).async_fd) };
         set_nonblocking(verb, fd)?;
-        let id = tables.contexts.insert(|_| device.clone());
+        let name = device.name.clone();
+        let id = self.tables.lock().contexts.insert(|_| Arc::new(device));
         let context = Context::from_parts(id.index, id.generation);
-        known.contexts.insert(raw as usize, (context, None));
-        Ok((context, device))
+        known.insert(raw as usize, (context, None));
+        Ok((context, name))
     }
 }
 

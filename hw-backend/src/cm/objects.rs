@@ -27,12 +27,15 @@ pub(crate) struct Tables {
     pub(super) channels: Table<Arc<EventChannel>>,
     /// Ids by the address of their C object, for events.
     pub(super) handles: BTreeMap<usize, CmId>,
-    /// Contexts by their address, each with the domain that all its ids have.
-    pub(super) contexts: BTreeMap<usize, (Context, Option<PdHandle>)>,
-    pub(super) devices: Option<DeviceList>,
+    pub(super) contexts: Contexts,
+    /// Those that keep a context open which no other does.
+    pub(super) lists: Vec<DeviceList>,
     /// Events that were read so far.
     pub(super) events: u64,
 }
+
+/// Contexts by their address, each with the domain that all its ids have, once it is known.
+pub(super) type Contexts = BTreeMap<usize, (Context, Option<PdHandle>)>;
 
 #[derive(Debug)]
 pub(crate) struct EventChannel {
