@@ -14,9 +14,9 @@ use verbs_api::cm::{
     private_data,
 };
 use verbs_api::{
-    Access, AhAttr, Capabilities, CmChannel, CmId, Context, Cq, CqInit, ErrorKind, Grh, Mr, Pd, Qp,
-    QpAttrMask, QpInit, QpState, QpType, RcParams, RecvWr, Result, SendWr, Sge, Transport, Verbs,
-    Wait, Wc, WcStatus,
+    Access, AhAttr, BatchEnd, Capabilities, CmChannel, CmId, Context, Cq, CqInit, ErrorKind, Grh,
+    Mr, Pd, Qp, QpAttrMask, QpInit, QpState, QpType, RcParams, RecvWr, Result, SendOps, SendWr,
+    Sge, Transport, Verbs, Wait, Wc, WcStatus,
 };
 use verbs_hw::Hw;
 
@@ -49,6 +49,7 @@ fn on_a_device() {
     if !bench.iwarp {
         bench.datagrams().unwrap();
         bench.group().unwrap();
+        bench.batches().unwrap();
     }
 }
 
@@ -396,6 +397,23 @@ impl Bench<'_> {
         cm.leave_multicast(id, group)?;
         let twice = cm.leave_multicast(id, group).unwrap_err();
         assert_eq!(twice.kind(), ErrorKind::AddressNotAvailable);
+        self.destroy(&[id])?;
+        cm.destroy_event_channel(channel)
+    }
+
+    /// A queue pair of an id takes what the extended attributes ask for.
+    fn batches(&self) -> Result<()> {
+        let Self { cm, hw, .. } = self;
+        let channel = cm.create_event_channel()?;
+        let id = cm.create_id(channel, 0, PortSpace::Udp)?;
+        cm.bind_addr(id, SocketAddr::new(self.address, 0))?;
+        let (context, pd) = self.device(id)?;
+        let cq = hw.create_cq(context, &CqInit::new(4))?;
+        let init = QpInit::new(QpType::Ud, cq, cq).send_ops(SendOps::SEND);
+        let qp = cm.create_qp(id, Some(pd), &init)?;
+        assert_eq!(cm.query_id(id)?.qp, Some(qp));
+        self.states(qp, QpState::Rts)?;
+        hw.post_batch(qp, &[], BatchEnd::Complete)?;
         self.destroy(&[id])?;
         cm.destroy_event_channel(channel)
     }

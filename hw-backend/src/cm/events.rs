@@ -9,7 +9,7 @@ use verbs_abi::{
 use verbs_api::cm::{CmEvent, CmEventType};
 use verbs_api::{Cause, CmChannel, CmId, Error, ErrorKind, Result, Verb, Wait};
 
-use super::objects::{EventChannel, Id, Unacked};
+use super::objects::{Id, Unacked};
 use crate::errno::{errno, misuse};
 use crate::events::Waiting;
 use crate::hw::Hw;
@@ -25,7 +25,8 @@ impl Hw {
         let read = |channel: *mut rdma_event_channel| {
             // SAFETY: the channel is live.
             let result = unsafe { library::rdma_get_cm_event(channel, &mut event) };
-            (result, errno(), EventChannel::fd(channel))
+            // SAFETY: the channel is live.
+            (result, errno(), unsafe { (*channel).fd })
         };
         let _reading = self.next_event(verb, &found.raw, wait, read)?;
         // SAFETY: just read, and not acknowledged yet.
@@ -77,12 +78,11 @@ impl Hw {
         // Whoever waits for it counts under this lock.
         let _tables = self.tables.lock();
         let mut unacked = found.unacked.lock();
-        let Some(read) = unacked.get(&event.token) else {
+        let Some(read) = unacked.remove(&event.token) else {
             let text = format!("the event {event} is acknowledged already");
             return Err(misuse(verb, text));
         };
         read.acknowledge();
-        unacked.remove(&event.token);
         self.acknowledged.notify_all();
         Ok(())
     }

@@ -24,7 +24,8 @@ use std::time::Duration;
 
 use libc::sockaddr_storage;
 use verbs_abi::{
-    RDMA_OPTION_ID, address_to_c, library, option_to_c, rdma_cm_id, rdma_conn_param, token,
+    RDMA_OPTION_ID, address_to_c, library, option_to_c, rdma_cm_id, rdma_conn_param,
+    rdma_event_channel, token,
 };
 use verbs_api::cm::{Cm, CmEvent, CmIdAttr, CmOption, ConnParam, PortSpace};
 use verbs_api::{
@@ -270,7 +271,8 @@ impl Cm for Hw {
     fn event_channel_fd(&self, channel: CmChannel) -> Result<OwnedFd> {
         let verb = Verb::CmChannelFd;
         let found = self.event_channel(verb, channel)?;
-        let fd = |channel| duplicate(verb, EventChannel::fd(channel));
+        // SAFETY: the channel is live.
+        let fd = |channel: *mut rdma_event_channel| duplicate(verb, unsafe { (*channel).fd });
         found.raw.with(verb, fd)?
     }
 }

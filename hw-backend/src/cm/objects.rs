@@ -1,7 +1,6 @@
 //! Event channels and ids.
 
 use std::collections::BTreeMap;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -61,13 +60,9 @@ impl EventChannel {
             raw: unsafe { Owned::new(raw) },
             waiters: AtomicU32::new(0),
         };
-        set_nonblocking(verb, Self::fd(raw))?;
+        // SAFETY: the channel is live.
+        set_nonblocking(verb, unsafe { (*raw).fd })?;
         Ok(channel)
-    }
-
-    pub(super) fn fd(channel: *mut rdma_event_channel) -> RawFd {
-        // SAFETY: the channel is live: it comes from its owner.
-        unsafe { (*channel).fd }
     }
 }
 
@@ -115,7 +110,7 @@ impl Id {
 impl Drop for Id {
     /// Acknowledges its events, since the library waits for that.
     fn drop(&mut self) {
-        for event in self.unacked.get_mut().values() {
+        for event in std::mem::take(self.unacked.get_mut()).into_values() {
             event.acknowledge();
         }
     }
@@ -139,8 +134,7 @@ impl Unacked {
         Self { event, is_group }
     }
 
-    /// To be called once, by the one who takes it out.
-    pub(super) fn acknowledge(&self) {
+    pub(super) fn acknowledge(self) {
         // SAFETY: it was read and not acknowledged (`new`). The result is 0 for an event.
         unsafe { library::rdma_ack_cm_event(self.event) };
     }
