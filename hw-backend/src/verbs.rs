@@ -26,7 +26,7 @@ use crate::errno::{errno, invalid, misuse, no_memory};
 use crate::objects::{Ah, Channel, Memory, Pd, Qp};
 use crate::qp::create;
 use crate::wait::{duplicate, set_nonblocking};
-use crate::{devices, probe};
+use crate::{cm, devices, probe};
 
 use crate::hw::{Hw, destroy};
 
@@ -447,7 +447,7 @@ impl Verbs for Hw {
         let device = &self.qp(Verb::ConnectRc, a)?.device;
         match device.transport {
             // Simulated devices are connected by attributes alike.
-            Transport::Iwarp if !device.simulated => self.meet(a, b, params),
+            Transport::Iwarp if !device.simulated => cm::meet(self, a, b, params),
             _ => connect::by_attributes(self, a, b, params),
         }
     }

@@ -252,7 +252,7 @@ impl Bench<'_> {
         let (channel, client) = (asked.channel, asked.client);
         let (context, pd) = self.device(client)?;
         let qp = cm.query_id(client)?.qp.unwrap();
-        assert!(cm.devices()?.contains(&context));
+        assert!(cm.cm_devices()?.contains(&context));
         assert_eq!(kind(hw.close_device(context)), ErrorKind::Usage);
         assert_eq!(kind(hw.dealloc_pd(pd)), ErrorKind::Usage);
         assert_eq!(kind(hw.destroy_qp(qp, Wait::Poll)), ErrorKind::Usage);
@@ -264,7 +264,7 @@ impl Bench<'_> {
         let bare = cm.create_id(channel, 0, PortSpace::Tcp)?;
         let init = QpInit::new(QpType::Rc, cq, cq);
         assert_eq!(
-            kind(cm.create_qp(bare, None, &init).map(drop)),
+            kind(cm.create_cm_qp(bare, None, &init).map(drop)),
             ErrorKind::Invalid
         );
         assert_eq!(
@@ -282,7 +282,7 @@ impl Bench<'_> {
 
         cm.reject(asked.server, b"")?;
         let event = cm.get_cm_event(channel, Wait::For(SOON))?;
-        cm.destroy_qp(client, Wait::Poll)?;
+        cm.destroy_cm_qp(client, Wait::Poll)?;
         assert_eq!(
             kind(cm.destroy_id(client, Wait::Poll)),
             ErrorKind::WouldBlock
@@ -410,7 +410,7 @@ impl Bench<'_> {
         let (context, pd) = self.device(id)?;
         let cq = hw.create_cq(context, &CqInit::new(4))?;
         let init = QpInit::new(QpType::Ud, cq, cq).send_ops(SendOps::SEND);
-        let qp = cm.create_qp(id, Some(pd), &init)?;
+        let qp = cm.create_cm_qp(id, Some(pd), &init)?;
         assert_eq!(cm.query_id(id)?.qp, Some(qp));
         self.states(qp, QpState::Rts)?;
         hw.post_batch(qp, &[], BatchEnd::Complete)?;
@@ -452,7 +452,7 @@ impl Bench<'_> {
             };
             if let Some(qp) = attr.qp {
                 let cq = self.hw.query_qp(qp, QpAttrMask::STATE)?.init.send_cq;
-                self.cm.destroy_qp(*id, Wait::Poll)?;
+                self.cm.destroy_cm_qp(*id, Wait::Poll)?;
                 self.hw.destroy_cq(cq, Wait::Poll)?;
             }
             self.cm.destroy_id(*id, Wait::Poll)?;
@@ -484,7 +484,8 @@ impl Bench<'_> {
 
     fn qp(&self, id: CmId, qp_type: QpType) -> Result<Qp> {
         let cq = self.hw.create_cq(self.device(id)?.0, &CqInit::new(8))?;
-        self.cm.create_qp(id, None, &QpInit::new(qp_type, cq, cq))
+        self.cm
+            .create_cm_qp(id, None, &QpInit::new(qp_type, cq, cq))
     }
 
     fn end(&self, pd: Pd, qp: Qp) -> Result<End> {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use verbs_abi::{ibv_context, library, rdma_cm_id};
 use verbs_api::{Cause, Context, Error, ErrorKind, Pd as PdHandle, Result, Verb};
 
+use super::Manager;
 use super::objects::{Contexts, DeviceList, EventChannel, Id};
 use crate::devices;
 use crate::errno::{invalid, made};
-use crate::hw::Hw;
 use crate::objects::Pd;
 use crate::owner::Owned;
 use crate::wait::set_nonblocking;
 
-impl Hw {
+impl Manager<'_> {
     /// `rdma_get_devices`
     pub(super) fn contexts(&self, verb: Verb) -> Result<Vec<Context>> {
         open(verb)?;

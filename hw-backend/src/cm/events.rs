@@ -9,12 +9,12 @@ use verbs_abi::{
 use verbs_api::cm::{CmEvent, CmEventType};
 use verbs_api::{Cause, CmChannel, CmId, Error, ErrorKind, Result, Verb, Wait};
 
+use super::Manager;
 use super::objects::{Id, Unacked};
 use crate::errno::{errno, misuse};
 use crate::events::Waiting;
-use crate::hw::Hw;
 
-impl Hw {
+impl Manager<'_> {
     /// `rdma_get_cm_event`
     pub(super) fn next_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent> {
         let verb = Verb::CmGetEvent;

@@ -16,6 +16,7 @@ mod rc;
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -40,11 +41,11 @@ use crate::wait::duplicate;
 pub(crate) use devices::is_here;
 use objects::EventChannel;
 pub(crate) use objects::{Id, Tables};
-pub(crate) use rc::Connection;
+pub(crate) use rc::{Connection, meet};
 
 impl Cm for Hw {
     fn cm_devices(&self) -> Result<Vec<Context>> {
-        self.contexts(Verb::CmGetDevices)
+        self.manager().contexts(Verb::CmGetDevices)
     }
 
     fn create_event_channel(&self) -> Result<CmChannel> {
@@ -55,7 +56,7 @@ impl Cm for Hw {
 
     fn destroy_event_channel(&self, channel: CmChannel) -> Result<()> {
         let verb = Verb::CmDestroyEventChannel;
-        let found = self.event_channel(verb, channel)?;
+        let found = self.manager().event_channel(verb, channel)?;
         let idle = || {
             let waiters = found.waiters.load(Ordering::Relaxed);
             if waiters != 0 {
@@ -71,13 +72,13 @@ impl Cm for Hw {
             }
         };
         found.raw.destroy(verb, idle)?;
-        self.take_channel(channel);
+        self.manager().take_channel(channel);
         Ok(())
     }
 
     fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId> {
         let verb = Verb::CmCreateId;
-        let found = self.event_channel(verb, channel)?;
+        let found = self.manager().event_channel(verb, channel)?;
         // Until the id is known, or the channel could be destroyed under it.
         let held = found.raw.hold(verb)?;
         let mut id = null_mut();
@@ -86,19 +87,21 @@ impl Cm for Hw {
             unsafe { library::rdma_create_id(held.get(), &mut id, token(context), ps.into()) };
         check(verb, create)?;
         // SAFETY: the id is new.
-        Ok(self.insert_id(unsafe { Id::new(id, ps, (channel, found.clone())) }))
+        Ok(self
+            .manager()
+            .insert_id(unsafe { Id::new(id, ps, (channel, found.clone())) }))
     }
 
     fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
         let verb = Verb::CmQueryId;
-        let found = self.cm_id(verb, id)?;
+        let found = self.manager().cm_id(verb, id)?;
         let _reading = self.reading.lock();
         // SAFETY: the id is live, and nothing changes it (`Id`).
         let read = |id: *mut rdma_cm_id| rdma_cm_id::from_c(unsafe { &*id });
         let mut attr = found.raw.with(verb, read)?;
         attr.channel = found.channel.lock().0;
         attr.qp = *found.qp.lock();
-        if let Some((context, pd)) = self.bound_or_not(verb, &found)? {
+        if let Some((context, pd)) = self.manager().bound_or_not(verb, &found)? {
             (attr.verbs, attr.pd) = (Some(context), Some(pd));
         }
         Ok(attr)
@@ -106,7 +109,7 @@ impl Cm for Hw {
 
     fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()> {
         let verb = Verb::CmDestroyId;
-        let found = self.cm_id(verb, id)?;
+        let found = self.manager().cm_id(verb, id)?;
         let idle = || match *found.qp.lock() {
             None => Ok(()),
             Some(_) => {
@@ -120,14 +123,17 @@ impl Cm for Hw {
         self.when_acknowledged(verb, Object::CmId, wait, unacked, || {
             idle()?;
             destroy(verb, &found.raw)?;
-            self.take_id(id);
+            self.manager().take_id(id);
             Ok(())
         })
     }
 
     fn migrate_id(&self, id: CmId, channel: CmChannel, wait: Wait) -> Result<()> {
         let verb = Verb::CmMigrateId;
-        let (found, to) = (self.cm_id(verb, id)?, self.event_channel(verb, channel)?);
+        let (found, to) = (
+            self.manager().cm_id(verb, id)?,
+            self.manager().event_channel(verb, channel)?,
+        );
         let unacked = || found.unacked();
         self.when_acknowledged(verb, Object::CmId, wait, unacked, || {
             let held = to.raw.hold(verb)?;
@@ -146,7 +152,7 @@ impl Cm for Hw {
         };
         let (start, length) = (value.as_mut_ptr().cast(), value.len());
         // SAFETY: the id is live, and so many bytes are there.
-        self.on_id(verb, id, |id| unsafe {
+        self.manager().on_id(verb, id, |id| unsafe {
             library::rdma_set_option(id, RDMA_OPTION_ID, name, start, length)
         })
     }
@@ -155,7 +161,7 @@ impl Cm for Hw {
         let mut addr = address_to_c(addr);
         // SAFETY: the id is live; the address is a whole one.
         let bind = |id| unsafe { library::rdma_bind_addr(id, (&raw mut addr).cast()) };
-        self.on_id(Verb::CmBindAddr, id, bind)
+        self.manager().on_id(Verb::CmBindAddr, id, bind)
     }
 
     fn resolve_addr(
@@ -170,7 +176,7 @@ impl Cm for Hw {
             .as_mut()
             .map_or(null_mut(), std::ptr::from_mut::<sockaddr_storage>);
         // SAFETY: the id is live; the addresses are whole ones, or there is no source.
-        self.on_id(Verb::CmResolveAddr, id, |id| unsafe {
+        self.manager().on_id(Verb::CmResolveAddr, id, |id| unsafe {
             library::rdma_resolve_addr(id, src.cast(), (&raw mut dst).cast(), millis(timeout))
         })
     }
@@ -178,33 +184,35 @@ impl Cm for Hw {
     fn resolve_route(&self, id: CmId, timeout: Duration) -> Result<()> {
         // SAFETY: the id is live.
         let resolve = |id| unsafe { library::rdma_resolve_route(id, millis(timeout)) };
-        self.on_bound(Verb::CmResolveRoute, id, resolve)
+        self.manager().on_bound(Verb::CmResolveRoute, id, resolve)
     }
 
     fn create_cm_qp(&self, id: CmId, pd: Option<PdHandle>, init: &QpInit) -> Result<QpHandle> {
-        self.make_qp_of(id, pd, init)
+        self.manager().make_qp_of(id, pd, init)
     }
 
     fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()> {
-        self.remove_qp_of(id, wait)
+        self.manager().remove_qp_of(id, wait)
     }
 
     fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
-        self.qp_attr_of(id, state)
+        self.manager().qp_attr_of(id, state)
     }
 
     fn listen(&self, id: CmId, backlog: i32) -> Result<()> {
         // SAFETY: the id is live.
         let listen = |id| unsafe { library::rdma_listen(id, backlog) };
-        self.on_id(Verb::CmListen, id, listen)
+        self.manager().on_id(Verb::CmListen, id, listen)
     }
 
     fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
-        self.with_param(Verb::CmConnect, library::rdma_connect, id, param)
+        self.manager()
+            .with_param(Verb::CmConnect, library::rdma_connect, id, param)
     }
 
     fn accept(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
-        self.with_param(Verb::CmAccept, library::rdma_accept, id, param)
+        self.manager()
+            .with_param(Verb::CmAccept, library::rdma_accept, id, param)
     }
 
     fn reject(&self, id: CmId, private_data: &[u8]) -> Result<()> {
@@ -213,39 +221,41 @@ impl Cm for Hw {
         let start = private_data.as_ptr().cast();
         // SAFETY: the id is live, and so many bytes are there.
         let reject = |id| unsafe { library::rdma_reject(id, start, length) };
-        self.on_id(verb, id, reject)
+        self.manager().on_id(verb, id, reject)
     }
 
     fn establish(&self, id: CmId) -> Result<()> {
         let verb = Verb::CmEstablish;
         let establish = library::rdma_establish().map_err(missing(verb))?;
         // SAFETY: the id is live.
-        self.on_id(verb, id, |id| unsafe { establish(id) })
+        self.manager()
+            .on_id(verb, id, |id| unsafe { establish(id) })
     }
 
     fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()> {
         // SAFETY: the id is live.
         let notify = |id| unsafe { library::rdma_notify(id, event.into()) };
-        self.on_id(Verb::CmNotify, id, notify)
+        self.manager().on_id(Verb::CmNotify, id, notify)
     }
 
     fn disconnect(&self, id: CmId) -> Result<()> {
         // SAFETY: the id is live.
         let disconnect = |id| unsafe { library::rdma_disconnect(id) };
-        self.on_id(Verb::CmDisconnect, id, disconnect)
+        self.manager().on_id(Verb::CmDisconnect, id, disconnect)
     }
 
     fn join_multicast(&self, id: CmId, group: SocketAddr, context: u64) -> Result<()> {
         let (mut group, context) = (address_to_c(group), token(context));
         // SAFETY: the id is live; the address is a whole one.
-        self.on_id(Verb::CmJoinMulticast, id, |id| unsafe {
-            library::rdma_join_multicast(id, (&raw mut group).cast(), context)
-        })
+        self.manager()
+            .on_id(Verb::CmJoinMulticast, id, |id| unsafe {
+                library::rdma_join_multicast(id, (&raw mut group).cast(), context)
+            })
     }
 
     fn leave_multicast(&self, id: CmId, group: SocketAddr) -> Result<()> {
         let verb = Verb::CmLeaveMulticast;
-        let found = self.cm_id(verb, id)?;
+        let found = self.manager().cm_id(verb, id)?;
         let mut group = address_to_c(group);
         let _reading = self.reading.lock();
         let of_groups = |unacked: &&objects::Unacked| unacked.is_group;
@@ -261,23 +271,41 @@ impl Cm for Hw {
     }
 
     fn get_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent> {
-        self.next_cm_event(channel, wait)
+        self.manager().next_cm_event(channel, wait)
     }
 
     fn ack_cm_event(&self, event: &CmEvent) -> Result<()> {
-        self.acknowledge_cm_event(event)
+        self.manager().acknowledge_cm_event(event)
     }
 
     fn event_channel_fd(&self, channel: CmChannel) -> Result<OwnedFd> {
         let verb = Verb::CmChannelFd;
-        let found = self.event_channel(verb, channel)?;
+        let found = self.manager().event_channel(verb, channel)?;
         // SAFETY: the channel is live.
         let fd = |channel: *mut rdma_event_channel| duplicate(verb, unsafe { (*channel).fd });
         found.raw.with(verb, fd)?
     }
 }
 
+/// The calls of rdma_cm, on the objects of the backend.
+#[derive(Clone, Copy)]
+struct Manager<'a>(&'a Hw);
+
+impl Deref for Manager<'_> {
+    type Target = Hw;
+
+    fn deref(&self) -> &Hw {
+        self.0
+    }
+}
+
 impl Hw {
+    fn manager(&self) -> Manager<'_> {
+        Manager(self)
+    }
+}
+
+impl Manager<'_> {
     /// Calls C for an id.
     fn on_id(
         &self,

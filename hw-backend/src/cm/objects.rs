@@ -13,9 +13,9 @@ use verbs_api::{
     Result, Verb,
 };
 
+use super::Manager;
 use super::devices::open;
 use crate::errno::{bad_handle, made};
-use crate::hw::Hw;
 use crate::owner::Owned;
 use crate::wait::set_nonblocking;
 
@@ -154,7 +154,7 @@ impl Drop for DeviceList {
     }
 }
 
-impl Hw {
+impl Manager<'_> {
     pub(super) fn event_channel(
         &self,
         verb: Verb,

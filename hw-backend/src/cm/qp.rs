@@ -7,10 +7,10 @@ use verbs_api::{
     CmId, Pd as PdHandle, Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
 };
 
+use super::Manager;
 use crate::errno::{invalid, missing};
-use crate::hw::Hw;
 
-impl Hw {
+impl Manager<'_> {
     /// `rdma_create_qp`, or `rdma_create_qp_ex` where the attributes ask for it.
     pub(super) fn make_qp_of(
         &self,

@@ -29,60 +29,55 @@ pub(crate) struct Connection {
     _channel: Option<Arc<EventChannel>>,
 }
 
-impl Hw {
-    /// Connects two QPs in RESET. The kernel brings them to RTS.
-    pub(crate) fn meet(&self, a: QpHandle, b: QpHandle, params: &RcParams) -> Result<()> {
-        let (end_a, end_b) = (self.qp(VERB, a)?, self.qp(VERB, b)?);
-        let address = address_of(&end_a.device, params.port_num)?;
-        let mut meeting = Meeting::new(self)?;
-        for qp in [a, b] {
-            self.to_init(qp, params)?;
-        }
-        let [listener, client] = [meeting.id()?, meeting.id()?];
-        self.bind_addr(listener, SocketAddr::new(address.into(), 0))?;
-        self.listen(listener, 1)?;
-        let at = self.query_id(listener)?.local_addr;
-        let at = at.ok_or_else(|| not_connected("the listener has no address".to_owned()))?;
-        self.resolve_addr(client, None, at, TIMEOUT)?;
-        meeting.expect(CmEventType::AddrResolved)?;
-        self.resolve_route(client, TIMEOUT)?;
-        meeting.expect(CmEventType::RouteResolved)?;
-        self.connect(client, &param(&end_a, params))?;
-        let server = meeting.expect(CmEventType::ConnectRequest)?;
-        meeting.ids.push(server);
-        self.accept(server, &param(&end_b, params))?;
-        for _ in 0..2 {
-            meeting.expect(CmEventType::Established)?;
-        }
-        let connection = Arc::new(Connection {
-            _ids: [client, server]
-                .into_iter()
-                .filter_map(|id| self.take_id(id))
-                .collect(),
-            _channel: self.take_channel(meeting.channel),
-        });
-        for qp in [end_a, end_b] {
-            *qp.connection.lock() = Some(connection.clone());
-        }
-        Ok(())
+/// Connects two QPs in RESET. The kernel brings them to RTS.
+pub(crate) fn meet(hw: &Hw, a: QpHandle, b: QpHandle, params: &RcParams) -> Result<()> {
+    let (end_a, end_b) = (hw.qp(VERB, a)?, hw.qp(VERB, b)?);
+    let address = address_of(&end_a.device, params.port_num)?;
+    let mut meeting = Meeting::new(hw)?;
+    for qp in [a, b] {
+        to_init(hw, qp, params)?;
     }
-
-    fn to_init(&self, qp: QpHandle, params: &RcParams) -> Result<()> {
-        let attr = QpAttr {
-            qp_state: QpState::Init,
-            port_num: params.port_num,
-            pkey_index: params.pkey_index,
-            qp_access_flags: params.access,
-            ..QpAttr::default()
-        };
-        let mask = QpAttrMask::STATE
-            | QpAttrMask::PORT
-            | QpAttrMask::PKEY_INDEX
-            | QpAttrMask::ACCESS_FLAGS;
-        self.modify_qp(qp, &attr, mask)
+    let [listener, client] = [meeting.id()?, meeting.id()?];
+    hw.bind_addr(listener, SocketAddr::new(address.into(), 0))?;
+    hw.listen(listener, 1)?;
+    let at = hw.query_id(listener)?.local_addr;
+    let at = at.ok_or_else(|| not_connected("the listener has no address".to_owned()))?;
+    hw.resolve_addr(client, None, at, TIMEOUT)?;
+    meeting.expect(CmEventType::AddrResolved)?;
+    hw.resolve_route(client, TIMEOUT)?;
+    meeting.expect(CmEventType::RouteResolved)?;
+    hw.connect(client, &param(&end_a, params))?;
+    let server = meeting.expect(CmEventType::ConnectRequest)?;
+    meeting.ids.push(server);
+    hw.accept(server, &param(&end_b, params))?;
+    for _ in 0..2 {
+        meeting.expect(CmEventType::Established)?;
     }
+    let connection = Arc::new(Connection {
+        _ids: [client, server]
+            .into_iter()
+            .filter_map(|id| hw.manager().take_id(id))
+            .collect(),
+        _channel: hw.manager().take_channel(meeting.channel),
+    });
+    for qp in [end_a, end_b] {
+        *qp.connection.lock() = Some(connection.clone());
+    }
+    Ok(())
 }
 
+fn to_init(hw: &Hw, qp: QpHandle, params: &RcParams) -> Result<()> {
+    let attr = QpAttr {
+        qp_state: QpState::Init,
+        port_num: params.port_num,
+        pkey_index: params.pkey_index,
+        qp_access_flags: params.access,
+        ..QpAttr::default()
+    };
+    let mask =
+        QpAttrMask::STATE | QpAttrMask::PORT | QpAttrMask::PKEY_INDEX | QpAttrMask::ACCESS_FLAGS;
+    hw.modify_qp(qp, &attr, mask)
+}
 fn param(qp: &Qp, params: &RcParams) -> ConnParam<'static> {
     ConnParam {
         responder_resources: params.max_rd_atomic,
@@ -131,9 +126,9 @@ impl<'a> Meeting<'a> {
 impl Drop for Meeting<'_> {
     fn drop(&mut self) {
         for id in &self.ids {
-            self.hw.take_id(*id);
+            self.hw.manager().take_id(*id);
         }
-        self.hw.take_channel(self.channel);
+        self.hw.manager().take_channel(self.channel);
     }
 }
 

@@ -12,13 +12,13 @@ pub const RDMA_UDP_QKEY: u32 = 0x0123_4567;
 /// Bytes of private data that a message of rdma_cm has room for. A message has no length, so its receiver sees all of
 /// them, the rest zero (CM-60); iWARP passes on just what was sent.
 pub mod private_data {
-    /// A request for a connection ([`PortSpace::Tcp`](super::PortSpace::Tcp)).
+    /// A request for a connection ([`PortSpace::Tcp`](crate::cm::PortSpace::Tcp)).
     pub const REQ: usize = 56;
     /// The answer to it.
     pub const REP: usize = 196;
     /// A refusal.
     pub const REJ: usize = 148;
-    /// A request for a QP of datagrams ([`PortSpace::Udp`](super::PortSpace::Udp)).
+    /// A request for a QP of datagrams ([`PortSpace::Udp`](crate::cm::PortSpace::Udp)).
     pub const SIDR_REQ: usize = 180;
     /// The answer to it.
     pub const SIDR_REP: usize = 136;
