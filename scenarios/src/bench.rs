@@ -504,11 +504,10 @@ impl<'v> Bench<'v> {
     /// No completion is in the CQ after a while, though work may be under way that never ends by
     /// itself: retries without a limit.
     pub fn no_completion_meanwhile(&self, cq: Cq, rule: impl Into<Claim>) -> Result {
-        let Some(lab) = self.verbs.lab() else {
+        if self.verbs.lab().is_none() {
             return self.no_completion(cq, rule);
-        };
-        lab.advance(MEANWHILE)?;
-        self.negative.fetch_max(EXACT, Ordering::Relaxed);
+        }
+        self.meanwhile()?;
         let mut got = Vec::new();
         let none = poll_once(self.verbs, cq, 16, &mut got)? == 0;
         let expected = format!("no completion on {cq} within {MEANWHILE:?}");
@@ -599,6 +598,16 @@ impl<'v> Bench<'v> {
         Ok(wait)
     }
 
+    /// As [`quiet`](Self::quiet), though something may be under way that goes on for long.
+    pub(crate) fn meanwhile(&self) -> Result<Wait> {
+        let Some(lab) = self.verbs.lab() else {
+            return self.quiet();
+        };
+        lab.advance(MEANWHILE)?;
+        self.negative.fetch_max(EXACT, Ordering::Relaxed);
+        Ok(Wait::Poll)
+    }
+
     fn patience(&self, free_tries: u32) -> Patience<'_> {
         Patience {
             lab: self.verbs.lab(),
@@ -663,7 +672,7 @@ fn nothing(
     result.rule(rule).or_else(unless_known)
 }
 
-fn is_nothing(error: &verbs_api::Error) -> bool {
+pub(crate) fn is_nothing(error: &verbs_api::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 

@@ -247,6 +247,19 @@ impl<'v> Bench<'v> {
         srq: Option<Srq>,
         options: PairOptions,
     ) -> Result<End<'_>> {
+        let make = |init: &QpInit| self.create_qp(pd, init);
+        self.end_that((pd, mr), (send_cq, recv_cq), srq, options, make)
+    }
+
+    /// The same, with a queue pair that `make` makes.
+    pub(crate) fn end_that(
+        &self,
+        (pd, mr): (Pd, Mr),
+        (send_cq, recv_cq): (Cq, Cq),
+        srq: Option<Srq>,
+        options: PairOptions,
+        make: impl FnOnce(&QpInit) -> verbs_api::Result<Qp>,
+    ) -> Result<End<'_>> {
         self.require(match options.qp_type {
             QpType::Rc => Capabilities::RC,
             QpType::Uc => Capabilities::UC,
@@ -259,7 +272,7 @@ impl<'v> Bench<'v> {
         init.sq_sig_all = options.sq_sig_all;
         init.srq = srq;
         init.send_ops = options.send_ops;
-        let qp = self.create_qp(pd, &init)?;
+        let qp = make(&init)?;
         Ok(End {
             bench: self,
             peer: None,

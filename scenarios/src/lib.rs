@@ -36,6 +36,7 @@ mod async_event;
 mod atom;
 mod bad_input;
 mod chan;
+mod cm;
 mod cq_arm;
 mod cq_create;
 mod cq_destroy;
@@ -137,6 +138,7 @@ pub const GROUPS: &[Group] = &[
     group!(mr, "Memory regions"),
     group!(mw, "Memory windows"),
     group!(dev, "Devices and ports"),
+    group!(cm, "rdma_cm"),
     group!(lacks, "What a device lacks"),
     group!(async_event, "Asynchronous events"),
     group!(bad_input, "Bad input"),

@@ -64,6 +64,7 @@ const COVERED: &[&str] = &[
     "AH",
     "LID",
     "LACK",
+    "CM",
     "DEV",
     "ASYNC",
     "MR",

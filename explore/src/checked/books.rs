@@ -30,6 +30,8 @@ pub(crate) struct Books {
     /// At the end, no call shows what is wrong.
     pub(crate) ending: bool,
     contexts: BTreeMap<Context, Device>,
+    /// Contexts that ids have, which no program opens or closes.
+    pub(crate) of_ids: BTreeSet<Context>,
     devices: Vec<String>,
     /// Where the GIDs are that a program has asked for; `None` if there were several places.
     gids: BTreeMap<[u8; 16], Option<Device>>,

@@ -159,6 +159,7 @@ impl Checked {
         let mut books = self.books.lock();
         for (context, device) in contexts.iter().zip(devices) {
             books.opened(*context, &device.name);
+            books.of_ids.insert(*context);
         }
     }
 

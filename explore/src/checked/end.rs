@@ -193,7 +193,10 @@ fn count_objects(books: &mut Books, lab: &dyn Lab) {
         let seen = [(Object::Context, live.contexts)];
         for (kind, seen) in seen.into_iter().chain(counted(&live)) {
             let known = match kind {
-                Object::Context => contexts.len() as u32,
+                Object::Context => {
+                    let own = contexts.iter().filter(|own| !books.of_ids.contains(own));
+                    own.count() as u32
+                }
                 _ => {
                     let is_of = |context| contexts.contains(&context);
                     books.objects.count(kind, is_of)

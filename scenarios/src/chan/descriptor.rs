@@ -151,7 +151,7 @@ fn descriptor_of_a_context_tells_of_asynchronous_events(bench: &Bench<'_>) -> Re
 }
 
 /// Whether the descriptor can be read is as `expected`, at once or before long.
-fn is_readable(
+pub(crate) fn is_readable(
     bench: &Bench<'_>,
     fd: &OwnedFd,
     expected: bool,

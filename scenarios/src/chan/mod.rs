@@ -11,7 +11,7 @@
 
 mod ack;
 #[cfg(target_os = "linux")]
-mod descriptor;
+pub(crate) mod descriptor;
 mod life;
 mod read;
 mod steer;

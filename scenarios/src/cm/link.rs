@@ -1,0 +1,395 @@
+//! Two sides that meet.
+
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use std::fs;
+
+use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, ConnParam, PortSpace};
+use verbs_api::{Context, CqInit, Handle, Pd, QpAttr, QpAttrMask, QpState, QpType};
+
+use crate::bench::is_nothing;
+use crate::claim::{self, Claim};
+use crate::failure::check;
+use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result};
+
+/// Time to resolve what leads somewhere.
+pub(super) const SOON: Duration = Duration::from_secs(2);
+
+/// One side: its device, its address, and where its events go.
+#[derive(Clone, Copy)]
+pub(super) struct Side<'b> {
+    pub(super) bench: &'b Bench<'b>,
+    pub(super) cm: &'b dyn Cm,
+    /// The context that ids which are bound to the device have.
+    pub(super) verbs: Context,
+    pub(super) ip: IpAddr,
+    pub(super) channel: CmChannel,
+}
+
+/// The server, on the first device, and the client, on the other if there is one.
+pub(super) fn sides<'b>(bench: &'b Bench<'_>) -> Result<[Side<'b>; 2]> {
+    Ok([
+        side(bench, 0, bench.ctx_a())?,
+        side(bench, 1, bench.ctx_b())?,
+    ])
+}
+
+pub(super) fn manager<'b>(bench: &'b Bench<'_>) -> &'b dyn Cm {
+    bench.require(verbs_api::Capabilities::CM);
+    let cm = bench.cm();
+    cm.expect("capability cm comes with rdma_cm")
+}
+
+fn side<'b>(bench: &'b Bench<'_>, number: usize, opened: Context) -> Result<Side<'b>> {
+    let cm = manager(bench);
+    let guid = |context| Ok::<_, Failure>(bench.query_device(context)?.node_guid);
+    let own = guid(opened)?;
+    let is_own = |context: &Context| guid(*context).is_ok_and(|of| of == own);
+    let verbs = cm.cm_devices()?.into_iter().find(is_own);
+    let verbs = verbs.ok_or_else(|| Failure::assertion("a context of the device", "none"))?;
+    let device = number.min(bench.devices()?.len() - 1);
+    let channel = cm.create_event_channel()?;
+    let leads_there = |ip: &IpAddr| {
+        let id = cm.create_id(channel, 0, PortSpace::Tcp)?;
+        let bound = cm.bind_addr(id, SocketAddr::new(*ip, 0));
+        let at = bound.and_then(|()| cm.query_id(id));
+        cm.destroy_id(id, bench.wait())?;
+        let port = bench.port();
+        Ok::<_, Failure>(at.is_ok_and(|at| at.verbs == Some(verbs) && at.port_num == port))
+    };
+    for ip in addresses(bench, verbs, device)? {
+        if leads_there(&ip)? {
+            return Ok(Side {
+                bench,
+                cm,
+                verbs,
+                ip,
+                channel,
+            });
+        }
+    }
+    Err(Failure::assertion("an address of the device", "none"))
+}
+
+/// What may be addresses of IPv4 of a port: those of its GIDs, or else of IPoIB, which are in no table of the device:
+/// of a simulated one, or of this machine.
+fn addresses(
+    bench: &Bench<'_>,
+    verbs: Context,
+    device: usize,
+) -> Result<impl Iterator<Item = IpAddr>> {
+    let port = bench.port();
+    let table = bench.query_port(verbs, port)?.gid_tbl_len;
+    let own = u32::from(bench.place().sgid_index);
+    let gids = [own].into_iter().chain(0..table);
+    let of_gids = gids.filter_map(move |index| bench.query_gid(verbs, port, index).ok()?.ipv4());
+    let [high, low] = (device as u16).to_be_bytes();
+    let simulated = Ipv4Addr::new(10, high, low, port);
+    let all = of_gids.chain([simulated]).chain(of_machine());
+    Ok(all.map(IpAddr::from))
+}
+
+/// The addresses of this machine, as Linux lists them.
+fn of_machine() -> Vec<Ipv4Addr> {
+    let table = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
+    let lines: Vec<_> = table.lines().map(str::trim).collect();
+    let is_own = |pair: &&[&str]| pair[1] == "/32 host LOCAL";
+    let own = lines.windows(2).filter(is_own);
+    own.filter_map(|pair| pair[0].strip_prefix("|-- ")?.parse().ok())
+        .collect()
+}
+
+impl<'b> Side<'b> {
+    /// An address of this side.
+    pub(super) fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.ip, port)
+    }
+
+    pub(super) fn id(&self, ps: PortSpace) -> Result<CmId> {
+        Ok(self.cm.create_id(self.channel, 0, ps)?)
+    }
+
+    /// An id with the address of this side, and a port that was chosen.
+    pub(super) fn bound(&self, ps: PortSpace) -> Result<(CmId, SocketAddr)> {
+        let id = self.id(ps)?;
+        self.cm.bind_addr(id, self.at(0))?;
+        Ok((id, self.local(id)?))
+    }
+
+    /// One that listens.
+    pub(super) fn listener(&self, ps: PortSpace) -> Result<(CmId, SocketAddr)> {
+        let (id, at) = self.bound(ps)?;
+        self.cm.listen(id, 0)?;
+        Ok((id, at))
+    }
+
+    /// One with a route to there.
+    pub(super) fn routed(&self, ps: PortSpace, to: SocketAddr) -> Result<CmId> {
+        let id = self.id(ps)?;
+        self.route(id, to)?;
+        Ok(id)
+    }
+
+    /// Gives an id a route to there.
+    pub(super) fn route(&self, id: CmId, to: SocketAddr) -> Result {
+        let src = self.at(0);
+        let src = self.attr(id)?.local_addr.is_none().then_some(src);
+        self.cm.resolve_addr(id, src, to, SOON)?;
+        self.expect(CmEventType::AddrResolved, id, Claim::NONE)?;
+        self.cm.resolve_route(id, SOON)?;
+        self.expect(CmEventType::RouteResolved, id, Claim::NONE)?;
+        Ok(())
+    }
+
+    pub(super) fn attr(&self, id: CmId) -> Result<CmIdAttr> {
+        Ok(self.cm.query_id(id)?)
+    }
+
+    /// The address that an id is bound to.
+    pub(super) fn local(&self, id: CmId) -> Result<SocketAddr> {
+        let local = self.attr(id)?.local_addr;
+        local.ok_or_else(|| Failure::assertion(format!("{id} is bound"), "it is not"))
+    }
+
+    /// An end with a queue pair of an id, in the domain that comes with the id.
+    pub(super) fn end(&self, id: CmId) -> Result<End<'b>> {
+        self.end_in(id, None)
+    }
+
+    /// The same in another domain.
+    pub(super) fn end_in(&self, id: CmId, pd: Option<Pd>) -> Result<End<'b>> {
+        let Self { bench, cm, .. } = *self;
+        let attr = self.attr(id)?;
+        let own = attr.pd.unwrap_or_default();
+        let qp_type = match attr.ps.is_datagram() {
+            true => QpType::Ud,
+            false => QpType::Rc,
+        };
+        let options = PairOptions::of(qp_type);
+        let mr = bench.alloc_mr(pd.unwrap_or(own), options.mem, options.access)?;
+        let [send_cq, recv_cq] = [(); 2].map(|()| bench.create_cq(own.context(), &CqInit::new(64)));
+        let (memory, cqs) = ((pd.unwrap_or(own), mr), (send_cq?, recv_cq?));
+        bench.end_that(memory, cqs, None, options, |init| {
+            cm.create_cm_qp(id, pd, init)
+        })
+    }
+
+    /// Removes an id and its queue pair.
+    pub(super) fn destroy(&self, id: CmId) -> Result {
+        let wait = self.bench.wait();
+        if self.attr(id)?.qp.is_some() {
+            self.cm.destroy_cm_qp(id, wait)?;
+        }
+        Ok(self.cm.destroy_id(id, wait)?)
+    }
+
+    /// Lets a client ask, with a queue pair of its own: iWARP has no connection without one.
+    pub(super) fn ask(&self, id: CmId) -> Result {
+        self.end(id)?;
+        Ok(self.cm.connect(id, &ConnParam::new())?)
+    }
+
+    /// The next event, which is not acknowledged.
+    pub(super) fn take(&self) -> Result<CmEvent> {
+        Ok(self.cm.get_cm_event(self.channel, self.bench.wait())?)
+    }
+
+    /// The next event.
+    pub(super) fn next(&self) -> Result<CmEvent> {
+        let event = self.take()?;
+        self.cm.ack_cm_event(&event)?;
+        Ok(event)
+    }
+
+    /// The next event, which must be this one.
+    pub(super) fn expect(
+        &self,
+        kind: CmEventType,
+        id: CmId,
+        rule: impl Into<Claim>,
+    ) -> Result<CmEvent> {
+        let rule = claim::record(rule);
+        let expected = format!("{kind} {id}");
+        let event = self.next().map_err(|failure| Failure {
+            expected: expected.clone(),
+            ..failure
+        });
+        let event = event.rule(rule)?;
+        let is_it = event.event == kind && event.id == id;
+        check!(rule, is_it, expected, "{event}");
+        Ok(event)
+    }
+
+    /// The next event, which must be a request that came to this id.
+    pub(super) fn request(&self, listener: CmId, rule: impl Into<Claim>) -> Result<CmEvent> {
+        let rule = claim::record(rule);
+        let event = self.next().rule(rule)?;
+        let kind = CmEventType::ConnectRequest;
+        let is_it = event.event == kind && event.listen_id == Some(listener);
+        check!(rule, is_it, format!("{kind} of {listener}"), "{event}");
+        Ok(event)
+    }
+
+    /// All events that are there or come soon: messages may be repeated for minutes.
+    pub(super) fn rest(&self) -> Result<Vec<CmEvent>> {
+        let wait = self.bench.meanwhile()?;
+        let mut got = Vec::new();
+        loop {
+            match self.cm.get_cm_event(self.channel, wait) {
+                Ok(event) => {
+                    self.cm.ack_cm_event(&event)?;
+                    got.push(event);
+                }
+                Err(error) if is_nothing(&error) => return Ok(got),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// No event is there, and none comes soon.
+    pub(super) fn no_event(&self, rule: impl Into<Claim>) -> Result {
+        let rest = self.rest()?;
+        let seen: Vec<_> = rest.iter().map(CmEvent::to_string).collect();
+        check!(rule, rest.is_empty(), "no event", "{}", seen.join("; "));
+        Ok(())
+    }
+}
+
+/// A listener, and a client that has a route to it.
+#[derive(Clone, Copy)]
+pub(super) struct Meeting<'b> {
+    pub(super) server: Side<'b>,
+    pub(super) client: Side<'b>,
+    pub(super) listener: CmId,
+    pub(super) at: SocketAddr,
+    pub(super) ps: PortSpace,
+    pub(super) id: CmId,
+}
+
+impl<'b> Meeting<'b> {
+    pub(super) fn new(bench: &'b Bench<'_>) -> Result<Self> {
+        Self::of(bench, PortSpace::Tcp)
+    }
+
+    pub(super) fn of(bench: &'b Bench<'_>, ps: PortSpace) -> Result<Self> {
+        let [server, client] = sides(bench)?;
+        let (listener, at) = server.listener(ps)?;
+        let id = client.routed(ps, at)?;
+        Ok(Self {
+            server,
+            client,
+            listener,
+            at,
+            ps,
+            id,
+        })
+    }
+
+    /// One more client with a route.
+    pub(super) fn another(&self) -> Result<CmId> {
+        self.client.routed(self.ps, self.at)
+    }
+
+    /// The same meeting with such a client.
+    pub(super) fn with_another(&self) -> Result<Self> {
+        let id = self.another()?;
+        Ok(Self { id, ..*self })
+    }
+
+    /// Lets the client ask, with a queue pair. Gives that, and the request.
+    pub(super) fn ask(&self, param: &ConnParam<'_>) -> Result<(End<'b>, CmEvent)> {
+        let end = self.client.end(self.id)?;
+        Ok((end, self.ask_without(param)?))
+    }
+
+    /// Lets the client ask as it is. Gives the request.
+    pub(super) fn ask_without(&self, param: &ConnParam<'_>) -> Result<CmEvent> {
+        self.client.cm.connect(self.id, param)?;
+        self.server.request(self.listener, Claim::NONE)
+    }
+
+    /// The server gets a queue pair and accepts. Nobody has heard of it yet.
+    pub(super) fn accept(
+        self,
+        from: End<'b>,
+        accepted: CmId,
+        param: &ConnParam<'_>,
+    ) -> Result<Link<'b>> {
+        let to = self.server.end(accepted)?;
+        self.server.cm.accept(accepted, param)?;
+        Ok(Link {
+            meeting: self,
+            accepted,
+            pair: self.client.bench.introduce(from, to)?,
+        })
+    }
+
+    /// Both are connected.
+    pub(super) fn link(self, asked: &ConnParam<'_>, answer: &ConnParam<'_>) -> Result<Link<'b>> {
+        let (from, request) = self.ask(asked)?;
+        let link = self.accept(from, request.id, answer)?;
+        link.established(Claim::NONE)?;
+        Ok(link)
+    }
+}
+
+/// A connection. Its client is `a` of the pair.
+#[derive(Clone, Copy)]
+pub(super) struct Link<'b> {
+    pub(super) meeting: Meeting<'b>,
+    /// The id of the server.
+    pub(super) accepted: CmId,
+    pub(super) pair: Pair<'b>,
+}
+
+impl<'b> Link<'b> {
+    pub(super) fn new(bench: &'b Bench<'_>) -> Result<Self> {
+        let param = ConnParam::new();
+        Meeting::new(bench)?.link(&param, &param)
+    }
+
+    /// Both sides and their ids, the client first.
+    pub(super) fn ends(&self) -> [(Side<'b>, CmId); 2] {
+        let Meeting { server, client, .. } = self.meeting;
+        [(client, self.meeting.id), (server, self.accepted)]
+    }
+
+    /// Both sides hear that they are connected: what they hear, the client first.
+    pub(super) fn established(&self, rule: impl Into<Claim>) -> Result<[CmEvent; 2]> {
+        let rule = rule.into();
+        let hears = |(side, id): (Side<'_>, CmId)| side.expect(CmEventType::Established, id, rule);
+        let [client, server] = self.ends();
+        Ok([hears(client)?, hears(server)?])
+    }
+
+    /// The states of both queue pairs, the client's first.
+    pub(super) fn states(&self) -> Result<[QpState; 2]> {
+        let [client, server] = self.qps(QpAttrMask::STATE)?;
+        Ok([client.qp_state, server.qp_state])
+    }
+
+    /// What both queue pairs are set to, the client's first.
+    pub(super) fn qps(&self, mask: QpAttrMask) -> Result<[QpAttr; 2]> {
+        let bench = self.meeting.client.bench;
+        let of = |end: End<'_>| bench.query_qp(end.qp, mask);
+        Ok([of(self.pair.a)?.attr, of(self.pair.b)?.attr])
+    }
+
+    /// A message goes in each direction.
+    pub(super) fn works(&self, rule: impl Into<Claim>) -> Result {
+        let (rule, Pair { a, b }) = (rule.into(), self.pair);
+        self.pair.still_works(rule)?;
+        Pair { a: b, b: a }.still_works(rule)
+    }
+
+    /// Both sides disconnect, the client first, and hear of it.
+    pub(super) fn disconnect(&self, rule: impl Into<Claim>) -> Result {
+        let rule = rule.into();
+        let [(client, asks), (server, answers)] = self.ends();
+        client.cm.disconnect(asks).rule(rule)?;
+        server.expect(CmEventType::Disconnected, answers, rule)?;
+        server.cm.disconnect(answers).rule(rule)?;
+        client.expect(CmEventType::Disconnected, asks, rule)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! Listeners, and the ids of their requests.
+
+use std::collections::BTreeSet;
+
+use verbs_api::cm::{CmEventType as Kind, CmParam, ConnData, ConnParam, PortSpace};
+
+use super::link::{Meeting, sides};
+use super::refuse::{CONSUMER, NOBODY_LISTENS};
+use crate::failure::{check, check_eq};
+use crate::{Bench, Failure, OfRule, Result};
+
+/// What the peer says in a request or an answer.
+pub(super) fn conn_data(param: &CmParam) -> Result<&ConnData> {
+    match param {
+        CmParam::Conn(data) => Ok(data),
+        other => Err(Failure::assertion(
+            "what a connection has",
+            format!("{other:?}"),
+        )),
+    }
+}
+
+scenario!(listening_binds_an_id_that_is_not_bound: "CM-18"; needs CM);
+fn listening_binds_an_id_that_is_not_bound(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-18";
+    let [server, client] = sides(bench)?;
+    let listener = server.id(PortSpace::Tcp)?;
+    server.cm.listen(listener, 0).rule(RULE)?;
+    let local = server.local(listener)?;
+    let good = local.ip().is_unspecified() && local.port() != 0;
+    check!(RULE, good, "no address, and a port", "{local}");
+    let id = client.routed(PortSpace::Tcp, server.at(local.port()))?;
+    client.ask(id)?;
+    server.request(listener, RULE)?;
+    server.no_event(RULE)
+}
+
+scenario!(each_request_is_an_id_of_its_own: "CM-19", "CM-20"; needs CM);
+fn each_request_is_an_id_of_its_own(bench: &Bench<'_>) -> Result {
+    let meeting = Meeting::new(bench)?;
+    let Meeting {
+        server,
+        client,
+        listener,
+        ..
+    } = meeting;
+    let mut ids = BTreeSet::from([listener]);
+    for id in [meeting.id, meeting.another()?, meeting.another()?] {
+        client.ask(id)?;
+        let request = server.request(listener, "CM-19")?;
+        check!(
+            "CM-20",
+            ids.insert(request.id),
+            "a new id",
+            "{}",
+            request.id
+        );
+        let attr = server.attr(request.id).rule("CM-20")?;
+        let made = (attr.channel, attr.ps, attr.qp);
+        check_eq!(
+            "CM-20",
+            made,
+            (server.channel, PortSpace::Tcp, None),
+            "its channel, ps and qp"
+        );
+    }
+    // One is connected, and the listener goes on.
+    let first = meeting.with_another()?;
+    let link = first.link(&ConnParam::new(), &ConnParam::new())?;
+    link.works("CM-19")?;
+    let (_, request) = meeting.with_another()?.ask(&ConnParam::new())?;
+    check!(
+        "CM-19",
+        ids.insert(request.id),
+        "a new id",
+        "{}",
+        request.id
+    );
+    check_eq!(
+        "CM-19",
+        server.attr(listener)?.qp,
+        None,
+        "the queue pair of the listener"
+    );
+    server.no_event("CM-19")
+}
+
+scenario!(id_of_a_request_is_bound_to_where_it_came: "CM-21"; needs CM);
+fn id_of_a_request_is_bound_to_where_it_came(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-21";
+    let meeting = Meeting::new(bench)?;
+    let Meeting { server, client, .. } = meeting;
+    let (_, request) = meeting.ask(&ConnParam::new())?;
+    let (theirs, own) = (client.attr(meeting.id)?, server.attr(request.id)?);
+    check_eq!(RULE, own.verbs, Some(server.verbs));
+    check_eq!(RULE, own.pd, server.attr(meeting.listener)?.pd);
+    check_eq!(RULE, own.port_num, bench.port());
+    check_eq!(RULE, own.local_addr, Some(meeting.at));
+    check_eq!(RULE, own.peer_addr, theirs.local_addr);
+    check_eq!(
+        RULE,
+        (own.sgid, own.dgid),
+        (theirs.dgid, theirs.sgid),
+        "both GIDs"
+    );
+    Ok(())
+}
+
+scenario!(request_tells_what_the_client_has: "CM-22", "CM-23"; needs CM, MODIFY_CONNECT);
+fn request_tells_what_the_client_has(bench: &Bench<'_>) -> Result {
+    let meeting = Meeting::new(bench)?;
+    let end = meeting.client.end(meeting.id)?;
+    let param = ConnParam {
+        retry_count: 5,
+        rnr_retry_count: 3,
+        srq: 1,
+        qp_num: end.qp_num ^ 0xff,
+        ..ConnParam::new()
+    };
+    let request = meeting.ask_without(&param)?;
+    let data = conn_data(&request.param).rule("CM-22")?;
+    let retries = (data.retry_count, data.rnr_retry_count);
+    check_eq!("CM-22", retries, (5, 3), "both retry counts");
+    // What is said of a queue pair is for ids that have none.
+    check_eq!(
+        "CM-23",
+        data.qp_num,
+        end.qp_num,
+        "the number of the queue pair"
+    );
+    check_eq!("CM-23", data.srq, 0, "whether it has an SRQ");
+    let without = meeting.with_another()?;
+    let request = without.ask_without(&param)?;
+    let data = conn_data(&request.param)?;
+    let said = (data.qp_num, data.srq);
+    check_eq!(
+        "CM-23",
+        said,
+        (param.qp_num, 1),
+        "number and SRQ of one of its own"
+    );
+    Ok(())
+}
+
+scenario!(context_of_a_request_is_that_of_its_listener: "CM-24"; needs CM);
+fn context_of_a_request_is_that_of_its_listener(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-24";
+    let [server, client] = sides(bench)?;
+    for context in [0, 0x1234_5678_9abc_def0] {
+        let listener = server
+            .cm
+            .create_id(server.channel, context, PortSpace::Tcp)?;
+        server.cm.bind_addr(listener, server.at(0))?;
+        server.cm.listen(listener, 0)?;
+        let id = client.routed(PortSpace::Tcp, server.local(listener)?)?;
+        client.ask(id)?;
+        let request = server.request(listener, RULE)?;
+        check_eq!(
+            RULE,
+            server.attr(request.id)?.context,
+            context,
+            "the context"
+        );
+        check_eq!(RULE, client.attr(id)?.context, 0, "the client's");
+    }
+    Ok(())
+}
+
+scenario!(listener_takes_what_comes_to_its_port: "CM-26", "CM-25"; needs CM);
+fn listener_takes_what_comes_to_its_port(bench: &Bench<'_>) -> Result {
+    let meeting = Meeting::new(bench)?;
+    let Meeting {
+        server, client, at, ..
+    } = meeting;
+    let (other, other_at) = server.listener(PortSpace::Tcp)?;
+    let (_, bound_at) = server.bound(PortSpace::Tcp)?;
+    // Who is bound does not listen.
+    let nobody = client.routed(PortSpace::Tcp, bound_at)?;
+    client.ask(nobody)?;
+    let event = client.expect(Kind::Rejected, nobody, "CM-25")?;
+    check_eq!("CM-25", event.status, NOBODY_LISTENS, "the status");
+    for (listener, to) in [(other, other_at), (meeting.listener, at)] {
+        let id = client.routed(PortSpace::Tcp, to)?;
+        client.ask(id)?;
+        server.request(listener, "CM-26")?;
+    }
+    server.destroy(meeting.listener)?;
+    client.ask(meeting.id)?;
+    let event = client.expect(Kind::Rejected, meeting.id, "CM-25")?;
+    check_eq!(
+        "CM-25",
+        event.status,
+        NOBODY_LISTENS,
+        "the status when it is gone"
+    );
+    server.no_event("CM-26")
+}
+
+scenario!(no_more_requests_wait_than_the_backlog: "CM-27"; needs CM);
+fn no_more_requests_wait_than_the_backlog(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-27";
+    const BACKLOG: usize = 2;
+    let [server, client] = sides(bench)?;
+    let (listener, at) = server.bound(PortSpace::Tcp)?;
+    server.cm.listen(listener, BACKLOG as i32).rule(RULE)?;
+    let ask = || {
+        let id = client.routed(PortSpace::Tcp, at)?;
+        client.ask(id)?;
+        Ok::<_, Failure>(id)
+    };
+    for round in 0..2 {
+        for _ in 0..BACKLOG - round {
+            ask()?;
+            client.no_event(RULE)?;
+        }
+        let late = ask()?;
+        let event = client.expect(Kind::Rejected, late, RULE)?;
+        check_eq!(RULE, event.status, CONSUMER, "the status");
+        // One that is read makes room for one.
+        server.request(listener, RULE)?;
+    }
+    for _ in 0..BACKLOG - 1 {
+        server.request(listener, RULE)?;
+    }
+    server.no_event(RULE)
+}

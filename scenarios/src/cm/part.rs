@@ -1,0 +1,158 @@
+//! The end of a connection.
+
+use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
+use verbs_api::{ErrorKind, QpState, WcStatus};
+
+use super::link::{Link, Meeting};
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, Claim, OfRule, Result, expect_err};
+
+scenario!(peer_keeps_its_queue_pair_until_it_disconnects_too: "CM-40", "CM-41"; needs CM);
+fn peer_keeps_its_queue_pair_until_it_disconnects_too(bench: &Bench<'_>) -> Result {
+    for client_first in [true, false] {
+        let link = Link::new(bench)?;
+        let (mut ends, mut queues) = (link.ends(), [link.pair.a, link.pair.b]);
+        if !client_first {
+            ends.reverse();
+            queues.reverse();
+        }
+        let [(own, id), (peer, other)] = ends;
+        for queue in &queues {
+            queue.recv(5, 8)?;
+        }
+        own.cm.disconnect(id).rule("CM-41")?;
+        check_eq!(
+            "CM-41",
+            bench.state(queues[0].qp)?,
+            QpState::Err,
+            "the own state"
+        );
+        bench.one_with(queues[0].recv_cq, WcStatus::WrFlushErr, "CM-41")?;
+        peer.expect(Kind::Disconnected, other, "CM-40")?;
+        check_eq!(
+            "CM-40",
+            bench.state(queues[1].qp)?,
+            QpState::Rts,
+            "the state of the peer"
+        );
+        bench.no_completion_meanwhile(queues[1].recv_cq, "CM-40")?;
+        peer.cm.disconnect(other).rule("CM-40")?;
+        check_eq!(
+            "CM-40",
+            bench.state(queues[1].qp)?,
+            QpState::Err,
+            "the state in the end"
+        );
+        bench.one_with(queues[1].recv_cq, WcStatus::WrFlushErr, "CM-40")?;
+        own.expect(Kind::Disconnected, id, "CM-41")?;
+    }
+    Ok(())
+}
+
+scenario!(what_was_never_connected_cannot_be_disconnected: "CM-42"; needs CM);
+fn what_was_never_connected_cannot_be_disconnected(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-42";
+    let meeting = Meeting::new(bench)?;
+    let client = meeting.client;
+    for (what, id) in [
+        ("a new id", client.id(PortSpace::Tcp)?),
+        ("a bound id", client.bound(PortSpace::Tcp)?.0),
+        ("an id with a route", meeting.id),
+    ] {
+        let ended = expect_err(client.cm.disconnect(id), ErrorKind::Invalid, RULE);
+        in_case(what, ended.map(drop))?;
+    }
+    let param = ConnParam::new();
+    meeting.link(&param, &param)?.works(RULE)
+}
+
+scenario!(connection_ends_once: "CM-43"; needs CM);
+fn connection_ends_once(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-43";
+    let link = Link::new(bench)?;
+    link.disconnect(RULE)?;
+    for (side, id) in link.ends() {
+        side.cm.disconnect(id).rule(RULE)?;
+    }
+    check_eq!(RULE, link.states()?, [QpState::Err; 2], "the states");
+    for (side, _) in link.ends() {
+        side.no_event(RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(both_may_disconnect_at_once: "CM-44"; needs CM);
+fn both_may_disconnect_at_once(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-44";
+    let link = Link::new(bench)?;
+    for (side, id) in link.ends() {
+        side.cm.disconnect(id).rule(RULE)?;
+    }
+    for (side, id) in link.ends() {
+        side.expect(Kind::Disconnected, id, RULE)?;
+    }
+    check_eq!(RULE, link.states()?, [QpState::Err; 2], "the states");
+    for (side, _) in link.ends() {
+        side.no_event(RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(each_side_hears_when_nothing_is_under_way_any_more: "CM-45"; needs CM, MODIFY_CONNECT);
+fn each_side_hears_when_nothing_is_under_way_any_more(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-45";
+    let link = Link::new(bench)?;
+    link.disconnect(Claim::NONE)?;
+    for (side, id) in link.ends() {
+        side.expect(Kind::TimewaitExit, id, RULE)?;
+    }
+    for (side, _) in link.ends() {
+        side.no_event(RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(connection_ends_with_its_id: "CM-46"; needs CM);
+fn connection_ends_with_its_id(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-46";
+    for client_goes in [true, false] {
+        let link = Link::new(bench)?;
+        let mut ends = link.ends();
+        if !client_goes {
+            ends.reverse();
+        }
+        let [(side, id), (peer, stays)] = ends;
+        side.destroy(id).rule(RULE)?;
+        peer.expect(Kind::Disconnected, stays, RULE)?;
+        peer.cm.disconnect(stays).rule(RULE)?;
+        side.no_event(RULE)?;
+        peer.destroy(stays).rule(RULE)?;
+    }
+    Ok(())
+}
+
+scenario!(sides_meet_again_and_again: "CM-47"; needs CM);
+/// By the same listener, with and without destroying what was.
+fn sides_meet_again_and_again(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-47";
+    let first = Meeting::new(bench)?;
+    let param = ConnParam::new();
+    for round in 0..6 {
+        let meeting = Meeting {
+            id: first.another()?,
+            ..first
+        };
+        let link = meeting.link(&param, &param).rule(RULE)?;
+        link.works(RULE)?;
+        if round % 3 == 0 {
+            continue;
+        }
+        link.disconnect(RULE)?;
+        if round % 3 == 1 {
+            for (side, id) in link.ends() {
+                side.destroy(id).rule(RULE)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! Requests that are refused.
+
+use verbs_api::cm::{CmEventType as Kind, CmId, ConnParam, PortSpace, private_data};
+use verbs_api::{ErrorKind, QpState};
+
+use super::connect::check_private_data;
+use super::link::{Link, Meeting, sides};
+use crate::failure::{check_eq, in_case};
+use crate::{Bench, Claim, OfRule, Result, expect_err};
+
+/// Status of a refusal: the consumer does not want it (IBA 12.6.7.2).
+pub(super) const CONSUMER: i32 = 28;
+/// Nobody listens there.
+pub(super) const NOBODY_LISTENS: i32 = 8;
+
+scenario!(request_where_nobody_listens_is_refused: "CM-25", "CM-64"; needs CM);
+fn request_where_nobody_listens_is_refused(bench: &Bench<'_>) -> Result {
+    let [server, client] = sides(bench)?;
+    let id = client.routed(PortSpace::Tcp, server.at(4711))?;
+    let end = client.end(id)?;
+    client.cm.connect(id, &ConnParam::new()).rule("CM-25")?;
+    let event = client.expect(Kind::Rejected, id, "CM-25")?;
+    check_eq!("CM-25", event.status, NOBODY_LISTENS, "the status");
+    check_eq!(
+        "CM-64",
+        bench.state(end.qp)?,
+        QpState::Err,
+        "the state of the queue pair"
+    );
+    client.no_event("CM-25")
+}
+
+scenario!(refused_client_hears_why: "CM-63", "CM-64"; needs CM);
+/// Its queue pair is in ERR when it hears of it, and not before.
+fn refused_client_hears_why(bench: &Bench<'_>) -> Result {
+    let meeting = Meeting::new(bench)?;
+    let Meeting {
+        server, client, id, ..
+    } = meeting;
+    let (end, request) = meeting.ask(&ConnParam::new())?;
+    end.recv(5, 8)?;
+    server.cm.reject(request.id, b"full up").rule("CM-63")?;
+    check_eq!(
+        "CM-64",
+        bench.state(end.qp)?,
+        QpState::Init,
+        "the state before it is read"
+    );
+    let event = client.expect(Kind::Rejected, id, "CM-63")?;
+    check_eq!("CM-63", event.status, CONSUMER, "the status");
+    check_private_data(&event, b"full up", private_data::REJ, "CM-63")?;
+    check_eq!(
+        "CM-64",
+        bench.state(end.qp)?,
+        QpState::Err,
+        "the state of the queue pair"
+    );
+    let flushed = bench.one_with(end.recv_cq, verbs_api::WcStatus::WrFlushErr, "CM-64")?;
+    check_eq!("CM-64", flushed.wr_id, 5);
+    client.no_event("CM-63")?;
+    server.no_event("CM-63")
+}
+
+scenario!(request_that_is_destroyed_is_refused: "CM-48"; needs CM);
+fn request_that_is_destroyed_is_refused(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-48";
+    let meeting = Meeting::new(bench)?;
+    let Meeting {
+        server, client, id, ..
+    } = meeting;
+    let (_, request) = meeting.ask(&ConnParam::new())?;
+    server.destroy(request.id).rule(RULE)?;
+    let event = client.expect(Kind::Rejected, id, RULE)?;
+    check_eq!(RULE, event.status, CONSUMER, "the status");
+    // The listener goes on.
+    meeting.with_another()?.ask(&ConnParam::new()).rule(RULE)?;
+    Ok(())
+}
+
+scenario!(requests_that_nobody_reads_go_with_their_listener: "CM-49"; needs CM);
+fn requests_that_nobody_reads_go_with_their_listener(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-49";
+    let meeting = Meeting::new(bench)?;
+    let Meeting { server, client, .. } = meeting;
+    let ids = [meeting.id, meeting.another()?];
+    for id in ids {
+        client.cm.connect(id, &ConnParam::new())?;
+    }
+    // They have come.
+    client.no_event(RULE)?;
+    server.destroy(meeting.listener).rule(RULE)?;
+    for id in ids {
+        let event = client.expect(Kind::Rejected, id, RULE)?;
+        check_eq!(RULE, event.status, CONSUMER, "the status");
+    }
+    server.no_event(RULE)
+}
+
+scenario!(only_a_request_can_be_answered: "CM-65", "CM-10"; needs CM);
+fn only_a_request_can_be_answered(bench: &Bench<'_>) -> Result {
+    const RULE: Claim = Claim::two("CM-65", "CM-10");
+    let link = Link::new(bench)?;
+    let [(client, id), (server, accepted)] = link.ends();
+    let meeting = link.meeting;
+    let refused = |what: &str, id: CmId| {
+        let rejected = expect_err(client.cm.reject(id, &[]), ErrorKind::Invalid, RULE);
+        let accepted = || {
+            let accepted = client.cm.accept(id, &ConnParam::new());
+            expect_err(accepted, ErrorKind::Invalid, RULE)
+        };
+        in_case(what, rejected.and_then(|_| accepted()).map(drop))
+    };
+    refused("a new id", client.id(PortSpace::Tcp)?)?;
+    refused("a bound id", client.bound(PortSpace::Tcp)?.0)?;
+    refused("a client with a route", meeting.another()?)?;
+    for (what, id) in [("a client", id), ("a server", accepted)] {
+        refused(&format!("{what} that is connected"), id)?;
+    }
+    let other = meeting.with_another()?;
+    let (_, request) = other.ask(&ConnParam::new())?;
+    server.cm.reject(request.id, &[])?;
+    refused("a request that is refused", request.id)?;
+    client.expect(Kind::Rejected, other.id, RULE)?;
+    link.works("CM-65")
+}
