@@ -75,7 +75,8 @@ impl Default for SimConfig {
 
 impl SimConfig {
     /// Two nodes `sim0` and `sim1` with one port each on Ethernet, stepped, seed 0, behavior of the
-    /// specification, no trace, 1 us from port to port, a horizon of 100 s.
+    /// specification, no trace, 1 us from port to port, a horizon of 120 s, which is more than
+    /// rdma_cm needs to give up a peer.
     pub const fn new() -> Self {
         Self {
             nodes: 2,
@@ -93,7 +94,7 @@ impl SimConfig {
             trace_threads: false,
             planted_defect: false,
             latency: Duration::from_micros(1),
-            horizon: Duration::from_secs(100),
+            horizon: Duration::from_secs(120),
             cm_timeout: Duration::from_millis(6400),
             wire: false,
             pcap: None,

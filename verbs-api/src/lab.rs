@@ -34,7 +34,7 @@ pub trait Lab {
     /// Runs until no packet is in flight, not even one that a rule delays, and no timer runs.
     ///
     /// # Errors
-    /// [`Stalled`](crate::ErrorKind::Stalled) if that is not reached within the horizon (100 s by default), with
+    /// [`Stalled`](crate::ErrorKind::Stalled) if that is not reached within the horizon (120 s by default), with
     /// the timers that still run: an endless RNR retry, for instance.
     fn settle(&self) -> Result<()>;
 

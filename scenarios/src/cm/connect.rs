@@ -1,22 +1,32 @@
 //! Connections: what goes with them, and what flows over them.
 
-use verbs_api::cm::{CmEvent, ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, private_data};
-use verbs_api::{Capabilities, ErrorKind, QpAttrMask, SendWr, WcStatus};
+use verbs_api::cm::{
+    CmEvent, CmEventType as Kind, ConnParam, RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, private_data,
+};
+use verbs_api::{Capabilities, ErrorKind, QpAttrMask, QpState, SendWr, WcStatus};
 
-use super::link::{Link, Meeting};
+use super::link::{Link, Meeting, Side};
 use super::listen::conn_data;
+use super::refuse::CONSUMER;
 use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, OfRule, Pair, Result, expect_err, pattern};
 
-/// The peer's bytes stand in an event, as they were sent or with zeros behind them, as the device declares.
+/// The peer's bytes stand in an event: with zeros behind them as far as the message has room, or by iWARP just they.
 pub(super) fn check_private_data(
+    side: &Side<'_>,
     event: &CmEvent,
     sent: &[u8],
     room: usize,
     rule: impl Into<Claim>,
 ) -> Result {
     let mut expected = sent.to_vec();
-    expected.resize(room, 0);
+    let of_infiniband = side
+        .bench
+        .capabilities(side.verbs)?
+        .contains(Capabilities::MODIFY_CONNECT);
+    if of_infiniband || event.private_data().len() != sent.len() {
+        expected.resize(room, 0);
+    }
     check_eq!(
         rule,
         event.private_data(),
@@ -132,7 +142,13 @@ fn client_hears_what_the_server_says_and_the_server_nothing(bench: &Bench<'_>) -
     };
     let link = meeting.accept(from, request.id, &answer)?;
     let [at_client, at_server] = link.established(RULE)?;
-    check_private_data(&at_client, b"welcome", private_data::REP, RULE)?;
+    check_private_data(
+        &meeting.client,
+        &at_client,
+        b"welcome",
+        private_data::REP,
+        RULE,
+    )?;
     check_eq!(
         RULE,
         at_server.private_data(),
@@ -160,13 +176,13 @@ fn private_data_has_the_length_of_its_message(bench: &Bench<'_>) -> Result {
         let sent = pattern(3, length as u32);
         let param = ConnParam::new().private_data(&sent);
         let (from, request) = meeting.ask(&param)?;
-        let checked = check_private_data(&request, &sent, private_data::REQ, RULE);
+        let checked = check_private_data(&meeting.server, &request, &sent, private_data::REQ, RULE);
         in_case(&format!("{length} B in a request"), checked)?;
         let answer = pattern(4, (length * 196 / 56) as u32);
         let param = ConnParam::new().private_data(&answer);
         let link = meeting.accept(from, request.id, &param)?;
         let [event, _] = link.established(Claim::NONE)?;
-        let checked = check_private_data(&event, &answer, private_data::REP, RULE);
+        let checked = check_private_data(&meeting.client, &event, &answer, private_data::REP, RULE);
         in_case(&format!("{} B in an answer", answer.len()), checked)?;
     }
     Ok(())
@@ -193,8 +209,6 @@ fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
         server.no_event(RULE)?;
         // It can be asked for with less.
         let request = meeting.ask_without(&ConnParam::new()).rule(RULE)?;
-        let param = ConnParam::new().private_data(&bytes[..private_data::REP + 1]);
-        refused("an answer", server.cm.accept(request.id, &param))?;
         let too_much = &bytes[..private_data::REJ + 1];
         refused("a refusal", server.cm.reject(request.id, too_much))?;
         client.no_event(RULE)?;
@@ -203,8 +217,14 @@ fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
                 .cm
                 .reject(request.id, &bytes[..private_data::REJ])
                 .rule(RULE)?;
-            let event = client.expect(verbs_api::cm::CmEventType::Rejected, id, RULE)?;
-            check_private_data(&event, &bytes[..private_data::REJ], private_data::REJ, RULE)?;
+            let event = client.expect(Kind::Rejected, id, RULE)?;
+            check_private_data(
+                &meeting.client,
+                &event,
+                &bytes[..private_data::REJ],
+                private_data::REJ,
+                RULE,
+            )?;
             continue;
         }
         let link = meeting.accept(from, request.id, &ConnParam::new())?;
@@ -212,6 +232,28 @@ fn too_much_private_data_is_refused(bench: &Bench<'_>) -> Result {
         link.works(RULE)?;
     }
     Ok(())
+}
+
+scenario!(answer_with_too_much_private_data_refuses_the_client: "CM-80", "CM-62"; needs CM, MODIFY_CONNECT);
+fn answer_with_too_much_private_data_refuses_the_client(bench: &Bench<'_>) -> Result {
+    const RULE: Claim = Claim::two("CM-80", "CM-62");
+    let meeting = Meeting::new(bench)?;
+    let Meeting { server, client, .. } = meeting;
+    let (from, request) = meeting.ask(&ConnParam::new())?;
+    let to = server.end(request.id)?;
+    let bytes = [7; private_data::REP + 1];
+    let accept = |bytes| {
+        server
+            .cm
+            .accept(request.id, &ConnParam::new().private_data(bytes))
+    };
+    expect_err(accept(&bytes), ErrorKind::Invalid, RULE)?;
+    let event = client.expect(Kind::Rejected, meeting.id, "CM-80")?;
+    check_eq!("CM-80", event.status, CONSUMER, "the status");
+    for end in [from, to] {
+        check_eq!("CM-80", bench.state(end.qp)?, QpState::Err, "the states");
+    }
+    expect_err(accept(&[]), ErrorKind::Invalid, "CM-80").map(drop)
 }
 
 scenario!(most_is_as_many_as_the_device_has: "CM-66"; needs CM, MODIFY_CONNECT);

@@ -6,6 +6,7 @@ use verbs_api::cm::{
     CmEvent, CmEventType as Kind, CmParam, ConnParam, PortSpace, RDMA_UDP_QKEY, UdData,
     private_data,
 };
+use verbs_api::lab::{CmMessage, Fault, FaultGuard, PacketFilter};
 use verbs_api::{
     CqInit, ErrorKind, MULTICAST_QPN, QpAttrMask, QpInit, QpState, QpType, SendWr, WcStatus,
 };
@@ -138,14 +139,26 @@ fn private_data_of_datagrams_has_the_length_of_its_message(bench: &Bench<'_>) ->
         } = meeting;
         let sent = pattern(3, length as u32);
         let (_, request) = meeting.ask(&ConnParam::new().private_data(&sent))?;
-        check_private_data(&request, &sent, private_data::SIDR_REQ, "CM-60")?;
+        check_private_data(
+            &meeting.server,
+            &request,
+            &sent,
+            private_data::SIDR_REQ,
+            "CM-60",
+        )?;
         server.end(request.id)?;
         let answer = &sent[..length.min(private_data::SIDR_REP)];
         server
             .cm
             .accept(request.id, &ConnParam::new().private_data(answer))?;
         let event = client.expect(Kind::Established, id, "CM-60")?;
-        check_private_data(&event, answer, private_data::SIDR_REP, "CM-60")?;
+        check_private_data(
+            &meeting.client,
+            &event,
+            answer,
+            private_data::SIDR_REP,
+            "CM-60",
+        )?;
     }
     let too_much = [7; private_data::SIDR_REQ + 1];
     let param = ConnParam::new().private_data(&too_much);
@@ -169,7 +182,7 @@ fn request_for_datagrams_is_refused(bench: &Bench<'_>) -> Result {
     let hears = |id, status: i32, own: &[u8]| {
         let event = client.expect(Kind::Unreachable, id, RULE)?;
         check_eq!(RULE, event.status, status, "the status");
-        check_private_data(&event, own, private_data::SIDR_REP, RULE)
+        check_private_data(&meeting.client, &event, own, private_data::SIDR_REP, RULE)
     };
     let (from, request) = meeting.ask(&ConnParam::new())?;
     server.cm.reject(request.id, b"no").rule(RULE)?;
@@ -192,29 +205,37 @@ fn request_for_datagrams_is_refused(bench: &Bench<'_>) -> Result {
     client.no_event(RULE)
 }
 
-scenario!(lost_messages_of_datagrams_are_sent_again: "CM-67", "CM-68"; needs CM, UD, LAB);
-fn lost_messages_of_datagrams_are_sent_again(bench: &Bench<'_>) -> Result {
-    use verbs_api::lab::{CmMessage, Fault, FaultGuard, PacketFilter};
-    for (message, rule) in [(CmMessage::SidrReq, "CM-67"), (CmMessage::SidrRep, "CM-68")] {
-        let lost = Fault::drop(PacketFilter::EVERY.cm(message)).nth(1);
-        let lost = FaultGuard::new(bench.lab(), lost)?;
-        let meeting = Meeting::of(bench, PortSpace::Udp)?;
-        let Meeting {
-            server, client, id, ..
-        } = meeting;
-        let (_, request) = meeting.ask(&ConnParam::new()).rule(rule)?;
-        server.end(request.id)?;
-        server.cm.accept(request.id, &ConnParam::new())?;
-        client.expect(Kind::Established, id, rule)?;
-        check_eq!(
-            rule,
-            lost.struck(),
-            1,
-            format!("how many {message} are lost")
-        );
-        server.no_event(rule)?;
-    }
-    Ok(())
+scenario!(lost_request_for_datagrams_is_sent_again: "CM-67"; needs CM, UD, LAB);
+fn lost_request_for_datagrams_is_sent_again(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-67";
+    let lost = Fault::drop(PacketFilter::EVERY.cm(CmMessage::SidrReq)).nth(1);
+    let lost = FaultGuard::new(bench.lab(), lost)?;
+    let meeting = Meeting::of(bench, PortSpace::Udp)?;
+    let (_, request) = meeting.ask(&ConnParam::new()).rule(RULE)?;
+    check_eq!(RULE, lost.struck(), 1, "how many are lost");
+    meeting.server.end(request.id)?;
+    meeting.server.cm.accept(request.id, &ConnParam::new())?;
+    meeting.client.expect(Kind::Established, meeting.id, RULE)?;
+    meeting.server.no_event(RULE)
+}
+
+scenario!(lost_answer_to_datagrams_brings_another_request: "CM-81"; needs CM, UD, LAB);
+fn lost_answer_to_datagrams_brings_another_request(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-81";
+    let lost = Fault::drop(PacketFilter::EVERY.cm(CmMessage::SidrRep)).nth(1);
+    let lost = FaultGuard::new(bench.lab(), lost)?;
+    let meeting = Meeting::of(bench, PortSpace::Udp)?;
+    let Meeting { server, client, .. } = meeting;
+    let (_, first) = meeting.ask(&ConnParam::new())?;
+    server.end(first.id)?;
+    server.cm.accept(first.id, &ConnParam::new())?;
+    let second = server.request(meeting.listener, RULE)?;
+    check_eq!(RULE, lost.struck(), 1, "how many are lost");
+    check!(RULE, second.id != first.id, "a new id", "{}", second.id);
+    server.end(second.id)?;
+    server.cm.accept(second.id, &ConnParam::new()).rule(RULE)?;
+    client.expect(Kind::Established, meeting.id, RULE)?;
+    server.no_event(RULE)
 }
 
 scenario!(joined_group_reaches_the_queue_pair: "CM-77"; needs CM, UD, MCAST);

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::fs;
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, ConnParam, PortSpace};
-use verbs_api::{Context, CqInit, Handle, Pd, QpAttr, QpAttrMask, QpState, QpType};
+use verbs_api::{Access, Context, CqInit, Handle, Pd, QpAttr, QpAttrMask, QpState, QpType};
 
 use crate::bench::is_nothing;
 use crate::claim::{self, Claim};
@@ -165,7 +165,8 @@ impl<'b> Side<'b> {
             true => QpType::Ud,
             false => QpType::Rc,
         };
-        let options = PairOptions::of(qp_type);
+        let mut options = PairOptions::of(qp_type);
+        options.access |= Access::REMOTE_ATOMIC;
         let mr = bench.alloc_mr(pd.unwrap_or(own), options.mem, options.access)?;
         let [send_cq, recv_cq] = [(); 2].map(|()| bench.create_cq(own.context(), &CqInit::new(64)));
         let (memory, cqs) = ((pd.unwrap_or(own), mr), (send_cq?, recv_cq?));
@@ -194,11 +195,15 @@ impl<'b> Side<'b> {
         Ok(self.cm.get_cm_event(self.channel, self.bench.wait())?)
     }
 
-    /// The next event.
+    /// The next event that is not the last of a connection that was.
     pub(super) fn next(&self) -> Result<CmEvent> {
-        let event = self.take()?;
-        self.cm.ack_cm_event(&event)?;
-        Ok(event)
+        loop {
+            let event = self.take()?;
+            self.cm.ack_cm_event(&event)?;
+            if event.event != CmEventType::TimewaitExit {
+                return Ok(event);
+            }
+        }
     }
 
     /// The next event, which must be this one.
@@ -230,7 +235,7 @@ impl<'b> Side<'b> {
         Ok(event)
     }
 
-    /// All events that are there or come soon: messages may be repeated for minutes.
+    /// All other events that are there or come soon: messages may be repeated for minutes.
     pub(super) fn rest(&self) -> Result<Vec<CmEvent>> {
         let wait = self.bench.meanwhile()?;
         let mut got = Vec::new();
@@ -238,7 +243,9 @@ impl<'b> Side<'b> {
             match self.cm.get_cm_event(self.channel, wait) {
                 Ok(event) => {
                     self.cm.ack_cm_event(&event)?;
-                    got.push(event);
+                    if event.event != CmEventType::TimewaitExit {
+                        got.push(event);
+                    }
                 }
                 Err(error) if is_nothing(&error) => return Ok(got),
                 Err(error) => return Err(error.into()),

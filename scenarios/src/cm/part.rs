@@ -4,7 +4,7 @@ use verbs_api::cm::{CmEventType as Kind, ConnParam, PortSpace};
 use verbs_api::{ErrorKind, QpState, WcStatus};
 
 use super::link::{Link, Meeting};
-use crate::failure::{check_eq, in_case};
+use crate::failure::{check, check_eq, in_case};
 use crate::{Bench, Claim, OfRule, Result, expect_err};
 
 scenario!(peer_keeps_its_queue_pair_until_it_disconnects_too: "CM-40", "CM-41"; needs CM);
@@ -104,7 +104,10 @@ fn each_side_hears_when_nothing_is_under_way_any_more(bench: &Bench<'_>) -> Resu
     let link = Link::new(bench)?;
     link.disconnect(Claim::NONE)?;
     for (side, id) in link.ends() {
-        side.expect(Kind::TimewaitExit, id, RULE)?;
+        let event = side.take().rule(RULE)?;
+        side.cm.ack_cm_event(&event)?;
+        let is_it = event.event == Kind::TimewaitExit && event.id == id;
+        check!(RULE, is_it, format!("TIMEWAIT_EXIT {id}"), "{event}");
     }
     for (side, _) in link.ends() {
         side.no_event(RULE)?;

@@ -48,7 +48,13 @@ fn refused_client_hears_why(bench: &Bench<'_>) -> Result {
     );
     let event = client.expect(Kind::Rejected, id, "CM-63")?;
     check_eq!("CM-63", event.status, CONSUMER, "the status");
-    check_private_data(&event, b"full up", private_data::REJ, "CM-63")?;
+    check_private_data(
+        &meeting.client,
+        &event,
+        b"full up",
+        private_data::REJ,
+        "CM-63",
+    )?;
     check_eq!(
         "CM-64",
         bench.state(end.qp)?,

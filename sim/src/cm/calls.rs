@@ -35,7 +35,9 @@ impl Manager {
             }
             state => return Err(wrong_state(verb, id, state)),
         }
-        self.ids.at_mut(index).state = State::Listening;
+        let of = self.ids.at_mut(index);
+        // Who listens shares its address no more.
+        (of.state, of.reuse_addr) = (State::Listening, false);
         self.ids.listening += 1;
         Ok(())
     }

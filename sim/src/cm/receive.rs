@@ -102,18 +102,25 @@ impl Manager {
         data.retry_count = req.retry_count;
         data.rnr_retry_count = req.rnr_retry_count;
         (data.srq, data.qp_num) = (req.srq.into(), req.qpn);
-        self.take_request(listener, conn, &ends, CmParam::Conn(data));
+        let tos = req.primary.traffic_class;
+        self.take_request(listener, (conn, tos), &ends, CmParam::Conn(data));
     }
 
     /// Makes the id of a request.
-    fn take_request(&mut self, listener: u32, conn: Conn, ends: &IpCm, param: CmParam) {
+    fn take_request(
+        &mut self,
+        listener: u32,
+        (conn, tos): (Conn, u8),
+        ends: &IpCm,
+        param: CmParam,
+    ) {
         let of = self.ids.at(listener);
         let (channel, context, ps) = (of.channel, of.context, of.ps);
         let local = of.local.map_or(0, |local| local.port());
         let child = self.add(channel, context, ps);
         let index = verbs_api::Handle::index(child);
         let id = self.ids.at_mut(index);
-        id.state = State::Connected;
+        (id.state, id.tos) = (State::Connected, tos);
         id.local = Some(SocketAddr::new(ends.destination, local));
         id.peer = Some(SocketAddr::new(ends.source, ends.source_port));
         (id.port, id.to) = (Some(conn.from), Some(conn.to));
@@ -265,7 +272,7 @@ impl Manager {
         (conn.theirs, conn.service_id) = (req.request_id, req.service_id);
         let mut data = UdData::default();
         data.private_data = req.private_data[IP_CM..].to_vec();
-        self.take_request(listener, conn, &ends, CmParam::Ud(data));
+        self.take_request(listener, (conn, 0), &ends, CmParam::Ud(data));
     }
 
     fn on_sidr_rep(&mut self, arrival: Arrival, rep: &SidrRep) {

@@ -4,7 +4,6 @@
 //! that each verb is one step that no other thread can see half of, whatever the number of threads;
 //! and there is no second lock to take in the wrong order.
 
-use core::time::Duration;
 use std::sync::{Arc, OnceLock};
 
 use verbs_api::lab::{LostWakeup, Stall};
@@ -436,7 +435,7 @@ impl World {
             match self.config.mode {
                 Mode::Stepped => {
                     let limit = end_of(wait, start);
-                    let horizon = limit.unwrap_or_else(|| start.after(self.horizon(wait_for)));
+                    let horizon = limit.unwrap_or_else(|| start.after(self.config.horizon));
                     // There is no other thread that could acknowledge.
                     let hopeless = matches!(wait_for, WaitFor::Acknowledgement(_));
                     if !hopeless && fabric.step(horizon) {
@@ -512,16 +511,6 @@ impl World {
         self.tell_time(fabric);
         self.note_turn(fabric);
         count(fabric, false);
-    }
-
-    /// How far a wait without an end moves the clock. That for an event of rdma_cm lasts until the last message is
-    /// given up.
-    fn horizon(&self, wait_for: WaitFor) -> Duration {
-        let horizon = self.config.horizon;
-        match wait_for {
-            WaitFor::CmEvent(_) => horizon.max(self.config.cm_timeout * 17),
-            _ => horizon,
-        }
     }
 
     fn stalled(&self, fabric: &Fabric, place: u32, verb: Verb, wait_for: WaitFor) -> Error {
