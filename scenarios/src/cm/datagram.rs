@@ -114,8 +114,6 @@ fn server_hears_no_more_of_datagrams(bench: &Bench<'_>) -> Result {
     let to = server.end(request.id)?;
     server.cm.accept(request.id, &ConnParam::new())?;
     client.expect(Kind::Established, id, RULE)?;
-    let again = server.cm.accept(request.id, &ConnParam::new());
-    expect_err(again, ErrorKind::Invalid, RULE)?;
     server.no_event(RULE)?;
     // Nothing holds the two together.
     client.destroy(id).rule(RULE)?;
@@ -126,6 +124,8 @@ fn server_hears_no_more_of_datagrams(bench: &Bench<'_>) -> Result {
         QpState::Rts,
         "the server's state"
     );
+    let again = server.cm.accept(request.id, &ConnParam::new());
+    expect_err(again, ErrorKind::Invalid, RULE)?;
     server.destroy(request.id).rule(RULE)
 }
 

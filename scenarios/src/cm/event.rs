@@ -53,6 +53,7 @@ fn waiting_thread_is_woken_by_an_event(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-55";
     let meeting = Meeting::new(bench)?;
     let Meeting { server, client, .. } = meeting;
+    client.end(meeting.id)?;
     let (verbs, channel, wait) = (bench.verbs(), server.channel, bench.wait());
     let next = || verbs.cm().map(|cm| cm.get_cm_event(channel, wait));
     let got = bench.waits_until(RULE, next, || {
@@ -156,7 +157,7 @@ fn events_are_in_the_channel_of_their_id(bench: &Bench<'_>) -> Result {
     let second = other.routed(PortSpace::Tcp, meeting.at)?;
     let ids = [(client, meeting.id), (other, second)];
     for (side, id) in ids {
-        side.cm.connect(id, &ConnParam::new())?;
+        side.ask(id)?;
         let request = server.request(listener, RULE)?;
         server.cm.reject(request.id, &[])?;
     }
@@ -180,7 +181,7 @@ fn events_come_in_the_order_in_which_they_happened(bench: &Bench<'_>) -> Result 
     let mut order = Vec::new();
     for _ in 0..5 {
         let id = first.another()?;
-        client.cm.connect(id, &ConnParam::new())?;
+        client.ask(id)?;
         order.push(client.attr(id)?.local_addr);
     }
     for (n, from) in order.into_iter().enumerate() {

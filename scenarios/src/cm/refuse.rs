@@ -90,7 +90,7 @@ fn requests_that_nobody_reads_go_with_their_listener(bench: &Bench<'_>) -> Resul
     let Meeting { server, client, .. } = meeting;
     let ids = [meeting.id, meeting.another()?];
     for id in ids {
-        client.cm.connect(id, &ConnParam::new())?;
+        client.ask(id)?;
     }
     // They have come.
     client.no_event(RULE)?;

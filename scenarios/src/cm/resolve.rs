@@ -68,7 +68,7 @@ fn who_names_no_source_gets_one(bench: &Bench<'_>) -> Result {
     // It leads there.
     client.cm.resolve_route(id, SOON).rule(RULE)?;
     client.expect(Kind::RouteResolved, id, RULE)?;
-    client.cm.connect(id, &ConnParam::new()).rule(RULE)?;
+    client.ask(id).rule(RULE)?;
     let request = server.request(listener, RULE)?;
     check_eq!(
         RULE,
@@ -90,7 +90,7 @@ fn neighbour(ip: IpAddr) -> IpAddr {
     }
 }
 
-scenario!(address_that_leads_nowhere_is_an_error_when_its_time_is_over: "CM-13"; needs CM);
+scenario!(address_that_leads_nowhere_is_an_error_when_its_time_is_over: "CM-13"; needs CM, LAB);
 fn address_that_leads_nowhere_is_an_error_when_its_time_is_over(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-13";
     let [server, client] = sides(bench)?;

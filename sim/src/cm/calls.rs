@@ -17,9 +17,12 @@ use super::{Manager, Outgoing};
 /// What is under way when a connection ends is gone after this time, as in Linux.
 const TIMEWAIT: core::time::Duration = core::time::Duration::from_millis(1600);
 
+/// As many requests wait at most, as in Linux.
+const MAX_BACKLOG: usize = 1024;
+
 impl Manager {
     /// `rdma_listen`
-    pub(crate) fn listen(&mut self, host: &dyn Host, id: CmId) -> Result<()> {
+    pub(crate) fn listen(&mut self, host: &dyn Host, id: CmId, backlog: i32) -> Result<()> {
         let verb = Verb::CmListen;
         let index = self.ids.find(verb, id)?;
         match self.ids.at(index).state {
@@ -38,6 +41,10 @@ impl Manager {
         let of = self.ids.at_mut(index);
         // Who listens shares its address no more.
         (of.state, of.reuse_addr) = (State::Listening, false);
+        of.backlog = match usize::try_from(backlog) {
+            Ok(backlog @ 1..=MAX_BACKLOG) => backlog,
+            _ => MAX_BACKLOG,
+        };
         self.ids.listening += 1;
         Ok(())
     }

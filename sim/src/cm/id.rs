@@ -2,8 +2,8 @@
 
 use core::fmt;
 use core::net::SocketAddr;
+use std::collections::VecDeque;
 
-use smallvec::SmallVec;
 use verbs_api::cm::{CmId, CmIdAttr, PortSpace};
 use verbs_api::{Cause, Error, ErrorKind, Gid, Qp, Verb};
 
@@ -35,9 +35,11 @@ pub(crate) struct Id {
     pub(super) tos: u8,
     pub(super) ack_timeout: Option<u8>,
     /// Numbers of its events that were not read, oldest first.
-    pub(super) unread: SmallVec<[u64; 2]>,
+    pub(super) unread: VecDeque<u64>,
     /// Events that were read and not acknowledged.
     pub(super) unacked: u32,
+    /// So many requests may wait to be read.
+    pub(super) backlog: usize,
 }
 
 /// The queue pair that was made for an id.
@@ -82,6 +84,11 @@ impl fmt::Display for State {
 }
 
 impl Id {
+    /// Whether no more requests may wait at a listener.
+    pub(super) fn is_full(&self) -> bool {
+        self.unread.len() >= self.backlog
+    }
+
     pub(super) fn new(handle: CmId, channel: u32, context: u64, ps: PortSpace) -> Self {
         Self {
             handle,
@@ -101,8 +108,9 @@ impl Id {
             af_only: false,
             tos: 0,
             ack_timeout: None,
-            unread: SmallVec::new(),
+            unread: VecDeque::new(),
             unacked: 0,
+            backlog: 0,
         }
     }
 

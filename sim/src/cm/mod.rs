@@ -299,14 +299,14 @@ impl Manager {
     /// Puts an event, which counts as one of this id, into its channel.
     fn queue(&mut self, owner: u32, event: CmEvent) {
         let id = self.ids.at_mut(owner);
-        id.unread.push(self.channels.push(id.channel, event));
+        id.unread.push_back(self.channels.push(id.channel, event));
     }
 
     /// Takes the oldest event of a channel, if there is one.
     pub(crate) fn get_cm_event(&mut self, channel: CmChannel) -> Result<CmEvent> {
         let event = self.channels.pop(channel)?;
         let id = self.ids.at_mut(events::owner_of(&event).index());
-        id.unread.remove(0);
+        id.unread.pop_front();
         id.unacked += 1;
         Ok(event)
     }

@@ -81,6 +81,10 @@ impl Manager {
         let Some(listener) = self.ids.listener(arrival, req.service_id, ends.destination) else {
             return self.outbox.push(refuse(reason::INVALID_SERVICE_ID));
         };
+        if self.ids.at(listener).is_full() {
+            // It will be asked for again.
+            return;
+        }
         let mut conn = Conn::new(self.numbers.next(), transaction, to, from);
         conn.phase = Phase::ReqReceived;
         conn.theirs = req.local_comm_id;
@@ -267,6 +271,9 @@ impl Manager {
         let Some((listener, ends)) = found else {
             return self.outbox.push(refuse(sidr::UNSUPPORTED));
         };
+        if self.ids.at(listener).is_full() {
+            return self.outbox.push(refuse(sidr::REJECTED));
+        }
         let mut conn = Conn::new(self.numbers.next(), transaction, to, from);
         conn.phase = Phase::SidrReqReceived;
         (conn.theirs, conn.service_id) = (req.request_id, req.service_id);

@@ -273,7 +273,7 @@ impl Cm for Sim {
         let say = || format!("{id}, {backlog}");
         self.with_name(Verb::CmListen, (id, 0), || {
             self.managed(Verb::CmListen, Some(id), say, |manager, host| {
-                manager.listen(host, id)
+                manager.listen(host, id, backlog)
             })
         })
     }
