@@ -98,7 +98,7 @@ pub(crate) extern "C" fn create_qp_ex(
         if context_of(context)? != CObject::<Pd>::find(pd)?.handle.context() {
             return Err(Errno(libc::EINVAL));
         }
-        let qp = qp::create(pd, &plain, send_ops)?;
+        let qp = qp::create(pd, &plain, send_ops, qp::Maker::Verbs)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
         Ok(qp.seen())

@@ -16,8 +16,8 @@ use verbs_api::{Transport, Verbs};
 use verbs_settings::{Config, Fabric, Variables};
 use verbs_sim::{Mode, Pcap, Sim};
 
-use crate::at_exit;
 use crate::object::Objects;
+use crate::{at_exit, cm};
 
 /// The simulator, and what programs see of its devices.
 pub(crate) struct Engine {
@@ -29,6 +29,7 @@ pub(crate) struct Engine {
     /// Of all devices.
     pub(crate) transport: Transport,
     pub(crate) objects: Objects,
+    pub(crate) cm: cm::State,
     /// Held while contexts come and go: whether there are others of a descriptor.
     pub(crate) contexts_change: Mutex<()>,
     /// What is taken of the device memory, by device.
@@ -182,6 +183,7 @@ impl Engine {
             devices,
             transport,
             objects: Objects::default(),
+            cm: cm::State::default(),
             contexts_change: Mutex::default(),
             device_memory: Mutex::default(),
         }

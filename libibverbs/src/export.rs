@@ -129,6 +129,10 @@ macro_rules! jump {
 }
 
 use crate::absent::{minus_one, none, nothing, unsupported};
+use crate::cm::{
+    address, addrinfo, channel, connect, device, event as cm_event, group, id, qp as cm_qp,
+    rsocket, sync,
+};
 use crate::{ah, batch, context, cq, dm, domain, event, import, qp, region, srq, text};
 
 export! {
@@ -251,6 +255,84 @@ macro_rules! newest {
 }
 
 newest! { "IBVERBS_1.16" "IBVERBS_1.17" "IBVERBS_1.18" }
+
+// librdmacm.
+export! {
+    "RDMACM_1.0" {
+        rdma_accept = connect::accept;
+        rdma_ack_cm_event = cm_event::ack_cm_event;
+        rdma_bind_addr = address::bind_addr;
+        rdma_connect = connect::connect;
+        rdma_create_ep = sync::create_ep;
+        rdma_create_event_channel = channel::create_event_channel;
+        rdma_create_id = id::create_id;
+        rdma_create_qp = cm_qp::create_qp;
+        rdma_create_qp_ex = cm_qp::create_qp_ex;
+        rdma_create_srq = cm_qp::create_srq;
+        rdma_create_srq_ex = cm_qp::create_srq_ex;
+        rdma_destroy_ep = sync::destroy_ep;
+        rdma_destroy_event_channel = channel::destroy_event_channel;
+        rdma_destroy_id = id::destroy_id;
+        rdma_destroy_qp = cm_qp::destroy_qp;
+        rdma_destroy_srq = cm_qp::destroy_srq;
+        rdma_disconnect = connect::disconnect;
+        rdma_event_str = cm_event::event_str;
+        rdma_free_devices = device::free_devices;
+        rdma_freeaddrinfo = addrinfo::freeaddrinfo;
+        rdma_get_cm_event = cm_event::get_cm_event;
+        rdma_get_devices = device::get_devices;
+        rdma_get_dst_port = address::get_dst_port;
+        rdma_get_request = sync::get_request;
+        rdma_get_src_port = address::get_src_port;
+        rdma_getaddrinfo = addrinfo::getaddrinfo;
+        rdma_join_multicast = group::join_multicast;
+        rdma_leave_multicast = group::leave_multicast;
+        rdma_listen = connect::listen;
+        rdma_migrate_id = id::migrate_id;
+        rdma_notify = connect::notify;
+        rdma_reject = connect::reject;
+        rdma_resolve_addr = address::resolve_addr;
+        rdma_resolve_route = address::resolve_route;
+        rdma_set_option = address::set_option;
+        raccept = rsocket::minus_one;
+        rbind = rsocket::minus_one;
+        rclose = rsocket::minus_one;
+        rconnect = rsocket::minus_one;
+        rfcntl = rsocket::minus_one;
+        rgetpeername = rsocket::minus_one;
+        rgetsockname = rsocket::minus_one;
+        rgetsockopt = rsocket::minus_one;
+        riounmap = rsocket::minus_one;
+        rlisten = rsocket::minus_one;
+        rsetsockopt = rsocket::minus_one;
+        rshutdown = rsocket::minus_one;
+        rsocket = rsocket::minus_one;
+        riomap = rsocket::minus_one_wide;
+        riowrite = rsocket::minus_one_wide;
+        rread = rsocket::minus_one_wide;
+        rreadv = rsocket::minus_one_wide;
+        rrecv = rsocket::minus_one_wide;
+        rrecvfrom = rsocket::minus_one_wide;
+        rrecvmsg = rsocket::minus_one_wide;
+        rsend = rsocket::minus_one_wide;
+        rsendmsg = rsocket::minus_one_wide;
+        rsendto = rsocket::minus_one_wide;
+        rwrite = rsocket::minus_one_wide;
+        rwritev = rsocket::minus_one_wide;
+        rpoll = rsocket::poll;
+        rselect = rsocket::select;
+    }
+    "RDMACM_1.1" { rdma_join_multicast_ex = group::join_multicast_ex; }
+    "RDMACM_1.2" {
+        rdma_establish = connect::establish;
+        rdma_init_qp_attr = connect::init_qp_attr;
+    }
+    "RDMACM_1.3" {
+        rdma_get_remote_ece = connect::get_remote_ece;
+        rdma_reject_ece = connect::reject_ece;
+        rdma_set_local_ece = connect::set_local_ece;
+    }
+}
 
 private!("@@", "IBVERBS_PRIVATE_34", verbs_register_driver_34);
 private!("@", "IBVERBS_PRIVATE_57", verbs_register_driver_57);

@@ -66,6 +66,7 @@ mod ah;
 mod arena;
 mod at_exit;
 mod batch;
+mod cm;
 mod context;
 mod cq;
 mod cq_ex;

@@ -7,6 +7,8 @@ use verbs_api::{Context, DriverObject, Verbs};
 
 use crate::ah::Ah;
 use crate::arena::Arena;
+use crate::cm::channel::EventChannel;
+use crate::cm::id::Id;
 use crate::context::OpenDevice;
 use crate::cq::{Channel, Cq};
 use crate::dm::Dm;
@@ -55,6 +57,8 @@ pub(crate) struct Objects {
     pub(crate) contexts: ArenaOf<OpenDevice>,
     pub(crate) cqs: ArenaOf<Cq>,
     pub(crate) dms: ArenaOf<Dm>,
+    pub(crate) event_channels: ArenaOf<EventChannel>,
+    pub(crate) ids: ArenaOf<Id>,
     pub(crate) mrs: ArenaOf<Mr>,
     pub(crate) mws: ArenaOf<Mw>,
     pub(crate) pds: ArenaOf<Pd>,

@@ -5,7 +5,8 @@ use std::ptr::null_mut;
 
 use smallvec::SmallVec;
 use verbs_abi::{ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr};
-use verbs_api::{Gid, QpAttr, QpAttrMask, QpCap, QpType, SendOps, Verbs, Wait};
+use verbs_api::cm::{Cm, CmId};
+use verbs_api::{Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait};
 
 use crate::batch::Batch;
 use crate::context::OpenDevice;
@@ -58,11 +59,35 @@ pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
         not_null(init)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let asked = unsafe { init.read() };
-        let qp = create(pd, &asked, SendOps::empty())?;
+        let qp = create(pd, &asked, SendOps::empty(), Maker::Verbs)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
         Ok(qp.seen())
     })
+}
+
+/// Who makes a queue pair in the engine, and removes it.
+#[derive(Clone, Copy)]
+pub(crate) enum Maker {
+    Verbs,
+    /// For an id.
+    Cm(&'static dyn Cm, CmId),
+}
+
+impl Maker {
+    fn create(self, pd: verbs_api::Pd, init: &QpInit) -> verbs_api::Result<verbs_api::Qp> {
+        match self {
+            Self::Verbs => engine().sim.create_qp(pd, init),
+            Self::Cm(cm, id) => cm.create_cm_qp(id, Some(pd), init),
+        }
+    }
+
+    fn destroy(self, qp: verbs_api::Qp) -> verbs_api::Result<()> {
+        match self {
+            Self::Verbs => engine().sim.destroy_qp(qp, Wait::Forever),
+            Self::Cm(cm, id) => cm.destroy_cm_qp(id, Wait::Forever),
+        }
+    }
 }
 
 /// Makes a queue pair that takes batches of these operations.
@@ -70,6 +95,7 @@ pub(crate) fn create(
     pd: *mut ibv_pd,
     asked: &ibv_qp_init_attr,
     send_ops: SendOps,
+    maker: Maker,
 ) -> Result<&'static CObject<Qp>> {
     let pd = CObject::<Pd>::find(pd)?;
     let context = pd.context();
@@ -89,14 +115,13 @@ pub(crate) fn create(
     let make = |index| {
         // By which the object is found when there is an event.
         init.qp_context = index as u64;
-        let sim = &engine().sim;
-        let handle = sim.create_qp(pd.handle, &init)?;
+        let handle = maker.create(pd.handle, &init)?;
         let got = unobserved().query_qp(handle, QpAttrMask::CAP)?;
         let cap = got.init.cap;
         let inline = match cap.max_inline_data {
             0 => None,
             _ => Some(Inline::new(of, &cap).inspect_err(|_| {
-                let _ = sim.destroy_qp(handle, Wait::Poll);
+                let _ = maker.destroy(handle);
             })?),
         };
         let mut raw = crate::batch::extended(!send_ops.is_empty());
@@ -178,18 +203,18 @@ pub(crate) extern "C" fn query_qp(
 }
 
 pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
-    status(|| {
-        let qp = CObject::<Qp>::find(qp)?;
-        let destroy = || engine().sim.destroy_qp(qp.handle, Wait::Forever);
-        cq_ex::in_turn(&qp.more.cqs, destroy)?;
-        if let Some(batch) = &qp.more.batch {
-            batch.end();
-        }
-        if let Some(pd) = qp.more.pd {
-            pd.left();
-        }
-        qp.more.inline.as_ref().map_or(Ok(()), Inline::free)
-    })
+    status(|| destroy(CObject::<Qp>::find(qp)?, Maker::Verbs))
+}
+
+pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
+    cq_ex::in_turn(&qp.more.cqs, || maker.destroy(qp.handle))?;
+    if let Some(batch) = &qp.more.batch {
+        batch.end();
+    }
+    if let Some(pd) = qp.more.pd {
+        pd.left();
+    }
+    qp.more.inline.as_ref().map_or(Ok(()), Inline::free)
 }
 
 pub(crate) extern "C" fn attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {

@@ -11,8 +11,13 @@ use object::{Object, ObjectSymbol, ReadCache};
 
 use crate::output::Stop;
 
-/// Names by which programs look for the library.
-const NAMES: [&str; 2] = ["libibverbs.so.1", "libibverbs.so"];
+/// Names by which programs look for the library, which is librdmacm too.
+const NAMES: [&str; 4] = [
+    "libibverbs.so.1",
+    "libibverbs.so",
+    "librdmacm.so.1",
+    "librdmacm.so",
+];
 
 /// File name of the library as cargo builds it.
 const BUILT: &str = "libverbsim_ibverbs.so";

@@ -676,7 +676,9 @@ mod tests {
             Verb::Garble,
             Verb::Lab,
         ];
-        for verb in Verb::ALL {
+        // Those of rdma_cm are called by `cm::event`.
+        let of_cm = |verb: &Verb| verb.name().starts_with("rdma_");
+        for verb in Verb::ALL.iter().filter(|verb| !of_cm(verb)) {
             let xrc = super::super::xrc::CALLS;
             let called = [
                 CALLS,

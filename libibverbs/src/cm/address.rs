@@ -1,0 +1,105 @@
+//! Addresses, routes, options and ports of ids.
+
+use std::ffi::{c_int, c_void};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use libc::sockaddr;
+use verbs_abi::{
+    RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, address_from_c, option_from_c, rdma_cm_id,
+};
+use verbs_api::cm::CmIdAttr;
+
+use super::id::Id;
+use super::{cm, unobserved_cm};
+use crate::object::CObject;
+use crate::result::{Errno, Result, not_null, or_minus_one, or_zero};
+
+/// An address that a program passes.
+pub(super) fn address(raw: *const sockaddr) -> Result<SocketAddr> {
+    // SAFETY: the program's, as long as its family says (C's contract).
+    unsafe { address_from_c(raw) }.ok_or(Errno(libc::EINVAL))
+}
+
+pub(crate) extern "C" fn bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        cm()?.bind_addr(id.handle, address(addr)?)?;
+        id.refresh()?;
+        Ok(0)
+    })
+}
+
+pub(crate) extern "C" fn resolve_addr(
+    id: *mut rdma_cm_id,
+    src: *mut sockaddr,
+    dst: *mut sockaddr,
+    timeout_ms: c_int,
+) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        let src = match src.is_null() {
+            true => None,
+            false => Some(address(src)?),
+        };
+        cm()?.resolve_addr(id.handle, src, address(dst)?, time(timeout_ms))?;
+        id.complete()?;
+        Ok(0)
+    })
+}
+
+pub(crate) extern "C" fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        cm()?.resolve_route(id.handle, time(timeout_ms))?;
+        id.complete()?;
+        Ok(0)
+    })
+}
+
+fn time(ms: c_int) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+/// A path cannot be set.
+pub(crate) extern "C" fn set_option(
+    id: *mut rdma_cm_id,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    size: usize,
+) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        if level != RDMA_OPTION_ID || !(0..=RDMA_OPTION_ID_ACK_TIMEOUT).contains(&name) {
+            return Err(Errno(libc::ENOSYS));
+        }
+        not_null(value)?;
+        // SAFETY: the program's, so large (C's contract).
+        let value = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), size.min(MOST)) };
+        let option = option_from_c(level, name, value).ok_or(Errno(libc::EINVAL))?;
+        cm()?.set_option(id.handle, option)?;
+        Ok(0)
+    })
+}
+
+/// No option is so large.
+const MOST: usize = 16;
+
+/// In network order.
+pub(crate) extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
+    port(id, |attr| attr.local_addr)
+}
+
+/// In network order.
+pub(crate) extern "C" fn get_dst_port(id: *mut rdma_cm_id) -> u16 {
+    port(id, |attr| attr.peer_addr)
+}
+
+fn port(id: *mut rdma_cm_id, which: impl FnOnce(&CmIdAttr) -> Option<SocketAddr>) -> u16 {
+    or_zero(|| {
+        let id = CObject::<Id>::find(id)?;
+        let attr = unobserved_cm()?.query_id(id.handle)?;
+        Ok(which(&attr).map_or(0, |at| at.port().to_be()))
+    })
+}

@@ -1,0 +1,200 @@
+//! Names of hosts and services: `rdma_getaddrinfo`, over that of the system.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+use libc::{addrinfo, sockaddr, socklen_t};
+use verbs_abi::{
+    RAI_FAMILY, RAI_NUMERICHOST, RAI_PASSIVE, RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP,
+    rdma_addrinfo,
+};
+
+use verbs_api::QpType;
+
+use crate::result::{Errno, Result, not_null, or_minus_one, silent};
+
+/// The first address of a name. Gives what `getaddrinfo` gives when that fails.
+pub(crate) extern "C" fn getaddrinfo(
+    node: *const c_char,
+    service: *const c_char,
+    hints: *const rdma_addrinfo,
+    found: *mut *mut rdma_addrinfo,
+) -> c_int {
+    or_minus_one(|| {
+        not_null(found)?;
+        // SAFETY: the program's, valid for the call, or null (C's contract).
+        let hints = unsafe { hints.as_ref() };
+        if node.is_null() && service.is_null() && hints.is_none() {
+            return Err(Errno(libc::EINVAL));
+        }
+        let info = begun(hints)?;
+        if !node.is_null() || !service.is_null() {
+            // SAFETY: the names are the program's (C's contract); the other is ours.
+            let failed = unsafe { look_up(node, service, hints, info) };
+            if failed != 0 {
+                freeaddrinfo(info);
+                return Ok(failed);
+            }
+        }
+        // SAFETY: ours, and the program's to be written (C's contract).
+        unsafe {
+            if let Some(hints) = hints {
+                copy_hints(hints, &mut *info)?;
+            }
+            found.write(info);
+        }
+        Ok(0)
+    })
+}
+
+/// An empty one, for what is asked for.
+fn begun(hints: Option<&rdma_addrinfo>) -> Result<*mut rdma_addrinfo> {
+    // SAFETY: the size is above zero; zero bytes are a value of it.
+    let info: *mut rdma_addrinfo = unsafe { libc::calloc(1, size_of::<rdma_addrinfo>()) }.cast();
+    if info.is_null() {
+        return Err(Errno(libc::ENOMEM));
+    }
+    if let Some(hints) = hints {
+        // SAFETY: just made.
+        let info = unsafe { &mut *info };
+        info.ai_flags = hints.ai_flags;
+        info.ai_family = hints.ai_family;
+        info.ai_qp_type = hints.ai_qp_type;
+        info.ai_port_space = hints.ai_port_space;
+    }
+    Ok(info)
+}
+
+/// # Safety
+/// The names are those of C or null; `info` is one of ours.
+unsafe fn look_up(
+    node: *const c_char,
+    service: *const c_char,
+    hints: Option<&rdma_addrinfo>,
+    info: *mut rdma_addrinfo,
+) -> c_int {
+    let mut asked = asked(hints);
+    let mut list: *mut addrinfo = null_mut();
+    // SAFETY: the caller's promise.
+    let failed = unsafe { libc::getaddrinfo(node, service, &mut asked, &mut list) };
+    if failed != 0 {
+        return failed;
+    }
+    // SAFETY: the list has a first entry, whose address has the length that it says.
+    unsafe {
+        let first = &*list;
+        let info = &mut *info;
+        if info.ai_port_space == 0 {
+            let (ps, qp_type) = match first.ai_socktype {
+                libc::SOCK_DGRAM => (RDMA_PS_UDP, QpType::Ud),
+                _ => (RDMA_PS_TCP, QpType::Rc),
+            };
+            (info.ai_port_space, info.ai_qp_type) = (ps as c_int, number(qp_type));
+        }
+        if info.ai_qp_type == 0 {
+            info.ai_qp_type = number(match info.ai_port_space as u32 {
+                RDMA_PS_UDP | RDMA_PS_IPOIB => QpType::Ud,
+                _ => QpType::Rc,
+            });
+        }
+        info.ai_family = first.ai_family;
+        let (addr, length) = match info.ai_flags & RAI_PASSIVE {
+            0 => (&mut info.ai_dst_addr, &mut info.ai_dst_len),
+            _ => (&mut info.ai_src_addr, &mut info.ai_src_len),
+        };
+        (*addr, *length) = (copy(first.ai_addr, first.ai_addrlen), first.ai_addrlen);
+        libc::freeaddrinfo(list);
+        match addr.is_null() {
+            true => libc::EAI_MEMORY,
+            false => 0,
+        }
+    }
+}
+
+fn number(qp_type: QpType) -> c_int {
+    u32::from(qp_type) as c_int
+}
+
+/// What the system is asked for.
+fn asked(hints: Option<&rdma_addrinfo>) -> addrinfo {
+    // SAFETY: numbers and pointers, for which zero is a value.
+    let mut asked: addrinfo = unsafe { std::mem::zeroed() };
+    asked.ai_socktype = libc::SOCK_STREAM;
+    if let Some(hints) = hints {
+        for (ours, theirs) in [
+            (RAI_PASSIVE, libc::AI_PASSIVE),
+            (RAI_NUMERICHOST, libc::AI_NUMERICHOST),
+        ] {
+            if hints.ai_flags & ours != 0 {
+                asked.ai_flags |= theirs;
+            }
+        }
+        if hints.ai_flags & RAI_FAMILY != 0 || hints.ai_family != 0 {
+            asked.ai_family = hints.ai_family;
+        }
+        let of_datagrams = [RDMA_PS_UDP, RDMA_PS_IPOIB].contains(&(hints.ai_port_space as u32))
+            || hints.ai_qp_type == number(QpType::Ud);
+        if of_datagrams {
+            asked.ai_socktype = libc::SOCK_DGRAM;
+        }
+    }
+    asked
+}
+
+/// Addresses that the program has itself, where none was found.
+///
+/// # Safety
+/// The hints are the program's; `info` is one of ours.
+unsafe fn copy_hints(hints: &rdma_addrinfo, info: &mut rdma_addrinfo) -> Result<()> {
+    // SAFETY: the addresses of the hints are as long as these say (C's contract).
+    unsafe {
+        if info.ai_src_len == 0 && hints.ai_src_len > 0 && !hints.ai_src_addr.is_null() {
+            info.ai_src_addr = copy(hints.ai_src_addr, hints.ai_src_len);
+            not_null(info.ai_src_addr)?;
+            info.ai_src_len = hints.ai_src_len;
+        }
+        if info.ai_dst_len == 0 && hints.ai_dst_len > 0 && !hints.ai_dst_addr.is_null() {
+            info.ai_dst_addr = copy(hints.ai_dst_addr, hints.ai_dst_len);
+            not_null(info.ai_dst_addr)?;
+            info.ai_dst_len = hints.ai_dst_len;
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// There are so many bytes.
+unsafe fn copy(addr: *const sockaddr, length: socklen_t) -> *mut sockaddr {
+    // SAFETY: just made, so large; the caller's promise.
+    unsafe {
+        let made: *mut u8 = libc::malloc(length as usize).cast();
+        if !made.is_null() {
+            made.copy_from_nonoverlapping(addr.cast(), length as usize);
+        }
+        made.cast()
+    }
+}
+
+pub(crate) extern "C" fn freeaddrinfo(mut info: *mut rdma_addrinfo) {
+    silent(|| {
+        while !info.is_null() {
+            // SAFETY: one of `getaddrinfo`, whose parts are each of `malloc` or null (C's contract).
+            unsafe {
+                let next = (*info).ai_next;
+                for part in [
+                    (*info).ai_src_addr.cast::<c_void>(),
+                    (*info).ai_dst_addr.cast(),
+                    (*info).ai_src_canonname.cast(),
+                    (*info).ai_dst_canonname.cast(),
+                    (*info).ai_route,
+                    (*info).ai_connect,
+                    info.cast(),
+                ] {
+                    libc::free(part);
+                }
+                info = next;
+            }
+        }
+        Ok(())
+    });
+}

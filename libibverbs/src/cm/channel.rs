@@ -1,0 +1,49 @@
+//! Event channels.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use verbs_abi::rdma_event_channel;
+use verbs_api::sync::Mutex;
+
+use super::cm;
+use crate::cq::set_blocking;
+use crate::object::{CObject, kinds};
+use crate::result::{Errno, Result, pointer, silent};
+
+kinds! {
+    /// Event channels, each with its descriptor until it is destroyed.
+    EventChannel in event_channels: rdma_event_channel as rdma_event_channel, CmChannel, Mutex<Option<OwnedFd>>;
+}
+
+pub(crate) extern "C" fn create_event_channel() -> *mut rdma_event_channel {
+    pointer(|| Ok(create()?.seen()))
+}
+
+pub(super) fn create() -> Result<&'static CObject<EventChannel>> {
+    let handle = cm()?.create_event_channel()?;
+    let fd = cm()?.event_channel_fd(handle).inspect_err(|_| {
+        let _ = cm().map(|cm| cm.destroy_event_channel(handle));
+    })?;
+    set_blocking(&fd)?;
+    let raw_fd = fd.as_raw_fd();
+    let raw = || rdma_event_channel { fd: raw_fd };
+    CObject::<EventChannel>::make(handle, Mutex::new(Some(fd)), raw)
+}
+
+/// One that an id has stays.
+pub(crate) extern "C" fn destroy_event_channel(channel: *mut rdma_event_channel) {
+    silent(|| CObject::<EventChannel>::find(channel)?.close());
+}
+
+impl CObject<EventChannel> {
+    pub(super) fn close(&self) -> Result<()> {
+        cm()?.destroy_event_channel(self.handle)?;
+        drop(self.more.lock().take());
+        Ok(())
+    }
+
+    pub(super) fn fd(&self) -> Result<RawFd> {
+        let fd = self.more.lock().as_ref().map(AsRawFd::as_raw_fd);
+        fd.ok_or(Errno(libc::EINVAL))
+    }
+}

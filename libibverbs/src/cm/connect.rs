@@ -1,0 +1,159 @@
+//! Connections.
+
+use std::ffi::{c_int, c_void};
+
+use verbs_abi::{ibv_qp_attr, rdma_cm_id, rdma_conn_param};
+use verbs_api::cm::{Cm, CmId, ConnParam};
+use verbs_api::{AsyncEventType, QpState};
+
+use super::cm;
+use super::id::Id;
+use crate::object::CObject;
+use crate::result::{Result, not_null, or_minus_one};
+
+pub(crate) extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
+    on(id, |cm, id| cm.listen(id, backlog))
+}
+
+pub(crate) extern "C" fn connect(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        with(id, param, |cm, id, param| cm.connect(id, param))?;
+        id.complete()?;
+        Ok(0)
+    })
+}
+
+/// That for datagrams is over then.
+pub(crate) extern "C" fn accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        let accepted = with(id, param, |cm, id, param| cm.accept(id, param));
+        id.refresh()?;
+        accepted?;
+        if !id.is_datagram() {
+            id.complete()?;
+        }
+        Ok(0)
+    })
+}
+
+/// Calls the engine with what a program passes, or with what librdmacm takes for nothing.
+fn with(
+    id: &CObject<Id>,
+    param: *const rdma_conn_param,
+    call: fn(&dyn Cm, CmId, &ConnParam<'_>) -> verbs_api::Result<()>,
+) -> Result<()> {
+    let param = match param.is_null() {
+        true => id.default_param(),
+        // SAFETY: the program's, with its private data, valid for the call (C's contract).
+        false => unsafe { (*param).param() },
+    };
+    Ok(call(cm()?, id.handle, &param)?)
+}
+
+pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
+    let start = data.cast::<u8>();
+    let data = match start.is_null() || length == 0 {
+        true => &[],
+        // SAFETY: the program's, so long (C's contract).
+        false => unsafe { std::slice::from_raw_parts(start, length.into()) },
+    };
+    on(id, |cm, id| cm.reject(id, data))
+}
+
+pub(crate) extern "C" fn establish(id: *mut rdma_cm_id) -> c_int {
+    on(id, |cm, id| cm.establish(id))
+}
+
+pub(crate) extern "C" fn notify(id: *mut rdma_cm_id, event: u32) -> c_int {
+    on(id, |cm, id| cm.notify(id, AsyncEventType::from(event)))
+}
+
+pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        let ended = cm()?.disconnect(id.handle);
+        id.refresh()?;
+        ended?;
+        id.complete()?;
+        Ok(0)
+    })
+}
+
+/// Calls the engine for an id, whose structure follows.
+fn on(id: *mut rdma_cm_id, call: impl FnOnce(&dyn Cm, CmId) -> verbs_api::Result<()>) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        call(cm()?, id.handle)?;
+        id.refresh()?;
+        Ok(0)
+    })
+}
+
+/// The state that is asked for stands in the attributes.
+pub(crate) extern "C" fn init_qp_attr(
+    id: *mut rdma_cm_id,
+    attr: *mut ibv_qp_attr,
+    mask: *mut c_int,
+) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        not_null(attr)?;
+        not_null(mask)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let state = QpState::from(unsafe { (*attr).qp_state });
+        let (found, of) = cm()?.init_qp_attr(id.handle, state)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe {
+            attr.write(ibv_qp_attr::to_c(&found));
+            mask.write(of.bits() as c_int);
+        }
+        Ok(0)
+    })
+}
+
+/// What the vendors of NICs tell each other goes with no message of the simulator.
+pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) -> c_int {
+    or_minus_one(|| {
+        CObject::<Id>::find(id)?;
+        not_null(ece)?;
+        Ok(0)
+    })
+}
+
+/// The peer has said nothing: zeros, as from one that knows nothing of it.
+pub(crate) extern "C" fn get_remote_ece(id: *mut rdma_cm_id, ece: *mut [u32; 3]) -> c_int {
+    or_minus_one(|| {
+        CObject::<Id>::find(id)?;
+        not_null(ece)?;
+        // SAFETY: the program's, to be written: three numbers (C's contract).
+        unsafe { ece.write([0; 3]) };
+        Ok(0)
+    })
+}
+
+pub(crate) extern "C" fn reject_ece(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
+    reject(id, data, length)
+}
+
+impl CObject<Id> {
+    pub(super) fn is_datagram(&self) -> bool {
+        // SAFETY: one of ours, which are never freed.
+        let ps = unsafe { (*self.seen()).ps };
+        verbs_api::cm::PortSpace::from(ps).is_datagram()
+    }
+
+    /// As much as the device can, and as many retries as there are.
+    fn default_param(&self) -> ConnParam<'static> {
+        ConnParam {
+            responder_resources: verbs_api::cm::RDMA_MAX_RESP_RES,
+            initiator_depth: verbs_api::cm::RDMA_MAX_INIT_DEPTH,
+            retry_count: MOST_RETRIES,
+            rnr_retry_count: MOST_RETRIES,
+            ..ConnParam::default()
+        }
+    }
+}
+
+const MOST_RETRIES: u8 = 7;

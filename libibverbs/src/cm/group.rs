@@ -1,0 +1,55 @@
+//! Multicast groups.
+
+use std::ffi::{c_int, c_void};
+
+use libc::sockaddr;
+use verbs_abi::{RDMA_CM_JOIN_MC_ATTR_ADDRESS, rdma_cm_id, rdma_cm_join_mc_attr_ex};
+
+use super::address::address;
+use super::cm;
+use super::id::Id;
+use crate::object::CObject;
+use crate::result::{Errno, Result, not_null, or_minus_one};
+
+pub(crate) extern "C" fn join_multicast(
+    id: *mut rdma_cm_id,
+    addr: *mut sockaddr,
+    context: *mut c_void,
+) -> c_int {
+    or_minus_one(|| {
+        join(id, addr, context)?;
+        Ok(0)
+    })
+}
+
+/// To send alone is to be a member here.
+pub(crate) extern "C" fn join_multicast_ex(
+    id: *mut rdma_cm_id,
+    attr: *mut rdma_cm_join_mc_attr_ex,
+    context: *mut c_void,
+) -> c_int {
+    or_minus_one(|| {
+        not_null(attr)?;
+        // SAFETY: the program's, valid for the call (C's contract).
+        let attr = unsafe { attr.read() };
+        if attr.comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS == 0 {
+            return Err(Errno(libc::EINVAL));
+        }
+        join(id, attr.addr, context)?;
+        Ok(0)
+    })
+}
+
+fn join(id: *mut rdma_cm_id, addr: *mut sockaddr, context: *mut c_void) -> Result<()> {
+    let id = CObject::<Id>::find(id)?;
+    cm()?.join_multicast(id.handle, address(addr)?, context as u64)?;
+    id.complete()
+}
+
+pub(crate) extern "C" fn leave_multicast(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
+    or_minus_one(|| {
+        let id = CObject::<Id>::find(id)?;
+        cm()?.leave_multicast(id.handle, address(addr)?)?;
+        Ok(0)
+    })
+}
