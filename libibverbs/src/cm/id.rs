@@ -24,6 +24,7 @@ use super::sync::Endpoint;
 pub(crate) struct Id;
 
 /// The structure, and what it points to.
+#[repr(C)]
 pub(crate) struct WithPath {
     id: rdma_cm_id,
     path: ibv_sa_path_rec,

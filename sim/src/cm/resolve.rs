@@ -79,6 +79,18 @@ impl Manager {
         Ok(())
     }
 
+    /// The address that an id has resolved is of the machine, and leads to another device by now: who has its port may
+    /// have come since.
+    #[cfg(feature = "network")]
+    pub(crate) fn lead_to(&mut self, host: &dyn Host, id: CmId, target: IpAddr) -> Result<()> {
+        let index = self.ids.find(Verb::CmConnect, id)?;
+        let id = self.ids.at_mut(index);
+        if id.state == State::RouteResolved {
+            id.to = path(host, id.port, target).map(|(_, to)| to).or(id.to);
+        }
+        Ok(())
+    }
+
     /// The time to resolve an address is over.
     pub(super) fn give_up_resolving(&mut self, index: u32) {
         self.ids.at_mut(index).state = State::Bound;

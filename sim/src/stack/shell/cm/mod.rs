@@ -280,6 +280,8 @@ impl Cm for Sim {
 
     fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let say = || format!("{id}, {} B", param.private_data.len());
+        #[cfg(feature = "network")]
+        self.follow_name(id);
         self.managed(Verb::CmConnect, Some(id), say, |manager, host| {
             manager.connect(host, id, param)
         })

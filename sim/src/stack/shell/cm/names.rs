@@ -1,7 +1,8 @@
 //! Which process of the machine has a port: the names that ids take, and by which those of other processes are found.
 
 use core::net::{IpAddr, SocketAddr};
-use std::io;
+use core::time::Duration;
+use std::{io, thread};
 
 use verbs_api::cm::{Cm, CmId};
 use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
@@ -11,6 +12,10 @@ use crate::stack::shell::sim::Sim;
 
 /// An id gets a port that is free in its own process so often at most, until one is free in the others too.
 const TRIES: u32 = 16;
+
+/// So often a client looks for who listens before it is refused.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 impl Sim {
     /// Whether an address is of the machine, though of no device: it leads to the first port.
@@ -22,6 +27,12 @@ impl Sim {
 
     /// The address of the device that an address of the machine leads to: where its port is listened at, or the own one.
     pub(super) fn leads_to(&self, id: CmId, dst: SocketAddr) -> Option<IpAddr> {
+        let (own, listening) = self.who_listens(id, dst)?;
+        listening.or(own)
+    }
+
+    /// The own address that an address of the machine leads to, and that where its port is listened at, if it is.
+    fn who_listens(&self, id: CmId, dst: SocketAddr) -> Option<(Option<IpAddr>, Option<IpAddr>)> {
         let network = self.world.sockets.as_ref()?.network();
         let is_own = self.look_at(|_, host| host.port_at(dst.ip()).is_some());
         let is_shared = is_own && network.given().is_some();
@@ -40,7 +51,7 @@ impl Sim {
             )
         });
         if listens {
-            return own;
+            return Some((own, own));
         }
         let names = network.services(dst.ip(), ps.into(), dst.port());
         let answer = names.iter().find_map(|name| Service::ask(name));
@@ -48,7 +59,25 @@ impl Sim {
             .as_deref()
             .and_then(|answer| str::from_utf8(answer).ok());
         let other = answer.and_then(|answer| answer.split_whitespace().next()?.parse().ok());
-        other.or(own)
+        Some((own, other))
+    }
+
+    /// Who listens at the address that an id has resolved may have come since, or be about to: a program that two
+    /// processes have just agreed on is faster here than over a network.
+    pub(super) fn follow_name(&self, id: CmId) {
+        let peer = self.query_id(id).ok().and_then(|id| id.peer_addr);
+        let Some(peer) = peer else { return };
+        for _ in 0..LOOKS {
+            match self.who_listens(id, peer) {
+                None => return,
+                Some((_, Some(target))) => {
+                    // An id that is gone meanwhile is refused by the call.
+                    let _ = self.look_at(|manager, host| manager.lead_to(host, id, target));
+                    return;
+                }
+                Some((_, None)) => thread::sleep(BETWEEN_LOOKS),
+            }
+        }
     }
 
     /// Binds an id by `bind`, to this port, or to one that is chosen if it is 0. Then other processes find it by a name,
