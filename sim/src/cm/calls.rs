@@ -261,6 +261,14 @@ impl Manager {
         }
     }
 
+    /// Tells the other sides of all ids, before their process goes.
+    #[cfg(feature = "network")]
+    pub(crate) fn take_leave_of_all(&mut self) {
+        for index in self.ids.indices(|id| id.conn.is_some()) {
+            self.take_leave(index);
+        }
+    }
+
     /// Tells the other side, before an id goes.
     pub(super) fn take_leave(&mut self, index: u32) {
         let phase = self.ids.at(index).conn.as_ref().map(|conn| conn.phase);

@@ -27,7 +27,7 @@ impl Sim {
         }
     }
 
-    /// Sends what has left, before a process ends. What cannot be sent within a second is lost; nothing waits for a lock,
+    /// Ends the connections of ids, and sends what has left, before a process ends. What cannot be sent within a second is lost; nothing waits for a lock,
     /// so that a signal handler may end the process.
     pub fn send_waiting(&self) {
         self.world.yield_until(|| self.world.send_rest());

@@ -84,6 +84,8 @@ fn run(world: &World, sockets: &Sockets) {
 impl Drop for Receiver {
     fn drop(&mut self) {
         if let (Some(sockets), Some(thread)) = (&self.world.sockets, self.thread.lock().take()) {
+            self.world
+                .with(|fabric| fabric.manage(|manager, _| manager.take_leave_of_all()));
             sockets.stop();
             // A panic there has been reported where it happened.
             let _ = thread.join();

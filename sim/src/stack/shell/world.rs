@@ -287,6 +287,11 @@ impl World {
         let Some(mut fabric) = self.fabric.try_lock() else {
             return false;
         };
+        if fabric.border.is_none() {
+            return true;
+        }
+        // As the kernel does when it closes what a process has of rdma_cm.
+        fabric.manage(|manager, _| manager.take_leave_of_all());
         let Some(border) = &mut fabric.border else {
             return true;
         };
