@@ -272,13 +272,17 @@ pub(crate) fn destination(
     remote_qpn: u32,
     remote_qkey: u32,
 ) -> Dest {
+    // Others leave these fields as they find them.
+    if qp.more.qp_type != QpType::Ud {
+        return Dest::Connected;
+    }
     match CObject::<Ah>::find(ah) {
-        Ok(ah) if qp.more.qp_type == QpType::Ud => Dest::Ud {
+        Ok(ah) => Dest::Ud {
             ah: ah.handle,
             remote_qpn,
             remote_qkey,
         },
-        _ => Dest::Connected,
+        Err(_) => Dest::Connected,
     }
 }
 
