@@ -10,25 +10,23 @@ use crate::owner::{Kind, Owned};
 /// The numbers that a kernel gives out are small.
 const GARBLED: u32 = 1 << 31;
 
-impl Hw {
-    pub(crate) fn garble_object(&self, object: DriverObject, garbled: bool) -> Result<()> {
-        let verb = Verb::Garble;
-        match object {
-            DriverObject::Pd(pd) => set(&self.pd(verb, pd)?.raw, garbled),
-            DriverObject::Mr(mr) => set(&self.mr(verb, mr)?.raw, garbled),
-            DriverObject::Mw(mw) => {
-                let mw = self.find(|tables| &tables.mws, verb, mw)?;
-                set(&mw.raw, garbled)
-            }
-            DriverObject::Cq(cq) => set(&self.cq(verb, cq)?.raw, garbled),
-            DriverObject::Qp(qp) => set(&self.qp(verb, qp)?.raw, garbled),
-            DriverObject::Srq(srq) => set(&self.srq(verb, srq)?.raw, garbled),
-            DriverObject::Ah(ah) => {
-                let ah = self.find(|tables| &tables.ahs, verb, ah)?;
-                set(&ah.raw, garbled)
-            }
-            other => Err(invalid(verb, other.kind().name(), "has no number")),
+pub(crate) fn garble_object(hw: &Hw, object: DriverObject, garbled: bool) -> Result<()> {
+    let verb = Verb::Garble;
+    match object {
+        DriverObject::Pd(pd) => set(&hw.pd(verb, pd)?.raw, garbled),
+        DriverObject::Mr(mr) => set(&hw.mr(verb, mr)?.raw, garbled),
+        DriverObject::Mw(mw) => {
+            let mw = hw.find(|tables| &tables.mws, verb, mw)?;
+            set(&mw.raw, garbled)
         }
+        DriverObject::Cq(cq) => set(&hw.cq(verb, cq)?.raw, garbled),
+        DriverObject::Qp(qp) => set(&hw.qp(verb, qp)?.raw, garbled),
+        DriverObject::Srq(srq) => set(&hw.srq(verb, srq)?.raw, garbled),
+        DriverObject::Ah(ah) => {
+            let ah = hw.find(|tables| &tables.ahs, verb, ah)?;
+            set(&ah.raw, garbled)
+        }
+        other => Err(invalid(verb, other.kind().name(), "has no number")),
     }
 }
 

@@ -26,7 +26,7 @@ use crate::errno::{errno, invalid, misuse, no_memory};
 use crate::objects::{Ah, Channel, Memory, Pd, Qp};
 use crate::qp::create;
 use crate::wait::{duplicate, set_nonblocking};
-use crate::{cm, devices, probe};
+use crate::{cm, devices, garble, mcast, probe, region};
 
 use crate::hw::{Hw, destroy};
 
@@ -155,11 +155,11 @@ impl Verbs for Hw {
     }
 
     fn alloc_mr_as(&self, pd: PdHandle, init: &MrInit) -> Result<MrHandle> {
-        self.region_as(pd, init)
+        region::region_as(self, pd, init)
     }
 
     fn alloc_null_mr(&self, pd: PdHandle) -> Result<MrHandle> {
-        self.null_region(pd)
+        region::null_region(self, pd)
     }
 
     #[expect(unsafe_code, reason = "the unsafe method of the trait")]
@@ -490,11 +490,25 @@ impl Verbs for Hw {
     }
 
     fn attach_mcast(&self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
-        self.change_group(Verb::AttachMcast, library::ibv_attach_mcast, qp, group, lid)
+        mcast::change_group(
+            self,
+            Verb::AttachMcast,
+            library::ibv_attach_mcast,
+            qp,
+            group,
+            lid,
+        )
     }
 
     fn detach_mcast(&self, qp: QpHandle, group: Gid, lid: u16) -> Result<()> {
-        self.change_group(Verb::DetachMcast, library::ibv_detach_mcast, qp, group, lid)
+        mcast::change_group(
+            self,
+            Verb::DetachMcast,
+            library::ibv_detach_mcast,
+            qp,
+            group,
+            lid,
+        )
     }
 
     fn create_srq(&self, pd: PdHandle, init: &SrqInit) -> Result<SrqHandle> {
@@ -570,6 +584,6 @@ impl Verbs for Hw {
     }
 
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
-        self.garble_object(object, garbled)
+        garble::garble_object(self, object, garbled)
     }
 }

@@ -504,10 +504,11 @@ impl<'v> Bench<'v> {
     /// No completion is in the CQ after a while, though work may be under way that never ends by
     /// itself: retries without a limit.
     pub fn no_completion_meanwhile(&self, cq: Cq, rule: impl Into<Claim>) -> Result {
-        if self.verbs.lab().is_none() {
+        let Some(lab) = self.verbs.lab() else {
             return self.no_completion(cq, rule);
-        }
-        self.meanwhile()?;
+        };
+        lab.advance(MEANWHILE)?;
+        self.negative.fetch_max(EXACT, Ordering::Relaxed);
         let mut got = Vec::new();
         let none = poll_once(self.verbs, cq, 16, &mut got)? == 0;
         let expected = format!("no completion on {cq} within {MEANWHILE:?}");
@@ -596,16 +597,6 @@ impl<'v> Bench<'v> {
         };
         self.negative.fetch_max(negative, Ordering::Relaxed);
         Ok(wait)
-    }
-
-    /// As [`quiet`](Self::quiet), though something may be under way that goes on for long.
-    pub(crate) fn meanwhile(&self) -> Result<Wait> {
-        let Some(lab) = self.verbs.lab() else {
-            return self.quiet();
-        };
-        lab.advance(MEANWHILE)?;
-        self.negative.fetch_max(EXACT, Ordering::Relaxed);
-        Ok(Wait::Poll)
     }
 
     fn patience(&self, free_tries: u32) -> Patience<'_> {

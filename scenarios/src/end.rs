@@ -248,47 +248,7 @@ impl<'v> Bench<'v> {
         options: PairOptions,
     ) -> Result<End<'_>> {
         let make = |init: &QpInit| self.create_qp(pd, init);
-        self.end_that((pd, mr), (send_cq, recv_cq), srq, options, make)
-    }
-
-    /// The same, with a queue pair that `make` makes.
-    pub(crate) fn end_that(
-        &self,
-        (pd, mr): (Pd, Mr),
-        (send_cq, recv_cq): (Cq, Cq),
-        srq: Option<Srq>,
-        options: PairOptions,
-        make: impl FnOnce(&QpInit) -> verbs_api::Result<Qp>,
-    ) -> Result<End<'_>> {
-        self.require(match options.qp_type {
-            QpType::Rc => Capabilities::RC,
-            QpType::Uc => Capabilities::UC,
-            QpType::Ud => Capabilities::UD,
-            QpType::XrcSend => Capabilities::XRC,
-            _ => Capabilities::empty(),
-        });
-        let context = recv_cq.context();
-        let mut init = QpInit::new(options.qp_type, send_cq, recv_cq).cap(options.cap);
-        init.sq_sig_all = options.sq_sig_all;
-        init.srq = srq;
-        init.send_ops = options.send_ops;
-        let qp = make(&init)?;
-        Ok(End {
-            bench: self,
-            peer: None,
-            xrc_srq: None,
-            context,
-            pd,
-            mr,
-            mem: self.query_mr(mr)?,
-            channel: self.query_cq(recv_cq)?.channel.unwrap_or_default(),
-            send_channel: self.query_cq(send_cq)?.channel.unwrap_or_default(),
-            send_cq,
-            recv_cq,
-            qp,
-            qp_num: self.qp_num(qp)?,
-            qp_type: options.qp_type,
-        })
+        end_by(self, (pd, mr), (send_cq, recv_cq), srq, options, make)
     }
 
     /// Another end on the domain, the region and the CQs of an end, its queue pair in RESET.
@@ -380,6 +340,46 @@ impl<'v> Bench<'v> {
             state,
         )?)
     }
+}
+
+/// [`Bench::end_of`], with a queue pair that `make` makes.
+pub(crate) fn end_by<'b>(
+    bench: &'b Bench<'_>,
+    (pd, mr): (Pd, Mr),
+    (send_cq, recv_cq): (Cq, Cq),
+    srq: Option<Srq>,
+    options: PairOptions,
+    make: impl FnOnce(&QpInit) -> verbs_api::Result<Qp>,
+) -> Result<End<'b>> {
+    bench.require(match options.qp_type {
+        QpType::Rc => Capabilities::RC,
+        QpType::Uc => Capabilities::UC,
+        QpType::Ud => Capabilities::UD,
+        QpType::XrcSend => Capabilities::XRC,
+        _ => Capabilities::empty(),
+    });
+    let context = recv_cq.context();
+    let mut init = QpInit::new(options.qp_type, send_cq, recv_cq).cap(options.cap);
+    init.sq_sig_all = options.sq_sig_all;
+    init.srq = srq;
+    init.send_ops = options.send_ops;
+    let qp = make(&init)?;
+    Ok(End {
+        bench,
+        peer: None,
+        xrc_srq: None,
+        context,
+        pd,
+        mr,
+        mem: bench.query_mr(mr)?,
+        channel: bench.query_cq(recv_cq)?.channel.unwrap_or_default(),
+        send_channel: bench.query_cq(send_cq)?.channel.unwrap_or_default(),
+        send_cq,
+        recv_cq,
+        qp,
+        qp_num: bench.qp_num(qp)?,
+        qp_type: options.qp_type,
+    })
 }
 
 impl Pair<'_> {

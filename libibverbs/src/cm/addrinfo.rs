@@ -73,10 +73,10 @@ unsafe fn look_up(
     hints: Option<&rdma_addrinfo>,
     info: *mut rdma_addrinfo,
 ) -> c_int {
-    let mut asked = asked(hints);
+    let asked = asked(hints);
     let mut list: *mut addrinfo = null_mut();
     // SAFETY: the caller's promise.
-    let failed = unsafe { libc::getaddrinfo(node, service, &mut asked, &mut list) };
+    let failed = unsafe { libc::getaddrinfo(node, service, &asked, &mut list) };
     if failed != 0 {
         return failed;
     }

@@ -264,21 +264,15 @@ fn most_is_as_many_as_the_device_has(bench: &Bench<'_>) -> Result {
         client, server, id, ..
     } = meeting;
     let has = bench.query_device(client.verbs)?;
-    let params: [(u8, fn(u8) -> ConnParam<'static>); 2] = [
-        (has.max_qp_rd_atom, |most| ConnParam {
-            responder_resources: most,
-            ..ConnParam::new()
-        }),
-        (has.max_qp_init_rd_atom, |most| ConnParam {
-            initiator_depth: most,
-            ..ConnParam::new()
-        }),
-    ];
-    for (most, param) in params {
+    for (most, asks_to_read) in [(has.max_qp_init_rd_atom, true), (has.max_qp_rd_atom, false)] {
         // 255 stands for the most there is.
         if most < 254 {
-            let asked = client.cm.connect(id, &param(most + 1));
-            expect_err(asked, ErrorKind::Invalid, RULE)?;
+            let mut param = ConnParam::new();
+            match asks_to_read {
+                true => param.initiator_depth = most + 1,
+                false => param.responder_resources = most + 1,
+            }
+            expect_err(client.cm.connect(id, &param), ErrorKind::Invalid, RULE)?;
         }
     }
     server.no_event(RULE)?;

@@ -5,15 +5,18 @@ use core::time::Duration;
 use std::fs;
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, ConnParam, PortSpace};
-use verbs_api::{Access, Context, CqInit, Handle, Pd, QpAttr, QpAttrMask, QpState, QpType};
+use verbs_api::{Access, Context, CqInit, Handle, Pd, QpAttr, QpAttrMask, QpState, QpType, Wait};
 
 use crate::bench::is_nothing;
 use crate::claim::{self, Claim};
+use crate::end::end_by;
 use crate::failure::check;
 use crate::{Bench, End, Failure, OfRule, Pair, PairOptions, Result};
 
 /// Time to resolve what leads somewhere.
 pub(super) const SOON: Duration = Duration::from_secs(2);
+/// Virtual time for what must not come.
+const MEANWHILE: Duration = Duration::from_millis(50);
 
 /// One side: its device, its address, and where its events go.
 #[derive(Clone, Copy)]
@@ -170,7 +173,7 @@ impl<'b> Side<'b> {
         let mr = bench.alloc_mr(pd.unwrap_or(own), options.mem, options.access)?;
         let [send_cq, recv_cq] = [(); 2].map(|()| bench.create_cq(own.context(), &CqInit::new(64)));
         let (memory, cqs) = ((pd.unwrap_or(own), mr), (send_cq?, recv_cq?));
-        bench.end_that(memory, cqs, None, options, |init| {
+        end_by(bench, memory, cqs, None, options, |init| {
             cm.create_cm_qp(id, pd, init)
         })
     }
@@ -237,7 +240,10 @@ impl<'b> Side<'b> {
 
     /// All other events that are there or come soon: messages may be repeated for minutes.
     pub(super) fn rest(&self) -> Result<Vec<CmEvent>> {
-        let wait = self.bench.meanwhile()?;
+        let wait = match self.bench.verbs().lab() {
+            Some(lab) => lab.advance(MEANWHILE).map(|()| Wait::Poll)?,
+            None => self.bench.quiet()?,
+        };
         let mut got = Vec::new();
         loop {
             match self.cm.get_cm_event(self.channel, wait) {

@@ -61,8 +61,9 @@ pub(crate) struct Manager {
     /// By node, what ids that are bound to it have. Empty until the first channel is made.
     pub(crate) contexts: Vec<(Context, Pd)>,
     timeout: Duration,
-    now: Time,
-    numbers: Numbers,
+    /// The time of what is asked next.
+    pub(crate) now: Time,
+    pub(crate) numbers: Numbers,
     timers: Timers,
     outbox: Vec<Outgoing>,
     notes: Option<Vec<(u32, TraceEvent)>>,
@@ -100,11 +101,6 @@ impl Manager {
         }
     }
 
-    /// The time of what is asked next.
-    pub(crate) fn set_now(&mut self, now: Time) {
-        self.now = now;
-    }
-
     /// When [`handle_timeout`](Self::handle_timeout) has something to do.
     pub(crate) fn next_deadline(&mut self) -> Option<Time> {
         self.timers.first().map(|(at, _)| at)
@@ -137,12 +133,6 @@ impl Manager {
                 !of.is_some_and(|(ps, port)| self.ids.listens(PortSpace::from(u32::from(ps)), port))
             }
         }
-    }
-
-    /// The ids tell from now on which process they are of.
-    #[cfg(feature = "network")]
-    pub(crate) fn become_tenant(&mut self, number: u8) {
-        self.numbers.become_tenant(number);
     }
 
     /// `rdma_create_id`

@@ -12,7 +12,7 @@ use crate::rng::Random;
 
 /// The ids that messages are for, by what is in the messages.
 #[derive(Clone, Debug)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     /// By what this side calls a connection, or a request for datagrams.
     ours: BTreeMap<u32, u32>,
     /// By the port of the other side, and what it calls one.
@@ -37,7 +37,7 @@ impl Numbers {
 
     /// Numbers tell from now on which process they are of.
     #[cfg(feature = "network")]
-    pub(super) fn become_tenant(&mut self, number: u8) {
+    pub(crate) fn become_tenant(&mut self, number: u8) {
         self.tenant = Some(number);
     }
 

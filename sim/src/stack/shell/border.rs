@@ -194,7 +194,7 @@ impl Fabric {
         let node = self.node_mut(node);
         node.device.ports.become_tenant(number);
         node.numbers.become_tenant(number);
-        self.manage(|manager, _| manager.become_tenant(number));
+        self.manage(|manager, _| manager.numbers.become_tenant(number));
     }
 
     /// Packets of another process came in.

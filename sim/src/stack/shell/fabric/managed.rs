@@ -49,7 +49,7 @@ impl Fabric {
         work: impl FnOnce(&mut Manager, &dyn Host) -> R,
     ) -> R {
         let manager = &mut self.managed.manager;
-        manager.set_now(self.now);
+        manager.now = self.now;
         let machine = Machine {
             seats: &self.seats,
             config: &self.config,
@@ -71,7 +71,7 @@ pub(super) fn receive(fabric: &mut Fabric, node: u32) {
             continue;
         };
         let manager = &mut fabric.managed.manager;
-        manager.set_now(fabric.now);
+        manager.now = fabric.now;
         let machine = Machine {
             seats: &fabric.seats,
             config: &fabric.config,
