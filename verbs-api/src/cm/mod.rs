@@ -137,7 +137,8 @@ pub trait Cm: Send + Sync {
     // Connections
 
     /// Lets requests come (`rdma_listen`). An id that is not bound is bound to all addresses and a port that is
-    /// chosen. `backlog` is a hint: Linux and the simulator let more requests wait (CM-27).
+    /// chosen. So many requests wait to be read at most, 1024 for a `backlog` that is not above 0; those beyond are
+    /// dropped, and come again (CM-27).
     ///
     /// # Errors
     /// `AddressInUse` beside an id that has the same address and port by [`CmOption::ReuseAddr`].
