@@ -48,6 +48,10 @@ scenario!(address_of_a_device_binds_to_the_device_at_once: "CM-02"; needs CM);
 fn address_of_a_device_binds_to_the_device_at_once(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-02";
     let [side, _] = sides(bench)?;
+    let other = side
+        .cm
+        .create_id(side.channel, 7, PortSpace::Unknown(0x999));
+    expect_err(other, ErrorKind::Invalid, RULE)?;
     let id = side.cm.create_id(side.channel, 7, PortSpace::Tcp)?;
     let attr = side.attr(id)?;
     check_eq!(RULE, (attr.channel, attr.context), (side.channel, 7));

@@ -105,6 +105,7 @@ fn request_tells_what_the_client_has(bench: &Bench<'_>) -> Result {
     let param = ConnParam {
         retry_count: 5,
         rnr_retry_count: 3,
+        flow_control: 1,
         srq: 1,
         qp_num: end.qp_num ^ 0xff,
         ..ConnParam::new()
@@ -113,6 +114,7 @@ fn request_tells_what_the_client_has(bench: &Bench<'_>) -> Result {
     let data = conn_data(&request.param).rule("CM-22")?;
     let retries = (data.retry_count, data.rnr_retry_count);
     check_eq!("CM-22", retries, (5, 3), "both retry counts");
+    check_eq!("CM-22", data.flow_control, 1, "flow control");
     // What is said of a queue pair is for ids that have none.
     check_eq!(
         "CM-23",

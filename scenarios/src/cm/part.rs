@@ -134,6 +134,45 @@ fn connection_ends_with_its_id(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(id_that_goes_answers_the_end: "CM-46"; needs CM);
+/// Without disconnecting itself.
+fn id_that_goes_answers_the_end(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-46";
+    let link = Link::new(bench)?;
+    let [(client, id), (server, accepted)] = link.ends();
+    client.cm.disconnect(id)?;
+    server.expect(Kind::Disconnected, accepted, RULE)?;
+    server.destroy(accepted).rule(RULE)?;
+    client.expect(Kind::Disconnected, id, RULE)?;
+    client.no_event(RULE)
+}
+
+scenario!(queue_pair_that_is_connected_cannot_ask_again: "CM-83"; needs CM, MODIFY_CONNECT);
+/// By another id, as after a restart with the same number. The connection that was is over.
+fn queue_pair_that_is_connected_cannot_ask_again(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-83";
+    /// Stale connection (IBA 12.6.7.2).
+    const STALE: i32 = 10;
+    let link = Link::new(bench)?;
+    let [(client, id), (server, accepted)] = link.ends();
+    let again = link.meeting.another()?;
+    let param = ConnParam {
+        qp_num: link.pair.a.qp_num,
+        ..ConnParam::new()
+    };
+    client.cm.connect(again, &param).rule(RULE)?;
+    let mut heard = [client.next().rule(RULE)?, client.next().rule(RULE)?];
+    heard.sort_by_key(|event| event.id != again);
+    let seen = heard
+        .each_ref()
+        .map(|event| (event.event, event.id, event.status));
+    let expected = [(Kind::Rejected, again, STALE), (Kind::Disconnected, id, 0)];
+    check_eq!(RULE, seen, expected, "what the client hears");
+    client.cm.disconnect(id)?;
+    server.expect(Kind::Disconnected, accepted, RULE)?;
+    server.no_event(RULE)
+}
+
 scenario!(sides_meet_again_and_again: "CM-47"; needs CM);
 /// By the same listener, with and without destroying what was.
 fn sides_meet_again_and_again(bench: &Bench<'_>) -> Result {

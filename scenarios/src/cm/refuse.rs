@@ -83,6 +83,25 @@ fn request_that_is_destroyed_is_refused(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+scenario!(request_of_a_client_that_is_gone_cannot_be_answered: "CM-82"; needs CM, MODIFY_CONNECT);
+fn request_of_a_client_that_is_gone_cannot_be_answered(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-82";
+    let meeting = Meeting::new(bench)?;
+    let Meeting {
+        server, client, id, ..
+    } = meeting;
+    let (_, request) = meeting.ask(&ConnParam::new())?;
+    client.destroy(id)?;
+    server.no_event(RULE)?;
+    let answer = server.cm.accept(request.id, &ConnParam::new());
+    expect_err(answer, ErrorKind::Invalid, RULE)?;
+    expect_err(server.cm.reject(request.id, &[]), ErrorKind::Invalid, RULE)?;
+    server.destroy(request.id).rule(RULE)?;
+    // The listener goes on.
+    let (_, next) = meeting.with_another()?.ask(&ConnParam::new()).rule(RULE)?;
+    server.cm.reject(next.id, &[]).rule(RULE)
+}
+
 scenario!(requests_that_nobody_reads_go_with_their_listener: "CM-49"; needs CM);
 fn requests_that_nobody_reads_go_with_their_listener(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-49";
