@@ -140,44 +140,6 @@ fn events_that_nobody_has_read_move_with_their_id(bench: &Bench<'_>) -> Result {
     cm.destroy_event_channel(client.channel).rule(RULE)
 }
 
-scenario!(requests_that_nobody_has_read_move_with_their_listener: "CM-53"; needs CM);
-fn requests_that_nobody_has_read_move_with_their_listener(bench: &Bench<'_>) -> Result {
-    const RULE: &str = "CM-53";
-    let meeting = Meeting::new(bench)?;
-    let Meeting {
-        server,
-        client,
-        listener,
-        ..
-    } = meeting;
-    let elsewhere = Side {
-        channel: server.cm.create_event_channel()?,
-        ..server
-    };
-    let ids = [meeting.id, meeting.another()?];
-    for id in ids {
-        client.ask(id)?;
-        client.no_event(RULE)?;
-    }
-    server
-        .cm
-        .migrate_id(listener, elsewhere.channel, bench.wait())
-        .rule(RULE)?;
-    for id in ids {
-        let request = elsewhere.request(listener, RULE)?;
-        let attr = server.attr(request.id)?;
-        check_eq!(
-            RULE,
-            attr.channel,
-            elsewhere.channel,
-            "the channel of the request"
-        );
-        let from = client.attr(id)?.local_addr;
-        check_eq!(RULE, attr.peer_addr, from, "who asks");
-    }
-    server.cm.destroy_event_channel(server.channel).rule(RULE)
-}
-
 scenario!(events_are_in_the_channel_of_their_id: "CM-54"; needs CM);
 fn events_are_in_the_channel_of_their_id(bench: &Bench<'_>) -> Result {
     const RULE: &str = "CM-54";

@@ -89,7 +89,6 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     event::events_that_nobody_reads_go_with_their_id,
     event::destroyed_id_is_no_id,
     event::events_that_nobody_has_read_move_with_their_id,
-    event::requests_that_nobody_has_read_move_with_their_listener,
     event::events_are_in_the_channel_of_their_id,
     event::events_come_in_the_order_in_which_they_happened,
     event::empty_channel_gives_nothing,
