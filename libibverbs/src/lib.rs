@@ -1,5 +1,5 @@
 //! A drop-in `libibverbs.so.1` on the simulator: unmodified programs, in any language, find
-//! simulated devices where they look for those of the machine.
+//! simulated devices where they look for those of the machine. Under the name `librdmacm.so.1` it is that too.
 //!
 //! `verbsim exec -- PROGRAM` sets it all up. By hand: a directory with this library under the names
 //! `libibverbs.so.1` and `libibverbs.so`, named by `LD_LIBRARY_PATH`; or the library in `LD_PRELOAD`. The
@@ -11,8 +11,9 @@
 //! over extended queues (`ibv_start_poll`), moderation, queue pairs and batches on them (`ibv_wr_*`),
 //! shared receive queues, XRC, address handles, multicast, asynchronous events. Besides, without the
 //! engine: parent and thread domains, device memory, and imports of what the process has already.
-//! Descriptors of channels and contexts work with `poll`, `epoll` and `O_NONBLOCK`. One engine serves the
-//! process, in real time: writes of peers arrive while a program looks at its memory only.
+//! All functions of librdmacm 1.3 but rsockets. Descriptors of channels and contexts work with `poll`, `epoll`
+//! and `O_NONBLOCK`. One engine serves the process, in real time: writes of peers arrive while a program looks at its
+//! memory only.
 //!
 //! # What is rejected
 //! `EOPNOTSUPP`: matching of tags, segmented sends, atomic writes, flushes, raw packets, flow steering,

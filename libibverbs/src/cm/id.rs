@@ -10,15 +10,14 @@ use verbs_api::{Mtu, QpAttrMask, QpType, Verbs, Wait};
 
 use super::channel::{self, EventChannel};
 use super::device::{context_of_ids, pd_of_ids};
+use super::qp::MadeCqs;
+use super::sync::Endpoint;
 use super::{cm, unobserved_cm};
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects};
 use crate::qp::Qp;
 use crate::result::{Result, not_null, or_minus_one};
 use crate::srq::Srq;
-
-use super::qp::MadeCqs;
-use super::sync::Endpoint;
 
 /// Ids.
 pub(crate) struct Id;
