@@ -1,23 +1,21 @@
 //! An event-driven echo server and its client over RC.
 //!
-//! Both sleep until a completion comes. They meet over a socket, as programs on two machines would,
-//! and tell each other there how to connect.
+//! Both sleep until a completion comes. They meet by rdma_cm, as programs on two machines would.
 //!
 //! ```sh
 //! cargo run --release --example echo
-//! cargo run --release --example echo -- rxe0
+//! cargo run --release --example echo -- 192.168.1.7    # an address of a device of this machine
 //! ```
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 
-use common::{Result, Side, contexts, succeeded};
-use verbs_api::connect::Endpoint;
-use verbs_api::owned::{Context, RecvWr, SendWr};
-use verbs_api::{QpType, RcParams, Wait, WcOpcode};
+use common::{Result, Side, meeting, succeeded};
+use verbs_api::cm::{ConnParam, PortSpace};
+use verbs_api::owned::{Cm, Listener, RecvWr, SendWr};
+use verbs_api::{QpType, Wait, WcOpcode};
 
 const MESSAGES: u64 = 1000;
 const SIZE: usize = 64;
@@ -25,12 +23,13 @@ const SIZE: usize = 64;
 const DEPTH: u64 = 16;
 
 fn main() -> Result {
-    let [here, there] = contexts()?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let address = listener.local_addr()?;
+    let (cm, ip) = meeting()?;
+    let all = (Ipv4Addr::UNSPECIFIED, 0).into();
+    let listener = Listener::bind(&cm, PortSpace::Tcp, all)?;
+    let address = SocketAddr::new(ip, listener.local_addr()?.port());
     let echoed = thread::scope(|scope| {
-        let server = scope.spawn(|| serve(&here, listener.accept()?.0));
-        call(&there, TcpStream::connect(address)?)?;
+        let server = scope.spawn(|| serve(&listener));
+        call(&cm, address)?;
         server.join().expect("it does not panic")
     })?;
     println!("{echoed} messages of {SIZE} bytes were echoed");
@@ -44,26 +43,17 @@ fn slot(wr_id: u64) -> std::ops::Range<usize> {
     start..start + SIZE
 }
 
-/// Connects with the peer at the other end of the socket. When it returns, both have posted their
-/// first receives: an RC message to a QP that has none would have to be repeated.
-fn connect(side: &Side, peer: &mut TcpStream, first_receives: impl FnOnce() -> Result) -> Result {
-    let params = RcParams::default();
-    peer.write_all(&side.qp.endpoint(&params)?.to_bytes())?;
-    let mut endpoint = [0; Endpoint::BYTES];
-    peer.read_exact(&mut endpoint)?;
-    side.qp.connect(&Endpoint::from_bytes(endpoint), &params)?;
-    first_receives()?;
-    peer.write_all(b"!")?;
-    peer.read_exact(&mut [0])?;
-    Ok(())
-}
-
 /// Sends back what comes, until the client says goodbye by an empty message.
-fn serve(context: &Context, mut client: TcpStream) -> Result<u64> {
-    let side = Side::new(context, QpType::Rc, DEPTH as u32, 2 * DEPTH as usize * SIZE)?;
+fn serve(listener: &Listener) -> Result<u64> {
+    let request = listener.get_request(Wait::Forever)?.ok_or("no client")?;
+    let memory = 2 * DEPTH as usize * SIZE;
+    let side = Side::of(&request, QpType::Rc, DEPTH as u32, memory)?;
     let Side { qp, cq, mr, .. } = &side;
     let receive = |n| qp.post_recv(&[RecvWr::new(n, &[mr.sge(slot(n))])]);
-    connect(&side, &mut client, || Ok((0..DEPTH).try_for_each(receive)?))?;
+    // Before the client hears of it: a message to a QP without receives would have to be repeated.
+    (0..DEPTH).try_for_each(receive)?;
+    let connection = request.accept(&ConnParam::new())?;
+    connection.established(Wait::Forever)?;
     // A reply may be known to have arrived only after the goodbye: the two are of different queues.
     let (mut replies, mut arrived, mut goodbye) = (0, 0, false);
     while (!goodbye || arrived < replies)
@@ -87,12 +77,16 @@ fn serve(context: &Context, mut client: TcpStream) -> Result<u64> {
             }
         }
     }
+    connection.disconnect()?;
     Ok(arrived)
 }
 
 /// Sends messages, and checks that each comes back.
-fn call(context: &Context, mut server: TcpStream) -> Result {
-    let side = Side::new(context, QpType::Rc, DEPTH as u32, 2 * DEPTH as usize * SIZE)?;
+fn call(cm: &Cm, server: SocketAddr) -> Result {
+    let mut resolving = cm.route(PortSpace::Tcp, server).resolve()?;
+    let route = resolving.wait(Wait::Forever)?.ok_or("no route")?;
+    let memory = 2 * DEPTH as usize * SIZE;
+    let side = Side::of(&route, QpType::Rc, DEPTH as u32, memory)?;
     let Side { qp, cq, mr, .. } = &side;
     let text = |n: u64| format!("{n:>0$}", SIZE).into_bytes();
     let request = |n: u64| -> Result {
@@ -101,7 +95,8 @@ fn call(context: &Context, mut server: TcpStream) -> Result {
         mr.write(out.start, &text(n))?;
         Ok(qp.post_send(&[SendWr::send(n, &[mr.sge(out)])])?)
     };
-    connect(&side, &mut server, || Ok(()))?;
+    let connection = route.connect(&ConnParam::new())?;
+    connection.established(Wait::Forever)?;
     // Half of what the server has receives for: it posts one again when its reply has arrived.
     let window = DEPTH / 2;
     (0..window).try_for_each(request)?;
@@ -129,6 +124,6 @@ fn call(context: &Context, mut server: TcpStream) -> Result {
         }
     }
     qp.post_send(&[SendWr::send(MESSAGES, &[])])?;
-    let mut sent = cq.wait(Wait::Forever)?.into_iter().flatten();
-    sent.try_for_each(|wc| succeeded(&wc))
+    connection.disconnected(Wait::Forever)?;
+    Ok(())
 }

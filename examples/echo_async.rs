@@ -1,26 +1,24 @@
 //! The echo server as an async program on tokio, with a task for each of its clients.
 //!
-//! The descriptor of the completion channel is watched by the runtime; `Cq::wait` with `Wait::Poll`
-//! does the rest: it arms, polls again, and takes and acknowledges events.
+//! The runtime watches descriptors: of completion channels, and of what rdma_cm waits for. Waits with `Wait::Poll` do
+//! the rest: `Cq::wait` arms, polls again, and takes and acknowledges events.
 //!
 //! ```sh
 //! cargo run --release --example echo_async
-//! cargo run --release --example echo_async -- rxe0
+//! cargo run --release --example echo_async -- 192.168.1.7    # an address of a device of this machine
 //! ```
 
 mod common;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use common::{Result, Side, contexts, succeeded};
+use common::{Result, Side, meeting, succeeded};
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use verbs_api::connect::Endpoint;
-use verbs_api::owned::{Completions, Context, Cq, RecvWr, SendWr};
-use verbs_api::{QpType, RcParams, Wait, WcOpcode};
+use verbs_api::cm::{ConnParam, PortSpace};
+use verbs_api::owned::{Cm, Completions, Cq, Listener, RecvWr, Request, SendWr};
+use verbs_api::{QpType, Wait, WcOpcode};
 
 const CLIENTS: u64 = 8;
 const MESSAGES: u64 = 200;
@@ -28,13 +26,18 @@ const SIZE: usize = 64;
 
 #[tokio::main]
 async fn main() -> Result {
-    let [here, there] = contexts()?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    let address = listener.local_addr()?;
+    let (cm, ip) = meeting()?;
+    let all = (Ipv4Addr::UNSPECIFIED, 0).into();
+    let listener = Listener::bind(&cm, PortSpace::Tcp, all)?;
+    let address = SocketAddr::new(ip, listener.local_addr()?.port());
     let (mut servers, mut clients) = (JoinSet::new(), JoinSet::new());
     for _ in 0..CLIENTS {
-        clients.spawn(call(there.clone(), TcpStream::connect(address).await?));
-        servers.spawn(serve(here.clone(), listener.accept().await?.0));
+        clients.spawn(call(cm.clone(), address));
+    }
+    let requests = watched(listener.fd()?)?;
+    for _ in 0..CLIENTS {
+        let request = ready(&requests, || listener.get_request(Wait::Poll));
+        servers.spawn(serve(request.await?));
     }
     while let Some(done) = clients.join_next().await {
         done??;
@@ -48,6 +51,26 @@ async fn main() -> Result {
     Ok(())
 }
 
+/// A descriptor that the runtime watches.
+fn watched(fd: OwnedFd) -> Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is the same open descriptor as long as it lives.
+    Ok(unsafe { AsyncFd::register(fd) }?)
+}
+
+/// What a look brings, once there is something to see.
+async fn ready<T>(
+    fd: &AsyncFd<OwnedFd>,
+    mut look: impl FnMut() -> verbs_api::Result<Option<T>>,
+) -> Result<T> {
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        // What comes after the look makes the descriptor readable again.
+        fd.readable().await?.clear_ready();
+    }
+}
+
 /// The completions of a CQ, for tasks.
 struct AsyncCq {
     cq: Cq,
@@ -55,11 +78,9 @@ struct AsyncCq {
 }
 
 impl AsyncCq {
-    fn new(cq: Cq) -> Result<Self> {
-        let fd = cq.channel().ok_or("the CQ has no channel")?.fd()?;
-        // SAFETY: an `OwnedFd` is the same open descriptor as long as it lives.
-        let fd = unsafe { AsyncFd::register(fd) }?;
-        Ok(Self { cq, fd })
+    fn new(cq: &Cq) -> Result<Self> {
+        let fd = watched(cq.channel().ok_or("the CQ has no channel")?.fd()?)?;
+        Ok(Self { cq: cq.clone(), fd })
     }
 
     /// Waits for so many completions, all of successes.
@@ -75,33 +96,8 @@ impl AsyncCq {
 
     /// The next completions; at least one.
     async fn wait(&self) -> Result<Completions> {
-        loop {
-            if let Some(completions) = self.cq.wait(Wait::Poll)? {
-                return Ok(completions);
-            }
-            // The CQ is armed. What comes after this makes the descriptor readable again.
-            self.fd.readable().await?.clear_ready();
-        }
+        ready(&self.fd, || self.cq.wait(Wait::Poll)).await
     }
-}
-
-/// Connects with the peer at the other end of the socket. When it returns, both have posted their
-/// first receives.
-async fn connect(
-    side: &Side,
-    peer: &mut TcpStream,
-    first_receives: impl FnOnce() -> Result,
-) -> Result {
-    let params = RcParams::default();
-    peer.write_all(&side.qp.endpoint(&params)?.to_bytes())
-        .await?;
-    let mut endpoint = [0; Endpoint::BYTES];
-    peer.read_exact(&mut endpoint).await?;
-    side.qp.connect(&Endpoint::from_bytes(endpoint), &params)?;
-    first_receives()?;
-    peer.write_all(b"!").await?;
-    peer.read_exact(&mut [0]).await?;
-    Ok(())
 }
 
 /// The halves of a side's memory.
@@ -111,12 +107,16 @@ fn half(wr_id: u64) -> std::ops::Range<usize> {
 }
 
 /// Sends back what comes, until the client says goodbye by an empty message.
-async fn serve(context: Context, mut client: TcpStream) -> Result<u64> {
-    let side = Side::new(&context, QpType::Rc, 2, 2 * SIZE)?;
+async fn serve(request: Request) -> Result<u64> {
+    let side = Side::of(&request, QpType::Rc, 2, 2 * SIZE)?;
     let Side { qp, cq, mr, .. } = &side;
-    let cq = AsyncCq::new(cq.clone())?;
+    let cq = AsyncCq::new(cq)?;
     let receive = |n| qp.post_recv(&[RecvWr::new(n, &[mr.sge(half(n))])]);
-    connect(&side, &mut client, || Ok((0..2).try_for_each(receive)?)).await?;
+    // Before the client hears of it: a message to a QP without receives would have to be repeated.
+    (0..2).try_for_each(receive)?;
+    let connection = request.accept(&ConnParam::new())?;
+    let events = watched(connection.fd()?)?;
+    ready(&events, || connection.established(Wait::Poll)).await?;
     // A reply may be known to have arrived only after the goodbye: the two are of different queues.
     let (mut replies, mut arrived, mut goodbye) = (0, 0, false);
     while !goodbye || arrived < replies {
@@ -138,15 +138,21 @@ async fn serve(context: Context, mut client: TcpStream) -> Result<u64> {
             }
         }
     }
+    connection.disconnect()?;
     Ok(arrived)
 }
 
 /// Sends messages one after the other, and checks that each comes back.
-async fn call(context: Context, mut server: TcpStream) -> Result {
-    let side = Side::new(&context, QpType::Rc, 2, 2 * SIZE)?;
+async fn call(cm: Cm, server: SocketAddr) -> Result {
+    let mut resolving = cm.route(PortSpace::Tcp, server).resolve()?;
+    let resolved = watched(resolving.fd()?)?;
+    let route = ready(&resolved, || resolving.wait(Wait::Poll)).await?;
+    let side = Side::of(&route, QpType::Rc, 2, 2 * SIZE)?;
     let Side { qp, cq, mr, .. } = &side;
-    let cq = AsyncCq::new(cq.clone())?;
-    connect(&side, &mut server, || Ok(())).await?;
+    let cq = AsyncCq::new(cq)?;
+    let connection = route.connect(&ConnParam::new())?;
+    let events = watched(connection.fd()?)?;
+    ready(&events, || connection.established(Wait::Poll)).await?;
     for n in 0..MESSAGES {
         let text = format!("{n:>0$}", SIZE).into_bytes();
         mr.write(half(0).start, &text)?;
@@ -156,5 +162,6 @@ async fn call(context: Context, mut server: TcpStream) -> Result {
         assert_eq!(mr.read_vec(half(1).start, SIZE)?, text);
     }
     qp.post_send(&[SendWr::send(0, &[])])?;
-    cq.succeed(1).await
+    ready(&events, || connection.disconnected(Wait::Poll)).await?;
+    Ok(())
 }

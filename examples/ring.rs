@@ -15,7 +15,7 @@ use std::thread;
 
 use common::{Result, Side, contexts, succeeded};
 use verbs_api::owned::{RecvWr, SendWr};
-use verbs_api::{QpType, RcParams, Remote, Wait, WcOpcode};
+use verbs_api::{RcParams, Remote, Wait, WcOpcode};
 
 const RECORDS: u64 = 2000;
 /// Bytes of the ring.
@@ -28,8 +28,8 @@ const BATCH: u64 = DEPTH / 4;
 
 fn main() -> Result {
     let [producer, consumer] = contexts()?;
-    let producer = Side::new(&producer, QpType::Rc, 2 * DEPTH as u32, RING)?;
-    let consumer = Side::new(&consumer, QpType::Rc, 2 * DEPTH as u32, RING)?;
+    let producer = Side::new(&producer, 2 * DEPTH as u32, RING)?;
+    let consumer = Side::new(&consumer, 2 * DEPTH as u32, RING)?;
     producer.qp.connect_rc(&consumer.qp, &RcParams::default())?;
     for side in [&producer, &consumer] {
         (0..2 * DEPTH).try_for_each(|_| receive(side))?;

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::cm::CmEvent;
 use crate::handle::Object;
 use crate::qp::{QpAttrMask, QpState};
 use crate::report::{LostWakeup, Stall};
@@ -353,6 +354,8 @@ pub enum Cause {
     Stall(Box<Stall>),
     /// A thread that waited when no more work could come.
     LostWakeup(Box<LostWakeup>),
+    /// An event of rdma_cm that ended what the call waited for.
+    CmEvent(Box<CmEvent>),
     /// A misuse in words: which object, which fact.
     Usage(Box<str>),
     /// Another fact, in the backend's words.
@@ -528,6 +531,7 @@ impl fmt::Display for Cause {
             Self::Injected => f.write_str("a fault rule made the call fail"),
             Self::Stall(stall) => stall.fmt(f),
             Self::LostWakeup(lost) => lost.fmt(f),
+            Self::CmEvent(event) => event.fmt(f),
             Self::Usage(text) | Self::Text(text) => f.write_str(text),
         }
     }

@@ -325,6 +325,8 @@ fn group_is_joined_by_an_id_of_datagrams_on_a_device(bench: &Bench<'_>) -> Resul
     let id = side.id(PortSpace::Udp)?;
     refused("a new id", id)?;
     refused("an id of connections", side.bound(PortSpace::Tcp)?.0)?;
+    let (_, at) = side.listener(PortSpace::Udp)?;
+    refused("an id with a route", side.routed(PortSpace::Udp, at)?)?;
     side.no_event(RULE)?;
     side.cm.bind_addr(id, side.at(0))?;
     side.cm.join_multicast(id, GROUP, 1).rule(RULE)?;

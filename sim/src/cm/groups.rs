@@ -30,10 +30,7 @@ impl Manager {
         let verb = Verb::CmJoinMulticast;
         let index = self.ids.find(verb, id)?;
         let of = self.ids.at_mut(index);
-        let may = matches!(
-            of.state,
-            State::Bound | State::AddrResolved | State::RouteResolved
-        );
+        let may = matches!(of.state, State::Bound | State::AddrResolved);
         let Some(local) = of.port.filter(|_| may) else {
             return Err(wrong_state(verb, id, of.state));
         };

@@ -75,13 +75,9 @@ impl CmEvent {
         }
     }
 
-    /// The program's own bytes of the peer, padded where the transport pads them; none if the event has none.
+    /// The program's own bytes of the peer ([`CmParam::private_data`]).
     pub fn private_data(&self) -> &[u8] {
-        match &self.param {
-            CmParam::None => &[],
-            CmParam::Conn(data) => &data.private_data,
-            CmParam::Ud(data) => &data.private_data,
-        }
+        self.param.private_data()
     }
 }
 
@@ -109,6 +105,17 @@ pub enum CmParam {
     Conn(ConnData),
     /// About datagrams.
     Ud(UdData),
+}
+
+impl CmParam {
+    /// The program's own bytes of the peer, padded where the transport pads them; none if there are none.
+    pub fn private_data(&self) -> &[u8] {
+        match self {
+            Self::None => &[],
+            Self::Conn(data) => &data.private_data,
+            Self::Ud(data) => &data.private_data,
+        }
+    }
 }
 
 /// What the peer says of a connection (`struct rdma_conn_param`). The default, for backends to fill in, is all zero.

@@ -186,7 +186,7 @@ pub trait Cm: Send + Sync {
     /// `context`. The QP of the id, if there is one, is attached.
     ///
     /// # Errors
-    /// `Invalid` for an id that is bound to no device.
+    /// `Invalid` for an id that is bound to no device, of connections, or with a route (CM-79).
     fn join_multicast(&self, id: CmId, group: SocketAddr, context: u64) -> Result<()>;
 
     /// Leaves a group (`rdma_leave_multicast`).

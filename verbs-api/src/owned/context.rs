@@ -20,13 +20,15 @@ use crate::verbs::Verbs;
 use crate::xrc::XrcdInit;
 
 /// An open device, and the backend it belongs to. It is closed when its last clone and the last object made
-/// from it are gone.
+/// from it are gone, unless it is one of [`Cm`](super::Cm).
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
 struct Inner {
     verbs: Arc<dyn Verbs>,
     handle: handle::Context,
+    /// It is that of the ids of a device, which stays open.
+    of_ids: bool,
     objects: Mutex<Objects>,
     clock: Clock,
     /// Objects that could not be destroyed when they were dropped. They hold this context: an object that
@@ -52,13 +54,23 @@ impl Context {
     /// `NoDevice` if there is none of that name; `TooManyFiles`.
     pub fn open(verbs: Arc<dyn Verbs>, name: &str) -> Result<Self> {
         let handle = verbs.open_device(name)?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self::new(verbs, handle, false))
+    }
+
+    /// That of the ids of a device, which rdma_cm has opened.
+    pub(super) fn of_ids(verbs: Arc<dyn Verbs>, handle: handle::Context) -> Self {
+        Self::new(verbs, handle, true)
+    }
+
+    fn new(verbs: Arc<dyn Verbs>, handle: handle::Context, of_ids: bool) -> Self {
+        Self(Arc::new(Inner {
             verbs,
             handle,
+            of_ids,
             objects: Mutex::default(),
             clock: Clock::default(),
             kept: Mutex::default(),
-        })))
+        }))
     }
 
     /// Limits of the device ([`Verbs::query_device`]).
@@ -127,10 +139,14 @@ impl Context {
     /// Closes the device (`ibv_close_device`). Unlike dropping, it reports why if it cannot.
     ///
     /// # Errors
-    /// `Busy` while a clone or an object of it lives; those of the verb. The context comes back
-    /// with the error.
+    /// `Busy` while a clone or an object of it lives, and for a context of [`Cm`](super::Cm), which stays open; those
+    /// of the verb. The context comes back with the error.
     pub fn close(self) -> Result<(), DestroyError<Self>> {
         let closed = match Arc::strong_count(&self.0) {
+            1 if self.0.of_ids => {
+                let cause = Cause::Text(format!("{self:?} is that of all ids of rdma_cm").into());
+                Err(Error::new(Verb::CloseDevice, ErrorKind::Busy, cause))
+            }
             1 => self.verbs().close_device(self.handle()),
             held => Err(still_held(Verb::CloseDevice, self.handle(), held - 1)),
         };
@@ -239,8 +255,10 @@ impl Context {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Nothing is left that could tell the error to anybody.
-        let _ = self.verbs.close_device(self.handle);
+        if !self.of_ids {
+            // Nothing is left that could tell the error to anybody.
+            let _ = self.verbs.close_device(self.handle);
+        }
     }
 }
 

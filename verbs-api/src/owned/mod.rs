@@ -14,6 +14,7 @@
 //!   CQ. Completions come as an iterator, or in a buffer of the caller's.
 //! - **Waiting.** [`Cq::wait`] and [`CompChannel::wait`] arm, poll again, wait and acknowledge in the
 //!   order that loses no completion.
+//! - **Meeting.** [`Cm`] has listeners, requests, routes and connections, each with events and a descriptor of its own.
 //!
 //! | object | made by | holds |
 //! |---|---|---|
@@ -25,9 +26,11 @@
 //! | [`CompChannel`] | [`Context::create_comp_channel`] | its context |
 //! | [`Cq`] | [`Context::cq`] | its channel, its context |
 //! | [`Srq`] | [`Pd::create_srq`], [`Pd::create_xrc_srq`] | its PD, of XRC its domain and CQ; by its work, regions |
-//! | [`Qp`] | [`Pd::qp`] | its PD, its CQs, its SRQ; by its work, regions, windows and address handles |
+//! | [`Qp`] | [`Pd::qp`] | its PD, its CQs, its SRQ, its id; by its work, regions, windows and address handles |
 //! | [`Xrcd`] | [`Context::open_xrcd`] | its context |
 //! | [`XrcRecvQp`] | [`Xrcd::create_recv_qp`], [`Xrcd::open_qp`] | its XRC domain |
+//! | [`Listener`], [`Request`] | [`Listener::bind`], [`Listener::get_request`] | its id of rdma_cm |
+//! | [`Route`], [`Connection`] | [`Cm::route`], [`Route::connect`], [`Request::accept`] | its id of rdma_cm |
 //! | [`CqEvent`], [`AsyncEvent`] | [`CompChannel::get_event`], [`Context::get_async_event`] | the object it is about |
 //!
 //! ```no_run
@@ -83,6 +86,7 @@
 
 mod ah;
 mod channel;
+mod cm;
 mod completions;
 mod context;
 mod cq;
@@ -102,6 +106,7 @@ mod xrc;
 
 pub use ah::Ah;
 pub use channel::{CompChannel, CqEvent};
+pub use cm::{Cm, CmId, Connection, Listener, Request, Resolving, Route, RouteBuilder};
 pub use completions::{Completion, Completions};
 pub use context::Context;
 pub use cq::{Cq, CqBuilder};

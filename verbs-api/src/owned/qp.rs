@@ -10,7 +10,7 @@ use super::life::{self, Owner, Parts as _, object};
 use super::mr::{regions, resolve};
 use super::mw::{Mw, MwBind};
 use super::wr::{RecvWr, SendWr};
-use super::{Context, Cq, Pd, Srq};
+use super::{CmId, Context, Cq, Pd, Srq};
 use crate::batch::{BatchEnd, SendOps};
 use crate::connect::{self, Endpoint};
 use crate::cq::WcOpcode;
@@ -59,6 +59,8 @@ pub(super) struct Parts {
     qp_type: QpType,
     qp_context: u64,
     pd: Pd,
+    /// What it was made for. The id goes after it.
+    id: Option<CmId>,
     send: Side,
     recv: Side,
     groups: Mutex<BTreeSet<(Gid, u16)>>,
@@ -87,7 +89,10 @@ impl life::Parts for Parts {
 
     fn destroy(&self) -> Result<()> {
         self.leave_groups();
-        self.context().verbs().destroy_qp(self.handle, Wait::Poll)
+        match &self.id {
+            Some(id) => id.cm().raw().destroy_cm_qp(id.handle(), Wait::Poll),
+            None => self.context().verbs().destroy_qp(self.handle, Wait::Poll),
+        }
     }
 }
 
@@ -212,12 +217,28 @@ impl<'a> QpBuilder<'a> {
     /// `Invalid` for sizes above the device's, a CQ or an SRQ of another context, or an SRQ where the
     /// transport has none; `NotSupported` for a transport the device does not have; `NoMemory`.
     pub fn create(self) -> Result<Qp> {
+        self.make(Verb::CreateQp, None)
+    }
+
+    /// Makes it for an id of rdma_cm that is bound to a device: in INIT, or in RTS if it is of UD
+    /// ([`cm::Cm::create_cm_qp`](crate::cm::Cm::create_cm_qp)). From then on rdma_cm changes its state.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create); `Invalid` also for an id of another context, and one that has a queue pair.
+    pub fn create_for(self, id: &CmId) -> Result<Qp> {
+        self.make(Verb::CmCreateQp, Some(id))
+    }
+
+    fn make(self, verb: Verb, id: Option<&CmId>) -> Result<Qp> {
         let context = self.pd.context();
+        if let Some(id) = id {
+            context.check(verb, Object::Pd, id.context()?)?;
+        }
         for cq in [self.send_cq, self.recv_cq] {
-            context.check(Verb::CreateQp, Object::Cq, cq.context())?;
+            context.check(verb, Object::Cq, cq.context())?;
         }
         if let Some(srq) = self.srq {
-            context.check(Verb::CreateQp, Object::Srq, srq.pd().context())?;
+            context.check(verb, Object::Srq, srq.pd().context())?;
         }
         let (send_cq, recv_cq) = (self.send_cq.handle(), self.recv_cq.handle());
         let mut init = QpInit::new(self.qp_type, send_cq, recv_cq).cap(self.cap);
@@ -226,9 +247,18 @@ impl<'a> QpBuilder<'a> {
         init.srq = self.srq.map(Srq::handle);
         init.send_ops = self.send_ops;
         let verbs = context.verbs();
-        let handle = verbs.create_qp(self.pd.handle(), &init)?;
+        let handle = match id {
+            Some(id) => {
+                let pd = Some(self.pd.handle());
+                id.cm().raw().create_cm_qp(id.handle(), pd, &init)?
+            }
+            None => verbs.create_qp(self.pd.handle(), &init)?,
+        };
         let num = verbs.qp_num(handle).inspect_err(|_| {
-            let _ = verbs.destroy_qp(handle, Wait::Poll);
+            let _ = match id {
+                Some(id) => id.cm().raw().destroy_cm_qp(id.handle(), Wait::Poll),
+                None => verbs.destroy_qp(handle, Wait::Poll),
+            };
         })?;
         let side = |cq: &Cq| Side {
             queue: cq.add_queue(num, self.qp_context),
@@ -240,6 +270,7 @@ impl<'a> QpBuilder<'a> {
             qp_type: self.qp_type,
             qp_context: self.qp_context,
             pd: self.pd.clone(),
+            id: id.cloned(),
             send: side(self.send_cq),
             recv: side(self.recv_cq),
             groups: Mutex::new(BTreeSet::new()),
