@@ -31,10 +31,7 @@ pub(super) struct Side<'b> {
 
 /// The server, on the first device, and the client, on the other if there is one.
 pub(super) fn sides<'b>(bench: &'b Bench<'_>) -> Result<[Side<'b>; 2]> {
-    Ok([
-        side(bench, 0, bench.ctx_a())?,
-        side(bench, 1, bench.ctx_b())?,
-    ])
+    Ok([side(bench, bench.ctx_a())?, side(bench, bench.ctx_b())?])
 }
 
 pub(super) fn manager<'b>(bench: &'b Bench<'_>) -> &'b dyn Cm {
@@ -43,14 +40,13 @@ pub(super) fn manager<'b>(bench: &'b Bench<'_>) -> &'b dyn Cm {
     cm.expect("capability cm comes with rdma_cm")
 }
 
-fn side<'b>(bench: &'b Bench<'_>, number: usize, opened: Context) -> Result<Side<'b>> {
+fn side<'b>(bench: &'b Bench<'_>, opened: Context) -> Result<Side<'b>> {
     let cm = manager(bench);
     let guid = |context| Ok::<_, Failure>(bench.query_device(context)?.node_guid);
     let own = guid(opened)?;
     let is_own = |context: &Context| guid(*context).is_ok_and(|of| of == own);
     let verbs = cm.cm_devices()?.into_iter().find(is_own);
     let verbs = verbs.ok_or_else(|| Failure::assertion("a context of the device", "none"))?;
-    let device = number.min(bench.devices()?.len() - 1);
     let channel = cm.create_event_channel()?;
     let leads_there = |ip: &IpAddr| {
         let id = cm.create_id(channel, 0, PortSpace::Tcp)?;
@@ -60,7 +56,7 @@ fn side<'b>(bench: &'b Bench<'_>, number: usize, opened: Context) -> Result<Side
         let port = bench.port();
         Ok::<_, Failure>(at.is_ok_and(|at| at.verbs == Some(verbs) && at.port_num == port))
     };
-    for ip in addresses(bench, verbs, device)? {
+    for ip in addresses(bench, verbs)? {
         if leads_there(&ip)? {
             return Ok(Side {
                 bench,
@@ -75,20 +71,19 @@ fn side<'b>(bench: &'b Bench<'_>, number: usize, opened: Context) -> Result<Side
 }
 
 /// What may be addresses of IPv4 of a port: those of its GIDs, or else of IPoIB, which are in no table of the device:
-/// of a simulated one, or of this machine.
-fn addresses(
-    bench: &Bench<'_>,
-    verbs: Context,
-    device: usize,
-) -> Result<impl Iterator<Item = IpAddr>> {
+/// of simulated ones, or of this machine.
+fn addresses(bench: &Bench<'_>, verbs: Context) -> Result<impl Iterator<Item = IpAddr>> {
     let port = bench.port();
     let table = bench.query_port(verbs, port)?.gid_tbl_len;
     let own = u32::from(bench.place().sgid_index);
     let gids = [own].into_iter().chain(0..table);
     let of_gids = gids.filter_map(move |index| bench.query_gid(verbs, port, index).ok()?.ipv4());
-    let [high, low] = (device as u16).to_be_bytes();
-    let simulated = Ipv4Addr::new(10, high, low, port);
-    let all = of_gids.chain([simulated]).chain(of_machine());
+    let devices = 0..bench.devices()?.len() as u16;
+    let simulated = devices.map(move |device| {
+        let [high, low] = device.to_be_bytes();
+        Ipv4Addr::new(10, high, low, port)
+    });
+    let all = of_gids.chain(simulated).chain(of_machine());
     Ok(all.map(IpAddr::from))
 }
 
