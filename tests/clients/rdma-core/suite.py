@@ -7,7 +7,7 @@ import unittest
 import warnings
 from collections import Counter, defaultdict
 
-PYVERBS, SOURCES, TEXT, *NAMES = sys.argv[1:]
+PYVERBS, SOURCES, TEXT, RDMACM, *NAMES = sys.argv[1:]
 sys.argv[1:] = []
 # The sources have a `pyverbs` too, which is not built.
 sys.path[:0] = [PYVERBS, SOURCES, os.path.join(SOURCES, "tests")]
@@ -28,7 +28,6 @@ WHY = [
     ("huge pages", "", "huge pages of the machine"),
     ("dmabuf", "", "memory of other devices (dma-buf)"),
     ("QP type 8|Raw Packet", "", "raw packets, flow steering"),
-    ("net interface", "", "a network interface"),
     ("Extended QP|FLUSH_GLOBAL", "qpex", "flush, atomic write"),
     ("parent's context", "device", "a child of fork with its parent's context"),
 ]
@@ -72,14 +71,17 @@ class Outcomes(unittest.TestResult):
 
 
 def suite():
-    """All of them, or those with one of the names."""
-    every = unittest.defaultTestLoader.loadTestsFromModule(tests)
-    if not NAMES:
-        return every
-    flat = [every]
+    """All of them, or those with one of the names: where there are addresses those of rdma_cm, else all others."""
+    flat = [unittest.defaultTestLoader.loadTestsFromModule(tests)]
     while any(isinstance(one, unittest.TestSuite) for one in flat):
         flat = [test for one in flat for test in (one if isinstance(one, unittest.TestSuite) else [one])]
-    return unittest.TestSuite(test for test in flat if any(name in test.id() for name in NAMES))
+    by_rdma_cm = "." in RDMACM
+    return unittest.TestSuite(
+        test
+        for test in flat
+        if (Outcomes.file_of(test) == "rdmacm") == by_rdma_cm
+        and (not NAMES or any(name in test.id() for name in NAMES))
+    )
 
 
 def no_huge_pages():
@@ -92,8 +94,10 @@ def of_parent(_):
 
 def main():
     # What the tests ask other programs and the kernel's files for: simulated devices belong to no
-    # network interface, and have the P_Key that every port has.
+    # network interface but may have its address, and have the P_Key that every port has.
     base.RDMATestCase.get_net_name = staticmethod(lambda dev, port=None: None)
+    base.RDMACMBaseTest.get_net_name = staticmethod(lambda dev, port=None: dev)
+    base.RDMACMBaseTest.get_ip_mac_address = staticmethod(lambda name: (RDMACM, "00:00:00:00:00:00"))
     utils.get_pkey_from_kernel = lambda device, port, index: 0xFFFF
     # What depends on the machine and the user, so that the table does not.
     utils.huge_pages_supported = no_huge_pages
@@ -101,12 +105,17 @@ def main():
     test_device.DMTest.test_multi_process_alloc_dm = of_parent
     outcomes = Outcomes()
     suite().run(outcomes)
+    if "." not in RDMACM:
+        outcomes.passed["rdmacm"] = int(RDMACM)
     table = outcomes.table()
-    print(table, end="")
+    print(table, end="", file=sys.stderr)
     bad = [f"{test.id()}:\n{trace}" for test, trace in outcomes.failures + outcomes.errors]
     bad += outcomes.unexplained
     if bad:
         sys.exit("\n".join(bad))
+    if "." in RDMACM:
+        print(outcomes.passed["rdmacm"])
+        return
     if NAMES:
         return
     unused = {why for _, _, why in WHY} - set().union(*outcomes.skips.values())
