@@ -137,13 +137,9 @@ fn line(
         fastest(|| run(&desk))
     });
     let few_name = format!("beside {FEW}");
-    Line::new(
-        &format!("{what}, beside {many} {beside}"),
-        time,
-        &few_name,
-        few_time,
-    )
-    .aim(AIM)
+    Line::ns(&format!("{what}, beside {many} {beside}"), time)
+        .beside(&few_name, few_time)
+        .times(AIM)
 }
 
 /// Nanoseconds of one round, in the fastest batch.
@@ -178,19 +174,15 @@ fn owned_queue_pairs(many: u32) -> [Line; 2] {
     let time = fastest(|| use_and_drop(true));
     let what = "owned queue pair used and dropped, the CQ never empty";
     [
+        Line::ns(&format!("{what}, after {many}"), time)
+            .beside("the first", few_time)
+            .times(AIM),
         Line::new(
-            &format!("{what}, after {many}"),
-            time,
-            "the first",
-            few_time,
-        )
-        .aim(AIM),
-        Line::bytes(
             &format!("{what}: memory left"),
             bytes as f64 / f64::from(many),
-            1.0,
+            "B",
         )
-        .aim(1.0),
+        .most(1.0),
     ]
 }
 

@@ -8,6 +8,8 @@ use verbs_api::{
 };
 use verbs_sim::{Mode, Sim, SimConfig};
 
+use crate::calls::{Calls, Nobody};
+
 /// A simulation in inline mode.
 pub(crate) struct Fabric {
     sim: Sim,
@@ -17,7 +19,7 @@ pub(crate) struct Fabric {
 /// `far`.
 #[derive(Clone, Copy)]
 pub(crate) struct Link<'f> {
-    verbs: &'f Sim,
+    verbs: &'f dyn Calls,
     near: End,
     far: End,
     qp: Qp,
@@ -26,6 +28,7 @@ pub(crate) struct Link<'f> {
 
 /// Many links between the same two ends.
 pub(crate) struct Links<'f> {
+    sim: &'f Sim,
     first: Link<'f>,
     qps: Vec<Qp>,
 }
@@ -69,6 +72,7 @@ impl Fabric {
     pub(crate) fn links(&self, from: u32, to: u32, bytes: usize, count: usize) -> Links<'_> {
         let first = self.link(from, to, bytes);
         let mut links = Links {
+            sim: &self.sim,
             first,
             qps: vec![first.qp],
         };
@@ -116,7 +120,7 @@ impl Fabric {
         for _ in 0..count / SENDS {
             let link = self.connect_with(end, peer_end, cap);
             for _ in 0..SENDS {
-                self.sim.post_send(link.qp, &[wr]).unwrap();
+                link.verbs.post_send(link.qp, &[wr]).unwrap();
             }
             for qp in [link.qp, link.peer] {
                 self.sim.destroy_qp(qp, Wait::Poll).unwrap();
@@ -129,7 +133,7 @@ impl Fabric {
         let mut wc = [Wc::default(); 64];
         let mut got = 0;
         while got < count as usize {
-            got += self.sim.poll_cq(end.cq, &mut wc).unwrap();
+            got += Calls::poll_cq(&self.sim, end.cq, &mut wc).unwrap();
         }
     }
 
@@ -154,6 +158,14 @@ impl Fabric {
 }
 
 impl Link<'_> {
+    /// The same link, on which nothing happens.
+    pub(crate) fn of_nobody(self) -> Self {
+        Self {
+            verbs: &Nobody,
+            ..self
+        }
+    }
+
     /// RDMA Write of so many bytes, and its completion polled.
     pub(crate) fn write(&self, length: u32) {
         let list = [self.near.mem.sge(0, length)];
@@ -259,7 +271,7 @@ impl<'f> Links<'f> {
 
     /// The program writes 64 bytes of its own memory.
     pub(crate) fn fill(&self) {
-        let Link { verbs, near, .. } = self.first;
-        verbs.write_mr(near.mr, 0, black_box(&[1; 64])).unwrap();
+        let near = self.first.near;
+        self.sim.write_mr(near.mr, 0, black_box(&[1; 64])).unwrap();
     }
 }

@@ -12,12 +12,15 @@
 //! | `table` | figures, floors, ratios, aims |
 
 mod beside;
+mod callgrind;
+mod calls;
 mod floor;
 mod link;
 mod memory;
 mod scale;
 mod stopwatch;
 mod table;
+mod time;
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -41,14 +44,18 @@ fn main() {
     large_messages(&mut watch);
     two_threads(&mut watch);
     many_queue_pairs(&mut watch);
-    let idle = memory::of_a_queue_pair(false);
-    let used = memory::of_a_queue_pair(true);
     if watch.measures() {
-        let mut lines = lines(&watch, idle, used);
+        let mut lines = times(&watch);
+        lines.extend(memory());
         lines.extend(scale::lines());
         lines.extend(beside::lines(1.0));
         print!("{}", table::render(&lines));
+        print!("\n{}", table::render(&instructions(&watch)));
+        if !callgrind::is_there() {
+            println!("no valgrind: no instructions are counted");
+        }
     } else {
+        memory();
         scale::try_out();
         beside::lines(0.001);
     }
@@ -67,9 +74,9 @@ fn floors(watch: &mut Stopwatch) {
 fn small_messages(watch: &mut Stopwatch) {
     let fabric = Fabric::new(2);
     let link = fabric.link(0, 1, 4096);
-    watch.time("write of 64 B", || link.write(64));
-    watch.time("send and receive of 64 B", || link.send(64));
-    watch.time("arm, send, event", || link.event(64));
+    watch.operation("write of 64 B", link, |link| link.write(64));
+    watch.operation("send and receive of 64 B", link, |link| link.send(64));
+    watch.operation("arm, send, event", link, |link| link.event(64));
     watch.time("empty poll", link.empty_poll());
     let within = fabric.link(0, 0, 4096);
     watch.time("write of 64 B to the same node", || within.write(64));
@@ -153,51 +160,72 @@ fn many_queue_pairs(watch: &mut Stopwatch) {
 
 const SIZES: [(&str, usize); 3] = [("4 KiB", 4 << 10), ("64 KiB", 64 << 10), ("1 MiB", 1 << 20)];
 
-/// The table: what is compared with what, and the aims.
-fn lines(watch: &Stopwatch, idle: f64, used: f64) -> Vec<Line> {
+/// What is compared with what, and the aims.
+fn times(watch: &Stopwatch) -> Vec<Line> {
     let time = |name: &str| watch.figure(name);
     let lock = time("floor/lock and unlock");
     let sketch = lock + time("floor/64 B copy, push and pop");
     let copy = |size: &str| time(&format!("floor/memcpy of {size}"));
-    let alone = time("write of 64 B");
     let one = time("write of 64 B, 1 queue pair a node");
-    let own = "lock + 64 B copy + push/pop";
-    let few = "the same, 1 QP a node";
-    let ns = |name: &str, floor_name: &str, floor| Line::new(name, time(name), floor_name, floor);
+    let ns =
+        |name: &str, floor_name: &str, floor| Line::ns(name, time(name)).beside(floor_name, floor);
+    let own = |name: &str| ns(name, "lock + 64 B copy + push/pop", sketch);
+    let alone = |name: &str| ns(name, "one thread", time("write of 64 B"));
+    let few = |name: &str| ns(name, "the same, 1 QP a node", one);
     vec![
-        ns("write of 64 B", own, sketch).aim(6.0),
-        ns("write of 64 B to the same node", own, sketch),
-        ns("send and receive of 64 B", own, sketch),
-        ns("arm, send, event", own, sketch),
-        ns("write of 64 B in real time", "inline", alone),
+        own("write of 64 B").times(2.0),
+        own("write of 64 B to the same node"),
+        own("send and receive of 64 B").times(3.3),
+        own("arm, send, event").times(5.0),
+        ns(
+            "write of 64 B in real time",
+            "inline",
+            time("write of 64 B"),
+        ),
         ns(
             "send and receive of 64 B in real time",
             "inline",
             time("send and receive of 64 B"),
         ),
-        ns("empty poll", "lock and unlock", lock).aim(0.25),
+        ns("empty poll", "lock and unlock", lock).times(0.25),
         ns("empty poll", "atomic load", time("floor/atomic load")),
-        ns("write of 4 KiB", "memcpy of 4 KiB", copy("4 KiB")),
-        ns("write of 64 KiB", "memcpy of 64 KiB", copy("64 KiB")),
-        ns("write of 1 MiB", "memcpy of 1 MiB", copy("1 MiB")).aim(1.0 / 0.8),
-        ns("two threads, the same nodes", "one thread", alone),
-        ns("two threads, nodes of their own", "one thread", alone),
-        ns("write of 64 B, many queue pairs, one in use", few, one).aim(1.3),
-        ns("write of 64 B, many queue pairs in turn", few, one),
-        ns("write of 64 B, many queue pairs in random order", few, one),
+        ns("write of 4 KiB", "memcpy of 4 KiB", copy("4 KiB")).times(2.5),
+        ns("write of 64 KiB", "memcpy of 64 KiB", copy("64 KiB")).times(1.1),
+        ns("write of 1 MiB", "memcpy of 1 MiB", copy("1 MiB")).times(1.02),
+        alone("two threads, the same nodes"),
+        alone("two threads, nodes of their own").times(0.7),
+        few("write of 64 B, many queue pairs, one in use").more(30.0),
+        few("write of 64 B, many queue pairs in turn"),
+        few("write of 64 B, many queue pairs in random order").most(350.0),
         ns(
             "write_mr of 64 B, many queue pairs",
-            few,
+            "the same, 1 QP a node",
             time("write_mr of 64 B, 1 queue pair a node"),
         )
-        .aim(1.3),
+        .more(10.0),
         ns(
             "write_mr of 64 B beside many receives",
             "beside one",
             time("write_mr of 64 B beside one receive"),
         )
-        .aim(1.5),
-        Line::bytes("memory of an idle RC QP of 16+16 WRs", idle, 2048.0).aim(1.0),
-        Line::bytes("the same, when both queues have been full", used, 2048.0).aim(1.0),
+        .more(50.0),
+    ]
+}
+
+fn memory() -> Vec<Line> {
+    let bytes = |what, used| Line::new(what, memory::of_a_queue_pair(used), "B");
+    vec![
+        bytes("memory of an idle RC QP of 16+16 WRs", false).most(1152.0),
+        bytes("the same, when both queues have been full", true).most(2048.0),
+    ]
+}
+
+/// Instructions, without those of the caller.
+fn instructions(watch: &Stopwatch) -> Vec<Line> {
+    let count = |name: &str| Line::new(name, watch.instructions(name), "instructions");
+    vec![
+        count("write of 64 B").most(600.0),
+        count("send and receive of 64 B").most(1_100.0),
+        count("arm, send, event").most(1_500.0),
     ]
 }

@@ -41,7 +41,7 @@ fn each<T>(count: u32, make: impl FnOnce() -> T) -> (f64, f64, T) {
 }
 
 fn line(what: String, many: f64, few: f64) -> Line {
-    Line::new(&what, many, "each of few", few).aim(AIM)
+    Line::ns(&what, many).beside("each of few", few).times(AIM)
 }
 
 fn nodes(few: u32, many: u32) -> Vec<Line> {
@@ -54,12 +54,9 @@ fn nodes(few: u32, many: u32) -> Vec<Line> {
     };
     vec![
         line(format!("a node, one of {many}"), time, few_time),
-        Line::bytes(
-            &format!("memory of a node, one of {many}"),
-            bytes,
-            few_bytes,
-        )
-        .aim(AIM),
+        Line::new(&format!("memory of a node, one of {many}"), bytes, "B")
+            .beside("each of few", few_bytes)
+            .times(AIM),
         line(
             format!("write of 64 B among {many} nodes"),
             message(&large, many - 1),
@@ -87,11 +84,12 @@ fn entries(few: u32, many: u32) -> Vec<Line> {
     });
     vec![
         line(format!("completion in a CQ of {many}"), time, few_time),
-        Line::bytes(
+        Line::new(
             &format!("memory of a completion in a CQ of {many}"),
             bytes,
-            few_bytes,
+            "B",
         )
-        .aim(AIM),
+        .beside("each of few", few_bytes)
+        .times(AIM),
     ]
 }
