@@ -1,7 +1,6 @@
 //! What verbs take beside many things that they have nothing to do with, and beside few of them.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use verbs_api::connect::by_attributes;
 use verbs_api::lab::{Fault, Lab, PacketFilter};
@@ -15,6 +14,7 @@ use verbs_sim::{Mode, Sim, SimConfig};
 
 use crate::memory::allocated;
 use crate::table::Line;
+use crate::time;
 
 /// Of the ratio of many to few.
 const AIM: f64 = 1.5;
@@ -138,16 +138,16 @@ fn line(
     });
     let few_name = format!("beside {FEW}");
     Line::ns(&format!("{what}, beside {many} {beside}"), time)
-        .beside(&few_name, few_time)
+        .beside(&Line::ns(&few_name, few_time))
         .times(AIM)
 }
 
 /// Nanoseconds of one round, in the fastest batch.
 fn fastest(mut run: impl FnMut()) -> f64 {
     let batch = |_| {
-        let start = Instant::now();
+        let start = time::of_thread();
         (0..ROUNDS).for_each(|_| run());
-        start.elapsed().as_nanos() as f64 / f64::from(ROUNDS)
+        (time::of_thread() - start).as_nanos() as f64 / f64::from(ROUNDS)
     };
     (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
 }
@@ -175,7 +175,7 @@ fn owned_queue_pairs(many: u32) -> [Line; 2] {
     let what = "owned queue pair used and dropped, the CQ never empty";
     [
         Line::ns(&format!("{what}, after {many}"), time)
-            .beside("the first", few_time)
+            .beside(&Line::ns("the first", few_time))
             .times(AIM),
         Line::new(
             &format!("{what}: memory left"),

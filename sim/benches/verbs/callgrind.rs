@@ -1,11 +1,18 @@
-//! Instructions of an operation, counted by callgrind: this program runs itself below it.
+//! Instructions and cache misses of an operation, counted by callgrind: this program runs itself below it.
 
 use std::process::Command;
 
 /// The argument by which this program is told to run one benchmark, to be counted.
 const COUNT: &str = "--count";
-/// So many rounds are counted, after as many that are not.
-const ROUNDS: u32 = 4_000;
+/// So many messages are counted, after as many that are not.
+const MESSAGES: u32 = 4_000;
+/// Caches that are simulated: bytes, ways and bytes of a line.
+const CACHES: [&str; 4] = [
+    "--cache-sim=yes",
+    "--I1=32768,8,64",
+    "--D1=32768,8,64",
+    "--LL=33554432,16,64",
+];
 
 /// The benchmark that is to be run, if this is the program that is counted.
 pub(crate) fn wanted() -> Option<String> {
@@ -13,17 +20,18 @@ pub(crate) fn wanted() -> Option<String> {
     (args.next()? == COUNT).then(|| args.next().expect("a name follows"))
 }
 
-/// What callgrind is here to count; the process is over then.
-pub(crate) fn run(mut run: impl FnMut()) -> ! {
-    (0..ROUNDS).for_each(|_| run());
-    counted(run);
+/// What callgrind is here to count: so many messages at once. The process is over then.
+pub(crate) fn run(messages: u32, mut run: impl FnMut()) -> ! {
+    let rounds = MESSAGES / messages;
+    (0..rounds).for_each(|_| run());
+    counted(rounds, run);
     std::process::exit(0)
 }
 
 /// Callgrind counts while it is in here: it knows the function by its name.
 #[inline(never)]
-fn counted(mut run: impl FnMut()) {
-    (0..ROUNDS).for_each(|_| run());
+fn counted(rounds: u32, mut run: impl FnMut()) {
+    (0..rounds).for_each(|_| run());
 }
 
 /// Whether this machine has valgrind.
@@ -31,18 +39,28 @@ pub(crate) fn is_there() -> bool {
     Command::new("valgrind").arg("--version").output().is_ok()
 }
 
-/// Instructions of one round of the benchmark of this name. None without valgrind.
+/// Instructions of one message of the benchmark of this name. None without valgrind.
 pub(crate) fn instructions(name: &str) -> Option<f64> {
+    count(name, "Collected :", &[])
+}
+
+/// Misses of the last-level cache.
+pub(crate) fn misses(name: &str) -> Option<f64> {
+    count(name, "LL misses:", &CACHES)
+}
+
+/// The first number behind `label` in the report.
+fn count(name: &str, label: &str, options: &[&str]) -> Option<f64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg("--toggle-collect=*callgrind*counted*")
+        .args(options)
         .arg(std::env::current_exe().ok()?)
         .args([COUNT, name])
         .output()
         .ok()?;
     let report = String::from_utf8_lossy(&output.stderr);
-    // ==123== Collected : 456
-    let (_, counted) = report.split_once("Collected :")?;
-    let total: f64 = counted.lines().next()?.trim().parse().ok()?;
-    Some(total / f64::from(ROUNDS))
+    let (_, counted) = report.split_once(label)?;
+    let number = counted.split_whitespace().next()?.replace(',', "");
+    Some(number.parse::<f64>().ok()? / f64::from(MESSAGES))
 }

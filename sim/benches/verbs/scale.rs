@@ -2,11 +2,12 @@
 //! it takes seconds.
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use crate::link::Fabric;
+use crate::many::Links;
 use crate::memory::allocated;
 use crate::table::Line;
+use crate::time;
 
 /// Ratios of many to few above this are more than caches and growing tables. Few are as many as caches
 /// do not hold, where that is what counts.
@@ -31,9 +32,9 @@ pub(crate) fn try_out() {
 fn each<T>(count: u32, make: impl FnOnce() -> T) -> (f64, f64, T) {
     let (mut nanos, mut made) = (0.0, None);
     let bytes = allocated(|| {
-        let start = Instant::now();
+        let start = time::of_thread();
         made = Some(black_box(make()));
-        nanos = start.elapsed().as_nanos() as f64;
+        nanos = (time::of_thread() - start).as_nanos() as f64;
     });
     let made = made.expect("it has run");
     let count = f64::from(count);
@@ -41,11 +42,19 @@ fn each<T>(count: u32, make: impl FnOnce() -> T) -> (f64, f64, T) {
 }
 
 fn line(what: String, many: f64, few: f64) -> Line {
-    Line::ns(&what, many).beside("each of few", few).times(AIM)
+    Line::ns(&what, many)
+        .beside(&Line::ns("each of few", few))
+        .times(AIM)
+}
+
+fn bytes(what: String, many: f64, few: f64) -> Line {
+    Line::new(&what, many, "B")
+        .beside(&Line::new("each of few", few, "B"))
+        .times(AIM)
 }
 
 fn nodes(few: u32, many: u32) -> Vec<Line> {
-    let [(few_time, few_bytes, small), (time, bytes, large)] =
+    let [(few_time, few_bytes, small), (time, bytes_each, large)] =
         [few, many].map(|count| each(count, || Fabric::new(count)));
     let message = |fabric: &Fabric, to| {
         let link = fabric.link(0, to, 4096);
@@ -54,9 +63,11 @@ fn nodes(few: u32, many: u32) -> Vec<Line> {
     };
     vec![
         line(format!("a node, one of {many}"), time, few_time),
-        Line::new(&format!("memory of a node, one of {many}"), bytes, "B")
-            .beside("each of few", few_bytes)
-            .times(AIM),
+        bytes(
+            format!("memory of a node, one of {many}"),
+            bytes_each,
+            few_bytes,
+        ),
         line(
             format!("write of 64 B among {many} nodes"),
             message(&large, many - 1),
@@ -67,29 +78,27 @@ fn nodes(few: u32, many: u32) -> Vec<Line> {
 
 fn queue_pairs(few: u32, many: u32) -> Vec<Line> {
     let fabric = Fabric::new(2);
-    let mut links = fabric.links(0, 1, 4096, 1);
-    let (few_time, ..) = each(few, || links.extend(&fabric, few as usize));
-    let (time, ..) = each(many, || links.extend(&fabric, many as usize));
+    let mut links = Links::new(&fabric);
+    let (few_time, ..) = each(few, || links.extend(few as usize));
+    let (time, ..) = each(many, || links.extend((few + many) as usize));
     let name = format!("two queue pairs made and connected, of {many}");
     vec![line(name, time, few_time)]
 }
 
 fn entries(few: u32, many: u32) -> Vec<Line> {
     let fabric = Fabric::new(2);
-    let [(few_time, few_bytes), (time, bytes)] = [few, many].map(|count| {
+    let [(few_time, few_bytes), (time, bytes_each)] = [few, many].map(|count| {
         let cq = fabric.cq(0, count);
-        let (time, bytes, ()) = each(count, || fabric.fill_cq(cq, count));
+        let (time, bytes_each, ()) = each(count, || fabric.fill_cq(cq, count));
         fabric.empty_cq(cq, count);
-        (time, bytes)
+        (time, bytes_each)
     });
     vec![
         line(format!("completion in a CQ of {many}"), time, few_time),
-        Line::new(
-            &format!("memory of a completion in a CQ of {many}"),
-            bytes,
-            "B",
-        )
-        .beside("each of few", few_bytes)
-        .times(AIM),
+        bytes(
+            format!("memory of a completion in a CQ of {many}"),
+            bytes_each,
+            few_bytes,
+        ),
     ]
 }

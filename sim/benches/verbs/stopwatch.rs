@@ -1,12 +1,11 @@
 //! Criterion, and what it measured.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use criterion::Criterion;
 
 use crate::callgrind;
-use crate::link::Link;
+use crate::table::Line;
 use crate::time;
 
 /// Samples of each benchmark: many short ones, so that some are disturbed by nothing else that runs
@@ -16,11 +15,10 @@ const SAMPLES: usize = 300;
 const MEASURING: Duration = Duration::from_millis(1_200);
 const WARMING_UP: Duration = Duration::from_millis(300);
 
-/// Times operations, and keeps a figure of each.
+/// Times operations, and has their instructions counted.
 pub(crate) struct Stopwatch {
     /// None where one benchmark is counted.
     criterion: Option<Criterion>,
-    figures: BTreeMap<String, f64>,
     measures: bool,
     counted: Option<String>,
 }
@@ -41,7 +39,6 @@ impl Stopwatch {
         let measures = std::env::args().any(|arg| arg == "--bench");
         Self {
             criterion: counted.is_none().then(criterion),
-            figures: BTreeMap::new(),
             measures: measures || counted.is_some(),
             counted,
         }
@@ -52,76 +49,77 @@ impl Stopwatch {
         self.measures
     }
 
-    /// Times an operation on a link.
-    pub(crate) fn operation<'f>(&mut self, name: &str, link: Link<'f>, run: fn(&Link<'f>)) {
-        self.time(name, || run(&link));
-        let nobody = link.of_nobody();
-        self.count(&of_caller(name), || run(&nobody));
+    /// Times an operation on the first of two, and counts its instructions. On the second it does nothing:
+    /// the instructions that are left are the caller's, and do not count.
+    pub(crate) fn operation<T>(&mut self, name: &str, on: &[T; 2], run: impl FnMut(&T)) -> Line {
+        self.list(name, 1, on, run)
+    }
+
+    /// The same for so many messages at once; figures are those of one.
+    pub(crate) fn list<T>(
+        &mut self,
+        name: &str,
+        messages: u32,
+        on: &[T; 2],
+        mut run: impl FnMut(&T),
+    ) -> Line {
+        let [simulated, of_nobody] = on;
+        let caller = format!("{name}, the caller");
+        let figure = self.span(name, messages, || run(simulated));
+        self.count(&caller, messages, || run(of_nobody));
+        let net = || Some(callgrind::instructions(name)? - callgrind::instructions(&caller)?);
+        let is_counted = self.measures && !figure.is_nan();
+        Line::ns(name, figure).instructions(is_counted.then(net).flatten())
     }
 
     /// Times an operation.
-    pub(crate) fn time(&mut self, name: &str, mut run: impl FnMut()) {
-        self.count(name, &mut run);
-        self.span(name, |rounds| {
-            let start = time::of_thread();
-            for _ in 0..rounds {
-                run();
-            }
-            time::of_thread() - start
-        });
+    pub(crate) fn time(&mut self, name: &str, run: impl FnMut()) -> Line {
+        Line::ns(name, self.span(name, 1, run))
     }
 
-    /// Runs an operation if it is to be counted.
-    fn count(&self, name: &str, run: impl FnMut()) {
+    /// Misses of the last-level cache in an operation that was timed.
+    pub(crate) fn misses(&self, name: &str, timed: &Line) -> Line {
+        let is_counted = self.measures && timed.is_known();
+        let misses = is_counted.then(|| callgrind::misses(name)).flatten();
+        Line::new(name, misses.unwrap_or(f64::NAN), "misses")
+    }
+
+    /// Runs an operation if it is the one that is counted.
+    fn count(&self, name: &str, messages: u32, run: impl FnMut()) {
         if self.counted.as_deref() == Some(name) {
-            callgrind::run(run);
+            callgrind::run(messages, run);
         }
     }
 
-    /// Times what says itself how long so many rounds of it took.
-    pub(crate) fn span(&mut self, name: &str, mut run: impl FnMut(u64) -> Duration) {
+    /// Nanoseconds of one message: in one sample of twenty it took less, as what else runs on the
+    /// machine only ever makes it slower. Not a number if it was not measured.
+    fn span(&mut self, name: &str, messages: u32, mut run: impl FnMut()) -> f64 {
+        self.count(name, messages, &mut run);
         let Some(criterion) = &mut self.criterion else {
-            return;
+            return f64::NAN;
         };
-        let mut seen = Vec::new();
+        let mut samples = Vec::new();
         criterion.bench_function(name, |bencher| {
             bencher.iter_custom(|rounds| {
-                let took = run(rounds);
-                seen.push(took.as_nanos() as f64 / rounds as f64);
-                took
+                let lists = rounds.div_ceil(messages.into());
+                let start = time::of_thread();
+                for _ in 0..lists {
+                    run();
+                }
+                let took = (time::of_thread() - start).as_nanos() as f64;
+                let each = took / (lists * u64::from(messages)) as f64;
+                samples.push(each);
+                Duration::from_nanos((each * rounds as f64) as u64)
             });
         });
         // The first rounds were for warming up.
-        let mut samples = seen.split_off(seen.len().saturating_sub(SAMPLES));
-        if !samples.is_empty() {
-            samples.sort_by(f64::total_cmp);
-            self.figures
-                .insert(name.to_owned(), samples[samples.len() / 20]);
-        }
-    }
-
-    /// Nanoseconds of one operation: in one sample of twenty it took less, as what else runs on the
-    /// machine only ever makes it slower. Not a number if it was not measured.
-    pub(crate) fn figure(&self, name: &str) -> f64 {
-        self.figures.get(name).copied().unwrap_or(f64::NAN)
-    }
-
-    /// Instructions of one operation on a link, without those of the caller. Not a number without
-    /// valgrind, or if the operation was not measured.
-    pub(crate) fn instructions(&self, name: &str) -> f64 {
-        let net = || {
-            self.figures.get(name)?;
-            Some(callgrind::instructions(name)? - callgrind::instructions(&of_caller(name))?)
-        };
-        net().unwrap_or(f64::NAN)
+        let mut samples = samples.split_off(samples.len().saturating_sub(SAMPLES));
+        samples.sort_by(f64::total_cmp);
+        samples.get(samples.len() / 20).copied().unwrap_or(f64::NAN)
     }
 
     /// Criterion's own summary.
     pub(crate) fn finish(self) {
         self.criterion.expect("all have run").final_summary();
     }
-}
-
-fn of_caller(name: &str) -> String {
-    format!("{name}, the caller")
 }

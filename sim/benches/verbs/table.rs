@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 /// One figure.
+#[derive(Clone)]
 pub(crate) struct Line {
     what: String,
     figure: f64,
     unit: &'static str,
     beside: Option<(String, f64)>,
     aim: Option<Aim>,
+    instructions: Option<f64>,
+    most_instructions: Option<f64>,
 }
 
 /// What a figure may be at most.
@@ -30,6 +33,8 @@ impl Line {
             unit,
             beside: None,
             aim: None,
+            instructions: None,
+            most_instructions: None,
         }
     }
 
@@ -38,82 +43,123 @@ impl Line {
         Self::new(what, figure, "ns")
     }
 
-    /// Beside something in the same unit.
-    pub(crate) fn beside(self, name: &str, figure: f64) -> Self {
-        let beside = Some((name.to_owned(), figure));
+    /// The sum of two, under a name of its own.
+    pub(crate) fn sum(what: &str, a: &Self, b: &Self) -> Self {
+        Self::new(what, a.figure + b.figure, a.unit)
+    }
+
+    /// With instructions, if they are known.
+    pub(crate) fn instructions(self, instructions: Option<f64>) -> Self {
+        Self {
+            instructions,
+            ..self
+        }
+    }
+
+    /// Beside another in the same unit.
+    pub(crate) fn beside(self, other: &Self) -> Self {
+        let beside = Some((other.what.clone(), other.figure));
         Self { beside, ..self }
     }
 
     /// At most so much.
     pub(crate) fn most(self, most: f64) -> Self {
-        self.aim(Aim::Most(most))
+        let aim = Some(Aim::Most(most));
+        Self { aim, ..self }
     }
 
     /// At most so many times what it is beside.
     pub(crate) fn times(self, times: f64) -> Self {
-        self.aim(Aim::Times(times))
+        let aim = Some(Aim::Times(times));
+        Self { aim, ..self }
     }
 
     /// At most so much more than what it is beside.
     pub(crate) fn more(self, more: f64) -> Self {
-        self.aim(Aim::More(more))
-    }
-
-    fn aim(self, aim: Aim) -> Self {
-        let aim = Some(aim);
+        let aim = Some(Aim::More(more));
         Self { aim, ..self }
     }
 
-    /// Whether all of it was measured, and not filtered out.
-    fn is_known(&self) -> bool {
+    /// At most so many instructions.
+    pub(crate) fn most_instructions(self, most: f64) -> Self {
+        let most_instructions = Some(most);
+        Self {
+            most_instructions,
+            ..self
+        }
+    }
+
+    /// Whether it was measured, and not filtered out.
+    pub(crate) fn is_known(&self) -> bool {
         let beside = self.beside.as_ref().map_or(0.0, |(_, figure)| *figure);
         !(self.figure + beside).is_nan()
     }
 
-    fn cells(&self) -> [String; 7] {
+    fn cells(&self) -> [String; 10] {
         let amount = |value: f64| format!("{value:.*} {}", usize::from(value < 1e3), self.unit);
-        let more = |value: f64| format!("{}{}", if value < 0.0 { "" } else { "+" }, amount(value));
+        let more = |value: f64| format!("{value:+.1} {}", self.unit);
         let times = |value: f64| format!("{value:.2}");
+        let count =
+            |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.0}"));
         let (name, floor) = self.beside.clone().unwrap_or_default();
-        let (ratio, difference) = (self.figure / floor, self.figure - floor);
-        let beside = self.beside.as_ref();
-        let (compared, aim, met) = match self.aim {
-            Some(Aim::More(most)) => (more(difference), more(most), difference <= most),
-            Some(Aim::Times(most)) => (times(ratio), times(most), ratio <= most),
-            Some(Aim::Most(most)) => (
-                beside.map_or_else(String::new, |_| times(ratio)),
-                amount(most),
-                self.figure <= most,
-            ),
-            None => (
-                beside.map_or_else(String::new, |_| times(ratio)),
-                String::new(),
-                true,
-            ),
+        let [beside, ratio] = match self.beside {
+            Some(_) => [amount(floor), times(self.figure / floor)],
+            None => [const { String::new() }; 2],
         };
-        let met = match (self.aim, met) {
-            (None, _) => "",
-            (_, true) => "yes",
-            (_, false) => "NO",
+        let (by_it, aim, is_met) = match self.aim {
+            Some(Aim::Most(most)) => (ratio, amount(most), Some(self.figure <= most)),
+            Some(Aim::Times(most)) => (ratio, times(most), Some(self.figure <= most * floor)),
+            Some(Aim::More(most)) => {
+                let difference = self.figure - floor;
+                (more(difference), more(most), Some(difference <= most))
+            }
+            None => (ratio, String::new(), None),
         };
+        let is_short = self.instructions.zip(self.most_instructions);
         [
             self.what.clone(),
             amount(self.figure),
             name,
-            beside.map_or_else(String::new, |_| amount(floor)),
-            compared,
+            beside,
+            by_it,
             aim,
-            met.to_owned(),
+            met(is_met),
+            count(self.instructions),
+            count(self.most_instructions),
+            met(is_short.map(|(count, most)| count <= most)),
         ]
     }
 }
 
+fn met(is_met: Option<bool>) -> String {
+    match is_met {
+        None => "",
+        Some(true) => "yes",
+        Some(false) => "NO",
+    }
+    .to_owned()
+}
+
 /// The table, as Markdown.
 pub(crate) fn render(lines: &[Line]) -> String {
-    let mut rows = vec![["what", "figure", "beside", "", "by it", "aim", "met"].map(str::to_owned)];
+    let head = [
+        "what",
+        "figure",
+        "beside",
+        "",
+        "by it",
+        "aim",
+        "met",
+        "instructions",
+        "aim",
+        "met",
+    ];
+    let mut rows = vec![head.map(str::to_owned)];
     rows.extend(lines.iter().filter(|line| line.is_known()).map(Line::cells));
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: [usize; 7] = std::array::from_fn(width);
+    let widths: [usize; 10] = std::array::from_fn(|column| {
+        let widths = rows.iter().map(|row| row[column].len());
+        widths.max().unwrap_or(0)
+    });
     rows.insert(1, widths.map(|width| "-".repeat(width)));
     let mut text = String::new();
     for row in &rows {

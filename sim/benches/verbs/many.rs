@@ -1,0 +1,118 @@
+//! Many queue pairs between two nodes.
+
+use std::hint::black_box;
+
+use verbs_api::{Qp, RecvWr, Verbs};
+
+use crate::link::{Fabric, Link};
+use crate::stopwatch::Stopwatch;
+use crate::table::Line;
+
+/// Queue pairs of each node where there are many.
+const MANY: usize = 100_000;
+/// As above, where each benchmark runs only once to see that it works.
+const A_FEW: usize = 2_000;
+/// Queue pairs of a busy program.
+const SOME: usize = 1_000;
+
+/// Many links between the same two ends.
+#[derive(Clone)]
+pub(crate) struct Links<'f> {
+    fabric: &'f Fabric,
+    first: Link<'f>,
+    qps: Vec<Qp>,
+}
+
+pub(crate) fn lines(watch: &mut Stopwatch) -> Vec<Line> {
+    let count = if watch.measures() { MANY } else { A_FEW };
+    let fabric = Fabric::new(2);
+    let mut links = Links::new(&fabric);
+    let one = watch.time("write of 64 B, 1 queue pair a node", || links.write(0));
+    let fill_one = watch.time("write_mr of 64 B, 1 queue pair a node", || links.fill());
+    links.extend(SOME);
+    let mut next = 0;
+    let name = "write of 64 B, 1,000 queue pairs in turn";
+    let some = watch.operation(name, &links.and_nobody(), |links| {
+        next = (next + 1) % SOME;
+        links.write(next);
+    });
+    links.extend(count);
+    // The first use of each is another matter.
+    (0..count).for_each(|number| links.write(number));
+    let same = watch.time("write of 64 B, many queue pairs, one in use", || {
+        links.write(black_box(count / 2))
+    });
+    let fill = watch.time("write_mr of 64 B, many queue pairs", || links.fill());
+    let mut next = 0;
+    let in_turn = watch.time("write of 64 B, many queue pairs in turn", || {
+        next = (next + 1) % count;
+        links.write(next);
+    });
+    let mut random = 1_u64;
+    let name = "write of 64 B, many queue pairs in random order";
+    let at_random = watch.operation(name, &links.and_nobody(), |links| {
+        // A linear congruential generator (Knuth's MMIX): cheap, and random enough for caches.
+        random = random.wrapping_mul(6_364_136_223_846_793_005);
+        random = random.wrapping_add(1_442_695_040_888_963_407);
+        links.write((random >> 33) as usize % count);
+    });
+    let misses = watch.misses(name, &at_random);
+    let few = Links::new(&fabric);
+    few.receive();
+    let few = watch.time("write_mr of 64 B beside one receive", || few.fill());
+    links.receive();
+    let many = watch.time("write_mr of 64 B beside many receives", || links.fill());
+    vec![
+        some.beside(&one).times(1.5),
+        same.beside(&one).more(30.0),
+        in_turn.beside(&one),
+        at_random.beside(&one).most(350.0),
+        misses.most(8.0),
+        fill.beside(&fill_one).more(10.0),
+        many.beside(&few).more(50.0),
+    ]
+}
+
+impl<'f> Links<'f> {
+    pub(crate) fn new(fabric: &'f Fabric) -> Self {
+        let first = fabric.link(0, 1, 4096);
+        let qps = vec![first.qp];
+        Self { fabric, first, qps }
+    }
+
+    /// So many in all.
+    pub(crate) fn extend(&mut self, count: usize) {
+        let more = (self.qps.len()..count).map(|_| self.fabric.another(&self.first).qp);
+        self.qps.extend(more);
+    }
+
+    fn and_nobody(&self) -> [Self; 2] {
+        self.first.and_nobody().map(|first| Self {
+            first,
+            ..self.clone()
+        })
+    }
+
+    /// RDMA Write of 64 bytes on the link of this number, and its completion polled.
+    fn write(&self, number: usize) {
+        let qp = self.qps[number];
+        Link { qp, ..self.first }.write(64);
+    }
+
+    /// Posts a receive on each, behind the first 64 bytes of the program's memory.
+    fn receive(&self) {
+        let mem = self.first.near.mem;
+        for (offset, qp) in (0..4000).cycle().zip(&self.qps) {
+            let list = [mem.sge(64 + offset, 16)];
+            let wr = RecvWr::new(1, &list);
+            self.fabric.sim.post_recv(*qp, &[wr]).unwrap();
+        }
+    }
+
+    /// The program writes 64 bytes of its own memory.
+    fn fill(&self) {
+        let mr = self.first.near.mr;
+        let bytes = black_box(&[1; 64]);
+        self.fabric.sim.write_mr(mr, 0, bytes).unwrap();
+    }
+}
