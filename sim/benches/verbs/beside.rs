@@ -13,11 +13,9 @@ use verbs_api::{
 use verbs_sim::{Mode, Sim, SimConfig};
 
 use crate::memory::allocated;
-use crate::table::Line;
+use crate::table::{Line, MISS, NOTHING};
 use crate::time;
 
-/// Of the ratio of many to few.
-const AIM: f64 = 1.5;
 /// The few.
 const FEW: u32 = 10;
 /// Of so many batches the fastest counts.
@@ -64,6 +62,18 @@ pub(crate) fn lines(scale: f64) -> Vec<Line> {
             desk.qp();
         }
     };
+    let cqs = |desk: &Desk, count| {
+        for _ in 0..count {
+            desk.cq_on_channel(1);
+        }
+    };
+    #[cfg(feature = "fd")]
+    let descriptors = |desk: &Desk, count| {
+        for _ in 0..count {
+            let channel = desk.sim.create_comp_channel(desk.context).unwrap();
+            drop(desk.sim.channel_fd(channel).unwrap());
+        }
+    };
     let unread = |desk: &Desk, count| {
         for _ in 0..count {
             desk.raise_event(desk.cq_on_channel(1));
@@ -90,35 +100,29 @@ pub(crate) fn lines(scale: f64) -> Vec<Line> {
     };
     #[rustfmt::skip]
     let mut lines = vec![
-        line("queue pair made and destroyed", "windows", many(60_000), windows, make_qp),
-        line("region made and deregistered", "windows", many(60_000), windows, make_mr),
-        line("req_notify_cq, solicited", "completions", many(1_000_000), Desk::fill, arm),
-        line("queue pair made and destroyed", "completions", many(1_000_000), Desk::fill, make_qp),
-        line("address handle made and destroyed", "queue pairs", many(60_000), qps, make_ah),
-        line("context opened and closed", "queue pairs", many(60_000), qps, open),
-        line("rule put in force and taken out", "CQs", many(60_000), |desk, count| {
-            for _ in 0..count {
-                desk.cq_on_channel(1);
-            }
-        }, inject),
-        line("CQ with an event, made and destroyed", "unread events", many(60_000), unread, make_cq),
-        line("queue pair made and destroyed", "unread async events", many(1_000_000), unread_async, make_qp),
-        line("write of 64 B", "rules for other queue pairs", many(10_000), rules, write),
-        line("write of 64 B", "packets held back", many(20_000), held, write),
+        line("queue pair made and destroyed", "windows", many(60_000), windows, make_qp).more(MISS),
+        line("region made and deregistered", "windows", many(60_000), windows, make_mr).more(MISS),
+        line("req_notify_cq, solicited", "completions", many(1_000_000), Desk::fill, arm).more(NOTHING),
+        line("queue pair made and destroyed", "completions", many(1_000_000), Desk::fill, make_qp).more(MISS),
+        line("address handle made and destroyed", "queue pairs", many(60_000), qps, make_ah).more(MISS),
+        line("context opened and closed", "queue pairs", many(60_000), qps, open).more(MISS),
+        line("rule put in force and taken out", "CQs", many(60_000), cqs, inject).more(MISS),
+        line("CQ with an event, made and destroyed", "unread events", many(60_000), unread, make_cq).more(2.0 * MISS),
+        line("queue pair made and destroyed", "unread async events", many(1_000_000), unread_async, make_qp).more(MISS),
+        line("write of 64 B", "rules for other queue pairs", many(10_000), rules, write).more(NOTHING),
+        line("write of 64 B", "packets held back", many(20_000), held, write).more(NOTHING),
     ];
     #[cfg(feature = "fd")]
-    lines.push(line(
-        "write of 64 B",
-        "channels with descriptors",
-        many(900),
-        |desk, count| {
-            for _ in 0..count {
-                let channel = desk.sim.create_comp_channel(desk.context).unwrap();
-                drop(desk.sim.channel_fd(channel).unwrap());
-            }
-        },
-        write,
-    ));
+    lines.push(
+        line(
+            "write of 64 B",
+            "channels with descriptors",
+            many(900),
+            descriptors,
+            write,
+        )
+        .more(NOTHING),
+    );
     lines.extend(owned_queue_pairs(many(20_000)));
     lines
 }
@@ -139,11 +143,10 @@ fn line(
     let few_name = format!("beside {FEW}");
     Line::ns(&format!("{what}, beside {many} {beside}"), time)
         .beside(&Line::ns(&few_name, few_time))
-        .times(AIM)
 }
 
 /// Nanoseconds of one round, in the fastest batch.
-fn fastest(mut run: impl FnMut()) -> f64 {
+pub(crate) fn fastest(mut run: impl FnMut()) -> f64 {
     let batch = |_| {
         let start = time::of_thread();
         (0..ROUNDS).for_each(|_| run());
@@ -176,7 +179,7 @@ fn owned_queue_pairs(many: u32) -> [Line; 2] {
     [
         Line::ns(&format!("{what}, after {many}"), time)
             .beside(&Line::ns("the first", few_time))
-            .times(AIM),
+            .more(MISS),
         Line::new(
             &format!("{what}: memory left"),
             bytes as f64 / f64::from(many),

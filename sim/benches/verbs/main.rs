@@ -40,8 +40,8 @@ use stopwatch::Stopwatch;
 fn main() {
     let mut watch = Stopwatch::new();
     let mut lines = messages::lines(&mut watch);
-    lines.extend(threads::lines(&mut watch));
     lines.extend(many::lines(&mut watch));
+    lines.extend(threads::lines(&mut watch));
     lines.extend(memory::lines());
     if watch.measures() {
         lines.extend(scale::lines());

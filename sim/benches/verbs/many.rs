@@ -6,7 +6,7 @@ use verbs_api::{Qp, RecvWr, Verbs};
 
 use crate::link::{Fabric, Link};
 use crate::stopwatch::Stopwatch;
-use crate::table::Line;
+use crate::table::{Line, MISS, NOTHING};
 
 /// Queue pairs of each node where there are many.
 const MANY: usize = 100_000;
@@ -64,12 +64,12 @@ pub(crate) fn lines(watch: &mut Stopwatch) -> Vec<Line> {
     let many = watch.time("write_mr of 64 B beside many receives", || links.fill());
     vec![
         some.beside(&one).times(1.5),
-        same.beside(&one).more(30.0),
+        same.beside(&one).more(NOTHING),
         in_turn.beside(&one),
         at_random.beside(&one).most(350.0),
         misses.most(8.0),
-        fill.beside(&fill_one).more(10.0),
-        many.beside(&few).more(50.0),
+        fill.beside(&fill_one).more(NOTHING),
+        many.beside(&few).more(MISS),
     ]
 }
 

@@ -3,19 +3,19 @@
 
 use std::hint::black_box;
 
+use crate::beside::fastest;
 use crate::link::Fabric;
 use crate::many::Links;
 use crate::memory::allocated;
-use crate::table::Line;
+use crate::table::{Line, MISS, NOTHING};
 use crate::time;
 
-/// Ratios of many to few above this are more than caches and growing tables. Few are as many as caches
-/// do not hold, where that is what counts.
-const AIM: f64 = 2.0;
+/// Bytes of a cache line.
+const LINE: f64 = 64.0;
 
 /// Nodes of a fabric, queue pairs on two nodes, entries of a CQ.
 pub(crate) fn lines() -> Vec<Line> {
-    let mut lines = nodes(10, 1_000);
+    let mut lines = nodes(100, 1_000);
     lines.extend(queue_pairs(10_000, 100_000));
     lines.extend(entries(1 << 12, 1 << 22));
     lines
@@ -41,38 +41,28 @@ fn each<T>(count: u32, make: impl FnOnce() -> T) -> (f64, f64, T) {
     (nanos / count, bytes as f64 / count, made)
 }
 
-fn line(what: String, many: f64, few: f64) -> Line {
-    Line::ns(&what, many)
-        .beside(&Line::ns("each of few", few))
-        .times(AIM)
-}
-
-fn bytes(what: String, many: f64, few: f64) -> Line {
-    Line::new(&what, many, "B")
-        .beside(&Line::new("each of few", few, "B"))
-        .times(AIM)
+/// Beside few, where growing tables and caches take the rest. Memory comes from the kernel page by page,
+/// which is most of what the last two take.
+fn beside(many: Line, few: f64) -> Line {
+    let few = Line::new("each of few", few, many.unit);
+    many.beside(&few)
 }
 
 fn nodes(few: u32, many: u32) -> Vec<Line> {
-    let [(few_time, few_bytes, small), (time, bytes_each, large)] =
+    let [(few_time, few_bytes, small), (time, bytes, large)] =
         [few, many].map(|count| each(count, || Fabric::new(count)));
     let message = |fabric: &Fabric, to| {
         let link = fabric.link(0, to, 4096);
-        let count = 20_000;
-        each(count, || (0..count).for_each(|_| link.write(64))).0
+        fastest(|| link.write(64))
     };
+    let [few_message, message] = [message(&small, few - 1), message(&large, many - 1)];
+    let node = format!("a node, one of {many}");
+    let memory = format!("memory of a node, one of {many}");
+    let write = format!("write of 64 B among {many} nodes");
     vec![
-        line(format!("a node, one of {many}"), time, few_time),
-        bytes(
-            format!("memory of a node, one of {many}"),
-            bytes_each,
-            few_bytes,
-        ),
-        line(
-            format!("write of 64 B among {many} nodes"),
-            message(&large, many - 1),
-            message(&small, few - 1),
-        ),
+        beside(Line::ns(&node, time), few_time).more(MISS),
+        beside(Line::new(&memory, bytes, "B"), few_bytes).more(LINE),
+        beside(Line::ns(&write, message), few_message).more(NOTHING),
     ]
 }
 
@@ -82,23 +72,21 @@ fn queue_pairs(few: u32, many: u32) -> Vec<Line> {
     let (few_time, ..) = each(few, || links.extend(few as usize));
     let (time, ..) = each(many, || links.extend((few + many) as usize));
     let name = format!("two queue pairs made and connected, of {many}");
-    vec![line(name, time, few_time)]
+    vec![beside(Line::ns(&name, time), few_time).more(15.0 * MISS)]
 }
 
 fn entries(few: u32, many: u32) -> Vec<Line> {
     let fabric = Fabric::new(2);
-    let [(few_time, few_bytes), (time, bytes_each)] = [few, many].map(|count| {
+    let [(few_time, few_bytes), (time, bytes)] = [few, many].map(|count| {
         let cq = fabric.cq(0, count);
-        let (time, bytes_each, ()) = each(count, || fabric.fill_cq(cq, count));
+        let (time, bytes, ()) = each(count, || fabric.fill_cq(cq, count));
         fabric.empty_cq(cq, count);
-        (time, bytes_each)
+        (time, bytes)
     });
+    let entry = format!("completion in a CQ of {many}");
+    let memory = format!("memory of a completion in a CQ of {many}");
     vec![
-        line(format!("completion in a CQ of {many}"), time, few_time),
-        bytes(
-            format!("memory of a completion in a CQ of {many}"),
-            bytes_each,
-            few_bytes,
-        ),
+        beside(Line::ns(&entry, time), few_time).more(2.0 * MISS),
+        beside(Line::new(&memory, bytes, "B"), few_bytes).more(LINE),
     ]
 }

@@ -91,8 +91,7 @@ impl Stopwatch {
         }
     }
 
-    /// Nanoseconds of one message: in one sample of twenty it took less, as what else runs on the
-    /// machine only ever makes it slower. Not a number if it was not measured.
+    /// Nanoseconds of one message. Not a number if it was not measured.
     fn span(&mut self, name: &str, messages: u32, mut run: impl FnMut()) -> f64 {
         self.count(name, messages, &mut run);
         let Some(criterion) = &mut self.criterion else {
@@ -113,13 +112,17 @@ impl Stopwatch {
             });
         });
         // The first rounds were for warming up.
-        let mut samples = samples.split_off(samples.len().saturating_sub(SAMPLES));
-        samples.sort_by(f64::total_cmp);
-        samples.get(samples.len() / 20).copied().unwrap_or(f64::NAN)
+        low(samples.split_off(samples.len().saturating_sub(SAMPLES)))
     }
 
     /// Criterion's own summary.
     pub(crate) fn finish(self) {
         self.criterion.expect("all have run").final_summary();
     }
+}
+
+/// What one sample of twenty is below, as what else runs on the machine only ever makes it slower.
+pub(crate) fn low(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 20).copied().unwrap_or(f64::NAN)
 }

@@ -2,12 +2,17 @@
 
 use std::fmt::Write as _;
 
+/// Nanoseconds that a verb may take longer beside more of what it does not touch: none, but for noise.
+pub(crate) const NOTHING: f64 = 20.0;
+/// And where it looks something up among more: a miss of the last-level cache.
+pub(crate) const MISS: f64 = 100.0;
+
 /// One figure.
 #[derive(Clone)]
 pub(crate) struct Line {
     what: String,
     figure: f64,
-    unit: &'static str,
+    pub(crate) unit: &'static str,
     beside: Option<(String, f64)>,
     aim: Option<Aim>,
     instructions: Option<f64>,

@@ -1,36 +1,39 @@
 //! Two threads at the same time, each with a queue pair and a CQ of its own.
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
 use crate::link::{Fabric, Link};
-use crate::stopwatch::Stopwatch;
+use crate::stopwatch::{self, Stopwatch};
 use crate::table::Line;
 
-/// The best counts.
+/// Each thread writes so many messages in so many stretches.
+const STRETCH: u32 = 256;
+const STRETCHES: u32 = 50;
 const TRIES: u32 = 20;
-/// Looks of the thread that is ready first, and messages between two of them.
-const LOOKS: u32 = 200;
-const MESSAGES: u32 = 64;
 
-/// How far a thread is, on a cache line of its own.
+/// Messages that a thread has written, on a cache line of its own.
 #[repr(align(128))]
-struct Progress(AtomicU32);
+struct Done(AtomicU32);
 
 pub(crate) fn lines(watch: &mut Stopwatch) -> [Line; 2] {
     let fabric = Fabric::new(4);
     let [first, same, apart] =
         [(0, 1), (0, 1), (2, 3)].map(|(from, to)| fabric.link(from, to, 4096));
     let one = watch.time("write of 64 B, one thread", || first.write(64));
+    let tries = if watch.measures() { TRIES } else { 1 };
     let both = |what: &str, other| {
-        let tries = (0..TRIES).map(|_| run(&[first, other]));
-        let together = tries.filter_map(|(time, together)| together.then_some(time));
-        match together.reduce(f64::min) {
-            Some(time) => Line::ns(what, time).beside(&one),
-            None => Line::new(what, f64::INFINITY, "ns: they never ran at the same time"),
+        let samples: Vec<_> = (0..tries).flat_map(|_| run([first, other])).collect();
+        match samples.is_empty() {
+            false => Line::ns(what, stopwatch::low(samples)),
+            true => Line::ns(
+                &format!("{what}: never seen at the same time"),
+                f64::INFINITY,
+            ),
         }
+        .beside(&one)
     };
     [
         both("two threads, the same nodes", same),
@@ -38,37 +41,34 @@ pub(crate) fn lines(watch: &mut Stopwatch) -> [Line; 2] {
     ]
 }
 
-/// Nanoseconds of a message of either, and whether both threads ran at the same time.
-fn run(links: &[Link<'_>; 2]) -> (f64, bool) {
-    let progress = [0, 0].map(|count| Progress(AtomicU32::new(count)));
-    let (begin, ready) = (Barrier::new(2), AtomicBool::new(false));
-    let write = |link: &Link<'_>, own: &Progress, other: &Progress| {
+/// Nanoseconds of a message of either thread, in each stretch in which both ran at about the same pace.
+fn run(links: [Link<'_>; 2]) -> Vec<f64> {
+    let done = [0, 0].map(|count| Done(AtomicU32::new(count)));
+    let begin = Barrier::new(2);
+    let write = &|own: usize| {
+        let mut samples = Vec::new();
+        let [mine, theirs] = [own, 1 - own].map(|number| &done[number].0);
         begin.wait();
-        let start = Instant::now();
-        let (mut seen, mut moved) = (0, 0);
-        for look in 1.. {
-            (0..MESSAGES).for_each(|_| link.write(64));
-            own.0.store(look, Ordering::Relaxed);
-            let now = other.0.load(Ordering::Relaxed);
-            moved += u32::from(now != seen);
-            seen = now;
-            if look == LOOKS || ready.load(Ordering::Relaxed) {
-                ready.store(true, Ordering::Relaxed);
-                // Threads that take turns see each other move once a turn.
-                return (start, Instant::now(), look * MESSAGES, moved > look / 2);
+        let (mut start, mut before) = (Instant::now(), theirs.load(Ordering::Relaxed));
+        for message in 1..=STRETCH * STRETCHES {
+            links[own].write(64);
+            mine.store(message, Ordering::Relaxed);
+            if message % STRETCH == 0 {
+                let (end, now) = (Instant::now(), theirs.load(Ordering::Relaxed));
+                let others = now - before;
+                if (STRETCH / 2..=STRETCH * 2).contains(&others) {
+                    let took = (end - start).as_nanos() as f64;
+                    samples.push(took / f64::from(STRETCH + others));
+                }
+                (start, before) = (end, now);
             }
         }
-        unreachable!("one of the looks is the last")
+        samples
     };
-    let [a, b] = thread::scope(|scope| {
-        let [link_a, link_b] = links;
-        let [own_a, own_b] = &progress;
-        let threads = [
-            scope.spawn(|| write(link_a, own_a, own_b)),
-            scope.spawn(|| write(link_b, own_b, own_a)),
-        ];
-        threads.map(|thread| thread.join().expect("it ends"))
-    });
-    let took = a.1.max(b.1) - a.0.min(b.0);
-    (took.as_nanos() as f64 / f64::from(a.2 + b.2), a.3 && b.3)
+    thread::scope(|scope| {
+        let threads = [0, 1].map(|number| scope.spawn(move || write(number)));
+        threads
+            .map(|thread| thread.join().expect("it ends"))
+            .concat()
+    })
 }
