@@ -1,7 +1,8 @@
-/* How long verbs take through libibverbs, whatever is behind it: a table on the standard output. Between
- * the first two devices, or on the only one. The argument says how often each is done for one sample.
+/* How long verbs take through libibverbs, whatever is behind it: a table of time and processor time of the
+ * thread on the standard output. Between the first two devices, or on the only one. The number says how often
+ * each is done for one sample. With a name before it, that line alone is run, so many times.
  *
- * cc -O2 -I tests/clients libibverbs/benches/rate.c -o rate -libverbs && verbsim exec -- ./rate [20000] */
+ * cc -O2 -I tests/clients libibverbs/benches/rate.c -o rate -libverbs && verbsim exec -- ./rate [[write] 20000] */
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,10 +14,10 @@ enum { BYTES = 1 << 20, WINDOW = 16, SAMPLES = 15, MAPPINGS = 10000 };
 static struct end a, b;
 static struct ibv_mr *from, *into;
 
-static double now(void)
+static double now(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
@@ -115,21 +116,50 @@ static void map_many(void)
         CHECK(!mprotect(first + i * PAGE, PAGE, PROT_READ | PROT_WRITE));
 }
 
-/* The best of some samples: what else runs on a machine only makes it slower. */
-static void measure(const char *what, void (*run)(void), int runs, int each)
+struct line {
+    const char *name, *what;
+    void (*run)(void);
+    /* One round for so many of others, and messages of a round. */
+    int fewer, messages;
+    void (*before)(void);
+};
+
+static const struct line LINES[] = {
+    {"write", "write of 64 B", write_64, 1, 1, NULL},
+    {"inline", "write of 64 B, inline", write_inline, 1, 1, NULL},
+    {"send", "send and receive of 64 B", send_64, 1, 1, NULL},
+    {"sends", "the same, 16 at a time", sends_64, WINDOW, WINDOW, NULL},
+    {"event", "arm, send, event", event, 1, 1, NULL},
+    {"round-trip", "there and back, with events", round_trip, 2, 1, NULL},
+    {"poll", "empty poll", empty_poll, 1, 1, NULL},
+    {"large", "write of 1 MiB", write_1m, 400, 1, NULL},
+    {"register", "register 4 KiB", registration, 10, 1, NULL},
+    {"register-many", "the same, 10,000 mappings", registration, 10, 1, map_many},
+};
+enum { COUNT = sizeof LINES / sizeof *LINES };
+
+static double least(double best, double took)
 {
-    double best = 0;
+    return best && best < took ? best : took;
+}
+
+/* The best of some samples: what else runs on a machine only makes it slower. */
+static void measure(const struct line *line, int runs, int samples)
+{
+    double wall = 0, processor = 0;
     if (!runs)
         runs = 1;
-    for (int sample = 0; sample < SAMPLES; ++sample) {
-        double start = now();
+    if (line->before)
+        line->before();
+    for (int sample = 0; sample < samples; ++sample) {
+        double start = now(CLOCK_MONOTONIC), own_start = now(CLOCK_THREAD_CPUTIME_ID);
         for (int i = 0; i < runs; ++i)
-            run();
-        double took = (now() - start) / runs / each;
-        if (!sample || took < best)
-            best = took;
+            line->run();
+        double own = now(CLOCK_THREAD_CPUTIME_ID) - own_start, all = now(CLOCK_MONOTONIC) - start;
+        wall = least(wall, all / runs / line->messages);
+        processor = least(processor, own / runs / line->messages);
     }
-    printf("%-36s %12.1f ns\n", what, best);
+    printf("%-36s %12.1f ns %12.1f ns CPU\n", line->what, wall, processor);
 }
 
 static long resident(void)
@@ -168,7 +198,8 @@ static void memory_of_objects(void)
 
 int main(int argc, char **argv)
 {
-    int rounds = argc > 1 ? atoi(argv[1]) : 20000, devices;
+    const char *name = argc > 2 ? argv[1] : NULL;
+    int rounds = argc > 1 ? atoi(argv[argc - 1]) : 20000, devices;
     struct ibv_device **list = ibv_get_device_list(&devices);
     CHECK(rounds > 0 && list);
     ibv_free_device_list(list);
@@ -180,19 +211,21 @@ int main(int argc, char **argv)
         CHECK(!posix_memalign((void **)&memory[i], 4096, BYTES) && memset(memory[i], i, BYTES));
     CHECK((from = ibv_reg_mr(a.pd, memory[0], BYTES, ALL_RIGHTS)));
     CHECK((into = ibv_reg_mr(b.pd, memory[1], BYTES, ALL_RIGHTS)));
-    measure("write of 64 B", write_64, rounds, 1);
-    measure("write of 64 B, inline", write_inline, rounds, 1);
-    measure("send and receive of 64 B", send_64, rounds, 1);
-    measure("the same, 16 at a time", sends_64, rounds / WINDOW, WINDOW);
-    measure("arm, send, event", event, rounds, 1);
-    measure("there and back, with events", round_trip, rounds / 2, 1);
-    measure("empty poll", empty_poll, rounds, 1);
-    measure("write of 1 MiB", write_1m, rounds / 400, 1);
-    measure("register 4 KiB", registration, rounds / 10, 1);
-    map_many();
-    measure("the same, 10,000 mappings", registration, rounds / 10, 1);
-    CHECK(!memcmp(memory[0], memory[1], BYTES));
-    memory_of_objects();
+    int measured = 0;
+    for (const struct line *line = LINES; line < LINES + COUNT; ++line) {
+        if (!name)
+            measure(line, rounds / line->fewer, SAMPLES);
+        else if (!strcmp(name, line->name))
+            measure(line, rounds, 1);
+        else
+            continue;
+        ++measured;
+    }
+    CHECK(measured);
+    if (!name) {
+        CHECK(!memcmp(memory[0], memory[1], BYTES));
+        memory_of_objects();
+    }
     CHECK(!ibv_dereg_mr(from) && !ibv_dereg_mr(into));
     free(memory[0]);
     free(memory[1]);
