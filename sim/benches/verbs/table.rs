@@ -61,9 +61,9 @@ impl Line {
         }
     }
 
-    /// Beside another in the same unit.
+    /// Beside another in the same unit, if that is known.
     pub(crate) fn beside(self, other: &Self) -> Self {
-        let beside = Some((other.what.clone(), other.figure));
+        let beside = other.is_known().then(|| (other.what.clone(), other.figure));
         Self { beside, ..self }
     }
 
@@ -96,8 +96,7 @@ impl Line {
 
     /// Whether it was measured, and not filtered out.
     pub(crate) fn is_known(&self) -> bool {
-        let beside = self.beside.as_ref().map_or(0.0, |(_, figure)| *figure);
-        !(self.figure + beside).is_nan()
+        !self.figure.is_nan()
     }
 
     fn cells(&self) -> [String; 10] {
@@ -111,14 +110,16 @@ impl Line {
             Some(_) => [amount(floor), times(self.figure / floor)],
             None => [const { String::new() }; 2],
         };
-        let (by_it, aim, is_met) = match self.aim {
-            Some(Aim::Most(most)) => (ratio, amount(most), Some(self.figure <= most)),
-            Some(Aim::Times(most)) => (ratio, times(most), Some(self.figure <= most * floor)),
-            Some(Aim::More(most)) => {
+        let (by_it, aim, is_met) = match (self.aim, &self.beside) {
+            (Some(Aim::Most(most)), _) => (ratio, amount(most), Some(self.figure <= most)),
+            (Some(Aim::Times(most)), Some(_)) => {
+                (ratio, times(most), Some(self.figure <= most * floor))
+            }
+            (Some(Aim::More(most)), Some(_)) => {
                 let difference = self.figure - floor;
                 (more(difference), more(most), Some(difference <= most))
             }
-            None => (ratio, String::new(), None),
+            _ => (ratio, String::new(), None),
         };
         let is_short = self.instructions.zip(self.most_instructions);
         [
@@ -130,7 +131,7 @@ impl Line {
             aim,
             met(is_met),
             count(self.instructions),
-            count(self.most_instructions),
+            count(self.instructions.and(self.most_instructions)),
             met(is_short.map(|(count, most)| count <= most)),
         ]
     }
