@@ -13,7 +13,7 @@ use verbs_api::{
 
 use crate::errno::{check, invalid, missing};
 use crate::hw::Hw;
-use crate::post::{Found, Uses, entries};
+use crate::post::{Found, Uses, data};
 
 impl Hw {
     pub(crate) fn post_whole(
@@ -34,10 +34,8 @@ impl Hw {
         if list.iter().any(|wr| overruns(wr, max_inline)) {
             return Err(invalid(verb, "inline data", "is more than the qp takes"));
         }
-        if list
-            .iter()
-            .any(|wr| moves_nothing(&wr.op) && !wr.sg_list.is_empty())
-        {
+        let has_data = |wr: &SendWr<'_>| !wr.sg_list.is_empty() || wr.inline_data.is_some();
+        if list.iter().any(|wr| moves_nothing(&wr.op) && has_data(wr)) {
             return Err(invalid(verb, "sg_list", "is for work that moves data"));
         }
         let found: Vec<Found> = list
@@ -48,7 +46,7 @@ impl Hw {
             .iter()
             .map(|found| found.hold(verb))
             .collect::<Result<_>>()?;
-        let sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
+        let sges: Vec<_> = list.iter().map(data).collect();
         let to_extended = library::ibv_qp_to_qp_ex().map_err(missing(verb))?;
         let build = |qp: *mut ibv_qp| {
             // SAFETY: the QP is live, and was made with `create_qp_with`.
@@ -93,9 +91,8 @@ fn moves_nothing(op: &SendOp) -> bool {
 /// Inline data in parts, more than there is room for: soft-RoCE's library looks at each part alone, and
 /// writes beyond its queue.
 fn overruns(wr: &SendWr<'_>, max_inline: u64) -> bool {
-    let parts = wr.sg_list;
-    let length: u64 = parts.iter().map(|sge| u64::from(sge.length)).sum();
-    wr.flags.contains(SendFlags::INLINE) && parts.len() > 1 && length > max_inline
+    let is_inline = wr.flags.contains(SendFlags::INLINE);
+    is_inline && wr.sg_list.len() > 1 && wr.length() > max_inline
 }
 
 /// A batch that was started, and is to be ended by the same thread.

@@ -41,7 +41,7 @@ impl Hw {
         let (found, mut refused) = until_refused(list.iter().map(|wr| self.used_by(verb, &qp, wr)));
         let (uses, gone) = until_refused(found.iter().map(|found| found.hold(verb)));
         refused = gone.or(refused);
-        let mut sges: Vec<_> = list.iter().map(|wr| entries(wr.sg_list)).collect();
+        let mut sges: Vec<_> = list.iter().map(data).collect();
         let built = list.iter().zip(&mut sges).zip(&uses);
         let (mut wrs, unknown) = until_refused(built.map(|((wr, sges), uses)| {
             let bind = uses.binds.as_ref().and_then(|binds| binds.of(&wr.op));
@@ -93,10 +93,16 @@ impl Hw {
 
     /// What a request names, for this verb.
     pub(crate) fn used_by(&self, verb: Verb, qp: &Qp, wr: &SendWr<'_>) -> Result<Found> {
-        let length: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        let is_inline = wr.flags.contains(SendFlags::INLINE);
+        // The library is to copy these bytes, and never to write them.
+        if wr.inline_data.is_some() && (!is_inline || wr.op.reads()) {
+            let problem = "is with INLINE, for Send and RDMA Write";
+            return Err(invalid(verb, "inline data", problem));
+        }
         // The simulator refuses what is too long before it looks at the memory; drivers do not all.
-        let is_refused = qp.device.simulated && length > u64::from(qp.init.cap.max_inline_data);
-        let inline = if wr.flags.contains(SendFlags::INLINE) && !is_refused {
+        let is_refused =
+            qp.device.simulated && wr.length() > u64::from(qp.init.cap.max_inline_data);
+        let inline = if is_inline && !is_refused {
             self.regions_of(verb, wr.sg_list, qp.init.cap.max_inline_data)?
         } else {
             Vec::new()
@@ -176,7 +182,20 @@ fn until_refused<T>(made: impl Iterator<Item = Result<T>>) -> (Vec<T>, Option<Po
     (all, None)
 }
 
-pub(crate) fn entries(list: &[Sge]) -> Vec<ibv_sge> {
+/// The list of a send; its inline data is one entry, if there is any.
+pub(crate) fn data(wr: &SendWr<'_>) -> Vec<ibv_sge> {
+    match wr.inline_data {
+        None => entries(wr.sg_list),
+        Some([]) => Vec::new(),
+        Some(bytes) => vec![ibv_sge {
+            addr: bytes.as_ptr().expose_provenance() as u64,
+            length: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+            lkey: 0,
+        }],
+    }
+}
+
+fn entries(list: &[Sge]) -> Vec<ibv_sge> {
     list.iter().map(ibv_sge::to_c).collect()
 }
 

@@ -261,6 +261,8 @@ pub struct SendWr<'a, N: Names> {
     pub flags: SendFlags,
     /// Local memory, gathered (or for a read, scattered) in order.
     pub sg_list: &'a [N::Sge],
+    /// The data itself, in place of the list; only with [`SendFlags::INLINE`].
+    pub inline_data: Option<&'a [u8]>,
     /// Where to.
     pub dest: Dest<N>,
     /// See [`label`](Self::label).
@@ -275,6 +277,7 @@ impl<'a, N: Names> SendWr<'a, N> {
             op,
             flags: SendFlags::SIGNALED,
             sg_list,
+            inline_data: None,
             dest: Dest::Connected,
             label: None,
         }
@@ -386,6 +389,26 @@ impl<'a, N: Names> SendWr<'a, N> {
         self.flags(SendFlags::INLINE)
     }
 
+    /// With these bytes as its data, in place of a list. They are taken at post time, and need no region (SQ-08).
+    ///
+    /// For a Send or an RDMA Write (SQ-10), and at most [`max_inline_data`](crate::QpCap::max_inline_data) bytes (SQ-09).
+    ///
+    /// ```
+    /// use verbs_api::{SendFlags, SendWr};
+    ///
+    /// let wr = SendWr::send(1, &[]).inline_data(b"hello");
+    /// assert!(wr.flags.contains(SendFlags::INLINE));
+    /// assert_eq!(wr.length(), 5);
+    /// ```
+    #[must_use]
+    pub const fn inline_data(self, bytes: &'a [u8]) -> Self {
+        Self {
+            sg_list: &[],
+            inline_data: Some(bytes),
+            ..self.inline()
+        }
+    }
+
     /// Fenced: behind all earlier RDMA Reads and atomics.
     #[must_use]
     pub const fn fence(self) -> Self {
@@ -436,6 +459,14 @@ impl<N: Names> SendWr<'_, N> {
 }
 
 impl SendWr<'_, Handles> {
+    /// Bytes of its inline data or its list.
+    pub fn length(&self) -> u64 {
+        match self.inline_data {
+            Some(bytes) => bytes.len() as u64,
+            None => self.sg_list.iter().map(|sge| u64::from(sge.length)).sum(),
+        }
+    }
+
     /// A bind of a window of type 2.
     pub const fn bind_mw(wr_id: u64, mw: Mw, rkey: u32, info: MwBindInfo) -> Self {
         Self::new(wr_id, SendOp::BindMw { mw, rkey, info }, &[])

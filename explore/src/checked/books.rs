@@ -235,7 +235,7 @@ impl Books {
         let mut work = Work::send(qp, wr);
         work.maybe = maybe;
         let device = self.device(qp.context());
-        let length = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        let length = wr.length();
         match wr.op {
             SendOp::RdmaWrite { remote } | SendOp::RdmaWriteWithImm { remote, .. } => {
                 self.memory.remote(remote, length);

@@ -69,9 +69,8 @@ impl Message {
             SendOp::RdmaWriteWithImm { imm_data, .. } => (Some(imm_data), true),
             _ => return None,
         };
-        let length = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
         Some(Self {
-            length,
+            length: wr.length(),
             imm_data,
             write,
         })

@@ -102,10 +102,15 @@ fn too_much_inline_data_is_refused(bench: &Bench<'_>) -> Result {
     let (a, b) = (pair.a, pair.b);
     let most = cap(bench, &a)?.max_inline_data;
     let longest = bench.query_port(a.context, bench.port())?.max_msg_sz;
-    for length in [most + 1, longest] {
-        let data = [a.sge(0, length)];
+    let [one_more, all] = [most + 1, longest].map(|length| [a.sge(0, length)]);
+    let bytes = vec![0; most as usize + 1];
+    for too_much in [
+        SendWr::send(1, &one_more).inline(),
+        SendWr::send(1, &all).inline(),
+        SendWr::send(1, &[]).inline_data(&bytes),
+    ] {
         let error = refused(bench, &TOO_MUCH, "SQ-09", || {
-            bench.post_send(a.qp, &[SendWr::send(1, &data).inline()])
+            bench.post_send(a.qp, &[too_much])
         })?;
         declared_errno(bench, "SQ-09", &error)?;
         check_eq!("SQ-09", error.bad_wr, 0);
@@ -128,6 +133,8 @@ fn inline_read_is_refused(bench: &Bench<'_>) -> Result {
         ..PairOptions::default()
     })?;
     let a = pair.a;
+    let bytes = SendWr::rdma_read(1, &[], a.remote()).inline_data(&[0; 8]);
+    expect_err(bench.post_send(a.qp, &[bytes]), ErrorKind::Invalid, "SQ-10")?;
     let into = [a.sge(a.landing(), 8)];
     let read = SendWr::rdma_read(1, &into, a.remote()).inline();
     match bench.post_send(a.qp, &[read]) {

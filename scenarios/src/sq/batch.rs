@@ -7,7 +7,8 @@ use verbs_api::{
 
 use crate::failure::{check, check_eq, in_case};
 use crate::{
-    Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, wr_ids,
+    Bench, End, GRH_LEN, OfRule, Pair, PairOptions, Result, expect_err, expect_err_among, pattern,
+    wr_ids,
 };
 
 const LEN: u32 = 8;
@@ -151,6 +152,29 @@ fn batch_gathers_inline_data(bench: &Bench<'_>) -> Result {
     let wc = bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
     check_eq!(RULE, wc.byte_len, 2 * LEN, "bytes of the message");
     b.expect_data(5, 2 * LEN, RULE)
+}
+
+scenario!(batch_takes_inline_data_at_the_post: "SQ-08"; needs BATCHES);
+/// Each request has bytes of its own, which are no more after the post.
+fn batch_takes_inline_data_at_the_post(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "SQ-08";
+    let Pair { a, b } = pair(bench, QpType::Rc, SendOps::SEND | SendOps::RDMA_WRITE)?;
+    let at = |place: u64| b.landing() + 64 * place;
+    b.recv_at(1, at(0), LEN)?;
+    let bytes = [6, 7].map(|tag| pattern(tag, LEN));
+    let list = [
+        SendWr::send(1, &[]).inline_data(&bytes[0]),
+        SendWr::rdma_write(2, &[], b.mem.remote(at(1))).inline_data(&bytes[1]),
+    ];
+    bench
+        .post_batch(a.qp, &list, BatchEnd::Complete)
+        .rule(RULE)?;
+    drop(bytes);
+    let done = bench.successes(a.send_cq, 2).rule(RULE)?;
+    check_eq!(RULE, wr_ids(&done), [1, 2]);
+    bench.one_with(b.recv_cq, WcStatus::Success, RULE)?;
+    b.expect_data_at(at(0), 6, LEN, RULE)?;
+    b.expect_data_at(at(1), 7, LEN, RULE)
 }
 
 scenario!(batch_of_datagrams_names_their_destinations: "SQ-26", "SQ-28"; needs UD, BATCHES);

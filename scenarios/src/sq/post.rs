@@ -8,7 +8,7 @@ use crate::failure::{check, check_eq, in_case};
 use crate::kind::Kind;
 use crate::{
     Bench, End, Failure, OfRule, Pair, PairOptions, QKEY, Result, expect_err, expect_err_among,
-    wr_ids,
+    pattern, wr_ids,
 };
 
 /// Queues of several sizes, with room for their completions, and how many sends each takes.
@@ -178,12 +178,54 @@ fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Bench<'_>) -> 
     a.send(1, 0)?;
     post(SendWr::rdma_write(2, &data, a.remote()), 5)?;
     post(SendWr::send(3, &data), 6)?;
+    let mut bytes = pattern(7, INLINE);
+    a.post(SendWr::send(4, &[]).inline_data(&bytes))?;
+    bytes.fill(0xee);
     b.recv_at(1, 0, INLINE)?;
     b.recv_at(3, 0, INLINE)?;
-    bench.successes(b.recv_cq, 2)?;
-    bench.successes(a.send_cq, 3)?;
+    b.recv_at(4, 64, INLINE)?;
+    bench.successes(b.recv_cq, 3)?;
+    bench.successes(a.send_cq, 4)?;
     b.expect_data(5, INLINE, "SQ-08")?;
-    b.expect_data_at(0, 6, INLINE, "SQ-08")
+    b.expect_data_at(0, 6, INLINE, "SQ-08")?;
+    b.expect_data_at(64, 7, INLINE, "SQ-08")
+}
+
+scenario!(inline_data_needs_no_region: "SQ-08");
+/// Its bytes are anywhere, and no more after the post.
+fn inline_data_needs_no_region(bench: &Bench<'_>) -> Result {
+    let pair = inline_pair(bench)?;
+    let Pair { a, b } = pair;
+    for kind in [Kind::Send, Kind::Write] {
+        for (tag, length) in [0, 1, 7, INLINE].into_iter().enumerate() {
+            let run = || -> Result {
+                let before = b.bytes(b.landing(), 64)?;
+                if kind.takes_a_receive() {
+                    b.recv(1, 64)?;
+                }
+                let bytes = pattern(tag as u8, length);
+                a.post(kind.work(&a, 2, &[]).inline_data(&bytes))
+                    .rule("SQ-08")?;
+                drop(bytes);
+                bench.successes(a.send_cq, 1).rule("SQ-08")?;
+                if kind.takes_a_receive() {
+                    let wc = bench.successes(b.recv_cq, 1).rule("SQ-08")?[0];
+                    check_eq!("SQ-08", wc.byte_len, length);
+                }
+                b.expect_data(tag as u8, length, "SQ-08")?;
+                let behind = b.bytes(b.landing() + u64::from(length), 64 - length as usize)?;
+                check_eq!(
+                    "SQ-08",
+                    behind,
+                    before[length as usize..],
+                    "the bytes behind"
+                );
+                Ok(())
+            };
+            in_case(&format!("{kind:?} of {length} bytes"), run())?;
+        }
+    }
+    pair.still_works("SQ-08")
 }
 
 scenario!(inline_data_needs_no_key: "SQ-08");

@@ -517,6 +517,7 @@ impl Qp {
                 sges = later;
                 crate::SendWr {
                     flags: wr.flags,
+                    inline_data: wr.inline_data,
                     dest,
                     ..crate::SendWr::new(first.wr_id(place), op, now).labeled(wr.label())
                 }

@@ -142,7 +142,8 @@ impl Qp {
             }
             false => return Err(invalid(verb, "opcode", "is not one of the qp's transport")),
         };
-        if send::is_local(&wr.op) && !wr.sg_list.is_empty() {
+        let has_data = !wr.sg_list.is_empty() || wr.inline_data.is_some();
+        if send::is_local(&wr.op) && has_data {
             return Err(invalid(verb, "sg_list", "is for work that moves data"));
         }
         let sge_errno = match behavior.sge_errno {
@@ -151,7 +152,7 @@ impl Qp {
         };
         check_sges(verb, wr.sg_list, cap.max_send_sge, sge_errno)?;
         check_destination(device, verb, qp_type, qp.context(), wr)?;
-        let length: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        let length = wr.length();
         in_range(verb, "message length", length as i64, 0, MAX_MSG_SZ.into())?;
         if let Some(problem) = atomic::problem(behavior.atomic_check, wr, length) {
             return Err(invalid(verb, "atomic", problem));
@@ -159,6 +160,9 @@ impl Qp {
         let is_inline = wr.flags.contains(SendFlags::INLINE);
         if is_inline && wr.op.reads() {
             return Err(invalid(verb, "INLINE", "is for Send and RDMA Write"));
+        }
+        if !is_inline && wr.inline_data.is_some() {
+            return Err(invalid(verb, "inline data", "is without INLINE"));
         }
         if is_inline && length > u64::from(cap.max_inline_data) {
             let (value, max) = (length as i64, cap.max_inline_data.into());
@@ -178,7 +182,9 @@ impl Qp {
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
         let mut payload = Payload::default();
-        if is_inline {
+        if let Some(bytes) = wr.inline_data {
+            payload = Payload::inline(bytes.into());
+        } else if is_inline {
             let bytes = device.domains.take_inline(wr.sg_list).map_err(|_| {
                 let cause = Cause::Argument {
                     what: "inline data",

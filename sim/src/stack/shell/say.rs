@@ -5,7 +5,7 @@ use std::fmt::Display;
 use verbs_api::cm::CmEvent;
 use verbs_api::{
     Ah, AsyncEvent, CmChannel, CmId, CompChannel, Context, Cq, CqEvent, Mr, Mw, Pd, Qp, RecvWr,
-    SendWr, Sge, Srq, Xrcd,
+    SendWr, Srq, Xrcd,
 };
 
 /// What a verb returned.
@@ -41,7 +41,7 @@ say!(usize u64 Context Pd Mr Mw CompChannel Cq Qp Ah Srq Xrcd AsyncEvent CmChann
 pub(super) fn sends(list: &[SendWr<'_>]) -> String {
     listed(list, |wr| {
         let flags: Vec<&str> = wr.flags.iter_names().map(|(name, _)| name).collect();
-        let (name, bytes, flags) = (wr.op.name(), bytes(wr.sg_list), flags.join("|"));
+        let (name, bytes, flags) = (wr.op.name(), wr.length(), flags.join("|"));
         format!("{name} {:#x} {bytes} B {flags}", wr.label())
     })
 }
@@ -49,7 +49,8 @@ pub(super) fn sends(list: &[SendWr<'_>]) -> String {
 /// Receives that are posted.
 pub(super) fn receives(list: &[RecvWr<'_>]) -> String {
     listed(list, |wr| {
-        format!("{:#x} {} B", wr.label(), bytes(wr.sg_list))
+        let bytes: u64 = wr.sg_list.iter().map(|sge| u64::from(sge.length)).sum();
+        format!("{:#x} {bytes} B", wr.label())
     })
 }
 
@@ -63,8 +64,4 @@ pub(super) fn also(argument: Option<impl Display>) -> String {
 fn listed<T>(list: &[T], one: impl Fn(&T) -> String) -> String {
     let all: Vec<String> = list.iter().map(one).collect();
     format!("[{}]", all.join(", "))
-}
-
-fn bytes(list: &[Sge]) -> u64 {
-    list.iter().map(|sge| u64::from(sge.length)).sum()
 }
