@@ -6,13 +6,14 @@
 //! Destroying the queue pair ends the batch, and all waiting for it.
 
 use std::ffi::{c_int, c_void};
-use std::mem;
+use std::ops::Range;
+use std::slice;
 
 use smallvec::SmallVec;
 use verbs_abi::{
     IBV_QP_INIT_ATTR_CREATE_FLAGS, IBV_QP_INIT_ATTR_PD, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
     IBV_QP_INIT_ATTR_XRCD, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp,
-    ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge,
+    ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge, ud_t,
 };
 use verbs_api::sync::{Condvar, Mutex};
 use verbs_api::{
@@ -23,7 +24,7 @@ use crate::domain::Pd;
 use crate::engine::engine;
 use crate::mw::{self, Mw};
 use crate::object::{CObject, context_of};
-use crate::post::{Entries, Send, destination, put_too_many};
+use crate::post::{self, destination};
 use crate::qp::{self, Qp};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
 use crate::xrc;
@@ -31,28 +32,60 @@ use crate::xrc;
 /// A batch that is being built, or none.
 #[derive(Default)]
 pub(crate) struct Batch {
-    turn: Mutex<Turn>,
+    state: Mutex<(Turn, Building)>,
     /// It is nobody's any more.
     left: Condvar,
 }
 
 /// Whose batch it is.
-#[derive(Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Turn {
     #[default]
     Nobody,
-    Thread(libc::pthread_t, Building),
+    Thread(libc::pthread_t),
     /// The queue pair is gone.
     Over,
 }
 
+/// What a batch is made of. It is empty between batches.
 #[derive(Default)]
 struct Building {
     sends: Vec<Send>,
-    entries: Entries,
-    /// Bytes of inline data, and whose they are.
-    inline: Vec<(usize, SmallVec<[u8; 64]>)>,
+    entries: Vec<Sge>,
+    bytes: Vec<u8>,
     refused: Option<Errno>,
+}
+
+/// A send of a batch.
+struct Send {
+    wr_id: u64,
+    op: SendOp,
+    flags: SendFlags,
+    dest: Dest,
+    /// Of all entries.
+    list: Range<usize>,
+    /// Of all bytes, if it has inline data.
+    inline: Option<Range<usize>>,
+}
+
+impl Building {
+    fn list(&self) -> SmallVec<[SendWr<'_>; 16]> {
+        let made = |send: &Send| {
+            let list = &self.entries[send.list.clone()];
+            let mut made = SendWr::new(send.wr_id, send.op, list);
+            (made.flags, made.dest) = (send.flags, send.dest);
+            made.inline_data = send.inline.clone().map(|range| &self.bytes[range]);
+            made
+        };
+        self.sends.iter().map(made).collect()
+    }
+
+    fn clear(&mut self) {
+        self.sends.clear();
+        self.entries.clear();
+        self.bytes.clear();
+        self.refused = None;
+    }
 }
 
 pub(crate) extern "C" fn create_qp_ex(
@@ -151,19 +184,20 @@ fn find(qp: *mut ibv_qp_ex) -> Result<(&'static CObject<Qp>, &'static Batch)> {
 
 impl Batch {
     fn start(&self) -> Result<()> {
-        let this = this_thread();
-        let mut turn = self.turn.lock();
+        let this = Turn::this_thread();
+        let mut state = self.state.lock();
         loop {
-            match &mut *turn {
+            let (turn, building) = &mut *state;
+            match turn {
                 Turn::Nobody => {
-                    *turn = Turn::Thread(this, Building::default());
+                    *turn = this;
                     return Ok(());
                 }
-                Turn::Thread(owner, building) if *owner == this => {
+                Turn::Thread(_) if *turn == this => {
                     building.refused.get_or_insert(Errno(libc::EINVAL));
                     return Ok(());
                 }
-                Turn::Thread(..) => self.left.wait(&mut turn),
+                Turn::Thread(_) => self.left.wait(&mut state),
                 Turn::Over => return Err(Errno(libc::EINVAL)),
             }
         }
@@ -171,41 +205,44 @@ impl Batch {
 
     /// Works on the batch that this thread has started.
     fn with(&self, work: impl FnOnce(&mut Building) -> Result<()>) -> Result<()> {
-        match &mut *self.turn.lock() {
-            Turn::Thread(owner, building) if *owner == this_thread() => {
-                if let Err(errno) = work(building) {
-                    building.refused.get_or_insert(errno);
-                }
-                Ok(())
-            }
-            _ => Err(Errno(libc::EINVAL)),
+        let (turn, building) = &mut *self.state.lock();
+        if *turn != Turn::this_thread() {
+            return Err(Errno(libc::EINVAL));
         }
+        if let Err(errno) = work(building) {
+            building.refused.get_or_insert(errno);
+        }
+        Ok(())
     }
 
-    /// Takes what this thread has built.
-    fn take(&self) -> Result<Building> {
-        let mut turn = self.turn.lock();
-        match &mut *turn {
-            Turn::Thread(owner, building) if *owner == this_thread() => {
-                let building = mem::take(building);
-                *turn = Turn::Nobody;
-                self.left.notify_all();
-                Ok(building)
-            }
-            _ => Err(Errno(libc::EINVAL)),
+    /// Ends the batch that this thread has started, and lets `post` post what it has built.
+    fn complete(&self, post: impl FnOnce(&Building) -> Result<()>) -> Result<()> {
+        let (turn, building) = &mut *self.state.lock();
+        if *turn != Turn::this_thread() {
+            return Err(Errno(libc::EINVAL));
         }
+        let posted = match building.refused {
+            Some(errno) => Err(errno),
+            None => post(building),
+        };
+        building.clear();
+        *turn = Turn::Nobody;
+        self.left.notify_all();
+        posted
     }
 
     /// The queue pair is gone, whoever was building.
     pub(crate) fn end(&self) {
-        *self.turn.lock() = Turn::Over;
+        self.state.lock().0 = Turn::Over;
         self.left.notify_all();
     }
 }
 
-fn this_thread() -> libc::pthread_t {
-    // SAFETY: there is nothing to keep to.
-    unsafe { libc::pthread_self() }
+impl Turn {
+    fn this_thread() -> Self {
+        // SAFETY: there is nothing to keep to.
+        Self::Thread(unsafe { libc::pthread_self() })
+    }
 }
 
 extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
@@ -221,46 +258,26 @@ fn with(qp: *mut ibv_qp_ex, work: impl FnOnce(&'static CObject<Qp>, &mut Buildin
 }
 
 extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
-    status(|| end(qp, BatchEnd::Complete))
+    status(|| {
+        let (qp, batch) = find(qp)?;
+        batch.complete(|building| {
+            let list = building.list();
+            Ok(engine()
+                .sim
+                .post_batch(qp.handle, &list, BatchEnd::Complete)?)
+        })
+    })
 }
 
 extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
-    silent(|| end(qp, BatchEnd::Abort));
+    silent(|| find(qp)?.1.complete(|_| Ok(())));
 }
 
-fn end(qp: *mut ibv_qp_ex, end: BatchEnd) -> Result<()> {
-    let (qp, batch) = find(qp)?;
-    let mut building = batch.take()?;
-    if end == BatchEnd::Abort {
-        return Ok(());
-    }
-    if let Some(errno) = building.refused {
-        return Err(errno);
-    }
-    let inline = qp.more.inline.as_ref();
-    let _held = inline.map(|inline| inline.lock());
-    for (number, bytes) in &building.inline {
-        if let Some(inline) = inline {
-            let put = inline.put(*number, bytes)?;
-            building.sends[*number].list = building.entries.put(&[put]);
-        }
-    }
-    let sends = building.sends.iter();
-    let list: SmallVec<[SendWr<'_>; 4]> = sends.map(|send| send.wr(&building.entries)).collect();
-    Ok(engine().sim.post_batch(qp.handle, &list, end)?)
-}
-
-trait Put {
-    /// Appends a list; its start and end.
-    fn put(&mut self, list: &[Sge]) -> (usize, usize);
-}
-
-impl Put for Entries {
-    fn put(&mut self, list: &[Sge]) -> (usize, usize) {
-        let start = self.len();
-        self.extend_from_slice(list);
-        (start, self.len())
-    }
+/// Appends elements; where they are.
+fn put<T: Copy>(to: &mut Vec<T>, elements: &[T]) -> Range<usize> {
+    let start = to.len();
+    to.extend_from_slice(elements);
+    start..to.len()
 }
 
 /// A new request of the batch.
@@ -274,7 +291,8 @@ fn add(qp: *mut ibv_qp_ex, op: impl FnOnce() -> Result<SendOp>) {
             op: op()?,
             flags: SendFlags::from_bits_retain(flags),
             dest: Dest::Connected,
-            list: (0, 0),
+            list: 0..0,
+            inline: None,
         });
         Ok(())
     });
@@ -367,53 +385,51 @@ extern "C" fn wr_flush(
 /// Changes the last request of the batch.
 fn change(
     qp: *mut ibv_qp_ex,
-    change: impl FnOnce(&CObject<Qp>, &mut Building, usize) -> Result<()>,
+    change: impl FnOnce(&CObject<Qp>, &mut Send, &mut Vec<Sge>, &mut Vec<u8>) -> Result<()>,
 ) {
     with(qp, |found, building| {
-        let last = building.sends.len().checked_sub(1);
-        change(found, building, last.ok_or(Errno(libc::EINVAL))?)
+        let last = building.sends.last_mut().ok_or(Errno(libc::EINVAL))?;
+        change(found, last, &mut building.entries, &mut building.bytes)
     });
 }
 
 extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
-    change(qp, |found, building, last| {
-        building.sends[last].dest = destination(found, ah, qpn, qkey);
+    change(qp, |found, last, _, _| {
+        let (remote_qpn, remote_qkey) = (qpn, qkey);
+        last.dest = destination(
+            found,
+            ud_t {
+                ah,
+                remote_qpn,
+                remote_qkey,
+            },
+        );
         Ok(())
     });
 }
 
 extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) {
-    change(qp, |found, building, last| {
+    change(qp, |found, last, _, _| {
         if found.more.qp_type != QpType::XrcSend {
             return Err(Errno(libc::EINVAL));
         }
-        building.sends[last].dest = Dest::Xrc { remote_srqn };
+        last.dest = Dest::Xrc { remote_srqn };
         Ok(())
     });
 }
 
 extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
-    change(qp, |_, building, last| {
-        let list = [Sge { addr, length, lkey }];
-        building.sends[last].list = building.entries.put(&list);
+    change(qp, |_, last, entries, _| {
+        last.list = put(entries, &[Sge { addr, length, lkey }]);
         Ok(())
     });
 }
 
 extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
-    change(qp, |found, building, last| {
-        let max = found.more.cap.max_send_sge;
-        let start = building.entries.len();
-        if count > max as usize {
-            put_too_many(&mut building.entries, max);
-        } else {
-            for at in 0..count {
-                // SAFETY: the program's, so many (C's contract).
-                let sge = unsafe { list.add(at).read() };
-                building.entries.push(ibv_sge::from_c(&sge));
-            }
-        }
-        building.sends[last].list = (start, building.entries.len());
+    change(qp, |found, last, entries, _| {
+        let count = c_int::try_from(count).unwrap_or(c_int::MAX);
+        let list = post::list(list, count, found.more.cap.max_send_sge);
+        last.list = put(entries, list);
         Ok(())
     });
 }
@@ -424,31 +440,32 @@ extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: *const c_void, length
 }
 
 extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_data_buf) {
-    change(qp, |found, building, last| {
-        let each = found.more.inline.as_ref().map_or(0, |inline| inline.each());
+    change(qp, |found, last, entries, bytes| {
         // SAFETY: the program's, so many (C's contract).
         let buffers = (0..count).map(|at| unsafe { list.add(at).read() });
         let length: u64 = buffers.clone().map(|buffer| buffer.length as u64).sum();
-        building.sends[last].flags |= SendFlags::INLINE;
-        building.inline.retain(|(of, _)| *of != last);
-        if length > each as u64 {
+        last.flags |= SendFlags::INLINE;
+        if length > found.more.cap.max_inline_data.into() {
             // The engine refuses it by its length.
             let length = u32::try_from(length).unwrap_or(u32::MAX);
-            let list = [Sge {
-                length,
-                ..Sge::default()
-            }];
-            building.sends[last].list = building.entries.put(&list);
+            last.list = put(
+                entries,
+                &[Sge {
+                    length,
+                    ..Sge::default()
+                }],
+            );
+            last.inline = None;
             return Ok(());
         }
-        let mut bytes = SmallVec::new();
+        let start = bytes.len();
         for buffer in buffers.filter(|buffer| buffer.length > 0) {
             // SAFETY: the program's, valid for the call, and so large (C's contract).
             bytes.extend_from_slice(unsafe {
-                std::slice::from_raw_parts(buffer.addr.cast(), buffer.length)
+                slice::from_raw_parts(buffer.addr.cast(), buffer.length)
             });
         }
-        building.inline.push((last, bytes));
+        last.inline = Some(start..bytes.len());
         Ok(())
     });
 }

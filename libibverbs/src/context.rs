@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::from_ref;
-use std::sync::OnceLock;
 
 use verbs_abi::{
     EXTENDED, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS,
@@ -16,9 +15,7 @@ use verbs_abi::{
 };
 use verbs_api::lab::Lab;
 use verbs_api::sync::Mutex;
-use verbs_api::{
-    Capabilities, Cause, GidEntry, GidType, LinkLayer, Pd, PortAttr, PortState, Verbs,
-};
+use verbs_api::{Capabilities, Cause, GidEntry, GidType, LinkLayer, PortAttr, PortState, Verbs};
 
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
@@ -33,8 +30,6 @@ pub(crate) struct More {
     async_fd: Mutex<Option<OwnedFd>>,
     /// Programs duplicate it, and import the duplicate.
     cmd_fd: Mutex<Option<OwnedFd>>,
-    /// The domain of the regions that inline data is copied to.
-    inline_pd: OnceLock<Pd>,
 }
 
 impl Kind for OpenDevice {
@@ -65,20 +60,6 @@ impl CObject<OpenDevice> {
     /// The descriptor that names it, until it is closed.
     pub(crate) fn cmd_fd(&self) -> Option<RawFd> {
         self.more.cmd_fd.lock().as_ref().map(AsRawFd::as_raw_fd)
-    }
-
-    /// A protection domain that no program knows of.
-    pub(crate) fn inline_pd(&self) -> Result<Pd> {
-        if let Some(pd) = self.more.inline_pd.get() {
-            return Ok(*pd);
-        }
-        let pd = unobserved().alloc_pd(self.handle)?;
-        let kept = *self.more.inline_pd.get_or_init(|| pd);
-        if kept != pd {
-            unobserved().dealloc_pd(pd)?;
-        }
-        unobserved().hide_pd(kept)?;
-        Ok(kept)
     }
 }
 
@@ -163,7 +144,6 @@ pub(crate) fn make(
     let more = More {
         async_fd: Mutex::new(Some(async_fd)),
         cmd_fd: Mutex::new(Some(cmd_fd)),
-        inline_pd: OnceLock::new(),
     };
     let context = CObject::<OpenDevice>::make(handle, more, || filled(device, fds, vectors));
     Ok(context?.seen())

@@ -236,26 +236,34 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
         if entries > 0 {
             not_null(wc)?;
         }
-        let sim = &engine().sim;
         let mut taken = 0;
         loop {
-            let mut some = [Wc::default(); AT_A_TIME];
-            let asked = AT_A_TIME.min(entries - taken);
-            let poll = || sim.poll_cq(cq.handle, &mut some[..asked]);
-            let got = cq_ex::in_turn(&[cq], poll);
+            let room = wc.wrapping_add(taken);
+            let got = match AT_A_TIME.min(entries - taken) {
+                asked @ 0..=1 => take::<1>(cq, asked, room),
+                asked => take::<AT_A_TIME>(cq, asked, room),
+            };
             let got = match got {
                 // What was taken before is the program's.
                 Err(_) if taken > 0 => 0,
                 got => got?,
             };
-            for (at, one) in some[..got].iter().enumerate() {
-                // SAFETY: the program has room for so many (C's contract).
-                unsafe { wc.add(taken + at).write(ibv_wc::to_c(one)) };
-            }
             taken += got;
             if got < AT_A_TIME || taken == entries {
                 return Ok(taken as c_int);
             }
         }
     })
+}
+
+/// Takes as many completions as are asked for, at most `N`.
+fn take<const N: usize>(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
+    let mut some = [Wc::default(); N];
+    let some = &mut some[..asked];
+    let got = cq_ex::in_turn(&[cq], || engine().sim.poll_cq(cq.handle, some))?;
+    for (at, one) in some[..got].iter().enumerate() {
+        // SAFETY: the program has room for so many (C's contract).
+        unsafe { wc.add(at).write(ibv_wc::to_c(one)) };
+    }
+    Ok(got)
 }

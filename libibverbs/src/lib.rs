@@ -78,7 +78,6 @@ mod event;
 #[cfg(not(test))]
 mod export;
 mod import;
-mod inline;
 mod mapped;
 mod mw;
 mod object;

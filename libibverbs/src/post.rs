@@ -5,31 +5,21 @@
 //! passed to the engine; those before it are posted.
 
 use std::ffi::c_int;
+use std::iter::successors;
+use std::mem::take;
+use std::ptr::{null_mut, with_exposed_provenance};
+use std::slice;
 
 use smallvec::SmallVec;
-use verbs_abi::{bind_mw_t, ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge};
-use verbs_api::sync::MutexGuard;
-use verbs_api::{Dest, PostError, QpType, RecvWr, SendFlags, SendOp, SendWr, Sge, Verbs};
+use verbs_abi::{bind_mw_t, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge, ud_t};
+use verbs_api::{Dest, PostError, QpCap, QpType, RecvWr, SendFlags, SendOp, SendWr, Sge, Verbs};
 
 use crate::ah::Ah;
 use crate::engine::engine;
-use crate::inline::Inline;
 use crate::mw::{self, Mw};
 use crate::object::CObject;
 use crate::qp::Qp;
 use crate::result::{Errno, Result, status};
-
-/// A send, with its list as a part of that of all sends.
-pub(crate) struct Send {
-    pub(crate) wr_id: u64,
-    pub(crate) op: SendOp,
-    pub(crate) flags: SendFlags,
-    pub(crate) dest: Dest,
-    /// Start and end.
-    pub(crate) list: (usize, usize),
-}
-
-pub(crate) type Entries = SmallVec<[Sge; 8]>;
 
 pub(crate) extern "C" fn post_send(
     qp: *mut ibv_qp,
@@ -38,29 +28,14 @@ pub(crate) extern "C" fn post_send(
 ) -> c_int {
     status(|| {
         let qp = CObject::<Qp>::find(qp)?;
-        let most = qp.more.cap.max_send_wr as usize + 1;
-        // SAFETY: the program's, valid for the call, as is all it names (C's contract).
-        let after = |wr: *mut ibv_send_wr| unsafe { (*wr).next };
-        in_parts(first, bad_wr, after, |first| {
-            let mut taken = Taken::default();
-            let mut refused = None;
-            let mut next = first;
-            while !next.is_null() && taken.sends.len() < most {
-                // SAFETY: as above.
-                let taken = unsafe { taken.take(qp, &*next) };
-                if let Err(errno) = taken {
-                    refused = Some(errno);
-                    break;
-                }
-                next = after(next);
-            }
-            let list = taken.list();
-            Posted {
-                posted: engine().sim.post_send(qp.handle, &list),
-                refused,
-                count: list.len(),
-                rest: next,
-            }
+        in_parts(first, bad_wr, qp.more.cap.max_send_wr, |part| {
+            let mut room: SmallVec<[u8; 256]> = SmallVec::new();
+            room.resize(part.requests().map(|wr| scattered(qp, wr)).sum(), 0);
+            let mut room = &mut room[..];
+            part.post(
+                |wr| send(qp, wr, &mut room),
+                |list| engine().sim.post_send(qp.handle, list),
+            )
         })
     })
 }
@@ -72,221 +47,246 @@ pub(crate) extern "C" fn post_recv(
 ) -> c_int {
     status(|| {
         let qp = CObject::<Qp>::find(qp)?;
-        let cap = qp.more.cap;
+        let cap = &qp.more.cap;
         let post = |list: &[RecvWr<'_>]| engine().sim.post_recv(qp.handle, list);
         receives(first, bad_wr, (cap.max_recv_wr, cap.max_recv_sge), post)
     })
 }
 
 /// Posts a list of receives to a queue that takes so many, of at most so many entries each.
+#[inline]
 pub(crate) fn receives(
     first: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
     (max_wr, max_sge): (u32, u32),
     post: impl Fn(&[RecvWr<'_>]) -> Result<(), PostError>,
 ) -> Result<()> {
-    let most = max_wr as usize + 1;
-    // SAFETY: the program's, valid for the call (C's contract).
-    let after = |wr: *mut ibv_recv_wr| unsafe { (*wr).next };
-    in_parts(first, bad_wr, after, |first| {
-        let mut entries = Entries::new();
-        let mut taken: SmallVec<[(u64, usize, usize); 4]> = SmallVec::new();
-        let mut next = first;
-        while !next.is_null() && taken.len() < most {
-            // SAFETY: as above.
-            let wr = unsafe { &*next };
-            let start = entries.len();
-            // SAFETY: as above.
-            unsafe { put_list(&mut entries, wr.sg_list, wr.num_sge, max_sge) };
-            taken.push((wr.wr_id, start, entries.len()));
-            next = wr.next;
-        }
-        let list: SmallVec<[RecvWr<'_>; 4]> = taken
-            .iter()
-            .map(|(wr_id, start, end)| RecvWr::new(*wr_id, &entries[*start..*end]))
-            .collect();
-        Posted {
-            posted: post(&list),
-            refused: None,
-            count: list.len(),
-            rest: next,
-        }
+    in_parts(first, bad_wr, max_wr, |part| {
+        let receive =
+            |wr: &ibv_recv_wr| Ok(RecvWr::new(wr.wr_id, list(wr.sg_list, wr.num_sge, max_sge)));
+        part.post(receive, &post)
     })
 }
 
-/// Copies a scatter/gather list. Of one that is longer than it may be only the length counts, which
-/// the engine refuses.
-///
-/// # Safety
-/// The list has so many entries.
-unsafe fn put_list(entries: &mut Entries, list: *const ibv_sge, count: c_int, max: u32) {
-    match u32::try_from(count) {
-        Ok(count) if count <= max => {
-            for at in 0..count as usize {
-                // SAFETY: the caller's promise.
-                let sge = unsafe { list.add(at).read() };
-                entries.push(ibv_sge::from_c(&sge));
-            }
-        }
-        _ => put_too_many(entries, max),
+/// A work request of C, which names the next.
+trait Linked {
+    fn next(&self) -> *mut Self;
+}
+
+impl Linked for ibv_send_wr {
+    fn next(&self) -> *mut Self {
+        self.next
     }
 }
 
-pub(crate) fn put_too_many(entries: &mut Entries, max: u32) {
-    let more = max as usize + 1;
-    entries.extend(std::iter::repeat_n(Sge::default(), more));
+impl Linked for ibv_recv_wr {
+    fn next(&self) -> *mut Self {
+        self.next
+    }
 }
 
-/// What became of a part of a list.
-struct Posted<W> {
-    posted: Result<(), PostError>,
-    /// Why the engine was not told of the request behind it.
-    refused: Option<Errno>,
-    /// Its requests.
-    count: usize,
-    /// Where the list goes on.
-    rest: *mut W,
-}
+/// Where a list goes on behind a part; or the first request that was not posted, and why.
+type Posted<W> = Result<*mut W, (*mut W, Errno)>;
 
 /// Posts a list part by part. Says which request was the first that was not posted, and why.
+#[inline]
 fn in_parts<W>(
     mut first: *mut W,
     bad_wr: *mut *mut W,
-    after: impl Fn(*mut W) -> *mut W,
-    post: impl Fn(*mut W) -> Posted<W>,
+    max_wr: u32,
+    post: impl Fn(Part<W>) -> Posted<W>,
 ) -> Result<()> {
-    let (bad, errno) = loop {
-        let part = post(first);
-        match (part.posted, part.refused) {
-            (Ok(()), None) if part.rest.is_null() => return Ok(()),
-            (Ok(()), None) => first = part.rest,
-            (Ok(()), Some(errno)) => break (part.count, errno),
-            (Err(failed), _) => break (failed.bad_wr, failed.into()),
+    let most = max_wr as usize + 1;
+    loop {
+        match post(Part { first, most }) {
+            Ok(rest) if rest.is_null() => return Ok(()),
+            Ok(rest) => first = rest,
+            Err((bad, errno)) => {
+                if !bad_wr.is_null() {
+                    // SAFETY: the program's, to be written (C's contract).
+                    unsafe { bad_wr.write(bad) };
+                }
+                return Err(errno);
+            }
         }
+    }
+}
+
+/// Requests of a list: from one on, and at most so many.
+struct Part<W> {
+    first: *mut W,
+    most: usize,
+}
+
+impl<W: Linked> Part<W> {
+    #[inline]
+    fn requests<'a>(&self) -> impl Iterator<Item = &'a W>
+    where
+        W: 'a,
+    {
+        // SAFETY: the program's, valid for the call, as is all that they name (C's contract). Nothing is kept for longer.
+        let link = |wr: *mut W| unsafe { wr.as_ref() };
+        successors(link(self.first), move |wr| link(wr.next())).take(self.most)
+    }
+
+    /// Posts them, each converted to what the engine takes.
+    #[inline]
+    fn post<'a, R>(
+        &self,
+        mut convert: impl FnMut(&'a W) -> Result<R>,
+        post: impl Fn(&[R]) -> Result<(), PostError>,
+    ) -> Posted<W>
+    where
+        W: 'a,
+    {
+        match self.requests().next() {
+            Some(wr) if wr.next().is_null() => {
+                let posted = match &convert(wr) {
+                    Ok(wr) => post(slice::from_ref(wr)).map_err(Errno::from),
+                    Err(errno) => Err(*errno),
+                };
+                posted.map_or_else(|errno| Err((self.first, errno)), |()| Ok(null_mut()))
+            }
+            _ => self.post_list(convert, post),
+        }
+    }
+
+    #[inline(never)]
+    fn post_list<'a, R>(
+        &self,
+        mut convert: impl FnMut(&'a W) -> Result<R>,
+        post: impl Fn(&[R]) -> Result<(), PostError>,
+    ) -> Posted<W>
+    where
+        W: 'a,
+    {
+        let mut list: SmallVec<[R; 16]> = SmallVec::new();
+        let (mut rest, mut refused) = (self.first, None);
+        for wr in self.requests() {
+            match convert(wr) {
+                Ok(wr) => list.push(wr),
+                Err(errno) => {
+                    refused = Some(errno);
+                    break;
+                }
+            }
+            rest = wr.next();
+        }
+        match (post(&list), refused) {
+            (Ok(()), None) => Ok(rest),
+            (Ok(()), Some(errno)) => Err((rest, errno)),
+            (Err(failed), _) => {
+                let before = self.requests().take(failed.bad_wr).last();
+                Err((before.map_or(self.first, W::next), failed.into()))
+            }
+        }
+    }
+}
+
+/// A scatter/gather list of at most `max` entries. Of a longer one only that counts, which the engine refuses.
+#[inline]
+pub(crate) fn list<'a>(list: *const ibv_sge, count: c_int, max: u32) -> &'a [Sge] {
+    match u32::try_from(count) {
+        // SAFETY: the program's, valid for the call, and so long (C's contract).
+        Ok(count) if count <= max => unsafe { ibv_sge::list(list, count as usize) },
+        _ => &TOO_MANY,
+    }
+}
+
+/// More entries than a device takes.
+static TOO_MANY: [Sge; 256] = [const {
+    Sge {
+        addr: 0,
+        length: 0,
+        lkey: 0,
+    }
+}; 256];
+
+/// A send as the engine takes it. Its inline data stays where it is, if that is in one place; if not, it is put
+/// together in `room`.
+#[inline]
+fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> Result<SendWr<'a>> {
+    let list = list(wr.sg_list, wr.num_sge, qp.more.cap.max_send_sge);
+    let mut made = SendWr::new(wr.wr_id, operation(wr)?, list);
+    made.flags = SendFlags::from_bits_retain(wr.send_flags);
+    made.dest = match qp.more.qp_type {
+        QpType::XrcSend => Dest::Xrc {
+            remote_srqn: wr.remote_srqn,
+        },
+        _ => destination(qp, wr.ud()),
     };
-    let bad = (0..bad).fold(first, |wr, _| after(wr));
-    if !bad_wr.is_null() {
-        // SAFETY: the program's, to be written (C's contract).
-        unsafe { bad_wr.write(bad) };
-    }
-    Err(errno)
-}
-
-/// What was taken of a list of sends.
-#[derive(Default)]
-struct Taken<'a> {
-    sends: SmallVec<[Send; 4]>,
-    entries: Entries,
-    /// Held while inline data waits to be posted.
-    inline: Option<MutexGuard<'a, ()>>,
-}
-
-impl<'a> Taken<'a> {
-    fn list(&self) -> SmallVec<[SendWr<'_>; 4]> {
-        self.sends
-            .iter()
-            .map(|send| send.wr(&self.entries))
-            .collect()
-    }
-
-    /// # Safety
-    /// What the request names is valid.
-    unsafe fn take(&mut self, qp: &'a CObject<Qp>, wr: &ibv_send_wr) -> Result<()> {
-        let op = operation(wr)?;
-        let flags = SendFlags::from_bits_retain(wr.send_flags);
-        let start = self.entries.len();
-        // SAFETY: the caller's promise.
-        unsafe {
-            put_list(
-                &mut self.entries,
-                wr.sg_list,
-                wr.num_sge,
-                qp.more.cap.max_send_sge,
-            )
-        };
-        if flags.contains(SendFlags::INLINE)
-            && let Some(inline) = &qp.more.inline
-        {
-            if self.inline.is_none() {
-                self.inline = Some(inline.lock());
-            }
-            let list = &self.entries[start..];
-            // SAFETY: the caller's promise.
-            let bytes = unsafe { gather(list, inline) };
-            if let Some(bytes) = bytes {
-                let put = inline.put(self.sends.len(), &bytes)?;
-                self.entries.truncate(start);
-                self.entries.push(put);
-            }
-        }
-        let ud = wr.ud();
-        self.sends.push(Send {
-            wr_id: wr.wr_id,
-            op,
-            flags,
-            dest: match qp.more.qp_type {
-                QpType::XrcSend => Dest::Xrc {
-                    remote_srqn: wr.remote_srqn,
-                },
-                _ => destination(qp, ud.ah, ud.remote_qpn, ud.remote_qkey),
-            },
-            list: (start, self.entries.len()),
+    if made.flags.contains(SendFlags::INLINE) && fits_inline(&qp.more.cap, list) {
+        made.inline_data = Some(match list {
+            [sge] => bytes(sge),
+            _ => gather(list, room),
         });
-        Ok(())
+        made.sg_list = &[];
+    }
+    Ok(made)
+}
+
+/// Bytes of inline data that is in several places.
+fn scattered(qp: &CObject<Qp>, wr: &ibv_send_wr) -> usize {
+    if wr.num_sge < 2 || wr.send_flags & SendFlags::INLINE.bits() == 0 {
+        return 0;
+    }
+    let list = list(wr.sg_list, wr.num_sge, qp.more.cap.max_send_sge);
+    match fits_inline(&qp.more.cap, list) {
+        true => length(list) as usize,
+        false => 0,
     }
 }
 
-impl Send {
-    pub(crate) fn wr<'a>(&self, entries: &'a [Sge]) -> SendWr<'a> {
-        let (start, end) = self.list;
-        let mut wr = SendWr::new(self.wr_id, self.op, &entries[start..end]);
-        wr.flags = self.flags;
-        wr.dest = self.dest;
-        wr
-    }
+/// Whether a queue pair takes inline data from this list; more of it the engine refuses by its length.
+fn fits_inline(cap: &QpCap, list: &[Sge]) -> bool {
+    list.len() <= cap.max_send_sge as usize && length(list) <= cap.max_inline_data.into()
 }
 
-/// The bytes of inline data that the queue pair takes; none for more, which the engine refuses by its
-/// length.
-///
-/// # Safety
-/// The entries name valid memory.
-unsafe fn gather(list: &[Sge], inline: &Inline) -> Option<SmallVec<[u8; 256]>> {
-    let length: u64 = list.iter().map(|sge| u64::from(sge.length)).sum();
-    if list.is_empty() || length > inline.each() as u64 {
-        return None;
+fn length(list: &[Sge]) -> u64 {
+    list.iter().map(|sge| u64::from(sge.length)).sum()
+}
+
+fn gather<'a>(list: &[Sge], room: &mut &'a mut [u8]) -> &'a [u8] {
+    let (gathered, rest) = take(room).split_at_mut(length(list) as usize);
+    *room = rest;
+    let mut left = &mut gathered[..];
+    for sge in list {
+        let (now, later) = left.split_at_mut(sge.length as usize);
+        now.copy_from_slice(bytes(sge));
+        left = later;
     }
-    let mut bytes = SmallVec::new();
-    for sge in list.iter().filter(|sge| sge.length > 0) {
-        let start = sge.addr as *const u8;
-        // SAFETY: the caller's promise; nobody changes inline data while it is posted (C's contract).
-        bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(start, sge.length as usize) });
+    gathered
+}
+
+/// The bytes of an entry of inline data.
+fn bytes<'a>(sge: &Sge) -> &'a [u8] {
+    if sge.length == 0 {
+        return &[];
     }
-    Some(bytes)
+    let start = with_exposed_provenance(sge.addr as usize);
+    // SAFETY: the program's, valid for the call; nobody changes them meanwhile (C's contract).
+    unsafe { slice::from_raw_parts(start, sge.length as usize) }
 }
 
 /// Where a send goes. A datagram without a good address handle names no destination, and is refused.
-pub(crate) fn destination(
-    qp: &CObject<Qp>,
-    ah: *mut ibv_ah,
-    remote_qpn: u32,
-    remote_qkey: u32,
-) -> Dest {
+#[inline]
+pub(crate) fn destination(qp: &CObject<Qp>, ud: ud_t) -> Dest {
     // Others leave these fields as they find them.
     if qp.more.qp_type != QpType::Ud {
         return Dest::Connected;
     }
-    match CObject::<Ah>::find(ah) {
+    match CObject::<Ah>::find(ud.ah) {
         Ok(ah) => Dest::Ud {
             ah: ah.handle,
-            remote_qpn,
-            remote_qkey,
+            remote_qpn: ud.remote_qpn,
+            remote_qkey: ud.remote_qkey,
         },
         Err(_) => Dest::Connected,
     }
 }
 
 /// What a send does.
+#[inline]
 fn operation(wr: &ibv_send_wr) -> Result<SendOp> {
     let bind = |bind: &bind_mw_t| -> Result<SendOp> {
         Ok(SendOp::BindMw {

@@ -9,12 +9,10 @@ use verbs_api::cm::{Cm, CmId};
 use verbs_api::{Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait};
 
 use crate::batch::Batch;
-use crate::context::OpenDevice;
 use crate::cq::Cq;
 use crate::cq_ex;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::inline::Inline;
 use crate::object::{CObject, kinds};
 use crate::result::{Result, UNSUPPORTED, not_null, or_zero, pointer, status};
 use crate::srq::Srq;
@@ -33,8 +31,6 @@ pub(crate) struct More {
     pub(crate) cap: QpCap,
     /// Of its sends and of its receives, as far as it has such queues.
     pub(crate) cqs: SmallVec<[&'static CObject<Cq>; 2]>,
-    /// Where inline data is copied to, if it takes any.
-    pub(crate) inline: Option<Inline>,
     /// What is being built, for one made with `ibv_create_qp_ex` for batches.
     pub(crate) batch: Option<Batch>,
 }
@@ -47,7 +43,6 @@ impl More {
             pd: None,
             cap,
             cqs: SmallVec::new(),
-            inline: None,
             batch: None,
         }
     }
@@ -99,7 +94,6 @@ pub(crate) fn create(
 ) -> Result<&'static CObject<Qp>> {
     let pd = CObject::<Pd>::find(pd)?;
     let context = pd.context();
-    let of = CObject::<OpenDevice>::find(context)?;
     let qp_type = QpType::from(asked.qp_type);
     let send_cq = CObject::<Cq>::find(asked.send_cq)?;
     let recv_cq = match qp_type {
@@ -118,12 +112,6 @@ pub(crate) fn create(
         let handle = maker.create(pd.handle, &init)?;
         let got = unobserved().query_qp(handle, QpAttrMask::CAP)?;
         let cap = got.init.cap;
-        let inline = match cap.max_inline_data {
-            0 => None,
-            _ => Some(Inline::new(of, &cap).inspect_err(|_| {
-                let _ = maker.destroy(handle);
-            })?),
-        };
         let mut raw = crate::batch::extended(!send_ops.is_empty());
         raw.qp_base = ibv_qp {
             context,
@@ -142,7 +130,6 @@ pub(crate) fn create(
             pd: Some(pd),
             cap,
             cqs: [send_cq].into_iter().chain(recv_cq).collect(),
-            inline,
             batch: (!send_ops.is_empty()).then(Batch::default),
         };
         Ok((handle, more, raw))
@@ -214,7 +201,7 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
     if let Some(pd) = qp.more.pd {
         pd.left();
     }
-    qp.more.inline.as_ref().map_or(Ok(()), Inline::free)
+    Ok(())
 }
 
 pub(crate) extern "C" fn attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {

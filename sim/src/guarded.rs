@@ -36,6 +36,11 @@ impl<T: AsFd> Guarded<T> {
         Ok(Self { of: Some(of), file })
     }
 
+    /// It, though its descriptor may be closed, or another's: for what fails then.
+    pub(crate) fn unguarded(&self) -> Option<&T> {
+        self.of.as_ref()
+    }
+
     /// It, unless the program has closed its descriptor.
     pub(crate) fn own(&self) -> Option<&T> {
         let of = self.of.as_ref()?;

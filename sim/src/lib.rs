@@ -52,9 +52,9 @@ mod config;
 mod device;
 mod diagnosis;
 mod empty;
-#[cfg(feature = "fd")]
-mod eventfd;
 mod fault;
+#[cfg(feature = "fd")]
+mod flag;
 mod frame;
 #[cfg(feature = "fd")]
 mod guarded;

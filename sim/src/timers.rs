@@ -16,6 +16,8 @@ pub(crate) struct Timers {
     /// For each timer that runs there is an entry at its deadline or before it. Entries that are
     /// not the one the timer knows of mean nothing any more.
     queue: BinaryHeap<Reverse<(Time, u32)>>,
+    /// An entry has come before all others.
+    sooner: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,7 +60,19 @@ impl Timers {
 
     #[inline(never)]
     fn enqueue(&mut self, at: Time, number: u32) {
+        self.sooner |= self.earliest().is_none_or(|earliest| at < earliest);
         self.queue.push(Reverse((at, number)));
+    }
+
+    /// No timer fires before this time, though perhaps none at it.
+    pub(crate) fn earliest(&self) -> Option<Time> {
+        self.queue.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Whether since the last call that has become sooner.
+    #[inline]
+    pub(crate) fn take_sooner(&mut self) -> bool {
+        std::mem::take(&mut self.sooner)
     }
 
     /// The timer that fires first; of several at one time, the one of the least number.
@@ -134,6 +148,42 @@ mod tests {
         assert_eq!(timers.running().len(), model.len());
     }
 
+    /// Who is told when the earliest has become sooner, and looks at the first when it is due, misses none.
+    #[test]
+    fn no_timer_fires_before_the_earliest() {
+        let mut random = Random::new(2, Purpose::Node, 0);
+        let mut timers = Timers::default();
+        let (mut expected, mut told, mut looks) = (None, 0, 0);
+        for now in 0..20_000 {
+            let draw = random.any();
+            let number = (draw % 7) as u32;
+            let at = Time::from_nanos(now + 1 + (draw >> 8 & 0xff));
+            timers.set(number, (draw >> 16 & 1 == 0).then_some(at));
+            if timers.take_sooner() {
+                expected = timers.earliest();
+                told += 1;
+            }
+            let now = Time::from_nanos(now);
+            let is_due = timers.running().first().is_some_and(|(at, _)| *at <= now);
+            if expected.is_none_or(|expected| expected > now) {
+                assert!(!is_due);
+                continue;
+            }
+            looks += 1;
+            while let Some((at, number)) = timers.first()
+                && at <= now
+            {
+                timers.set(number, None);
+            }
+            timers.first();
+            expected = timers.earliest();
+        }
+        assert!(
+            (100..5_000).contains(&told) && (100..5_000).contains(&looks),
+            "{told} {looks}"
+        );
+    }
+
     /// What makes posting cheap: a timer that is set and stopped over and over at one time.
     #[test]
     fn a_timer_that_never_fires_is_queued_once() {
@@ -141,6 +191,7 @@ mod tests {
         for nanos in 0..1000 {
             timers.set(3, Some(Time::from_nanos(1000 + nanos)));
             timers.set(3, None);
+            assert_eq!(timers.take_sooner(), nanos == 0);
         }
         assert_eq!(timers.queue.len(), 1);
         assert_eq!(timers.first(), None);

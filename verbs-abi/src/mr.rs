@@ -56,3 +56,24 @@ pub fn after_rereg_from_c(result: c_int) -> AfterRereg {
 conversions! {
     ibv_sge, Sge { addr, length, lkey, }
 }
+
+impl ibv_sge {
+    /// A list of C, where it is.
+    ///
+    /// # Safety
+    /// It has so many entries, which stay as they are while the list is used.
+    pub unsafe fn list<'a>(first: *const Self, count: usize) -> &'a [Sge] {
+        const {
+            assert!(
+                size_of::<Self>() == size_of::<Sge>() && align_of::<Self>() == align_of::<Sge>()
+            );
+            assert!(std::mem::offset_of!(Self, length) == std::mem::offset_of!(Sge, length));
+            assert!(std::mem::offset_of!(Self, lkey) == std::mem::offset_of!(Sge, lkey));
+        }
+        if count == 0 {
+            return &[];
+        }
+        // SAFETY: both lie in memory in the same way, and the caller promises the rest.
+        unsafe { std::slice::from_raw_parts(first.cast(), count) }
+    }
+}

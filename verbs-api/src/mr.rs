@@ -56,7 +56,8 @@ pub struct MrAttr {
     pub rkey: u32,
 }
 
-/// A scatter/gather entry (`struct ibv_sge`): absolute address, length in bytes, lkey.
+/// A scatter/gather entry: absolute address, length in bytes, lkey. It lies in memory as `struct ibv_sge` does.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sge {
     /// Address of the first byte.

@@ -138,40 +138,12 @@ impl Base {
 
     /// A dead device does nothing any more; what the process and its kernel have by themselves can
     /// still be looked at, and freed.
+    #[inline]
     pub(crate) fn check_alive(&self, verb: Verb) -> Result<()> {
-        let without_device = matches!(
-            verb,
-            Verb::CloseDevice
-                | Verb::DeallocPd
-                | Verb::DeregMr
-                | Verb::DestroyCompChannel
-                | Verb::DestroyCq
-                | Verb::DestroyQp
-                | Verb::DestroyAh
-                | Verb::DestroySrq
-                | Verb::CloseXrcd
-                | Verb::DeallocMw
-                | Verb::DetachMcast
-                | Verb::GetCqEvent
-                | Verb::AckCqEvents
-                | Verb::GetAsyncEvent
-                | Verb::AckAsyncEvent
-                | Verb::ReadMr
-                | Verb::WriteMr
-                | Verb::QueryMr
-                | Verb::QueryMw
-                | Verb::QueryCq
-                | Verb::EndPoll
-                | Verb::Garble
-                | Verb::ChannelFd
-                | Verb::AsyncFd
-                | Verb::Lab
-        );
-        if !self.dead || without_device {
-            return Ok(());
+        match self.dead {
+            false => Ok(()),
+            true => check_without_device(verb),
         }
-        let cause = Cause::Text("the device is dead".into());
-        Err(Error::new(verb, ErrorKind::Io, cause))
     }
 
     /// With the number that a C call would have returned, where that is of the wrong sign.
@@ -220,6 +192,44 @@ impl Base {
         self.history.dropped(self.now, packet, why);
         self.note(TraceEvent::Dropped { why });
     }
+}
+
+/// Refuses what a device has a part in.
+#[cold]
+fn check_without_device(verb: Verb) -> Result<()> {
+    let without_device = matches!(
+        verb,
+        Verb::CloseDevice
+            | Verb::DeallocPd
+            | Verb::DeregMr
+            | Verb::DestroyCompChannel
+            | Verb::DestroyCq
+            | Verb::DestroyQp
+            | Verb::DestroyAh
+            | Verb::DestroySrq
+            | Verb::CloseXrcd
+            | Verb::DeallocMw
+            | Verb::DetachMcast
+            | Verb::GetCqEvent
+            | Verb::AckCqEvents
+            | Verb::GetAsyncEvent
+            | Verb::AckAsyncEvent
+            | Verb::ReadMr
+            | Verb::WriteMr
+            | Verb::QueryMr
+            | Verb::QueryMw
+            | Verb::QueryCq
+            | Verb::EndPoll
+            | Verb::Garble
+            | Verb::ChannelFd
+            | Verb::AsyncFd
+            | Verb::Lab
+    );
+    if without_device {
+        return Ok(());
+    }
+    let cause = Cause::Text("the device is dead".into());
+    Err(Error::new(verb, ErrorKind::Io, cause))
 }
 
 /// What `ibv_query_device` tells of a device with these limits.

@@ -34,8 +34,6 @@ pub(crate) struct Pd {
     pub(crate) srqs: u32,
     /// Work requests in the queues of its QPs and SRQs: their bytes belong to the device.
     pub(crate) posted: u32,
-    /// Not a program's: no diagnosis has it or its regions.
-    pub(crate) hidden: bool,
 }
 
 /// An address handle.
@@ -97,17 +95,9 @@ impl Domains {
             ahs: 0,
             srqs: 0,
             posted: 0,
-            hidden: false,
         });
         base.add_object(context, Object::Pd, id.index);
         Ok(PdHandle::from_parts(context, id.index, id.generation))
-    }
-
-    /// As [`Sim::hide_pd`](crate::Sim::hide_pd).
-    pub(crate) fn hide_pd(&mut self, pd: PdHandle) -> Result<()> {
-        let index = find(&self.pds, Verb::AllocPd, pd)?;
-        self.pds.at_mut(index).hidden = true;
-        Ok(())
     }
 
     /// `ibv_dealloc_pd`

@@ -70,6 +70,8 @@ pub(crate) use check::{
 pub(crate) use claim::{ClaimedQueue, Claims, Work};
 pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
 pub(crate) use contexts::node_of;
+#[cfg(feature = "fd")]
+pub(crate) use contexts::slot_of;
 pub(crate) use cq::{Cq, Cqs};
 pub(crate) use domain::{Ah, Domains};
 #[cfg(feature = "fd")]

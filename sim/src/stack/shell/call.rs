@@ -166,7 +166,7 @@ impl Sim {
         let cq = Cq::from_parts(context, index, generation);
         let verb = Verb::PollCq;
         let node = self.node(verb, cq)?;
-        let count = self.world.with(|fabric| {
+        let count = self.world.with_quiet(|fabric| {
             self.check_call(fabric, node, verb)?;
             let count = fabric.poll_cq(node, cq, wc);
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {

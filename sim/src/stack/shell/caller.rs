@@ -1,8 +1,8 @@
 //! What the trait has not, for programs that hand over pointers, as those of the drop-in for libibverbs
-//! do: regions of the caller's memory, devices that are not open, domains of the library's own.
+//! do: regions of the caller's memory, devices that are not open.
 #![expect(unsafe_code, reason = "the promise of the trait's unsafe method")]
 
-use verbs_api::{Access, Handle, Mr, MrChange, Object, Pd, ReregError, Result, Verb};
+use verbs_api::{Access, Mr, MrChange, Pd, ReregError, Result, Verb};
 
 use super::sim::Sim;
 
@@ -14,17 +14,6 @@ impl Sim {
     pub fn node_guid(&self, node: u32) -> u64 {
         self.world
             .with(|fabric| fabric.node(node).device.base.attr.node_guid)
-    }
-
-    /// Keeps a protection domain and its regions out of diagnoses, as one that no program knows of.
-    ///
-    /// # Errors
-    /// `Invalid` for a handle that is not good.
-    pub fn hide_pd(&self, pd: Pd) -> Result<()> {
-        let verb = Verb::AllocPd;
-        let node = self.world.node_of(verb, Object::Pd, pd.context())?;
-        self.world
-            .with(|fabric| fabric.work(node, |node| node.device.domains.hide_pd(pd)))
     }
 
     /// Registers the caller's memory with an address of its choice (`ibv_reg_mr_iova`). Errors as for

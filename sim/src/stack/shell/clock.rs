@@ -70,8 +70,8 @@ impl RealClock {
         }
     }
 
-    /// Lets timers `fire` when they are due, until the end.
-    pub(super) fn run(&self, fire: impl Fn()) {
+    /// Lets timers `fire` when they are due, until the end. That says when to look again.
+    pub(super) fn run(&self, fire: impl Fn() -> Option<Time>) {
         let mut state = self.state.lock();
         while !state.ended {
             let alarm = self.alarm.load(Ordering::Relaxed);
@@ -81,7 +81,9 @@ impl RealClock {
             }
             self.alarm.store(NEVER, Ordering::Relaxed);
             // What is set from now on is expected anew.
-            MutexGuard::unlocked(&mut state, &fire);
+            if let Some(next) = MutexGuard::unlocked(&mut state, &fire) {
+                self.alarm.fetch_min(next.as_nanos(), Ordering::Relaxed);
+            }
         }
     }
 

@@ -54,10 +54,12 @@ pub(super) struct Fabric {
     /// Packets under way that fault rules hold back.
     late: Late,
     outages: Outages,
-    /// Deadlines of the nodes, but for those in `touched`.
+    /// Deadlines of the nodes or times before them, but for those of nodes in `sooner`.
     timers: Timers,
-    /// Nodes whose deadline may have changed.
-    touched: Vec<u32>,
+    /// Nodes whose deadline may have become sooner.
+    sooner: Vec<u32>,
+    /// Something may be due sooner than was expected.
+    is_due_sooner: bool,
     wire: Wire,
     strikers: Strikers,
     trace: Option<Vec<TraceRecord>>,
@@ -84,8 +86,6 @@ const MANAGER: u32 = u32::MAX;
 #[derive(Debug)]
 struct Seat {
     node: Node,
-    /// It is in `touched`.
-    touched: bool,
     /// Threads that wait for news of it.
     waiting: u32,
     #[cfg(feature = "fd")]
@@ -140,7 +140,6 @@ impl Fabric {
             }
             Seat {
                 node,
-                touched: false,
                 waiting: 0,
                 #[cfg(feature = "fd")]
                 descriptors: Descriptors::default(),
@@ -154,7 +153,8 @@ impl Fabric {
             late: Late::default(),
             outages: Outages::default(),
             timers: Timers::default(),
-            touched: Vec::new(),
+            sooner: Vec::new(),
+            is_due_sooner: false,
             wire: Wire::default(),
             strikers: Strikers::new(config.seed, config.strikes),
             trace: config.trace.then(Vec::new),
@@ -258,9 +258,9 @@ impl Fabric {
     #[inline(always)]
     fn collect(&mut self, index: u32) {
         let seat = &mut self.seats[index as usize];
-        if !seat.touched {
-            seat.touched = true;
-            self.touched.push(index);
+        if seat.node.take_sooner() {
+            self.sooner.push(index);
+            self.is_due_sooner = true;
         }
         if seat.waiting > 0 && seat.node.take_news() {
             self.news.push(index);
@@ -378,6 +378,7 @@ impl Fabric {
             packet.payload = payload;
         }
         self.late.hold(packet, behind);
+        self.is_due_sooner = true;
     }
 
     pub(super) fn lose(&mut self, node: u32, packet: &Packet, why: &'static str) {
@@ -468,12 +469,26 @@ impl Fabric {
         self.now = self.now.max(to);
     }
 
-    /// When something happens next: a packet, a timer, or a change of a port.
-    pub(super) fn next_due(&mut self) -> Option<Time> {
-        self.next_work()
-            .into_iter()
-            .chain(self.outages.next())
-            .min()
+    /// A time before which nothing happens by itself, where that may be sooner than at the last call. Timers that were
+    /// stopped count, since most are, and nobody wants to know with each message.
+    #[inline]
+    pub(super) fn expected_sooner(&mut self) -> Option<Time> {
+        match std::mem::take(&mut self.is_due_sooner) {
+            true => self.expected(),
+            false => None,
+        }
+    }
+
+    /// A time before which nothing happens by itself: no packet, no timer, and no change of a port.
+    pub(super) fn expected(&mut self) -> Option<Time> {
+        for index in self.sooner.drain(..) {
+            let earliest = self.seats[index as usize].node.earliest();
+            self.timers.set(index, earliest);
+        }
+        let managed = self.managed.manager.next_deadline();
+        let others = [self.next_packet(), managed, self.outages.next()];
+        let others = others.into_iter().flatten();
+        self.timers.earliest().into_iter().chain(others).min()
     }
 
     /// When the next packet arrives or timer fires.
@@ -497,6 +512,7 @@ impl Fabric {
         striker: Striker,
     ) {
         self.outages.add(port, down_at, up_at, striker);
+        self.is_due_sooner = true;
         while self.outages.next().is_some_and(|at| at <= self.now) {
             self.change_port();
         }
@@ -544,12 +560,21 @@ impl Fabric {
     }
 
     fn next_timer(&mut self) -> Option<(Time, u32)> {
-        for index in self.touched.drain(..) {
-            let seat = &mut self.seats[index as usize];
-            seat.touched = false;
-            self.timers.set(index, seat.node.next_deadline());
+        let seats = &mut self.seats;
+        let mut deadline = |index: u32| seats[index as usize].node.next_deadline();
+        for index in self.sooner.drain(..) {
+            self.timers.set(index, deadline(index));
         }
-        let of_node = self.timers.first();
+        // Of a timer that was stopped or moved on nobody has told.
+        let of_node = loop {
+            let Some((at, index)) = self.timers.first() else {
+                break None;
+            };
+            match deadline(index) {
+                Some(exact) if exact == at => break Some((at, index)),
+                later => self.timers.set(index, later),
+            }
+        };
         let managed = self.managed.manager.next_deadline();
         let managed = managed.map(|at| (at, MANAGER));
         of_node.into_iter().chain(managed).min()

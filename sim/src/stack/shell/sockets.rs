@@ -23,7 +23,7 @@ use verbs_udp::{Received, Socket, Tenant};
 use super::border::Entrance;
 use crate::address::group_of;
 use crate::cm;
-use crate::eventfd::EventFd;
+use crate::flag::Flag;
 use crate::guarded::{Guarded, raised};
 use crate::network::Network;
 use crate::outgoing::Outgoing;
@@ -45,7 +45,7 @@ pub(super) struct Sockets {
     /// Says which of the other sources can be read.
     epoll: Guarded<OwnedFd>,
     /// Wakes the thread that waits until something can be read.
-    nudge: EventFd,
+    nudge: Flag,
     is_stopped: AtomicBool,
     /// Whether there is someone whom packets of other processes may be for.
     has_listeners: AtomicBool,
@@ -104,7 +104,7 @@ impl Sockets {
                 tenants: Vec::new(),
             }),
             epoll: Guarded::new(epoll)?,
-            nudge: EventFd::new()?,
+            nudge: Flag::new()?,
             is_stopped: AtomicBool::new(false),
             has_listeners: AtomicBool::new(false),
             looks: AtomicU32::new(0),

@@ -22,7 +22,12 @@ impl TimerThread {
         let of_thread = world.clone();
         let run = move || {
             if let Some(clock) = &of_thread.clock {
-                clock.run(|| of_thread.with(|fabric| fabric.catch_up()));
+                clock.run(|| {
+                    of_thread.with(|fabric| {
+                        fabric.catch_up();
+                        fabric.expected()
+                    })
+                });
             }
         };
         let thread = thread::Builder::new().name("verbs-sim timers".to_owned());

@@ -165,6 +165,17 @@ impl World {
         result
     }
 
+    /// As above, for what nothing comes of: nobody is woken, nothing leaves, and the time is for the trace alone.
+    #[inline]
+    pub(super) fn with_quiet<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
+        let mut fabric = self.fabric.lock();
+        if fabric.is_traced() {
+            self.tell_time(&mut fabric);
+        }
+        self.note_turn(&fabric);
+        run(&mut fabric)
+    }
+
     fn tell_time(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock {
             fabric.set_now(clock.now());
@@ -180,9 +191,9 @@ impl World {
     #[inline(always)]
     fn wake(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock
-            && let Some(due) = fabric.next_due()
+            && let Some(time) = fabric.expected_sooner()
         {
-            clock.expect(due);
+            clock.expect(time);
         }
         if fabric.has_news() {
             self.spread_news(fabric);

@@ -154,7 +154,6 @@ impl Left<'_> {
 
     /// The objects of a context that is closed, or all, users before what they use.
     fn objects(&self) -> Vec<Problem> {
-        let hidden = |pd: u32| self.node.device.domains.pds.at(pd).hidden;
         let all = [
             self.names(Object::Qp, &self.node.qps, |_, qp| Some(standing(qp))),
             self.names(Object::Srq, &self.node.device.srqs, |_, srq| {
@@ -171,8 +170,7 @@ impl Left<'_> {
             }),
             self.names(Object::Mr, &self.node.device.domains.regions, |at, mr| {
                 let (lkey, length) = (mr.attr.lkey, mr.attr.length);
-                let text = format!("mr#{at} (lkey {lkey:#x}, {length} bytes)");
-                (!hidden(mr.pd)).then_some(text)
+                Some(format!("mr#{at} (lkey {lkey:#x}, {length} bytes)"))
             }),
             self.names(Object::Cq, &self.node.device.cqs.table, |_, cq| {
                 Some(cq.handle.to_string())
@@ -185,9 +183,9 @@ impl Left<'_> {
             self.names(Object::Xrcd, &self.node.device.xrcds.table, |at, _| {
                 numbered("xrcd", at)
             }),
-            self.names(Object::Pd, &self.node.device.domains.pds, |at, pd| {
+            self.names(Object::Pd, &self.node.device.domains.pds, |at, _| {
                 let of_ids = self.node.device.base.of_ids.is_some_and(|(_, pd)| pd == at);
-                numbered("pd", at).filter(|_| !pd.hidden && !of_ids)
+                numbered("pd", at).filter(|_| !of_ids)
             }),
         ];
         all.into_iter().flatten().collect()

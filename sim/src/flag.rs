@@ -1,0 +1,94 @@
+//! A descriptor that is readable while its flag is up.
+//!
+//! It is a timerfd whose timer never runs. The two calls that change it fail on any other file, so nothing happens to
+//! a file of the program's that has got its number, and nobody has to look before. Some kernels are built without
+//! one of the calls (`CONFIG_CHECKPOINT_RESTORE`); there it is an eventfd, which is looked at before each use.
+
+use std::os::fd::OwnedFd;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::{Errno, Result, fcntl_dupfd_cloexec, read, write};
+use rustix::ioctl::{Setter, ioctl, opcode};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+
+use crate::guarded::{Guarded, raised};
+
+/// A flag, down at first.
+#[derive(Debug)]
+pub(crate) struct Flag {
+    fd: Guarded<OwnedFd>,
+    is_timer: bool,
+}
+
+impl Flag {
+    pub(crate) fn new() -> Result<Self> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = raised(timerfd_create(TimerfdClockId::Monotonic, flags)?);
+        let is_timer = set_ticks(&timer).and_then(|()| stop(&timer)).is_ok();
+        let fd = match is_timer {
+            true => timer,
+            false => raised(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?),
+        };
+        let fd = Guarded::new(fd)?;
+        Ok(Self { fd, is_timer })
+    }
+
+    /// Another descriptor of it, or `EBADF` if the program has closed this one.
+    pub(crate) fn duplicate(&self) -> Result<OwnedFd> {
+        fcntl_dupfd_cloexec(self.own().ok_or(Errno::BADF)?, 0)
+    }
+
+    /// Makes it readable, and wakes who waits for it, also if it was readable before.
+    pub(crate) fn raise(&self) {
+        // What fails here was closed by the program. An eventfd is never written so often that it has to wait.
+        let _ = match self.is_timer {
+            true => self.fd.unguarded().map(set_ticks),
+            false => (self.own()).map(|fd| write(fd, &1u64.to_ne_bytes()).map(drop)),
+        };
+    }
+
+    /// Makes it unreadable. A program may have read it, which it should not; then nothing is read, which
+    /// could wait.
+    pub(crate) fn lower(&self) {
+        let _ = match self.is_timer {
+            true => self.fd.unguarded().map(stop),
+            false => {
+                (self.own().filter(|fd| is_readable(fd))).map(|fd| read(fd, &mut [0; 8]).map(drop))
+            }
+        };
+    }
+
+    /// The descriptor, unless the program has closed it.
+    pub(crate) fn own(&self) -> Option<&OwnedFd> {
+        self.fd.own()
+    }
+}
+
+/// Lets a timerfd be as if its timer had come, on kernels that can.
+#[expect(unsafe_code, reason = "a call that the library has no function for")]
+fn set_ticks(timer: &OwnedFd) -> Result<()> {
+    /// `TFD_IOC_SET_TICKS`
+    const SET_TICKS: u32 = opcode::write::<u64>(b'T', 0);
+    // SAFETY: this call reads a number of 64 bits. It is of timerfds alone.
+    unsafe { ioctl(timer, Setter::<SET_TICKS, u64>::new(1)) }
+}
+
+/// Lets a timerfd be as if its timer had never come.
+fn stop(timer: &OwnedFd) -> Result<()> {
+    let never = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let stopped = Itimerspec {
+        it_interval: never,
+        it_value: never,
+    };
+    timerfd_settime(timer, TimerfdTimerFlags::empty(), &stopped).map(drop)
+}
+
+fn is_readable(fd: &OwnedFd) -> bool {
+    let mut ask = [PollFd::new(fd, PollFlags::IN)];
+    poll(&mut ask, Some(&Timespec::default())) == Ok(1)
+}
