@@ -27,7 +27,8 @@ pub(crate) struct OpenDevice;
 
 /// What a context has beside its structure.
 pub(crate) struct More {
-    async_fd: Mutex<Option<OwnedFd>>,
+    /// That of its asynchronous events.
+    pub(crate) async_fd: Mutex<Option<OwnedFd>>,
     /// Programs duplicate it, and import the duplicate.
     cmd_fd: Mutex<Option<OwnedFd>>,
 }
@@ -45,12 +46,6 @@ impl Kind for OpenDevice {
 }
 
 impl CObject<OpenDevice> {
-    /// The descriptor of its asynchronous events.
-    pub(crate) fn fd(&self) -> Result<RawFd> {
-        let fd = self.more.async_fd.lock();
-        Ok(fd.as_ref().ok_or(Errno(libc::EINVAL))?.as_raw_fd())
-    }
-
     /// Which device it is of, from 0.
     pub(crate) fn device(&self) -> Result<usize> {
         // SAFETY: one of ours, which are never freed.

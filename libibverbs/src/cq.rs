@@ -1,7 +1,7 @@
 //! Completion channels and completion queues.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc, int};
 use verbs_api::sync::Mutex;
@@ -64,9 +64,8 @@ pub(crate) extern "C" fn get_cq_event(
 ) -> c_int {
     or_minus_one(|| {
         let channel = CObject::<Channel>::find(channel)?;
-        let fd = channel.more.lock().as_ref().map(AsRawFd::as_raw_fd);
-        let fd = fd.ok_or(Errno(libc::EINVAL))?;
-        let event = wait(fd, || engine().sim.get_cq_event(channel.handle, Wait::Poll))?;
+        let take = || engine().sim.get_cq_event(channel.handle, Wait::Poll);
+        let event = wait(&channel.more, take)?;
         let found = usize::try_from(event.cq_context).ok();
         let found = found.and_then(|index| Cq::arena().at(index));
         let found: &CObject<Cq> = found.ok_or(Errno(libc::EIO))?;
@@ -86,13 +85,18 @@ pub(crate) extern "C" fn get_cq_event(
 
 /// Takes what comes; waits for it unless the program made the descriptor non-blocking. A signal ends
 /// the wait with `EINTR`.
-pub(crate) fn wait<T>(fd: RawFd, take: impl Fn() -> verbs_api::Result<T>) -> Result<T> {
+pub(crate) fn wait<T>(
+    fd: &Mutex<Option<OwnedFd>>,
+    take: impl Fn() -> verbs_api::Result<T>,
+) -> Result<T> {
     let mut looks = 0;
     loop {
         match take() {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             taken => return Ok(taken?),
         }
+        let fd = fd.lock().as_ref().map(AsRawFd::as_raw_fd);
+        let fd = fd.ok_or(Errno(libc::EINVAL))?;
         // SAFETY: only reads the flags.
         let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
         if flags < 0 {
@@ -226,9 +230,6 @@ pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
     });
 }
 
-/// How many completions are taken at a time.
-const AT_A_TIME: usize = 16;
-
 pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
     count(|| {
         let cq = CObject::<Cq>::find(cq)?;
@@ -236,27 +237,35 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
         if entries > 0 {
             not_null(wc)?;
         }
-        let mut taken = 0;
-        loop {
-            let room = wc.wrapping_add(taken);
-            let got = match AT_A_TIME.min(entries - taken) {
-                asked @ 0..=1 => take::<1>(cq, asked, room),
-                asked => take::<AT_A_TIME>(cq, asked, room),
-            };
-            let got = match got {
-                // What was taken before is the program's.
-                Err(_) if taken > 0 => 0,
-                got => got?,
-            };
-            taken += got;
-            if got < AT_A_TIME || taken == entries {
-                return Ok(taken as c_int);
-            }
-        }
+        let taken = match entries {
+            0 | 1 => take::<1>(cq, entries, wc),
+            _ => take_many(cq, entries, wc),
+        };
+        taken.map(|taken| taken as c_int)
     })
 }
 
+#[inline(never)]
+fn take_many(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
+    const AT_A_TIME: usize = 16;
+    let mut taken = 0;
+    while taken < asked {
+        let now = AT_A_TIME.min(asked - taken);
+        let got = match take::<AT_A_TIME>(cq, now, wc.wrapping_add(taken)) {
+            // What was taken before is the program's.
+            Err(_) if taken > 0 => 0,
+            got => got?,
+        };
+        taken += got;
+        if got < now {
+            break;
+        }
+    }
+    Ok(taken)
+}
+
 /// Takes as many completions as are asked for, at most `N`.
+#[inline]
 fn take<const N: usize>(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
     let mut some = [Wc::default(); N];
     let some = &mut some[..asked];

@@ -115,21 +115,23 @@ impl CObject<Cq> {
 
 /// Calls a verb that the engine refuses while there is an iteration over one of these queues: again,
 /// after those of other threads. One of this thread would be waited for for ever, so it is refused.
+#[inline]
 pub(crate) fn in_turn<T>(
     cqs: &[&CObject<Cq>],
     mut verb: impl FnMut() -> verbs_api::Result<T>,
 ) -> verbs_api::Result<T> {
     loop {
         match verb() {
-            Err(error) if error.kind() == ErrorKind::Usage => {
-                let waited: Vec<bool> = cqs.iter().map(|cq| cq.waited()).collect();
-                if !waited.contains(&true) {
-                    return Err(error);
-                }
-            }
+            Err(error) if error.kind() == ErrorKind::Usage && have_waited(cqs) => {}
             result => return result,
         }
     }
+}
+
+/// Waits until other threads iterate over none of these; whether one did.
+#[cold]
+fn have_waited(cqs: &[&CObject<Cq>]) -> bool {
+    cqs.iter().fold(false, |waited, cq| cq.waited() | waited)
 }
 
 fn find(cq: *mut ibv_cq_ex) -> Result<(&'static CObject<Cq>, &'static Iteration)> {

@@ -1,5 +1,6 @@
 //! The engine of a process: the simulator in real time, its devices, and all objects made of it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -16,7 +17,8 @@ use verbs_api::{Transport, Verbs};
 use verbs_settings::{Config, Fabric, Variables};
 use verbs_sim::{Mode, Pcap, Sim};
 
-use crate::object::Objects;
+use crate::object::{CObject, Objects};
+use crate::qp::Qp;
 use crate::{at_exit, cm};
 
 /// The simulator, and what programs see of its devices.
@@ -32,6 +34,8 @@ pub(crate) struct Engine {
     pub(crate) cm: cm::State,
     /// Held while contexts come and go: whether there are others of a descriptor.
     pub(crate) contexts_change: Mutex<()>,
+    /// Queue pairs of XRC_RECV by their handles, for events: the engine keeps no value for these.
+    pub(crate) xrc_targets: Mutex<BTreeMap<verbs_api::Qp, &'static CObject<Qp>>>,
     /// What is taken of the device memory, by device.
     pub(crate) device_memory: Mutex<Vec<usize>>,
 }
@@ -185,6 +189,7 @@ impl Engine {
             objects: Objects::default(),
             cm: cm::State::default(),
             contexts_change: Mutex::default(),
+            xrc_targets: Mutex::default(),
             device_memory: Mutex::default(),
         }
     }

@@ -20,9 +20,8 @@ pub(crate) extern "C" fn get_async_event(
     or_minus_one(|| {
         let context = CObject::<OpenDevice>::find(context)?;
         not_null(event)?;
-        let fd = context.fd()?;
-        let sim = &engine().sim;
-        let taken = wait(fd, || sim.get_async_event(context.handle, Wait::Poll))?;
+        let take = || engine().sim.get_async_event(context.handle, Wait::Poll);
+        let taken = wait(&context.more.async_fd, take)?;
         let taken = ibv_async_event {
             element: element(taken.element)?,
             event_type: taken.event_type.into(),
@@ -41,7 +40,7 @@ fn element(element: Element) -> Result<usize> {
             let found = unobserved().query_qp(qp, QpAttrMask::empty())?;
             match found.init.qp_type {
                 // Each context has a handle of its own.
-                QpType::XrcRecv => opened(qp)?.seen() as usize,
+                QpType::XrcRecv => target(qp)?.seen() as usize,
                 _ => pointer_of::<Qp>(found.init.qp_context)?,
             }
         }
@@ -51,8 +50,8 @@ fn element(element: Element) -> Result<usize> {
     })
 }
 
-fn opened(qp: verbs_api::Qp) -> Result<&'static CObject<Qp>> {
-    let found = Qp::arena().iter().find(|object| object.handle == qp);
+fn target(qp: verbs_api::Qp) -> Result<&'static CObject<Qp>> {
+    let found = engine().xrc_targets.lock().get(&qp).copied();
     found.ok_or(Errno(libc::EIO))
 }
 

@@ -198,8 +198,9 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
     if let Some(batch) = &qp.more.batch {
         batch.end();
     }
-    if let Some(pd) = qp.more.pd {
-        pd.left();
+    match qp.more.pd {
+        Some(pd) => pd.left(),
+        None => drop(engine().xrc_targets.lock().remove(&qp.handle)),
     }
     Ok(())
 }

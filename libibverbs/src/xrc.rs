@@ -161,5 +161,7 @@ fn target(
         ..ibv_qp::default()
     };
     let more = More::without_queues(got.init.cap);
-    CObject::<Qp>::make(handle, more, || raw)
+    let qp = CObject::<Qp>::make(handle, more, || raw)?;
+    engine().xrc_targets.lock().insert(handle, qp);
+    Ok(qp)
 }

@@ -1,6 +1,6 @@
 //! Event channels.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use verbs_abi::rdma_event_channel;
 use verbs_api::sync::Mutex;
@@ -8,7 +8,7 @@ use verbs_api::sync::Mutex;
 use super::cm;
 use crate::cq::set_blocking;
 use crate::object::{CObject, kinds};
-use crate::result::{Errno, Result, pointer, silent};
+use crate::result::{Result, pointer, silent};
 
 kinds! {
     /// Event channels, each with its descriptor until it is destroyed.
@@ -40,10 +40,5 @@ impl CObject<EventChannel> {
         cm()?.destroy_event_channel(self.handle)?;
         drop(self.more.lock().take());
         Ok(())
-    }
-
-    pub(super) fn fd(&self) -> Result<RawFd> {
-        let fd = self.more.lock().as_ref().map(AsRawFd::as_raw_fd);
-        fd.ok_or(Errno(libc::EINVAL))
     }
 }

@@ -40,9 +40,10 @@ pub(crate) extern "C" fn get_cm_event(
 
 /// The next event of a channel.
 pub(super) fn next(channel: &CObject<EventChannel>) -> Result<*mut rdma_cm_event> {
-    let fd = channel.fd()?;
     let cm = cm()?;
-    let told = wait(fd, || cm.get_cm_event(channel.handle, Wait::Poll))?;
+    let told = wait(&channel.more, || {
+        cm.get_cm_event(channel.handle, Wait::Poll)
+    })?;
     let seen = shown(&told).inspect_err(|_| {
         let _ = cm.ack_cm_event(&told);
     })?;

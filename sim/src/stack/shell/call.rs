@@ -200,18 +200,13 @@ impl Sim {
         say: impl FnOnce() -> String,
         run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if !self.is_traced(fabric) {
-            return run(fabric);
+        let is_traced = self.is_traced(fabric);
+        if is_traced {
+            record_call(fabric, node, verb, say);
         }
-        let call = format!("{verb}({})", say());
-        fabric.record(node, TraceEvent::Call { call });
         let result = run(fabric);
-        let value = match &result {
-            Ok(value) => value.say(),
-            Err(error) => error.to_string(),
-        };
-        if !value.is_empty() {
-            fabric.record(node, TraceEvent::Return { value });
+        if is_traced {
+            record_return(fabric, node, &result);
         }
         result
     }
@@ -226,5 +221,22 @@ impl Sim {
             let horizon = fabric.now().after(self.world.config.horizon);
             fabric.step(horizon);
         }
+    }
+}
+
+#[cold]
+fn record_call(fabric: &mut Fabric, node: u32, verb: Verb, say: impl FnOnce() -> String) {
+    let call = format!("{verb}({})", say());
+    fabric.record(node, TraceEvent::Call { call });
+}
+
+#[cold]
+fn record_return<R: Say, E: Display>(fabric: &mut Fabric, node: u32, result: &Result<R, E>) {
+    let value = match result {
+        Ok(value) => value.say(),
+        Err(error) => error.to_string(),
+    };
+    if !value.is_empty() {
+        fabric.record(node, TraceEvent::Return { value });
     }
 }

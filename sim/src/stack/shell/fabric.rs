@@ -19,6 +19,7 @@ use verbs_api::Verb;
 use verbs_api::lab::{FaultId, Harm, TappedPacket, TimerReport, TraceEvent, TraceRecord};
 use verbs_api::{Context, Cq, Gid, Result, Wc};
 
+use super::deadlines::Deadlines;
 #[cfg(feature = "fd")]
 use super::descriptor::Descriptors;
 use super::node::Node;
@@ -37,7 +38,6 @@ use crate::packet::{Packet, PortId};
 use crate::payload::Payload;
 use crate::ring::Ring;
 use crate::time::Time;
-use crate::timers::Timers;
 use crate::wire::{Verdict, Wire};
 use managed::Managed;
 
@@ -54,12 +54,7 @@ pub(super) struct Fabric {
     /// Packets under way that fault rules hold back.
     late: Late,
     outages: Outages,
-    /// Deadlines of the nodes or times before them, but for those of nodes in `sooner`.
-    timers: Timers,
-    /// Nodes whose deadline may have become sooner.
-    sooner: Vec<u32>,
-    /// Something may be due sooner than was expected.
-    is_due_sooner: bool,
+    pub(super) deadlines: Deadlines,
     wire: Wire,
     strikers: Strikers,
     trace: Option<Vec<TraceRecord>>,
@@ -152,9 +147,7 @@ impl Fabric {
             flight: Box::default(),
             late: Late::default(),
             outages: Outages::default(),
-            timers: Timers::default(),
-            sooner: Vec::new(),
-            is_due_sooner: false,
+            deadlines: Deadlines::default(),
             wire: Wire::default(),
             strikers: Strikers::new(config.seed, config.strikes),
             trace: config.trace.then(Vec::new),
@@ -258,10 +251,7 @@ impl Fabric {
     #[inline(always)]
     fn collect(&mut self, index: u32) {
         let seat = &mut self.seats[index as usize];
-        if seat.node.take_sooner() {
-            self.sooner.push(index);
-            self.is_due_sooner = true;
-        }
+        self.deadlines.update(index, &mut seat.node.device);
         if seat.waiting > 0 && seat.node.take_news() {
             self.news.push(index);
         }
@@ -378,7 +368,7 @@ impl Fabric {
             packet.payload = payload;
         }
         self.late.hold(packet, behind);
-        self.is_due_sooner = true;
+        self.deadlines.is_sooner = true;
     }
 
     pub(super) fn lose(&mut self, node: u32, packet: &Packet, why: &'static str) {
@@ -469,26 +459,18 @@ impl Fabric {
         self.now = self.now.max(to);
     }
 
-    /// A time before which nothing happens by itself, where that may be sooner than at the last call. Timers that were
-    /// stopped count, since most are, and nobody wants to know with each message.
-    #[inline]
-    pub(super) fn expected_sooner(&mut self) -> Option<Time> {
-        match std::mem::take(&mut self.is_due_sooner) {
-            true => self.expected(),
-            false => None,
-        }
-    }
-
     /// A time before which nothing happens by itself: no packet, no timer, and no change of a port.
     pub(super) fn expected(&mut self) -> Option<Time> {
-        for index in self.sooner.drain(..) {
-            let earliest = self.seats[index as usize].node.earliest();
-            self.timers.set(index, earliest);
-        }
+        let seats = &self.seats;
+        let of_node = self
+            .deadlines
+            .earliest(|index| &seats[index as usize].node.device);
         let managed = self.managed.manager.next_deadline();
-        let others = [self.next_packet(), managed, self.outages.next()];
-        let others = others.into_iter().flatten();
-        self.timers.earliest().into_iter().chain(others).min()
+        let others = [managed, self.next_packet(), self.outages.next()];
+        of_node
+            .into_iter()
+            .chain(others.into_iter().flatten())
+            .min()
     }
 
     /// When the next packet arrives or timer fires.
@@ -512,7 +494,7 @@ impl Fabric {
         striker: Striker,
     ) {
         self.outages.add(port, down_at, up_at, striker);
-        self.is_due_sooner = true;
+        self.deadlines.is_sooner = true;
         while self.outages.next().is_some_and(|at| at <= self.now) {
             self.change_port();
         }
@@ -561,20 +543,9 @@ impl Fabric {
 
     fn next_timer(&mut self) -> Option<(Time, u32)> {
         let seats = &mut self.seats;
-        let mut deadline = |index: u32| seats[index as usize].node.next_deadline();
-        for index in self.sooner.drain(..) {
-            self.timers.set(index, deadline(index));
-        }
-        // Of a timer that was stopped or moved on nobody has told.
-        let of_node = loop {
-            let Some((at, index)) = self.timers.first() else {
-                break None;
-            };
-            match deadline(index) {
-                Some(exact) if exact == at => break Some((at, index)),
-                later => self.timers.set(index, later),
-            }
-        };
+        let of_node = self
+            .deadlines
+            .first(|index| seats[index as usize].node.next_deadline());
         let managed = self.managed.manager.next_deadline();
         let managed = managed.map(|at| (at, MANAGER));
         of_node.into_iter().chain(managed).min()

@@ -6,6 +6,7 @@ mod call;
 mod caller;
 mod clock;
 mod cm;
+mod deadlines;
 #[cfg(feature = "fd")]
 mod descriptor;
 mod fabric;

@@ -191,7 +191,8 @@ impl World {
     #[inline(always)]
     fn wake(&self, fabric: &mut Fabric) {
         if let Some(clock) = &self.clock
-            && let Some(time) = fabric.expected_sooner()
+            && fabric.deadlines.is_sooner
+            && let Some(time) = fabric.expected()
         {
             clock.expect(time);
         }
@@ -208,7 +209,6 @@ impl World {
     }
 
     /// A poll found nothing. From time to time, where time is real, others get a turn.
-    #[inline]
     pub(super) fn polled_in_vain(&self) {
         if self.clock.is_some() {
             match idle::polled_in_vain() {

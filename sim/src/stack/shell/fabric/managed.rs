@@ -109,7 +109,7 @@ fn flush(fabric: &mut Fabric) {
                 .map(|(node, event)| TraceRecord::new(at, node, event)),
         );
     }
-    fabric.is_due_sooner = true;
+    fabric.deadlines.is_sooner = true;
     let managed = &mut fabric.managed;
     if managed.waiting > 0 && managed.manager.channels.take_news() {
         fabric.news.push(fabric.seats.len() as u32);

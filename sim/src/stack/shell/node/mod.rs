@@ -94,20 +94,6 @@ impl Node {
         deadline.map(|(at, _)| at)
     }
 
-    /// No timer fires before this time, though perhaps none at it.
-    pub(in crate::stack::shell) fn earliest(&self) -> Option<Time> {
-        let moderated = self.device.cqs.moderated.earliest();
-        let earliest = self.device.timers.earliest().into_iter().chain(moderated);
-        earliest.min()
-    }
-
-    /// Whether since the last call that has become sooner.
-    #[inline]
-    pub(in crate::stack::shell) fn take_sooner(&mut self) -> bool {
-        let device = &mut self.device;
-        device.timers.take_sooner() | device.cqs.moderated.take_sooner()
-    }
-
     /// The timers that run.
     pub(in crate::stack::shell) fn timers(&self) -> Vec<TimerReport> {
         let device = &self.device;
