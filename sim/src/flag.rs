@@ -24,14 +24,21 @@ pub(crate) struct Flag {
 
 impl Flag {
     pub(crate) fn new() -> Result<Self> {
+        Self::timer().or_else(|_| Self::event())
+    }
+
+    fn timer() -> Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = raised(timerfd_create(TimerfdClockId::Monotonic, flags)?);
-        let is_timer = set_ticks(&timer).and_then(|()| stop(&timer)).is_ok();
-        let fd = match is_timer {
-            true => timer,
-            false => raised(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?),
-        };
-        let fd = Guarded::new(fd)?;
+        set_ticks(&timer)?;
+        stop(&timer)?;
+        let (fd, is_timer) = (Guarded::new(timer)?, true);
+        Ok(Self { fd, is_timer })
+    }
+
+    fn event() -> Result<Self> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let (fd, is_timer) = (Guarded::new(raised(eventfd(0, flags)?))?, false);
         Ok(Self { fd, is_timer })
     }
 
@@ -91,4 +98,61 @@ fn stop(timer: &OwnedFd) -> Result<()> {
 fn is_readable(fd: &OwnedFd) -> bool {
     let mut ask = [PollFd::new(fd, PollFlags::IN)];
     poll(&mut ask, Some(&Timespec::default())) == Ok(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::epoll;
+
+    use super::*;
+
+    /// Of each kind that this kernel has.
+    fn flags() -> impl Iterator<Item = Flag> {
+        let event = Flag::event().expect("all have eventfds");
+        Flag::timer().into_iter().chain([event])
+    }
+
+    #[test]
+    fn it_is_readable_while_it_is_up() {
+        for flag in flags() {
+            let fd = flag.duplicate().unwrap();
+            for _ in 0..3 {
+                assert!(!is_readable(&fd));
+                flag.raise();
+                assert!(is_readable(&fd));
+                flag.raise();
+                flag.lower();
+                assert!(!is_readable(&fd));
+                flag.lower();
+            }
+            flag.raise();
+            assert_eq!(read(&fd, &mut [0; 8]), Ok(8));
+            flag.lower();
+            assert!(!is_readable(&fd));
+        }
+    }
+
+    #[test]
+    fn each_raise_is_an_edge() {
+        for flag in flags() {
+            let fd = flag.duplicate().unwrap();
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+            let edges = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&epoll, &fd, epoll::EventData::new_u64(0), edges).unwrap();
+            let count = || {
+                let mut events = Vec::with_capacity(2);
+                let room = rustix::buffer::spare_capacity(&mut events);
+                epoll::wait(&epoll, room, Some(&Timespec::default())).unwrap()
+            };
+            assert_eq!(count(), 0);
+            for _ in 0..3 {
+                flag.raise();
+                assert_eq!((count(), count()), (1, 0));
+                flag.raise();
+                assert_eq!((count(), count()), (1, 0));
+                flag.lower();
+                assert_eq!(count(), 0);
+            }
+        }
+    }
 }

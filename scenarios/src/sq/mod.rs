@@ -54,6 +54,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     post::inline_data_is_taken_at_the_post,
     post::inline_data_is_taken_at_the_post_however_long_it_waits,
     post::inline_data_needs_no_key,
+    post::inline_data_is_gathered,
     post::inline_data_needs_no_region,
     post::memory_of_posted_work_is_the_devices,
     post::bytes_of_receives_are_the_devices_up_to_the_last,

@@ -191,6 +191,42 @@ fn inline_data_is_taken_at_the_post_however_long_it_waits(bench: &Bench<'_>) -> 
     b.expect_data_at(64, 7, INLINE, "SQ-08")
 }
 
+scenario!(inline_data_is_gathered: "SQ-08");
+/// From several places, for each send of a list.
+fn inline_data_is_gathered(bench: &Bench<'_>) -> Result {
+    const EACH: u32 = INLINE / 3;
+    let Pair { a, b } = bench.pair(PairOptions {
+        cap: QpCap {
+            max_inline_data: INLINE,
+            max_send_sge: 3,
+            ..QpCap::default()
+        },
+        ..PairOptions::default()
+    })?;
+    let at = |n: u64| b.landing() + 64 * n;
+    let parts = |n: u64| [0, 1, 2].map(|part| a.sge(256 * part + 64 * n, EACH));
+    let lists = [0, 1, 2].map(parts);
+    let mut sent = Vec::new();
+    for (n, list) in (0..).zip(&lists) {
+        b.recv_at(n, at(n), INLINE)?;
+        for (part, _) in (0..).zip(list) {
+            a.fill_at(256 * part + 64 * n, (10 * n + part) as u8, EACH)?;
+        }
+        sent.push(SendWr::send(n, list).inline());
+    }
+    bench.post_send(a.qp, &sent).rule("SQ-08")?;
+    a.fill_at(0, 0xee, 1024).rule("SQ-08")?;
+    bench.successes(a.send_cq, 3).rule("SQ-08")?;
+    bench.successes(b.recv_cq, 3).rule("SQ-08")?;
+    for n in 0..3 {
+        for part in 0..3 {
+            let tag = (10 * n + part) as u8;
+            b.expect_data_at(at(n) + part * u64::from(EACH), tag, EACH, "SQ-08")?;
+        }
+    }
+    Ok(())
+}
+
 scenario!(inline_data_needs_no_region: "SQ-08");
 /// Its bytes are anywhere, and no more after the post.
 fn inline_data_needs_no_region(bench: &Bench<'_>) -> Result {
