@@ -112,7 +112,7 @@ impl Sim {
         say: impl FnOnce() -> String,
         work: impl FnOnce(&mut Node) -> Result<R, E>,
     ) -> Result<R, E> {
-        self.world.with(|fabric| {
+        self.world.call(verb, |fabric| {
             self.traced(fabric, node, verb, say, |fabric| {
                 self.check_call(fabric, node, verb)?;
                 fabric.work(node, work)
@@ -130,7 +130,7 @@ impl Sim {
         attempt: impl FnMut(&mut Node) -> Result<R>,
     ) -> Result<R> {
         let node = self.node(verb, handle)?;
-        self.world.with(|fabric| {
+        self.world.call(verb, |fabric| {
             self.traced(fabric, node, verb, say, |fabric| {
                 self.check_call(fabric, node, verb)?;
                 self.world.wait(fabric, node, verb, wait, wait_for, attempt)
@@ -166,7 +166,7 @@ impl Sim {
         let cq = Cq::from_parts(context, index, generation);
         let verb = Verb::PollCq;
         let node = self.node(verb, cq)?;
-        let count = self.world.with_quiet(|fabric| {
+        let count = self.world.call(verb, |fabric| {
             self.check_call(fabric, node, verb)?;
             let count = fabric.poll_cq(node, cq, wc);
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {

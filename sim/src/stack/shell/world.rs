@@ -145,8 +145,33 @@ impl World {
     /// Does something with the fabric, and wakes those who wait for what came of it. With the guard
     /// in hand it may [`wait`](Self::wait).
     pub(super) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
+        self.with_time(true, run)
+    }
+
+    /// The same for a verb. The clock is not read where nothing depends on it but the trace.
+    #[inline(always)]
+    pub(super) fn call<R>(
+        &self,
+        verb: Verb,
+        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R,
+    ) -> R {
+        let is_timeless = matches!(
+            verb,
+            Verb::PollCq | Verb::ReqNotifyCq | Verb::GetCqEvent | Verb::AckCqEvents
+        );
+        self.with_time(!is_timeless, run)
+    }
+
+    #[inline(always)]
+    fn with_time<R>(
+        &self,
+        needs_time: bool,
+        run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R,
+    ) -> R {
         let mut fabric = self.fabric.lock();
-        self.tell_time(&mut fabric);
+        if needs_time || fabric.is_traced() {
+            self.tell_time(&mut fabric);
+        }
         self.note_turn(&fabric);
         let result = run(&mut fabric);
         self.wake(&mut fabric);
@@ -163,17 +188,6 @@ impl World {
             }
         }
         result
-    }
-
-    /// As above, for what nothing comes of: nobody is woken, nothing leaves, and the time is for the trace alone.
-    #[inline]
-    pub(super) fn with_quiet<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
-        let mut fabric = self.fabric.lock();
-        if fabric.is_traced() {
-            self.tell_time(&mut fabric);
-        }
-        self.note_turn(&fabric);
-        run(&mut fabric)
     }
 
     fn tell_time(&self, fabric: &mut Fabric) {
