@@ -32,7 +32,6 @@
 //! - Every object made through a parent domain keeps it busy; drivers count only some.
 //! - An imported context has the asynchronous events of the one that it was imported from, and shares
 //!   them with it: each comes to whoever asks first.
-//! - A descriptor without events can also be written, which `POLLOUT` shows.
 //! - A child after `fork` cannot use objects that its parent has made.
 //! - A batch (`ibv_wr_start`) belongs to the thread that started it. Other threads get `EINVAL`, and so
 //!   does a second start before its end, where C would wait for ever. It ends with its queue pair.

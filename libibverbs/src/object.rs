@@ -147,19 +147,32 @@ impl<K: Kind> CObject<K> {
     }
 
     /// The object that a program points to. Nothing else that it may point to is touched.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(seen: *mut K::Seen) -> Result<&'static Self> {
-        let address = (seen as usize).wrapping_sub(K::OFFSET);
-        let object = K::arena().find(address).ok_or(Errno(libc::EINVAL))?;
-        let garbled = K::number(object.raw()).is_some_and(|number| {
+        match Self::at(seen) {
+            Some(object) if object.is_ordinary() => Ok(object),
+            found => Self::look(found),
+        }
+    }
+
+    #[inline(never)]
+    fn at(seen: *mut K::Seen) -> Option<&'static Self> {
+        K::arena().find((seen as usize).wrapping_sub(K::OFFSET))
+    }
+
+    #[inline]
+    fn is_ordinary(&self) -> bool {
+        !self.is_garbled() && self.state.load(Ordering::Relaxed) == state::GOOD
+    }
+
+    /// Whether the program has changed its number.
+    #[inline]
+    fn is_garbled(&self) -> bool {
+        K::number(self.raw()).is_some_and(|number| {
             // SAFETY: the object is one of ours, which are never freed. A program may write the
             // field at any time, as it may with C's.
-            unsafe { number.read_volatile() != object.number }
-        });
-        if garbled || object.state.load(Ordering::Relaxed) != state::GOOD {
-            object.look(garbled)?;
-        }
-        Ok(object)
+            unsafe { number.read_volatile() != self.number }
+        })
     }
 
     /// The same, or none for a null pointer.
@@ -170,29 +183,31 @@ impl<K: Kind> CObject<K> {
         Self::find(seen).map(Some)
     }
 
-    /// Refuses what was given up, or is garbled. What the engine knows it refuses itself, when it was
+    /// Refuses what is none, was given up, or is garbled. What the engine knows it refuses itself, when it was
     /// told.
     #[cold]
-    fn look(&self, garbled: bool) -> Result<()> {
+    fn look(found: Option<&'static Self>) -> Result<&'static Self> {
+        let found = found.ok_or(Errno(libc::EINVAL))?;
+        let garbled = found.is_garbled();
         let (now, other) = match garbled {
             true => (state::GARBLED, state::GOOD),
             false => (state::GOOD, state::GARBLED),
         };
         let order = Ordering::Relaxed;
-        let changed = self.state.compare_exchange(other, now, order, order);
+        let changed = found.state.compare_exchange(other, now, order, order);
         if changed == Err(state::ENDED) {
             return Err(Errno(libc::EINVAL));
         }
-        match K::driver_object(self.handle) {
+        match K::driver_object(found.handle) {
             Some(object) => {
                 if changed.is_ok() {
                     // An object that is gone cannot be garbled, and need not be.
                     let _ = engine().sim.garble(object, garbled);
                 }
-                Ok(())
+                Ok(found)
             }
             None if garbled => Err(Errno(libc::ENOENT)),
-            None => Ok(()),
+            None => Ok(found),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! It is a timerfd whose timer never runs. The two calls that change it fail on any other file, so nothing happens to
 //! a file of the program's that has got its number, and nobody has to look before. Some kernels are built without
-//! one of the calls (`CONFIG_CHECKPOINT_RESTORE`); there it is an eventfd, which is looked at before each use.
+//! one of the calls (`CONFIG_CHECKPOINT_RESTORE`); there it is an eventfd, which is looked at before each use, and
+//! can also be written, which `POLLOUT` shows.
 
 use std::os::fd::OwnedFd;
 

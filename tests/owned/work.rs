@@ -10,7 +10,7 @@ use verbs_api::lab::{Lab, TraceEvent};
 use verbs_api::owned::{Dest, RecvWr, SendWr};
 use verbs_api::{
     Access, AhAttr, Cause, ErrorKind, MrInit, MrMemory, Object, QpModify, QpState, QpType,
-    RcParams, SendOps, SrqInit, Wait, WcOpcode, WcStatus,
+    RcParams, SendFlags, SendOps, SrqInit, Wait, WcOpcode, WcStatus,
 };
 use verbs_sim::{Problem, SimConfig};
 
@@ -427,6 +427,33 @@ fn batch_holds_what_it_uses_if_it_is_posted() {
     let lives = bench.live(0).mrs;
     drop(mr);
     assert_eq!(bench.live(0).mrs, lives - 1);
+}
+
+/// SQ-08, SQ-09: inline data needs no region, nor its bytes after the post.
+#[test]
+fn inline_data_holds_nothing() {
+    let bench = Bench::stepped();
+    let [near, far] = ["sim0", "sim1"].map(|name| End::open(&bench, name));
+    let from = near.pd.qp(QpType::Rc, &near.cq, &near.cq);
+    let from = from.max_inline_data(16).create().unwrap();
+    let to = far.qp(QpType::Rc);
+    from.connect_rc(&to, &RcParams::default()).unwrap();
+    let into = far.small_mr();
+    to.post_recv(&[RecvWr::new(1, &[into.sge(..)])]).unwrap();
+    let bytes = b"no regio".to_vec();
+    let wr = SendWr::send(2, &[]).inline_data(&bytes);
+    from.post_send(&[wr]).unwrap();
+    drop(bytes);
+    assert_eq!(bench.live(0).mrs, 1);
+    bench.settle();
+    assert_eq!((wr_ids(&near.cq), wr_ids(&far.cq)), (vec![2], vec![1]));
+    assert_eq!(into.read_vec(0, 8).unwrap(), b"no regio");
+    let mut without_flag = SendWr::send(3, &[]).inline_data(&[0; 8]);
+    without_flag.flags = SendFlags::SIGNALED;
+    for bad in [SendWr::send(3, &[]).inline_data(&[0; 17]), without_flag] {
+        let refused = from.post_send(&[bad]).unwrap_err().error;
+        assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    }
 }
 
 /// MR-13, MR-18: regions that share memory go one by one; a null region is as large as can be.
