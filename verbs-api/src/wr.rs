@@ -391,7 +391,8 @@ impl<'a, N: Names> SendWr<'a, N> {
 
     /// With these bytes as its data, in place of a list. They are taken at post time, and need no region (SQ-08).
     ///
-    /// For a Send or an RDMA Write (SQ-10), and at most [`max_inline_data`](crate::QpCap::max_inline_data) bytes (SQ-09).
+    /// For a Send or an RDMA Write (SQ-10), and at most [`max_inline_data`](crate::QpCap::max_inline_data) bytes
+    /// (SQ-09). Hardware counts them as one entry of a list.
     ///
     /// ```
     /// use verbs_api::{SendFlags, SendWr};
