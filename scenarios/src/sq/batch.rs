@@ -163,8 +163,8 @@ fn batch_takes_inline_data_at_the_post(bench: &Bench<'_>) -> Result {
     b.recv_at(1, at(0), LEN)?;
     let bytes = [6, 7].map(|tag| pattern(tag, LEN));
     let list = [
-        SendWr::send(1, &[]).inline_data(&bytes[0]),
-        SendWr::rdma_write(2, &[], b.mem.remote(at(1))).inline_data(&bytes[1]),
+        SendWr::rdma_write(1, &[], b.mem.remote(at(1))).inline_data(&bytes[1]),
+        SendWr::send(2, &[]).inline_data(&bytes[0]),
     ];
     bench
         .post_batch(a.qp, &list, BatchEnd::Complete)

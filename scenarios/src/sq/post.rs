@@ -228,7 +228,7 @@ fn inline_data_is_gathered(bench: &Bench<'_>) -> Result {
 }
 
 scenario!(inline_data_needs_no_region: "SQ-08");
-/// Its bytes are anywhere, and no more after the post.
+/// Its bytes are anywhere, and no more after the post. A send behind a write says that it is there.
 fn inline_data_needs_no_region(bench: &Bench<'_>) -> Result {
     let pair = inline_pair(bench)?;
     let Pair { a, b } = pair;
@@ -236,16 +236,18 @@ fn inline_data_needs_no_region(bench: &Bench<'_>) -> Result {
         for (tag, length) in [0, 1, 7, INLINE].into_iter().enumerate() {
             let run = || -> Result {
                 let before = b.bytes(b.landing(), 64)?;
-                if kind.takes_a_receive() {
-                    b.recv(1, 64)?;
-                }
+                b.recv(1, 64)?;
                 let bytes = pattern(tag as u8, length);
                 a.post(kind.work(&a, 2, &[]).inline_data(&bytes))
                     .rule("SQ-08")?;
                 drop(bytes);
+                if !kind.takes_a_receive() {
+                    a.send(3, 0)?;
+                    bench.successes(a.send_cq, 1).rule("SQ-08")?;
+                }
                 bench.successes(a.send_cq, 1).rule("SQ-08")?;
+                let wc = bench.successes(b.recv_cq, 1).rule("SQ-08")?[0];
                 if kind.takes_a_receive() {
-                    let wc = bench.successes(b.recv_cq, 1).rule("SQ-08")?[0];
                     check_eq!("SQ-08", wc.byte_len, length);
                 }
                 b.expect_data(tag as u8, length, "SQ-08")?;
