@@ -5,8 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use verbs_api::random::Random;
 
 use crate::operators::{Site, sites};
 
@@ -95,11 +94,11 @@ pub(crate) fn mutants(sources: &[Source]) -> Vec<Mutant> {
 /// So many of the mutants `0..count`, at random, in order.
 pub(crate) fn sample(count: usize, most: usize, seed: u64) -> Vec<usize> {
     let mut all: Vec<usize> = (0..count).collect();
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut random = Random::new(seed, 0);
     let most = most.min(count);
     for at in 0..most {
         let left = (count - at) as u64;
-        all.swap(at, at + (rng.next_u64() % left) as usize);
+        all.swap(at, at + (random.next_u64() % left) as usize);
     }
     all.truncate(most);
     all.sort_unstable();

@@ -1,8 +1,7 @@
 //! Randomness: one seed, one stream for each purpose, so that a new draw in one place does not
 //! shift the others.
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use verbs_api::random;
 
 /// What random numbers are drawn for.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +21,13 @@ pub(crate) enum Purpose {
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(ChaCha8Rng);
+pub(crate) struct Random(random::Random);
 
 impl Random {
     /// The stream for a purpose; `part` tells apart several of one purpose.
     pub(crate) fn new(seed: u64, purpose: Purpose, part: u32) -> Self {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(purpose as u64 + u64::from(part));
-        Self(rng)
+        let stream = purpose as u64 + u64::from(part);
+        Self(random::Random::new(seed, stream))
     }
 
     /// True `rate` times in a million.

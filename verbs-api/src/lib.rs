@@ -22,6 +22,7 @@
 //! | [`owned`] | objects that own what they need, for programs |
 //! | [`lab`] | the laboratory: clock, faults, packets, trace |
 //! | [`table`] | what a backend keeps behind its handles |
+//! | [`random`] | random numbers that a seed decides |
 //! | [`sync`] | locks and threads, which a model checker can replace |
 //!
 //! Rule ids such as CQ-ARM-03 name the rules that the suite checks: `verbsim explain CQ-ARM-03`.
@@ -50,6 +51,7 @@ pub mod owned;
 mod packet;
 pub mod profile;
 mod qp;
+pub mod random;
 mod rc;
 mod report;
 mod shown;

@@ -1,15 +1,14 @@
 //! Draws of a generator.
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use verbs_api::random::Random;
 
 /// A stream of draws, the same for ever for the same seed.
 #[derive(Debug)]
-pub(super) struct Dice(ChaCha8Rng);
+pub(super) struct Dice(Random);
 
 impl Dice {
     pub(super) fn new(seed: u64) -> Self {
-        Self(ChaCha8Rng::seed_from_u64(seed))
+        Self(Random::new(seed, 0))
     }
 
     /// A number below `n`, which is not 0.
