@@ -37,6 +37,7 @@ impl Random {
     }
 
     /// Draws 32 bits.
+    #[inline]
     pub fn next_u32(&mut self) -> u32 {
         if self.drawn == WORDS {
             self.block = block(&key(self.seed), self.next_block, self.stream);
@@ -48,6 +49,7 @@ impl Random {
     }
 
     /// Draws 64 bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         u64::from(self.next_u32()) | u64::from(self.next_u32()) << 32
     }
@@ -63,6 +65,7 @@ fn key(mut seed: u64) -> [u32; 8] {
     })
 }
 
+#[inline(never)]
 fn block(key: &[u32; 8], number: u64, stream: u64) -> [u32; WORDS] {
     let mut start = [0; WORDS];
     start[..4].copy_from_slice(&CONSTANT);

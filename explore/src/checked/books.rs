@@ -17,7 +17,7 @@ use super::objects::{Id, Leaving, Objects};
 use super::polled::Polled;
 use super::queues::{Completed, Queues};
 use super::summary::Summary;
-use super::work::{Found, What, Work};
+use super::work::{Found, Over, What, Work};
 
 /// What is known from the calls so far.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub(crate) struct Books {
     pub(crate) summary: Summary,
     /// The first that was found.
     pub(crate) broken: Option<Broken>,
+    /// Room for bytes that are compared.
+    pub(crate) room: Vec<u8>,
     /// Nothing is looked at any more.
     pub(crate) closed: bool,
     /// At the end, no call shows what is wrong.
@@ -119,7 +121,7 @@ impl Books {
 
     // Objects
 
-    pub(crate) fn made<H: Handle>(&mut self, handle: H, parents: Vec<Id>) {
+    pub(crate) fn made<H: Handle>(&mut self, handle: H, parents: &[Id]) {
         self.objects.made(Id::of(handle), parents);
     }
 
@@ -138,12 +140,12 @@ impl Books {
     // Queue pairs
 
     pub(crate) fn made_qp(&mut self, qp: Qp, number: Option<u32>, init: &QpInit, pd: Id) {
-        let mut parents = vec![pd, Id::of(init.send_cq)];
-        if init.qp_type != QpType::XrcSend {
-            parents.push(Id::of(init.recv_cq));
-            parents.extend(init.srq.map(Id::of));
+        let (send_cq, recv_cq) = (Id::of(init.send_cq), Id::of(init.recv_cq));
+        match init.srq.map(Id::of) {
+            _ if init.qp_type == QpType::XrcSend => self.made(qp, &[pd, send_cq]),
+            None => self.made(qp, &[pd, send_cq, recv_cq]),
+            Some(srq) => self.made(qp, &[pd, send_cq, recv_cq, srq]),
         }
-        self.made(qp, parents);
         let Some(number) = number else { return };
         self.queues.made_qp(qp, number, init);
         let address = (self.device(qp.context()), number);
@@ -155,7 +157,7 @@ impl Books {
 
     /// A QP of XRC_RECV was made in a domain, or opened.
     pub(crate) fn made_target(&mut self, qp: Qp, number: Option<u32>, xrcd: Xrcd) {
-        self.made(qp, vec![Id::of(xrcd)]);
+        self.made(qp, &[Id::of(xrcd)]);
         if let (Some(number), Some(domain)) = (number, self.domains.of(xrcd)) {
             self.queues.made_target(qp, number, domain);
             self.delivery.used((self.device(qp.context()), number));
@@ -208,7 +210,7 @@ impl Books {
     // XRC domains and SRQs
 
     pub(crate) fn opened_xrcd(&mut self, xrcd: Xrcd, init: &XrcdInit<'_>) {
-        self.made(xrcd, Vec::new());
+        self.made(xrcd, &[]);
         let domain = match init.file {
             Some(_) => Domain::OfFile(self.device(xrcd.context())),
             None => Domain::Private(xrcd),
@@ -217,11 +219,10 @@ impl Books {
     }
 
     pub(crate) fn made_srq(&mut self, srq: Srq, pd: Pd, init: &SrqInit) {
-        let mut parents = vec![Id::of(pd)];
-        if let Some(xrc) = init.xrc {
-            parents.extend([Id::of(xrc.xrcd), Id::of(xrc.cq)]);
+        match init.xrc {
+            None => self.made(srq, &[Id::of(pd)]),
+            Some(xrc) => self.made(srq, &[Id::of(pd), Id::of(xrc.xrcd), Id::of(xrc.cq)]),
         }
-        self.made(srq, parents);
         let in_domain = init
             .xrc
             .and_then(|xrc| Some((self.domains.of(xrc.xrcd)?, xrc.cq)));
@@ -310,7 +311,7 @@ impl Books {
     }
 
     /// Work is over of which no completion was polled.
-    fn released(&mut self, cq: Cq, over: Vec<Work>) {
+    fn released(&mut self, cq: Cq, over: Over) {
         let device = self.device(cq.context());
         for work in over {
             self.memory.released(device, &work.writes, u64::MAX);
@@ -328,7 +329,7 @@ impl Books {
         let device = self.device(cq.context());
         let (wc, is_success) = (&polled.wc, polled.is_success());
         let of = match &found {
-            Found::Work(work) => Some(work.number),
+            Found::Work { number, .. } => Some(*number),
             _ => None,
         };
         for work in over.iter().chain(&shared) {
@@ -357,7 +358,7 @@ impl Books {
             return;
         }
         let receiver = match (found, &owners[..]) {
-            (Found::Work(work), _) => work.qp.map(|qp| (qp, work.epoch)),
+            (Found::Work { qp, epoch, .. }, _) => qp.map(|qp| (qp, epoch)),
             // Which of its lives it was is only known while there is one.
             (Found::Shared, [owner]) => Some(*owner).filter(|(_, epoch)| *epoch == 0),
             (Found::Shared | Found::Unclear, _) => {

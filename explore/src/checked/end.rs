@@ -1,5 +1,7 @@
 //! What only the end of a run shows: what is missing, and what is left.
 
+use std::mem;
+
 use verbs_api::behavior::{Declared, FlushPostInErr};
 use verbs_api::lab::Lab;
 use verbs_api::{Cause, Error, Handle, Mr, Object, QpModify, QpState, Verb, Verbs, Wait, Wc};
@@ -158,25 +160,25 @@ impl Checked {
         };
         let whole = 0..extent.length;
         let mut parts = vec![whole];
+        let mut room = mem::take(&mut books.room);
         while let Some(part) = parts.pop() {
             if part.len() > CHUNK {
                 let (first, rest) = (part.start..part.start + CHUNK, part.start + CHUNK..part.end);
                 parts.extend([rest, first]);
                 continue;
             }
-            let mut bytes = vec![0; part.len()];
-            if self
-                .device_unobserved()
-                .read_mr(mr, part.start, &mut bytes)
-                .is_ok()
-            {
-                books.read(verb, mr, part.start, &bytes);
+            room.resize(room.len().max(part.len()), 0);
+            let bytes = &mut room[..part.len()];
+            let read = self.device_unobserved().read_mr(mr, part.start, bytes);
+            if read.is_ok() {
+                books.read(verb, mr, part.start, bytes);
             } else if part.len() > SMALL {
                 // A part that posted work owns cannot be read.
                 let middle = part.start + part.len() / 2;
                 parts.extend([middle..part.end, part.start..middle]);
             }
         }
+        books.room = room;
     }
 }
 

@@ -5,6 +5,7 @@
 //! they are the next time somebody reads them, and must then stay. What peers write is never known
 //! to be over, since data may be placed late; there it may always change.
 
+use core::iter::zip;
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +20,19 @@ pub(crate) type Device = usize;
 /// All regions that a backend owns the memory of.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    regions: BTreeMap<Mr, Region>,
-    by_lkey: BTreeMap<(Device, u32), BTreeSet<Mr>>,
-    by_rkey: BTreeMap<u32, BTreeSet<Mr>>,
+    regions: Regions,
     bytes: BTreeMap<u64, Bytes>,
     next: u64,
     /// What writes and atomics have named, by key.
     targets: BTreeMap<u32, Ranges>,
+}
+
+/// Regions, and which of them keys name.
+#[derive(Debug, Default)]
+struct Regions {
+    all: BTreeMap<Mr, Region>,
+    by_lkey: BTreeMap<(Device, u32), BTreeSet<Mr>>,
+    by_rkey: BTreeMap<u32, BTreeSet<Mr>>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +72,7 @@ impl Memory {
                 Some(bytes) => (bytes, 0),
                 None => return,
             },
-            MrMemory::Of(other, offset) => match self.regions.get(&other) {
+            MrMemory::Of(other, offset) => match self.regions.all.get(&other) {
                 Some(other) => (other.bytes, other.start + offset as u64),
                 None => return,
             },
@@ -80,16 +87,16 @@ impl Memory {
             windows: false,
             zero_based_windows: false,
         };
-        self.enter(mr, region);
+        self.regions.enter(mr, region);
     }
 
     /// A region was changed. `attr` is what it has now, and `new_bytes` says whether it has other
     /// memory; without `attr` it is not followed any more.
     pub(crate) fn changed(&mut self, mr: Mr, attr: Option<MrAttr>, new_bytes: bool) {
-        let Some(old) = self.regions.get(&mr).cloned() else {
+        let Some(old) = self.regions.all.get(&mr).cloned() else {
             return;
         };
-        self.remove(mr);
+        self.regions.remove(mr);
         let Some(attr) = attr else { return };
         let (bytes, start) = if new_bytes {
             match self.fresh(attr.length) {
@@ -108,12 +115,12 @@ impl Memory {
             attr,
             ..old
         };
-        self.enter(mr, region);
+        self.regions.enter(mr, region);
     }
 
     /// A region is gone. Others may still show what was done through it.
     pub(crate) fn gone(&mut self, mr: Mr) {
-        let Some(region) = self.regions.get_mut(&mr) else {
+        let Some(region) = self.regions.all.get_mut(&mr) else {
             return;
         };
         region.live = false;
@@ -121,16 +128,17 @@ impl Memory {
         let of_bytes = |region: &Region| region.bytes == bytes;
         let shared = self
             .regions
+            .all
             .values()
             .any(|region| of_bytes(region) && region.live);
         if !shared {
-            let all = self.regions.iter();
+            let all = self.regions.all.iter();
             let dead: Vec<Mr> = all
                 .filter(|(_, r)| of_bytes(r))
                 .map(|(mr, _)| *mr)
                 .collect();
             for mr in dead {
-                self.remove(mr);
+                self.regions.remove(mr);
             }
             self.bytes.remove(&bytes);
         }
@@ -138,7 +146,7 @@ impl Memory {
 
     /// A context is gone, with all its regions.
     pub(crate) fn closed(&mut self, context: Context) {
-        let all = self.regions.keys();
+        let all = self.regions.all.keys();
         let gone: Vec<Mr> = all.filter(|mr| mr.context() == context).copied().collect();
         for mr in gone {
             self.gone(mr);
@@ -147,7 +155,7 @@ impl Memory {
 
     /// A window is to be bound to a region.
     pub(crate) fn bound(&mut self, mr: Mr, access: Access) {
-        if let Some(region) = self.regions.get_mut(&mr) {
+        if let Some(region) = self.regions.all.get_mut(&mr) {
             region.windows = true;
             region.zero_based_windows |= access.contains(Access::ZERO_BASED);
             if let Some(bytes) = self.bytes.get_mut(&region.bytes) {
@@ -158,7 +166,7 @@ impl Memory {
 
     /// Work that may write these bytes was posted.
     pub(crate) fn local(&mut self, device: Device, writes: &[Sge]) {
-        for (bytes, range) in self.resolve(device, writes) {
+        for (bytes, range) in self.regions.resolve(device, writes) {
             if let Some(bytes) = self.bytes.get_mut(&bytes) {
                 bytes.counters.forget(&range);
             }
@@ -175,7 +183,7 @@ impl Memory {
                 continue;
             };
             let written = Sge { length, ..*sge };
-            for (bytes, range) in self.resolve(device, &[written]) {
+            for (bytes, range) in self.regions.resolve(device, &[written]) {
                 if let Some(bytes) = self.bytes.get_mut(&bytes) {
                     bytes.loose.add(range);
                 }
@@ -186,7 +194,7 @@ impl Memory {
     /// A write or an atomic that is no fetch-and-add was posted.
     pub(crate) fn remote(&mut self, remote: Remote, length: u64) {
         let range = remote.addr..remote.addr.saturating_add(length);
-        for (bytes, range) in self.named(None, remote.rkey, &range) {
+        for (bytes, range) in self.regions.named(None, remote.rkey, &range) {
             if let Some(bytes) = self.bytes.get_mut(&bytes) {
                 bytes.counters.forget(&range);
             }
@@ -203,16 +211,16 @@ impl Memory {
         work: impl Fn() -> Vec<(Device, Sge)>,
     ) -> Option<Add> {
         let addresses = remote.addr..remote.addr.saturating_add(8);
-        let named = match peer {
-            Some(_) => self.named(peer, remote.rkey, &addresses),
-            None => Vec::new(),
-        };
-        let everywhere = self.named(None, remote.rkey, &addresses);
-        let counter = match &named[..] {
+        let named = |device| self.regions.named(device, remote.rkey, &addresses);
+        let at_peer: Vec<_> = peer
+            .into_iter()
+            .flat_map(|peer| named(Some(peer)))
+            .collect();
+        let counter = match &at_peer[..] {
             [(bytes, range)] if range.end - range.start == 8 => Some((*bytes, range.clone())),
             _ => None,
         };
-        for (bytes, range) in everywhere {
+        for (bytes, range) in named(None) {
             let followed = counter.as_ref() == Some(&(bytes, range.clone()));
             if !followed && let Some(bytes) = self.bytes.get_mut(&bytes) {
                 bytes.counters.forget(&range);
@@ -274,16 +282,23 @@ impl Memory {
         };
         let known = &bytes.known[range.start as usize..range.end as usize];
         if known != read {
+            let mut fixed = Ranges::default();
+            fixed.add(range.clone());
             let may_change = self.may_change(id, &work());
-            let changed = (range.start..).zip(known.iter().zip(read));
-            let mut changed = changed.filter(|(_, (known, read))| known != read);
-            let wrong =
-                changed.find(|(at, _)| !bytes.loose.contains(*at) && !may_change.contains(*at));
-            if let Some((at, (known, read))) = wrong {
-                let at = at - range.start + offset as u64;
+            for part in may_change.iter().chain(bytes.loose.iter()) {
+                fixed.remove(part);
+            }
+            let wrong = fixed.iter().find_map(|part| {
+                let part = (part.start - range.start) as usize..(part.end - range.start) as usize;
+                differs(&known[part.clone()], &read[part.clone()]).map(|at| part.start + at)
+            });
+            if let Some(at) = wrong {
                 return Err(Wrong::Byte(format!(
-                    "the byte at {mr}+{at:#x} is {read:#04x}; it was {known:#04x}, and no work that was \
-                     posted may write it"
+                    "the byte at {mr}+{:#x} is {:#04x}; it was {:#04x}, and no work that was posted may \
+                     write it",
+                    offset + at,
+                    read[at],
+                    known[at]
                 )));
             }
         }
@@ -296,14 +311,14 @@ impl Memory {
 
     /// Whether a region is followed, and how long it is.
     pub(crate) fn extent(&self, mr: Mr) -> Option<Extent> {
-        let region = self.regions.get(&mr).filter(|region| region.live)?;
+        let region = self.regions.all.get(&mr).filter(|region| region.live)?;
         let length = usize::try_from(region.attr.length).ok()?;
         Some(Extent { mr, length })
     }
 
     /// The regions there are.
     pub(crate) fn extents(&self) -> Vec<Extent> {
-        let all = self.regions.keys();
+        let all = self.regions.all.keys();
         all.filter_map(|mr| self.extent(*mr)).collect()
     }
 
@@ -319,53 +334,9 @@ impl Memory {
         Some(id)
     }
 
-    fn enter(&mut self, mr: Mr, region: Region) {
-        let lkey = (region.device, region.attr.lkey);
-        self.by_lkey.entry(lkey).or_default().insert(mr);
-        self.by_rkey.entry(region.attr.rkey).or_default().insert(mr);
-        self.regions.insert(mr, region);
-    }
-
-    fn remove(&mut self, mr: Mr) {
-        let Some(region) = self.regions.remove(&mr) else {
-            return;
-        };
-        if let Some(same) = self.by_lkey.get_mut(&(region.device, region.attr.lkey)) {
-            same.remove(&mr);
-        }
-        if let Some(same) = self.by_rkey.get_mut(&region.attr.rkey) {
-            same.remove(&mr);
-        }
-    }
-
-    /// What part of which memory entries of a list mean.
-    fn resolve(&self, device: Device, list: &[Sge]) -> Vec<(u64, Range<u64>)> {
-        let each = list.iter().flat_map(|sge| {
-            let range = sge.addr..sge.addr.saturating_add(sge.length.into());
-            let same_key = self.by_lkey.get(&(device, sge.lkey)).into_iter().flatten();
-            same_key.filter_map(move |mr| self.regions.get(mr)?.at(&range))
-        });
-        each.collect()
-    }
-
-    /// What part of which memory an address and a key mean to peers.
-    fn named(
-        &self,
-        device: Option<Device>,
-        rkey: u32,
-        range: &Range<u64>,
-    ) -> Vec<(u64, Range<u64>)> {
-        let same_key = self.by_rkey.get(&rkey).into_iter().flatten();
-        let regions = same_key.filter_map(|mr| self.regions.get(mr));
-        regions
-            .filter(|region| device.is_none_or(|device| region.device == device && region.live))
-            .filter_map(|region| region.at(range))
-            .collect()
-    }
-
     /// The part of its memory that a part of a region is.
     fn part(&self, mr: Mr, offset: usize, length: usize) -> Option<(u64, Range<u64>)> {
-        let region = self.regions.get(&mr)?;
+        let region = self.regions.all.get(&mr)?;
         let start = region.start + offset as u64;
         let range = start..start + length as u64;
         let bytes = self.bytes.get(&region.bytes)?;
@@ -376,13 +347,18 @@ impl Memory {
     fn may_change(&self, id: u64, work: &[(Device, Sge)]) -> Ranges {
         let mut all = Ranges::default();
         for (device, sge) in work {
-            for (bytes, range) in self.resolve(*device, &[*sge]) {
+            for (bytes, range) in self.regions.resolve(*device, &[*sge]) {
                 if bytes == id {
                     all.add(range);
                 }
             }
         }
-        for region in self.regions.values().filter(|region| region.bytes == id) {
+        for region in self
+            .regions
+            .all
+            .values()
+            .filter(|region| region.bytes == id)
+        {
             if region.zero_based_windows {
                 all.add(region.start..region.start + region.attr.length);
             }
@@ -397,11 +373,67 @@ impl Memory {
     }
 }
 
+/// Where bytes differ first from as many others.
+fn differs(bytes: &[u8], others: &[u8]) -> Option<usize> {
+    // Almost always they are the same, and that is seen many at a time.
+    (bytes != others).then(|| zip(bytes, others).position(|(a, b)| a != b))?
+}
+
 /// What was found wrong.
 #[derive(Clone, Debug)]
 pub(crate) enum Wrong {
     Byte(String),
     Counter(String),
+}
+
+impl Regions {
+    fn enter(&mut self, mr: Mr, region: Region) {
+        let lkey = (region.device, region.attr.lkey);
+        self.by_lkey.entry(lkey).or_default().insert(mr);
+        self.by_rkey.entry(region.attr.rkey).or_default().insert(mr);
+        self.all.insert(mr, region);
+    }
+
+    fn remove(&mut self, mr: Mr) {
+        let Some(region) = self.all.remove(&mr) else {
+            return;
+        };
+        if let Some(same) = self.by_lkey.get_mut(&(region.device, region.attr.lkey)) {
+            same.remove(&mr);
+        }
+        if let Some(same) = self.by_rkey.get_mut(&region.attr.rkey) {
+            same.remove(&mr);
+        }
+    }
+
+    /// What part of which memory entries of a list mean.
+    fn resolve<'a>(
+        &'a self,
+        device: Device,
+        list: &'a [Sge],
+    ) -> impl Iterator<Item = (u64, Range<u64>)> + 'a {
+        list.iter().flat_map(move |sge| {
+            let range = sge.addr..sge.addr.saturating_add(sge.length.into());
+            let same_key = self.by_lkey.get(&(device, sge.lkey)).into_iter().flatten();
+            same_key.filter_map(move |mr| self.all.get(mr)?.at(&range))
+        })
+    }
+
+    /// What part of which memory an address and a key mean to peers.
+    fn named<'a>(
+        &'a self,
+        device: Option<Device>,
+        rkey: u32,
+        range: &'a Range<u64>,
+    ) -> impl Iterator<Item = (u64, Range<u64>)> + 'a {
+        let same_key = self.by_rkey.get(&rkey).into_iter().flatten();
+        let regions = same_key.filter_map(|mr| self.all.get(mr));
+        regions
+            .filter(move |region| {
+                device.is_none_or(|device| region.device == device && region.live)
+            })
+            .filter_map(|region| region.at(range))
+    }
 }
 
 impl Region {

@@ -3,6 +3,7 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
+use smallvec::SmallVec;
 use verbs_api::lab::Live;
 use verbs_api::{Context, Handle, Object};
 
@@ -47,7 +48,7 @@ pub(crate) struct Objects {
 
 #[derive(Debug, Default)]
 struct Living {
-    parents: Vec<Id>,
+    parents: SmallVec<[Id; 4]>,
     children: BTreeSet<Id>,
     /// Calls under way that destroy it: it may be gone.
     leaving: u32,
@@ -61,15 +62,15 @@ pub(crate) struct Leaving {
 }
 
 impl Objects {
-    pub(crate) fn made(&mut self, id: Id, parents: Vec<Id>) {
+    pub(crate) fn made(&mut self, id: Id, parents: &[Id]) {
         self.changes += 1;
-        for parent in &parents {
+        for parent in parents {
             if let Some(parent) = self.living.get_mut(parent) {
                 parent.children.insert(id);
             }
         }
         let living = Living {
-            parents,
+            parents: parents.into(),
             ..Living::default()
         };
         self.living.insert(id, living);

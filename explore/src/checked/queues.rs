@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use smallvec::{SmallVec, smallvec};
 use verbs_api::{Context, Cq, CqFlags, Handle, Qp, QpInit, QpState, QpType, Sge, Srq, Wc};
 
 use super::domains::Domain;
 use super::memory::Device;
 use super::polled::Polled;
-use super::work::{Flow, Found, Pool, What, Work};
+use super::work::{Flow, Found, Over, Pool, What, Work};
 
 /// All CQs, QPs and SRQs.
 #[derive(Debug, Default)]
@@ -87,9 +88,9 @@ pub(crate) struct Completed {
     /// Others may have been lost.
     pub(crate) lossy: bool,
     /// The QPs that it can be of, and how often they were reset.
-    pub(crate) owners: Vec<(Qp, u32)>,
+    pub(crate) owners: SmallVec<[(Qp, u32); 1]>,
     /// Work that is over.
-    pub(crate) over: Vec<Work>,
+    pub(crate) over: Over,
 }
 
 impl Queues {
@@ -117,7 +118,7 @@ impl Queues {
     }
 
     /// A CQ is gone, and its unpolled completions with it; the work that is over.
-    pub(crate) fn gone_cq(&mut self, cq: Cq) -> Vec<Work> {
+    pub(crate) fn gone_cq(&mut self, cq: Cq) -> Over {
         let flows = self.cqs.remove(&cq).map(|book| book.flows);
         let flows = flows.into_iter().flat_map(BTreeMap::into_values);
         flows.flat_map(Flow::into_work).collect()
@@ -401,8 +402,8 @@ impl Queues {
             return Err(format!("{cq} is not there, and gave {polled}"));
         };
         let lossy = book.lossy;
-        let mut numbers = match polled.qp_num() {
-            Some(number) => vec![number],
+        let mut numbers: SmallVec<[u32; 1]> = match polled.qp_num() {
+            Some(number) => smallvec![number],
             None => book.flows.keys().copied().collect(),
         };
         if !numbers.iter().any(|number| book.flows.contains_key(number)) {
@@ -421,12 +422,12 @@ impl Queues {
             .collect();
         if numbers.len() > 1 {
             numbers.retain(|number| {
-                let flow = &book.flows[number];
+                let flow = &book.flows[&*number];
                 flow.fits(wc, lossy) || !flow.srqs.is_disjoint(&srqs)
             });
         }
         let elsewhere = numbers.len() > 1 || !srqs.is_empty();
-        let (mut found, mut over, mut owners) = (None, Vec::new(), Vec::new());
+        let (mut found, mut over, mut owners) = (None, Over::new(), SmallVec::new());
         for number in &numbers {
             let Some(flow) = book.flows.get_mut(number) else {
                 continue;
@@ -458,8 +459,8 @@ impl Queues {
     }
 
     /// A poll has emptied a CQ; the work that is over.
-    pub(crate) fn seen_empty(&mut self, cq: Cq) -> Vec<Work> {
-        let mut over = Vec::new();
+    pub(crate) fn seen_empty(&mut self, cq: Cq) -> Over {
+        let mut over = Over::new();
         if let Some(book) = self.cqs.get_mut(&cq)
             && book.has_ended
         {

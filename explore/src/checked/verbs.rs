@@ -100,7 +100,7 @@ impl Verbs for Checked {
     fn alloc_pd(&self, context: Context) -> Result<Pd> {
         let mut books = self.begin();
         let pd = self.device().alloc_pd(context)?;
-        books.made(pd, Vec::new());
+        books.made(pd, &[]);
         Ok(pd)
     }
 
@@ -125,7 +125,7 @@ impl Verbs for Checked {
     fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
         let mut books = self.begin();
         let mr = self.device().alloc_null_mr(pd)?;
-        books.made(mr, vec![Id::of(pd)]);
+        books.made(mr, &[Id::of(pd)]);
         Ok(mr)
     }
 
@@ -134,7 +134,7 @@ impl Verbs for Checked {
         let mut books = self.begin();
         // SAFETY: the caller's promise, which is about this call and the same memory.
         let mr = unsafe { self.device().reg_mr(pd, addr, length, access) }?;
-        books.made(mr, vec![Id::of(pd)]);
+        books.made(mr, &[Id::of(pd)]);
         Ok(mr)
     }
 
@@ -192,7 +192,7 @@ impl Verbs for Checked {
     fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
         let mut books = self.begin();
         let mw = self.device().alloc_mw(pd, mw_type)?;
-        books.made(mw, vec![Id::of(pd)]);
+        books.made(mw, &[Id::of(pd)]);
         Ok(mw)
     }
 
@@ -213,7 +213,7 @@ impl Verbs for Checked {
     fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
         let mut books = self.begin();
         let channel = self.device().create_comp_channel(context)?;
-        books.made(channel, Vec::new());
+        books.made(channel, &[]);
         Ok(channel)
     }
 
@@ -247,7 +247,7 @@ impl Verbs for Checked {
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
         let mut books = self.begin();
         let cq = self.device().create_cq(context, init)?;
-        books.made(cq, init.channel.map(Id::of).into_iter().collect());
+        books.made(cq, init.channel.map(Id::of).as_slice());
         books.queues.made_cq(cq, init.cqe, CqFlags::empty());
         books.events.made(cq, init);
         Ok(cq)
@@ -256,7 +256,7 @@ impl Verbs for Checked {
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
         let mut books = self.begin();
         let cq = self.device().create_cq_ex(context, init)?;
-        books.made(cq, init.cq.channel.map(Id::of).into_iter().collect());
+        books.made(cq, init.cq.channel.map(Id::of).as_slice());
         books.queues.made_cq(cq, init.cq.cqe, init.flags);
         books.events.made(cq, &init.cq);
         Ok(cq)
@@ -427,7 +427,7 @@ impl Verbs for Checked {
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let mut books = self.begin();
         let ah = self.device().create_ah(pd, attr)?;
-        books.made(ah, vec![Id::of(pd)]);
+        books.made(ah, &[Id::of(pd)]);
         Ok(ah)
     }
 
@@ -516,7 +516,7 @@ impl Verbs for Checked {
 
 impl Checked {
     fn made_mr(&self, books: &mut Books, pd: Pd, mr: Mr, init: &MrInit) {
-        books.made(mr, vec![Id::of(pd)]);
+        books.made(mr, &[Id::of(pd)]);
         if let Ok(attr) = self.device_unobserved().query_mr(mr) {
             let device = books.device(mr.context());
             books.memory.made(mr, device, attr, init);

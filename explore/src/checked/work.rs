@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use smallvec::{SmallVec, smallvec};
 use verbs_api::{MwBind, Qp, RecvWr, SendFlags, SendWr, Sge, Srq, Wc, WcOpcode, WcStatus};
 
 use super::atomics::Add;
@@ -31,10 +32,13 @@ pub(crate) struct Work {
     /// Of UC: as a receive it may have begun to take messages that never came to their end (UC-04).
     pub(crate) unreliable: bool,
     /// Local memory that it may write.
-    pub(crate) writes: Vec<Sge>,
+    pub(crate) writes: SmallVec<[Sge; 2]>,
     /// What it adds, where that can be followed.
     pub(crate) add: Option<Add>,
 }
+
+/// Work that is over.
+pub(crate) type Over = SmallVec<[Work; 1]>;
 
 /// What a work request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +91,7 @@ impl Work {
             maybe: false,
             ended: false,
             unreliable: false,
-            writes: writes.to_vec(),
+            writes: writes.into(),
             add: None,
         }
     }
@@ -163,7 +167,7 @@ pub(crate) struct Flow {
     /// Sends, and receives that are not of an SRQ.
     lanes: [Lane; 2],
     /// How far both may be. An error does not say of which lane it is, so there can be several.
-    states: Vec<State>,
+    states: States,
     /// There were too many ways to understand what was polled.
     given_up: bool,
     /// The SRQs that its QPs have.
@@ -181,11 +185,17 @@ struct State {
     failed: [Option<u64>; 2],
 }
 
+type States = SmallVec<[State; 1]>;
+
 /// What a completion is of.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// This work.
-    Work(Work),
+    /// The work of this number, of a QP that had been reset so often.
+    Work {
+        number: u64,
+        qp: Option<Qp>,
+        epoch: u32,
+    },
     /// A receive of an SRQ.
     Shared,
     /// It is not clear which.
@@ -199,7 +209,7 @@ impl Default for Flow {
     fn default() -> Self {
         Self {
             lanes: Default::default(),
-            states: vec![State::default()],
+            states: smallvec![State::default()],
             given_up: false,
             srqs: BTreeSet::new(),
             owners: BTreeSet::new(),
@@ -242,7 +252,7 @@ impl Flow {
         wc: &Wc,
         lossy: bool,
         elsewhere: bool,
-        over: &mut Vec<Work>,
+        over: &mut Over,
     ) -> Option<Found> {
         if self.given_up {
             return Some(Found::Unclear);
@@ -261,9 +271,15 @@ impl Flow {
         self.given_up = next.len() > MOST_STATES;
         self.states = next;
         let is_clear = !elsewhere && found.len() == 1;
-        let clear = is_clear.then(|| self.lanes[found[0].0].get(found[0].1).cloned());
+        let clear = found.first().filter(|_| is_clear);
+        let clear = clear.and_then(|(lane, at)| self.lanes[*lane].get(*at));
+        let found = clear.map_or(Found::Unclear, |work| Found::Work {
+            number: work.number,
+            qp: work.qp,
+            epoch: work.epoch,
+        });
         self.drop_what_is_over(over);
-        Some(clear.flatten().map_or(Found::Unclear, Found::Work))
+        Some(found)
     }
 
     /// Whether a completion can be of work of this flow.
@@ -273,9 +289,9 @@ impl Flow {
 
     /// The ways to understand a completion: how far the flow is then, and which work it is of, by its
     /// lane and its place there.
-    fn ways(&self, wc: &Wc, lossy: bool) -> (Vec<State>, Vec<(usize, u64)>) {
-        let mut next = Vec::with_capacity(1);
-        let mut found = Vec::with_capacity(1);
+    fn ways(&self, wc: &Wc, lossy: bool) -> (States, SmallVec<[(usize, u64); 1]>) {
+        let mut next = States::new();
+        let mut found = SmallVec::new();
         for state in &self.states {
             for (lane, of) in self.lanes.iter().enumerate() {
                 let failed = state.failed[lane];
@@ -305,7 +321,7 @@ impl Flow {
     }
 
     /// The CQ was seen empty: no completion of work that had ended before comes any more.
-    pub(crate) fn seen_empty(&mut self, over: &mut Vec<Work>) {
+    pub(crate) fn seen_empty(&mut self, over: &mut Over) {
         for state in &mut self.states {
             for (lane, of) in self.lanes.iter().enumerate() {
                 while of.get(state.at[lane]).is_some_and(|work| work.ended) {
@@ -356,7 +372,7 @@ impl Flow {
         }
     }
 
-    fn drop_what_is_over(&mut self, over: &mut Vec<Work>) {
+    fn drop_what_is_over(&mut self, over: &mut Over) {
         for (lane, of) in self.lanes.iter_mut().enumerate() {
             let least = self.states.iter().map(|state| state.at[lane]).min();
             while of.first < least.unwrap_or(0) {

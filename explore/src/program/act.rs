@@ -359,9 +359,16 @@ impl Draft {
             return Vec::new();
         }
         let one = length / count;
-        let mut sges: Vec<Sge> = (1..count).map(|_| self.sge(context, one, zone)).collect();
-        sges.push(self.sge(context, length - one * (count - 1), zone));
-        sges
+        let lengths = (1..=count).map(|n| {
+            if n < count {
+                one
+            } else {
+                length - one * (count - 1)
+            }
+        });
+        lengths
+            .map(|length| self.sge(context, length, zone))
+            .collect()
     }
 
     fn sge(&mut self, context: Number, length: u32, zone: Zone) -> Sge {
@@ -379,14 +386,14 @@ impl Draft {
         let of_context = |mr: &&MrDraft| mr.context == context;
         let fits =
             |mr: &&MrDraft| of_context(mr) && mr.length / ZONES >= length && zone.allowed(mr);
-        let mut mrs: Vec<MrDraft> = self.mrs.iter().filter(fits).copied().collect();
-        if mrs.is_empty() || self.dice.rarely() {
-            mrs = self.mrs.iter().filter(of_context).copied().collect();
-        }
-        if mrs.is_empty() {
-            mrs.clone_from(&self.mrs);
-        }
-        let mr = self.dice.one(&mrs);
+        let all = self.mrs.iter();
+        let mr = if all.clone().any(|mr| fits(&mr)) && !self.dice.rarely() {
+            *self.dice.one_of(all.filter(fits))
+        } else if all.clone().any(|mr| of_context(&mr)) {
+            *self.dice.one_of(all.filter(of_context))
+        } else {
+            self.dice.one(&self.mrs)
+        };
         let zone_bytes = mr.length / ZONES / 8 * 8;
         let room = zone_bytes.saturating_sub(length) / 8 + 1;
         let mut offset = zone as u32 * zone_bytes + 8 * self.dice.below(room);

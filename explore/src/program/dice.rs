@@ -41,6 +41,13 @@ impl Dice {
         of[self.below(of.len() as u32) as usize]
     }
 
+    /// One of several, of which there is at least one.
+    pub(super) fn one_of<T>(&mut self, of: impl Iterator<Item = T> + Clone) -> T {
+        let at = self.below(of.clone().count() as u32) as usize;
+        let mut from = of.skip(at);
+        from.next().expect("a draw is below their number")
+    }
+
     /// One of a list by weight.
     pub(super) fn weighted<T: Copy>(&mut self, of: &[(u32, T)]) -> T {
         let all = of.iter().map(|(weight, _)| weight).sum();

@@ -1,5 +1,7 @@
 //! The end of a program: what is left is looked at, and destroyed.
 
+use core::fmt;
+
 use verbs_api::{Error, QpAttrMask, Wait};
 
 use super::outcome::{Region, Seen};
@@ -67,19 +69,19 @@ impl Runner<'_> {
     fn destroy_queues(&mut self) {
         for (context, event) in std::mem::take(&mut self.objects.unacked_async) {
             let acked = self.verbs.ack_async_event(context, &event);
-            self.check("an asynchronous event", acked);
+            self.check(format_args!("an asynchronous event"), acked);
         }
         for (number, made) in self.objects.qps.live() {
             let destroyed = self.verbs.destroy_qp(made.qp, Wait::Poll);
-            self.check(&format!("qp {number}"), destroyed);
+            self.check(format_args!("qp {number}"), destroyed);
         }
         for (number, ah) in self.objects.ahs.live() {
             let destroyed = self.verbs.destroy_ah(ah);
-            self.check(&format!("ah {number}"), destroyed);
+            self.check(format_args!("ah {number}"), destroyed);
         }
         for (number, srq) in self.objects.srqs.live() {
             let destroyed = self.verbs.destroy_srq(srq, Wait::Poll);
-            self.check(&format!("srq {number}"), destroyed);
+            self.check(format_args!("srq {number}"), destroyed);
         }
         let took = self.settle();
         self.outcome.took.push(took);
@@ -90,8 +92,8 @@ impl Runner<'_> {
             let length = self.objects.attrs.get(&mr).map_or(0, |attr| attr.length);
             let mut bytes = vec![0; usize::try_from(length).expect("of this machine")];
             let read = self.verbs.read_mr(mr, 0, &mut bytes);
-            self.check(&format!("the bytes of mr {number}"), read);
-            let undefined = self.undefined_of(mr);
+            self.check(format_args!("the bytes of mr {number}"), read);
+            let undefined: Vec<_> = self.undefined_of(mr).collect();
             for (start, end) in &undefined {
                 let end = (*end as usize).min(bytes.len());
                 let start = (*start as usize).min(end);
@@ -108,31 +110,31 @@ impl Runner<'_> {
     fn destroy_the_rest(&mut self) {
         let verbs = self.verbs;
         for (number, mr) in self.objects.mrs.live() {
-            self.check(&format!("mr {number}"), verbs.dereg_mr(mr));
+            self.check(format_args!("mr {number}"), verbs.dereg_mr(mr));
         }
         for (number, cq) in self.objects.cqs.live() {
             let events = self.objects.unacked.remove(&cq).unwrap_or(0);
             if events > 0 {
                 let acked = verbs.ack_cq_events(cq, events);
-                self.check(&format!("events of cq {number}"), acked);
+                self.check(format_args!("events of cq {number}"), acked);
             }
             let destroyed = verbs.destroy_cq(cq, Wait::Poll);
-            self.check(&format!("cq {number}"), destroyed);
+            self.check(format_args!("cq {number}"), destroyed);
         }
         for (number, channel) in self.objects.channels.live() {
             let destroyed = verbs.destroy_comp_channel(channel);
-            self.check(&format!("channel {number}"), destroyed);
+            self.check(format_args!("channel {number}"), destroyed);
         }
         for (number, pd) in self.objects.pds.live() {
-            self.check(&format!("pd {number}"), verbs.dealloc_pd(pd));
+            self.check(format_args!("pd {number}"), verbs.dealloc_pd(pd));
         }
         for (number, context) in self.objects.contexts.live() {
             let closed = verbs.close_device(context);
-            self.check(&format!("context {number}"), closed);
+            self.check(format_args!("context {number}"), closed);
         }
     }
 
-    fn check(&mut self, what: &str, result: Result<(), Error>) {
+    fn check(&mut self, what: fmt::Arguments<'_>, result: Result<(), Error>) {
         if let Err(error) = result {
             self.fault(what, &error);
         }

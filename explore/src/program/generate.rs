@@ -316,15 +316,10 @@ impl Draft {
         } = self.contexts[at];
         let send_cq = self.cq_of(context, false);
         let recv_cq = self.cq_of(context, true);
-        let srqs: Vec<Number> = self
-            .srqs
-            .iter()
-            .filter(|srq| srq.context == context)
-            .map(|srq| srq.number)
-            .collect();
+        let srqs = self.srqs.iter().filter(|srq| srq.context == context);
         let takes_srq = qp_type != QpType::Uc || self.dice.percent(10);
-        let srq =
-            (!srqs.is_empty() && takes_srq && self.dice.percent(60)).then(|| self.dice.one(&srqs));
+        let has_srq = srqs.clone().next().is_some() && takes_srq && self.dice.percent(60);
+        let srq = has_srq.then(|| self.dice.one_of(srqs).number);
         let qp = self.new_number(Kind::Qp);
         let make = QpMake {
             pd: self.number(Kind::Pd, pd),
@@ -364,9 +359,9 @@ impl Draft {
     fn cq_of(&mut self, context: Number, is_recv: bool) -> Number {
         let is_free = self.pace == Pace::Free;
         let fits = |cq: &&CqDraft| cq.context == context && (is_free || cq.is_recv == is_recv);
-        let cqs: Vec<Number> = self.cqs.iter().filter(fits).map(|cq| cq.number).collect();
-        if !cqs.is_empty() {
-            return self.dice.one(&cqs);
+        let cqs = self.cqs.iter().filter(fits);
+        if cqs.clone().next().is_some() {
+            return self.dice.one_of(cqs).number;
         }
         let cq = self.new_number(Kind::Cq);
         self.say(Call::CreateCq {

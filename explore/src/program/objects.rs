@@ -9,7 +9,6 @@ use super::call::Number;
 /// Objects of one kind.
 #[derive(Debug)]
 pub(super) struct Slots<H> {
-    by_number: BTreeMap<Number, H>,
     /// All that live, in the order in which they were made.
     made: Vec<(Number, H)>,
     /// All that ever lived.
@@ -19,7 +18,6 @@ pub(super) struct Slots<H> {
 impl<H> Default for Slots<H> {
     fn default() -> Self {
         Self {
-            by_number: BTreeMap::new(),
             made: Vec::new(),
             ever: Vec::new(),
         }
@@ -29,12 +27,12 @@ impl<H> Default for Slots<H> {
 impl<H: Copy + Default + PartialEq> Slots<H> {
     /// The last that had this number, or the zero handle.
     pub(super) fn get(&self, number: Number) -> H {
-        self.by_number.get(&number).copied().unwrap_or_default()
+        let last = self.ever.iter().rev().find(|(of, _)| *of == number);
+        last.map_or_else(H::default, |(_, made)| *made)
     }
 
     /// A new one.
     pub(super) fn put(&mut self, number: Number, made: H) {
-        self.by_number.insert(number, made);
         self.made.push((number, made));
         self.ever.push((number, made));
     }

@@ -1,14 +1,17 @@
 //! Running a program.
 
+use core::fmt;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
+use smallvec::SmallVec;
 use verbs_api::lab::Lab;
 use verbs_api::{
     AhAttr, Arm, Cause, CqInit, Error, ErrorKind, Mr, QpAttrMask, QpInit, QpModify, QpState,
-    QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, connect,
+    QpType, RcParams, RecvWr, Result, SrqAttr, SrqAttrMask, SrqInit, Verb, Verbs, Wait, Wc,
+    connect,
 };
 
 use super::call::{Call, Link, Number, QKEY, QpMake};
@@ -62,11 +65,12 @@ pub fn run_under(program: &Program, verbs: &dyn Verbs, conditions: &Conditions<'
         outcome: Outcome::default(),
         objects: Objects::default(),
         posted: BTreeMap::new(),
+        polled: Vec::new(),
         undefined: BTreeMap::new(),
     };
     match verbs.devices() {
         Ok(devices) => runner.devices = devices.into_iter().map(|info| info.name).collect(),
-        Err(error) => runner.fault("devices", &error),
+        Err(error) => runner.fault(format_args!("devices"), &error),
     }
     for (number, call) in program.calls.iter().enumerate() {
         runner.step(number, call);
@@ -91,6 +95,8 @@ pub(super) struct Runner<'v> {
     pub(super) objects: Objects,
     /// Work that was given to the device.
     pub(super) posted: BTreeMap<WrId, Posted>,
+    /// Room for what is polled.
+    pub(super) polled: Vec<Wc>,
     /// Bytes that mean nothing.
     pub(super) undefined: BTreeMap<Mr, Vec<(u32, u32)>>,
 }
@@ -100,13 +106,13 @@ pub(super) struct Runner<'v> {
 pub(super) struct Posted {
     pub(super) is_recv: bool,
     /// Memory that it may write.
-    pub(super) bytes: Vec<Bytes>,
+    pub(super) bytes: SmallVec<[Bytes; 2]>,
     /// It has completed.
     pub(super) is_done: bool,
 }
 
 impl Posted {
-    pub(super) fn send(bytes: Vec<Bytes>) -> Self {
+    pub(super) fn send(bytes: SmallVec<[Bytes; 2]>) -> Self {
         Self {
             is_recv: false,
             bytes,
@@ -114,7 +120,7 @@ impl Posted {
         }
     }
 
-    pub(super) fn recv(bytes: Vec<Bytes>) -> Self {
+    pub(super) fn recv(bytes: SmallVec<[Bytes; 2]>) -> Self {
         Self {
             is_recv: true,
             ..Self::send(bytes)
@@ -162,7 +168,7 @@ impl Runner<'_> {
             .is_some_and(|(expected, last)| expected.seen.get(last) != self.outcome.seen.get(last))
     }
 
-    pub(super) fn fault(&mut self, what: &str, error: &Error) {
+    pub(super) fn fault(&mut self, what: fmt::Arguments<'_>, error: &Error) {
         self.outcome.faults.push(format!("{what}: {error}"));
     }
 
@@ -178,7 +184,7 @@ impl Runner<'_> {
         };
         let before = lab.now();
         if let Err(error) = lab.settle() {
-            self.fault("settle", &error);
+            self.fault(format_args!("settle"), &error);
         }
         lab.now() - before
     }

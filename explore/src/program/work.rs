@@ -1,8 +1,10 @@
 //! Posting what a program says, and what comes back.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
+use smallvec::SmallVec;
 use verbs_api::{
     CompChannel, Context, Cq, Element, Error, ErrorKind, Handle, Mr, PostError, RecvWr, Remote,
     Result, SendOp, SendWr, Sge, Wait, Wc, WcStatus,
@@ -13,6 +15,8 @@ use super::call::{self, Number, Op, Send};
 use super::outcome::{Completion, Seen, WrId};
 use super::run::{Bytes, Posted, Runner, wait};
 
+type Sges = SmallVec<[Sge; 4]>;
+
 impl Runner<'_> {
     fn sge(&self, sge: &call::Sge) -> Sge {
         let attr = self.objects.attr(sge.mr);
@@ -20,6 +24,10 @@ impl Runner<'_> {
             lkey: sge.key.of(attr.lkey),
             ..attr.sge(u64::from(sge.offset), sge.length)
         }
+    }
+
+    fn sges(&self, list: &[call::Sge]) -> Sges {
+        list.iter().map(|sge| self.sge(sge)).collect()
     }
 
     fn remote(&self, place: &call::Remote) -> Remote {
@@ -37,11 +45,9 @@ impl Runner<'_> {
     }
 
     pub(super) fn post_send(&mut self, at: u32, qp: Number, list: &[Send]) -> Seen {
-        let lists: Vec<Vec<Sge>> = list
-            .iter()
-            .map(|send| send.list.iter().map(|sge| self.sge(sge)).collect())
-            .collect();
-        let mut work = Vec::with_capacity(list.len());
+        let lists = list.iter().map(|send| self.sges(&send.list));
+        let lists: SmallVec<[Sges; 2]> = lists.collect();
+        let mut work = SmallVec::<[_; 2]>::new();
         for (index, (send, sges)) in list.iter().zip(&lists).enumerate() {
             let wr_id = wr_id(at, index);
             let bytes = self.written(send);
@@ -88,7 +94,7 @@ impl Runner<'_> {
     }
 
     /// The memory that a send may write.
-    fn written(&self, send: &Send) -> Vec<Bytes> {
+    fn written(&self, send: &Send) -> SmallVec<[Bytes; 2]> {
         if send.op.reads() {
             return send.list.iter().map(|sge| self.bytes(sge)).collect();
         }
@@ -109,12 +115,12 @@ impl Runner<'_> {
             let mr = self.objects.mrs.get(remote.mr);
             (mr, remote.offset, remote.offset.saturating_add(length))
         });
-        let list = send.list.iter().map(|sge| self.bytes(sge));
-        let read: Vec<Bytes> = match source {
-            Some(source) => vec![source],
-            None => list.collect(),
+        let mut list = send.list.iter().map(|sge| self.bytes(sge));
+        let reads_undefined = match source {
+            Some(source) => self.is_undefined(source),
+            None => list.any(|bytes| self.is_undefined(bytes)),
         };
-        if !read.iter().any(|bytes| self.is_undefined(*bytes)) {
+        if !reads_undefined {
             return;
         }
         // An atomic writes where it reads, and what depends on it.
@@ -125,22 +131,20 @@ impl Runner<'_> {
     }
 
     fn is_undefined(&self, (mr, start, end): Bytes) -> bool {
-        let of_region = self.undefined_of(mr);
-        of_region
-            .iter()
-            .any(|(from, to)| *from < end && start < *to)
+        let mut of_region = self.undefined_of(mr);
+        of_region.any(|(from, to)| from < end && start < to)
     }
 
     /// Bytes of a region that mean nothing, as start and end. A receive that has not completed is the
     /// device's, which may have put a part of a message there.
-    pub(super) fn undefined_of(&self, mr: Mr) -> Vec<(u32, u32)> {
+    pub(super) fn undefined_of(&self, mr: Mr) -> impl Iterator<Item = (u32, u32)> {
         let waiting = self.posted.values().filter(|work| work.is_waiting_recv());
         let waiting = waiting
             .flat_map(|work| &work.bytes)
-            .filter(|(of, ..)| *of == mr)
+            .filter(move |(of, ..)| *of == mr)
             .map(|(_, start, end)| (*start, *end));
         let known = self.undefined.get(&mr).into_iter().flatten().copied();
-        known.chain(waiting).collect()
+        known.chain(waiting)
     }
 
     pub(super) fn post_recv(
@@ -150,16 +154,13 @@ impl Runner<'_> {
         is_ud: bool,
         post: impl FnOnce(&[RecvWr<'_>]) -> Result<(), PostError>,
     ) -> Seen {
-        let lists: Vec<Vec<Sge>> = list
-            .iter()
-            .map(|list| list.iter().map(|sge| self.sge(sge)).collect())
-            .collect();
-        let mut work = Vec::with_capacity(list.len());
+        let lists: SmallVec<[Sges; 2]> = list.iter().map(|list| self.sges(list)).collect();
+        let mut work = SmallVec::<[_; 2]>::new();
         for (index, (list, sges)) in list.iter().zip(&lists).enumerate() {
             let wr_id = wr_id(at, index);
-            let bytes: Vec<_> = list.iter().map(|sge| self.bytes(sge)).collect();
+            let bytes: SmallVec<_> = list.iter().map(|sge| self.bytes(sge)).collect();
             if is_ud {
-                self.header_is_undefined(&bytes);
+                header_is_undefined(&mut self.undefined, &bytes);
             }
             self.posted.insert(wr_id, Posted::recv(bytes));
             work.push(RecvWr::new(wr_id.raw(), sges));
@@ -185,8 +186,11 @@ impl Runner<'_> {
 
     /// Up to `max` completions. Where there is no laboratory, as many as `expected` are waited for.
     pub(super) fn poll(&mut self, cq: Cq, max: usize, expected: usize) -> Result<Vec<Completion>> {
-        let mut list = vec![Wc::default(); max];
-        let mut count = self.verbs.poll_cq(cq, &mut list)?;
+        if self.polled.len() < max {
+            self.polled.resize(max, Wc::default());
+        }
+        let list = &mut self.polled[..max];
+        let mut count = self.verbs.poll_cq(cq, list)?;
         if self.verbs.lab().is_none() && count < expected {
             let deadline = Instant::now() + self.conditions.patience;
             while count < expected && Instant::now() < deadline {
@@ -195,11 +199,10 @@ impl Runner<'_> {
             }
         }
         let device = self.objects.device_of.get(&cq.context()).copied();
-        let mut completions = Vec::with_capacity(count);
-        for wc in &list[..count] {
-            let completion = Completion::of(wc, |qp_num| self.objects.qp_of(qp_num, device));
-            self.completed(&completion);
-            completions.push(completion);
+        let completion = |wc| Completion::of(wc, |qp_num| self.objects.qp_of(qp_num, device));
+        let mut completions: Vec<_> = self.polled[..count].iter().map(completion).collect();
+        for completion in &completions {
+            self.completed(completion);
         }
         if self.pace == Pace::Settled {
             // Between queues there is no order: work of several ends at the same time. The sort
@@ -219,27 +222,16 @@ impl Runner<'_> {
             return;
         };
         work.is_done = true;
-        let (bytes, is_recv) = (work.bytes.clone(), work.is_recv);
         if completion.status != WcStatus::Success {
-            for (mr, start, end) in bytes {
-                self.undefined.entry(mr).or_default().push((start, end));
+            for (mr, start, end) in &work.bytes {
+                self.undefined.entry(*mr).or_default().push((*start, *end));
             }
-        } else if is_recv
+        } else if work.is_recv
             && completion
                 .qp
                 .is_some_and(|qp| self.objects.qps.get(qp).is_ud)
         {
-            self.header_is_undefined(&bytes);
-        }
-    }
-
-    fn header_is_undefined(&mut self, bytes: &[Bytes]) {
-        let mut left = GRH_BYTES;
-        for (mr, start, end) in bytes {
-            let length = left.min(end - start);
-            let undefined = self.undefined.entry(*mr).or_default();
-            undefined.push((*start, start + length));
-            left -= length;
+            header_is_undefined(&mut self.undefined, &work.bytes);
         }
     }
 
@@ -263,6 +255,16 @@ impl Runner<'_> {
             _ => None,
         };
         Ok(Seen::AsyncEvent(event.event_type, number))
+    }
+}
+
+fn header_is_undefined(undefined: &mut BTreeMap<Mr, Vec<(u32, u32)>>, bytes: &[Bytes]) {
+    let mut left = GRH_BYTES;
+    for (mr, start, end) in bytes {
+        let length = left.min(end - start);
+        let of_region = undefined.entry(*mr).or_default();
+        of_region.push((*start, start + length));
+        left -= length;
     }
 }
 

@@ -60,7 +60,8 @@ pub(super) struct Fabric {
     trace: Option<Vec<TraceRecord>>,
     /// Nodes where something happened that a waiting thread may wait for.
     news: Vec<u32>,
-    empty: Arc<EmptyCqs>,
+    /// Not in stepped mode, where each poll is seen.
+    empty: Option<Arc<EmptyCqs>>,
     /// Nobody sees single packets: they go straight from one node to the other.
     unseen: bool,
     /// What the nodes know of that: whether whole messages may travel as one, and whether polls that find
@@ -152,7 +153,7 @@ impl Fabric {
             strikers: Strikers::new(config.seed, config.strikes),
             trace: config.trace.then(Vec::new),
             news: Vec::new(),
-            empty: EmptyCqs::new(),
+            empty: (config.mode != Mode::Stepped).then(EmptyCqs::new),
             unseen: false,
             informed: None,
             closed: false,
@@ -175,7 +176,7 @@ impl Fabric {
     }
 
     /// The CQs that can be seen to be empty without the lock.
-    pub(super) fn empty_cqs(&self) -> &Arc<EmptyCqs> {
+    pub(super) fn empty_cqs(&self) -> &Option<Arc<EmptyCqs>> {
         &self.empty
     }
 
@@ -586,14 +587,16 @@ impl Fabric {
         if before == self.informed {
             return;
         }
-        self.empty.clear();
+        if let Some(empty) = &self.empty {
+            empty.clear();
+        }
         for seat in &mut self.seats {
             seat.node.device.base.whole_messages = whole_messages;
             let shows = quiet_polls && !seat.node.device.base.dead;
             seat.node
                 .device
                 .cqs
-                .show_empty(shows.then(|| self.empty.clone()));
+                .show_empty(self.empty.clone().filter(|_| shows));
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) struct World {
     /// held, so that no thread is between its look and its wait.
     news: Vec<Condvar>,
     /// The CQs that polling finds nothing in, if nobody has to know that they were polled.
-    empty: Arc<EmptyCqs>,
+    empty: Option<Arc<EmptyCqs>>,
     /// The threads that take part, where somebody says who they are.
     pub(super) roster: Roster,
     /// Whose turn it was, where that is traced.
@@ -130,7 +130,8 @@ impl World {
     /// Whether polling a CQ does nothing but to find nothing: seen without the lock.
     #[inline]
     pub(super) fn is_empty(&self, cq: Cq) -> bool {
-        self.empty.contains(cq)
+        let empty = self.empty.as_ref();
+        empty.is_some_and(|empty| empty.contains(cq))
     }
 
     /// The number of the node that a context is of.
@@ -403,6 +404,10 @@ impl World {
     }
 
     fn notify(&self, node: usize) {
+        // The one thread there is does not sleep, and to wake others is a call of the system.
+        if self.config.mode == Mode::Stepped {
+            return;
+        }
         self.roster.woken(node);
         self.news[node].notify_all();
     }
