@@ -1,6 +1,6 @@
 //! All the books, and what the calls mean for them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use verbs_api::{
     Cause, CmId, Context, Cq, Error, Gid, Handle, Mr, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
@@ -12,6 +12,7 @@ use super::broken::{Broken, Invariant};
 use super::delivery::Delivery;
 use super::domains::{Domain, Domains};
 use super::events::Events;
+use super::map::Map;
 use super::memory::{Device, Memory, Wrong};
 use super::objects::{Id, Leaving, Objects};
 use super::polled::Polled;
@@ -31,12 +32,12 @@ pub(crate) struct Books {
     pub(crate) closed: bool,
     /// At the end, no call shows what is wrong.
     pub(crate) ending: bool,
-    contexts: BTreeMap<Context, Device>,
+    contexts: Map<Context, Device>,
     /// Contexts that ids have, which no program opens or closes.
     pub(crate) of_ids: BTreeSet<Context>,
     devices: Vec<String>,
     /// Where the GIDs are that a program has asked for; `None` if there were several places.
-    gids: BTreeMap<[u8; 16], Option<Device>>,
+    gids: Map<[u8; 16], Option<Device>>,
     /// Ids of rdma_cm whose queue pairs were connected.
     pub(crate) connected_ids: BTreeSet<CmId>,
     pub(crate) domains: Domains,
@@ -91,7 +92,7 @@ impl Books {
 
     /// One open context of each device, and the device's name.
     pub(crate) fn devices(&self) -> Vec<(Context, Device, String)> {
-        let mut one = BTreeMap::new();
+        let mut one = std::collections::BTreeMap::new();
         for (context, device) in &self.contexts {
             one.entry(*device).or_insert(*context);
         }
@@ -113,7 +114,7 @@ impl Books {
 
     pub(crate) fn saw_gid(&mut self, context: Context, gid: Gid) {
         let device = self.device(context);
-        let place = self.gids.entry(gid.0).or_insert(Some(device));
+        let place = self.gids.or_insert_with(gid.0, || Some(device));
         if *place != Some(device) {
             *place = None;
         }
@@ -245,7 +246,7 @@ impl Books {
             SendOp::FetchAndAdd { remote, add, .. } => {
                 let is_clear = !maybe && self.delivery.is_first_connection(qp);
                 let peer = self.queues.peer(qp).filter(|_| is_clear);
-                let outstanding = || writes(&self.queues, &self.contexts);
+                let outstanding = writes(&self.queues, &self.contexts);
                 work.add = self.memory.add(peer, remote, add, outstanding);
             }
             SendOp::BindMw { info, .. } => self.memory.bound(info.mr, info.access),
@@ -378,7 +379,7 @@ impl Books {
 
     /// Bytes of a region were read.
     pub(crate) fn read(&mut self, verb: Verb, mr: Mr, offset: usize, bytes: &[u8]) {
-        let outstanding = || writes(&self.queues, &self.contexts);
+        let outstanding = writes(&self.queues, &self.contexts);
         let wrong = self.memory.check(mr, offset, bytes, outstanding);
         self.summary.bytes += bytes.len() as u64;
         match wrong {
@@ -390,8 +391,10 @@ impl Books {
 }
 
 /// What outstanding work may write, and on which device.
-fn writes(queues: &Queues, contexts: &BTreeMap<Context, Device>) -> Vec<(Device, Sge)> {
+fn writes<'a>(
+    queues: &'a Queues,
+    contexts: &'a Map<Context, Device>,
+) -> impl Iterator<Item = (Device, Sge)> + 'a {
     let all = queues.writes();
     all.filter_map(|(context, sge)| Some((*contexts.get(&context)?, sge)))
-        .collect()
 }

@@ -5,18 +5,19 @@
 //! nothing is judged. With both ends used for the first time, message after message must be the next;
 //! if the sender was reset some may be missing, but none may come twice.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use verbs_api::{Qp, SendOp, SendWr, WcFields, WcFlags, WcOpcode};
 
+use super::map::Map;
 use super::memory::Device;
 use super::polled::Polled;
 
 /// Who sends to whom, and what.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
-    ends: BTreeMap<Qp, End>,
-    by_number: BTreeMap<(Device, u32), Qp>,
+    ends: Map<Qp, End>,
+    by_number: Map<(Device, u32), Qp>,
     /// All numbers that were ever in use.
     used: BTreeSet<(Device, u32)>,
 }

@@ -1,14 +1,13 @@
 //! Domains of XRC.
 
-use std::collections::BTreeMap;
-
 use verbs_api::{Context, Handle, Xrcd};
 
+use super::map::Map;
 use super::memory::Device;
 
 /// The domains that programs have open.
 #[derive(Debug, Default)]
-pub(crate) struct Domains(BTreeMap<Xrcd, Domain>);
+pub(crate) struct Domains(Map<Xrcd, Domain>);
 
 /// A domain. Which files name the same one only the system knows: those of a device that are named by
 /// files are taken for one.

@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use smallvec::{SmallVec, smallvec};
 use verbs_api::behavior::{Declared, FlushPostInErr};
 use verbs_api::lab::Lab;
 use verbs_api::{Cause, Error, Handle, Mr, Object, QpModify, QpState, Verb, Verbs, Wait, Wc};
@@ -159,7 +160,7 @@ impl Checked {
             return;
         };
         let whole = 0..extent.length;
-        let mut parts = vec![whole];
+        let mut parts: SmallVec<[_; 1]> = smallvec![whole];
         let mut room = mem::take(&mut books.room);
         while let Some(part) = parts.pop() {
             if part.len() > CHUNK {

@@ -1,15 +1,17 @@
 //! CQ events, and acknowledgements of events of both kinds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use verbs_api::{CompChannel, Context, Cq, CqEvent, CqInit, Element, Handle, Qp, Srq};
+
+use super::map::Map;
 
 /// What is known of the CQs with a channel, and of events that were read.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    cqs: BTreeMap<Cq, Notified>,
+    cqs: Map<Cq, Notified>,
     /// Events that were read and not acknowledged.
-    unacknowledged: BTreeMap<EventSource, u64>,
+    unacknowledged: Map<EventSource, u64>,
 }
 
 /// What has events of its own.
@@ -84,7 +86,7 @@ impl Events {
                 "{channel} gave an event of {cq}, which is not there"
             ));
         };
-        *self.unacknowledged.entry(EventSource::Cq(cq)).or_default() += 1;
+        *self.unacknowledged.or_default(EventSource::Cq(cq)) += 1;
         notified.read += 1;
         if notified.channel != Some(channel) {
             return Err(format!(
@@ -109,13 +111,13 @@ impl Events {
     /// An asynchronous event was read.
     pub(crate) fn read_async(&mut self, element: Element) {
         if let Some(object) = EventSource::of(element) {
-            *self.unacknowledged.entry(object).or_default() += 1;
+            *self.unacknowledged.or_default(object) += 1;
         }
     }
 
     /// Events were acknowledged: what is wrong with that.
     pub(crate) fn acknowledged(&mut self, object: EventSource, n: u64) -> Result<(), String> {
-        let left = self.unacknowledged.entry(object).or_default();
+        let left = self.unacknowledged.or_default(object);
         match left.checked_sub(n) {
             Some(rest) => {
                 *left = rest;

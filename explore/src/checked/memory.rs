@@ -7,11 +7,11 @@
 
 use core::iter::zip;
 use core::ops::Range;
-use std::collections::{BTreeMap, BTreeSet};
-
+use smallvec::SmallVec;
 use verbs_api::{Access, Context, Handle, Mr, MrAttr, MrInit, MrMemory, Remote, Sge};
 
 use super::atomics::{Add, Counters, value_at};
+use super::map::Map;
 use super::ranges::Ranges;
 
 /// A device, by number.
@@ -21,18 +21,18 @@ pub(crate) type Device = usize;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     regions: Regions,
-    bytes: BTreeMap<u64, Bytes>,
+    bytes: Map<u64, Bytes>,
     next: u64,
     /// What writes and atomics have named, by key.
-    targets: BTreeMap<u32, Ranges>,
+    targets: Map<u32, Ranges>,
 }
 
 /// Regions, and which of them keys name.
 #[derive(Debug, Default)]
 struct Regions {
-    all: BTreeMap<Mr, Region>,
-    by_lkey: BTreeMap<(Device, u32), BTreeSet<Mr>>,
-    by_rkey: BTreeMap<u32, BTreeSet<Mr>>,
+    all: Map<Mr, Region>,
+    by_lkey: Map<(Device, u32), SmallVec<[Mr; 1]>>,
+    by_rkey: Map<u32, SmallVec<[Mr; 1]>>,
 }
 
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ impl Memory {
             .any(|region| of_bytes(region) && region.live);
         if !shared {
             let all = self.regions.all.iter();
-            let dead: Vec<Mr> = all
+            let dead: SmallVec<[Mr; 1]> = all
                 .filter(|(_, r)| of_bytes(r))
                 .map(|(mr, _)| *mr)
                 .collect();
@@ -199,7 +199,7 @@ impl Memory {
                 bytes.counters.forget(&range);
             }
         }
-        self.targets.entry(remote.rkey).or_default().add(range);
+        self.targets.or_default(remote.rkey).add(range);
     }
 
     /// A fetch-and-add was posted to `peer`, if that is known. `work` is what is outstanding.
@@ -208,7 +208,7 @@ impl Memory {
         peer: Option<Device>,
         remote: Remote,
         add: u64,
-        work: impl Fn() -> Vec<(Device, Sge)>,
+        work: impl Iterator<Item = (Device, Sge)>,
     ) -> Option<Add> {
         let addresses = remote.addr..remote.addr.saturating_add(8);
         let named = |device| self.regions.named(device, remote.rkey, &addresses);
@@ -228,7 +228,8 @@ impl Memory {
         }
         let followed = counter.and_then(|(id, range)| {
             if !self.bytes.get(&id)?.counters.has(range.start) {
-                let may_change = self.may_change(id, &work());
+                let mut may_change = Ranges::default();
+                self.may_change(id, work, |part| may_change.add(part));
                 let bytes = self.bytes.get_mut(&id)?;
                 if may_change.overlaps(&range) || bytes.loose.overlaps(&range) {
                     return None;
@@ -238,7 +239,7 @@ impl Memory {
             }
             self.bytes.get_mut(&id)?.counters.add(id, range.start, add)
         });
-        self.targets.entry(remote.rkey).or_default().add(addresses);
+        self.targets.or_default(remote.rkey).add(addresses);
         followed
     }
 
@@ -272,7 +273,7 @@ impl Memory {
         mr: Mr,
         offset: usize,
         read: &[u8],
-        work: impl Fn() -> Vec<(Device, Sge)>,
+        work: impl Iterator<Item = (Device, Sge)>,
     ) -> Result<(), Wrong> {
         let Some((id, range)) = self.part(mr, offset, read.len()) else {
             return Ok(());
@@ -284,10 +285,8 @@ impl Memory {
         if known != read {
             let mut fixed = Ranges::default();
             fixed.add(range.clone());
-            let may_change = self.may_change(id, &work());
-            for part in may_change.iter().chain(bytes.loose.iter()) {
-                fixed.remove(part);
-            }
+            self.may_change(id, work, |part| fixed.remove(part));
+            bytes.loose.iter().for_each(|part| fixed.remove(part));
             let wrong = fixed.iter().find_map(|part| {
                 let part = (part.start - range.start) as usize..(part.end - range.start) as usize;
                 differs(&known[part.clone()], &read[part.clone()]).map(|at| part.start + at)
@@ -344,12 +343,16 @@ impl Memory {
     }
 
     /// What may change in a memory: what is outstanding, and what peers have named.
-    fn may_change(&self, id: u64, work: &[(Device, Sge)]) -> Ranges {
-        let mut all = Ranges::default();
+    fn may_change(
+        &self,
+        id: u64,
+        work: impl Iterator<Item = (Device, Sge)>,
+        mut part: impl FnMut(Range<u64>),
+    ) {
         for (device, sge) in work {
-            for (bytes, range) in self.regions.resolve(*device, &[*sge]) {
+            for (bytes, range) in self.regions.resolve(device, &[sge]) {
                 if bytes == id {
-                    all.add(range);
+                    part(range);
                 }
             }
         }
@@ -360,16 +363,15 @@ impl Memory {
             .filter(|region| region.bytes == id)
         {
             if region.zero_based_windows {
-                all.add(region.start..region.start + region.attr.length);
+                part(region.start..region.start + region.attr.length);
             }
             for (rkey, ranges) in &self.targets {
                 if *rkey == region.attr.rkey || region.windows {
                     let named = ranges.iter().filter_map(|range| region.at(&range));
-                    named.for_each(|(_, range)| all.add(range));
+                    named.for_each(|(_, range)| part(range));
                 }
             }
         }
-        all
     }
 }
 
@@ -389,8 +391,8 @@ pub(crate) enum Wrong {
 impl Regions {
     fn enter(&mut self, mr: Mr, region: Region) {
         let lkey = (region.device, region.attr.lkey);
-        self.by_lkey.entry(lkey).or_default().insert(mr);
-        self.by_rkey.entry(region.attr.rkey).or_default().insert(mr);
+        self.by_lkey.or_default(lkey).push(mr);
+        self.by_rkey.or_default(region.attr.rkey).push(mr);
         self.all.insert(mr, region);
     }
 
@@ -399,10 +401,10 @@ impl Regions {
             return;
         };
         if let Some(same) = self.by_lkey.get_mut(&(region.device, region.attr.lkey)) {
-            same.remove(&mr);
+            same.retain(|other| *other != mr);
         }
         if let Some(same) = self.by_rkey.get_mut(&region.attr.rkey) {
-            same.remove(&mr);
+            same.retain(|other| *other != mr);
         }
     }
 

@@ -25,6 +25,7 @@ mod domains;
 mod end;
 mod events;
 mod lab;
+mod map;
 mod memory;
 mod objects;
 mod polled;

@@ -1,37 +1,38 @@
 //! The objects there are, and whose children they are.
 
 use core::fmt;
-use std::collections::{BTreeMap, BTreeSet};
-
 use smallvec::SmallVec;
 use verbs_api::lab::Live;
-use verbs_api::{Context, Handle, Object};
+
+use super::map::Map;
+use verbs_api::{Context, Cq, Handle, Object};
 
 /// An object of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
     kind: Object,
-    context: Context,
-    index: u32,
-    generation: u32,
+    /// Handles of one kind stand for those of all.
+    handle: Cq,
 }
 
 impl Id {
     pub(crate) fn of<H: Handle>(handle: H) -> Self {
         Self {
             kind: H::OBJECT,
-            context: handle.context(),
-            index: handle.index(),
-            generation: handle.generation(),
+            handle: Cq::from_parts(handle.context(), handle.index(), handle.generation()),
         }
+    }
+
+    fn context(&self) -> Context {
+        self.handle.context()
     }
 }
 
 impl fmt::Display for Id {
     /// As handles are shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}#{}", self.kind, self.index)?;
-        match self.generation {
+        write!(f, "{}#{}", self.kind, self.handle.index())?;
+        match self.handle.generation() {
             1 => Ok(()),
             more => write!(f, ".{more}"),
         }
@@ -41,15 +42,16 @@ impl fmt::Display for Id {
 /// All objects in contexts.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
-    living: BTreeMap<Id, Living>,
+    living: Map<Id, Living>,
     /// How often an object came or began to go.
     changes: u64,
 }
 
 #[derive(Debug, Default)]
 struct Living {
-    parents: SmallVec<[Id; 4]>,
-    children: BTreeSet<Id>,
+    parents: SmallVec<[Id; 1]>,
+    /// How often it is a parent.
+    children: u32,
     /// Calls under way that destroy it: it may be gone.
     leaving: u32,
 }
@@ -65,9 +67,7 @@ impl Objects {
     pub(crate) fn made(&mut self, id: Id, parents: &[Id]) {
         self.changes += 1;
         for parent in parents {
-            if let Some(parent) = self.living.get_mut(parent) {
-                parent.children.insert(id);
-            }
+            self.count_child(*parent, 1);
         }
         let living = Living {
             parents: parents.into(),
@@ -81,16 +81,17 @@ impl Objects {
         let Some(living) = self.living.get_mut(&id) else {
             return;
         };
-        let old = living
-            .parents
-            .iter_mut()
-            .find(|old| old.kind == parent.kind);
-        let old = old.map(|old| core::mem::replace(old, parent));
-        if let Some(old) = old.and_then(|old| self.living.get_mut(&old)) {
-            old.children.remove(&id);
+        let mut parents = living.parents.iter_mut();
+        let old = parents.find(|old| old.kind == parent.kind);
+        if let Some(old) = old.map(|old| core::mem::replace(old, parent)) {
+            self.count_child(old, -1);
+            self.count_child(parent, 1);
         }
+    }
+
+    fn count_child(&mut self, parent: Id, more: i32) {
         if let Some(parent) = self.living.get_mut(&parent) {
-            parent.children.insert(id);
+            parent.children = parent.children.saturating_add_signed(more);
         }
     }
 
@@ -100,7 +101,7 @@ impl Objects {
         let mut childless = false;
         if let Some(living) = self.living.get_mut(&id) {
             living.leaving += 1;
-            childless = living.children.is_empty();
+            childless = living.children == 0;
         }
         let changes = self.changes;
         Leaving { changes, childless }
@@ -126,30 +127,25 @@ impl Objects {
             return Ok(());
         };
         for parent in &gone.parents {
-            if let Some(parent) = self.living.get_mut(parent) {
-                parent.children.remove(&id);
-            }
+            self.count_child(*parent, -1);
         }
-        let stays = |child: &&Id| {
-            self.living
-                .get(child)
-                .is_some_and(|child| child.leaving == 0)
-        };
-        match gone.children.iter().find(stays) {
-            Some(child) => Err(format!("{id} was destroyed while {child} used it")),
+        let mut others = self.living.iter().filter(|_| gone.children > 0);
+        let child = others.find(|(_, other)| other.leaving == 0 && other.parents.contains(&id));
+        match child {
+            Some((child, _)) => Err(format!("{id} was destroyed while {child} used it")),
             None => Ok(()),
         }
     }
 
     pub(crate) fn closed(&mut self, context: Context) {
         self.changes += 1;
-        self.living.retain(|id, _| id.context != context);
+        self.living.retain(|id, _| id.context() != context);
     }
 
     /// How many objects of a kind live in contexts.
     pub(crate) fn count(&self, kind: Object, is_of: impl Fn(Context) -> bool) -> u32 {
         let all = self.living.keys();
-        all.filter(|id| id.kind == kind && is_of(id.context))
+        all.filter(|id| id.kind == kind && is_of(id.context()))
             .count() as u32
     }
 

@@ -1,11 +1,12 @@
 //! Queues: what was posted, and what of it each CQ may still give.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use smallvec::{SmallVec, smallvec};
 use verbs_api::{Context, Cq, CqFlags, Handle, Qp, QpInit, QpState, QpType, Sge, Srq, Wc};
 
 use super::domains::Domain;
+use super::map::Map;
 use super::memory::Device;
 use super::polled::Polled;
 use super::work::{Flow, Found, Over, Pool, What, Work};
@@ -13,9 +14,9 @@ use super::work::{Flow, Found, Over, Pool, What, Work};
 /// All CQs, QPs and SRQs.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
-    cqs: BTreeMap<Cq, CqBook>,
-    qps: BTreeMap<Qp, QpBook>,
-    srqs: BTreeMap<Srq, SrqBook>,
+    cqs: Map<Cq, CqBook>,
+    qps: Map<Qp, QpBook>,
+    srqs: Map<Srq, SrqBook>,
     /// Counts rounds of all QPs.
     rounds: u64,
     posted: u64,
@@ -36,7 +37,7 @@ struct CqBook {
     /// The last of them has not been read yet.
     unread: bool,
     /// By QP number.
-    flows: BTreeMap<u32, Flow>,
+    flows: Map<u32, Flow>,
     /// Work in all flows.
     outstanding: usize,
     srqs: BTreeSet<Srq>,
@@ -101,7 +102,7 @@ impl Queues {
             overwrites: flags.contains(CqFlags::IGNORE_OVERRUN),
             held: 0,
             unread: false,
-            flows: BTreeMap::new(),
+            flows: Map::default(),
             outstanding: 0,
             srqs: BTreeSet::new(),
             has_ended: false,
@@ -120,7 +121,7 @@ impl Queues {
     /// A CQ is gone, and its unpolled completions with it; the work that is over.
     pub(crate) fn gone_cq(&mut self, cq: Cq) -> Over {
         let flows = self.cqs.remove(&cq).map(|book| book.flows);
-        let flows = flows.into_iter().flat_map(BTreeMap::into_values);
+        let flows = flows.into_iter().flat_map(Map::into_values);
         flows.flat_map(Flow::into_work).collect()
     }
 
@@ -156,7 +157,7 @@ impl Queues {
         };
         for cq in book.cqs() {
             if let Some(cq) = self.cqs.get_mut(&cq) {
-                cq.flows.entry(number).or_default().owners.insert(qp);
+                cq.flows.or_default(number).own(qp);
             }
         }
         self.qps.insert(qp, book);
@@ -210,8 +211,8 @@ impl Queues {
         srq_book.cqs.insert(cq);
         book.srqs.insert(srq);
         for (qp, number) in qps {
-            let flow = book.flows.entry(*number).or_default();
-            flow.owners.insert(*qp);
+            let flow = book.flows.or_default(*number);
+            flow.own(*qp);
             flow.srqs.insert(srq);
         }
         self.look_for_loss(cq);
@@ -234,7 +235,8 @@ impl Queues {
         self.end(qp);
         if let Some(book) = self.qps.remove(&qp) {
             for cq in cqs_of(&mut self.cqs, qp, &book) {
-                cq.flows.entry(book.number).or_default().owners.remove(&qp);
+                let flow = cq.flows.or_default(book.number);
+                flow.owners.retain(|owner| *owner != qp);
             }
         }
     }
@@ -337,9 +339,9 @@ impl Queues {
             ..work
         };
         let cq_book = self.cqs.get_mut(&cq)?;
-        cq_book.flows.entry(book.number).or_default().push(work);
+        cq_book.flows.or_default(book.number).push(work);
         cq_book.outstanding += 1;
-        self.look_for_loss(cq);
+        cq_book.look_for_loss(&self.srqs);
         Some(cq)
     }
 
@@ -422,8 +424,8 @@ impl Queues {
             .collect();
         if numbers.len() > 1 {
             numbers.retain(|number| {
-                let flow = &book.flows[&*number];
-                flow.fits(wc, lossy) || !flow.srqs.is_disjoint(&srqs)
+                let flow = book.flows.get(number);
+                flow.is_some_and(|flow| flow.fits(wc, lossy) || !flow.srqs.is_disjoint(&srqs))
             });
         }
         let elsewhere = numbers.len() > 1 || !srqs.is_empty();
@@ -477,7 +479,8 @@ impl Queues {
 
     /// Nothing is outstanding that could complete on a CQ.
     pub(crate) fn is_idle(&self, cq: Cq) -> bool {
-        self.outstanding(cq) == 0
+        let book = self.cqs.get(&cq);
+        book.is_none_or(|book| book.outstanding(&self.srqs) == 0)
     }
 
     /// A CQ is said to have overrun: what is wrong with that.
@@ -490,7 +493,7 @@ impl Queues {
                 "{cq} is said to have overrun; it has {} entries, and never was more than that \
                  outstanding (now {})",
                 book.size,
-                self.places(cq)
+                book.places(&self.srqs)
             )),
             _ => Ok(()),
         }
@@ -569,34 +572,33 @@ impl Queues {
         };
         for cq in cqs_of(&mut self.cqs, qp, &book) {
             cq.has_ended = true;
-            cq.flows.entry(book.number).or_default().end(qp);
+            cq.flows.or_default(book.number).end(qp);
         }
     }
 
-    fn outstanding(&self, cq: Cq) -> usize {
-        let Some(book) = self.cqs.get(&cq) else {
-            return 0;
-        };
-        let pools = book.srqs.iter().filter_map(|srq| self.srqs.get(srq));
-        book.outstanding + pools.map(|book| book.pool.len()).sum::<usize>()
-    }
-
-    /// The places in a CQ that may be taken.
-    fn places(&self, cq: Cq) -> usize {
-        let book = self.cqs.get(&cq);
-        let held = book.map_or(0, |book| book.held - usize::from(book.unread));
-        self.outstanding(cq) + held
-    }
-
     fn look_for_loss(&mut self, cq: Cq) {
-        let places = self.places(cq);
         if let Some(book) = self.cqs.get_mut(&cq) {
-            book.lossy |= places > book.size;
+            book.look_for_loss(&self.srqs);
         }
     }
 }
 
 impl CqBook {
+    /// Work that may complete here.
+    fn outstanding(&self, srqs: &Map<Srq, SrqBook>) -> usize {
+        let pools = self.srqs.iter().filter_map(|srq| srqs.get(srq));
+        self.outstanding + pools.map(|book| book.pool.len()).sum::<usize>()
+    }
+
+    /// The places that may be taken.
+    fn places(&self, srqs: &Map<Srq, SrqBook>) -> usize {
+        self.outstanding(srqs) + self.held - usize::from(self.unread)
+    }
+
+    fn look_for_loss(&mut self, srqs: &Map<Srq, SrqBook>) {
+        self.lossy |= self.places(srqs) > self.size;
+    }
+
     /// What these QP numbers are expected to give next, in words.
     fn expected(&self, numbers: &[u32]) -> String {
         let flows = numbers.iter().filter_map(|number| self.flows.get(number));
@@ -625,14 +627,15 @@ impl QpBook {
 
 /// The CQs that get completions of a QP.
 fn cqs_of<'a>(
-    cqs: &'a mut BTreeMap<Cq, CqBook>,
+    cqs: &'a mut Map<Cq, CqBook>,
     qp: Qp,
     book: &QpBook,
 ) -> impl Iterator<Item = &'a mut CqBook> {
     let number = book.number;
-    let is_owner = move |flow: &Flow| flow.owners.contains(&qp);
-    cqs.values_mut()
-        .filter(move |cq| cq.flows.get(&number).is_some_and(is_owner))
+    cqs.values_mut().filter(move |cq| {
+        let flow = cq.flows.get(&number);
+        flow.is_some_and(|flow| flow.owners.contains(&qp))
+    })
 }
 
 fn is_surely_send(wc: &Wc) -> bool {

@@ -1,54 +1,47 @@
 //! A set of bytes, as ranges.
 
 use core::ops::Range;
-use std::collections::BTreeMap;
 
-/// Ranges that neither touch nor overlap, by their start.
+/// Ranges that neither touch nor overlap, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranges(BTreeMap<u64, u64>);
+pub(crate) struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
     pub(crate) fn add(&mut self, range: Range<u64>) {
-        let Range { mut start, mut end } = range;
-        if start >= end {
+        if range.is_empty() {
             return;
         }
-        if let Some((&before, &until)) = self.0.range(..=start).next_back()
-            && until >= start
-        {
-            start = before;
-            end = end.max(until);
-        }
-        while let Some((&next, &until)) = self.0.range(start..=end).next() {
-            self.0.remove(&next);
-            end = end.max(until);
-        }
-        self.0.insert(start, end);
+        let first = self.0.partition_point(|other| other.end < range.start);
+        let end = self.0.partition_point(|other| other.start <= range.end);
+        let all = self.0[first..end].iter().fold(range, |all, touched| {
+            all.start.min(touched.start)..all.end.max(touched.end)
+        });
+        self.0.splice(first..end, [all]);
     }
 
     pub(crate) fn remove(&mut self, range: Range<u64>) {
-        let Range { start, end } = range;
-        while let Some((&from, &until)) = self.0.range(..end).next_back() {
-            if until <= start || start >= end {
-                return;
-            }
-            self.0.remove(&from);
-            if from < start {
-                self.0.insert(from, start);
-            }
-            if until > end {
-                self.0.insert(end, until);
-            }
+        if range.is_empty() {
+            return;
+        }
+        let first = self.0.partition_point(|other| other.end <= range.start);
+        let end = self.0.partition_point(|other| other.start < range.end);
+        if let [cut, ..] = &self.0[first..end] {
+            let before = cut.start..range.start;
+            let behind = range.end..self.0[end - 1].end;
+            let left = [before, behind].into_iter().filter(|part| !part.is_empty());
+            self.0.splice(first..end, left);
         }
     }
 
     pub(crate) fn overlaps(&self, range: &Range<u64>) -> bool {
-        let before = self.0.range(..range.end).next_back();
-        before.is_some_and(|(_, end)| range.start < *end)
+        let first = self.0.partition_point(|other| other.end <= range.start);
+        self.0
+            .get(first)
+            .is_some_and(|other| other.start < range.end)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
-        self.0.iter().map(|(start, end)| *start..*end)
+        self.0.iter().cloned()
     }
 }
 

@@ -173,7 +173,7 @@ pub(crate) struct Flow {
     /// The SRQs that its QPs have.
     pub(crate) srqs: BTreeSet<Srq>,
     /// The QPs that have the number now.
-    pub(crate) owners: BTreeSet<Qp>,
+    pub(crate) owners: SmallVec<[Qp; 1]>,
 }
 
 /// How far a flow is.
@@ -212,7 +212,7 @@ impl Default for Flow {
             states: smallvec![State::default()],
             given_up: false,
             srqs: BTreeSet::new(),
-            owners: BTreeSet::new(),
+            owners: SmallVec::new(),
         }
     }
 }
@@ -236,6 +236,13 @@ impl Flow {
 
     pub(crate) fn into_work(self) -> impl Iterator<Item = Work> {
         self.lanes.into_iter().flat_map(|lane| lane.work)
+    }
+
+    /// A QP has the number.
+    pub(crate) fn own(&mut self, qp: Qp) {
+        if !self.owners.contains(&qp) {
+            self.owners.push(qp);
+        }
     }
 
     /// The QP was reset, or is gone.

@@ -4,8 +4,9 @@ use core::fmt;
 
 use verbs_api::{Error, QpAttrMask, Wait};
 
+use super::objects::MrMade;
 use super::outcome::{Region, Seen};
-use super::run::Runner;
+use super::run::{MANY, Runner};
 
 impl Runner<'_> {
     pub(super) fn end(&mut self) {
@@ -88,9 +89,8 @@ impl Runner<'_> {
     }
 
     fn left_bytes(&mut self) {
-        for (number, mr) in self.objects.mrs.live() {
-            let length = self.objects.attrs.get(&mr).map_or(0, |attr| attr.length);
-            let mut bytes = vec![0; usize::try_from(length).expect("of this machine")];
+        for (number, MrMade { mr, attr }) in self.objects.mrs.live() {
+            let mut bytes = vec![0; usize::try_from(attr.length).expect("of this machine")];
             let read = self.verbs.read_mr(mr, 0, &mut bytes);
             self.check(format_args!("the bytes of mr {number}"), read);
             let undefined: Vec<_> = self.undefined_of(mr).collect();
@@ -109,7 +109,7 @@ impl Runner<'_> {
 
     fn destroy_the_rest(&mut self) {
         let verbs = self.verbs;
-        for (number, mr) in self.objects.mrs.live() {
+        for (number, MrMade { mr, .. }) in self.objects.mrs.live() {
             self.check(format_args!("mr {number}"), verbs.dereg_mr(mr));
         }
         for (number, cq) in self.objects.cqs.live() {
@@ -140,6 +140,3 @@ impl Runner<'_> {
         }
     }
 }
-
-/// Completions taken at once.
-const MANY: usize = 64;

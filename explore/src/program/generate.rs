@@ -110,12 +110,15 @@ pub(super) enum Kind {
 
 const KINDS: usize = Kind::Ah as usize + 1;
 
+/// Most programs have fewer.
+const CALLS: usize = 80;
+
 impl Draft {
     fn new(seed: u64, pace: Pace) -> Self {
         Self {
             dice: Dice::new(seed),
             pace,
-            calls: Vec::new(),
+            calls: Vec::with_capacity(CALLS),
             contexts: Vec::new(),
             mrs: Vec::new(),
             cqs: Vec::new(),

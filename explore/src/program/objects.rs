@@ -9,46 +9,44 @@ use super::call::Number;
 /// Objects of one kind.
 #[derive(Debug)]
 pub(super) struct Slots<H> {
-    /// All that live, in the order in which they were made.
-    made: Vec<(Number, H)>,
-    /// All that ever lived.
-    ever: Vec<(Number, H)>,
+    /// All that ever lived, in the order in which they were made, and whether they do.
+    ever: Vec<(Number, H, bool)>,
 }
 
 impl<H> Default for Slots<H> {
     fn default() -> Self {
-        Self {
-            made: Vec::new(),
-            ever: Vec::new(),
-        }
+        Self { ever: Vec::new() }
     }
 }
 
 impl<H: Copy + Default + PartialEq> Slots<H> {
     /// The last that had this number, or the zero handle.
     pub(super) fn get(&self, number: Number) -> H {
-        let last = self.ever.iter().rev().find(|(of, _)| *of == number);
-        last.map_or_else(H::default, |(_, made)| *made)
+        let last = self.ever.iter().rev().find(|(of, ..)| *of == number);
+        last.map_or_else(H::default, |(_, made, _)| *made)
     }
 
     /// A new one.
     pub(super) fn put(&mut self, number: Number, made: H) {
-        self.made.push((number, made));
-        self.ever.push((number, made));
+        self.ever.push((number, made, true));
     }
 
     /// It does not live any more.
     pub(super) fn gone(&mut self, gone: H) {
-        self.made.retain(|(_, made)| *made != gone);
+        self.gone_if(|made| made == gone);
     }
 
     pub(super) fn gone_if(&mut self, is_gone: impl Fn(H) -> bool) {
-        self.made.retain(|(_, made)| !is_gone(*made));
+        for (_, made, lives) in &mut self.ever {
+            *lives &= !is_gone(*made);
+        }
     }
 
     /// All that live.
     pub(super) fn live(&self) -> Vec<(Number, H)> {
-        self.made.clone()
+        let all = self.ever.iter();
+        all.filter_map(|(number, made, lives)| lives.then_some((*number, *made)))
+            .collect()
     }
 
     pub(super) fn number(&self, of: H) -> Option<Number> {
@@ -57,9 +55,16 @@ impl<H: Copy + Default + PartialEq> Slots<H> {
 
     /// The number that the last that fits had.
     pub(super) fn number_by(&self, fits: impl Fn(H) -> bool) -> Option<Number> {
-        let found = self.ever.iter().rev().find(|(_, made)| fits(*made));
-        found.map(|(number, _)| *number)
+        let found = self.ever.iter().rev().find(|(_, made, _)| fits(*made));
+        found.map(|(number, ..)| *number)
     }
+}
+
+/// A region, with its place and keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct MrMade {
+    pub(super) mr: Mr,
+    pub(super) attr: MrAttr,
 }
 
 /// A queue pair, and what is known of it.
@@ -75,7 +80,7 @@ pub(super) struct QpMade {
 pub(super) struct Objects {
     pub(super) contexts: Slots<Context>,
     pub(super) pds: Slots<Pd>,
-    pub(super) mrs: Slots<Mr>,
+    pub(super) mrs: Slots<MrMade>,
     pub(super) channels: Slots<CompChannel>,
     pub(super) cqs: Slots<Cq>,
     pub(super) srqs: Slots<Srq>,
@@ -86,8 +91,6 @@ pub(super) struct Objects {
     pub(super) ahs: Slots<Ah>,
     /// The device of each context.
     pub(super) device_of: BTreeMap<Context, usize>,
-    /// Place and keys of each region that ever lived.
-    pub(super) attrs: BTreeMap<Mr, MrAttr>,
     /// Events that were read and not acknowledged.
     pub(super) unacked: BTreeMap<Cq, u32>,
     /// Asynchronous events that were read and not acknowledged.
@@ -97,8 +100,7 @@ pub(super) struct Objects {
 impl Objects {
     /// Place and keys of the region of this number; all zero if there never was one.
     pub(super) fn attr(&self, mr: Number) -> MrAttr {
-        let attr = self.attrs.get(&self.mrs.get(mr)).copied();
-        attr.unwrap_or_default()
+        self.mrs.get(mr).attr
     }
 
     /// The number of the QP with this QP number on a device, and whether it is of UD.
@@ -108,16 +110,16 @@ impl Objects {
         };
         let all = self.qps.ever.iter().rev();
         let found = all
-            .filter(|(_, made)| made.qp_num == qp_num)
-            .find(|(_, made)| here(made));
-        found.map(|(number, made)| (*number, made.is_ud))
+            .filter(|(_, made, _)| made.qp_num == qp_num)
+            .find(|(_, made, _)| here(made));
+        found.map(|(number, made, _)| (*number, made.is_ud))
     }
 
     /// A context is closed, and all that it had is gone.
     pub(super) fn closed(&mut self, context: Context) {
         self.contexts.gone(context);
         self.pds.gone_if(|pd| pd.context() == context);
-        self.mrs.gone_if(|mr| mr.context() == context);
+        self.mrs.gone_if(|made| made.mr.context() == context);
         self.channels
             .gone_if(|channel| channel.context() == context);
         self.cqs.gone_if(|cq| cq.context() == context);

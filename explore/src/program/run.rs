@@ -15,7 +15,7 @@ use verbs_api::{
 };
 
 use super::call::{Call, Link, Number, QKEY, QpMake};
-use super::objects::{Objects, QpMade};
+use super::objects::{MrMade, Objects, QpMade};
 use super::outcome::{Outcome, Seen, WrId};
 use super::{Pace, Program};
 
@@ -62,10 +62,14 @@ pub fn run_under(program: &Program, verbs: &dyn Verbs, conditions: &Conditions<'
         devices: Vec::new(),
         conditions: *conditions,
         pace: program.pace,
-        outcome: Outcome::default(),
+        outcome: Outcome {
+            seen: Vec::with_capacity(program.calls.len()),
+            took: Vec::with_capacity(program.calls.len() + TOOK_AT_END),
+            ..Outcome::default()
+        },
         objects: Objects::default(),
-        posted: BTreeMap::new(),
-        polled: Vec::new(),
+        posted: Vec::new(),
+        polled: vec![Wc::default(); MANY],
         undefined: BTreeMap::new(),
     };
     match verbs.devices() {
@@ -93,8 +97,8 @@ pub(super) struct Runner<'v> {
     pub(super) pace: Pace,
     pub(super) outcome: Outcome,
     pub(super) objects: Objects,
-    /// Work that was given to the device.
-    pub(super) posted: BTreeMap<WrId, Posted>,
+    /// Work that was given to the device, in order.
+    pub(super) posted: Vec<(WrId, Posted)>,
     /// Room for what is polled.
     pub(super) polled: Vec<Wc>,
     /// Bytes that mean nothing.
@@ -223,14 +227,16 @@ impl Runner<'_> {
             } => {
                 let pd = objects.pds.get(pd);
                 let made = verbs.alloc_mr(pd, length as usize, access)?;
-                objects.mrs.put(mr, made);
-                objects.attrs.insert(made, verbs.query_mr(made)?);
+                let queried = verbs.query_mr(made);
+                let attr = queried.as_ref().copied().unwrap_or_default();
+                objects.mrs.put(mr, MrMade { mr: made, attr });
+                queried?;
                 verbs.write_mr(made, 0, &pattern(mr, length))?;
             }
             Call::DeregMr { mr } => {
-                let mr = objects.mrs.get(mr);
-                verbs.dereg_mr(mr)?;
-                objects.mrs.gone(mr);
+                let made = objects.mrs.get(mr);
+                verbs.dereg_mr(made.mr)?;
+                objects.mrs.gone(made);
             }
             Call::WriteMr {
                 mr,
@@ -239,10 +245,10 @@ impl Runner<'_> {
                 value,
             } => {
                 let bytes = vec![value; length as usize];
-                verbs.write_mr(objects.mrs.get(mr), offset as usize, &bytes)?;
+                verbs.write_mr(objects.mrs.get(mr).mr, offset as usize, &bytes)?;
             }
             Call::ReadMr { mr, offset, length } => {
-                let mr = objects.mrs.get(mr);
+                let mr = objects.mrs.get(mr).mr;
                 let mut bytes = vec![0; length as usize];
                 verbs.read_mr(mr, offset as usize, &mut bytes)?;
                 for (start, end) in self.undefined_of(mr) {
@@ -505,6 +511,12 @@ fn pattern(mr: Number, length: u32) -> Vec<u8> {
     };
     (0..length).map(byte).collect()
 }
+
+/// Times of an outcome that are not of calls.
+const TOOK_AT_END: usize = 2;
+
+/// Completions taken at once.
+pub(super) const MANY: usize = 64;
 
 /// How much longer than in the laboratory things may take on a real device.
 const SLACK: u32 = 2;

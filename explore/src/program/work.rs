@@ -41,7 +41,7 @@ impl Runner<'_> {
 
     fn bytes(&self, sge: &call::Sge) -> Bytes {
         let end = sge.offset.saturating_add(sge.length);
-        (self.objects.mrs.get(sge.mr), sge.offset, end)
+        (self.objects.mrs.get(sge.mr).mr, sge.offset, end)
     }
 
     pub(super) fn post_send(&mut self, at: u32, qp: Number, list: &[Send]) -> Seen {
@@ -52,7 +52,7 @@ impl Runner<'_> {
             let wr_id = wr_id(at, index);
             let bytes = self.written(send);
             self.take_over_undefined(send, &bytes);
-            self.posted.insert(wr_id, Posted::send(bytes));
+            self.posted.push((wr_id, Posted::send(bytes)));
             let mut wr = SendWr::new(wr_id.raw(), self.op(&send.op), sges);
             wr.flags = send.flags;
             if let Some(to) = send.to {
@@ -112,7 +112,7 @@ impl Runner<'_> {
     fn take_over_undefined(&mut self, send: &Send, written: &[Bytes]) {
         let source = send.op.remote().filter(|_| send.op.reads()).map(|remote| {
             let length = send.list.iter().map(|sge| sge.length).sum();
-            let mr = self.objects.mrs.get(remote.mr);
+            let mr = self.objects.mrs.get(remote.mr).mr;
             (mr, remote.offset, remote.offset.saturating_add(length))
         });
         let mut list = send.list.iter().map(|sge| self.bytes(sge));
@@ -138,9 +138,12 @@ impl Runner<'_> {
     /// Bytes of a region that mean nothing, as start and end. A receive that has not completed is the
     /// device's, which may have put a part of a message there.
     pub(super) fn undefined_of(&self, mr: Mr) -> impl Iterator<Item = (u32, u32)> {
-        let waiting = self.posted.values().filter(|work| work.is_waiting_recv());
+        let waiting = self
+            .posted
+            .iter()
+            .filter(|(_, work)| work.is_waiting_recv());
         let waiting = waiting
-            .flat_map(|work| &work.bytes)
+            .flat_map(|(_, work)| &work.bytes)
             .filter(move |(of, ..)| *of == mr)
             .map(|(_, start, end)| (*start, *end));
         let known = self.undefined.get(&mr).into_iter().flatten().copied();
@@ -162,15 +165,14 @@ impl Runner<'_> {
             if is_ud {
                 header_is_undefined(&mut self.undefined, &bytes);
             }
-            self.posted.insert(wr_id, Posted::recv(bytes));
+            self.posted.push((wr_id, Posted::recv(bytes)));
             work.push(RecvWr::new(wr_id.raw(), sges));
         }
         let Err(refused) = post(&work) else {
             return Seen::Done;
         };
-        for index in refused.bad_wr..list.len() {
-            self.posted.remove(&wr_id(at, index));
-        }
+        let refused_work = list.len().saturating_sub(refused.bad_wr);
+        self.posted.truncate(self.posted.len() - refused_work);
         refused_at(refused)
     }
 
@@ -213,14 +215,17 @@ impl Runner<'_> {
     }
 
     fn is_recv(&self, wr_id: WrId) -> bool {
-        self.posted.get(&wr_id).is_some_and(|work| work.is_recv)
+        let found = self.posted.binary_search_by_key(&wr_id, |(of, _)| *of);
+        found.is_ok_and(|at| self.posted[at].1.is_recv)
     }
 
     /// What failed leaves its memory undefined, and a datagram the start of its receive.
     fn completed(&mut self, completion: &Completion) {
-        let Some(work) = self.posted.get_mut(&completion.wr_id) else {
+        let of = completion.wr_id;
+        let Ok(at) = self.posted.binary_search_by_key(&of, |(of, _)| *of) else {
             return;
         };
+        let work = &mut self.posted[at].1;
         work.is_done = true;
         if completion.status != WcStatus::Success {
             for (mr, start, end) in &work.bytes {

@@ -24,7 +24,7 @@ use crate::device::{bad_handle, node_of};
 use crate::empty::EmptyCqs;
 #[cfg(feature = "network")]
 use crate::outgoing::Outgoing;
-use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, thread};
+use crate::sync::{CHECKED, Condvar, Mutex, MutexGuard, ThreadId, this_thread};
 use crate::time::Time;
 
 /// A fabric that threads share.
@@ -113,7 +113,7 @@ impl World {
 
     #[inline(never)]
     fn check_owner(&self, verb: Verb) -> Result<()> {
-        let this = thread::current().id();
+        let this = this_thread();
         if *self.owner.get_or_init(|| this) == this {
             return Ok(());
         }
