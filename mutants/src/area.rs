@@ -21,6 +21,9 @@ pub(crate) enum Area {
     Abi,
 }
 
+/// Sources that only tests compile, by what their paths begin with.
+const ONLY_TESTS: &[&str] = &["sim/src/stack/shell/alike", "sim/src/stack/shell/tally"];
+
 /// Programs, and the checks of each by its place and their names.
 pub(crate) type Judges = (Vec<Program>, Vec<(usize, String)>);
 
@@ -47,7 +50,8 @@ impl Area {
     /// Its sources.
     pub(crate) fn sources(self, root: &Path) -> Result<Vec<Source>> {
         let mut files = files(root, self.places())?;
-        files.retain(|file| file.ends_with(".rs"));
+        let is_test = |file: &String| ONLY_TESTS.iter().any(|of| file.starts_with(of));
+        files.retain(|file| file.ends_with(".rs") && !is_test(file));
         Ok(read(root, &files)?)
     }
 

@@ -72,6 +72,7 @@ mod ring;
 mod rng;
 #[cfg(feature = "network")]
 mod service;
+mod spare;
 mod stack;
 mod subnet;
 mod sync;

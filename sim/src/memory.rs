@@ -12,12 +12,14 @@
 //! switch at happens while it is held.
 #![allow(unsafe_code)]
 
+mod span;
+
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
+pub(crate) use span::{Gathered, Span, move_bytes};
 use verbs_api::behavior::Placement;
 
 /// The memory that the nodes of a fabric share.
@@ -64,18 +66,6 @@ enum Bytes {
     /// No region is here.
     Nothing,
 }
-
-/// Bytes in a row. No reference to them is ever made: the program may use those that no work touches at
-/// the same time, and regions may lie over each other (MR-13).
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    start: *mut u8,
-    length: usize,
-}
-
-// SAFETY: a span of a region is only used while the region is there. The caller of `reg_mr` promised
-// that its memory may then be read and written at any time, which includes from any thread.
-unsafe impl Send for Span {}
 
 /// Memory of the allocator.
 #[derive(Debug)]
@@ -232,10 +222,7 @@ impl Memory {
     /// As [`write`](Self::write), whatever is late.
     fn put(&mut self, region: RegionId, offset: usize, from: &[u8]) -> Result<(), Gone> {
         if let Some(into) = self.span(region, offset, from.len())? {
-            let from = Span {
-                start: from.as_ptr().cast_mut(),
-                length: from.len(),
-            };
+            let from = Span::of_shared(from);
             // SAFETY: the span is of a region that is there; the source is only read.
             unsafe { from.copy_to(into) };
         }
@@ -301,6 +288,73 @@ impl Memory {
         Ok(())
     }
 
+    /// All bytes of a region; none of a null region. They are good as long as the region is there.
+    pub(crate) fn whole(&self, region: RegionId) -> Option<Span> {
+        match &self.slots.get(region.index as usize)?.bytes {
+            Bytes::At { span, .. } => Some(*span),
+            Bytes::Null | Bytes::Nothing => None,
+        }
+    }
+
+    /// The bytes of a slice; none of a null region, and of one that is gone.
+    pub(crate) fn span_of(&self, slice: &Slice) -> Option<Span> {
+        self.span(slice.region, slice.offset, slice.length as usize)
+            .ok()?
+    }
+
+    /// Copies all of some slices, in order, to others of the same length together.
+    #[inline]
+    pub(crate) fn copy_all(&mut self, from: &[Slice], into: &[Slice]) -> Result<(), Gone> {
+        if let ([from], [into]) = (from, into) {
+            return self.copy(from, into);
+        }
+        let mut targets = into.iter();
+        let mut into = Slice::NOWHERE;
+        for from in from {
+            let mut done = 0;
+            while done < from.length {
+                if into.length == 0 {
+                    into = *targets.next().expect("both have the same length");
+                    continue;
+                }
+                let now = into.length.min(from.length - done);
+                self.copy(&from.part(done, now), &into.part(0, now))?;
+                into = into.part(now, into.length - now);
+                done += now;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies bytes into slices that are as long together.
+    pub(crate) fn write_all(&mut self, bytes: &[u8], into: &[Slice]) -> Result<(), Gone> {
+        let mut rest = bytes;
+        for into in into {
+            let (now, later) = rest.split_at(into.length as usize);
+            self.write(into.region, into.offset, now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// The first bytes of all regions.
+    #[cfg(test)]
+    pub(crate) fn all_bytes(&self) -> Vec<u8> {
+        const MOST: usize = 4096;
+        let mut all = Vec::new();
+        for slot in &self.slots {
+            if let Bytes::At { span, .. } = &slot.bytes {
+                let length = span.length.min(MOST);
+                let mut bytes = vec![0; length];
+                let start = span.start;
+                // SAFETY: the region is there, and as long as that.
+                unsafe { Span { start, length }.copy_to(Span::of(&mut bytes)) };
+                all.extend(bytes);
+            }
+        }
+        all
+    }
+
     /// Bytes of a region; none of a null region. The one place where a range is checked before it is
     /// touched.
     #[inline]
@@ -327,109 +381,6 @@ impl Memory {
     }
 }
 
-impl Span {
-    fn of(bytes: &mut [u8]) -> Self {
-        Self {
-            start: bytes.as_mut_ptr(),
-            length: bytes.len(),
-        }
-    }
-
-    /// Copies all of it to as many bytes, which may overlap with it. Their last are written last.
-    ///
-    /// # Safety
-    /// The memory is valid for reads, and that of `into` for writes; nothing else writes to either.
-    #[inline]
-    unsafe fn copy_to(self, into: Self) {
-        assert_eq!(self.length, into.length, "a copy keeps the length");
-        let distance = self.start.addr().abs_diff(into.start.addr());
-        if distance >= self.length {
-            // SAFETY: as promised, and the two do not overlap.
-            unsafe { copy_in_order(self.start, into.start, self.length) };
-        } else if distance > 0 {
-            let mut between = vec![0; self.length];
-            // SAFETY: as above; what is new overlaps with nothing.
-            unsafe {
-                copy_in_order(self.start, between.as_mut_ptr(), self.length);
-                copy_in_order(between.as_ptr(), into.start, self.length);
-            }
-        }
-    }
-}
-
-/// A copy goes forwards by so many bytes; their bounds are those of the target's addresses.
-const CHUNK: usize = 16 << 10;
-
-/// Copies bytes forwards, chunk by chunk, since programs wait for the last byte of a write and then read
-/// those before it. `memcpy` alone may go backwards.
-///
-/// # Safety
-/// `from` is valid for reads of `length` bytes, and `into` for writes; they do not overlap.
-#[inline]
-unsafe fn copy_in_order(mut from: *const u8, mut into: *mut u8, mut length: usize) {
-    while length > 0 {
-        let now = length.min(CHUNK - into.addr() % CHUNK);
-        // SAFETY: a part of what is promised.
-        unsafe {
-            copy_chunk(from, into, now);
-            (from, into) = (from.add(now), into.add(now));
-        }
-        length -= now;
-    }
-}
-
-/// Copies at least one byte. The last aligned eight become visible as one and after all others, those
-/// behind them after that: who reads the last byte with acquire semantics sees all.
-///
-/// Never inlined: what a program reads meanwhile, the compiler is not to reason about.
-///
-/// # Safety
-/// That of [`copy_in_order`].
-#[cfg(not(any(miri, sanitize_thread)))]
-#[inline(never)]
-unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
-    use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
-    const WORD: usize = size_of::<u64>();
-    macro_rules! store {
-        ($atomic:ty, $number:ty, $at:expr) => {
-            // SAFETY: within what is promised, and aligned.
-            unsafe {
-                let bytes = from.add($at).cast::<$number>().read_unaligned();
-                <$atomic>::from_ptr(into.add($at).cast()).store(bytes, Ordering::Release);
-            }
-        };
-    }
-    let behind = (into.addr() + length) % WORD;
-    let last = length.min(if behind == 0 { WORD } else { behind });
-    let mut done = length - last;
-    // SAFETY: as promised.
-    unsafe { std::ptr::copy_nonoverlapping(from, into, done) };
-    while done < length {
-        let aligned = 1 << into.addr().wrapping_add(done).trailing_zeros().min(3);
-        let fits = 1 << (length - done).ilog2();
-        let size = WORD.min(aligned).min(fits);
-        match size {
-            WORD => store!(AtomicU64, u64, done),
-            4 => store!(AtomicU32, u32, done),
-            2 => store!(AtomicU16, u16, done),
-            _ => store!(AtomicU8, u8, done),
-        }
-        done += size;
-    }
-}
-
-/// The same by atomic bytes, for tools that look for data races.
-///
-/// # Safety
-/// That of [`copy_in_order`].
-#[cfg(any(miri, sanitize_thread))]
-unsafe fn copy_chunk(from: *const u8, into: *mut u8, length: usize) {
-    for at in 0..length {
-        // SAFETY: within what is promised.
-        unsafe { AtomicU8::from_ptr(into.add(at)).store(from.add(at).read(), Ordering::Release) };
-    }
-}
-
 /// A part of a region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice {
@@ -439,6 +390,15 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
+    const NOWHERE: Self = Self {
+        region: RegionId {
+            index: 0,
+            generation: 0,
+        },
+        offset: 0,
+        length: 0,
+    };
+
     fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.length as usize
     }

@@ -84,6 +84,12 @@ impl Payload {
         }
     }
 
+    /// Whether it has something on the heap.
+    #[inline(always)]
+    pub(crate) fn holds_memory(&self) -> bool {
+        matches!(self, Self::Inline { .. } | Self::Slices(Scatter::Many(_)))
+    }
+
     /// The bytes, if they are not those of regions.
     pub(crate) fn own(&self) -> Option<&[u8]> {
         match self {
@@ -140,35 +146,10 @@ impl Payload {
             let message = self.bytes(&mut memory)?;
             return memory.place_late(&message, target);
         }
-        let slices = match self {
-            Self::Slices(slices) => slices,
-            Self::Inline {
-                bytes,
-                start,
-                length,
-            } => {
-                let mut rest = &bytes[*start as usize..(*start + *length) as usize];
-                for into in target {
-                    let (now, later) = rest.split_at(into.length as usize);
-                    memory.write(into.region, into.offset, now)?;
-                    rest = later;
-                }
-                return Ok(());
-            }
-        };
-        if let ([from], [into]) = (&slices[..], target) {
-            return memory.copy(from, into);
+        match self {
+            Self::Slices(slices) => memory.copy_all(slices, target),
+            Self::Inline { .. } => memory.write_all(self.own().unwrap_or_default(), target),
         }
-        let mut done = 0;
-        for from in &**slices {
-            let mut at = 0;
-            for into in &cut(target, done, from.length) {
-                memory.copy(&from.part(at, into.length), into)?;
-                at += into.length;
-            }
-            done += from.length;
-        }
-        Ok(())
     }
 }
 

@@ -74,7 +74,7 @@ impl<T> Table<T> {
     ///
     /// # Errors
     /// What is wrong with the handle, if it names no object that lives.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, index: u32, generation: u32) -> Result<&T, BadHandle> {
         match self.slots.get(index as usize) {
             Some(slot) if slot.generation == generation => {
@@ -94,7 +94,7 @@ impl<T> Table<T> {
     }
 
     /// The object at an index that is known to be in use; panics otherwise.
-    #[inline]
+    #[inline(always)]
     pub fn at(&self, index: u32) -> &T {
         self.slots[index as usize]
             .value
@@ -103,7 +103,7 @@ impl<T> Table<T> {
     }
 
     /// The object at an index that is known to be in use; panics otherwise.
-    #[inline]
+    #[inline(always)]
     pub fn at_mut(&mut self, index: u32) -> &mut T {
         self.slots[index as usize]
             .value
@@ -112,7 +112,7 @@ impl<T> Table<T> {
     }
 
     /// The object of this index and generation if it lives, garbled or not.
-    #[inline]
+    #[inline(always)]
     pub fn live_mut(&mut self, index: u32, generation: u32) -> Option<&mut T> {
         let slot = self.slots.get_mut(index as usize)?;
         let is_it = slot.generation & !GARBLED == generation;
@@ -120,7 +120,7 @@ impl<T> Table<T> {
     }
 
     /// The object at an index, if it is in use.
-    #[inline]
+    #[inline(always)]
     pub fn peek(&self, index: u32) -> Option<&T> {
         self.slots.get(index as usize)?.value.as_ref()
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use verbs_api::behavior::Check;
-use verbs_api::{Access, Qp as QpHandle, Sge};
+use verbs_api::{Access, Qp as QpHandle, Remote, Sge};
 
 use super::base::Base;
 use super::domain::Domains;
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, ProtectionFault, RKEY};
-use crate::memory::{Gone, Slice};
+use crate::memory::{Gathered, Gone, Slice, Span};
 use crate::payload::Scatter;
 
 impl Domains {
@@ -37,10 +37,14 @@ impl Domains {
 
     /// Takes the bytes of an inline work request now. Its lkeys are not looked at (SQ-08), but the
     /// addresses must lie in some region, since the simulator has no other memory.
-    pub(crate) fn take_inline(&self, list: &[Sge]) -> Result<Arc<[u8]>, ProtectionFault> {
+    pub(crate) fn take_inline(
+        &self,
+        list: &[Sge],
+        into: &mut Vec<u8>,
+    ) -> Result<(), ProtectionFault> {
         let length: usize = list.iter().map(|sge| sge.length as usize).sum();
-        let mut bytes = vec![0; length];
-        let mut rest = &mut bytes[..];
+        into.resize(length, 0);
+        let mut rest = &mut into[..];
         for sge in list.iter().filter(|sge| sge.length > 0) {
             let (now, later) = rest.split_at_mut(sge.length as usize);
             let part = |mr: &Mr| mr.part(sge.addr, sge.length.into()).ok();
@@ -51,12 +55,13 @@ impl Domains {
             copied.map_err(|Gone| ProtectionFault::Range)?;
             rest = later;
         }
-        Ok(bytes.into())
+        Ok(())
     }
 }
 
 impl Regions {
     /// The region of an rkey.
+    #[inline(always)]
     pub(crate) fn of_rkey(&self, rkey: u32) -> Option<&Mr> {
         let mr = self.of_key(rkey & !RKEY)?;
         (mr.attr.rkey == rkey).then_some(mr)
@@ -87,6 +92,64 @@ impl Regions {
             let named = mr.bytes(start..start.saturating_add(sge.length.into()));
             named.start < bytes.end && bytes.start < named.end
         })
+    }
+}
+
+impl Domains {
+    /// The bytes that the peer of a queue pair names, as [`touch_remote`](Self::touch_remote).
+    #[inline(always)]
+    pub(crate) fn remote_span(
+        &self,
+        base: &Base,
+        (qp, pd): (QpHandle, Option<u32>),
+        place: Remote,
+        length: u32,
+        need: Access,
+    ) -> Option<Span> {
+        let Remote { addr, rkey } = place;
+        if let Some(mr) = self.regions.of_rkey(rkey) {
+            return mr.span(pd?, addr, length, need);
+        }
+        let slice = self.touch_remote(base, (qp, pd), rkey, addr, length.into(), need);
+        self.memory.lock().span_of(&slice.ok()?)
+    }
+}
+
+impl Regions {
+    #[inline(always)]
+    fn span(&self, as_of: Option<(u32, Access)>, sge: &Sge, length: u32) -> Option<Span> {
+        let mr = self.of_key(sge.lkey)?;
+        match as_of {
+            Some((pd, need)) => mr.span(pd, sge.addr, length, need),
+            None => mr.any_span(sge.addr, length),
+        }
+    }
+
+    /// The first bytes of a list, so many; none if it may not be used so, or if some are of a null region. `as_of` is
+    /// whose work names them, and how; nobody asks for those of inline data (SQ-08).
+    #[inline(always)]
+    pub(crate) fn spans(
+        &self,
+        as_of: Option<(u32, Access)>,
+        list: &[Sge],
+        length: u32,
+        parts: &mut Vec<Span>,
+    ) -> Option<Gathered> {
+        if let ([sge], true) = (list, length > 0) {
+            return (length <= sge.length)
+                .then(|| self.span(as_of, sge, length))?
+                .map(Gathered::One);
+        }
+        parts.clear();
+        let mut left = length;
+        for sge in list {
+            let now = left.min(sge.length);
+            if now > 0 {
+                parts.push(self.span(as_of, sge, now)?);
+                left -= now;
+            }
+        }
+        (left == 0).then_some(Gathered::Parts)
     }
 }
 
@@ -158,9 +221,8 @@ fn touch_each(
         skip = 0;
         left -= take;
     }
-    if left == 0 {
-        Ok(slices.into())
-    } else {
-        Err(ProtectionFault::Range)
+    match left {
+        0 => Ok(slices.into()),
+        _ => Err(ProtectionFault::Range),
     }
 }

@@ -1,25 +1,26 @@
 //! A completion: what it is of, its place in a CQ, and what became of it.
 
-use std::collections::VecDeque;
-
 use verbs_api::Wc;
 use verbs_api::table::Id;
 
+use crate::ring;
 use crate::time::Time;
 
 /// The completions of a CQ that were not polled yet, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ring {
-    entries: VecDeque<Entry>,
+    entries: ring::Ring<Entry>,
     /// How many of them would have satisfied a solicited request.
     solicited: usize,
 }
 
 impl Ring {
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -32,36 +33,40 @@ impl Ring {
         self.entries.iter()
     }
 
-    pub(super) fn push_back(&mut self, entry: Entry) {
-        self.solicited += usize::from(entry.solicited);
-        self.entries.push_back(entry);
+    /// A place at the end, of which all has to be written.
+    #[inline(always)]
+    pub(super) fn push(&mut self, solicited: bool) -> &mut Entry {
+        self.solicited += usize::from(solicited);
+        let entry = self.entries.push();
+        entry.solicited = solicited;
+        entry
     }
 
-    pub(super) fn pop_front(&mut self) -> Option<Entry> {
-        let entry = self.entries.pop_front()?;
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<&Entry> {
+        let entry = self.entries.pop()?;
         self.solicited -= usize::from(entry.solicited);
         Some(entry)
     }
 
     /// Takes out what is `wanted`.
     pub(super) fn take_out(&mut self, wanted: impl Fn(&Entry) -> bool) -> Vec<Ticket> {
-        let (mut taken, mut solicited) = (Vec::new(), 0);
-        self.entries.retain(|entry| {
-            let wanted = wanted(entry);
-            if wanted {
-                taken.push(entry.ticket);
-            } else {
-                solicited += usize::from(entry.solicited);
+        let mut taken = Vec::new();
+        for _ in 0..self.len() {
+            let Some(entry) = self.pop().copied() else {
+                break;
+            };
+            match wanted(&entry) {
+                true => taken.push(entry.ticket),
+                false => *self.push(entry.solicited) = entry,
             }
-            !wanted
-        });
-        self.solicited = solicited;
+        }
         taken
     }
 }
 
 /// A completion in the ring, with what polling it gives back to the QP.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) wc: Wc,
     pub(crate) ticket: Ticket,
@@ -72,7 +77,7 @@ pub(crate) struct Entry {
 }
 
 /// Which work request a completion is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) qp: u32,
     pub(crate) qp_generation: u32,
@@ -84,9 +89,10 @@ pub(crate) struct Ticket {
 }
 
 /// The queue that a work request was in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Queue {
     /// The QP's send queue.
+    #[default]
     Send,
     /// The QP's receive queue.
     Recv,

@@ -224,6 +224,12 @@ impl Base {
         self.changed_queues.pop()
     }
 
+    #[cfg(feature = "fd")]
+    #[inline]
+    pub(crate) fn has_changed_queue(&self) -> bool {
+        !self.changed_queues.is_empty()
+    }
+
     /// Notes that a queue has changed, or is gone.
     pub(super) fn queue_changed(&mut self, of: EventQueue, watched: bool) {
         if watched && self.changed_queues.last() != Some(&of) {

@@ -8,7 +8,7 @@ use verbs_api::table::Table;
 use verbs_api::{
     Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
     Cq as CqHandle, CqAttr, CqEvent, CqInit, Element, Error, ErrorKind, Handle, Object, Result,
-    Verb, Wc, WcFlags, WcOpcode, WcStatus,
+    Verb, Wc, WcStatus,
 };
 
 use super::base::Base;
@@ -22,6 +22,7 @@ use super::events::{EventQueue, Numbers};
 use super::history::FailedWork;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
+use super::undefined::undefine;
 use crate::empty::EmptyCqs;
 use crate::timers::Timers;
 
@@ -113,6 +114,12 @@ impl Cq {
     /// It has overrun, and what it held was polled.
     pub(crate) fn has_died_empty(&self) -> bool {
         self.dead && self.ring.is_empty()
+    }
+
+    /// It takes so many completions more, and does with them the least.
+    #[inline(always)]
+    fn has_room(&self, count: usize) -> bool {
+        !self.dead && self.used() + count <= self.cqe as usize && !self.moderation.is_on()
     }
 
     /// Entries in use.
@@ -396,14 +403,46 @@ impl Cqs {
                 Room::Made(overwritten) => lost = overwritten,
             }
         }
-        let cq = self.table.at_mut(index);
-        let handle = cq.handle;
-        cq.ring.push_back(Entry {
-            wc,
-            ticket,
-            solicited: added.is_solicited(&base.behavior),
-            at: base.now,
+        let event = base.is_traced().then(|| TraceEvent::Completion {
+            cq: self.table.at(index).handle,
+            wc: shown(wc, &ticket),
         });
+        let fires = self.add(base, index, (wc, ticket), added);
+        if let Some(event) = event {
+            base.note(event);
+        }
+        if fires {
+            self.queue_event(base, index);
+        }
+        Outcome { delivery, lost }
+    }
+
+    /// Adds the completion of work that was carried out, to a CQ that has room and that nobody watches.
+    #[inline(always)]
+    pub(crate) fn add_success(
+        &mut self,
+        base: &mut Base,
+        index: u32,
+        wc: Wc,
+        (ticket, solicited): (Ticket, bool),
+    ) {
+        let added = Added {
+            recv: ticket.is_recv(),
+            success: true,
+            flushed: false,
+            solicited,
+        };
+        if self.add(base, index, (wc, ticket), added) {
+            self.queue_event(base, index);
+        }
+    }
+
+    /// Puts a completion into its place; whether that makes an event.
+    #[inline(always)]
+    fn add(&mut self, base: &Base, index: u32, (wc, ticket): (Wc, Ticket), added: Added) -> bool {
+        let cq = self.table.at_mut(index);
+        let entry = cq.ring.push(added.is_solicited(&base.behavior));
+        (entry.wc, entry.ticket, entry.at) = (wc, ticket, base.now);
         let is_first = cq.ring.len() == 1;
         let fires = match cq.moderation.is_on() {
             false => cq.notify.added(added, &base.behavior),
@@ -413,14 +452,7 @@ impl Cqs {
             self.show(index);
         }
         self.count(base, &ticket, true);
-        if base.is_traced() {
-            let wc = shown(wc, &ticket);
-            base.note(TraceEvent::Completion { cq: handle, wc });
-        }
-        if fires {
-            self.queue_event(base, index);
-        }
-        Outcome { delivery, lost }
+        fires
     }
 
     /// Makes room in a full CQ that may overrun: its oldest completion is lost, if it has not been polled.
@@ -433,7 +465,7 @@ impl Cqs {
         };
         let lost = match extended.lose_held() {
             true => None,
-            false => cq.ring.pop_front(),
+            false => cq.ring.pop().copied(),
         };
         let Some(Entry { wc, ticket, .. }) = lost else {
             return Room::Made(None);
@@ -541,14 +573,20 @@ impl Cqs {
 
 impl Cqs {
     /// Takes the oldest completion of a CQ.
-    #[inline]
-    pub(crate) fn pop(&mut self, index: u32) -> Option<Entry> {
-        self.table.at_mut(index).ring.pop_front()
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
+        self.table.at_mut(index).ring.pop()
     }
 
     /// From now on shows here which CQs are found empty, or nowhere.
     pub(crate) fn show_empty(&mut self, to: Option<Arc<EmptyCqs>>) {
         self.shown = Shown(to);
+    }
+
+    /// Whether a CQ takes so many completions more, and puts off no event.
+    #[inline(always)]
+    pub(crate) fn has_room(&self, cq: u32, count: usize) -> bool {
+        self.table.at(cq).has_room(count)
     }
 
     /// The CQ, if it has overrun and cannot be used any more.
@@ -558,11 +596,20 @@ impl Cqs {
     }
 
     /// Shows whether a CQ is empty. One that has overrun has more to say than that.
+    #[inline]
     pub(crate) fn show(&self, index: u32) {
         if let Some(shown) = &self.shown.0 {
             let cq = self.table.at(index);
             let nothing_to_say = cq.ring.is_empty() && !cq.dead && !cq.is_iterated();
             shown.set(cq.handle, nothing_to_say);
+        }
+    }
+
+    /// As above, of one from which completions were taken.
+    #[inline(always)]
+    pub(crate) fn show_if_empty(&self, index: u32) {
+        if self.table.at(index).ring.is_empty() {
+            self.show(index);
         }
     }
 
@@ -627,36 +674,4 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
         asked: None,
         at: base.now,
     });
-}
-
-/// Fills the fields that mean nothing: most of those of an error (WC-01), and of a success those
-/// that its kind does not have.
-#[cold]
-fn undefine(base: &mut Base, mut wc: Wc, of_datagram: bool) -> Wc {
-    let garbage = match base.behavior.undefined_wc_fields {
-        UndefinedFields::Garbage => base.random.any(),
-        UndefinedFields::Zero | _ => 0,
-    };
-    let failed = wc.status != WcStatus::Success;
-    let has_immediate = wc
-        .wc_flags
-        .intersects(WcFlags::WITH_IMM | WcFlags::WITH_INV);
-    if failed || !has_immediate {
-        wc.imm_data = ((garbage >> 32) as u32).to_be_bytes();
-    }
-    if failed || !of_datagram {
-        wc.src_qp = (garbage >> 8) as u32;
-        wc.sl = (garbage >> 40) as u8;
-        wc.slid = (garbage >> 24) as u16;
-        wc.dlid_path_bits = (garbage >> 48) as u8;
-    }
-    wc.pkey_index = (garbage >> 4) as u16;
-    if failed {
-        if garbage != 0 {
-            wc.opcode = WcOpcode::from((garbage >> 12) as u32);
-        }
-        wc.byte_len = garbage as u32;
-        wc.wc_flags = WcFlags::from_bits_retain((garbage >> 16) as u32);
-    }
-    wc
 }

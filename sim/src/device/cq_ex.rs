@@ -100,7 +100,7 @@ impl Cqs {
         if self.table.at(index).has_died_empty() && fails {
             return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
         }
-        let Some(Entry { wc, ticket, at, .. }) = self.pop(index) else {
+        let Some(Entry { wc, ticket, at, .. }) = self.pop(index).copied() else {
             return Err(nothing(verb, "the cq is empty"));
         };
         let current = Some((wc, at));
@@ -117,7 +117,7 @@ impl Cqs {
             let text = format!("the iteration over {cq} is at its end");
             return Err(misuse(verb, text));
         }
-        let next = self.pop(index);
+        let next = self.pop(index).copied();
         let iteration = Iteration {
             current: next.map(|entry| (entry.wc, entry.at)),
             held: held + u32::from(next.is_some()),

@@ -37,7 +37,7 @@ impl Device {
     }
 
     /// A completion is in no CQ any more. Of a receive of an SRQ the slot is free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn let_go(&mut self, ticket: &Ticket) {
         self.cqs.count(&self.base, ticket, false);
         self.free_shared(ticket);

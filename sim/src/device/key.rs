@@ -73,7 +73,7 @@ impl Regions {
     }
 
     /// The region of an lkey.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of_key(&self, lkey: u32) -> Option<&Mr> {
         let mr = self.table.peek(self.keys.slot(lkey)?);
         mr.filter(|mr| mr.attr.lkey == lkey)

@@ -101,6 +101,11 @@ impl Rules {
         self.strike_by_rule(qp_num)
     }
 
+    /// Whether none is for completions.
+    pub(crate) fn spares_completions(&self) -> bool {
+        self.completions.is_empty()
+    }
+
     #[cold]
     fn strike_by_rule(&mut self, qp_num: u32) -> Option<WcStatus> {
         let mut struck = None;

@@ -13,8 +13,9 @@
 //! | `domain` | protection domains, address handles |
 //! | `region`, `key`, `access`, `why` | memory regions; their keys; who may touch what; why not |
 //! | `mw` | memory windows: binding, invalidation, access through them |
-//! | `claim` | which posted work names which bytes |
+//! | `work`, `claim` | posted work; which of it names which bytes |
 //! | `channel`, `cq`, `cq_ex`, `completion` | completion channels and queues, and what is in them |
+//! | `undefined` | fields of completions that mean nothing |
 //! | `deliver` | the way of a completion into its CQ, and out of it |
 //! | `notify`, `moderate` | arming; events for several completions |
 //! | `srq`, `xrcd` | shared receive queues; domains of extended reliable connections |
@@ -46,7 +47,9 @@ mod ports;
 mod query;
 mod region;
 mod srq;
+mod undefined;
 mod why;
+mod work;
 mod xrcd;
 
 use std::sync::Arc;
@@ -84,8 +87,10 @@ use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};
 pub(crate) use ports::{Gids, MAX_MSG_SZ, PORT_MTU, PORT_MTU_BYTES, Ports, gids, pkeys_match};
 pub(crate) use region::ProtectionFault;
-pub(crate) use srq::{NoReceive, Recv, Srq, Taken};
+pub(crate) use srq::{NoReceive, Srq, Taken};
 pub(crate) use why::access_names;
+use work::Places;
+pub(crate) use work::{Recv, Send, length_of};
 pub(crate) use xrcd::{Xrcds, opening, opening_at};
 
 /// With this bit set in the Q_Key of a work request the QP's own is used (UD-06).
@@ -101,6 +106,7 @@ pub(crate) struct Device {
     pub(crate) srqs: Table<Srq>,
     pub(crate) xrcds: Xrcds,
     pub(crate) claims: Claims,
+    pub(crate) places: Places,
     /// One a QP, for what it waits for.
     pub(crate) timers: Timers,
     pub(crate) outbox: Outbox,
@@ -133,6 +139,7 @@ impl Device {
             srqs: Table::default(),
             xrcds: Xrcds::default(),
             claims: Claims::default(),
+            places: Places::default(),
             timers: Timers::default(),
             outbox: Outbox::default(),
             gsi: Gsi::default(),

@@ -14,7 +14,7 @@ use super::base::Base;
 use super::check::{InContext, bad_handle, find, find_in, in_range, invalid};
 use super::domain::Domains;
 use super::key::Keys;
-use crate::memory::{Gone, RegionId, Slice};
+use crate::memory::{Gone, RegionId, Slice, Span};
 
 /// A memory region.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub(crate) struct Mr {
 #[derive(Clone, Copy, Debug)]
 struct Backing {
     region: RegionId,
+    /// All of that memory, which is there as long as the region is; none of a null region.
+    whole: Option<Span>,
     /// Where it starts in that memory.
     start: usize,
     /// Its own address.
@@ -163,12 +165,7 @@ impl Domains {
                     MrMemory::ReadOnly => Kind::ReadOnly,
                     _ => Kind::Own,
                 };
-                Backing {
-                    region,
-                    start: 0,
-                    addr,
-                    kind,
-                }
+                self.backing(region, addr, kind)
             }
         };
         let addr = first_byte(base, init.iova, init.access, &backing);
@@ -207,12 +204,8 @@ impl Domains {
         let access = Access::LOCAL_WRITE;
         self.check_new_mr(base, verb, pd, 1, access)?;
         base.check_has(verb, Capabilities::NULL_MR, "has no null regions")?;
-        let backing = Backing {
-            region: self.memory.lock().add_null(),
-            start: 0,
-            addr: 0,
-            kind: Kind::Null,
-        };
+        let region = self.memory.lock().add_null();
+        let backing = self.backing(region, 0, Kind::Null);
         Ok(self.insert_mr(base, pd, backing, 0, u64::MAX, access))
     }
 
@@ -278,12 +271,18 @@ impl Domains {
         }
         // SAFETY: the caller's promise covers the time until `dereg_mr`, which removes the region.
         let region = unsafe { self.memory.lock().add_of_caller(addr, length) };
-        Ok(Backing {
+        Ok(self.backing(region, addr as u64, Kind::Caller))
+    }
+
+    /// All bytes of a region of the memory.
+    fn backing(&self, region: RegionId, addr: u64, kind: Kind) -> Backing {
+        Backing {
             region,
+            whole: self.memory.lock().whole(region),
             start: 0,
-            addr: addr as u64,
-            kind: Kind::Caller,
-        })
+            addr,
+            kind,
+        }
     }
 
     /// Zero bytes of the simulator's own, and their address.
@@ -367,12 +366,7 @@ impl Domains {
     ) -> Result<(), ReregError> {
         self.rereg_with(base, mr, change, |domains, base, length| {
             let (region, addr) = domains.new_memory(base, Verb::ReregMr, length)?;
-            Ok(Backing {
-                region,
-                start: 0,
-                addr,
-                kind: Kind::Own,
-            })
+            Ok(domains.backing(region, addr, Kind::Own))
         })
     }
 
@@ -565,6 +559,25 @@ impl Mr {
         let start = self.backing.start as u64;
         let addr = |at: u64| self.attr.addr.saturating_add(at.saturating_sub(start));
         (self.attr.lkey, addr(bytes.start)..addr(bytes.end))
+    }
+
+    /// The bytes that work names, if it may use them so.
+    #[inline(always)]
+    pub(crate) fn span(&self, pd: u32, addr: u64, length: u32, need: Access) -> Option<Span> {
+        match self.pd == pd && self.access.contains(need) {
+            true => self.any_span(addr, length),
+            false => None,
+        }
+    }
+
+    /// As above, whoever asks.
+    #[inline(always)]
+    pub(crate) fn any_span(&self, addr: u64, length: u32) -> Option<Span> {
+        let offset = addr.wrapping_sub(self.attr.addr);
+        let fits =
+            u64::from(length) <= self.attr.length && offset <= self.attr.length - u64::from(length);
+        let whole = self.backing.whole.filter(|_| fits)?;
+        Some(whole.part(self.backing.start + offset as usize, length as usize))
     }
 
     #[inline]

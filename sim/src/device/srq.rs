@@ -11,13 +11,12 @@
 
 use std::collections::BTreeMap;
 
-use smallvec::SmallVec;
 use verbs_api::behavior::LimitReadback;
 use verbs_api::table::Id;
 use verbs_api::{
     AsyncEventType, Capabilities, Cause, Context, Element, Error, ErrorKind, Handle, Object,
-    Pd as PdHandle, PostError, RecvWr, Result, Sge, Srq as SrqHandle, SrqAttr, SrqAttrMask,
-    SrqInit, Verb,
+    Pd as PdHandle, PostError, RecvWr, Result, Srq as SrqHandle, SrqAttr, SrqAttrMask, SrqInit,
+    Verb,
 };
 
 use super::Device;
@@ -25,27 +24,8 @@ use super::check::{
     InContext, check_acknowledged, check_sges, find, in_range, in_use, invalid, lacks, post_each,
 };
 use super::claim::ClaimedQueue;
+use super::work::Recv;
 use super::xrcd::SrqPart;
-
-/// A receive in its queue.
-#[derive(Clone, Debug)]
-pub(crate) struct Recv {
-    pub(crate) wr_id: u64,
-    /// What is shown for it.
-    pub(crate) label: u64,
-    pub(crate) list: SmallVec<[Sge; 1]>,
-}
-
-impl Recv {
-    /// Its `wr_id` and its label.
-    pub(crate) fn numbers(&self) -> (u64, u64) {
-        (self.wr_id, self.label)
-    }
-
-    pub(crate) fn length(&self) -> u64 {
-        self.list.iter().map(|sge| u64::from(sge.length)).sum()
-    }
-}
 
 /// A shared receive queue.
 #[derive(Clone, Debug)]
@@ -300,11 +280,8 @@ impl Device {
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
         check_sges(verb, wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
-        let recv = Recv {
-            wr_id: wr.wr_id,
-            label: wr.label(),
-            list: SmallVec::from_slice(wr.sg_list),
-        };
+        let mut recv = Recv::default();
+        recv.put(wr);
         let is_fresh = srq.given == srq.end;
         srq.recvs.insert(srq.end, recv);
         srq.end += 1;

@@ -7,7 +7,6 @@ use verbs_api::{AhAttr, Dest, Grh, QpType, Verb, Wc, WcFlags, WcOpcode, WcStatus
 
 use super::common::Common;
 use super::grh;
-use super::send::Send;
 use crate::device::{Address, Device, OutPacket, QKEY_OF_QP, find};
 use crate::memory::{Gone, SharedMemory};
 use crate::packet::{Deth, Op, Packet, Route};
@@ -15,8 +14,13 @@ use crate::payload::{Payload, Scatter};
 use crate::subnet::Subnet;
 
 /// What makes a datagram fail at the sender (UD-10, UD-12).
-pub(super) fn check(device: &Device, pd: u32, mtu: u32, send: &Send) -> Result<(), WcStatus> {
-    let Dest::Ud { ah, .. } = send.dest else {
+pub(super) fn check(
+    device: &Device,
+    pd: u32,
+    mtu: u32,
+    (dest, length): (Dest, u32),
+) -> Result<(), WcStatus> {
+    let Dest::Ud { ah, .. } = dest else {
         return Err(WcStatus::LocQpOpErr);
     };
     let behavior = &device.base.behavior;
@@ -27,10 +31,67 @@ pub(super) fn check(device: &Device, pd: u32, mtu: u32, send: &Send) -> Result<(
     if !of_pd {
         return Err(WcStatus::LocQpOpErr);
     }
-    if send.length > mtu && behavior.ud_over_mtu == Check::Refused {
+    if length > mtu && behavior.ud_over_mtu == Check::Refused {
         return Err(WcStatus::LocLenErr);
     }
     Ok(())
+}
+
+/// The way of a datagram.
+pub(crate) struct DatagramWay {
+    pub(crate) route: Route,
+    pub(crate) dest_qpn: u32,
+    pub(crate) deth: Deth,
+    pub(crate) to_group: bool,
+}
+
+/// What the receiver of a datagram sees of it beside its bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub(super) route: &'a Route,
+    pub(super) deth: Deth,
+    pub(super) imm: Option<[u8; 4]>,
+    /// Bytes.
+    pub(super) length: u32,
+}
+
+impl<'a> Head<'a> {
+    pub(super) fn of(packet: &'a Packet, deth: Deth) -> Self {
+        Self {
+            route: &packet.route,
+            deth,
+            imm: packet.imm,
+            length: packet.payload.len(),
+        }
+    }
+}
+
+/// The way to a destination, if its address handle is there.
+pub(super) fn way(qp: &Common, device: &Device, dest: Dest) -> Option<DatagramWay> {
+    let Dest::Ud {
+        ah,
+        remote_qpn: dest_qpn,
+        remote_qkey,
+    } = dest
+    else {
+        return None;
+    };
+    let ah = find(&device.domains.ahs, Verb::PostSend, ah).ok()?;
+    let ah = device.domains.ahs.at(ah);
+    let qkey = match remote_qkey & QKEY_OF_QP {
+        0 => remote_qkey,
+        _ => qp.attr.qkey,
+    };
+    let fields = device.base.behavior.route_fields;
+    Some(DatagramWay {
+        route: Route {
+            to: device.ports.with_qp(ah.route.to, dest_qpn),
+            ..ah.route
+        },
+        dest_qpn,
+        deth: deth(&ah.attr, fields, qp.qp_num, qkey),
+        to_group: device.ports.is_of_group(&ah.attr),
+    })
 }
 
 /// Sends a datagram. One that is longer than the MTU is not sent.
@@ -40,41 +101,22 @@ pub(super) fn send(
     (packet, payload): (OutPacket, Payload),
     dest: Dest,
 ) {
-    let Dest::Ud {
-        ah,
-        remote_qpn,
-        remote_qkey,
-    } = dest
-    else {
-        return;
-    };
-    let Ok(ah) = find(&device.domains.ahs, Verb::PostSend, ah) else {
+    let Some(way) = way(qp, device, dest) else {
         return;
     };
     if !packet.first || !packet.last || payload.len() > qp.mtu(device) {
         return;
     }
-    let ah = device.domains.ahs.at(ah);
-    let qkey = match remote_qkey & QKEY_OF_QP {
-        0 => remote_qkey,
-        _ => qp.attr.qkey,
-    };
-    let fields = device.base.behavior.route_fields;
     let packet = OutPacket {
-        op: Op::Datagram(deth(&ah.attr, fields, qp.qp_num, qkey)),
+        op: Op::Datagram(way.deth),
         ack_req: false,
         ..packet
     };
-    let to_group = device.ports.is_of_group(&ah.attr);
-    let route = Route {
-        to: device.ports.with_qp(ah.route.to, remote_qpn),
-        ..ah.route
-    };
     let address = Address {
-        route: &route,
+        route: &way.route,
         transport: QpType::Ud,
         src_qpn: qp.qp_num,
-        dest_qpn: remote_qpn,
+        dest_qpn: way.dest_qpn,
         pkey: qp.pkey(device),
     };
     let Device {
@@ -83,7 +125,7 @@ pub(super) fn send(
         outbox,
         ..
     } = device;
-    match to_group {
+    match way.to_group {
         true => outbox.send_to_group(base, ports, address, packet, payload),
         false => outbox.send(base, ports, address, packet, payload),
     }
@@ -108,29 +150,29 @@ fn deth(attr: &AhAttr, fields: RouteFields, src_qpn: u32, qkey: u32) -> Deth {
 }
 
 /// The completion of a datagram that was placed.
-pub(super) fn completion(packet: &Packet, deth: &Deth, subnet: Option<Subnet>, sl: UdSl) -> Wc {
+pub(super) fn completion(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> Wc {
     let mut wc_flags = WcFlags::empty();
-    wc_flags.set(WcFlags::WITH_IMM, packet.imm.is_some());
-    wc_flags.set(WcFlags::GRH, packet.route.global);
+    wc_flags.set(WcFlags::WITH_IMM, head.imm.is_some());
+    wc_flags.set(WcFlags::GRH, head.route.global);
     let mut wc = Wc::default();
     wc.opcode = WcOpcode::Recv;
-    wc.byte_len = packet.payload.len() + grh::BYTES;
-    wc.imm_data = packet.imm.unwrap_or_default();
-    wc.src_qp = deth.src_qpn;
-    wc.sl = service_level(packet, deth, subnet, sl);
-    wc.slid = subnet.map_or(0, |subnet| subnet.lid(packet.route.from));
+    wc.byte_len = head.length + grh::BYTES;
+    wc.imm_data = head.imm.unwrap_or_default();
+    wc.src_qp = head.deth.src_qpn;
+    wc.sl = service_level(head, subnet, sl);
+    wc.slid = subnet.map_or(0, |subnet| subnet.lid(head.route.from));
     wc.wc_flags = wc_flags;
     wc
 }
 
 /// The service level in the completion of a datagram (WC-15).
-fn service_level(packet: &Packet, deth: &Deth, subnet: Option<Subnet>, sl: UdSl) -> u8 {
+fn service_level(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> u8 {
     /// As mlx5 tells them: with UDP, over IPv6 or IPv4.
     const UDP_IPV6: u8 = 0x9;
     const UDP_IPV4: u8 = 0xa;
     match sl {
-        _ if subnet.is_some() => deth.sl,
-        UdSl::PacketType if grh::ipv4(&packet.route).is_some() => UDP_IPV4,
+        _ if subnet.is_some() => head.deth.sl,
+        UdSl::PacketType if grh::ipv4(head.route).is_some() => UDP_IPV4,
         UdSl::PacketType => UDP_IPV6,
         UdSl::Zero | _ => 0,
     }

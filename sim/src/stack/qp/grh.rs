@@ -4,26 +4,27 @@ use std::net::Ipv4Addr;
 
 use verbs_api::Grh;
 
-use crate::packet::{Deth, Packet, Route};
+use super::datagram::Head;
+use crate::packet::{Deth, Route};
 use crate::subnet::Subnet;
 
 /// Bytes in front of every datagram in its receive buffer (UD-02).
 pub(super) const BYTES: u32 = Grh::BYTES as u32;
 
 /// A GRH, or over IPv4 its header in the last 20 bytes (UD-03, UD-20, UD-21).
-pub(super) fn bytes(packet: &Packet, deth: &Deth, subnet: Option<Subnet>) -> [u8; Grh::BYTES] {
+pub(super) fn bytes(head: &Head<'_>, subnet: Option<Subnet>) -> [u8; Grh::BYTES] {
     const UDP_BYTES: u32 = 8;
     // BTH, DETH, immediate data, the payload in whole words, ICRC.
-    let immediate = if packet.imm.is_some() { 4 } else { 0 };
-    let transport = 12 + 8 + immediate + packet.payload.len().next_multiple_of(4) + 4;
+    let immediate = if head.imm.is_some() { 4 } else { 0 };
+    let transport = 12 + 8 + immediate + head.length.next_multiple_of(4) + 4;
     let (length, next_header) = match subnet {
         Some(_) => (transport, Grh::IBA),
         None => (UDP_BYTES + transport, Grh::UDP),
     };
-    let (length, route) = (length as u16, &packet.route);
+    let (length, route, deth) = (length as u16, head.route, head.deth);
     let mut bytes = [0; Grh::BYTES];
     if let (None, Some((from, to))) = (subnet, ipv4(route)) {
-        bytes[20..].copy_from_slice(&ipv4_header(length, deth, from, to));
+        bytes[20..].copy_from_slice(&ipv4_header(length, &deth, from, to));
         return bytes;
     }
     let first = 6 << 28 | u32::from(deth.traffic_class) << 20 | deth.flow_label & 0x000f_ffff;

@@ -10,15 +10,18 @@
 //! | `requester`, `phase`, `transmit` | the side that sends; how it stands; the packets of a send |
 //! | `responder`, `receives` | the side that answers; where its receives come from |
 //! | `receive` | a packet for a queue pair: which side takes it, and what becomes of it |
+//! | `direct` | messages that are carried out at once, without packets |
 //! | `datagram`, `grh`, `atomic` | what UD and atomics have of their own |
 //! | `queue`, `send` | a work queue; a send in it |
 //! | `post`, `modify` | `ibv_post_send` and its like; `ibv_modify_qp` |
+//! | `wait` | how long a requester waits |
 //! | `verdict` | what a side says: stop, or refuse a request |
 //! | `why` | what failed, in words |
 
 mod atomic;
 mod common;
 mod datagram;
+mod direct;
 mod grh;
 mod modify;
 mod number;
@@ -32,6 +35,7 @@ mod responder;
 mod send;
 mod transmit;
 mod verdict;
+mod wait;
 mod why;
 
 use smallvec::SmallVec;
@@ -40,17 +44,19 @@ use verbs_api::{
     QpQuery, QpState, QpType, Wc, WcOpcode, WcStatus,
 };
 
-use crate::device::{Delivery, Device, InContext, Queue, Ticket};
+use crate::device::{Delivery, Device, InContext, Queue, Send, Ticket};
 use crate::packet::Packet;
 
 pub(crate) use common::Common;
+#[cfg(test)]
+pub(crate) use direct::told;
+pub(crate) use direct::{Detour, End, EndMut, Kinds, Leaving, Way, atomic_result, ensure};
 pub(crate) use number::Numbers;
 pub(crate) use post::check_batches;
 pub(crate) use queue::WorkQueue;
 pub(crate) use receives::{Receives, Source, Target};
 use requester::Requester;
 use responder::Responder;
-use send::Send;
 use verdict::Stop;
 
 /// A queue pair.
@@ -269,7 +275,7 @@ impl Qp {
     }
 
     /// A completion of its own queues was polled: the slot is free, and those before it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(&mut self, device: &mut Device, ticket: Ticket) {
         match (ticket.queue, &mut self.requester) {
             (Queue::Recv, _) => self.responder.receives.release(device, ticket.seq),
@@ -301,7 +307,7 @@ impl Qp {
         if let Some((pd, dropped)) = sends.map(|own| (own.pd, own.reset(device))) {
             device.domains.pds.at_mut(pd).posted -= dropped;
         }
-        let (dropped, taken) = self.responder.receives.clear();
+        let (dropped, taken) = self.responder.receives.clear(device);
         if let Some(pd) = self.receives().pd().filter(|_| dropped > 0) {
             device.domains.pds.at_mut(pd).posted -= dropped;
         }

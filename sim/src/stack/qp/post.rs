@@ -1,23 +1,22 @@
 //! Posting on a queue pair.
 
-use smallvec::SmallVec;
 use verbs_api::behavior::{Check, Errno, FlushPostInErr, IllegalOpcode, PostWrongState};
 use verbs_api::{
-    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, Handle, Mw, MwBind, PostError, QpInit,
-    QpState, QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
+    BatchEnd, Capabilities, Cause, Dest, Error, ErrorKind, Mw, MwBind, PostError, QpInit, QpState,
+    QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
 };
 
 use super::requester::Requester;
-use super::send::{self, Send, let_go_of_ah};
+use super::send::{self, hold_ah, let_go};
 use super::{Qp, atomic};
 use crate::device::{
-    ClaimedQueue, Device, MAX_MSG_SZ, Recv, check_sges, find_in, in_range, invalid, post_each,
+    ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each,
 };
-use crate::payload::Payload;
 
 impl Qp {
-    /// `ibv_post_send`
-    pub(crate) fn post_send(
+    /// `ibv_post_send`, but that nothing starts yet.
+    #[inline]
+    pub(crate) fn push_sends(
         &mut self,
         device: &mut Device,
         list: &[SendWr<'_>],
@@ -27,9 +26,7 @@ impl Qp {
             [] => posted,
             _ => self.check_ready(device, posted),
         };
-        let posted = posted.map_err(|error| device.base.as_returned(error));
-        self.run_sends(device);
-        posted
+        posted.map_err(|error| device.base.as_returned(error))
     }
 
     /// A list that was queued too early is refused as a whole, whatever became of it. The work request
@@ -46,7 +43,7 @@ impl Qp {
     }
 
     /// Starts what was posted, or flushes it.
-    fn run_sends(&mut self, device: &mut Device) {
+    pub(crate) fn run_sends(&mut self, device: &mut Device) {
         match self.common.state() {
             QpState::Err if device.base.behavior.flush_post_in_err == FlushPostInErr::None => {}
             QpState::Sqe | QpState::Err => self.flush_sends(device),
@@ -54,8 +51,9 @@ impl Qp {
         }
     }
 
-    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`: posts as a whole or not at all.
-    pub(crate) fn post_batch(
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`, but that nothing starts yet: posts as a whole or not at
+    /// all.
+    pub(crate) fn push_batch(
         &mut self,
         device: &mut Device,
         list: &[SendWr<'_>],
@@ -81,16 +79,14 @@ impl Qp {
             .try_for_each(|wr| self.push_send(device, verb, wr));
         if let Err(error) = posted {
             if let Some(own) = &mut self.requester {
-                let dropped = own
-                    .sq
-                    .take_back(before, let_go_of_ah(&mut device.domains.ahs));
+                let free = let_go(&mut device.domains.ahs);
+                let dropped = own.sq.take_back(before, &mut device.places.sends, free);
                 device.domains.pds.at_mut(own.pd).posted -= dropped;
             }
             return Err(error);
         }
         list.iter()
             .for_each(|wr| device.domains.note_bind(&device.base, &wr.op));
-        self.run_sends(device);
         Ok(())
     }
 
@@ -181,35 +177,38 @@ impl Qp {
             };
             return Err(Error::new(verb, ErrorKind::NoMemory, cause));
         }
-        let mut payload = Payload::default();
-        if let Some(bytes) = wr.inline_data {
-            payload = Payload::inline(bytes.into());
-        } else if is_inline {
-            let bytes = device.domains.take_inline(wr.sg_list).map_err(|_| {
-                let cause = Cause::Argument {
-                    what: "inline data",
-                    problem: "is in no memory region",
-                };
-                Error::new(verb, ErrorKind::Fault, cause)
-            })?;
-            payload = Payload::inline(bytes);
-        }
         device
             .domains
             .check_bind(&device.base, verb, qp.context(), &wr.op)?;
+        let (send, is_first) = requester.sq.push(&mut device.places.sends);
+        if let Some(bytes) = wr.inline_data {
+            send.inline.clear();
+            send.inline.extend_from_slice(bytes);
+        } else if is_inline
+            && device
+                .domains
+                .take_inline(wr.sg_list, &mut send.inline)
+                .is_err()
+        {
+            let end = requester.sq.end() - 1;
+            requester
+                .sq
+                .take_back(end, &mut device.places.sends, |_| ());
+            let cause = Cause::Argument {
+                what: "inline data",
+                problem: "is in no memory region",
+            };
+            return Err(Error::new(verb, ErrorKind::Fault, cause));
+        }
+        send.put(wr, length as u32, failed);
+        if is_first {
+            device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
+        }
         if verb != Verb::PostBatch {
             device.domains.note_bind(&device.base, &wr.op);
         }
-        if let Dest::Ud { ah, .. } = wr.dest
-            && let Some(ah) = device.domains.ahs.live_mut(ah.index(), ah.generation())
-        {
-            ah.sends += 1;
-        }
+        hold_ah(&mut device.domains.ahs, &wr.dest);
         device.domains.pds.at_mut(requester.pd).posted += 1;
-        let send = Send::new(wr, length as u32, payload, failed);
-        if requester.sq.push(send) {
-            device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
-        }
         if is_too_early(state) && verb == Verb::PostBatch {
             return Err(too_early(verb, state));
         }
@@ -242,12 +241,9 @@ impl Qp {
         let max = qp.init.cap.max_recv_sge;
         check_sges(verb, wr.sg_list, max, ErrorKind::Invalid)?;
         device.domains.pds.at_mut(pd).posted += 1;
-        let is_fresh = rq.push(Recv {
-            wr_id: wr.wr_id,
-            label: wr.label(),
-            list: SmallVec::from_slice(wr.sg_list),
-        });
-        if is_fresh {
+        let (recv, is_first) = rq.push(&mut device.places.recvs);
+        recv.put(wr);
+        if is_first {
             device.claims.has_fresh(ClaimedQueue::Recv(qp.index()));
         }
         Ok(())

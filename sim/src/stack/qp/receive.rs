@@ -3,6 +3,7 @@
 use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
 
+use super::datagram::Head;
 use super::responder::{Executed, Order, has_path_mtu};
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, why};
@@ -253,10 +254,11 @@ impl Qp {
             },
             (Ok(grh), Ok(data)) => {
                 let subnet = device.ports.subnet();
-                let header = (packet.route.global).then(|| grh::bytes(packet, &deth, subnet));
+                let head = Head::of(packet, deth);
+                let header = (packet.route.global).then(|| grh::bytes(&head, subnet));
                 datagram::place(&device.domains.memory, packet, header, (&grh, &data))
                     .map_err(|Gone| "its memory went away")?;
-                datagram::completion(packet, &deth, subnet, behavior.ud_sl)
+                datagram::completion(&head, subnet, behavior.ud_sl)
             }
             _ => failed_receive(behavior.recv_fault_status.status()),
         };

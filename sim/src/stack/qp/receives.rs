@@ -7,7 +7,7 @@ use verbs_api::{Qp as QpHandle, QpType, Wc};
 
 use super::common::Common;
 use super::queue::WorkQueue;
-use crate::device::{Completion, Delivery, Device, NoReceive, Queue, Recv, Srq, Taken};
+use crate::device::{Completion, Delivery, Device, NoReceive, Queue, Recv, Srq, Taken, Ticket};
 
 /// The receives of a queue pair.
 #[derive(Clone, Debug)]
@@ -41,6 +41,14 @@ pub(crate) struct Target {
     pub(crate) openings: BTreeMap<u32, QpHandle>,
     /// The SRQ that the last request named, which may have gone since, and its protection domain.
     present: Option<(u32, u32)>,
+}
+
+/// A receive that is done.
+pub(super) struct Done {
+    /// Where it completes.
+    pub(super) cq: u32,
+    pub(super) wr_id: u64,
+    pub(super) ticket: Ticket,
 }
 
 impl Target {
@@ -134,6 +142,11 @@ impl Receives {
         self.taken.is_some() || self.rq().is_some_and(WorkQueue::has_undone)
     }
 
+    /// Whether the present message has a receive of an SRQ.
+    pub(super) fn has_taken(&self) -> bool {
+        self.taken.is_some()
+    }
+
     /// Makes sure that there is a receive for the message: of an SRQ one is taken now, unless it has been.
     pub(super) fn need(&mut self, device: &mut Device) -> Result<(), NoReceive> {
         match self.srq() {
@@ -180,6 +193,39 @@ impl Receives {
         }
     }
 
+    /// The present receive is done: where it completes. None if its SRQ is gone.
+    #[inline(always)]
+    pub(super) fn finish(&mut self, qp: &Common, device: &mut Device) -> Option<Done> {
+        let releases = device.releases_at_completion();
+        match (self.taken.take(), &mut self.source) {
+            (Some(taken), source) => {
+                let srq = device.srq_of(taken)?;
+                let (wr_id, label) = srq.get(taken.seq).numbers();
+                let cq = srq.xrc.map(|xrc| xrc.cq).or(source.cq())?;
+                if releases {
+                    device.release_shared(taken);
+                }
+                let ticket = qp.ticket(Queue::Shared(taken.srq), taken.seq, label);
+                Some(Done { cq, wr_id, ticket })
+            }
+            (None, Source::Own { pd, cq, rq }) => {
+                let seq = rq.finish();
+                let (wr_id, label) = rq.get(seq).numbers();
+                if releases {
+                    let released = rq.release(seq, &mut device.places.recvs, |_| ());
+                    device.domains.pds.at_mut(*pd).posted -= released;
+                }
+                let ticket = qp.ticket(Queue::Recv, seq, label);
+                Some(Done {
+                    cq: *cq,
+                    wr_id,
+                    ticket,
+                })
+            }
+            (None, _) => None,
+        }
+    }
+
     /// The present receive completes. `wc` has status, opcode and what the message brought.
     pub(super) fn complete(
         &mut self,
@@ -188,34 +234,8 @@ impl Receives {
         mut wc: Wc,
         solicited: bool,
     ) -> Delivery {
-        let releases = device.releases_at_completion();
-        let (cq, wr_id, ticket) = match (self.taken.take(), &mut self.source) {
-            (Some(taken), source) => {
-                let Some(srq) = device.srq_of(taken) else {
-                    return Delivery::Made;
-                };
-                let (wr_id, label) = srq.get(taken.seq).numbers();
-                let Some(cq) = srq.xrc.map(|xrc| xrc.cq).or(source.cq()) else {
-                    return Delivery::Made;
-                };
-                if releases {
-                    device.release_shared(taken);
-                }
-                (
-                    cq,
-                    wr_id,
-                    qp.ticket(Queue::Shared(taken.srq), taken.seq, label),
-                )
-            }
-            (None, Source::Own { pd, cq, rq }) => {
-                let seq = rq.finish();
-                let (wr_id, label) = rq.get(seq).numbers();
-                if releases {
-                    device.domains.pds.at_mut(*pd).posted -= rq.release(seq, |_| ());
-                }
-                (*cq, wr_id, qp.ticket(Queue::Recv, seq, label))
-            }
-            (None, _) => return Delivery::Made,
+        let Some(Done { cq, wr_id, ticket }) = self.finish(qp, device) else {
+            return Delivery::Made;
         };
         (wc.wr_id, wc.qp_num) = (wr_id, qp.qp_num);
         let of_datagram = qp.init.qp_type == QpType::Ud;
@@ -229,16 +249,19 @@ impl Receives {
     }
 
     /// Frees the slots of the own queue up to this one.
+    #[inline(always)]
     pub(super) fn release(&mut self, device: &mut Device, seq: u64) {
         if let Source::Own { pd, rq, .. } = &mut self.source {
-            device.domains.pds.at_mut(*pd).posted -= rq.release(seq, |_| ());
+            let released = rq.release(seq, &mut device.places.recvs, |_| ());
+            device.domains.pds.at_mut(*pd).posted -= released;
         }
     }
 
     /// Drops what is in the own queue, without completions; how many. The receive that was taken is
     /// returned.
-    pub(super) fn clear(&mut self) -> (u32, Option<Taken>) {
-        let dropped = self.rq_mut().map_or(0, |rq| rq.clear(|_| ()));
+    pub(super) fn clear(&mut self, device: &mut Device) -> (u32, Option<Taken>) {
+        let spare = &mut device.places.recvs;
+        let dropped = self.rq_mut().map_or(0, |rq| rq.clear(spare, |_| ()));
         (dropped, self.taken.take())
     }
 }

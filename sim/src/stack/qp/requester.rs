@@ -19,22 +19,23 @@
 //!                          ^ at                   one retry less; 13, 14, 15 leave again, then D
 //! ```
 
-use core::time::Duration;
-
 use verbs_api::behavior::{Check, Retry7, SendByteLen, SendDone};
 use verbs_api::lab::Syndrome;
 use verbs_api::{
-    Access, AsyncEventType, Element, QpAttr, QpState, QpType, SendFlags, SendOp, Wc, WcStatus,
+    Access, AsyncEventType, Element, QpAttr, QpState, QpType, SendFlags, SendOp, SendWr, Wc,
+    WcStatus,
 };
 
 use super::atomic;
 use super::common::Common;
+use super::direct::Way;
 use super::phase::Phase;
 use super::queue::WorkQueue;
-use super::send::{Send, let_go_of_ah};
+use super::send::{hold_ah, let_go, taken};
 use super::verdict::Stop;
+use super::wait::{ack_timeout, rnr_wait};
 use super::{datagram, why};
-use crate::device::{Completion, Delivery, Device, ProtectionFault, Queue, check_empty, touch};
+use crate::device::{ClaimedQueue, Completion, Delivery, Device, Queue, Send, touch};
 use crate::memory::Gone;
 use crate::packet::{Packet, Psn, packets};
 use crate::payload::Payload;
@@ -51,6 +52,7 @@ pub(crate) struct Requester {
     next: Psn,
     /// The oldest number not acknowledged.
     pub(super) una: Psn,
+    pub(crate) way: Way,
     /// The send to transmit next, and its packet.
     pub(super) at: u64,
     pub(super) at_packet: u32,
@@ -82,22 +84,6 @@ enum Progress {
     ResponseLost,
 }
 
-/// The wait that a receiver-not-ready NAK asks for, by its code, in units of 10 us (TMR-06).
-const RNR_WAIT: [u64; 32] = [
-    65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024,
-    1_536, 2_048, 3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
-];
-
-fn rnr_wait(code: u8) -> Duration {
-    Duration::from_micros(RNR_WAIT[usize::from(code & 31)] * 10)
-}
-
-/// The wait for an acknowledgement, in nanoseconds: 4.096 us times 2 to the power of the code; 0 is
-/// for ever.
-fn ack_timeout(code: u8) -> Option<u64> {
-    (code != 0).then(|| 4_096 << (code & 31))
-}
-
 impl Requester {
     /// One that has started nothing of its queue, of this protection domain and this CQ.
     pub(super) fn new(pd: u32, cq: u32, sq: WorkQueue<Send>) -> Self {
@@ -107,6 +93,7 @@ impl Requester {
             sq,
             next: Psn::default(),
             una: Psn::default(),
+            way: Way::default(),
             at: 0,
             at_packet: 0,
             fresh: 0,
@@ -138,10 +125,76 @@ impl Requester {
 
     /// Back to RESET: the queue is cleared without completions; how many sends it had.
     pub(super) fn reset(&mut self, device: &mut Device) -> u32 {
-        let dropped = self.sq.clear(let_go_of_ah(&mut device.domains.ahs));
+        let free = let_go(&mut device.domains.ahs);
+        let dropped = self.sq.clear(&mut device.places.sends, free);
         let sq = std::mem::replace(&mut self.sq, WorkQueue::new(0));
         *self = Self::new(self.pd, self.cq, sq);
         dropped
+    }
+
+    /// Between messages: nothing is under way, and the next send may start.
+    pub(super) fn is_at_rest(&self, qp: &Common) -> bool {
+        let oldest = self.sq.oldest();
+        !self.sq.has_undone()
+            && (self.at, self.at_packet, self.fresh) == (oldest, 0, oldest)
+            && (self.una == self.next || !qp.is_reliable())
+            && self.reads == 0
+            && self.phase == Phase::Sending
+    }
+
+    /// The number that the next send gets.
+    #[inline]
+    pub(super) fn next_psn(&self) -> Psn {
+        self.next
+    }
+
+    /// A send has been carried out, of so many sequence numbers and bytes: it is in the queue, and done.
+    #[inline(always)]
+    pub(super) fn did(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        wr: &SendWr<'_>,
+        (span, length): (u32, u32),
+    ) {
+        let (send, is_first) = self.sq.push(&mut device.places.sends);
+        send.put(wr, length, None);
+        (send.first, send.span) = (self.next, span);
+        let is_read = send.is_read();
+        if is_read {
+            (send.got, send.answered) = (length, span);
+        }
+        if is_first {
+            device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
+        }
+        hold_ah(&mut device.domains.ahs, &wr.dest);
+        device.domains.pds.at_mut(self.pd).posted += 1;
+        let seq = self.sq.finish();
+        (self.at, self.fresh) = (seq + 1, seq + 1);
+        self.next = self.next.plus(span);
+        if qp.is_reliable() {
+            self.una = self.next;
+            (self.retries, self.rnr_retries) = (qp.attr.retry_cnt, qp.attr.rnr_retry);
+        }
+        if device.releases_at_completion() {
+            self.release(device, seq);
+        }
+        if !qp.init.sq_sig_all && !wr.flags.contains(SendFlags::SIGNALED) {
+            return;
+        }
+        let mut wc = Wc::default();
+        wc.wr_id = wr.wr_id;
+        wc.opcode = wr.op.wc_opcode();
+        wc.byte_len = match device.base.behavior.send_byte_len {
+            SendByteLen::Reads if !is_read => 0,
+            _ => length,
+        };
+        wc.qp_num = qp.qp_num;
+        let ticket = qp.ticket(Queue::Send, seq, wr.label());
+        let solicited = wr.flags.contains(SendFlags::SOLICITED);
+        device
+            .cqs
+            .add_success(&mut device.base, self.cq, wc, (ticket, solicited));
     }
 
     pub(super) fn waits_for_receiver(&self) -> bool {
@@ -239,7 +292,10 @@ impl Requester {
     fn start(&mut self, qp: &Common, device: &mut Device, seq: u64) -> Start {
         let mtu = qp.mtu(device);
         let datagram = match qp.init.qp_type {
-            QpType::Ud => datagram::check(device, self.pd, mtu, self.sq.get(seq)),
+            QpType::Ud => {
+                let send = self.sq.get(seq);
+                datagram::check(device, self.pd, mtu, (send.dest, send.length))
+            }
             _ => Ok(()),
         };
         let is_busy = self.is_busy();
@@ -268,10 +324,10 @@ impl Requester {
                 Err(status) => return Start::Failed(status),
             }
         }
-        // Local memory of a read is looked at when the response comes (RDMA-15); inline data has
-        // been taken.
-        let is_there = send.is_read() || send.flags.contains(SendFlags::INLINE);
-        if !is_there {
+        // Local memory of a read is looked at when the response comes (RDMA-15).
+        if send.flags.contains(SendFlags::INLINE) {
+            send.payload = Payload::inline(send.inline[..].into());
+        } else if !send.is_read() {
             let stays = behavior.send_done == SendDone::Acknowledged && qp.is_reliable();
             match taken(device, self.pd, send, stays) {
                 Ok(payload) => send.payload = payload,
@@ -355,8 +411,10 @@ impl Requester {
     }
 
     /// Frees the slots of done sends up to this one.
+    #[inline(always)]
     pub(crate) fn release(&mut self, device: &mut Device, seq: u64) {
-        let released = self.sq.release(seq, let_go_of_ah(&mut device.domains.ahs));
+        let free = let_go(&mut device.domains.ahs);
+        let released = self.sq.release(seq, &mut device.places.sends, free);
         device.domains.pds.at_mut(self.pd).posted -= released;
     }
 
@@ -634,41 +692,5 @@ impl Requester {
                 .base
                 .raise(context, AsyncEventType::SqDrained, element);
         }
-    }
-}
-
-/// The bytes of a send, or with what it fails. They stay where they are as long as the send is under way,
-/// if that is so.
-fn taken(device: &Device, pd: u32, send: &Send, stays: bool) -> Result<Payload, WcStatus> {
-    let (regions, behavior) = (&device.domains.regions, &device.base.behavior);
-    let length = send.length.into();
-    check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
-        .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()))
-        .and_then(|slices| match stays {
-            true => Ok(Payload::Slices(slices)),
-            // The send is done, and its memory the program's again, before this arrives.
-            false => Payload::copied(&device.domains.memory, &slices)
-                .map_err(|Gone| ProtectionFault::Key),
-        })
-        .map_err(|fault| match fault {
-            ProtectionFault::Key => behavior.send_key_status.status(),
-            ProtectionFault::Range => behavior.send_range_status.status(),
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// TMR-06, TMR-01: the tables of waits.
-    #[test]
-    fn waits_by_code() {
-        assert_eq!(rnr_wait(0), Duration::from_micros(655_360));
-        assert_eq!(rnr_wait(1), Duration::from_micros(10));
-        assert_eq!(rnr_wait(12), Duration::from_micros(640));
-        assert_eq!(rnr_wait(31), Duration::from_micros(491_520));
-        assert_eq!(ack_timeout(0), None);
-        assert_eq!(ack_timeout(1), Some(8_192));
-        assert_eq!(ack_timeout(31), Some(4_096 << 31));
     }
 }

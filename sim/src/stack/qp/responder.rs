@@ -168,6 +168,32 @@ impl Responder {
         sequence.completed = sequence.completed.plus(packet.last.into());
     }
 
+    /// Nothing has come of the next message.
+    pub(super) fn is_between_messages(&self) -> bool {
+        self.sequence.message.is_none() && !self.receives.has_taken()
+    }
+
+    /// Whether this is the number of the next request.
+    #[inline]
+    pub(super) fn expects(&self, psn: Psn) -> bool {
+        self.sequence.expected == psn
+    }
+
+    /// The next message has been carried out, and takes so many sequence numbers.
+    #[inline(always)]
+    pub(super) fn took(&mut self, psn: Psn, span: u32) {
+        let sequence = &mut self.sequence;
+        sequence.answers = Answers::Open;
+        sequence.expected = psn.plus(span);
+        sequence.taken = (sequence.taken + span).min(Psn::WINDOW);
+        sequence.completed = sequence.completed.plus(1);
+    }
+
+    /// What there was before an atomic.
+    pub(super) fn keep_reply(&mut self, psn: Psn, original: u64, most: u8) {
+        self.replies.keep(psn, original, most);
+    }
+
     /// Answers a request of a reliable connection.
     pub(super) fn answer(&self, qp: &Common, device: &mut Device, psn: Psn, syndrome: Syndrome) {
         self.acknowledge(qp, device, psn, (syndrome, self.sequence.completed));
@@ -291,13 +317,17 @@ impl Responder {
             return Ok(Executed::part(packet.span));
         }
         self.sequence.message = None;
-        if let Op::SendWithInv(rkey) = packet.op {
+        let key = match packet.op {
+            Op::SendWithInv(rkey) => Some(rkey),
+            _ => None,
+        };
+        if let Some(rkey) = key {
             let done = device.domains.invalidate(&device.base, qp.handle, rkey);
             done.ok_or_else(|| self.bad_invalidation(qp, device, packet))?;
         }
         Ok(Executed {
             span: packet.span,
-            completes: Some(completion(device, packet, WcOpcode::Recv, got)),
+            completes: Some(completion(device, (packet.imm, key), WcOpcode::Recv, got)),
         })
     }
 
@@ -408,7 +438,7 @@ impl Responder {
         }
         let completes = packet
             .imm
-            .map(|_| completion(device, packet, WcOpcode::RecvRdmaWithImm, got));
+            .map(|imm| completion(device, (Some(imm), None), WcOpcode::RecvRdmaWithImm, got));
         Ok(Executed {
             span: packet.span,
             completes,
@@ -551,17 +581,24 @@ fn check_enabled(
     })
 }
 
-/// The completion of a message that consumes a receive, whose last packet has been placed.
-fn completion(device: &Device, packet: &Packet, opcode: WcOpcode, length: u32) -> Wc {
+/// The completion of a message that consumes a receive, which has been placed: it has immediate data, or the
+/// key that it invalidates, or neither.
+#[inline]
+pub(super) fn completion(
+    device: &Device,
+    (imm, key): (Option<[u8; 4]>, Option<u32>),
+    opcode: WcOpcode,
+    length: u32,
+) -> Wc {
     let mut wc_flags = WcFlags::empty();
-    if packet.imm.is_some() {
+    if imm.is_some() {
         wc_flags |= WcFlags::WITH_IMM;
     }
     if device.base.behavior.grh_flag_rc {
         wc_flags |= WcFlags::GRH;
     }
-    let mut imm_data = packet.imm.unwrap_or_default();
-    if let Op::SendWithInv(rkey) = packet.op {
+    let mut imm_data = imm.unwrap_or_default();
+    if let Some(rkey) = key {
         wc_flags |= WcFlags::WITH_INV;
         imm_data = rkey.to_ne_bytes();
     }

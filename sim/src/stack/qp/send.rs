@@ -1,62 +1,15 @@
-//! A send in its queue.
+//! What a queue pair asks of a send in its queue.
 
-use smallvec::SmallVec;
 use verbs_api::table::Table;
-use verbs_api::{Dest, Handle, SendFlags, SendOp, SendWr, Sge, WcStatus};
+use verbs_api::{Access, Dest, Handle, SendOp, WcStatus};
 
 use super::atomic;
-use crate::device::Ah;
+use crate::device::{Ah, Device, ProtectionFault, Send, check_empty, touch};
+use crate::memory::Gone;
 use crate::packet::{Op, Packet, Psn};
 use crate::payload::Payload;
 
-/// A send in its queue.
-#[derive(Clone, Debug)]
-pub(crate) struct Send {
-    pub(crate) wr_id: u64,
-    /// What is shown for it.
-    pub(crate) label: u64,
-    pub(crate) op: SendOp,
-    pub(crate) flags: SendFlags,
-    pub(crate) list: SmallVec<[Sge; 1]>,
-    pub(crate) dest: Dest,
-    pub(super) length: u32,
-    /// Set when it starts; of inline data, when it is posted.
-    pub(super) payload: Payload,
-    pub(super) first: Psn,
-    pub(super) span: u32,
-    /// Bytes of an RDMA Read that have come.
-    pub(super) got: u32,
-    /// The sequence numbers of those.
-    pub(super) answered: u32,
-    /// It cannot be done; it completes with this status when its turn comes.
-    pub(super) failed: Option<WcStatus>,
-}
-
 impl Send {
-    /// One that was just posted.
-    pub(super) fn new(
-        wr: &SendWr<'_>,
-        length: u32,
-        payload: Payload,
-        failed: Option<WcStatus>,
-    ) -> Self {
-        Self {
-            wr_id: wr.wr_id,
-            label: wr.label(),
-            op: wr.op,
-            flags: wr.flags,
-            list: SmallVec::from_slice(wr.sg_list),
-            dest: wr.dest,
-            length,
-            payload,
-            first: Psn::default(),
-            span: 0,
-            got: 0,
-            answered: 0,
-            failed,
-        }
-    }
-
     pub(crate) fn is_read(&self) -> bool {
         self.op.reads()
     }
@@ -93,13 +46,49 @@ pub(super) fn is_local(op: &SendOp) -> bool {
     matches!(op, SendOp::BindMw { .. } | SendOp::LocalInv { .. })
 }
 
-/// Lets go of the address handle of each send whose slot becomes free.
-pub(super) fn let_go_of_ah(ahs: &mut Table<Ah>) -> impl FnMut(&Send) {
+/// A send that goes there is in its queue.
+#[inline(always)]
+pub(super) fn hold_ah(ahs: &mut Table<Ah>, dest: &Dest) {
+    if let Dest::Ud { ah, .. } = dest
+        && let Some(ah) = ahs.live_mut(ah.index(), ah.generation())
+    {
+        ah.sends += 1;
+    }
+}
+
+/// Lets go of what each send has whose slot becomes free: of its address handle, and of its bytes.
+#[inline(always)]
+pub(super) fn let_go(ahs: &mut Table<Ah>) -> impl FnMut(&mut Send) {
     |send| {
+        send.let_go();
         if let Dest::Ud { ah, .. } = send.dest
             && let Some(ah) = ahs.live_mut(ah.index(), ah.generation())
         {
             ah.sends -= 1;
         }
     }
+}
+
+/// The bytes of a send, or with what it fails. They stay where they are as long as the send is under way,
+/// if that is so.
+pub(super) fn taken(
+    device: &Device,
+    pd: u32,
+    send: &Send,
+    stays: bool,
+) -> Result<Payload, WcStatus> {
+    let (regions, behavior) = (&device.domains.regions, &device.base.behavior);
+    let length = send.length.into();
+    check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
+        .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()))
+        .and_then(|slices| match stays {
+            true => Ok(Payload::Slices(slices)),
+            // The send is done, and its memory the program's again, before this arrives.
+            false => Payload::copied(&device.domains.memory, &slices)
+                .map_err(|Gone| ProtectionFault::Key),
+        })
+        .map_err(|fault| match fault {
+            ProtectionFault::Key => behavior.send_key_status.status(),
+            ProtectionFault::Range => behavior.send_range_status.status(),
+        })
 }

@@ -5,10 +5,9 @@ use verbs_api::{Dest, QpType, SendFlags, SendOp, WcStatus};
 
 use super::common::Common;
 use super::requester::Requester;
-use super::send::Send;
 use super::verdict::Stop;
 use super::{atomic, datagram};
-use crate::device::{Device, OutPacket};
+use crate::device::{Device, OutPacket, Send};
 use crate::packet::{Op, Psn, Reth};
 use crate::payload::Payload;
 

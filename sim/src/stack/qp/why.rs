@@ -6,8 +6,7 @@ use super::atomic;
 use super::common::Common;
 use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
-use super::send::Send;
-use crate::device::{Device, FailedWork, Recv, access_names};
+use crate::device::{Device, FailedWork, Recv, Send, access_names};
 use crate::packet::{Op, Packet, Psn, Reth};
 
 /// A send is about to fail; the first sequence number that was not answered tells what the peer was asked.

@@ -184,16 +184,18 @@ impl Fabric {
         if !segments {
             border.most = 1;
         }
-        let ports = &mut self.node_mut(to.node).device.ports;
-        let gids = ports.set_address(to.port, address, mtu);
+        let gids = self.work(to.node, |node| {
+            node.device.ports.set_address(to.port, address, mtu)
+        });
         self.adopt_gids(&gids);
     }
 
     /// The process shares its addresses, as the tenant with this number. The node has no queue pair yet.
     pub(super) fn become_tenant(&mut self, node: u32, number: u8) {
-        let node = self.node_mut(node);
-        node.device.ports.become_tenant(number);
-        node.numbers.become_tenant(number);
+        self.work(node, |node| {
+            node.device.ports.become_tenant(number);
+            node.numbers.become_tenant(number);
+        });
         self.manage(|manager, _| manager.numbers.become_tenant(number));
     }
 

@@ -6,12 +6,14 @@ use std::fmt::Display;
 use std::os::fd::OwnedFd;
 
 use verbs_api::lab::TraceEvent;
-use verbs_api::{Context, Cq, Error, Handle, Mr, Object, Result, Verb, Wait, Wc};
+use verbs_api::{
+    BatchEnd, Context, Cq, Error, Handle, Mr, Object, PostError, Qp, Result, SendWr, Verb, Wait, Wc,
+};
 
-use super::fabric::Fabric;
+use super::fabric::{Fabric, keeps_ways};
 use super::idle;
 use super::node::Node;
-use super::say::Say;
+use super::say::{self, Say};
 use super::sim::Sim;
 use super::world::WaitFor;
 use crate::config::Mode;
@@ -115,7 +117,58 @@ impl Sim {
         self.world.call(verb, |fabric| {
             self.traced(fabric, node, verb, say, |fabric| {
                 self.check_call(fabric, node, verb)?;
-                fabric.work(node, work)
+                match keeps_ways(verb) {
+                    true => fabric.work_quietly(node, work),
+                    false => fabric.work(node, work),
+                }
+            })
+        })
+    }
+
+    /// `ibv_post_send`: the first work requests at once, as far as that can be done.
+    #[inline(always)]
+    pub(super) fn post_sends(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let node = self.node(Verb::PostSend, qp)?;
+        self.world.with(|fabric| {
+            let done = fabric.carrier().carry_out(node, qp, list);
+            match done == list.len() && done > 0 {
+                true => Ok(()),
+                false => self.post_packets(fabric, node, (qp, list), done),
+            }
+        })
+    }
+
+    /// As above, of those behind the first so many, which were carried out at once.
+    #[inline(never)]
+    fn post_packets(
+        &self,
+        fabric: &mut MutexGuard<'_, Fabric>,
+        node: u32,
+        (qp, list): (Qp, &[SendWr<'_>]),
+        done: usize,
+    ) -> Result<(), PostError> {
+        let verb = Verb::PostSend;
+        let rest = &list[done..];
+        let say = || format!("{qp}, {}", say::sends(rest));
+        let posted = self.traced(fabric, node, verb, say, |fabric| {
+            self.check_call(fabric, node, verb)?;
+            post(fabric, node, |node| node.push_sends(qp, rest))
+        });
+        posted.map_err(|failed| PostError::new(failed.bad_wr + done, failed.error))
+    }
+
+    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`: at once, if that can be done.
+    pub(super) fn post_batch_of(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
+        let verb = Verb::PostBatch;
+        let say = || format!("{qp}, {} sends, {end:?}", list.len());
+        let node = self.node(verb, qp)?;
+        self.world.with(|fabric| {
+            if fabric.carrier().carry_batch(node, qp, list, end) {
+                return Ok(());
+            }
+            self.traced(fabric, node, verb, say, |fabric| {
+                self.check_call(fabric, node, verb)?;
+                post(fabric, node, |node| node.push_batch(qp, list, end))
             })
         })
     }
@@ -167,8 +220,12 @@ impl Sim {
         let verb = Verb::PollCq;
         let node = self.node(verb, cq)?;
         let count = self.world.call(verb, |fabric| {
+            // Nobody sees the call: it is not refused, nor in the trace.
+            if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
+                return fabric.node_mut(node).poll_cq(cq, wc);
+            }
             self.check_call(fabric, node, verb)?;
-            let count = fabric.poll_cq(node, cq, wc);
+            let count = fabric.node_mut(node).poll_cq(cq, wc);
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
                 return count;
             }
@@ -222,6 +279,19 @@ impl Sim {
             fabric.step(horizon);
         }
     }
+}
+
+/// Posts sends: `push` puts them into the queue of the slot that it returns.
+fn post<R, E>(
+    fabric: &mut Fabric,
+    index: u32,
+    push: impl FnOnce(&mut Node) -> Result<(u32, Result<R, E>), E>,
+) -> Result<R, E> {
+    fabric.work(index, |node| {
+        let (qp, posted) = push(node)?;
+        node.qps.at_mut(qp).run_sends(&mut node.device);
+        posted
+    })
 }
 
 #[cold]

@@ -64,8 +64,15 @@ impl Descriptors {
 
     /// Makes descriptors readable or not, as their queues now are, where something has changed. Those of
     /// queues that are gone are closed; a duplicate of one is never readable again.
-    #[inline]
+    #[inline(always)]
     pub(super) fn update(&mut self, device: &mut Device) {
+        if device.base.has_changed_queue() {
+            self.update_changed(device);
+        }
+    }
+
+    #[inline(never)]
+    fn update_changed(&mut self, device: &mut Device) {
         while let Some(of) = device.base.changed_queue() {
             self.update_of(of, device);
         }

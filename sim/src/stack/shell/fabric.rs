@@ -5,6 +5,7 @@
 //! [`work`](Fabric::work) returns (inline), or waits in flight until the clock is moved to it
 //! (stepped).
 
+mod direct;
 mod faults;
 mod managed;
 
@@ -17,7 +18,7 @@ use parking_lot::Mutex;
 #[cfg(feature = "fd")]
 use verbs_api::Verb;
 use verbs_api::lab::{FaultId, Harm, TappedPacket, TimerReport, TraceEvent, TraceRecord};
-use verbs_api::{Context, Cq, Gid, Result, Wc};
+use verbs_api::{Context, Gid, Result};
 
 use super::deadlines::Deadlines;
 #[cfg(feature = "fd")]
@@ -39,6 +40,8 @@ use crate::payload::Payload;
 use crate::ring::Ring;
 use crate::time::Time;
 use crate::wire::{Verdict, Wire};
+use direct::Direct;
+pub(super) use direct::keeps_ways;
 use managed::Managed;
 
 /// The nodes of a simulation and what is between them.
@@ -46,7 +49,7 @@ use managed::Managed;
 pub(super) struct Fabric {
     config: SimConfig,
     seats: Vec<Seat>,
-    memory: SharedMemory,
+    pub(super) memory: SharedMemory,
     now: Time,
     /// Packets under way, in the order in which they arrive. In inline mode there are none between
     /// two verbs.
@@ -59,11 +62,12 @@ pub(super) struct Fabric {
     strikers: Strikers,
     trace: Option<Vec<TraceRecord>>,
     /// Nodes where something happened that a waiting thread may wait for.
-    news: Vec<u32>,
+    pub(super) news: Vec<u32>,
     /// Not in stepped mode, where each poll is seen.
     empty: Option<Arc<EmptyCqs>>,
     /// Nobody sees single packets: they go straight from one node to the other.
     unseen: bool,
+    pub(super) direct: Direct,
     /// What the nodes know of that: whether whole messages may travel as one, and whether polls that find
     /// nothing are seen by nobody.
     informed: Option<(bool, bool)>,
@@ -155,6 +159,7 @@ impl Fabric {
             news: Vec::new(),
             empty: (config.mode != Mode::Stepped).then(EmptyCqs::new),
             unseen: false,
+            direct: Direct::default(),
             informed: None,
             closed: false,
             managed: Managed::new(&config),
@@ -185,13 +190,20 @@ impl Fabric {
         &self.seats[index as usize].node
     }
 
-    /// Works on a node where nothing comes of it that would have to take effect.
+    /// Works on a node where nothing comes of it that would have to take effect, nor that ways of messages depend on.
     pub(super) fn node_mut(&mut self, index: u32) -> &mut Node {
         &mut self.seats[index as usize].node
     }
 
     /// Works on a node, and lets what comes of it take effect.
     pub(super) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
+        self.direct.epoch += 1;
+        self.work_quietly(index, work)
+    }
+
+    /// As above, where no way of a message depends on what changes.
+    #[inline]
+    pub(super) fn work_quietly<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         let node = &mut self.seats[index as usize].node;
         node.set_now(self.now);
         let result = work(node);
@@ -200,12 +212,6 @@ impl Fabric {
             self.deliver_all();
         }
         result
-    }
-
-    /// Polls a CQ of a node. Nothing comes of it that would have to take effect.
-    #[inline]
-    pub(super) fn poll_cq(&mut self, index: u32, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
-        self.seats[index as usize].node.poll_cq(cq, wc)
     }
 
     /// Delivers what is under way, and what that makes the nodes send.
@@ -220,6 +226,7 @@ impl Fabric {
         let Some(packet) = self.flight.front() else {
             return false;
         };
+        self.direct.epoch += 1;
         let to = packet.route.to.filter(|to| !to.is_outside());
         #[cfg(feature = "network")]
         if let Some(border) = &mut self.border
@@ -395,6 +402,7 @@ impl Fabric {
 
     /// All nodes learn where GIDs are.
     pub(super) fn adopt_gids(&mut self, gids: &Arc<Gids>) {
+        self.direct.epoch += 1;
         for seat in &mut self.seats {
             seat.node.adopt_gids(gids.clone());
         }
@@ -568,38 +576,6 @@ impl Fabric {
         self.wire.tapped()
     }
 
-    /// Changes the rules of the wire, and lets the nodes know what can be observed.
-    pub(super) fn rewire<R>(&mut self, change: impl FnOnce(&mut Wire) -> R) -> R {
-        let result = change(&mut self.wire);
-        self.inform_nodes();
-        result
-    }
-
-    /// Tells the nodes what is seen of what they do. In stepped mode that is all: each packet is an
-    /// event, and so is each poll, which moves the clock.
-    fn inform_nodes(&mut self) {
-        let inline = self.config.mode != Mode::Stepped;
-        let are_bytes = self.config.wire || self.config.pcap.is_some();
-        let whole_messages = inline && !self.wire.sees_packets() && !are_bytes;
-        self.unseen = whole_messages && !self.is_traced();
-        let quiet_polls = inline && !self.wire.fails_calls() && !self.config.trace_threads;
-        let before = self.informed.replace((whole_messages, quiet_polls));
-        if before == self.informed {
-            return;
-        }
-        if let Some(empty) = &self.empty {
-            empty.clear();
-        }
-        for seat in &mut self.seats {
-            seat.node.device.base.whole_messages = whole_messages;
-            let shows = quiet_polls && !seat.node.device.base.dead;
-            seat.node
-                .device
-                .cqs
-                .show_empty(self.empty.clone().filter(|_| shows));
-        }
-    }
-
     /// A duplicate of the descriptor of a queue of events of a node.
     #[cfg(feature = "fd")]
     pub(super) fn descriptor(&mut self, node: u32, verb: Verb, of: EventQueue) -> Result<OwnedFd> {
@@ -664,11 +640,6 @@ impl Fabric {
             None => &mut self.managed.waiting,
         };
         *waiting = if starts { *waiting + 1 } else { *waiting - 1 };
-    }
-
-    /// Whether [`take_news`](Self::take_news) has something to give.
-    pub(super) fn has_news(&self) -> bool {
-        !self.news.is_empty()
     }
 
     /// Nodes that had news since the last call, and whose news a thread waits for.

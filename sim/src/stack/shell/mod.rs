@@ -1,5 +1,7 @@
 //! The node, and what surrounds it: the fabric, its lock, its clock, and the traits.
 
+#[cfg(test)]
+mod alike;
 #[cfg(feature = "network")]
 mod border;
 mod call;
@@ -23,6 +25,8 @@ mod say;
 mod sim;
 #[cfg(feature = "network")]
 mod sockets;
+#[cfg(test)]
+mod tally;
 mod timer_thread;
 mod world;
 

@@ -380,7 +380,7 @@ impl Verbs for Sim {
         let node = self.node(verb, cq)?;
         let started = self.world.with(|fabric| {
             self.check_call(fabric, node, verb)?;
-            let result = fabric.work(node, |node| node.start_poll(cq));
+            let result = fabric.work_quietly(node, |node| node.start_poll(cq));
             if matches!(&result, Err(error) if error.kind() == ErrorKind::NotFound) {
                 self.make_progress(fabric);
                 return result;
@@ -461,15 +461,11 @@ impl Verbs for Sim {
     }
 
     fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
-        let say = || format!("{qp}, {}", say::sends(list));
-        self.call(Verb::PostSend, qp, say, |node| node.post_send(qp, list))
+        self.post_sends(qp, list)
     }
 
     fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
-        let say = || format!("{qp}, {} sends, {end:?}", list.len());
-        self.call(Verb::PostBatch, qp, say, |node| {
-            node.post_batch(qp, list, end)
-        })
+        self.post_batch_of(qp, list, end)
     }
 
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {

@@ -13,7 +13,7 @@ use verbs_api::{
 };
 
 use super::clock::{Deadline, RealClock};
-use super::fabric::Fabric;
+use super::fabric::{Fabric, keeps_ways};
 use super::idle::{self, Turn};
 use super::node::Node;
 use super::roster::{Roster, Turns};
@@ -211,7 +211,7 @@ impl World {
         {
             clock.expect(time);
         }
-        if fabric.has_news() {
+        if !fabric.news.is_empty() {
             self.spread_news(fabric);
         }
     }
@@ -441,9 +441,17 @@ impl World {
         wait_for: WaitFor,
         mut attempt: impl FnMut(&mut Node) -> Result<R>,
     ) -> Result<R> {
-        self.wait_for(fabric, node, verb, wait, wait_for, |fabric| {
-            fabric.work(node, &mut attempt)
-        })
+        self.wait_for(
+            fabric,
+            node,
+            verb,
+            wait,
+            wait_for,
+            |fabric| match keeps_ways(verb) {
+                true => fabric.work_quietly(node, &mut attempt),
+                false => fabric.work(node, &mut attempt),
+            },
+        )
     }
 
     /// As above, for news of a node, or of the connection manager behind all nodes.
@@ -525,7 +533,9 @@ impl World {
             fabric.count_waiting(index, starts);
             match wait_for {
                 WaitFor::Event(channel) => {
-                    fabric.work(index, |node| node.device.cqs.count_waiter(channel, starts));
+                    fabric.work_quietly(index, |node| {
+                        node.device.cqs.count_waiter(channel, starts);
+                    });
                 }
                 WaitFor::CmEvent(channel) => {
                     fabric.manage(|manager, _| manager.channels.count_waiter(channel, starts));

@@ -39,7 +39,9 @@ impl Library<'_> {
                 (manager.contexts.clone(), is_new)
             });
             for (node, (context, pd)) in (0..).zip(&first).filter(|_| is_new) {
-                fabric.node_mut(node).device.base.of_ids = Some((*context, pd.index()));
+                fabric.work(node, |node| {
+                    node.device.base.of_ids = Some((*context, pd.index()));
+                });
             }
             first
         });

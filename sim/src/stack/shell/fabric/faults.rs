@@ -4,7 +4,9 @@ use verbs_api::lab::{FaultId, Strike, When};
 use verbs_api::{Cause, Error, Result, Verb};
 
 use super::Fabric;
+use crate::config::Mode;
 use crate::fault::Striker;
+use crate::wire::Wire;
 
 impl Fabric {
     /// The error that a fault rule makes of a call.
@@ -44,5 +46,41 @@ impl Fabric {
         };
         let of_port = || self.outages.struck(id);
         self.wire.struck(id).or_else(on_node).or_else(of_port)
+    }
+
+    /// Changes the rules of the wire, and lets the nodes know what can be observed.
+    pub(in crate::stack::shell) fn rewire<R>(&mut self, change: impl FnOnce(&mut Wire) -> R) -> R {
+        let result = change(&mut self.wire);
+        self.inform_nodes();
+        result
+    }
+
+    /// Tells the nodes what is seen of what they do. In stepped mode that is all: each packet is an
+    /// event, and so is each poll, which moves the clock.
+    pub(super) fn inform_nodes(&mut self) {
+        let inline = self.config.mode != Mode::Stepped;
+        let are_bytes = self.config.wire || self.config.pcap.is_some();
+        let whole_messages = inline && !self.wire.sees_packets() && !are_bytes;
+        self.unseen = whole_messages && self.trace.is_none();
+        self.direct.is_allowed = self.unseen && !self.wire.fails_calls();
+        #[cfg(test)]
+        self.direct.tally.restrict(&mut self.direct.is_allowed);
+        self.direct.epoch += 1;
+        let quiet_polls = inline && !self.wire.fails_calls() && !self.config.trace_threads;
+        let before = self.informed.replace((whole_messages, quiet_polls));
+        if before == self.informed {
+            return;
+        }
+        if let Some(empty) = &self.empty {
+            empty.clear();
+        }
+        for seat in &mut self.seats {
+            seat.node.device.base.whole_messages = whole_messages;
+            let shows = quiet_polls && !seat.node.device.base.dead;
+            seat.node
+                .device
+                .cqs
+                .show_empty(self.empty.clone().filter(|_| shows));
+        }
     }
 }

@@ -73,7 +73,11 @@ impl Alone {
         qp_num(qp: Qp) -> Result<u32>: node.qp_num(qp);
         modify_qp(qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()>:
             node.modify_qp(qp, attr, mask);
-        post_send(qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>: node.post_send(qp, list);
+        post_send(qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError>: {
+            let (index, posted) = node.push_sends(qp, list)?;
+            node.qps.at_mut(index).run_sends(&mut node.device);
+            posted
+        };
         post_recv(qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError>: node.post_recv(qp, list);
         get_async_event(context: Context) -> Result<AsyncEvent>:
             node.device.base.get_async_event(context);

@@ -28,7 +28,7 @@ impl Node {
     }
 
     /// The slot of the queue pair with a number.
-    pub(super) fn find_by_number(&self, qp_num: u32) -> Option<u32> {
+    pub(in crate::stack::shell) fn find_by_number(&self, qp_num: u32) -> Option<u32> {
         let index = self.numbers.slot(qp_num)?;
         let qp = self.qps.peek(index)?;
         (qp.common.qp_num == qp_num).then_some(index)

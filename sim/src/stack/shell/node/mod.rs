@@ -12,7 +12,7 @@
 //! | `door` | a packet comes in: for whom is it |
 //! | `find` | which queue pair a handle or a number means |
 //! | `groups` | the queue pairs of multicast groups |
-//! | `queue_pairs` | verbs of queue pairs |
+//! | `queue_pairs`, `push` | verbs of queue pairs; those that post sends |
 //! | `xrc` | queue pairs of XRC_RECV, which several programs share |
 //! | `poll` | completions leave their CQs, and their slots are free |
 //! | `owner` | which posted work owns which bytes |
@@ -28,6 +28,7 @@ mod garble;
 mod groups;
 mod owner;
 mod poll;
+mod push;
 mod queue_pairs;
 mod xrc;
 
@@ -49,7 +50,7 @@ pub use alone::Alone;
 #[derive(Clone, Debug)]
 pub(in crate::stack::shell) struct Node {
     pub(in crate::stack::shell) device: Device,
-    qps: Table<Qp>,
+    pub(in crate::stack::shell) qps: Table<Qp>,
     pub(in crate::stack::shell) numbers: Numbers,
     pub(in crate::stack::shell) groups: groups::Groups,
 }

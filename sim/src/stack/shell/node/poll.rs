@@ -22,10 +22,11 @@ impl Node {
             && let Some(entry) = self.device.cqs.pop(index)
         {
             wc[count] = entry.wc;
+            let ticket = entry.ticket;
             count += 1;
-            self.release(entry.ticket);
+            self.release(ticket);
         }
-        self.device.cqs.show(index);
+        self.device.cqs.show_if_empty(index);
         if count > 0 {
             self.device.domains.place_late(&self.device.base);
         }
@@ -61,7 +62,7 @@ impl Node {
     }
 
     /// A completion is in its CQ no more: its slot is free, and in a queue of the QP those before it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn release(&mut self, ticket: Ticket) {
         self.device.let_go(&ticket);
         if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {

@@ -2,9 +2,9 @@
 
 use verbs_api::behavior::Check;
 use verbs_api::{
-    Ah as AhHandle, AsyncEvent, BatchEnd, Capabilities, Cause, Context, Element, Error, ErrorKind,
-    Handle, Mw as MwHandle, MwBind, Object, Pd as PdHandle, PostError, Qp as QpHandle, QpAttr,
-    QpAttrMask, QpCap, QpInit, QpQuery, QpType, RecvWr, Result, SendWr, Verb,
+    Ah as AhHandle, AsyncEvent, Capabilities, Cause, Context, Element, Error, ErrorKind, Handle,
+    Mw as MwHandle, MwBind, Object, Pd as PdHandle, PostError, Qp as QpHandle, QpAttr, QpAttrMask,
+    QpCap, QpInit, QpQuery, QpType, RecvWr, Result, Verb,
 };
 
 use super::Node;
@@ -117,28 +117,6 @@ impl Node {
         }
         self.device.domains.place_late(&self.device.base);
         Ok(())
-    }
-
-    /// `ibv_post_send`
-    pub(in crate::stack::shell) fn post_send(
-        &mut self,
-        qp: QpHandle,
-        list: &[SendWr<'_>],
-    ) -> Result<(), PostError> {
-        let found = self.qp_mut(Verb::PostSend, qp);
-        let (own, device) = found.map_err(|error| PostError::new(0, error))?;
-        own.post_send(device, list)
-    }
-
-    /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`.
-    pub(in crate::stack::shell) fn post_batch(
-        &mut self,
-        qp: QpHandle,
-        list: &[SendWr<'_>],
-        end: BatchEnd,
-    ) -> Result<()> {
-        let (own, device) = self.qp_mut(Verb::PostBatch, qp)?;
-        own.post_batch(device, list, end)
     }
 
     /// `ibv_post_recv`
