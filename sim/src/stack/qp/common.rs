@@ -94,17 +94,21 @@ impl Common {
         device.base.whole_messages && !self.is_connected_outside()
     }
 
-    /// Whether packets of other processes may be for it.
-    fn listens(&self, device: &Device) -> bool {
-        let receives = matches!(
+    /// Whether it is in a state in which it takes packets.
+    pub(super) fn takes_packets(&self) -> bool {
+        matches!(
             self.state(),
             QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe
-        );
+        )
+    }
+
+    /// Whether packets of other processes may be for it.
+    fn listens(&self, device: &Device) -> bool {
         let from_outside = match self.init.qp_type {
             QpType::Ud => device.ports.has_network(),
             _ => self.is_connected_outside(),
         };
-        receives && from_outside
+        self.takes_packets() && from_outside
     }
 
     /// Counts it among those that listen, or no longer.

@@ -270,19 +270,10 @@ impl<'a> End<'a> {
     /// What this takes as the other end, as it takes packets from there.
     pub(crate) fn answer_way(self, asked: &Question) -> Result<Kinds, Detour> {
         let (qp, device) = (&self.qp.common, self.device);
-        ensure(device.is_plain(), Detour::FarDevice)?;
-        ensure(qp.init.qp_type == asked.qp_type, Detour::FarQp)?;
-        let establishes = device.base.behavior.comm_est && !self.qp.comm_est;
-        let is_ready = match qp.state() {
-            QpState::Rtr => !establishes,
-            QpState::Rts | QpState::Sqd | QpState::Sqe => true,
-            _ => false,
-        };
-        ensure(is_ready, Detour::FarState)?;
-        let port = asked.to.port;
-        let is_good = qp.attr.port_num == port && device.ports.at(port).up;
-        ensure(is_good, Detour::FarPort)?;
-        ensure(pkeys_match(qp.pkey(device), asked.pkey), Detour::FarPkey)?;
+        self.check_takes(asked.qp_type, asked.to.port, asked.pkey)?;
+        let raises = device.base.behavior.comm_est && !self.qp.comm_est;
+        let establishes = qp.state() == QpState::Rtr && raises;
+        ensure(!establishes, Detour::FarState)?;
         ensure(qp.mtu(device) == asked.mtu, Detour::FarMtu)?;
         let answers = |route: &Route| {
             route.to == Some(asked.from)
@@ -292,6 +283,17 @@ impl<'a> End<'a> {
         ensure(qp.route.as_ref().is_some_and(answers), Detour::FarPeer)?;
         ensure(self.qp.responder.is_between_messages(), Detour::FarBusy)?;
         Ok(self.kinds_to_receive())
+    }
+
+    /// Whether it takes packets of a transport that come through a port with a P_Key.
+    fn check_takes(self, qp_type: QpType, port: u8, pkey: u16) -> Result<(), Detour> {
+        let (qp, device) = (&self.qp.common, self.device);
+        ensure(device.is_plain(), Detour::FarDevice)?;
+        ensure(qp.init.qp_type == qp_type, Detour::FarQp)?;
+        ensure(qp.takes_packets(), Detour::FarState)?;
+        let is_good = qp.attr.port_num == port && device.ports.at(port).up;
+        ensure(is_good, Detour::FarPort)?;
+        ensure(pkeys_match(qp.pkey(device), pkey), Detour::FarPkey)
     }
 
     /// A message as it leaves, and the local memory that it names.

@@ -103,11 +103,8 @@ impl<W: Default> WorkQueue<W> {
     }
 
     #[cfg(test)]
-    pub(super) fn each_mut(&mut self, change: impl FnMut(&mut W)) {
-        (0..self.requests.len()).for_each({
-            let mut change = change;
-            move |offset| change(self.requests.at_mut(offset))
-        });
+    pub(super) fn each_mut(&mut self, mut change: impl FnMut(&mut W)) {
+        (0..self.requests.len()).for_each(|offset| change(self.requests.at_mut(offset)));
     }
 
     /// A place for a request at the end, as the one who had it before left it; the queue must not be full. And whether

@@ -43,10 +43,7 @@ impl Qp {
             self.early.push(packet.clone());
             return Err("the qp is not ready to receive: it is kept");
         }
-        if !matches!(
-            qp.state(),
-            QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe
-        ) {
+        if !qp.takes_packets() {
             return Err(reason::NOT_READY);
         }
         if qp.attr.port_num != port {

@@ -5,7 +5,6 @@ use verbs_api::{Dest, Grh, Handle, QpState, QpType, SendFlags, SendWr};
 use super::super::datagram::{self, DatagramWay, Head};
 use super::super::grh;
 use super::{Detour, End, EndMut, Kinds, Leaving, ensure};
-use crate::device::pkeys_match;
 use crate::memory::{Gathered, Span};
 use crate::packet::PortId;
 
@@ -52,19 +51,11 @@ impl End<'_> {
 
     /// Whether this is the receiver, and takes datagrams from there.
     pub(crate) fn answer_datagram(self, asked: &Asked) -> Result<(), Detour> {
-        let (qp, device) = (&self.qp.common, self.device);
-        ensure(device.is_plain(), Detour::FarDevice)?;
-        ensure(qp.init.qp_type == QpType::Ud, Detour::FarQp)?;
-        let is_ready = matches!(
-            qp.state(),
-            QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe
-        );
-        ensure(is_ready, Detour::FarState)?;
-        let port = asked.to.port;
-        let is_good = qp.attr.port_num == port && device.ports.at(port).up;
-        ensure(is_good, Detour::FarPort)?;
-        ensure(pkeys_match(qp.pkey(device), asked.pkey), Detour::FarPkey)?;
-        ensure(asked.way.deth.qkey == qp.attr.qkey, Detour::FarQkey)
+        self.check_takes(QpType::Ud, asked.to.port, asked.pkey)?;
+        ensure(
+            asked.way.deth.qkey == self.qp.common.attr.qkey,
+            Detour::FarQkey,
+        )
     }
 
     /// Where a datagram goes, and what is put before its bytes.
