@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, Result, fcntl_dupfd_cloexec, read, write};
-use rustix::ioctl::{Setter, ioctl, opcode};
+use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
@@ -78,7 +78,7 @@ impl Flag {
 #[expect(unsafe_code, reason = "a call that the library has no function for")]
 fn set_ticks(timer: &OwnedFd) -> Result<()> {
     /// `TFD_IOC_SET_TICKS`
-    const SET_TICKS: u32 = opcode::write::<u64>(b'T', 0);
+    const SET_TICKS: Opcode = opcode::write::<u64>(b'T', 0);
     // SAFETY: this call reads a number of 64 bits. It is of timerfds alone.
     unsafe { ioctl(timer, Setter::<SET_TICKS, u64>::new(1)) }
 }
