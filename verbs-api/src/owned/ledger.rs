@@ -51,16 +51,14 @@ impl Clock {
 #[derive(Default)]
 struct Ledger {
     entries: VecDeque<Entry>,
-    /// What the entries hold, in their order.
-    holds: VecDeque<Hold>,
     next: u32,
 }
 
 struct Entry {
     number: u32,
-    holds: u32,
     posted: Posted,
     at: u64,
+    holds: Holds,
 }
 
 /// What is known of a work request that was posted.
@@ -78,6 +76,9 @@ pub(super) enum Hold {
     Mw(#[expect(dead_code, reason = "kept for its Drop")] Mw),
     Ah(#[expect(dead_code, reason = "kept for its Drop")] Ah),
 }
+
+/// What one work request uses.
+pub(super) type Holds = SmallVec<[Hold; 1]>;
 
 /// What completed work held. To be dropped with no lock held, since that may destroy objects.
 pub(super) type Released = SmallVec<[Hold; 16]>;
@@ -107,9 +108,9 @@ impl Queue {
 
     /// Enters work requests and posts them, with the numbers that the device gets. What is refused
     /// is not entered; what a panic leaves behind stays entered, since it may have been posted.
-    pub(super) fn post<H: IntoIterator<Item = Hold>>(
+    pub(super) fn post(
         &self,
-        list: impl ExactSizeIterator<Item = (Posted, H)>,
+        list: impl ExactSizeIterator<Item = (Posted, Holds)>,
         post: impl FnOnce(FirstNumber) -> Result<(), PostError>,
     ) -> Result<(), PostError> {
         let mut ledger = self.ledger.lock();
@@ -165,23 +166,20 @@ impl Locked<'_> {
     /// Nothing that is posted will be executed any more. The program's own numbers stay, for
     /// completions that have not been polled. The number of the next work request, and what was
     /// held: to be dropped with no lock held.
-    pub(super) fn release(mut self) -> (u32, VecDeque<Hold>) {
-        for entry in &mut self.0.entries {
-            entry.holds = 0;
-        }
-        (self.0.next, std::mem::take(&mut self.0.holds))
+    pub(super) fn release(mut self) -> (u32, Vec<Hold>) {
+        let entries = self.0.entries.iter_mut();
+        let held = entries.flat_map(|entry| entry.holds.drain(..)).collect();
+        (self.0.next, held)
     }
 }
 
 impl Ledger {
-    fn push(&mut self, posted: Posted, at: u64, holds: impl IntoIterator<Item = Hold>) {
-        let before = self.holds.len();
-        self.holds.extend(holds);
+    fn push(&mut self, posted: Posted, at: u64, holds: Holds) {
         self.entries.push_back(Entry {
             number: self.next,
-            holds: (self.holds.len() - before) as u32,
             posted,
             at,
+            holds,
         });
         // Never used again, also if it is refused: a driver may have taken it all the same.
         self.next = self.next.wrapping_add(1);
@@ -189,15 +187,13 @@ impl Ledger {
 
     fn pop_first(&mut self, released: &mut Released) -> Option<(Posted, u64)> {
         let entry = self.entries.pop_front()?;
-        released.extend(self.holds.drain(..entry.holds as usize));
+        released.extend(entry.holds);
         Some((entry.posted, entry.at))
     }
 
+    /// Whoever posts holds what these hold too, so that nothing is destroyed here.
     fn pop_last(&mut self, count: usize) {
-        for entry in self.entries.drain(self.entries.len() - count..) {
-            // Whoever posts holds these too, so that nothing is destroyed here.
-            self.holds.truncate(self.holds.len() - entry.holds as usize);
-        }
+        self.entries.truncate(self.entries.len() - count);
     }
 
     /// Where the entry of this number is, or would be. Numbers wrap around.
@@ -238,7 +234,7 @@ mod tests {
         let list = wr_ids.iter().map(|wr_id| {
             let opcode = WcOpcode::Send;
             let wr_id = *wr_id;
-            (Posted { wr_id, opcode }, [])
+            (Posted { wr_id, opcode }, Holds::new())
         });
         let error = Error::new(Verb::PostSend, ErrorKind::NoMemory, Cause::Unspecified);
         let result = queue.post(list, |number| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::ledger::Hold;
+use super::ledger::{Hold, Holds};
 use super::life::{self, Owner, Parts as _, object};
 use super::{Context, Pd};
 use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
@@ -156,7 +156,7 @@ pub(super) fn resolve<'a, W>(
     list: &'a [W],
     sg_list: impl Fn(&W) -> &'a [Sge<'a>],
     mut check: impl FnMut(&W) -> Result<()>,
-) -> (SmallVec<[crate::mr::Sge; 8]>, Option<PostError>) {
+) -> (SmallVec<[crate::mr::Sge; 2]>, Option<PostError>) {
     let mut sges = SmallVec::new();
     for (bad_wr, wr) in list.iter().enumerate() {
         let before = sges.len();
@@ -175,8 +175,9 @@ pub(super) fn resolve<'a, W>(
 }
 
 /// What a work request with this list holds.
-pub(super) fn regions(sg_list: &[Sge<'_>]) -> impl Iterator<Item = Hold> {
-    sg_list.iter().map(|sge| Hold::Mr(sge.mr().clone()))
+pub(super) fn regions(sg_list: &[Sge<'_>]) -> Holds {
+    let held = sg_list.iter().map(|sge| Hold::Mr(sge.mr().clone()));
+    held.collect()
 }
 
 /// A part of a region, as a scatter/gather entry: [`Mr::sge`].

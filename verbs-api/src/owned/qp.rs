@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::ledger::{Posted, Queue};
+use super::ledger::{Holds, Posted, Queue};
 use super::life::{self, Owner, Parts as _, object};
 use super::mr::{regions, resolve};
 use super::mw::{Mw, MwBind};
@@ -522,7 +522,7 @@ impl Qp {
                     ..crate::SendWr::new(first.wr_id(place), op, now).labeled(wr.label())
                 }
             });
-            let raw: SmallVec<[_; 4]> = raw.collect();
+            let raw: SmallVec<[_; 1]> = raw.collect();
             post(&raw)
         })
     }
@@ -547,7 +547,7 @@ impl Qp {
                 sges = later;
                 crate::RecvWr::new(first.wr_id(place), now).labeled(wr.label())
             });
-            let raw: SmallVec<[_; 4]> = raw.collect();
+            let raw: SmallVec<[_; 1]> = raw.collect();
             self.0.context().verbs().post_recv(self.handle(), &raw)
         })?;
         bad.map_or(Ok(()), Err)
@@ -565,7 +565,7 @@ impl Qp {
             wr_id: bind.wr_id,
             opcode: WcOpcode::BindMw,
         };
-        let entries = std::iter::once((posted, bind.info.holds(mw)));
+        let entries = std::iter::once((posted, Holds::from_iter(bind.info.holds(mw))));
         let verbs = self.0.context().verbs();
         let result = self.0.send.queue.post(entries, |first| {
             let bind = crate::MwBind {
@@ -581,6 +581,6 @@ impl Qp {
 
 /// What sends name, for the device: what each does and where it goes, and the entries of all.
 struct Named {
-    ops: SmallVec<[(SendOp, Dest); 4]>,
-    sges: SmallVec<[Sge; 8]>,
+    ops: SmallVec<[(SendOp, Dest); 1]>,
+    sges: SmallVec<[Sge; 2]>,
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::ledger::{Clock, Hold, Posted, Released};
+use super::ledger::{Clock, Hold, Holds, Posted, Released};
 use crate::error::PostError;
 use crate::sync::Mutex;
 
@@ -31,7 +31,7 @@ struct Ledger {
 struct Entry {
     posted: Posted,
     at: u64,
-    holds: SmallVec<[Hold; 1]>,
+    holds: Holds,
 }
 
 /// The SRQ and the number in it, of what the device gave back; none if it is of no SRQ.
@@ -55,18 +55,15 @@ impl Shared {
 
     /// Enters receives and posts them, with the numbers that the device gets. What is refused is
     /// not entered; what a panic leaves behind stays entered, since it may have been posted.
-    pub(super) fn post<H: IntoIterator<Item = Hold>>(
+    pub(super) fn post(
         &self,
-        list: impl Iterator<Item = (Posted, H)>,
+        list: impl Iterator<Item = (Posted, Holds)>,
         post: impl FnOnce(&[u64]) -> Result<(), PostError>,
     ) -> Result<(), PostError> {
         let mut ledger = self.ledger.lock();
         let at = self.clock.now();
         let numbers: SmallVec<[u32; 4]> = list
-            .map(|(posted, holds)| {
-                let holds = holds.into_iter().collect();
-                ledger.enter(Entry { posted, at, holds })
-            })
+            .map(|(posted, holds)| ledger.enter(Entry { posted, at, holds }))
             .collect();
         let of_device = |number: &u32| SHARED | u64::from(self.key) << 32 | u64::from(*number);
         let wr_ids: SmallVec<[u64; 4]> = numbers.iter().map(of_device).collect();
@@ -121,7 +118,7 @@ mod tests {
         let list = ids.iter().map(|wr_id| {
             let opcode = WcOpcode::Recv;
             let wr_id = *wr_id;
-            (Posted { wr_id, opcode }, [])
+            (Posted { wr_id, opcode }, Holds::new())
         });
         let error = Error::new(Verb::PostSrqRecv, ErrorKind::NoMemory, Cause::Unspecified);
         let result = shared.post(list, |wr_ids| {

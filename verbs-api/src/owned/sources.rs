@@ -155,7 +155,7 @@ impl Sources {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ledger::Posted;
+    use super::super::ledger::{Holds, Posted};
     use super::*;
     use crate::cq::WcOpcode;
 
@@ -175,7 +175,7 @@ mod tests {
             opcode: WcOpcode::Send,
         };
         let mut wr_id = 0;
-        let list = [(posted, [])].into_iter();
+        let list = [(posted, Holds::new())].into_iter();
         queue
             .post(list, |first| {
                 wr_id = first.wr_id(0);

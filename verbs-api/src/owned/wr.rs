@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use super::ledger::Hold;
+use super::ledger::{Hold, Holds};
 use super::mr::regions;
 use super::{Ah, Mw, MwBindInfo, Pd, Sge};
 use crate::error::{Result, Verb};
@@ -105,17 +105,14 @@ impl<'a> SendWr<'a> {
     }
 
     /// What it holds until it is done.
-    pub(super) fn holds(&self) -> impl Iterator<Item = Hold> {
-        let ah = match self.dest {
-            Dest::Ud { ah, .. } => Some(Hold::Ah(ah.clone())),
-            Dest::Connected | Dest::Xrc { .. } => None,
-        };
-        let bound = match self.op {
-            SendOp::BindMw { mw, info, .. } => Some(info.holds(mw)),
-            _ => None,
-        };
-        regions(self.sg_list)
-            .chain(ah)
-            .chain(bound.into_iter().flatten())
+    pub(super) fn holds(&self) -> Holds {
+        let mut holds = regions(self.sg_list);
+        if let Dest::Ud { ah, .. } = self.dest {
+            holds.push(Hold::Ah(ah.clone()));
+        }
+        if let SendOp::BindMw { mw, info, .. } = self.op {
+            holds.extend(info.holds(mw));
+        }
+        holds
     }
 }
