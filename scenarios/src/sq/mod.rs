@@ -53,6 +53,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     post::message_without_entries_has_no_bytes_on_ud,
     post::inline_data_is_taken_at_the_post,
     post::inline_data_is_taken_at_the_post_however_long_it_waits,
+    post::inline_data_is_refused_without_its_flag,
     post::inline_data_needs_no_key,
     post::inline_data_is_gathered,
     post::inline_data_needs_no_region,

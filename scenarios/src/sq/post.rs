@@ -1,7 +1,7 @@
 //! What a post takes and answers; inline data.
 
 use verbs_api::behavior::SqRelease;
-use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendWr, Sge};
+use verbs_api::{ErrorKind, QpAttrMask, QpCap, QpState, QpType, RecvWr, SendFlags, SendWr, Sge};
 
 use crate::climber::Climber;
 use crate::failure::{check, check_eq, in_case};
@@ -263,6 +263,17 @@ fn inline_data_needs_no_region(bench: &Bench<'_>) -> Result {
             in_case(&format!("{kind:?} of {length} bytes"), run())?;
         }
     }
+    pair.still_works("SQ-08")
+}
+
+scenario!(inline_data_is_refused_without_its_flag: "SQ-08");
+/// So the bytes are not taken for none.
+fn inline_data_is_refused_without_its_flag(bench: &Bench<'_>) -> Result {
+    let pair = inline_pair(bench)?;
+    let mut wr = SendWr::send(1, &[]).inline_data(&[7; 8]);
+    wr.flags = SendFlags::SIGNALED;
+    let posted = bench.post_send(pair.a.qp, &[wr]);
+    expect_err(posted, ErrorKind::Invalid, "SQ-08")?;
     pair.still_works("SQ-08")
 }
 
