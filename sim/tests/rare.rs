@@ -8,7 +8,7 @@ use verbs_api::{
     QpAttrMask as Mask, QpCap, QpInit, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge,
     SrqInit, Verbs, Wait, Wc, WcStatus, XrcdInit, connect, transition,
 };
-use verbs_sim::{Sim, SimConfig};
+use verbs_sim::{Mode, Sim, SimConfig};
 
 /// RQ-01, SRQ-04: of a list that is too long, on a queue that is full, the queue is seen first.
 #[test]
@@ -231,4 +231,25 @@ fn a_number_of_another_private_fabric_is_told_as_that() {
     assert_eq!(wc[0].status, WcStatus::RetryExcErr);
     let said = sim.diagnose().to_string();
     assert!(said.contains("it is of another process"), "{said}");
+}
+
+/// ASYNC-10: also where nobody sees single packets, and a poll looks at little.
+#[test]
+fn a_dead_device_is_not_polled() {
+    let sim = Sim::new(SimConfig::new().mode(Mode::Inline));
+    let context = sim.open_device("sim0").unwrap();
+    let pd = sim.alloc_pd(context).unwrap();
+    let cq = sim.create_cq(context, &CqInit::new(4)).unwrap();
+    let qp = sim.create_qp(pd, &QpInit::new(QpType::Ud, cq, cq)).unwrap();
+    connect::ud_to_rts(&sim, qp, 1, 0).unwrap();
+    let error = QpAttr {
+        qp_state: QpState::Err,
+        ..QpAttr::default()
+    };
+    sim.modify_qp(qp, &error, Mask::STATE).unwrap();
+    sim.post_recv(qp, &[RecvWr::new(1, &[])]).unwrap();
+    sim.kill_device(context).unwrap();
+    // A flushed receive waits in it.
+    let polled = sim.poll_cq(cq, &mut [Wc::default()]);
+    assert_eq!(polled.unwrap_err().kind(), ErrorKind::Io);
 }
