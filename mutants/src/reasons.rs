@@ -93,6 +93,7 @@ const LABORATORY: &[&str] = &[
     "sim/src/stack/shell/call.rs Sim::post_packets",
     "sim/src/stack/shell/call.rs Sim::post_sends",
     "sim/src/stack/shell/deadlines.rs",
+    "sim/src/sync.rs",
     "sim/src/timers.rs Timers::earliest",
     "sim/src/timers.rs Timers::take_sooner",
     "sim/src/device/access.rs Domains::remote_span",
