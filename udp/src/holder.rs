@@ -6,10 +6,16 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::PORT;
 
+/// How often the kernel's table is read until it names a holder. It is read in pieces, and lacks a line where a socket
+/// before it has gone between two pieces.
+const READINGS: usize = 8;
+
 /// Who has the port on an address, in words, as far as this process may know.
 pub fn holder(address: IpAddr) -> String {
-    let holders = || Some(holders(address)?.into_iter().map(named).collect::<Vec<_>>());
-    match holders().unwrap_or_default() {
+    let mut readings = (0..READINGS).filter_map(|_| holders(address));
+    let holders = readings.find(|holders| !holders.is_empty());
+    let names = holders.unwrap_or_default().into_iter().map(named);
+    match names.collect::<Vec<_>>() {
         names if names.is_empty() => "another socket".to_owned(),
         names => names.join(", "),
     }
