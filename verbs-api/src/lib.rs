@@ -56,6 +56,7 @@ mod rc;
 mod report;
 mod shown;
 mod srq;
+pub mod site;
 pub mod sync;
 pub mod table;
 mod trace;
