@@ -1,14 +1,19 @@
 //! What a program did wrong or left undone, as far as a simulation knows.
 
 use core::fmt;
+use core::time::Duration;
 
 use verbs_api::lab::ArmState;
-use verbs_api::{AsyncEventType, CompChannel, Cq, Object, WcStatus};
+use verbs_api::site::Site;
+use verbs_api::{AsyncEventType, Cause, CompChannel, Cq, Error, Verb, WcStatus};
 
-/// What was found, by node; of a node what failed comes first, then what was left.
+use crate::class::{Certainty, Class};
+
+/// What was found, causes before what came of them; what is merely still there comes last.
 ///
-/// Printed it is a line for each finding, without the address of anything. It is empty after a program
-/// without mistakes that has destroyed all its objects.
+/// Printed it is a line for each finding, with its class and the place in the program, without the address of any
+/// memory; the first of each class is followed by what to do. It is empty after a program without mistakes that has
+/// destroyed all its objects.
 ///
 /// ```
 /// use verbs_api::{CqInit, Verbs};
@@ -17,17 +22,22 @@ use verbs_api::{AsyncEventType, CompChannel, Cq, Object, WcStatus};
 /// let sim = Sim::new(SimConfig::new());
 /// let context = sim.open_device("sim1")?;
 /// sim.create_cq(context, &CqInit::new(16))?;
+/// let diagnosis = sim.diagnose();
+/// assert!(diagnosis.mistakes.is_empty());
 /// assert_eq!(
-///     sim.diagnose().to_string(),
-///     "sim1: not destroyed: cq#0\nsim1: 1 context not closed\n"
+///     diagnosis.to_string(),
+///     "sim1: VS-OBJ-03: hint: not destroyed: cq#0; 1 context not closed\n\
+///      help: VS-OBJ-03: destroy what was created, and close what was opened (DEV-03)\n"
 /// );
 /// # Ok::<(), verbs_api::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Diagnosis {
-    /// In the order in which they are printed.
-    pub findings: Vec<Finding>,
+    /// What was done wrong, in the order in which it is printed.
+    pub mistakes: Vec<Finding>,
+    /// What is still there, one finding a device, and one more if a context was closed with what it had.
+    pub leftovers: Vec<Finding>,
 }
 
 /// Something that a program did wrong or left undone.
@@ -38,6 +48,40 @@ pub struct Finding {
     pub node: u32,
     /// What it is.
     pub problem: Problem,
+    /// Where in the program: of a failure where the work was posted, of a lost wake-up where the CQ was armed, of a
+    /// refused call where that was made. `None` if it is not known.
+    pub site: Option<Site>,
+    /// How often more the same was found at the same place.
+    pub more: u64,
+}
+
+/// A problem as it was noted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Noted {
+    pub(crate) problem: Problem,
+    pub(crate) site: Option<Site>,
+    pub(crate) more: u64,
+}
+
+impl From<Problem> for Noted {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problem,
+            site: None,
+            more: 0,
+        }
+    }
+}
+
+impl Noted {
+    /// One that is of a place.
+    pub(crate) fn at(problem: Problem, site: Option<Site>) -> Self {
+        Self {
+            problem,
+            site,
+            more: 0,
+        }
+    }
 }
 
 /// What there is to be found.
@@ -57,6 +101,13 @@ pub enum Problem {
         /// What it failed for, if that is known.
         why: Option<Why>,
     },
+    /// A call was refused.
+    Refused {
+        /// Of which class that is.
+        class: Class,
+        /// The error: verb, errno value and facts.
+        error: Error,
+    },
     /// Completions were lost, since a CQ was full.
     Overrun {
         /// The CQ.
@@ -65,6 +116,24 @@ pub enum Problem {
         cqe: u32,
         /// How many were lost.
         lost: u64,
+        /// The numbers of the queue pairs whose completions those were, the first eight.
+        qps: Vec<u32>,
+    },
+    /// More may complete in a CQ than it has room for.
+    SmallCq {
+        /// The CQ.
+        cq: Cq,
+        /// How many completions it holds.
+        cqe: u32,
+        /// How many are in it.
+        unpolled: u32,
+        /// How much work is outstanding that completes in it.
+        outstanding: u64,
+    },
+    /// A CQ was armed that has no channel: no event comes of that.
+    ArmedWithoutChannel {
+        /// The CQ.
+        cq: Cq,
     },
     /// A CQ is armed, and completions wait in it that were there before: the classic lost wake-up.
     LostWakeup {
@@ -74,6 +143,60 @@ pub enum Problem {
         armed: ArmState,
         /// How many wait.
         unpolled: u32,
+        /// The poll before took as many as it asked for, and left these.
+        partly: bool,
+    },
+    /// A CQ is armed for solicited completions, and others wait in it.
+    SolicitedOnly {
+        /// The CQ.
+        cq: Cq,
+        /// How many wait.
+        unpolled: u32,
+    },
+    /// An event told of a CQ that was not polled since, and completions wait in it.
+    OtherPolled {
+        /// The CQ.
+        cq: Cq,
+        /// How many wait.
+        unpolled: u32,
+    },
+    /// No completion of a CQ was ever polled.
+    NeverPolled {
+        /// The CQ.
+        cq: Cq,
+        /// How many wait that are no flush.
+        unpolled: u32,
+    },
+    /// The ends of a connection do not fit together.
+    EndsDiffer {
+        /// Number of the QP that came last to where it shows.
+        qp_num: u32,
+        /// The node and the number of its peer.
+        peer: (u32, u32),
+        /// What differs, with both values: at the QP, and at its peer.
+        what: &'static str,
+        /// The value at the QP.
+        own: u64,
+        /// The value at its peer.
+        others: u64,
+    },
+    /// Sends were posted after a failure of the QP had been polled.
+    PostedAfterError {
+        /// Number of the QP.
+        qp_num: u32,
+    },
+    /// A thread waits, and nothing that is under way ends that.
+    Waits {
+        /// What it has called.
+        verb: Verb,
+        /// What it waits for, in words.
+        waits_for: String,
+        /// For how long.
+        since: Duration,
+        /// Why nothing comes.
+        class: Class,
+        /// In words, with what would end it.
+        why: String,
     },
     /// Packets were not taken.
     Dropped {
@@ -123,19 +246,14 @@ pub enum Problem {
         /// How many.
         events: u32,
     },
-    /// Objects of a kind are still there.
+    /// Objects are still there.
     NotDestroyed {
-        /// What they are.
-        kind: Object,
-        /// Which, with how they stand.
+        /// Which, with how they stand: users before what they use.
         names: Vec<String>,
+        /// How often the device is still open.
+        contexts: u32,
         /// They went with their context, which was closed all the same (DEV-03).
         closed: bool,
-    },
-    /// Devices are still open.
-    NotClosed {
-        /// How many times.
-        contexts: u32,
     },
 }
 
@@ -155,27 +273,137 @@ const NAMES: usize = 8;
 impl Diagnosis {
     /// Whether nothing was found.
     pub fn is_empty(&self) -> bool {
-        self.findings.is_empty()
+        self.mistakes.is_empty() && self.leftovers.is_empty()
     }
 
-    /// The same as printing it, with names of devices other than `sim0`, `sim1`, ...
-    pub fn with_names(&self, name: impl Fn(u32) -> String) -> String {
-        let line = |finding: &Finding| {
-            let words = finding.problem.in_words(&name);
-            format!("{}: {words}\n", name(finding.node))
-        };
-        self.findings.iter().map(line).collect()
+    /// All there is, in the order in which it is printed.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.mistakes.iter().chain(&self.leftovers)
+    }
+
+    /// The same as printing it, with names of devices other than `sim0`, `sim1`, ..., and names of places.
+    pub fn with_names(
+        &self,
+        name: impl Fn(u32) -> String,
+        place: impl Fn(Site) -> String,
+    ) -> String {
+        let mut text = String::new();
+        let mut helped = Vec::new();
+        for finding in self.findings() {
+            text += &format!("{}\n", finding.in_words(&name, &place));
+            let class = finding.class();
+            if !helped.contains(&class) {
+                helped.push(class);
+                text += &format!("help: {class}: {} ({})\n", class.remedy(), class.rule());
+            }
+        }
+        text
     }
 }
 
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.with_names(|node| format!("sim{node}")))
+        f.write_str(&self.with_names(default_name, |site| site.to_string()))
+    }
+}
+
+fn default_name(node: u32) -> String {
+    format!("sim{node}")
+}
+
+impl Finding {
+    pub(crate) fn new(node: u32, noted: Noted) -> Self {
+        let Noted {
+            problem,
+            site,
+            more,
+        } = noted;
+        Self {
+            node,
+            problem,
+            site,
+            more,
+        }
+    }
+
+    /// Of which class it is.
+    pub fn class(&self) -> Class {
+        self.problem.class()
+    }
+
+    /// A line without its end: the device, the class, a sentence, and the place.
+    pub fn in_words(
+        &self,
+        name: &impl Fn(u32) -> String,
+        place: &impl Fn(Site) -> String,
+    ) -> String {
+        let (node, class) = (name(self.node), self.class());
+        let level = match class.certainty() {
+            Certainty::Certain => "",
+            Certainty::Hint => "hint: ",
+        };
+        let words = self.problem.in_words(name);
+        let more = match self.more {
+            0 => String::new(),
+            more => format!(", and {} more", counted(more, "time", "times")),
+        };
+        let site = self.site.map(|site| format!(" ({})", place(site)));
+        format!(
+            "{node}: {class}: {level}{words}{more}{}",
+            site.unwrap_or_default()
+        )
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.in_words(&default_name, &|site: Site| site.to_string()))
     }
 }
 
 impl Problem {
-    fn in_words(&self, name: &impl Fn(u32) -> String) -> String {
+    /// Of which class it is.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Failed {
+                receive,
+                status,
+                why,
+                ..
+            } => {
+                let why = why.as_ref().map_or("", |why| &why.text);
+                Class::of_failure(*receive, *status, why)
+            }
+            Self::Refused { class, .. } | Self::Waits { class, .. } => *class,
+            Self::Overrun { .. } => Class::Overrun,
+            Self::SmallCq { .. } => Class::SmallCq,
+            Self::ArmedWithoutChannel { .. } => Class::ArmedWithoutChannel,
+            Self::LostWakeup { partly: false, .. } => Class::LostWakeup,
+            Self::LostWakeup { partly: true, .. } => Class::DrainIncomplete,
+            Self::SolicitedOnly { .. } => Class::SolicitedOnly,
+            Self::OtherPolled { .. } => Class::OtherPolled,
+            Self::NeverPolled { .. } => Class::NeverPolled,
+            Self::EndsDiffer { .. } => Class::EndsDiffer,
+            Self::PostedAfterError { .. } => Class::AfterError,
+            Self::Dropped { why, .. } => Class::of_dropped(why),
+            Self::Garbage { .. } => Class::Garbage,
+            Self::Unpolled { .. } => Class::Unpolled,
+            Self::Unread { .. } => Class::UnreadEvents,
+            Self::UnreadAsync { .. } => Class::UnreadAsync,
+            Self::Unacknowledged { .. } => Class::Unacknowledged,
+            Self::NotDestroyed { .. } => Class::NotDestroyed,
+        }
+    }
+
+    /// The verb that was refused.
+    pub(crate) fn verb(&self) -> Option<Verb> {
+        match self {
+            Self::Refused { error, .. } => Some(error.verb()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn in_words(&self, name: &impl Fn(u32) -> String) -> String {
         match self {
             Self::Failed {
                 qp_num,
@@ -195,21 +423,89 @@ impl Problem {
                 };
                 format!("{kind} {wr_id:#x} of qp {qp_num:#x} failed with {status}{why}")
             }
-            Self::Overrun { cq, cqe, lost } => {
+            Self::Refused { error, .. } => {
+                let posted = match error.cause() {
+                    Cause::QueueFull { .. } => ": no slot is free until a completion is polled",
+                    _ => "",
+                };
+                format!("{error}{posted}")
+            }
+            Self::Overrun { cq, cqe, lost, qps } => {
                 let entries = counted((*cqe).into(), "entry", "entries");
                 let lost = counted(*lost, "completion was", "completions were");
-                format!("{cq}, of {entries}, has overrun: {lost} lost")
+                let qps: Vec<_> = qps.iter().map(|qp| format!("qp {qp:#x}")).collect();
+                let qps = qps.join(", ");
+                format!("{cq}, of {entries}, has overrun: {lost} lost, of {qps}")
+            }
+            Self::SmallCq {
+                cq,
+                cqe,
+                unpolled,
+                outstanding,
+            } => {
+                let entries = counted((*cqe).into(), "entry", "entries");
+                let holds = counted((*unpolled).into(), "completion", "completions");
+                let more = counted(*outstanding, "work request", "work requests");
+                format!("{cq}, of {entries}, holds {holds}, and {more} may yet complete in it")
+            }
+            Self::ArmedWithoutChannel { cq } => {
+                format!("{cq} is armed, but has no completion channel: no event comes of it")
             }
             Self::LostWakeup {
                 cq,
                 armed,
                 unpolled,
+                partly,
             } => {
                 let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                let partly = match partly {
+                    true => ", which the poll before had no room for",
+                    false => "",
+                };
                 format!(
-                    "{cq} is {armed}, and {wait} in it from before, of which no event tells: poll \
-                     once more after ibv_req_notify_cq"
+                    "{cq} is {armed}, and {wait} in it from before{partly}: no event tells of that"
                 )
+            }
+            Self::SolicitedOnly { cq, unpolled } => {
+                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                format!(
+                    "{cq} is armed solicited, and {wait} in it that nobody solicited: no event tells of that"
+                )
+            }
+            Self::OtherPolled { cq, unpolled } => {
+                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                format!("an event of {cq} was read, and {cq} was not polled since: {wait} in it")
+            }
+            Self::NeverPolled { cq, unpolled } => {
+                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                format!("{cq} was never polled: {wait} in it")
+            }
+            Self::EndsDiffer {
+                qp_num,
+                peer: (node, peer),
+                what,
+                own,
+                others,
+            } => {
+                let node = name(*node);
+                format!(
+                    "{what}: {own} at qp {qp_num:#x}, and {others} at its peer, qp {peer:#x} of {node}"
+                )
+            }
+            Self::PostedAfterError { qp_num } => {
+                format!(
+                    "a send was posted on qp {qp_num:#x}, whose failure had been polled: it is flushed"
+                )
+            }
+            Self::Waits {
+                verb,
+                waits_for,
+                since,
+                why,
+                ..
+            } => {
+                let seconds = since.as_secs_f64();
+                format!("a thread waits in {verb} for {waits_for}, since {seconds:.1} s: {why}")
             }
             Self::Dropped {
                 from: (node, from),
@@ -246,21 +542,30 @@ impl Problem {
                 let events = counted((*events).into(), "event", "events");
                 format!("{events} of {of} read and not acknowledged: its destroy would wait")
             }
-            Self::NotDestroyed { names, closed, .. } => {
+            Self::NotDestroyed {
+                names,
+                contexts,
+                closed,
+            } => {
                 let before = match closed {
                     true => " before the context was closed",
                     false => "",
                 };
-                let shown = names[..names.len().min(NAMES)].join(", ");
-                let mut text = format!("not destroyed{before}: {shown}");
-                if let Some(more) = names.len().checked_sub(NAMES + 1) {
-                    text += &format!(", and {} more", more + 1);
+                let mut parts = Vec::new();
+                if !names.is_empty() {
+                    let shown = names[..names.len().min(NAMES)].join(", ");
+                    let more = names.len().saturating_sub(NAMES);
+                    let more = (more > 0).then(|| format!(", and {more} more"));
+                    parts.push(format!(
+                        "not destroyed{before}: {shown}{}",
+                        more.unwrap_or_default()
+                    ));
                 }
-                text
-            }
-            Self::NotClosed { contexts } => {
-                let contexts = counted((*contexts).into(), "context", "contexts");
-                format!("{contexts} not closed")
+                if *contexts > 0 {
+                    let contexts = counted((*contexts).into(), "context", "contexts");
+                    parts.push(format!("{contexts} not closed"));
+                }
+                parts.join("; ")
             }
         }
     }

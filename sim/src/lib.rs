@@ -47,6 +47,7 @@
 compile_error!("feature `fd` is for Linux");
 
 mod address;
+mod class;
 mod cm;
 mod config;
 mod device;
@@ -80,6 +81,7 @@ mod time;
 mod timers;
 mod wire;
 
+pub use class::{Certainty, Class, UnknownClass};
 pub use config::{Mode, SimConfig};
 pub use diagnosis::{Diagnosis, Finding, Problem, Why};
 #[cfg(feature = "network")]

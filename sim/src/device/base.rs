@@ -4,6 +4,7 @@
 use verbs_api::behavior::Behavior;
 use verbs_api::lab::{Limit, TraceEvent};
 use verbs_api::profile::DeviceLimits;
+use verbs_api::site::Site;
 use verbs_api::table::Table;
 use verbs_api::{
     AtomicCap, Capabilities, Cause, Context, DeviceAttr, Error, ErrorKind, PostError, Result, Verb,
@@ -14,6 +15,7 @@ use super::contexts::OpenDevice;
 use super::events::EventQueue;
 use super::history::{FailedWork, History};
 use super::limits::Rules;
+use crate::diagnosis::Problem;
 use crate::packet::Packet;
 use crate::rng::{Purpose, Random};
 use crate::time::Time;
@@ -49,6 +51,8 @@ pub(crate) struct Base {
     /// Queues of events that somebody watches and that have changed.
     pub(super) changed_queues: Vec<EventQueue>,
     pub(crate) history: History,
+    /// Where the program calls the present verb.
+    pub(crate) site: Option<Site>,
     trace: Option<Vec<TraceEvent>>,
 }
 
@@ -72,6 +76,7 @@ impl Base {
             news: false,
             changed_queues: Vec::new(),
             history: History::default(),
+            site: None,
             trace: None,
         }
     }
@@ -175,6 +180,12 @@ impl Base {
         if let Some(trace) = &mut self.trace {
             trace.push(event);
         }
+    }
+
+    /// The program makes a mistake, in the present verb.
+    #[cold]
+    pub(crate) fn note_mistake(&mut self, problem: Problem) {
+        self.history.note(problem, self.site);
     }
 
     /// A work request failed.

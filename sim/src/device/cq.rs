@@ -19,10 +19,12 @@ use super::check::{
 use super::completion::{Completion, Delivery, Entry, Ring, Ticket};
 use super::cq_ex::Extended;
 use super::events::{EventQueue, Numbers};
-use super::history::FailedWork;
+use super::history::{FailedWork, reason};
+use super::left::Dealings;
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::undefined::undefine;
+use crate::diagnosis::Problem;
 use crate::empty::EmptyCqs;
 use crate::timers::Timers;
 
@@ -48,6 +50,7 @@ pub(crate) struct Cq {
     pub(crate) events_unread: Numbers,
     /// Events that were read and not acknowledged.
     pub(crate) events_unacked: u32,
+    pub(super) dealings: Dealings,
 }
 
 /// The CQs of a device.
@@ -199,6 +202,10 @@ impl Cqs {
             srqs: 0,
             events_unread: Numbers::new(),
             events_unacked: 0,
+            dealings: Dealings {
+                created_at: base.site,
+                ..Dealings::default()
+            },
         });
         base.add_object(context, Object::Cq, id.index);
         self.show(id.index);
@@ -272,6 +279,11 @@ impl Cqs {
         }
         let before = found.notify.state();
         found.notify.arm(arm, &base.behavior);
+        found.dealings.armed_at = base.site;
+        found.dealings.was_armed_over = found.dealings.is_partly_polled;
+        if found.channel.is_none() {
+            base.note_mistake(Problem::ArmedWithoutChannel { cq });
+        }
         let armed = found.notify.state();
         let unpolled = match arm.solicited_only() {
             true => found.ring.has_solicited(),
@@ -348,6 +360,7 @@ impl Cqs {
 
     /// A CQ goes: the work of the completions that were still in it.
     pub(crate) fn remove_cq(&mut self, base: &mut Base, index: u32) -> Vec<Ticket> {
+        self.note_left(base, index);
         self.forget_moderation(index);
         let cq = self.table.remove(index);
         base.remove_object(cq.handle.context(), Object::Cq, index);
@@ -478,7 +491,7 @@ impl Cqs {
     fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {
         let found = self.table.at(index);
         let (cq, cqe) = (found.handle, found.cqe);
-        base.history.lost(cq, cqe);
+        base.history.lost(cq, cqe, wc.qp_num);
         base.note(TraceEvent::Overrun { cq, wc });
     }
 
@@ -554,6 +567,7 @@ impl Cqs {
         let cq = self.table.at_mut(cq);
         cq.events_unread.remove(0);
         cq.events_unacked += 1;
+        cq.dealings.event_was_read = true;
         let event = CqEvent::new(cq.handle, cq.init.cq_context);
         base.queue_changed(EventQueue::Channel(channel), watched);
         Ok(event)
@@ -575,7 +589,9 @@ impl Cqs {
     /// Takes the oldest completion of a CQ.
     #[inline(always)]
     pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
-        self.table.at_mut(index).ring.pop()
+        let cq = self.table.at_mut(index);
+        cq.dealings.was_polled = true;
+        cq.ring.pop()
     }
 
     /// From now on shows here which CQs are found empty, or nowhere.
@@ -602,14 +618,6 @@ impl Cqs {
             let cq = self.table.at(index);
             let nothing_to_say = cq.ring.is_empty() && !cq.dead && !cq.is_iterated();
             shown.set(cq.handle, nothing_to_say);
-        }
-    }
-
-    /// As above, of one from which completions were taken.
-    #[inline(always)]
-    pub(crate) fn show_if_empty(&self, index: u32) {
-        if self.table.at(index).ring.is_empty() {
-            self.show(index);
         }
     }
 
@@ -670,8 +678,9 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
         receive: ticket.is_recv(),
         label: ticket.label,
         status,
-        why: Some("a fault rule wants it".to_owned()),
+        why: Some(reason::INJECTED.to_owned()),
         asked: None,
         at: base.now,
+        site: None,
     });
 }

@@ -103,6 +103,7 @@ impl Cqs {
         let Some(Entry { wc, ticket, at, .. }) = self.pop(index).copied() else {
             return Err(nothing(verb, "the cq is empty"));
         };
+        self.table.at_mut(index).dealings.event_was_read = false;
         let current = Some((wc, at));
         self.set_iteration(index, Some(Iteration { current, held: 1 }));
         Ok(ticket)

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use verbs_api::{Cq as CqHandle, WcStatus};
+use verbs_api::site::Site;
+use verbs_api::{Cq as CqHandle, Verb, WcStatus};
 
-use crate::diagnosis::Problem;
+use crate::class::Class;
+use crate::diagnosis::{Noted, Problem};
 use crate::packet::{Packet, PortId};
 use crate::time::Time;
 
@@ -21,6 +23,12 @@ pub(crate) mod reason {
     pub(crate) const PKEY: &str = "the P_Key does not match";
     pub(crate) const QKEY: &str = "the Q_Key does not match";
     pub(crate) const PATH_MTU: &str = "the message was cut for another path MTU";
+    /// How reasons of failures begin that come of path MTUs.
+    pub(crate) const OTHER_CUT: &str = "cut for another path MTU";
+    /// No mistake of the program.
+    pub(crate) const INJECTED: &str = "a fault rule wants it";
+    /// How the reason ends for which a peer's message has no completion.
+    pub(crate) const OVERRUN: &str = "has overrun: the completion is lost";
     pub(crate) const SHORT_RECEIVE: &str = "the receive is too small";
     pub(crate) const BAD_MESSAGE: &str = "the message cannot be taken";
 
@@ -46,11 +54,15 @@ pub(crate) type QpAt = (u32, u32);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) failures: Vec<FailedWork>,
+    /// Mistakes that were seen when they happened, in that order.
+    noted: Vec<Noted>,
+    /// Where those are, by class, verb and place.
+    places: BTreeMap<(Class, Option<Verb>, Option<Site>), usize>,
     refusals: Vec<Refusal>,
     /// By sender, receiver and reason.
     dropped: BTreeMap<(QpAt, u32, &'static str), Dropped>,
     /// Entries, and completions lost.
-    overruns: BTreeMap<CqHandle, (u32, u64)>,
+    overruns: BTreeMap<CqHandle, Overrun>,
     /// Datagrams of the network, by what they were.
     garbage: BTreeMap<&'static str, u64>,
     /// What contexts had when they were closed.
@@ -72,7 +84,21 @@ pub(crate) struct FailedWork {
     /// The node of the peer, and the number of the request that it had to answer.
     pub(crate) asked: Option<(u32, u32)>,
     pub(crate) at: Time,
+    /// Where it was posted.
+    pub(crate) site: Option<Site>,
 }
+
+/// What was lost in a CQ.
+#[derive(Clone, Debug, Default)]
+struct Overrun {
+    cqe: u32,
+    lost: u64,
+    /// The numbers of the queue pairs whose completions were lost.
+    qps: Vec<u32>,
+}
+
+/// So many queue pairs are named.
+const NAMED: usize = 8;
 
 /// A request that was answered with a NAK.
 #[derive(Clone, Debug)]
@@ -123,25 +149,67 @@ impl History {
         *self.garbage.entry(why).or_default() += 1;
     }
 
-    pub(crate) fn lost(&mut self, cq: CqHandle, cqe: u32) {
+    pub(crate) fn lost(&mut self, cq: CqHandle, cqe: u32, qp_num: u32) {
         if self.overruns.len() < MOST || self.overruns.contains_key(&cq) {
-            let (entries, lost) = self.overruns.entry(cq).or_default();
-            (*entries, *lost) = (cqe, *lost + 1);
+            let overrun = self.overruns.entry(cq).or_default();
+            (overrun.cqe, overrun.lost) = (cqe, overrun.lost + 1);
+            if overrun.qps.len() < NAMED && !overrun.qps.contains(&qp_num) {
+                overrun.qps.push(qp_num);
+            }
         }
     }
 
-    pub(crate) fn left(&mut self, problems: Vec<Problem>) {
-        let room = MOST.saturating_sub(self.left.len());
-        self.left.extend(problems.into_iter().take(room));
+    /// A mistake is seen. One of the same class and place is only counted.
+    #[cold]
+    pub(crate) fn note(&mut self, problem: Problem, site: Option<Site>) {
+        let place = (problem.class(), problem.verb(), site);
+        if let Some(index) = self.places.get(&place) {
+            self.noted[*index].more += 1;
+        } else if self.noted.len() < MOST {
+            self.places.insert(place, self.noted.len());
+            let more = 0;
+            self.noted.push(Noted {
+                problem,
+                site,
+                more,
+            });
+        }
     }
 
-    /// Lost completions, and packets that were not taken.
-    pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
-        let overrun = |(cq, (cqe, lost)): (&CqHandle, &(u32, u64))| Problem::Overrun {
+    /// What was seen when it happened.
+    pub(crate) fn noted(&self) -> &[Noted] {
+        &self.noted
+    }
+
+    /// Whether completions of a CQ were lost.
+    pub(crate) fn has_overrun(&self, cq: CqHandle) -> bool {
+        self.overruns.contains_key(&cq)
+    }
+
+    /// Whether completions of a queue pair were lost.
+    pub(crate) fn has_lost(&self, qp_num: u32) -> bool {
+        let mut overruns = self.overruns.values();
+        overruns.any(|overrun| overrun.qps.contains(&qp_num))
+    }
+
+    pub(crate) fn left(&mut self, problem: Problem) {
+        if self.left.len() < MOST {
+            self.left.push(problem);
+        }
+    }
+
+    /// Completions that were lost.
+    pub(crate) fn overruns(&self) -> impl Iterator<Item = Problem> {
+        self.overruns.iter().map(|(cq, overrun)| Problem::Overrun {
             cq: *cq,
-            cqe: *cqe,
-            lost: *lost,
-        };
+            cqe: overrun.cqe,
+            lost: overrun.lost,
+            qps: overrun.qps.clone(),
+        })
+    }
+
+    /// Packets that were not taken.
+    pub(crate) fn not_taken(&self) -> impl Iterator<Item = Problem> {
         let dropped = self.dropped.iter();
         let dropped = dropped.filter(|((_, _, why), _)| reason::ALL.contains(why));
         let dropped = dropped.map(|((from, qp_num, why), dropped)| Problem::Dropped {
@@ -155,11 +223,7 @@ impl History {
         });
         let garbage = self.garbage.iter();
         let garbage = garbage.map(|(why, count)| Problem::Garbage { why, count: *count });
-        self.overruns
-            .iter()
-            .map(overrun)
-            .chain(dropped)
-            .chain(garbage)
+        dropped.chain(garbage)
     }
 
     /// Why a request of a peer was refused or found nobody.

@@ -3,6 +3,7 @@
 //! A key is a slot, in its middle bits, and a tag below, which for windows is the caller's. The two
 //! bits above say what it is of.
 
+use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
 use verbs_api::table::Table;
@@ -50,7 +51,12 @@ pub(crate) struct Regions {
     keys: Keys,
     /// Where the next region of the simulator's own memory starts.
     pub(super) next_addr: u64,
+    /// The newest of those that were deregistered: their lkeys, rkeys and names.
+    gone: VecDeque<(u32, u32, String)>,
 }
+
+/// So many regions that are gone are remembered.
+const GONE: usize = 64;
 
 impl Regions {
     /// None yet. Their keys follow their slots.
@@ -59,6 +65,7 @@ impl Regions {
             table,
             keys: Keys::default(),
             next_addr: first_addr(node),
+            gone: VecDeque::new(),
         }
     }
 
@@ -66,6 +73,21 @@ impl Regions {
     pub(crate) fn scatter_keys(&mut self, seed: u64, node: u32) {
         let drawn = Random::new(seed, Purpose::Keys, node).any();
         self.keys.mask = drawn as u32 % NUMBERS;
+    }
+
+    /// A region goes away.
+    pub(super) fn remember(&mut self, mr: &Mr, index: u32) {
+        if self.gone.len() == GONE {
+            self.gone.pop_front();
+        }
+        self.gone
+            .push_back((mr.attr.lkey, mr.attr.rkey, format!("mr#{index}")));
+    }
+
+    /// The name of the region that had a key and is gone.
+    pub(super) fn gone(&self, key: u32) -> Option<&str> {
+        let had = |(lkey, rkey, _): &&(u32, u32, String)| key == *lkey || key == *rkey;
+        self.gone.iter().rev().find(had).map(|(.., name)| &name[..])
     }
 
     pub(crate) fn keys(&self) -> Keys {

@@ -38,6 +38,7 @@ mod gsi;
 mod history;
 mod key;
 mod lab;
+mod left;
 mod limits;
 mod moderate;
 mod mw;
@@ -75,7 +76,7 @@ pub(crate) use completion::{Completion, Delivery, Queue, Ticket};
 pub(crate) use contexts::node_of;
 #[cfg(feature = "fd")]
 pub(crate) use contexts::slot_of;
-pub(crate) use cq::{Cq, Cqs};
+pub(crate) use cq::Cqs;
 pub(crate) use domain::{Ah, Domains};
 #[cfg(feature = "fd")]
 pub(crate) use events::EventQueue;

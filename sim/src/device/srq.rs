@@ -282,6 +282,7 @@ impl Device {
         check_sges(verb, wr.sg_list, srq.attr.max_sge, ErrorKind::Invalid)?;
         let mut recv = Recv::default();
         recv.put(wr);
+        recv.site = self.base.site;
         let is_fresh = srq.given == srq.end;
         srq.recvs.insert(srq.end, recv);
         srq.end += 1;

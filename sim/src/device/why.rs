@@ -24,7 +24,10 @@ impl Regions {
         }
         let name = self.name_of_key(rkey);
         match self.of_key(rkey & !RKEY) {
-            None => format!("no region has the rkey {rkey:#x}"),
+            None => match self.gone(rkey) {
+                Some(name) => format!("{name}, of the rkey {rkey:#x}, was deregistered"),
+                None => format!("no region has the rkey {rkey:#x}"),
+            },
             Some(mr) if mr.attr.rkey != rkey && mr.attr.lkey == rkey => {
                 format!("{rkey:#x} is the lkey of {name}, not its rkey")
             }
@@ -44,7 +47,10 @@ impl Regions {
                 let (lkey, name) = (sge.lkey, self.name_of_key(sge.lkey));
                 return Some(match of_key {
                     Some(_) => format!("{lkey:#x} is the rkey of {name}, not its lkey"),
-                    None => format!("no region has the lkey {lkey:#x}"),
+                    None => match self.gone(lkey) {
+                        Some(name) => format!("{name}, of the lkey {lkey:#x}, was deregistered"),
+                        None => format!("no region has the lkey {lkey:#x}"),
+                    },
                 });
             };
             let place = (sge.addr, u64::from(sge.length));

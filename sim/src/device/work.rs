@@ -1,6 +1,7 @@
 //! Posted work, as it stands in its queue.
 
 use smallvec::SmallVec;
+use verbs_api::site::Site;
 use verbs_api::{Dest, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus};
 
 use crate::packet::Psn;
@@ -30,6 +31,8 @@ pub(crate) struct Send {
     pub(crate) answered: u32,
     /// It cannot be done; it completes with this status when its turn comes.
     pub(crate) failed: Option<WcStatus>,
+    /// Where it was posted.
+    pub(crate) site: Option<Site>,
 }
 
 /// A receive in its queue.
@@ -39,6 +42,8 @@ pub(crate) struct Recv {
     /// What is shown for it.
     pub(crate) label: u64,
     pub(crate) list: SmallVec<[Sge; 1]>,
+    /// Where it was posted.
+    pub(crate) site: Option<Site>,
 }
 
 /// Places for work, which all queues of a device have in turn.
@@ -65,6 +70,7 @@ impl Default for Send {
             got: 0,
             answered: 0,
             failed: None,
+            site: None,
         }
     }
 }

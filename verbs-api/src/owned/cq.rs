@@ -13,6 +13,7 @@ use crate::cq::{Arm, CqAttr, CqInit, Wc};
 use crate::cq_ex::{CqFlags, CqInitEx, CqModeration, WcEx, WcFields};
 use crate::error::{Cause, Error, ErrorKind, Result, Verb};
 use crate::handle::{self, Object};
+use crate::site::{Site, Standing};
 use crate::sync::Mutex;
 use crate::verbs::Wait;
 
@@ -337,7 +338,9 @@ impl Cq {
 
     /// Asks for one notification ([`Verbs::req_notify_cq`](crate::Verbs::req_notify_cq)), for programs that
     /// handle events themselves; the waits of this layer do this already.
+    #[track_caller]
     pub fn req_notify(&self, arm: Arm) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         self.context().verbs().req_notify_cq(self.handle(), arm)
     }
 

@@ -19,6 +19,7 @@ use crate::error::{Cause, Error, ErrorKind, PostError, Result, Verb};
 use crate::handle::{self, Object};
 use crate::qp::{QpAttrMask, QpCap, QpInit, QpModify, QpQuery, QpState, QpType};
 use crate::rc::RcParams;
+use crate::site::{Site, Standing};
 use crate::sync::Mutex;
 use crate::verbs::Wait;
 use crate::{Dest, SendOp, Sge};
@@ -455,7 +456,9 @@ impl Qp {
     /// `Invalid` in a state that does not allow it, for bytes that a region does not have, a region
     /// or address handle of another protection domain, too many SGEs, too much inline data, or an
     /// opcode the transport does not have; `NoMemory` when the queue is full.
+    #[track_caller]
     pub fn post_send(&self, list: &[SendWr<'_>]) -> Result<(), PostError> {
+        let _standing = Standing::at(Site::here());
         let (named, bad) = self.resolve(Verb::PostSend, list);
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
         let verbs = self.0.context().verbs();
@@ -469,7 +472,9 @@ impl Qp {
     /// # Errors
     /// As for [`post_send`](Self::post_send); `Invalid` also for an operation that the QP was not made
     /// with ([`QpBuilder::send_ops`]).
+    #[track_caller]
     pub fn post_batch(&self, list: &[SendWr<'_>]) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let (named, bad) = self.resolve(Verb::PostBatch, list);
         if let Some(bad) = bad {
             return Err(bad.error);
@@ -529,7 +534,9 @@ impl Qp {
 
     /// Posts receives in order ([`Verbs::post_recv`](crate::Verbs::post_recv)); stops at the first
     /// that cannot be posted. Errors as for [`post_send`](Self::post_send).
+    #[track_caller]
     pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let _standing = Standing::at(Site::here());
         let verb = Verb::PostRecv;
         let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |_| Ok(()));
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];
@@ -559,7 +566,9 @@ impl Qp {
     /// # Errors
     /// `Invalid` for a window of type 2, one of another protection domain, bytes that the region does
     /// not have, or a state that does not allow posting; `NoMemory` when the queue is full.
+    #[track_caller]
     pub fn bind_mw(&self, mw: &Mw, bind: &MwBind<'_>) -> Result<()> {
+        let _standing = Standing::at(Site::here());
         let info = bind.info.resolve(Verb::BindMw, self.pd(), mw)?;
         let posted = Posted {
             wr_id: bind.wr_id,

@@ -13,6 +13,7 @@ use super::{Context, Cq, Pd, Xrcd};
 use crate::cq::WcOpcode;
 use crate::error::{PostError, Result, Verb};
 use crate::handle::{self, Object};
+use crate::site::{Site, Standing};
 use crate::srq::{SrqAttr, SrqAttrMask, SrqInit};
 use crate::verbs::Wait;
 
@@ -164,7 +165,9 @@ impl Srq {
     /// # Errors
     /// `Invalid` for bytes that a region does not have, a region of another protection domain, or
     /// too many SGEs; `NoMemory` when the queue is full.
+    #[track_caller]
     pub fn post_recv(&self, list: &[RecvWr<'_>]) -> Result<(), PostError> {
+        let _standing = Standing::at(Site::here());
         let verb = Verb::PostSrqRecv;
         let (sges, bad) = resolve(self.pd(), verb, list, |wr| wr.sg_list, |_| Ok(()));
         let list = &list[..bad.as_ref().map_or(list.len(), |bad| bad.bad_wr)];

@@ -41,10 +41,11 @@ mod why;
 use smallvec::SmallVec;
 use verbs_api::{
     Ah as AhHandle, AsyncEventType, Context, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit,
-    QpQuery, QpState, QpType, Wc, WcOpcode, WcStatus,
+    QpQuery, QpState, QpType, SendFlags, Wc, WcOpcode, WcStatus,
 };
 
 use crate::device::{Delivery, Device, InContext, Queue, Send, Ticket};
+use crate::diagnosis::Problem;
 use crate::packet::Packet;
 
 pub(crate) use common::Common;
@@ -72,6 +73,18 @@ pub(crate) struct Qp {
     early: Vec<Packet>,
     /// `QP_FATAL` has been raised.
     fatal: bool,
+    /// It has failed, and how much the program knows of that.
+    failure: Failure,
+}
+
+/// A queue pair that fails, as the program sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Failure {
+    #[default]
+    None,
+    Unseen,
+    /// A completion that tells of it was polled; so many sends were posted since.
+    Seen(u32),
 }
 
 impl InContext for Qp {
@@ -110,6 +123,7 @@ impl Qp {
             comm_est: false,
             early: Vec::new(),
             fatal: false,
+            failure: Failure::None,
         }
     }
 
@@ -202,6 +216,9 @@ impl Qp {
     /// One of its sides says that it has to stop.
     #[cold]
     fn stop(&mut self, device: &mut Device, stop: Stop) {
+        if self.failure == Failure::None {
+            self.failure = Failure::Unseen;
+        }
         match stop {
             Stop::Sends => self.stop_sends(device),
             Stop::All => self.fail(device),
@@ -298,6 +315,7 @@ impl Qp {
         self.comm_est = false;
         self.early.clear();
         self.fatal = false;
+        self.failure = Failure::None;
         self.clear(device);
     }
 
@@ -319,10 +337,44 @@ impl Qp {
         }
     }
 
+    /// The program has polled a completion that tells that it failed.
+    pub(crate) fn has_seen_failure(&mut self) {
+        if self.failure == Failure::Unseen {
+            self.failure = Failure::Seen(0);
+        }
+    }
+
+    /// A send is posted in the error state. One is how a program finds the end of what is flushed (QP-FLUSH-08).
+    pub(super) fn note_post_in_error(&mut self, device: &mut Device) {
+        if let Failure::Seen(posts) = &mut self.failure {
+            *posts += 1;
+            if *posts > 1 {
+                let qp_num = self.common.qp_num;
+                device
+                    .base
+                    .note_mistake(Problem::PostedAfterError { qp_num });
+            }
+        }
+    }
+
     /// How many sends and receives are outstanding.
     pub(crate) fn undone(&self) -> (u64, u64) {
         let sends = self.requester.as_ref().map_or(0, |own| own.sq.undone());
         (sends, self.receives().rq().map_or(0, |rq| rq.undone()))
+    }
+
+    /// Adds what may yet complete in each CQ.
+    pub(crate) fn count_outstanding(&self, by_cq: &mut [u64]) {
+        let all = self.common.init.sq_sig_all;
+        if let Some(requester) = &self.requester {
+            let signals = |send: &&Send| all || send.flags.contains(SendFlags::SIGNALED);
+            let sq = &requester.sq;
+            let undone = (sq.oldest()..sq.end()).filter_map(|seq| sq.find(seq));
+            by_cq[requester.cq as usize] += undone.filter(signals).count() as u64;
+        }
+        if let (Some(cq), Some(rq)) = (self.receives().cq(), self.receives().rq()) {
+            by_cq[cq as usize] += rq.undone();
+        }
     }
 
     /// A send whose slot is taken and that goes over an address handle.

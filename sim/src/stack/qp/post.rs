@@ -44,6 +44,9 @@ impl Qp {
 
     /// Starts what was posted, or flushes it.
     pub(crate) fn run_sends(&mut self, device: &mut Device) {
+        if self.common.state() == QpState::Err {
+            self.note_post_in_error(device);
+        }
         match self.common.state() {
             QpState::Err if device.base.behavior.flush_post_in_err == FlushPostInErr::None => {}
             QpState::Sqe | QpState::Err => self.flush_sends(device),
@@ -201,6 +204,7 @@ impl Qp {
             return Err(Error::new(verb, ErrorKind::Fault, cause));
         }
         send.put(wr, length as u32, failed);
+        send.site = device.base.site;
         if is_first {
             device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
         }
@@ -243,6 +247,7 @@ impl Qp {
         device.domains.pds.at_mut(pd).posted += 1;
         let (recv, is_first) = rq.push(&mut device.places.recvs);
         recv.put(wr);
+        recv.site = device.base.site;
         if is_first {
             device.claims.has_fresh(ClaimedQueue::Recv(qp.index()));
         }

@@ -6,7 +6,7 @@ use super::atomic;
 use super::common::Common;
 use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
-use crate::device::{Device, FailedWork, Recv, Send, access_names};
+use crate::device::{Device, FailedWork, Recv, Send, access_names, reason};
 use crate::packet::{Op, Packet, Psn, Reth};
 
 /// A send is about to fail; the first sequence number that was not answered tells what the peer was asked.
@@ -47,6 +47,7 @@ pub(super) fn note_failed_send(
         why,
         asked: asked.map(|to| (to.node, unanswered.value())),
         at: device.base.now,
+        site: send.site,
     });
 }
 
@@ -79,6 +80,7 @@ pub(super) fn note_failed_recv(
         why,
         asked: None,
         at: device.base.now,
+        site: recv.site,
     };
     device.base.note_failed(failure);
 }
@@ -108,7 +110,8 @@ fn not_sent(
     }
     if status == WcStatus::LocLenErr && matches!(send.op, SendOp::RdmaRead { .. }) {
         return Some(format!(
-            "the data were cut for another path MTU than {mtu} bytes"
+            "the data were {} than {mtu} bytes",
+            reason::OTHER_CUT
         ));
     }
     if send.is_read() && qp.attr.max_rd_atomic == 0 {
@@ -142,7 +145,7 @@ pub(super) fn refused(
 ) -> String {
     if !has_path_mtu(qp, device, packet) {
         let mtu = qp.mtu(device);
-        return format!("the message was cut for another path MTU than {mtu} bytes");
+        return format!("the message was {} than {mtu} bytes", reason::OTHER_CUT);
     }
     let (reth, need) = match packet.op {
         Op::Write(Some(reth)) => (reth, Access::REMOTE_WRITE),
@@ -178,7 +181,8 @@ fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> String 
         .cq()
         .and_then(|cq| device.cqs.overrun_at(cq))
     {
-        return format!("{cq}, where its receive completes, has overrun: the completion is lost");
+        let overrun = reason::OVERRUN;
+        return format!("{cq}, where its receive completes, {overrun}");
     }
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());

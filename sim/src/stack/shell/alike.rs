@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use verbs_api::lab::{Fault, Lab, PacketFilter};
 use verbs_api::profile::Profile;
+use verbs_api::site::{Site, Standing};
 use verbs_api::{ErrorKind, SendWr, Verb, Verbs, WcStatus};
 
 use side::{Draw, Side};
@@ -41,6 +42,7 @@ fn assert_same(texts: [&str; 2], when: &str) {
 
 /// Compares for these seeds; how many posts there were, and what became of them.
 fn compare(profile: Profile, seeds: core::ops::Range<u64>, steps: u64) -> (u64, Tally) {
+    let _standing = Standing::at(Site::Address(1));
     let mut all = Tally::default();
     let mut posts = 0;
     for seed in seeds {

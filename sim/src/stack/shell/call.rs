@@ -7,20 +7,44 @@ use std::os::fd::OwnedFd;
 
 use verbs_api::lab::TraceEvent;
 use verbs_api::{
-    BatchEnd, Context, Cq, Error, Handle, Mr, Object, PostError, Qp, Result, SendWr, Verb, Wait, Wc,
+    BatchEnd, Context, Cq, Error, Handle, Mr, Object, PostError, Qp, ReregError, Result, SendWr,
+    Verb, Wait, Wc,
 };
 
+use super::fabric::WaitFor;
 use super::fabric::{Fabric, keeps_ways};
 use super::idle;
 use super::node::Node;
 use super::say::{self, Say};
 use super::sim::Sim;
-use super::world::WaitFor;
 use crate::config::Mode;
 use crate::device::Device;
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
 use crate::sync::MutexGuard;
+
+/// An error of a verb, whatever it says beside that.
+pub(super) trait Refusal {
+    fn refusal(&self) -> &Error;
+}
+
+impl Refusal for Error {
+    fn refusal(&self) -> &Error {
+        self
+    }
+}
+
+impl Refusal for PostError {
+    fn refusal(&self) -> &Error {
+        &self.error
+    }
+}
+
+impl Refusal for ReregError {
+    fn refusal(&self) -> &Error {
+        &self.error
+    }
+}
 
 impl Sim {
     /// The node that a handle is of.
@@ -44,6 +68,7 @@ impl Sim {
     }
 
     /// What is no verb, and only looks.
+    #[track_caller]
     pub(super) fn look<R>(
         &self,
         context: Context,
@@ -54,6 +79,7 @@ impl Sim {
     }
 
     /// A verb that only looks.
+    #[track_caller]
     pub(super) fn query<R>(
         &self,
         verb: Verb,
@@ -63,11 +89,18 @@ impl Sim {
         let node = self.node(verb, handle)?;
         self.world.with(|fabric| {
             self.check_call(fabric, node, verb)?;
-            look(fabric.node(node))
+            let seen = look(fabric.node(node));
+            if let Err(error) = &seen
+                && self.is_observed()
+            {
+                fabric.note_refusal(node, error);
+            }
+            seen
         })
     }
 
     /// Copies bytes in or out. It is in the trace only if that says which thread did it.
+    #[track_caller]
     pub(super) fn access(
         &self,
         verb: Verb,
@@ -86,7 +119,8 @@ impl Sim {
     }
 
     /// A verb that does something. `say` gives its arguments, for the trace.
-    pub(super) fn call<R: Say, E: From<Error> + Display>(
+    #[track_caller]
+    pub(super) fn call<R: Say, E: From<Error> + Display + Refusal>(
         &self,
         verb: Verb,
         handle: impl Handle,
@@ -97,7 +131,8 @@ impl Sim {
     }
 
     /// As above, of what the device does without its queue pairs.
-    pub(super) fn call_device<R: Say, E: From<Error> + Display>(
+    #[track_caller]
+    pub(super) fn call_device<R: Say, E: From<Error> + Display + Refusal>(
         &self,
         verb: Verb,
         handle: impl Handle,
@@ -107,7 +142,8 @@ impl Sim {
         self.call(verb, handle, say, |node| work(&mut node.device))
     }
 
-    pub(super) fn call_node<R: Say, E: From<Error> + Display>(
+    #[track_caller]
+    pub(super) fn call_node<R: Say, E: From<Error> + Display + Refusal>(
         &self,
         node: u32,
         verb: Verb,
@@ -127,6 +163,7 @@ impl Sim {
 
     /// `ibv_post_send`: the first work requests at once, as far as that can be done.
     #[inline(always)]
+    #[track_caller]
     pub(super) fn post_sends(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
         let node = self.node(Verb::PostSend, qp)?;
         self.world.with(|fabric| {
@@ -158,6 +195,7 @@ impl Sim {
     }
 
     /// `ibv_wr_start` to `ibv_wr_complete` or `ibv_wr_abort`: at once, if that can be done.
+    #[track_caller]
     pub(super) fn post_batch_of(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
         let verb = Verb::PostBatch;
         let say = || format!("{qp}, {} sends, {end:?}", list.len());
@@ -174,6 +212,7 @@ impl Sim {
     }
 
     /// A verb that may wait.
+    #[track_caller]
     pub(super) fn wait<R: Say>(
         &self,
         verb: Verb,
@@ -193,6 +232,7 @@ impl Sim {
 
     /// A duplicate of the descriptor of a queue of events.
     #[cfg(feature = "fd")]
+    #[track_caller]
     pub(super) fn descriptor(
         &self,
         verb: Verb,
@@ -209,6 +249,7 @@ impl Sim {
     /// Polls under the lock. Apart from the poll that takes none, so that this one stays small; the
     /// handle comes in parts, which keeps it in registers there.
     #[inline(never)]
+    #[track_caller]
     pub(super) fn poll(
         &self,
         context: Context,
@@ -222,7 +263,11 @@ impl Sim {
         let count = self.world.call(verb, |fabric| {
             // Nobody sees the call: it is not refused, nor in the trace.
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
-                return fabric.node_mut(node).poll_cq(cq, wc);
+                let count = fabric.node_mut(node).poll_cq(cq, wc);
+                if let Err(error) = &count {
+                    fabric.note_refusal(node, error);
+                }
+                return count;
             }
             self.check_call(fabric, node, verb)?;
             let count = fabric.node_mut(node).poll_cq(cq, wc);
@@ -249,7 +294,7 @@ impl Sim {
     }
 
     /// Runs a verb; in the trace it stands between its call and what it returned.
-    pub(super) fn traced<R: Say, E: Display>(
+    pub(super) fn traced<R: Say, E: Display + Refusal>(
         &self,
         fabric: &mut MutexGuard<'_, Fabric>,
         node: u32,
@@ -262,6 +307,11 @@ impl Sim {
             record_call(fabric, node, verb, say);
         }
         let result = run(fabric);
+        if let Err(error) = &result
+            && self.is_observed()
+        {
+            fabric.note_refusal(node, error.refusal());
+        }
         if is_traced {
             record_return(fabric, node, &result);
         }

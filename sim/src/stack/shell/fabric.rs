@@ -6,8 +6,11 @@
 //! (stepped).
 
 mod direct;
+mod ends;
 mod faults;
+mod findings;
 mod managed;
+mod waits;
 
 use core::time::Duration;
 #[cfg(feature = "fd")]
@@ -18,6 +21,7 @@ use parking_lot::Mutex;
 #[cfg(feature = "fd")]
 use verbs_api::Verb;
 use verbs_api::lab::{FaultId, Harm, TappedPacket, TimerReport, TraceEvent, TraceRecord};
+use verbs_api::site::Site;
 use verbs_api::{Context, Gid, Result};
 
 use super::deadlines::Deadlines;
@@ -28,7 +32,6 @@ use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
 use crate::device::{Gids, gids};
-use crate::diagnosis::{Diagnosis, Finding};
 use crate::empty::EmptyCqs;
 use crate::fault::{Striker, Strikers};
 use crate::frame;
@@ -43,6 +46,8 @@ use crate::wire::{Verdict, Wire};
 use direct::Direct;
 pub(super) use direct::keeps_ways;
 use managed::Managed;
+use waits::Waits;
+pub(super) use waits::{WaitFor, Waiting};
 
 /// The nodes of a simulation and what is between them.
 #[derive(Debug)]
@@ -72,6 +77,9 @@ pub(super) struct Fabric {
     /// nothing are seen by nobody.
     informed: Option<(bool, bool)>,
     closed: bool,
+    /// Where the program calls the present verb.
+    pub(super) site: Option<Site>,
+    pub(super) waits: Waits,
     /// What connects queue pairs.
     pub(super) managed: Managed,
     /// What there is for other processes, on a network.
@@ -162,6 +170,8 @@ impl Fabric {
             direct: Direct::default(),
             informed: None,
             closed: false,
+            site: None,
+            waits: Waits::default(),
             managed: Managed::new(&config),
             #[cfg(feature = "network")]
             border: config
@@ -206,6 +216,7 @@ impl Fabric {
     pub(super) fn work_quietly<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         let node = &mut self.seats[index as usize].node;
         node.set_now(self.now);
+        node.device.base.site = self.site;
         let result = work(node);
         self.collect(index);
         if self.config.mode != Mode::Stepped && !self.flight.is_empty() {
@@ -583,24 +594,6 @@ impl Fabric {
         let base = &seat.node.device.base;
         base.check_has(verb, verbs_api::Capabilities::FD, "has no file descriptors")?;
         seat.descriptors.open(verb, of, &mut seat.node.device)
-    }
-
-    /// What programs did wrong or left undone.
-    pub(super) fn diagnose(&self) -> Diagnosis {
-        let of_node = |(number, seat): (u32, &Seat)| {
-            let node = &seat.node;
-            let failures = node.failures().iter();
-            let failed = failures.map(|failure| node.failure(failure, |peer| self.node(peer)));
-            let problems: Vec<_> = failed.chain(node.problems()).collect();
-            let finding = move |problem| Finding {
-                node: number,
-                problem,
-            };
-            problems.into_iter().map(finding)
-        };
-        Diagnosis {
-            findings: (0..).zip(&self.seats).flat_map(of_node).collect(),
-        }
     }
 
     pub(super) fn is_traced(&self) -> bool {

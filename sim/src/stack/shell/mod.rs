@@ -25,6 +25,7 @@ mod say;
 mod sim;
 #[cfg(feature = "network")]
 mod sockets;
+mod strict;
 #[cfg(test)]
 mod tally;
 mod timer_thread;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use verbs_api::lab::{Lab, TraceRecord};
 use verbs_api::{Cause, CompChannel, Error, ErrorKind, Result, Verb, Wait};
 
+use super::fabric::WaitFor;
 use super::sim::Sim;
-use super::world::{WaitFor, World};
+use super::world::World;
 
 impl Sim {
     /// One more thread takes part in the simulation, until the value is dropped. To be called before

@@ -12,16 +12,18 @@ use verbs_api::{
     CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
     DriverObject, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit, Mw,
     MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
-    QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
+    QpInit, QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
     SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
+use super::fabric::WaitFor;
 use super::idle;
 #[cfg(feature = "network")]
 use super::receiver::Receiver;
 use super::say;
+use super::strict::Strict;
 use super::timer_thread::TimerThread;
-use super::world::{WaitFor, World};
+use super::world::World;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
@@ -42,6 +44,8 @@ use crate::sync::CHECKED;
 /// ```
 #[derive(Debug)]
 pub struct Sim {
+    /// Dropped first, while all is there.
+    pub(super) strict: Option<Strict>,
     pub(super) world: Arc<World>,
     /// The same without observation; `None` if this is that one.
     unobserved: Option<Box<Sim>>,
@@ -60,6 +64,7 @@ impl Sim {
             .network
             .map(|_| Arc::new(Receiver::new(&world)));
         let unobserved = Self {
+            strict: None,
             world: world.clone(),
             unobserved: None,
             _timers: None,
@@ -67,6 +72,7 @@ impl Sim {
             receiver: receiver.clone(),
         };
         Self {
+            strict: None,
             #[cfg(feature = "network")]
             receiver,
             _timers: TimerThread::start(&world),
@@ -91,6 +97,7 @@ impl Sim {
 }
 
 impl Verbs for Sim {
+    #[track_caller]
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         let lacks = self.world.config.lacks;
         let transport = match lacks.contains(Capabilities::IWARP_LACKS) {
@@ -101,6 +108,7 @@ impl Verbs for Sim {
         Ok((0..self.world.config.nodes).map(device).collect())
     }
 
+    #[track_caller]
     fn open_device(&self, name: &str) -> Result<Context> {
         let verb = Verb::OpenDevice;
         let number = name
@@ -126,6 +134,7 @@ impl Verbs for Sim {
         )
     }
 
+    #[track_caller]
     fn close_device(&self, context: Context) -> Result<()> {
         let say = || context.to_string();
         let closed = self.call(Verb::CloseDevice, context, say, |node| {
@@ -136,6 +145,7 @@ impl Verbs for Sim {
         closed
     }
 
+    #[track_caller]
     fn capabilities(&self, context: Context) -> Result<Capabilities> {
         let mut capabilities = self.look(context, |node| node.device.capabilities(context))?;
         capabilities.remove(self.world.config.lacks);
@@ -148,53 +158,62 @@ impl Verbs for Sim {
         Ok(capabilities)
     }
 
+    #[track_caller]
     fn behavior(&self, context: Context) -> Result<Declared> {
         let own = self.look(context, |node| node.device.behavior(context))?;
         Ok(self.world.config.declared.unwrap_or(own).into())
     }
 
+    #[track_caller]
     fn query_device(&self, context: Context) -> Result<DeviceAttr> {
         self.query(Verb::QueryDevice, context, |node| {
             node.device.query_device(context)
         })
     }
 
+    #[track_caller]
     fn query_device_ex(&self, context: Context) -> Result<DeviceAttrEx> {
         self.query(Verb::QueryDeviceEx, context, |node| {
             node.device.query_device_ex(context)
         })
     }
 
+    #[track_caller]
     fn query_port(&self, context: Context, port: u8) -> Result<PortAttr> {
         self.query(Verb::QueryPort, context, |node| {
             node.device.query_port(context, port)
         })
     }
 
+    #[track_caller]
     fn query_gid(&self, context: Context, port: u8, index: u32) -> Result<Gid> {
         self.query(Verb::QueryGid, context, |node| {
             node.device.query_gid(context, port, index)
         })
     }
 
+    #[track_caller]
     fn query_gid_ex(&self, context: Context, port: u8, index: u32) -> Result<GidEntry> {
         self.query(Verb::QueryGidEx, context, |node| {
             node.device.query_gid_ex(context, port, index)
         })
     }
 
+    #[track_caller]
     fn query_gid_table(&self, context: Context, entries: &mut [GidEntry]) -> Result<usize> {
         self.query(Verb::QueryGidTable, context, |node| {
             node.device.query_gid_table(context, entries)
         })
     }
 
+    #[track_caller]
     fn query_pkey(&self, context: Context, port: u8, index: u16) -> Result<u16> {
         self.query(Verb::QueryPkey, context, |node| {
             node.device.query_pkey(context, port, index)
         })
     }
 
+    #[track_caller]
     fn alloc_pd(&self, context: Context) -> Result<Pd> {
         let say = || context.to_string();
         self.call_device(Verb::AllocPd, context, say, |device| {
@@ -202,6 +221,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn dealloc_pd(&self, pd: Pd) -> Result<()> {
         let say = || pd.to_string();
         self.call_device(Verb::DeallocPd, pd, say, |device| {
@@ -209,6 +229,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn alloc_mr(&self, pd: Pd, length: usize, access: Access) -> Result<Mr> {
         let say = || format!("{pd}, {length} B, {:#x}", access.bits());
         self.call_device(Verb::AllocMr, pd, say, |device| {
@@ -218,6 +239,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn alloc_mr_as(&self, pd: Pd, init: &MrInit) -> Result<Mr> {
         let say = || format!("{pd}, {init:?}");
         self.call_device(Verb::AllocMrAs, pd, say, |device| {
@@ -225,6 +247,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn alloc_null_mr(&self, pd: Pd) -> Result<Mr> {
         let say = || pd.to_string();
         self.call_device(Verb::AllocNullMr, pd, say, |device| {
@@ -233,6 +256,7 @@ impl Verbs for Sim {
     }
 
     #[expect(unsafe_code, reason = "the unsafe method of the trait")]
+    #[track_caller]
     unsafe fn reg_mr(&self, pd: Pd, addr: *mut u8, length: usize, access: Access) -> Result<Mr> {
         let say = || format!("{pd}, the caller's {length} B, {:#x}", access.bits());
         self.call_device(Verb::RegMr, pd, say, |device| {
@@ -245,11 +269,13 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn rereg_mr(&self, mr: Mr, change: &MrChange) -> Result<(), ReregError> {
         let say = || format!("{mr}, {change:?}");
         self.call(Verb::ReregMr, mr, say, |node| node.rereg_mr(mr, change))
     }
 
+    #[track_caller]
     fn dereg_mr(&self, mr: Mr) -> Result<()> {
         let say = || mr.to_string();
         self.call_device(Verb::DeregMr, mr, say, |device| {
@@ -257,6 +283,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn alloc_mw(&self, pd: Pd, mw_type: MwType) -> Result<Mw> {
         let say = || format!("{pd}, {mw_type}");
         self.call_device(Verb::AllocMw, pd, say, |device| {
@@ -264,6 +291,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn dealloc_mw(&self, mw: Mw) -> Result<()> {
         let say = || mw.to_string();
         self.call_device(Verb::DeallocMw, mw, say, |device| {
@@ -271,10 +299,12 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn query_mw(&self, mw: Mw) -> Result<MwAttr> {
         self.query(Verb::QueryMw, mw, |node| node.device.domains.query_mw(mw))
     }
 
+    #[track_caller]
     fn bind_mw(&self, qp: Qp, mw: Mw, bind: &MwBind) -> Result<()> {
         let say = || {
             let MwBindInfo { mr, length, .. } = bind.info;
@@ -283,15 +313,18 @@ impl Verbs for Sim {
         self.call(Verb::BindMw, qp, say, |node| node.bind_mw(qp, mw, bind))
     }
 
+    #[track_caller]
     fn query_mr(&self, mr: Mr) -> Result<MrAttr> {
         self.query(Verb::QueryMr, mr, |node| node.device.domains.query_mr(mr))
     }
 
+    #[track_caller]
     fn read_mr(&self, mr: Mr, offset: usize, bytes: &mut [u8]) -> Result<()> {
         let range = (mr, offset, bytes.len());
         self.access(Verb::ReadMr, range, |node| node.read_mr(mr, offset, bytes))
     }
 
+    #[track_caller]
     fn write_mr(&self, mr: Mr, offset: usize, bytes: &[u8]) -> Result<()> {
         let range = (mr, offset, bytes.len());
         self.access(Verb::WriteMr, range, |node| {
@@ -299,6 +332,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn create_comp_channel(&self, context: Context) -> Result<CompChannel> {
         let say = || context.to_string();
         self.call_device(Verb::CreateCompChannel, context, say, |device| {
@@ -306,6 +340,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn destroy_comp_channel(&self, channel: CompChannel) -> Result<()> {
         let say = || channel.to_string();
         self.call_device(Verb::DestroyCompChannel, channel, say, |device| {
@@ -313,6 +348,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn get_cq_event(&self, channel: CompChannel, wait: Wait) -> Result<CqEvent> {
         let say = || format!("{channel}, {wait:?}");
         let wait = (wait, WaitFor::Event(channel));
@@ -321,6 +357,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn create_cq(&self, context: Context, init: &CqInit) -> Result<Cq> {
         let say = || format!("{context}, {} entries{}", init.cqe, say::also(init.channel));
         self.call_device(Verb::CreateCq, context, say, |device| {
@@ -328,10 +365,12 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn query_cq(&self, cq: Cq) -> Result<CqAttr> {
         self.query(Verb::QueryCq, cq, |node| node.device.cqs.query_cq(cq))
     }
 
+    #[track_caller]
     fn resize_cq(&self, cq: Cq, cqe: i32) -> Result<()> {
         let say = || format!("{cq}, {cqe}");
         self.call_device(Verb::ResizeCq, cq, say, |device| {
@@ -339,6 +378,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn req_notify_cq(&self, cq: Cq, arm: Arm) -> Result<()> {
         let say = || format!("{cq}, {arm}");
         self.call_device(Verb::ReqNotifyCq, cq, say, |device| {
@@ -347,6 +387,7 @@ impl Verbs for Sim {
     }
 
     #[inline]
+    #[track_caller]
     fn poll_cq(&self, cq: Cq, wc: &mut [Wc]) -> Result<usize> {
         if !CHECKED && self.world.is_empty(cq) {
             self.world.polled_in_vain();
@@ -355,6 +396,7 @@ impl Verbs for Sim {
         self.poll(cq.context(), cq.index(), cq.generation(), wc)
     }
 
+    #[track_caller]
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
         let say = || format!("{cq}, {nevents}");
         self.call_device(Verb::AckCqEvents, cq, say, |device| {
@@ -362,12 +404,14 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
         let say = || format!("{cq}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Object::Cq));
         self.wait(Verb::DestroyCq, cq, wait, say, |node| node.destroy_cq(cq))
     }
 
+    #[track_caller]
     fn create_cq_ex(&self, context: Context, init: &CqInitEx) -> Result<Cq> {
         let say = || format!("{context}, {} entries, {:?}", init.cq.cqe, init.wc_flags);
         self.call_device(Verb::CreateCqEx, context, say, |device| {
@@ -375,6 +419,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn start_poll(&self, cq: Cq) -> Result<()> {
         let verb = Verb::StartPoll;
         let node = self.node(verb, cq)?;
@@ -394,20 +439,24 @@ impl Verbs for Sim {
         started
     }
 
+    #[track_caller]
     fn next_poll(&self, cq: Cq) -> Result<()> {
         let say = || cq.to_string();
         self.call(Verb::NextPoll, cq, say, |node| node.next_poll(cq))
     }
 
+    #[track_caller]
     fn read_wc(&self, cq: Cq) -> Result<WcEx> {
         self.query(Verb::ReadWc, cq, |node| node.device.cqs.read_wc(cq))
     }
 
+    #[track_caller]
     fn end_poll(&self, cq: Cq) -> Result<()> {
         let say = || cq.to_string();
         self.call_device(Verb::EndPoll, cq, say, |device| device.cqs.end_poll(cq))
     }
 
+    #[track_caller]
     fn modify_cq(&self, cq: Cq, moderation: &CqModeration) -> Result<()> {
         let say = || format!("{cq}, {moderation:?}");
         self.call_device(Verb::ModifyCq, cq, say, |device| {
@@ -415,6 +464,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn create_qp(&self, pd: Pd, init: &QpInit) -> Result<Qp> {
         let say = || {
             let (send_cq, recv_cq, srq) = (init.send_cq, init.recv_cq, say::also(init.srq));
@@ -423,14 +473,17 @@ impl Verbs for Sim {
         self.call(Verb::CreateQp, pd, say, |node| node.create_qp(pd, init))
     }
 
+    #[track_caller]
     fn qp_num(&self, qp: Qp) -> Result<u32> {
         self.query(Verb::QueryQp, qp, |node| node.qp_num(qp))
     }
 
+    #[track_caller]
     fn query_qp(&self, qp: Qp, mask: QpAttrMask) -> Result<QpQuery> {
         self.query(Verb::QueryQp, qp, |node| node.query_qp(qp, mask))
     }
 
+    #[track_caller]
     fn modify_qp(&self, qp: Qp, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
         let say = || match mask.contains(QpAttrMask::STATE) {
             true => format!("{qp}, {}, {mask}", attr.qp_state),
@@ -439,11 +492,20 @@ impl Verbs for Sim {
         let modified = self.call(Verb::ModifyQp, qp, say, |node| {
             node.modify_qp(qp, attr, mask)
         });
+        if modified.is_ok()
+            && mask.contains(QpAttrMask::STATE)
+            && matches!(attr.qp_state, QpState::Rtr | QpState::Rts)
+        {
+            let node = self.node(Verb::ModifyQp, qp)?;
+            self.world
+                .with(|fabric| fabric.compare_ends(node, qp, attr.qp_state));
+        }
         #[cfg(feature = "network")]
         self.update_receiver(qp.context(), false);
         modified
     }
 
+    #[track_caller]
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
         let say = || format!("{qp}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Object::Qp));
@@ -453,6 +515,7 @@ impl Verbs for Sim {
         destroyed
     }
 
+    #[track_caller]
     fn connect_rc(&self, a: Qp, b: Qp, params: &RcParams) -> Result<()> {
         let node = self.node(Verb::ConnectRc, a)?;
         self.world
@@ -460,19 +523,23 @@ impl Verbs for Sim {
         connect::by_attributes(self, a, b, params)
     }
 
+    #[track_caller]
     fn post_send(&self, qp: Qp, list: &[SendWr<'_>]) -> Result<(), PostError> {
         self.post_sends(qp, list)
     }
 
+    #[track_caller]
     fn post_batch(&self, qp: Qp, list: &[SendWr<'_>], end: BatchEnd) -> Result<()> {
         self.post_batch_of(qp, list, end)
     }
 
+    #[track_caller]
     fn post_recv(&self, qp: Qp, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let say = || format!("{qp}, {}", say::receives(list));
         self.call(Verb::PostRecv, qp, say, |node| node.post_recv(qp, list))
     }
 
+    #[track_caller]
     fn create_ah(&self, pd: Pd, attr: &AhAttr) -> Result<Ah> {
         let say = || format!("{pd}, port {}", attr.port_num);
         self.call_device(Verb::CreateAh, pd, say, |device| {
@@ -482,11 +549,13 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn destroy_ah(&self, ah: Ah) -> Result<()> {
         let say = || ah.to_string();
         self.call(Verb::DestroyAh, ah, say, |node| node.destroy_ah(ah))
     }
 
+    #[track_caller]
     fn attach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let say = || format!("{qp}, {group}, {lid}");
         self.call(Verb::AttachMcast, qp, say, |node| {
@@ -497,6 +566,7 @@ impl Verbs for Sim {
         Ok(())
     }
 
+    #[track_caller]
     fn detach_mcast(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let say = || format!("{qp}, {group}, {lid}");
         let detached = self.call(Verb::DetachMcast, qp, say, |node| {
@@ -507,6 +577,7 @@ impl Verbs for Sim {
         detached
     }
 
+    #[track_caller]
     fn create_srq(&self, pd: Pd, init: &SrqInit) -> Result<Srq> {
         let say = || format!("{pd}, {} receives", init.attr.max_wr);
         self.call_device(Verb::CreateSrq, pd, say, |device| {
@@ -514,14 +585,17 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn srq_init(&self, srq: Srq) -> Result<SrqInit> {
         self.query(Verb::QuerySrq, srq, |node| node.device.srq_init(srq))
     }
 
+    #[track_caller]
     fn query_srq(&self, srq: Srq) -> Result<SrqAttr> {
         self.query(Verb::QuerySrq, srq, |node| node.device.query_srq(srq))
     }
 
+    #[track_caller]
     fn modify_srq(&self, srq: Srq, attr: &SrqAttr, mask: SrqAttrMask) -> Result<()> {
         let say = || format!("{srq}, {attr:?}, {mask:?}");
         self.call_device(Verb::ModifySrq, srq, say, |device| {
@@ -529,6 +603,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
         let say = || format!("{srq}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Object::Srq));
@@ -537,6 +612,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn post_srq_recv(&self, srq: Srq, list: &[RecvWr<'_>]) -> Result<(), PostError> {
         let say = || format!("{srq}, {}", say::receives(list));
         self.call_device(Verb::PostSrqRecv, srq, say, |device| {
@@ -544,6 +620,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn open_xrcd(&self, context: Context, init: &XrcdInit<'_>) -> Result<Xrcd> {
         let say = || format!("{context}, {init:?}");
         self.call_device(Verb::OpenXrcd, context, say, |device| {
@@ -551,11 +628,13 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn close_xrcd(&self, xrcd: Xrcd) -> Result<()> {
         let say = || xrcd.to_string();
         self.call_device(Verb::CloseXrcd, xrcd, say, |device| device.close_xrcd(xrcd))
     }
 
+    #[track_caller]
     fn create_xrc_recv_qp(&self, xrcd: Xrcd) -> Result<Qp> {
         let say = || format!("{xrcd}, {}", QpType::XrcRecv);
         self.call(Verb::CreateQp, xrcd, say, |node| {
@@ -563,15 +642,18 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn open_qp(&self, xrcd: Xrcd, qp_num: u32) -> Result<Qp> {
         let say = || format!("{xrcd}, {qp_num:#x}");
         self.call(Verb::OpenQp, xrcd, say, |node| node.open_qp(xrcd, qp_num))
     }
 
+    #[track_caller]
     fn srq_num(&self, srq: Srq) -> Result<u32> {
         self.query(Verb::GetSrqNum, srq, |node| node.device.srq_num(srq))
     }
 
+    #[track_caller]
     fn get_async_event(&self, context: Context, wait: Wait) -> Result<AsyncEvent> {
         let say = || format!("{context}, {wait:?}");
         let wait = (wait, WaitFor::AsyncEvent(context));
@@ -580,6 +662,7 @@ impl Verbs for Sim {
         })
     }
 
+    #[track_caller]
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
         let say = || format!("{context}, {event}");
         self.call(Verb::AckAsyncEvent, context, say, |node| {
@@ -588,25 +671,30 @@ impl Verbs for Sim {
     }
 
     #[cfg(feature = "fd")]
+    #[track_caller]
     fn channel_fd(&self, channel: CompChannel) -> Result<OwnedFd> {
         self.descriptor(Verb::ChannelFd, channel, EventQueue::Channel(channel))
     }
 
     #[cfg(feature = "fd")]
+    #[track_caller]
     fn async_fd(&self, context: Context) -> Result<OwnedFd> {
         self.descriptor(Verb::AsyncFd, context, EventQueue::Async(context))
     }
 
+    #[track_caller]
     fn garble(&self, object: DriverObject, garbled: bool) -> Result<()> {
         let say = || format!("{object:?}, {garbled}");
         let node = self.node_of(Verb::Garble, object.kind(), object.context())?;
         self.call_node(node, Verb::Garble, say, |node| node.garble(object, garbled))
     }
 
+    #[track_caller]
     fn cm(&self) -> Option<&dyn Cm> {
         Some(self)
     }
 
+    #[track_caller]
     fn lab(&self) -> Option<&dyn Lab> {
         Some(self)
     }

@@ -7,13 +7,11 @@
 use std::sync::{Arc, OnceLock};
 
 use verbs_api::lab::{LostWakeup, Stall};
-use verbs_api::{
-    BadHandle, Cause, CmChannel, CompChannel, Context, Cq, Error, ErrorKind, Object, Result, Verb,
-    Wait,
-};
+use verbs_api::site::Site;
+use verbs_api::{BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait};
 
 use super::clock::{Deadline, RealClock};
-use super::fabric::{Fabric, keeps_ways};
+use super::fabric::{Fabric, WaitFor, Waiting, keeps_ways};
 use super::idle::{self, Turn};
 use super::node::Node;
 use super::roster::{Roster, Turns};
@@ -54,21 +52,6 @@ pub(super) struct World {
 /// thread that is woken by another takes longer.
 #[cfg(feature = "network")]
 const LOOKS: u32 = 64;
-
-/// What a wait is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WaitFor {
-    /// An event on a channel.
-    Event(CompChannel),
-    /// An edge of a channel's descriptor: another event than those seen.
-    Edge(CompChannel),
-    /// An asynchronous event.
-    AsyncEvent(Context),
-    /// An event of rdma_cm.
-    CmEvent(CmChannel),
-    /// Another thread to acknowledge events.
-    Acknowledgement(Object),
-}
 
 impl World {
     pub(super) fn new(config: SimConfig) -> Self {
@@ -145,12 +128,14 @@ impl World {
 
     /// Does something with the fabric, and wakes those who wait for what came of it. With the guard
     /// in hand it may [`wait`](Self::wait).
+    #[track_caller]
     pub(super) fn with<R>(&self, run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R) -> R {
         self.with_time(true, run)
     }
 
     /// The same for a verb. The clock is not read where nothing depends on it but the trace.
     #[inline(always)]
+    #[track_caller]
     pub(super) fn call<R>(
         &self,
         verb: Verb,
@@ -164,6 +149,7 @@ impl World {
     }
 
     #[inline(always)]
+    #[track_caller]
     fn with_time<R>(
         &self,
         needs_time: bool,
@@ -174,6 +160,7 @@ impl World {
             self.tell_time(&mut fabric);
         }
         self.note_turn(&fabric);
+        fabric.site = Some(Site::of_program());
         let result = run(&mut fabric);
         self.wake(&mut fabric);
         #[cfg(feature = "network")]
@@ -465,6 +452,13 @@ impl World {
         mut attempt: impl FnMut(&mut Fabric) -> Result<R>,
     ) -> Result<R> {
         let start = fabric.now();
+        let waiting = Waiting {
+            verb,
+            wait_for,
+            place,
+            since: start,
+            site: fabric.site,
+        };
         let mut deadline = None;
         #[cfg(feature = "network")]
         let mut looks = 0;
@@ -488,6 +482,7 @@ impl World {
                         fabric.set_now(limit);
                         return Err(timed_out());
                     }
+                    fabric.note_endless(&waiting);
                     return Err(self.stalled(fabric, place, verb, wait_for));
                 }
                 Mode::Inline | Mode::RealTime => {
@@ -515,20 +510,19 @@ impl World {
                         self.tell_time(fabric);
                         continue;
                     }
-                    self.sleep(fabric, place, wait_for, deadline);
+                    self.sleep(fabric, waiting, deadline);
                 }
             }
         }
     }
 
     /// Lets other threads go on until something happens at the node, or the wait is over.
-    fn sleep(
-        &self,
-        fabric: &mut MutexGuard<'_, Fabric>,
-        index: u32,
-        wait_for: WaitFor,
-        deadline: Deadline,
-    ) {
+    fn sleep(&self, fabric: &mut MutexGuard<'_, Fabric>, waiting: Waiting, deadline: Deadline) {
+        let Waiting {
+            place: index,
+            wait_for,
+            ..
+        } = waiting;
         let count = |fabric: &mut Fabric, starts| {
             fabric.count_waiting(index, starts);
             match wait_for {
@@ -544,6 +538,7 @@ impl World {
             }
         };
         count(fabric, true);
+        let wait = fabric.waits.begin(waiting);
         self.wake(fabric);
         let news = &self.news[index as usize];
         let needs_others = self.config.mode == Mode::Inline && !deadline.comes_alone();
@@ -555,6 +550,8 @@ impl World {
         }
         self.tell_time(fabric);
         self.note_turn(fabric);
+        fabric.site = waiting.site;
+        fabric.waits.end(wait);
         count(fabric, false);
     }
 

@@ -20,15 +20,16 @@ use verbs_api::{
 #[cfg(feature = "fd")]
 use super::descriptor::Descriptor;
 use super::fabric::Fabric;
+use super::fabric::WaitFor;
 use super::say::{self, Say};
 use super::sim::Sim;
-use super::world::WaitFor;
 use crate::cm::{Host, Manager};
 use crate::sync::MutexGuard;
 use library::Library;
 
 impl Sim {
     /// A call on the connection manager.
+    #[track_caller]
     fn managed<R: Say>(
         &self,
         verb: Verb,
@@ -50,11 +51,13 @@ impl Sim {
     }
 
     /// A call that only looks, or is a part of another.
+    #[track_caller]
     fn look_at<R>(&self, work: impl FnOnce(&mut Manager, &dyn Host) -> R) -> R {
         self.world.with(|fabric| fabric.manage(work))
     }
 
     /// A call of several steps, as librdmacm takes them.
+    #[track_caller]
     fn in_steps<R: Say>(
         &self,
         verb: Verb,
@@ -102,6 +105,7 @@ impl Sim {
     }
 
     /// A call that may wait.
+    #[track_caller]
     fn wait_managed<R: Say>(
         &self,
         (verb, id): (Verb, Option<CmId>),
@@ -156,11 +160,13 @@ fn with_address(id: CmId, addr: impl Display) -> String {
 }
 
 impl Cm for Sim {
+    #[track_caller]
     fn cm_devices(&self) -> Result<Vec<Context>> {
         let contexts = Library(self).contexts(Verb::CmGetDevices)?;
         Ok(contexts.into_iter().map(|(context, _)| context).collect())
     }
 
+    #[track_caller]
     fn create_event_channel(&self) -> Result<CmChannel> {
         let verb = Verb::CmCreateEventChannel;
         Library(self).contexts(verb)?;
@@ -169,6 +175,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn destroy_event_channel(&self, channel: CmChannel) -> Result<()> {
         let say = || channel.to_string();
         self.managed(Verb::CmDestroyEventChannel, None, say, |manager, _| {
@@ -176,6 +183,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId> {
         let say = || format!("{channel}, {ps}");
         self.managed(Verb::CmCreateId, None, say, |manager, _| {
@@ -183,11 +191,13 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn query_id(&self, id: CmId) -> Result<CmIdAttr> {
         self.world.check_thread(Verb::CmQueryId)?;
         self.look_at(|manager, _| manager.query_id(id))
     }
 
+    #[track_caller]
     fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()> {
         let say = || format!("{id}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Object::CmId));
@@ -201,6 +211,7 @@ impl Cm for Sim {
         destroyed
     }
 
+    #[track_caller]
     fn migrate_id(&self, id: CmId, channel: CmChannel, wait: Wait) -> Result<()> {
         let say = || format!("{id}, {channel}, {wait:?}");
         let wait = (wait, WaitFor::Acknowledgement(Object::CmId));
@@ -209,6 +220,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn set_option(&self, id: CmId, option: CmOption) -> Result<()> {
         let say = || format!("{id}, {option:?}");
         self.managed(Verb::CmSetOption, Some(id), say, |manager, _| {
@@ -216,6 +228,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn bind_addr(&self, id: CmId, addr: SocketAddr) -> Result<()> {
         let say = || with_address(id, addr);
         let is_of_machine = self.is_of_machine(addr.ip());
@@ -226,6 +239,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn resolve_addr(
         &self,
         id: CmId,
@@ -241,6 +255,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn resolve_route(&self, id: CmId, timeout: Duration) -> Result<()> {
         let say = || format!("{id}, {timeout:?}");
         self.managed(Verb::CmResolveRoute, Some(id), say, |manager, _| {
@@ -248,12 +263,14 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn create_cm_qp(&self, id: CmId, pd: Option<Pd>, init: &QpInit) -> Result<Qp> {
         let verb = Verb::CmCreateQp;
         let say = || format!("{id}, {}{}", init.qp_type, say::also(pd));
         self.in_steps(verb, id, say, || Library(self).make_qp(verb, id, pd, init))
     }
 
+    #[track_caller]
     fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()> {
         let verb = Verb::CmDestroyQp;
         self.in_steps(
@@ -264,11 +281,13 @@ impl Cm for Sim {
         )
     }
 
+    #[track_caller]
     fn init_qp_attr(&self, id: CmId, state: QpState) -> Result<(QpAttr, QpAttrMask)> {
         self.world.check_thread(Verb::CmInitQpAttr)?;
         self.look_at(|manager, _| manager.ids.init_qp_attr(id, state))
     }
 
+    #[track_caller]
     fn listen(&self, id: CmId, backlog: i32) -> Result<()> {
         let say = || format!("{id}, {backlog}");
         self.with_name(Verb::CmListen, (id, 0), || {
@@ -278,6 +297,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn connect(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let say = || format!("{id}, {} B", param.private_data.len());
         #[cfg(feature = "network")]
@@ -287,6 +307,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn accept(&self, id: CmId, param: &ConnParam<'_>) -> Result<()> {
         let verb = Verb::CmAccept;
         let say = || format!("{id}, {} B", param.private_data.len());
@@ -295,6 +316,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn reject(&self, id: CmId, private_data: &[u8]) -> Result<()> {
         let say = || format!("{id}, {} B", private_data.len());
         self.managed(Verb::CmReject, Some(id), say, |manager, _| {
@@ -302,6 +324,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn establish(&self, id: CmId) -> Result<()> {
         let say = || id.to_string();
         self.managed(Verb::CmEstablish, Some(id), say, |manager, _| {
@@ -309,6 +332,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()> {
         let say = || format!("{id}, {event}");
         self.managed(Verb::CmNotify, Some(id), say, |manager, _| {
@@ -316,6 +340,7 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn disconnect(&self, id: CmId) -> Result<()> {
         let verb = Verb::CmDisconnect;
         self.in_steps(
@@ -326,6 +351,7 @@ impl Cm for Sim {
         )
     }
 
+    #[track_caller]
     fn join_multicast(&self, id: CmId, group: SocketAddr, context: u64) -> Result<()> {
         let say = || with_address(id, group.ip());
         self.managed(Verb::CmJoinMulticast, Some(id), say, |manager, host| {
@@ -333,12 +359,14 @@ impl Cm for Sim {
         })
     }
 
+    #[track_caller]
     fn leave_multicast(&self, id: CmId, group: SocketAddr) -> Result<()> {
         let verb = Verb::CmLeaveMulticast;
         let say = || with_address(id, group.ip());
         self.in_steps(verb, id, say, || Library(self).leave_group(verb, id, group))
     }
 
+    #[track_caller]
     fn get_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent> {
         let say = || format!("{channel}, {wait:?}");
         let wait = (wait, WaitFor::CmEvent(channel));
@@ -348,6 +376,7 @@ impl Cm for Sim {
         Ok(Library(self).process(event))
     }
 
+    #[track_caller]
     fn ack_cm_event(&self, event: &CmEvent) -> Result<()> {
         let say = || event.to_string();
         self.managed(Verb::CmAckEvent, Some(event.id), say, |manager, _| {
@@ -356,6 +385,7 @@ impl Cm for Sim {
     }
 
     #[cfg(feature = "fd")]
+    #[track_caller]
     fn event_channel_fd(&self, channel: CmChannel) -> Result<OwnedFd> {
         let verb = Verb::CmChannelFd;
         self.world.check_thread(verb)?;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use verbs_api::lab::ArmState;
 use verbs_api::table::Table;
 use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
 use super::Node;
-use crate::device::{Cq, FailedWork};
-use crate::diagnosis::{Problem, Why, counted};
+use crate::device::FailedWork;
+use crate::diagnosis::{Noted, Problem, Why, counted};
 use crate::stack::qp::Qp;
 
 impl Node {
@@ -22,7 +21,7 @@ impl Node {
         &self,
         failure: &FailedWork,
         node: impl FnOnce(u32) -> &'n Self,
-    ) -> Problem {
+    ) -> Noted {
         let own = failure.why.clone().map(|text| Why { node: None, text });
         let from = (self.device.base.id, failure.qp_num);
         let of_peer = || {
@@ -31,43 +30,86 @@ impl Node {
             let node = Some(peer);
             Some(Why { node, text })
         };
-        Problem::Failed {
+        let problem = Problem::Failed {
             qp_num: failure.qp_num,
             receive: failure.receive,
             wr_id: failure.label,
             status: failure.status,
             why: own.or_else(of_peer),
-        }
+        };
+        Noted::at(problem, failure.site)
     }
 
-    /// All that is known but for what failed.
-    pub(in crate::stack::shell) fn problems(&self) -> Vec<Problem> {
+    /// What was wrong when it happened, and completions that were lost.
+    pub(in crate::stack::shell) fn causes(&self) -> Vec<Noted> {
+        let history = &self.device.base.history;
+        let noted = history.noted().iter().cloned();
+        noted.chain(history.overruns().map(Noted::from)).collect()
+    }
+
+    /// What tells that something is wrong: packets that were not taken, completions and events that nobody has looked at.
+    pub(in crate::stack::shell) fn signs(&self) -> Vec<Noted> {
+        let device = &self.device;
         let left = Left {
             node: self,
             closed: None,
         };
-        let mut problems: Vec<_> = self.device.base.history.problems().collect();
-        for (_, cq) in self.device.cqs.table.iter() {
-            problems.extend(left.completions(cq));
+        let mut signs: Vec<_> = device.base.history.not_taken().map(Noted::from).collect();
+        let mut outstanding = vec![0; device.cqs.table.slots() as usize];
+        for (_, qp) in self.qps.iter() {
+            qp.count_outstanding(&mut outstanding);
         }
-        for (_, channel) in self.device.cqs.channels.iter() {
-            problems.extend(channel.events_left());
+        for (index, _) in device.cqs.table.iter() {
+            signs.extend(device.cqs.too_small(index, outstanding[index as usize]));
+            signs.extend(device.cqs.left(&device.base, index));
         }
-        problems.extend(left.unread_async());
-        problems.extend(left.unacknowledged());
-        problems.extend(self.device.base.history.left.iter().cloned());
-        problems.extend(left.objects());
-        let of_ids = u32::from(self.device.base.of_ids.is_some());
-        let contexts = self.device.base.open_contexts() - of_ids;
-        problems.extend((contexts > 0).then_some(Problem::NotClosed { contexts }));
-        problems
+        let channels = device.cqs.channels.iter();
+        let unread = channels.filter_map(|(_, channel)| channel.events_left());
+        signs.extend(unread.map(Noted::from));
+        signs.extend(left.unacknowledged().map(Noted::from));
+        signs.extend(left.unread_async().into_iter().map(Noted::from));
+        signs
+    }
+
+    /// What is still there.
+    pub(in crate::stack::shell) fn leftovers(&self) -> Vec<Noted> {
+        let base = &self.device.base;
+        let of_ids = u32::from(base.of_ids.is_some());
+        let contexts = base.open_contexts() - of_ids;
+        let names = Left {
+            node: self,
+            closed: None,
+        }
+        .objects();
+        let left = !names.is_empty() || contexts > 0;
+        let closed = false;
+        let left = left.then_some(Problem::NotDestroyed {
+            names,
+            contexts,
+            closed,
+        });
+        base.history
+            .left
+            .iter()
+            .cloned()
+            .chain(left)
+            .map(Noted::from)
+            .collect()
     }
 
     /// A context is about to be closed: what it still has (DEV-03).
     pub(super) fn note_left(&mut self, context: Context) {
         let closed = Some(context);
-        let left = Left { node: self, closed }.objects();
-        self.device.base.history.left(left);
+        let names = Left { node: self, closed }.objects();
+        if !names.is_empty() {
+            let (contexts, closed) = (0, true);
+            let problem = Problem::NotDestroyed {
+                names,
+                contexts,
+                closed,
+            };
+            self.device.base.history.left(problem);
+        }
     }
 }
 
@@ -78,43 +120,23 @@ struct Left<'n> {
 }
 
 impl Left<'_> {
-    fn completions(&self, cq: &Cq) -> Option<Problem> {
-        let report = cq.report();
-        if report.unpolled == 0 {
-            return None;
-        }
-        let (cq, unpolled) = (report.cq, report.unpolled);
-        Some(if self.sleeps_over(cq.index()) {
-            let armed = report.armed;
-            Problem::LostWakeup {
-                cq,
-                armed,
-                unpolled,
-            }
-        } else {
-            Problem::Unpolled { cq, unpolled }
-        })
-    }
-
-    /// It is armed for an event, completions that would have made one wait in it, and no event tells of
-    /// them.
-    fn sleeps_over(&self, index: u32) -> bool {
-        let cq = self.node.device.cqs.table.at(index);
-        let waits = match cq.report().armed {
-            ArmState::Off => false,
-            ArmState::Solicited => cq.has_solicited(),
-            ArmState::Next => true,
-        };
-        waits
-            && cq.channel.is_some()
-            && cq.events_unread.is_empty()
-            && self.node.device.cqs.moderated.get(index).is_none()
-    }
-
     fn unread_async(&self) -> Vec<Problem> {
         let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
+        let history = &self.node.device.base.history;
         let unread = self.node.device.base.unread_async();
         for event in unread.filter(|event| is_error(event.event_type)) {
+            // An overrun has been told already.
+            let is_told = match event.element {
+                Element::Cq(cq) => history.has_overrun(cq),
+                Element::Qp(qp) if event.event_type == AsyncEventType::QpFatal => {
+                    let index = self.node.find_qp(Verb::GetAsyncEvent, qp);
+                    index.is_ok_and(|qp| history.has_lost(self.node.qps.at(qp).common.qp_num))
+                }
+                _ => false,
+            };
+            if is_told {
+                continue;
+            }
             let of = match event.element {
                 Element::Qp(qp) => match self.node.find_qp(Verb::GetAsyncEvent, qp) {
                     Ok(index) => name_of(self.node.qps.at(index)),
@@ -153,7 +175,7 @@ impl Left<'_> {
     }
 
     /// The objects of a context that is closed, or all, users before what they use.
-    fn objects(&self) -> Vec<Problem> {
+    fn objects(&self) -> Vec<String> {
         let all = [
             self.names(Object::Qp, &self.node.qps, |_, qp| Some(standing(qp))),
             self.names(Object::Srq, &self.node.device.srqs, |_, srq| {
@@ -197,20 +219,14 @@ impl Left<'_> {
         kind: Object,
         table: &Table<T>,
         name: impl Fn(u32, &T) -> Option<String>,
-    ) -> Option<Problem> {
+    ) -> Vec<String> {
         let indices = match self.closed {
             Some(context) => self.node.device.base.objects(context, kind),
             None => table.indices(|_| true),
         };
         // Handles of queue pairs that several contexts have open are in no table of queue pairs.
         let named = |at: u32| name(at, table.peek(at)?);
-        let names: Vec<_> = indices.into_iter().filter_map(named).collect();
-        let closed = self.closed.is_some();
-        (!names.is_empty()).then_some(Problem::NotDestroyed {
-            kind,
-            names,
-            closed,
-        })
+        indices.into_iter().filter_map(named).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Completions leave their CQs, and the slots of their work are free.
 
-use verbs_api::{Cq as CqHandle, Result, Wc};
+use verbs_api::{Cq as CqHandle, Result, Wc, WcStatus};
 
 use super::Node;
 use crate::device::Ticket;
@@ -23,10 +23,13 @@ impl Node {
         {
             wc[count] = entry.wc;
             let ticket = entry.ticket;
+            if wc[count].status != WcStatus::Success {
+                self.has_seen_failure(ticket);
+            }
             count += 1;
             self.release(ticket);
         }
-        self.device.cqs.show_if_empty(index);
+        self.device.cqs.polled(index, count == wc.len());
         if count > 0 {
             self.device.domains.place_late(&self.device.base);
         }
@@ -53,6 +56,14 @@ impl Node {
             self.release(ticket);
         }
         Ok(())
+    }
+
+    /// The program has polled a failure.
+    #[cold]
+    fn has_seen_failure(&mut self, ticket: Ticket) {
+        if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
+            qp.has_seen_failure();
+        }
     }
 
     /// An iteration has come to a completion.

@@ -1,0 +1,160 @@
+//! The threads that wait, and what would end that.
+
+use core::fmt;
+
+use verbs_api::lab::{ArmState, CqReport};
+use verbs_api::site::Site;
+use verbs_api::table::{Id, Table};
+use verbs_api::{CmChannel, CompChannel, Context, Handle, Object, Verb};
+
+use super::Fabric;
+use super::findings::finding;
+use crate::class::Class;
+use crate::diagnosis::{Finding, Noted, Problem, counted};
+use crate::time::Time;
+
+/// What a wait is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::stack::shell) enum WaitFor {
+    /// An event on a channel.
+    Event(CompChannel),
+    /// An edge of a channel's descriptor: another event than those seen.
+    Edge(CompChannel),
+    /// An asynchronous event.
+    AsyncEvent(Context),
+    /// An event of rdma_cm.
+    CmEvent(CmChannel),
+    /// Another thread to acknowledge events.
+    Acknowledgement(Object),
+}
+
+/// A thread that waits.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::stack::shell) struct Waiting {
+    /// What it has called.
+    pub(in crate::stack::shell) verb: Verb,
+    pub(in crate::stack::shell) wait_for: WaitFor,
+    /// The node, or the number behind all nodes for the connection manager.
+    pub(in crate::stack::shell) place: u32,
+    pub(in crate::stack::shell) since: Time,
+    pub(in crate::stack::shell) site: Option<Site>,
+}
+
+/// The threads that sleep in a verb.
+#[derive(Debug, Default)]
+pub(in crate::stack::shell) struct Waits(Table<Waiting>);
+
+impl Waits {
+    pub(in crate::stack::shell) fn begin(&mut self, waiting: Waiting) -> Id {
+        self.0.insert(|_| waiting)
+    }
+
+    pub(in crate::stack::shell) fn end(&mut self, wait: Id) {
+        self.0.remove(wait.index);
+    }
+}
+
+impl fmt::Display for WaitFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Event(channel) => write!(f, "an event on {channel}"),
+            Self::Edge(channel) => write!(f, "an edge of {channel}"),
+            Self::AsyncEvent(context) => write!(f, "an asynchronous event of {context}"),
+            Self::CmEvent(channel) => write!(f, "an event on {channel}"),
+            Self::Acknowledgement(object) => {
+                write!(f, "another thread to acknowledge events of the {object}")
+            }
+        }
+    }
+}
+
+impl Fabric {
+    /// A wait that nothing under way can end.
+    #[cold]
+    pub(in crate::stack::shell) fn note_endless(&mut self, waiting: &Waiting) {
+        if let Some(problem) = self.as_problem(waiting) {
+            let node = self.node_of(waiting);
+            let history = &mut self.node_mut(node).device.base.history;
+            history.note(problem, waiting.site);
+        }
+    }
+
+    /// The threads that wait now, but for those that wait for what may never happen.
+    pub(super) fn waits(&self) -> Vec<Finding> {
+        let finding = |(_, waiting): (u32, &Waiting)| {
+            let noted = Noted::at(self.as_problem(waiting)?, waiting.site);
+            Some(finding(self.node_of(waiting), noted))
+        };
+        self.waits.0.iter().filter_map(finding).collect()
+    }
+
+    fn node_of(&self, waiting: &Waiting) -> u32 {
+        match self.seats.get(waiting.place as usize) {
+            Some(_) => waiting.place,
+            None => 0,
+        }
+    }
+
+    fn as_problem(&self, waiting: &Waiting) -> Option<Problem> {
+        let (class, why) = match waiting.wait_for {
+            WaitFor::Event(channel) | WaitFor::Edge(channel) => {
+                self.no_event(waiting.place, channel)
+            }
+            // A thread that does nothing else may wait for ever.
+            WaitFor::AsyncEvent(_) => return None,
+            WaitFor::CmEvent(_) => (Class::EndlessWait, "none has come".to_owned()),
+            WaitFor::Acknowledgement(Object::CmId) => (
+                Class::CmUnacknowledged,
+                "an event was read and not acknowledged".to_owned(),
+            ),
+            WaitFor::Acknowledgement(_) => (
+                Class::Unacknowledged,
+                "an event was read and not acknowledged".to_owned(),
+            ),
+        };
+        Some(Problem::Waits {
+            verb: waiting.verb,
+            waits_for: waiting.wait_for.to_string(),
+            since: self
+                .now()
+                .since_start()
+                .saturating_sub(waiting.since.since_start()),
+            class,
+            why,
+        })
+    }
+
+    /// Why no event comes on a channel.
+    fn no_event(&self, node: u32, channel: CompChannel) -> (Class, String) {
+        let cqs = &self.node(node).device.cqs;
+        let (queued, reports) = cqs.channel_report(channel);
+        if queued > 0 {
+            let events = counted(queued.into(), "event", "events");
+            return (Class::EndlessWait, format!("{events} of it may be read"));
+        }
+        let wake_up = |report: &CqReport| {
+            let problem = cqs.asleep(report.cq.index())?.problem;
+            Some((problem.class(), problem.in_words(&|node| node.to_string())))
+        };
+        if let Some(lost) = reports.iter().find_map(wake_up) {
+            return lost;
+        }
+        let names = |wanted: &dyn Fn(&&CqReport) -> bool| {
+            let wanted = reports.iter().filter(wanted);
+            let names: Vec<_> = wanted.map(|report| report.cq.to_string()).collect();
+            names.join(", ")
+        };
+        let armed = names(&|report| report.armed != ArmState::Off);
+        if !armed.is_empty() {
+            return (
+                Class::EndlessWait,
+                format!("nothing has completed in {armed} since it was armed"),
+            );
+        }
+        let why = match reports.is_empty() {
+            true => "no CQ has this channel".to_owned(),
+            false => format!("{} is not armed", names(&|_| true)),
+        };
+        (Class::NotArmed, why)
+    }
+}
