@@ -6,6 +6,7 @@ use verbs_api::table::Table;
 use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
 use super::Node;
+use crate::class::Certainty;
 use crate::device::FailedWork;
 use crate::diagnosis::{Noted, Problem, Why, counted};
 use crate::stack::qp::Qp;
@@ -42,9 +43,15 @@ impl Node {
 
     /// What was wrong when it happened, and completions that were lost.
     pub(in crate::stack::shell) fn causes(&self) -> Vec<Noted> {
-        let history = &self.device.base.history;
-        let noted = history.noted().iter().cloned();
-        noted.chain(history.overruns().map(Noted::from)).collect()
+        let overruns = self.device.base.history.overruns().map(Noted::from);
+        self.noted(Certainty::Certain).chain(overruns).collect()
+    }
+
+    /// What was seen when it happened, and is so sure to be wrong.
+    fn noted(&self, certainty: Certainty) -> impl Iterator<Item = Noted> {
+        let noted = self.device.base.history.noted().iter();
+        let is_so = move |noted: &&Noted| noted.problem.class().certainty() == certainty;
+        noted.filter(is_so).cloned()
     }
 
     /// What tells that something is wrong: packets that were not taken, completions and events that nobody has looked at.
@@ -54,7 +61,8 @@ impl Node {
             node: self,
             closed: None,
         };
-        let mut signs: Vec<_> = device.base.history.not_taken().map(Noted::from).collect();
+        let mut signs: Vec<_> = self.noted(Certainty::Hint).collect();
+        signs.extend(device.base.history.not_taken().map(Noted::from));
         let mut outstanding = vec![0; device.cqs.table.slots() as usize];
         for (_, qp) in self.qps.iter() {
             qp.count_outstanding(&mut outstanding);

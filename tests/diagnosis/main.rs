@@ -1,0 +1,189 @@
+//! What the simulator says of a program that makes mistakes, and that it says nothing of one without.
+
+mod cases;
+#[path = "../common/mod.rs"]
+mod common;
+
+use cases::CASES;
+use common::{End, pair, settle, take_events};
+use verbs_api::{Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect};
+use verbs_scenarios::rules;
+use verbs_sim::{Certainty, Class, Finding, Sim, SimConfig};
+
+const QKEY: u32 = 0x1111;
+
+fn ends(sim: &Sim) -> (End<'_>, End<'_>) {
+    let end = |name| End::open(sim, name, 4, 4096);
+    (end("sim0"), end("sim1"))
+}
+
+/// Connected, and a message has been sent and received.
+fn connected(sim: &Sim) -> (End<'_>, End<'_>, Qp, Qp) {
+    let (a, b) = ends(sim);
+    let (qp_a, qp_b) = pair((&a, &b), QpType::Rc, 4, &RcParams::default());
+    b.recv(qp_b, 1, 0, 64);
+    a.send(qp_a, 1, 0, 64);
+    settle(sim);
+    assert_eq!((a.drain().len(), b.drain().len()), (1, 1));
+    (a, b, qp_a, qp_b)
+}
+
+/// A QP of `a` with a path MTU of 1024 bytes; that of its peer is 256.
+fn apart(a: &End<'_>, b: &End<'_>, qp_type: QpType) -> Qp {
+    let (qp, peer) = (a.qp(qp_type, 4), b.qp(qp_type, 4));
+    for (qp, of, path_mtu) in [(qp, peer, Mtu::Mtu1024), (peer, qp, Mtu::Mtu256)] {
+        let params = RcParams {
+            path_mtu,
+            ..RcParams::default()
+        };
+        let peer = connect::endpoint(a.verbs, of, &params).unwrap();
+        connect::to_endpoint(a.verbs, qp, &peer, &params).unwrap();
+    }
+    qp
+}
+
+#[test]
+fn a_program_that_ends_well_is_told_nothing() {
+    let sim = Sim::new(SimConfig::new());
+    let (a, b, qp_a, qp_b) = connected(&sim);
+    sim.req_notify_cq(b.cq, Arm::NEXT).unwrap();
+    b.recv(qp_b, 2, 0, 64);
+    a.send(qp_a, 2, 0, 64);
+    settle(&sim);
+    assert_eq!(take_events(&sim, b.channel), [b.cq]);
+    b.drain();
+    a.drain();
+    close(&a, &[qp_a]);
+    close(&b, &[qp_b]);
+    assert!(sim.diagnose().is_empty(), "{}", sim.diagnose());
+}
+
+/// A receive has come at the second end, and waits in its CQ.
+fn received(sim: &Sim) -> (End<'_>, End<'_>, Qp, Qp) {
+    let (a, b, qp_a, qp_b) = connected(sim);
+    b.recv(qp_b, 2, 0, 64);
+    a.send(qp_a, 2, 0, 64);
+    settle(sim);
+    a.drain();
+    (a, b, qp_a, qp_b)
+}
+
+/// All that an end has goes, in the right order; its queue pairs first.
+fn close(end: &End<'_>, qps: &[Qp]) {
+    for qp in qps {
+        end.verbs.destroy_qp(*qp, Wait::Poll).unwrap();
+    }
+    end.verbs.destroy_cq(end.cq, Wait::Poll).unwrap();
+    end.verbs.destroy_comp_channel(end.channel).unwrap();
+    end.verbs.dereg_mr(end.mr).unwrap();
+    end.verbs.dealloc_pd(end.pd).unwrap();
+    end.verbs.close_device(end.context).unwrap();
+}
+
+/// A CQ without a channel, where nothing else is.
+fn lonely(end: &End<'_>, cqe: i32) -> verbs_api::Cq {
+    end.verbs.create_cq(end.context, &CqInit::new(cqe)).unwrap()
+}
+
+/// As it is printed, but for the place.
+fn without_place(finding: &Finding) -> String {
+    let mut finding = finding.clone();
+    finding.site = None;
+    finding.to_string()
+}
+
+/// What is found in each program; what is merely still there is left out.
+#[test]
+fn mistakes_are_named_with_their_cause() {
+    for (what, program, expected) in CASES {
+        let sim = Sim::new(SimConfig::new());
+        program(&sim);
+        let diagnosis = sim.diagnose();
+        let found: Vec<_> = diagnosis.mistakes.iter().map(without_place).collect();
+        let left: Vec<_> = diagnosis.leftovers.iter().map(without_place).collect();
+        let left: Vec<_> = left
+            .iter()
+            .filter(|line| line.contains("before the context"))
+            .collect();
+        let found: Vec<_> = found.iter().chain(left).collect();
+        assert_eq!(found, *expected, "{what}");
+    }
+}
+
+/// Where a finding of a class is, if there is just one.
+fn place(sim: &Sim, class: Class) -> String {
+    let diagnosis = sim.diagnose();
+    let mut found = diagnosis
+        .mistakes
+        .iter()
+        .filter(|found| found.class() == class);
+    let site = found.next().expect("it is found").site;
+    assert!(found.next().is_none(), "{diagnosis}");
+    site.expect("it has a place").to_string()
+}
+
+/// The call that was refused, the post of work that failed, the request of an event that never comes.
+#[test]
+fn findings_name_lines_of_the_program() {
+    let sim = Sim::new(SimConfig::new());
+    let here = |line: u32| format!("{}:{line}", file!());
+    let (a, b, qp_a, qp_b) = connected(&sim);
+
+    sim.dealloc_pd(a.pd).unwrap_err();
+    assert_eq!(place(&sim, Class::Busy), here(line!() - 1));
+
+    b.recv(qp_b, 2, 0, 64);
+    a.send(qp_a, 2, 0, 64);
+    settle(&sim);
+    sim.req_notify_cq(b.cq, Arm::NEXT).unwrap();
+    assert_eq!(place(&sim, Class::LostWakeup), here(line!() - 1));
+
+    let list = [a.mem.sge(0, 8)];
+    let wr = SendWr::rdma_write(3, &list, Remote { addr: 1, rkey: 1 });
+    sim.post_send(qp_a, &[wr]).unwrap();
+    settle(&sim);
+    assert_eq!(place(&sim, Class::RemoteAccess), here(line!() - 2));
+}
+
+/// Of owning objects too, though their verbs are behind `dyn Verbs`.
+#[test]
+fn findings_name_lines_of_a_program_with_owning_objects() {
+    let sim = std::sync::Arc::new(Sim::new(SimConfig::new()));
+    let context = verbs_api::owned::Context::open(sim.clone(), "sim0").unwrap();
+    let cq = context.cq(4).create().unwrap();
+    cq.req_notify(Arm::NEXT).unwrap();
+    let line = line!() - 1;
+    let place = place(&sim, Class::ArmedWithoutChannel);
+    assert_eq!(place, format!("{}:{line}", file!()));
+}
+
+#[test]
+fn each_class_breaks_a_rule_and_has_a_name_of_its_own() {
+    for class in Class::ALL {
+        let rule = class.rule();
+        assert!(rules().iter().any(|of| of.id == rule), "{class}: {rule}");
+        assert_eq!(class.name().to_lowercase().parse(), Ok(*class));
+    }
+    let certain = Class::ALL
+        .iter()
+        .filter(|class| class.certainty() == Certainty::Certain);
+    assert!(certain.count() >= 26);
+    assert!("VS-ARM-00".parse::<Class>().is_err());
+}
+
+#[test]
+#[should_panic(expected = "VS-OBJ-01: ibv_dealloc_pd: EBUSY")]
+fn a_strict_simulation_lets_no_mistake_pass() {
+    let sim = Sim::new(SimConfig::new()).strict();
+    let (a, _) = ends(&sim);
+    sim.dealloc_pd(a.pd).unwrap_err();
+}
+
+/// What may be right, and what is left, is for `diagnose`.
+#[test]
+fn a_strict_simulation_lets_hints_pass() {
+    let sim = Sim::new(SimConfig::new()).strict();
+    let (a, _) = ends(&sim);
+    sim.req_notify_cq(lonely(&a, 4), Arm::NEXT).unwrap();
+    assert_eq!(sim.diagnose().mistakes.len(), 1);
+}
