@@ -1,0 +1,20 @@
+/* A message comes between the last poll and the arming, and nobody polls again: no event tells of it. */
+#include "two.h"
+
+int main(int argc, char **argv)
+{
+    int wrong = is_wrong(argc, argv);
+    struct end a, b;
+    start_both(&a, &b);
+    CHECK(!POST_RECV(&b, 1, MESSAGE));
+    is_empty(b.cq);
+
+    CHECK(!POST_SEND(&a, 2, MESSAGE, IBV_SEND_SIGNALED));
+    expect(&a, IBV_WC_SUCCESS);
+
+    CHECK(!ibv_req_notify_cq(b.cq, 0)); /* HERE */
+    if (!wrong)
+        expect(&b, IBV_WC_SUCCESS);
+    close_both(&a, &b);
+    return 0;
+}
