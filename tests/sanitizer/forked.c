@@ -1,0 +1,27 @@
+/* A child posts to the queue pair of its parent. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "two.h"
+
+int main(int argc, char **argv)
+{
+    int wrong = is_wrong(argc, argv), status;
+    struct end a, b;
+    start_both(&a, &b);
+    CHECK(!POST_RECV(&b, 1, MESSAGE));
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        if (wrong)
+            CHECK(POST_SEND(&a, 2, MESSAGE, IBV_SEND_SIGNALED) == EINVAL); /* HERE */
+        exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+
+    CHECK(!POST_SEND(&a, 3, MESSAGE, IBV_SEND_SIGNALED));
+    expect(&a, IBV_WC_SUCCESS);
+    expect(&b, IBV_WC_SUCCESS);
+    close_both(&a, &b);
+    return 0;
+}
