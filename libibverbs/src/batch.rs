@@ -20,6 +20,7 @@ use verbs_api::{
     BatchEnd, Dest, Handle, QpType, Remote, SendFlags, SendOp, SendOps, SendWr, Sge, Verbs,
 };
 
+use crate::caller::way_to;
 use crate::domain::Pd;
 use crate::engine::engine;
 use crate::mw::{self, Mw};
@@ -151,28 +152,28 @@ pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
 pub(crate) fn extended(takes_batches: bool) -> ibv_qp_ex {
     let mut raw = ibv_qp_ex::default();
     if takes_batches {
-        raw.wr_atomic_cmp_swp = Some(wr_atomic_cmp_swp);
-        raw.wr_atomic_fetch_add = Some(wr_atomic_fetch_add);
-        raw.wr_bind_mw = Some(wr_bind_mw);
-        raw.wr_local_inv = Some(wr_local_inv);
-        raw.wr_rdma_read = Some(wr_rdma_read);
-        raw.wr_rdma_write = Some(wr_rdma_write);
-        raw.wr_rdma_write_imm = Some(wr_rdma_write_imm);
-        raw.wr_send = Some(wr_send);
-        raw.wr_send_imm = Some(wr_send_imm);
-        raw.wr_send_inv = Some(wr_send_inv);
-        raw.wr_send_tso = Some(wr_send_tso);
-        raw.wr_atomic_write = Some(wr_atomic_write);
-        raw.wr_flush = Some(wr_flush);
-        raw.wr_set_ud_addr = Some(wr_set_ud_addr);
-        raw.wr_set_xrc_srqn = Some(wr_set_xrc_srqn);
-        raw.wr_set_inline_data = Some(wr_set_inline_data);
-        raw.wr_set_inline_data_list = Some(wr_set_inline_data_list);
-        raw.wr_set_sge = Some(wr_set_sge);
-        raw.wr_set_sge_list = Some(wr_set_sge_list);
-        raw.wr_start = Some(wr_start);
-        raw.wr_complete = Some(wr_complete);
-        raw.wr_abort = Some(wr_abort);
+        raw.wr_atomic_cmp_swp = Some(way_to!(wr_atomic_cmp_swp));
+        raw.wr_atomic_fetch_add = Some(way_to!(wr_atomic_fetch_add));
+        raw.wr_bind_mw = Some(way_to!(wr_bind_mw));
+        raw.wr_local_inv = Some(way_to!(wr_local_inv));
+        raw.wr_rdma_read = Some(way_to!(wr_rdma_read));
+        raw.wr_rdma_write = Some(way_to!(wr_rdma_write));
+        raw.wr_rdma_write_imm = Some(way_to!(wr_rdma_write_imm));
+        raw.wr_send = Some(way_to!(wr_send));
+        raw.wr_send_imm = Some(way_to!(wr_send_imm));
+        raw.wr_send_inv = Some(way_to!(wr_send_inv));
+        raw.wr_send_tso = Some(way_to!(wr_send_tso));
+        raw.wr_atomic_write = Some(way_to!(wr_atomic_write));
+        raw.wr_flush = Some(way_to!(wr_flush));
+        raw.wr_set_ud_addr = Some(way_to!(wr_set_ud_addr));
+        raw.wr_set_xrc_srqn = Some(way_to!(wr_set_xrc_srqn));
+        raw.wr_set_inline_data = Some(way_to!(wr_set_inline_data));
+        raw.wr_set_inline_data_list = Some(way_to!(wr_set_inline_data_list));
+        raw.wr_set_sge = Some(way_to!(wr_set_sge));
+        raw.wr_set_sge_list = Some(way_to!(wr_set_sge_list));
+        raw.wr_start = Some(way_to!(wr_start));
+        raw.wr_complete = Some(way_to!(wr_complete));
+        raw.wr_abort = Some(way_to!(wr_abort));
     }
     raw
 }

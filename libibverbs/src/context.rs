@@ -17,6 +17,7 @@ use verbs_api::lab::Lab;
 use verbs_api::sync::Mutex;
 use verbs_api::{Capabilities, Cause, GidEntry, GidType, LinkLayer, PortAttr, PortState, Verbs};
 
+use crate::caller::way_to;
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
@@ -171,37 +172,37 @@ fn filled(
     vectors: c_int,
 ) -> verbs_context {
     verbs_context {
-        query_port: Some(query_port_sized),
-        alloc_null_mr: Some(region::alloc_null_mr),
-        reg_dm_mr: Some(dm::reg_dm_mr),
-        alloc_dm: Some(dm::alloc_dm),
-        free_dm: Some(dm::free_dm),
-        alloc_parent_domain: Some(domain::alloc_parent_domain),
-        dealloc_td: Some(domain::dealloc_td),
-        alloc_td: Some(domain::alloc_td),
-        modify_cq: Some(cq_ex::modify_cq),
-        query_rt_values: Some(query_rt_values),
-        create_cq_ex: Some(cq_ex::create_cq_ex),
-        query_device_ex: Some(query_device_ex),
-        open_qp: Some(xrc::open_qp),
-        create_qp_ex: Some(batch::create_qp_ex),
-        get_srq_num: Some(xrc::get_srq_num),
-        create_srq_ex: Some(srq::create_srq_ex),
-        open_xrcd: Some(xrc::open_xrcd),
+        query_port: Some(way_to!(query_port_sized)),
+        alloc_null_mr: Some(way_to!(region::alloc_null_mr)),
+        reg_dm_mr: Some(way_to!(dm::reg_dm_mr)),
+        alloc_dm: Some(way_to!(dm::alloc_dm)),
+        free_dm: Some(way_to!(dm::free_dm)),
+        alloc_parent_domain: Some(way_to!(domain::alloc_parent_domain)),
+        dealloc_td: Some(way_to!(domain::dealloc_td)),
+        alloc_td: Some(way_to!(domain::alloc_td)),
+        modify_cq: Some(way_to!(cq_ex::modify_cq)),
+        query_rt_values: Some(way_to!(query_rt_values)),
+        create_cq_ex: Some(way_to!(cq_ex::create_cq_ex)),
+        query_device_ex: Some(way_to!(query_device_ex)),
+        open_qp: Some(way_to!(xrc::open_qp)),
+        create_qp_ex: Some(way_to!(batch::create_qp_ex)),
+        get_srq_num: Some(way_to!(xrc::get_srq_num)),
+        create_srq_ex: Some(way_to!(srq::create_srq_ex)),
+        open_xrcd: Some(way_to!(xrc::open_xrcd)),
         // Programs call it without a look whether it is there.
-        close_xrcd: Some(xrc::close_xrcd),
+        close_xrcd: Some(way_to!(xrc::close_xrcd)),
         sz: size_of::<verbs_context>(),
         context: ibv_context {
             device,
             ops: ibv_context_ops {
-                alloc_mw: Some(mw::alloc_mw),
-                bind_mw: Some(mw::bind_mw),
-                dealloc_mw: Some(mw::dealloc_mw),
-                poll_cq: Some(cq::poll_cq),
-                req_notify_cq: Some(cq::req_notify_cq),
-                post_srq_recv: Some(srq::post_srq_recv),
-                post_send: Some(post::post_send),
-                post_recv: Some(post::post_recv),
+                alloc_mw: Some(way_to!(mw::alloc_mw)),
+                bind_mw: Some(way_to!(mw::bind_mw)),
+                dealloc_mw: Some(way_to!(mw::dealloc_mw)),
+                poll_cq: Some(way_to!(cq::poll_cq)),
+                req_notify_cq: Some(way_to!(cq::req_notify_cq)),
+                post_srq_recv: Some(way_to!(srq::post_srq_recv)),
+                post_send: Some(way_to!(post::post_send)),
+                post_recv: Some(way_to!(post::post_recv)),
                 ..ibv_context_ops::default()
             },
             cmd_fd,

@@ -15,6 +15,7 @@ use verbs_abi::{
 };
 use verbs_api::{CqInit, CqInitEx, ErrorKind, Handle, Verbs, WcEx};
 
+use crate::caller::way_to;
 use crate::cq::{self, Cq};
 use crate::domain::Pd;
 use crate::engine::engine;
@@ -82,21 +83,21 @@ pub(crate) fn extended(cq_base: ibv_cq, iterates: bool) -> ibv_cq_ex {
         ..ibv_cq_ex::default()
     };
     if iterates {
-        raw.start_poll = Some(start_poll);
-        raw.next_poll = Some(next_poll);
-        raw.end_poll = Some(end_poll);
-        raw.read_opcode = Some(read_opcode);
-        raw.read_vendor_err = Some(read_vendor_err);
-        raw.read_byte_len = Some(read_byte_len);
-        raw.read_imm_data = Some(read_imm_data);
-        raw.read_qp_num = Some(read_qp_num);
-        raw.read_src_qp = Some(read_src_qp);
-        raw.read_wc_flags = Some(read_wc_flags);
-        raw.read_slid = Some(read_slid);
-        raw.read_sl = Some(read_sl);
-        raw.read_dlid_path_bits = Some(read_dlid_path_bits);
-        raw.read_completion_ts = Some(read_completion_ts);
-        raw.read_completion_wallclock_ns = Some(read_completion_wallclock_ns);
+        raw.start_poll = Some(way_to!(start_poll));
+        raw.next_poll = Some(way_to!(next_poll));
+        raw.end_poll = Some(way_to!(end_poll));
+        raw.read_opcode = Some(way_to!(read_opcode));
+        raw.read_vendor_err = Some(way_to!(read_vendor_err));
+        raw.read_byte_len = Some(way_to!(read_byte_len));
+        raw.read_imm_data = Some(way_to!(read_imm_data));
+        raw.read_qp_num = Some(way_to!(read_qp_num));
+        raw.read_src_qp = Some(way_to!(read_src_qp));
+        raw.read_wc_flags = Some(way_to!(read_wc_flags));
+        raw.read_slid = Some(way_to!(read_slid));
+        raw.read_sl = Some(way_to!(read_sl));
+        raw.read_dlid_path_bits = Some(way_to!(read_dlid_path_bits));
+        raw.read_completion_ts = Some(way_to!(read_completion_ts));
+        raw.read_completion_wallclock_ns = Some(way_to!(read_completion_wallclock_ns));
     }
     raw
 }

@@ -1,6 +1,6 @@
 //! The names of the library, each with its version.
 //!
-//! A symbol with a version is more than Rust can export by itself. Each is a jump to the function,
+//! A symbol with a version is more than Rust can export by itself. Each is a jump to the function ([`jump`]),
 //! written in assembly, where the assembler gives the version; `versions.map` says which there are.
 
 macro_rules! export {
@@ -114,21 +114,8 @@ macro_rules! private {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
-macro_rules! jump {
-    () => {
-        "jmp {function}"
-    };
-}
-
-#[cfg(target_arch = "aarch64")]
-macro_rules! jump {
-    () => {
-        "b {function}"
-    };
-}
-
 use crate::absent::{minus_one, none, nothing, unsupported};
+use crate::caller::jump;
 use crate::cm::{
     address, addrinfo, channel, connect, device, event as cm_event, group, id, qp as cm_qp,
     rsocket, sync,

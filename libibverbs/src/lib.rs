@@ -42,7 +42,7 @@
 //! `at_exit` writes the trace and the diagnosis at the end. `export` has the names and their versions; the
 //! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object has
-//! a file, and so have `import` and `xrc`.
+//! a file, and so have `import` and `xrc`. `caller` notes where the program calls, and `place` names that.
 //!
 //! # Unsafe
 //! The code trusts that a program passes what the manual pages ask for: *C's contract* in the comments. All
@@ -66,6 +66,7 @@ mod ah;
 mod arena;
 mod at_exit;
 mod batch;
+mod caller;
 mod cm;
 mod context;
 mod cq;
@@ -80,6 +81,7 @@ mod import;
 mod mapped;
 mod mw;
 mod object;
+mod place;
 mod post;
 mod qp;
 mod region;

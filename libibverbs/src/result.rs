@@ -4,7 +4,10 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
+use verbs_api::site::{Site, Standing};
 use verbs_api::{Error, PostError, ReregError};
+
+use crate::caller;
 
 /// An errno value as a C call returns it: positive, but for profiles of drivers that err there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +35,11 @@ impl From<ReregError> for Errno {
 
 /// Runs a verb. A panic, which could only be a mistake of the simulator, has been printed and is
 /// `EIO`: it must not go on through C.
+///
+/// Whatever the engine is asked to do meanwhile is done at the program's call.
 #[inline]
 fn guarded<R>(verb: impl FnOnce() -> Result<R>) -> Result<R> {
+    let _calls = caller::take().map(|at| Standing::at(Site::Address(at)));
     let result = catch_unwind(AssertUnwindSafe(verb)).unwrap_or(Err(Errno(libc::EIO)));
     if let Err(Errno(errno)) = result {
         set_errno(errno.abs());
