@@ -1,17 +1,26 @@
 //! Where a program calls a verb: what the call returns to.
 //!
 //! Every way in is a jump to a Rust function, in assembly, since only there it is still known who called. The jump
-//! leaves the address in a word of the thread, and the verb takes it from there. That costs a few instructions a verb,
-//! and no argument of it changes its place.
+//! leaves that in two words of the thread, where it stays until the thread's next call: whatever the thread does
+//! meanwhile, it does for that call. So a verb pays a few instructions, and an engine asks when it wants to know.
 
-/// The instructions of a way in: notes what the call returns to, and goes on to `{function}`. They touch only
-/// registers that neither arguments nor results are in.
+use std::cell::Cell;
+use std::ptr::with_exposed_provenance;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use verbs_api::site::{Site, noted_by};
+
+use crate::place;
+
+/// The instructions of a way in: notes what the call returns to, and the caller's frame, and goes on to `{function}`.
+/// They touch only registers that neither arguments nor results are in.
 #[cfg(all(not(test), target_arch = "x86_64"))]
 macro_rules! jump {
     () => {
         "mov r10, qword ptr [rsp]
         mov r11, qword ptr [rip + verbsim_caller@GOTTPOFF]
         mov qword ptr fs:[r11], r10
+        mov qword ptr fs:[r11 + 8], rbp
         jmp {function}"
     };
 }
@@ -22,7 +31,8 @@ macro_rules! jump {
         "adrp x16, :gottprel:verbsim_caller
         ldr x16, [x16, #:gottprel_lo12:verbsim_caller]
         mrs x17, tpidr_el0
-        str x30, [x17, x16]
+        add x16, x16, x17
+        stp x30, x29, [x16]
         b {function}"
     };
 }
@@ -52,76 +62,128 @@ macro_rules! way_to {
 pub(crate) use jump;
 pub(crate) use way_to;
 
+/// A way in, with the type of the function that it leads to.
+///
+/// # Safety
+/// It leads there.
 #[cfg(not(test))]
-pub(crate) use noted::{of_type, take};
-
-/// What the call returns to that has brought this thread here, unless it was taken before: of verbs that call others
-/// the outermost has it.
-#[cfg(test)]
-pub(crate) fn take() -> Option<usize> {
-    None
+pub(crate) unsafe fn of_type<F: Copy>(_function: F, way: extern "C" fn()) -> F {
+    const { assert!(size_of::<F>() == size_of::<extern "C" fn()>()) };
+    // SAFETY: both are pointers to functions; the caller's promise is that it may be called as one of type `F`.
+    unsafe { std::mem::transmute_copy(&way) }
 }
 
+/// What a thread's last call has left.
+#[derive(Default)]
+#[repr(C)]
+struct Noted {
+    /// 0 before the first call.
+    returns_to: Cell<usize>,
+    /// What the caller has in the register for its frame. Optimized code has something else there.
+    frame: Cell<usize>,
+}
+
+// Rust has no name for words of a thread that assembly could use. They are at a fixed distance from the thread's
+// pointer (*initial exec*): the loader has some room for that even if a program opens the library late.
 #[cfg(not(test))]
-mod noted {
-    use std::arch::{asm, global_asm};
-    use std::num::NonZero;
+std::arch::global_asm!(
+    ".pushsection .tbss, \"awT\", @nobits",
+    ".globl verbsim_caller",
+    ".hidden verbsim_caller",
+    ".type verbsim_caller, @object",
+    ".size verbsim_caller, 16",
+    ".balign 8",
+    "verbsim_caller: .zero 16",
+    ".popsection",
+);
 
-    // Rust has no name for a word of a thread that assembly could use. It is at a fixed distance from the thread's
-    // pointer (*initial exec*): the loader has some room for that even if a program opens the library late.
-    global_asm!(
-        ".pushsection .tbss, \"awT\", @nobits",
-        ".globl verbsim_caller",
-        ".hidden verbsim_caller",
-        ".type verbsim_caller, @object",
-        ".size verbsim_caller, 8",
-        ".balign 8",
-        "verbsim_caller: .zero 8",
-        ".popsection",
-    );
-
-    /// What the call returns to that has brought this thread here, unless it was taken before: of verbs that call
-    /// others the outermost has it.
-    #[inline(always)]
-    pub(crate) fn take() -> Option<usize> {
-        let caller: usize;
-        // SAFETY: reads and clears the word above, which nothing but these few instructions uses.
-        #[cfg(target_arch = "x86_64")]
-        unsafe {
-            asm!(
-                "mov {place}, qword ptr [rip + verbsim_caller@GOTTPOFF]",
-                "mov {caller}, qword ptr fs:[{place}]",
-                "mov qword ptr fs:[{place}], 0",
-                place = out(reg) _,
-                caller = out(reg) caller,
-                options(nostack, preserves_flags),
-            );
-        }
-        // SAFETY: as above.
-        #[cfg(target_arch = "aarch64")]
-        unsafe {
-            asm!(
-                "adrp {place}, :gottprel:verbsim_caller",
-                "ldr {place}, [{place}, #:gottprel_lo12:verbsim_caller]",
-                "mrs {thread}, tpidr_el0",
-                "ldr {caller}, [{thread}, {place}]",
-                "str xzr, [{thread}, {place}]",
-                place = out(reg) _,
-                thread = out(reg) _,
-                caller = out(reg) caller,
-                options(nostack, preserves_flags),
-            );
-        }
-        NonZero::new(caller).map(NonZero::get)
+/// Looks at the words of this thread.
+#[cfg(not(test))]
+#[inline(always)]
+fn with_noted<T>(look: impl FnOnce(&Noted) -> T) -> T {
+    let noted: *const Noted;
+    // SAFETY: finds the words above, and touches no memory but the table of the loader, which stays.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!(
+            "mov {noted}, qword ptr fs:[0]",
+            "add {noted}, qword ptr [rip + verbsim_caller@GOTTPOFF]",
+            noted = out(reg) noted,
+            options(pure, readonly, nostack),
+        );
     }
-
-    /// A way in, with the type of the function that it leads to.
-    ///
-    /// # Safety
-    /// It leads there.
-    pub(crate) unsafe fn of_type<F: Copy>(_function: F, way: extern "C" fn()) -> F {
-        const { assert!(size_of::<F>() == size_of::<extern "C" fn()>()) };
-        // SAFETY: both are pointers to functions; the caller's promise is that it may be called as one of type `F`.
-        unsafe { std::mem::transmute_copy(&way) }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!(
+            "adrp {noted}, :gottprel:verbsim_caller",
+            "ldr {noted}, [{noted}, #:gottprel_lo12:verbsim_caller]",
+            "mrs {thread}, tpidr_el0",
+            "add {noted}, {noted}, {thread}",
+            noted = out(reg) noted,
+            thread = out(reg) _,
+            options(pure, readonly, nostack, preserves_flags),
+        );
     }
+    // SAFETY: they are there as long as the thread, which alone uses them; the jumps write them before Rust runs.
+    look(unsafe { &*noted })
+}
+
+#[cfg(test)]
+fn with_noted<T>(look: impl FnOnce(&Noted) -> T) -> T {
+    look(&Noted::default())
+}
+
+/// Whether somebody will read the names of places.
+static IS_NAMED: AtomicBool = AtomicBool::new(false);
+
+/// Lets the engine ask here where the program is. Names take time, so it is said whether there will be any.
+pub(crate) fn register(is_named: bool) {
+    IS_NAMED.store(is_named, Ordering::Relaxed);
+    noted_by(site);
+}
+
+/// Where this thread has called, if it ever did.
+fn site() -> Option<Site> {
+    let returns_to = with_noted(|noted| noted.returns_to.get());
+    (returns_to != 0).then_some(Site::Address(returns_to))
+}
+
+/// A call that has come from a function of C's headers, such as `ibv_post_send`, is one of who called that. They are
+/// functions only where the program was compiled without optimization. Then the chain of frames leads there, and it
+/// has to be followed while they last.
+#[inline(always)]
+pub(crate) fn settle() {
+    if IS_NAMED.load(Ordering::Relaxed) {
+        leave_headers();
+    }
+}
+
+#[cold]
+fn leave_headers() {
+    /// `rdma_post_send` calls another, which calls `ibv_post_send`.
+    const MOST: usize = 3;
+    with_noted(|noted| {
+        for _ in 0..MOST {
+            let frame = noted.frame.get();
+            if !may_be_frame(frame) || !place::is_of_header(noted.returns_to.get()) {
+                return;
+            }
+            // SAFETY: the place is on the stack of this thread, where a function that is not optimized has its frame.
+            let [outer, returns_to] =
+                unsafe { with_exposed_provenance::<[usize; 2]>(frame).read() };
+            if !place::is_known(returns_to) {
+                return;
+            }
+            noted.returns_to.set(returns_to);
+            noted.frame.set(outer);
+        }
+    });
+}
+
+/// Whether it is on the stack, not far above. A frame begins with that of the caller, and with what it returns to.
+fn may_be_frame(frame: usize) -> bool {
+    const NEAR: usize = 1 << 14;
+    let here = (&raw const frame).addr();
+    frame.is_multiple_of(align_of::<usize>()) && frame.wrapping_sub(here) < NEAR
 }

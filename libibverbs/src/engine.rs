@@ -19,7 +19,7 @@ use verbs_sim::{Mode, Pcap, Sim};
 
 use crate::object::{CObject, Objects};
 use crate::qp::Qp;
-use crate::{at_exit, cm};
+use crate::{at_exit, caller, cm, place};
 
 /// The simulator, and what programs see of its devices.
 pub(crate) struct Engine {
@@ -38,6 +38,8 @@ pub(crate) struct Engine {
     pub(crate) xrc_targets: Mutex<BTreeMap<verbs_api::Qp, &'static CObject<Qp>>>,
     /// What is taken of the device memory, by device.
     pub(crate) device_memory: Mutex<Vec<usize>>,
+    /// Where the program has called from.
+    pub(crate) known: place::Known,
 }
 
 // SAFETY: the devices are never written, and the pointers in them are null. All else can be shared.
@@ -62,6 +64,7 @@ static AT_LOAD: extern "C" fn() = {
         match Config::read(&Variables::of_process()) {
             Ok(config) => {
                 at_exit::register(&config);
+                caller::register(config.diagnose().is_some());
                 let _ = CONFIG.set(config);
                 // SAFETY: the function may run in a child of a process with threads: it reads what never changes, tries
                 // a lock, and closes descriptors.
@@ -191,6 +194,7 @@ impl Engine {
             contexts_change: Mutex::default(),
             xrc_targets: Mutex::default(),
             device_memory: Mutex::default(),
+            known: place::Known::default(),
         }
     }
 

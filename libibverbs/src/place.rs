@@ -2,11 +2,15 @@
 //!
 //! Only what the process has loaded says that, so it is found here and not by who reads the diagnosis.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
 use std::path::Path;
 use std::ptr::with_exposed_provenance_mut;
 
 use verbs_api::site::Site;
+use verbs_api::sync::Mutex;
+
+use crate::engine::running;
 
 /// Their functions are part of the program that includes them, which is not where it calls a verb.
 const HEADERS: [&str; 2] = ["verbs.h", "rdma_verbs.h"];
@@ -23,18 +27,64 @@ pub(crate) fn name(site: Site) -> String {
 
 /// The line of the call that returns there.
 fn line(address: usize) -> Option<String> {
-    let mut found = None;
-    // What is inline comes before what it is part of. The crate looks at the byte before the address.
+    let lines = lines(address);
+    let (file, line) = lines.iter().find(|(file, _)| !is_header(file))?;
+    Some(format!("{file}:{line}"))
+}
+
+/// The lines of the call that returns there: what is inline comes before what it is part of.
+fn lines(address: usize) -> Vec<(String, u32)> {
+    let mut found = Vec::new();
+    // The crate looks at the byte before the address.
     backtrace::resolve(with_exposed_provenance_mut(address), |symbol| {
-        let (Some(path), Some(line)) = (symbol.filename(), symbol.lineno()) else {
-            return;
-        };
-        let file = file_name(path);
-        if found.is_none() && !HEADERS.contains(&&*file) {
-            found = Some(format!("{file}:{line}"));
+        if let (Some(path), Some(line)) = (symbol.filename(), symbol.lineno()) {
+            found.push((file_name(path), line));
         }
     });
     found
+}
+
+fn is_header(file: &str) -> bool {
+    HEADERS.contains(&file)
+}
+
+/// Whose code an address is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Header,
+    Program,
+    /// There is no debug information.
+    Unknown,
+}
+
+/// What was found out of addresses, since that takes time.
+#[derive(Default)]
+pub(crate) struct Known(Mutex<BTreeMap<usize, Of>>);
+
+fn of(address: usize) -> Of {
+    // Nothing can be wrong with what a program does before that.
+    let Some(engine) = running() else {
+        return Of::Unknown;
+    };
+    let mut known = engine.known.0.lock();
+    *known.entry(address).or_insert_with(|| {
+        let lines = lines(address);
+        match lines.iter().all(|(file, _)| is_header(file)) {
+            _ if lines.is_empty() => Of::Unknown,
+            true => Of::Header,
+            false => Of::Program,
+        }
+    })
+}
+
+/// Whether the call that returns there is in a function of the headers, which is not part of another.
+pub(crate) fn is_of_header(address: usize) -> bool {
+    of(address) == Of::Header
+}
+
+/// Whether a call that returns there could be named.
+pub(crate) fn is_known(address: usize) -> bool {
+    of(address) != Of::Unknown
 }
 
 /// The function of the call that returns there, and the file that it is in.
@@ -69,4 +119,31 @@ fn object(address: usize) -> Option<(String, usize)> {
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_named_by_its_line() {
+        let line = line!() + 2;
+        #[inline(never)]
+        fn here() -> usize {
+            // As what a call of the first instruction would return to.
+            here as *const () as usize + 1
+        }
+        let named = |address| name(Site::Address(address));
+        assert_eq!(named(here()), format!("place.rs:{line}"));
+        assert_eq!(named(1), "0x1");
+        assert_eq!(name(Site::here()), format!("{}:{}", file!(), line!()));
+        let (object, offset) = object(here()).unwrap();
+        assert!(object.starts_with("verbsim_ibverbs-") && offset > 0);
+    }
+
+    #[test]
+    fn a_function_of_the_headers_is_no_place() {
+        assert!(is_header("verbs.h") && is_header("rdma_verbs.h"));
+        assert!(!is_header("my_verbs.h") && !is_header("main.c"));
+    }
 }

@@ -4,7 +4,6 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
-use verbs_api::site::{Site, Standing};
 use verbs_api::{Error, PostError, ReregError};
 
 use crate::caller;
@@ -35,11 +34,9 @@ impl From<ReregError> for Errno {
 
 /// Runs a verb. A panic, which could only be a mistake of the simulator, has been printed and is
 /// `EIO`: it must not go on through C.
-///
-/// Whatever the engine is asked to do meanwhile is done at the program's call.
 #[inline]
 fn guarded<R>(verb: impl FnOnce() -> Result<R>) -> Result<R> {
-    let _calls = caller::take().map(|at| Standing::at(Site::Address(at)));
+    caller::settle();
     let result = catch_unwind(AssertUnwindSafe(verb)).unwrap_or(Err(Errno(libc::EIO)));
     if let Err(Errno(errno)) = result {
         set_errno(errno.abs());

@@ -6,6 +6,7 @@
 use core::cell::Cell;
 use core::fmt;
 use core::panic::Location;
+use std::sync::OnceLock;
 
 use crate::sync::CHECKED;
 
@@ -21,13 +22,31 @@ pub enum Site {
 
 std::thread_local!(static STANDING: Cell<Option<Site>> = const { Cell::new(None) });
 
+/// Says where the program is in what this library knows nothing of.
+static NOTED: OnceLock<fn() -> Option<Site>> = OnceLock::new();
+
+/// From now on the whole process asks a layer first where the program is: one that notes every call of the program by
+/// itself, as a C library does, and for less than a [`Standing`] takes. Only the first layer is asked.
+///
+/// ```
+/// use verbs_api::site::{Site, noted_by};
+///
+/// let place = Site::Address(0x1000);
+/// noted_by(|| Some(Site::Address(0x1000)));
+/// assert_eq!(Site::of_program(), place);
+/// ```
+pub fn noted_by(layer: fn() -> Option<Site>) {
+    let _ = NOTED.set(layer);
+}
+
 impl Site {
-    /// Where the program is: what a layer has said ([`Standing`]), or else whoever called this function.
+    /// Where the program is: what a layer has said ([`noted_by`], [`Standing`]), or else whoever called this function.
     #[inline(always)]
     #[track_caller]
     pub fn of_program() -> Self {
-        let standing = STANDING.get();
-        standing.unwrap_or(Self::Source(Location::caller()))
+        let noted = NOTED.get().and_then(|layer| layer());
+        let said = noted.or_else(|| STANDING.get());
+        said.unwrap_or(Self::Source(Location::caller()))
     }
 
     /// Whoever called this function.
