@@ -108,6 +108,13 @@ pub enum Problem {
         /// The error: verb, errno value and facts.
         error: Error,
     },
+    /// A layer over the verbs was misused, which the simulator does not see ([`Sim::note_misuse`](crate::Sim::note_misuse)).
+    Misused {
+        /// Of which class that is.
+        class: Class,
+        /// In words.
+        text: String,
+    },
     /// Completions were lost, since a CQ was full.
     Overrun {
         /// The CQ.
@@ -180,8 +187,8 @@ pub enum Problem {
         /// The value at its peer.
         others: u64,
     },
-    /// Sends were posted after a failure of the QP had been polled.
-    PostedAfterError {
+    /// Sends were posted on a QP in the error state, after a completion had told of that.
+    PostedInError {
         /// Number of the QP.
         qp_num: u32,
     },
@@ -374,7 +381,9 @@ impl Problem {
                 let why = why.as_ref().map_or("", |why| &why.text);
                 Class::of_failure(*receive, *status, why)
             }
-            Self::Refused { class, .. } | Self::Waits { class, .. } => *class,
+            Self::Refused { class, .. }
+            | Self::Waits { class, .. }
+            | Self::Misused { class, .. } => *class,
             Self::Overrun { .. } => Class::Overrun,
             Self::SmallCq { .. } => Class::SmallCq,
             Self::ArmedWithoutChannel { .. } => Class::ArmedWithoutChannel,
@@ -384,7 +393,7 @@ impl Problem {
             Self::OtherPolled { .. } => Class::OtherPolled,
             Self::NeverPolled { .. } => Class::NeverPolled,
             Self::EndsDiffer { .. } => Class::EndsDiffer,
-            Self::PostedAfterError { .. } => Class::AfterError,
+            Self::PostedInError { .. } => Class::AfterError,
             Self::Dropped { why, .. } => Class::of_dropped(why),
             Self::Garbage { .. } => Class::Garbage,
             Self::Unpolled { .. } => Class::Unpolled,
@@ -430,6 +439,7 @@ impl Problem {
                 };
                 format!("{error}{posted}")
             }
+            Self::Misused { text, .. } => text.clone(),
             Self::Overrun { cq, cqe, lost, qps } => {
                 let entries = counted((*cqe).into(), "entry", "entries");
                 let lost = counted(*lost, "completion was", "completions were");
@@ -492,9 +502,9 @@ impl Problem {
                     "{what}: {own} at qp {qp_num:#x}, and {others} at its peer, qp {peer:#x} of {node}"
                 )
             }
-            Self::PostedAfterError { qp_num } => {
+            Self::PostedInError { qp_num } => {
                 format!(
-                    "a send was posted on qp {qp_num:#x}, whose failure had been polled: it is flushed"
+                    "a send was posted on qp {qp_num:#x}, of which a completion had told that it is in ERR: it is flushed"
                 )
             }
             Self::Waits {

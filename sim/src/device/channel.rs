@@ -1,6 +1,7 @@
 //! Completion channels.
 
 use verbs_api::lab::Limit;
+use verbs_api::site::Site;
 use verbs_api::{
     Cause, CompChannel as ChannelHandle, Context, Error, ErrorKind, Handle, Object, Result, Verb,
 };
@@ -9,7 +10,7 @@ use super::base::Base;
 use super::check::{InContext, find, in_use};
 use super::cq::Cqs;
 use super::events::{EventQueue, Events};
-use crate::diagnosis::Problem;
+use crate::diagnosis::{Noted, Problem};
 
 /// A completion channel.
 #[derive(Clone, Debug)]
@@ -21,6 +22,10 @@ pub(crate) struct Channel {
     pub(super) events: Events<u32>,
     /// Threads that wait; kept by the shell.
     pub(crate) waiters: u32,
+    /// The last event that was read was not the last there was.
+    pub(super) was_left: bool,
+    /// Where that was read.
+    pub(super) read_at: Option<Site>,
 }
 
 impl InContext for Channel {
@@ -30,9 +35,10 @@ impl InContext for Channel {
 }
 
 impl Channel {
-    pub(crate) fn events_left(&self) -> Option<Problem> {
+    pub(crate) fn events_left(&self) -> Option<Noted> {
         let (channel, events) = (self.handle, self.events.len() as u32);
-        (events > 0).then_some(Problem::Unread { channel, events })
+        let problem = Problem::Unread { channel, events };
+        (events > 0).then(|| Noted::at(problem, self.read_at))
     }
 }
 
@@ -52,6 +58,8 @@ impl Cqs {
             cqs: 0,
             events: Events::default(),
             waiters: 0,
+            was_left: false,
+            read_at: None,
         });
         base.add_object(context, Object::CompChannel, id.index);
         Ok(ChannelHandle::from_parts(context, id.index, id.generation))

@@ -198,9 +198,13 @@ impl Base {
         }
     }
 
-    /// The events that were not read yet.
-    pub(crate) fn unread_async(&self) -> impl Iterator<Item = &AsyncEvent> {
-        let contexts = self.contexts.iter();
+    /// The events that were not read yet, of one context or of all.
+    pub(crate) fn unread_async(&self, of: Option<Context>) -> impl Iterator<Item = &AsyncEvent> {
+        let is_meant = move |index| of.is_none_or(|of| slot_of(of) == index);
+        let contexts = self
+            .contexts
+            .iter()
+            .filter(move |(index, _)| is_meant(*index));
         contexts.flat_map(|(_, open)| open.events.iter())
     }
 

@@ -564,10 +564,14 @@ impl Cqs {
             return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
         };
         let watched = events.watched;
+        let was_left = !events.is_empty();
+        let from = self.channels.at_mut(index);
+        (from.was_left, from.read_at) = (was_left, base.site);
         let cq = self.table.at_mut(cq);
         cq.events_unread.remove(0);
         cq.events_unacked += 1;
         cq.dealings.event_was_read = true;
+        cq.dealings.event_read_at = base.site;
         let event = CqEvent::new(cq.handle, cq.init.cq_context);
         base.queue_changed(EventQueue::Channel(channel), watched);
         Ok(event)

@@ -17,6 +17,8 @@ pub(crate) struct Dealings {
     pub(super) is_partly_polled: bool,
     /// An event of it was read, and it was not polled since.
     pub(super) event_was_read: bool,
+    /// Where that was.
+    pub(super) event_read_at: Option<Site>,
     /// That was so when it was armed: the last poll had left some.
     pub(super) was_armed_over: bool,
     /// Where it was armed.
@@ -47,15 +49,16 @@ impl Cqs {
     /// What a CQ that goes away still had, if that is a mistake.
     pub(super) fn note_left(&self, base: &mut Base, index: u32) {
         let cq = self.table.at(index);
-        if cq.ring.is_empty() || base.history.has_overrun(cq.handle) {
+        if base.history.has_overrun(cq.handle) {
             return;
         }
-        let Some(Noted { problem, site, .. }) =
-            self.left_asleep(index).or_else(|| cq.never_polled())
-        else {
-            return;
-        };
-        base.history.note(problem, site);
+        if let Some(Noted { problem, site, .. }) = self.left_in_channel(cq) {
+            base.history.note(problem, site);
+        }
+        let found = self.left_asleep(index).or_else(|| cq.left_after_event());
+        if let Some(Noted { problem, site, .. }) = found.or_else(|| cq.never_polled()) {
+            base.history.note(problem, site);
+        }
     }
 
     /// What is in a CQ at the end.
@@ -66,21 +69,14 @@ impl Cqs {
             return None;
         }
         let asleep = self.asleep(index);
-        let read = || {
-            let problem = Problem::OtherPolled {
-                cq: cq.handle,
-                unpolled,
-            };
-            cq.dealings
-                .event_was_read
-                .then(|| Noted::at(problem, cq.dealings.created_at))
-        };
         let rest = Problem::Unpolled {
             cq: cq.handle,
             unpolled,
         };
         let rest = Noted::at(rest, cq.dealings.created_at);
-        let found = asleep.or_else(read).or_else(|| cq.never_polled());
+        let found = asleep
+            .or_else(|| cq.left_after_event())
+            .or_else(|| cq.never_polled());
         Some(found.unwrap_or(rest))
     }
 
@@ -111,6 +107,18 @@ impl Cqs {
         (is_armed && unpolled > 0 && self.tells_nothing(index)).then(|| Noted::at(problem, site))
     }
 
+    /// An event of it was never read, though one before it was: as when an edge told of both.
+    fn left_in_channel(&self, cq: &Cq) -> Option<Noted> {
+        let channel = self.channels.at(cq.channel?);
+        let events = cq.events_unread.len() as u32;
+        let problem = Problem::Unread {
+            channel: channel.handle,
+            events,
+        };
+        let is_so = events > 0 && channel.was_left;
+        is_so.then(|| Noted::at(problem, channel.read_at))
+    }
+
     /// It has a channel, where no event of it is, nor will be.
     fn tells_nothing(&self, index: u32) -> bool {
         let cq = self.table.at(index);
@@ -134,19 +142,34 @@ impl Cqs {
 }
 
 impl Cq {
+    /// An event told of completions, and nobody looked.
+    fn left_after_event(&self) -> Option<Noted> {
+        let unpolled = self.successes();
+        let problem = Problem::OtherPolled {
+            cq: self.handle,
+            unpolled,
+        };
+        let is_so = unpolled > 0 && self.dealings.event_was_read;
+        is_so.then(|| Noted::at(problem, self.dealings.event_read_at))
+    }
+
     /// Work has completed in it, not only been flushed, and nobody ever looked.
     fn never_polled(&self) -> Option<Noted> {
-        let flushed = |status| status == WcStatus::WrFlushErr;
-        let unpolled = self
-            .ring
-            .iter()
-            .filter(|entry| !flushed(entry.wc.status))
-            .count() as u32;
+        let unpolled = self.successes();
         let problem = Problem::NeverPolled {
             cq: self.handle,
             unpolled,
         };
         let is_so = unpolled > 0 && !self.dealings.was_polled;
         is_so.then(|| Noted::at(problem, self.dealings.created_at))
+    }
+
+    /// Completions in it that are of no flushed work.
+    fn successes(&self) -> u32 {
+        let flushed = |status| status == WcStatus::WrFlushErr;
+        self.ring
+            .iter()
+            .filter(|entry| !flushed(entry.wc.status))
+            .count() as u32
     }
 }

@@ -73,18 +73,8 @@ pub(crate) struct Qp {
     early: Vec<Packet>,
     /// `QP_FATAL` has been raised.
     fatal: bool,
-    /// It has failed, and how much the program knows of that.
-    failure: Failure,
-}
-
-/// A queue pair that fails, as the program sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Failure {
-    #[default]
-    None,
-    Unseen,
-    /// A completion that tells of it was polled; so many sends were posted since.
-    Seen(u32),
+    /// The program has polled that it is in the error state, and has posted so many sends since.
+    posts_in_error: Option<u32>,
 }
 
 impl InContext for Qp {
@@ -123,7 +113,7 @@ impl Qp {
             comm_est: false,
             early: Vec::new(),
             fatal: false,
-            failure: Failure::None,
+            posts_in_error: None,
         }
     }
 
@@ -216,9 +206,6 @@ impl Qp {
     /// One of its sides says that it has to stop.
     #[cold]
     fn stop(&mut self, device: &mut Device, stop: Stop) {
-        if self.failure == Failure::None {
-            self.failure = Failure::Unseen;
-        }
         match stop {
             Stop::Sends => self.stop_sends(device),
             Stop::All => self.fail(device),
@@ -315,7 +302,7 @@ impl Qp {
         self.comm_est = false;
         self.early.clear();
         self.fatal = false;
-        self.failure = Failure::None;
+        self.posts_in_error = None;
         self.clear(device);
     }
 
@@ -337,22 +324,20 @@ impl Qp {
         }
     }
 
-    /// The program has polled a completion that tells that it failed.
+    /// The program has polled a completion that is no success.
     pub(crate) fn has_seen_failure(&mut self) {
-        if self.failure == Failure::Unseen {
-            self.failure = Failure::Seen(0);
+        if self.common.state() == QpState::Err {
+            self.posts_in_error.get_or_insert(0);
         }
     }
 
     /// A send is posted in the error state. One is how a program finds the end of what is flushed (QP-FLUSH-08).
-    pub(super) fn note_post_in_error(&mut self, device: &mut Device) {
-        if let Failure::Seen(posts) = &mut self.failure {
+    fn note_post_in_error(&mut self, device: &mut Device) {
+        if let Some(posts) = &mut self.posts_in_error {
             *posts += 1;
             if *posts > 1 {
                 let qp_num = self.common.qp_num;
-                device
-                    .base
-                    .note_mistake(Problem::PostedAfterError { qp_num });
+                device.base.note_mistake(Problem::PostedInError { qp_num });
             }
         }
     }

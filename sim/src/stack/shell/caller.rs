@@ -5,8 +5,16 @@
 use verbs_api::{Access, Mr, MrChange, Pd, ReregError, Result, Verb};
 
 use super::sim::Sim;
+use crate::class::Class;
 
 impl Sim {
+    /// Adds to the diagnosis that a layer over the verbs was misused in a way that the simulator does not see, such as
+    /// by a pointer to no object. It is of the first device.
+    #[track_caller]
+    pub fn note_misuse(&self, class: Class, text: String) {
+        self.world.with(|fabric| fabric.note_misuse(class, text));
+    }
+
     /// The GUID of a device that need not be open (`ibv_get_device_guid`).
     ///
     /// # Panics

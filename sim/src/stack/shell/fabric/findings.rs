@@ -52,6 +52,13 @@ impl Fabric {
         }
     }
 
+    /// A layer was misused.
+    pub(in crate::stack::shell) fn note_misuse(&mut self, class: Class, text: String) {
+        let site = self.site;
+        let history = &mut self.node_mut(0).device.base.history;
+        history.note(Problem::Misused { class, text }, site);
+    }
+
     fn of_nodes(&self, found: impl Fn(&Seat) -> Vec<Noted>) -> Vec<Finding> {
         let of_node = |(number, seat): (u32, &Seat)| {
             let findings = found(seat).into_iter();

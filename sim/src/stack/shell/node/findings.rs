@@ -73,7 +73,7 @@ impl Node {
         }
         let channels = device.cqs.channels.iter();
         let unread = channels.filter_map(|(_, channel)| channel.events_left());
-        signs.extend(unread.map(Noted::from));
+        signs.extend(unread);
         signs.extend(left.unacknowledged().map(Noted::from));
         signs.extend(left.unread_async().into_iter().map(Noted::from));
         signs
@@ -107,6 +107,14 @@ impl Node {
 
     /// A context is about to be closed: what it still has (DEV-03).
     pub(super) fn note_left(&mut self, context: Context) {
+        let unread = Left {
+            node: self,
+            closed: Some(context),
+        }
+        .unread_async();
+        for problem in unread {
+            self.device.base.note_mistake(problem);
+        }
         let closed = Some(context);
         let names = Left { node: self, closed }.objects();
         if !names.is_empty() {
@@ -131,7 +139,7 @@ impl Left<'_> {
     fn unread_async(&self) -> Vec<Problem> {
         let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
         let history = &self.node.device.base.history;
-        let unread = self.node.device.base.unread_async();
+        let unread = self.node.device.base.unread_async(self.closed);
         for event in unread.filter(|event| is_error(event.event_type)) {
             // An overrun has been told already.
             let is_told = match event.element {
