@@ -21,7 +21,7 @@ use crate::caller::way_to;
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
-use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, xrc};
+use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, verdict, xrc};
 
 /// Contexts.
 pub(crate) struct OpenDevice;
@@ -141,8 +141,9 @@ pub(crate) fn make(
         async_fd: Mutex::new(Some(async_fd)),
         cmd_fd: Mutex::new(Some(cmd_fd)),
     };
-    let context = CObject::<OpenDevice>::make(handle, more, || filled(device, fds, vectors));
-    Ok(context?.seen())
+    let context = CObject::<OpenDevice>::make(handle, more, || filled(device, fds, vectors))?;
+    verdict::opened(engine());
+    Ok(context.seen())
 }
 
 /// The engine's is closed with the last context of its descriptor.

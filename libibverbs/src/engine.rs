@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::null_mut;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Once, OnceLock};
 
 use verbs_abi::{
     IBV_NODE_CA, IBV_NODE_RNIC, IBV_TRANSPORT_IB, IBV_TRANSPORT_IWARP, ibv_device, text,
@@ -19,7 +19,7 @@ use verbs_sim::{Mode, Pcap, Sim};
 
 use crate::object::{CObject, Objects};
 use crate::qp::Qp;
-use crate::{at_exit, caller, cm, place};
+use crate::{at_exit, caller, cm, interrupted, place, verdict};
 
 /// The simulator, and what programs see of its devices.
 pub(crate) struct Engine {
@@ -40,6 +40,10 @@ pub(crate) struct Engine {
     pub(crate) device_memory: Mutex<Vec<usize>>,
     /// Where the program has called from.
     pub(crate) known: place::Known,
+    /// What there is to write at its end was written.
+    pub(crate) written: Once,
+    /// A context has been opened.
+    pub(crate) is_used: AtomicBool,
 }
 
 // SAFETY: the devices are never written, and the pointers in them are null. All else can be shared.
@@ -63,6 +67,7 @@ static AT_LOAD: extern "C" fn() = {
     extern "C" fn at_load() {
         match Config::read(&Variables::of_process()) {
             Ok(config) => {
+                verdict::loaded();
                 at_exit::register(&config);
                 caller::register(config.diagnose().is_some());
                 let _ = CONFIG.set(config);
@@ -118,8 +123,11 @@ fn start() -> &'static Engine {
     let new = Box::into_raw(Box::new(Engine::new(config, parent)));
     let (made, seen) = (Ordering::Release, Ordering::Acquire);
     match ENGINE.compare_exchange(null_mut(), new, made, seen) {
-        // SAFETY: never freed from now on.
-        Ok(_) => unsafe { &*new },
+        Ok(_) => {
+            interrupted::watch(config);
+            // SAFETY: never freed from now on.
+            unsafe { &*new }
+        }
         Err(first) => {
             // SAFETY: nobody else has seen it.
             drop(unsafe { Box::from_raw(new) });
@@ -195,6 +203,8 @@ impl Engine {
             xrc_targets: Mutex::default(),
             device_memory: Mutex::default(),
             known: place::Known::default(),
+            written: Once::new(),
+            is_used: AtomicBool::new(false),
         }
     }
 

@@ -39,7 +39,8 @@
 //!   meanwhile, such as `ibv_poll_cq` on the same queue, are `EINVAL` where C would wait for ever.
 //!
 //! # Where things are
-//! `at_exit` writes the trace and the diagnosis at the end. `export` has the names and their versions; the
+//! `at_exit` writes the trace and the diagnosis at the end, `interrupted` if that is a signal's; `verdict` tells
+//! `verbsim exec` of it. `export` has the names and their versions; the
 //! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object has
 //! a file, and so have `import` and `xrc`. `caller` notes where the program calls, and `place` names that.
@@ -78,6 +79,7 @@ mod event;
 #[cfg(not(test))]
 mod export;
 mod import;
+mod interrupted;
 mod mapped;
 mod mw;
 mod object;
@@ -88,4 +90,5 @@ mod region;
 mod result;
 mod srq;
 mod text;
+mod verdict;
 mod xrc;

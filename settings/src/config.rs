@@ -14,7 +14,7 @@ use verbs_faults::Plan;
 use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
 use crate::fabric::{self, Fabric, SetUp};
-use crate::setting::{Given, Sources, Variables, named};
+use crate::setting::{Given, Setting, Sources, Variables};
 
 /// The settings, checked, from which simulations can be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +55,7 @@ impl Config {
     /// or key that is no setting, and for a file that cannot be read: what is wrong.
     pub fn read(variables: &Variables) -> Result<Self, String> {
         variables.check_known()?;
-        let (file, file_name) = match variables.get(named("config")) {
+        let (file, file_name) = match variables.get(Setting::named("config")) {
             Some(path) => (file(path)?, path.display().to_string()),
             None => Default::default(),
         };
@@ -214,7 +214,7 @@ impl Config {
 
 fn file(path: &OsStr) -> Result<toml::Table, String> {
     let wrong = |problem: String| {
-        let (place, name) = (named("config").place(), path.display());
+        let (place, name) = (Setting::named("config").place(), path.display());
         format!("{place} is {name}: {}", problem.trim_end())
     };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;

@@ -122,6 +122,7 @@ pub const SETTINGS: &[Setting] = &[
 const OF_OTHERS: &[&str] = &[
     "LIBRARY",
     "UVERBS",
+    "VERDICT",
     "LIBIBVERBS",
     "LIBRDMACM",
     "DEVICE",
@@ -137,6 +138,15 @@ const OF_OTHERS: &[&str] = &[
 const PREFIX: &str = "VERBSIM_";
 
 impl Setting {
+    /// The setting of this name.
+    ///
+    /// # Panics
+    /// If there is no such setting.
+    pub fn named(name: &str) -> &'static Self {
+        let found = SETTINGS.iter().find(|setting| setting.name == name);
+        found.expect("one of `SETTINGS`")
+    }
+
     /// Its variable, such as `VERBSIM_LINK_LAYER`.
     pub fn variable(&self) -> String {
         format!("{PREFIX}{}", self.key().to_uppercase())
@@ -252,7 +262,7 @@ impl Sources<'_> {
 
     /// A setting by its name: what its variable says, or the file.
     pub(crate) fn get<T: Value>(&self, name: &str) -> Result<Option<Given<T>>, String> {
-        let setting = named(name);
+        let setting = Setting::named(name);
         if let Some(given) = self.variables.get(setting) {
             let place = setting.place();
             let value = given.to_str().and_then(|text| T::of_text(text.trim()));
@@ -277,13 +287,6 @@ impl Setting {
     pub(crate) fn place(&self) -> String {
         format!("{} (--{})", self.variable(), self.name)
     }
-}
-
-/// # Panics
-/// If there is no such setting.
-pub(crate) fn named(name: &str) -> &'static Setting {
-    let found = SETTINGS.iter().find(|setting| setting.name == name);
-    found.expect("one of `SETTINGS`")
 }
 
 impl<T> Given<T> {
