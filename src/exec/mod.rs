@@ -1,17 +1,21 @@
 //! `verbsim exec`: runs a program on simulated devices.
 
 #[cfg(target_os = "linux")]
+mod ending;
+#[cfg(target_os = "linux")]
 mod library;
 #[cfg(target_os = "linux")]
 mod parent;
 #[cfg(target_os = "linux")]
 mod start;
+#[cfg(target_os = "linux")]
+mod verdict;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{self, PathBuf};
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, FromArgMatches, value_parser};
+use clap::{Arg, ArgMatches, FromArgMatches, ValueEnum, value_parser};
 use verbs_settings::{Kind, SETTINGS, Setting};
 
 #[cfg(target_os = "linux")]
@@ -25,6 +29,13 @@ pub(crate) struct Args {
     /// SIGTERM, and 5 seconds later by SIGKILL
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
+    /// End with status 99 if the diagnosis has something of this level or worse; diagnoses on the standard error unless
+    /// --diagnose says where
+    #[arg(long, value_name = "LEVEL")]
+    fail_on: Option<FailOn>,
+    /// A program that uses no device is no error of the diagnosis
+    #[arg(long)]
+    allow_unused: bool,
     /// The drop-in library [default: the one that came with verbsim]
     #[arg(long, value_name = "FILE", env = "VERBSIM_LIBRARY")]
     library: Option<PathBuf>,
@@ -40,6 +51,15 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     program: Vec<OsString>,
+}
+
+/// From which level on a finding fails the run.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Whatever is found
+    Warning,
+    /// What is surely wrong
+    Error,
 }
 
 /// The settings of the devices that stand on the command line.

@@ -1,18 +1,18 @@
 //! Starting a program with the drop-in in the place of the system's libibverbs.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use verbs_settings::{Config, Variables};
+use verbs_settings::{Config, Setting, Variables};
 
-use super::parent::{self, End};
-use super::{Args, Options, library};
+use super::ending::{self, Judge};
+use super::verdict::{self, Verdict};
+use super::{Args, Options, library, parent};
 use crate::output::Stop;
 
 /// Becomes the program, or stays as its parent where there is something to do at its end.
@@ -26,7 +26,11 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     for (setting, value) in options {
         variables.set(setting, value);
     }
-    let config = Config::read(&variables).map_err(Stop::Usage)?;
+    let mut config = Config::read(&variables).map_err(Stop::Usage)?;
+    if args.fail_on.is_some() && config.diagnose().is_none() {
+        variables.set(Setting::named("diagnose"), "-");
+        config = Config::read(&variables).map_err(Stop::Usage)?;
+    }
     if !config.fabric().is_default() {
         config.fabric().check().map_err(Stop::Usage)?;
     }
@@ -51,9 +55,14 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             .env("LD_PRELOAD", preloads(library::uverbs()?))
             .env("VERBSIM_UVERBS", config.names().len().to_string());
     }
-    let error = match (timeout, config.diagnose()) {
+    let judge = config.diagnose().map(|diagnosis| Judge {
+        diagnosis,
+        fail_on: args.fail_on,
+        allow_unused: args.allow_unused,
+    });
+    let error = match (timeout, &judge) {
         (None, None) => command.exec(),
-        (_, diagnosis) => match stay(&mut command, *timeout, diagnosis) {
+        (_, judge) => match stay(&mut command, *timeout, judge.as_ref()) {
             Ok(stop) => return Err(stop),
             Err(error) => error,
         },
@@ -90,36 +99,17 @@ fn preloads(library: PathBuf) -> OsString {
     all.join(":").into()
 }
 
-/// How the program ended: with its status, or 128 and the signal that ended it.
+/// Runs the program, and judges it at its end if it is diagnosed.
 fn stay(
     command: &mut Command,
     timeout: Option<Duration>,
-    diagnosis: Option<&str>,
+    judge: Option<&Judge<'_>>,
 ) -> io::Result<Stop> {
+    let Some(judge) = judge else {
+        return Ok(ending::of_program(parent::run(command, timeout)?));
+    };
+    let verdict = Verdict::new()?;
+    command.env(verdict::VARIABLE, verdict.path());
     let end = parent::run(command, timeout)?;
-    if let (End::Signal(signal), Some(to)) = (end, diagnosis) {
-        say_undiagnosed(signal, to);
-    }
-    let (status, message) = match end {
-        End::Status(code) => (code, None),
-        End::Signal(signal) => (128 + signal as u8, None),
-        End::TimedOut => (
-            124,
-            Some("the program took too long, and was ended".to_owned()),
-        ),
-    };
-    Ok(Stop::Status { status, message })
-}
-
-/// A program that a signal ends says nothing itself.
-fn say_undiagnosed(signal: i32, to: &str) {
-    let text = format!("verbsim: signal {signal} ended the program before it could be diagnosed");
-    let open = |path| OpenOptions::new().append(true).open(path);
-    let said = match to {
-        "-" => writeln!(io::stderr(), "{text}"),
-        path => open(path).and_then(|mut file| writeln!(file, "{text}")),
-    };
-    if let Err(error) = said {
-        eprintln!("error: {to}: {error}");
-    }
+    Ok(judge.judge(end, &verdict.facts()?))
 }

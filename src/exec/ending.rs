@@ -1,0 +1,101 @@
+//! What is said at the end of a program that is diagnosed, and with which status `exec` ends.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+use super::FailOn;
+use super::parent::End;
+use super::verdict::Facts;
+use crate::output::Stop;
+
+/// The program ran, and is not good.
+const NOT_GOOD: u8 = 99;
+
+/// How a run is judged.
+pub(super) struct Judge<'a> {
+    /// Where the processes write their diagnoses.
+    pub(super) diagnosis: &'a str,
+    pub(super) fail_on: Option<FailOn>,
+    pub(super) allow_unused: bool,
+}
+
+impl Judge<'_> {
+    /// Says what the processes cannot say themselves. A program that ended by itself may get another status; one that
+    /// was ended has failed anyway, and its status says more.
+    pub(super) fn judge(&self, end: End, facts: &Facts) -> Stop {
+        if let Some(text) = undiagnosed(end, facts) {
+            self.say(&text);
+        } else if self.diagnosis == "-" && facts.unused().is_none() && facts.findings() == 0 {
+            self.say("no mistakes were found");
+        }
+        let stop = of_program(end);
+        let unused = facts.unused().filter(|_| !self.allow_unused);
+        match (end, unused) {
+            (End::Status(_), Some(why)) => Stop::Status {
+                status: NOT_GOOD,
+                message: Some(why.to_owned()),
+            },
+            (End::Status(_), None) if self.is_failure(facts) => Stop::Status {
+                status: NOT_GOOD,
+                message: None,
+            },
+            (_, Some(why)) => {
+                eprintln!("error: {why}");
+                stop
+            }
+            _ => stop,
+        }
+    }
+
+    fn is_failure(&self, facts: &Facts) -> bool {
+        match self.fail_on {
+            Some(FailOn::Error) => facts.errors > 0,
+            Some(FailOn::Warning) => facts.findings() > 0,
+            None => false,
+        }
+    }
+
+    /// Says it where the diagnosis is.
+    fn say(&self, text: &str) {
+        let to = self.diagnosis;
+        let open = |path| OpenOptions::new().append(true).open(path);
+        let said = match to {
+            "-" => writeln!(io::stderr(), "verbsim: {text}"),
+            path => open(path).and_then(|mut file| writeln!(file, "verbsim: {text}")),
+        };
+        if let Err(error) = said {
+            eprintln!("error: {to}: {error}");
+        }
+    }
+}
+
+/// With the status of the program, or 128 and the signal that ended it.
+pub(super) fn of_program(end: End) -> Stop {
+    let (status, message) = match end {
+        End::Status(code) => (code, None),
+        End::Signal(signal) => (128 + signal as u8, None),
+        End::TimedOut => (
+            124,
+            Some("the program took too long, and was ended".to_owned()),
+        ),
+    };
+    Stop::Status { status, message }
+}
+
+/// A process that could not say what it did is not one without mistakes.
+fn undiagnosed(end: End, facts: &Facts) -> Option<String> {
+    let processes = match facts.undiagnosed() {
+        0 if facts.ended > 0 || !matches!(end, End::Signal(_)) => return None,
+        1 => "1 process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    Some(match end {
+        End::Signal(signal) => {
+            format!("signal {signal} ended the program before it could be diagnosed")
+        }
+        _ => format!(
+            "{processes} with a device could not be diagnosed: ended by _exit, execve or a signal, \
+             or still running"
+        ),
+    })
+}
