@@ -93,7 +93,7 @@ fn it_becomes_the_program_unless_there_is_something_to_do_at_its_end() {
     for (options, same) in [
         (BOTH_WAYS[0], true),
         (BOTH_WAYS[1], false),
-        (&["--diagnose"], false),
+        (&["--diagnose", "--allow-unused"], false),
     ] {
         let (mut child, _, line) = started(&[options, &["sh", "-c", "echo $$"]].concat());
         assert_eq!(line.trim() == child.id().to_string(), same, "{options:?}");
@@ -290,6 +290,89 @@ fn a_program_that_a_signal_ends_is_said_to_be_undiagnosed() {
     let output = run(exec(&["--diagnose", "sh", "-c", "kill -9 $$"]));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("signal 9"), "{said}");
+}
+
+/// A program that says of its processes what the drop-in says: status, and what is on the standard error.
+fn judged(options: &[&str], lines: &str, end: &str) -> (Option<i32>, String) {
+    let program = format!("printf '{lines}' >>$VERBSIM_VERDICT; {end}");
+    refused(exec(&[options, &["sh", "-c", &program]].concat()))
+}
+
+const NONE_FOUND: &str = "verbsim: no mistakes were found\n";
+
+#[test]
+fn a_program_that_used_no_device_is_an_error_of_the_diagnosis() {
+    let (never, opened_none) = ("never loaded libibverbs", "opened no device");
+    for (options, lines, status, said) in [
+        (&["--diagnose"][..], "", 99, never),
+        (&["--fail-on", "error"], "", 99, never),
+        (&["--diagnose"], "loaded\\n", 99, opened_none),
+        (&["--diagnose", "--allow-unused"], "", 3, ""),
+        (&["--timeout", "600"], "", 3, ""),
+        (
+            &["--diagnose"],
+            "loaded\\nopened\\nended 0 0\\n",
+            3,
+            NONE_FOUND,
+        ),
+    ] {
+        // Without a diagnosis nobody is told.
+        let script = "test $VERBSIM_VERDICT || exit 3; printf \"$0\" >>$VERBSIM_VERDICT; exit 3";
+        let program = ["sh", "-c", script, lines];
+        let (code, text) = refused(exec(&[options, &program].concat()));
+        assert_eq!(code, Some(status), "{options:?} {lines}");
+        assert!(
+            text.contains(said) && text.is_empty() == said.is_empty(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_is_found_is_a_failure_from_the_level_on_that_was_asked_for() {
+    let diagnose: &[&str] = &["--diagnose"];
+    let (error, warning) = (["--fail-on", "error"], ["--fail-on", "warning"]);
+    for (options, found, status) in [
+        (diagnose, "1 1", 3),
+        (&error, "1 0", 99),
+        (&error, "0 1", 3),
+        (&warning, "0 1", 99),
+        (&warning, "1 0", 99),
+    ] {
+        // It counts whichever process it is.
+        let lines = format!("opened\\nopened\\nloaded\\nended {found}\\nended 0 0\\n");
+        let (code, said) = judged(options, &lines, "exit 3");
+        assert_eq!((code, &*said), (Some(status), ""), "{options:?} {found}");
+    }
+    let (code, said) = judged(&warning, "loaded\\nopened\\nended 0 0\\n", "exit 3");
+    assert_eq!((code, &*said), (Some(3), NONE_FOUND));
+    // A signal says more.
+    let (code, said) = judged(&warning, "loaded\\nopened\\nended 1 0\\n", "kill $$");
+    assert_eq!((code, &*said), (Some(128 + 15), ""));
+}
+
+#[test]
+fn a_process_that_was_not_diagnosed_is_not_one_without_mistakes() {
+    let lines = "loaded\\nopened\\nloaded\\nopened\\nended 0 0\\n";
+    let (_, said) = judged(&["--diagnose"], lines, "exit 0");
+    assert!(
+        said.starts_with("verbsim: 1 process with a device could not be diagnosed"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let (_, said) = judged(&["--diagnose"], lines, "kill $$");
+    assert!(said.contains("signal 15"), "{said}");
+}
+
+#[test]
+fn a_file_for_the_diagnosis_of_a_right_program_stays_empty() {
+    let file = directory("right").join("diagnosis");
+    let option = format!("--diagnose={}", file.display());
+    let lines = "loaded\\nopened\\nended 0 0\\n";
+    assert_eq!(judged(&[&option], lines, ""), (Some(0), String::new()));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "");
+    judged(&[&option], "loaded\\nopened\\n", "kill $$");
+    assert!(fs::read_to_string(&file).unwrap().contains("signal 15"));
 }
 
 #[test]

@@ -1,0 +1,167 @@
+//! How C programs on the drop-in end under `verbsim exec --diagnose`: what is said, and the status.
+//!
+//! The programs are those of `tests/clients/ends/ends.c`.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The program.
+fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/ends/ends.c");
+        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ends");
+        let flags = ["-Wall", "-Wextra", "-Werror", "-O1", "-g"];
+        let mut cc = Command::new("cc");
+        cc.args(flags)
+            .arg(source)
+            .arg("-o")
+            .arg(&built)
+            .arg("-libverbs");
+        assert!(cc.status().unwrap().success());
+        built
+    })
+}
+
+fn exec(options: &[&str], way: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_verbsim"));
+    command.arg("exec").args(options).arg(program()).arg(way);
+    command
+}
+
+/// Status, and what is on the standard error.
+fn run(options: &[&str], way: &str) -> (i32, String) {
+    let output = exec(options, way).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), said)
+}
+
+/// The same, of a program that is sent a signal when it has begun.
+fn interrupted(options: &[&str], way: &str, signal: Signal) -> (i32, String) {
+    let mut command = exec(options, way);
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    wait_for_line(&mut child);
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+    let mut said = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    (child.wait().unwrap().code().unwrap(), said)
+}
+
+fn wait_for_line(child: &mut Child) {
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+}
+
+const DIAGNOSE: &[&str] = &["--diagnose"];
+
+/// It was diagnosed as one that has objects, and noticed nothing of the signal.
+#[track_caller]
+fn assert_diagnosed(said: &str) {
+    assert!(said.contains("sim0: 1 context not closed"), "{said}");
+    for other in ["ends.c", "could be diagnosed", "no mistakes"] {
+        assert!(!said.contains(other), "{said}");
+    }
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn programs_that_end_by_themselves() {
+    let none = "verbsim: no mistakes were found\n";
+    assert_eq!(run(DIAGNOSE, "right"), (0, none.to_owned()));
+    assert_eq!(
+        run(&["--fail-on", "warning"], "right"),
+        (0, none.to_owned())
+    );
+    assert_eq!(run(DIAGNOSE, "ignores"), (0, none.to_owned()));
+    for (options, status) in [(DIAGNOSE, 0), (&["--fail-on", "warning"], 99)] {
+        let (code, said) = run(options, "unclosed");
+        assert_eq!(code, status);
+        assert_diagnosed(&said);
+    }
+    for way in ["no-device", "list"] {
+        let (code, said) = run(DIAGNOSE, way);
+        assert_eq!(code, 99);
+        assert!(said.contains("it opened no device"), "{said}");
+    }
+    let (code, said) = run(DIAGNOSE, "_exit");
+    assert_eq!(code, 0);
+    assert!(
+        said.contains("1 process with a device could not be diagnosed"),
+        "{said}"
+    );
+    let (code, said) = run(DIAGNOSE, "crash");
+    assert_eq!(code, 128 + 6);
+    assert!(said.contains("signal 6 ended the program before"), "{said}");
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn programs_that_a_signal_ends_are_diagnosed_before() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGALRM] {
+        for way in ["wait", "busy"] {
+            let (code, said) = interrupted(DIAGNOSE, way, signal);
+            assert_eq!(code, 128 + signal as i32, "{said}");
+            assert_diagnosed(&said);
+        }
+    }
+    let (code, said) = run(DIAGNOSE, "alarm");
+    assert_eq!(code, 128 + Signal::SIGALRM as i32);
+    assert_diagnosed(&said);
+    let (code, said) = run(&["--diagnose", "--timeout", "1s"], "wait");
+    assert_eq!(code, 124);
+    assert_diagnosed(&said);
+    // Children: one with a device is diagnosed, and one without ends as ever.
+    let (code, said) = run(DIAGNOSE, "children");
+    assert_eq!(code, 0, "{said}");
+    assert_diagnosed(&said);
+    assert_eq!(said.matches("not closed").count(), 1, "{said}");
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn a_trace_is_written_too() {
+    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ends.trace");
+    let path = trace.to_str().unwrap();
+    let (code, said) = run(&["--trace", path, "--timeout", "1s"], "wait");
+    assert_eq!(code, 124, "{said}");
+    let text = fs::read_to_string(&trace).unwrap();
+    assert!(
+        text.lines().last().unwrap().contains("ibv_get_cq_event"),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn a_handler_of_the_program_is_left_alone() {
+    for way in ["own-before", "own-after"] {
+        let (code, said) = interrupted(DIAGNOSE, way, Signal::SIGTERM);
+        assert_eq!(code, 3, "{way}");
+        assert_diagnosed(&said);
+    }
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn a_program_that_hangs_in_the_simulator_ends_too() {
+    let begun = Instant::now();
+    let (code, said) = interrupted(DIAGNOSE, "hang-with-lock", Signal::SIGTERM);
+    assert_eq!(code, 128 + 15);
+    assert!(
+        said.contains("the simulator was busy: no diagnosis"),
+        "{said}"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(30));
+}
