@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ fn interrupted(options: &[&str], way: &str, signal: Signal) -> (i32, String) {
     let mut command = exec(options, way);
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
-    wait_for_line(&mut child);
+    let _stdout = begun(&mut child);
     kill(Pid::from_raw(child.id() as i32), signal).unwrap();
     let mut said = String::new();
     let mut stderr = child.stderr.take().unwrap();
@@ -57,11 +57,13 @@ fn interrupted(options: &[&str], way: &str, signal: Signal) -> (i32, String) {
     (child.wait().unwrap().code().unwrap(), said)
 }
 
-fn wait_for_line(child: &mut Child) {
-    let mut line = String::new();
+/// Waits until it has begun. What it still writes has a reader.
+fn begun(child: &mut Child) -> BufReader<ChildStdout> {
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
+    stdout
 }
 
 const DIAGNOSE: &[&str] = &["--diagnose"];
