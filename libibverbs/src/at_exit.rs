@@ -10,7 +10,7 @@ use verbs_settings::Config;
 use verbs_sim::Diagnosis;
 
 use crate::engine::{Engine, running};
-use crate::{interrupted, verdict};
+use crate::{interrupted, place, verdict};
 
 /// Does it then, if there is something to do.
 pub(crate) fn register(config: &Config) {
@@ -65,7 +65,7 @@ fn write_all(engine: &Engine) {
 /// Nothing after a program without mistakes.
 fn text(engine: &Engine, diagnosis: &Diagnosis, with_heading: bool) -> String {
     let names = engine.config.names();
-    let lines = diagnosis.with_names(|node| names[node as usize].clone());
+    let lines = diagnosis.with_names(|node| names[node as usize].clone(), place::name);
     if with_heading && !diagnosis.is_empty() {
         return format!("verbsim: what the program did wrong or left undone:\n{lines}");
     }

@@ -35,6 +35,7 @@ pub(crate) struct More {
 }
 
 impl Kind for OpenDevice {
+    const NAME: &'static str = "Context";
     type Raw = verbs_context;
     type Seen = ibv_context;
     type Handle = verbs_api::Context;

@@ -65,7 +65,9 @@ pub(crate) extern "C" fn get_cq_event(
     or_minus_one(|| {
         let channel = CObject::<Channel>::find(channel)?;
         let take = || engine().sim.get_cq_event(channel.handle, Wait::Poll);
-        let event = wait(&channel.more, take)?;
+        let event = wait(&channel.more, take, || {
+            engine().sim.sleeping(channel.handle)
+        })?;
         let found = usize::try_from(event.cq_context).ok();
         let found = found.and_then(|index| Cq::arena().at(index));
         let found: &CObject<Cq> = found.ok_or(Errno(libc::EIO))?;
@@ -85,9 +87,10 @@ pub(crate) extern "C" fn get_cq_event(
 
 /// Takes what comes; waits for it unless the program made the descriptor non-blocking. A signal ends
 /// the wait with `EINTR`.
-pub(crate) fn wait<T>(
+pub(crate) fn wait<T, S>(
     fd: &Mutex<Option<OwnedFd>>,
     take: impl Fn() -> verbs_api::Result<T>,
+    sleeping: impl Fn() -> S,
 ) -> Result<T> {
     let mut looks = 0;
     loop {
@@ -108,6 +111,8 @@ pub(crate) fn wait<T>(
         if engine().sim.look_for_packets(&mut looks) {
             continue;
         }
+        // A diagnosis says which thread waits.
+        let _sleeping = engine().config.diagnose().map(|_| sleeping());
         let mut poll = libc::pollfd {
             fd,
             events: libc::POLLIN,

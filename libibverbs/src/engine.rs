@@ -112,14 +112,19 @@ pub(crate) fn running() -> Option<&'static Engine> {
     unsafe { ENGINE.load(Ordering::Acquire).as_ref() }
 }
 
+/// That of the parent, in a child after `fork` that has not made one of its own, and after.
+pub(crate) fn of_parent() -> Option<&'static Engine> {
+    // SAFETY: as in `running`.
+    unsafe { OF_PARENT.load(Ordering::Relaxed).as_ref() }
+}
+
 #[cold]
 fn start() -> &'static Engine {
     let config = CONFIG.get_or_init(|| {
         let config = Config::read(&Variables::of_process());
         config.expect("the configuration was good when the library was loaded")
     });
-    // SAFETY: as in `running`.
-    let parent = unsafe { OF_PARENT.load(Ordering::Relaxed).as_ref() };
+    let parent = of_parent();
     let new = Box::into_raw(Box::new(Engine::new(config, parent)));
     let (made, seen) = (Ordering::Release, Ordering::Acquire);
     match ENGINE.compare_exchange(null_mut(), new, made, seen) {

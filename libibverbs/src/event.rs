@@ -21,7 +21,7 @@ pub(crate) extern "C" fn get_async_event(
         let context = CObject::<OpenDevice>::find(context)?;
         not_null(event)?;
         let take = || engine().sim.get_async_event(context.handle, Wait::Poll);
-        let taken = wait(&context.more.async_fd, take)?;
+        let taken = wait(&context.more.async_fd, take, || ())?;
         let taken = ibv_async_event {
             element: element(taken.element)?,
             event_type: taken.event_type.into(),

@@ -4,6 +4,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use verbs_api::{Context, DriverObject, Verbs};
+use verbs_sim::Class;
 
 use crate::ah::Ah;
 use crate::arena::Arena;
@@ -13,7 +14,7 @@ use crate::context::OpenDevice;
 use crate::cq::{Channel, Cq};
 use crate::dm::Dm;
 use crate::domain::{Pd, Td};
-use crate::engine::engine;
+use crate::engine::{self, engine};
 use crate::mw::Mw;
 use crate::qp::Qp;
 use crate::region::Mr;
@@ -76,6 +77,8 @@ pub(crate) trait Kind: Sized + 'static {
     type Seen;
     type Handle: Copy + Send + Sync;
     type More: Send + Sync;
+    /// What it is called, such as `Qp`.
+    const NAME: &'static str;
     /// Where [`Seen`](Self::Seen) is in it.
     const OFFSET: usize = 0;
 
@@ -151,7 +154,7 @@ impl<K: Kind> CObject<K> {
     pub(crate) fn find(seen: *mut K::Seen) -> Result<&'static Self> {
         match Self::at(seen) {
             Some(object) if object.is_ordinary() => Ok(object),
-            found => Self::look(found),
+            found => Self::look(seen, found),
         }
     }
 
@@ -186,8 +189,8 @@ impl<K: Kind> CObject<K> {
     /// Refuses what is none, was given up, or is garbled. What the engine knows it refuses itself, when it was
     /// told.
     #[cold]
-    fn look(found: Option<&'static Self>) -> Result<&'static Self> {
-        let found = found.ok_or(Errno(libc::EINVAL))?;
+    fn look(seen: *mut K::Seen, found: Option<&'static Self>) -> Result<&'static Self> {
+        let found = found.ok_or_else(|| Self::unknown(seen))?;
         let garbled = found.is_garbled();
         let (now, other) = match garbled {
             true => (state::GARBLED, state::GOOD),
@@ -209,6 +212,21 @@ impl<K: Kind> CObject<K> {
             None if garbled => Err(Errno(libc::ENOENT)),
             None => Ok(found),
         }
+    }
+
+    /// A pointer names no object of this process. It may name one of the parent's.
+    fn unknown(seen: *mut K::Seen) -> Errno {
+        let of_parent = engine::of_parent().is_some_and(|parent| {
+            let address = (seen as usize).wrapping_sub(K::OFFSET);
+            K::arena_in(&parent.objects).find(address).is_some()
+        });
+        let (class, what) = match of_parent {
+            true => (Class::AfterFork, "is of the parent, from before fork"),
+            false => (Class::Destroyed, "names no object that there ever was"),
+        };
+        let text = format!("a pointer to {}, {seen:p}, {what}", K::NAME);
+        engine().sim.note_misuse(class, text);
+        Errno(libc::EINVAL)
     }
 
     /// The object that was given this number, of those that others were made as.
@@ -260,6 +278,7 @@ macro_rules! kinds {
             type Seen = verbs_abi::$seen;
             type Handle = verbs_api::$handle;
             type More = $more;
+            const NAME: &'static str = stringify!($kind);
 
             fn arena_in(objects: &$crate::object::Objects) -> &$crate::object::ArenaOf<Self> {
                 &objects.$arena

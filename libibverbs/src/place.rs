@@ -17,7 +17,6 @@ const HEADERS: [&str; 2] = ["verbs.h", "rdma_verbs.h"];
 
 /// A place as it is to be read, such as `client.c:17`. Without debug information it is the function and its object, or
 /// what `addr2line` would take.
-#[allow(dead_code, reason = "the diagnosis is to call it")]
 pub(crate) fn name(site: Site) -> String {
     match site {
         Site::Address(address) => line(address).unwrap_or_else(|| function(address)),

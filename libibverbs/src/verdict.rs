@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use verbs_sim::Diagnosis;
+use verbs_sim::{Certainty, Diagnosis, Finding};
 
 use crate::engine::Engine;
 
@@ -45,7 +45,10 @@ pub(crate) fn ended(engine: &Engine, diagnosis: &Diagnosis) {
 
 /// How many errors were found, and how many warnings.
 fn counts(diagnosis: &Diagnosis) -> (usize, usize) {
-    (diagnosis.findings.len(), 0)
+    let is_certain = |finding: &&Finding| finding.class().certainty() == Certainty::Certain;
+    let all = diagnosis.findings().count();
+    let errors = diagnosis.findings().filter(is_certain).count();
+    (errors, all - errors)
 }
 
 fn say(line: &str) {

@@ -41,9 +41,8 @@ pub(crate) extern "C" fn get_cm_event(
 /// The next event of a channel.
 pub(super) fn next(channel: &CObject<EventChannel>) -> Result<*mut rdma_cm_event> {
     let cm = cm()?;
-    let told = wait(&channel.more, || {
-        cm.get_cm_event(channel.handle, Wait::Poll)
-    })?;
+    let take = || cm.get_cm_event(channel.handle, Wait::Poll);
+    let told = wait(&channel.more, take, || ())?;
     let seen = shown(&told).inspect_err(|_| {
         let _ = cm.ack_cm_event(&told);
     })?;

@@ -31,6 +31,7 @@ mod tally;
 mod timer_thread;
 mod world;
 
+pub use caller::Sleeping;
 pub use model::{Participant, Step, What};
 pub use node::Alone;
 pub use sim::Sim;
