@@ -80,7 +80,7 @@ fn what_is_shown_has_the_numbers_of_the_program() {
     shown.sort_unstable();
     assert_eq!(shown, [RECEIVES, RECEIVES, SENDS, SENDS]);
     let mut failed = Vec::new();
-    for finding in bench.sim.diagnose().findings {
+    for finding in bench.sim.diagnose().findings() {
         if let Problem::Failed { wr_id, .. } = finding.problem {
             failed.push(wr_id);
         }
