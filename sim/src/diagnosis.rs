@@ -255,8 +255,8 @@ pub enum Problem {
     },
     /// Objects are still there.
     NotDestroyed {
-        /// Which, with how they stand: users before what they use.
-        names: Vec<String>,
+        /// Which, with how they stand, and where they were made: users before what they use.
+        names: Vec<(String, Option<Site>)>,
         /// How often the device is still open.
         contexts: u32,
         /// They went with their context, which was closed all the same (DEV-03).
@@ -272,6 +272,27 @@ pub struct Why {
     pub node: Option<u32>,
     /// In words.
     pub text: String,
+    /// Where what it speaks of was made or destroyed, behind words that say which; if it is known.
+    pub place: Option<(&'static str, Site)>,
+}
+
+/// How devices and places are called where a finding is printed.
+pub(crate) struct Names<'a> {
+    pub(crate) device: &'a dyn Fn(u32) -> String,
+    pub(crate) place: &'a dyn Fn(Site) -> String,
+}
+
+impl Why {
+    fn in_words(&self, names: &Names<'_>) -> String {
+        let at = self
+            .node
+            .map(|node| format!("at {}, ", (names.device)(node)));
+        let place = self
+            .place
+            .map(|(what, site)| format!(", {what} {}", (names.place)(site)));
+        let (at, place) = (at.unwrap_or_default(), place.unwrap_or_default());
+        format!(": {at}{}{place}", self.text)
+    }
 }
 
 /// As many names are printed at most.
@@ -344,12 +365,16 @@ impl Finding {
         name: &impl Fn(u32) -> String,
         place: &impl Fn(Site) -> String,
     ) -> String {
+        let names = &Names {
+            device: name,
+            place,
+        };
         let (node, class) = (name(self.node), self.class());
         let level = match class.certainty() {
             Certainty::Certain => "",
             Certainty::Hint => "hint: ",
         };
-        let words = self.problem.in_words(name);
+        let words = self.problem.in_words(names);
         let more = match self.more {
             0 => String::new(),
             more => format!(", and {} more", counted(more, "time", "times")),
@@ -412,7 +437,7 @@ impl Problem {
         }
     }
 
-    pub(crate) fn in_words(&self, name: &impl Fn(u32) -> String) -> String {
+    pub(crate) fn in_words(&self, names: &Names<'_>) -> String {
         match self {
             Self::Failed {
                 qp_num,
@@ -422,14 +447,9 @@ impl Problem {
                 why,
             } => {
                 let kind = if *receive { "receive" } else { "send" };
-                let why = match why {
-                    None => String::new(),
-                    Some(Why { node: None, text }) => format!(": {text}"),
-                    Some(Why {
-                        node: Some(node),
-                        text,
-                    }) => format!(": at {}, {text}", name(*node)),
-                };
+                let why = why
+                    .as_ref()
+                    .map_or(String::new(), |why| why.in_words(names));
                 format!("{kind} {wr_id:#x} of qp {qp_num:#x} failed with {status}{why}")
             }
             Self::Refused { error, .. } => {
@@ -497,7 +517,7 @@ impl Problem {
                 own,
                 others,
             } => {
-                let node = name(*node);
+                let node = (names.device)(*node);
                 format!(
                     "{what}: {own} at qp {qp_num:#x}, and {others} at its peer, qp {peer:#x} of {node}"
                 )
@@ -524,7 +544,7 @@ impl Problem {
                 count,
             } => {
                 let packets = counted(*count, "packet", "packets");
-                let node = node.map_or_else(|| "another process".to_owned(), name);
+                let node = node.map_or_else(|| "another process".to_owned(), names.device);
                 let from = format!("qp {from:#x} of {node}");
                 format!("{packets} from {from} for qp {qp_num:#x} not taken: {why}")
             }
@@ -553,7 +573,7 @@ impl Problem {
                 format!("{events} of {of} read and not acknowledged: its destroy would wait")
             }
             Self::NotDestroyed {
-                names,
+                names: left,
                 contexts,
                 closed,
             } => {
@@ -562,9 +582,13 @@ impl Problem {
                     false => "",
                 };
                 let mut parts = Vec::new();
-                if !names.is_empty() {
-                    let shown = names[..names.len().min(NAMES)].join(", ");
-                    let more = names.len().saturating_sub(NAMES);
+                if !left.is_empty() {
+                    let place = |site| format!(" ({})", (names.place)(site));
+                    let shown = left.iter().take(NAMES).map(|(name, site)| {
+                        format!("{name}{}", site.map(place).unwrap_or_default())
+                    });
+                    let shown = shown.collect::<Vec<_>>().join(", ");
+                    let more = left.len().saturating_sub(NAMES);
                     let more = (more > 0).then(|| format!(", and {more} more"));
                     parts.push(format!(
                         "not destroyed{before}: {shown}{}",

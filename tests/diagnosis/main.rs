@@ -8,7 +8,7 @@ use cases::CASES;
 use common::{End, pair, settle, take_events};
 use verbs_api::{Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect};
 use verbs_scenarios::rules;
-use verbs_sim::{Certainty, Class, Finding, Sim, SimConfig};
+use verbs_sim::{Certainty, Class, Finding, Problem, Sim, SimConfig};
 
 const QKEY: u32 = 0x1111;
 
@@ -89,6 +89,9 @@ fn lonely(end: &End<'_>, cqe: i32) -> verbs_api::Cq {
 fn without_place(finding: &Finding) -> String {
     let mut finding = finding.clone();
     finding.site = None;
+    if let Problem::NotDestroyed { names, .. } = &mut finding.problem {
+        names.iter_mut().for_each(|(_, made_at)| *made_at = None);
+    }
     finding.to_string()
 }
 

@@ -13,7 +13,7 @@ use verbs_api::{
 use super::check::lacks;
 use super::contexts::OpenDevice;
 use super::events::EventQueue;
-use super::history::{FailedWork, History};
+use super::history::{FailedWork, History, Reason};
 use super::limits::Rules;
 use crate::diagnosis::Problem;
 use crate::packet::Packet;
@@ -194,7 +194,7 @@ impl Base {
     }
 
     /// A request of a peer was refused.
-    pub(crate) fn note_refused(&mut self, packet: &Packet, why: String) {
+    pub(crate) fn note_refused(&mut self, packet: &Packet, why: Reason) {
         self.history.refused(self.now, packet, why);
     }
 

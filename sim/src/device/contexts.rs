@@ -1,8 +1,9 @@
 //! Contexts: what was made in them, and their asynchronous events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use verbs_api::lab::TraceEvent;
+use verbs_api::site::Site;
 use verbs_api::table::Id;
 use verbs_api::{
     AsyncEvent, AsyncEventType, Cause, Context, Element, Error, ErrorKind, Handle, Object, Result,
@@ -21,7 +22,8 @@ pub(super) struct OpenDevice {
     /// Of events about an object, what was not read and what was not acknowledged.
     events_of: BTreeMap<Element, Pending>,
     /// By kind, the indices of all that was made in it.
-    objects: BTreeSet<(Object, u32)>,
+    /// And where each was made.
+    objects: BTreeMap<(Object, u32), Option<Site>>,
     /// Events of the device or a port that were read and not acknowledged.
     unacked: u32,
 }
@@ -72,7 +74,7 @@ impl Base {
             handle: context_of(node, id),
             events: Events::default(),
             events_of: BTreeMap::new(),
-            objects: BTreeSet::new(),
+            objects: BTreeMap::new(),
             unacked: 0,
         });
         Ok(context_of(node, id))
@@ -92,7 +94,7 @@ impl Base {
     /// An object was made in a context.
     pub(crate) fn add_object(&mut self, context: Context, object: Object, index: u32) {
         let open = self.contexts.at_mut(slot_of(context));
-        open.objects.insert((object, index));
+        open.objects.insert((object, index), self.site);
         self.objects += 1;
     }
 
@@ -107,7 +109,13 @@ impl Base {
     pub(crate) fn objects(&self, context: Context, object: Object) -> Vec<u32> {
         let open = self.contexts.at(slot_of(context));
         let of_kind = open.objects.range((object, 0)..=(object, u32::MAX));
-        of_kind.map(|(_, index)| *index).collect()
+        of_kind.map(|((_, index), _)| *index).collect()
+    }
+
+    /// Where an object of a context was made.
+    pub(crate) fn made_at(&self, context: Context, object: Object, index: u32) -> Option<Site> {
+        let open = self.contexts.peek(slot_of(context))?;
+        open.objects.get(&(object, index)).copied().flatten()
     }
 
     /// Every context learns of an event of the device or a port (ASYNC-13).

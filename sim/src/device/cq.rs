@@ -202,10 +202,7 @@ impl Cqs {
             srqs: 0,
             events_unread: Numbers::new(),
             events_unacked: 0,
-            dealings: Dealings {
-                created_at: base.site,
-                ..Dealings::default()
-            },
+            dealings: Dealings::default(),
         });
         base.add_object(context, Object::Cq, id.index);
         self.show(id.index);
@@ -491,7 +488,8 @@ impl Cqs {
     fn note_lost(&mut self, base: &mut Base, index: u32, wc: Wc) {
         let found = self.table.at(index);
         let (cq, cqe) = (found.handle, found.cqe);
-        base.history.lost(cq, cqe, wc.qp_num);
+        let made_at = base.made_at(cq.context(), Object::Cq, index);
+        base.history.lost(cq, cqe, (wc.qp_num, made_at));
         base.note(TraceEvent::Overrun { cq, wc });
     }
 
@@ -682,7 +680,7 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
         receive: ticket.is_recv(),
         label: ticket.label,
         status,
-        why: Some(reason::INJECTED.to_owned()),
+        why: Some(reason::INJECTED.into()),
         asked: None,
         at: base.now,
         site: None,

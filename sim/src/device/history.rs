@@ -48,6 +48,37 @@ pub(crate) mod reason {
     ];
 }
 
+/// Why something failed, in words.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reason {
+    pub(crate) text: String,
+    /// Where what it speaks of was made or destroyed, behind a word that says which.
+    pub(crate) place: Option<(&'static str, Site)>,
+}
+
+impl<T: Into<String>> From<T> for Reason {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            place: None,
+        }
+    }
+}
+
+impl Reason {
+    /// With the place, if it is known.
+    pub(super) fn at(self, what: &'static str, site: Option<Site>) -> Self {
+        let place = site.map(|site| (what, site));
+        Self { place, ..self }
+    }
+
+    /// The same of a part of something.
+    pub(crate) fn of(self, whole: &str) -> Self {
+        let text = format!("{whole}, {}", self.text);
+        Self { text, ..self }
+    }
+}
+
 /// A QP, by its node and its number there.
 pub(crate) type QpAt = (u32, u32);
 
@@ -80,7 +111,7 @@ pub(crate) struct FailedWork {
     pub(crate) label: u64,
     pub(crate) status: WcStatus,
     /// As far as this node knows.
-    pub(crate) why: Option<String>,
+    pub(crate) why: Option<Reason>,
     /// The node of the peer, and the number of the request that it had to answer.
     pub(crate) asked: Option<(u32, u32)>,
     pub(crate) at: Time,
@@ -93,6 +124,8 @@ pub(crate) struct FailedWork {
 struct Overrun {
     cqe: u32,
     lost: u64,
+    /// Where the CQ was made.
+    made_at: Option<Site>,
     /// The numbers of the queue pairs whose completions were lost.
     qps: Vec<u32>,
 }
@@ -105,7 +138,7 @@ const NAMED: usize = 8;
 struct Refusal {
     from: QpAt,
     psn: u32,
-    why: String,
+    why: Reason,
     at: Time,
 }
 
@@ -123,7 +156,7 @@ impl History {
         }
     }
 
-    pub(crate) fn refused(&mut self, at: Time, packet: &Packet, why: String) {
+    pub(crate) fn refused(&mut self, at: Time, packet: &Packet, why: Reason) {
         if self.refusals.len() < MOST {
             self.refusals.push(Refusal {
                 from: (packet.route.from.node, packet.src_qpn),
@@ -149,10 +182,11 @@ impl History {
         *self.garbage.entry(why).or_default() += 1;
     }
 
-    pub(crate) fn lost(&mut self, cq: CqHandle, cqe: u32, qp_num: u32) {
+    pub(crate) fn lost(&mut self, cq: CqHandle, cqe: u32, (qp_num, made_at): (u32, Option<Site>)) {
         if self.overruns.len() < MOST || self.overruns.contains_key(&cq) {
             let overrun = self.overruns.entry(cq).or_default();
             (overrun.cqe, overrun.lost) = (cqe, overrun.lost + 1);
+            overrun.made_at = made_at;
             if overrun.qps.len() < NAMED && !overrun.qps.contains(&qp_num) {
                 overrun.qps.push(qp_num);
             }
@@ -199,12 +233,15 @@ impl History {
     }
 
     /// Completions that were lost.
-    pub(crate) fn overruns(&self) -> impl Iterator<Item = Problem> {
-        self.overruns.iter().map(|(cq, overrun)| Problem::Overrun {
-            cq: *cq,
-            cqe: overrun.cqe,
-            lost: overrun.lost,
-            qps: overrun.qps.clone(),
+    pub(crate) fn overruns(&self) -> impl Iterator<Item = Noted> {
+        self.overruns.iter().map(|(cq, overrun)| {
+            let problem = Problem::Overrun {
+                cq: *cq,
+                cqe: overrun.cqe,
+                lost: overrun.lost,
+                qps: overrun.qps.clone(),
+            };
+            Noted::at(problem, overrun.made_at)
         })
     }
 
@@ -227,7 +264,7 @@ impl History {
     }
 
     /// Why a request of a peer was refused or found nobody.
-    pub(crate) fn answer(&self, from: QpAt, psn: u32, failure: &FailedWork) -> Option<String> {
+    pub(crate) fn answer(&self, from: QpAt, psn: u32, failure: &FailedWork) -> Option<Reason> {
         if failure.status == WcStatus::RetryExcErr {
             // A receiver that is not ready says so: that is an answer.
             let silent = |((of, _, why), _): &(&(QpAt, u32, &str), &Dropped)| {
@@ -235,7 +272,7 @@ impl History {
             };
             let dropped = self.dropped.iter().filter(silent);
             let ((_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
-            return Some(format!("for qp {qp_num:#x}, {why}"));
+            return Some(format!("for qp {qp_num:#x}, {why}").into());
         }
         // A number comes again with the next connection.
         let found = |refusal: &&Refusal| {

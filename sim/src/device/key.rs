@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
+use verbs_api::site::Site;
 use verbs_api::table::Table;
 
 use super::region::{Mr, first_addr};
@@ -51,8 +52,18 @@ pub(crate) struct Regions {
     keys: Keys,
     /// Where the next region of the simulator's own memory starts.
     pub(super) next_addr: u64,
-    /// The newest of those that were deregistered: their lkeys, rkeys and names.
-    gone: VecDeque<(u32, u32, String)>,
+    /// The newest of those that were deregistered.
+    gone: VecDeque<Gone>,
+}
+
+/// A region that was deregistered.
+#[derive(Clone, Debug)]
+pub(super) struct Gone {
+    lkey: u32,
+    rkey: u32,
+    pub(super) name: String,
+    /// Where.
+    pub(super) site: Option<Site>,
 }
 
 /// So many regions that are gone are remembered.
@@ -76,18 +87,22 @@ impl Regions {
     }
 
     /// A region goes away.
-    pub(super) fn remember(&mut self, mr: &Mr, index: u32) {
+    pub(super) fn remember(&mut self, mr: &Mr, index: u32, site: Option<Site>) {
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        self.gone
-            .push_back((mr.attr.lkey, mr.attr.rkey, format!("mr#{index}")));
+        self.gone.push_back(Gone {
+            lkey: mr.attr.lkey,
+            rkey: mr.attr.rkey,
+            name: format!("mr#{index}"),
+            site,
+        });
     }
 
-    /// The name of the region that had a key and is gone.
-    pub(super) fn gone(&self, key: u32) -> Option<&str> {
-        let had = |(lkey, rkey, _): &&(u32, u32, String)| key == *lkey || key == *rkey;
-        self.gone.iter().rev().find(had).map(|(.., name)| &name[..])
+    /// The region that had a key and is gone.
+    pub(super) fn gone(&self, key: u32) -> Option<&Gone> {
+        let had = |gone: &&Gone| key == gone.lkey || key == gone.rkey;
+        self.gone.iter().rev().find(had)
     }
 
     pub(crate) fn keys(&self) -> Keys {

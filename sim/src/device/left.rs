@@ -1,8 +1,8 @@
 //! What a program leaves in its CQs, and how it came to be left there.
 
-use verbs_api::WcStatus;
 use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
+use verbs_api::{Handle, Object, WcStatus};
 
 use super::base::Base;
 use super::cq::{Cq, Cqs};
@@ -23,8 +23,8 @@ pub(crate) struct Dealings {
     pub(super) was_armed_over: bool,
     /// Where it was armed.
     pub(super) armed_at: Option<Site>,
-    /// Where it was created.
-    pub(super) created_at: Option<Site>,
+    /// Where the oldest work was posted whose completion was not polled when its queue pair went.
+    unpolled_at: Option<Site>,
 }
 
 impl Cqs {
@@ -56,13 +56,22 @@ impl Cqs {
             base.history.note(problem, site);
         }
         let found = self.left_asleep(index).or_else(|| cq.left_after_event());
-        if let Some(Noted { problem, site, .. }) = found.or_else(|| cq.never_polled()) {
+        if let Some(Noted { problem, site, .. }) = found.or_else(|| cq.never_polled(None)) {
             base.history.note(problem, site);
         }
     }
 
-    /// What is in a CQ at the end.
-    pub(crate) fn left(&self, base: &Base, index: u32) -> Option<Noted> {
+    /// A queue pair goes, and completions of it are left that nobody has polled.
+    pub(crate) fn note_unpolled(&mut self, index: u32, site: Site) {
+        self.table
+            .at_mut(index)
+            .dealings
+            .unpolled_at
+            .get_or_insert(site);
+    }
+
+    /// What is in a CQ at the end. `posted_at` is where the oldest work was posted of which a completion is there.
+    pub(crate) fn left(&self, base: &Base, index: u32, posted_at: Option<Site>) -> Option<Noted> {
         let cq = self.table.at(index);
         let unpolled = cq.ring.len() as u32;
         if unpolled == 0 || base.history.has_overrun(cq.handle) {
@@ -73,10 +82,10 @@ impl Cqs {
             cq: cq.handle,
             unpolled,
         };
-        let rest = Noted::at(rest, cq.dealings.created_at);
+        let rest = Noted::at(rest, posted_at.or(cq.dealings.unpolled_at));
         let found = asleep
             .or_else(|| cq.left_after_event())
-            .or_else(|| cq.never_polled());
+            .or_else(|| cq.never_polled(posted_at));
         Some(found.unwrap_or(rest))
     }
 
@@ -126,7 +135,7 @@ impl Cqs {
     }
 
     /// A CQ into which more work completes than it has room for; `outstanding` work does.
-    pub(crate) fn too_small(&self, index: u32, outstanding: u64) -> Option<Noted> {
+    pub(crate) fn too_small(&self, base: &Base, index: u32, outstanding: u64) -> Option<Noted> {
         let cq = self.table.at(index);
         let report = cq.report();
         let (cqe, unpolled) = (report.cqe, report.unpolled);
@@ -137,11 +146,21 @@ impl Cqs {
             outstanding,
         };
         let is_small = !report.overrun && u64::from(unpolled) + outstanding > cqe.into();
-        is_small.then(|| Noted::at(problem, cq.dealings.created_at))
+        is_small.then(|| {
+            Noted::at(
+                problem,
+                base.made_at(cq.handle.context(), Object::Cq, index),
+            )
+        })
     }
 }
 
 impl Cq {
+    /// Where an event of it was last read.
+    pub(crate) fn event_read_at(&self) -> Option<Site> {
+        self.dealings.event_read_at
+    }
+
     /// An event told of completions, and nobody looked.
     fn left_after_event(&self) -> Option<Noted> {
         let unpolled = self.successes();
@@ -154,14 +173,14 @@ impl Cq {
     }
 
     /// Work has completed in it, not only been flushed, and nobody ever looked.
-    fn never_polled(&self) -> Option<Noted> {
+    fn never_polled(&self, posted_at: Option<Site>) -> Option<Noted> {
         let unpolled = self.successes();
         let problem = Problem::NeverPolled {
             cq: self.handle,
             unpolled,
         };
         let is_so = unpolled > 0 && !self.dealings.was_polled;
-        is_so.then(|| Noted::at(problem, self.dealings.created_at))
+        is_so.then(|| Noted::at(problem, self.dealings.unpolled_at.or(posted_at)))
     }
 
     /// Completions in it that are of no flushed work.

@@ -82,7 +82,7 @@ pub(crate) use domain::{Ah, Domains};
 pub(crate) use events::EventQueue;
 pub(crate) use events::Events;
 pub(crate) use gsi::{GSI_QPN, Gsi};
-pub(crate) use history::{FailedWork, reason};
+pub(crate) use history::{FailedWork, Reason, reason};
 pub(crate) use limits::What;
 use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};

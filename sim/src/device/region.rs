@@ -455,7 +455,7 @@ impl Domains {
 
     fn remove_region(&mut self, base: &mut Base, index: u32) {
         let mr = self.regions.remove(index);
-        self.regions.remember(&mr, index);
+        self.regions.remember(&mr, index, base.site);
         self.memory.lock().remove(mr.backing.region);
         self.pds.at_mut(mr.pd).mrs -= 1;
         base.remove_object(mr.context, Object::Mr, index);

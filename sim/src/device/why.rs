@@ -1,7 +1,10 @@
 //! Why memory cannot be used as a work request or a peer wants it, in words.
 
-use verbs_api::{Access, Sge};
+use verbs_api::{Access, Object, Sge};
 
+use super::base::Base;
+use super::check::InContext;
+use super::history::Reason;
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, RKEY};
@@ -14,53 +17,82 @@ impl Regions {
     /// Why a peer of a queue pair of this protection domain cannot use the memory that it names.
     pub(crate) fn why_not_remote(
         &self,
+        base: &Base,
         pd: Option<u32>,
         rkey: u32,
         place: (u64, u64),
         need: Access,
-    ) -> String {
+    ) -> Reason {
         if is_window_key(rkey) {
-            return format!("no window of rkey {rkey:#x} opens that");
+            return format!("no window of rkey {rkey:#x} opens that").into();
         }
-        let name = self.name_of_key(rkey);
         match self.of_key(rkey & !RKEY) {
-            None => match self.gone(rkey) {
-                Some(name) => format!("{name}, of the rkey {rkey:#x}, was deregistered"),
-                None => format!("no region has the rkey {rkey:#x}"),
-            },
+            None => self.no_region("rkey", rkey),
             Some(mr) if mr.attr.rkey != rkey && mr.attr.lkey == rkey => {
-                format!("{rkey:#x} is the lkey of {name}, not its rkey")
+                let name = self.name_of_key(rkey);
+                format!("{rkey:#x} is the lkey of {name}, not its rkey").into()
             }
             Some(mr) => {
-                let why = why_not_in(mr, &name, pd, place, need);
-                why.unwrap_or_else(|| format!("{name} cannot be used so"))
+                let why = self.why_not_in(base, mr, pd, place, need);
+                let name = self.name_of_key(rkey);
+                why.unwrap_or_else(|| format!("{name} cannot be used so").into())
             }
         }
     }
 
     /// Why work of a queue pair of this protection domain cannot use the memory that it names.
-    pub(crate) fn why_not_local(&self, pd: u32, list: &[Sge], need: Access) -> Option<String> {
+    pub(crate) fn why_not_local(
+        &self,
+        base: &Base,
+        pd: u32,
+        list: &[Sge],
+        need: Access,
+    ) -> Option<Reason> {
         list.iter().find_map(|sge| {
             let Some(mr) = self.of_key(sge.lkey) else {
                 let is_rkey = sge.lkey & RKEY != 0;
                 let of_key = self.of_key(sge.lkey & !RKEY).filter(|_| is_rkey);
                 let (lkey, name) = (sge.lkey, self.name_of_key(sge.lkey));
                 return Some(match of_key {
-                    Some(_) => format!("{lkey:#x} is the rkey of {name}, not its lkey"),
-                    None => match self.gone(lkey) {
-                        Some(name) => format!("{name}, of the lkey {lkey:#x}, was deregistered"),
-                        None => format!("no region has the lkey {lkey:#x}"),
-                    },
+                    Some(_) => format!("{lkey:#x} is the rkey of {name}, not its lkey").into(),
+                    None => self.no_region("lkey", lkey),
                 });
             };
             let place = (sge.addr, u64::from(sge.length));
-            why_not_in(mr, &self.name_of_key(sge.lkey), Some(pd), place, need)
+            self.why_not_in(base, mr, Some(pd), place, need)
         })
+    }
+
+    /// There may have been one.
+    fn no_region(&self, what: &str, key: u32) -> Reason {
+        match self.gone(key) {
+            Some(gone) => {
+                let name = &gone.name;
+                let why = format!("{name}, of the {what} {key:#x}, was deregistered");
+                Reason::from(why).at("at", gone.site)
+            }
+            None => format!("no region has the {what} {key:#x}").into(),
+        }
     }
 
     /// The region of a key, as handles are printed.
     fn name_of_key(&self, key: u32) -> String {
         format!("mr#{}", self.keys().slot(key).unwrap_or_default())
+    }
+
+    fn why_not_in(
+        &self,
+        base: &Base,
+        mr: &Mr,
+        pd: Option<u32>,
+        place: (u64, u64),
+        need: Access,
+    ) -> Option<Reason> {
+        let name = self.name_of_key(mr.attr.lkey);
+        let why = Reason::from(why_not_in(mr, &name, pd, place, need)?);
+        let index = self.keys().slot(mr.attr.lkey)?;
+        let registered = base.made_at(mr.context(), Object::Mr, index);
+        Some(why.at("registered at", registered))
     }
 }
 

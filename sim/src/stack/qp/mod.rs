@@ -39,6 +39,7 @@ mod wait;
 mod why;
 
 use smallvec::SmallVec;
+use verbs_api::site::Site;
 use verbs_api::{
     Ah as AhHandle, AsyncEventType, Context, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit,
     QpQuery, QpState, QpType, SendFlags, Wc, WcOpcode, WcStatus,
@@ -346,6 +347,17 @@ impl Qp {
     pub(crate) fn undone(&self) -> (u64, u64) {
         let sends = self.requester.as_ref().map_or(0, |own| own.sq.undone());
         (sends, self.receives().rq().map_or(0, |rq| rq.undone()))
+    }
+
+    /// Where the work was posted whose completions nobody has polled, the oldest of each CQ.
+    pub(crate) fn unpolled(&self) -> impl Iterator<Item = (u32, Site)> {
+        let sends = self
+            .requester
+            .as_ref()
+            .and_then(|own| Some((own.cq, own.sq.unpolled()?.site?)));
+        let receives = self.receives();
+        let place = |cq| Some((cq, receives.rq()?.unpolled()?.site?));
+        sends.into_iter().chain(receives.cq().and_then(place))
     }
 
     /// Adds what may yet complete in each CQ.

@@ -74,6 +74,11 @@ impl<W: Default> WorkQueue<W> {
         self.done < self.end()
     }
 
+    /// The oldest request that is done, and whose completion nobody has polled.
+    pub(crate) fn unpolled(&self) -> Option<&W> {
+        self.requests.get(0).filter(|_| self.base < self.done)
+    }
+
     /// How many requests are not done.
     pub(crate) fn undone(&self) -> u64 {
         self.end() - self.done

@@ -159,6 +159,7 @@ impl Requester {
     ) {
         let (send, is_first) = self.sq.push(&mut device.places.sends);
         send.put(wr, length, None);
+        send.site = device.base.site;
         (send.first, send.span) = (self.next, span);
         let is_read = send.is_read();
         if is_read {

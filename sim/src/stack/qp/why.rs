@@ -6,7 +6,7 @@ use super::atomic;
 use super::common::Common;
 use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
-use crate::device::{Device, FailedWork, Recv, Send, access_names, reason};
+use crate::device::{Device, FailedWork, Reason, Recv, Send, access_names, reason};
 use crate::packet::{Op, Packet, Psn, Reth};
 
 /// A send is about to fail; the first sequence number that was not answered tells what the peer was asked.
@@ -28,13 +28,13 @@ pub(super) fn note_failed_send(
             | WcStatus::RetryExcErr
     );
     let why = match status {
-        WcStatus::RnrRetryExcErr => Some("its peer had no receive posted".to_owned()),
+        WcStatus::RnrRetryExcErr => Some("its peer had no receive posted".into()),
         WcStatus::RetryExcErr if peer.is_none() => {
-            Some("no port has the address it is connected with".to_owned())
+            Some("no port has the address it is connected with".into())
         }
         _ if by_peer && asked.is_none() => Some(match status {
-            WcStatus::RetryExcErr => "its peer, in another process, did not answer".to_owned(),
-            _ => "its peer, in another process, refused it".to_owned(),
+            WcStatus::RetryExcErr => "its peer, in another process, did not answer".into(),
+            _ => "its peer, in another process, refused it".into(),
         }),
         _ if by_peer => None,
         _ => not_sent(qp, pd, send, device, status),
@@ -65,7 +65,7 @@ pub(super) fn note_failed_recv(
     let Some((pd, recv)) = receives.present(device) else {
         return;
     };
-    let too_long = || format!("the message is longer than its {} bytes", recv.length());
+    let too_long = || format!("the message is longer than its {} bytes", recv.length()).into();
     let why = match status {
         WcStatus::LocLenErr => Some(too_long()),
         // Some devices have one status for both.
@@ -92,48 +92,48 @@ fn not_sent(
     send: &Send,
     device: &Device,
     status: WcStatus,
-) -> Option<String> {
+) -> Option<Reason> {
     let mtu = qp.mtu(device);
     if let Dest::Ud { ah, .. } = send.dest
         && qp.init.qp_type == QpType::Ud
     {
         let Ok(ah) = device.domains.ahs.get(ah.index(), ah.generation()) else {
-            return Some("its address handle is gone".to_owned());
+            return Some("its address handle is gone".into());
         };
         if ah.pd != pd {
-            return Some("its address handle is of another protection domain".to_owned());
+            return Some("its address handle is of another protection domain".into());
         }
         if send.length > mtu {
             let length = send.length;
-            return Some(format!("{length} bytes are more than the MTU, {mtu}"));
+            return Some(format!("{length} bytes are more than the MTU, {mtu}").into());
         }
     }
     if status == WcStatus::LocLenErr && matches!(send.op, SendOp::RdmaRead { .. }) {
-        return Some(format!(
-            "the data were {} than {mtu} bytes",
-            reason::OTHER_CUT
-        ));
+        return Some(format!("the data were {} than {mtu} bytes", reason::OTHER_CUT).into());
     }
     if send.is_read() && qp.attr.max_rd_atomic == 0 {
-        return Some("max_rd_atomic is 0".to_owned());
+        return Some("max_rd_atomic is 0".into());
     }
     if atomic::header(&send.op).is_some() && send.length != atomic::BYTES {
         let length = send.length;
-        return Some(format!("an atomic takes 8 bytes, and not {length}"));
+        return Some(format!("an atomic takes 8 bytes, and not {length}").into());
     }
     let need = match send.is_read() {
         true => Access::LOCAL_WRITE,
         false => Access::empty(),
     };
-    device.domains.regions.why_not_local(pd, &send.list, need)
-}
-
-/// Why nothing can be put into a receive.
-fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<String> {
     device
         .domains
         .regions
-        .why_not_local(pd, &recv.list, Access::LOCAL_WRITE)
+        .why_not_local(&device.base, pd, &send.list, need)
+}
+
+/// Why nothing can be put into a receive.
+fn not_received(device: &Device, pd: u32, recv: &Recv) -> Option<Reason> {
+    device
+        .domains
+        .regions
+        .why_not_local(&device.base, pd, &recv.list, Access::LOCAL_WRITE)
 }
 
 /// Why a request of a peer cannot be carried out.
@@ -142,17 +142,17 @@ pub(super) fn refused(
     responder: &Responder,
     device: &Device,
     packet: &Packet,
-) -> String {
+) -> Reason {
     if !has_path_mtu(qp, device, packet) {
         let mtu = qp.mtu(device);
-        return format!("the message was {} than {mtu} bytes", reason::OTHER_CUT);
+        return format!("the message was {} than {mtu} bytes", reason::OTHER_CUT).into();
     }
     let (reth, need) = match packet.op {
         Op::Write(Some(reth)) => (reth, Access::REMOTE_WRITE),
         Op::ReadRequest(reth) => (reth, Access::REMOTE_READ),
         Op::AtomicRequest(eth) => {
             if !eth.is_aligned() {
-                return "the address is not a multiple of 8".to_owned();
+                return "the address is not a multiple of 8".into();
             }
             let (addr, rkey, length) = (eth.addr, eth.rkey, atomic::BYTES);
             (Reth { addr, rkey, length }, Access::REMOTE_ATOMIC)
@@ -160,42 +160,43 @@ pub(super) fn refused(
         _ => return not_taken(responder, device, packet),
     };
     if packet.op.is_answered_with_data() && qp.attr.max_dest_rd_atomic == 0 {
-        return "max_dest_rd_atomic is 0".to_owned();
+        return "max_dest_rd_atomic is 0".into();
     }
     if !qp.attr.qp_access_flags.contains(need) {
         let (needed, number) = (access_names(need), qp.qp_num);
-        return format!("qp {number:#x} does not allow {needed}");
+        return format!("qp {number:#x} does not allow {needed}").into();
     }
     let place = (reth.addr, u64::from(reth.length));
     let pd = responder.receives.pd();
     device
         .domains
         .regions
-        .why_not_remote(pd, reth.rkey, place, need)
+        .why_not_remote(&device.base, pd, reth.rkey, place, need)
 }
 
 /// Why a message cannot be put into the receive that it takes.
-fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> String {
+fn not_taken(responder: &Responder, device: &Device, packet: &Packet) -> Reason {
     if let Some(cq) = responder
         .receives
         .cq()
         .and_then(|cq| device.cqs.overrun_at(cq))
     {
         let overrun = reason::OVERRUN;
-        return format!("{cq}, where its receive completes, {overrun}");
+        return format!("{cq}, where its receive completes, {overrun}").into();
     }
     if let Some((pd, recv)) = responder.receives.present(device) {
         let bytes = u64::from(responder.got() + packet.payload.len());
         let (label, room) = (recv.label, recv.length());
         if bytes > room {
-            return format!("the message is longer than the {room} bytes of receive {label:#x}");
+            return format!("the message is longer than the {room} bytes of receive {label:#x}")
+                .into();
         }
         if let Some(why) = not_received(device, pd, recv) {
-            return format!("for receive {label:#x}, {why}");
+            return why.of(&format!("for receive {label:#x}"));
         }
     }
     match packet.op {
-        Op::SendWithInv(rkey) => format!("the rkey {rkey:#x} cannot be invalidated"),
-        _ => "the request is invalid there".to_owned(),
+        Op::SendWithInv(rkey) => format!("the rkey {rkey:#x} cannot be invalidated").into(),
+        _ => "the request is invalid there".into(),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::mem;
 
+use verbs_api::site::Site;
 use verbs_api::{
     BatchEnd, Handle, Qp as QpHandle, QpType, SendFlags, SendOp, SendOps, SendWr, Verb,
 };
@@ -43,6 +44,7 @@ pub(in crate::stack::shell) struct Carrier<'f> {
     direct: &'f mut Direct,
     news: &'f mut Vec<u32>,
     now: Time,
+    site: Option<Site>,
 }
 
 impl Fabric {
@@ -54,6 +56,7 @@ impl Fabric {
             direct: &mut self.direct,
             news: &mut self.news,
             now: self.now,
+            site: self.site,
         }
     }
 }
@@ -107,6 +110,7 @@ impl Carrier<'_> {
     fn at_mut(&mut self, node: u32, qp: u32) -> EndMut<'_> {
         let node = &mut self.seats[node as usize].node;
         node.set_now(self.now);
+        node.device.base.site = self.site;
         let qp = node.qps.at_mut(qp);
         let device = &mut node.device;
         EndMut { qp, device }

@@ -14,8 +14,20 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
         Site::Source(location) => location.file().starts_with(own_files()),
         _ => false,
     };
-    let site = noted.site.filter(|site| !is_own(site));
-    Finding::new(node, Noted { site, ..noted })
+    let mut finding = Finding::new(node, noted);
+    finding.site = finding.site.filter(|site| !is_own(site));
+    match &mut finding.problem {
+        Problem::Failed { why: Some(why), .. } => {
+            why.place = why.place.filter(|(_, site)| !is_own(site));
+        }
+        Problem::NotDestroyed { names, .. } => {
+            for (_, made_at) in names {
+                *made_at = made_at.filter(|site| !is_own(site));
+            }
+        }
+        _ => {}
+    }
+    finding
 }
 
 /// What the names of the files begin with by which programs call verbs.
@@ -75,8 +87,8 @@ impl Fabric {
             .collect()
     }
 
-    /// Leaves out what another finding explains: packets of a queue pair that failed, and work that failed since its peer's
-    /// CQ has overrun.
+    /// Leaves out what another finding explains: packets of a queue pair that failed, work that failed since its peer's
+    /// CQ has overrun, and what nobody polls since the thread waits.
     fn drop_consequences(&self, mistakes: &mut Vec<Finding>) {
         let failed: Vec<_> = mistakes
             .iter()
@@ -92,7 +104,17 @@ impl Fabric {
                 _ => None,
             })
             .collect();
+        let waits: Vec<_> = mistakes
+            .iter()
+            .filter_map(|finding| match finding.problem {
+                Problem::Waits { .. } => Some(finding.node),
+                _ => None,
+            })
+            .collect();
         mistakes.retain(|finding| match &finding.problem {
+            Problem::NeverPolled { .. } | Problem::Unpolled { .. } => {
+                !waits.contains(&finding.node)
+            }
             Problem::Dropped {
                 from: (node, from),
                 qp_num,

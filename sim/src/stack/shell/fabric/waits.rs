@@ -10,7 +10,7 @@ use verbs_api::{CmChannel, CompChannel, Context, Handle, Object, Verb};
 use super::Fabric;
 use super::findings::finding;
 use crate::class::Class;
-use crate::diagnosis::{Finding, Noted, Problem, counted};
+use crate::diagnosis::{Finding, Names, Noted, Problem, counted};
 use crate::time::Time;
 
 /// What a wait is for.
@@ -134,7 +134,11 @@ impl Fabric {
         }
         let wake_up = |report: &CqReport| {
             let problem = cqs.asleep(report.cq.index())?.problem;
-            Some((problem.class(), problem.in_words(&|node| node.to_string())))
+            let names = Names {
+                device: &|node: u32| node.to_string(),
+                place: &|site: Site| site.to_string(),
+            };
+            Some((problem.class(), problem.in_words(&names)))
         };
         if let Some(lost) = reports.iter().find_map(wake_up) {
             return lost;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use verbs_api::site::Site;
 use verbs_api::table::Table;
 use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb};
 
 use super::Node;
 use crate::class::Certainty;
-use crate::device::FailedWork;
+use crate::device::{FailedWork, InContext, Reason};
 use crate::diagnosis::{Noted, Problem, Why, counted};
 use crate::stack::qp::Qp;
 
@@ -23,13 +24,12 @@ impl Node {
         failure: &FailedWork,
         node: impl FnOnce(u32) -> &'n Self,
     ) -> Noted {
-        let own = failure.why.clone().map(|text| Why { node: None, text });
+        let own = failure.why.clone().map(|why| why_of(None, why));
         let from = (self.device.base.id, failure.qp_num);
         let of_peer = || {
             let (peer, psn) = failure.asked?;
-            let text = node(peer).device.base.history.answer(from, psn, failure)?;
-            let node = Some(peer);
-            Some(Why { node, text })
+            let why = node(peer).device.base.history.answer(from, psn, failure)?;
+            Some(why_of(Some(peer), why))
         };
         let problem = Problem::Failed {
             qp_num: failure.qp_num,
@@ -43,7 +43,7 @@ impl Node {
 
     /// What was wrong when it happened, and completions that were lost.
     pub(in crate::stack::shell) fn causes(&self) -> Vec<Noted> {
-        let overruns = self.device.base.history.overruns().map(Noted::from);
+        let overruns = self.device.base.history.overruns();
         self.noted(Certainty::Certain).chain(overruns).collect()
     }
 
@@ -64,17 +64,27 @@ impl Node {
         let mut signs: Vec<_> = self.noted(Certainty::Hint).collect();
         signs.extend(device.base.history.not_taken().map(Noted::from));
         let mut outstanding = vec![0; device.cqs.table.slots() as usize];
+        let mut unpolled = BTreeMap::new();
         for (_, qp) in self.qps.iter() {
             qp.count_outstanding(&mut outstanding);
+            unpolled.extend(qp.unpolled());
         }
         for (index, _) in device.cqs.table.iter() {
-            signs.extend(device.cqs.too_small(index, outstanding[index as usize]));
-            signs.extend(device.cqs.left(&device.base, index));
+            signs.extend(
+                device
+                    .cqs
+                    .too_small(&device.base, index, outstanding[index as usize]),
+            );
+            signs.extend(
+                device
+                    .cqs
+                    .left(&device.base, index, unpolled.get(&index).copied()),
+            );
         }
         let channels = device.cqs.channels.iter();
         let unread = channels.filter_map(|(_, channel)| channel.events_left());
         signs.extend(unread);
-        signs.extend(left.unacknowledged().map(Noted::from));
+        signs.extend(left.unacknowledged());
         signs.extend(left.unread_async().into_iter().map(Noted::from));
         signs
     }
@@ -171,27 +181,38 @@ impl Left<'_> {
         counts.map(problem).collect()
     }
 
-    fn unacknowledged(&self) -> impl Iterator<Item = Problem> {
+    fn unacknowledged(&self) -> impl Iterator<Item = Noted> {
         let device = &self.node.device;
         let of_async = |context, element| device.base.unacked(context, element);
         let cqs = device.cqs.table.iter().map(move |(_, cq)| {
             let events = of_async(cq.handle.context(), Element::Cq(cq.handle));
-            (cq.handle.to_string(), cq.events_unacked + events)
+            (
+                cq.handle.to_string(),
+                cq.events_unacked + events,
+                cq.event_read_at(),
+            )
         });
         let qps = self.node.qps.iter().map(move |(_, qp)| {
             let handle = qp.common.handle;
-            (name_of(qp), of_async(handle.context(), Element::Qp(handle)))
+            (
+                name_of(qp),
+                of_async(handle.context(), Element::Qp(handle)),
+                None,
+            )
         });
         let srqs = device.srqs.iter().map(move |(_, srq)| {
             let events = of_async(srq.handle.context(), Element::Srq(srq.handle));
-            (srq.handle.to_string(), events)
+            (srq.handle.to_string(), events, None)
         });
-        let all = cqs.chain(qps).chain(srqs).filter(|(_, events)| *events > 0);
-        all.map(|(of, events)| Problem::Unacknowledged { of, events })
+        let all = cqs
+            .chain(qps)
+            .chain(srqs)
+            .filter(|(_, events, _)| *events > 0);
+        all.map(|(of, events, site)| Noted::at(Problem::Unacknowledged { of, events }, site))
     }
 
     /// The objects of a context that is closed, or all, users before what they use.
-    fn objects(&self) -> Vec<String> {
+    fn objects(&self) -> Vec<(String, Option<Site>)> {
         let all = [
             self.names(Object::Qp, &self.node.qps, |_, qp| Some(standing(qp))),
             self.names(Object::Srq, &self.node.device.srqs, |_, srq| {
@@ -230,20 +251,29 @@ impl Left<'_> {
     }
 
     /// The objects of a kind, but for those that have no name.
-    fn names<T>(
+    fn names<T: InContext>(
         &self,
         kind: Object,
         table: &Table<T>,
         name: impl Fn(u32, &T) -> Option<String>,
-    ) -> Vec<String> {
+    ) -> Vec<(String, Option<Site>)> {
         let indices = match self.closed {
             Some(context) => self.node.device.base.objects(context, kind),
             None => table.indices(|_| true),
         };
         // Handles of queue pairs that several contexts have open are in no table of queue pairs.
-        let named = |at: u32| name(at, table.peek(at)?);
+        let named = |at: u32| {
+            let object = table.peek(at)?;
+            let made_at = self.node.device.base.made_at(object.context(), kind, at);
+            Some((name(at, object)?, made_at))
+        };
         indices.into_iter().filter_map(named).collect()
     }
+}
+
+fn why_of(node: Option<u32>, why: Reason) -> Why {
+    let Reason { text, place } = why;
+    Why { node, text, place }
 }
 
 fn numbered(kind: &str, at: u32) -> Option<String> {

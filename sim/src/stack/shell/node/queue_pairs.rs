@@ -202,6 +202,9 @@ impl Node {
         device
             .base
             .remove_object(handle.context(), Object::Qp, index);
+        for (cq, site) in qp.unpolled() {
+            device.cqs.note_unpolled(cq, site);
+        }
         qp.clear(device);
         qp.common.count_listener(device, false);
         for cq in qp.cqs() {
