@@ -25,8 +25,8 @@ pub(super) const CASES: &[Case] = &[
             sim.req_notify_cq(a.cq, Arm::SOLICITED).unwrap();
         },
         &[
-            "sim0: VS-ARM-04: hint: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that",
-            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that",
+            "sim0: VS-ARM-04: hint: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that (here)",
+            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that (here)",
         ],
     ),
     (
@@ -201,7 +201,7 @@ pub(super) const CASES: &[Case] = &[
             sim.close_device(context).unwrap();
         },
         &[
-            "sim1: VS-OBJ-03: hint: not destroyed before the context was closed: pd#0, pd#1, pd#2, pd#3, pd#4, pd#5, pd#6, pd#7, and 3 more",
+            "sim1: VS-OBJ-03: hint: not destroyed before the context was closed: pd#0 (here), pd#1 (here), pd#2 (here), pd#3 (here), pd#4 (here), pd#5 (here), pd#6 (here), pd#7 (here), and 3 more",
         ],
     ),
     (
@@ -213,7 +213,7 @@ pub(super) const CASES: &[Case] = &[
             close(&b, &[qp_b]);
         },
         &[
-            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that",
+            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that (here)",
         ],
     ),
     (
@@ -224,8 +224,8 @@ pub(super) const CASES: &[Case] = &[
             sim.get_cq_event(b.channel, Wait::Forever).unwrap_err();
         },
         &[
-            "sim1: VS-ARM-01: a thread waits in ibv_get_cq_event for an event on channel#0, since 0.0 s: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that",
-            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that",
+            "sim1: VS-ARM-01: a thread waits in ibv_get_cq_event for an event on channel#0, since 0.0 s: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that (here)",
+            "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that (here)",
         ],
     ),
     (
@@ -240,7 +240,7 @@ pub(super) const CASES: &[Case] = &[
             sim.req_notify_cq(b.cq, Arm::NEXT).unwrap();
         },
         &[
-            "sim1: VS-ARM-02: cq#0 is armed next, and 1 completion waits in it from before, which the poll before had no room for: no event tells of that",
+            "sim1: VS-ARM-02: cq#0 is armed next, and 1 completion waits in it from before, which the poll before had no room for: no event tells of that (here)",
         ],
     ),
     (
@@ -250,7 +250,7 @@ pub(super) const CASES: &[Case] = &[
             sim.get_cq_event(b.channel, Wait::Forever).unwrap_err();
         },
         &[
-            "sim1: VS-ARM-03: a thread waits in ibv_get_cq_event for an event on channel#0, since 0.0 s: cq#0 is not armed",
+            "sim1: VS-ARM-03: a thread waits in ibv_get_cq_event for an event on channel#0, since 0.0 s: cq#0 is not armed (here)",
         ],
     ),
     (
@@ -264,8 +264,8 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-ARM-04: hint: a thread waits in ibv_get_cq_event for an event on channel#0, since 0.0 s: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that",
-            "sim1: VS-ARM-04: hint: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that",
+            "sim1: VS-ARM-04: hint: a thread waits in ibv_get_cq_event for an event on channel#0, since 0.0 s: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that (here)",
+            "sim1: VS-ARM-04: hint: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that (here)",
         ],
     ),
     (
@@ -275,7 +275,7 @@ pub(super) const CASES: &[Case] = &[
             sim.req_notify_cq(lonely(&a, 4), Arm::NEXT).unwrap();
         },
         &[
-            "sim0: VS-ARM-05: hint: cq#1 is armed, but has no completion channel: no event comes of it",
+            "sim0: VS-ARM-05: hint: cq#1 is armed, but has no completion channel: no event comes of it (here)",
         ],
     ),
     (
@@ -292,8 +292,8 @@ pub(super) const CASES: &[Case] = &[
             sim.destroy_cq(b.cq, Wait::Forever).unwrap_err();
         },
         &[
-            "sim1: VS-EVT-01: a thread waits in ibv_destroy_cq for another thread to acknowledge events of the cq, since 0.0 s: an event was read and not acknowledged",
-            "sim1: VS-EVT-01: 1 event of cq#0 read and not acknowledged: its destroy would wait",
+            "sim1: VS-EVT-01: a thread waits in ibv_destroy_cq for another thread to acknowledge events of the cq, since 0.0 s: an event was read and not acknowledged (here)",
+            "sim1: VS-EVT-01: 1 event of cq#0 read and not acknowledged: its destroy would wait (here)",
         ],
     ),
     (
@@ -303,7 +303,7 @@ pub(super) const CASES: &[Case] = &[
             sim.ack_cq_events(a.cq, 1).unwrap_err();
         },
         &[
-            "sim0: VS-EVT-02: ibv_ack_cq_events: usage error: 1 events of cq#0 are acknowledged, but only 0 were read and not acknowledged yet",
+            "sim0: VS-EVT-02: ibv_ack_cq_events: usage error: 1 events of cq#0 are acknowledged, but only 0 were read and not acknowledged yet (here)",
         ],
     ),
     (
@@ -336,7 +336,7 @@ pub(super) const CASES: &[Case] = &[
             b.recv(qp_b, 3, 0, 64);
         },
         &[
-            "sim1: VS-CQ-02: hint: cq#1, of 1 entry, holds 0 completions, and 2 work requests may yet complete in it",
+            "sim1: VS-CQ-02: hint: cq#1, of 1 entry, holds 0 completions, and 2 work requests may yet complete in it (here)",
         ],
     ),
     (
@@ -355,8 +355,8 @@ pub(super) const CASES: &[Case] = &[
             sim.post_send(qp_a, &[more]).unwrap_err();
         },
         &[
-            "sim0: VS-SQ-01: ibv_post_send: ENOMEM: the send queue is full: 4 work requests: no slot is free until a completion is polled",
-            "sim0: VS-SQ-01: ibv_post_send: ENOMEM: the send queue is full: 4 work requests: no slot is free until a completion is polled",
+            "sim0: VS-SQ-01: ibv_post_send: ENOMEM: the send queue is full: 4 work requests: no slot is free until a completion is polled (here)",
+            "sim0: VS-SQ-01: ibv_post_send: ENOMEM: the send queue is full: 4 work requests: no slot is free until a completion is polled (here)",
         ],
     ),
     (
@@ -383,7 +383,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim0: VS-MR-02: send 0x1 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, mr#0, of the rkey 0x80000101, was deregistered",
+            "sim0: VS-MR-02: send 0x1 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, mr#0, of the rkey 0x80000101, was deregistered, at here",
             "sim1: VS-EVT-05: hint: 1 event QP_ACCESS_ERR of qp 0x2 not read",
         ],
     ),
@@ -393,7 +393,7 @@ pub(super) const CASES: &[Case] = &[
             let (a, _) = ends(sim);
             sim.alloc_mr(a.pd, 64, Access::REMOTE_WRITE).unwrap_err();
         },
-        &["sim0: VS-MR-01: alloc_mr: EINVAL: access allows remote writes but no local ones"],
+        &["sim0: VS-MR-01: alloc_mr: EINVAL: access allows remote writes but no local ones (here)"],
     ),
     (
         "resizes a CQ below what is in it (CQ-RESIZE-06)",
@@ -406,7 +406,7 @@ pub(super) const CASES: &[Case] = &[
             sim.resize_cq(b.cq, 1).unwrap_err();
             b.drain();
         },
-        &["sim1: VS-CQ-05: ibv_resize_cq: EINVAL: cqe is 1, allowed are 2 to 4194304"],
+        &["sim1: VS-CQ-05: ibv_resize_cq: EINVAL: cqe is 1, allowed are 2 to 4194304 (here)"],
     ),
     (
         "goes on with an iteration that is none (CQ-CREATE-15)",
@@ -418,7 +418,7 @@ pub(super) const CASES: &[Case] = &[
             sim.start_poll(cq).unwrap_err();
             sim.next_poll(cq).unwrap_err();
         },
-        &["sim0: VS-CQ-06: ibv_next_poll: usage error: no iteration over cq#1 is open"],
+        &["sim0: VS-CQ-06: ibv_next_poll: usage error: no iteration over cq#1 is open (here)"],
     ),
     (
         "sends more inline than the queue pair has room for (SQ-09)",
@@ -429,7 +429,7 @@ pub(super) const CASES: &[Case] = &[
                 .unwrap_err();
             let _ = a;
         },
-        &["sim0: VS-SQ-02: ibv_post_send: EINVAL: inline data is 4096, allowed are 0 to 0"],
+        &["sim0: VS-SQ-02: ibv_post_send: EINVAL: inline data is 4096, allowed are 0 to 0 (here)"],
     ),
     (
         "leaves attributes out (QP-STATE-03)",
@@ -440,7 +440,7 @@ pub(super) const CASES: &[Case] = &[
             sim.modify_qp(qp, &modify.attr, modify.mask).unwrap_err();
         },
         &[
-            "sim0: VS-QP-01: ibv_modify_qp: EINVAL: RESET to INIT also requires ACCESS_FLAGS | PKEY_INDEX | PORT",
+            "sim0: VS-QP-01: ibv_modify_qp: EINVAL: RESET to INIT also requires ACCESS_FLAGS | PKEY_INDEX | PORT (here)",
         ],
     ),
     (
@@ -451,7 +451,7 @@ pub(super) const CASES: &[Case] = &[
             let list = [a.mem.sge(0, 8)];
             sim.post_send(qp, &[SendWr::send(1, &list)]).unwrap_err();
         },
-        &["sim0: VS-QP-02: ibv_post_send: EINVAL: the qp is in RESET"],
+        &["sim0: VS-QP-02: ibv_post_send: EINVAL: the qp is in RESET (here)"],
     ),
     (
         "posts on after a failure (QP-FLUSH-03)",
@@ -470,7 +470,7 @@ pub(super) const CASES: &[Case] = &[
         },
         &[
             "sim0: VS-KEY-01: send 0x0 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, no region has the rkey 0x1234",
-            "sim0: VS-QP-05: hint: a send was posted on qp 0x2, whose failure had been polled: it is flushed, and 1 time more",
+            "sim0: VS-QP-05: hint: a send was posted on qp 0x2, of which a completion had told that it is in ERR: it is flushed, and 1 time more",
             "sim1: VS-EVT-05: hint: 1 event QP_ACCESS_ERR of qp 0x2 not read",
         ],
     ),
@@ -496,7 +496,7 @@ pub(super) const CASES: &[Case] = &[
             let (a, _) = ends(sim);
             sim.dealloc_pd(a.pd).unwrap_err();
         },
-        &["sim0: VS-OBJ-01: ibv_dealloc_pd: EBUSY: the pd is still used by 1 mr"],
+        &["sim0: VS-OBJ-01: ibv_dealloc_pd: EBUSY: the pd is still used by 1 mr (here)"],
     ),
     (
         "uses what was destroyed (LIFE-05)",
@@ -507,7 +507,7 @@ pub(super) const CASES: &[Case] = &[
             sim.post_send(qp_a, &[SendWr::send(1, &list)]).unwrap_err();
         },
         &[
-            "sim0: VS-OBJ-02: ibv_post_send: EINVAL: the qp handle names an object that has been destroyed",
+            "sim0: VS-OBJ-02: ibv_post_send: EINVAL: the qp handle names an object that has been destroyed (here)",
         ],
     ),
     (
@@ -518,7 +518,7 @@ pub(super) const CASES: &[Case] = &[
             let init = QpInit::new(QpType::Rc, other.cq, other.cq).cap(QpCap::default());
             sim.create_qp(a.pd, &init).unwrap_err();
         },
-        &["sim0: VS-OBJ-04: ibv_create_qp: EINVAL: the cq is of another context"],
+        &["sim0: VS-OBJ-04: ibv_create_qp: EINVAL: the cq is of another context (here)"],
     ),
     (
         "posts the receive when the message has come (RNR-01)",
