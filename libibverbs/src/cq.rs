@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc, int};
 use verbs_api::sync::Mutex;
 use verbs_api::{Arm, Context, CqInit, ErrorKind, Verbs, Wait, Wc};
+use verbs_sim::Sleeping;
 
 use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
@@ -66,7 +67,7 @@ pub(crate) extern "C" fn get_cq_event(
         let channel = CObject::<Channel>::find(channel)?;
         let take = || engine().sim.get_cq_event(channel.handle, Wait::Poll);
         let event = wait(&channel.more, take, || {
-            engine().sim.sleeping(channel.handle)
+            Sleeping::on(&engine().sim, channel.handle)
         })?;
         let found = usize::try_from(event.cq_context).ok();
         let found = found.and_then(|index| Cq::arena().at(index));

@@ -1,9 +1,10 @@
 //! Completion channels.
 
-use verbs_api::lab::Limit;
+use verbs_api::lab::{Limit, TraceEvent};
 use verbs_api::site::Site;
 use verbs_api::{
-    Cause, CompChannel as ChannelHandle, Context, Error, ErrorKind, Handle, Object, Result, Verb,
+    Cause, CompChannel as ChannelHandle, Context, CqEvent, Error, ErrorKind, Handle, Object,
+    Result, Verb,
 };
 
 use super::base::Base;
@@ -94,6 +95,50 @@ impl Cqs {
         }
         self.remove_channel(base, index);
         Ok(())
+    }
+
+    /// Queues an event of a CQ on its channel.
+    pub(super) fn queue_event(&mut self, base: &mut Base, index: u32) {
+        let found = self.table.at_mut(index);
+        let merges = base.behavior.merge_unread_events;
+        let Some(channel) = found.channel else {
+            return;
+        };
+        if merges && !found.events_unread.is_empty() {
+            return;
+        }
+        let channel = self.channels.at_mut(channel);
+        found.events_unread.push(channel.events.push(index));
+        let (cq, channel, watched) = (found.handle, channel.handle, channel.events.watched);
+        base.news = true;
+        base.queue_changed(EventQueue::Channel(channel), watched);
+        base.note(TraceEvent::CqEvent { channel, cq });
+    }
+
+    /// `ibv_get_cq_event` that does not wait.
+    pub(crate) fn get_cq_event(
+        &mut self,
+        base: &mut Base,
+        channel: ChannelHandle,
+    ) -> Result<CqEvent> {
+        let verb = Verb::GetCqEvent;
+        let index = find(&self.channels, verb, channel)?;
+        let events = &mut self.channels.at_mut(index).events;
+        let Some(cq) = events.pop() else {
+            return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
+        };
+        let watched = events.watched;
+        let was_left = !events.is_empty();
+        let from = self.channels.at_mut(index);
+        (from.was_left, from.read_at) = (was_left, base.site);
+        let cq = self.table.at_mut(cq);
+        cq.events_unread.remove(0);
+        cq.events_unacked += 1;
+        cq.dealings.event_was_read = true;
+        cq.dealings.event_read_at = base.site;
+        let event = CqEvent::new(cq.handle, cq.init.cq_context);
+        base.queue_changed(EventQueue::Channel(channel), watched);
+        Ok(event)
     }
 
     fn remove_channel(&mut self, base: &mut Base, index: u32) {

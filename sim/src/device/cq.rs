@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use verbs_api::behavior::{Check, Overrun, PollAfterOverrun, UndefinedFields};
 use verbs_api::lab::{CqReport, Limit, TraceEvent};
+use verbs_api::site::Site;
 use verbs_api::table::Table;
 use verbs_api::{
     Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
-    Cq as CqHandle, CqAttr, CqEvent, CqInit, Element, Error, ErrorKind, Handle, Object, Result,
+    Cq as CqHandle, CqAttr, CqInit, Element, Error, ErrorKind, Handle, Object, Result,
     Verb, Wc, WcStatus,
 };
 
@@ -18,13 +19,13 @@ use super::check::{
 };
 use super::completion::{Completion, Delivery, Entry, Ring, Ticket};
 use super::cq_ex::Extended;
-use super::events::{EventQueue, Numbers};
+use super::events::Numbers;
 use super::history::{FailedWork, reason};
-use super::left::Dealings;
+use super::left::{Dealings, Left};
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::undefined::undefine;
-use crate::diagnosis::Problem;
+use crate::diagnosis::{Noted, Problem};
 use crate::empty::EmptyCqs;
 use crate::timers::Timers;
 
@@ -37,7 +38,7 @@ pub(crate) struct Cq {
     /// It is an extended one.
     pub(crate) extended: Option<Extended>,
     pub(super) ring: Ring,
-    cqe: u32,
+    pub(super) cqe: u32,
     pub(crate) notify: Notify,
     pub(crate) moderation: Moderation,
     /// It has overrun and cannot be used any more.
@@ -109,9 +110,14 @@ impl Cq {
         report
     }
 
-    /// A completion waits in it that would satisfy a solicited request.
-    pub(crate) fn has_solicited(&self) -> bool {
-        self.ring.has_solicited()
+    /// Where an event of it was last read.
+    pub(crate) fn event_read_at(&self) -> Option<Site> {
+        self.dealings.event_read_at
+    }
+
+    /// A queue pair goes, and completions of it are left that nobody has polled.
+    pub(crate) fn note_unpolled(&mut self, posted_at: Site) {
+        self.dealings.unpolled_at.get_or_insert(posted_at);
     }
 
     /// It has overrun, and what it held was polled.
@@ -357,7 +363,12 @@ impl Cqs {
 
     /// A CQ goes: the work of the completions that were still in it.
     pub(crate) fn remove_cq(&mut self, base: &mut Base, index: u32) -> Vec<Ticket> {
-        self.note_left(base, index);
+        let left: Vec<_> = self
+            .left(base, index)
+            .map_or(Vec::new(), |left| left.as_it_goes().collect());
+        for Noted { problem, site, .. } in left {
+            base.history.note(problem, site);
+        }
         self.forget_moderation(index);
         let cq = self.table.remove(index);
         base.remove_object(cq.handle.context(), Object::Cq, index);
@@ -531,50 +542,6 @@ impl Cqs {
         }
     }
 
-    /// Queues an event of a CQ on its channel.
-    pub(super) fn queue_event(&mut self, base: &mut Base, index: u32) {
-        let found = self.table.at_mut(index);
-        let merges = base.behavior.merge_unread_events;
-        let Some(channel) = found.channel else {
-            return;
-        };
-        if merges && !found.events_unread.is_empty() {
-            return;
-        }
-        let channel = self.channels.at_mut(channel);
-        found.events_unread.push(channel.events.push(index));
-        let (cq, channel, watched) = (found.handle, channel.handle, channel.events.watched);
-        base.news = true;
-        base.queue_changed(EventQueue::Channel(channel), watched);
-        base.note(TraceEvent::CqEvent { channel, cq });
-    }
-
-    /// `ibv_get_cq_event` that does not wait.
-    pub(crate) fn get_cq_event(
-        &mut self,
-        base: &mut Base,
-        channel: ChannelHandle,
-    ) -> Result<CqEvent> {
-        let verb = Verb::GetCqEvent;
-        let index = find(&self.channels, verb, channel)?;
-        let events = &mut self.channels.at_mut(index).events;
-        let Some(cq) = events.pop() else {
-            return Err(Error::new(verb, ErrorKind::WouldBlock, Cause::NoEvent));
-        };
-        let watched = events.watched;
-        let was_left = !events.is_empty();
-        let from = self.channels.at_mut(index);
-        (from.was_left, from.read_at) = (was_left, base.site);
-        let cq = self.table.at_mut(cq);
-        cq.events_unread.remove(0);
-        cq.events_unacked += 1;
-        cq.dealings.event_was_read = true;
-        cq.dealings.event_read_at = base.site;
-        let event = CqEvent::new(cq.handle, cq.init.cq_context);
-        base.queue_changed(EventQueue::Channel(channel), watched);
-        Ok(event)
-    }
-
     /// How a channel stands: events queued, and the CQs attached to it.
     pub(crate) fn channel_report(&self, channel: ChannelHandle) -> (u32, Vec<CqReport>) {
         let Ok(index) = find(&self.channels, Verb::GetCqEvent, channel) else {
@@ -594,6 +561,30 @@ impl Cqs {
         let cq = self.table.at_mut(index);
         cq.dealings.was_polled = true;
         cq.ring.pop()
+    }
+
+    /// A poll of a CQ is over; `is_filled` if it took as many as it asked for.
+    #[inline(always)]
+    pub(crate) fn polled(&mut self, index: u32, is_filled: bool) {
+        let cq = self.table.at_mut(index);
+        let is_empty = cq.ring.is_empty();
+        cq.dealings.is_partly_polled = is_filled && !is_empty;
+        cq.dealings.event_was_read = false;
+        if is_empty {
+            self.show(index);
+        }
+    }
+
+    /// What may be left in a CQ, but in one whose overrun tells more.
+    pub(crate) fn left(&self, base: &Base, index: u32) -> Option<Left<'_>> {
+        let cq = self.table.at(index);
+        let left = Left {
+            cq,
+            channel: cq.channel.map(|channel| self.channels.at(channel)),
+            has_late_event: self.moderated.get(index).is_some(),
+            made_at: base.made_at(cq.handle.context(), Object::Cq, index),
+        };
+        (!base.history.has_overrun(cq.handle)).then_some(left)
     }
 
     /// From now on shows here which CQs are found empty, or nowhere.

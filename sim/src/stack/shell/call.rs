@@ -12,6 +12,7 @@ use verbs_api::{
 };
 
 use super::fabric::WaitFor;
+use super::fabric::findings::note_refusal;
 use super::fabric::{Fabric, keeps_ways};
 use super::idle;
 use super::node::Node;
@@ -93,7 +94,7 @@ impl Sim {
             if let Err(error) = &seen
                 && self.is_observed()
             {
-                fabric.note_refusal(node, error);
+                note_refusal(fabric, node, error);
             }
             seen
         })
@@ -265,7 +266,7 @@ impl Sim {
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
                 let count = fabric.node_mut(node).poll_cq(cq, wc);
                 if let Err(error) = &count {
-                    fabric.note_refusal(node, error);
+                    note_refusal(fabric, node, error);
                 }
                 return count;
             }
@@ -310,7 +311,7 @@ impl Sim {
         if let Err(error) = &result
             && self.is_observed()
         {
-            fabric.note_refusal(node, error.refusal());
+            note_refusal(fabric, node, error.refusal());
         }
         if is_traced {
             record_return(fabric, node, &result);

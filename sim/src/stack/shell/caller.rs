@@ -2,52 +2,11 @@
 //! do: regions of the caller's memory, devices that are not open.
 #![expect(unsafe_code, reason = "the promise of the trait's unsafe method")]
 
-use verbs_api::table::Id;
-use verbs_api::{Access, CompChannel, Handle, Mr, MrChange, Pd, ReregError, Result, Verb};
+use verbs_api::{Access, Mr, MrChange, Pd, ReregError, Result, Verb};
 
-use super::fabric::{WaitFor, Waiting};
 use super::sim::Sim;
-use crate::class::Class;
-use crate::device::node_of;
-
-/// A thread that sleeps outside of the simulator, such as on a descriptor, as long as this value lives.
-#[derive(Debug)]
-pub struct Sleeping<'s> {
-    sim: &'s Sim,
-    wait: Id,
-}
-
-impl Drop for Sleeping<'_> {
-    fn drop(&mut self) {
-        self.sim.world.with(|fabric| fabric.waits.end(self.wait));
-    }
-}
 
 impl Sim {
-    /// From now on this thread sleeps until there is an event on a channel, in a layer over the verbs. A diagnosis says so
-    /// while the value lives.
-    #[track_caller]
-    pub fn sleeping(&self, channel: CompChannel) -> Sleeping<'_> {
-        let wait = self.world.with(|fabric| {
-            let waiting = Waiting {
-                verb: Verb::GetCqEvent,
-                wait_for: WaitFor::Event(channel),
-                place: node_of(channel.context()),
-                since: fabric.now(),
-                site: fabric.site,
-            };
-            fabric.waits.begin(waiting)
-        });
-        Sleeping { sim: self, wait }
-    }
-
-    /// Adds to the diagnosis that a layer over the verbs was misused in a way that the simulator does not see, such as
-    /// by a pointer to no object. It is of the first device.
-    #[track_caller]
-    pub fn note_misuse(&self, class: Class, text: String) {
-        self.world.with(|fabric| fabric.note_misuse(class, text));
-    }
-
     /// The GUID of a device that need not be open (`ibv_get_device_guid`).
     ///
     /// # Panics

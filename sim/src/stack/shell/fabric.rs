@@ -6,11 +6,11 @@
 //! (stepped).
 
 mod direct;
-mod ends;
+pub(super) mod ends;
 mod faults;
-mod findings;
+pub(super) mod findings;
 mod managed;
-mod waits;
+pub(super) mod waits;
 
 use core::time::Duration;
 #[cfg(feature = "fd")]

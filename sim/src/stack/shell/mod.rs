@@ -11,6 +11,7 @@ mod cm;
 mod deadlines;
 #[cfg(feature = "fd")]
 mod descriptor;
+mod diagnose;
 mod fabric;
 mod idle;
 #[cfg(feature = "network")]
@@ -25,13 +26,12 @@ mod say;
 mod sim;
 #[cfg(feature = "network")]
 mod sockets;
-mod strict;
 #[cfg(test)]
 mod tally;
 mod timer_thread;
 mod world;
 
-pub use caller::Sleeping;
+pub use diagnose::Sleeping;
 pub use model::{Participant, Step, What};
 pub use node::Alone;
 pub use sim::Sim;

@@ -16,18 +16,17 @@ use verbs_api::{
     SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
-use super::fabric::WaitFor;
+use super::diagnose::Strict;
+use super::fabric::{WaitFor, ends};
 use super::idle;
 #[cfg(feature = "network")]
 use super::receiver::Receiver;
 use super::say;
-use super::strict::Strict;
 use super::timer_thread::TimerThread;
 use super::world::World;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
-use crate::diagnosis::Diagnosis;
 use crate::sync::CHECKED;
 
 /// A fabric of simulated RDMA devices: implements [`Verbs`] and, as a laboratory, [`Lab`].
@@ -88,11 +87,6 @@ impl Sim {
 
     pub(super) fn is_observed(&self) -> bool {
         self.unobserved.is_some()
-    }
-
-    /// What the program did wrong or left undone so far: at its end, all of it.
-    pub fn diagnose(&self) -> Diagnosis {
-        self.world.with(|fabric| fabric.diagnose())
     }
 }
 
@@ -498,7 +492,7 @@ impl Verbs for Sim {
         {
             let node = self.node(Verb::ModifyQp, qp)?;
             self.world
-                .with(|fabric| fabric.compare_ends(node, qp, attr.qp_state));
+                .with(|fabric| ends::compare(fabric, node, qp, attr.qp_state));
         }
         #[cfg(feature = "network")]
         self.update_receiver(qp.context(), false);

@@ -11,6 +11,7 @@ use verbs_api::site::Site;
 use verbs_api::{BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait};
 
 use super::clock::{Deadline, RealClock};
+use super::fabric::waits::note_endless;
 use super::fabric::{Fabric, WaitFor, Waiting, keeps_ways};
 use super::idle::{self, Turn};
 use super::node::Node;
@@ -482,7 +483,7 @@ impl World {
                         fabric.set_now(limit);
                         return Err(timed_out());
                     }
-                    fabric.note_endless(&waiting);
+                    note_endless(fabric, &waiting);
                     return Err(self.stalled(fabric, place, verb, wait_for));
                 }
                 Mode::Inline | Mode::RealTime => {

@@ -1,45 +1,49 @@
 //! Whether the two ends of a connection fit together, which a queue pair alone cannot see.
 
-use verbs_api::{Qp as QpHandle, QpState, QpType};
+use verbs_api::{Qp as QpHandle, QpState, QpType, Verb};
 
 use super::Fabric;
 use crate::diagnosis::Problem;
 use crate::stack::qp::Qp;
 
-impl Fabric {
-    /// A queue pair has come to RTR or RTS: notes what does not fit with its peer. Each fact is compared when the later
-    /// of the two ends knows it.
-    pub(in crate::stack::shell) fn compare_ends(&mut self, node: u32, qp: QpHandle, to: QpState) {
-        let Some(own) = self.node(node).queue_pair(qp) else {
-            return;
+/// A queue pair has come to RTR or RTS: notes what does not fit with its peer. Each fact is compared when the later of the
+/// two ends knows it.
+pub(in crate::stack::shell) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
+    let Some((peer_at, qp_num, facts)) = compared(fabric, node, qp, to) else {
+        return;
+    };
+    for (what, own, others) in facts {
+        let peer = peer_at;
+        let problem = Problem::EndsDiffer {
+            qp_num,
+            peer,
+            what,
+            own,
+            others,
         };
-        let Some(peer_at) = own.common.route.and_then(|route| route.to) else {
-            return;
-        };
-        if peer_at.is_outside() || !is_connected(own) {
-            return;
-        }
-        let number = own.common.attr.dest_qp_num;
-        let Some(peer) = self.node(peer_at.node).queue_pair_by_number(number) else {
-            return;
-        };
-        if peer.common.attr.dest_qp_num != own.common.qp_num {
-            return;
-        }
-        let facts = differences(own, peer, to);
-        let qp_num = own.common.qp_num;
-        let peer = (peer_at.node, peer.common.qp_num);
-        let base = &mut self.node_mut(node).device.base;
-        for (what, own, others) in facts {
-            base.note_mistake(Problem::EndsDiffer {
-                qp_num,
-                peer,
-                what,
-                own,
-                others,
-            });
-        }
+        fabric.note_mistake(node, problem);
     }
+}
+
+type Facts = Vec<(&'static str, u64, u64)>;
+
+/// The node and the number of the peer, the own number, and what differs.
+fn compared(
+    fabric: &Fabric,
+    node: u32,
+    qp: QpHandle,
+    to: QpState,
+) -> Option<((u32, u32), u32, Facts)> {
+    let seat = fabric.node(node);
+    let own = seat.qps.at(seat.find_qp(Verb::ModifyQp, qp).ok()?);
+    let peer_at = own.common.route?.to.filter(|to| !to.is_outside())?;
+    let other = fabric.node(peer_at.node);
+    let peer = other
+        .qps
+        .at(other.find_by_number(own.common.attr.dest_qp_num)?);
+    let (qp_num, peer_num) = (own.common.qp_num, peer.common.qp_num);
+    let is_pair = is_connected(own) && peer.common.attr.dest_qp_num == qp_num;
+    is_pair.then(|| ((peer_at.node, peer_num), qp_num, differences(own, peer, to)))
 }
 
 fn is_connected(qp: &Qp) -> bool {
@@ -51,7 +55,7 @@ fn is_reliable(qp: &Qp) -> bool {
 }
 
 /// What differs, at the one that has come to a state, and at its peer.
-fn differences(own: &Qp, peer: &Qp, to: QpState) -> Vec<(&'static str, u64, u64)> {
+fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
     let (attr, other) = (&own.common.attr, &peer.common.attr);
     let receives = |qp: &Qp| matches!(qp.common.attr.qp_state, QpState::Rtr | QpState::Rts);
     if !receives(peer) {

@@ -3,10 +3,11 @@
 use verbs_api::site::Site;
 use verbs_api::{Error, WcStatus};
 
-use super::{Fabric, Seat};
+use super::{Fabric, waits};
 use crate::class::Class;
 use crate::device::reason;
 use crate::diagnosis::{Diagnosis, Finding, Noted, Problem, Why};
+use crate::stack::shell::node::Node;
 
 /// Without a place that is this crate's: through `dyn Verbs` Rust knows no other.
 pub(super) fn finding(node: u32, noted: Noted) -> Finding {
@@ -38,99 +39,92 @@ fn own_files() -> &'static str {
 }
 
 impl Fabric {
-    /// What programs did wrong or left undone: causes first, then what came of them.
-    pub(in crate::stack::shell) fn diagnose(&self) -> Diagnosis {
-        let mut diagnosis = Diagnosis::default();
-        let causes = |seat: &Seat| seat.node.causes();
-        let failed = |seat: &Seat| self.failures(seat);
-        let signs = |seat: &Seat| seat.node.signs();
-        let left = |seat: &Seat| seat.node.leftovers();
-        diagnosis.mistakes.extend(self.of_nodes(causes));
-        diagnosis.mistakes.extend(self.of_nodes(failed));
-        diagnosis.mistakes.extend(self.of_nodes(signs));
-        diagnosis.mistakes.extend(self.waits());
-        self.drop_consequences(&mut diagnosis.mistakes);
-        diagnosis.leftovers.extend(self.of_nodes(left));
-        diagnosis
-    }
-
-    /// A call was refused.
+    /// The program makes a mistake, in the present verb.
     #[cold]
-    pub(in crate::stack::shell) fn note_refusal(&mut self, node: u32, error: &Error) {
-        if let Some(class) = Class::of_refusal(error) {
-            let (error, site) = (error.clone(), self.site);
-            let history = &mut self.node_mut(node).device.base.history;
-            history.note(Problem::Refused { class, error }, site);
-        }
-    }
-
-    /// A layer was misused.
-    pub(in crate::stack::shell) fn note_misuse(&mut self, class: Class, text: String) {
+    pub(in crate::stack::shell) fn note_mistake(&mut self, node: u32, problem: Problem) {
         let site = self.site;
-        let history = &mut self.node_mut(0).device.base.history;
-        history.note(Problem::Misused { class, text }, site);
+        self.node_mut(node).device.base.history.note(problem, site);
     }
+}
 
-    fn of_nodes(&self, found: impl Fn(&Seat) -> Vec<Noted>) -> Vec<Finding> {
-        let of_node = |(number, seat): (u32, &Seat)| {
-            let findings = found(seat).into_iter();
-            findings.map(move |noted| finding(number, noted))
-        };
-        (0..).zip(&self.seats).flat_map(of_node).collect()
+/// A call was refused.
+#[cold]
+pub(in crate::stack::shell) fn note_refusal(fabric: &mut Fabric, node: u32, error: &Error) {
+    if let Some(class) = Class::of_refusal(error) {
+        let error = error.clone();
+        fabric.note_mistake(node, Problem::Refused { class, error });
     }
+}
 
-    fn failures(&self, seat: &Seat) -> Vec<Noted> {
-        let node = &seat.node;
-        let failures = node.failures().iter();
-        failures
-            .map(|failure| node.failure(failure, |peer| self.node(peer)))
-            .collect()
-    }
-
-    /// Leaves out what another finding explains: packets of a queue pair that failed, work that failed since its peer's
-    /// CQ has overrun, and what nobody polls since the thread waits.
-    fn drop_consequences(&self, mistakes: &mut Vec<Finding>) {
-        let failed: Vec<_> = mistakes
-            .iter()
-            .filter_map(|finding| match finding.problem {
-                Problem::Failed { qp_num, .. } => Some((finding.node, qp_num)),
-                _ => None,
-            })
-            .collect();
-        let differ: Vec<_> = mistakes
-            .iter()
-            .filter_map(|finding| match finding.problem {
-                Problem::EndsDiffer { qp_num, .. } => Some((finding.node, qp_num)),
-                _ => None,
-            })
-            .collect();
-        let waits: Vec<_> = mistakes
-            .iter()
-            .filter_map(|finding| match finding.problem {
-                Problem::Waits { .. } => Some(finding.node),
-                _ => None,
-            })
-            .collect();
-        mistakes.retain(|finding| match &finding.problem {
-            Problem::NeverPolled { .. } | Problem::Unpolled { .. } => {
-                !waits.contains(&finding.node)
-            }
-            Problem::Dropped {
-                from: (node, from),
-                qp_num,
-                why,
-                ..
-            } => {
-                let of_sender = node.is_some_and(|node| failed.contains(&(node, *from)));
-                let is_cut = *why == reason::PATH_MTU && differ.contains(&(finding.node, *qp_num));
-                !of_sender && !is_cut && !failed.contains(&(finding.node, *qp_num))
-            }
-            Problem::Failed {
-                status: WcStatus::RemOpErr,
-                why: Some(Why { text, .. }),
-                ..
-            } => !text.ends_with(reason::OVERRUN),
-            _ => true,
+/// What programs did wrong or left undone: causes first, then what came of them.
+pub(in crate::stack::shell) fn diagnose(fabric: &Fabric) -> Diagnosis {
+    let mut diagnosis = Diagnosis::default();
+    let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
+        let numbers = 0..fabric.seats.len() as u32;
+        let findings = numbers.flat_map(|number| {
+            let found = found(fabric.node(number)).into_iter();
+            found.map(move |noted| finding(number, noted))
         });
-    }
+        findings.collect::<Vec<_>>()
+    };
+    let mistakes = &mut diagnosis.mistakes;
+    mistakes.extend(of_nodes(&|node| node.findings().causes()));
+    mistakes.extend(of_nodes(&|node| failures(fabric, node)));
+    mistakes.extend(of_nodes(&|node| node.findings().signs()));
+    mistakes.extend(waits::findings(fabric));
+    drop_consequences(mistakes);
+    diagnosis.leftovers = of_nodes(&|node| node.findings().leftovers());
+    diagnosis
+}
+
+fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
+    let findings = node.findings();
+    let failures = findings.failures().iter();
+    let noted = failures.map(|failure| findings.failure(failure, |peer| fabric.node(peer)));
+    noted.collect()
+}
+
+/// Leaves out what another finding explains: packets of a queue pair that failed, work that failed since its peer's
+/// CQ has overrun, and what nobody polls since the thread waits.
+fn drop_consequences(mistakes: &mut Vec<Finding>) {
+    let failed: Vec<_> = mistakes
+        .iter()
+        .filter_map(|finding| match finding.problem {
+            Problem::Failed { qp_num, .. } => Some((finding.node, qp_num)),
+            _ => None,
+        })
+        .collect();
+    let differ: Vec<_> = mistakes
+        .iter()
+        .filter_map(|finding| match finding.problem {
+            Problem::EndsDiffer { qp_num, .. } => Some((finding.node, qp_num)),
+            _ => None,
+        })
+        .collect();
+    let waits: Vec<_> = mistakes
+        .iter()
+        .filter_map(|finding| match finding.problem {
+            Problem::Waits { .. } => Some(finding.node),
+            _ => None,
+        })
+        .collect();
+    mistakes.retain(|finding| match &finding.problem {
+        Problem::NeverPolled { .. } | Problem::Unpolled { .. } => !waits.contains(&finding.node),
+        Problem::Dropped {
+            from: (node, from),
+            qp_num,
+            why,
+            ..
+        } => {
+            let of_sender = node.is_some_and(|node| failed.contains(&(node, *from)));
+            let is_cut = *why == reason::PATH_MTU && differ.contains(&(finding.node, *qp_num));
+            !of_sender && !is_cut && !failed.contains(&(finding.node, *qp_num))
+        }
+        Problem::Failed {
+            status: WcStatus::RemOpErr,
+            why: Some(Why { text, .. }),
+            ..
+        } => !text.ends_with(reason::OVERRUN),
+        _ => true,
+    });
 }

@@ -10,6 +10,7 @@ use verbs_api::{CmChannel, CompChannel, Context, Handle, Object, Verb};
 use super::Fabric;
 use super::findings::finding;
 use crate::class::Class;
+use crate::device::Device;
 use crate::diagnosis::{Finding, Names, Noted, Problem, counted};
 use crate::time::Time;
 
@@ -68,97 +69,94 @@ impl fmt::Display for WaitFor {
     }
 }
 
-impl Fabric {
-    /// A wait that nothing under way can end.
-    #[cold]
-    pub(in crate::stack::shell) fn note_endless(&mut self, waiting: &Waiting) {
-        if let Some(problem) = self.as_problem(waiting) {
-            let node = self.node_of(waiting);
-            let history = &mut self.node_mut(node).device.base.history;
-            history.note(problem, waiting.site);
-        }
+/// A wait that nothing under way can end.
+#[cold]
+pub(in crate::stack::shell) fn note_endless(fabric: &mut Fabric, waiting: &Waiting) {
+    if let Some(problem) = as_problem(fabric, waiting) {
+        let node = node_of(fabric, waiting);
+        fabric.note_mistake(node, problem);
     }
+}
 
-    /// The threads that wait now, but for those that wait for what may never happen.
-    pub(super) fn waits(&self) -> Vec<Finding> {
-        let finding = |(_, waiting): (u32, &Waiting)| {
-            let noted = Noted::at(self.as_problem(waiting)?, waiting.site);
-            Some(finding(self.node_of(waiting), noted))
-        };
-        self.waits.0.iter().filter_map(finding).collect()
-    }
+/// The threads that wait now, but for those that wait for what may never happen.
+pub(super) fn findings(fabric: &Fabric) -> Vec<Finding> {
+    let finding = |(_, waiting): (u32, &Waiting)| {
+        let noted = Noted::at(as_problem(fabric, waiting)?, waiting.site);
+        Some(finding(node_of(fabric, waiting), noted))
+    };
+    fabric.waits.0.iter().filter_map(finding).collect()
+}
 
-    fn node_of(&self, waiting: &Waiting) -> u32 {
-        match self.seats.get(waiting.place as usize) {
-            Some(_) => waiting.place,
-            None => 0,
-        }
+fn node_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
+    match fabric.seats.get(waiting.place as usize) {
+        Some(_) => waiting.place,
+        None => 0,
     }
+}
 
-    fn as_problem(&self, waiting: &Waiting) -> Option<Problem> {
-        let (class, why) = match waiting.wait_for {
-            WaitFor::Event(channel) | WaitFor::Edge(channel) => {
-                self.no_event(waiting.place, channel)
-            }
-            // A thread that does nothing else may wait for ever.
-            WaitFor::AsyncEvent(_) => return None,
-            WaitFor::CmEvent(_) => (Class::EndlessWait, "none has come".to_owned()),
-            WaitFor::Acknowledgement(Object::CmId) => (
-                Class::CmUnacknowledged,
-                "an event was read and not acknowledged".to_owned(),
-            ),
-            WaitFor::Acknowledgement(_) => (
-                Class::Unacknowledged,
-                "an event was read and not acknowledged".to_owned(),
-            ),
-        };
-        Some(Problem::Waits {
-            verb: waiting.verb,
-            waits_for: waiting.wait_for.to_string(),
-            since: self
-                .now()
-                .since_start()
-                .saturating_sub(waiting.since.since_start()),
-            class,
-            why,
-        })
-    }
+fn as_problem(fabric: &Fabric, waiting: &Waiting) -> Option<Problem> {
+    let (class, why) = match waiting.wait_for {
+        WaitFor::Event(channel) | WaitFor::Edge(channel) => {
+            no_event(fabric, waiting.place, channel)
+        }
+        // A thread that does nothing else may wait for ever.
+        WaitFor::AsyncEvent(_) => return None,
+        WaitFor::CmEvent(_) => (Class::EndlessWait, "none has come".to_owned()),
+        WaitFor::Acknowledgement(Object::CmId) => (
+            Class::CmUnacknowledged,
+            "an event was read and not acknowledged".to_owned(),
+        ),
+        WaitFor::Acknowledgement(_) => (
+            Class::Unacknowledged,
+            "an event was read and not acknowledged".to_owned(),
+        ),
+    };
+    Some(Problem::Waits {
+        verb: waiting.verb,
+        waits_for: waiting.wait_for.to_string(),
+        since: fabric
+            .now()
+            .since_start()
+            .saturating_sub(waiting.since.since_start()),
+        class,
+        why,
+    })
+}
 
-    /// Why no event comes on a channel.
-    fn no_event(&self, node: u32, channel: CompChannel) -> (Class, String) {
-        let cqs = &self.node(node).device.cqs;
-        let (queued, reports) = cqs.channel_report(channel);
-        if queued > 0 {
-            let events = counted(queued.into(), "event", "events");
-            return (Class::EndlessWait, format!("{events} of it may be read"));
-        }
-        let wake_up = |report: &CqReport| {
-            let problem = cqs.asleep(report.cq.index())?.problem;
-            let names = Names {
-                device: &|node: u32| node.to_string(),
-                place: &|site: Site| site.to_string(),
-            };
-            Some((problem.class(), problem.in_words(&names)))
-        };
-        if let Some(lost) = reports.iter().find_map(wake_up) {
-            return lost;
-        }
-        let names = |wanted: &dyn Fn(&&CqReport) -> bool| {
-            let wanted = reports.iter().filter(wanted);
-            let names: Vec<_> = wanted.map(|report| report.cq.to_string()).collect();
-            names.join(", ")
-        };
-        let armed = names(&|report| report.armed != ArmState::Off);
-        if !armed.is_empty() {
-            return (
-                Class::EndlessWait,
-                format!("nothing has completed in {armed} since it was armed"),
-            );
-        }
-        let why = match reports.is_empty() {
-            true => "no CQ has this channel".to_owned(),
-            false => format!("{} is not armed", names(&|_| true)),
-        };
-        (Class::NotArmed, why)
+/// Why no event comes on a channel.
+fn no_event(fabric: &Fabric, node: u32, channel: CompChannel) -> (Class, String) {
+    let Device { base, cqs, .. } = &fabric.node(node).device;
+    let (queued, reports) = cqs.channel_report(channel);
+    if queued > 0 {
+        let events = counted(queued.into(), "event", "events");
+        return (Class::EndlessWait, format!("{events} of it may be read"));
     }
+    let wake_up = |report: &CqReport| {
+        let problem = cqs.left(base, report.cq.index())?.asleep()?.problem;
+        let names = Names {
+            device: &|node: u32| node.to_string(),
+            place: &|site: Site| site.to_string(),
+        };
+        Some((problem.class(), problem.in_words(&names)))
+    };
+    if let Some(lost) = reports.iter().find_map(wake_up) {
+        return lost;
+    }
+    let names = |wanted: &dyn Fn(&&CqReport) -> bool| {
+        let wanted = reports.iter().filter(wanted);
+        let names: Vec<_> = wanted.map(|report| report.cq.to_string()).collect();
+        names.join(", ")
+    };
+    let armed = names(&|report| report.armed != ArmState::Off);
+    if !armed.is_empty() {
+        return (
+            Class::EndlessWait,
+            format!("nothing has completed in {armed} since it was armed"),
+        );
+    }
+    let why = match reports.is_empty() {
+        true => "no CQ has this channel".to_owned(),
+        false => format!("{} is not armed", names(&|_| true)),
+    };
+    (Class::NotArmed, why)
 }

@@ -10,7 +10,7 @@ use crate::stack::qp::Qp;
 impl Node {
     /// The queue pair that a handle names, by itself or by an opening.
     #[inline]
-    pub(super) fn find_qp(&self, verb: Verb, qp: QpHandle) -> Result<u32> {
+    pub(in crate::stack::shell) fn find_qp(&self, verb: Verb, qp: QpHandle) -> Result<u32> {
         match opening(qp) {
             None => find(&self.qps, verb, qp),
             Some(opening) => {
@@ -20,18 +20,7 @@ impl Node {
         }
     }
 
-    /// As above, to look at.
-    pub(in crate::stack::shell) fn queue_pair(&self, qp: QpHandle) -> Option<&Qp> {
-        let index = self.find_qp(Verb::QueryQp, qp).ok()?;
-        Some(self.qps.at(index))
-    }
-
-    /// The queue pair with a number.
-    pub(in crate::stack::shell) fn queue_pair_by_number(&self, qp_num: u32) -> Option<&Qp> {
-        Some(self.qps.at(self.find_by_number(qp_num)?))
-    }
-
-    /// As the first, to work with.
+    /// As above, to work with.
     #[inline]
     pub(super) fn qp_mut(&mut self, verb: Verb, qp: QpHandle) -> Result<(&mut Qp, &mut Device)> {
         let index = self.find_qp(verb, qp)?;

@@ -13,19 +13,52 @@ use crate::diagnosis::{Noted, Problem, Why, counted};
 use crate::stack::qp::Qp;
 
 impl Node {
+    /// What is known of what the program did wrong.
+    pub(in crate::stack::shell) fn findings(&self) -> Findings<'_> {
+        let closed = None;
+        Findings { node: self, closed }
+    }
+
+    /// A context is about to be closed: what it still has (DEV-03).
+    pub(super) fn note_left(&mut self, context: Context) {
+        let closed = Some(context);
+        let of_context = Findings { node: self, closed };
+        let (unread, names) = (of_context.unread_async(), of_context.objects());
+        for problem in unread {
+            self.device.base.note_mistake(problem);
+        }
+        if !names.is_empty() {
+            let (contexts, closed) = (0, true);
+            let problem = Problem::NotDestroyed {
+                names,
+                contexts,
+                closed,
+            };
+            self.device.base.history.left(problem);
+        }
+    }
+}
+
+/// What is known of a node, or of one context that is closed.
+pub(in crate::stack::shell) struct Findings<'n> {
+    node: &'n Node,
+    closed: Option<Context>,
+}
+
+impl Findings<'_> {
     /// The work requests that failed, oldest first.
     pub(in crate::stack::shell) fn failures(&self) -> &[FailedWork] {
-        &self.device.base.history.failures
+        &self.node.device.base.history.failures
     }
 
     /// A failure as a problem; `node` looks at the node of the peer.
     pub(in crate::stack::shell) fn failure<'n>(
         &self,
         failure: &FailedWork,
-        node: impl FnOnce(u32) -> &'n Self,
+        node: impl FnOnce(u32) -> &'n Node,
     ) -> Noted {
         let own = failure.why.clone().map(|why| why_of(None, why));
-        let from = (self.device.base.id, failure.qp_num);
+        let from = (self.node.device.base.id, failure.qp_num);
         let of_peer = || {
             let (peer, psn) = failure.asked?;
             let why = node(peer).device.base.history.answer(from, psn, failure)?;
@@ -43,62 +76,48 @@ impl Node {
 
     /// What was wrong when it happened, and completions that were lost.
     pub(in crate::stack::shell) fn causes(&self) -> Vec<Noted> {
-        let overruns = self.device.base.history.overruns();
+        let overruns = self.node.device.base.history.overruns();
         self.noted(Certainty::Certain).chain(overruns).collect()
     }
 
     /// What was seen when it happened, and is so sure to be wrong.
     fn noted(&self, certainty: Certainty) -> impl Iterator<Item = Noted> {
-        let noted = self.device.base.history.noted().iter();
+        let noted = self.node.device.base.history.noted().iter();
         let is_so = move |noted: &&Noted| noted.problem.class().certainty() == certainty;
         noted.filter(is_so).cloned()
     }
 
     /// What tells that something is wrong: packets that were not taken, completions and events that nobody has looked at.
     pub(in crate::stack::shell) fn signs(&self) -> Vec<Noted> {
-        let device = &self.device;
-        let left = Left {
-            node: self,
-            closed: None,
-        };
+        let device = &self.node.device;
         let mut signs: Vec<_> = self.noted(Certainty::Hint).collect();
         signs.extend(device.base.history.not_taken().map(Noted::from));
         let mut outstanding = vec![0; device.cqs.table.slots() as usize];
         let mut unpolled = BTreeMap::new();
-        for (_, qp) in self.qps.iter() {
+        for (_, qp) in self.node.qps.iter() {
             qp.count_outstanding(&mut outstanding);
             unpolled.extend(qp.unpolled());
         }
         for (index, _) in device.cqs.table.iter() {
-            signs.extend(
-                device
-                    .cqs
-                    .too_small(&device.base, index, outstanding[index as usize]),
-            );
-            signs.extend(
-                device
-                    .cqs
-                    .left(&device.base, index, unpolled.get(&index).copied()),
-            );
+            if let Some(left) = device.cqs.left(&device.base, index) {
+                signs.extend(left.too_small(outstanding[index as usize]));
+                signs.extend(left.at_the_end(unpolled.get(&index).copied()));
+            }
         }
         let channels = device.cqs.channels.iter();
         let unread = channels.filter_map(|(_, channel)| channel.events_left());
         signs.extend(unread);
-        signs.extend(left.unacknowledged());
-        signs.extend(left.unread_async().into_iter().map(Noted::from));
+        signs.extend(self.unacknowledged());
+        signs.extend(self.unread_async().into_iter().map(Noted::from));
         signs
     }
 
     /// What is still there.
     pub(in crate::stack::shell) fn leftovers(&self) -> Vec<Noted> {
-        let base = &self.device.base;
+        let base = &self.node.device.base;
         let of_ids = u32::from(base.of_ids.is_some());
         let contexts = base.open_contexts() - of_ids;
-        let names = Left {
-            node: self,
-            closed: None,
-        }
-        .objects();
+        let names = self.objects();
         let left = !names.is_empty() || contexts > 0;
         let closed = false;
         let left = left.then_some(Problem::NotDestroyed {
@@ -115,37 +134,6 @@ impl Node {
             .collect()
     }
 
-    /// A context is about to be closed: what it still has (DEV-03).
-    pub(super) fn note_left(&mut self, context: Context) {
-        let unread = Left {
-            node: self,
-            closed: Some(context),
-        }
-        .unread_async();
-        for problem in unread {
-            self.device.base.note_mistake(problem);
-        }
-        let closed = Some(context);
-        let names = Left { node: self, closed }.objects();
-        if !names.is_empty() {
-            let (contexts, closed) = (0, true);
-            let problem = Problem::NotDestroyed {
-                names,
-                contexts,
-                closed,
-            };
-            self.device.base.history.left(problem);
-        }
-    }
-}
-
-/// What is left of a context that is closed, or of all.
-struct Left<'n> {
-    node: &'n Node,
-    closed: Option<Context>,
-}
-
-impl Left<'_> {
     fn unread_async(&self) -> Vec<Problem> {
         let mut counts: BTreeMap<(String, u32), u32> = BTreeMap::new();
         let history = &self.node.device.base.history;

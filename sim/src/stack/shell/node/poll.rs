@@ -23,8 +23,10 @@ impl Node {
         {
             wc[count] = entry.wc;
             let ticket = entry.ticket;
-            if wc[count].status != WcStatus::Success {
-                self.has_seen_failure(ticket);
+            if wc[count].status != WcStatus::Success
+                && let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation)
+            {
+                qp.has_seen_failure();
             }
             count += 1;
             self.release(ticket);
@@ -56,14 +58,6 @@ impl Node {
             self.release(ticket);
         }
         Ok(())
-    }
-
-    /// The program has polled a failure.
-    #[cold]
-    fn has_seen_failure(&mut self, ticket: Ticket) {
-        if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
-            qp.has_seen_failure();
-        }
     }
 
     /// An iteration has come to a completion.

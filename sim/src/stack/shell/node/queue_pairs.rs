@@ -203,7 +203,7 @@ impl Node {
             .base
             .remove_object(handle.context(), Object::Qp, index);
         for (cq, site) in qp.unpolled() {
-            device.cqs.note_unpolled(cq, site);
+            device.cqs.table.at_mut(cq).note_unpolled(site);
         }
         qp.clear(device);
         qp.common.count_listener(device, false);

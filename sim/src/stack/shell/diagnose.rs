@@ -1,0 +1,105 @@
+//! What a program did wrong: asking for it, letting it panic, and adding what a layer over the verbs sees.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::thread;
+
+use verbs_api::table::Id;
+use verbs_api::{CompChannel, Handle, Verb};
+
+use super::fabric::findings::diagnose;
+use super::fabric::{WaitFor, Waiting};
+use super::sim::Sim;
+use super::world::World;
+use crate::class::{Certainty, Class};
+use crate::device::node_of;
+use crate::diagnosis::{Diagnosis, Problem};
+
+impl Sim {
+    /// What the program did wrong or left undone so far: at its end, all of it.
+    pub fn diagnose(&self) -> Diagnosis {
+        self.world.with(|fabric| diagnose(fabric))
+    }
+
+    /// The same, but that it panics when it is dropped if the program has made mistakes that are certain: a guard for
+    /// tests. Hints and leftovers pass; [`diagnose`](Self::diagnose) has them.
+    ///
+    /// A thread that panics already is left alone.
+    ///
+    /// ```should_panic
+    /// use verbs_api::{Arm, CqInit, Verbs};
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let sim = Sim::new(SimConfig::new()).strict();
+    /// let context = sim.open_device("sim0").unwrap();
+    /// let cq = sim.create_cq(context, &CqInit::new(16)).unwrap();
+    /// // Nobody looks at what that returns.
+    /// let _ = sim.ack_cq_events(cq, 1);
+    /// ```
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.strict = Some(Strict(self.world.clone()));
+        self
+    }
+
+    /// Adds to the diagnosis that a layer over the verbs was misused in a way that the simulator does not see, such as
+    /// by a pointer to no object. It is of the first device.
+    #[track_caller]
+    pub fn note_misuse(&self, class: Class, text: String) {
+        let problem = Problem::Misused { class, text };
+        self.world.with(|fabric| fabric.note_mistake(0, problem));
+    }
+}
+
+/// Looks for mistakes when it is dropped.
+#[derive(Debug)]
+pub(super) struct Strict(Arc<World>);
+
+impl Drop for Strict {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            return;
+        }
+        let diagnosis = self.0.with(|fabric| diagnose(fabric));
+        let mut text = String::new();
+        for finding in diagnosis.mistakes {
+            let class = finding.class();
+            if class.certainty() == Certainty::Certain {
+                let _ = write!(text, "\n{finding}\nhelp: {}", class.remedy());
+            }
+        }
+        assert!(text.is_empty(), "the program made mistakes:{text}");
+    }
+}
+
+/// A thread that sleeps in a layer over the verbs, such as on a descriptor, until there is an event on a channel. While the
+/// value lives, a diagnosis says so.
+#[derive(Debug)]
+pub struct Sleeping<'s> {
+    sim: &'s Sim,
+    wait: Id,
+}
+
+impl<'s> Sleeping<'s> {
+    /// From now on this thread sleeps.
+    #[track_caller]
+    pub fn on(sim: &'s Sim, channel: CompChannel) -> Self {
+        let wait = sim.world.with(|fabric| {
+            let waiting = Waiting {
+                verb: Verb::GetCqEvent,
+                wait_for: WaitFor::Event(channel),
+                place: node_of(channel.context()),
+                since: fabric.now(),
+                site: fabric.site,
+            };
+            fabric.waits.begin(waiting)
+        });
+        Self { sim, wait }
+    }
+}
+
+impl Drop for Sleeping<'_> {
+    fn drop(&mut self) {
+        self.sim.world.with(|fabric| fabric.waits.end(self.wait));
+    }
+}
