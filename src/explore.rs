@@ -120,6 +120,9 @@ struct Failed {
     seen: String,
     faults: String,
     program: Option<String>,
+    /// What the program had done wrong by then, and what was there.
+    mistakes: Vec<String>,
+    leftovers: Vec<String>,
     trace: Vec<String>,
     replay: String,
     /// For people.
@@ -230,7 +233,9 @@ fn explore(
             shown: format!("{found:#}"),
             seen: found.failure,
             faults: found.faults.to_string(),
-            trace: found.trace.iter().map(ToString::to_string).collect(),
+            mistakes: lines(&found.diagnosis.mistakes),
+            leftovers: lines(&found.diagnosis.leftovers),
+            trace: lines(&found.trace),
         }),
         rest: explored
             .rest
@@ -268,6 +273,10 @@ fn table(entry: &Entry) -> String {
         text += &format!("\nthe program, as short as it fails:\n{code}");
     }
     text + &format!("\n  {}\n", failure.replay)
+}
+
+fn lines(of: &[impl ToString]) -> Vec<String> {
+    of.iter().map(ToString::to_string).collect()
 }
 
 /// The trace of a failure, a line each record.

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use verbs_api::Verbs;
 use verbs_api::lab::{Lab, TraceRecord};
 use verbs_faults::{Part, Plan, PlanError};
-use verbs_sim::{Pcap, Sim, SimConfig};
+use verbs_sim::{Diagnosis, Finding, Pcap, Sim, SimConfig};
 
-use crate::checked::Checked;
+use crate::checked::{Checked, Witness};
 use crate::panics::caught;
 use crate::replay::{Replay, ReplayError};
 use crate::seeds::{Searched, Seeds, Shard};
@@ -58,8 +58,10 @@ pub struct Trial {
     pub struck: Plan,
     /// How often each rule has struck.
     pub strikes: Vec<u64>,
-    /// What happened, oldest record first. Empty unless it was asked for.
+    /// What happened up to the failure, oldest record first. Empty unless it was asked for.
     pub trace: Vec<TraceRecord>,
+    /// What the program had done wrong when it failed, and what was there then. Empty unless the trace was asked for.
+    pub diagnosis: Diagnosis,
 }
 
 /// What came of a test under many seeds.
@@ -88,8 +90,15 @@ pub struct Found {
     pub faults: Plan,
     /// Brings it back: the same trace, byte for byte.
     pub replay: Replay,
-    /// What happened, oldest record first.
+    /// What happened up to the failure, oldest record first. Without what the program did on its way out: objects that
+    /// are destroyed when an error is returned, or when a panic drops them.
+    ///
+    /// Polls that find nothing are left out, as in any trace of the simulator. If a program does nothing but poll in
+    /// vain, that is one record, such as `ibv_poll_cq(cq#0, 4) = 0, 57 times`.
     pub trace: Vec<TraceRecord>,
+    /// What the program had done wrong when it failed, and apart from that what was there then: it is taken before
+    /// anything is destroyed on the way out. If the device broke an invariant, it is of that moment.
+    pub diagnosis: Diagnosis,
 }
 
 impl Exploration {
@@ -243,6 +252,7 @@ impl Exploration {
             faults,
             replay: replay.clone(),
             trace: trial.trace,
+            diagnosis: trial.diagnosis,
         }))
     }
 
@@ -258,29 +268,45 @@ impl Exploration {
         test: impl FnOnce(&World) -> Result<(), E>,
     ) -> Trial {
         let config = self.config.clone().seed(seed).trace(trace);
+        // Whose turn it was is for models, and would fill the trace with polls.
+        let config = config.trace_threads(false);
         let config = match self.pcap.filter(|_| trace) {
             Some(pcap) => config.pcap(pcap),
             None => config,
         };
         let sim = Arc::new(Sim::new(config));
         let in_force = faults.inject(&*sim).expect("the simulation takes the plan");
-        let world = World {
-            verbs: Arc::new(Checked::new(sim.clone() as Arc<dyn Verbs>)),
-            seed,
+        // Seeds that pass cost nothing: how one fails is looked at only when it is shown.
+        let witness = trace.then(|| Arc::new(Witness::new(sim.clone())));
+        let checked = Checked::new(sim.clone() as Arc<dyn Verbs>);
+        let checked = match &witness {
+            Some(witness) => checked.watched(witness.clone()),
+            None => checked,
         };
+        let verbs = Arc::new(checked);
+        let world = World { verbs, seed };
         let result = caught(|| test(&world).map_err(|error| error.to_string()));
+        if let Some(witness) = &witness {
+            witness.ended();
+        }
         let broken = world.verbs.finish().err().map(|broken| broken.to_string());
         let struck = in_force.struck();
         let mut strikes = vec![0; faults.rules().len()];
         for part in &struck {
             strikes[part.rule] += 1;
         }
+        // What the device did wrong comes before what the test makes of it.
+        let failure = broken.or_else(|| result.and_then(|result| result).err());
+        let (diagnosis, trace) = match (&failure, &witness) {
+            (Some(_), Some(witness)) => witness.failure(),
+            _ => (Diagnosis::default(), sim.trace()),
+        };
         Trial {
-            // What the device did wrong comes before what the test makes of it.
-            failure: broken.or_else(|| result.and_then(|result| result).err()),
+            failure,
             struck: faults.scripted(&struck),
             strikes,
-            trace: sim.trace(),
+            trace,
+            diagnosis,
         }
     }
 
@@ -305,6 +331,7 @@ impl Exploration {
             faults,
             replay: Replay::new(&self.name, seed, &self.plan, Some(fewest)),
             trace: trial.trace,
+            diagnosis: trial.diagnosis,
         }
     }
 
@@ -366,7 +393,7 @@ fn word(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// The failure, the faults as a plan, how to bring it back (but for `{:#}`), and the end of the trace.
+/// The failure, the faults as a plan, how to bring it back (but for `{:#}`), the diagnosis, and the end of the trace.
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.failure)?;
@@ -377,6 +404,13 @@ impl fmt::Display for Found {
         if !f.alternate() {
             writeln!(f, "run it again: {REPLAY}={} cargo test", self.replay)?;
         }
+        let Diagnosis {
+            mistakes,
+            leftovers,
+            ..
+        } = &self.diagnosis;
+        write_findings(f, "mistakes of the program up to then:", mistakes)?;
+        write_findings(f, "what was there then:", leftovers)?;
         let skipped = self.trace.len().saturating_sub(TRACE_TAIL);
         match skipped {
             0 => writeln!(f, "trace:")?,
@@ -387,6 +421,19 @@ impl fmt::Display for Found {
         }
         Ok(())
     }
+}
+
+/// Some findings below a heading, if there are any.
+fn write_findings(f: &mut fmt::Formatter<'_>, heading: &str, findings: &[Finding]) -> fmt::Result {
+    let mut some = Diagnosis::default();
+    some.mistakes = findings.to_vec();
+    if !some.is_empty() {
+        writeln!(f, "{heading}")?;
+    }
+    for line in some.to_string().lines() {
+        writeln!(f, "    {line}")?;
+    }
+    Ok(())
 }
 
 /// As it is displayed: `unwrap` shows it.

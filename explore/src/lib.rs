@@ -8,6 +8,7 @@
 
 mod checked;
 mod exploration;
+mod idle;
 mod panics;
 #[cfg(feature = "programs")]
 pub mod program;

@@ -1,6 +1,7 @@
 //! All the books, and what the calls mean for them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use verbs_api::{
     Cause, CmId, Context, Cq, Error, Gid, Handle, Mr, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState,
@@ -18,6 +19,7 @@ use super::objects::{Id, Leaving, Objects};
 use super::polled::Polled;
 use super::queues::{Completed, Queues};
 use super::summary::Summary;
+use super::witness::Witness;
 use super::work::{Found, Over, What, Work};
 
 /// What is known from the calls so far.
@@ -32,6 +34,8 @@ pub(crate) struct Books {
     pub(crate) closed: bool,
     /// At the end, no call shows what is wrong.
     pub(crate) ending: bool,
+    /// Who is told of it.
+    pub(crate) witness: Option<Arc<Witness>>,
     contexts: Map<Context, Device>,
     /// Contexts that ids have, which no program opens or closes.
     pub(crate) of_ids: BTreeSet<Context>,
@@ -65,6 +69,9 @@ impl Books {
                 call: self.summary.calls,
                 facts,
             });
+            if let Some(witness) = &self.witness {
+                witness.broken();
+            }
         }
     }
 

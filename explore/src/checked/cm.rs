@@ -10,7 +10,7 @@ use verbs_api::cm::{
 };
 use verbs_api::{
     AsyncEventType, Context, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, QpType, Result, Verb,
-    Wait,
+    Verbs, Wait,
 };
 
 use super::Checked;
@@ -30,7 +30,6 @@ macro_rules! forward {
 #[deny(clippy::missing_trait_methods)]
 impl Cm for Checked {
     forward! {
-        fn destroy_event_channel(&self, channel: CmChannel) -> Result<()>;
         fn create_id(&self, channel: CmChannel, context: u64, ps: PortSpace) -> Result<CmId>;
         fn query_id(&self, id: CmId) -> Result<CmIdAttr>;
         fn migrate_id(&self, id: CmId, channel: CmChannel, wait: Wait) -> Result<()>;
@@ -52,7 +51,6 @@ impl Cm for Checked {
         fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()>;
         fn join_multicast(&self, id: CmId, group: SocketAddr, context: u64) -> Result<()>;
         fn leave_multicast(&self, id: CmId, group: SocketAddr) -> Result<()>;
-        fn ack_cm_event(&self, event: &CmEvent) -> Result<()>;
     }
 
     #[cfg(unix)]
@@ -74,8 +72,16 @@ impl Cm for Checked {
         Ok(channel)
     }
 
+    fn destroy_event_channel(&self, channel: CmChannel) -> Result<()> {
+        self.take_apart(|device| cm(device).destroy_event_channel(channel))
+    }
+
+    fn ack_cm_event(&self, event: &CmEvent) -> Result<()> {
+        cm(self.device_to_let_go()).ack_cm_event(event)
+    }
+
     fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()> {
-        self.inner_cm().destroy_id(id, wait)?;
+        self.take_apart(|device| cm(device).destroy_id(id, wait))?;
         self.books.lock().connected_ids.remove(&id);
         Ok(())
     }
@@ -101,11 +107,11 @@ impl Cm for Checked {
     fn destroy_cm_qp(&self, id: CmId, wait: Wait) -> Result<()> {
         let attr = self.unobserved_cm().query_id(id);
         let Some(qp) = attr.ok().and_then(|id| id.qp) else {
-            return self.inner_cm().destroy_cm_qp(id, wait);
+            return self.take_apart(|device| cm(device).destroy_cm_qp(id, wait));
         };
         self.destroy(
             (Verb::CmDestroyQp, qp, EventSource::Qp(qp)),
-            |_| self.inner_cm().destroy_cm_qp(id, wait),
+            |device| cm(device).destroy_cm_qp(id, wait),
             |books| books.gone_qp(qp),
         )
     }
@@ -141,11 +147,8 @@ impl Cm for Checked {
 }
 
 impl Checked {
-    /// # Panics
-    /// Around a device without it, which gives no `Cm` out.
     fn inner_cm(&self) -> &dyn Cm {
-        let cm = self.device().cm();
-        cm.expect("only given out around a device that has it")
+        cm(self.device())
     }
 
     fn unobserved_cm(&self) -> &dyn Cm {
@@ -188,4 +191,11 @@ impl Checked {
             books.queues.changed(qp, QpState::Err);
         }
     }
+}
+
+/// # Panics
+/// For a device without it, around which no `Cm` is given out.
+fn cm(device: &dyn Verbs) -> &dyn Cm {
+    let cm = device.cm();
+    cm.expect("only given out around a device that has it")
 }

@@ -61,6 +61,7 @@ impl Lab for Checked {
 
 impl Checked {
     fn inner_lab(&self) -> &dyn Lab {
+        self.goes_on();
         let lab = self.inner.lab();
         lab.expect("only given out around a laboratory")
     }

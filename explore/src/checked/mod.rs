@@ -15,6 +15,7 @@
 //! | `books` | all of these, and what a call means for them |
 //! | `verbs`, `cm`, `lab` | the traits |
 //! | `end` | what only the end of a run shows |
+//! | `witness` | how things stand when a program fails |
 
 mod atomics;
 mod books;
@@ -33,6 +34,7 @@ mod queues;
 mod ranges;
 mod summary;
 mod verbs;
+mod witness;
 mod work;
 
 use core::fmt;
@@ -45,6 +47,7 @@ use verbs_api::sync::{Mutex, MutexGuard};
 
 pub use broken::{Broken, Invariant};
 pub use summary::Summary;
+pub(crate) use witness::Witness;
 
 use books::Books;
 
@@ -80,6 +83,8 @@ pub struct Checked {
     books: Arc<Mutex<Books>>,
     /// The same, for calls that are not observed; `None` if this is that one.
     unobserved: Option<Box<Checked>>,
+    /// Who sees the program fail, if somebody asks.
+    witness: Option<Arc<Witness>>,
 }
 
 impl Checked {
@@ -92,12 +97,21 @@ impl Checked {
             inner: inner.clone(),
             books: books.clone(),
             unobserved: None,
+            witness: None,
         };
         Self {
             inner,
             books,
             unobserved: Some(Box::new(unobserved)),
+            witness: None,
         }
+    }
+
+    /// The same with a witness.
+    pub(crate) fn watched(mut self, witness: Arc<Witness>) -> Self {
+        self.books.lock().witness = Some(witness.clone());
+        self.witness = Some(witness);
+        self
     }
 
     /// The first invariant found broken so far.
@@ -107,6 +121,12 @@ impl Checked {
 
     /// The device, for what the program calls.
     fn device(&self) -> &dyn Verbs {
+        self.goes_on();
+        self.forwarded()
+    }
+
+    /// The same, without anything said of what the program does.
+    fn forwarded(&self) -> &dyn Verbs {
         match self.unobserved {
             Some(_) => &*self.inner,
             None => self.device_unobserved(),

@@ -66,7 +66,7 @@ impl Verbs for Checked {
     }
 
     fn cm(&self) -> Option<&dyn Cm> {
-        self.device().cm().map(|_| self as &dyn Cm)
+        self.forwarded().cm().map(|_| self as &dyn Cm)
     }
 
     fn lab(&self) -> Option<&dyn Lab> {
@@ -84,7 +84,7 @@ impl Verbs for Checked {
 
     fn close_device(&self, context: Context) -> Result<()> {
         let mut books = self.begin();
-        self.device().close_device(context)?;
+        self.take_apart(|device| device.close_device(context))?;
         books.closed(context);
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Verbs for Checked {
         let mut books = self.begin();
         self.read_region(&mut books, Verb::DeregMr, mr);
         let before = books.objects.leaving(Id::of(mr));
-        let result = self.device().dereg_mr(mr);
+        let result = self.take_apart(|device| device.dereg_mr(mr));
         match &result {
             Ok(()) => {
                 books.gone(Verb::DeregMr, mr);
@@ -234,7 +234,7 @@ impl Verbs for Checked {
 
     fn ack_cq_events(&self, cq: Cq, nevents: u32) -> Result<()> {
         let mut books = self.begin();
-        self.device().ack_cq_events(cq, nevents)?;
+        self.device_to_let_go().ack_cq_events(cq, nevents)?;
         let wrong = books
             .events
             .acknowledged(EventSource::Cq(cq), nevents.into());
@@ -301,6 +301,11 @@ impl Verbs for Checked {
                 if *n < wc.len() {
                     books.seen_empty(cq);
                 }
+                if *n == 0 {
+                    self.found_nothing(cq.context(), || {
+                        format!("{}({cq}, {}) = 0", Verb::PollCq, wc.len())
+                    });
+                }
             }
             Err(error) if is_overrun(error) => overrun(&mut books, Verb::PollCq, cq),
             Err(_) => {}
@@ -333,7 +338,7 @@ impl Verbs for Checked {
     fn end_poll(&self, cq: Cq) -> Result<()> {
         let mut books = self.begin();
         self.read_unread(&mut books, Verb::EndPoll, cq);
-        self.device().end_poll(cq)?;
+        self.device_to_let_go().end_poll(cq)?;
         books.queues.iterated(cq);
         Ok(())
     }
@@ -505,7 +510,7 @@ impl Verbs for Checked {
 
     fn ack_async_event(&self, context: Context, event: &AsyncEvent) -> Result<()> {
         let mut books = self.begin();
-        self.device().ack_async_event(context, event)?;
+        self.device_to_let_go().ack_async_event(context, event)?;
         if let Some(object) = EventSource::of(event.element) {
             let wrong = books.events.acknowledged(object, 1);
             books.judge(Invariant::Acknowledgement, Verb::AckAsyncEvent, wrong);
@@ -542,7 +547,7 @@ impl Checked {
     ) -> Result<()> {
         let mut books = self.begin();
         let before = books.objects.leaving(Id::of(object));
-        let result = call(self.device());
+        let result = self.take_apart(call);
         match &result {
             Ok(()) => books.gone(verb, object),
             Err(error) => books.stays(object, before, error),
@@ -558,7 +563,7 @@ impl Checked {
         gone: impl FnOnce(&mut Books),
     ) -> Result<()> {
         let before = self.begin().objects.leaving(Id::of(handle));
-        let result = call(self.device());
+        let result = self.take_apart(call);
         let mut books = self.books.lock();
         match &result {
             Ok(()) => {

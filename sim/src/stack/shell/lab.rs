@@ -216,6 +216,11 @@ impl Lab for Sim {
 }
 
 impl Sim {
+    /// How many records the trace has so far.
+    pub fn trace_len(&self) -> usize {
+        self.world.with(|fabric| fabric.trace_len())
+    }
+
     fn harm_packets(&self, id: FaultId, when: When, rule: PacketRule) {
         self.world.with(|fabric| {
             let striker = fabric.striker(id, when);
