@@ -15,6 +15,8 @@ pub type Outcome<T = ()> = Result<T, ModelError>;
 pub struct ModelError {
     message: String,
     diagnosis: Option<String>,
+    /// The words of the verb's error, if it comes from one.
+    of_verb: Option<String>,
     /// It came before the arming of this CQ, which is for later ones.
     pub(crate) armed_late: Option<Cq>,
     /// It only says that another thread failed.
@@ -27,6 +29,7 @@ impl ModelError {
         Self {
             message: message.into(),
             diagnosis: None,
+            of_verb: None,
             armed_late: None,
             follows: false,
         }
@@ -61,6 +64,20 @@ impl fmt::Display for ModelError {
 }
 
 impl ModelError {
+    /// Whether it is this error of a verb, or a panic that says it.
+    pub(crate) fn has(&self, error: &str) -> bool {
+        match &self.of_verb {
+            Some(own) => own == error,
+            None => self.message.contains(error),
+        }
+    }
+
+    /// Says it in other words.
+    pub(crate) fn reword(&mut self, words: impl Fn(&str) -> String) {
+        self.message = words(&self.message);
+        self.diagnosis = self.diagnosis.as_deref().map(words);
+    }
+
     /// The mistake, with what the steps tell of it: whether the CQ was polled after arming.
     pub(crate) fn polled_after_arming(&mut self, polled: bool) {
         let more = match polled {
@@ -82,6 +99,7 @@ impl<E: StdError + 'static> From<E> for ModelError {
         let error_of_verb = causes.find_map(|cause| cause.downcast_ref::<Error>());
         Self {
             diagnosis: error_of_verb.and_then(diagnose),
+            of_verb: error_of_verb.map(ToString::to_string),
             armed_late: error_of_verb.and_then(armed_late),
             ..Self::new(error.to_string())
         }

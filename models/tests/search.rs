@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use verbs_api::sync::Mutex;
-use verbs_api::{Arm, Cq, Error, Verbs, Wait, Wc};
+use verbs_api::{Arm, Cq, CqInit, Error, Verbs, Wait, Wc};
 use verbs_models::library::models;
 use verbs_models::{CHECKER, Checker, Coverage, Harness, ModelError, Outcome, Report, Search};
+use verbs_sim::SimConfig;
 
 fn model(id: &str) -> fn(&Harness) -> Outcome {
     let found = models().find(|model| model.id == id);
@@ -173,4 +174,67 @@ fn receive(harness: &Harness, cq: Cq, mut left: usize) -> Result<(), ModelError>
         }
     }
     Ok(())
+}
+
+/// What a thread does on its way out is not what it failed by: its objects are dropped, in the order of their locals.
+#[test]
+fn fatal_step_is_the_wait_and_not_what_the_thread_does_when_it_is_woken() {
+    use verbs_api::owned::Context;
+    let report = Search::new().run(|harness| {
+        harness.spawn("thread", |harness| -> Result<(), Error> {
+            let context = Context::open(harness.sim().clone(), "sim0")?;
+            let channel = context.create_comp_channel()?;
+            let _cq = context.cq(4).channel(&channel).create()?;
+            let sim = harness.sim();
+            sim.get_cq_event(channel.handle(), Wait::Forever)?;
+            Ok(())
+        });
+        Ok(())
+    });
+    let found = report.counterexample.expect("it fails").to_string();
+    if CHECKER != Checker::None {
+        let fatal: Vec<&str> = found
+            .lines()
+            .filter(|line| line.starts_with(">>"))
+            .collect();
+        assert_eq!(fatal.len(), 1, "{found}");
+        assert!(
+            fatal[0].contains("ibv_get_cq_event(channel#1, Forever)"),
+            "{found}"
+        );
+        assert!(found.contains("ibv_close_device"), "{found}");
+        assert_eq!(found.matches("failed: ").count(), 0, "{found}");
+    }
+}
+
+/// Each device numbers its objects from 0.
+#[test]
+fn objects_of_two_devices_have_two_names() {
+    let search = Search::new().config(SimConfig::new().nodes(2));
+    let report = search.run(|harness| {
+        let sim = harness.sim();
+        let other = sim.open_device("sim1")?;
+        let channel = sim.create_comp_channel(other)?;
+        let near = harness.cq(4)?;
+        let far = sim.create_cq(other, &CqInit::new(4).channel(channel))?;
+        harness.spawn("thread", move |harness| -> Result<(), Error> {
+            let sim = harness.sim();
+            sim.poll_cq(near, &mut [Wc::default(); 4])?;
+            sim.req_notify_cq(far, Arm::NEXT)?;
+            sim.get_cq_event(channel, Wait::Forever).map(drop)
+        });
+        Ok(())
+    });
+    let found = report.counterexample.expect("it fails").to_string();
+    if CHECKER != Checker::None {
+        for words in [
+            "a thread waits on sim1.channel#0",
+            "ibv_poll_cq(sim0.cq#0, 4) = 0",
+            "ibv_req_notify_cq(sim1.cq#0, next)",
+            "sim1.cq#0 armed next",
+            ">> ibv_get_cq_event(sim1.channel#0, Forever)",
+        ] {
+            assert!(found.contains(words), "no {words:?} in:\n{found}");
+        }
+    }
 }
