@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use verbs_api::owned::{Context, Cq};
-use verbs_api::{Arm, CqInit, Verbs, Wait};
+use verbs_api::owned::{Context, Cq, RecvWr, SendWr};
+use verbs_api::{Arm, CqInit, QpType, RcParams, Verbs, Wait};
 use verbs_explore::{Exploration, Found, World};
 use verbs_faults::Plan;
-use verbs_sim::Class;
+use verbs_sim::{Class, SimConfig};
 
 fn explore(test: impl Fn(&World) -> Result<(), String> + Sync) -> Found {
     let exploration = Exploration::new("fails")
@@ -154,4 +154,39 @@ fn no_diagnosis_is_made_of_other_runs() {
     assert!(passed.failure.is_none() && passed.diagnosis.is_empty());
     let last = passed.trace.last().unwrap().event.to_string();
     assert_eq!(last, "ibv_close_device(ctx#0)");
+}
+
+/// The program goes on and takes everything apart; the device was wrong before that.
+#[test]
+fn a_broken_invariant_shows_what_was_there_when_it_broke() {
+    let lost = "[[rule]]\nkind = \"packet\"\nharm = \"drop\"\nnth = 1\n";
+    let exploration = Exploration::new("fails")
+        .seeds(0..1)
+        .config(SimConfig::new().planted_defect(true))
+        .faults(Plan::parse("lost", lost).unwrap());
+    let found = exploration.run(|world| {
+        let side = |device| {
+            let context = Context::open(world.verbs(), device)?;
+            let (pd, cq) = (context.alloc_pd()?, context.cq(4).create()?);
+            let qp = pd.qp(QpType::Rc, &cq, &cq).create()?;
+            Ok::<_, verbs_api::Error>((qp, cq))
+        };
+        let run = || -> verbs_api::Result<()> {
+            let ((near, _), (far, cq)) = (side("sim0")?, side("sim1")?);
+            near.connect_rc(&far, &RcParams::default())?;
+            far.post_recv(&[RecvWr::new(1, &[])])?;
+            near.post_send(&[SendWr::send_with_imm(1, &[], [7; 4])])?;
+            while cq.poll()?.next().is_none() {}
+            near.send_cq().req_notify(Arm::NEXT)
+        };
+        run()
+    });
+    let found = found.unwrap_err();
+    assert!(found.failure.starts_with("invariant "), "{found}");
+    assert_eq!(found.diagnosis.leftovers.len(), 2, "{found}");
+    let [call, returned] = &last(&found, 2)[..] else {
+        panic!("{found}")
+    };
+    assert!(call.starts_with("ibv_poll_cq("), "{found}");
+    assert_eq!(returned, "  = 1");
 }
