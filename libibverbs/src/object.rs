@@ -222,7 +222,7 @@ impl<K: Kind> CObject<K> {
         });
         let (class, what) = match of_parent {
             true => (Class::AfterFork, "is of the parent, from before fork"),
-            false => (Class::Destroyed, "names no object that there ever was"),
+            false => (Class::Refused, "names no object that there ever was"),
         };
         let text = format!("a pointer to {}, {seen:p}, {what}", K::NAME);
         engine().sim.note_misuse(class, text);

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use verbs_api::{Cause, Error, ErrorKind, QpState, Verb, WcStatus};
+use verbs_api::{BadHandle, Cause, Error, ErrorKind, QpState, Verb, WcStatus};
 
 use crate::device::reason;
 
@@ -207,7 +207,21 @@ impl Class {
                 true => Self::SendQueueFull,
                 false => Self::ReceiveQueueFull,
             },
-            (Cause::Handle { .. }, _) => Self::Destroyed,
+            (
+                Cause::Handle {
+                    problem: BadHandle::Stale,
+                    ..
+                },
+                _,
+            ) => Self::Destroyed,
+            (
+                Cause::Handle {
+                    problem: BadHandle::Foreign,
+                    ..
+                },
+                _,
+            ) => Self::OtherParent,
+            (Cause::Handle { .. }, _) => Self::Refused,
             (Cause::InUse { .. }, _) => Self::Busy,
             (Cause::Mismatch { .. }, _) => Self::OtherParent,
             (
@@ -217,7 +231,12 @@ impl Class {
                 _,
             ) => Self::AfterError,
             (Cause::QpState { .. }, _) => Self::WrongState,
-            (Cause::OutOfRange { what, .. }, _) if what.contains("inline") => Self::Inline,
+            (Cause::OutOfRange { what, .. }, _) if what.contains("inline") => match verb {
+                // Programs find out so how much there may be.
+                Verb::CreateQp => Self::Refused,
+                _ => Self::Inline,
+            },
+            (Cause::Argument { what: "access", .. }, _) => Self::Rights,
             (Cause::Argument { what, .. }, _) if what.to_lowercase().contains("inline") => {
                 Self::Inline
             }
@@ -238,7 +257,6 @@ impl Class {
             Verb::ResizeCq => Self::Resized,
             Verb::StartPoll | Verb::NextPoll | Verb::EndPoll | Verb::ReadWc => Self::Iterated,
             Verb::AckCqEvents | Verb::AckAsyncEvent => Self::OverAcknowledged,
-            Verb::RegMr | Verb::AllocMr | Verb::AllocMrAs => Self::Rights,
             _ => Self::Refused,
         })
     }

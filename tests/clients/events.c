@@ -94,6 +94,7 @@ int main(void)
     post_recv(&b, 5, 8);
     post_send(&a, 5, 8, 0);
     take_event(&b);
+    CHECK(complete(&b).wr_id == 5);
     struct sigaction action = {.sa_handler = nothing};
     CHECK(!sigaction(SIGUSR1, &action, NULL));
     pthread_t self = pthread_self(), other;
@@ -101,6 +102,8 @@ int main(void)
     CHECK(ibv_get_cq_event(b.channel, &cq, &context) == -1 && errno == EINTR);
     CHECK(!pthread_cancel(other) && !pthread_join(other, NULL));
 
+    for (int sends = 0; sends < 7; ++sends)
+        CHECK(complete(&a).status == IBV_WC_SUCCESS);
     close(level);
     close(edge);
     close_end(&a);

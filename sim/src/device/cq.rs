@@ -8,8 +8,8 @@ use verbs_api::site::Site;
 use verbs_api::table::Table;
 use verbs_api::{
     Arm, AsyncEventType, Capabilities, Cause, CompChannel as ChannelHandle, Context,
-    Cq as CqHandle, CqAttr, CqInit, Element, Error, ErrorKind, Handle, Object, Result,
-    Verb, Wc, WcStatus,
+    Cq as CqHandle, CqAttr, CqInit, Element, Error, ErrorKind, Handle, Object, Result, Verb, Wc,
+    WcStatus,
 };
 
 use super::base::Base;

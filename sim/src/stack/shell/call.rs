@@ -319,7 +319,7 @@ impl Sim {
         result
     }
 
-    fn is_traced(&self, fabric: &Fabric) -> bool {
+    pub(super) fn is_traced(&self, fabric: &Fabric) -> bool {
         self.is_observed() && fabric.is_traced()
     }
 

@@ -24,7 +24,6 @@ use super::fabric::WaitFor;
 use super::say::{self, Say};
 use super::sim::Sim;
 use crate::cm::{Host, Manager};
-use crate::sync::MutexGuard;
 use library::Library;
 
 impl Sim {
@@ -68,9 +67,10 @@ impl Sim {
         self.world.check_thread(verb)?;
         let (node, struck) = self.world.with(|fabric| {
             let node = node_of(fabric, Some(id));
-            self.record(fabric, node, || TraceEvent::Call {
-                call: format!("{verb}({})", arguments()),
-            });
+            if self.is_traced(fabric) {
+                let call = format!("{verb}({})", arguments());
+                fabric.record(node, TraceEvent::Call { call });
+            }
             (node, self.strike(fabric, node, verb))
         });
         let result = struck.and_then(|()| run());
@@ -80,21 +80,12 @@ impl Sim {
         };
         if !value.is_empty() {
             self.world.with(|fabric| {
-                self.record(fabric, node, || TraceEvent::Return { value });
+                if self.is_traced(fabric) {
+                    fabric.record(node, TraceEvent::Return { value });
+                }
             });
         }
         result
-    }
-
-    fn record(
-        &self,
-        fabric: &mut MutexGuard<'_, Fabric>,
-        node: u32,
-        event: impl FnOnce() -> TraceEvent,
-    ) {
-        if self.is_observed() && fabric.is_traced() {
-            fabric.record(node, event());
-        }
     }
 
     fn strike(&self, fabric: &mut Fabric, node: u32, verb: Verb) -> Result<()> {
