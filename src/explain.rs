@@ -1,10 +1,11 @@
-//! `verbsim explain`: all there is to say about a rule or a scenario.
+//! `verbsim explain`: all there is to say about a rule, a class of mistakes or a scenario.
 
 use std::fmt::Write;
 
 use serde::Serialize;
 use verbs_scenarios::{Level, Rule, Scenario, all, rule, rules};
 
+use crate::classes;
 use crate::list::Listed;
 use crate::output::{Format, Stop, json, print};
 use crate::rules::coverage;
@@ -13,7 +14,8 @@ use crate::words::meant;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A rule, such as `CQ-ARM-17`, a group of rules, such as `CQ-ARM`, or a scenario
+    /// A rule, such as `CQ-ARM-17`, a class of mistakes, such as `VS-ARM-01`, a group, such as `CQ-ARM` or `VS-ARM`, or a
+    /// scenario
     id: String,
     /// How to show it
     #[arg(long, value_enum, default_value = "table")]
@@ -22,13 +24,16 @@ pub(crate) struct Args {
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let id = &args.id;
+    let style = Style::of_stdout();
+    if let Some(text) = classes::explain(id, args.format, style) {
+        return print(&text);
+    }
     let found = rules().iter().find(|rule| rule.id.eq_ignore_ascii_case(id));
     let scenario = all().find(|scenario| scenario.id == id);
     let group: Vec<&'static Rule> = rules()
         .iter()
         .filter(|rule| rule.group.eq_ignore_ascii_case(id))
         .collect();
-    let style = Style::of_stdout();
     let text = match (found, scenario, args.format) {
         (Some(rule), _, Format::Json) => json(&RuleJson::new(rule)),
         (Some(rule), _, Format::Table) => explain_rule(rule, style),
@@ -45,10 +50,16 @@ fn unknown(id: &str) -> Stop {
     let of_rules = rules()
         .iter()
         .flat_map(|rule| [&rule.id[..], &rule.group[..]]);
-    let names = of_rules.chain(all().map(|scenario| scenario.id));
-    let meant = meant(id, names, "see `verbsim rules` and `verbsim list`");
+    let names = of_rules
+        .chain(all().map(|scenario| scenario.id))
+        .chain(classes::names());
+    let meant = meant(
+        id,
+        names,
+        "see `verbsim rules`, `verbsim classes` and `verbsim list`",
+    );
     Stop::usage(format!(
-        "no rule, group of rules or scenario is called {id}{meant}"
+        "no rule, class of mistakes, group or scenario is called {id}{meant}"
     ))
 }
 

@@ -93,6 +93,11 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
         include_str!("../docs/mutants.md"),
     ),
     (
+        "sanitizer",
+        "what a diagnosis finds, and how to live with it",
+        include_str!("../docs/sanitizer.md"),
+    ),
+    (
         "scenarios",
         "write a scenario",
         include_str!("../docs/scenarios.md"),

@@ -3,6 +3,7 @@
 //! Thin: each command is a file; the library `verbsim` says what the suite runs against.
 
 mod capture;
+mod classes;
 mod compare;
 mod devices;
 mod exec;
@@ -53,9 +54,11 @@ enum Command {
     List(list::Args),
     /// List the rules, each with its scenarios or the reason why it has none
     Rules(rules::Args),
+    /// List the classes of mistakes that a diagnosis of `exec` knows
+    Classes(classes::Args),
     /// List devices, their ports, what they can do and how they behave
     Devices(devices::Args),
-    /// Explain a rule, a group of rules or a scenario
+    /// Explain a rule, a class of mistakes, a group of these, or a scenario
     Explain(explain::Args),
     /// Run a program that uses libibverbs on simulated devices
     Exec(exec::Args),
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::execute(&args),
         Command::List(args) => list::execute(&args),
         Command::Rules(args) => rules::execute(&args),
+        Command::Classes(args) => classes::execute(&args),
         Command::Devices(args) => devices::execute(&args),
         Command::Explain(args) => explain::execute(&args),
         Command::Exec(args) => exec::execute(&args),

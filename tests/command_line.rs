@@ -15,6 +15,7 @@ fn said(output: &Output) -> String {
 fn a_misspelt_name_is_answered_with_the_one_that_is_meant() {
     for (arguments, meant) in [
         ("explain CQ-ARM-71", "did you mean CQ-ARM-17?"),
+        ("explain VS-AMR-01", "did you mean VS-ARM-01?"),
         (
             "run --filter request_is_one_sot",
             "did you mean cq_arm.request_is_one_shot?",
@@ -35,7 +36,8 @@ fn a_misspelt_name_is_answered_with_the_one_that_is_meant() {
         );
     }
     let output = verbsim("explain nothing-of-the-kind");
-    assert!(said(&output).contains("see `verbsim rules` and `verbsim list`"));
+    let all = "see `verbsim rules`, `verbsim classes` and `verbsim list`";
+    assert!(said(&output).contains(all));
 }
 
 #[test]
@@ -64,6 +66,53 @@ fn a_group_of_rules_is_explained() {
     assert!(output.contains("\nCQ-ARM-17 "));
     let json = said(&verbsim("explain CQ-ARM --format json"));
     assert!(json.contains("\"kind\": \"group\""), "{json}");
+}
+
+#[test]
+fn a_class_of_mistakes_is_explained() {
+    let output = said(&verbsim("explain vs-arm-01"));
+    for part in [
+        "VS-ARM-01\n",
+        "error: it is wrong",
+        "CQ-ARM-30 ",
+        "poll once more",
+        "a model checker tries every order",
+    ] {
+        assert!(output.contains(part), "{output}");
+    }
+    let json = said(&verbsim("explain VS-ARM-01 --format json"));
+    for part in [
+        "\"kind\": \"class\"",
+        "\"level\": \"error\"",
+        "\"says\": \"",
+    ] {
+        assert!(json.contains(part), "{json}");
+    }
+    let group = said(&verbsim("explain vs-arm"));
+    assert!(
+        group.contains("VS-ARM-05 warning: ") && !group.contains("VS-CQ-01"),
+        "{group}"
+    );
+    let all = said(&verbsim("explain VS"));
+    assert!(
+        all.contains("VS-ARM-01") && all.contains("VS-NET-01"),
+        "{all}"
+    );
+    let json = said(&verbsim("explain VS --format json"));
+    assert!(json.contains("\"kind\": \"classes\""), "{json}");
+}
+
+#[test]
+fn classes_of_mistakes_are_listed() {
+    let table = said(&verbsim("classes"));
+    assert!(table.contains("VS-ARM-01") && table.contains("CQ-ARM-30"));
+    let json = said(&verbsim("classes --format json"));
+    assert!(json.contains("\"name\": \"VS-ARM-01\""), "{json}");
+    let markdown = said(&verbsim("classes --markdown"));
+    assert!(
+        markdown.contains("| `VS-ARM-01` | error | `CQ-ARM-30` |"),
+        "{markdown}"
+    );
 }
 
 #[test]

@@ -145,6 +145,11 @@ fn nonsense_is_refused_before_the_program_starts() {
         ),
         (&["--config", file], ("", ""), "colour"),
         (&["--faults", "/nowhere.toml"], ("", ""), "/nowhere.toml"),
+        (
+            &["--suppressions", file],
+            ("", ""),
+            "file.toml:1: no class of mistakes is called colour",
+        ),
         (&["--timeout", "0"], ("", ""), "above 0"),
         (&[], ("VERBSIM_SEED", "x"), "VERBSIM_SEED (--seed) is x"),
         (&[], ("VERBSIM_PROFLE", "rxe"), "VERBSIM_PROFLE"),
@@ -373,6 +378,33 @@ fn a_file_for_the_diagnosis_of_a_right_program_stays_empty() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "");
     judged(&[&option], "loaded\\nopened\\n", "kill $$");
     assert!(fs::read_to_string(&file).unwrap().contains("signal 15"));
+}
+
+/// Programs read it: what is said besides is said elsewhere.
+#[test]
+fn a_file_for_programs_has_only_findings() {
+    let file = directory("json").join("found.json");
+    let option = format!("--diagnose={}", file.display());
+    let options = [&*option, "--diagnose-format", "json"];
+    let (_, said) = judged(&options, "loaded\\nopened\\n", "kill $$");
+    assert!(said.contains("signal 15"), "{said}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "");
+}
+
+#[test]
+fn an_end_at_the_first_error_is_diagnosed() {
+    let program = "echo $VERBSIM_HALT_ON_ERROR";
+    let output = run(exec(&[
+        "--halt-on-error",
+        "--allow-unused",
+        "sh",
+        "-c",
+        program,
+    ]));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "true\n");
+    // That it used no device is an error of the diagnosis.
+    let (status, _) = refused(exec(&["--halt-on-error", "true"]));
+    assert_eq!(status, Some(99));
 }
 
 #[test]

@@ -4,13 +4,14 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::sync::atomic::Ordering;
 
 use verbs_api::lab::Lab;
-use verbs_settings::Config;
-use verbs_sim::Diagnosis;
+use verbs_settings::{Config, DiagnoseFormat};
+use verbs_sim::{Diagnosis, Finding};
 
 use crate::engine::{Engine, running};
-use crate::{interrupted, place, verdict};
+use crate::{interrupted, json, place, verdict};
 
 /// Does it then, if there is something to do.
 pub(crate) fn register(config: &Config) {
@@ -37,6 +38,7 @@ extern "C" fn at_exit() {
 
 /// Writes everything, unless that was done. If another thread does, waits for it.
 pub(crate) fn write_once(engine: &Engine) {
+    engine.is_ending.store(true, Ordering::Relaxed);
     engine.written.call_once(|| write_all(engine));
 }
 
@@ -56,16 +58,50 @@ fn write_all(engine: &Engine) {
         );
     }
     if let Some(to) = engine.config.diagnose() {
-        let diagnosis = engine.sim.diagnose();
+        let (diagnosis, suppressed) = diagnosis(engine);
         write("diagnosis", to, &text(engine, &diagnosis, to == "-"));
+        if suppressed > 0 && to == "-" {
+            say_suppressed(suppressed);
+        }
         verdict::ended(engine, &diagnosis);
     }
 }
 
+/// What was found but for what is suppressed, and how much that is.
+fn diagnosis(engine: &Engine) -> (Diagnosis, usize) {
+    let mut diagnosis = engine.sim.diagnose();
+    let found = diagnosis.findings().count();
+    let is_said = |finding: &Finding| !is_suppressed(engine, finding);
+    diagnosis.mistakes.retain(is_said);
+    diagnosis.leftovers.retain(is_said);
+    let suppressed = found - diagnosis.findings().count();
+    (diagnosis, suppressed)
+}
+
+/// Whether the program's author knows of it.
+pub(crate) fn is_suppressed(engine: &Engine, finding: &Finding) -> bool {
+    let place = || finding.site.map(place::name);
+    engine.config.suppressions().cover(finding.class(), place)
+}
+
+fn say_suppressed(count: usize) {
+    let what = match count {
+        1 => "1 finding was".to_owned(),
+        _ => format!("{count} findings were"),
+    };
+    // Nobody may be there to read it.
+    let _ = writeln!(io::stderr(), "verbsim: {what} suppressed");
+}
+
 /// Nothing after a program without mistakes.
 fn text(engine: &Engine, diagnosis: &Diagnosis, with_heading: bool) -> String {
-    let names = engine.config.names();
-    let lines = diagnosis.with_names(|node| names[node as usize].clone(), place::name);
+    if engine.config.diagnose_format() == DiagnoseFormat::Json {
+        let findings = diagnosis.findings();
+        return findings
+            .map(|finding| json::line(engine, finding))
+            .collect();
+    }
+    let lines = diagnosis.with_names(|node| engine.name_of(node).to_owned(), place::name);
     if with_heading && !diagnosis.is_empty() {
         return format!("verbsim: what the program did wrong or left undone:\n{lines}");
     }

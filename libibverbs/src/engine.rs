@@ -19,7 +19,7 @@ use verbs_sim::{Mode, Pcap, Sim};
 
 use crate::object::{CObject, Objects};
 use crate::qp::Qp;
-use crate::{at_exit, caller, cm, interrupted, place, verdict};
+use crate::{at_exit, caller, cm, interrupted, place, report, verdict};
 
 /// The simulator, and what programs see of its devices.
 pub(crate) struct Engine {
@@ -42,6 +42,8 @@ pub(crate) struct Engine {
     pub(crate) known: place::Known,
     /// What there is to write at its end was written.
     pub(crate) written: Once,
+    /// That has begun.
+    pub(crate) is_ending: AtomicBool,
     /// A context has been opened.
     pub(crate) is_used: AtomicBool,
 }
@@ -131,7 +133,9 @@ fn start() -> &'static Engine {
         Ok(_) => {
             interrupted::watch(config);
             // SAFETY: never freed from now on.
-            unsafe { &*new }
+            let engine = unsafe { &*new };
+            report::watch(engine);
+            engine
         }
         Err(first) => {
             // SAFETY: nobody else has seen it.
@@ -209,8 +213,14 @@ impl Engine {
             device_memory: Mutex::default(),
             known: place::Known::default(),
             written: Once::new(),
+            is_ending: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
         }
+    }
+
+    /// What the program calls a device.
+    pub(crate) fn name_of(&self, node: u32) -> &'static str {
+        &self.config.names()[node as usize]
     }
 
     /// What programs point to, in the order of the devices.

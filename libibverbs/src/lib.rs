@@ -39,8 +39,8 @@
 //!   meanwhile, such as `ibv_poll_cq` on the same queue, are `EINVAL` where C would wait for ever.
 //!
 //! # Where things are
-//! `at_exit` writes the trace and the diagnosis at the end, `interrupted` if that is a signal's; `verdict` tells
-//! `verbsim exec` of it. `export` has the names and their versions; the
+//! `at_exit` writes the trace and the diagnosis at the end (`json` for programs), `interrupted` if that is a signal's;
+//! `verdict` tells `verbsim exec` of it. `report` is for who wants to know of a mistake when it happens. `export` has the names and their versions; the
 //! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object has
 //! a file, and so have `import` and `xrc`. `caller` notes where the program calls, and `place` names that.
@@ -80,6 +80,7 @@ mod event;
 mod export;
 mod import;
 mod interrupted;
+mod json;
 mod mapped;
 mod mw;
 mod object;
@@ -87,6 +88,7 @@ mod place;
 mod post;
 mod qp;
 mod region;
+mod report;
 mod result;
 mod srq;
 mod text;

@@ -14,7 +14,9 @@ use verbs_faults::Plan;
 use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
 use crate::fabric::{self, Fabric, SetUp};
+use crate::format::DiagnoseFormat;
 use crate::setting::{Given, Setting, Sources, Variables};
+use crate::suppressions::Suppressions;
 
 /// The settings, checked, from which simulations can be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +33,9 @@ pub struct Config {
     faults: Plan,
     trace: Option<String>,
     diagnose: Option<String>,
+    diagnose_format: DiagnoseFormat,
+    suppressions: Suppressions,
+    halts_on_error: bool,
     pcap: Option<PathBuf>,
 }
 
@@ -108,6 +113,7 @@ impl Config {
             has_gids: !gids.is_empty(),
             ports: names.len() * usize::from(ports),
         };
+        let halts_on_error = from.get("halt-on-error")?.is_some_and(|given| given.value);
         let config = Self {
             fabric: Fabric::read(fabric, &set_up)?,
             names,
@@ -119,7 +125,11 @@ impl Config {
             seed: from.get("seed")?.map(|seed| seed.value),
             faults: faults(from.get("faults")?)?,
             trace: output(from.get("trace")?)?,
-            diagnose: output(from.get("diagnose")?)?,
+            diagnose: output(from.get("diagnose")?)?
+                .or_else(|| halts_on_error.then(|| "-".to_owned())),
+            diagnose_format: DiagnoseFormat::given(from.get("diagnose-format")?)?,
+            suppressions: Suppressions::given(from.get("suppressions")?)?,
+            halts_on_error,
             pcap: pcap(from.get("pcap")?, is_roce)?,
         };
         config.simulation(Mode::Stepped, &Fabric::PRIVATE, 0, None)?;
@@ -149,6 +159,21 @@ impl Config {
     /// Where the diagnosis goes at the end, as above.
     pub fn diagnose(&self) -> Option<&str> {
         self.diagnose.as_deref()
+    }
+
+    /// How it is written.
+    pub fn diagnose_format(&self) -> DiagnoseFormat {
+        self.diagnose_format
+    }
+
+    /// What is left out of it.
+    pub fn suppressions(&self) -> &Suppressions {
+        &self.suppressions
+    }
+
+    /// Whether the program ends at the first mistake that is certain. Then there is a diagnosis.
+    pub fn halts_on_error(&self) -> bool {
+        self.halts_on_error
     }
 
     /// Which other processes there are.
@@ -427,6 +452,11 @@ mod tests {
         let addresses = config("fabric = \"10.0.0.1, fd00::2\"", &[]).unwrap();
         assert_eq!(addresses.fabric.to_string(), "10.0.0.1,fd00::2");
         assert_eq!(addresses.names.len(), 2);
+        let halts = config("", &[("VERBSIM_HALT_ON_ERROR", "1")]).unwrap();
+        assert_eq!((halts.halts_on_error, halts.diagnose()), (true, Some("-")));
+        let json = config("", &[("VERBSIM_DIAGNOSE_FORMAT", "json")]).unwrap();
+        assert_eq!(json.diagnose_format(), DiagnoseFormat::Json);
+        assert_eq!((json.halts_on_error, json.diagnose()), (false, None));
         let standard = config("faults = \"standard\"", &[]).unwrap();
         assert_eq!(standard.faults, Plan::standard());
     }
@@ -613,6 +643,29 @@ mod tests {
                 "faults = \"/nowhere.toml\"",
                 &[],
                 &["faults in its file is /nowhere.toml", "No such file"],
+            ),
+            (
+                "diagnose_format = \"xml\"",
+                &[],
+                &["diagnose_format in its file is xml", "text, json"],
+            ),
+            (
+                "halt_on_error = 1",
+                &[],
+                &["halt_on_error in its file is 1", "true or false"],
+            ),
+            (
+                "suppressions = \"/nowhere\"",
+                &[],
+                &["suppressions in its file is /nowhere", "No such file"],
+            ),
+            (
+                "",
+                &[("VERBSIM_SUPPRESSIONS", "Cargo.toml")],
+                &[
+                    "VERBSIM_SUPPRESSIONS (--suppressions) is Cargo.toml",
+                    "Cargo.toml:1: no class of mistakes is called [package]",
+                ],
             ),
             (
                 "",

@@ -8,8 +8,12 @@
 
 mod config;
 mod fabric;
+mod format;
 mod setting;
+mod suppressions;
 
 pub use config::{Config, link_layer};
 pub use fabric::Fabric;
+pub use format::DiagnoseFormat;
 pub use setting::{Kind, SETTINGS, Setting, Variables};
+pub use suppressions::Suppressions;

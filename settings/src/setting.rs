@@ -27,6 +27,8 @@ pub enum Kind {
     File(&'static [&'static str]),
     /// A file that is written, or `-` for the standard error, which an option without a value means too.
     Output,
+    /// `true` or `false`; an option without a value means the first.
+    Switch,
 }
 
 /// Every setting. `config` alone is no key of the file.
@@ -109,6 +111,26 @@ pub const SETTINGS: &[Setting] = &[
         value: "FILE",
         help: "Say what the program did wrong when it ends: in a file, or on its standard error",
         kind: Kind::Output,
+    },
+    Setting {
+        name: "diagnose-format",
+        value: "NAME",
+        help: "How that is written: text, or json, an object a line (see `verbsim help json`) [default: text]",
+        kind: Kind::Plain,
+    },
+    Setting {
+        name: "suppressions",
+        value: "FILE",
+        help: "A file of what is not to be said: in each line a class, such as VS-CQ-04, or a class and a place, such as \
+               VS-ARM-05:old_client.c:*",
+        kind: Kind::File(&[]),
+    },
+    Setting {
+        name: "halt-on-error",
+        value: "BOOL",
+        help: "End the program by SIGABRT at the first mistake that is certain when it happens; diagnoses on the standard \
+               error unless --diagnose says where",
+        kind: Kind::Switch,
     },
     Setting {
         name: "config",
@@ -327,6 +349,23 @@ impl Value for u64 {
 
     fn of_toml(value: &toml::Value) -> Option<Self> {
         value.as_integer().and_then(|number| number.try_into().ok())
+    }
+}
+
+impl Value for bool {
+    const WANTED: &'static str = "it is to be true or false";
+
+    /// As people write it in variables.
+    fn of_text(text: &str) -> Option<Self> {
+        match text {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        }
+    }
+
+    fn of_toml(value: &toml::Value) -> Option<Self> {
+        value.as_bool()
     }
 }
 

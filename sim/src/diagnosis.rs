@@ -359,22 +359,30 @@ impl Finding {
         self.problem.class()
     }
 
+    /// What is wrong, in words: the line without device, class, count and place.
+    pub fn sentence(
+        &self,
+        name: &impl Fn(u32) -> String,
+        place: &impl Fn(Site) -> String,
+    ) -> String {
+        self.problem.in_words(&Names {
+            device: name,
+            place,
+        })
+    }
+
     /// A line without its end: the device, the class, a sentence, and the place.
     pub fn in_words(
         &self,
         name: &impl Fn(u32) -> String,
         place: &impl Fn(Site) -> String,
     ) -> String {
-        let names = &Names {
-            device: name,
-            place,
-        };
         let (node, class) = (name(self.node), self.class());
         let level = match class.certainty() {
             Certainty::Certain => "",
             Certainty::Hint => "hint: ",
         };
-        let words = self.problem.in_words(names);
+        let words = self.sentence(name, place);
         let more = match self.more {
             0 => String::new(),
             more => format!(", and {} more", counted(more, "time", "times")),

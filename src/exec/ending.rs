@@ -3,6 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
+use verbs_settings::DiagnoseFormat;
+
 use super::FailOn;
 use super::parent::End;
 use super::verdict::Facts;
@@ -15,6 +17,7 @@ const NOT_GOOD: u8 = 99;
 pub(super) struct Judge<'a> {
     /// Where the processes write their diagnoses.
     pub(super) diagnosis: &'a str,
+    pub(super) format: DiagnoseFormat,
     pub(super) fail_on: Option<FailOn>,
     pub(super) allow_unused: bool,
 }
@@ -55,12 +58,14 @@ impl Judge<'_> {
         }
     }
 
-    /// Says it where the diagnosis is.
+    /// Says it where the diagnosis is, unless that is for programs.
     fn say(&self, text: &str) {
         let to = self.diagnosis;
         let open = |path| OpenOptions::new().append(true).open(path);
         let said = match to {
-            "-" => writeln!(io::stderr(), "verbsim: {text}"),
+            to if to == "-" || self.format == DiagnoseFormat::Json => {
+                writeln!(io::stderr(), "verbsim: {text}")
+            }
             path => open(path).and_then(|mut file| writeln!(file, "verbsim: {text}")),
         };
         if let Err(error) = said {

@@ -78,6 +78,10 @@ impl clap::Args for Options {
                     .num_args(0..=1)
                     .require_equals(true)
                     .default_missing_value("-"),
+                Kind::Switch => option
+                    .num_args(0..=1)
+                    .require_equals(true)
+                    .default_missing_value("true"),
                 _ => option,
             }
         }))

@@ -57,6 +57,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     }
     let judge = config.diagnose().map(|diagnosis| Judge {
         diagnosis,
+        format: config.diagnose_format(),
         fail_on: args.fail_on,
         allow_unused: args.allow_unused,
     });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use verbs_api::site::Site;
 use verbs_api::{Cq as CqHandle, Verb, WcStatus};
 
+use super::fresh::{Fresh, News};
 use crate::class::Class;
 use crate::diagnosis::{Noted, Problem};
 use crate::packet::{Packet, PortId};
@@ -98,6 +99,8 @@ pub(crate) struct History {
     garbage: BTreeMap<&'static str, u64>,
     /// What contexts had when they were closed.
     pub(crate) left: Vec<Problem>,
+    /// What of it is new.
+    pub(crate) news: News,
 }
 
 /// Of each kind so many are kept, so that a program that goes on failing costs no more.
@@ -152,6 +155,7 @@ struct Dropped {
 impl History {
     pub(crate) fn failed(&mut self, failure: FailedWork) {
         if self.failures.len() < MOST {
+            self.news.add(Fresh::Failed(self.failures.len()));
             self.failures.push(failure);
         }
     }
@@ -185,6 +189,9 @@ impl History {
     pub(crate) fn lost(&mut self, cq: CqHandle, cqe: u32, (qp_num, made_at): (u32, Option<Site>)) {
         if self.overruns.len() < MOST || self.overruns.contains_key(&cq) {
             let overrun = self.overruns.entry(cq).or_default();
+            if overrun.lost == 0 {
+                self.news.add(Fresh::Overrun(cq));
+            }
             (overrun.cqe, overrun.lost) = (cqe, overrun.lost + 1);
             overrun.made_at = made_at;
             if overrun.qps.len() < NAMED && !overrun.qps.contains(&qp_num) {
@@ -201,6 +208,7 @@ impl History {
             self.noted[*index].more += 1;
         } else if self.noted.len() < MOST {
             self.places.insert(place, self.noted.len());
+            self.news.add(Fresh::Noted(self.noted.len()));
             let more = 0;
             self.noted.push(Noted {
                 problem,

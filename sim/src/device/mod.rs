@@ -20,7 +20,7 @@
 //! | `notify`, `moderate` | arming; events for several completions |
 //! | `srq`, `xrcd` | shared receive queues; domains of extended reliable connections |
 //! | `limits` | what fault rules do to completions and resources |
-//! | `history` | what went wrong |
+//! | `history`, `fresh` | what went wrong, and what of it is new |
 
 mod access;
 mod base;
@@ -34,6 +34,7 @@ mod cq_ex;
 mod deliver;
 mod domain;
 mod events;
+mod fresh;
 mod gsi;
 mod history;
 mod key;
@@ -81,6 +82,7 @@ pub(crate) use domain::{Ah, Domains};
 #[cfg(feature = "fd")]
 pub(crate) use events::EventQueue;
 pub(crate) use events::Events;
+pub(crate) use fresh::Fresh;
 pub(crate) use gsi::{GSI_QPN, Gsi};
 pub(crate) use history::{FailedWork, Reason, reason};
 pub(crate) use limits::What;

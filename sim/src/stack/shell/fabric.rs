@@ -9,6 +9,7 @@ mod direct;
 pub(super) mod ends;
 mod faults;
 pub(super) mod findings;
+pub(super) mod fresh;
 mod managed;
 pub(super) mod waits;
 

@@ -29,9 +29,11 @@ mod sockets;
 #[cfg(test)]
 mod tally;
 mod timer_thread;
+mod watch;
 mod world;
 
 pub use diagnose::Sleeping;
 pub use model::{Participant, Step, What};
 pub use node::Alone;
 pub use sim::Sim;
+pub use watch::Watch;

@@ -18,6 +18,7 @@ use super::node::Node;
 use super::roster::{Roster, Turns};
 #[cfg(feature = "network")]
 use super::sockets::Sockets;
+use super::watch::Watch;
 use crate::config::{Mode, SimConfig};
 use crate::device::{bad_handle, node_of};
 use crate::empty::EmptyCqs;
@@ -42,6 +43,8 @@ pub(super) struct World {
     pub(super) turns: Option<Turns>,
     /// The one thread of stepped mode.
     owner: OnceLock<ThreadId>,
+    /// Who is told of each mistake.
+    pub(super) watch: OnceLock<Watch>,
     /// The clock of the machine, where that counts.
     pub(super) clock: Option<RealClock>,
     /// Where other processes are reached, on a network.
@@ -76,6 +79,7 @@ impl World {
             roster: Roster::new(config.nodes + 1),
             turns: config.trace_threads.then(Turns::default),
             owner: OnceLock::new(),
+            watch: OnceLock::new(),
             #[cfg(feature = "network")]
             sockets: config.network.map(|network| {
                 let sockets = Sockets::new(network, config.nodes, config.ports);
@@ -164,7 +168,28 @@ impl World {
         fabric.site = Some(Site::of_program());
         let result = run(&mut fabric);
         self.wake(&mut fabric);
+        if let Some(watch) = self.watch.get() {
+            let fresh = watch.take(&mut fabric);
+            self.let_go(fabric);
+            watch.tell(&fresh);
+            return result;
+        }
+        self.let_go(fabric);
+        result
+    }
+
+    /// Unlocks, and sends what there is to send.
+    #[inline(always)]
+    fn let_go(&self, fabric: MutexGuard<'_, Fabric>) {
+        #[cfg(not(feature = "network"))]
+        drop(fabric);
         #[cfg(feature = "network")]
+        self.send_outgoing(fabric);
+    }
+
+    #[cfg(feature = "network")]
+    #[inline(always)]
+    fn send_outgoing(&self, mut fabric: MutexGuard<'_, Fabric>) {
         if let Some(border) = &mut fabric.border
             && border.has_outgoing()
         {
@@ -176,7 +201,6 @@ impl World {
                 None => {}
             }
         }
-        result
     }
 
     fn tell_time(&self, fabric: &mut Fabric) {

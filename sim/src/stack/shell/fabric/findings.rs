@@ -86,7 +86,7 @@ fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
 
 /// Leaves out what another finding explains: packets of a queue pair that failed, work that failed since its peer's
 /// CQ has overrun, and what nobody polls since the thread waits.
-fn drop_consequences(mistakes: &mut Vec<Finding>) {
+pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
     let failed: Vec<_> = mistakes
         .iter()
         .filter_map(|finding| match finding.problem {

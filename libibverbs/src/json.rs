@@ -1,0 +1,46 @@
+//! A finding for programs: an object, in a line. `docs/json.md` says what its fields mean.
+
+use serde::Serialize;
+use verbs_sim::{Certainty, Finding};
+
+use crate::engine::Engine;
+use crate::place;
+
+/// The version of the format.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: u32,
+    process: u32,
+    device: &'a str,
+    class: &'a str,
+    level: &'a str,
+    rule: &'a str,
+    sentence: &'a str,
+    place: Option<String>,
+    count: u64,
+    help: &'a str,
+}
+
+/// The line, with its end.
+pub(crate) fn line(engine: &Engine, finding: &Finding) -> String {
+    let class = finding.class();
+    let line = Line {
+        schema: SCHEMA,
+        process: std::process::id(),
+        device: engine.name_of(finding.node),
+        class: class.name(),
+        level: match class.certainty() {
+            Certainty::Certain => "error",
+            _ => "warning",
+        },
+        rule: class.rule(),
+        sentence: &finding.sentence(&|node| engine.name_of(node).to_owned(), &place::name),
+        place: finding.site.map(place::name),
+        count: finding.more + 1,
+        help: class.remedy(),
+    };
+    let text = serde_json::to_string(&line).expect("plain data");
+    text + "\n"
+}
