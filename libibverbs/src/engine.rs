@@ -15,7 +15,7 @@ use verbs_abi::{
 use verbs_api::sync::Mutex;
 use verbs_api::{Transport, Verbs};
 use verbs_settings::{Config, Fabric, Variables};
-use verbs_sim::{Mode, Pcap, Sim};
+use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
 use crate::object::{CObject, Objects};
 use crate::qp::Qp;
@@ -198,6 +198,12 @@ impl Engine {
         let pcap = config.pcap().and_then(begin_packets);
         let sim = config.simulation(Mode::RealTime, usable(config.fabric()), drawn(), pcap);
         let sim = sim.expect("one could be made when the library was loaded");
+        if config.memory() && !SimConfig::can_check_mapping() {
+            let _ = writeln!(
+                io::stderr(),
+                "verbsim: memory that is not mapped any more is not found: the system does not permit process_vm_readv"
+            );
+        }
         let transport = sim.devices().map_or(Transport::Ib, |all| all[0].transport);
         let devices = parent.map_or_else(|| devices(config, transport), |parent| parent.devices);
         Self {

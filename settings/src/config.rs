@@ -37,6 +37,7 @@ pub struct Config {
     suppressions: Suppressions,
     halts_on_error: bool,
     pcap: Option<PathBuf>,
+    memory: bool,
 }
 
 /// An entry of a GID table.
@@ -131,6 +132,7 @@ impl Config {
             suppressions: Suppressions::given(from.get("suppressions")?)?,
             halts_on_error,
             pcap: pcap(from.get("pcap")?, is_roce)?,
+            memory: from.get("memory")?.is_some_and(|given| given.value),
         };
         config.simulation(Mode::Stepped, &Fabric::PRIVATE, 0, None)?;
         Ok(config)
@@ -159,6 +161,11 @@ impl Config {
     /// Where the diagnosis goes at the end, as above.
     pub fn diagnose(&self) -> Option<&str> {
         self.diagnose.as_deref()
+    }
+
+    /// Whether a diagnosis has what the program does to memory that is the device's.
+    pub fn memory(&self) -> bool {
+        self.memory
     }
 
     /// How it is written.
@@ -203,6 +210,7 @@ impl Config {
             .profile(self.profile)
             .limits(self.limits)
             .trace(self.trace.is_some())
+            .check_memory(self.memory)
             // Nobody can ask what they were.
             .strikes(false)
             .mode(mode);
@@ -429,6 +437,10 @@ mod tests {
             &[("VERBSIM_LIMITS", "max_qp = 16"), ("VERBSIM_SEED", "3")],
         );
         assert_eq!(same, config(file, &[]));
+        let memory = |file, variables| config(file, variables).unwrap().memory();
+        assert!(!memory("", &[]) && memory("memory = true", &[]));
+        assert!(!memory("memory = true", &[("VERBSIM_MEMORY", "off")]));
+        assert!(memory("", &[("VERBSIM_MEMORY", "on")]));
         let gids = "sim1/1/0=fe80::1, sim0/1/1=::ffff:10.9.0.1";
         let gids = config("", &[("VERBSIM_GIDS", gids)]);
         assert_eq!(gids.unwrap().gids[0].device, 1);
@@ -502,6 +514,16 @@ mod tests {
                 &["ports in its file is \"x\"", "a number"],
             ),
             ("devices = -1", &[], &["devices in its file is -1"]),
+            (
+                "",
+                &[("VERBSIM_MEMORY", "yes")],
+                &["VERBSIM_MEMORY (--memory) is yes", "on, off"],
+            ),
+            (
+                "memory = \"on\"",
+                &[],
+                &["memory in its file is \"on\"", "true, false"],
+            ),
             (
                 "devices = 0",
                 &[],

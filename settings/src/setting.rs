@@ -27,7 +27,7 @@ pub enum Kind {
     File(&'static [&'static str]),
     /// A file that is written, or `-` for the standard error, which an option without a value means too.
     Output,
-    /// `true` or `false`; an option without a value means the first.
+    /// `on` or `off`, which may also be `true` and `false`; an option without a value means the first.
     Switch,
 }
 
@@ -127,9 +127,16 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "halt-on-error",
-        value: "BOOL",
+        value: "on|off",
         help: "End the program by SIGABRT at the first mistake that is certain when it happens; diagnoses on the standard \
                error unless --diagnose says where",
+        kind: Kind::Switch,
+    },
+    Setting {
+        name: "memory",
+        value: "on|off",
+        help: "Say too where the program changes, unmaps or deregisters memory that is the device's; it runs slower \
+               [default: off]",
         kind: Kind::Switch,
     },
     Setting {
@@ -353,13 +360,13 @@ impl Value for u64 {
 }
 
 impl Value for bool {
-    const WANTED: &'static str = "it is to be true or false";
+    const WANTED: &'static str = "it is to be on or off";
 
     /// As people write it in variables.
     fn of_text(text: &str) -> Option<Self> {
         match text {
-            "true" | "1" => Some(true),
-            "false" | "0" => Some(false),
+            "on" | "true" | "1" => Some(true),
+            "off" | "false" | "0" => Some(false),
             _ => None,
         }
     }

@@ -150,6 +150,12 @@ classes! {
         "nothing: a fault rule did it";
     Garbage = "VS-NET-01", Hint, "DEV-01",
         "see who sends to the port of RoCE";
+    Changed = "VS-MEM-01", Certain, "SQ-17",
+        "leave the bytes of a send as they are until its completion, or a later one of its queue, is polled";
+    Unmapped = "VS-MEM-02", Certain, "MR-23",
+        "keep memory mapped until its region is deregistered, and deregister it when no work uses it";
+    DeregisteredEarly = "VS-MEM-03", Hint, "MR-06",
+        "deregister a region when the completion of all work that names it has been polled";
 }
 
 /// No class has this name.
@@ -276,6 +282,7 @@ impl Class {
         match status {
             _ if why == reason::INJECTED => Self::Injected,
             _ if why.contains("was deregistered") => Self::Deregistered,
+            _ if why.ends_with(reason::NOT_MAPPED) => Self::Unmapped,
             _ if why.contains(reason::OTHER_CUT) => Self::EndsDiffer,
             WcStatus::RnrRetryExcErr => Self::NotReceived,
             WcStatus::RetryExcErr => Self::NoAnswer,

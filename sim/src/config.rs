@@ -63,6 +63,7 @@ pub struct SimConfig {
     pub(crate) cm_timeout: Duration,
     pub(crate) wire: bool,
     pub(crate) pcap: Option<Pcap>,
+    pub(crate) check_memory: bool,
     #[cfg(feature = "network")]
     pub(crate) network: Option<Network>,
 }
@@ -98,6 +99,7 @@ impl SimConfig {
             cm_timeout: Duration::from_millis(6400),
             wire: false,
             pcap: None,
+            check_memory: false,
             #[cfg(feature = "network")]
             network: None,
         }
@@ -327,6 +329,32 @@ impl SimConfig {
             pcap: Some(pcap),
             ..self
         }
+    }
+
+    /// Whether a diagnosis also has what programs do to memory that is the device's: sends whose bytes change before their
+    /// completion is polled, memory of regions that is not mapped any more, regions that are deregistered while work
+    /// names them. Work on memory that is not mapped then fails, and does not end the process. Messages take the long
+    /// way, and bytes are read three times. Default: no.
+    ///
+    /// What is not mapped is found with feature `fd`, where [`can_check_mapping`](Self::can_check_mapping) says so.
+    ///
+    /// ```
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let sim = Sim::new(SimConfig::new().check_memory(true));
+    /// assert!(sim.diagnose().is_empty());
+    /// ```
+    #[must_use]
+    pub const fn check_memory(self, check_memory: bool) -> Self {
+        Self {
+            check_memory,
+            ..self
+        }
+    }
+
+    /// Whether the system can say what memory is not mapped: it may forbid the call.
+    pub fn can_check_mapping() -> bool {
+        crate::memory::is_permitted()
     }
 
     /// Lets devices of other processes be reached, and soft-RoCE and hardware: packets for addresses that no port here

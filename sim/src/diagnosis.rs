@@ -5,9 +5,10 @@ use core::time::Duration;
 
 use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
-use verbs_api::{AsyncEventType, Cause, CompChannel, Cq, Error, Verb, WcStatus};
+use verbs_api::{AsyncEventType, Cause, CompChannel, Cq, Error, Mr, Verb, WcStatus};
 
 use crate::class::{Certainty, Class};
+use crate::device::reason;
 
 /// What was found, causes before what came of them; what is merely still there comes last.
 ///
@@ -262,6 +263,31 @@ pub enum Problem {
         /// They went with their context, which was closed all the same (DEV-03).
         closed: bool,
     },
+    /// The bytes of a send changed before its completion was polled.
+    Changed {
+        /// Number of its QP.
+        qp_num: u32,
+        /// The program's number for it ([`SendWr::label`](verbs_api::SendWr::label)).
+        wr_id: u64,
+    },
+    /// Work uses memory of a region that is not mapped any more. The place is that of the registration.
+    Unmapped {
+        /// The region.
+        mr: Mr,
+        /// The first of the bytes in the region.
+        offset: u64,
+        /// How many there are.
+        length: u64,
+    },
+    /// A region was deregistered before the completion of work that names it was polled.
+    DeregisteredEarly {
+        /// The region.
+        mr: Mr,
+        /// The work, the last that was posted.
+        work: String,
+        /// Where that was posted, if it is known.
+        posted: Option<Site>,
+    },
 }
 
 /// What something failed for.
@@ -434,6 +460,9 @@ impl Problem {
             Self::UnreadAsync { .. } => Class::UnreadAsync,
             Self::Unacknowledged { .. } => Class::Unacknowledged,
             Self::NotDestroyed { .. } => Class::NotDestroyed,
+            Self::Changed { .. } => Class::Changed,
+            Self::Unmapped { .. } => Class::Unmapped,
+            Self::DeregisteredEarly { .. } => Class::DeregisteredEarly,
         }
     }
 
@@ -608,6 +637,21 @@ impl Problem {
                     parts.push(format!("{contexts} not closed"));
                 }
                 parts.join("; ")
+            }
+            Self::Changed { qp_num, wr_id } => {
+                format!(
+                    "the bytes of send {wr_id:#x} of qp {qp_num:#x} were changed before its completion was polled"
+                )
+            }
+            Self::Unmapped { mr, offset, length } => {
+                let not_mapped = reason::NOT_MAPPED;
+                format!("work uses {mr}, of which {length} bytes from {offset:#x} on {not_mapped}")
+            }
+            Self::DeregisteredEarly { mr, work, posted } => {
+                let posted =
+                    posted.map(|site| format!(", which was posted at {}", (names.place)(site)));
+                let posted = posted.unwrap_or_default();
+                format!("{mr} was deregistered before the completion of {work} was polled{posted}")
             }
         }
     }

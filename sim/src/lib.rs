@@ -47,6 +47,7 @@
 compile_error!("feature `fd` is for Linux");
 
 mod address;
+mod checksum;
 mod class;
 mod cm;
 mod config;

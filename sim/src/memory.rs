@@ -12,6 +12,7 @@
 //! switch at happens while it is held.
 #![allow(unsafe_code)]
 
+mod process;
 mod span;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -19,6 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+pub(crate) use process::is_permitted;
 pub(crate) use span::{Gathered, Span, move_bytes};
 use verbs_api::behavior::Placement;
 
@@ -32,6 +34,8 @@ pub(crate) struct Memory {
     free: Vec<u32>,
     /// What is still to be placed, oldest first; `None` where nothing is ever late.
     late: Option<Vec<Late>>,
+    /// What the caller has not mapped any more is noticed: the kernel copies.
+    checks_mapping: bool,
 }
 
 /// Bytes that are not where they belong yet.
@@ -60,7 +64,7 @@ pub(crate) struct RegionId {
 #[derive(Debug)]
 enum Bytes {
     /// Memory: the caller's, or the simulator's own.
-    At { span: Span, _own: Option<Block> },
+    At { span: Span, own: Option<Block> },
     /// Zeros without end; what is written is discarded.
     Null,
     /// No region is here.
@@ -84,9 +88,22 @@ impl Drop for Block {
     }
 }
 
-/// The region was deregistered.
+/// Bytes are not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gone;
+pub(crate) enum Gone {
+    /// Their region was deregistered.
+    Deregistered,
+    /// The caller has not mapped them all, or not for that; found where mapping is checked.
+    Unmapped(Unmapped),
+}
+
+/// Bytes of a region that were to be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unmapped {
+    pub(crate) region: RegionId,
+    pub(crate) offset: usize,
+    pub(crate) length: usize,
+}
 
 /// Owned regions start on a cache line, as some machines copy many times slower where the target
 /// lies a few bytes further into its page than the source.
@@ -99,6 +116,11 @@ impl Memory {
             late: (placement == Placement::Late).then(Vec::new),
             ..Self::default()
         }
+    }
+
+    /// From now on it is noticed what the caller has not mapped any more.
+    pub(crate) fn check_mapping(&mut self) {
+        self.checks_mapping = true;
     }
 
     /// A region of zero bytes of the simulator's own; `None` if there is no memory for them. The
@@ -116,8 +138,8 @@ impl Memory {
         let before = first.align_offset(ALIGNMENT).min(ALIGNMENT);
         let start = first.wrapping_add(before);
         let span = Span { start, length };
-        let _own = Some(own);
-        Some(self.add(Bytes::At { span, _own }))
+        let own = Some(own);
+        Some(self.add(Bytes::At { span, own }))
     }
 
     /// A region of the caller's memory.
@@ -130,7 +152,7 @@ impl Memory {
             start: addr,
             length,
         };
-        self.add(Bytes::At { span, _own: None })
+        self.add(Bytes::At { span, own: None })
     }
 
     /// A null region.
@@ -190,6 +212,15 @@ impl Memory {
         into: &mut [u8],
     ) -> Result<(), Gone> {
         match self.span(region, offset, into.len())? {
+            Some(from) if self.checks(region) => {
+                let length = into.len();
+                let unmapped = Unmapped {
+                    region,
+                    offset,
+                    length,
+                };
+                process::read(from, into).map_err(|_| Gone::Unmapped(unmapped))?;
+            }
             // SAFETY: the span is of a region that is there.
             Some(from) => unsafe { from.copy_to(Span::of(into)) },
             None => into.fill(0),
@@ -222,6 +253,14 @@ impl Memory {
     /// As [`write`](Self::write), whatever is late.
     fn put(&mut self, region: RegionId, offset: usize, from: &[u8]) -> Result<(), Gone> {
         if let Some(into) = self.span(region, offset, from.len())? {
+            if self.checks(region) {
+                let unmapped = Unmapped {
+                    region,
+                    offset,
+                    length: from.len(),
+                };
+                return process::write(from, into).map_err(|_| Gone::Unmapped(unmapped));
+            }
             let from = Span::of_shared(from);
             // SAFETY: the span is of a region that is there; the source is only read.
             unsafe { from.copy_to(into) };
@@ -275,6 +314,11 @@ impl Memory {
 
     /// Copies `from` to `into`; they may overlap.
     pub(crate) fn copy(&mut self, from: &Slice, into: &Slice) -> Result<(), Gone> {
+        if self.checks_mapping {
+            let mut bytes = vec![0; from.length as usize];
+            self.peek(from.region, from.offset, &mut bytes)?;
+            return self.put(into.region, into.offset, &bytes);
+        }
         let source = self.span(from.region, from.offset, from.length as usize)?;
         let target = self.span(into.region, into.offset, into.length as usize)?;
         match (source, target) {
@@ -286,6 +330,15 @@ impl Memory {
             (_, None) => {}
         }
         Ok(())
+    }
+
+    /// Whether the kernel is to copy the bytes of a region: those of the caller, if mapping is checked.
+    fn checks(&self, region: RegionId) -> bool {
+        self.checks_mapping
+            && matches!(
+                self.slots[region.index as usize].bytes,
+                Bytes::At { own: None, .. }
+            )
     }
 
     /// All bytes of a region; none of a null region. They are good as long as the region is there.
@@ -359,14 +412,15 @@ impl Memory {
     /// touched.
     #[inline]
     fn span(&self, region: RegionId, offset: usize, length: usize) -> Result<Option<Span>, Gone> {
-        let slot = self.slots.get(region.index as usize).ok_or(Gone)?;
+        let slot = self.slots.get(region.index as usize);
+        let slot = slot.ok_or(Gone::Deregistered)?;
         if slot.generation != region.generation {
-            return Err(Gone);
+            return Err(Gone::Deregistered);
         }
         let span = match &slot.bytes {
             Bytes::At { span, .. } => span,
             Bytes::Null => return Ok(None),
-            Bytes::Nothing => return Err(Gone),
+            Bytes::Nothing => return Err(Gone::Deregistered),
         };
         let end = offset.checked_add(length);
         assert!(
@@ -514,10 +568,22 @@ mod tests {
                 let next = memory.lock().add_owned(16).unwrap();
                 assert_eq!(next.index, region.index);
             }
-            assert_eq!(payload(&[there]).copy_to(&memory, &[here]), Err(Gone));
-            assert_eq!(payload(&[here]).copy_to(&memory, &[there]), Err(Gone));
-            assert_eq!(payload(&[there]).copy_to(&memory, &[there]), Err(Gone));
-            assert_eq!(memory.lock().write(region, 0, &[0]), Err(Gone));
+            assert_eq!(
+                payload(&[there]).copy_to(&memory, &[here]),
+                Err(Gone::Deregistered)
+            );
+            assert_eq!(
+                payload(&[here]).copy_to(&memory, &[there]),
+                Err(Gone::Deregistered)
+            );
+            assert_eq!(
+                payload(&[there]).copy_to(&memory, &[there]),
+                Err(Gone::Deregistered)
+            );
+            assert_eq!(
+                memory.lock().write(region, 0, &[0]),
+                Err(Gone::Deregistered)
+            );
         }
         let mut seen = [0];
         memory.lock().read(owned, 3, &mut seen).unwrap();

@@ -1,5 +1,6 @@
 //! What a packet carries: parts of regions, or bytes. Nothing is copied until it is delivered.
 
+use std::iter;
 use std::ops::Deref;
 use std::slice;
 use std::sync::Arc;
@@ -63,8 +64,10 @@ impl Default for Payload {
 impl Payload {
     /// The bytes that parts of regions hold now, in order.
     pub(crate) fn copied(memory: &SharedMemory, slices: &Scatter) -> Result<Self, Gone> {
-        let bytes = Self::Slices(slices.clone()).bytes(&mut memory.lock())?;
-        Ok(Self::inline(bytes.into()))
+        let mut bytes: Arc<[u8]> = iter::repeat_n(0, length_of(slices) as usize).collect();
+        let into = Arc::get_mut(&mut bytes).expect("nobody else has it yet");
+        gather(&mut memory.lock(), slices, into)?;
+        Ok(Self::inline(bytes))
     }
 
     /// The same, with the bytes that the parts of regions hold now.
@@ -105,7 +108,7 @@ impl Payload {
     /// Bytes.
     pub(crate) fn len(&self) -> u32 {
         match self {
-            Self::Slices(slices) => slices.iter().map(|slice| slice.length).sum(),
+            Self::Slices(slices) => length_of(slices),
             Self::Inline { length, .. } => *length,
         }
     }
@@ -130,12 +133,7 @@ impl Payload {
             Self::Inline { .. } => return Ok(self.own().unwrap_or_default().to_vec()),
         };
         let mut bytes = vec![0; self.len() as usize];
-        let mut rest = &mut bytes[..];
-        for slice in &**slices {
-            let (now, later) = rest.split_at_mut(slice.length as usize);
-            memory.read(slice.region, slice.offset, now)?;
-            rest = later;
-        }
+        gather(memory, slices, &mut bytes)?;
         Ok(bytes)
     }
 
@@ -151,6 +149,21 @@ impl Payload {
             Self::Inline { .. } => memory.write_all(self.own().unwrap_or_default(), target),
         }
     }
+}
+
+fn length_of(slices: &[Slice]) -> u32 {
+    slices.iter().map(|slice| slice.length).sum()
+}
+
+/// Copies the bytes that parts of regions hold now to as many others.
+fn gather(memory: &mut Memory, slices: &[Slice], into: &mut [u8]) -> Result<(), Gone> {
+    let mut rest = into;
+    for slice in slices {
+        let (now, later) = rest.split_at_mut(slice.length as usize);
+        memory.read(slice.region, slice.offset, now)?;
+        rest = later;
+    }
+    Ok(())
 }
 
 /// The bytes from `first`, `count` of them, of a list that is long enough.

@@ -27,7 +27,8 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         variables.set(setting, value);
     }
     let mut config = Config::read(&variables).map_err(Stop::Usage)?;
-    if args.fail_on.is_some() && config.diagnose().is_none() {
+    let asks = args.fail_on.is_some() || config.memory();
+    if asks && config.diagnose().is_none() {
         variables.set(Setting::named("diagnose"), "-");
         config = Config::read(&variables).map_err(Stop::Usage)?;
     }

@@ -12,7 +12,7 @@ use super::domain::Domains;
 use super::key::Regions;
 use super::mw::is_window_key;
 use super::region::{Mr, ProtectionFault, RKEY};
-use crate::memory::{Gathered, Gone, Slice, Span};
+use crate::memory::{Gathered, Slice, Span};
 use crate::payload::Scatter;
 
 impl Domains {
@@ -52,7 +52,7 @@ impl Domains {
             let any = || self.regions.iter().find_map(|(_, mr)| part(mr));
             let Slice { region, offset, .. } = by_key.or_else(any).ok_or(ProtectionFault::Range)?;
             let copied = self.memory.lock().read(region, offset, now);
-            copied.map_err(|Gone| ProtectionFault::Range)?;
+            copied.map_err(|_| ProtectionFault::Range)?;
             rest = later;
         }
         Ok(())

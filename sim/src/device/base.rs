@@ -36,6 +36,8 @@ pub(crate) struct Base {
     pub(crate) dead: bool,
     /// Whole messages travel as one packet, where nothing can observe the difference.
     pub(crate) whole_messages: bool,
+    /// What programs do to memory that is the device's is looked at.
+    pub(crate) checks_memory: bool,
     /// Queue pairs that packets of other processes may be for.
     pub(crate) listeners: u32,
     /// The time of the present operation.
@@ -67,6 +69,7 @@ impl Base {
             privileged: true,
             dead: false,
             whole_messages: false,
+            checks_memory: false,
             listeners: 0,
             now: Time::ZERO,
             random: Random::new(seed, Purpose::Node, id),

@@ -26,6 +26,8 @@ pub(crate) mod reason {
     pub(crate) const PATH_MTU: &str = "the message was cut for another path MTU";
     /// How reasons of failures begin that come of path MTUs.
     pub(crate) const OTHER_CUT: &str = "cut for another path MTU";
+    /// How reasons end of work on memory that is not there.
+    pub(crate) const NOT_MAPPED: &str = "are not mapped any more";
     /// No mistake of the program.
     pub(crate) const INJECTED: &str = "a fault rule wants it";
     /// How the reason ends for which a peer's message has no completion.

@@ -10,6 +10,7 @@ use verbs_api::site::Site;
 use verbs_api::table::Table;
 
 use super::region::{Mr, first_addr};
+use super::unmapped::Registered;
 use crate::rng::{Purpose, Random};
 
 /// The bits of the tag.
@@ -54,6 +55,7 @@ pub(crate) struct Regions {
     pub(super) next_addr: u64,
     /// The newest of those that were deregistered.
     gone: VecDeque<Gone>,
+    pub(super) registered: Registered,
 }
 
 /// A region that was deregistered.
@@ -77,6 +79,7 @@ impl Regions {
             keys: Keys::default(),
             next_addr: first_addr(node),
             gone: VecDeque::new(),
+            registered: Registered::default(),
         }
     }
 

@@ -21,6 +21,7 @@
 //! | `srq`, `xrcd` | shared receive queues; domains of extended reliable connections |
 //! | `limits` | what fault rules do to completions and resources |
 //! | `history`, `fresh` | what went wrong, and what of it is new |
+//! | `unmapped` | memory of regions that is not mapped any more |
 
 mod access;
 mod base;
@@ -50,6 +51,7 @@ mod query;
 mod region;
 mod srq;
 mod undefined;
+mod unmapped;
 mod why;
 mod work;
 mod xrcd;

@@ -14,7 +14,7 @@ use super::base::Base;
 use super::check::{InContext, bad_handle, find, find_in, in_range, invalid};
 use super::domain::Domains;
 use super::key::Keys;
-use crate::memory::{Gone, RegionId, Slice, Span};
+use crate::memory::{RegionId, Slice, Span, Unmapped};
 
 /// A memory region.
 #[derive(Clone, Debug)]
@@ -353,7 +353,11 @@ impl Domains {
         });
         self.pds.at_mut(pd).mrs += 1;
         base.add_object(context, Object::Mr, id.index);
-        MrHandle::from_parts(context, id.index, id.generation)
+        let mr = MrHandle::from_parts(context, id.index, id.generation);
+        if base.checks_memory {
+            self.regions.registered.add(id.index, mr, base.site);
+        }
+        mr
     }
 
     /// `ibv_rereg_mr`, of a region that no posted work names. Everything is checked before anything
@@ -456,6 +460,7 @@ impl Domains {
     fn remove_region(&mut self, base: &mut Base, index: u32) {
         let mr = self.regions.remove(index);
         self.regions.remember(&mr, index, base.site);
+        self.regions.registered.remove(index);
         self.memory.lock().remove(mr.backing.region);
         self.pds.at_mut(mr.pd).mrs -= 1;
         base.remove_object(mr.context, Object::Mr, index);
@@ -520,14 +525,14 @@ impl Domains {
     pub(crate) fn read_mr(&self, index: u32, start: u64, bytes: &mut [u8]) -> Result<()> {
         let region = self.regions.at(index).backing.region;
         let copied = self.memory.lock().peek(region, start as usize, bytes);
-        copied.map_err(|Gone| stale(Verb::ReadMr))
+        copied.map_err(|_| stale(Verb::ReadMr))
     }
 
     /// Copies bytes into an owned region, from a place in its memory on.
     pub(crate) fn write_mr(&self, index: u32, start: u64, bytes: &[u8]) -> Result<()> {
         let region = self.regions.at(index).backing.region;
         let copied = self.memory.lock().write(region, start as usize, bytes);
-        copied.map_err(|Gone| stale(Verb::WriteMr))
+        copied.map_err(|_| stale(Verb::WriteMr))
     }
 }
 
@@ -553,6 +558,12 @@ impl Mr {
     /// Whether it lies in the same memory as another.
     pub(super) fn shares_memory(&self, other: &Self) -> bool {
         self.backing.region == other.backing.region
+    }
+
+    /// How far in it bytes of its memory are; none if they are another region's.
+    pub(super) fn offset_of(&self, bytes: &Unmapped) -> Option<u64> {
+        let offset = bytes.offset.checked_sub(self.backing.start)?;
+        (bytes.region == self.backing.region).then_some(offset as u64)
     }
 
     /// By which key and addresses bytes of its memory can be named.

@@ -34,6 +34,7 @@ impl Regions {
             }
             Some(mr) => {
                 let why = self.why_not_in(base, mr, pd, place, need);
+                let why = why.or_else(|| self.why_unmapped(rkey));
                 let name = self.name_of_key(rkey);
                 why.unwrap_or_else(|| format!("{name} cannot be used so").into())
             }
@@ -59,8 +60,15 @@ impl Regions {
                 });
             };
             let place = (sge.addr, u64::from(sge.length));
-            self.why_not_in(base, mr, Some(pd), place, need)
+            let why = self.why_not_in(base, mr, Some(pd), place, need);
+            why.or_else(|| self.why_unmapped(sge.lkey))
         })
+    }
+
+    /// Of the region of a key some memory was not mapped.
+    fn why_unmapped(&self, key: u32) -> Option<Reason> {
+        let why = self.registered.why(self.keys().slot(key & !RKEY)?)?;
+        Some(why.into())
     }
 
     /// There may have been one.

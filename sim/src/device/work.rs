@@ -1,5 +1,7 @@
 //! Posted work, as it stands in its queue.
 
+use std::num::NonZeroU64;
+
 use smallvec::SmallVec;
 use verbs_api::site::Site;
 use verbs_api::{Dest, RecvWr, SendFlags, SendOp, SendWr, Sge, WcStatus};
@@ -33,6 +35,8 @@ pub(crate) struct Send {
     pub(crate) failed: Option<WcStatus>,
     /// Where it was posted.
     pub(crate) site: Option<Site>,
+    /// That of its bytes from when on they are to stay the same, where memory is checked.
+    pub(crate) sum: Option<NonZeroU64>,
 }
 
 /// A receive in its queue.
@@ -71,6 +75,7 @@ impl Default for Send {
             answered: 0,
             failed: None,
             site: None,
+            sum: None,
         }
     }
 }

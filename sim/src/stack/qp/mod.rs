@@ -12,7 +12,7 @@
 //! | `receive` | a packet for a queue pair: which side takes it, and what becomes of it |
 //! | `direct` | messages that are carried out at once, without packets |
 //! | `datagram`, `grh`, `atomic` | what UD and atomics have of their own |
-//! | `queue`, `send` | a work queue; a send in it |
+//! | `queue`, `send`, `sum` | a work queue; a send in it; whether its bytes have changed |
 //! | `post`, `modify` | `ibv_post_send` and its like; `ibv_modify_qp` |
 //! | `wait` | how long a requester waits |
 //! | `verdict` | what a side says: stop, or refuse a request |
@@ -33,6 +33,7 @@ mod receives;
 mod requester;
 mod responder;
 mod send;
+mod sum;
 mod transmit;
 mod verdict;
 mod wait;
@@ -284,7 +285,12 @@ impl Qp {
     pub(crate) fn release(&mut self, device: &mut Device, ticket: Ticket) {
         match (ticket.queue, &mut self.requester) {
             (Queue::Recv, _) => self.responder.receives.release(device, ticket.seq),
-            (Queue::Send, Some(requester)) => requester.release(device, ticket.seq),
+            (Queue::Send, Some(requester)) => {
+                if device.base.checks_memory {
+                    sum::compare(requester, &self.common, device, ticket.seq);
+                }
+                requester.release(device, ticket.seq);
+            }
             _ => {}
         }
     }

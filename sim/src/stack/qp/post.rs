@@ -8,7 +8,7 @@ use verbs_api::{
 
 use super::requester::Requester;
 use super::send::{self, hold_ah, let_go};
-use super::{Qp, atomic};
+use super::{Qp, atomic, sum};
 use crate::device::{
     ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each,
 };
@@ -205,6 +205,9 @@ impl Qp {
         }
         send.put(wr, length as u32, failed);
         send.site = device.base.site;
+        if device.base.checks_memory {
+            sum::note_posted(&device.domains, requester.pd, send);
+        }
         if is_first {
             device.claims.has_fresh(ClaimedQueue::Send(qp.index()));
         }

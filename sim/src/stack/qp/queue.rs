@@ -107,6 +107,12 @@ impl<W: Default> WorkQueue<W> {
         self.requests.iter()
     }
 
+    /// Those of them up to this number.
+    pub(super) fn up_to(&self, seq: u64) -> impl Iterator<Item = &W> {
+        let count = (seq + 1).saturating_sub(self.base);
+        self.iter().take(count as usize)
+    }
+
     #[cfg(test)]
     pub(super) fn each_mut(&mut self, mut change: impl FnMut(&mut W)) {
         (0..self.requests.len()).for_each(|offset| change(self.requests.at_mut(offset)));

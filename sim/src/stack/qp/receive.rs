@@ -8,7 +8,6 @@ use super::responder::{Executed, Order, has_path_mtu};
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, reason, touch};
-use crate::memory::Gone;
 use crate::packet::{Deth, Op, Packet};
 
 /// So many packets of other processes are kept at most that come before their time.
@@ -253,9 +252,13 @@ impl Qp {
                 let subnet = device.ports.subnet();
                 let head = Head::of(packet, deth);
                 let header = (packet.route.global).then(|| grh::bytes(&head, subnet));
-                datagram::place(&device.domains.memory, packet, header, (&grh, &data))
-                    .map_err(|Gone| "its memory went away")?;
-                datagram::completion(&head, subnet, behavior.ud_sl)
+                let placed = datagram::place(&device.domains.memory, packet, header, (&grh, &data));
+                let (sl, fault) = (behavior.ud_sl, behavior.recv_fault_status);
+                match placed {
+                    Ok(()) => datagram::completion(&head, subnet, sl),
+                    Err(gone) if device.note_unmapped(gone) => failed_receive(fault.status()),
+                    Err(_) => return Err("its memory went away"),
+                }
             }
             _ => failed_receive(behavior.recv_fault_status.status()),
         };

@@ -36,7 +36,6 @@ use super::verdict::Stop;
 use super::wait::{ack_timeout, rnr_wait};
 use super::{datagram, why};
 use crate::device::{ClaimedQueue, Completion, Delivery, Device, Queue, Send, touch};
-use crate::memory::Gone;
 use crate::packet::{Packet, Psn, packets};
 use crate::payload::Payload;
 use crate::time::Time;
@@ -329,7 +328,9 @@ impl Requester {
         if send.flags.contains(SendFlags::INLINE) {
             send.payload = Payload::inline(send.inline[..].into());
         } else if !send.is_read() {
-            let stays = behavior.send_done == SendDone::Acknowledged && qp.is_reliable();
+            let stays = behavior.send_done == SendDone::Acknowledged
+                && qp.is_reliable()
+                && !device.base.checks_memory;
             match taken(device, self.pd, send, stays) {
                 Ok(payload) => send.payload = payload,
                 Err(status) => return Start::Failed(status),
@@ -379,6 +380,10 @@ impl Requester {
         let releases = device.releases_at_completion();
         let silent = status == WcStatus::MwBindErr && !behavior.bind_err_wc;
         let seq = self.sq.finish();
+        if status != WcStatus::Success {
+            // It has not been sent, or to no avail.
+            self.sq.get_mut(seq).sum = None;
+        }
         let send = self.sq.get(seq);
         let is_read = send.is_read();
         if is_read && seq < self.fresh {
@@ -636,21 +641,17 @@ impl Requester {
             return self.fail(qp, device, status);
         }
         let (got, length) = (send.got.into(), u64::from(packet.payload.len()));
-        let need = Access::LOCAL_WRITE;
-        let Ok(target) = touch(
-            &device.domains.regions,
-            self.pd,
-            &send.list,
-            got,
-            length,
-            need,
-        ) else {
-            let status = behavior.read_fault_status.status();
-            return self.fail(qp, device, status);
+        let (regions, need) = (&device.domains.regions, Access::LOCAL_WRITE);
+        let fault = behavior.read_fault_status.status();
+        let Ok(target) = touch(regions, self.pd, &send.list, got, length, need) else {
+            return self.fail(qp, device, fault);
         };
-        if packet.payload.copy_to(&device.domains.memory, &target) == Err(Gone) {
-            // The memory went away while the packet was on its way: it is lost.
-            return Ok(());
+        if let Err(gone) = packet.payload.copy_to(&device.domains.memory, &target) {
+            // If the memory went away while the packet was on its way, that is lost.
+            return match device.note_unmapped(gone) {
+                true => self.fail(qp, device, fault),
+                false => Ok(()),
+            };
         }
         let send = self.sq.get_mut(seq);
         send.got += length as u32;

@@ -310,7 +310,10 @@ impl Responder {
         self.need_receive(device)?;
         let target = self.receive_target(qp, device, packet, got)?;
         let copied = packet.payload.copy_to(&device.domains.memory, &target);
-        copied.map_err(|Gone| Refusal::Lost)?;
+        copied.map_err(|gone| match device.note_unmapped(gone) {
+            true => bad_receive(device),
+            false => Refusal::Lost,
+        })?;
         let got = got + packet.payload.len();
         if !packet.last {
             self.sequence.message = Some(Message::Send { got });
@@ -380,10 +383,7 @@ impl Responder {
         };
         all.and_then(|_| check_empty(regions, behavior.zero_len_sge_check, pd, &recv.list))
             .and_then(|()| touch(regions, pd, &recv.list, got.into(), length, writes))
-            .map_err(|_| {
-                let status = behavior.recv_fault_status.status();
-                Refusal::with_receive(Syndrome::NakRemoteOperation, status)
-            })
+            .map_err(|_| bad_receive(device))
     }
 
     /// Puts the data of an RDMA Write into memory, from `got` on.
@@ -425,7 +425,7 @@ impl Responder {
                 .map_err(|_| denied())?;
             target.length = length;
             let copied = packet.payload.copy_to(&device.domains.memory, &[target]);
-            copied.map_err(|Gone| Refusal::Lost)?;
+            copied.map_err(|gone| lost(device, gone, recv))?;
         }
         let got = got + length;
         if !packet.last {
@@ -472,9 +472,12 @@ impl Responder {
                 length,
                 need,
             );
-            Payload::Slices(Scatter::One(
-                source.map_err(|_| access_fault(device, None))?,
-            ))
+            let source = Scatter::One(source.map_err(|_| access_fault(device, None))?);
+            match device.base.checks_memory {
+                true => Payload::copied(&device.domains.memory, &source)
+                    .map_err(|gone| lost(device, gone, None))?,
+                false => Payload::Slices(source),
+            }
         };
         let span = packets(reth.length, mtu);
         let step = if qp.sends_whole_messages(device) {
@@ -528,14 +531,15 @@ impl Responder {
             )
             .map_err(|_| access_fault(device, None))?;
         let mut bytes = [0; atomic::BYTES as usize];
-        let mut memory = device.domains.memory.lock();
-        let lost = |Gone| Refusal::Lost;
         let (region, offset) = (place.region, place.offset);
-        memory.read(region, offset, &mut bytes).map_err(lost)?;
-        let original = u64::from_ne_bytes(bytes);
-        let value = eth.op.applied_to(original).to_ne_bytes();
-        memory.write(region, offset, &value).map_err(lost)?;
+        let mut memory = device.domains.memory.lock();
+        let done = memory.read(region, offset, &mut bytes).and_then(|()| {
+            let value = eth.op.applied_to(u64::from_ne_bytes(bytes)).to_ne_bytes();
+            memory.write(region, offset, &value)
+        });
         drop(memory);
+        done.map_err(|gone| lost(device, gone, None))?;
+        let original = u64::from_ne_bytes(bytes);
         self.replies.keep(psn, original, qp.attr.max_dest_rd_atomic);
         answer_atomic(qp, device, (psn, completed), original);
         Ok(Executed::part(1))
@@ -563,6 +567,21 @@ fn access_fault(device: &Device, recv: Option<WcStatus>) -> Refusal {
         recv,
         event: tells.then_some(AsyncEventType::QpAccessErr),
     }
+}
+
+/// What a peer named went away on the way, or is not mapped.
+#[cold]
+fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Refusal {
+    match device.note_unmapped(gone) {
+        true => access_fault(device, recv),
+        false => Refusal::Lost,
+    }
+}
+
+/// The memory of a receive cannot be used.
+fn bad_receive(device: &Device) -> Refusal {
+    let status = device.base.behavior.recv_fault_status.status();
+    Refusal::with_receive(Syndrome::NakRemoteOperation, status)
 }
 
 /// Whether the queue pair allows the operation, whatever memory it names, if any (RDMA-04).

@@ -3,9 +3,8 @@
 use verbs_api::table::Table;
 use verbs_api::{Access, Dest, Handle, SendOp, WcStatus};
 
-use super::atomic;
+use super::{atomic, sum};
 use crate::device::{Ah, Device, ProtectionFault, Send, check_empty, touch};
-use crate::memory::Gone;
 use crate::packet::{Op, Packet, Psn};
 use crate::payload::Payload;
 
@@ -72,23 +71,29 @@ pub(super) fn let_go(ahs: &mut Table<Ah>) -> impl FnMut(&mut Send) {
 /// The bytes of a send, or with what it fails. They stay where they are as long as the send is under way,
 /// if that is so.
 pub(super) fn taken(
-    device: &Device,
+    device: &mut Device,
     pd: u32,
-    send: &Send,
+    send: &mut Send,
     stays: bool,
 ) -> Result<Payload, WcStatus> {
+    if device.base.checks_memory {
+        sum::note_started(&device.domains, pd, send);
+    }
     let (regions, behavior) = (&device.domains.regions, &device.base.behavior);
     let length = send.length.into();
-    check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
-        .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()))
-        .and_then(|slices| match stays {
-            true => Ok(Payload::Slices(slices)),
-            // The send is done, and its memory the program's again, before this arrives.
-            false => Payload::copied(&device.domains.memory, &slices)
-                .map_err(|Gone| ProtectionFault::Key),
-        })
-        .map_err(|fault| match fault {
-            ProtectionFault::Key => behavior.send_key_status.status(),
-            ProtectionFault::Range => behavior.send_range_status.status(),
-        })
+    let slices = check_empty(regions, behavior.zero_len_sge_check, pd, &send.list)
+        .and_then(|()| touch(regions, pd, &send.list, 0, length, Access::empty()));
+    let payload = slices.and_then(|slices| match stays {
+        true => Ok(Payload::Slices(slices)),
+        // The send is done, and its memory the program's again, before this arrives.
+        false => Payload::copied(&device.domains.memory, &slices).map_err(|gone| {
+            device.note_unmapped(gone);
+            ProtectionFault::Key
+        }),
+    });
+    let behavior = &device.base.behavior;
+    payload.map_err(|fault| match fault {
+        ProtectionFault::Key => behavior.send_key_status.status(),
+        ProtectionFault::Range => behavior.send_range_status.status(),
+    })
 }

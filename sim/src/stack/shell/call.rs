@@ -273,6 +273,11 @@ impl Sim {
             self.check_call(fabric, node, verb)?;
             let count = fabric.node_mut(node).poll_cq(cq, wc);
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
+                if let Err(error) = &count
+                    && self.is_observed()
+                {
+                    note_refusal(fabric, node, error);
+                }
                 return count;
             }
             if count == Ok(0) {

@@ -37,7 +37,7 @@ use crate::empty::EmptyCqs;
 use crate::fault::{Striker, Strikers};
 use crate::frame;
 use crate::late::Late;
-use crate::memory::{Gone, Memory, SharedMemory};
+use crate::memory::{Memory, SharedMemory};
 use crate::outage::Outages;
 use crate::packet::{Packet, PortId};
 use crate::payload::Payload;
@@ -110,7 +110,7 @@ fn pass_bytes(packet: &Packet, memory: &SharedMemory, node: &mut Node) {
         Ok(Ok(bytes)) => node.handle_bytes(to, &bytes),
         Ok(Err(why)) => node.device.base.note_dropped(packet, why),
         // There are no bytes of it any more: it carries nothing, and says so.
-        Err(Gone) => node.handle_packet(packet),
+        Err(_) => node.handle_packet(packet),
     }
 }
 
@@ -121,7 +121,11 @@ impl Fabric {
             "bytes of packets are those of RoCEv2"
         );
         let (nodes, ports) = (config.nodes, config.ports);
-        let memory = Arc::new(Mutex::new(Memory::new(config.behavior.placement)));
+        let mut memory = Memory::new(config.behavior.placement);
+        if config.check_memory {
+            memory.check_mapping();
+        }
+        let memory = Arc::new(Mutex::new(memory));
         let subnet = config.subnet();
         // On a network nobody has an address yet.
         let located = if config.has_network() { 0 } else { nodes };
@@ -137,6 +141,7 @@ impl Fabric {
                 config.scatter,
             );
             node.device.base.set_limits(&config.limits);
+            node.device.base.checks_memory = config.check_memory;
             node.device.base.set_lacks(config.lacks);
             if let Some(subnet) = subnet {
                 node.device.ports.join(subnet);

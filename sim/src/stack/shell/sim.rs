@@ -272,9 +272,7 @@ impl Verbs for Sim {
     #[track_caller]
     fn dereg_mr(&self, mr: Mr) -> Result<()> {
         let say = || mr.to_string();
-        self.call_device(Verb::DeregMr, mr, say, |device| {
-            device.domains.dereg_mr(&mut device.base, mr)
-        })
+        self.call(Verb::DeregMr, mr, say, |node| node.dereg_mr(mr))
     }
 
     #[track_caller]

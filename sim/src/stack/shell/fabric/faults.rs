@@ -62,7 +62,9 @@ impl Fabric {
         let are_bytes = self.config.wire || self.config.pcap.is_some();
         let whole_messages = inline && !self.wire.sees_packets() && !are_bytes;
         self.unseen = whole_messages && self.trace.is_none();
-        self.direct.is_allowed = self.unseen && !self.wire.fails_calls();
+        // What is carried out at once is copied without a look at the memory.
+        self.direct.is_allowed =
+            self.unseen && !self.wire.fails_calls() && !self.config.check_memory;
         #[cfg(test)]
         self.direct.tally.restrict(&mut self.direct.is_allowed);
         self.direct.epoch += 1;

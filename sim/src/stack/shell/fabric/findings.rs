@@ -26,6 +26,9 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
                 *made_at = made_at.filter(|site| !is_own(site));
             }
         }
+        Problem::DeregisteredEarly { posted, .. } => {
+            *posted = posted.filter(|site| !is_own(site));
+        }
         _ => {}
     }
     finding

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use verbs_api::site::Site;
 use verbs_api::{
     Cause, Error, ErrorKind, Handle, Mr as MrHandle, MrChange, Qp as QpHandle, ReregError, Result,
     SendFlags, Sge, Srq as SrqHandle, Verb,
@@ -11,6 +12,7 @@ use verbs_api::{
 
 use super::Node;
 use crate::device::{ClaimedQueue, Claims, Work, find};
+use crate::diagnosis::Problem;
 use crate::stack::qp::WorkQueue;
 
 /// A work request that is in its queue.
@@ -24,6 +26,8 @@ struct Request<'a> {
 pub(super) struct Owner {
     queue: OwnersQueue,
     pub(super) label: u64,
+    /// Where it was posted.
+    site: Option<Site>,
 }
 
 enum OwnersQueue {
@@ -106,30 +110,30 @@ impl Node {
             let qp = self.qps.peek(index)?;
             (qp.common.handle.generation() == generation).then_some(qp)
         };
-        let (queue, pd, label, list) = match work.queue {
+        let (queue, pd, label, site, list) = match work.queue {
             ClaimedQueue::Send(index) => {
                 let qp = qp(index)?;
                 let requester = qp.requester.as_ref()?;
                 let send = requester.sq.find(work.seq)?;
                 let queue = OwnersQueue::Send(qp.common.handle);
-                (queue, requester.pd, send.label, &send.list[..])
+                (queue, requester.pd, send.label, send.site, &send.list[..])
             }
             ClaimedQueue::Recv(index) => {
                 let qp = qp(index)?;
                 let receives = qp.receives();
                 let recv = receives.rq()?.find(work.seq)?;
                 let queue = OwnersQueue::Recv(qp.common.handle);
-                (queue, receives.pd()?, recv.label, &recv.list[..])
+                (queue, receives.pd()?, recv.label, recv.site, &recv.list[..])
             }
             ClaimedQueue::Shared(index) => {
                 let srq = self.device.srqs.peek(index)?;
                 let recv = srq.find(work.seq)?;
                 let queue = OwnersQueue::Shared(srq.handle);
                 let is_it = srq.handle.generation() == generation;
-                is_it.then_some((queue, srq.pd, recv.label, &recv.list[..]))?
+                is_it.then_some((queue, srq.pd, recv.label, recv.site, &recv.list[..]))?
             }
         };
-        let owner = Owner { queue, label };
+        let owner = Owner { queue, label, site };
         Some(Request { owner, pd, list })
     }
 
@@ -223,6 +227,19 @@ impl Node {
         Err(Error::new(verb, ErrorKind::Usage, cause))
     }
 
+    /// `ibv_dereg_mr`
+    pub(in crate::stack::shell) fn dereg_mr(&mut self, mr: MrHandle) -> Result<()> {
+        let early = match self.device.base.checks_memory {
+            true => deregistered_early(self, mr)?,
+            false => None,
+        };
+        self.device.domains.dereg_mr(&mut self.device.base, mr)?;
+        if let Some(problem) = early {
+            self.device.base.note_mistake(problem);
+        }
+        Ok(())
+    }
+
     /// `ibv_rereg_mr`. Not of memory that posted work names.
     pub(in crate::stack::shell) fn rereg_mr(
         &mut self,
@@ -244,4 +261,23 @@ impl Node {
             .domains
             .rereg_mr(&mut self.device.base, mr, change)
     }
+}
+
+/// Whether the completion of work that names a region has not been polled.
+fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<Problem>> {
+    let index = find(&node.device.domains.regions, Verb::DeregMr, mr)?;
+    let own = node.device.domains.regions.at(index);
+    let all = own.bytes(0..own.attr.length);
+    let Some(owner) = node.owner_of(index, all, true) else {
+        return Ok(None);
+    };
+    let label = owner.label;
+    let number = |qp: QpHandle| node.qps.at(qp.index()).common.qp_num;
+    let work = match owner.queue {
+        OwnersQueue::Send(qp) => format!("send {label:#x} of qp {:#x}", number(qp)),
+        OwnersQueue::Recv(qp) => format!("receive {label:#x} of qp {:#x}", number(qp)),
+        OwnersQueue::Shared(srq) => format!("receive {label:#x} of {srq}"),
+    };
+    let posted = owner.site;
+    Ok(Some(Problem::DeregisteredEarly { mr, work, posted }))
 }

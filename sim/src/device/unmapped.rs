@@ -1,0 +1,70 @@
+//! Memory of regions that is not mapped any more, where memory is checked: which regions have some, and where they were
+//! registered.
+
+use std::collections::BTreeMap;
+
+use verbs_api::Mr as MrHandle;
+use verbs_api::site::Site;
+
+use super::Device;
+use super::history::reason;
+use super::region::Mr;
+use crate::diagnosis::Problem;
+use crate::memory::Gone;
+
+/// What is known of regions, by their slots, where memory is checked; else nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Registered(BTreeMap<u32, Region>);
+
+#[derive(Clone, Debug)]
+struct Region {
+    mr: MrHandle,
+    site: Option<Site>,
+    /// The last bytes that were found not to be mapped: offset and how many.
+    unmapped: Option<(u64, u64)>,
+}
+
+impl Registered {
+    pub(super) fn add(&mut self, index: u32, mr: MrHandle, site: Option<Site>) {
+        let unmapped = None;
+        self.0.insert(index, Region { mr, site, unmapped });
+    }
+
+    pub(super) fn remove(&mut self, index: u32) {
+        self.0.remove(&index);
+    }
+
+    /// Why work on a region failed, if it was for what is not mapped.
+    pub(super) fn why(&self, index: u32) -> Option<String> {
+        let Region { mr, unmapped, .. } = self.0.get(&index)?;
+        let (offset, length) = (*unmapped)?;
+        let not_mapped = reason::NOT_MAPPED;
+        Some(format!(
+            "{length} bytes from {offset:#x} on of {mr} {not_mapped}"
+        ))
+    }
+}
+
+impl Device {
+    /// Bytes that work names could not be copied: what they are not mapped for is a finding. Whether that is so; they may
+    /// just have gone with their region.
+    #[cold]
+    pub(crate) fn note_unmapped(&mut self, gone: Gone) -> bool {
+        let Gone::Unmapped(bytes) = gone else {
+            return false;
+        };
+        let regions = &mut self.domains.regions;
+        let found = |(index, mr): (u32, &Mr)| Some((index, mr.offset_of(&bytes)?));
+        let Some((index, offset)) = regions.iter().find_map(found) else {
+            return true;
+        };
+        let length = bytes.length as u64;
+        if let Some(region) = regions.registered.0.get_mut(&index) {
+            region.unmapped = Some((offset, length));
+            let (mr, site) = (region.mr, region.site);
+            let problem = Problem::Unmapped { mr, offset, length };
+            self.base.history.note(problem, site);
+        }
+        true
+    }
+}
