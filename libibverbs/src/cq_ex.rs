@@ -13,7 +13,8 @@ use verbs_abi::{
     IBV_CQ_ATTR_MODERATE, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CQ_INIT_ATTR_MASK_PD, ibv_context,
     ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_moderate_cq, ibv_modify_cq_attr, ibv_poll_cq_attr,
 };
-use verbs_api::{CqInit, CqInitEx, ErrorKind, Handle, Verbs, WcEx};
+use verbs_api::{CqInit, CqInitEx, ErrorKind, Handle, Verbs, WcEx, WcStatus};
+use verbs_sim::Class;
 
 use crate::caller::way_to;
 use crate::cq::{self, Cq};
@@ -191,29 +192,39 @@ fn show(cq: &'static CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()>
     Ok(())
 }
 
-/// Readers: what the queue was not made with is 0.
+/// Readers: what the queue was not made with is 0. Those of `if good` have a value only if the work succeeded (WC-01).
 macro_rules! readers {
-    ($( $name:ident: $type:ty = |$wc:ident| $value:expr; )*) => { $(
+    ($( $name:ident: $type:ty = $(if $good:ident)? |$wc:ident| $value:expr; )*) => { $(
         extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
             or_zero(|| {
                 let $wc = find(cq)?.1.0.lock().get().ok_or(Errno(libc::EINVAL))?;
+                $( $good(&$wc, stringify!($name)); )?
                 Ok($value)
             })
         }
     )* };
 }
 
+/// A program reads what has a value only of work that succeeded.
+fn good(wc: &WcEx, reader: &str) {
+    if wc.status != WcStatus::Success {
+        let status = wc.status;
+        let text = format!("ibv_wc_{reader} of a completion with {status}: it says nothing");
+        engine().sim.note_misuse(Class::UndefinedField, text);
+    }
+}
+
 readers! {
-    read_opcode: u32 = |wc| wc.opcode.into();
+    read_opcode: u32 = if good |wc| wc.opcode.into();
     read_vendor_err: u32 = |wc| wc.vendor_err;
-    read_byte_len: u32 = |wc| wc.byte_len.unwrap_or_default();
-    read_imm_data: u32 = |wc| u32::from_ne_bytes(wc.imm_data.unwrap_or_default());
+    read_byte_len: u32 = if good |wc| wc.byte_len.unwrap_or_default();
+    read_imm_data: u32 = if good |wc| u32::from_ne_bytes(wc.imm_data.unwrap_or_default());
     read_qp_num: u32 = |wc| wc.qp_num.unwrap_or_default();
-    read_src_qp: u32 = |wc| wc.src_qp.unwrap_or_default();
+    read_src_qp: u32 = if good |wc| wc.src_qp.unwrap_or_default();
     read_wc_flags: u32 = |wc| wc.wc_flags.bits();
-    read_slid: u32 = |wc| wc.slid.unwrap_or_default();
-    read_sl: u8 = |wc| wc.sl.unwrap_or_default();
-    read_dlid_path_bits: u8 = |wc| wc.dlid_path_bits.unwrap_or_default();
+    read_slid: u32 = if good |wc| wc.slid.unwrap_or_default();
+    read_sl: u8 = if good |wc| wc.sl.unwrap_or_default();
+    read_dlid_path_bits: u8 = if good |wc| wc.dlid_path_bits.unwrap_or_default();
     read_completion_ts: u64 = |wc| wc.completion_ts.unwrap_or_default();
     read_completion_wallclock_ns: u64 = |wc| wc.completion_wallclock_ns.unwrap_or_default();
 }

@@ -517,12 +517,12 @@ mod tests {
             (
                 "",
                 &[("VERBSIM_MEMORY", "yes")],
-                &["VERBSIM_MEMORY (--memory) is yes", "on, off"],
+                &["VERBSIM_MEMORY (--memory) is yes", "on or off"],
             ),
             (
                 "memory = \"on\"",
                 &[],
-                &["memory in its file is \"on\"", "true, false"],
+                &["memory in its file is \"on\"", "true or false"],
             ),
             (
                 "devices = 0",
@@ -674,7 +674,7 @@ mod tests {
             (
                 "halt_on_error = 1",
                 &[],
-                &["halt_on_error in its file is 1", "true or false"],
+                &["halt_on_error in its file is 1", "on or off"],
             ),
             (
                 "suppressions = \"/nowhere\"",

@@ -360,7 +360,7 @@ impl Value for u64 {
 }
 
 impl Value for bool {
-    const WANTED: &'static str = "it is to be on or off";
+    const WANTED: &'static str = "it is to be on or off, in a file true or false";
 
     /// As people write it in variables.
     fn of_text(text: &str) -> Option<Self> {

@@ -72,8 +72,10 @@ classes! {
         "call ibv_req_notify_cq before each wait: a request makes one event";
     SolicitedOnly = "VS-ARM-04", Hint, "CQ-ARM-08",
         "arm for the next completion, or let the sender set IBV_SEND_SOLICITED";
-    ArmedWithoutChannel = "VS-ARM-05", Hint, "CQ-ARM-48",
+    ArmedWithoutChannel = "VS-ARM-05", Certain, "CQ-ARM-48",
         "create the CQ with a completion channel, or do not arm it";
+    SolicitedWait = "VS-ARM-06", Certain, "CQ-ARM-08",
+        "arm for the next completion, or let the sender set IBV_SEND_SOLICITED";
     Unacknowledged = "VS-EVT-01", Certain, "CHAN-34",
         "acknowledge each event that was read before its object is destroyed";
     OverAcknowledged = "VS-EVT-02", Certain, "CHAN-37",
@@ -116,6 +118,8 @@ classes! {
         "give the peer the address and the rkey of a region that lasts, and the rights that its work needs";
     LocalAccess = "VS-KEY-02", Certain, "SQ-22",
         "name registered memory, with the lkey of its region, of the QP's protection domain";
+    UndefinedField = "VS-WC-01", Certain, "WC-01",
+        "look at the status first: of a completion that is no success wr_id, status, qp_num and vendor_err alone have a value";
     Transition = "VS-QP-01", Certain, "QP-STATE-03",
         "give the attributes that the transition requires, in range, and no others";
     WrongState = "VS-QP-02", Certain, "SQ-01",

@@ -137,7 +137,11 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel) -> (Class, String)
             device: &|node: u32| node.to_string(),
             place: &|site: Site| site.to_string(),
         };
-        Some((problem.class(), problem.in_words(&names)))
+        let class = match problem.class() {
+            Class::SolicitedOnly => Class::SolicitedWait,
+            class => class,
+        };
+        Some((class, problem.in_words(&names)))
     };
     if let Some(lost) = reports.iter().find_map(wake_up) {
         return lost;
