@@ -53,6 +53,13 @@ impl Class {
             () if mutant.is_text || is_in(TEXTS) => Some(Self::Text),
             // The number of a work request in the trace, in errors and in the diagnosis.
             () if text.starts_with("label: ") => Some(Self::Text),
+            // Where the program was, and how it has dealt with a CQ: for the diagnosis.
+            () if ["site", "dealings", "was_left", "read_at"]
+                .iter()
+                .any(|of| text.contains(of)) =>
+            {
+                Some(Self::Text)
+            }
             () if is_in(LABORATORY) => Some(Self::Laboratory),
             // What was found of the ways of messages that are carried out at once holds for an epoch.
             () if text.contains("self.direct.") => Some(Self::Laboratory),
@@ -63,17 +70,37 @@ impl Class {
 
 /// Sources and functions that only make texts.
 const TEXTS: &[&str] = &[
+    "sim/src/class.rs",
     "sim/src/diagnosis.rs",
+    "sim/src/device/fresh.rs",
     "sim/src/device/history.rs",
+    "sim/src/device/left.rs",
     "sim/src/device/why.rs",
     "sim/src/stack/qp/why.rs",
     "sim/src/stack/shell/say.rs",
+    "sim/src/stack/shell/diagnose.rs",
+    "sim/src/stack/shell/fabric/ends.rs",
+    "sim/src/stack/shell/fabric/findings.rs",
+    "sim/src/stack/shell/fabric/fresh.rs",
+    "sim/src/stack/shell/fabric/waits.rs",
     "sim/src/stack/shell/node/findings.rs",
+    "sim/src/stack/shell/watch.rs",
+    "sim/src/device/base.rs Base::note_mistake",
+    "sim/src/device/contexts.rs Base::made_at",
+    "sim/src/device/cq.rs Cq::event_read_at",
+    "sim/src/device/cq.rs Cq::note_unpolled",
+    "sim/src/device/cq.rs Cqs::left",
+    "sim/src/device/key.rs Regions::gone",
+    "sim/src/device/key.rs Regions::remember",
+    "sim/src/stack/qp/mod.rs Qp::count_outstanding",
+    "sim/src/stack/qp/mod.rs Qp::has_seen_failure",
+    "sim/src/stack/qp/mod.rs Qp::note_post_in_error",
+    "sim/src/stack/qp/mod.rs Qp::unpolled",
+    "sim/src/stack/qp/queue.rs WorkQueue::unpolled",
     "sim/src/device/base.rs Base::note_dropped",
     "sim/src/device/cq.rs Cqs::overrun_at",
     "sim/src/device/cq.rs shown",
     "sim/src/device/channel.rs Channel::events_left",
-    "sim/src/device/cq.rs Cq::has_solicited",
     "sim/src/device/cq.rs Cq::report",
     "sim/src/device/cq.rs Cqs::channel_report",
     "sim/src/device/cq.rs Cqs::note_lost",
@@ -85,6 +112,10 @@ const TEXTS: &[&str] = &[
 /// does not run in; and of messages that are carried out at once, which a test compares with packets (`alike.rs`), since
 /// the suite sees packets nearly everywhere.
 const LABORATORY: &[&str] = &[
+    "sim/src/checksum.rs",
+    "sim/src/device/unmapped.rs",
+    "sim/src/memory/process.rs",
+    "sim/src/stack/qp/sum.rs",
     "sim/src/stack/qp/direct.rs",
     "sim/src/stack/qp/direct/datagram.rs",
     "sim/src/stack/shell/fabric/direct.rs",
