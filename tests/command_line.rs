@@ -90,7 +90,7 @@ fn a_class_of_mistakes_is_explained() {
     }
     let group = said(&verbsim("explain vs-arm"));
     assert!(
-        group.contains("VS-ARM-05 warning: ") && !group.contains("VS-CQ-01"),
+        group.contains("VS-ARM-04 warning: ") && !group.contains("VS-CQ-01"),
         "{group}"
     );
     let all = said(&verbsim("explain VS"));
