@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use verbs_api::site::{Site, noted_by};
 
-use crate::place;
+use crate::place::{self, WayOut};
 
 /// The instructions of a way in: notes what the call returns to, and the caller's frame, and goes on to `{function}`.
 /// They touch only registers that neither arguments nor results are in.
@@ -150,8 +150,8 @@ fn site() -> Option<Site> {
 }
 
 /// A call that has come from a function of C's headers, such as `ibv_post_send`, is one of who called that. They are
-/// functions only where the program was compiled without optimization. Then the chain of frames leads there, and it
-/// has to be followed while they last.
+/// functions only where they were not made part of their callers, as without optimization. Then the chain of frames leads
+/// there if there is one, or else what unwinding knows; either has to be followed while the frames last.
 #[inline(always)]
 pub(crate) fn settle() {
     if IS_NAMED.load(Ordering::Relaxed) {
@@ -161,24 +161,33 @@ pub(crate) fn settle() {
 
 #[cold]
 fn leave_headers() {
+    with_noted(|noted| {
+        let returns_to = noted.returns_to.get();
+        let outer = match place::way_out(returns_to, noted.frame.get()) {
+            WayOut::None => return,
+            WayOut::ByFrames => by_frames(noted.frame.get()),
+            WayOut::ByUnwinding => place::outside(returns_to).map(|outer| outer.returns_to),
+        };
+        noted.returns_to.set(outer.unwrap_or(returns_to));
+    });
+}
+
+/// What is outside of a frame that has been seen to be one.
+fn by_frames(mut frame: usize) -> Option<usize> {
     /// `rdma_post_send` calls another, which calls `ibv_post_send`.
     const MOST: usize = 3;
-    with_noted(|noted| {
-        for _ in 0..MOST {
-            let frame = noted.frame.get();
-            if !may_be_frame(frame) || !place::is_of_header(noted.returns_to.get()) {
-                return;
-            }
-            // SAFETY: the place is on the stack of this thread, where a function that is not optimized has its frame.
-            let [outer, returns_to] =
-                unsafe { with_exposed_provenance::<[usize; 2]>(frame).read() };
-            if !place::is_known(returns_to) {
-                return;
-            }
-            noted.returns_to.set(returns_to);
-            noted.frame.set(outer);
+    for _ in 0..MOST {
+        if !may_be_frame(frame) {
+            return None;
         }
-    });
+        // SAFETY: the place is on the stack of this thread, where a function of the headers has its frame.
+        let [outer, returns_to] = unsafe { with_exposed_provenance::<[usize; 2]>(frame).read() };
+        if !place::is_of_header(returns_to) {
+            return Some(returns_to);
+        }
+        frame = outer;
+    }
+    None
 }
 
 /// Whether it is on the stack, not far above. A frame begins with that of the caller, and with what it returns to.

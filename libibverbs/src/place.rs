@@ -47,43 +47,78 @@ fn is_header(file: &str) -> bool {
     HEADERS.contains(&file)
 }
 
-/// Whose code an address is in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
-    Header,
-    Program,
-    /// There is no debug information.
-    Unknown,
+/// How a call from a function of the headers leads to who called that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WayOut {
+    /// It is not from there.
+    None,
+    /// By the frame that the caller's register points to.
+    ByFrames,
+    /// Only as debuggers do it, which takes longer.
+    ByUnwinding,
 }
 
 /// What was found out of addresses, since that takes time.
 #[derive(Default)]
-pub(crate) struct Known(Mutex<BTreeMap<usize, Of>>);
+pub(crate) struct Known(Mutex<BTreeMap<usize, WayOut>>);
 
-fn of(address: usize) -> Of {
+/// The way out of the function that a call returns to, whose register for the frame has this value.
+pub(crate) fn way_out(address: usize, frame: usize) -> WayOut {
     // Nothing can be wrong with what a program does before that.
     let Some(engine) = running() else {
-        return Of::Unknown;
+        return WayOut::None;
     };
     let mut known = engine.known.0.lock();
     *known.entry(address).or_insert_with(|| {
-        let lines = lines(address);
-        match lines.iter().all(|(file, _)| is_header(file)) {
-            _ if lines.is_empty() => Of::Unknown,
-            true => Of::Header,
-            false => Of::Program,
+        if !all_of_headers(address) {
+            return WayOut::None;
+        }
+        // What a frame begins with lies below what the caller had on its stack.
+        let has_frame = |outside: Outside| {
+            cfg!(target_arch = "x86_64") && outside.stack == frame.wrapping_add(16)
+        };
+        match outside(address).is_some_and(has_frame) {
+            true => WayOut::ByFrames,
+            false => WayOut::ByUnwinding,
         }
     })
 }
 
 /// Whether the call that returns there is in a function of the headers, which is not part of another.
 pub(crate) fn is_of_header(address: usize) -> bool {
-    of(address) == Of::Header
+    way_out(address, 0) != WayOut::None
 }
 
-/// Whether a call that returns there could be named.
-pub(crate) fn is_known(address: usize) -> bool {
-    of(address) != Of::Unknown
+fn all_of_headers(address: usize) -> bool {
+    let lines = lines(address);
+    !lines.is_empty() && lines.iter().all(|(file, _)| is_header(file))
+}
+
+/// Where a function of the headers was called.
+pub(crate) struct Outside {
+    /// What its caller, or the caller of that, returns to that is of no header.
+    pub(crate) returns_to: usize,
+    /// Where the stack of the first caller ends.
+    stack: usize,
+}
+
+/// Unwinds the stack of this thread from a call in a function of the headers, that returns to this address.
+pub(crate) fn outside(returns_to: usize) -> Option<Outside> {
+    let (mut stack, mut found, mut is_there) = (None, None, false);
+    backtrace::trace(|frame| {
+        let ip = frame.ip().addr();
+        if is_there {
+            stack = stack.or(Some(frame.sp().addr()));
+            found = Some(ip);
+            return all_of_headers(ip);
+        }
+        is_there = ip == returns_to;
+        true
+    });
+    Some(Outside {
+        returns_to: found?,
+        stack: stack?,
+    })
 }
 
 /// The function of the call that returns there, and the file that it is in.
