@@ -35,7 +35,7 @@ pub(crate) struct More {
 }
 
 impl Kind for OpenDevice {
-    const NAME: &'static str = "Context";
+    const NAME: &'static str = "struct ibv_context";
     type Raw = verbs_context;
     type Seen = ibv_context;
     type Handle = verbs_api::Context;

@@ -209,7 +209,9 @@ macro_rules! readers {
 fn good(wc: &WcEx, reader: &str) {
     if wc.status != WcStatus::Success {
         let status = wc.status;
-        let text = format!("ibv_wc_{reader} of a completion with {status}: it says nothing");
+        let text = format!(
+            "ibv_wc_{reader} was called for a completion that failed with {status}: its value is not defined"
+        );
         engine().sim.note_misuse(Class::UndefinedField, text);
     }
 }

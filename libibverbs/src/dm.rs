@@ -23,7 +23,7 @@ use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, statu
 pub(crate) struct Dm;
 
 impl Kind for Dm {
-    const NAME: &'static str = "Dm";
+    const NAME: &'static str = "struct ibv_dm";
     type Raw = ibv_dm;
     type Seen = ibv_dm;
     type Handle = Context;

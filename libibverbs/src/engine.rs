@@ -73,9 +73,15 @@ static AT_LOAD: extern "C" fn() = {
                 at_exit::register(&config);
                 caller::register(config.diagnose().is_some());
                 let _ = CONFIG.set(config);
-                // SAFETY: the function may run in a child of a process with threads: it reads what never changes, tries
-                // a lock, and closes descriptors.
-                unsafe { libc::pthread_atfork(None, None, Some(leave_to_parent)) };
+                // SAFETY: the last may run in a child of a process with threads: it lets go of a lock of this thread,
+                // reads what never changes, tries a lock, and closes descriptors.
+                unsafe {
+                    libc::pthread_atfork(
+                        Some(place::before_fork),
+                        Some(place::after_fork),
+                        Some(leave_to_parent),
+                    )
+                };
             }
             Err(problem) => {
                 // Nobody may be there to read it.
@@ -90,6 +96,7 @@ static AT_LOAD: extern "C" fn() = {
 
 /// What there is after `fork` is the parent's.
 unsafe extern "C" fn leave_to_parent() {
+    place::after_fork();
     let engine = ENGINE.swap(null_mut(), Ordering::Relaxed);
     // SAFETY: null, or an engine that was made whole before, and is never freed.
     if let Some(of_parent) = unsafe { engine.as_ref() } {

@@ -30,6 +30,9 @@ const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGALRM];
 /// A program may hang with the simulator's lock, as in a handler for a fault in its own memory.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// For so long it may take to write.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+
 /// For so long the program is held where the signal found it.
 const HOLD_MS: c_int = 500;
 
@@ -136,7 +139,11 @@ fn write_in_time(signal: Signal) {
     let Some(engine) = running() else { return };
     let give_up = move || {
         thread::sleep(PATIENCE);
-        if !IS_FREE.load(Ordering::Relaxed) {
+        if IS_FREE.load(Ordering::Relaxed) {
+            // Nobody may read what is written.
+            thread::sleep(LAST_PATIENCE);
+            end_by(signal);
+        } else {
             let _ = writeln!(
                 io::stderr(),
                 "verbsim: the simulator was busy: no diagnosis"

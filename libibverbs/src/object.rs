@@ -77,7 +77,7 @@ pub(crate) trait Kind: Sized + 'static {
     type Seen;
     type Handle: Copy + Send + Sync;
     type More: Send + Sync;
-    /// What it is called, such as `Qp`.
+    /// Its structure, such as `struct ibv_qp`.
     const NAME: &'static str;
     /// Where [`Seen`](Self::Seen) is in it.
     const OFFSET: usize = 0;
@@ -224,7 +224,10 @@ impl<K: Kind> CObject<K> {
             true => (Class::AfterFork, "is of the parent, from before fork"),
             false => (Class::Refused, "names no object that there ever was"),
         };
-        let text = format!("a pointer to {}, {seen:p}, {what}", K::NAME);
+        let text = match seen.is_null() {
+            true => format!("NULL in place of a {}", K::NAME),
+            false => format!("a pointer to a {} {what}", K::NAME),
+        };
         engine().sim.note_misuse(class, text);
         Errno(libc::EINVAL)
     }
@@ -278,7 +281,7 @@ macro_rules! kinds {
             type Seen = verbs_abi::$seen;
             type Handle = verbs_api::$handle;
             type More = $more;
-            const NAME: &'static str = stringify!($kind);
+            const NAME: &'static str = concat!("struct ", stringify!($seen));
 
             fn arena_in(objects: &$crate::object::Objects) -> &$crate::object::ArenaOf<Self> {
                 &objects.$arena

@@ -2,10 +2,14 @@
 //!
 //! Only what the process has loaded says that, so it is found here and not by who reads the diagnosis.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
 use std::path::Path;
 use std::ptr::with_exposed_provenance_mut;
+use std::sync::{MutexGuard, PoisonError};
+
+use backtrace::Symbol;
 
 use verbs_api::site::Site;
 use verbs_api::sync::Mutex;
@@ -14,6 +18,31 @@ use crate::engine::running;
 
 /// Their functions are part of the program that includes them, which is not where it calls a verb.
 const HEADERS: [&str; 2] = ["verbs.h", "rdma_verbs.h"];
+
+/// Held while the crate is asked, which has a lock of its own: a child would find that as another thread of its parent's
+/// had it. So nobody asks while the process forks.
+static ASKS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+std::thread_local!(static HELD: Cell<Option<MutexGuard<'static, ()>>> = const { Cell::new(None) });
+
+fn asks() -> MutexGuard<'static, ()> {
+    ASKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The process is about to fork.
+pub(crate) extern "C" fn before_fork() {
+    HELD.set(Some(asks()));
+}
+
+/// It has, here and in the child.
+pub(crate) extern "C" fn after_fork() {
+    drop(HELD.take());
+}
+
+fn resolve(address: *mut c_void, see: impl FnMut(&Symbol)) {
+    let _alone = asks();
+    backtrace::resolve(address, see);
+}
 
 /// A place as it is to be read, such as `client.c:17`. Without debug information it is the function and its object, or
 /// what `addr2line` would take.
@@ -35,7 +64,7 @@ fn line(address: usize) -> Option<String> {
 fn lines(address: usize) -> Vec<(String, u32)> {
     let mut found = Vec::new();
     // The crate looks at the byte before the address.
-    backtrace::resolve(with_exposed_provenance_mut(address), |symbol| {
+    resolve(with_exposed_provenance_mut(address), |symbol| {
         if let (Some(path), Some(line)) = (symbol.filename(), symbol.lineno()) {
             found.push((file_name(path), line));
         }
@@ -104,17 +133,20 @@ pub(crate) struct Outside {
 
 /// Unwinds the stack of this thread from a call in a function of the headers, that returns to this address.
 pub(crate) fn outside(returns_to: usize) -> Option<Outside> {
-    let (mut stack, mut found, mut is_there) = (None, None, false);
+    const MOST: usize = 32;
+    let mut frames = Vec::new();
+    let alone = asks();
     backtrace::trace(|frame| {
-        let ip = frame.ip().addr();
-        if is_there {
-            stack = stack.or(Some(frame.sp().addr()));
-            found = Some(ip);
-            return all_of_headers(ip);
-        }
-        is_there = ip == returns_to;
-        true
+        frames.push((frame.ip().addr(), frame.sp().addr()));
+        frames.len() < MOST
     });
+    drop(alone);
+    let callers = frames
+        .iter()
+        .skip_while(|(ip, _)| *ip != returns_to)
+        .skip(1);
+    let stack = callers.clone().next().map(|(_, stack)| *stack);
+    let found = callers.map(|(ip, _)| *ip).find(|ip| !all_of_headers(*ip));
     Some(Outside {
         returns_to: found?,
         stack: stack?,
@@ -124,7 +156,7 @@ pub(crate) fn outside(returns_to: usize) -> Option<Outside> {
 /// The function of the call that returns there, and the file that it is in.
 fn function(address: usize) -> String {
     let mut function = None;
-    backtrace::resolve(with_exposed_provenance_mut(address), |symbol| {
+    resolve(with_exposed_provenance_mut(address), |symbol| {
         function = symbol.name().map(|name| name.to_string());
     });
     match (function, object(address)) {

@@ -109,7 +109,7 @@ classes! {
     NotReceived = "VS-RNR-01", Certain, "RNR-03",
         "post receives before the peer may send, and ask for more tries (rnr_retry 7 is for ever)";
     LateReceive = "VS-RNR-02", Hint, "RNR-01",
-        "post receives before the peer may send: a device sends again, but slowly, and of UC and UD messages are lost";
+        "post receives before the peer may send: a device sends again, but slowly, and messages of UC and UD are lost";
     Rights = "VS-MR-01", Certain, "MR-01",
         "IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need IBV_ACCESS_LOCAL_WRITE too";
     Deregistered = "VS-MR-02", Certain, "MR-05",
@@ -119,7 +119,7 @@ classes! {
     LocalAccess = "VS-KEY-02", Certain, "SQ-22",
         "name registered memory, with the lkey of its region, of the QP's protection domain";
     UndefinedField = "VS-WC-01", Certain, "WC-01",
-        "look at the status first: of a completion that is no success wr_id, status, qp_num and vendor_err alone have a value";
+        "look at the status first: if it is not success, only wr_id, status, qp_num and vendor_err are valid";
     Transition = "VS-QP-01", Certain, "QP-STATE-03",
         "give the attributes that the transition requires, in range, and no others";
     WrongState = "VS-QP-02", Certain, "SQ-01",
@@ -153,7 +153,7 @@ classes! {
     Injected = "VS-LAB-01", Hint, "WC-21",
         "nothing: a fault rule did it";
     Garbage = "VS-NET-01", Hint, "DEV-01",
-        "see who sends to the port of RoCE";
+        "find out who sends to the RoCE port";
     Changed = "VS-MEM-01", Certain, "SQ-17",
         "leave the bytes of a send as they are until its completion, or a later one of its queue, is polled";
     Unmapped = "VS-MEM-02", Certain, "MR-23",

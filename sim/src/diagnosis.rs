@@ -37,7 +37,7 @@ use crate::device::reason;
 pub struct Diagnosis {
     /// What was done wrong, in the order in which it is printed.
     pub mistakes: Vec<Finding>,
-    /// What is still there, one finding a device, and one more if a context was closed with what it had.
+    /// What is still there, one finding a device, and one for each context that was closed with what it had.
     pub leftovers: Vec<Finding>,
 }
 
@@ -466,11 +466,12 @@ impl Problem {
         }
     }
 
-    /// The verb that was refused.
-    pub(crate) fn verb(&self) -> Option<Verb> {
+    /// What tells it from others of its class: the verb that was refused, or what differs.
+    pub(crate) fn fact(&self) -> &'static str {
         match self {
-            Self::Refused { error, .. } => Some(error.verb()),
-            _ => None,
+            Self::Refused { error, .. } => error.verb().name(),
+            Self::EndsDiffer { what, .. } => what,
+            _ => "",
         }
     }
 
@@ -561,7 +562,7 @@ impl Problem {
             }
             Self::PostedInError { qp_num } => {
                 format!(
-                    "a send was posted on qp {qp_num:#x}, of which a completion had told that it is in ERR: it is flushed"
+                    "a send was posted on qp {qp_num:#x}, after a completion had shown that it is in ERR: it is only flushed"
                 )
             }
             Self::Waits {
@@ -572,7 +573,7 @@ impl Problem {
                 ..
             } => {
                 let seconds = since.as_secs_f64();
-                format!("a thread waits in {verb} for {waits_for}, since {seconds:.1} s: {why}")
+                format!("a thread waits in {verb} for {waits_for}, for {seconds:.1} s now: {why}")
             }
             Self::Dropped {
                 from: (node, from),

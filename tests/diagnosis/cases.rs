@@ -224,7 +224,7 @@ pub(super) const CASES: &[Case] = &[
             sim.get_cq_event(b.channel, Wait::Forever).unwrap_err();
         },
         &[
-            "sim1: VS-ARM-01: a thread waits in ibv_get_cq_event for an event on channel#0, since 0.0 s: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that (here)",
+            "sim1: VS-ARM-01: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that (here)",
             "sim1: VS-ARM-01: cq#0 is armed next, and 1 completion waits in it from before: no event tells of that (here)",
         ],
     ),
@@ -250,7 +250,7 @@ pub(super) const CASES: &[Case] = &[
             sim.get_cq_event(b.channel, Wait::Forever).unwrap_err();
         },
         &[
-            "sim1: VS-ARM-03: a thread waits in ibv_get_cq_event for an event on channel#0, since 0.0 s: cq#0 is not armed (here)",
+            "sim1: VS-ARM-03: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 is not armed (here)",
         ],
     ),
     (
@@ -264,7 +264,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-ARM-06: a thread waits in ibv_get_cq_event for an event on channel#0, since 0.0 s: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that (here)",
+            "sim1: VS-ARM-06: a thread waits in ibv_get_cq_event for an event on channel#0, for 0.0 s now: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that (here)",
             "sim1: VS-ARM-04: hint: cq#0 is armed solicited, and 1 completion waits in it that nobody solicited: no event tells of that (here)",
         ],
     ),
@@ -293,7 +293,7 @@ pub(super) const CASES: &[Case] = &[
             sim.destroy_cq(b.cq, Wait::Forever).unwrap_err();
         },
         &[
-            "sim1: VS-EVT-01: a thread waits in ibv_destroy_cq for another thread to acknowledge events of the cq, since 0.0 s: an event was read and not acknowledged (here)",
+            "sim1: VS-EVT-01: a thread waits in ibv_destroy_cq for another thread to acknowledge events of the cq, for 0.0 s now: an event was read and not acknowledged (here)",
             "sim1: VS-EVT-01: 1 event of cq#0 read and not acknowledged: its destroy would wait (here)",
         ],
     ),
@@ -471,7 +471,7 @@ pub(super) const CASES: &[Case] = &[
         },
         &[
             "sim0: VS-KEY-01: send 0x0 of qp 0x2 failed with REM_ACCESS_ERR: at sim1, no region has the rkey 0x1234",
-            "sim0: VS-QP-05: hint: a send was posted on qp 0x2, of which a completion had told that it is in ERR: it is flushed, and 1 time more",
+            "sim0: VS-QP-05: hint: a send was posted on qp 0x2, after a completion had shown that it is in ERR: it is only flushed, and 1 time more",
             "sim1: VS-EVT-05: hint: 1 event QP_ACCESS_ERR of qp 0x2 not read",
         ],
     ),

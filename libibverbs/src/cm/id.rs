@@ -47,7 +47,7 @@ pub(super) struct Own {
 }
 
 impl Kind for Id {
-    const NAME: &'static str = "Id";
+    const NAME: &'static str = "struct rdma_cm_id";
     type Raw = WithPath;
     type Seen = rdma_cm_id;
     type Handle = CmId;

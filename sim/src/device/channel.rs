@@ -136,7 +136,11 @@ impl Cqs {
         cq.events_unacked += 1;
         cq.dealings.event_was_read = true;
         cq.dealings.event_read_at = base.site;
-        let event = CqEvent::new(cq.handle, cq.init.cq_context);
+        let (handle, event) = (cq.handle, CqEvent::new(cq.handle, cq.init.cq_context));
+        // The next poll has to be noticed.
+        if let Some(shown) = &self.shown.0 {
+            shown.set(handle, false);
+        }
         base.queue_changed(EventQueue::Channel(channel), watched);
         Ok(event)
     }

@@ -21,8 +21,7 @@ pub(super) struct OpenDevice {
     pub(super) events: Events<AsyncEvent>,
     /// Of events about an object, what was not read and what was not acknowledged.
     events_of: BTreeMap<Element, Pending>,
-    /// By kind, the indices of all that was made in it.
-    /// And where each was made.
+    /// By kind, the indices of all that was made in it, and where each was made.
     objects: BTreeMap<(Object, u32), Option<Site>>,
     /// Events of the device or a port that were read and not acknowledged.
     unacked: u32,

@@ -66,12 +66,12 @@ pub(crate) struct Cqs {
     /// Completions in CQs by the slot of their queue pair, and its generation, on a device that takes
     /// them out when that goes.
     unpolled: Vec<(u32, u32)>,
-    shown: Shown,
+    pub(super) shown: Shown,
 }
 
 /// Where the device shows which CQs are empty. A clone of it shows nothing.
 #[derive(Debug, Default)]
-struct Shown(Option<Arc<EmptyCqs>>);
+pub(super) struct Shown(pub(super) Option<Arc<EmptyCqs>>);
 
 impl Clone for Shown {
     fn clone(&self) -> Self {
@@ -211,7 +211,6 @@ impl Cqs {
             dealings: Dealings::default(),
         });
         base.add_object(context, Object::Cq, id.index);
-        self.show(id.index);
         Ok(CqHandle::from_parts(context, id.index, id.generation))
     }
 
@@ -558,9 +557,7 @@ impl Cqs {
     /// Takes the oldest completion of a CQ.
     #[inline(always)]
     pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
-        let cq = self.table.at_mut(index);
-        cq.dealings.was_polled = true;
-        cq.ring.pop()
+        self.table.at_mut(index).ring.pop()
     }
 
     /// A poll of a CQ is over; `is_filled` if it took as many as it asked for.
@@ -568,9 +565,11 @@ impl Cqs {
     pub(crate) fn polled(&mut self, index: u32, is_filled: bool) {
         let cq = self.table.at_mut(index);
         let is_empty = cq.ring.is_empty();
+        cq.dealings.was_polled = true;
         cq.dealings.is_partly_polled = is_filled && !is_empty;
         cq.dealings.event_was_read = false;
         if is_empty {
+            cq.dealings.unpolled_at = None;
             self.show(index);
         }
     }

@@ -100,10 +100,12 @@ impl Cqs {
         if self.table.at(index).has_died_empty() && fails {
             return Err(Error::new(verb, ErrorKind::Io, Cause::CqOverrun));
         }
+        let dealings = &mut self.table.at_mut(index).dealings;
+        (dealings.was_polled, dealings.event_was_read) = (true, false);
         let Some(Entry { wc, ticket, at, .. }) = self.pop(index).copied() else {
+            self.show(index);
             return Err(nothing(verb, "the cq is empty"));
         };
-        self.table.at_mut(index).dealings.event_was_read = false;
         let current = Some((wc, at));
         self.set_iteration(index, Some(Iteration { current, held: 1 }));
         Ok(ticket)

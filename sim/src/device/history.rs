@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use verbs_api::site::Site;
-use verbs_api::{Cq as CqHandle, Verb, WcStatus};
+use verbs_api::{Cq as CqHandle, WcStatus};
 
 use super::fresh::{Fresh, News};
 use crate::class::Class;
@@ -27,7 +27,7 @@ pub(crate) mod reason {
     /// How reasons of failures begin that come of path MTUs.
     pub(crate) const OTHER_CUT: &str = "cut for another path MTU";
     /// How reasons end of work on memory that is not there.
-    pub(crate) const NOT_MAPPED: &str = "are not mapped any more";
+    pub(crate) const NOT_MAPPED: &str = "are not all mapped";
     /// No mistake of the program.
     pub(crate) const INJECTED: &str = "a fault rule wants it";
     /// How the reason ends for which a peer's message has no completion.
@@ -90,8 +90,8 @@ pub(crate) struct History {
     pub(crate) failures: Vec<FailedWork>,
     /// Mistakes that were seen when they happened, in that order.
     noted: Vec<Noted>,
-    /// Where those are, by class, verb and place.
-    places: BTreeMap<(Class, Option<Verb>, Option<Site>), usize>,
+    /// Where those are, by class, fact and place.
+    places: BTreeMap<(Class, &'static str, Option<Site>), usize>,
     refusals: Vec<Refusal>,
     /// By sender, receiver and reason.
     dropped: BTreeMap<(QpAt, u32, &'static str), Dropped>,
@@ -205,7 +205,7 @@ impl History {
     /// A mistake is seen. One of the same class and place is only counted.
     #[cold]
     pub(crate) fn note(&mut self, problem: Problem, site: Option<Site>) {
-        let place = (problem.class(), problem.verb(), site);
+        let place = (problem.class(), problem.fact(), site);
         if let Some(index) = self.places.get(&place) {
             self.noted[*index].more += 1;
         } else if self.noted.len() < MOST {

@@ -77,6 +77,8 @@ pub(crate) struct Qp {
     fatal: bool,
     /// The program has polled that it is in the error state, and has posted so many sends since.
     posts_in_error: Option<u32>,
+    /// It has been back to RESET: what its peer has may be of the connection before.
+    pub(crate) was_reset: bool,
 }
 
 impl InContext for Qp {
@@ -116,6 +118,7 @@ impl Qp {
             early: Vec::new(),
             fatal: false,
             posts_in_error: None,
+            was_reset: false,
         }
     }
 
@@ -286,9 +289,7 @@ impl Qp {
         match (ticket.queue, &mut self.requester) {
             (Queue::Recv, _) => self.responder.receives.release(device, ticket.seq),
             (Queue::Send, Some(requester)) => {
-                if device.base.checks_memory {
-                    sum::compare(requester, &self.common, device, ticket.seq);
-                }
+                sum::compare(requester, &self.common, device, ticket.seq);
                 requester.release(device, ticket.seq);
             }
             _ => {}
@@ -310,6 +311,7 @@ impl Qp {
         self.early.clear();
         self.fatal = false;
         self.posts_in_error = None;
+        self.was_reset = true;
         self.clear(device);
     }
 
@@ -355,15 +357,17 @@ impl Qp {
         (sends, self.receives().rq().map_or(0, |rq| rq.undone()))
     }
 
-    /// Where the work was posted whose completions nobody has polled, the oldest of each CQ.
+    /// Where the work was posted whose completions nobody has polled, the oldest of each queue.
     pub(crate) fn unpolled(&self) -> impl Iterator<Item = (u32, Site)> {
-        let sends = self
-            .requester
-            .as_ref()
-            .and_then(|own| Some((own.cq, own.sq.unpolled()?.site?)));
+        let all = self.common.init.sq_sig_all;
+        let signals = move |send: &&Send| all || send.flags.contains(SendFlags::SIGNALED);
+        let send = self.requester.as_ref().and_then(|own| {
+            let send = own.sq.unpolled().find(signals)?;
+            Some((own.cq, send.site?))
+        });
         let receives = self.receives();
-        let place = |cq| Some((cq, receives.rq()?.unpolled()?.site?));
-        sends.into_iter().chain(receives.cq().and_then(place))
+        let place = |cq| Some((cq, receives.rq()?.unpolled().next()?.site?));
+        send.into_iter().chain(receives.cq().and_then(place))
     }
 
     /// Adds what may yet complete in each CQ.

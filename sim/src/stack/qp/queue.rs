@@ -74,9 +74,9 @@ impl<W: Default> WorkQueue<W> {
         self.done < self.end()
     }
 
-    /// The oldest request that is done, and whose completion nobody has polled.
-    pub(crate) fn unpolled(&self) -> Option<&W> {
-        self.requests.get(0).filter(|_| self.base < self.done)
+    /// The requests that are done, and of which nobody has polled a completion.
+    pub(crate) fn unpolled(&self) -> impl Iterator<Item = &W> {
+        self.requests.iter().take((self.done - self.base) as usize)
     }
 
     /// How many requests are not done.

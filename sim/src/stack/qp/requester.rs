@@ -32,6 +32,7 @@ use super::direct::Way;
 use super::phase::Phase;
 use super::queue::WorkQueue;
 use super::send::{hold_ah, let_go, taken};
+use super::sum;
 use super::verdict::Stop;
 use super::wait::{ack_timeout, rnr_wait};
 use super::{datagram, why};
@@ -402,6 +403,7 @@ impl Requester {
         wc.qp_num = qp.qp_num;
         let solicited = send.flags.contains(SendFlags::SOLICITED);
         if releases {
+            sum::compare(self, qp, device, seq);
             self.release(device, seq);
         }
         if !signaled && (status == WcStatus::Success || silent) {

@@ -265,7 +265,9 @@ impl Sim {
             // Nobody sees the call: it is not refused, nor in the trace.
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
                 let count = fabric.node_mut(node).poll_cq(cq, wc);
-                if let Err(error) = &count {
+                if let Err(error) = &count
+                    && self.is_observed()
+                {
                     note_refusal(fabric, node, error);
                 }
                 return count;

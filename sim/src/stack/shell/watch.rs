@@ -24,8 +24,8 @@ impl fmt::Debug for Watch {
 
 impl Watch {
     /// From now on `tell` is called for each mistake that is seen when it happens, once for its place: calls that are refused, work
-    /// that fails, CQs that overrun, and some that are armed. What shows only at the end, such as a lost wake-up, is in
-    /// [`Sim::diagnose`] alone.
+    /// that fails, CQs that overrun, and some that are armed. A lost wake-up shows when its CQ is destroyed. What
+    /// shows only at the end is in [`Sim::diagnose`] alone.
     ///
     /// It is called before the verb returns that made the mistake, in its thread. Work may also fail in a verb of the peer, or in
     /// a thread of the simulator. The lock of the simulator is not held: `tell` may ask for anything, such as a diagnosis.
@@ -52,10 +52,10 @@ impl Watch {
     /// If somebody is told already.
     pub fn on(sim: &Sim, tell: impl Fn(&Finding) + Send + Sync + 'static) {
         let is_any = Arc::new(AtomicBool::new(false));
-        sim.world.with(|fabric| keep_fresh(fabric, &is_any));
-        let tell = Box::new(tell);
+        let (fresh, tell) = (is_any.clone(), Box::new(tell));
         let first = sim.world.watch.set(Self { is_any, tell });
         assert!(first.is_ok(), "somebody is told already");
+        sim.world.with(|fabric| keep_fresh(fabric, &fresh));
     }
 
     /// What is new.

@@ -21,6 +21,7 @@ use verbs_api::{
 use super::descriptor::Descriptor;
 use super::fabric::Fabric;
 use super::fabric::WaitFor;
+use super::fabric::findings::note_refusal;
 use super::say::{self, Say};
 use super::sim::Sim;
 use crate::cm::{Host, Manager};
@@ -74,6 +75,11 @@ impl Sim {
             (node, self.strike(fabric, node, verb))
         });
         let result = struck.and_then(|()| run());
+        if let Err(error) = &result
+            && self.is_observed()
+        {
+            self.world.with(|fabric| note_refusal(fabric, node, error));
+        }
         let value = match &result {
             Ok(value) => value.say(),
             Err(error) => error.to_string(),

@@ -42,7 +42,8 @@ fn compared(
         .qps
         .at(other.find_by_number(own.common.attr.dest_qp_num)?);
     let (qp_num, peer_num) = (own.common.qp_num, peer.common.qp_num);
-    let is_pair = is_connected(own) && peer.common.attr.dest_qp_num == qp_num;
+    let is_fresh = !own.was_reset && !peer.was_reset;
+    let is_pair = is_fresh && is_connected(own) && peer.common.attr.dest_qp_num == qp_num;
     is_pair.then(|| ((peer_at.node, peer_num), qp_num, differences(own, peer, to)))
 }
 
@@ -82,7 +83,7 @@ fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
         }
         if sends && is_reliable(own) && other.max_rd_atomic > attr.max_dest_rd_atomic {
             let (own, others) = (attr.max_dest_rd_atomic.into(), other.max_rd_atomic.into());
-            found.push((READS, own, others));
+            found.push((FEWER_READS, own, others));
         }
     } else {
         if attr.sq_psn != other.rq_psn {
@@ -100,6 +101,8 @@ fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
     }
     found
 }
+
+const FEWER_READS: &str = "fewer reads are taken (max_dest_rd_atomic) than the other end may have under way (max_rd_atomic)";
 
 const READS: &str =
     "more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic)";

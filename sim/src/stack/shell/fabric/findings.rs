@@ -107,7 +107,7 @@ pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
     let waits: Vec<_> = mistakes
         .iter()
         .filter_map(|finding| match finding.problem {
-            Problem::Waits { .. } => Some(finding.node),
+            Problem::Waits { class, .. } if class != Class::EndlessWait => Some(finding.node),
             _ => None,
         })
         .collect();

@@ -11,7 +11,7 @@ use super::Fabric;
 use super::findings::finding;
 use crate::class::Class;
 use crate::device::Device;
-use crate::diagnosis::{Finding, Names, Noted, Problem, counted};
+use crate::diagnosis::{Finding, Names, Noted, Problem};
 use crate::time::Time;
 
 /// What a wait is for.
@@ -72,7 +72,7 @@ impl fmt::Display for WaitFor {
 /// A wait that nothing under way can end.
 #[cold]
 pub(in crate::stack::shell) fn note_endless(fabric: &mut Fabric, waiting: &Waiting) {
-    if let Some(problem) = as_problem(fabric, waiting) {
+    if let Some(problem) = as_problem(fabric, waiting, true) {
         let node = node_of(fabric, waiting);
         fabric.note_mistake(node, problem);
     }
@@ -81,7 +81,7 @@ pub(in crate::stack::shell) fn note_endless(fabric: &mut Fabric, waiting: &Waiti
 /// The threads that wait now, but for those that wait for what may never happen.
 pub(super) fn findings(fabric: &Fabric) -> Vec<Finding> {
     let finding = |(_, waiting): (u32, &Waiting)| {
-        let noted = Noted::at(as_problem(fabric, waiting)?, waiting.site);
+        let noted = Noted::at(as_problem(fabric, waiting, false)?, waiting.site);
         Some(finding(node_of(fabric, waiting), noted))
     };
     fabric.waits.0.iter().filter_map(finding).collect()
@@ -94,13 +94,15 @@ fn node_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
     }
 }
 
-fn as_problem(fabric: &Fabric, waiting: &Waiting) -> Option<Problem> {
+/// `stalled` if nothing is under way, so that it waits for ever.
+fn as_problem(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Problem> {
     let (class, why) = match waiting.wait_for {
         WaitFor::Event(channel) | WaitFor::Edge(channel) => {
-            no_event(fabric, waiting.place, channel)
+            no_event(fabric, waiting.place, channel, stalled)?
         }
         // A thread that does nothing else may wait for ever.
         WaitFor::AsyncEvent(_) => return None,
+        WaitFor::CmEvent(_) if !stalled => return None,
         WaitFor::CmEvent(_) => (Class::EndlessWait, "none has come".to_owned()),
         WaitFor::Acknowledgement(Object::CmId) => (
             Class::CmUnacknowledged,
@@ -124,12 +126,17 @@ fn as_problem(fabric: &Fabric, waiting: &Waiting) -> Option<Problem> {
 }
 
 /// Why no event comes on a channel.
-fn no_event(fabric: &Fabric, node: u32, channel: CompChannel) -> (Class, String) {
+fn no_event(
+    fabric: &Fabric,
+    node: u32,
+    channel: CompChannel,
+    stalled: bool,
+) -> Option<(Class, String)> {
     let Device { base, cqs, .. } = &fabric.node(node).device;
     let (queued, reports) = cqs.channel_report(channel);
+    // It is about to wake up.
     if queued > 0 {
-        let events = counted(queued.into(), "event", "events");
-        return (Class::EndlessWait, format!("{events} of it may be read"));
+        return None;
     }
     let wake_up = |report: &CqReport| {
         let problem = cqs.left(base, report.cq.index())?.asleep()?.problem;
@@ -138,13 +145,13 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel) -> (Class, String)
             place: &|site: Site| site.to_string(),
         };
         let class = match problem.class() {
-            Class::SolicitedOnly => Class::SolicitedWait,
+            Class::SolicitedOnly if stalled => Class::SolicitedWait,
             class => class,
         };
         Some((class, problem.in_words(&names)))
     };
     if let Some(lost) = reports.iter().find_map(wake_up) {
-        return lost;
+        return Some(lost);
     }
     let names = |wanted: &dyn Fn(&&CqReport) -> bool| {
         let wanted = reports.iter().filter(wanted);
@@ -153,14 +160,16 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel) -> (Class, String)
     };
     let armed = names(&|report| report.armed != ArmState::Off);
     if !armed.is_empty() {
-        return (
+        return Some((
             Class::EndlessWait,
             format!("nothing has completed in {armed} since it was armed"),
-        );
+        ));
     }
-    let why = match reports.is_empty() {
-        true => "no CQ has this channel".to_owned(),
-        false => format!("{} is not armed", names(&|_| true)),
-    };
-    (Class::NotArmed, why)
+    Some(match reports.is_empty() {
+        true => (Class::EndlessWait, "no CQ has this channel".to_owned()),
+        false => (
+            Class::NotArmed,
+            format!("{} is not armed", names(&|_| true)),
+        ),
+    })
 }

@@ -96,7 +96,9 @@ impl Findings<'_> {
         let mut unpolled = BTreeMap::new();
         for (_, qp) in self.node.qps.iter() {
             qp.count_outstanding(&mut outstanding);
-            unpolled.extend(qp.unpolled());
+            for (cq, posted_at) in qp.unpolled() {
+                unpolled.entry(cq).or_insert(posted_at);
+            }
         }
         for (index, _) in device.cqs.table.iter() {
             if let Some(left) = device.cqs.left(&device.base, index) {

@@ -41,14 +41,14 @@ impl Node {
     /// `ibv_start_poll`
     pub(in crate::stack::shell) fn start_poll(&mut self, cq: CqHandle) -> Result<()> {
         let ticket = self.device.cqs.start_poll(&self.device.base, cq)?;
-        self.taken(ticket);
+        self.taken(cq, ticket);
         Ok(())
     }
 
     /// `ibv_next_poll`
     pub(in crate::stack::shell) fn next_poll(&mut self, cq: CqHandle) -> Result<()> {
         let ticket = self.device.cqs.next_poll(cq)?;
-        self.taken(ticket);
+        self.taken(cq, ticket);
         Ok(())
     }
 
@@ -61,7 +61,13 @@ impl Node {
     }
 
     /// An iteration has come to a completion.
-    fn taken(&mut self, ticket: Ticket) {
+    fn taken(&mut self, cq: CqHandle, ticket: Ticket) {
+        let read = self.device.cqs.read_wc(cq);
+        if read.is_ok_and(|wc| wc.status != WcStatus::Success)
+            && let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation)
+        {
+            qp.has_seen_failure();
+        }
         self.release(ticket);
         self.device.domains.place_late(&self.device.base);
     }
