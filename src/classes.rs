@@ -205,8 +205,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ),
     (
         "VS-MR",
-        "what the program reads and writes in its own memory, such as a buffer that it fills again before its work \
-         has completed",
+        "work that has not come to the region when it is deregistered, and never does",
     ),
     (
         "VS-KEY",
@@ -238,6 +237,14 @@ const UNSEEN: &[(&str, &str)] = &[
         "whether the program would have gone on rightly: it is no mistake of its own",
     ),
     ("VS-NET", "who has sent the datagrams"),
+    (
+        "VS-WC",
+        "what the program reads of `struct ibv_wc`: fields that are not valid are filled with garbage there",
+    ),
+    (
+        "VS-MEM",
+        "reads of a receive buffer before its completion; changes that are undone before the poll",
+    ),
 ];
 
 #[cfg(test)]

@@ -25,9 +25,10 @@ use crate::device::reason;
 /// sim.create_cq(context, &CqInit::new(16))?;
 /// let diagnosis = sim.diagnose();
 /// assert!(diagnosis.mistakes.is_empty());
+/// let text = diagnosis.with_names(|node| format!("sim{node}"), |_| "main.rs:7".to_owned());
 /// assert_eq!(
-///     diagnosis.to_string(),
-///     "sim1: VS-OBJ-03: hint: not destroyed: cq#0; 1 context not closed\n\
+///     text,
+///     "sim1: VS-OBJ-03: hint: not destroyed: cq#0 (main.rs:7); 1 context not closed\n\
 ///      help: VS-OBJ-03: destroy what was created, and close what was opened (DEV-03)\n"
 /// );
 /// # Ok::<(), verbs_api::Error>(())
