@@ -54,11 +54,20 @@ impl Class {
             // The number of a work request in the trace, in errors and in the diagnosis.
             () if text.starts_with("label: ") => Some(Self::Text),
             // Where the program was, and how it has dealt with a CQ: for the diagnosis.
-            () if ["site", "dealings", "was_left", "read_at"]
+            () if OF_DIAGNOSES.iter().any(|part| text.contains(part)) => Some(Self::Text),
+            // What is not mapped is noticed with an option alone.
+            () if ["checks_m", "unmapped", "self.checks("]
                 .iter()
                 .any(|of| text.contains(of)) =>
             {
-                Some(Self::Text)
+                Some(Self::Laboratory)
+            }
+            () if file == "sim/src/memory.rs" && text.starts_with("length: ") => {
+                Some(Self::Laboratory)
+            }
+            // The next poll takes the lock in vain.
+            () if text == "without self.show(index);" || text.contains("cqs.polled(") => {
+                Some(Self::Cost)
             }
             () if is_in(LABORATORY) => Some(Self::Laboratory),
             // What was found of the ways of messages that are carried out at once holds for an epoch.
@@ -67,6 +76,26 @@ impl Class {
         }
     }
 }
+
+/// What only a diagnosis is made of.
+const OF_DIAGNOSES: &[&str] = &[
+    "site",
+    "dealings",
+    "was_left",
+    "read_at",
+    "since: ",
+    "waits.",
+    "note_refusal",
+    "note_endless",
+    "note_post",
+    "has_seen_failure",
+    "is_observed()",
+    "let Err(error) = &",
+    "shown.set(handle, false)",
+    "ends::compare",
+    "posts_in_error",
+    "was_reset",
+];
 
 /// Sources and functions that only make texts.
 const TEXTS: &[&str] = &[
@@ -96,7 +125,13 @@ const TEXTS: &[&str] = &[
     "sim/src/stack/qp/mod.rs Qp::has_seen_failure",
     "sim/src/stack/qp/mod.rs Qp::note_post_in_error",
     "sim/src/stack/qp/mod.rs Qp::unpolled",
-    "sim/src/stack/qp/queue.rs WorkQueue::unpolled",
+    "sim/src/stack/qp/queue.rs WorkQueue<W>::unpolled",
+    "sim/src/device/contexts.rs Base::unread_async",
+    "sim/src/device/cq.rs Cqs::polled",
+    "sim/src/stack/shell/call.rs Error::refusal",
+    "sim/src/stack/shell/call.rs PostError::refusal",
+    "sim/src/stack/shell/call.rs ReregError::refusal",
+    "sim/src/stack/shell/cm/mod.rs Sim::in_steps",
     "sim/src/device/base.rs Base::note_dropped",
     "sim/src/device/cq.rs Cqs::overrun_at",
     "sim/src/device/cq.rs shown",
@@ -116,6 +151,10 @@ const LABORATORY: &[&str] = &[
     "sim/src/device/unmapped.rs",
     "sim/src/memory/process.rs",
     "sim/src/stack/qp/sum.rs",
+    "sim/src/memory.rs Memory::check_mapping",
+    "sim/src/memory.rs Memory::checks",
+    "sim/src/stack/qp/responder.rs lost",
+    "sim/src/stack/shell/node/owner.rs deregistered_early",
     "sim/src/stack/qp/direct.rs",
     "sim/src/stack/qp/direct/datagram.rs",
     "sim/src/stack/shell/fabric/direct.rs",

@@ -342,7 +342,9 @@ impl Qp {
 
     /// A send is posted in the error state. One is how a program finds the end of what is flushed (QP-FLUSH-08).
     fn note_post_in_error(&mut self, device: &mut Device) {
-        if let Some(posts) = &mut self.posts_in_error {
+        if let Some(posts) = &mut self.posts_in_error
+            && self.common.attr.qp_state == QpState::Err
+        {
             *posts += 1;
             if *posts > 1 {
                 let qp_num = self.common.qp_num;

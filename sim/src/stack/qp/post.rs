@@ -44,9 +44,7 @@ impl Qp {
 
     /// Starts what was posted, or flushes it.
     pub(crate) fn run_sends(&mut self, device: &mut Device) {
-        if self.common.state() == QpState::Err {
-            self.note_post_in_error(device);
-        }
+        self.note_post_in_error(device);
         match self.common.state() {
             QpState::Err if device.base.behavior.flush_post_in_err == FlushPostInErr::None => {}
             QpState::Sqe | QpState::Err => self.flush_sends(device),
