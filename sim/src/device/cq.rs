@@ -25,7 +25,7 @@ use super::left::{Dealings, Left};
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
 use super::undefined::undefine;
-use crate::diagnosis::{Noted, Problem};
+use crate::diagnosis::Noted;
 use crate::empty::EmptyCqs;
 use crate::timers::Timers;
 
@@ -281,11 +281,7 @@ impl Cqs {
         }
         let before = found.notify.state();
         found.notify.arm(arm, &base.behavior);
-        found.dealings.armed_at = base.site;
-        found.dealings.was_armed_over = found.dealings.is_partly_polled;
-        if found.channel.is_none() {
-            base.note_mistake(Problem::ArmedWithoutChannel { cq });
-        }
+        found.note_armed(base);
         let armed = found.notify.state();
         let unpolled = match arm.solicited_only() {
             true => found.ring.has_solicited(),

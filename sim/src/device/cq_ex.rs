@@ -3,7 +3,7 @@
 use verbs_api::behavior::PollAfterOverrun;
 use verbs_api::{
     Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, Error, ErrorKind, Result,
-    Verb, Wc, WcEx, WcFields,
+    Verb, Wc, WcEx, WcFields, WcStatus,
 };
 
 use super::base::Base;
@@ -90,8 +90,8 @@ impl Cqs {
         self.make_cq(base, verb, context, &init.cq, Some(extended))
     }
 
-    /// `ibv_start_poll`: the work of the first completion.
-    pub(crate) fn start_poll(&mut self, base: &Base, cq: CqHandle) -> Result<Ticket> {
+    /// `ibv_start_poll`: the first completion, how its work ended, and which that is.
+    pub(crate) fn start_poll(&mut self, base: &Base, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
         let verb = Verb::StartPoll;
         let index = find(&self.table, verb, cq)?;
         self.check_extended(verb, index)?;
@@ -108,11 +108,11 @@ impl Cqs {
         };
         let current = Some((wc, at));
         self.set_iteration(index, Some(Iteration { current, held: 1 }));
-        Ok(ticket)
+        Ok((wc.status, ticket))
     }
 
-    /// `ibv_next_poll`: the work of the next completion.
-    pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<Ticket> {
+    /// `ibv_next_poll`: the same of the next.
+    pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
         let verb = Verb::NextPoll;
         let index = find(&self.table, verb, cq)?;
         let (Iteration { current, held }, _) = self.iteration(verb, index)?;
@@ -127,7 +127,7 @@ impl Cqs {
         };
         self.set_iteration(index, Some(iteration));
         match next {
-            Some(entry) => Ok(entry.ticket),
+            Some(entry) => Ok((entry.wc.status, entry.ticket)),
             None => Err(nothing(verb, "the cq has no further completion")),
         }
     }

@@ -4,6 +4,7 @@ use verbs_api::WcStatus;
 use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
 
+use super::base::Base;
 use super::channel::Channel;
 use super::cq::Cq;
 use crate::diagnosis::{Noted, Problem};
@@ -25,6 +26,17 @@ pub(crate) struct Dealings {
     pub(super) armed_at: Option<Site>,
     /// Where the oldest work was posted whose completion was not polled when its queue pair went.
     pub(super) unpolled_at: Option<Site>,
+}
+
+impl Cq {
+    /// It has been armed.
+    pub(super) fn note_armed(&mut self, base: &mut Base) {
+        self.dealings.armed_at = base.site;
+        self.dealings.was_armed_over = self.dealings.is_partly_polled;
+        if self.channel.is_none() {
+            base.note_mistake(Problem::ArmedWithoutChannel { cq: self.handle });
+        }
+    }
 }
 
 /// A CQ with what it is to be seen with.

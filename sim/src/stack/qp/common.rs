@@ -1,7 +1,7 @@
 //! What both sides of a queue pair know of it: who it is, how it stands, and the way to its peer.
 
 use verbs_api::lab::TraceEvent;
-use verbs_api::{Context, Handle, Qp as QpHandle, QpAttr, QpInit, QpState, QpType};
+use verbs_api::{Context, Handle, Qp as QpHandle, QpAttr, QpInit, QpState, QpType, SendFlags};
 
 use crate::device::{Address, Device, OutPacket, PORT_MTU_BYTES, Queue, Ticket};
 use crate::packet::Route;
@@ -51,6 +51,12 @@ impl Common {
     /// Its slot.
     pub(super) fn index(&self) -> u32 {
         self.handle.index()
+    }
+
+    /// Whether a send with these flags has a completion if it succeeds (WC-18, WC-19).
+    #[inline(always)]
+    pub(super) fn signals(&self, flags: SendFlags) -> bool {
+        self.init.sq_sig_all || flags.contains(SendFlags::SIGNALED)
     }
 
     pub(super) fn is_reliable(&self) -> bool {

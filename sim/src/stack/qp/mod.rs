@@ -43,7 +43,7 @@ use smallvec::SmallVec;
 use verbs_api::site::Site;
 use verbs_api::{
     Ah as AhHandle, AsyncEventType, Context, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit,
-    QpQuery, QpState, QpType, SendFlags, Wc, WcOpcode, WcStatus,
+    QpQuery, QpState, QpType, Wc, WcOpcode, WcStatus,
 };
 
 use crate::device::{Delivery, Device, InContext, Queue, Send, Ticket};
@@ -361,10 +361,9 @@ impl Qp {
 
     /// Where the work was posted whose completions nobody has polled, the oldest of each queue.
     pub(crate) fn unpolled(&self) -> impl Iterator<Item = (u32, Site)> {
-        let all = self.common.init.sq_sig_all;
-        let signals = move |send: &&Send| all || send.flags.contains(SendFlags::SIGNALED);
         let send = self.requester.as_ref().and_then(|own| {
-            let send = own.sq.unpolled().find(signals)?;
+            let mut sends = own.sq.unpolled();
+            let send = sends.find(|send| self.common.signals(send.flags))?;
             Some((own.cq, send.site?))
         });
         let receives = self.receives();
@@ -374,9 +373,8 @@ impl Qp {
 
     /// Adds what may yet complete in each CQ.
     pub(crate) fn count_outstanding(&self, by_cq: &mut [u64]) {
-        let all = self.common.init.sq_sig_all;
         if let Some(requester) = &self.requester {
-            let signals = |send: &&Send| all || send.flags.contains(SendFlags::SIGNALED);
+            let signals = |send: &&Send| self.common.signals(send.flags);
             let sq = &requester.sq;
             let undone = (sq.oldest()..sq.end()).filter_map(|seq| sq.find(seq));
             by_cq[requester.cq as usize] += undone.filter(signals).count() as u64;

@@ -180,7 +180,7 @@ impl Requester {
         if device.releases_at_completion() {
             self.release(device, seq);
         }
-        if !qp.init.sq_sig_all && !wr.flags.contains(SendFlags::SIGNALED) {
+        if !qp.signals(wr.flags) {
             return;
         }
         let mut wc = Wc::default();
@@ -390,7 +390,7 @@ impl Requester {
         if is_read && seq < self.fresh {
             self.reads -= 1;
         }
-        let signaled = qp.init.sq_sig_all || send.flags.contains(SendFlags::SIGNALED);
+        let signaled = qp.signals(send.flags);
         let mut wc = Wc::default();
         wc.wr_id = send.wr_id;
         let label = send.label;

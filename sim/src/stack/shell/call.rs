@@ -47,6 +47,21 @@ impl Refusal for ReregError {
     }
 }
 
+/// Notes that a call of the program was refused, if it was.
+#[inline]
+pub(super) fn note_refused<R, E: Refusal>(
+    sim: &Sim,
+    fabric: &mut Fabric,
+    node: u32,
+    result: &Result<R, E>,
+) {
+    if let Err(error) = result
+        && sim.is_observed()
+    {
+        note_refusal(fabric, node, error.refusal());
+    }
+}
+
 impl Sim {
     /// The node that a handle is of.
     pub(super) fn node<H: Handle>(&self, verb: Verb, handle: H) -> Result<u32> {
@@ -91,11 +106,7 @@ impl Sim {
         self.world.with(|fabric| {
             self.check_call(fabric, node, verb)?;
             let seen = look(fabric.node(node));
-            if let Err(error) = &seen
-                && self.is_observed()
-            {
-                note_refusal(fabric, node, error);
-            }
+            note_refused(self, fabric, node, &seen);
             seen
         })
     }
@@ -265,21 +276,13 @@ impl Sim {
             // Nobody sees the call: it is not refused, nor in the trace.
             if fabric.direct.is_allowed && !fabric.node(node).device.base.dead {
                 let count = fabric.node_mut(node).poll_cq(cq, wc);
-                if let Err(error) = &count
-                    && self.is_observed()
-                {
-                    note_refusal(fabric, node, error);
-                }
+                note_refused(self, fabric, node, &count);
                 return count;
             }
             self.check_call(fabric, node, verb)?;
             let count = fabric.node_mut(node).poll_cq(cq, wc);
             if !matches!(count, Ok(0)) && !self.is_traced(fabric) {
-                if let Err(error) = &count
-                    && self.is_observed()
-                {
-                    note_refusal(fabric, node, error);
-                }
+                note_refused(self, fabric, node, &count);
                 return count;
             }
             if count == Ok(0) {
@@ -315,11 +318,7 @@ impl Sim {
             record_call(fabric, node, verb, say);
         }
         let result = run(fabric);
-        if let Err(error) = &result
-            && self.is_observed()
-        {
-            note_refusal(fabric, node, error.refusal());
-        }
+        note_refused(self, fabric, node, &result);
         if is_traced {
             record_return(fabric, node, &result);
         }

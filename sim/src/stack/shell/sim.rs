@@ -12,7 +12,7 @@ use verbs_api::{
     CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
     DriverObject, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit, Mw,
     MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
-    QpInit, QpQuery, QpState, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
+    QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
     SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
 
@@ -481,17 +481,11 @@ impl Verbs for Sim {
             true => format!("{qp}, {}, {mask}", attr.qp_state),
             false => format!("{qp}, {mask}"),
         };
-        let modified = self.call(Verb::ModifyQp, qp, say, |node| {
+        let node = self.node(Verb::ModifyQp, qp)?;
+        let modified = self.call_node(node, Verb::ModifyQp, say, |node| {
             node.modify_qp(qp, attr, mask)
         });
-        if modified.is_ok()
-            && mask.contains(QpAttrMask::STATE)
-            && matches!(attr.qp_state, QpState::Rtr | QpState::Rts)
-        {
-            let node = self.node(Verb::ModifyQp, qp)?;
-            self.world
-                .with(|fabric| ends::compare(fabric, node, qp, attr.qp_state));
-        }
+        ends::note_modified(&self.world, (node, qp), &modified, attr, mask);
         #[cfg(feature = "network")]
         self.update_receiver(qp.context(), false);
         modified

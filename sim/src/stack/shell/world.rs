@@ -604,18 +604,12 @@ fn end_of(wait: Wait, start: Time) -> Option<Time> {
 
 /// How things stand for a wait, but for the timers.
 fn stall(fabric: &Fabric, place: u32, wait_for: WaitFor) -> Stall {
-    let (waiting_for, channel) = match wait_for {
-        WaitFor::Event(channel) => (format!("an event on {channel}"), Some(channel)),
-        WaitFor::Edge(channel) => (format!("an edge of {channel}"), Some(channel)),
-        WaitFor::AsyncEvent(context) => (format!("an asynchronous event of {context}"), None),
-        WaitFor::CmEvent(channel) => (format!("an event on {channel}"), None),
-        WaitFor::Acknowledgement(object) => (
-            format!("another thread to acknowledge events of the {object}"),
-            None,
-        ),
+    let channel = match wait_for {
+        WaitFor::Event(channel) | WaitFor::Edge(channel) => Some(channel),
+        _ => None,
     };
     let mut stall = Stall::default();
-    stall.waiting_for = waiting_for;
+    stall.waiting_for = wait_for.to_string();
     stall.now = fabric.now().since_start();
     stall.channel = channel;
     if let Some(channel) = channel {

@@ -17,11 +17,11 @@ use verbs_api::{
     Wait,
 };
 
+use super::call::note_refused;
 #[cfg(feature = "fd")]
 use super::descriptor::Descriptor;
 use super::fabric::Fabric;
 use super::fabric::WaitFor;
-use super::fabric::findings::note_refusal;
 use super::say::{self, Say};
 use super::sim::Sim;
 use crate::cm::{Host, Manager};
@@ -75,10 +75,9 @@ impl Sim {
             (node, self.strike(fabric, node, verb))
         });
         let result = struck.and_then(|()| run());
-        if let Err(error) = &result
-            && self.is_observed()
-        {
-            self.world.with(|fabric| note_refusal(fabric, node, error));
+        if result.is_err() {
+            self.world
+                .with(|fabric| note_refused(self, fabric, node, &result));
         }
         let value = match &result {
             Ok(value) => value.say(),

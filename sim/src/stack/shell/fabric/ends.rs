@@ -1,14 +1,32 @@
 //! Whether the two ends of a connection fit together, which a queue pair alone cannot see.
 
-use verbs_api::{Qp as QpHandle, QpState, QpType, Verb};
+use verbs_api::{Qp as QpHandle, QpAttr, QpAttrMask, QpState, QpType, Result, Verb};
 
 use super::Fabric;
 use crate::diagnosis::Problem;
 use crate::stack::qp::Qp;
+use crate::stack::shell::world::World;
+
+/// A queue pair may have been modified: if it has come to RTR or RTS, it is compared with its peer.
+#[track_caller]
+pub(in crate::stack::shell) fn note_modified(
+    world: &World,
+    (node, qp): (u32, QpHandle),
+    modified: &Result<()>,
+    attr: &QpAttr,
+    mask: QpAttrMask,
+) {
+    if modified.is_ok()
+        && mask.contains(QpAttrMask::STATE)
+        && let to @ (QpState::Rtr | QpState::Rts) = attr.qp_state
+    {
+        world.with(|fabric| compare(fabric, node, qp, to));
+    }
+}
 
 /// A queue pair has come to RTR or RTS: notes what does not fit with its peer. Each fact is compared when the later of the
 /// two ends knows it.
-pub(in crate::stack::shell) fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
+fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
     let Some((peer_at, qp_num, facts)) = compared(fabric, node, qp, to) else {
         return;
     };

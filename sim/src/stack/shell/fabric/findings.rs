@@ -1,5 +1,7 @@
 //! What all nodes together know of what programs did wrong.
 
+use std::collections::BTreeSet;
+
 use verbs_api::site::Site;
 use verbs_api::{Error, WcStatus};
 
@@ -90,29 +92,29 @@ fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
 /// Leaves out what another finding explains: packets of a queue pair that failed, work that failed since its peer's
 /// CQ has overrun, and what nobody polls since the thread waits.
 pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
-    let failed: Vec<_> = mistakes
-        .iter()
-        .filter_map(|finding| match finding.problem {
-            Problem::Failed { qp_num, .. } => Some((finding.node, qp_num)),
-            _ => None,
-        })
-        .collect();
-    let differ: Vec<_> = mistakes
-        .iter()
-        .filter_map(|finding| match finding.problem {
-            Problem::EndsDiffer { qp_num, .. } => Some((finding.node, qp_num)),
-            _ => None,
-        })
-        .collect();
-    let waits: Vec<_> = mistakes
-        .iter()
-        .filter_map(|finding| match finding.problem {
-            Problem::Waits { class, .. } if class != Class::EndlessWait => Some(finding.node),
-            _ => None,
-        })
-        .collect();
+    let among = |pick: fn(&Problem) -> Option<u32>| -> BTreeSet<(u32, u32)> {
+        let picked = mistakes.iter();
+        picked
+            .filter_map(|finding| Some((finding.node, pick(&finding.problem)?)))
+            .collect()
+    };
+    let failed = among(|problem| match problem {
+        Problem::Failed { qp_num, .. } => Some(*qp_num),
+        _ => None,
+    });
+    let differ = among(|problem| match problem {
+        Problem::EndsDiffer { qp_num, .. } => Some(*qp_num),
+        _ => None,
+    });
+    // Of whatever queue pair.
+    let waits = among(|problem| match problem {
+        Problem::Waits { class, .. } if *class != Class::EndlessWait => Some(0),
+        _ => None,
+    });
     mistakes.retain(|finding| match &finding.problem {
-        Problem::NeverPolled { .. } | Problem::Unpolled { .. } => !waits.contains(&finding.node),
+        Problem::NeverPolled { .. } | Problem::Unpolled { .. } => {
+            !waits.contains(&(finding.node, 0))
+        }
         Problem::Dropped {
             from: (node, from),
             qp_num,

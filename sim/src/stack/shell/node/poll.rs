@@ -23,13 +23,8 @@ impl Node {
         {
             wc[count] = entry.wc;
             let ticket = entry.ticket;
-            if wc[count].status != WcStatus::Success
-                && let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation)
-            {
-                qp.has_seen_failure();
-            }
+            self.seen(wc[count].status, ticket);
             count += 1;
-            self.release(ticket);
         }
         self.device.cqs.polled(index, count == wc.len());
         if count > 0 {
@@ -40,15 +35,15 @@ impl Node {
 
     /// `ibv_start_poll`
     pub(in crate::stack::shell) fn start_poll(&mut self, cq: CqHandle) -> Result<()> {
-        let ticket = self.device.cqs.start_poll(&self.device.base, cq)?;
-        self.taken(cq, ticket);
+        let (status, ticket) = self.device.cqs.start_poll(&self.device.base, cq)?;
+        self.taken(status, ticket);
         Ok(())
     }
 
     /// `ibv_next_poll`
     pub(in crate::stack::shell) fn next_poll(&mut self, cq: CqHandle) -> Result<()> {
-        let ticket = self.device.cqs.next_poll(cq)?;
-        self.taken(cq, ticket);
+        let (status, ticket) = self.device.cqs.next_poll(cq)?;
+        self.taken(status, ticket);
         Ok(())
     }
 
@@ -61,15 +56,16 @@ impl Node {
     }
 
     /// An iteration has come to a completion.
-    fn taken(&mut self, cq: CqHandle, ticket: Ticket) {
-        let read = self.device.cqs.read_wc(cq);
-        if read.is_ok_and(|wc| wc.status != WcStatus::Success)
-            && let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation)
-        {
-            qp.has_seen_failure();
-        }
-        self.release(ticket);
+    fn taken(&mut self, status: WcStatus, ticket: Ticket) {
+        self.seen(status, ticket);
         self.device.domains.place_late(&self.device.base);
+    }
+
+    /// The program has a completion.
+    #[inline(always)]
+    fn seen(&mut self, status: WcStatus, ticket: Ticket) {
+        note_seen(self, status, ticket);
+        self.release(ticket);
     }
 
     /// A completion is in its CQ no more: its slot is free, and in a queue of the QP those before it.
@@ -79,5 +75,15 @@ impl Node {
         if let Some(qp) = self.qps.live_mut(ticket.qp, ticket.qp_generation) {
             qp.release(&mut self.device, ticket);
         }
+    }
+}
+
+/// The program has seen how work ended.
+#[inline(always)]
+fn note_seen(node: &mut Node, status: WcStatus, ticket: Ticket) {
+    if status != WcStatus::Success
+        && let Some(qp) = node.qps.live_mut(ticket.qp, ticket.qp_generation)
+    {
+        qp.has_seen_failure();
     }
 }
