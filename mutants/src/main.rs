@@ -10,11 +10,12 @@
 //! | `mutant` | a mutant, and what it is known by |
 //! | `weave`, `tree` | a source with its mutants; a copy of the workspace with them, and what does not compile |
 //! | `survey` | a run: which mutants are judged, what came of them, what is wrong about that |
-//! | `area` | which code, and what judges it |
+//! | `area`, `changed` | which code, and what judges it; which lines of it have changed |
 //! | `programs`, `judge` | running checks; a mutant's verdict |
 //! | `reasons`, `verdicts` | why mutants survive; the verdicts, and their table |
 
 mod area;
+mod changed;
 mod judge;
 mod mistakes;
 mod mutant;
@@ -46,6 +47,9 @@ struct Args {
     /// Only mutants of sources whose path contains this; given several times: any of them
     #[arg(long, value_name = "TEXT")]
     file: Vec<String>,
+    /// Only mutants of lines that have changed since this commit
+    #[arg(long, value_name = "COMMIT")]
+    since: Option<String>,
     /// Also those that only change texts or the laboratory: they are listed apart
     #[arg(long)]
     apart: bool,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::area::{Area, Judges};
+use crate::changed::Changed;
 use crate::judge::{Verdict, judge};
 use crate::mutant::{Key, Mutant, Source, mutants, sample};
 use crate::programs::measure;
@@ -64,9 +65,9 @@ impl Survey {
     /// Judges those that are asked for and compile.
     ///
     /// # Errors
-    /// If the copy does not compile, or its tests fail without a mutant.
+    /// If the copy does not compile, its tests fail without a mutant, or there is no such commit.
     pub(crate) fn judge(&mut self, args: &Args) -> Result<()> {
-        let chosen = self.chosen(args);
+        let chosen = self.chosen(args)?;
         eprintln!("{} mutants, {} to judge", self.mutants.len(), chosen.len());
         let tree = Tree::new(&self.root, &self.dir)?;
         let packages = self.area.packages();
@@ -144,7 +145,10 @@ impl Survey {
     }
 
     /// The numbers of those to judge.
-    fn chosen(&self, args: &Args) -> BTreeSet<u32> {
+    fn chosen(&self, args: &Args) -> Result<BTreeSet<u32>> {
+        let since = args.since.as_ref();
+        let since = since.map(|commit| Changed::since(&self.root, commit));
+        let since = since.transpose()?;
         let is_of_shard = |place: &usize| match args.shard {
             Some([k, n]) => place % n == k - 1,
             None => true,
@@ -155,11 +159,13 @@ impl Survey {
             let is_done = judged.is_some_and(Judged::is_caught_at_first);
             let has = |part: &String| mutant.key.file.contains(part);
             let is_named = args.file.is_empty() || args.file.iter().any(has);
+            let is_new = |since: &Changed| since.has(&mutant.key.file, mutant.line);
+            let is_new = since.as_ref().is_none_or(is_new);
             let is_meant = args.apart || Class::of_place(mutant).is_none();
             // What does not count, tests are not asked about: many come to it, and none notices.
             let reason = self.reasons.get(&mutant.key);
             let is_missed = judged.is_some() && reason.is_none_or(|reason| reason.class.counts());
-            is_named && is_meant && !is_done && (is_missed || !args.tests)
+            is_named && is_new && is_meant && !is_done && (is_missed || !args.tests)
         };
         let places = (0..self.mutants.len())
             .filter(is_of_shard)
@@ -169,7 +175,7 @@ impl Survey {
             let places = sample(chosen.len(), most, args.seed);
             chosen = places.into_iter().map(|place| chosen[place]).collect();
         }
-        chosen.into_iter().map(|place| place as u32 + 1).collect()
+        Ok(chosen.into_iter().map(|place| place as u32 + 1).collect())
     }
 
     /// Asks the judges about these mutants, and notes each verdict as soon as it is there.
