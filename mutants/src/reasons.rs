@@ -56,13 +56,15 @@ impl Class {
             // Where the program was, and how it has dealt with a CQ: for the diagnosis.
             () if OF_DIAGNOSES.iter().any(|part| text.contains(part)) => Some(Self::Text),
             // What is not mapped is noticed with an option alone.
-            () if ["checks_m", "unmapped", "self.checks("]
+            () if ["check_memory", "checks_m", "unmapped", "self.checks(", "sum::"]
                 .iter()
                 .any(|of| text.contains(of)) =>
             {
                 Some(Self::Laboratory)
             }
-            () if file == "sim/src/memory.rs" && text.starts_with("length: ") => {
+            () if file == "sim/src/memory.rs"
+                && ["length: ", "offset: "].iter().any(|of| text.starts_with(of)) =>
+            {
                 Some(Self::Laboratory)
             }
             // The next poll takes the lock in vain.
@@ -115,15 +117,20 @@ const TEXTS: &[&str] = &[
     "sim/src/stack/shell/fabric/fresh.rs",
     "sim/src/stack/shell/fabric/waits.rs",
     "sim/src/stack/shell/node/findings.rs",
+    "sim/src/stack/shell/node/outstanding.rs",
     "sim/src/stack/shell/watch.rs",
     "sim/src/device/base.rs Base::note_mistake",
     "sim/src/device/contexts.rs Base::made_at",
     "sim/src/device/cq.rs Cq::event_read_at",
     "sim/src/device/cq.rs Cq::note_unpolled",
+    "sim/src/device/cq.rs Cqs::armed_at",
     "sim/src/device/cq.rs Cqs::left",
     "sim/src/device/key.rs Regions::gone",
     "sim/src/device/key.rs Regions::remember",
-    "sim/src/stack/qp/mod.rs Qp::count_outstanding",
+    "sim/src/stack/qp/mod.rs Qp::own_receives",
+    "sim/src/stack/qp/mod.rs Qp::signaled_sends",
+    "sim/src/stack/qp/mod.rs Qp::srq_into",
+    "sim/src/stack/qp/mod.rs Qp::unsignaled_sends",
     "sim/src/stack/qp/mod.rs Qp::has_seen_failure",
     "sim/src/stack/qp/mod.rs Qp::note_post_in_error",
     "sim/src/stack/qp/mod.rs Qp::unpolled",
@@ -156,6 +163,7 @@ const LABORATORY: &[&str] = &[
     "sim/src/memory/process.rs",
     "sim/src/stack/qp/sum.rs",
     "sim/src/stack/qp/queue.rs WorkQueue<W>::up_to",
+    "sim/src/device/region.rs Mr::offset_of",
     "sim/src/memory.rs Memory::check_mapping",
     "sim/src/memory.rs Memory::checks",
     "sim/src/stack/qp/responder.rs lost",
