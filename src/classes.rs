@@ -221,7 +221,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ),
     (
         "VS-WAIT",
-        "threads that spin, or that wait for something else than RDMA",
+        "threads that wait for something else than RDMA; where `poll`, `select` or epoll is called",
     ),
     (
         "VS-FORK",

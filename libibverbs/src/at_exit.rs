@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 
 use verbs_api::lab::Lab;
 use verbs_settings::{Config, DiagnoseFormat};
-use verbs_sim::{Diagnosis, Finding};
+use verbs_sim::{Diagnosis, Finding, Stuck};
 
 use crate::engine::{Engine, running};
-use crate::{interrupted, json, place, verdict};
+use crate::{interrupted, json, place, stuck, verdict};
 
 /// Does it then, if there is something to do.
 pub(crate) fn register(config: &Config) {
@@ -32,17 +32,25 @@ pub(crate) fn has_output(config: &Config) -> bool {
 extern "C" fn at_exit() {
     let Some(engine) = running() else { return };
     engine.sim.send_waiting();
-    write_once(engine);
+    write_once(engine, End::ByItself);
     interrupted::wait_if_ending();
 }
 
-/// Writes everything, unless that was done. If another thread does, waits for it.
-pub(crate) fn write_once(engine: &Engine) {
-    engine.is_ending.store(true, Ordering::Relaxed);
-    engine.written.call_once(|| write_all(engine));
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    ByItself,
+    /// In the middle of whatever its threads do.
+    BySignal,
 }
 
-fn write_all(engine: &Engine) {
+/// Writes everything, unless that was done. If another thread does, waits for it.
+pub(crate) fn write_once(engine: &Engine, end: End) {
+    engine.is_ending.store(true, Ordering::Relaxed);
+    engine.written.call_once(|| write_all(engine, end));
+}
+
+fn write_all(engine: &Engine, end: End) {
     if let Some(to) = engine.config.trace() {
         let trace = engine.sim.trace();
         let lines: String = trace.iter().map(|record| format!("{record}\n")).collect();
@@ -58,7 +66,7 @@ fn write_all(engine: &Engine) {
         );
     }
     if let Some(to) = engine.config.diagnose() {
-        let (diagnosis, suppressed) = diagnosis(engine);
+        let (diagnosis, suppressed) = diagnosis(engine, end);
         write("diagnosis", to, &text(engine, &diagnosis, to == "-"));
         if suppressed > 0 && to == "-" {
             say_suppressed(suppressed);
@@ -68,8 +76,12 @@ fn write_all(engine: &Engine) {
 }
 
 /// What was found but for what is suppressed, and how much that is.
-fn diagnosis(engine: &Engine) -> (Diagnosis, usize) {
-    let mut diagnosis = engine.sim.diagnose();
+fn diagnosis(engine: &Engine, end: End) -> (Diagnosis, usize) {
+    let stuck = match end {
+        End::ByItself => Vec::new(),
+        End::BySignal => stuck::now(),
+    };
+    let mut diagnosis = Stuck::diagnose(&engine.sim, &stuck);
     let found = diagnosis.findings().count();
     let is_said = |finding: &Finding| !is_suppressed(engine, finding);
     diagnosis.mistakes.retain(is_said);

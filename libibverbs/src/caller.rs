@@ -137,6 +137,12 @@ fn with_noted<T>(look: impl FnOnce(&Noted) -> T) -> T {
 /// Whether somebody will read the names of places.
 static IS_NAMED: AtomicBool = AtomicBool::new(false);
 
+/// Somebody will.
+#[inline]
+pub(crate) fn is_named() -> bool {
+    IS_NAMED.load(Ordering::Relaxed)
+}
+
 /// Lets the engine ask here where the program is. Names take time, so it is said whether there will be any.
 pub(crate) fn register(is_named: bool) {
     IS_NAMED.store(is_named, Ordering::Relaxed);
@@ -144,7 +150,7 @@ pub(crate) fn register(is_named: bool) {
 }
 
 /// Where this thread has called, if it ever did.
-fn site() -> Option<Site> {
+pub(crate) fn site() -> Option<Site> {
     let returns_to = with_noted(|noted| noted.returns_to.get());
     (returns_to != 0).then_some(Site::Address(returns_to))
 }
@@ -154,7 +160,7 @@ fn site() -> Option<Site> {
 /// there if there is one, or else what unwinding knows; either has to be followed while the frames last.
 #[inline(always)]
 pub(crate) fn settle() {
-    if IS_NAMED.load(Ordering::Relaxed) {
+    if is_named() {
         leave_headers();
     }
 }

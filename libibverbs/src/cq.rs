@@ -15,6 +15,7 @@ use crate::object::{CObject, Kind, context_of, kinds};
 use crate::result::{
     Errno, Result, count, last_errno, not_null, or_minus_one, pointer, silent, status,
 };
+use crate::stuck::Vain;
 
 kinds! {
     /// Completion channels.
@@ -29,6 +30,8 @@ pub(crate) struct More {
     pub(crate) iteration: Option<Iteration>,
     /// The parent domain that it was made with.
     parent: Option<&'static CObject<Pd>>,
+    /// Polls that found nothing.
+    pub(crate) vain: Vain,
 }
 
 pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
@@ -189,7 +192,12 @@ pub(crate) fn make(
             ..ibv_cq::default()
         };
         let raw = cq_ex::extended(plain, iteration.is_some());
-        Ok((handle, More { iteration, parent }, raw))
+        let more = More {
+            iteration,
+            parent,
+            vain: Vain::default(),
+        };
+        Ok((handle, more, raw))
     };
     match parent {
         None => CObject::<Cq>::make_with(make),
@@ -247,7 +255,11 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
             0 | 1 => take::<1>(cq, entries, wc),
             _ => take_many(cq, entries, wc),
         };
-        taken.map(|taken| taken as c_int)
+        let taken = taken?;
+        if entries > 0 {
+            cq.more.vain.note(taken);
+        }
+        Ok(taken as c_int)
     })
 }
 

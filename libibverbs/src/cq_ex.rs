@@ -149,7 +149,9 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
             return Err(Errno(libc::EINVAL));
         }
         let turn = iteration.0.lock();
-        engine().sim.start_poll(found.handle)?;
+        let started = engine().sim.start_poll(found.handle);
+        found.more.vain.note(started.is_ok().into());
+        started?;
         show(found, &turn)?;
         // Until `end_poll`.
         mem::forget(turn);

@@ -6,7 +6,7 @@
 //! interrupted anything, the simulator with its lock too. A program that handles a signal itself has it as ever.
 
 use std::cell::UnsafeCell;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use libc::siginfo_t;
 use nix::errno::Errno;
 use nix::sys::signal::{
     SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, raise, sigaction,
@@ -22,8 +23,9 @@ use nix::sys::signal::{
 use verbs_api::lab::Lab;
 use verbs_settings::Config;
 
-use crate::at_exit;
+use crate::at_exit::{self, End};
 use crate::engine::running;
+use crate::stuck;
 
 const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGALRM];
 
@@ -95,20 +97,22 @@ fn handle(signal: Signal) {
     // SAFETY: it was filled, and zeros are an action too.
     let before = unsafe { before.assume_init() };
     if is_known && before.sa_sigaction == libc::SIG_DFL {
-        let flags = SaFlags::SA_RESTART | SaFlags::SA_ONSTACK;
-        let action = SigAction::new(SigHandler::Handler(on_signal), flags, SigSet::empty());
+        let flags = SaFlags::SA_RESTART | SaFlags::SA_ONSTACK | SaFlags::SA_SIGINFO;
+        let action = SigAction::new(SigHandler::SigAction(on_signal), flags, SigSet::empty());
         // SAFETY: the handler does only what handlers may.
         let _ = unsafe { sigaction(signal, &action) };
     }
 }
 
 /// May interrupt anything, in any thread, and in a child after `fork`.
-extern "C" fn on_signal(number: c_int) {
+extern "C" fn on_signal(number: c_int, _: *mut siginfo_t, context: *mut c_void) {
     let errno = Errno::last_raw();
     if OWNER.load(Ordering::Acquire) == own_id() {
         // The first counts: `timeout` and a terminal may send one more than once.
         let first = SIGNAL.compare_exchange(0, number, Ordering::Release, Ordering::Relaxed);
         if first.is_ok() {
+            // SAFETY: it is what the handler was given.
+            unsafe { stuck::interrupts(context) };
             // SAFETY: it was made before the owner was stored.
             unsafe { libc::sem_post(WAKE.0.get().cast()) };
         }
@@ -155,7 +159,7 @@ fn write_in_time(signal: Signal) {
     let _ = thread::Builder::new().spawn(give_up);
     engine.sim.unobserved().now();
     IS_FREE.store(true, Ordering::Relaxed);
-    at_exit::write_once(engine);
+    at_exit::write_once(engine, End::BySignal);
 }
 
 fn set_default(signal: Signal) {

@@ -39,7 +39,7 @@
 //!   meanwhile, such as `ibv_poll_cq` on the same queue, are `EINVAL` where C would wait for ever.
 //!
 //! # Where things are
-//! `at_exit` writes the trace and the diagnosis at the end (`json` for programs), `interrupted` if that is a signal's;
+//! `at_exit` writes the trace and the diagnosis at the end (`json` for programs), `interrupted` if that is a signal's, with what threads are `stuck` in;
 //! `verdict` tells `verbsim exec` of it. `report` is for who wants to know of a mistake when it happens. `export` has the names and their versions; the
 //! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object has
@@ -91,6 +91,7 @@ mod region;
 mod report;
 mod result;
 mod srq;
+mod stuck;
 mod text;
 mod verdict;
 mod xrc;

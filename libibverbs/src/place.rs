@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::{MutexGuard, PoisonError};
@@ -169,17 +169,33 @@ fn function(address: usize) -> String {
 
 /// The program or library that has the address, and how far from its start that is.
 fn object(address: usize) -> Option<(String, usize)> {
-    let address: *mut c_void = with_exposed_provenance_mut(address);
+    let found = loaded(address)?;
+    let path = text(found.dli_fname)?;
+    Some((
+        file_name(Path::new(&path)),
+        address - found.dli_fbase.addr(),
+    ))
+}
+
+/// The function that has the address, by the name under which others find it.
+pub(crate) fn exported(address: usize) -> Option<String> {
+    text(loaded(address)?.dli_sname)
+}
+
+/// What the loader knows of an address.
+fn loaded(address: usize) -> Option<libc::Dl_info> {
     // SAFETY: zero bytes are null pointers.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: looks the address up; the structure is ours to be filled.
-    if unsafe { libc::dladdr(address, &mut found) } == 0 || found.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: a name with an end, which stays as long as what was loaded from it.
-    let path = unsafe { CStr::from_ptr(found.dli_fname) };
-    let file = file_name(Path::new(&*path.to_string_lossy()));
-    Some((file, address.addr() - found.dli_fbase.addr()))
+    let is_known = unsafe { libc::dladdr(with_exposed_provenance_mut(address), &mut found) } != 0;
+    is_known.then_some(found)
+}
+
+/// A name that the loader has given.
+fn text(name: *const c_char) -> Option<String> {
+    // SAFETY: it has an end, and stays as long as what was loaded with it.
+    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })?;
+    Some(name.to_string_lossy().into_owned())
 }
 
 fn file_name(path: &Path) -> String {

@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 
 use verbs_sim::{Certainty, Finding, Watch};
 
+use crate::at_exit::{self, End};
 use crate::engine::{Engine, running};
-use crate::{at_exit, place};
+use crate::place;
 
 /// A debugger stops here, by `break verbsim_report`: a mistake has just been made, in this thread, unless it shows only in
 /// another one. The text says which.
@@ -45,7 +46,7 @@ fn noted(finding: &Finding) {
     let for_c = CString::new(&*text).unwrap_or_default();
     verbsim_report(for_c.as_ptr());
     if halts {
-        at_exit::write_once(engine);
+        at_exit::write_once(engine, End::ByItself);
         // Nobody may be there to read it.
         let _ = writeln!(io::stderr(), "verbsim: the program is ended here: {text}");
         // SAFETY: ends the process.

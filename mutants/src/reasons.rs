@@ -56,14 +56,22 @@ impl Class {
             // Where the program was, and how it has dealt with a CQ: for the diagnosis.
             () if OF_DIAGNOSES.iter().any(|part| text.contains(part)) => Some(Self::Text),
             // What is not mapped is noticed with an option alone.
-            () if ["check_memory", "checks_m", "unmapped", "self.checks(", "sum::"]
-                .iter()
-                .any(|of| text.contains(of)) =>
+            () if [
+                "check_memory",
+                "checks_m",
+                "unmapped",
+                "self.checks(",
+                "sum::",
+            ]
+            .iter()
+            .any(|of| text.contains(of)) =>
             {
                 Some(Self::Laboratory)
             }
             () if file == "sim/src/memory.rs"
-                && ["length: ", "offset: "].iter().any(|of| text.starts_with(of)) =>
+                && ["length: ", "offset: "]
+                    .iter()
+                    .any(|of| text.starts_with(of)) =>
             {
                 Some(Self::Laboratory)
             }

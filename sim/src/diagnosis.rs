@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
-use verbs_api::{AsyncEventType, Cause, CompChannel, Cq, Error, Mr, Verb, WcStatus};
+use verbs_api::{AsyncEventType, Cause, CompChannel, Cq, Error, Mr, WcStatus};
 
 use crate::class::{Certainty, Class};
 use crate::device::reason;
@@ -196,16 +196,25 @@ pub enum Problem {
     },
     /// A thread waits, and nothing that is under way ends that.
     Waits {
-        /// What it has called.
-        verb: Verb,
+        /// What it has called: a verb, or a function of the system.
+        call: &'static str,
         /// What it waits for, in words.
         waits_for: String,
-        /// For how long.
-        since: Duration,
+        /// For how long, if that is known.
+        since: Option<Duration>,
         /// Why nothing comes.
         class: Class,
         /// In words, with what would end it.
         why: String,
+    },
+    /// The program was stopped, and had polled a CQ that had nothing many times.
+    PolledInVain {
+        /// The CQ.
+        cq: Cq,
+        /// How often since its last completion.
+        times: u64,
+        /// What may still complete in it, in words.
+        outstanding: String,
     },
     /// Packets were not taken.
     Dropped {
@@ -444,6 +453,7 @@ impl Problem {
             Self::Refused { class, .. }
             | Self::Waits { class, .. }
             | Self::Misused { class, .. } => *class,
+            Self::PolledInVain { .. } => Class::PolledInVain,
             Self::Overrun { .. } => Class::Overrun,
             Self::SmallCq { .. } => Class::SmallCq,
             Self::ArmedWithoutChannel { .. } => Class::ArmedWithoutChannel,
@@ -567,14 +577,23 @@ impl Problem {
                 )
             }
             Self::Waits {
-                verb,
+                call,
                 waits_for,
                 since,
                 why,
                 ..
             } => {
-                let seconds = since.as_secs_f64();
-                format!("a thread waits in {verb} for {waits_for}, for {seconds:.1} s now: {why}")
+                let now = |since: &Duration| format!(", for {:.1} s now", since.as_secs_f64());
+                let since = since.as_ref().map(now).unwrap_or_default();
+                format!("a thread waits in {call} for {waits_for}{since}: {why}")
+            }
+            Self::PolledInVain {
+                cq,
+                times,
+                outstanding,
+            } => {
+                let times = counted(*times, "time", "times");
+                format!("{cq} was polled {times} since its last completion: {outstanding}")
             }
             Self::Dropped {
                 from: (node, from),

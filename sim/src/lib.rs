@@ -88,7 +88,7 @@ pub use diagnosis::{Diagnosis, Finding, Problem, Why};
 #[cfg(feature = "network")]
 pub use network::Network;
 pub use pcap::Pcap;
-pub use stack::shell::{Participant, Sim, Sleeping, Step, Watch, What};
+pub use stack::shell::{Participant, Sim, Sleeping, Step, Stuck, Watch, What};
 
 /// For searches in the simulator's own tests. No promise is made of it.
 #[doc(hidden)]

@@ -8,7 +8,7 @@ use cases::CASES;
 use common::{End, pair, settle, take_events};
 use verbs_api::{Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect};
 use verbs_scenarios::rules;
-use verbs_sim::{Certainty, Class, Problem, Sim, SimConfig};
+use verbs_sim::{Certainty, Class, Problem, Sim, SimConfig, Stuck};
 
 const QKEY: u32 = 0x1111;
 
@@ -165,6 +165,56 @@ fn each_class_breaks_a_rule_and_has_a_name_of_its_own() {
         .filter(|class| class.certainty() == Certainty::Certain);
     assert!(certain.count() >= 26);
     assert!("VS-ARM-00".parse::<Class>().is_err());
+}
+
+/// CQ-POLL-10, CHAN-30: what would end a wait is work that completes.
+#[test]
+fn a_program_that_is_stopped_is_told_what_its_threads_wait_for() {
+    let sim = Sim::new(SimConfig::new());
+    let (a, b, qp_a, qp_b) = connected(&sim);
+    let said = |stuck: Stuck| {
+        let found = Stuck::diagnose(&sim, &[stuck]).mistakes.pop();
+        found.map(|found| found.to_string()).unwrap_or_default()
+    };
+    let polls = |cq| said(Stuck::polls(cq, 20, None));
+    assert!(polls(a.cq).ends_with("no work is outstanding that would complete in it"));
+    a.send(qp_a, 1, 0, 64);
+    assert!(
+        polls(a.cq).ends_with("1 send is outstanding"),
+        "{}",
+        polls(a.cq)
+    );
+    b.recv(qp_b, 1, 0, 64);
+    settle(&sim);
+    b.recv(qp_b, 2, 0, 64);
+    b.recv(qp_b, 3, 0, 64);
+    assert!(polls(b.cq).starts_with("sim1: VS-WAIT-02: hint: cq#0 was polled 20 times"));
+    assert!(polls(b.cq).ends_with("2 receives are outstanding"));
+
+    let sleeps = |among_others| said(Stuck::asleep("poll", b.channel, among_others));
+    assert!(sleeps(false).contains(
+        "VS-ARM-03: a thread waits in poll for an event on channel#0: cq#0 is not armed"
+    ));
+    assert!(sleeps(true).contains(
+        "VS-WAIT-01: hint: a thread waits in poll for an event on channel#0, or for other"
+    ));
+    b.drain();
+    sim.req_notify_cq(b.cq, Arm::NEXT).unwrap();
+    let place = format!("({}:{})", file!(), line!() - 1);
+    assert!(sleeps(false).contains("since it was armed, and 2 receives are outstanding"));
+    assert!(sleeps(false).ends_with(&place));
+
+    sim.destroy_qp(qp_b, Wait::Poll).unwrap();
+    sim.destroy_cq(b.cq, Wait::Poll).unwrap();
+    let others = sim.diagnose().mistakes.pop().map(|found| found.to_string());
+    assert_eq!(
+        polls(b.cq),
+        others.clone().unwrap_or_default(),
+        "it is gone"
+    );
+    let nowhere = verbs_api::Context::from_parts(u32::MAX, 0);
+    let nothing = verbs_api::Cq::from_parts(nowhere, 0, 0);
+    assert_eq!(polls(nothing), others.unwrap_or_default());
 }
 
 #[test]

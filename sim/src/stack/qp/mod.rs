@@ -371,17 +371,33 @@ impl Qp {
         send.into_iter().chain(receives.cq().and_then(place))
     }
 
-    /// Adds what may yet complete in each CQ.
-    pub(crate) fn count_outstanding(&self, by_cq: &mut [u64]) {
-        if let Some(requester) = &self.requester {
-            let signals = |send: &&Send| self.common.signals(send.flags);
-            let sq = &requester.sq;
-            let undone = (sq.oldest()..sq.end()).filter_map(|seq| sq.find(seq));
-            by_cq[requester.cq as usize] += undone.filter(signals).count() as u64;
-        }
-        if let (Some(cq), Some(rq)) = (self.receives().cq(), self.receives().rq()) {
-            by_cq[cq as usize] += rq.undone();
-        }
+    /// The CQ of its sends, and how many may yet complete there.
+    pub(crate) fn signaled_sends(&self) -> Option<(u32, u64)> {
+        let own = self.requester.as_ref()?;
+        let undone = (own.sq.oldest()..own.sq.end()).filter_map(|seq| own.sq.find(seq));
+        let signaled = undone.filter(|send| self.common.signals(send.flags));
+        Some((own.cq, signaled.count() as u64))
+    }
+
+    /// The CQ of its sends, and how many still have their slots that make no completion there if they succeed.
+    pub(crate) fn unsignaled_sends(&self) -> Option<(u32, u64)> {
+        let own = self.requester.as_ref()?;
+        let unsignaled = own
+            .sq
+            .iter()
+            .filter(|send| !self.common.signals(send.flags));
+        Some((own.cq, unsignaled.count() as u64))
+    }
+
+    /// The CQ of its receives, and how many of its own queue may yet complete there.
+    pub(crate) fn own_receives(&self) -> Option<(u32, u64)> {
+        Some((self.receives().cq()?, self.receives().rq()?.undone()))
+    }
+
+    /// The SRQ whose receives complete in this CQ when messages come to this queue pair.
+    pub(crate) fn srq_into(&self, cq: u32) -> Option<u32> {
+        let is_its = self.receives().cq() == Some(cq);
+        self.receives().made_with().filter(|_| is_its)
     }
 
     /// A send whose slot is taken and that goes over an address handle.

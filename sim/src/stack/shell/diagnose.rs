@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::thread;
 
+use verbs_api::site::Site;
 use verbs_api::table::Id;
-use verbs_api::{CompChannel, Handle, Verb};
+use verbs_api::{CompChannel, Cq, Handle, Verb};
 
 use super::fabric::findings::diagnose;
 use super::fabric::{WaitFor, Waiting};
@@ -18,7 +19,7 @@ use crate::diagnosis::{Diagnosis, Problem};
 impl Sim {
     /// What the program did wrong or left undone so far: at its end, all of it.
     pub fn diagnose(&self) -> Diagnosis {
-        self.world.with(|fabric| diagnose(fabric))
+        Stuck::diagnose(self, &[])
     }
 
     /// The same, but that it panics when it is dropped if the program has made mistakes that are certain: a guard for
@@ -60,7 +61,7 @@ impl Drop for Strict {
         if thread::panicking() {
             return;
         }
-        let diagnosis = self.0.with(|fabric| diagnose(fabric));
+        let diagnosis = self.0.with(|fabric| diagnose(fabric, &[]));
         let mut text = String::new();
         for finding in diagnosis.mistakes {
             let class = finding.class();
@@ -69,6 +70,47 @@ impl Drop for Strict {
             }
         }
         assert!(text.is_empty(), "the program made mistakes:{text}");
+    }
+}
+
+/// What a thread does that the simulator does not see, or keeps no count of, when its program is stopped.
+#[derive(Clone, Debug)]
+pub struct Stuck(pub(super) Kind);
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Asleep {
+        call: &'static str,
+        channel: CompChannel,
+        among_others: bool,
+    },
+    Polls {
+        cq: Cq,
+        times: u64,
+        site: Option<Site>,
+    },
+}
+
+impl Stuck {
+    /// [`Sim::diagnose`] of a program that is stopped in the middle, as by a signal: also what its threads do, and why that
+    /// has no end.
+    pub fn diagnose(sim: &Sim, stuck: &[Self]) -> Diagnosis {
+        sim.world.with(|fabric| diagnose(fabric, stuck))
+    }
+
+    /// It sleeps in a call of the system, such as `poll`, until the descriptor of a channel can be read; or another one,
+    /// `among_others`.
+    pub fn asleep(call: &'static str, channel: CompChannel, among_others: bool) -> Self {
+        Self(Kind::Asleep {
+            call,
+            channel,
+            among_others,
+        })
+    }
+
+    /// It has polled a CQ there so many times since the last completion.
+    pub fn polls(cq: Cq, times: u64, site: Option<Site>) -> Self {
+        Self(Kind::Polls { cq, times, site })
     }
 }
 
@@ -86,7 +128,7 @@ impl<'s> Sleeping<'s> {
     pub fn on(sim: &'s Sim, channel: CompChannel) -> Self {
         let wait = sim.world.with(|fabric| {
             let waiting = Waiting {
-                verb: Verb::GetCqEvent,
+                call: Verb::GetCqEvent.name(),
                 wait_for: WaitFor::Event(channel),
                 place: node_of(channel.context()),
                 since: fabric.now(),

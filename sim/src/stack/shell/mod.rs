@@ -32,7 +32,7 @@ mod timer_thread;
 mod watch;
 mod world;
 
-pub use diagnose::Sleeping;
+pub use diagnose::{Sleeping, Stuck};
 pub use model::{Participant, Step, What};
 pub use node::Alone;
 pub use sim::Sim;

@@ -478,7 +478,7 @@ impl World {
     ) -> Result<R> {
         let start = fabric.now();
         let waiting = Waiting {
-            verb,
+            call: verb.name(),
             wait_for,
             place,
             since: start,

@@ -9,6 +9,7 @@ use super::{Fabric, waits};
 use crate::class::Class;
 use crate::device::reason;
 use crate::diagnosis::{Diagnosis, Finding, Noted, Problem, Why};
+use crate::stack::shell::diagnose::Stuck;
 use crate::stack::shell::node::Node;
 
 /// Without a place that is this crate's: through `dyn Verbs` Rust knows no other.
@@ -61,8 +62,8 @@ pub(in crate::stack::shell) fn note_refusal(fabric: &mut Fabric, node: u32, erro
     }
 }
 
-/// What programs did wrong or left undone: causes first, then what came of them.
-pub(in crate::stack::shell) fn diagnose(fabric: &Fabric) -> Diagnosis {
+/// What programs did wrong or left undone: causes first, then what came of them, and what threads do if they are stopped.
+pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stuck: &[Stuck]) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
         let numbers = 0..fabric.seats.len() as u32;
@@ -77,6 +78,7 @@ pub(in crate::stack::shell) fn diagnose(fabric: &Fabric) -> Diagnosis {
     mistakes.extend(of_nodes(&|node| failures(fabric, node)));
     mistakes.extend(of_nodes(&|node| node.findings().signs()));
     mistakes.extend(waits::findings(fabric));
+    mistakes.extend(waits::of_stopped(fabric, stuck));
     drop_consequences(mistakes);
     diagnosis.leftovers = of_nodes(&|node| node.findings().leftovers());
     diagnosis

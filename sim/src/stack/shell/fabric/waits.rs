@@ -5,13 +5,15 @@ use core::fmt;
 use verbs_api::lab::{ArmState, CqReport};
 use verbs_api::site::Site;
 use verbs_api::table::{Id, Table};
-use verbs_api::{CmChannel, CompChannel, Context, Handle, Object, Verb};
+use verbs_api::{CmChannel, CompChannel, Context, Handle, Object};
 
 use super::Fabric;
 use super::findings::finding;
 use crate::class::Class;
-use crate::device::Device;
-use crate::diagnosis::{Finding, Names, Noted, Problem};
+use crate::device::{Device, node_of};
+use crate::diagnosis::{Finding, Names, Noted, Problem, counted};
+use crate::stack::shell::diagnose::{Kind, Stuck};
+use crate::stack::shell::node::Outstanding;
 use crate::time::Time;
 
 /// What a wait is for.
@@ -33,7 +35,7 @@ pub(in crate::stack::shell) enum WaitFor {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stack::shell) struct Waiting {
     /// What it has called.
-    pub(in crate::stack::shell) verb: Verb,
+    pub(in crate::stack::shell) call: &'static str,
     pub(in crate::stack::shell) wait_for: WaitFor,
     /// The node, or the number behind all nodes for the connection manager.
     pub(in crate::stack::shell) place: u32,
@@ -73,7 +75,7 @@ impl fmt::Display for WaitFor {
 #[cold]
 pub(in crate::stack::shell) fn note_endless(fabric: &mut Fabric, waiting: &Waiting) {
     if let Some(problem) = as_problem(fabric, waiting, true) {
-        let node = node_of(fabric, waiting);
+        let node = place_of(fabric, waiting);
         fabric.note_mistake(node, problem);
     }
 }
@@ -82,12 +84,72 @@ pub(in crate::stack::shell) fn note_endless(fabric: &mut Fabric, waiting: &Waiti
 pub(super) fn findings(fabric: &Fabric) -> Vec<Finding> {
     let finding = |(_, waiting): (u32, &Waiting)| {
         let noted = Noted::at(as_problem(fabric, waiting, false)?, waiting.site);
-        Some(finding(node_of(fabric, waiting), noted))
+        Some(finding(place_of(fabric, waiting), noted))
     };
     fabric.waits.0.iter().filter_map(finding).collect()
 }
 
-fn node_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
+/// What threads do that the program is stopped in.
+pub(super) fn of_stopped(fabric: &Fabric, stuck: &[Stuck]) -> Vec<Finding> {
+    let found = stuck.iter().filter_map(|stuck| match stuck.0 {
+        Kind::Asleep {
+            call,
+            channel,
+            among_others,
+        } => {
+            // The call may be that of a verb which sleeps in it.
+            let mut waits = fabric.waits.0.iter();
+            if waits.any(|(_, waiting)| waiting.wait_for == WaitFor::Event(channel)) {
+                return None;
+            }
+            let node = node_of(channel.context());
+            fabric.seats.get(node as usize)?;
+            let problem = asleep(fabric, node, call, channel, among_others)?;
+            let armed_at = fabric.node(node).device.cqs.armed_at(channel);
+            Some(finding(node, Noted::at(problem, armed_at)))
+        }
+        Kind::Polls { cq, times, site } => {
+            let node = node_of(cq.context());
+            fabric.seats.get(node as usize)?;
+            fabric.node(node).device.cqs.query_cq(cq).ok()?;
+            let problem = Problem::PolledInVain {
+                cq,
+                times,
+                outstanding: Outstanding::of(fabric.node(node), cq.index()).to_string(),
+            };
+            Some(finding(node, Noted::at(problem, site)))
+        }
+    });
+    found.collect()
+}
+
+fn asleep(
+    fabric: &Fabric,
+    node: u32,
+    call: &'static str,
+    channel: CompChannel,
+    among_others: bool,
+) -> Option<Problem> {
+    let (class, why) = no_event(fabric, node, channel, false)?;
+    let mut waits_for = WaitFor::Event(channel).to_string();
+    let class = match class {
+        // It may not be what the thread sleeps for.
+        Class::NotArmed if among_others => Class::EndlessWait,
+        class => class,
+    };
+    if among_others {
+        waits_for += ", or for other descriptors";
+    }
+    Some(Problem::Waits {
+        call,
+        waits_for,
+        since: None,
+        class,
+        why,
+    })
+}
+
+fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
     match fabric.seats.get(waiting.place as usize) {
         Some(_) => waiting.place,
         None => 0,
@@ -113,13 +175,12 @@ fn as_problem(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Probl
             "an event was read and not acknowledged".to_owned(),
         ),
     };
+    let [now, then] = [fabric.now(), waiting.since].map(Time::since_start);
+    let since = now.saturating_sub(then);
     Some(Problem::Waits {
-        verb: waiting.verb,
+        call: waiting.call,
         waits_for: waiting.wait_for.to_string(),
-        since: fabric
-            .now()
-            .since_start()
-            .saturating_sub(waiting.since.since_start()),
+        since: Some(since),
         class,
         why,
     })
@@ -158,11 +219,19 @@ fn no_event(
         let names: Vec<_> = wanted.map(|report| report.cq.to_string()).collect();
         names.join(", ")
     };
-    let armed = names(&|report| report.armed != ArmState::Off);
-    if !armed.is_empty() {
+    let mut armed = reports
+        .iter()
+        .filter(|report| report.armed != ArmState::Off);
+    if let Some(first) = armed.next() {
+        let others = match armed.count() {
+            0 => String::new(),
+            others => format!(", and so for {} more", counted(others as u64, "CQ", "CQs")),
+        };
+        let cq = first.cq;
+        let outstanding = Outstanding::of(fabric.node(node), cq.index());
         return Some((
             Class::EndlessWait,
-            format!("nothing has completed in {armed} since it was armed"),
+            format!("nothing has completed in {cq} since it was armed, and {outstanding}{others}"),
         ));
     }
     Some(match reports.is_empty() {

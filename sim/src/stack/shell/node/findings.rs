@@ -95,7 +95,9 @@ impl Findings<'_> {
         let mut outstanding = vec![0; device.cqs.table.slots() as usize];
         let mut unpolled = BTreeMap::new();
         for (_, qp) in self.node.qps.iter() {
-            qp.count_outstanding(&mut outstanding);
+            for (cq, count) in qp.signaled_sends().into_iter().chain(qp.own_receives()) {
+                outstanding[cq as usize] += count;
+            }
             for (cq, posted_at) in qp.unpolled() {
                 unpolled.entry(cq).or_insert(posted_at);
             }

@@ -26,6 +26,7 @@ mod find;
 mod findings;
 mod garble;
 mod groups;
+mod outstanding;
 mod owner;
 mod poll;
 mod push;
@@ -45,6 +46,7 @@ use crate::stack::qp::{Numbers, Qp};
 use crate::time::Time;
 
 pub use alone::Alone;
+pub(in crate::stack::shell) use outstanding::Outstanding;
 
 /// One simulated device with its queue pairs.
 #[derive(Clone, Debug)]

@@ -1,0 +1,61 @@
+//! What may yet complete in a CQ.
+
+use core::fmt;
+use std::collections::BTreeSet;
+
+use super::Node;
+use crate::diagnosis::counted;
+
+/// The work that has not completed in a CQ.
+pub(in crate::stack::shell) struct Outstanding {
+    /// Signaled ones, under way or waiting.
+    sends: u64,
+    /// Those of SRQs may complete in other CQs too.
+    receives: u64,
+    /// Sends that make no completion if they succeed, and still have their slots.
+    unsignaled: u64,
+}
+
+impl Outstanding {
+    /// Of the CQ with this index.
+    pub(in crate::stack::shell) fn of(node: &Node, cq: u32) -> Self {
+        let mut found = Self {
+            sends: 0,
+            receives: 0,
+            unsignaled: 0,
+        };
+        let of_xrc = node.device.srqs.iter();
+        let of_xrc = of_xrc.filter(|(_, srq)| srq.xrc.as_ref().is_some_and(|xrc| xrc.cq == cq));
+        let mut srqs: BTreeSet<u32> = of_xrc.map(|(index, _)| index).collect();
+        for (_, qp) in node.qps.iter() {
+            let here = |of: Option<(u32, u64)>| of.filter(|(at, _)| *at == cq).map_or(0, |of| of.1);
+            found.sends += here(qp.signaled_sends());
+            found.receives += here(qp.own_receives());
+            found.unsignaled += here(qp.unsignaled_sends());
+            srqs.extend(qp.srq_into(cq));
+        }
+        let taken = |srq: u32| node.device.srqs.at(srq).taken() as u64;
+        found.receives += srqs.into_iter().map(taken).sum::<u64>();
+        found
+    }
+}
+
+impl fmt::Display for Outstanding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sends = counted(self.sends, "send", "sends");
+        let receives = counted(self.receives, "receive", "receives");
+        match (self.sends, self.receives) {
+            (0, 0) => f.write_str("no work is outstanding that would complete in it"),
+            (1, 0) => write!(f, "{sends} is outstanding"),
+            (_, 0) => write!(f, "{sends} are outstanding"),
+            (0, 1) => write!(f, "{receives} is outstanding"),
+            (0, _) => write!(f, "{receives} are outstanding"),
+            _ => write!(f, "{sends} and {receives} are outstanding"),
+        }?;
+        if self.sends + self.receives == 0 && self.unsignaled > 0 {
+            let sends = counted(self.unsignaled, "send was", "sends were");
+            write!(f, "; {sends} not signaled")?;
+        }
+        Ok(())
+    }
+}
