@@ -8,7 +8,9 @@ use std::cell::Cell;
 use std::ptr::with_exposed_provenance;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use verbs_api::site::{Site, noted_by};
+use verbs_api::site::{Layer, Site, noted_by};
+
+use verbs_settings::Config;
 
 use crate::place::{self, WayOut};
 
@@ -144,15 +146,32 @@ pub(crate) fn is_named() -> bool {
 }
 
 /// Lets the engine ask here where the program is. Names take time, so it is said whether there will be any.
-pub(crate) fn register(is_named: bool) {
-    IS_NAMED.store(is_named, Ordering::Relaxed);
-    noted_by(site);
+pub(crate) fn register(config: &Config) {
+    IS_NAMED.store(config.diagnose().is_some(), Ordering::Relaxed);
+    let here = match config.backtraces() {
+        true => || site().map(with_calls),
+        false => site,
+    };
+    noted_by(Layer { here, with_calls });
 }
 
-/// Where this thread has called, if it ever did.
-pub(crate) fn site() -> Option<Site> {
+/// What this thread's last call returns to, if it ever called.
+pub(crate) fn returns_to() -> Option<usize> {
     let returns_to = with_noted(|noted| noted.returns_to.get());
-    (returns_to != 0).then_some(Site::Address(returns_to))
+    (returns_to != 0).then_some(returns_to)
+}
+
+fn site() -> Option<Site> {
+    returns_to().map(Site::Address)
+}
+
+fn with_calls(site: Site) -> Site {
+    match site {
+        Site::Address(address) if is_named() && returns_to() == Some(address) => {
+            place::calls_around(address).map_or(site, Site::Calls)
+        }
+        _ => site,
+    }
 }
 
 /// A call that has come from a function of C's headers, such as `ibv_post_send`, is one of who called that. They are

@@ -71,7 +71,7 @@ static AT_LOAD: extern "C" fn() = {
             Ok(config) => {
                 verdict::loaded();
                 at_exit::register(&config);
-                caller::register(config.diagnose().is_some());
+                caller::register(&config);
                 let _ = CONFIG.set(config);
                 // SAFETY: the last may run in a child of a process with threads: it lets go of a lock of this thread,
                 // reads what never changes, tries a lock, and closes descriptors.

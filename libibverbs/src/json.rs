@@ -19,6 +19,7 @@ struct Line<'a> {
     rule: &'a str,
     sentence: &'a str,
     place: Option<String>,
+    callers: Vec<String>,
     count: u64,
     help: &'a str,
 }
@@ -36,8 +37,12 @@ pub(crate) fn line(engine: &Engine, finding: &Finding) -> String {
             _ => "warning",
         },
         rule: class.rule(),
-        sentence: &finding.sentence(&|node| engine.name_of(node).to_owned(), &place::name),
+        sentence: &finding.sentence(
+            &|node| engine.name_of(node).to_owned(),
+            &place::name_with_calls,
+        ),
         place: finding.site.map(place::name),
+        callers: finding.site.map(place::around).unwrap_or_default(),
         count: finding.more + 1,
         help: class.remedy(),
     };

@@ -3,7 +3,7 @@
 //! Only what the process has loaded says that, so it is found here and not by who reads the diagnosis.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::ptr::with_exposed_provenance_mut;
@@ -11,7 +11,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use backtrace::Symbol;
 
-use verbs_api::site::Site;
+use verbs_api::site::{Calls, Site};
 use verbs_api::sync::Mutex;
 
 use crate::engine::running;
@@ -47,10 +47,55 @@ fn resolve(address: *mut c_void, see: impl FnMut(&Symbol)) {
 /// A place as it is to be read, such as `client.c:17`. Without debug information it is the function and its object, or
 /// what `addr2line` would take.
 pub(crate) fn name(site: Site) -> String {
+    let of_call = |address| line(address).unwrap_or_else(|| function(address));
     match site {
-        Site::Address(address) => line(address).unwrap_or_else(|| function(address)),
+        Site::Address(address) => of_call(address),
+        Site::Calls(calls) => of_call(calls.innermost()),
         _ => site.to_string(),
     }
+}
+
+/// The same, and the lines of the calls around it, as far as they are known: `client.c:17, from client.c:40`.
+pub(crate) fn name_with_calls(site: Site) -> String {
+    let around = around(site).into_iter();
+    let around: String = around.map(|line| format!(", from {line}")).collect();
+    name(site) + &around
+}
+
+/// The lines of the calls around a place, from the inside out.
+pub(crate) fn around(site: Site) -> Vec<String> {
+    let around = match site {
+        Site::Calls(calls) => calls.around(),
+        _ => &[],
+    };
+    around.iter().filter_map(|address| line(*address)).collect()
+}
+
+/// The calls that this thread is in, from that on which returns to this address: those of the program.
+pub(crate) fn calls_around(returns_to: usize) -> Option<&'static Calls> {
+    static ALL: std::sync::Mutex<BTreeSet<&'static Calls>> = std::sync::Mutex::new(BTreeSet::new());
+    let frames = frames().into_iter().map(|(ip, _)| ip);
+    let calls = frames.skip_while(|ip| *ip != returns_to);
+    let calls: Vec<_> = calls.filter(|ip| !is_of_system(*ip)).collect();
+    let calls = (!calls.is_empty()).then(|| Calls::new(calls))?;
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.get(&calls) {
+        return Some(known);
+    }
+    // There are as many as the program has ways to call verbs.
+    let calls = Box::leak(Box::new(calls));
+    all.insert(calls);
+    Some(calls)
+}
+
+/// Whether it is in what starts programs and threads.
+fn is_of_system(address: usize) -> bool {
+    let object = object(address)
+        .map(|(object, _)| object)
+        .unwrap_or_default();
+    ["libc.so", "libpthread.so", "ld-linux"]
+        .iter()
+        .any(|name| object.starts_with(name))
 }
 
 /// The line of the call that returns there.
@@ -133,14 +178,7 @@ pub(crate) struct Outside {
 
 /// Unwinds the stack of this thread from a call in a function of the headers, that returns to this address.
 pub(crate) fn outside(returns_to: usize) -> Option<Outside> {
-    const MOST: usize = 32;
-    let mut frames = Vec::new();
-    let alone = asks();
-    backtrace::trace(|frame| {
-        frames.push((frame.ip().addr(), frame.sp().addr()));
-        frames.len() < MOST
-    });
-    drop(alone);
+    let frames = frames();
     let callers = frames
         .iter()
         .skip_while(|(ip, _)| *ip != returns_to)
@@ -151,6 +189,18 @@ pub(crate) fn outside(returns_to: usize) -> Option<Outside> {
         returns_to: found?,
         stack: stack?,
     })
+}
+
+/// The calls that this thread is in: what each returns to, and where its stack begins.
+fn frames() -> Vec<(usize, usize)> {
+    const MOST: usize = 32;
+    let mut frames = Vec::new();
+    let _alone = asks();
+    backtrace::trace(|frame| {
+        frames.push((frame.ip().addr(), frame.sp().addr()));
+        frames.len() < MOST
+    });
+    frames
 }
 
 /// The function of the call that returns there, and the file that it is in.

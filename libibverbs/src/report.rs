@@ -42,7 +42,10 @@ fn noted(finding: &Finding) {
     if !(halts || is_traced()) || at_exit::is_suppressed(engine, finding) {
         return;
     }
-    let text = finding.in_words(&|node| engine.name_of(node).to_owned(), &place::name);
+    let text = finding.in_words(
+        &|node| engine.name_of(node).to_owned(),
+        &place::name_with_calls,
+    );
     let for_c = CString::new(&*text).unwrap_or_default();
     verbsim_report(for_c.as_ptr());
     if halts {

@@ -42,7 +42,7 @@ impl Vain {
         let times = self.times.load(Ordering::Relaxed);
         let times = if found == 0 { times + 1 } else { 0 };
         self.times.store(times, Ordering::Relaxed);
-        if let (0, Some(Site::Address(at))) = (found, caller::site()) {
+        if let (0, Some(at)) = (found, caller::returns_to()) {
             self.at.store(at, Ordering::Relaxed);
         }
     }

@@ -36,6 +36,7 @@ pub struct Config {
     diagnose_format: DiagnoseFormat,
     suppressions: Suppressions,
     halts_on_error: bool,
+    backtraces: bool,
     pcap: Option<PathBuf>,
     memory: bool,
 }
@@ -115,6 +116,7 @@ impl Config {
             ports: names.len() * usize::from(ports),
         };
         let halts_on_error = from.get("halt-on-error")?.is_some_and(|given| given.value);
+        let backtraces = from.get("backtrace")?.is_some_and(|given| given.value);
         let config = Self {
             fabric: Fabric::read(fabric, &set_up)?,
             names,
@@ -127,10 +129,11 @@ impl Config {
             faults: faults(from.get("faults")?)?,
             trace: output(from.get("trace")?)?,
             diagnose: output(from.get("diagnose")?)?
-                .or_else(|| halts_on_error.then(|| "-".to_owned())),
+                .or_else(|| (halts_on_error || backtraces).then(|| "-".to_owned())),
             diagnose_format: DiagnoseFormat::given(from.get("diagnose-format")?)?,
             suppressions: Suppressions::given(from.get("suppressions")?)?,
             halts_on_error,
+            backtraces,
             pcap: pcap(from.get("pcap")?, is_roce)?,
             memory: from.get("memory")?.is_some_and(|given| given.value),
         };
@@ -181,6 +184,11 @@ impl Config {
     /// Whether the program ends at the first mistake that is certain. Then there is a diagnosis.
     pub fn halts_on_error(&self) -> bool {
         self.halts_on_error
+    }
+
+    /// Whether each place has the calls around it. Then there is a diagnosis.
+    pub fn backtraces(&self) -> bool {
+        self.backtraces
     }
 
     /// Which other processes there are.

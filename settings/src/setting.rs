@@ -133,6 +133,13 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Switch,
     },
     Setting {
+        name: "backtrace",
+        value: "on|off",
+        help: "Name the calls around each place, not only around calls that are refused; a verb takes some microseconds; \
+               diagnoses on the standard error unless --diagnose says where [default: off]",
+        kind: Kind::Switch,
+    },
+    Setting {
         name: "memory",
         value: "on|off",
         help: "Say too where the program changes, unmaps or deregisters memory that is the device's; it runs slower \

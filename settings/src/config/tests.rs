@@ -59,6 +59,11 @@ fn variables_win_over_the_file_and_the_file_over_the_defaults() {
     assert_eq!(addresses.names.len(), 2);
     let halts = config("", &[("VERBSIM_HALT_ON_ERROR", "1")]).unwrap();
     assert_eq!((halts.halts_on_error, halts.diagnose()), (true, Some("-")));
+    let backtraces = config("backtrace = true", &[]).unwrap();
+    assert_eq!(
+        (backtraces.backtraces(), backtraces.diagnose()),
+        (true, Some("-"))
+    );
     let json = config("", &[("VERBSIM_DIAGNOSE_FORMAT", "json")]).unwrap();
     assert_eq!(json.diagnose_format(), DiagnoseFormat::Json);
     assert_eq!((json.halts_on_error, json.diagnose()), (false, None));

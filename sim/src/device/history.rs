@@ -214,7 +214,7 @@ impl History {
             let more = 0;
             self.noted.push(Noted {
                 problem,
-                site,
+                site: site.map(Site::with_calls),
                 more,
             });
         }
