@@ -32,7 +32,7 @@ pub(crate) fn line(engine: &Engine, finding: &Finding) -> String {
         process: std::process::id(),
         device: engine.name_of(finding.node),
         class: class.name(),
-        level: match class.certainty() {
+        level: match finding.certainty {
             Certainty::Certain => "error",
             _ => "warning",
         },

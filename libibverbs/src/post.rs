@@ -189,11 +189,12 @@ pub(crate) fn list<'a>(list: *const ibv_sge, count: c_int, max: u32) -> &'a [Sge
     match u32::try_from(count) {
         // SAFETY: the program's, valid for the call, and so long (C's contract).
         Ok(count) if count <= max => unsafe { ibv_sge::list(list, count as usize) },
-        _ => &TOO_MANY,
+        Ok(count) => TOO_MANY.get(..count as usize).unwrap_or(&TOO_MANY),
+        Err(_) => &TOO_MANY,
     }
 }
 
-/// More entries than a device takes.
+/// More entries than a device takes; of a list that is longer still not even the length is true.
 static TOO_MANY: [Sge; 256] = [const {
     Sge {
         addr: 0,

@@ -36,7 +36,7 @@ fn noted(finding: &Finding) {
     if engine.is_ending.load(Ordering::Relaxed) {
         return;
     }
-    let is_certain = finding.class().certainty() == Certainty::Certain;
+    let is_certain = finding.certainty == Certainty::Certain;
     let halts = engine.config.halts_on_error() && is_certain;
     // Names of places take time, which others should not have to wait.
     if !(halts || is_traced()) || at_exit::is_suppressed(engine, finding) {

@@ -45,7 +45,7 @@ pub(crate) fn ended(engine: &Engine, diagnosis: &Diagnosis) {
 
 /// How many errors were found, and how many warnings.
 fn counts(diagnosis: &Diagnosis) -> (usize, usize) {
-    let is_certain = |finding: &&Finding| finding.class().certainty() == Certainty::Certain;
+    let is_certain = |finding: &&Finding| finding.certainty == Certainty::Certain;
     let all = diagnosis.findings().count();
     let errors = diagnosis.findings().filter(is_certain).count();
     (errors, all - errors)

@@ -76,6 +76,8 @@ classes! {
         "create the CQ with a completion channel, or do not arm it";
     SolicitedWait = "VS-ARM-06", Certain, "CQ-ARM-08",
         "arm for the next completion, or let the sender set IBV_SEND_SOLICITED";
+    NotArmedAgain = "VS-ARM-07", Hint, "CQ-ARM-17",
+        "call ibv_req_notify_cq after each event, and then poll: a request makes one event";
     Unacknowledged = "VS-EVT-01", Certain, "CHAN-34",
         "acknowledge each event that was read before its object is destroyed";
     OverAcknowledged = "VS-EVT-02", Certain, "CHAN-37",
@@ -102,6 +104,8 @@ classes! {
         "signal at least one send in each queue's length, and poll its completion before posting more";
     Inline = "VS-SQ-02", Certain, "SQ-09",
         "ask for the room when the QP is created (max_inline_data), and send what is longer without IBV_SEND_INLINE";
+    LongList = "VS-SQ-03", Certain, "SQ-06",
+        "give a work request no more scatter/gather entries than max_send_sge or max_recv_sge of its queue pair";
     ReceiveQueueFull = "VS-RQ-01", Certain, "RQ-02",
         "poll the completions of receives before posting more";
     ShortReceive = "VS-RQ-02", Certain, "RQ-05",
@@ -248,7 +252,24 @@ impl Class {
                 Verb::CreateQp => Self::Refused,
                 _ => Self::Inline,
             },
-            (Cause::Argument { what: "access", .. }, _) => Self::Rights,
+            (
+                Cause::OutOfRange {
+                    what: "num_sge", ..
+                },
+                _,
+            ) => Self::LongList,
+            (Cause::Usage(text), _) if text.contains("an iteration over") => Self::Iterated,
+            (
+                Cause::Argument {
+                    what: "access",
+                    problem,
+                },
+                _,
+            ) => match problem.contains("local") {
+                true => Self::Rights,
+                // Programs find out so what there is.
+                false => Self::Refused,
+            },
             (Cause::Argument { what, .. }, _) if what.to_lowercase().contains("inline") => {
                 Self::Inline
             }

@@ -55,6 +55,9 @@ pub struct Finding {
     pub site: Option<Site>,
     /// How often more the same was found at the same place.
     pub more: u64,
+    /// How sure it is that it is a mistake: as its class says, but what a program had not done yet when it was stopped is a
+    /// hint.
+    pub certainty: Certainty,
 }
 
 /// A problem as it was noted.
@@ -164,6 +167,13 @@ pub enum Problem {
     },
     /// An event told of a CQ that was not polled since, and completions wait in it.
     OtherPolled {
+        /// The CQ.
+        cq: Cq,
+        /// How many wait.
+        unpolled: u32,
+    },
+    /// A CQ was not armed since the last event of it was read, and completions wait in it.
+    NotArmedAgain {
         /// The CQ.
         cq: Cq,
         /// How many wait.
@@ -384,6 +394,7 @@ impl Finding {
         } = noted;
         Self {
             node,
+            certainty: problem.class().certainty(),
             problem,
             site,
             more,
@@ -414,7 +425,7 @@ impl Finding {
         place: &impl Fn(Site) -> String,
     ) -> String {
         let (node, class) = (name(self.node), self.class());
-        let level = match class.certainty() {
+        let level = match self.certainty {
             Certainty::Certain => "",
             Certainty::Hint => "hint: ",
         };
@@ -461,6 +472,7 @@ impl Problem {
             Self::LostWakeup { partly: true, .. } => Class::DrainIncomplete,
             Self::SolicitedOnly { .. } => Class::SolicitedOnly,
             Self::OtherPolled { .. } => Class::OtherPolled,
+            Self::NotArmedAgain { .. } => Class::NotArmedAgain,
             Self::NeverPolled { .. } => Class::NeverPolled,
             Self::EndsDiffer { .. } => Class::EndsDiffer,
             Self::PostedInError { .. } => Class::AfterError,
@@ -477,12 +489,19 @@ impl Problem {
         }
     }
 
-    /// What tells it from others of its class: the verb that was refused, or what differs.
-    pub(crate) fn fact(&self) -> &'static str {
+    /// What tells it from others of its class: the verb that was refused and for what, or what differs.
+    pub(crate) fn fact(&self) -> [&'static str; 2] {
         match self {
-            Self::Refused { error, .. } => error.verb().name(),
-            Self::EndsDiffer { what, .. } => what,
-            _ => "",
+            Self::Refused { error, .. } => {
+                let reason = match error.cause() {
+                    Cause::OutOfRange { what, .. } => what,
+                    Cause::Argument { problem, .. } => problem,
+                    _ => "",
+                };
+                [error.verb().name(), reason]
+            }
+            Self::EndsDiffer { what, .. } => [what, ""],
+            _ => [""; 2],
         }
     }
 
@@ -554,6 +573,12 @@ impl Problem {
             Self::OtherPolled { cq, unpolled } => {
                 let wait = counted((*unpolled).into(), "completion waits", "completions wait");
                 format!("an event of {cq} was read, and {cq} was not polled since: {wait} in it")
+            }
+            Self::NotArmedAgain { cq, unpolled } => {
+                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                format!(
+                    "{cq} was not armed again since its last event was read, and {wait} in it: no event tells of that"
+                )
             }
             Self::NeverPolled { cq, unpolled } => {
                 let wait = counted((*unpolled).into(), "completion waits", "completions wait");

@@ -41,8 +41,80 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-CQ-04: hint: 1 completion of cq#0 not polled",
             "sim1: VS-EVT-04: hint: 1 event of channel#0 not read",
+            "sim1: VS-CQ-04: hint: 1 completion of cq#0 not polled",
+        ],
+    ),
+    (
+        "stops at a failure that it polls after arming: no wake-up is lost",
+        |sim| {
+            let (a, b, qp_a, _) = connected(sim);
+            a.fail(qp_a);
+            a.send(qp_a, 2, 0, 64);
+            a.send(qp_a, 3, 0, 64);
+            settle(sim);
+            sim.req_notify_cq(a.cq, Arm::NEXT).unwrap();
+            let mut wc = [verbs_api::Wc::default()];
+            assert_eq!(sim.poll_cq(a.cq, &mut wc).unwrap(), 1);
+            b.drain();
+        },
+        &["sim0: VS-CQ-04: hint: 1 completion of cq#0 not polled"],
+    ),
+    (
+        "does not arm again after an event (CQ-ARM-17)",
+        |sim| {
+            let (a, b, qp_a, qp_b) = connected(sim);
+            sim.req_notify_cq(b.cq, Arm::NEXT).unwrap();
+            for wr_id in [2, 3] {
+                b.recv(qp_b, wr_id, 0, 64);
+                a.send(qp_a, wr_id, 0, 64);
+                settle(sim);
+                if wr_id == 2 {
+                    assert_eq!(take_events(sim, b.channel), [b.cq]);
+                    assert_eq!(b.drain().len(), 1);
+                }
+            }
+            a.drain();
+        },
+        &[
+            "sim1: VS-ARM-07: hint: cq#0 was not armed again since its last event was read, and 1 completion waits in it: no event tells of that",
+        ],
+    ),
+    (
+        "posts more entries than the queue pair takes (SQ-06)",
+        |sim| {
+            let (a, _, qp_a, _) = connected(sim);
+            let sge = a.mem.sge(0, 8);
+            sim.post_send(qp_a, &[SendWr::send(1, &[sge; 40])])
+                .unwrap_err();
+        },
+        &["sim0: VS-SQ-03: ibv_post_send: EINVAL: num_sge is 40, allowed are 0 to 1 (here)"],
+    ),
+    (
+        "destroys an address handle too early: that the domain is in use follows from it (AH-04)",
+        |sim| {
+            let (a, b) = ends(sim);
+            let (from, to) = (a.qp(QpType::Ud, 4), b.qp(QpType::Ud, 4));
+            connect::ud_to_rts(sim, from, 1, QKEY).unwrap();
+            connect::ud_to_rts(sim, to, 1, QKEY).unwrap();
+            let gid = sim.query_gid(b.context, 1, 0).unwrap();
+            let ah = sim.create_ah(a.pd, &AhAttr::global(1, 0, gid)).unwrap();
+            b.recv(to, 1, 0, 100);
+            let list = [a.mem.sge(0, 8)];
+            a.post(
+                from,
+                SendWr::send(1, &list).to(ah, sim.qp_num(to).unwrap(), QKEY),
+            );
+            settle(sim);
+            sim.destroy_ah(ah).unwrap_err();
+            a.drain();
+            b.drain();
+            sim.destroy_qp(from, Wait::Poll).unwrap();
+            sim.dereg_mr(a.mr).unwrap();
+            sim.dealloc_pd(a.pd).unwrap_err();
+        },
+        &[
+            "sim0: VS-CALL-01: hint: ibv_destroy_ah: usage error: work request 0x1 of qp#0 needs ah#0 until its completion has been polled (here)",
         ],
     ),
     (

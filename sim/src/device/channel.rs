@@ -135,6 +135,7 @@ impl Cqs {
         cq.events_unread.remove(0);
         cq.events_unacked += 1;
         cq.dealings.event_was_read = true;
+        cq.dealings.is_disarmed = true;
         cq.dealings.event_read_at = base.site;
         let (handle, event) = (cq.handle, CqEvent::new(cq.handle, cq.init.cq_context));
         // The next poll has to be noticed.

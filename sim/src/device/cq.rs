@@ -561,7 +561,10 @@ impl Cqs {
     /// Takes the oldest completion of a CQ.
     #[inline(always)]
     pub(crate) fn pop(&mut self, index: u32) -> Option<&Entry> {
-        self.table.at_mut(index).ring.pop()
+        let cq = self.table.at_mut(index);
+        let entry = cq.ring.pop()?;
+        cq.dealings.failure_was_seen |= entry.wc.status != WcStatus::Success;
+        Some(entry)
     }
 
     /// A poll of a CQ is over; `is_filled` if it took as many as it asked for.

@@ -15,6 +15,7 @@ use crate::time::Time;
 pub(crate) mod reason {
     pub(crate) const NO_RECEIVE: &str = "no receive is posted";
     pub(crate) const NO_QP: &str = "no such qp";
+    pub(crate) const MEMORY_GONE: &str = "memory that it uses was deregistered on the way";
     pub(crate) const ELSEWHERE: &str =
         "no such qp: it is of another process, which a private fabric does not reach";
     pub(crate) const NOT_READY: &str = "the qp is not ready to receive";
@@ -91,7 +92,7 @@ pub(crate) struct History {
     /// Mistakes that were seen when they happened, in that order.
     noted: Vec<Noted>,
     /// Where those are, by class, fact and place.
-    places: BTreeMap<(Class, &'static str, Option<Site>), usize>,
+    places: BTreeMap<(Class, [&'static str; 2], Option<Site>), usize>,
     refusals: Vec<Refusal>,
     /// By sender, receiver and reason.
     dropped: BTreeMap<(QpAt, u32, &'static str), Dropped>,

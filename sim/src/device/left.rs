@@ -18,10 +18,14 @@ pub(crate) struct Dealings {
     pub(super) is_partly_polled: bool,
     /// An event of it was read, and it was not polled since.
     pub(super) event_was_read: bool,
-    /// Where that was.
+    /// An event of it was read, and it was not armed since.
+    pub(super) is_disarmed: bool,
+    /// Where the last event was read.
     pub(super) event_read_at: Option<Site>,
     /// That was so when it was armed: the last poll had left some.
     pub(super) was_armed_over: bool,
+    /// A completion was polled since then that tells of a failure: who sees that may stop.
+    pub(super) failure_was_seen: bool,
     /// Where it was armed.
     pub(super) armed_at: Option<Site>,
     /// Where the oldest work was posted whose completion was not polled when its queue pair went.
@@ -32,6 +36,8 @@ impl Cq {
     /// It has been armed.
     pub(super) fn note_armed(&mut self, base: &mut Base) {
         self.dealings.armed_at = base.site;
+        self.dealings.is_disarmed = false;
+        self.dealings.failure_was_seen = false;
         self.dealings.was_armed_over = self.dealings.is_partly_polled;
         if self.channel.is_none() {
             base.note_mistake(Problem::ArmedWithoutChannel { cq: self.handle });
@@ -68,6 +74,7 @@ impl Left<'_> {
         let posted_at = posted_at.or(self.cq.dealings.unpolled_at);
         let rest = Noted::at(Problem::Unpolled { cq, unpolled }, posted_at);
         let found = self.asleep().or_else(|| self.other_polled());
+        let found = found.or_else(|| self.not_armed_again());
         let found = found.or_else(|| self.never_polled(posted_at));
         found.or_else(|| (unpolled > 0).then_some(rest))
     }
@@ -107,7 +114,8 @@ impl Left<'_> {
             unpolled,
             partly,
         };
-        (waits && self.tells_nothing()).then(|| Noted::at(problem, dealings.armed_at))
+        let is_lost = waits && self.tells_nothing() && !dealings.failure_was_seen;
+        is_lost.then(|| Noted::at(problem, dealings.armed_at))
     }
 
     fn unsolicited(&self) -> Option<Noted> {
@@ -125,9 +133,10 @@ impl Left<'_> {
         is_so.then(|| Noted::at(problem, dealings.armed_at))
     }
 
-    /// An event of it was never read, though one before it was: as when an edge told of both.
+    /// An event of it was never read, though one before it was: as when an edge told of both. One of a CQ that is empty
+    /// has told of nothing that was missed.
     fn unread(&self) -> Option<Noted> {
-        let channel = self.channel?;
+        let channel = self.channel.filter(|_| !self.cq.ring.is_empty())?;
         let events = self.cq.events_unread.len() as u32;
         let problem = Problem::Unread {
             channel: channel.handle,
@@ -150,12 +159,21 @@ impl Left<'_> {
         is_so.then(|| Noted::at(problem, self.cq.dealings.event_read_at))
     }
 
-    /// Work has completed in it, not only been flushed, and nobody ever looked.
+    /// An event told of completions, and none can tell of those that have come since.
+    fn not_armed_again(&self) -> Option<Noted> {
+        let (cq, unpolled) = (self.cq.handle, self.successes());
+        let is_so = unpolled > 0 && self.cq.dealings.is_disarmed && self.tells_nothing();
+        let problem = Problem::NotArmedAgain { cq, unpolled };
+        (is_so && self.cq.notify.state() == ArmState::Off)
+            .then(|| Noted::at(problem, self.cq.dealings.event_read_at))
+    }
+
+    /// Work has completed in it, and nobody ever looked: not at an event that told of it either, which says more.
     fn never_polled(&self, posted_at: Option<Site>) -> Option<Noted> {
         let (cq, unpolled) = (self.cq.handle, self.successes());
         let problem = Problem::NeverPolled { cq, unpolled };
         let posted_at = self.cq.dealings.unpolled_at.or(posted_at);
-        let is_so = unpolled > 0 && !self.cq.dealings.was_polled;
+        let is_so = unpolled > 0 && !self.cq.dealings.was_polled && self.unread().is_none();
         is_so.then(|| Noted::at(problem, posted_at))
     }
 
@@ -163,10 +181,10 @@ impl Left<'_> {
         self.cq.ring.len() as u32
     }
 
-    /// Completions in it that are of no flushed work.
+    /// Completions in it that are of no failed work: a failure is told by itself.
     fn successes(&self) -> u32 {
-        let is_flush = |status| status == WcStatus::WrFlushErr;
         let entries = self.cq.ring.iter();
-        entries.filter(|entry| !is_flush(entry.wc.status)).count() as u32
+        let successes = entries.filter(|entry| entry.wc.status == WcStatus::Success);
+        successes.count() as u32
     }
 }

@@ -371,6 +371,12 @@ impl Qp {
         send.into_iter().chain(receives.cq().and_then(place))
     }
 
+    /// Where the oldest send was posted that is not done.
+    pub(crate) fn oldest_send_at(&self) -> Option<Site> {
+        let sq = &self.requester.as_ref()?.sq;
+        sq.find(sq.oldest())?.site
+    }
+
     /// The CQ of its sends, and how many may yet complete there.
     pub(crate) fn signaled_sends(&self) -> Option<(u32, u64)> {
         let own = self.requester.as_ref()?;

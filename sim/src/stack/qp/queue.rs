@@ -107,10 +107,11 @@ impl<W: Default> WorkQueue<W> {
         self.requests.iter()
     }
 
-    /// Those of them up to this number.
-    pub(super) fn up_to(&self, seq: u64) -> impl Iterator<Item = &W> {
-        let count = (seq + 1).saturating_sub(self.base);
-        self.iter().take(count as usize)
+    /// Those of them from one number to another.
+    pub(super) fn between(&self, from: u64, to: u64) -> impl Iterator<Item = &W> {
+        let count = (to + 1).saturating_sub(self.base);
+        let others = from.saturating_sub(self.base);
+        self.iter().take(count as usize).skip(others as usize)
     }
 
     #[cfg(test)]

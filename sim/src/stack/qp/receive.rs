@@ -6,7 +6,7 @@ use verbs_api::{Access, AsyncEventType, QpState, QpType, WcStatus};
 use super::datagram::Head;
 use super::responder::{Executed, Order, has_path_mtu};
 use super::verdict::Refusal;
-use super::{Qp, datagram, failed_receive, grh, why};
+use super::{Qp, datagram, failed_receive, grh, sum, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, reason, touch};
 use crate::packet::{Deth, Op, Packet};
 
@@ -62,6 +62,7 @@ impl Qp {
         if device.base.behavior.comm_est {
             self.establish(device);
         }
+        sum::note_message(&mut self.requester, device, packet);
         match (qp_type, packet.op) {
             (QpType::Rc | QpType::XrcSend, Op::Acknowledge(syndrome)) => {
                 self.request(device, |requester, qp, device| {
@@ -112,7 +113,7 @@ impl Qp {
                 }
                 Ok(())
             }
-            Err(Refusal::Lost) => Err("its memory went away"),
+            Err(Refusal::Lost) => Err(reason::MEMORY_GONE),
             Err(Refusal::NotReady) if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
                 responder.ask_to_wait(qp, device, packet.psn);
@@ -206,7 +207,7 @@ impl Qp {
         }
         Err(match refusal {
             Refusal::NotReady => reason::NO_RECEIVE,
-            Refusal::Lost => "its memory went away",
+            Refusal::Lost => reason::MEMORY_GONE,
             Refusal::Fault { .. } if !has_path_mtu(&self.common, device, packet) => {
                 reason::PATH_MTU
             }
@@ -257,7 +258,7 @@ impl Qp {
                 match placed {
                     Ok(()) => datagram::completion(&head, subnet, sl),
                     Err(gone) if device.note_unmapped(gone) => failed_receive(fault.status()),
-                    Err(_) => return Err("its memory went away"),
+                    Err(_) => return Err(reason::MEMORY_GONE),
                 }
             }
             _ => failed_receive(behavior.recv_fault_status.status()),

@@ -65,6 +65,8 @@ pub(crate) struct Requester {
     phase: Phase,
     /// In SQD: `SQ_DRAINED` is to be raised once.
     tells_when_drained: bool,
+    /// What was posted before this may have been answered by the peer. Only kept where memory is checked.
+    pub(super) answered: u64,
 }
 
 /// Whether the next send could be started.
@@ -102,6 +104,7 @@ impl Requester {
             rnr_retries: 0,
             phase: Phase::default(),
             tells_when_drained: false,
+            answered: 0,
         }
     }
 

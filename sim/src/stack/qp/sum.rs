@@ -10,6 +10,7 @@ use crate::checksum::Checksum;
 use crate::device::{Device, Domains, Send, touch};
 use crate::diagnosis::Problem;
 use crate::memory::Gone;
+use crate::packet::{Op, Packet};
 
 /// So many bytes are read at a time.
 const PART: u32 = 64 << 10;
@@ -68,9 +69,25 @@ pub(super) fn compare(requester: &mut Requester, qp: &Common, device: &mut Devic
     }
 }
 
+/// A message of the peer has come. It may answer the sends that were posted, whose bytes it has then: the program may use
+/// them again.
+#[inline(always)]
+pub(super) fn note_message(requester: &mut Option<Requester>, device: &Device, packet: &Packet) {
+    let is_answer = matches!(
+        packet.op,
+        Op::Acknowledge(_) | Op::ReadResponse | Op::AtomicResponse
+    );
+    if device.base.checks_memory
+        && !is_answer
+        && let Some(requester) = requester
+    {
+        requester.answered = requester.sq.end();
+    }
+}
+
 #[cold]
 fn compare_all(requester: &mut Requester, qp: &Common, device: &mut Device, seq: u64) {
-    for send in requester.sq.up_to(seq) {
+    for send in requester.sq.between(requester.answered, seq) {
         let Some(before) = send.sum else { continue };
         match sum_of(&device.domains, requester.pd, send) {
             Ok(Some(now)) if now != before => {

@@ -19,7 +19,7 @@ use crate::diagnosis::{Diagnosis, Problem};
 impl Sim {
     /// What the program did wrong or left undone so far: at its end, all of it.
     pub fn diagnose(&self) -> Diagnosis {
-        Stuck::diagnose(self, &[])
+        self.world.with(|fabric| diagnose(fabric, None))
     }
 
     /// The same, but that it panics when it is dropped if the program has made mistakes that are certain: a guard for
@@ -61,11 +61,11 @@ impl Drop for Strict {
         if thread::panicking() {
             return;
         }
-        let diagnosis = self.0.with(|fabric| diagnose(fabric, &[]));
+        let diagnosis = self.0.with(|fabric| diagnose(fabric, None));
         let mut text = String::new();
         for finding in diagnosis.mistakes {
             let class = finding.class();
-            if class.certainty() == Certainty::Certain {
+            if finding.certainty == Certainty::Certain {
                 let _ = write!(text, "\n{finding}\nhelp: {}", class.remedy());
             }
         }
@@ -95,7 +95,7 @@ impl Stuck {
     /// [`Sim::diagnose`] of a program that is stopped in the middle, as by a signal: also what its threads do, and why that
     /// has no end.
     pub fn diagnose(sim: &Sim, stuck: &[Self]) -> Diagnosis {
-        sim.world.with(|fabric| diagnose(fabric, stuck))
+        sim.world.with(|fabric| diagnose(fabric, Some(stuck)))
     }
 
     /// It sleeps in a call of the system, such as `poll`, until the descriptor of a channel can be read; or another one,

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use verbs_api::site::Site;
-use verbs_api::{Error, WcStatus};
+use verbs_api::{Cause, Error, Object, Verb, WcStatus};
 
 use super::{Fabric, waits};
-use crate::class::Class;
+use crate::class::{Certainty, Class};
 use crate::device::reason;
 use crate::diagnosis::{Diagnosis, Finding, Noted, Problem, Why};
 use crate::stack::shell::diagnose::Stuck;
@@ -63,7 +63,7 @@ pub(in crate::stack::shell) fn note_refusal(fabric: &mut Fabric, node: u32, erro
 }
 
 /// What programs did wrong or left undone: causes first, then what came of them, and what threads do if they are stopped.
-pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stuck: &[Stuck]) -> Diagnosis {
+pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck]>) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     let of_nodes = |found: &dyn Fn(&Node) -> Vec<Noted>| {
         let numbers = 0..fabric.seats.len() as u32;
@@ -76,12 +76,55 @@ pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stuck: &[Stuck]) -> Dia
     let mistakes = &mut diagnosis.mistakes;
     mistakes.extend(of_nodes(&|node| node.findings().causes()));
     mistakes.extend(of_nodes(&|node| failures(fabric, node)));
-    mistakes.extend(of_nodes(&|node| node.findings().signs()));
-    mistakes.extend(waits::findings(fabric));
-    mistakes.extend(waits::of_stopped(fabric, stuck));
+    let mut signs = of_nodes(&|node| node.findings().signs());
+    signs
+        .iter_mut()
+        .for_each(|finding| place_dropped(fabric, finding));
+    let mut waits = waits::findings(fabric);
+    waits.extend(waits::of_stopped(fabric, stopped.unwrap_or_default()));
+    if stopped.is_some() {
+        let sleeps = |node| {
+            waits
+                .iter()
+                .any(|wait: &Finding| wait.node == node && is_certain(wait))
+        };
+        // Who does not sleep may have been about to look.
+        for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
+            sign.certainty = Certainty::Hint;
+        }
+    }
+    mistakes.extend(signs);
+    mistakes.extend(waits);
     drop_consequences(mistakes);
+    // What is left in CQs may be what came of all else.
+    mistakes.sort_by_key(|finding| is_left(&finding.problem));
     diagnosis.leftovers = of_nodes(&|node| node.findings().leftovers());
     diagnosis
+}
+
+fn is_certain(finding: &Finding) -> bool {
+    finding.certainty == Certainty::Certain
+}
+
+fn is_left(problem: &Problem) -> bool {
+    matches!(
+        problem,
+        Problem::NeverPolled { .. } | Problem::Unpolled { .. }
+    )
+}
+
+/// Where the oldest work was posted whose packets are not taken, if that is still under way.
+fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
+    if let Problem::Dropped {
+        from: (Some(node), from),
+        ..
+    } = finding.problem
+        && finding.site.is_none()
+    {
+        let mut qps = fabric.node(node).qps.iter().map(|(_, qp)| qp);
+        let sender = qps.find(|qp| qp.common.qp_num == from);
+        finding.site = sender.and_then(|qp| qp.oldest_send_at());
+    }
 }
 
 fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
@@ -91,7 +134,26 @@ fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
     noted.collect()
 }
 
-/// Leaves out what another finding explains: packets of a queue pair that failed, work that failed since its peer's
+/// The kind of object, with its node, that a program wanted to destroy and could not.
+fn not_destroyed(finding: &Finding) -> Option<(u32, Object)> {
+    let Problem::Refused { error, .. } = &finding.problem else {
+        return None;
+    };
+    let object = match error.verb() {
+        _ if matches!(error.cause(), Cause::Handle { .. }) => return None,
+        Verb::DestroyQp => Object::Qp,
+        Verb::DestroySrq => Object::Srq,
+        Verb::DestroyAh => Object::Ah,
+        Verb::DeallocMw => Object::Mw,
+        Verb::DeregMr => Object::Mr,
+        Verb::DestroyCq => Object::Cq,
+        Verb::CloseXrcd => Object::Xrcd,
+        _ => return None,
+    };
+    Some((finding.node, object))
+}
+
+/// Leaves out what another finding explains: objects in use, since their users were not destroyed; packets of a queue pair that failed, work that failed since its peer's
 /// CQ has overrun, and what nobody polls since the thread waits.
 pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
     let among = |pick: fn(&Problem) -> Option<u32>| -> BTreeSet<(u32, u32)> {
@@ -113,10 +175,16 @@ pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
         Problem::Waits { class, .. } if *class != Class::EndlessWait => Some(0),
         _ => None,
     });
+    let refused: BTreeSet<_> = mistakes.iter().filter_map(not_destroyed).collect();
     mistakes.retain(|finding| match &finding.problem {
-        Problem::NeverPolled { .. } | Problem::Unpolled { .. } => {
-            !waits.contains(&(finding.node, 0))
+        Problem::Refused { error, .. } => {
+            let users = match error.cause() {
+                Cause::InUse { by, .. } => Some((finding.node, *by)),
+                _ => None,
+            };
+            users.is_none_or(|users| !refused.contains(&users))
         }
+        problem if is_left(problem) => !waits.contains(&(finding.node, 0)),
         Problem::Dropped {
             from: (node, from),
             qp_num,
