@@ -3,7 +3,7 @@
 //! Only what the process has loaded says that, so it is found here and not by who reads the diagnosis.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::ptr::with_exposed_provenance_mut;
@@ -73,19 +73,20 @@ pub(crate) fn around(site: Site) -> Vec<String> {
 
 /// The calls that this thread is in, from that on which returns to this address: those of the program.
 pub(crate) fn calls_around(returns_to: usize) -> Option<&'static Calls> {
-    static ALL: std::sync::Mutex<BTreeSet<&'static Calls>> = std::sync::Mutex::new(BTreeSet::new());
+    type Known = BTreeMap<Vec<usize>, Option<&'static Calls>>;
+    static KNOWN: std::sync::Mutex<Known> = std::sync::Mutex::new(BTreeMap::new());
     let frames = frames().into_iter().map(|(ip, _)| ip);
-    let calls = frames.skip_while(|ip| *ip != returns_to);
-    let calls: Vec<_> = calls.filter(|ip| !is_of_system(*ip)).collect();
-    let calls = (!calls.is_empty()).then(|| Calls::new(calls))?;
-    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = all.get(&calls) {
-        return Some(known);
+    let calls: Vec<_> = frames.skip_while(|ip| *ip != returns_to).collect();
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.get(&calls) {
+        return *known;
     }
+    let of_program = calls.iter().copied().filter(|ip| !is_of_system(*ip));
+    let of_program: Vec<_> = of_program.collect();
     // There are as many as the program has ways to call verbs.
-    let calls = Box::leak(Box::new(calls));
-    all.insert(calls);
-    Some(calls)
+    let found = (!of_program.is_empty()).then(|| &*Box::leak(Box::new(Calls::new(of_program))));
+    known.insert(calls, found);
+    found
 }
 
 /// Whether it is in what starts programs and threads.

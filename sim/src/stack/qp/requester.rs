@@ -384,10 +384,7 @@ impl Requester {
         let releases = device.releases_at_completion();
         let silent = status == WcStatus::MwBindErr && !behavior.bind_err_wc;
         let seq = self.sq.finish();
-        if status != WcStatus::Success {
-            // It has not been sent, or to no avail.
-            self.sq.get_mut(seq).sum = None;
-        }
+        sum::forget_failed(self, seq, status);
         let send = self.sq.get(seq);
         let is_read = send.is_read();
         if is_read && seq < self.fresh {

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use verbs_api::{Access, SendFlags};
+use verbs_api::{Access, SendFlags, WcStatus};
 
 use super::common::Common;
 use super::requester::Requester;
@@ -58,6 +58,14 @@ fn sum_of(domains: &Domains, pd: u32, send: &Send) -> Result<Option<NonZeroU64>,
     }
     // Of all sums one is none: a send that has it is not looked at.
     Ok(NonZeroU64::new(sum.value()))
+}
+
+/// A send that failed has not been sent, or to no avail.
+#[inline(always)]
+pub(super) fn forget_failed(requester: &mut Requester, seq: u64, status: WcStatus) {
+    if status != WcStatus::Success {
+        requester.sq.get_mut(seq).sum = None;
+    }
 }
 
 /// The slots of sends are about to be free, as when the program polls a completion: compares the bytes of all up to that, where
