@@ -77,10 +77,8 @@ fn write_all(engine: &Engine, end: End) {
 
 /// What was found but for what is suppressed, and how much that is.
 fn diagnosis(engine: &Engine, end: End) -> (Diagnosis, usize) {
-    let mut diagnosis = match end {
-        End::ByItself => engine.sim.diagnose(),
-        End::BySignal => Stuck::diagnose(&engine.sim, &stuck::now()),
-    };
+    let stuck = (end == End::BySignal).then(stuck::now);
+    let mut diagnosis = Stuck::diagnose(&engine.sim, stuck.as_deref());
     let found = diagnosis.findings().count();
     let is_said = |finding: &Finding| !is_suppressed(engine, finding);
     diagnosis.mistakes.retain(is_said);

@@ -2,10 +2,12 @@
 
 use core::fmt;
 use core::str::FromStr;
+use std::borrow::Cow;
 
 use verbs_api::{BadHandle, Cause, Error, ErrorKind, QpState, Verb, WcStatus};
 
 use crate::device::reason;
+use crate::diagnosis::Problem;
 
 /// How sure it is that a finding is a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -310,7 +312,7 @@ impl Class {
             _ if why == reason::INJECTED => Self::Injected,
             _ if why.contains("was deregistered") => Self::Deregistered,
             _ if why.ends_with(reason::NOT_MAPPED) => Self::Unmapped,
-            _ if why.contains(reason::OTHER_CUT) => Self::EndsDiffer,
+            _ if why.contains(reason::OTHER_CUT) || why == reason::NO_BEGINNING => Self::EndsDiffer,
             WcStatus::RnrRetryExcErr => Self::NotReceived,
             WcStatus::RetryExcErr => Self::NoAnswer,
             WcStatus::RemAccessErr => Self::RemoteAccess,
@@ -318,6 +320,66 @@ impl Class {
             WcStatus::RemInvReqErr if why.contains("longer than") => Self::ShortReceive,
             WcStatus::LocProtErr => Self::LocalAccess,
             _ => Self::FailedWork,
+        }
+    }
+}
+
+impl Problem {
+    /// Of which class it is.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Failed {
+                receive,
+                status,
+                why,
+                ..
+            } => {
+                let why = why.as_ref().map_or("", |why| &why.text);
+                Class::of_failure(*receive, *status, why)
+            }
+            Self::Refused { class, .. }
+            | Self::Waits { class, .. }
+            | Self::Misused { class, .. } => *class,
+            Self::PolledInVain { .. } => Class::PolledInVain,
+            Self::Overrun { .. } => Class::Overrun,
+            Self::SmallCq { .. } => Class::SmallCq,
+            Self::ArmedWithoutChannel { .. } => Class::ArmedWithoutChannel,
+            Self::LostWakeup { partly: false, .. } => Class::LostWakeup,
+            Self::LostWakeup { partly: true, .. } => Class::DrainIncomplete,
+            Self::SolicitedOnly { .. } => Class::SolicitedOnly,
+            Self::OtherPolled { .. } => Class::OtherPolled,
+            Self::NotArmedAgain { .. } => Class::NotArmedAgain,
+            Self::NeverPolled { .. } => Class::NeverPolled,
+            Self::EndsDiffer { .. } => Class::EndsDiffer,
+            Self::PostedInError { .. } => Class::AfterError,
+            Self::RequestRefused { status, why, .. } => Class::of_failure(false, *status, why),
+            Self::Dropped { why, .. } => Class::of_dropped(why),
+            Self::Garbage { .. } => Class::Garbage,
+            Self::Unpolled { .. } => Class::Unpolled,
+            Self::Unread { .. } => Class::UnreadEvents,
+            Self::UnreadAsync { .. } => Class::UnreadAsync,
+            Self::Unacknowledged { .. } => Class::Unacknowledged,
+            Self::NotDestroyed { .. } => Class::NotDestroyed,
+            Self::Changed { .. } => Class::Changed,
+            Self::Unmapped { .. } => Class::Unmapped,
+            Self::DeregisteredEarly { .. } => Class::DeregisteredEarly,
+        }
+    }
+
+    /// What tells it from others of its class: the verb that was refused and for what, what differs, or why.
+    pub(crate) fn fact(&self) -> Cow<'static, str> {
+        match self {
+            Self::Refused { error, .. } => {
+                let reason = match error.cause() {
+                    Cause::OutOfRange { what, .. } => what,
+                    Cause::Argument { problem, .. } => problem,
+                    _ => "",
+                };
+                format!("{}: {reason}", error.verb()).into()
+            }
+            Self::EndsDiffer { what, .. } => (*what).into(),
+            Self::RequestRefused { why, .. } => why.clone().into(),
+            _ => "".into(),
         }
     }
 }

@@ -226,9 +226,24 @@ pub enum Problem {
         /// What may still complete in it, in words.
         outstanding: String,
     },
+    /// A request of a peer in another process was refused. That of a peer in this one is in its `Failed`. The place is where
+    /// the region was registered or deregistered, if it is for that.
+    RequestRefused {
+        /// What was asked for, such as `a write`.
+        operation: &'static str,
+        /// The number of the peer's QP, in its process.
+        from: u32,
+        /// The number of the QP that refused it.
+        qp_num: u32,
+        /// How the peer's work ends.
+        status: WcStatus,
+        /// What for, in words.
+        why: String,
+    },
     /// Packets were not taken.
     Dropped {
-        /// The node and the number of the QP they came from; `None` if it is another process's.
+        /// The node and the number of the QP they came from; the node is `None` if it is another process's, and the number 0
+        /// if it is not known.
         from: (Option<u32>, u32),
         /// The number of the QP they were for.
         qp_num: u32,
@@ -449,62 +464,6 @@ impl fmt::Display for Finding {
 }
 
 impl Problem {
-    /// Of which class it is.
-    pub fn class(&self) -> Class {
-        match self {
-            Self::Failed {
-                receive,
-                status,
-                why,
-                ..
-            } => {
-                let why = why.as_ref().map_or("", |why| &why.text);
-                Class::of_failure(*receive, *status, why)
-            }
-            Self::Refused { class, .. }
-            | Self::Waits { class, .. }
-            | Self::Misused { class, .. } => *class,
-            Self::PolledInVain { .. } => Class::PolledInVain,
-            Self::Overrun { .. } => Class::Overrun,
-            Self::SmallCq { .. } => Class::SmallCq,
-            Self::ArmedWithoutChannel { .. } => Class::ArmedWithoutChannel,
-            Self::LostWakeup { partly: false, .. } => Class::LostWakeup,
-            Self::LostWakeup { partly: true, .. } => Class::DrainIncomplete,
-            Self::SolicitedOnly { .. } => Class::SolicitedOnly,
-            Self::OtherPolled { .. } => Class::OtherPolled,
-            Self::NotArmedAgain { .. } => Class::NotArmedAgain,
-            Self::NeverPolled { .. } => Class::NeverPolled,
-            Self::EndsDiffer { .. } => Class::EndsDiffer,
-            Self::PostedInError { .. } => Class::AfterError,
-            Self::Dropped { why, .. } => Class::of_dropped(why),
-            Self::Garbage { .. } => Class::Garbage,
-            Self::Unpolled { .. } => Class::Unpolled,
-            Self::Unread { .. } => Class::UnreadEvents,
-            Self::UnreadAsync { .. } => Class::UnreadAsync,
-            Self::Unacknowledged { .. } => Class::Unacknowledged,
-            Self::NotDestroyed { .. } => Class::NotDestroyed,
-            Self::Changed { .. } => Class::Changed,
-            Self::Unmapped { .. } => Class::Unmapped,
-            Self::DeregisteredEarly { .. } => Class::DeregisteredEarly,
-        }
-    }
-
-    /// What tells it from others of its class: the verb that was refused and for what, or what differs.
-    pub(crate) fn fact(&self) -> [&'static str; 2] {
-        match self {
-            Self::Refused { error, .. } => {
-                let reason = match error.cause() {
-                    Cause::OutOfRange { what, .. } => what,
-                    Cause::Argument { problem, .. } => problem,
-                    _ => "",
-                };
-                [error.verb().name(), reason]
-            }
-            Self::EndsDiffer { what, .. } => [what, ""],
-            _ => [""; 2],
-        }
-    }
-
     pub(crate) fn in_words(&self, names: &Names<'_>) -> String {
         match self {
             Self::Failed {
@@ -620,6 +579,16 @@ impl Problem {
                 let times = counted(*times, "time", "times");
                 format!("{cq} was polled {times} since its last completion: {outstanding}")
             }
+            Self::RequestRefused {
+                operation,
+                from,
+                qp_num,
+                why,
+                ..
+            } => {
+                let from = format!("qp {from:#x} of another process");
+                format!("{operation} from {from} was refused by qp {qp_num:#x}: {why}")
+            }
             Self::Dropped {
                 from: (node, from),
                 qp_num,
@@ -628,7 +597,10 @@ impl Problem {
             } => {
                 let packets = counted(*count, "packet", "packets");
                 let node = node.map_or_else(|| "another process".to_owned(), names.device);
-                let from = format!("qp {from:#x} of {node}");
+                let from = match from {
+                    0 => node,
+                    _ => format!("qp {from:#x} of {node}"),
+                };
                 format!("{packets} from {from} for qp {qp_num:#x} not taken: {why}")
             }
             Self::Garbage { why, count } => {

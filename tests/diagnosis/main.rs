@@ -174,7 +174,7 @@ fn a_program_that_is_stopped_is_told_what_its_threads_wait_for() {
     let (a, b, qp_a, qp_b) = connected(&sim);
     let said = |stuck: Stuck| {
         let of_waits = [Class::EndlessWait, Class::PolledInVain, Class::NotArmed];
-        let mut mistakes = Stuck::diagnose(&sim, &[stuck]).mistakes.into_iter();
+        let mut mistakes = Stuck::diagnose(&sim, Some(&[stuck])).mistakes.into_iter();
         let found = mistakes.find(|found| of_waits.contains(&found.class()));
         found.map(|found| found.to_string()).unwrap_or_default()
     };
@@ -228,8 +228,8 @@ fn what_a_stopped_program_had_not_done_yet_is_a_hint() {
         found.unwrap().certainty
     };
     assert_eq!(level(sim.diagnose()), Certainty::Certain);
-    assert_eq!(level(Stuck::diagnose(&sim, &[])), Certainty::Hint);
-    let mistakes = Stuck::diagnose(&sim, &[Stuck::asleep("poll", b.channel, false)]).mistakes;
+    assert_eq!(level(Stuck::diagnose(&sim, Some(&[]))), Certainty::Hint);
+    let mistakes = Stuck::diagnose(&sim, Some(&[Stuck::asleep("poll", b.channel, false)])).mistakes;
     let waits = mistakes
         .iter()
         .find(|found| matches!(found.problem, Problem::Waits { .. }));

@@ -1,9 +1,10 @@
 //! What went wrong on a device, for a diagnosis: it outlives the objects that it happened to.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
 
 use verbs_api::site::Site;
-use verbs_api::{Cq as CqHandle, WcStatus};
+use verbs_api::{Cq as CqHandle, QpState, WcStatus};
 
 use super::fresh::{Fresh, News};
 use crate::class::Class;
@@ -18,7 +19,14 @@ pub(crate) mod reason {
     pub(crate) const MEMORY_GONE: &str = "memory that it uses was deregistered on the way";
     pub(crate) const ELSEWHERE: &str =
         "no such qp: it is of another process, which a private fabric does not reach";
+    /// The same, if that is known.
+    pub(crate) const DESTROYED: &str = "the qp was destroyed";
     pub(crate) const NOT_READY: &str = "the qp is not ready to receive";
+    pub(crate) const KEPT: &str = "the qp is not ready to receive: it is kept";
+    /// The same, of a queue pair that is gone.
+    pub(crate) const NEVER_READY: &str = "the qp was destroyed, and had not been ready to receive";
+    /// Of a queue pair that has taken nothing.
+    pub(crate) const FIRST_PSN: &str = "the qp waits for another PSN first (rq_psn)";
     pub(crate) const OTHER_TRANSPORT: &str = "the qp is of another transport";
     pub(crate) const OTHER_PORT: &str = "the qp is on another port";
     pub(crate) const OTHER_PEER: &str = "it is not from the peer";
@@ -27,6 +35,8 @@ pub(crate) mod reason {
     pub(crate) const PATH_MTU: &str = "the message was cut for another path MTU";
     /// How reasons of failures begin that come of path MTUs.
     pub(crate) const OTHER_CUT: &str = "cut for another path MTU";
+    /// Of a request that was taken for the first, and is a part of another.
+    pub(crate) const NO_BEGINNING: &str = "the qp waits for another PSN first (rq_psn): it is the rest of a message whose beginning was not taken";
     /// How reasons end of work on memory that is not there.
     pub(crate) const NOT_MAPPED: &str = "are not all mapped";
     /// No mistake of the program.
@@ -36,11 +46,13 @@ pub(crate) mod reason {
     pub(crate) const SHORT_RECEIVE: &str = "the receive is too small";
     pub(crate) const BAD_MESSAGE: &str = "the message cannot be taken";
 
-    pub(super) const ALL: [&str; 12] = [
+    pub(super) const ALL: [&str; 14] = [
         NO_RECEIVE,
         NO_QP,
         ELSEWHERE,
         NOT_READY,
+        KEPT,
+        FIRST_PSN,
         OTHER_TRANSPORT,
         OTHER_PORT,
         OTHER_PEER,
@@ -92,7 +104,7 @@ pub(crate) struct History {
     /// Mistakes that were seen when they happened, in that order.
     noted: Vec<Noted>,
     /// Where those are, by class, fact and place.
-    places: BTreeMap<(Class, [&'static str; 2], Option<Site>), usize>,
+    places: BTreeMap<(Class, Cow<'static, str>, Option<Site>), usize>,
     refusals: Vec<Refusal>,
     /// By sender, receiver and reason.
     dropped: BTreeMap<(QpAt, u32, &'static str), Dropped>,
@@ -100,6 +112,8 @@ pub(crate) struct History {
     overruns: BTreeMap<CqHandle, Overrun>,
     /// Datagrams of the network, by what they were.
     garbage: BTreeMap<&'static str, u64>,
+    /// The newest queue pairs that were destroyed.
+    gone: VecDeque<GoneQp>,
     /// What contexts had when they were closed.
     pub(crate) left: Vec<Problem>,
     /// What of it is new.
@@ -143,10 +157,31 @@ const NAMED: usize = 8;
 #[derive(Clone, Debug)]
 struct Refusal {
     from: QpAt,
+    /// The number of the QP that refused it.
+    by: u32,
     psn: u32,
     why: Reason,
     at: Time,
 }
+
+/// A QP that was destroyed.
+#[derive(Clone, Copy, Debug)]
+struct GoneQp {
+    qp_num: u32,
+    last: Reached,
+    site: Option<Site>,
+}
+
+/// How far a QP has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reached {
+    pub(crate) state: QpState,
+    /// It has carried out a request, or may have on a connection before.
+    pub(crate) has_taken: bool,
+}
+
+/// So many queue pairs that are gone are remembered.
+const GONE: usize = 64;
 
 /// Packets that were not taken.
 #[derive(Clone, Copy, Debug, Default)]
@@ -167,6 +202,7 @@ impl History {
         if self.refusals.len() < MOST {
             self.refusals.push(Refusal {
                 from: (packet.route.from.node, packet.src_qpn),
+                by: packet.dest_qpn,
                 psn: packet.psn.value(),
                 why,
                 at,
@@ -175,12 +211,23 @@ impl History {
     }
 
     pub(crate) fn dropped(&mut self, at: Time, packet: &Packet, why: &'static str) {
-        let from = (packet.route.from.node, packet.src_qpn);
+        // A connected sender is known by the one who takes its packets.
+        let is_unknown = why == reason::OTHER_PEER && packet.route.from.is_outside();
+        let src_qpn = if is_unknown { 0 } else { packet.src_qpn };
+        let from = (packet.route.from.node, src_qpn);
         let place = (from, packet.dest_qpn, why);
         if self.dropped.len() < MOST || self.dropped.contains_key(&place) {
             let Dropped { count, last } = self.dropped.entry(place).or_default();
             (*count, *last) = (*count + 1, at);
         }
+    }
+
+    /// A queue pair is destroyed.
+    pub(crate) fn gone(&mut self, qp_num: u32, last: Reached, site: Option<Site>) {
+        if self.gone.len() == GONE {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(GoneQp { qp_num, last, site });
     }
 
     /// A datagram came from the network, and was not taken.
@@ -256,22 +303,67 @@ impl History {
         })
     }
 
-    /// Packets that were not taken.
-    pub(crate) fn not_taken(&self) -> impl Iterator<Item = Problem> {
+    /// Packets that were not taken; `of_qp` knows the queue pairs that are there.
+    pub(crate) fn not_taken(
+        &self,
+        of_qp: impl Fn(u32) -> Option<Reached>,
+    ) -> impl Iterator<Item = Noted> {
         let dropped = self.dropped.iter();
-        let dropped = dropped.filter(|((_, _, why), _)| reason::ALL.contains(why));
-        let dropped = dropped.map(|((from, qp_num, why), dropped)| Problem::Dropped {
-            from: (
-                Some(from.0).filter(|node| *node != PortId::OUTSIDE.node),
-                from.1,
-            ),
-            qp_num: *qp_num,
-            why,
-            count: dropped.count,
+        let dropped = dropped.filter_map(move |((from, qp_num, why), dropped)| {
+            let (why, site) = self.why_not_taken(*qp_num, (why, dropped), of_qp(*qp_num))?;
+            let node = Some(from.0).filter(|node| *node != PortId::OUTSIDE.node);
+            let problem = Problem::Dropped {
+                from: (node, from.1),
+                qp_num: *qp_num,
+                why,
+                count: dropped.count,
+            };
+            Some(Noted::at(problem, site))
         });
         let garbage = self.garbage.iter();
         let garbage = garbage.map(|(why, count)| Problem::Garbage { why, count: *count });
-        dropped.chain(garbage)
+        dropped.chain(garbage.map(Noted::from))
+    }
+
+    /// Why packets for a queue pair were not taken, and where it was destroyed, if that is why. `None` if there is nothing
+    /// wrong, or a finding says so.
+    fn why_not_taken(
+        &self,
+        qp_num: u32,
+        (why, dropped): (&'static str, &Dropped),
+        present: Option<Reached>,
+    ) -> Option<(&'static str, Option<Site>)> {
+        let gone = self.of_gone(qp_num);
+        let site = gone.and_then(|gone| gone.site);
+        let last = present.or_else(|| gone.map(|gone| gone.last));
+        let never_ready = self.was_never_ready(qp_num, present);
+        let has_refused = || {
+            let of_qp = |refusal: &Refusal| refusal.by == qp_num && refusal.at <= dropped.last;
+            self.refusals.iter().any(of_qp)
+        };
+        match why {
+            // It has failed by that.
+            reason::NO_QP | reason::NOT_READY if has_refused() => None,
+            reason::NO_QP if never_ready && present.is_none() => Some((reason::NEVER_READY, site)),
+            reason::NO_QP if gone.is_some() => Some((reason::DESTROYED, site)),
+            // They came too early, or one before them was lost, and then all went well.
+            reason::KEPT if !never_ready => None,
+            reason::FIRST_PSN if self.refusals.iter().any(|refusal| refusal.by == qp_num) => None,
+            reason::FIRST_PSN if last.is_none_or(|last| last.has_taken) => None,
+            _ => reason::ALL.contains(&why).then_some((why, None)),
+        }
+    }
+
+    fn of_gone(&self, qp_num: u32) -> Option<&GoneQp> {
+        self.gone.iter().rev().find(|gone| gone.qp_num == qp_num)
+    }
+
+    /// Whether the queue pair that has or had this number was never ready to receive.
+    pub(crate) fn was_never_ready(&self, qp_num: u32, present: Option<Reached>) -> bool {
+        let last = present.or_else(|| self.of_gone(qp_num).map(|gone| gone.last));
+        last.is_some_and(|last| {
+            matches!(last.state, QpState::Reset | QpState::Init) && !last.has_taken
+        })
     }
 
     /// Why a request of a peer was refused or found nobody.

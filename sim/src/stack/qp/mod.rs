@@ -46,7 +46,7 @@ use verbs_api::{
     QpQuery, QpState, QpType, Wc, WcOpcode, WcStatus,
 };
 
-use crate::device::{Delivery, Device, InContext, Queue, Send, Ticket};
+use crate::device::{Delivery, Device, InContext, Queue, Reached, Send, Ticket};
 use crate::diagnosis::Problem;
 use crate::packet::Packet;
 
@@ -120,6 +120,13 @@ impl Qp {
             posts_in_error: None,
             was_reset: false,
         }
+    }
+
+    /// How far it has come, for a diagnosis.
+    pub(crate) fn reached(&self) -> Reached {
+        let has_taken = self.was_reset || self.responder.has_taken();
+        let state = self.common.state();
+        Reached { state, has_taken }
     }
 
     pub(crate) fn receives(&self) -> &Receives {

@@ -40,7 +40,7 @@ impl Qp {
         let has_room = !packet.route.from.is_outside() || self.early.len() < EARLY;
         if qp.state() == QpState::Init && keeps && has_room {
             self.early.push(packet.clone());
-            return Err("the qp is not ready to receive: it is kept");
+            return Err(reason::KEPT);
         }
         if !qp.takes_packets() {
             return Err(reason::NOT_READY);
@@ -99,9 +99,13 @@ impl Qp {
             Order::Expected => {}
             Order::Ahead => {
                 responder.miss(qp, device);
+                why::note_other_psn(responder, device, packet);
                 return Err("the sequence number is ahead");
             }
-            Order::NeverExpected => return Err("the sequence number was never expected"),
+            Order::NeverExpected => {
+                why::note_other_psn(responder, device, packet);
+                return Err("the sequence number was never expected");
+            }
             Order::Duplicate => return responder.answer_duplicate(qp, device, packet),
         }
         match self.execute(device, packet) {
@@ -120,12 +124,11 @@ impl Qp {
                 Err(reason::NO_RECEIVE)
             }
             Err(Refusal::NotReady) => {
-                self.responder.answer(
-                    &self.common,
-                    device,
-                    packet.psn,
-                    Syndrome::NakRemoteOperation,
-                );
+                let syndrome = Syndrome::NakRemoteOperation;
+                let why = reason::NO_RECEIVE.into();
+                why::note_refused(device, packet, why, (Some(syndrome), None));
+                self.responder
+                    .answer(&self.common, device, packet.psn, syndrome);
                 self.enter_error(device);
                 Ok(())
             }
@@ -135,7 +138,7 @@ impl Qp {
                 event,
             }) => {
                 let why = why::refused(&self.common, &self.responder, device, packet);
-                device.base.note_refused(packet, why);
+                why::note_refused(device, packet, why, (syndrome, recv));
                 let told = recv.map_or(Delivery::Made, |status| {
                     self.fail_recv(device, status, packet.solicited)
                 });

@@ -119,6 +119,11 @@ impl Responder {
         self.sequence.message = None;
     }
 
+    /// Whether it has carried out a request of this connection.
+    pub(super) fn has_taken(&self) -> bool {
+        self.sequence.taken > 0
+    }
+
     /// Whether it is the turn of a request of a reliable connection.
     pub(super) fn order(&mut self, psn: Psn) -> Order {
         match psn.after(self.sequence.expected) {

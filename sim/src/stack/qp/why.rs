@@ -1,5 +1,6 @@
 //! Why work of a queue pair failed, in words, for a diagnosis.
 
+use verbs_api::lab::Syndrome;
 use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
 
 use super::atomic;
@@ -7,6 +8,7 @@ use super::common::Common;
 use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
 use crate::device::{Device, FailedWork, Reason, Recv, Send, access_names, reason};
+use crate::diagnosis::Problem;
 use crate::packet::{Op, Packet, Psn, Reth};
 
 /// A send is about to fail; the first sequence number that was not answered tells what the peer was asked.
@@ -147,6 +149,10 @@ pub(super) fn refused(
         let mtu = qp.mtu(device);
         return format!("the message was {} than {mtu} bytes", reason::OTHER_CUT).into();
     }
+    let is_rest = !packet.first && responder.is_between_messages();
+    if is_rest && !responder.has_taken() {
+        return reason::NO_BEGINNING.into();
+    }
     let (reth, need) = match packet.op {
         Op::Write(Some(reth)) => (reth, Access::REMOTE_WRITE),
         Op::ReadRequest(reth) => (reth, Access::REMOTE_READ),
@@ -172,6 +178,64 @@ pub(super) fn refused(
         .domains
         .regions
         .why_not_remote(&device.base, pd, reth.rkey, place, need)
+}
+
+/// A request of a peer is refused: the peer learns it by this syndrome, and the receive that it takes by this status. The
+/// failed work of a peer in this process tells why; of one in another process nobody does but this end.
+#[cold]
+pub(super) fn note_refused(
+    device: &mut Device,
+    packet: &Packet,
+    why: Reason,
+    (syndrome, recv): (Option<Syndrome>, Option<WcStatus>),
+) {
+    let is_send = matches!(packet.op, Op::Send | Op::SendWithInv(_));
+    let is_told = is_send && recv.is_some()
+        || why.text.ends_with(reason::OVERRUN)
+        || why.text.ends_with(reason::NOT_MAPPED);
+    if packet.route.from.is_outside() && !is_told {
+        let Reason { text, place } = why.clone();
+        let site = place.map(|(_, site)| site);
+        let problem = Problem::RequestRefused {
+            operation: operation(packet.op),
+            from: packet.src_qpn,
+            qp_num: packet.dest_qpn,
+            status: status_of(syndrome),
+            why: text,
+        };
+        device.base.history.note(problem, site);
+    }
+    device.base.note_refused(packet, why);
+}
+
+/// How work ends that is answered so.
+fn status_of(syndrome: Option<Syndrome>) -> WcStatus {
+    match syndrome {
+        Some(Syndrome::NakInvalidRequest) => WcStatus::RemInvReqErr,
+        Some(Syndrome::NakRemoteAccess) => WcStatus::RemAccessErr,
+        Some(Syndrome::NakRemoteOperation) => WcStatus::RemOpErr,
+        _ => WcStatus::RetryExcErr,
+    }
+}
+
+fn operation(op: Op) -> &'static str {
+    match op {
+        Op::Write(_) => "a write",
+        Op::ReadRequest(_) => "a read",
+        Op::AtomicRequest(_) => "an atomic",
+        _ => "a send",
+    }
+}
+
+/// A request of a peer in another process is out of order: before any has been in order, perhaps all are. The ends of one
+/// process are compared.
+#[cold]
+pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet: &Packet) {
+    if packet.route.from.is_outside() && !responder.has_taken() {
+        let now = device.base.now;
+        let why = reason::FIRST_PSN;
+        device.base.history.dropped(now, packet, why);
+    }
 }
 
 /// Why a message cannot be put into the receive that it takes.

@@ -238,6 +238,26 @@ impl Fabric {
         }
     }
 
+    /// Packets of other processes are there that nobody has read and nobody will.
+    pub(super) fn note_unread(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
+        let (Some(border), Some(ip)) = (&self.border, Ip::new(came.from, address)) else {
+            return;
+        };
+        let Entrance::Port(to) = entrance else { return };
+        if !border.network.has(came.from) {
+            return;
+        }
+        let node = self.node_mut(to.node);
+        for datagram in came.datagrams() {
+            if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
+                let route = frame::route(&received, PortId::OUTSIDE, to);
+                if let Ok(packet) = node.packet_of(received, route) {
+                    node.note_unread(&packet);
+                }
+            }
+        }
+    }
+
     fn arrive_at(
         &mut self,
         to: PortId,

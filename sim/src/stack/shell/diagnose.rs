@@ -92,10 +92,12 @@ pub(super) enum Kind {
 }
 
 impl Stuck {
-    /// [`Sim::diagnose`] of a program that is stopped in the middle, as by a signal: also what its threads do, and why that
-    /// has no end.
-    pub fn diagnose(sim: &Sim, stuck: &[Self]) -> Diagnosis {
-        sim.world.with(|fabric| diagnose(fabric, Some(stuck)))
+    /// [`Sim::diagnose`] of a program that ends: also what has come from other processes that nobody has read. If it was
+    /// stopped in the middle, as by a signal, also what its threads do, and why that has no end.
+    pub fn diagnose(sim: &Sim, stopped: Option<&[Self]>) -> Diagnosis {
+        #[cfg(feature = "network")]
+        sim.note_unread();
+        sim.world.with(|fabric| diagnose(fabric, stopped))
     }
 
     /// It sleeps in a call of the system, such as `poll`, until the descriptor of a channel can be read; or another one,

@@ -97,6 +97,23 @@ impl Sim {
         }
     }
 
+    /// The program ends. While no queue pair is ready to receive, nobody reads what comes: it is looked at once, for a
+    /// diagnosis.
+    pub(super) fn note_unread(&self) {
+        /// Of each socket, as many datagrams or trains of them.
+        const MOST: usize = 64;
+        let unread = self.world.sockets.as_ref();
+        let Some(sockets) = unread.filter(|sockets| !sockets.has_listeners()) else {
+            return;
+        };
+        for _ in 0..MOST {
+            sockets.read(|entrance, address, came| {
+                self.world
+                    .with(|fabric| fabric.note_unread(entrance, address, came));
+            });
+        }
+    }
+
     /// A QP was attached to a group: it is detached again if nothing can come in for the group.
     pub(super) fn join_group(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let Some(sockets) = &self.world.sockets else {

@@ -8,8 +8,12 @@ use verbs_api::{AsyncEventType, Context, Element, Handle, Object, QpState, Verb}
 
 use super::Node;
 use crate::class::Certainty;
+#[cfg(feature = "network")]
+use crate::device::reason;
 use crate::device::{FailedWork, InContext, Reason};
 use crate::diagnosis::{Noted, Problem, Why, counted};
+#[cfg(feature = "network")]
+use crate::packet::Packet;
 use crate::stack::qp::Qp;
 
 impl Node {
@@ -17,6 +21,23 @@ impl Node {
     pub(in crate::stack::shell) fn findings(&self) -> Findings<'_> {
         let closed = None;
         Findings { node: self, closed }
+    }
+
+    /// A packet of another process has come that nobody reads. That counts if its queue pair has never been ready to
+    /// receive.
+    #[cfg(feature = "network")]
+    pub(in crate::stack::shell) fn note_unread(&mut self, packet: &Packet) {
+        let (number, now) = (packet.dest_qpn, self.device.base.now);
+        let present = self.find_by_number(number);
+        let present = present.map(|index| self.qps.at(index).reached());
+        let history = &mut self.device.base.history;
+        if !packet.damaged && history.was_never_ready(number, present) {
+            let why = match present {
+                Some(_) => reason::NOT_READY,
+                None => reason::NO_QP,
+            };
+            history.dropped(now, packet, why);
+        }
     }
 
     /// A context is about to be closed: what it still has (DEV-03).
@@ -91,7 +112,11 @@ impl Findings<'_> {
     pub(in crate::stack::shell) fn signs(&self) -> Vec<Noted> {
         let device = &self.node.device;
         let mut signs: Vec<_> = self.noted(Certainty::Hint).collect();
-        signs.extend(device.base.history.not_taken().map(Noted::from));
+        let present = |number| {
+            let index = self.node.find_by_number(number)?;
+            Some(self.node.qps.at(index).reached())
+        };
+        signs.extend(device.base.history.not_taken(present));
         let mut outstanding = vec![0; device.cqs.table.slots() as usize];
         let mut unpolled = BTreeMap::new();
         for (_, qp) in self.node.qps.iter() {

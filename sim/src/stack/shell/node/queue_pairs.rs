@@ -202,6 +202,11 @@ impl Node {
         device
             .base
             .remove_object(handle.context(), Object::Qp, index);
+        let site = device.base.site;
+        device
+            .base
+            .history
+            .gone(qp.common.qp_num, qp.reached(), site);
         for (cq, site) in qp.unpolled() {
             device.cqs.table.at_mut(cq).note_unpolled(site);
         }
