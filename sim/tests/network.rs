@@ -440,6 +440,39 @@ fn datagrams_and_groups(processes: [Process; 3]) {
     assert_eq!(b.sim.poll_cq(b.cq, &mut [Wc::default()]).unwrap(), 0);
 }
 
+/// Who refuses a request of another process says why, and nothing of what came of that.
+#[test]
+fn who_refuses_a_request_of_another_process_says_why() {
+    let [a, b] = two("refuses", 4096);
+    let here = b.mem.remote(0);
+    let far = b.mem.remote(4000);
+    let own = params();
+    let mut cut = own;
+    cut.path_mtu = Mtu::Mtu1024;
+    let cases = [
+        (own, 0, Remote { rkey: 1, ..here }, "VS-KEY-01: a write"),
+        (own, 0, far, "in mr#0, which has 4096 ("),
+        (cut, 0, here, "VS-QP-04: a write"),
+        (own, 5, here, "VS-QP-06: hint: "),
+    ];
+    for (own, ahead, remote, _) in cases {
+        let (from, to) = (a.qp(QpType::Rc), b.qp(QpType::Rc));
+        let mut peer = a.endpoint(from, &own);
+        peer.psn += ahead;
+        connect::to_endpoint(&b.sim, to, &peer, &params()).unwrap();
+        connect::to_endpoint(&a.sim, from, &b.endpoint(to, &own), &own).unwrap();
+        a.post(from, 1, (0, 2048), SendOp::RdmaWrite { remote });
+        a.post(from, 2, (0, 2048), SendOp::RdmaWrite { remote });
+        assert_ne!(a.polled(2)[0].status, WcStatus::Success);
+    }
+    let (start, said) = (Instant::now(), || b.sim.diagnose().to_string());
+    // It may read what has come later.
+    while !cases.iter().all(|case| said().contains(case.3)) {
+        assert!(start.elapsed() < WATCH, "{}", said());
+    }
+    assert!(!said().contains("not ready"), "{}", said());
+}
+
 /// A QP takes packets of its peer alone; what is no packet, or damaged, is counted, and breaks nothing.
 #[test]
 fn strangers_and_garbage_are_refused_and_counted() {
