@@ -127,6 +127,8 @@ const TEXTS: &[&str] = &[
     "sim/src/stack/shell/node/findings.rs",
     "sim/src/stack/shell/node/outstanding.rs",
     "sim/src/stack/shell/watch.rs",
+    "sim/src/stack/shell/border.rs note_unread",
+    "sim/src/stack/shell/joined.rs note_unread",
     "sim/src/device/base.rs Base::note_mistake",
     "sim/src/device/contexts.rs Base::made_at",
     "sim/src/device/cq.rs Cq::event_read_at",

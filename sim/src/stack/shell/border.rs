@@ -11,6 +11,7 @@ use verbs_roce::{Frame, Ip, ReadError};
 use verbs_udp::{Received, Train};
 
 use super::fabric::Fabric;
+use super::node::findings;
 use crate::frame;
 use crate::memory::{Gone, SharedMemory};
 use crate::network::Network;
@@ -174,6 +175,31 @@ fn nodes(fabric: &Fabric) -> Range<u32> {
     0..border.map_or(0, |border| border.listeners.len() - 1) as u32
 }
 
+/// Packets of other processes are there that nobody has read and nobody will.
+pub(super) fn note_unread(
+    fabric: &mut Fabric,
+    entrance: Entrance,
+    address: IpAddr,
+    came: &Received<'_>,
+) {
+    let (Some(border), Some(ip)) = (&fabric.border, Ip::new(came.from, address)) else {
+        return;
+    };
+    let Entrance::Port(to) = entrance else { return };
+    if !border.network.has(came.from) {
+        return;
+    }
+    let node = fabric.node_mut(to.node);
+    for datagram in came.datagrams() {
+        if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
+            let route = frame::route(&received, PortId::OUTSIDE, to);
+            if let Ok(packet) = node.packet_of(received, route) {
+                findings::note_unread(node, &packet);
+            }
+        }
+    }
+}
+
 impl Fabric {
     /// A port has an address from now on. If its socket does not cut trains apart, none are made.
     pub(super) fn set_address(&mut self, to: PortId, address: IpAddr, mtu: usize, segments: bool) {
@@ -233,26 +259,6 @@ impl Fabric {
                 match is_stranger {
                     true => self.refuse(*port, "from another fabric"),
                     false => self.arrive_at(*port, entrance, (ip, came.port), is_own, datagram),
-                }
-            }
-        }
-    }
-
-    /// Packets of other processes are there that nobody has read and nobody will.
-    pub(super) fn note_unread(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
-        let (Some(border), Some(ip)) = (&self.border, Ip::new(came.from, address)) else {
-            return;
-        };
-        let Entrance::Port(to) = entrance else { return };
-        if !border.network.has(came.from) {
-            return;
-        }
-        let node = self.node_mut(to.node);
-        for datagram in came.datagrams() {
-            if let Ok(received) = Frame::read_udp(ip, came.port, datagram) {
-                let route = frame::route(&received, PortId::OUTSIDE, to);
-                if let Ok(packet) = node.packet_of(received, route) {
-                    node.note_unread(&packet);
                 }
             }
         }

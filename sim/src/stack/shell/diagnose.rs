@@ -96,7 +96,7 @@ impl Stuck {
     /// stopped in the middle, as by a signal, also what its threads do, and why that has no end.
     pub fn diagnose(sim: &Sim, stopped: Option<&[Self]>) -> Diagnosis {
         #[cfg(feature = "network")]
-        sim.note_unread();
+        super::joined::note_unread(&sim.world);
         sim.world.with(|fabric| diagnose(fabric, stopped))
     }
 

@@ -5,8 +5,9 @@ use std::os::fd::BorrowedFd;
 
 use verbs_api::{Context, Error, ErrorKind, Gid, Handle, Qp, Result, Verb};
 
-use super::border::groups;
+use super::border::{self, groups};
 use super::sim::Sim;
+use super::world::World;
 use crate::device::node_of;
 
 impl Sim {
@@ -97,23 +98,6 @@ impl Sim {
         }
     }
 
-    /// The program ends. While no queue pair is ready to receive, nobody reads what comes: it is looked at once, for a
-    /// diagnosis.
-    pub(super) fn note_unread(&self) {
-        /// Of each socket, as many datagrams or trains of them.
-        const MOST: usize = 64;
-        let unread = self.world.sockets.as_ref();
-        let Some(sockets) = unread.filter(|sockets| !sockets.has_listeners()) else {
-            return;
-        };
-        for _ in 0..MOST {
-            sockets.read(|entrance, address, came| {
-                self.world
-                    .with(|fabric| fabric.note_unread(entrance, address, came));
-            });
-        }
-    }
-
     /// A QP was attached to a group: it is detached again if nothing can come in for the group.
     pub(super) fn join_group(&self, qp: Qp, group: Gid, lid: u16) -> Result<()> {
         let Some(sockets) = &self.world.sockets else {
@@ -126,6 +110,22 @@ impl Sim {
                 .with(|fabric| fabric.work(node, |node| node.detach_mcast(qp, group, lid)));
             refused(Verb::AttachMcast, &error)
         })
+    }
+}
+
+/// The program ends. While no queue pair is ready to receive, nobody reads what comes: it is looked at once, for a
+/// diagnosis.
+pub(super) fn note_unread(world: &World) {
+    /// Of each socket, as many datagrams or trains of them.
+    const MOST: usize = 64;
+    let unread = world.sockets.as_ref();
+    let Some(sockets) = unread.filter(|sockets| !sockets.has_listeners()) else {
+        return;
+    };
+    for _ in 0..MOST {
+        sockets.read(|entrance, address, came| {
+            world.with(|fabric| border::note_unread(fabric, entrance, address, came));
+        });
     }
 }
 

@@ -23,23 +23,6 @@ impl Node {
         Findings { node: self, closed }
     }
 
-    /// A packet of another process has come that nobody reads. That counts if its queue pair has never been ready to
-    /// receive.
-    #[cfg(feature = "network")]
-    pub(in crate::stack::shell) fn note_unread(&mut self, packet: &Packet) {
-        let (number, now) = (packet.dest_qpn, self.device.base.now);
-        let present = self.find_by_number(number);
-        let present = present.map(|index| self.qps.at(index).reached());
-        let history = &mut self.device.base.history;
-        if !packet.damaged && history.was_never_ready(number, present) {
-            let why = match present {
-                Some(_) => reason::NOT_READY,
-                None => reason::NO_QP,
-            };
-            history.dropped(now, packet, why);
-        }
-    }
-
     /// A context is about to be closed: what it still has (DEV-03).
     pub(super) fn note_left(&mut self, context: Context) {
         let closed = Some(context);
@@ -57,6 +40,23 @@ impl Node {
             };
             self.device.base.history.left(problem);
         }
+    }
+}
+
+/// A packet of another process has come that nobody reads. That counts if its queue pair has never been ready to
+/// receive.
+#[cfg(feature = "network")]
+pub(in crate::stack::shell) fn note_unread(node: &mut Node, packet: &Packet) {
+    let (number, now) = (packet.dest_qpn, node.device.base.now);
+    let present = node.find_by_number(number);
+    let present = present.map(|index| node.qps.at(index).reached());
+    let history = &mut node.device.base.history;
+    if !packet.damaged && history.was_never_ready(number, present) {
+        let why = match present {
+            Some(_) => reason::NOT_READY,
+            None => reason::NO_QP,
+        };
+        history.dropped(now, packet, why);
     }
 }
 

@@ -23,7 +23,7 @@
 mod alone;
 mod door;
 mod find;
-mod findings;
+pub(super) mod findings;
 mod garble;
 mod groups;
 mod outstanding;
