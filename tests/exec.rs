@@ -231,6 +231,54 @@ fn a_program_that_takes_too_long_is_ended() {
     }
 }
 
+/// A process that is left would keep the pipe.
+#[test]
+fn what_a_program_has_started_ends_with_it_at_a_timeout() {
+    for program in [
+        // It is waited for.
+        "tail -f /dev/null; true",
+        // Of no group of this program's, and an orphan.
+        "(setsid sh -c 'tail -f /dev/null; true' &); tail -f /dev/null",
+        // Nobody wants to end.
+        "trap '' TERM; tail -f /dev/null; true",
+        // The parent is gone at once, and what it has started takes its time.
+        "sh -c \"trap 'sleep 1; echo asked; exit' TERM; echo \\$0; while :; do sleep 0.1; done\" & wait",
+    ] {
+        let output = run(exec(&["--timeout", "0.5", "sh", "-c", program]));
+        assert_eq!(output.status.code(), Some(124), "{program}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said.contains("asked"), program.contains("asked"), "{said}");
+    }
+}
+
+/// A shell may have become `verbsim`, with children of its own.
+#[test]
+fn what_the_program_has_not_started_stays_at_a_timeout() {
+    let script = "tail -f /dev/null & echo $!; exec \"$@\"";
+    let mut command = Command::new("sh");
+    let within = exec(&["--timeout", "0.5", "tail", "-f", "/dev/null"]);
+    command.args(["-c", script, "sh"]).arg(within.get_program());
+    command.args(within.get_args());
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(124));
+    // It was there.
+    kill(Pid::from_raw(line.trim().parse().unwrap()), Signal::SIGKILL).unwrap();
+}
+
+/// Nobody but the new parent can.
+#[test]
+fn orphans_of_the_program_are_waited_for() {
+    const PROGRAM: &str = "orphan=$(sh -c 'sleep 0.2 >/dev/null & echo $!'); \
+                           while kill -0 $orphan 2>/dev/null; do sleep 0.05; done; echo gone";
+    let output = run(exec(&["--timeout", "10", "sh", "-c", PROGRAM]));
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "gone\n");
+}
+
 fn pipe() -> (impl Write, Stdio) {
     let (reader, writer) = std::io::pipe().unwrap();
     (writer, reader.into())
@@ -349,6 +397,9 @@ fn what_is_found_is_a_failure_from_the_level_on_that_was_asked_for() {
         let (code, said) = judged(options, &lines, "exit 3");
         assert_eq!((code, &*said), (Some(status), ""), "{options:?} {found}");
     }
+    // So does what a process did that has opened no device.
+    let lines = "loaded\\nopened\\nfound 1 0\\nended 0 0\\n";
+    assert_eq!(judged(&error, lines, "exit 3"), (Some(99), String::new()));
     let (code, said) = judged(&warning, "loaded\\nopened\\nended 0 0\\n", "exit 3");
     assert_eq!((code, &*said), (Some(3), NONE_FOUND));
     // A signal says more.
@@ -367,6 +418,15 @@ fn a_process_that_was_not_diagnosed_is_not_one_without_mistakes() {
     assert_eq!(said.lines().count(), 1, "{said}");
     let (_, said) = judged(&["--diagnose"], lines, "kill $$");
     assert!(said.contains("signal 15"), "{said}");
+}
+
+/// The signal that has ended the program has reached them too.
+#[test]
+fn processes_that_outlive_the_program_are_heard_if_a_signal_ends_it() {
+    let late = "(trap '' TERM; sleep 0.3; printf 'ended 0 1\\n' >>$VERBSIM_VERDICT) &";
+    let end = format!("{late} kill $$");
+    let (code, said) = judged(&["--diagnose"], "loaded\\nopened\\n", &end);
+    assert_eq!((code, &*said), (Some(128 + 15), ""));
 }
 
 #[test]

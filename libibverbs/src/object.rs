@@ -20,6 +20,7 @@ use crate::qp::Qp;
 use crate::region::Mr;
 use crate::result::{Errno, Result};
 use crate::srq::Srq;
+use crate::verdict;
 use crate::xrc::Xrcd;
 
 /// An object as C sees it, for ever. The engine knows whether its handle is still good.
@@ -220,6 +221,9 @@ impl<K: Kind> CObject<K> {
             let address = (seen as usize).wrapping_sub(K::OFFSET);
             K::arena_in(&parent.objects).find(address).is_some()
         });
+        if of_parent {
+            verdict::opened(engine());
+        }
         let (class, what) = match of_parent {
             true => (Class::AfterFork, "is of the parent, from before fork"),
             false => (Class::Refused, "names no object that there ever was"),

@@ -14,7 +14,7 @@ use backtrace::Symbol;
 use verbs_api::site::{Calls, Site};
 use verbs_api::sync::Mutex;
 
-use crate::engine::running;
+use crate::engine::{of_parent, running};
 
 /// Their functions are part of the program that includes them, which is not where it calls a verb.
 const HEADERS: [&str; 2] = ["verbs.h", "rdma_verbs.h"];
@@ -139,24 +139,27 @@ pub(crate) struct Known(Mutex<BTreeMap<usize, WayOut>>);
 
 /// The way out of the function that a call returns to, whose register for the frame has this value.
 pub(crate) fn way_out(address: usize, frame: usize) -> WayOut {
-    // Nothing can be wrong with what a program does before that.
-    let Some(engine) = running() else {
+    let look = || find_way_out(address, frame);
+    match (running(), of_parent()) {
+        (Some(engine), _) => *engine.known.0.lock().entry(address).or_insert_with(look),
+        // The first that a child does may be with what its parent has made. The next finds an engine.
+        (None, Some(_)) => look(),
+        // Nothing can be wrong with what a program does before there is one.
+        (None, None) => WayOut::None,
+    }
+}
+
+fn find_way_out(address: usize, frame: usize) -> WayOut {
+    if !all_of_headers(address) {
         return WayOut::None;
-    };
-    let mut known = engine.known.0.lock();
-    *known.entry(address).or_insert_with(|| {
-        if !all_of_headers(address) {
-            return WayOut::None;
-        }
-        // What a frame begins with lies below what the caller had on its stack.
-        let has_frame = |outside: Outside| {
-            cfg!(target_arch = "x86_64") && outside.stack == frame.wrapping_add(16)
-        };
-        match outside(address).is_some_and(has_frame) {
-            true => WayOut::ByFrames,
-            false => WayOut::ByUnwinding,
-        }
-    })
+    }
+    // What a frame begins with lies below what the caller had on its stack.
+    let has_frame =
+        |outside: Outside| cfg!(target_arch = "x86_64") && outside.stack == frame.wrapping_add(16);
+    match outside(address).is_some_and(has_frame) {
+        true => WayOut::ByFrames,
+        false => WayOut::ByUnwinding,
+    }
 }
 
 /// Whether the call that returns there is in a function of the headers, which is not part of another.

@@ -28,18 +28,20 @@ pub(crate) fn loaded() {
     say("loaded");
 }
 
-/// A context has been opened. The first of a process counts.
+/// A context has been opened, or an object of the parent's was named. The first of a process counts.
 pub(crate) fn opened(engine: &Engine) {
     if !engine.is_used.swap(true, Ordering::Relaxed) {
         say("opened");
     }
 }
 
-/// The process ends, and was diagnosed. Without a device there was nothing to diagnose.
+/// The process ends, and was diagnosed. Without a device there is little to diagnose, but what was found counts.
 pub(crate) fn ended(engine: &Engine, diagnosis: &Diagnosis) {
+    let (errors, warnings) = counts(diagnosis);
     if engine.is_used.load(Ordering::Relaxed) {
-        let (errors, warnings) = counts(diagnosis);
         say(&format!("ended {errors} {warnings}"));
+    } else if !diagnosis.is_empty() {
+        say(&format!("found {errors} {warnings}"));
     }
 }
 

@@ -1,6 +1,8 @@
 //! `verbsim exec`: runs a program on simulated devices.
 
 #[cfg(target_os = "linux")]
+mod descendants;
+#[cfg(target_os = "linux")]
 mod ending;
 #[cfg(target_os = "linux")]
 mod library;
@@ -25,7 +27,7 @@ pub(crate) use start::execute;
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
-    /// End the program if it takes longer than this, such as `10s`, `500ms` or `2m`: by
+    /// End the program, and what it has started, if it takes longer than this, such as `10s`, `500ms` or `2m`: by
     /// SIGTERM, and 5 seconds later by SIGKILL
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,

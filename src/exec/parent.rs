@@ -3,15 +3,18 @@
 //! Signals that somebody sends are passed on. Those of the terminal reach the program anyway, which is in
 //! the same group; when one stops the program, its parent stops too. The parent never ends before the
 //! program, and the kernel kills the program if its parent is killed.
+//!
+//! A program that takes too long is ended with all that it has started: who hangs may be a child that it waits for.
 #![expect(
     unsafe_code,
     reason = "what is between fork and exec, and signals without a name"
 )]
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -20,8 +23,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, raise, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{Pid, getpid, getppid};
+
+use super::descendants::Descendants;
 
 /// How a program ended.
 #[derive(Clone, Copy)]
@@ -61,8 +66,11 @@ pub(super) fn run(command: &mut Command, timeout: Option<Duration>) -> io::Resul
     };
     // SAFETY: between fork and exec it makes system calls, and nothing else.
     unsafe { command.pre_exec(start) };
+    // Without a limit nobody is ended, so that orphans need no other parent than ever.
+    let descendants = timeout.map(|_| Descendants::adopt()).transpose()?;
     let mut child = command.spawn()?;
     let mut patience = Patience::new(timeout);
+    let mut ended = None;
     loop {
         let left = patience.left();
         // A signal may come at any time.
@@ -72,25 +80,62 @@ pub(super) fn run(command: &mut Command, timeout: Option<Duration>) -> io::Resul
         }
         while let Some(signal) = signals.read_signal()? {
             let number = signal.ssi_signo as i32;
-            if number == libc::SIGCHLD {
-                if let Some(status) = child.try_wait()? {
-                    return Ok(match status.signal() {
-                        _ if patience.is_over() => End::TimedOut,
-                        Some(signal) => End::Signal(signal),
-                        None => End::Status(status.code().unwrap_or_default() as u8),
-                    });
-                }
+            if ended.is_some() {
+                // Nobody is there to be told.
+            } else if number == libc::SIGCHLD {
                 stop_with(&child);
             } else if signal.ssi_code <= 0 {
                 send(&child, number);
             }
         }
-        if let Some(signal) = patience.signal() {
-            send(&child, signal as i32);
-            // One that is stopped would not see it.
-            send(&child, libc::SIGCONT);
+        if let (Some(signal), Some(descendants)) = (patience.signal(), &descendants) {
+            descendants.send(signal);
+        }
+        if ended.is_none() {
+            ended = child.try_wait()?;
+        }
+        let Some(descendants) = &descendants else {
+            match ended {
+                Some(status) => return Ok(End::of(status)),
+                None => continue,
+            }
+        };
+        bury_others(&child);
+        match ended {
+            Some(status) if !patience.is_over() => return Ok(End::of(status)),
+            Some(_) if patience.is_at_its_end() || descendants.are_gone() => {
+                return Ok(End::TimedOut);
+            }
+            _ => {}
         }
     }
+}
+
+impl End {
+    fn of(status: ExitStatus) -> Self {
+        match status.signal() {
+            Some(signal) => Self::Signal(signal),
+            None => Self::Status(status.code().unwrap_or_default() as u8),
+        }
+    }
+}
+
+/// Lets go of processes that have ended and are this process's since their parents ended before.
+fn bury_others(child: &Child) {
+    while let Some(ended) = ended_child().filter(|ended| *ended != pid_of(child)) {
+        let _ = waitpid(ended, Some(WaitPidFlag::WNOHANG));
+    }
+}
+
+/// A child that has ended and was not waited for.
+fn ended_child() -> Option<Pid> {
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    let mut found = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: there is room for what it says.
+    let is_known = unsafe { libc::waitid(libc::P_ALL, 0, found.as_mut_ptr(), flags) } == 0;
+    // SAFETY: it was filled, or is still zero, as it stays if there is none.
+    let pid = unsafe { found.assume_init().si_pid() };
+    (is_known && pid != 0).then(|| Pid::from_raw(pid))
 }
 
 /// Stops, if the terminal has stopped the program: whoever waits for this process is told.
@@ -144,14 +189,21 @@ impl Patience {
         self.next != Some(Signal::SIGTERM)
     }
 
+    /// SIGKILL has not ended all, as those of another user.
+    fn is_at_its_end(&self) -> bool {
+        self.next.is_none() && self.until.is_none()
+    }
+
     /// The signal that is due now, once.
     fn signal(&mut self) -> Option<Signal> {
         let until = self.until.filter(|until| *until <= Instant::now())?;
-        let signal = self.next.take()?;
-        if signal == Signal::SIGTERM {
-            (self.next, self.until) = (Some(Signal::SIGKILL), until.checked_add(GRACE));
-        } else {
+        let Some(signal) = self.next.take() else {
             self.until = None;
+            return None;
+        };
+        self.until = until.checked_add(GRACE);
+        if signal == Signal::SIGTERM {
+            self.next = Some(Signal::SIGKILL);
         }
         Some(signal)
     }

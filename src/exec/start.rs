@@ -5,13 +5,15 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-use std::{env, fs};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
+use nix::libc;
 use verbs_settings::{Config, Setting, Variables};
 
 use super::ending::{self, Judge};
-use super::verdict::{self, Verdict};
+use super::parent::End;
+use super::verdict::{self, Facts, Verdict};
 use super::{Args, Options, library, parent};
 use crate::output::Stop;
 
@@ -113,5 +115,24 @@ fn stay(
     let verdict = Verdict::new()?;
     command.env(verdict::VARIABLE, verdict.path());
     let end = parent::run(command, timeout)?;
-    Ok(judge.judge(end, &verdict.facts()?))
+    Ok(judge.judge(end, &settled(&verdict, end)?))
+}
+
+/// What the processes say at last. A signal such as that of Ctrl-C reaches them all, and the program may have ended before
+/// a process that it has started is diagnosed.
+fn settled(verdict: &Verdict, end: End) -> io::Result<Facts> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    const STEP: Duration = Duration::from_millis(10);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let facts = verdict.facts()?;
+        let may_come = matches!(
+            end,
+            End::Signal(libc::SIGINT | libc::SIGTERM | libc::SIGALRM)
+        );
+        if !may_come || facts.undiagnosed() == 0 || Instant::now() >= until {
+            return Ok(facts);
+        }
+        thread::sleep(STEP);
+    }
 }

@@ -48,10 +48,11 @@ impl Verdict {
     ///
     /// # Errors
     /// It cannot be read.
-    pub(super) fn facts(mut self) -> io::Result<Facts> {
+    pub(super) fn facts(&self) -> io::Result<Facts> {
         let mut text = String::new();
-        self.0.rewind()?;
-        self.0.read_to_string(&mut text)?;
+        let mut file = &self.0;
+        file.rewind()?;
+        file.read_to_string(&mut text)?;
         Ok(Facts::of(&text))
     }
 }
@@ -63,8 +64,9 @@ impl Facts {
             match line.split(' ').collect::<Vec<_>>()[..] {
                 ["loaded"] => facts.loaded += 1,
                 ["opened"] => facts.opened += 1,
-                ["ended", errors, warnings] => {
-                    facts.ended += 1;
+                [end @ ("ended" | "found"), errors, warnings] => {
+                    // What was found in a process without a device is no less wrong.
+                    facts.ended += usize::from(end == "ended");
                     facts.errors += errors.parse().unwrap_or(0);
                     facts.warnings += warnings.parse().unwrap_or(0);
                 }
@@ -101,13 +103,14 @@ mod tests {
 
     #[test]
     fn facts_are_those_of_all_processes() {
-        let text = "loaded\nloaded\nopened\nloaded\nopened\nended 2 1\nnonsense\nended 1\n";
+        let text =
+            "loaded\nloaded\nopened\nloaded\nopened\nended 2 1\nnonsense\nended 1\nfound 1 0\n";
         let facts = Facts::of(text);
         let expected = Facts {
             loaded: 3,
             opened: 2,
             ended: 1,
-            errors: 2,
+            errors: 3,
             warnings: 1,
         };
         assert_eq!(facts, expected);
