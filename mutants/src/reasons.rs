@@ -113,6 +113,7 @@ const OF_DIAGNOSES: &[&str] = &[
 const TEXTS: &[&str] = &[
     "sim/src/class.rs",
     "sim/src/diagnosis.rs",
+    "sim/src/cm/pending.rs",
     "sim/src/device/fresh.rs",
     "sim/src/device/history.rs",
     "sim/src/device/left.rs",
@@ -129,6 +130,7 @@ const TEXTS: &[&str] = &[
     "sim/src/stack/shell/watch.rs",
     "sim/src/stack/shell/border.rs note_unread",
     "sim/src/stack/shell/joined.rs note_unread",
+    "sim/src/cm/events.rs Channels::has_event",
     "sim/src/device/base.rs Base::note_mistake",
     "sim/src/device/contexts.rs Base::made_at",
     "sim/src/device/cq.rs Cq::event_read_at",

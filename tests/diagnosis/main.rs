@@ -4,11 +4,14 @@ mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 
+use std::time::Duration;
+
 use cases::CASES;
 use common::{End, pair, settle, take_events};
+use verbs_api::cm::{CmEventType, ConnParam, PortSpace};
 use verbs_api::{Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect};
 use verbs_scenarios::rules;
-use verbs_sim::{Certainty, Class, Problem, Sim, SimConfig, Stuck};
+use verbs_sim::{Certainty, Class, Problem, Sim, SimConfig, Sleeping, Stuck};
 
 const QKEY: u32 = 0x1111;
 
@@ -234,6 +237,58 @@ fn what_a_stopped_program_had_not_done_yet_is_a_hint() {
         .iter()
         .find(|found| matches!(found.problem, Problem::Waits { .. }));
     assert_eq!(waits.unwrap().certainty, Certainty::Certain, "it sleeps");
+}
+
+/// Only of a program that is stopped: threads that wait for events of rdma_cm to the end of others are right.
+#[test]
+fn a_wait_for_an_event_of_rdma_cm_says_who_has_to_do_something() {
+    let sim = Sim::new(SimConfig::new());
+    let cm = sim.cm().unwrap();
+    let [channel, servers] = [(); 2].map(|()| cm.create_event_channel().unwrap());
+    let said = |channel| {
+        let _sleeping = Sleeping::on_cm(&sim, "rdma_get_cm_event", channel);
+        assert!(sim.diagnose().mistakes.is_empty());
+        let found = Stuck::diagnose(&sim, &[Stuck::in_verbs()]).mistakes.pop();
+        let found = found.map(|found| found.to_string()).unwrap_or_default();
+        let (_, why) = found.split_once(" s now: ").unwrap_or_default();
+        let (why, _) = why.rsplit_once(" (").unwrap_or((why, ""));
+        why.to_owned()
+    };
+    let next = |channel| {
+        let event = cm.get_cm_event(channel, Wait::Forever).unwrap();
+        cm.ack_cm_event(&event).unwrap();
+        event
+    };
+    assert_eq!(said(channel), "no id has this channel");
+    let listener = cm.create_id(servers, 0, PortSpace::Tcp).unwrap();
+    let at = "127.0.0.1:7471".parse().unwrap();
+    cm.bind_addr(listener, at).unwrap();
+    cm.listen(listener, 4).unwrap();
+    assert_eq!(said(servers), "cm id#0 listens");
+
+    let ids = [(); 2].map(|()| {
+        let id = cm.create_id(channel, 0, PortSpace::Tcp).unwrap();
+        let limit = Duration::from_secs(2);
+        cm.resolve_addr(id, None, at, limit).unwrap();
+        assert_eq!(said(channel), "", "an event is there");
+        next(channel);
+        cm.resolve_route(id, limit).unwrap();
+        next(channel);
+        id
+    });
+    let idle = "cm id#1 has a resolved route, and no connection, and 1 id more likewise";
+    assert_eq!(said(channel), idle);
+    let param = ConnParam::default();
+    let [first, _] = ids;
+    cm.connect(first, &param).unwrap();
+    let request = "cm id#1: the other side has not answered the request for a connection";
+    assert_eq!(said(channel), request);
+    let server = next(servers).id;
+    let unanswered = "cm id#3: the request was read, and is neither accepted nor rejected";
+    assert_eq!(said(servers), unanswered);
+    cm.reject(server, &[]).unwrap();
+    assert_eq!(next(channel).event, CmEventType::Rejected);
+    assert_eq!(said(servers), "cm id#3: its connection is over");
 }
 
 #[test]

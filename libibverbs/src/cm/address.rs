@@ -8,6 +8,7 @@ use libc::sockaddr;
 use verbs_abi::{
     RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, address_from_c, option_from_c, rdma_cm_id,
 };
+use verbs_api::Verb;
 use verbs_api::cm::CmIdAttr;
 
 use super::id::Id;
@@ -43,7 +44,7 @@ pub(crate) extern "C" fn resolve_addr(
             false => Some(address(src)?),
         };
         cm()?.resolve_addr(id.handle, src, address(dst)?, time(timeout_ms))?;
-        id.complete()?;
+        id.complete(Verb::CmResolveAddr)?;
         Ok(0)
     })
 }
@@ -52,7 +53,7 @@ pub(crate) extern "C" fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -
     or_minus_one(|| {
         let id = CObject::<Id>::find(id)?;
         cm()?.resolve_route(id.handle, time(timeout_ms))?;
-        id.complete()?;
+        id.complete(Verb::CmResolveRoute)?;
         Ok(0)
     })
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use verbs_abi::{ibv_qp_attr, rdma_cm_id, rdma_conn_param};
 use verbs_api::cm::{Cm, CmId, ConnParam};
-use verbs_api::{AsyncEventType, QpState};
+use verbs_api::{AsyncEventType, QpState, Verb};
 
 use super::cm;
 use super::id::Id;
@@ -19,7 +19,7 @@ pub(crate) extern "C" fn connect(id: *mut rdma_cm_id, param: *mut rdma_conn_para
     or_minus_one(|| {
         let id = CObject::<Id>::find(id)?;
         with(id, param, |cm, id, param| cm.connect(id, param))?;
-        id.complete()?;
+        id.complete(Verb::CmConnect)?;
         Ok(0)
     })
 }
@@ -32,7 +32,7 @@ pub(crate) extern "C" fn accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param
         id.refresh()?;
         accepted?;
         if !id.is_datagram() {
-            id.complete()?;
+            id.complete(Verb::CmAccept)?;
         }
         Ok(0)
     })
@@ -76,7 +76,7 @@ pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
         let ended = cm()?.disconnect(id.handle);
         id.refresh()?;
         ended?;
-        id.complete()?;
+        id.complete(Verb::CmDisconnect)?;
         Ok(0)
     })
 }

@@ -4,8 +4,9 @@ use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
 use verbs_abi::{rdma_cm_event, rdma_cm_id, rdma_cm_param, rdma_event_channel};
-use verbs_api::Wait;
 use verbs_api::cm::{CmEvent, CmEventType};
+use verbs_api::{Verb, Wait};
+use verbs_sim::Sleeping;
 
 use super::channel::EventChannel;
 use super::cm;
@@ -31,18 +32,23 @@ pub(crate) extern "C" fn get_cm_event(
     or_minus_one(|| {
         let channel = CObject::<EventChannel>::find(channel)?;
         not_null(event)?;
-        let read = next(channel)?;
+        let read = next(Verb::CmGetEvent.name(), channel)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { event.write(read) };
         Ok(0)
     })
 }
 
-/// The next event of a channel.
-pub(super) fn next(channel: &CObject<EventChannel>) -> Result<*mut rdma_cm_event> {
+/// The next event of a channel, in a call that waits for it.
+pub(super) fn next(
+    call: &'static str,
+    channel: &CObject<EventChannel>,
+) -> Result<*mut rdma_cm_event> {
     let cm = cm()?;
     let take = || cm.get_cm_event(channel.handle, Wait::Poll);
-    let told = wait(&channel.more, take, || ())?;
+    let told = wait(&channel.more, take, || {
+        Sleeping::on_cm(&engine().sim, call, channel.handle)
+    })?;
     let seen = shown(&told).inspect_err(|_| {
         let _ = cm.ack_cm_event(&told);
     })?;

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use libc::sockaddr;
 use verbs_abi::{RDMA_CM_JOIN_MC_ATTR_ADDRESS, rdma_cm_id, rdma_cm_join_mc_attr_ex};
+use verbs_api::Verb;
 
 use super::address::address;
 use super::cm;
@@ -43,7 +44,7 @@ pub(crate) extern "C" fn join_multicast_ex(
 fn join(id: *mut rdma_cm_id, addr: *mut sockaddr, context: *mut c_void) -> Result<()> {
     let id = CObject::<Id>::find(id)?;
     cm()?.join_multicast(id.handle, address(addr)?, context as u64)?;
-    id.complete()
+    id.complete(Verb::CmJoinMulticast)
 }
 
 pub(crate) extern "C" fn leave_multicast(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {

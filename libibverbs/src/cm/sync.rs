@@ -7,6 +7,7 @@ use verbs_abi::{
     RAI_PASSIVE, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_REJECTED, ibv_pd, ibv_qp_init_attr,
     rdma_addrinfo, rdma_cm_event, rdma_cm_id,
 };
+use verbs_api::Verb;
 
 use super::address::{bind_addr, resolve_addr, resolve_route};
 use super::event;
@@ -29,13 +30,13 @@ unsafe impl Send for Endpoint {}
 const RESOLVE_MS: c_int = 2000;
 
 impl CObject<Id> {
-    /// Of an id that waits by itself: lets what was begun come to its end. Its event is that of the id then.
-    pub(super) fn complete(&self) -> Result<()> {
+    /// Of an id that waits by itself: lets what a call has begun come to its end. Its event is that of the id then.
+    pub(super) fn complete(&self, call: Verb) -> Result<()> {
         let Some(channel) = self.more.own.lock().channel else {
             return Ok(());
         };
         self.let_go_of_event()?;
-        let event = event::next(channel)?;
+        let event = event::next(call.name(), channel)?;
         // SAFETY: one of ours, which are never freed; calls set the event, which has just been read.
         let (kind, status) = unsafe {
             (*self.seen()).event = event;
@@ -126,7 +127,7 @@ pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma
             (own.channel.ok_or(Errno(libc::EINVAL))?, own.endpoint)
         };
         listener.let_go_of_event()?;
-        let event = event::next(channel)?;
+        let event = event::next("rdma_get_request", channel)?;
         let made = take(event, endpoint).inspect_err(|_| {
             let _ = event::acknowledge(event);
         })?;

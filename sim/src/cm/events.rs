@@ -151,6 +151,10 @@ impl Channels {
         }
     }
 
+    pub(super) fn has_event(&self, index: u32) -> bool {
+        !self.table.at(index).events.is_empty()
+    }
+
     /// A channel that a thread waits on although an event is queued there.
     pub(crate) fn waited_for_and_queued(&self) -> Option<CmChannel> {
         let missed = |channel: &&Channel| channel.waiters > 0 && !channel.events.is_empty();

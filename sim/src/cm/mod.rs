@@ -11,6 +11,7 @@
 //! | `events` | channels and their events |
 //! | `attr` | what a queue pair is to be set to |
 //! | `groups` | multicast |
+//! | `pending` | what stands out, for a diagnosis |
 //! | `host` | what it knows of the machine |
 
 mod attr;
@@ -25,6 +26,7 @@ mod ids;
 mod message;
 mod numbers;
 mod params;
+mod pending;
 mod receive;
 mod resolve;
 mod timeout;
@@ -52,6 +54,7 @@ use ids::Ids;
 use numbers::Numbers;
 #[cfg(feature = "network")]
 pub(crate) use numbers::{Address, address_of, tenant_of};
+pub(crate) use pending::no_event;
 
 /// The connection manager of a machine.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::thread;
 
 use verbs_api::site::Site;
 use verbs_api::table::Id;
-use verbs_api::{CompChannel, Cq, Handle, Verb};
+use verbs_api::{CmChannel, CompChannel, Cq, Handle, Verb};
 
 use super::fabric::findings::diagnose;
 use super::fabric::{WaitFor, Waiting};
@@ -89,6 +89,7 @@ pub(super) enum Kind {
         times: u64,
         site: Option<Site>,
     },
+    InVerbs,
 }
 
 impl Stuck {
@@ -114,6 +115,12 @@ impl Stuck {
     pub fn polls(cq: Cq, times: u64, site: Option<Site>) -> Self {
         Self(Kind::Polls { cq, times, site })
     }
+
+    /// It sleeps in a verb that waits for an event of rdma_cm, whichever that is: threads that do so to the end of a program
+    /// are right, but say why one goes no further.
+    pub fn in_verbs() -> Self {
+        Self(Kind::InVerbs)
+    }
 }
 
 /// A thread that sleeps in a layer over the verbs, such as on a descriptor, until there is an event on a channel. While the
@@ -128,11 +135,23 @@ impl<'s> Sleeping<'s> {
     /// From now on this thread sleeps.
     #[track_caller]
     pub fn on(sim: &'s Sim, channel: CompChannel) -> Self {
+        let (call, wait_for) = (Verb::GetCqEvent.name(), WaitFor::Event(channel));
+        Self::for_what(sim, call, wait_for, node_of(channel.context()))
+    }
+
+    /// The same of an event of rdma_cm, in a call that waits for one.
+    #[track_caller]
+    pub fn on_cm(sim: &'s Sim, call: &'static str, channel: CmChannel) -> Self {
+        Self::for_what(sim, call, WaitFor::CmEvent(channel), sim.world.config.nodes)
+    }
+
+    #[track_caller]
+    fn for_what(sim: &'s Sim, call: &'static str, wait_for: WaitFor, place: u32) -> Self {
         let wait = sim.world.with(|fabric| {
             let waiting = Waiting {
-                call: Verb::GetCqEvent.name(),
-                wait_for: WaitFor::Event(channel),
-                place: node_of(channel.context()),
+                call,
+                wait_for,
+                place,
                 since: fabric.now(),
                 site: fabric.site,
             };

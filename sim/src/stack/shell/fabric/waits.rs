@@ -5,11 +5,12 @@ use core::fmt;
 use verbs_api::lab::{ArmState, CqReport};
 use verbs_api::site::Site;
 use verbs_api::table::{Id, Table};
-use verbs_api::{CmChannel, CompChannel, Context, Handle, Object};
+use verbs_api::{CmChannel, CompChannel, Context, Cq, Handle, Object};
 
 use super::Fabric;
 use super::findings::finding;
 use crate::class::Class;
+use crate::cm;
 use crate::device::{Device, node_of};
 use crate::diagnosis::{Finding, Names, Noted, Problem, counted};
 use crate::stack::shell::diagnose::{Kind, Stuck};
@@ -91,34 +92,60 @@ pub(super) fn findings(fabric: &Fabric) -> Vec<Finding> {
 
 /// What threads do that the program is stopped in.
 pub(super) fn of_stopped(fabric: &Fabric, stuck: &[Stuck]) -> Vec<Finding> {
-    let found = stuck.iter().filter_map(|stuck| match stuck.0 {
+    let found = stuck.iter().flat_map(|stuck| match stuck.0 {
         Kind::Asleep {
             call,
             channel,
             among_others,
-        } => {
-            // The call may be that of a verb which sleeps in it.
-            let mut waits = fabric.waits.0.iter();
-            if waits.any(|(_, waiting)| waiting.wait_for == WaitFor::Event(channel)) {
-                return None;
-            }
-            let node = node_of(channel.context());
-            fabric.seats.get(node as usize)?;
-            let problem = asleep(fabric, node, call, channel, among_others)?;
-            let armed_at = fabric.node(node).device.cqs.armed_at(channel);
-            Some(finding(node, Noted::at(problem, armed_at)))
-        }
-        Kind::Polls { cq, times, site } => {
-            let node = node_of(cq.context());
-            fabric.seats.get(node as usize)?;
-            fabric.node(node).device.cqs.query_cq(cq).ok()?;
-            let problem = Problem::PolledInVain {
-                cq,
-                times,
-                outstanding: Outstanding::of(fabric.node(node), cq.index()).to_string(),
-            };
-            Some(finding(node, Noted::at(problem, site)))
-        }
+        } => Vec::from_iter(of_sleeper(fabric, call, channel, among_others)),
+        Kind::Polls { cq, times, site } => Vec::from_iter(of_poller(fabric, cq, times, site)),
+        Kind::InVerbs => for_cm_events(fabric),
+    });
+    found.collect()
+}
+
+fn of_sleeper(
+    fabric: &Fabric,
+    call: &'static str,
+    channel: CompChannel,
+    among_others: bool,
+) -> Option<Finding> {
+    // The call may be that of a verb which sleeps in it.
+    let mut waits = fabric.waits.0.iter();
+    if waits.any(|(_, waiting)| waiting.wait_for == WaitFor::Event(channel)) {
+        return None;
+    }
+    let node = node_of(channel.context());
+    fabric.seats.get(node as usize)?;
+    let problem = asleep(fabric, node, call, channel, among_others)?;
+    let armed_at = fabric.node(node).device.cqs.armed_at(channel);
+    Some(finding(node, Noted::at(problem, armed_at)))
+}
+
+fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<Finding> {
+    let node = node_of(cq.context());
+    fabric.seats.get(node as usize)?;
+    fabric.node(node).device.cqs.query_cq(cq).ok()?;
+    let problem = Problem::PolledInVain {
+        cq,
+        times,
+        outstanding: Outstanding::of(fabric.node(node), cq.index()).to_string(),
+    };
+    Some(finding(node, Noted::at(problem, site)))
+}
+
+/// The threads that wait for events of rdma_cm. A program that ends by itself may have some that did so to the end.
+fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
+    let waits = fabric.waits.0.iter();
+    let waits = waits.filter_map(|(_, waiting)| match waiting.wait_for {
+        WaitFor::CmEvent(channel) => Some((channel.index(), waiting)),
+        _ => None,
+    });
+    let mut waits: Vec<_> = waits.collect();
+    waits.sort_by_key(|(channel, _)| *channel);
+    let found = waits.into_iter().filter_map(|(_, waiting)| {
+        let noted = Noted::at(as_problem(fabric, waiting, true)?, waiting.site);
+        Some(finding(place_of(fabric, waiting), noted))
     });
     found.collect()
 }
@@ -165,7 +192,10 @@ fn as_problem(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Probl
         // A thread that does nothing else may wait for ever.
         WaitFor::AsyncEvent(_) => return None,
         WaitFor::CmEvent(_) if !stalled => return None,
-        WaitFor::CmEvent(_) => (Class::EndlessWait, "none has come".to_owned()),
+        WaitFor::CmEvent(channel) => (
+            Class::EndlessWait,
+            cm::no_event(&fabric.managed.manager, channel)?,
+        ),
         WaitFor::Acknowledgement(Object::CmId) => (
             Class::CmUnacknowledged,
             "an event was read and not acknowledged".to_owned(),
