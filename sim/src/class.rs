@@ -90,6 +90,8 @@ classes! {
         "read events until there is none: an edge-triggered descriptor tells of the first only";
     UnreadAsync = "VS-EVT-05", Hint, "ASYNC-03",
         "read asynchronous events with ibv_get_async_event, and acknowledge them";
+    NotAcknowledged = "VS-EVT-06", Hint, "CHAN-34",
+        "acknowledge each event that was read, at the latest before its object is destroyed";
     Overrun = "VS-CQ-01", Certain, "CQ-OVR-01",
         "make the CQ as large as all the work that may complete in it, or poll before posting more";
     SmallCq = "VS-CQ-02", Hint, "SQ-30",
@@ -358,7 +360,7 @@ impl Problem {
             Self::Unpolled { .. } => Class::Unpolled,
             Self::Unread { .. } => Class::UnreadEvents,
             Self::UnreadAsync { .. } => Class::UnreadAsync,
-            Self::Unacknowledged { .. } => Class::Unacknowledged,
+            Self::Unacknowledged { .. } => Class::NotAcknowledged,
             Self::NotDestroyed { .. } => Class::NotDestroyed,
             Self::Changed { .. } => Class::Changed,
             Self::Unmapped { .. } => Class::Unmapped,

@@ -282,7 +282,8 @@ pub enum Problem {
         /// How many.
         events: u32,
     },
-    /// Events were read and not acknowledged: the destroy of what they are of would wait for ever.
+    /// Events were read and not acknowledged: the destroy of what they are of would wait for ever. A thread that does
+    /// wait so is another mistake, and a certain one.
     Unacknowledged {
         /// What they are of.
         of: String,

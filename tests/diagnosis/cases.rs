@@ -366,7 +366,7 @@ pub(super) const CASES: &[Case] = &[
         },
         &[
             "sim1: VS-EVT-01: a thread waits in ibv_destroy_cq for another thread to acknowledge events of the cq, for 0.0 s now: an event was read and not acknowledged (here)",
-            "sim1: VS-EVT-01: 1 event of cq#0 read and not acknowledged: its destroy would wait (here)",
+            "sim1: VS-EVT-06: hint: 1 event of cq#0 read and not acknowledged: its destroy would wait (here)",
         ],
     ),
     (

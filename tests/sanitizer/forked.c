@@ -4,6 +4,12 @@
 
 #include "two.h"
 
+/* The first that the child does is a call of a function of the headers, which is no part of this one. */
+static __attribute__((noinline, optimize("O0"))) int post(struct end *a)
+{
+    return POST_SEND(a, 2, MESSAGE, IBV_SEND_SIGNALED); /* HERE */
+}
+
 int main(int argc, char **argv)
 {
     int wrong = is_wrong(argc, argv), status;
@@ -14,7 +20,7 @@ int main(int argc, char **argv)
     CHECK(child >= 0);
     if (child == 0) {
         if (wrong)
-            CHECK(POST_SEND(&a, 2, MESSAGE, IBV_SEND_SIGNALED) == EINVAL); /* HERE */
+            CHECK(post(&a) == EINVAL);
         exit(0);
     }
     CHECK(waitpid(child, &status, 0) == child && status == 0);
