@@ -7,7 +7,7 @@
 //! A program that takes too long is ended with all that it has started: who hangs may be a child that it waits for.
 #![expect(
     unsafe_code,
-    reason = "what is between fork and exec, and signals without a name"
+    reason = "what is between fork and exec, signals without a name, and children that have ended"
 )]
 
 use std::io;
