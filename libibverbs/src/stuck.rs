@@ -71,7 +71,7 @@ pub(crate) fn now() -> Vec<Stuck> {
         let stuck = move |channel| Stuck::asleep(sleep.call.name(), channel, among_others);
         channels.into_iter().map(stuck)
     });
-    polls.chain(asleep).chain([Stuck::in_verbs()]).collect()
+    polls.chain(asleep).collect()
 }
 
 /// A call that sleeps until a descriptor has something.

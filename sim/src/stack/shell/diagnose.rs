@@ -89,7 +89,6 @@ pub(super) enum Kind {
         times: u64,
         site: Option<Site>,
     },
-    InVerbs,
 }
 
 impl Stuck {
@@ -114,12 +113,6 @@ impl Stuck {
     /// It has polled a CQ there so many times since the last completion.
     pub fn polls(cq: Cq, times: u64, site: Option<Site>) -> Self {
         Self(Kind::Polls { cq, times, site })
-    }
-
-    /// It sleeps in a verb that waits for an event of rdma_cm, whichever that is: threads that do so to the end of a program
-    /// are right, but say why one goes no further.
-    pub fn in_verbs() -> Self {
-        Self(Kind::InVerbs)
     }
 }
 

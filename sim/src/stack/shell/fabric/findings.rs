@@ -81,8 +81,8 @@ pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck
         .iter_mut()
         .for_each(|finding| place_dropped(fabric, finding));
     let mut waits = waits::findings(fabric);
-    waits.extend(waits::of_stopped(fabric, stopped.unwrap_or_default()));
-    if stopped.is_some() {
+    if let Some(stuck) = stopped {
+        waits.extend(waits::of_stopped(fabric, stuck));
         let sleeps = |node| {
             waits
                 .iter()

@@ -92,16 +92,15 @@ pub(super) fn findings(fabric: &Fabric) -> Vec<Finding> {
 
 /// What threads do that the program is stopped in.
 pub(super) fn of_stopped(fabric: &Fabric, stuck: &[Stuck]) -> Vec<Finding> {
-    let found = stuck.iter().flat_map(|stuck| match stuck.0 {
+    let found = stuck.iter().filter_map(|stuck| match stuck.0 {
         Kind::Asleep {
             call,
             channel,
             among_others,
-        } => Vec::from_iter(of_sleeper(fabric, call, channel, among_others)),
-        Kind::Polls { cq, times, site } => Vec::from_iter(of_poller(fabric, cq, times, site)),
-        Kind::InVerbs => for_cm_events(fabric),
+        } => of_sleeper(fabric, call, channel, among_others),
+        Kind::Polls { cq, times, site } => of_poller(fabric, cq, times, site),
     });
-    found.collect()
+    found.chain(for_cm_events(fabric)).collect()
 }
 
 fn of_sleeper(
