@@ -351,6 +351,19 @@ fn judged(options: &[&str], lines: &str, end: &str) -> (Option<i32>, String) {
     refused(exec(&[options, &["sh", "-c", &program]].concat()))
 }
 
+/// A script that is run under a diagnosis may run its programs by `exec` itself.
+#[test]
+fn what_is_found_in_an_exec_within_counts_for_the_one_around_it() {
+    let verbsim = env!("CARGO_BIN_EXE_verbsim");
+    let program = "printf 'loaded\\nopened\\nended 1 0\\n' >>$VERBSIM_VERDICT";
+    for inner in [&["exec"][..], &["exec", "--diagnose"]] {
+        let inner = [&[verbsim], inner, &["sh", "-c", program]].concat();
+        let (status, said) = refused(exec(&[&["--fail-on", "error"], &inner[..]].concat()));
+        assert_eq!(status, Some(99), "{said}");
+        assert!(!said.contains("used no RDMA device"), "{said}");
+    }
+}
+
 const NONE_FOUND: &str = "verbsim: no mistakes were found\n";
 
 #[test]

@@ -2,9 +2,10 @@
 //!
 //! The library's side is `libibverbs/src/verdict.rs`.
 
-use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::process;
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -49,11 +50,33 @@ impl Verdict {
     /// # Errors
     /// It cannot be read.
     pub(super) fn facts(&self) -> io::Result<Facts> {
+        Ok(Facts::of(&self.text()?))
+    }
+
+    /// Tells what was said to an `exec` around this one, whose file this path leads to.
+    ///
+    /// # Errors
+    /// This file cannot be read.
+    pub(super) fn pass_on(&self, outer: &Path) -> io::Result<()> {
+        let text = self.text()?;
+        // It may be gone, and the name another's.
+        let name = fs::read_link(outer).unwrap_or_default();
+        let is_its = name
+            .to_string_lossy()
+            .starts_with(&format!("/memfd:{NAME}"));
+        if is_its && let Ok(mut file) = OpenOptions::new().append(true).open(outer) {
+            // Nobody is there to be told.
+            let _ = file.write_all(text.as_bytes());
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> io::Result<String> {
         let mut text = String::new();
         let mut file = &self.0;
         file.rewind()?;
         file.read_to_string(&mut text)?;
-        Ok(Facts::of(&text))
+        Ok(text)
     }
 }
 
