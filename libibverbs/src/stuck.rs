@@ -6,13 +6,15 @@
 
 use std::ffi::{c_int, c_void};
 use std::fs::{self, File};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use verbs_api::site::Site;
+use verbs_api::sync::Mutex;
 use verbs_sim::Stuck;
 
+use crate::cm::channel::EventChannel;
 use crate::cq::{Channel, Cq};
 use crate::object::Kind;
 use crate::{caller, place};
@@ -61,17 +63,9 @@ pub(crate) fn now() -> Vec<Stuck> {
         (times >= MANY).then(|| Stuck::polls(cq.handle, times, site))
     });
     let sleeps = sleeps();
-    let asleep = sleeps.iter().flat_map(|sleep| {
-        let channels = Channel::arena().iter().filter(|channel| {
-            let fd = channel.more.lock().as_ref().map(AsRawFd::as_raw_fd);
-            fd.is_some_and(|fd| sleep.descriptors.contains(&fd))
-        });
-        let channels: Vec<_> = channels.map(|channel| channel.handle).collect();
-        let among_others = channels.len() < sleep.descriptors.len();
-        let stuck = move |channel| Stuck::asleep(sleep.call.name(), channel, among_others);
-        channels.into_iter().map(stuck)
-    });
-    polls.chain(asleep).collect()
+    polls
+        .chain(sleeps.iter().flat_map(Sleep::of_channels))
+        .collect()
 }
 
 /// A call that sleeps until a descriptor has something.
@@ -163,6 +157,27 @@ fn memory(address: usize, length: usize) -> Option<Vec<u8>> {
 struct Sleep {
     call: Call,
     descriptors: Vec<RawFd>,
+}
+
+impl Sleep {
+    /// The channels of CQs and of rdma_cm that it sleeps for.
+    fn of_channels(&self) -> Vec<Stuck> {
+        let is_here = |fd: &Mutex<Option<OwnedFd>>| {
+            let fd = fd.lock().as_ref().map(AsRawFd::as_raw_fd);
+            fd.is_some_and(|fd| self.descriptors.contains(&fd))
+        };
+        let of_cqs = Channel::arena().iter();
+        let of_cqs: Vec<_> = of_cqs.filter(|channel| is_here(&channel.more)).collect();
+        let of_cm = EventChannel::arena().iter();
+        let of_cm: Vec<_> = of_cm.filter(|channel| is_here(&channel.more)).collect();
+        let among_others = of_cqs.len() + of_cm.len() < self.descriptors.len();
+        let call = self.call.name();
+        let of_cqs = of_cqs.into_iter().map(|channel| channel.handle);
+        let of_cqs = of_cqs.map(|channel| Stuck::asleep(call, channel, among_others));
+        let of_cm = of_cm.into_iter().map(|channel| channel.handle);
+        let of_cm = of_cm.map(|channel| Stuck::asleep_cm(call, channel, among_others));
+        of_cqs.chain(of_cm).collect()
+    }
 }
 
 /// None where the kernel does not say.

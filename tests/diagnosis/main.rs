@@ -246,12 +246,16 @@ fn a_wait_for_an_event_of_rdma_cm_says_who_has_to_do_something() {
     let cm = sim.cm().unwrap();
     let [channel, servers] = [(); 2].map(|()| cm.create_event_channel().unwrap());
     let said = |channel| {
+        let polls = [Stuck::asleep_cm("poll", channel, false)];
+        let by_poll = Stuck::diagnose(&sim, Some(&polls)).mistakes.pop();
+        let by_poll = by_poll.map(|found| found.to_string()).unwrap_or_default();
         let _sleeping = Sleeping::on_cm(&sim, "rdma_get_cm_event", channel);
         assert!(sim.diagnose().mistakes.is_empty());
         let found = Stuck::diagnose(&sim, Some(&[])).mistakes.pop();
         let found = found.map(|found| found.to_string()).unwrap_or_default();
         let (_, why) = found.split_once(" s now: ").unwrap_or_default();
         let (why, _) = why.rsplit_once(" (").unwrap_or((why, ""));
+        assert!(by_poll.ends_with(why) && by_poll.contains("poll") != why.is_empty());
         why.to_owned()
     };
     let next = |channel| {

@@ -81,7 +81,7 @@ pub struct Stuck(pub(super) Kind);
 pub(super) enum Kind {
     Asleep {
         call: &'static str,
-        channel: CompChannel,
+        wait_for: WaitFor,
         among_others: bool,
     },
     Polls {
@@ -105,7 +105,16 @@ impl Stuck {
     pub fn asleep(call: &'static str, channel: CompChannel, among_others: bool) -> Self {
         Self(Kind::Asleep {
             call,
-            channel,
+            wait_for: WaitFor::Event(channel),
+            among_others,
+        })
+    }
+
+    /// The same of a channel of rdma_cm.
+    pub fn asleep_cm(call: &'static str, channel: CmChannel, among_others: bool) -> Self {
+        Self(Kind::Asleep {
+            call,
+            wait_for: WaitFor::CmEvent(channel),
             among_others,
         })
     }

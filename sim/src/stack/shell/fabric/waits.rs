@@ -95,9 +95,9 @@ pub(super) fn of_stopped(fabric: &Fabric, stuck: &[Stuck]) -> Vec<Finding> {
     let found = stuck.iter().filter_map(|stuck| match stuck.0 {
         Kind::Asleep {
             call,
-            channel,
+            wait_for,
             among_others,
-        } => of_sleeper(fabric, call, channel, among_others),
+        } => of_sleeper(fabric, call, wait_for, among_others),
         Kind::Polls { cq, times, site } => of_poller(fabric, cq, times, site),
     });
     found.chain(for_cm_events(fabric)).collect()
@@ -106,19 +106,44 @@ pub(super) fn of_stopped(fabric: &Fabric, stuck: &[Stuck]) -> Vec<Finding> {
 fn of_sleeper(
     fabric: &Fabric,
     call: &'static str,
-    channel: CompChannel,
+    wait_for: WaitFor,
     among_others: bool,
 ) -> Option<Finding> {
     // The call may be that of a verb which sleeps in it.
     let mut waits = fabric.waits.0.iter();
-    if waits.any(|(_, waiting)| waiting.wait_for == WaitFor::Event(channel)) {
+    if waits.any(|(_, waiting)| waiting.wait_for == wait_for) {
         return None;
     }
-    let node = node_of(channel.context());
-    fabric.seats.get(node as usize)?;
-    let problem = asleep(fabric, node, call, channel, among_others)?;
-    let armed_at = fabric.node(node).device.cqs.armed_at(channel);
-    Some(finding(node, Noted::at(problem, armed_at)))
+    let (node, site, (class, why)) = match wait_for {
+        WaitFor::Event(channel) => {
+            let node = node_of(channel.context());
+            fabric.seats.get(node as usize)?;
+            let armed_at = fabric.node(node).device.cqs.armed_at(channel);
+            (node, armed_at, no_event(fabric, node, channel, false)?)
+        }
+        WaitFor::CmEvent(channel) => {
+            let why = cm::no_event(&fabric.managed.manager, channel)?;
+            (0, None, (Class::EndlessWait, why))
+        }
+        _ => return None,
+    };
+    let class = match class {
+        // It may not be what the thread sleeps for.
+        Class::NotArmed if among_others => Class::EndlessWait,
+        class => class,
+    };
+    let others = match among_others {
+        true => ", or for other descriptors",
+        false => "",
+    };
+    let problem = Problem::Waits {
+        call,
+        waits_for: format!("{wait_for}{others}"),
+        since: None,
+        class,
+        why,
+    };
+    Some(finding(node, Noted::at(problem, site)))
 }
 
 fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<Finding> {
@@ -147,32 +172,6 @@ fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
         Some(finding(place_of(fabric, waiting), noted))
     });
     found.collect()
-}
-
-fn asleep(
-    fabric: &Fabric,
-    node: u32,
-    call: &'static str,
-    channel: CompChannel,
-    among_others: bool,
-) -> Option<Problem> {
-    let (class, why) = no_event(fabric, node, channel, false)?;
-    let mut waits_for = WaitFor::Event(channel).to_string();
-    let class = match class {
-        // It may not be what the thread sleeps for.
-        Class::NotArmed if among_others => Class::EndlessWait,
-        class => class,
-    };
-    if among_others {
-        waits_for += ", or for other descriptors";
-    }
-    Some(Problem::Waits {
-        call,
-        waits_for,
-        since: None,
-        class,
-        why,
-    })
 }
 
 fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
