@@ -119,7 +119,7 @@ impl Side {
 }
 
 fn main() {
-    let verbs: Arc<dyn Verbs> = Arc::new(Sim::new(SimConfig::new()));
+    let verbs: Arc<dyn Verbs> = Arc::new(Sim::new(SimConfig::new()).strict());
     let mut mailbox = Mailbox::new(&verbs, true).unwrap();
     mailbox.deliver(10).unwrap();
     println!("{:?}", mailbox.arrived);

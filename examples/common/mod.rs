@@ -55,9 +55,10 @@ fn backend(named: bool) -> Result<Arc<dyn Verbs>> {
     }
 }
 
-/// Two devices for programs with threads, with the clock of the machine.
+/// Two devices for programs with threads, with the clock of the machine. A mistake that the program makes is a panic at its
+/// end.
 fn simulator() -> Arc<dyn Verbs> {
-    Arc::new(Sim::new(SimConfig::new().mode(Mode::RealTime)))
+    Arc::new(Sim::new(SimConfig::new().mode(Mode::RealTime)).strict())
 }
 
 /// One side of a connection: a queue pair with a CQ and some memory of its own.
