@@ -110,10 +110,7 @@ fn text(engine: &Engine, diagnosis: &Diagnosis, with_heading: bool) -> String {
             .map(|finding| json::line(engine, finding))
             .collect();
     }
-    let lines = diagnosis.with_names(
-        |node| engine.name_of(node).to_owned(),
-        place::name_with_calls,
-    );
+    let lines = diagnosis.with_names(engine);
     if with_heading && !diagnosis.is_empty() {
         return format!("verbsim: what the program did wrong or left undone:\n{lines}");
     }

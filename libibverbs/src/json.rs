@@ -37,10 +37,7 @@ pub(crate) fn line(engine: &Engine, finding: &Finding) -> String {
             _ => "warning",
         },
         rule: class.rule(),
-        sentence: &finding.sentence(
-            &|node| engine.name_of(node).to_owned(),
-            &place::name_with_calls,
-        ),
+        sentence: &finding.sentence(engine),
         place: finding.site.map(place::name),
         callers: finding.site.map(place::around).unwrap_or_default(),
         count: finding.more + 1,

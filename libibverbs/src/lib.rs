@@ -40,7 +40,7 @@
 //!
 //! # Where things are
 //! `at_exit` writes the trace and the diagnosis at the end (`json` for programs), `interrupted` if that is a signal's, with what threads are `stuck` in;
-//! `verdict` tells `verbsim exec` of it. `report` is for who wants to know of a mistake when it happens. `export` has the names and their versions; the
+//! `names` are those of a finding. `verdict` tells `verbsim exec` of it. `report` is for who wants to know of a mistake when it happens. `export` has the names and their versions; the
 //! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object has
 //! a file, and so have `import` and `xrc`. `caller` notes where the program calls, and `place` names that.
@@ -83,6 +83,7 @@ mod interrupted;
 mod json;
 mod mapped;
 mod mw;
+mod names;
 mod object;
 mod place;
 mod post;

@@ -10,7 +10,6 @@ use verbs_sim::{Certainty, Finding, Watch};
 
 use crate::at_exit::{self, End};
 use crate::engine::{Engine, running};
-use crate::place;
 
 /// A debugger stops here, by `break verbsim_report`: a mistake has just been made, in this thread, unless it shows only in
 /// another one. The text says which.
@@ -42,10 +41,7 @@ fn noted(finding: &Finding) {
     if !(halts || is_traced()) || at_exit::is_suppressed(engine, finding) {
         return;
     }
-    let text = finding.in_words(
-        &|node| engine.name_of(node).to_owned(),
-        &place::name_with_calls,
-    );
+    let text = finding.in_words(engine);
     let for_c = CString::new(&*text).unwrap_or_default();
     verbsim_report(for_c.as_ptr());
     if halts {

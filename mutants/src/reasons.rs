@@ -113,6 +113,7 @@ const OF_DIAGNOSES: &[&str] = &[
 const TEXTS: &[&str] = &[
     "sim/src/class.rs",
     "sim/src/diagnosis.rs",
+    "sim/src/diagnosis/words.rs",
     "sim/src/cm/pending.rs",
     "sim/src/device/fresh.rs",
     "sim/src/device/history.rs",

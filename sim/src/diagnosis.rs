@@ -1,14 +1,17 @@
 //! What a program did wrong or left undone, as far as a simulation knows.
 
-use core::fmt;
+mod words;
+
 use core::time::Duration;
 
 use verbs_api::lab::ArmState;
 use verbs_api::site::Site;
-use verbs_api::{AsyncEventType, Cause, CompChannel, Cq, Error, Mr, WcStatus};
+use verbs_api::{AsyncEventType, CompChannel, Cq, Error, Mr, WcStatus};
 
 use crate::class::{Certainty, Class};
-use crate::device::reason;
+
+pub(crate) use words::counted;
+pub use words::{Names, PlainNames};
 
 /// What was found, causes before what came of them; what is merely still there comes last.
 ///
@@ -17,17 +20,23 @@ use crate::device::reason;
 /// destroyed all its objects.
 ///
 /// ```
+/// use verbs_api::site::Site;
 /// use verbs_api::{CqInit, Verbs};
-/// use verbs_sim::{Sim, SimConfig};
+/// use verbs_sim::{Names, Sim, SimConfig};
 ///
 /// let sim = Sim::new(SimConfig::new());
 /// let context = sim.open_device("sim1")?;
 /// sim.create_cq(context, &CqInit::new(16))?;
 /// let diagnosis = sim.diagnose();
 /// assert!(diagnosis.mistakes.is_empty());
-/// let text = diagnosis.with_names(|node| format!("sim{node}"), |_| "main.rs:7".to_owned());
+/// struct Here;
+/// impl Names for Here {
+///     fn place(&self, _: Site) -> String {
+///         "main.rs:7".to_owned()
+///     }
+/// }
 /// assert_eq!(
-///     text,
+///     diagnosis.with_names(&Here),
 ///     "sim1: VS-OBJ-03: hint: not destroyed: cq#0 (main.rs:7); 1 context not closed\n\
 ///      help: VS-OBJ-03: destroy what was created, and close what was opened (DEV-03)\n"
 /// );
@@ -338,28 +347,6 @@ pub struct Why {
     pub place: Option<(&'static str, Site)>,
 }
 
-/// How devices and places are called where a finding is printed.
-pub(crate) struct Names<'a> {
-    pub(crate) device: &'a dyn Fn(u32) -> String,
-    pub(crate) place: &'a dyn Fn(Site) -> String,
-}
-
-impl Why {
-    fn in_words(&self, names: &Names<'_>) -> String {
-        let at = self
-            .node
-            .map(|node| format!("at {}, ", (names.device)(node)));
-        let place = self
-            .place
-            .map(|(what, site)| format!(", {what} {}", (names.place)(site)));
-        let (at, place) = (at.unwrap_or_default(), place.unwrap_or_default());
-        format!(": {at}{}{place}", self.text)
-    }
-}
-
-/// As many names are printed at most.
-const NAMES: usize = 8;
-
 impl Diagnosis {
     /// Whether nothing was found.
     pub fn is_empty(&self) -> bool {
@@ -370,35 +357,6 @@ impl Diagnosis {
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.mistakes.iter().chain(&self.leftovers)
     }
-
-    /// The same as printing it, with names of devices other than `sim0`, `sim1`, ..., and names of places.
-    pub fn with_names(
-        &self,
-        name: impl Fn(u32) -> String,
-        place: impl Fn(Site) -> String,
-    ) -> String {
-        let mut text = String::new();
-        let mut helped = Vec::new();
-        for finding in self.findings() {
-            text += &format!("{}\n", finding.in_words(&name, &place));
-            let class = finding.class();
-            if !helped.contains(&class) {
-                helped.push(class);
-                text += &format!("help: {class}: {} ({})\n", class.remedy(), class.rule());
-            }
-        }
-        text
-    }
-}
-
-impl fmt::Display for Diagnosis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.with_names(default_name, |site| site.to_string()))
-    }
-}
-
-fn default_name(node: u32) -> String {
-    format!("sim{node}")
 }
 
 impl Finding {
@@ -420,266 +378,5 @@ impl Finding {
     /// Of which class it is.
     pub fn class(&self) -> Class {
         self.problem.class()
-    }
-
-    /// What is wrong, in words: the line without device, class, count and place.
-    pub fn sentence(
-        &self,
-        name: &impl Fn(u32) -> String,
-        place: &impl Fn(Site) -> String,
-    ) -> String {
-        self.problem.in_words(&Names {
-            device: name,
-            place,
-        })
-    }
-
-    /// A line without its end: the device, the class, a sentence, and the place.
-    pub fn in_words(
-        &self,
-        name: &impl Fn(u32) -> String,
-        place: &impl Fn(Site) -> String,
-    ) -> String {
-        let (node, class) = (name(self.node), self.class());
-        let level = match self.certainty {
-            Certainty::Certain => "",
-            Certainty::Hint => "hint: ",
-        };
-        let words = self.sentence(name, place);
-        let more = match self.more {
-            0 => String::new(),
-            more => format!(", and {} more", counted(more, "time", "times")),
-        };
-        let site = self.site.map(|site| format!(" ({})", place(site)));
-        format!(
-            "{node}: {class}: {level}{words}{more}{}",
-            site.unwrap_or_default()
-        )
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.in_words(&default_name, &|site: Site| site.to_string()))
-    }
-}
-
-impl Problem {
-    pub(crate) fn in_words(&self, names: &Names<'_>) -> String {
-        match self {
-            Self::Failed {
-                qp_num,
-                receive,
-                wr_id,
-                status,
-                why,
-            } => {
-                let kind = if *receive { "receive" } else { "send" };
-                let why = why
-                    .as_ref()
-                    .map_or(String::new(), |why| why.in_words(names));
-                format!("{kind} {wr_id:#x} of qp {qp_num:#x} failed with {status}{why}")
-            }
-            Self::Refused { error, .. } => {
-                let posted = match error.cause() {
-                    Cause::QueueFull { .. } => ": no slot is free until a completion is polled",
-                    _ => "",
-                };
-                format!("{error}{posted}")
-            }
-            Self::Misused { text, .. } => text.clone(),
-            Self::Overrun { cq, cqe, lost, qps } => {
-                let entries = counted((*cqe).into(), "entry", "entries");
-                let lost = counted(*lost, "completion was", "completions were");
-                let qps: Vec<_> = qps.iter().map(|qp| format!("qp {qp:#x}")).collect();
-                let qps = qps.join(", ");
-                format!("{cq}, of {entries}, has overrun: {lost} lost, of {qps}")
-            }
-            Self::SmallCq {
-                cq,
-                cqe,
-                unpolled,
-                outstanding,
-            } => {
-                let entries = counted((*cqe).into(), "entry", "entries");
-                let holds = counted((*unpolled).into(), "completion", "completions");
-                let more = counted(*outstanding, "work request", "work requests");
-                format!("{cq}, of {entries}, holds {holds}, and {more} may yet complete in it")
-            }
-            Self::ArmedWithoutChannel { cq } => {
-                format!("{cq} is armed, but has no completion channel: no event comes of it")
-            }
-            Self::LostWakeup {
-                cq,
-                armed,
-                unpolled,
-                partly,
-            } => {
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
-                let partly = match partly {
-                    true => ", which the poll before had no room for",
-                    false => "",
-                };
-                format!(
-                    "{cq} is {armed}, and {wait} in it from before{partly}: no event tells of that"
-                )
-            }
-            Self::SolicitedOnly { cq, unpolled } => {
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
-                format!(
-                    "{cq} is armed solicited, and {wait} in it that nobody solicited: no event tells of that"
-                )
-            }
-            Self::OtherPolled { cq, unpolled } => {
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
-                format!("an event of {cq} was read, and {cq} was not polled since: {wait} in it")
-            }
-            Self::NotArmedAgain { cq, unpolled } => {
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
-                format!(
-                    "{cq} was not armed again since its last event was read, and {wait} in it: no event tells of that"
-                )
-            }
-            Self::NeverPolled { cq, unpolled } => {
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
-                format!("{cq} was never polled: {wait} in it")
-            }
-            Self::EndsDiffer {
-                qp_num,
-                peer: (node, peer),
-                what,
-                own,
-                others,
-            } => {
-                let node = (names.device)(*node);
-                format!(
-                    "{what}: {own} at qp {qp_num:#x}, and {others} at its peer, qp {peer:#x} of {node}"
-                )
-            }
-            Self::PostedInError { qp_num } => {
-                format!(
-                    "a send was posted on qp {qp_num:#x}, after a completion had shown that it is in ERR: it is only flushed"
-                )
-            }
-            Self::Waits {
-                call,
-                waits_for,
-                since,
-                why,
-                ..
-            } => {
-                let now = |since: &Duration| format!(", for {:.1} s now", since.as_secs_f64());
-                let since = since.as_ref().map(now).unwrap_or_default();
-                format!("a thread waits in {call} for {waits_for}{since}: {why}")
-            }
-            Self::PolledInVain {
-                cq,
-                times,
-                outstanding,
-            } => {
-                let times = counted(*times, "time", "times");
-                format!("{cq} was polled {times} since its last completion: {outstanding}")
-            }
-            Self::RequestRefused {
-                operation,
-                from,
-                qp_num,
-                why,
-                ..
-            } => {
-                let from = format!("qp {from:#x} of another process");
-                format!("{operation} from {from} was refused by qp {qp_num:#x}: {why}")
-            }
-            Self::Dropped {
-                from: (node, from),
-                qp_num,
-                why,
-                count,
-            } => {
-                let packets = counted(*count, "packet", "packets");
-                let node = node.map_or_else(|| "another process".to_owned(), names.device);
-                let from = match from {
-                    0 => node,
-                    _ => format!("qp {from:#x} of {node}"),
-                };
-                format!("{packets} from {from} for qp {qp_num:#x} not taken: {why}")
-            }
-            Self::Garbage { why, count } => {
-                let datagrams = counted(*count, "datagram", "datagrams");
-                format!("{datagrams} from the network not taken: {why}")
-            }
-            Self::Unpolled { cq, unpolled } => {
-                let completions = counted((*unpolled).into(), "completion", "completions");
-                format!("{completions} of {cq} not polled")
-            }
-            Self::Unread { channel, events } => {
-                let events = counted((*events).into(), "event", "events");
-                format!("{events} of {channel} not read")
-            }
-            Self::UnreadAsync {
-                event_type,
-                of,
-                events,
-            } => {
-                let events = counted((*events).into(), "event", "events");
-                format!("{events} {event_type} of {of} not read")
-            }
-            Self::Unacknowledged { of, events } => {
-                let events = counted((*events).into(), "event", "events");
-                format!("{events} of {of} read and not acknowledged: its destroy would wait")
-            }
-            Self::NotDestroyed {
-                names: left,
-                contexts,
-                closed,
-            } => {
-                let before = match closed {
-                    true => " before the context was closed",
-                    false => "",
-                };
-                let mut parts = Vec::new();
-                if !left.is_empty() {
-                    let place = |site| format!(" ({})", (names.place)(site));
-                    let shown = left.iter().take(NAMES).map(|(name, site)| {
-                        format!("{name}{}", site.map(place).unwrap_or_default())
-                    });
-                    let shown = shown.collect::<Vec<_>>().join(", ");
-                    let more = left.len().saturating_sub(NAMES);
-                    let more = (more > 0).then(|| format!(", and {more} more"));
-                    parts.push(format!(
-                        "not destroyed{before}: {shown}{}",
-                        more.unwrap_or_default()
-                    ));
-                }
-                if *contexts > 0 {
-                    let contexts = counted((*contexts).into(), "context", "contexts");
-                    parts.push(format!("{contexts} not closed"));
-                }
-                parts.join("; ")
-            }
-            Self::Changed { qp_num, wr_id } => {
-                format!(
-                    "the bytes of send {wr_id:#x} of qp {qp_num:#x} were changed before its completion was polled"
-                )
-            }
-            Self::Unmapped { mr, offset, length } => {
-                let not_mapped = reason::NOT_MAPPED;
-                format!("work uses {mr}, of which {length} bytes from {offset:#x} on {not_mapped}")
-            }
-            Self::DeregisteredEarly { mr, work, posted } => {
-                let posted =
-                    posted.map(|site| format!(", which was posted at {}", (names.place)(site)));
-                let posted = posted.unwrap_or_default();
-                format!("{mr} was deregistered before the completion of {work} was polled{posted}")
-            }
-        }
-    }
-}
-
-/// A number of things.
-pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
-    match count {
-        1 => format!("1 {one}"),
-        _ => format!("{count} {many}"),
     }
 }

@@ -84,7 +84,7 @@ mod wire;
 
 pub use class::{Certainty, Class, UnknownClass};
 pub use config::{Mode, SimConfig};
-pub use diagnosis::{Diagnosis, Finding, Problem, Why};
+pub use diagnosis::{Diagnosis, Finding, Names, PlainNames, Problem, Why};
 #[cfg(feature = "network")]
 pub use network::Network;
 pub use pcap::Pcap;

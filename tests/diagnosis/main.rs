@@ -9,9 +9,19 @@ use std::time::Duration;
 use cases::CASES;
 use common::{End, pair, settle, take_events};
 use verbs_api::cm::{CmEventType, ConnParam, PortSpace};
+use verbs_api::site::Site;
 use verbs_api::{Arm, CqInit, Mtu, Qp, QpType, RcParams, Remote, SendWr, Verbs, Wait, connect};
 use verbs_scenarios::rules;
-use verbs_sim::{Certainty, Class, Problem, Sim, SimConfig, Sleeping, Stuck};
+use verbs_sim::{Certainty, Class, Names, Problem, Sim, SimConfig, Sleeping, Stuck};
+
+/// Each place has the same name.
+struct Here;
+
+impl Names for Here {
+    fn place(&self, _: Site) -> String {
+        "here".to_owned()
+    }
+}
 
 const QKEY: u32 = 0x1111;
 
@@ -100,7 +110,7 @@ fn mistakes_are_named_with_their_cause() {
         diagnosis
             .leftovers
             .retain(|finding| was_closed(&finding.problem));
-        let text = diagnosis.with_names(|node| format!("sim{node}"), |_| "here".to_owned());
+        let text = diagnosis.with_names(&Here);
         let found: Vec<_> = text
             .lines()
             .filter(|line| !line.starts_with("help: "))

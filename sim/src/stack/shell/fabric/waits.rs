@@ -12,7 +12,7 @@ use super::findings::finding;
 use crate::class::Class;
 use crate::cm;
 use crate::device::{Device, node_of};
-use crate::diagnosis::{Finding, Names, Noted, Problem, counted};
+use crate::diagnosis::{Finding, Noted, PlainNames, Problem, counted};
 use crate::stack::shell::diagnose::{Kind, Stuck};
 use crate::stack::shell::node::Outstanding;
 use crate::time::Time;
@@ -229,15 +229,11 @@ fn no_event(
     }
     let wake_up = |report: &CqReport| {
         let problem = cqs.left(base, report.cq.index())?.asleep()?.problem;
-        let names = Names {
-            device: &|node: u32| node.to_string(),
-            place: &|site: Site| site.to_string(),
-        };
         let class = match problem.class() {
             Class::SolicitedOnly if stalled => Class::SolicitedWait,
             class => class,
         };
-        Some((class, problem.in_words(&names)))
+        Some((class, problem.in_words(&PlainNames)))
     };
     if let Some(lost) = reports.iter().find_map(wake_up) {
         return Some(lost);
