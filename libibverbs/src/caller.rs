@@ -12,6 +12,7 @@ use verbs_api::site::{Layer, Site, noted_by};
 
 use verbs_settings::Config;
 
+use crate::engine::running;
 use crate::place::{self, WayOut};
 
 /// The instructions of a way in: notes what the call returns to, and the caller's frame, and goes on to `{function}`.
@@ -188,13 +189,35 @@ pub(crate) fn settle() {
 fn leave_headers() {
     with_noted(|noted| {
         let returns_to = noted.returns_to.get();
-        let outer = match place::way_out(returns_to, noted.frame.get()) {
+        let outer = match way_out(returns_to, noted.frame.get()) {
             WayOut::None => return,
             WayOut::ByFrames => by_frames(noted.frame.get()),
             WayOut::ByUnwinding => place::outside(returns_to).map(|outer| outer.returns_to),
         };
         noted.returns_to.set(outer.unwrap_or(returns_to));
     });
+}
+
+/// As `place::way_out`, which takes a lock: what this thread has asked for lately it knows.
+fn way_out(address: usize, frame: usize) -> WayOut {
+    const SLOTS: usize = 64;
+    std::thread_local!(
+        static KNOWN: [Cell<(usize, WayOut)>; SLOTS] =
+            const { [const { Cell::new((0, WayOut::None)) }; SLOTS] }
+    );
+    KNOWN.with(|known| {
+        let slot = &known[(address >> 2) % SLOTS];
+        let (of, way) = slot.get();
+        if of == address {
+            return way;
+        }
+        let way = place::way_out(address, frame);
+        // Before there is an engine nobody has looked.
+        if running().is_some() {
+            slot.set((address, way));
+        }
+        way
+    })
 }
 
 /// What is outside of a frame that has been seen to be one.
@@ -207,7 +230,7 @@ fn by_frames(mut frame: usize) -> Option<usize> {
         }
         // SAFETY: the place is on the stack of this thread, where a function of the headers has its frame.
         let [outer, returns_to] = unsafe { with_exposed_provenance::<[usize; 2]>(frame).read() };
-        if !place::is_of_header(returns_to) {
+        if way_out(returns_to, 0) == WayOut::None {
             return Some(returns_to);
         }
         frame = outer;

@@ -162,11 +162,6 @@ fn find_way_out(address: usize, frame: usize) -> WayOut {
     }
 }
 
-/// Whether the call that returns there is in a function of the headers, which is not part of another.
-pub(crate) fn is_of_header(address: usize) -> bool {
-    way_out(address, 0) != WayOut::None
-}
-
 fn all_of_headers(address: usize) -> bool {
     let lines = lines(address);
     !lines.is_empty() && lines.iter().all(|(file, _)| is_header(file))
