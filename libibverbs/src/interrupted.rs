@@ -1,9 +1,10 @@
 //! What is done when a signal ends the program: what its end by `exit` would have written is written first.
 //!
-//! The signals are those by which people and tests end a program that hangs. The handler itself does nothing but wake
-//! a thread of the library, which writes, and ends the process by the same signal. Meanwhile the handler waits, so that
-//! the program does not notice: not every call goes on after a handler. It returns after a while, since it may have
-//! interrupted anything, the simulator with its lock too. A program that handles a signal itself has it as ever.
+//! The signals are those by which people and tests end a program that hangs, and that of `abort`, by which an assertion
+//! ends it. The handler itself does nothing but wake a thread of the library, which writes, and ends the process by the
+//! same signal. Meanwhile the handler waits, so that the program does not notice: not every call goes on after a handler.
+//! It returns after a while, since it may have interrupted anything, the simulator with its lock too. A program that
+//! handles a signal itself has it as ever.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
@@ -27,7 +28,12 @@ use crate::at_exit::{self, End};
 use crate::engine::running;
 use crate::stuck;
 
-const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGALRM];
+const SIGNALS: [Signal; 4] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGALRM,
+    Signal::SIGABRT,
+];
 
 /// A program may hang with the simulator's lock, as in a handler for a fault in its own memory.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -37,6 +43,9 @@ const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// For so long the program is held where the signal found it.
 const HOLD_MS: c_int = 500;
+
+/// For so long if it goes no further itself: `abort` ends it.
+const HOLD_ABORT_MS: c_int = 3000;
 
 /// The process whose thread waits: a child after `fork` has none until its engine starts.
 static OWNER: AtomicI32 = AtomicI32::new(0);
@@ -116,8 +125,12 @@ extern "C" fn on_signal(number: c_int, _: *mut siginfo_t, context: *mut c_void) 
             // SAFETY: it was made before the owner was stored.
             unsafe { libc::sem_post(WAKE.0.get().cast()) };
         }
+        let hold = match number {
+            libc::SIGABRT => HOLD_ABORT_MS,
+            _ => HOLD_MS,
+        };
         // SAFETY: waits, for nothing.
-        unsafe { libc::poll(null_mut(), 0, HOLD_MS) };
+        unsafe { libc::poll(null_mut(), 0, hold) };
     } else if let Ok(signal) = Signal::try_from(number) {
         // Nobody is there to write. It comes when this handler has returned.
         set_default(signal);
@@ -162,7 +175,8 @@ fn write_in_time(signal: Signal) {
     at_exit::write_once(engine, End::BySignal);
 }
 
-fn set_default(signal: Signal) {
+/// The signal ends the process, and nothing is written.
+pub(crate) fn set_default(signal: Signal) {
     let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: the default is no function of this library.
     let _ = unsafe { sigaction(signal, &action) };

@@ -6,10 +6,12 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
 
+use nix::sys::signal::Signal;
 use verbs_sim::{Certainty, Finding, Watch};
 
 use crate::at_exit::{self, End};
 use crate::engine::{Engine, running};
+use crate::interrupted;
 
 /// A debugger stops here, by `break verbsim_report`: a mistake has just been made, in this thread, unless it shows only in
 /// another one. The text says which.
@@ -48,6 +50,7 @@ fn noted(finding: &Finding) {
         at_exit::write_once(engine, End::ByItself);
         // Nobody may be there to read it.
         let _ = writeln!(io::stderr(), "verbsim: the program is ended here: {text}");
+        interrupted::set_default(Signal::SIGABRT);
         // SAFETY: ends the process.
         unsafe { libc::abort() };
     }

@@ -141,6 +141,7 @@ const TEXTS: &[&str] = &[
     "sim/src/device/key.rs Regions::gone",
     "sim/src/device/key.rs Regions::remember",
     "sim/src/stack/qp/mod.rs Qp::oldest_send_at",
+    "sim/src/stack/qp/post.rs full",
     "sim/src/stack/qp/mod.rs Qp::own_receives",
     "sim/src/stack/qp/mod.rs Qp::reached",
     "sim/src/stack/qp/mod.rs Qp::signaled_sends",

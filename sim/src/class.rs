@@ -110,7 +110,9 @@ classes! {
         "ask for the room when the QP is created (max_inline_data), and send what is longer without IBV_SEND_INLINE";
     LongList = "VS-SQ-03", Certain, "SQ-06",
         "give a work request no more scatter/gather entries than max_send_sge or max_recv_sge of its queue pair";
-    ReceiveQueueFull = "VS-RQ-01", Certain, "RQ-02",
+    QueueFull = "VS-SQ-04", Hint, "SQ-03",
+        "poll completions before posting more";
+    ReceiveQueueFull = "VS-RQ-01", Hint, "RQ-02",
         "poll the completions of receives before posting more";
     ShortReceive = "VS-RQ-02", Certain, "RQ-05",
         "post receives as large as the largest message";
@@ -223,9 +225,12 @@ impl Class {
             {
                 return None;
             }
-            (Cause::QueueFull { queue, .. }, _) => match queue.contains("send") {
-                true => Self::SendQueueFull,
-                false => Self::ReceiveQueueFull,
+            (Cause::QueueFull { queue, .. }, _) => match *queue {
+                // For ever.
+                reason::UNSIGNALED => Self::SendQueueFull,
+                // Programs may post until they are refused, and poll then.
+                reason::SENDS => Self::QueueFull,
+                _ => Self::ReceiveQueueFull,
             },
             (
                 Cause::Handle {
@@ -253,7 +258,7 @@ impl Class {
             (Cause::QpState { .. }, _) => Self::WrongState,
             (Cause::OutOfRange { what, .. }, _) if what.contains("inline") => match verb {
                 // Programs find out so how much there may be.
-                Verb::CreateQp => Self::Refused,
+                Verb::CreateQp => return None,
                 _ => Self::Inline,
             },
             (
@@ -272,7 +277,7 @@ impl Class {
             ) => match problem.contains("local") {
                 true => Self::Rights,
                 // Programs find out so what there is.
-                false => Self::Refused,
+                false => return None,
             },
             (Cause::Argument { what, .. }, _) if what.to_lowercase().contains("inline") => {
                 Self::Inline
@@ -320,6 +325,7 @@ impl Class {
             WcStatus::RemAccessErr => Self::RemoteAccess,
             WcStatus::LocLenErr if receive => Self::ShortReceive,
             WcStatus::RemInvReqErr if why.contains("longer than") => Self::ShortReceive,
+            WcStatus::RemInvReqErr if why.contains("multiple of 8") => Self::RemoteAccess,
             WcStatus::LocProtErr => Self::LocalAccess,
             _ => Self::FailedWork,
         }

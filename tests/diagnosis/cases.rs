@@ -428,8 +428,8 @@ pub(super) const CASES: &[Case] = &[
             sim.post_send(qp_a, &[more]).unwrap_err();
         },
         &[
-            "sim0: VS-SQ-01: ibv_post_send: ENOMEM: the send queue is full: 4 work requests: no slot is free until a completion is polled (here)",
-            "sim0: VS-SQ-01: ibv_post_send: ENOMEM: the send queue is full: 4 work requests: no slot is free until a completion is polled (here)",
+            "sim0: VS-SQ-01: ibv_post_send: ENOMEM: the send queue, in which no send is signaled, is full: 4 work requests: no slot is ever free again (here)",
+            "sim0: VS-SQ-01: ibv_post_send: ENOMEM: the send queue, in which no send is signaled, is full: 4 work requests: no slot is ever free again (here)",
         ],
     ),
     (

@@ -15,6 +15,10 @@ use crate::time::Time;
 /// Why packets are not taken that came for want of care on a program's side.
 pub(crate) mod reason {
     pub(crate) const NO_RECEIVE: &str = "no receive is posted";
+    /// The queue that is full.
+    pub(crate) const SENDS: &str = "send queue";
+    /// The same, if nothing can ever free a slot of it.
+    pub(crate) const UNSIGNALED: &str = "send queue, in which no send is signaled,";
     pub(crate) const NO_QP: &str = "no such qp";
     pub(crate) const MEMORY_GONE: &str = "memory that it uses was deregistered on the way";
     pub(crate) const ELSEWHERE: &str =

@@ -107,7 +107,7 @@ impl Left<'_> {
             ArmState::Solicited => ring.has_solicited(),
             ArmState::Next => !ring.is_empty(),
         };
-        let (cq, unpolled, partly) = (*handle, self.unpolled(), dealings.was_armed_over);
+        let (cq, unpolled, partly) = (*handle, self.unpolled(), self.was_partly_polled());
         let problem = Problem::LostWakeup {
             cq,
             armed,
@@ -116,6 +116,12 @@ impl Left<'_> {
         };
         let is_lost = waits && self.tells_nothing() && !dealings.failure_was_seen;
         is_lost.then(|| Noted::at(problem, dealings.armed_at))
+    }
+
+    /// The last poll before it was armed, or after, left some.
+    fn was_partly_polled(&self) -> bool {
+        let dealings = &self.cq.dealings;
+        dealings.was_armed_over || dealings.is_partly_polled
     }
 
     fn unsolicited(&self) -> Option<Noted> {

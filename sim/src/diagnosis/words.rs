@@ -126,6 +126,9 @@ impl Problem {
             }
             Self::Refused { error, .. } => {
                 let posted = match error.cause() {
+                    Cause::QueueFull { queue, .. } if *queue == reason::UNSIGNALED => {
+                        ": no slot is ever free again"
+                    }
                     Cause::QueueFull { .. } => ": no slot is free until a completion is polled",
                     _ => "",
                 };

@@ -6,11 +6,12 @@ use verbs_api::{
     QpType, RecvWr, Result, SendFlags, SendOp, SendOps, SendWr, Verb, WcStatus,
 };
 
+use super::common::Common;
 use super::requester::Requester;
 use super::send::{self, hold_ah, let_go};
 use super::{Qp, atomic, sum};
 use crate::device::{
-    ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each,
+    ClaimedQueue, Device, MAX_MSG_SZ, check_sges, find_in, in_range, invalid, post_each, reason,
 };
 
 impl Qp {
@@ -172,11 +173,7 @@ impl Qp {
             return Err(Error::new(verb, sge_errno, cause));
         }
         if requester.sq.is_full() {
-            let cause = Cause::QueueFull {
-                queue: "send queue",
-                capacity: requester.sq.capacity(),
-            };
-            return Err(Error::new(verb, ErrorKind::NoMemory, cause));
+            return Err(full(verb, qp, requester));
         }
         device
             .domains
@@ -351,4 +348,18 @@ pub(crate) fn check_batches(verb: Verb, init: &QpInit, lacks: Capabilities) -> R
         problem: "has some that the transport or the device has not",
     };
     Err(Error::new(verb, ErrorKind::NotSupported, cause))
+}
+
+/// The send queue takes no more.
+#[cold]
+fn full(verb: Verb, qp: &Common, requester: &Requester) -> Error {
+    let mut sends = requester.sq.iter();
+    let cause = Cause::QueueFull {
+        queue: match sends.any(|send| qp.signals(send.flags)) {
+            true => reason::SENDS,
+            false => reason::UNSIGNALED,
+        },
+        capacity: requester.sq.capacity(),
+    };
+    Error::new(verb, ErrorKind::NoMemory, cause)
 }

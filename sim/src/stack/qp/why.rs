@@ -29,7 +29,13 @@ pub(super) fn note_failed_send(
             | WcStatus::RemOpErr
             | WcStatus::RetryExcErr
     );
+    let own = match status {
+        // What is sent again is taken from memory again.
+        WcStatus::RetryExcErr => not_there(pd, send, device),
+        _ => None,
+    };
     let why = match status {
+        _ if own.is_some() => own,
         WcStatus::RnrRetryExcErr => Some("its peer had no receive posted".into()),
         WcStatus::RetryExcErr if peer.is_none() => {
             Some("no port has the address it is connected with".into())
@@ -120,14 +126,17 @@ fn not_sent(
         let length = send.length;
         return Some(format!("an atomic takes 8 bytes, and not {length}").into());
     }
+    not_there(pd, send, device)
+}
+
+/// Why a send cannot use the memory that it names.
+fn not_there(pd: u32, send: &Send, device: &Device) -> Option<Reason> {
     let need = match send.is_read() {
         true => Access::LOCAL_WRITE,
         false => Access::empty(),
     };
-    device
-        .domains
-        .regions
-        .why_not_local(&device.base, pd, &send.list, need)
+    let regions = &device.domains.regions;
+    regions.why_not_local(&device.base, pd, &send.list, need)
 }
 
 /// Why nothing can be put into a receive.

@@ -99,6 +99,12 @@ pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck
     // What is left in CQs may be what came of all else.
     mistakes.sort_by_key(|finding| is_left(&finding.problem));
     diagnosis.leftovers = of_nodes(&|node| node.findings().leftovers());
+    if stopped.is_some() {
+        // It had no time to destroy what it has.
+        let was_closed =
+            |left: &Finding| matches!(left.problem, Problem::NotDestroyed { closed: true, .. });
+        diagnosis.leftovers.retain(was_closed);
+    }
     diagnosis
 }
 
@@ -153,6 +159,19 @@ fn not_destroyed(finding: &Finding) -> Option<(u32, Object)> {
     Some((finding.node, object))
 }
 
+/// Where a request was refused, which fails a receive there too.
+fn refused_at(finding: &Finding) -> Option<u32> {
+    match &finding.problem {
+        Problem::Failed {
+            status: WcStatus::RemAccessErr,
+            why: Some(Why { node, .. }),
+            ..
+        } => *node,
+        Problem::RequestRefused { .. } => Some(finding.node),
+        _ => None,
+    }
+}
+
 /// Leaves out what another finding explains: objects in use, since their users were not destroyed; packets of a queue pair that failed, work that failed since its peer's
 /// CQ has overrun, and what nobody polls since the thread waits.
 pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
@@ -170,6 +189,7 @@ pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
         Problem::EndsDiffer { qp_num, .. } => Some(*qp_num),
         _ => None,
     });
+    let refusing: BTreeSet<_> = mistakes.iter().filter_map(refused_at).collect();
     // Of whatever queue pair.
     let waits = among(|problem| match problem {
         Problem::Waits { class, .. } if *class != Class::EndlessWait => Some(0),
@@ -195,6 +215,11 @@ pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
             let is_cut = *why == reason::PATH_MTU && differ.contains(&(finding.node, *qp_num));
             !of_sender && !is_cut && !failed.contains(&(finding.node, *qp_num))
         }
+        Problem::Failed {
+            receive: true,
+            status: WcStatus::LocAccessErr,
+            ..
+        } => !refusing.contains(&finding.node),
         Problem::Failed {
             status: WcStatus::RemOpErr,
             why: Some(Why { text, .. }),
