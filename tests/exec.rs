@@ -244,7 +244,7 @@ fn what_a_program_has_started_ends_with_it_at_a_timeout() {
         // The parent is gone at once, and what it has started takes its time.
         "sh -c \"trap 'sleep 1; echo asked; exit' TERM; echo \\$0; while :; do sleep 0.1; done\" & wait",
     ] {
-        let output = run(exec(&["--timeout", "0.5", "sh", "-c", program]));
+        let output = run(exec(&["--timeout", "2", "sh", "-c", program]));
         assert_eq!(output.status.code(), Some(124), "{program}");
         let said = String::from_utf8(output.stdout).unwrap();
         assert_eq!(said.contains("asked"), program.contains("asked"), "{said}");
@@ -436,7 +436,8 @@ fn a_process_that_was_not_diagnosed_is_not_one_without_mistakes() {
 /// The signal that has ended the program has reached them too.
 #[test]
 fn processes_that_outlive_the_program_are_heard_if_a_signal_ends_it() {
-    let late = "(trap '' TERM; sleep 0.3; printf 'ended 0 1\\n' >>$VERBSIM_VERDICT) &";
+    let waits = "while kill -0 $$ 2>/dev/null; do :; done";
+    let late = format!("(trap '' TERM; {waits}; printf 'ended 0 1\\n' >>$VERBSIM_VERDICT) &");
     let end = format!("{late} kill $$");
     let (code, said) = judged(&["--diagnose"], "loaded\\nopened\\n", &end);
     assert_eq!((code, &*said), (Some(128 + 15), ""));

@@ -42,6 +42,8 @@ pub(crate) enum End {
     ByItself,
     /// In the middle of whatever its threads do.
     BySignal,
+    /// At a mistake.
+    Halted,
 }
 
 /// Writes everything, unless that was done. If another thread does, waits for it.
@@ -77,7 +79,11 @@ fn write_all(engine: &Engine, end: End) {
 
 /// What was found but for what is suppressed, and how much that is.
 fn diagnosis(engine: &Engine, end: End) -> (Diagnosis, usize) {
-    let stuck = (end == End::BySignal).then(stuck::now);
+    let stuck = match end {
+        End::ByItself => None,
+        End::BySignal => Some(stuck::now()),
+        End::Halted => Some(Vec::new()),
+    };
     let mut diagnosis = Stuck::diagnose(&engine.sim, stuck.as_deref());
     let found = diagnosis.findings().count();
     let is_said = |finding: &Finding| !is_suppressed(engine, finding);

@@ -140,7 +140,7 @@ fn with_noted<T>(look: impl FnOnce(&Noted) -> T) -> T {
 /// Whether somebody will read the names of places.
 static IS_NAMED: AtomicBool = AtomicBool::new(false);
 
-/// Somebody will.
+/// Whether places will be named.
 #[inline]
 pub(crate) fn is_named() -> bool {
     IS_NAMED.load(Ordering::Relaxed)

@@ -232,6 +232,8 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
     status(|| {
         let cq = CObject::<Cq>::find(cq)?;
+        // Who looks again before it sleeps does not poll in vain.
+        cq.more.vain.note(1);
         Ok(engine().sim.req_notify_cq(cq.handle, Arm(solicited_only))?)
     })
 }

@@ -75,7 +75,9 @@ pub(crate) fn around(site: Site) -> Vec<String> {
 pub(crate) fn calls_around(returns_to: usize) -> Option<&'static Calls> {
     type Known = BTreeMap<Vec<usize>, Option<&'static Calls>>;
     static KNOWN: std::sync::Mutex<Known> = std::sync::Mutex::new(BTreeMap::new());
-    let frames = frames().into_iter().map(|(ip, _)| ip);
+    // So a child finds it free too.
+    let alone = asks();
+    let frames = frames(&alone).into_iter().map(|(ip, _)| ip);
     let calls: Vec<_> = frames.skip_while(|ip| *ip != returns_to).collect();
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known.get(&calls) {
@@ -177,7 +179,7 @@ pub(crate) struct Outside {
 
 /// Unwinds the stack of this thread from a call in a function of the headers, that returns to this address.
 pub(crate) fn outside(returns_to: usize) -> Option<Outside> {
-    let frames = frames();
+    let frames = frames(&asks());
     let callers = frames
         .iter()
         .skip_while(|(ip, _)| *ip != returns_to)
@@ -191,10 +193,9 @@ pub(crate) fn outside(returns_to: usize) -> Option<Outside> {
 }
 
 /// The calls that this thread is in: what each returns to, and where its stack begins.
-fn frames() -> Vec<(usize, usize)> {
+fn frames(_alone: &MutexGuard<'_, ()>) -> Vec<(usize, usize)> {
     const MOST: usize = 32;
     let mut frames = Vec::new();
-    let _alone = asks();
     backtrace::trace(|frame| {
         frames.push((frame.ip().addr(), frame.sp().addr()));
         frames.len() < MOST

@@ -47,7 +47,7 @@ fn noted(finding: &Finding) {
     let for_c = CString::new(&*text).unwrap_or_default();
     verbsim_report(for_c.as_ptr());
     if halts {
-        at_exit::write_once(engine, End::ByItself);
+        at_exit::write_once(engine, End::Halted);
         // Nobody may be there to read it.
         let _ = writeln!(io::stderr(), "verbsim: the program is ended here: {text}");
         interrupted::set_default(Signal::SIGABRT);

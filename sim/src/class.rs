@@ -2,7 +2,6 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::borrow::Cow;
 
 use verbs_api::{BadHandle, Cause, Error, ErrorKind, QpState, Verb, WcStatus};
 
@@ -374,8 +373,8 @@ impl Problem {
         }
     }
 
-    /// What tells it from others of its class: the verb that was refused and for what, what differs, or why.
-    pub(crate) fn fact(&self) -> Cow<'static, str> {
+    /// What tells it from others of its class: the verb that was refused and for what, or what differs.
+    pub(crate) fn fact(&self) -> [&'static str; 2] {
         match self {
             Self::Refused { error, .. } => {
                 let reason = match error.cause() {
@@ -383,11 +382,10 @@ impl Problem {
                     Cause::Argument { problem, .. } => problem,
                     _ => "",
                 };
-                format!("{}: {reason}", error.verb()).into()
+                [error.verb().name(), reason]
             }
-            Self::EndsDiffer { what, .. } => (*what).into(),
-            Self::RequestRefused { why, .. } => why.clone().into(),
-            _ => "".into(),
+            Self::EndsDiffer { what, .. } => [what, ""],
+            _ => [""; 2],
         }
     }
 }

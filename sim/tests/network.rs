@@ -453,7 +453,7 @@ fn who_refuses_a_request_of_another_process_says_why() {
         (own, 0, Remote { rkey: 1, ..here }, "VS-KEY-01: a write"),
         (own, 0, far, "in mr#0, which has 4096 ("),
         (cut, 0, here, "VS-QP-04: a write"),
-        (own, 5, here, "VS-QP-06: hint: "),
+        (own, 5, here, "waits for another PSN first"),
     ];
     for (own, ahead, remote, _) in cases {
         let (from, to) = (a.qp(QpType::Rc), b.qp(QpType::Rc));

@@ -54,7 +54,7 @@ use ids::Ids;
 use numbers::Numbers;
 #[cfg(feature = "network")]
 pub(crate) use numbers::{Address, address_of, tenant_of};
-pub(crate) use pending::no_event;
+pub(crate) use pending::{is_idle, no_event};
 
 /// The connection manager of a machine.
 #[derive(Clone, Debug)]

@@ -41,6 +41,20 @@ pub(crate) fn no_event(manager: &Manager, channel: CmChannel) -> Option<String> 
     })
 }
 
+/// Whether the channel only waits for what others may do some time, as a server does.
+pub(crate) fn is_idle(manager: &Manager, channel: CmChannel) -> bool {
+    let Ok(index) = manager.channels.find(Verb::CmGetEvent, channel) else {
+        return true;
+    };
+    let mut ids = manager.ids.iter().filter(|(_, id)| id.channel == index);
+    let is_for_others = |id: &Id| match &id.conn {
+        Some(conn) => conn.phase == Phase::Established,
+        None => matches!(id.state, State::Listening),
+    };
+    let first = ids.next();
+    first.is_some_and(|(_, id)| is_for_others(id)) && ids.all(|(_, id)| is_for_others(id))
+}
+
 impl Id {
     fn pending(&self) -> (Turn, String) {
         let id = self.handle;

@@ -547,14 +547,6 @@ impl Cqs {
         let queued = self.channels.at(index).events.len() as u32;
         (queued, attached.map(|(_, cq)| cq.report()).collect())
     }
-
-    /// Where one of a channel's CQs was armed.
-    pub(crate) fn armed_at(&self, channel: ChannelHandle) -> Option<Site> {
-        let index = find(&self.channels, Verb::GetCqEvent, channel).ok()?;
-        let attached = self.table.iter();
-        let mut attached = attached.filter(|(_, cq)| cq.channel == Some(index));
-        attached.find_map(|(_, cq)| cq.dealings.armed_at)
-    }
 }
 
 impl Cqs {

@@ -1,6 +1,5 @@
 //! What went wrong on a device, for a diagnosis: it outlives the objects that it happened to.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use verbs_api::site::Site;
@@ -108,7 +107,7 @@ pub(crate) struct History {
     /// Mistakes that were seen when they happened, in that order.
     noted: Vec<Noted>,
     /// Where those are, by class, fact and place.
-    places: BTreeMap<(Class, Cow<'static, str>, Option<Site>), usize>,
+    places: BTreeMap<(Class, [&'static str; 2], Option<Site>), usize>,
     refusals: Vec<Refusal>,
     /// By sender, receiver and reason.
     dropped: BTreeMap<(QpAt, u32, &'static str), Dropped>,

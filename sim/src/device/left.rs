@@ -63,7 +63,8 @@ impl Left<'_> {
 
     /// What is wrong with a CQ that goes away.
     pub(super) fn as_it_goes(&self) -> impl Iterator<Item = Noted> {
-        let found = self.lost_wakeup().or_else(|| self.other_polled());
+        let found = self.lost_wakeup().filter(|_| self.goes_on());
+        let found = found.or_else(|| self.other_polled());
         let found = found.or_else(|| self.never_polled(None));
         self.unread().into_iter().chain(found)
     }
@@ -73,7 +74,8 @@ impl Left<'_> {
         let (cq, unpolled) = (self.cq.handle, self.unpolled());
         let posted_at = posted_at.or(self.cq.dealings.unpolled_at);
         let rest = Noted::at(Problem::Unpolled { cq, unpolled }, posted_at);
-        let found = self.asleep().or_else(|| self.other_polled());
+        let found = self.asleep().filter(|_| self.goes_on());
+        let found = found.or_else(|| self.other_polled());
         let found = found.or_else(|| self.not_armed_again());
         let found = found.or_else(|| self.never_polled(posted_at));
         found.or_else(|| (unpolled > 0).then_some(rest))
@@ -114,8 +116,18 @@ impl Left<'_> {
             unpolled,
             partly,
         };
-        let is_lost = waits && self.tells_nothing() && !dealings.failure_was_seen;
+        let is_lost = waits && self.tells_nothing();
         is_lost.then(|| Noted::at(problem, dealings.armed_at))
+    }
+
+    /// Where it was armed.
+    pub(crate) fn armed_at(&self) -> Option<Site> {
+        self.cq.dealings.armed_at
+    }
+
+    /// Nothing has told the program to stop since it was armed.
+    fn goes_on(&self) -> bool {
+        !self.cq.dealings.failure_was_seen
     }
 
     /// The last poll before it was armed, or after, left some.

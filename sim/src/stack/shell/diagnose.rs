@@ -82,7 +82,7 @@ pub(super) enum Kind {
     Asleep {
         call: &'static str,
         wait_for: WaitFor,
-        among_others: bool,
+        or: Option<&'static str>,
     },
     Polls {
         cq: Cq,
@@ -100,23 +100,17 @@ impl Stuck {
         sim.world.with(|fabric| diagnose(fabric, stopped))
     }
 
-    /// It sleeps in a call of the system, such as `poll`, until the descriptor of a channel can be read; or another one,
-    /// `among_others`.
-    pub fn asleep(call: &'static str, channel: CompChannel, among_others: bool) -> Self {
-        Self(Kind::Asleep {
-            call,
-            wait_for: WaitFor::Event(channel),
-            among_others,
-        })
+    /// It sleeps in a call of the system, such as `poll`, until the descriptor of a channel can be read; `or` for something
+    /// else, such as "until its time is over": then all is a hint.
+    pub fn asleep(call: &'static str, channel: CompChannel, or: Option<&'static str>) -> Self {
+        let wait_for = WaitFor::Event(channel);
+        Self(Kind::Asleep { call, wait_for, or })
     }
 
     /// The same of a channel of rdma_cm.
-    pub fn asleep_cm(call: &'static str, channel: CmChannel, among_others: bool) -> Self {
-        Self(Kind::Asleep {
-            call,
-            wait_for: WaitFor::CmEvent(channel),
-            among_others,
-        })
+    pub fn asleep_cm(call: &'static str, channel: CmChannel, or: Option<&'static str>) -> Self {
+        let wait_for = WaitFor::CmEvent(channel);
+        Self(Kind::Asleep { call, wait_for, or })
     }
 
     /// It has polled a CQ there so many times since the last completion.

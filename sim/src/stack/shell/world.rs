@@ -160,12 +160,14 @@ impl World {
         needs_time: bool,
         run: impl FnOnce(&mut MutexGuard<'_, Fabric>) -> R,
     ) -> R {
+        // It may take long.
+        let site = Site::of_program();
         let mut fabric = self.fabric.lock();
         if needs_time || fabric.is_traced() {
             self.tell_time(&mut fabric);
         }
         self.note_turn(&fabric);
-        fabric.site = Some(Site::of_program());
+        fabric.site = Some(site);
         let result = run(&mut fabric);
         self.wake(&mut fabric);
         if let Some(watch) = self.watch.get() {

@@ -1,6 +1,6 @@
 //! What all nodes together know of what programs did wrong.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::site::Site;
 use verbs_api::{Cause, Error, Object, Verb, WcStatus};
@@ -140,8 +140,8 @@ fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {
     noted.collect()
 }
 
-/// The kind of object, with its node, that a program wanted to destroy and could not.
-fn not_destroyed(finding: &Finding) -> Option<(u32, Object)> {
+/// The kind of object that a program wanted to destroy and could not.
+fn not_destroyed(finding: &Finding) -> Option<(&Finding, Object)> {
     let Problem::Refused { error, .. } = &finding.problem else {
         return None;
     };
@@ -156,7 +156,7 @@ fn not_destroyed(finding: &Finding) -> Option<(u32, Object)> {
         Verb::CloseXrcd => Object::Xrcd,
         _ => return None,
     };
-    Some((finding.node, object))
+    Some((finding, object))
 }
 
 /// Where a request was refused, which fails a receive there too.
@@ -195,14 +195,17 @@ pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
         Problem::Waits { class, .. } if *class != Class::EndlessWait => Some(0),
         _ => None,
     });
-    let refused: BTreeSet<_> = mistakes.iter().filter_map(not_destroyed).collect();
+    let mut refused = BTreeMap::<_, u64>::new();
+    for (finding, object) in mistakes.iter().filter_map(not_destroyed) {
+        *refused.entry((finding.node, object)).or_default() += 1 + finding.more;
+    }
     mistakes.retain(|finding| match &finding.problem {
         Problem::Refused { error, .. } => {
-            let users = match error.cause() {
-                Cause::InUse { by, .. } => Some((finding.node, *by)),
-                _ => None,
+            let Cause::InUse { by, count, .. } = error.cause() else {
+                return true;
             };
-            users.is_none_or(|users| !refused.contains(&users))
+            let explained = refused.get(&(finding.node, *by)).copied();
+            explained.unwrap_or_default() < (*count).into()
         }
         problem if is_left(problem) => !waits.contains(&(finding.node, 0)),
         Problem::Dropped {

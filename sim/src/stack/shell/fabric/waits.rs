@@ -9,7 +9,7 @@ use verbs_api::{CmChannel, CompChannel, Context, Cq, Handle, Object};
 
 use super::Fabric;
 use super::findings::finding;
-use crate::class::Class;
+use crate::class::{Certainty, Class};
 use crate::cm;
 use crate::device::{Device, node_of};
 use crate::diagnosis::{Finding, Noted, PlainNames, Problem, counted};
@@ -93,11 +93,7 @@ pub(super) fn findings(fabric: &Fabric) -> Vec<Finding> {
 /// What threads do that the program is stopped in.
 pub(super) fn of_stopped(fabric: &Fabric, stuck: &[Stuck]) -> Vec<Finding> {
     let found = stuck.iter().filter_map(|stuck| match stuck.0 {
-        Kind::Asleep {
-            call,
-            wait_for,
-            among_others,
-        } => of_sleeper(fabric, call, wait_for, among_others),
+        Kind::Asleep { call, wait_for, or } => of_sleeper(fabric, call, wait_for, or),
         Kind::Polls { cq, times, site } => of_poller(fabric, cq, times, site),
     });
     found.chain(for_cm_events(fabric)).collect()
@@ -107,43 +103,40 @@ fn of_sleeper(
     fabric: &Fabric,
     call: &'static str,
     wait_for: WaitFor,
-    among_others: bool,
+    or: Option<&'static str>,
 ) -> Option<Finding> {
     // The call may be that of a verb which sleeps in it.
     let mut waits = fabric.waits.0.iter();
     if waits.any(|(_, waiting)| waiting.wait_for == wait_for) {
         return None;
     }
-    let (node, site, (class, why)) = match wait_for {
+    let manager = &fabric.managed.manager;
+    let (node, silence) = match wait_for {
         WaitFor::Event(channel) => {
             let node = node_of(channel.context());
             fabric.seats.get(node as usize)?;
-            let armed_at = fabric.node(node).device.cqs.armed_at(channel);
-            (node, armed_at, no_event(fabric, node, channel, false)?)
+            (node, no_event(fabric, node, channel, false)?)
         }
-        WaitFor::CmEvent(channel) => {
-            let why = cm::no_event(&fabric.managed.manager, channel)?;
-            (0, None, (Class::EndlessWait, why))
+        WaitFor::CmEvent(channel) if !cm::is_idle(manager, channel) => {
+            let why = cm::no_event(manager, channel)?;
+            (0, Silence::new(Class::EndlessWait, why))
         }
         _ => return None,
     };
-    let class = match class {
-        // It may not be what the thread sleeps for.
-        Class::NotArmed if among_others => Class::EndlessWait,
-        class => class,
-    };
-    let others = match among_others {
-        true => ", or for other descriptors",
-        false => "",
-    };
+    let other = or.map(|or| format!(", or {or}")).unwrap_or_default();
     let problem = Problem::Waits {
         call,
-        waits_for: format!("{wait_for}{others}"),
+        waits_for: format!("{wait_for}{other}"),
         since: None,
-        class,
-        why,
+        class: silence.class,
+        why: silence.why,
     };
-    Some(finding(node, Noted::at(problem, site)))
+    let mut found = finding(node, Noted::at(problem, silence.armed_at));
+    // Something else may end it.
+    if or.is_some() {
+        found.certainty = Certainty::Hint;
+    }
+    Some(found)
 }
 
 fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<Finding> {
@@ -162,7 +155,9 @@ fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<
 fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
     let waits = fabric.waits.0.iter();
     let waits = waits.filter_map(|(_, waiting)| match waiting.wait_for {
-        WaitFor::CmEvent(channel) => Some((channel.index(), waiting)),
+        WaitFor::CmEvent(channel) if !cm::is_idle(&fabric.managed.manager, channel) => {
+            Some((channel.index(), waiting))
+        }
         _ => None,
     });
     let mut waits: Vec<_> = waits.collect();
@@ -183,25 +178,20 @@ fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
 
 /// `stalled` if nothing is under way, so that it waits for ever.
 fn as_problem(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Problem> {
-    let (class, why) = match waiting.wait_for {
+    const UNREAD: &str = "an event was read and not acknowledged";
+    let silence = match waiting.wait_for {
         WaitFor::Event(channel) | WaitFor::Edge(channel) => {
             no_event(fabric, waiting.place, channel, stalled)?
         }
         // A thread that does nothing else may wait for ever.
         WaitFor::AsyncEvent(_) => return None,
         WaitFor::CmEvent(_) if !stalled => return None,
-        WaitFor::CmEvent(channel) => (
-            Class::EndlessWait,
-            cm::no_event(&fabric.managed.manager, channel)?,
-        ),
-        WaitFor::Acknowledgement(Object::CmId) => (
-            Class::CmUnacknowledged,
-            "an event was read and not acknowledged".to_owned(),
-        ),
-        WaitFor::Acknowledgement(_) => (
-            Class::Unacknowledged,
-            "an event was read and not acknowledged".to_owned(),
-        ),
+        WaitFor::CmEvent(channel) => {
+            let why = cm::no_event(&fabric.managed.manager, channel)?;
+            Silence::new(Class::EndlessWait, why)
+        }
+        WaitFor::Acknowledgement(Object::CmId) => Silence::new(Class::CmUnacknowledged, UNREAD),
+        WaitFor::Acknowledgement(_) => Silence::new(Class::Unacknowledged, UNREAD),
     };
     let [now, then] = [fabric.now(), waiting.since].map(Time::since_start);
     let since = now.saturating_sub(then);
@@ -209,18 +199,32 @@ fn as_problem(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Probl
         call: waiting.call,
         waits_for: waiting.wait_for.to_string(),
         since: Some(since),
-        class,
-        why,
+        class: silence.class,
+        why: silence.why,
     })
 }
 
+/// Why no event comes.
+struct Silence {
+    class: Class,
+    why: String,
+    /// Where the CQ was armed that this speaks of.
+    armed_at: Option<Site>,
+}
+
+impl Silence {
+    fn new(class: Class, why: impl Into<String>) -> Self {
+        let (why, armed_at) = (why.into(), None);
+        Self {
+            class,
+            why,
+            armed_at,
+        }
+    }
+}
+
 /// Why no event comes on a channel.
-fn no_event(
-    fabric: &Fabric,
-    node: u32,
-    channel: CompChannel,
-    stalled: bool,
-) -> Option<(Class, String)> {
+fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> Option<Silence> {
     let Device { base, cqs, .. } = &fabric.node(node).device;
     let (queued, reports) = cqs.channel_report(channel);
     // It is about to wake up.
@@ -228,41 +232,49 @@ fn no_event(
         return None;
     }
     let wake_up = |report: &CqReport| {
-        let problem = cqs.left(base, report.cq.index())?.asleep()?.problem;
-        let class = match problem.class() {
+        let found = cqs.left(base, report.cq.index())?.asleep()?;
+        let class = match found.problem.class() {
             Class::SolicitedOnly if stalled => Class::SolicitedWait,
             class => class,
         };
-        Some((class, problem.in_words(&PlainNames)))
+        Some(Silence {
+            class,
+            why: found.problem.in_words(&PlainNames),
+            armed_at: found.site,
+        })
     };
     if let Some(lost) = reports.iter().find_map(wake_up) {
         return Some(lost);
     }
-    let names = |wanted: &dyn Fn(&&CqReport) -> bool| {
-        let wanted = reports.iter().filter(wanted);
-        let names: Vec<_> = wanted.map(|report| report.cq.to_string()).collect();
-        names.join(", ")
-    };
     let mut armed = reports
         .iter()
         .filter(|report| report.armed != ArmState::Off);
     if let Some(first) = armed.next() {
         let others = match armed.count() {
             0 => String::new(),
-            others => format!(", and so for {} more", counted(others as u64, "CQ", "CQs")),
+            others => format!(
+                "; {} armed",
+                counted(others as u64, "more CQ is", "more CQs are")
+            ),
         };
         let cq = first.cq;
         let outstanding = Outstanding::of(fabric.node(node), cq.index());
-        return Some((
-            Class::EndlessWait,
-            format!("nothing has completed in {cq} since it was armed, and {outstanding}{others}"),
-        ));
+        return Some(Silence {
+            class: Class::EndlessWait,
+            why: format!(
+                "nothing has completed in {cq} since it was armed, and {outstanding}{others}"
+            ),
+            armed_at: cqs.left(base, cq.index()).and_then(|left| left.armed_at()),
+        });
     }
     Some(match reports.is_empty() {
-        true => (Class::EndlessWait, "no CQ has this channel".to_owned()),
-        false => (
-            Class::NotArmed,
-            format!("{} is not armed", names(&|_| true)),
-        ),
+        true => Silence::new(Class::EndlessWait, "no CQ has this channel"),
+        false => {
+            let names: Vec<_> = reports.iter().map(|report| report.cq.to_string()).collect();
+            Silence::new(
+                Class::NotArmed,
+                format!("{} is not armed", names.join(", ")),
+            )
+        }
     })
 }
