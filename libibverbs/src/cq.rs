@@ -5,16 +5,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc, int};
 use verbs_api::sync::Mutex;
-use verbs_api::{Arm, Context, CqInit, ErrorKind, Verbs, Wait, Wc};
+use verbs_api::{Arm, Context, CqInit, Verbs, Wait, Wc};
 use verbs_sim::Sleeping;
 
+use crate::blocking::{self, Next};
 use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, Kind, context_of, kinds};
-use crate::result::{
-    Errno, Result, count, last_errno, not_null, or_minus_one, pointer, silent, status,
-};
+use crate::result::{Errno, Result, count, not_null, pointer, quick_status, silent, status};
 use crate::stuck::Vain;
 
 kinds! {
@@ -61,17 +60,18 @@ pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) ->
     })
 }
 
-pub(crate) extern "C" fn get_cq_event(
+pub(crate) extern "C-unwind" fn get_cq_event(
     channel: *mut ibv_comp_channel,
     cq: *mut *mut ibv_cq,
     cq_context: *mut *mut c_void,
 ) -> c_int {
-    or_minus_one(|| {
+    let attempt = || {
         let channel = CObject::<Channel>::find(channel)?;
         let take = || engine().sim.get_cq_event(channel.handle, Wait::Poll);
-        let event = wait(&channel.more, take, || {
-            Sleeping::on(&engine().sim, channel.handle)
-        })?;
+        let event = match blocking::look(&channel.more, take)? {
+            Next::Taken(event) => event,
+            Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
+        };
         let found = usize::try_from(event.cq_context).ok();
         let found = found.and_then(|index| Cq::arena().at(index));
         let found: &CObject<Cq> = found.ok_or(Errno(libc::EIO))?;
@@ -85,48 +85,13 @@ pub(crate) extern "C" fn get_cq_event(
                 cq_context.write((*found.raw()).cq_base.cq_context);
             }
         }
-        Ok(0)
-    })
-}
-
-/// Takes what comes; waits for it unless the program made the descriptor non-blocking. A signal ends
-/// the wait with `EINTR`.
-pub(crate) fn wait<T, S>(
-    fd: &Mutex<Option<OwnedFd>>,
-    take: impl Fn() -> verbs_api::Result<T>,
-    sleeping: impl Fn() -> S,
-) -> Result<T> {
-    let mut looks = 0;
-    loop {
-        match take() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            taken => return Ok(taken?),
-        }
-        let fd = fd.lock().as_ref().map(AsRawFd::as_raw_fd);
-        let fd = fd.ok_or(Errno(libc::EINVAL))?;
-        // SAFETY: only reads the flags.
-        let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-        if flags < 0 {
-            return Err(last_errno());
-        }
-        if flags & libc::O_NONBLOCK != 0 {
-            return Err(Errno(libc::EAGAIN));
-        }
-        if engine().sim.look_for_packets(&mut looks) {
-            continue;
-        }
-        // A diagnosis says which thread waits.
-        let _sleeping = engine().config.diagnose().map(|_| sleeping());
-        let mut poll = libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one entry, which is ours.
-        if unsafe { libc::poll(&mut poll, 1, -1) } < 0 {
-            return Err(last_errno());
-        }
-    }
+        Ok(Next::Taken(()))
+    };
+    let sleeping = || {
+        let channel = CObject::<Channel>::find(channel).ok()?;
+        blocking::is_diagnosed().then(|| Sleeping::on(&engine().sim, channel.handle))
+    };
+    blocking::call(attempt, sleeping)
 }
 
 /// Makes a descriptor as the kernel gives them; the program may change it.
@@ -230,7 +195,7 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 }
 
 pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
-    status(|| {
+    quick_status(|| {
         let cq = CObject::<Cq>::find(cq)?;
         // Who looks again before it sleeps does not poll in vain.
         cq.more.vain.note(1);

@@ -5,31 +5,41 @@ use std::ffi::c_int;
 use verbs_abi::{ElementType, ibv_async_event, ibv_context};
 use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, QpType, Verbs, Wait};
 
+use crate::blocking::{self, Next};
 use crate::context::OpenDevice;
-use crate::cq::{Cq, wait};
+use crate::cq::Cq;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, Kind};
 use crate::qp::Qp;
-use crate::result::{Errno, Result, not_null, or_minus_one, silent};
+use crate::result::{Errno, Result, not_null, silent};
 use crate::srq::Srq;
 
-pub(crate) extern "C" fn get_async_event(
+pub(crate) extern "C-unwind" fn get_async_event(
     context: *mut ibv_context,
     event: *mut ibv_async_event,
 ) -> c_int {
-    or_minus_one(|| {
+    let attempt = || {
         let context = CObject::<OpenDevice>::find(context)?;
         not_null(event)?;
         let take = || engine().sim.get_async_event(context.handle, Wait::Poll);
-        let taken = wait(&context.more.async_fd, take, || ())?;
+        let taken = match blocking::look(&context.more.async_fd, take)? {
+            Next::Taken(taken) => taken,
+            Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
+        };
+        let AsyncEvent {
+            event_type,
+            element: of,
+            ..
+        } = taken;
         let taken = ibv_async_event {
-            element: element(taken.element)?,
-            event_type: taken.event_type.into(),
+            element: element(of)?,
+            event_type: event_type.into(),
         };
         // SAFETY: the program's, to be written (C's contract).
         unsafe { event.write(taken) };
-        Ok(0)
-    })
+        Ok(Next::Taken(()))
+    };
+    blocking::call(attempt, || None)
 }
 
 /// The pointer of the object, or the number of the port.

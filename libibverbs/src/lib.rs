@@ -43,7 +43,7 @@
 //! `names` are those of a finding. `verdict` tells `verbsim exec` of it. `report` is for who wants to know of a mistake when it happens. `export` has the names and their versions; the
 //! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object has
-//! a file, and so have `import` and `xrc`. `caller` notes where the program calls, and `place` names that.
+//! a file, and so have `import` and `xrc`. Calls that wait for events are `blocking`. `caller` notes where the program calls, and `place` names that.
 //!
 //! # Unsafe
 //! The code trusts that a program passes what the manual pages ask for: *C's contract* in the comments. All
@@ -67,6 +67,7 @@ mod ah;
 mod arena;
 mod at_exit;
 mod batch;
+mod blocking;
 mod caller;
 mod cm;
 mod context;

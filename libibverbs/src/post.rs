@@ -19,14 +19,14 @@ use crate::engine::engine;
 use crate::mw::{self, Mw};
 use crate::object::CObject;
 use crate::qp::Qp;
-use crate::result::{Errno, Result, status};
+use crate::result::{Errno, Result, quick_status};
 
 pub(crate) extern "C" fn post_send(
     qp: *mut ibv_qp,
     first: *mut ibv_send_wr,
     bad_wr: *mut *mut ibv_send_wr,
 ) -> c_int {
-    status(|| {
+    quick_status(|| {
         let qp = CObject::<Qp>::find(qp)?;
         in_parts(first, bad_wr, qp.more.cap.max_send_wr, |part| {
             let mut room: SmallVec<[u8; 256]> = SmallVec::new();
@@ -45,7 +45,7 @@ pub(crate) extern "C" fn post_recv(
     first: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    status(|| {
+    quick_status(|| {
         let qp = CObject::<Qp>::find(qp)?;
         let cap = &qp.more.cap;
         let post = |list: &[RecvWr<'_>]| engine().sim.post_recv(qp.handle, list);

@@ -32,10 +32,19 @@ impl From<ReregError> for Errno {
     }
 }
 
-/// Runs a verb. A panic, which could only be a mistake of the simulator, has been printed and is
-/// `EIO`: it must not go on through C.
+/// Runs a verb. A panic, which could only be a mistake of the simulator, has been printed and is `EIO`: it must not go on
+/// through C. Nor may the unwinding of a thread that is cancelled come here, which is no panic.
 #[inline]
-fn guarded<R>(verb: impl FnOnce() -> Result<R>) -> Result<R> {
+pub(crate) fn guarded<R>(verb: impl FnOnce() -> Result<R>) -> Result<R> {
+    let uncancelled = Uncancelled::new();
+    let result = quickly(verb);
+    drop(uncancelled);
+    result
+}
+
+/// The same of a verb that comes to no call of the system at which threads are cancelled.
+#[inline]
+fn quickly<R>(verb: impl FnOnce() -> Result<R>) -> Result<R> {
     caller::settle();
     let result = catch_unwind(AssertUnwindSafe(verb)).unwrap_or(Err(Errno(libc::EIO)));
     if let Err(Errno(errno)) = result {
@@ -44,16 +53,45 @@ fn guarded<R>(verb: impl FnOnce() -> Result<R>) -> Result<R> {
     result
 }
 
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// While it lives, its thread cannot be cancelled.
+struct Uncancelled(c_int);
+
+impl Uncancelled {
+    fn new() -> Self {
+        const DISABLE: c_int = 1;
+        let mut before = 0;
+        // SAFETY: there is room for what was before.
+        unsafe { pthread_setcancelstate(DISABLE, &raw mut before) };
+        Self(before)
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        // SAFETY: as it was.
+        unsafe { pthread_setcancelstate(self.0, &raw mut self.0) };
+    }
+}
+
 /// 0, or an errno value: most verbs.
-#[inline]
 pub(crate) fn status(verb: impl FnOnce() -> Result<()>) -> c_int {
     guarded(verb).map_or_else(|Errno(errno)| errno, |()| 0)
+}
+
+/// The same of verbs that programs call for each message.
+#[inline]
+pub(crate) fn quick_status(verb: impl FnOnce() -> Result<()>) -> c_int {
+    quickly(verb).map_or_else(|Errno(errno)| errno, |()| 0)
 }
 
 /// A count, or an errno value as a negative number.
 #[inline]
 pub(crate) fn count(verb: impl FnOnce() -> Result<c_int>) -> c_int {
-    guarded(verb).unwrap_or_else(|Errno(errno)| -errno.abs())
+    quickly(verb).unwrap_or_else(|Errno(errno)| -errno.abs())
 }
 
 /// What the verb gives, or -1 and `errno`.
@@ -74,7 +112,7 @@ pub(crate) fn pointer<T>(verb: impl FnOnce() -> Result<*mut T>) -> *mut T {
 /// Nothing to return, whatever happens.
 #[inline]
 pub(crate) fn silent(verb: impl FnOnce() -> Result<()>) {
-    let _ = guarded(verb);
+    let _ = quickly(verb);
 }
 
 pub(crate) fn set_errno(errno: c_int) {

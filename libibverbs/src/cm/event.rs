@@ -11,7 +11,7 @@ use verbs_sim::Sleeping;
 use super::channel::EventChannel;
 use super::cm;
 use super::id::{self, Id};
-use crate::cq::wait;
+use crate::blocking::{self, Next};
 use crate::engine::engine;
 use crate::object::CObject;
 use crate::result::{Errno, Result, not_null, or_minus_one};
@@ -25,18 +25,30 @@ pub(super) struct Read {
 // SAFETY: the structure is the program's, as in C, and its pointers are those of objects, which any thread may have.
 unsafe impl Send for Read {}
 
-pub(crate) extern "C" fn get_cm_event(
+pub(crate) extern "C-unwind" fn get_cm_event(
     channel: *mut rdma_event_channel,
     event: *mut *mut rdma_cm_event,
 ) -> c_int {
-    or_minus_one(|| {
+    let attempt = || {
         let channel = CObject::<EventChannel>::find(channel)?;
         not_null(event)?;
-        let read = next(Verb::CmGetEvent.name(), channel)?;
+        let cm = cm()?;
+        let take = || cm.get_cm_event(channel.handle, Wait::Poll);
+        let told = match blocking::look(&channel.more, take)? {
+            Next::Taken(told) => told,
+            Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
+        };
+        let read = read(told)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { event.write(read) };
-        Ok(0)
-    })
+        Ok(Next::Taken(()))
+    };
+    let sleeping = || {
+        let channel = CObject::<EventChannel>::find(channel).ok()?;
+        let call = Verb::CmGetEvent.name();
+        blocking::is_diagnosed().then(|| Sleeping::on_cm(&engine().sim, call, channel.handle))
+    };
+    blocking::call(attempt, sleeping)
 }
 
 /// The next event of a channel, in a call that waits for it.
@@ -46,9 +58,15 @@ pub(super) fn next(
 ) -> Result<*mut rdma_cm_event> {
     let cm = cm()?;
     let take = || cm.get_cm_event(channel.handle, Wait::Poll);
-    let told = wait(&channel.more, take, || {
+    let told = blocking::wait(&channel.more, take, || {
         Sleeping::on_cm(&engine().sim, call, channel.handle)
     })?;
+    read(told)
+}
+
+/// An event as the program sees it, until it is acknowledged.
+fn read(told: CmEvent) -> Result<*mut rdma_cm_event> {
+    let cm = cm()?;
     let seen = shown(&told).inspect_err(|_| {
         let _ = cm.ack_cm_event(&told);
     })?;

@@ -1,0 +1,127 @@
+//! Calls that wait until there is an event, unless the program made the descriptor non-blocking. A signal ends the wait
+//! with `EINTR`.
+//!
+//! Where the real library reads, a thread may be cancelled (`pthread_cancel`), which unwinds its stack. So the calls that
+//! only wait sleep outside of what keeps panics from the program, and have nothing there that would have to be dropped.
+//! All else is done while the thread cannot be cancelled (`result`).
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use verbs_api::ErrorKind;
+use verbs_api::sync::Mutex;
+use verbs_sim::Sleeping;
+
+use crate::engine::engine;
+use crate::result::{Errno, Result, guarded, last_errno, set_errno};
+
+unsafe extern "C-unwind" {
+    fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int;
+}
+
+std::thread_local!(
+    /// While a call sleeps. A thread that is cancelled drops it when it goes.
+    static SLEEPS: Cell<Option<Sleeping<'static>>> = const { Cell::new(None) };
+);
+
+/// What came of a look.
+pub(crate) enum Next<T> {
+    Taken(T),
+    /// Nothing is there until this descriptor can be read.
+    Sleep(RawFd),
+}
+
+/// Looks until `attempt` has taken something, and sleeps meanwhile: 0, or -1 and `errno`. Nothing of it may have to be
+/// dropped.
+#[inline(always)]
+pub(crate) fn call(
+    attempt: impl Fn() -> Result<Next<()>> + Copy,
+    sleeping: impl Fn() -> Option<Sleeping<'static>> + Copy,
+) -> c_int {
+    loop {
+        let fd = match guarded(attempt) {
+            Ok(Next::Taken(())) => return 0,
+            Ok(Next::Sleep(fd)) => fd,
+            Err(_) => return -1,
+        };
+        // A diagnosis says which thread waits.
+        let _ = guarded(|| {
+            SLEEPS.set(sleeping());
+            Ok(())
+        });
+        let woken = until_readable(fd);
+        let error = last_errno();
+        let _ = guarded(|| {
+            SLEEPS.take();
+            Ok(())
+        });
+        if !woken {
+            set_errno(error.0);
+            return -1;
+        }
+    }
+}
+
+/// The same within a call that does more than that. The thread cannot be cancelled.
+pub(crate) fn wait<T, S>(
+    fd: &Mutex<Option<OwnedFd>>,
+    take: impl Fn() -> verbs_api::Result<T>,
+    sleeping: impl Fn() -> S,
+) -> Result<T> {
+    loop {
+        match look(fd, &take)? {
+            Next::Taken(taken) => return Ok(taken),
+            Next::Sleep(fd) => {
+                let _sleeping = is_diagnosed().then(&sleeping);
+                if !until_readable(fd) {
+                    return Err(last_errno());
+                }
+            }
+        }
+    }
+}
+
+/// Takes what is there, or says what to sleep for.
+pub(crate) fn look<T>(
+    fd: &Mutex<Option<OwnedFd>>,
+    take: impl Fn() -> verbs_api::Result<T>,
+) -> Result<Next<T>> {
+    let mut looks = 0;
+    loop {
+        match take() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            taken => return Ok(Next::Taken(taken?)),
+        }
+        let fd = fd.lock().as_ref().map(AsRawFd::as_raw_fd);
+        let fd = fd.ok_or(Errno(libc::EINVAL))?;
+        // SAFETY: only reads the flags.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+        if flags < 0 {
+            return Err(last_errno());
+        }
+        if flags & libc::O_NONBLOCK != 0 {
+            return Err(Errno(libc::EAGAIN));
+        }
+        if !engine().sim.look_for_packets(&mut looks) {
+            return Ok(Next::Sleep(fd));
+        }
+    }
+}
+
+/// Whether somebody will read who waits for what.
+pub(crate) fn is_diagnosed() -> bool {
+    engine().config.diagnose().is_some()
+}
+
+/// False with `errno` if a signal came.
+#[inline(always)]
+fn until_readable(fd: RawFd) -> bool {
+    let mut entry = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one entry, which is ours.
+    unsafe { poll(&raw mut entry, 1, -1) >= 0 }
+}
