@@ -92,6 +92,8 @@ int main(int count, char **arguments)
     if (!strcmp(way, "_exit"))
         _exit(0);
     if (!strcmp(way, "crash"))
+        raise(SIGSEGV);
+    if (!strcmp(way, "abort"))
         abort();
     if (!strcmp(way, "hang-with-lock"))
         hang_with_lock();
