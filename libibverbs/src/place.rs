@@ -3,7 +3,7 @@
 //! Only what the process has loaded says that, so it is found here and not by who reads the diagnosis.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::ptr::with_exposed_provenance_mut;
@@ -68,27 +68,27 @@ pub(crate) fn around(site: Site) -> Vec<String> {
         Site::Calls(calls) => calls.around(),
         _ => &[],
     };
-    around.iter().filter_map(|address| line(*address)).collect()
+    let of_program = around.iter().filter(|address| !is_of_system(**address));
+    of_program.filter_map(|address| line(*address)).collect()
 }
 
-/// The calls that this thread is in, from that on which returns to this address: those of the program.
+/// The calls that this thread is in, from that on which returns to this address.
 pub(crate) fn calls_around(returns_to: usize) -> Option<&'static Calls> {
-    type Known = BTreeMap<Vec<usize>, Option<&'static Calls>>;
-    static KNOWN: std::sync::Mutex<Known> = std::sync::Mutex::new(BTreeMap::new());
+    static KNOWN: std::sync::Mutex<BTreeSet<&'static Calls>> =
+        std::sync::Mutex::new(BTreeSet::new());
     // So a child finds it free too.
     let alone = asks();
     let frames = frames(&alone).into_iter().map(|(ip, _)| ip);
     let calls: Vec<_> = frames.skip_while(|ip| *ip != returns_to).collect();
+    let calls = (!calls.is_empty()).then(|| Calls::new(calls))?;
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known.get(&calls) {
-        return *known;
+        return Some(known);
     }
-    let of_program = calls.iter().copied().filter(|ip| !is_of_system(*ip));
-    let of_program: Vec<_> = of_program.collect();
     // There are as many as the program has ways to call verbs.
-    let found = (!of_program.is_empty()).then(|| &*Box::leak(Box::new(Calls::new(of_program))));
-    known.insert(calls, found);
-    found
+    let calls = Box::leak(Box::new(calls));
+    known.insert(calls);
+    Some(calls)
 }
 
 /// Whether it is in what starts programs and threads.

@@ -36,10 +36,8 @@ impl From<ReregError> for Errno {
 /// through C. Nor may the unwinding of a thread that is cancelled come here, which is no panic.
 #[inline]
 pub(crate) fn guarded<R>(verb: impl FnOnce() -> Result<R>) -> Result<R> {
-    let uncancelled = Uncancelled::new();
-    let result = quickly(verb);
-    drop(uncancelled);
-    result
+    let _uncancelled = Uncancelled::new();
+    quickly(verb)
 }
 
 /// The same of a verb that comes to no call of the system at which threads are cancelled.

@@ -53,13 +53,9 @@ impl Vain {
 /// All there is to say of threads.
 pub(crate) fn now() -> Vec<Stuck> {
     let polls = Cq::arena().iter().filter_map(|cq| {
-        let vain = &cq.more.vain;
-        let (times, at) = (&vain.times, &vain.at);
-        let [times, at] = [
-            times.load(Ordering::Relaxed),
-            at.load(Ordering::Relaxed) as u64,
-        ];
-        let site = (at != 0).then_some(Site::Address(at as usize));
+        let Vain { times, at } = &cq.more.vain;
+        let (times, at) = (times.load(Ordering::Relaxed), at.load(Ordering::Relaxed));
+        let site = (at != 0).then_some(Site::Address(at));
         (times >= MANY).then(|| Stuck::polls(cq.handle, times, site))
     });
     let sleeps = sleeps();

@@ -128,12 +128,12 @@ fn settled(verdict: &Verdict, end: End) -> io::Result<Facts> {
     const PATIENCE: Duration = Duration::from_secs(1);
     const STEP: Duration = Duration::from_millis(10);
     let until = Instant::now() + PATIENCE;
+    let may_come = matches!(
+        end,
+        End::Signal(libc::SIGINT | libc::SIGTERM | libc::SIGALRM)
+    );
     loop {
         let facts = verdict.facts()?;
-        let may_come = matches!(
-            end,
-            End::Signal(libc::SIGINT | libc::SIGTERM | libc::SIGALRM)
-        );
         if !may_come || facts.undiagnosed() == 0 || Instant::now() >= until {
             return Ok(facts);
         }

@@ -166,7 +166,7 @@ impl Problem {
                 partly,
             } => {
                 let cq = names.cq(*cq);
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                let wait = waiting(*unpolled);
                 let partly = match partly {
                     true => ", which the poll before had no room for",
                     false => "",
@@ -177,26 +177,26 @@ impl Problem {
             }
             Self::SolicitedOnly { cq, unpolled } => {
                 let cq = names.cq(*cq);
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                let wait = waiting(*unpolled);
                 format!(
                     "{cq} is armed solicited, and {wait} in it that nobody solicited: no event tells of that"
                 )
             }
             Self::OtherPolled { cq, unpolled } => {
                 let cq = names.cq(*cq);
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                let wait = waiting(*unpolled);
                 format!("an event of {cq} was read, and {cq} was not polled since: {wait} in it")
             }
             Self::NotArmedAgain { cq, unpolled } => {
                 let cq = names.cq(*cq);
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                let wait = waiting(*unpolled);
                 format!(
                     "{cq} was not armed again since its last event was read, and {wait} in it: no event tells of that"
                 )
             }
             Self::NeverPolled { cq, unpolled } => {
                 let cq = names.cq(*cq);
-                let wait = counted((*unpolled).into(), "completion waits", "completions wait");
+                let wait = waiting(*unpolled);
                 format!("{cq} was never polled: {wait} in it")
             }
             Self::EndsDiffer {
@@ -333,6 +333,11 @@ impl Problem {
             }
         }
     }
+}
+
+/// How many completions wait.
+fn waiting(unpolled: u32) -> String {
+    counted(unpolled.into(), "completion waits", "completions wait")
 }
 
 /// A number of things.
