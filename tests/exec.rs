@@ -354,10 +354,11 @@ fn judged(options: &[&str], lines: &str, end: &str) -> (Option<i32>, String) {
 /// A script that is run under a diagnosis may run its programs by `exec` itself.
 #[test]
 fn what_is_found_in_an_exec_within_counts_for_the_one_around_it() {
-    let verbsim = env!("CARGO_BIN_EXE_verbsim");
+    let [verbsim, library] = [env!("CARGO_BIN_EXE_verbsim"), drop_in().to_str().unwrap()];
     let program = "printf 'loaded\\nopened\\nended 1 0\\n' >>$VERBSIM_VERDICT";
-    for inner in [&["exec"][..], &["exec", "--diagnose"]] {
-        let inner = [&[verbsim], inner, &["sh", "-c", program]].concat();
+    for inner in [&[][..], &["--diagnose"]] {
+        let outset = [verbsim, "exec", "--library", library];
+        let inner = [&outset, inner, &["sh", "-c", program]].concat();
         let (status, said) = refused(exec(&[&["--fail-on", "error"], &inner[..]].concat()));
         assert_eq!(status, Some(99), "{said}");
         assert!(!said.contains("used no RDMA device"), "{said}");
