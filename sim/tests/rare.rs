@@ -253,3 +253,35 @@ fn a_dead_device_is_not_polled() {
     let polled = sim.poll_cq(cq, &mut [Wc::default()]);
     assert_eq!(polled.unwrap_err().kind(), ErrorKind::Io);
 }
+
+/// SQ-01, SQ-08: inline bytes that are in no region are refused at once, and take no place in the queue.
+#[test]
+fn inline_bytes_that_are_nowhere_take_no_place_in_the_queue() {
+    let sim = Sim::new(SimConfig::new());
+    let context = sim.open_device("sim0").unwrap();
+    let pd = sim.alloc_pd(context).unwrap();
+    let cq = sim.create_cq(context, &CqInit::new(4)).unwrap();
+    let cap = QpCap {
+        max_send_wr: 1,
+        max_inline_data: 16,
+        ..QpCap::default()
+    };
+    let init = QpInit::new(QpType::Rc, cq, cq).cap(cap);
+    let [qp, peer]: [Qp; 2] = [(); 2].map(|()| sim.create_qp(pd, &init).unwrap());
+    sim.connect_rc(qp, peer, &RcParams::default()).unwrap();
+    let nowhere = [Sge {
+        addr: 0x10,
+        length: 16,
+        lkey: 0,
+    }];
+    let inline = SendWr::rdma_write(1, &nowhere, Remote::default()).inline();
+    let refused = sim.post_send(qp, &[inline]).unwrap_err();
+    assert_eq!(refused.error.kind(), ErrorKind::Fault);
+    // The queue has room for one.
+    let empty = SendWr::rdma_write(2, &[], Remote::default());
+    sim.post_send(qp, &[empty]).unwrap();
+    sim.settle().unwrap();
+    let mut done = [Wc::default(); 2];
+    assert_eq!(sim.poll_cq(cq, &mut done).unwrap(), 1);
+    assert_eq!((done[0].wr_id, done[0].status), (2, WcStatus::Success));
+}
