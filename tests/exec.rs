@@ -416,6 +416,14 @@ fn what_is_found_is_a_failure_from_the_level_on_that_was_asked_for() {
     assert_eq!(judged(&error, lines, "exit 3"), (Some(99), String::new()));
     let (code, said) = judged(&warning, "loaded\\nopened\\nended 0 0\\n", "exit 3");
     assert_eq!((code, &*said), (Some(3), NONE_FOUND));
+    // Of what takes too long it is said what is not looked for.
+    let (code, said) = judged(
+        &["--diagnose", "--timeout", "0.5"],
+        "loaded\\nopened\\nended 0 0\\n",
+        "sleep 100",
+    );
+    assert_eq!(code, Some(124));
+    assert!(said.contains("no mistakes were found; to wait"), "{said}");
     // A signal says more.
     let (code, said) = judged(&warning, "loaded\\nopened\\nended 1 0\\n", "kill $$");
     assert_eq!((code, &*said), (Some(128 + 15), ""));

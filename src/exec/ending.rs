@@ -13,6 +13,10 @@ use crate::output::Stop;
 /// The program ran, and is not good.
 const NOT_GOOD: u8 = 99;
 
+/// What hangs need not wait for RDMA, and some waits are right for ever.
+const NONE_IN_TIME: &str = "no mistakes were found; to wait for an asynchronous event, for a request for a connection, \
+                            or for what is none of RDMA's is no mistake";
+
 /// How a run is judged.
 pub(super) struct Judge<'a> {
     /// Where the processes write their diagnoses.
@@ -29,7 +33,10 @@ impl Judge<'_> {
         if let Some(text) = undiagnosed(end, facts) {
             self.say(&text);
         } else if self.diagnosis == "-" && facts.unused().is_none() && facts.findings() == 0 {
-            self.say("no mistakes were found");
+            self.say(match end {
+                End::TimedOut => NONE_IN_TIME,
+                _ => "no mistakes were found",
+            });
         }
         let stop = of_program(end);
         let unused = facts.unused().filter(|_| !self.allow_unused);
