@@ -5,7 +5,9 @@ mod common;
 use std::ptr;
 
 use common::{End, pair, settle};
-use verbs_api::{Access, Mr, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Verbs};
+use verbs_api::{
+    Access, Mr, QpAttr, QpAttrMask, QpState, QpType, RcParams, RecvWr, Remote, SendWr, Sge, Verbs,
+};
 use verbs_sim::{Class, Finding, Mode, Sim, SimConfig};
 
 const LENGTH: usize = 200_000;
@@ -198,4 +200,21 @@ fn regions_that_are_deregistered_too_early_are_found() {
     let sim = Sim::new(SimConfig::new());
     program(&sim);
     assert!(self::said(&sim).is_empty());
+}
+
+/// QP-FLUSH-01: what was flushed touches no memory, whether or not the program has polled that.
+#[test]
+fn regions_of_flushed_work_can_be_deregistered() {
+    let sim = Sim::new(SimConfig::new().check_memory(true));
+    let (a, b) = ends(&sim);
+    let (qp, _) = pair((&a, &b), QpType::Rc, 8, &RcParams::default());
+    let own = Own::new(&a);
+    sim.post_recv(qp, &[RecvWr::new(5, &[own.sge(8)])]).unwrap();
+    let error = QpAttr {
+        qp_state: QpState::Err,
+        ..QpAttr::default()
+    };
+    sim.modify_qp(qp, &error, QpAttrMask::STATE).unwrap();
+    sim.dereg_mr(own.mr).unwrap();
+    assert!(said(&sim).is_empty());
 }

@@ -68,12 +68,16 @@ impl Judge<'_> {
     /// Says it where the diagnosis is, unless that is for programs.
     fn say(&self, text: &str) {
         let to = self.diagnosis;
-        let open = |path| OpenOptions::new().append(true).open(path);
+        // In one piece: processes that are still there may write too.
+        let line = format!("verbsim: {text}\n");
         let said = match to {
             to if to == "-" || self.format == DiagnoseFormat::Json => {
-                writeln!(io::stderr(), "verbsim: {text}")
+                io::stderr().write_all(line.as_bytes())
             }
-            path => open(path).and_then(|mut file| writeln!(file, "verbsim: {text}")),
+            path => {
+                let file = OpenOptions::new().append(true).open(path);
+                file.and_then(|mut file| file.write_all(line.as_bytes()))
+            }
         };
         if let Err(error) = said {
             eprintln!("error: {to}: {error}");

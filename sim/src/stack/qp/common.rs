@@ -63,7 +63,7 @@ impl Common {
         is_reliable(self.init.qp_type)
     }
 
-    pub(super) fn state(&self) -> QpState {
+    pub(in crate::stack) fn state(&self) -> QpState {
         self.attr.qp_state
     }
 

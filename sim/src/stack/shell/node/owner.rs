@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use verbs_api::site::Site;
 use verbs_api::{
-    Cause, Error, ErrorKind, Handle, Mr as MrHandle, MrChange, Qp as QpHandle, ReregError, Result,
-    SendFlags, Sge, Srq as SrqHandle, Verb,
+    Cause, Error, ErrorKind, Handle, Mr as MrHandle, MrChange, Qp as QpHandle, QpState, ReregError,
+    Result, SendFlags, Sge, Srq as SrqHandle, Verb,
 };
 
 use super::Node;
@@ -271,6 +271,12 @@ fn deregistered_early(node: &mut Node, mr: MrHandle) -> Result<Option<Problem>> 
     let Some(owner) = node.owner_of(index, all, true) else {
         return Ok(None);
     };
+    // What was flushed touches no memory any more.
+    if let OwnersQueue::Send(qp) | OwnersQueue::Recv(qp) = owner.queue
+        && node.qps.at(qp.index()).common.state() == QpState::Err
+    {
+        return Ok(None);
+    }
     let label = owner.label;
     let number = |qp: QpHandle| node.qps.at(qp.index()).common.qp_num;
     let work = match owner.queue {
