@@ -11,7 +11,7 @@ use verbs_settings::{Config, DiagnoseFormat};
 use verbs_sim::{Diagnosis, Finding, Stuck};
 
 use crate::engine::{Engine, running};
-use crate::{interrupted, json, place, stuck, verdict};
+use crate::{batch, interrupted, json, place, stuck, verdict};
 
 /// Does it then, if there is something to do.
 pub(crate) fn register(config: &Config) {
@@ -84,7 +84,7 @@ fn diagnosis(engine: &Engine, end: End) -> (Diagnosis, usize) {
         End::BySignal => Some(stuck::now()),
         End::Halted => Some(Vec::new()),
     };
-    let mut diagnosis = Stuck::diagnose(&engine.sim, stuck.as_deref());
+    let mut diagnosis = Stuck::diagnose(&engine.sim, batch::unposted(), stuck.as_deref());
     let found = diagnosis.findings().count();
     let is_said = |finding: &Finding| !is_suppressed(engine, finding);
     diagnosis.mistakes.retain(is_said);

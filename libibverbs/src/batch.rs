@@ -5,6 +5,8 @@
 //! to be completed. So does a second start by the same thread, which would have to wait for itself.
 //! Destroying the queue pair ends the batch, and all waiting for it.
 
+mod turn;
+
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::slice;
@@ -15,10 +17,10 @@ use verbs_abi::{
     IBV_QP_INIT_ATTR_XRCD, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp,
     ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge, ud_t,
 };
-use verbs_api::sync::{Condvar, Mutex};
 use verbs_api::{
     BatchEnd, Dest, Handle, QpType, Remote, SendFlags, SendOp, SendOps, SendWr, Sge, Verbs,
 };
+use verbs_sim::Class;
 
 use crate::caller::way_to;
 use crate::domain::Pd;
@@ -30,23 +32,8 @@ use crate::qp::{self, Qp};
 use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
 use crate::xrc;
 
-/// A batch that is being built, or none.
-#[derive(Default)]
-pub(crate) struct Batch {
-    state: Mutex<(Turn, Building)>,
-    /// It is nobody's any more.
-    left: Condvar,
-}
-
-/// Whose batch it is.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Turn {
-    #[default]
-    Nobody,
-    Thread(libc::pthread_t),
-    /// The queue pair is gone.
-    Over,
-}
+use turn::Call;
+pub(crate) use turn::{Batch, unposted};
 
 /// What a batch is made of. It is empty between batches.
 #[derive(Default)]
@@ -178,100 +165,49 @@ pub(crate) fn extended(takes_batches: bool) -> ibv_qp_ex {
     raw
 }
 
-fn find(qp: *mut ibv_qp_ex) -> Result<(&'static CObject<Qp>, &'static Batch)> {
+/// The batch of the queue pair that a call is of.
+fn find(qp: *mut ibv_qp_ex, name: &'static str) -> Result<(Call, &'static Batch)> {
     let qp = CObject::<Qp>::find(qp.cast())?;
-    Ok((qp, qp.more.batch.as_ref().ok_or(Errno(libc::EINVAL))?))
-}
-
-impl Batch {
-    fn start(&self) -> Result<()> {
-        let this = Turn::this_thread();
-        let mut state = self.state.lock();
-        loop {
-            let (turn, building) = &mut *state;
-            match turn {
-                Turn::Nobody => {
-                    *turn = this;
-                    return Ok(());
-                }
-                Turn::Thread(_) if *turn == this => {
-                    building.refused.get_or_insert(Errno(libc::EINVAL));
-                    return Ok(());
-                }
-                Turn::Thread(_) => self.left.wait(&mut state),
-                Turn::Over => return Err(Errno(libc::EINVAL)),
-            }
-        }
-    }
-
-    /// Works on the batch that this thread has started.
-    fn with(&self, work: impl FnOnce(&mut Building) -> Result<()>) -> Result<()> {
-        let (turn, building) = &mut *self.state.lock();
-        if *turn != Turn::this_thread() {
-            return Err(Errno(libc::EINVAL));
-        }
-        if let Err(errno) = work(building) {
-            building.refused.get_or_insert(errno);
-        }
-        Ok(())
-    }
-
-    /// Ends the batch that this thread has started, and lets `post` post what it has built.
-    fn complete(&self, post: impl FnOnce(&Building) -> Result<()>) -> Result<()> {
-        let (turn, building) = &mut *self.state.lock();
-        if *turn != Turn::this_thread() {
-            return Err(Errno(libc::EINVAL));
-        }
-        let posted = match building.refused {
-            Some(errno) => Err(errno),
-            None => post(building),
-        };
-        building.clear();
-        *turn = Turn::Nobody;
-        self.left.notify_all();
-        posted
-    }
-
-    /// The queue pair is gone, whoever was building.
-    pub(crate) fn end(&self) {
-        self.state.lock().0 = Turn::Over;
-        self.left.notify_all();
-    }
-}
-
-impl Turn {
-    fn this_thread() -> Self {
-        // SAFETY: there is nothing to keep to.
-        Self::Thread(unsafe { libc::pthread_self() })
-    }
+    let batch = qp.more.batch.as_ref().ok_or(Errno(libc::EINVAL))?;
+    Ok((Call { name, qp }, batch))
 }
 
 extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
-    silent(|| find(qp)?.1.start());
+    silent(|| {
+        let (call, batch) = find(qp, "ibv_wr_start")?;
+        batch.start(call)
+    });
 }
 
 /// Works on the batch that this thread has started.
-fn with(qp: *mut ibv_qp_ex, work: impl FnOnce(&'static CObject<Qp>, &mut Building) -> Result<()>) {
+fn with(
+    qp: *mut ibv_qp_ex,
+    name: &'static str,
+    work: impl FnOnce(Call, &Batch, &mut Building) -> Result<()>,
+) {
     silent(|| {
-        let (found, batch) = find(qp)?;
-        batch.with(|building| work(found, building))
+        let (call, batch) = find(qp, name)?;
+        batch.with(call, |building| work(call, batch, building))
     });
 }
 
 extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
     status(|| {
-        let (qp, batch) = find(qp)?;
-        batch.complete(|building| {
+        let (call, batch) = find(qp, "ibv_wr_complete")?;
+        batch.complete(call, |building| {
             let list = building.list();
             Ok(engine()
                 .sim
-                .post_batch(qp.handle, &list, BatchEnd::Complete)?)
+                .post_batch(call.qp.handle, &list, BatchEnd::Complete)?)
         })
     })
 }
 
 extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
-    silent(|| find(qp)?.1.complete(|_| Ok(())));
+    silent(|| {
+        let (call, batch) = find(qp, "ibv_wr_abort")?;
+        batch.complete(call, |_| Ok(()))
+    });
 }
 
 /// Appends elements; where they are.
@@ -282,14 +218,20 @@ fn put<T: Copy>(to: &mut Vec<T>, elements: &[T]) -> Range<usize> {
 }
 
 /// A new request of the batch.
-fn add(qp: *mut ibv_qp_ex, op: impl FnOnce() -> Result<SendOp>) {
-    with(qp, |found, building| {
-        let raw = found.raw();
+fn add(qp: *mut ibv_qp_ex, name: &'static str, op: impl FnOnce() -> Result<SendOp>) {
+    with(qp, name, |call, batch, building| {
+        let op = op()?;
+        if !batch.send_ops.contains(SendOps::of(&op)) {
+            // The engine refuses it when the batch is to be completed.
+            let what = "it was made without this operation (send_ops_flags)";
+            call.note(Class::Batched, what, None);
+        }
+        let raw = call.qp.raw();
         // SAFETY: one of ours, which are never freed; the program has set these fields.
         let (wr_id, flags) = unsafe { ((*raw).wr_id, (*raw).wr_flags) };
         building.sends.push(Send {
             wr_id,
-            op: op()?,
+            op,
             flags: SendFlags::from_bits_retain(flags),
             dest: Dest::Connected,
             list: 0..0,
@@ -300,35 +242,39 @@ fn add(qp: *mut ibv_qp_ex, op: impl FnOnce() -> Result<SendOp>) {
 }
 
 extern "C" fn wr_send(qp: *mut ibv_qp_ex) {
-    add(qp, || Ok(SendOp::Send));
+    add(qp, "ibv_wr_send", || Ok(SendOp::Send));
 }
 
 extern "C" fn wr_send_imm(qp: *mut ibv_qp_ex, imm_data: u32) {
     let imm_data = imm_data.to_ne_bytes();
-    add(qp, || Ok(SendOp::SendWithImm { imm_data }));
+    add(qp, "ibv_wr_send_imm", || {
+        Ok(SendOp::SendWithImm { imm_data })
+    });
 }
 
 extern "C" fn wr_send_inv(qp: *mut ibv_qp_ex, rkey: u32) {
-    add(qp, || Ok(SendOp::SendWithInv { rkey }));
+    add(qp, "ibv_wr_send_inv", || Ok(SendOp::SendWithInv { rkey }));
 }
 
 extern "C" fn wr_local_inv(qp: *mut ibv_qp_ex, rkey: u32) {
-    add(qp, || Ok(SendOp::LocalInv { rkey }));
+    add(qp, "ibv_wr_local_inv", || Ok(SendOp::LocalInv { rkey }));
 }
 
 extern "C" fn wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
     let remote = Remote { addr, rkey };
-    add(qp, || Ok(SendOp::RdmaWrite { remote }));
+    add(qp, "ibv_wr_rdma_write", || Ok(SendOp::RdmaWrite { remote }));
 }
 
 extern "C" fn wr_rdma_write_imm(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, imm_data: u32) {
     let (remote, imm_data) = (Remote { addr, rkey }, imm_data.to_ne_bytes());
-    add(qp, || Ok(SendOp::RdmaWriteWithImm { remote, imm_data }));
+    add(qp, "ibv_wr_rdma_write_imm", || {
+        Ok(SendOp::RdmaWriteWithImm { remote, imm_data })
+    });
 }
 
 extern "C" fn wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, addr: u64) {
     let remote = Remote { addr, rkey };
-    add(qp, || Ok(SendOp::RdmaRead { remote }));
+    add(qp, "ibv_wr_rdma_read", || Ok(SendOp::RdmaRead { remote }));
 }
 
 extern "C" fn wr_atomic_cmp_swp(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, compare: u64, swap: u64) {
@@ -338,12 +284,14 @@ extern "C" fn wr_atomic_cmp_swp(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, compar
         compare,
         swap,
     };
-    add(qp, || Ok(op));
+    add(qp, "ibv_wr_atomic_cmp_swp", || Ok(op));
 }
 
 extern "C" fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: u64) {
     let remote = Remote { addr, rkey };
-    add(qp, || Ok(SendOp::FetchAndAdd { remote, add: value }));
+    add(qp, "ibv_wr_atomic_fetch_add", || {
+        Ok(SendOp::FetchAndAdd { remote, add: value })
+    });
 }
 
 extern "C" fn wr_bind_mw(
@@ -352,7 +300,7 @@ extern "C" fn wr_bind_mw(
     rkey: u32,
     info: *const ibv_mw_bind_info,
 ) {
-    add(qp, || {
+    add(qp, "ibv_wr_bind_mw", || {
         not_null(info)?;
         let mw = CObject::<Mw>::find(mw)?.handle;
         // SAFETY: the program's, valid for the call (C's contract).
@@ -363,15 +311,22 @@ extern "C" fn wr_bind_mw(
 
 /// As [`SendOp::Tso`], without the header.
 extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, mss: u16) {
-    add(qp, || Ok(SendOp::Tso { mss }));
+    add(qp, "ibv_wr_send_tso", || Ok(SendOp::Tso { mss }));
 }
 
 /// No queue pair is made with it.
+fn unsupported(qp: *mut ibv_qp_ex, name: &'static str) {
+    with(qp, name, |call, _, _| {
+        let what = "no device has this operation here";
+        call.note(Class::Batched, what, None);
+        Err(UNSUPPORTED)
+    });
+}
+
 extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, _rkey: u32, _addr: u64, _value: *const c_void) {
-    add(qp, || Err(UNSUPPORTED));
+    unsupported(qp, "ibv_wr_atomic_write");
 }
 
-/// No queue pair is made with it.
 extern "C" fn wr_flush(
     qp: *mut ibv_qp_ex,
     _rkey: u32,
@@ -380,22 +335,28 @@ extern "C" fn wr_flush(
     _kind: u8,
     _level: u8,
 ) {
-    add(qp, || Err(UNSUPPORTED));
+    unsupported(qp, "ibv_wr_flush");
 }
 
 /// Changes the last request of the batch.
 fn change(
     qp: *mut ibv_qp_ex,
+    name: &'static str,
     change: impl FnOnce(&CObject<Qp>, &mut Send, &mut Vec<Sge>, &mut Vec<u8>) -> Result<()>,
 ) {
-    with(qp, |found, building| {
-        let last = building.sends.last_mut().ok_or(Errno(libc::EINVAL))?;
-        change(found, last, &mut building.entries, &mut building.bytes)
+    with(qp, name, |call, _, building| {
+        let Some(last) = building.sends.last_mut() else {
+            let what = "the batch has no work request yet";
+            call.note(Class::Batched, what, None);
+            return Err(Errno(libc::EINVAL));
+        };
+        let changed = change(call.qp, last, &mut building.entries, &mut building.bytes);
+        changed.inspect_err(|_| call.note(Class::Batched, "this is not for its type", None))
     });
 }
 
 extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
-    change(qp, |found, last, _, _| {
+    change(qp, "ibv_wr_set_ud_addr", |found, last, _, _| {
         let (remote_qpn, remote_qkey) = (qpn, qkey);
         last.dest = destination(
             found,
@@ -410,7 +371,7 @@ extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey
 }
 
 extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) {
-    change(qp, |found, last, _, _| {
+    change(qp, "ibv_wr_set_xrc_srqn", |found, last, _, _| {
         if found.more.qp_type != QpType::XrcSend {
             return Err(Errno(libc::EINVAL));
         }
@@ -420,14 +381,14 @@ extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) {
 }
 
 extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
-    change(qp, |_, last, entries, _| {
+    change(qp, "ibv_wr_set_sge", |_, last, entries, _| {
         last.list = put(entries, &[Sge { addr, length, lkey }]);
         Ok(())
     });
 }
 
 extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
-    change(qp, |found, last, entries, _| {
+    change(qp, "ibv_wr_set_sge_list", |found, last, entries, _| {
         let count = c_int::try_from(count).unwrap_or(c_int::MAX);
         let list = post::list(list, count, found.more.cap.max_send_sge);
         last.list = put(entries, list);
@@ -437,11 +398,15 @@ extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv
 
 extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: *const c_void, length: usize) {
     let buffer = ibv_data_buf { addr, length };
-    wr_set_inline_data_list(qp, 1, &buffer);
+    set_inline(qp, "ibv_wr_set_inline_data", 1, &buffer);
 }
 
 extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_data_buf) {
-    change(qp, |found, last, entries, bytes| {
+    set_inline(qp, "ibv_wr_set_inline_data_list", count, list);
+}
+
+fn set_inline(qp: *mut ibv_qp_ex, name: &'static str, count: usize, list: *const ibv_data_buf) {
+    change(qp, name, |found, last, entries, bytes| {
         // SAFETY: the program's, so many (C's contract).
         let buffers = (0..count).map(|at| unsafe { list.add(at).read() });
         let length: u64 = buffers.clone().map(|buffer| buffer.length as u64).sum();

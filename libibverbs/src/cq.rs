@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use verbs_abi::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc, int};
 use verbs_api::sync::Mutex;
-use verbs_api::{Arm, Context, CqInit, Verbs, Wait, Wc};
+use verbs_api::{Arm, Context, CqInit, Verb, Verbs, Wait, Wc};
 use verbs_sim::Sleeping;
 
 use crate::blocking::{self, Next};
@@ -174,7 +174,7 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
     status(|| {
         let cq = CObject::<Cq>::find(cq)?;
         let sim = &engine().sim;
-        cq_ex::in_turn(&[cq], || sim.resize_cq(cq.handle, cqe))?;
+        cq_ex::in_turn(cq, Verb::ResizeCq, || sim.resize_cq(cq.handle, cqe))?;
         let cqe = int(unobserved().query_cq(cq.handle)?.cqe);
         // SAFETY: one of ours, which are never freed; the call sets the size.
         unsafe { (*cq.raw()).cq_base.cqe = cqe };
@@ -186,7 +186,7 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     status(|| {
         let cq = CObject::<Cq>::find(cq)?;
         let destroy = || engine().sim.destroy_cq(cq.handle, Wait::Forever);
-        cq_ex::in_turn(&[cq], destroy)?;
+        cq_ex::after_others(&[cq], Verb::DestroyCq, destroy)?;
         if let Some(parent) = cq.more.parent {
             parent.left();
         }
@@ -254,7 +254,7 @@ fn take_many(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
 fn take<const N: usize>(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Result<usize> {
     let mut some = [Wc::default(); N];
     let some = &mut some[..asked];
-    let got = cq_ex::in_turn(&[cq], || engine().sim.poll_cq(cq.handle, some))?;
+    let got = cq_ex::in_turn(cq, Verb::PollCq, || engine().sim.poll_cq(cq.handle, some))?;
     for (at, one) in some[..got].iter().enumerate() {
         // SAFETY: the program has room for so many (C's contract).
         unsafe { wc.add(at).write(ibv_wc::to_c(one)) };

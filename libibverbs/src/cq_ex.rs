@@ -6,17 +6,18 @@
 
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::fmt;
 use std::mem;
 
-use parking_lot::ReentrantMutex;
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use verbs_abi::{
     IBV_CQ_ATTR_MODERATE, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CQ_INIT_ATTR_MASK_PD, ibv_context,
     ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_moderate_cq, ibv_modify_cq_attr, ibv_poll_cq_attr,
 };
-use verbs_api::{CqInit, CqInitEx, ErrorKind, Handle, Verbs, WcEx, WcStatus};
-use verbs_sim::Class;
+use verbs_api::{CqInit, CqInitEx, ErrorKind, Handle, Verb, Verbs, WcEx, WcStatus};
+use verbs_sim::{Class, Misuse, Sleeping};
 
-use crate::caller::way_to;
+use crate::caller::{self, way_to};
 use crate::cq::{self, Cq};
 use crate::domain::Pd;
 use crate::engine::engine;
@@ -103,37 +104,63 @@ pub(crate) fn extended(cq_base: ibv_cq, iterates: bool) -> ibv_cq_ex {
     raw
 }
 
+/// A turn at a queue.
+type Turn<'i> = ReentrantMutexGuard<'i, Cell<Option<WcEx>>>;
+
+impl Iteration {
+    /// Waits until no other thread has the turn, in this call.
+    fn turn(&self, cq: &CObject<Cq>, call: &'static str) -> Turn<'_> {
+        let Self(lock) = self;
+        lock.try_lock().unwrap_or_else(|| {
+            let sim = &engine().sim;
+            let _sleeping =
+                caller::is_named().then(|| Sleeping::for_iteration(sim, call, cq.handle));
+            lock.lock()
+        })
+    }
+}
+
 impl CObject<Cq> {
     /// Whether another thread iterates over it; then waits until it has ended.
-    fn waited(&self) -> bool {
-        let Some(Iteration(lock)) = &self.more.iteration else {
+    fn waited(&self, verb: Verb) -> bool {
+        let Some(iteration) = &self.more.iteration else {
             return false;
         };
-        let others = !lock.is_owned_by_current_thread();
-        drop(lock.lock());
+        let others = !iteration.0.is_owned_by_current_thread();
+        drop(iteration.turn(self, verb.name()));
         others
     }
 }
 
-/// Calls a verb that the engine refuses while there is an iteration over one of these queues: again,
-/// after those of other threads. One of this thread would be waited for for ever, so it is refused.
+/// Calls a verb that the engine refuses while there is an iteration over this queue: between those of other threads. One of
+/// this thread would be waited for for ever, so it is refused.
 #[inline]
-pub(crate) fn in_turn<T>(
+pub(crate) fn in_turn<T>(cq: &CObject<Cq>, verb: Verb, call: impl FnOnce() -> T) -> T {
+    let iteration = cq.more.iteration.as_ref();
+    let _turn = iteration.map(|iteration| iteration.turn(cq, verb.name()));
+    call()
+}
+
+/// The same of several queues, and of verbs that wait for other threads, which may need their turn meanwhile.
+pub(crate) fn after_others<T>(
     cqs: &[&CObject<Cq>],
-    mut verb: impl FnMut() -> verbs_api::Result<T>,
+    verb: Verb,
+    mut call: impl FnMut() -> verbs_api::Result<T>,
 ) -> verbs_api::Result<T> {
     loop {
-        match verb() {
-            Err(error) if error.kind() == ErrorKind::Usage && have_waited(cqs) => {}
+        // Most often there is nothing left then that the engine would take for a mistake.
+        have_waited(verb, cqs);
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Usage && have_waited(verb, cqs) => {}
             result => return result,
         }
     }
 }
 
 /// Waits until other threads iterate over none of these; whether one did.
-#[cold]
-fn have_waited(cqs: &[&CObject<Cq>]) -> bool {
-    cqs.iter().fold(false, |waited, cq| cq.waited() | waited)
+fn have_waited(verb: Verb, cqs: &[&CObject<Cq>]) -> bool {
+    cqs.iter()
+        .fold(false, |waited, cq| cq.waited(verb) | waited)
 }
 
 fn find(cq: *mut ibv_cq_ex) -> Result<(&'static CObject<Cq>, &'static Iteration)> {
@@ -148,7 +175,7 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
         if !attr.is_null() && unsafe { attr.read() }.comp_mask != 0 {
             return Err(Errno(libc::EINVAL));
         }
-        let turn = iteration.0.lock();
+        let turn = iteration.turn(found, Verb::StartPoll.name());
         let started = engine().sim.start_poll(found.handle);
         found.more.vain.note(started.is_ok().into());
         started?;
@@ -162,7 +189,7 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
 extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
     status(|| {
         let (found, iteration) = find(cq)?;
-        let turn = iteration.0.lock();
+        let turn = iteration.turn(found, Verb::NextPoll.name());
         engine().sim.next_poll(found.handle)?;
         show(found, &turn)
     })
@@ -171,8 +198,9 @@ extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
 extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     silent(|| {
         let (found, iteration) = find(cq)?;
-        let turn = iteration.0.lock();
+        let turn = iteration.turn(found, Verb::EndPoll.name());
         engine().sim.end_poll(found.handle)?;
+        turn.set(None);
         drop(turn);
         // SAFETY: an iteration was open, and no other thread could have ended it: the lock is this
         // thread's since `start_poll`, whose guard was forgotten.
@@ -194,41 +222,86 @@ fn show(cq: &'static CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()>
     Ok(())
 }
 
-/// Readers: what the queue was not made with is 0. Those of `if good` have a value only if the work succeeded (WC-01).
+/// Readers: what the queue was not made with is 0, and so is all without an iteration. Those of `if good` have a value only
+/// if the work succeeded (WC-01).
 macro_rules! readers {
-    ($( $name:ident: $type:ty = $(if $good:ident)? |$wc:ident| $value:expr; )*) => { $(
+    ($( $name:ident: $type:ty = $(if $good:ident)? |$wc:ident, $reader:ident| $value:expr; )*) => { $(
         extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
             or_zero(|| {
-                let $wc = find(cq)?.1.0.lock().get().ok_or(Errno(libc::EINVAL))?;
-                $( $good(&$wc, stringify!($name)); )?
+                let $reader = Reader { cq: find(cq)?, name: concat!("ibv_wc_", stringify!($name)) };
+                let $wc = $reader.completion()?;
+                $( $reader.$good(&$wc); )?
                 Ok($value)
             })
         }
     )* };
 }
 
-/// A program reads what has a value only of work that succeeded.
-fn good(wc: &WcEx, reader: &str) {
-    if wc.status != WcStatus::Success {
-        let status = wc.status;
-        let text = format!(
-            "ibv_wc_{reader} was called for a completion that failed with {status}: its value is not defined"
-        );
-        engine().sim.note_misuse(Class::UndefinedField, text);
+/// A call that reads a field.
+struct Reader {
+    cq: (&'static CObject<Cq>, &'static Iteration),
+    name: &'static str,
+}
+
+impl Reader {
+    /// What the iteration has come to.
+    fn completion(&self) -> Result<WcEx> {
+        let (cq, iteration) = self.cq;
+        let completion = iteration.turn(cq, self.name).get();
+        completion.ok_or_else(|| {
+            let why = format_args!("no iteration over {} is open", cq.handle);
+            self.note(Class::Iterated, why);
+            Errno(libc::EINVAL)
+        })
+    }
+
+    /// A program reads what has a value only of work that succeeded.
+    fn good(&self, wc: &WcEx) {
+        if wc.status != WcStatus::Success {
+            let status = wc.status;
+            let why = format_args!("the completion failed with {status}: the value is not defined");
+            self.note(Class::UndefinedField, why);
+        }
+    }
+
+    /// A program reads what it may have asked for when it made the queue.
+    #[inline]
+    fn asked<T: Default>(&self, value: Option<T>) -> T {
+        value.unwrap_or_else(|| {
+            let why = format_args!(
+                "{} was made without this field (wc_flags)",
+                self.cq.0.handle
+            );
+            self.note(Class::FieldNotAsked, why);
+            T::default()
+        })
+    }
+
+    #[cold]
+    fn note(&self, class: Class, why: fmt::Arguments<'_>) {
+        if caller::is_named() {
+            let misuse = Misuse {
+                context: self.cq.0.handle.context(),
+                class,
+                text: format!("{} was called, but {why}", self.name),
+                place: None,
+            };
+            misuse.note(&engine().sim);
+        }
     }
 }
 
 readers! {
-    read_opcode: u32 = if good |wc| wc.opcode.into();
-    read_vendor_err: u32 = |wc| wc.vendor_err;
-    read_byte_len: u32 = if good |wc| wc.byte_len.unwrap_or_default();
-    read_imm_data: u32 = if good |wc| u32::from_ne_bytes(wc.imm_data.unwrap_or_default());
-    read_qp_num: u32 = |wc| wc.qp_num.unwrap_or_default();
-    read_src_qp: u32 = if good |wc| wc.src_qp.unwrap_or_default();
-    read_wc_flags: u32 = |wc| wc.wc_flags.bits();
-    read_slid: u32 = if good |wc| wc.slid.unwrap_or_default();
-    read_sl: u8 = if good |wc| wc.sl.unwrap_or_default();
-    read_dlid_path_bits: u8 = if good |wc| wc.dlid_path_bits.unwrap_or_default();
-    read_completion_ts: u64 = |wc| wc.completion_ts.unwrap_or_default();
-    read_completion_wallclock_ns: u64 = |wc| wc.completion_wallclock_ns.unwrap_or_default();
+    read_opcode: u32 = if good |wc, _reader| wc.opcode.into();
+    read_vendor_err: u32 = |wc, _reader| wc.vendor_err;
+    read_byte_len: u32 = if good |wc, reader| reader.asked(wc.byte_len);
+    read_imm_data: u32 = if good |wc, reader| u32::from_ne_bytes(reader.asked(wc.imm_data));
+    read_qp_num: u32 = |wc, reader| reader.asked(wc.qp_num);
+    read_src_qp: u32 = if good |wc, reader| reader.asked(wc.src_qp);
+    read_wc_flags: u32 = |wc, _reader| wc.wc_flags.bits();
+    read_slid: u32 = if good |wc, reader| reader.asked(wc.slid);
+    read_sl: u8 = if good |wc, reader| reader.asked(wc.sl);
+    read_dlid_path_bits: u8 = if good |wc, reader| reader.asked(wc.dlid_path_bits);
+    read_completion_ts: u64 = |wc, reader| reader.asked(wc.completion_ts);
+    read_completion_wallclock_ns: u64 = |wc, reader| reader.asked(wc.completion_wallclock_ns);
 }

@@ -28,6 +28,9 @@ pub(crate) extern "C" fn post_send(
 ) -> c_int {
     quick_status(|| {
         let qp = CObject::<Qp>::find(qp)?;
+        if let Some(batch) = &qp.more.batch {
+            batch.passed_over("ibv_post_send", qp);
+        }
         in_parts(first, bad_wr, qp.more.cap.max_send_wr, |part| {
             let mut room: SmallVec<[u8; 256]> = SmallVec::new();
             room.resize(part.requests().map(|wr| scattered(qp, wr)).sum(), 0);

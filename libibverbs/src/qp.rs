@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use smallvec::SmallVec;
 use verbs_abi::{ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr};
 use verbs_api::cm::{Cm, CmId};
-use verbs_api::{Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verbs, Wait};
+use verbs_api::{Gid, QpAttr, QpAttrMask, QpCap, QpInit, QpType, SendOps, Verb, Verbs, Wait};
 
 use crate::batch::Batch;
 use crate::cq::Cq;
@@ -59,6 +59,14 @@ pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
         unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
         Ok(qp.seen())
     })
+}
+
+impl CObject<Qp> {
+    /// Its number, by which findings name it.
+    pub(crate) fn qp_num(&self) -> u32 {
+        // SAFETY: one of ours, which are never freed; calls set the number.
+        unsafe { (*self.raw()).qp_base.qp_num }
+    }
 }
 
 /// Who makes a queue pair in the engine, and removes it.
@@ -130,7 +138,7 @@ pub(crate) fn create(
             pd: Some(pd),
             cap,
             cqs: [send_cq].into_iter().chain(recv_cq).collect(),
-            batch: (!send_ops.is_empty()).then(Batch::default),
+            batch: (!send_ops.is_empty()).then(|| Batch::new(send_ops)),
         };
         Ok((handle, more, raw))
     };
@@ -146,7 +154,7 @@ pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask
         let mask = QpAttrMask::from_bits_retain(mask as u32);
         let changed = qp_attr(&attr, mask);
         let modify = || engine().sim.modify_qp(qp.handle, &changed, mask);
-        cq_ex::in_turn(&qp.more.cqs, modify)?;
+        cq_ex::after_others(&qp.more.cqs, Verb::ModifyQp, modify)?;
         if mask.contains(QpAttrMask::STATE) {
             // SAFETY: one of ours, which are never freed; the call sets the state.
             unsafe { (*qp.raw()).qp_base.state = attr.qp_state };
@@ -194,9 +202,9 @@ pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
 }
 
 pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
-    cq_ex::in_turn(&qp.more.cqs, || maker.destroy(qp.handle))?;
+    cq_ex::after_others(&qp.more.cqs, Verb::DestroyQp, || maker.destroy(qp.handle))?;
     if let Some(batch) = &qp.more.batch {
-        batch.end();
+        batch.end(qp);
     }
     match qp.more.pd {
         Some(pd) => pd.left(),

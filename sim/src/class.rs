@@ -111,6 +111,8 @@ classes! {
         "give a work request no more scatter/gather entries than max_send_sge or max_recv_sge of its queue pair";
     QueueFull = "VS-SQ-04", Hint, "SQ-03",
         "poll completions before posting more";
+    Batched = "VS-SQ-05", Certain, "SQ-26",
+        "build each batch in one thread, from ibv_wr_start to ibv_wr_complete or ibv_wr_abort, and post nothing else there meanwhile";
     ReceiveQueueFull = "VS-RQ-01", Hint, "RQ-02",
         "poll the completions of receives before posting more";
     ShortReceive = "VS-RQ-02", Certain, "RQ-05",
@@ -129,6 +131,8 @@ classes! {
         "name registered memory, with the lkey of its region, of the QP's protection domain";
     UndefinedField = "VS-WC-01", Certain, "WC-01",
         "look at the status first: if it is not success, only wr_id, status, qp_num and vendor_err are valid";
+    FieldNotAsked = "VS-WC-02", Certain, "CQ-CREATE-16",
+        "name each field that is read in wc_flags of ibv_create_cq_ex: a real driver has no function for another";
     Transition = "VS-QP-01", Certain, "QP-STATE-03",
         "give the attributes that the transition requires, in range, and no others";
     WrongState = "VS-QP-02", Certain, "SQ-01",
@@ -348,6 +352,7 @@ impl Problem {
             | Self::Waits { class, .. }
             | Self::Misused { class, .. } => *class,
             Self::PolledInVain { .. } => Class::PolledInVain,
+            Self::Unposted { .. } => Class::Batched,
             Self::Overrun { .. } => Class::Overrun,
             Self::SmallCq { .. } => Class::SmallCq,
             Self::ArmedWithoutChannel { .. } => Class::ArmedWithoutChannel,

@@ -1,5 +1,6 @@
 //! What a program did wrong or left undone, as far as a simulation knows.
 
+mod unposted;
 mod words;
 
 use core::time::Duration;
@@ -10,6 +11,7 @@ use verbs_api::{AsyncEventType, CompChannel, Cq, Error, Mr, WcStatus};
 
 use crate::class::{Certainty, Class};
 
+pub use unposted::Unposted;
 pub(crate) use words::counted;
 pub use words::{Names, PlainNames};
 
@@ -128,6 +130,15 @@ pub enum Problem {
         class: Class,
         /// In words.
         text: String,
+        /// Where what it speaks of began, behind words that say which; if it is known.
+        place: Option<(&'static str, Site)>,
+    },
+    /// A batch was begun (`ibv_wr_start`), and neither completed nor aborted. The place is where it was begun.
+    Unposted {
+        /// Number of its QP.
+        qp_num: u32,
+        /// How many work requests it has.
+        requests: usize,
     },
     /// Completions were lost, since a CQ was full.
     Overrun {
@@ -225,6 +236,8 @@ pub enum Problem {
         class: Class,
         /// In words, with what would end it.
         why: String,
+        /// Where another thread began what this one waits for, behind a word; if it is known.
+        place: Option<(&'static str, Site)>,
     },
     /// The program was stopped, and had polled a CQ that had nothing many times.
     PolledInVain {

@@ -84,11 +84,11 @@ mod wire;
 
 pub use class::{Certainty, Class, UnknownClass};
 pub use config::{Mode, SimConfig};
-pub use diagnosis::{Diagnosis, Finding, Names, PlainNames, Problem, Why};
+pub use diagnosis::{Diagnosis, Finding, Names, PlainNames, Problem, Unposted, Why};
 #[cfg(feature = "network")]
 pub use network::Network;
 pub use pcap::Pcap;
-pub use stack::shell::{Participant, Sim, Sleeping, Step, Stuck, Watch, What};
+pub use stack::shell::{Misuse, Participant, Sim, Sleeping, Step, Stuck, Watch, What};
 
 /// For searches in the simulator's own tests. No promise is made of it.
 #[doc(hidden)]

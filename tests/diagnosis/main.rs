@@ -3,6 +3,7 @@
 mod cases;
 #[path = "../common/mod.rs"]
 mod common;
+mod turns;
 
 use std::time::Duration;
 
@@ -187,7 +188,9 @@ fn a_program_that_is_stopped_is_told_what_its_threads_wait_for() {
     let (a, b, qp_a, qp_b) = connected(&sim);
     let said = |stuck: Stuck| {
         let of_waits = [Class::EndlessWait, Class::PolledInVain, Class::NotArmed];
-        let mut mistakes = Stuck::diagnose(&sim, Some(&[stuck])).mistakes.into_iter();
+        let mut mistakes = Stuck::diagnose(&sim, Vec::new(), Some(&[stuck]))
+            .mistakes
+            .into_iter();
         let found = mistakes.find(|found| of_waits.contains(&found.class()));
         found.map(|found| found.to_string()).unwrap_or_default()
     };
@@ -241,8 +244,16 @@ fn what_a_stopped_program_had_not_done_yet_is_a_hint() {
         found.unwrap().certainty
     };
     assert_eq!(level(sim.diagnose()), Certainty::Certain);
-    assert_eq!(level(Stuck::diagnose(&sim, Some(&[]))), Certainty::Hint);
-    let mistakes = Stuck::diagnose(&sim, Some(&[Stuck::asleep("poll", b.channel, None)])).mistakes;
+    assert_eq!(
+        level(Stuck::diagnose(&sim, Vec::new(), Some(&[]))),
+        Certainty::Hint
+    );
+    let mistakes = Stuck::diagnose(
+        &sim,
+        Vec::new(),
+        Some(&[Stuck::asleep("poll", b.channel, None)]),
+    )
+    .mistakes;
     let waits = mistakes
         .iter()
         .find(|found| matches!(found.problem, Problem::Waits { .. }));
@@ -257,11 +268,13 @@ fn a_wait_for_an_event_of_rdma_cm_says_who_has_to_do_something() {
     let [channel, servers] = [(); 2].map(|()| cm.create_event_channel().unwrap());
     let said = |channel| {
         let polls = [Stuck::asleep_cm("poll", channel, None)];
-        let by_poll = Stuck::diagnose(&sim, Some(&polls)).mistakes.pop();
+        let by_poll = Stuck::diagnose(&sim, Vec::new(), Some(&polls))
+            .mistakes
+            .pop();
         let by_poll = by_poll.map(|found| found.to_string()).unwrap_or_default();
         let _sleeping = Sleeping::on_cm(&sim, "rdma_get_cm_event", channel);
         assert!(sim.diagnose().mistakes.is_empty());
-        let found = Stuck::diagnose(&sim, Some(&[])).mistakes.pop();
+        let found = Stuck::diagnose(&sim, Vec::new(), Some(&[])).mistakes.pop();
         let found = found.map(|found| found.to_string()).unwrap_or_default();
         let (_, why) = found.split_once(" s now: ").unwrap_or_default();
         let (why, _) = why.rsplit_once(" (").unwrap_or((why, ""));

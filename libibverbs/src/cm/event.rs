@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use verbs_abi::{rdma_cm_event, rdma_cm_id, rdma_cm_param, rdma_event_channel};
 use verbs_api::cm::{CmEvent, CmEventType};
 use verbs_api::{Verb, Wait};
-use verbs_sim::Sleeping;
+use verbs_sim::{Class, Sleeping};
 
 use super::channel::EventChannel;
 use super::cm;
@@ -123,8 +123,23 @@ pub(crate) extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
 /// Acknowledges an event: its memory is gone then.
 pub(super) fn acknowledge(event: *mut rdma_cm_event) -> Result<()> {
     let read = engine().cm.events.lock().remove(&(event as usize));
-    let read = read.ok_or(Errno(libc::EINVAL))?;
+    let read = read.ok_or_else(|| not_there(event))?;
     Ok(cm()?.ack_cm_event(&read.told)?)
+}
+
+/// What is acknowledged was acknowledged before, or never read.
+#[cold]
+fn not_there(event: *mut rdma_cm_event) -> Errno {
+    let (class, what) = match event.is_null() {
+        true => (Class::Refused, "NULL in place of an event"),
+        false => (
+            Class::OverAcknowledged,
+            "an event that was acknowledged before, or never read",
+        ),
+    };
+    let text = format!("{}: {what}", Verb::CmAckEvent);
+    engine().sim.note_misuse(class, text);
+    Errno(libc::EINVAL)
 }
 
 impl CObject<Id> {

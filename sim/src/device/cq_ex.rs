@@ -1,6 +1,7 @@
 //! Extended completion queues: iterations.
 
 use verbs_api::behavior::PollAfterOverrun;
+use verbs_api::site::Site;
 use verbs_api::{
     Capabilities, Cause, Context, Cq as CqHandle, CqFlags, CqInitEx, Error, ErrorKind, Result,
     Verb, Wc, WcEx, WcFields, WcStatus,
@@ -27,6 +28,8 @@ struct Iteration {
     current: Option<(Wc, Time)>,
     /// The completions it has come to. They have their places in the CQ until the end.
     held: u32,
+    /// Where it was begun.
+    begun_at: Option<Site>,
 }
 
 impl Extended {
@@ -107,7 +110,12 @@ impl Cqs {
             return Err(nothing(verb, "the cq is empty"));
         };
         let current = Some((wc, at));
-        self.set_iteration(index, Some(Iteration { current, held: 1 }));
+        let iteration = Iteration {
+            current,
+            held: 1,
+            begun_at: base.site,
+        };
+        self.set_iteration(index, Some(iteration));
         Ok((wc.status, ticket))
     }
 
@@ -115,15 +123,16 @@ impl Cqs {
     pub(crate) fn next_poll(&mut self, cq: CqHandle) -> Result<(WcStatus, Ticket)> {
         let verb = Verb::NextPoll;
         let index = find(&self.table, verb, cq)?;
-        let (Iteration { current, held }, _) = self.iteration(verb, index)?;
-        if current.is_none() {
+        let (before, _) = self.iteration(verb, index)?;
+        if before.current.is_none() {
             let text = format!("the iteration over {cq} is at its end");
             return Err(misuse(verb, text));
         }
         let next = self.pop(index).copied();
         let iteration = Iteration {
             current: next.map(|entry| (entry.wc, entry.at)),
-            held: held + u32::from(next.is_some()),
+            held: before.held + u32::from(next.is_some()),
+            ..before
         };
         self.set_iteration(index, Some(iteration));
         match next {
@@ -151,6 +160,13 @@ impl Cqs {
         self.iteration(verb, index)?;
         self.set_iteration(index, None);
         Ok(())
+    }
+
+    /// Where the iteration was begun that is open.
+    pub(crate) fn iteration_begun_at(&self, cq: CqHandle) -> Option<Site> {
+        let index = find(&self.table, Verb::EndPoll, cq).ok()?;
+        let iteration = self.table.at(index).extended?.iteration?;
+        iteration.begun_at
     }
 }
 

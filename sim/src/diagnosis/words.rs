@@ -100,12 +100,15 @@ impl fmt::Display for Finding {
 impl Why {
     fn in_words(&self, names: &dyn Names) -> String {
         let at = self.node.map(|node| format!("at {}, ", names.device(node)));
-        let place = self
-            .place
-            .map(|(what, site)| format!(", {what} {}", names.place(site)));
-        let (at, place) = (at.unwrap_or_default(), place.unwrap_or_default());
+        let (at, place) = (at.unwrap_or_default(), beside(self.place, names));
         format!(": {at}{}{place}", self.text)
     }
+}
+
+/// A place that a sentence speaks of, at its end.
+fn beside(place: Option<(&'static str, Site)>, names: &dyn Names) -> String {
+    let place = place.map(|(what, site)| format!(", {what} {}", names.place(site)));
+    place.unwrap_or_default()
 }
 
 impl Problem {
@@ -134,7 +137,13 @@ impl Problem {
                 };
                 format!("{error}{posted}")
             }
-            Self::Misused { text, .. } => text.clone(),
+            Self::Misused { text, place, .. } => format!("{text}{}", beside(*place, names)),
+            Self::Unposted { qp_num, requests } => {
+                let requests = counted(*requests as u64, "work request", "work requests");
+                format!(
+                    "a batch of {requests} on qp {qp_num:#x} was begun, and neither completed nor aborted"
+                )
+            }
             Self::Overrun { cq, cqe, lost, qps } => {
                 let cq = names.cq(*cq);
                 let entries = counted((*cqe).into(), "entry", "entries");
@@ -221,11 +230,13 @@ impl Problem {
                 waits_for,
                 since,
                 why,
+                place,
                 ..
             } => {
                 let now = |since: &Duration| format!(", for {:.1} s now", since.as_secs_f64());
                 let since = since.as_ref().map(now).unwrap_or_default();
-                format!("a thread waits in {call} for {waits_for}{since}: {why}")
+                let place = beside(*place, names);
+                format!("a thread waits in {call} for {waits_for}{since}: {why}{place}")
             }
             Self::PolledInVain {
                 cq,

@@ -6,7 +6,7 @@ use std::thread;
 
 use verbs_api::site::Site;
 use verbs_api::table::Id;
-use verbs_api::{CmChannel, CompChannel, Cq, Handle, Verb};
+use verbs_api::{CmChannel, CompChannel, Cq, Handle, Qp, Verb};
 
 use super::fabric::findings::diagnose;
 use super::fabric::{WaitFor, Waiting};
@@ -14,7 +14,7 @@ use super::sim::Sim;
 use super::world::World;
 use crate::class::{Certainty, Class};
 use crate::device::node_of;
-use crate::diagnosis::{Diagnosis, Problem};
+use crate::diagnosis::{Diagnosis, Problem, Unposted};
 
 impl Sim {
     /// What the program did wrong or left undone so far: at its end, all of it.
@@ -47,7 +47,8 @@ impl Sim {
     /// by a pointer to no object. It is of the first device.
     #[track_caller]
     pub fn note_misuse(&self, class: Class, text: String) {
-        let problem = Problem::Misused { class, text };
+        let place = None;
+        let problem = Problem::Misused { class, text, place };
         self.world.with(|fabric| fabric.note_mistake(0, problem));
     }
 }
@@ -93,11 +94,15 @@ pub(super) enum Kind {
 
 impl Stuck {
     /// [`Sim::diagnose`] of a program that ends: also what has come from other processes that nobody has read. If it was
-    /// stopped in the middle, as by a signal, also what its threads do, and why that has no end.
-    pub fn diagnose(sim: &Sim, stopped: Option<&[Self]>) -> Diagnosis {
+    /// stopped in the middle, as by a signal, also what its threads do, and why that has no end. Batches that are not posted
+    /// only a layer over the verbs knows ([`Unposted`]).
+    pub fn diagnose(sim: &Sim, unposted: Vec<Unposted>, stopped: Option<&[Self]>) -> Diagnosis {
         #[cfg(feature = "network")]
         super::joined::note_unread(&sim.world);
-        sim.world.with(|fabric| diagnose(fabric, stopped))
+        sim.world.with(|fabric| {
+            fabric.unposted = unposted;
+            diagnose(fabric, stopped)
+        })
     }
 
     /// It sleeps in a call of the system, such as `poll`, until the descriptor of a channel can be read; `or` for something
@@ -139,6 +144,24 @@ impl<'s> Sleeping<'s> {
     #[track_caller]
     pub fn on_cm(sim: &'s Sim, call: &'static str, channel: CmChannel) -> Self {
         Self::for_what(sim, call, WaitFor::CmEvent(channel), sim.world.config.nodes)
+    }
+
+    /// The same until another thread has ended the batch that it began there on a queue pair of this number.
+    #[track_caller]
+    pub fn for_batch(
+        sim: &'s Sim,
+        call: &'static str,
+        (qp, qp_num): (Qp, u32),
+        begun_at: Option<Site>,
+    ) -> Self {
+        let wait_for = WaitFor::Batch { qp_num, begun_at };
+        Self::for_what(sim, call, wait_for, node_of(qp.context()))
+    }
+
+    /// The same until another thread has ended its iteration over a CQ.
+    #[track_caller]
+    pub fn for_iteration(sim: &'s Sim, call: &'static str, cq: Cq) -> Self {
+        Self::for_what(sim, call, WaitFor::Iteration(cq), node_of(cq.context()))
     }
 
     #[track_caller]

@@ -33,6 +33,7 @@ use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
 use crate::device::{Gids, gids};
+use crate::diagnosis::Unposted;
 use crate::empty::EmptyCqs;
 use crate::fault::{Striker, Strikers};
 use crate::frame;
@@ -81,6 +82,8 @@ pub(super) struct Fabric {
     /// Where the program calls the present verb.
     pub(super) site: Option<Site>,
     pub(super) waits: Waits,
+    /// What a layer over the verbs has not posted when the program ends.
+    pub(super) unposted: Vec<Unposted>,
     /// What connects queue pairs.
     pub(super) managed: Managed,
     /// What there is for other processes, on a network.
@@ -178,6 +181,7 @@ impl Fabric {
             closed: false,
             site: None,
             waits: Waits::default(),
+            unposted: Vec::new(),
             managed: Managed::new(&config),
             #[cfg(feature = "network")]
             border: config

@@ -17,6 +17,7 @@ mod idle;
 #[cfg(feature = "network")]
 mod joined;
 mod lab;
+mod layer;
 mod model;
 mod node;
 #[cfg(feature = "network")]
@@ -33,6 +34,7 @@ mod watch;
 mod world;
 
 pub use diagnose::{Sleeping, Stuck};
+pub use layer::Misuse;
 pub use model::{Participant, Step, What};
 pub use node::Alone;
 pub use sim::Sim;

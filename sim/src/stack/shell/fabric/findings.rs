@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use verbs_api::site::Site;
-use verbs_api::{Cause, Error, Object, Verb, WcStatus};
+use verbs_api::{Cause, Error, Handle, Object, Verb, WcStatus};
 
 use super::{Fabric, waits};
 use crate::class::{Certainty, Class};
-use crate::device::reason;
-use crate::diagnosis::{Diagnosis, Finding, Noted, Problem, Why};
+use crate::device::{node_of, reason};
+use crate::diagnosis::{Diagnosis, Finding, Noted, Problem, Unposted, Why};
 use crate::stack::shell::diagnose::Stuck;
 use crate::stack::shell::node::Node;
 
@@ -28,6 +28,9 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
             for (_, made_at) in names {
                 *made_at = made_at.filter(|site| !is_own(site));
             }
+        }
+        Problem::Misused { place, .. } | Problem::Waits { place, .. } => {
+            *place = place.filter(|(_, site)| !is_own(site));
         }
         Problem::DeregisteredEarly { posted, .. } => {
             *posted = posted.filter(|site| !is_own(site));
@@ -93,6 +96,8 @@ pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck
             sign.certainty = Certainty::Hint;
         }
     }
+    let never_posted = |batch| never_posted(batch, stopped.is_some());
+    mistakes.extend(fabric.unposted.iter().map(never_posted));
     mistakes.extend(signs);
     mistakes.extend(waits);
     drop_consequences(mistakes);
@@ -106,6 +111,16 @@ pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck
         diagnosis.leftovers.retain(was_closed);
     }
     diagnosis
+}
+
+/// A batch that is still being built. A program that is stopped might have ended it.
+fn never_posted(batch: &Unposted, is_stopped: bool) -> Finding {
+    let noted = Noted::at(batch.problem(), batch.begun_at);
+    let mut found = finding(node_of(batch.qp.context()), noted);
+    if is_stopped || !batch.is_certain {
+        found.certainty = Certainty::Hint;
+    }
+    found
 }
 
 fn is_certain(finding: &Finding) -> bool {

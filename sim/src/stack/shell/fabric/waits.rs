@@ -1,6 +1,7 @@
 //! The threads that wait, and what would end that.
 
 use core::fmt;
+use core::time::Duration;
 
 use verbs_api::lab::{ArmState, CqReport};
 use verbs_api::site::Site;
@@ -30,6 +31,10 @@ pub(in crate::stack::shell) enum WaitFor {
     CmEvent(CmChannel),
     /// Another thread to acknowledge events.
     Acknowledgement(Object),
+    /// Another thread to end a batch on a queue pair of this number, which it began there.
+    Batch { qp_num: u32, begun_at: Option<Site> },
+    /// Another thread to end an iteration.
+    Iteration(Cq),
 }
 
 /// A thread that waits.
@@ -68,6 +73,8 @@ impl fmt::Display for WaitFor {
             Self::Acknowledgement(object) => {
                 write!(f, "another thread to acknowledge events of the {object}")
             }
+            Self::Batch { qp_num, .. } => write!(f, "the end of a batch on qp {qp_num:#x}"),
+            Self::Iteration(cq) => write!(f, "the end of an iteration over {cq}"),
         }
     }
 }
@@ -130,6 +137,7 @@ fn of_sleeper(
         since: None,
         class: silence.class,
         why: silence.why,
+        place: None,
     };
     let mut found = finding(node, Noted::at(problem, silence.armed_at));
     // Something else may end it.
@@ -146,9 +154,15 @@ fn of_poller(fabric: &Fabric, cq: Cq, times: u64, site: Option<Site>) -> Option<
     let problem = Problem::PolledInVain {
         cq,
         times,
-        outstanding: Outstanding::of(fabric.node(node), cq.index()).to_string(),
+        outstanding: outstanding(fabric, node, cq).to_string(),
     };
     Some(finding(node, Noted::at(problem, site)))
+}
+
+/// What may yet complete in a CQ.
+fn outstanding(fabric: &Fabric, node: u32, cq: Cq) -> Outstanding {
+    let (node, cq) = (fabric.node(node), cq.index());
+    Outstanding::of(node, cq).with_unposted(node, cq, &fabric.unposted)
 }
 
 /// The threads that wait for events of rdma_cm. A program that ends by itself may have some that did so to the end.
@@ -176,9 +190,14 @@ fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
     }
 }
 
+/// Threads take turns. So long none of them should take.
+const A_TURN: Duration = Duration::from_millis(100);
+
 /// `stalled` if nothing is under way, so that it waits for ever.
 fn as_problem(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Problem> {
     const UNREAD: &str = "an event was read and not acknowledged";
+    let [now, then] = [fabric.now(), waiting.since].map(Time::since_start);
+    let since = now.saturating_sub(then);
     let silence = match waiting.wait_for {
         WaitFor::Event(channel) | WaitFor::Edge(channel) => {
             no_event(fabric, waiting.place, channel, stalled)?
@@ -192,15 +211,26 @@ fn as_problem(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Probl
         }
         WaitFor::Acknowledgement(Object::CmId) => Silence::new(Class::CmUnacknowledged, UNREAD),
         WaitFor::Acknowledgement(_) => Silence::new(Class::Unacknowledged, UNREAD),
+        WaitFor::Batch { .. } | WaitFor::Iteration(_) if since < A_TURN => return None,
+        WaitFor::Batch { .. } | WaitFor::Iteration(_) => {
+            Silence::new(Class::EndlessWait, "another thread has begun it")
+        }
     };
-    let [now, then] = [fabric.now(), waiting.since].map(Time::since_start);
-    let since = now.saturating_sub(then);
+    let begun_at = match waiting.wait_for {
+        WaitFor::Batch { begun_at, .. } => begun_at,
+        WaitFor::Iteration(cq) => {
+            let cqs = &fabric.node(waiting.place).device.cqs;
+            cqs.iteration_begun_at(cq)
+        }
+        _ => None,
+    };
     Some(Problem::Waits {
         call: waiting.call,
         waits_for: waiting.wait_for.to_string(),
         since: Some(since),
         class: silence.class,
         why: silence.why,
+        place: begun_at.map(|site| ("at", site)),
     })
 }
 
@@ -258,7 +288,7 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> 
             ),
         };
         let cq = first.cq;
-        let outstanding = Outstanding::of(fabric.node(node), cq.index());
+        let outstanding = outstanding(fabric, node, cq);
         return Some(Silence {
             class: Class::EndlessWait,
             why: format!(

@@ -3,8 +3,10 @@
 use core::fmt;
 use std::collections::BTreeSet;
 
+use verbs_api::Verb;
+
 use super::Node;
-use crate::diagnosis::counted;
+use crate::diagnosis::{Unposted, counted};
 
 /// The work that has not completed in a CQ.
 pub(in crate::stack::shell) struct Outstanding {
@@ -14,6 +16,8 @@ pub(in crate::stack::shell) struct Outstanding {
     receives: u64,
     /// Sends that make no completion if they succeed, and still have their slots.
     unsignaled: u64,
+    /// Work requests of batches that are not posted.
+    unposted: usize,
 }
 
 impl Outstanding {
@@ -23,6 +27,7 @@ impl Outstanding {
             sends: 0,
             receives: 0,
             unsignaled: 0,
+            unposted: 0,
         };
         let of_xrc = node.device.srqs.iter();
         let of_xrc = of_xrc.filter(|(_, srq)| srq.xrc.as_ref().is_some_and(|xrc| xrc.cq == cq));
@@ -37,6 +42,23 @@ impl Outstanding {
         let taken = |srq: u32| node.device.srqs.at(srq).taken() as u64;
         found.receives += srqs.into_iter().map(taken).sum::<u64>();
         found
+    }
+
+    /// With what is not posted of the queue pairs whose sends complete there.
+    pub(in crate::stack::shell) fn with_unposted(
+        mut self,
+        node: &Node,
+        cq: u32,
+        batches: &[Unposted],
+    ) -> Self {
+        let completes_here = |batch: &&Unposted| {
+            let index = node.find_qp(Verb::PostBatch, batch.qp);
+            let sends = index.map(|index| node.qps.at(index).signaled_sends());
+            sends.is_ok_and(|sends| sends.is_some_and(|(at, _)| at == cq))
+        };
+        let batches = batches.iter().filter(completes_here);
+        self.unposted = batches.map(|batch| batch.requests).sum();
+        self
     }
 }
 
@@ -55,6 +77,13 @@ impl fmt::Display for Outstanding {
         if self.sends + self.receives == 0 && self.unsignaled > 0 {
             let sends = counted(self.unsignaled, "send was", "sends were");
             write!(f, "; {sends} not signaled")?;
+        }
+        if self.unposted > 0 {
+            let requests = counted(self.unposted as u64, "work request is", "work requests are");
+            write!(
+                f,
+                "; {requests} in a batch that is not completed (ibv_wr_complete)"
+            )?;
         }
         Ok(())
     }
