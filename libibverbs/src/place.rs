@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, c_char, c_void};
+use std::fmt;
 use std::path::Path;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::{MutexGuard, PoisonError};
@@ -18,6 +19,9 @@ use crate::engine::{of_parent, running};
 
 /// Their functions are part of the program that includes them, which is not where it calls a verb.
 const HEADERS: [&str; 2] = ["verbs.h", "rdma_verbs.h"];
+
+/// So many calls in each other are looked at.
+const MOST_CALLS: usize = 32;
 
 /// Held while the crate is asked, which has a lock of its own: a child would find that as another thread of its parent's
 /// had it. So nobody asks while the process forks.
@@ -62,14 +66,18 @@ pub(crate) fn name_with_calls(site: Site) -> String {
     name(site) + &around
 }
 
-/// The lines of the calls around a place, from the inside out.
+/// The lines of the calls around a place, from the inside out. Those that were made part of what they are in are known of
+/// any place; the others if they were noted.
 pub(crate) fn around(site: Site) -> Vec<String> {
-    let around = match site {
-        Site::Calls(calls) => calls.around(),
-        _ => &[],
+    let (place, around) = match site {
+        Site::Calls(calls) => (calls.innermost(), calls.around()),
+        Site::Address(address) => (address, &[][..]),
+        _ => return Vec::new(),
     };
     let of_program = around.iter().filter(|address| !is_of_system(**address));
-    of_program.filter_map(|address| line(*address)).collect()
+    let around = of_program.flat_map(|address| lines_of_program(*address));
+    let inline = lines_of_program(place).into_iter().skip(1);
+    inline.chain(around).take(MOST_CALLS).collect()
 }
 
 /// The calls that this thread is in, from that on which returns to this address.
@@ -104,17 +112,49 @@ fn is_of_system(address: usize) -> bool {
 /// The line of the call that returns there.
 fn line(address: usize) -> Option<String> {
     let lines = lines(address);
-    let (file, line) = lines.iter().find(|(file, _)| !is_header(file))?;
-    Some(format!("{file}:{line}"))
+    let of_program = lines.iter().find(|line| line.is_of_program());
+    let line = of_program.or_else(|| lines.iter().find(|line| !is_header(&line.file)))?;
+    Some(line.to_string())
+}
+
+/// The lines of the call that returns there which the program's author knows.
+fn lines_of_program(address: usize) -> Vec<String> {
+    let lines = lines(address).into_iter();
+    let of_program = lines.filter(Line::is_of_program);
+    of_program.map(|line| line.to_string()).collect()
+}
+
+/// A line of source.
+struct Line {
+    file: String,
+    number: u32,
+    /// It is of the C++ library, which calls back what a program gives it.
+    is_of_library: bool,
+}
+
+impl Line {
+    fn is_of_program(&self) -> bool {
+        !self.is_of_library && !is_header(&self.file)
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.number)
+    }
 }
 
 /// The lines of the call that returns there: what is inline comes before what it is part of.
-fn lines(address: usize) -> Vec<(String, u32)> {
+fn lines(address: usize) -> Vec<Line> {
     let mut found = Vec::new();
     // The crate looks at the byte before the address.
     resolve(with_exposed_provenance_mut(address), |symbol| {
-        if let (Some(path), Some(line)) = (symbol.filename(), symbol.lineno()) {
-            found.push((file_name(path), line));
+        if let (Some(path), Some(number)) = (symbol.filename(), symbol.lineno()) {
+            found.push(Line {
+                file: file_name(path),
+                number,
+                is_of_library: path.to_string_lossy().contains("/include/c++/"),
+            });
         }
     });
     found
@@ -166,7 +206,7 @@ fn find_way_out(address: usize, frame: usize) -> WayOut {
 
 fn all_of_headers(address: usize) -> bool {
     let lines = lines(address);
-    !lines.is_empty() && lines.iter().all(|(file, _)| is_header(file))
+    !lines.is_empty() && lines.iter().all(|line| is_header(&line.file))
 }
 
 /// Where a function of the headers was called.
@@ -194,11 +234,10 @@ pub(crate) fn outside(returns_to: usize) -> Option<Outside> {
 
 /// The calls that this thread is in: what each returns to, and where its stack begins.
 fn frames(_alone: &MutexGuard<'_, ()>) -> Vec<(usize, usize)> {
-    const MOST: usize = 32;
     let mut frames = Vec::new();
     backtrace::trace(|frame| {
         frames.push((frame.ip().addr(), frame.sp().addr()));
-        frames.len() < MOST
+        frames.len() < MOST_CALLS
     });
     frames
 }
