@@ -608,4 +608,30 @@ pub(super) const CASES: &[Case] = &[
             "sim1: VS-RNR-02: hint: 2 packets from qp 0x2 of sim0 for qp 0x2 not taken: no receive is posted",
         ],
     ),
+    (
+        "may have more reads under way than the other end takes, and reads (CM-32)",
+        |sim| {
+            let (a, b) = ends(sim);
+            let (qp_a, qp_b) = (a.qp(QpType::Rc, 4), b.qp(QpType::Rc, 4));
+            for (qp, of, reads) in [(qp_a, qp_b, 4), (qp_b, qp_a, 1)] {
+                let params = RcParams {
+                    max_rd_atomic: reads,
+                    ..RcParams::default()
+                };
+                let peer = connect::endpoint(sim, of, &params).unwrap();
+                connect::to_endpoint(sim, qp, &peer, &params).unwrap();
+            }
+            let list = [a.mem.sge(0, 64)];
+            a.post(qp_a, SendWr::rdma_write(1, &list, b.mem.remote(0)));
+            settle(sim);
+            a.drain();
+            assert!(sim.diagnose().mistakes.is_empty());
+            a.post(qp_a, SendWr::rdma_read(2, &list, b.mem.remote(0)));
+            settle(sim);
+            a.drain();
+        },
+        &[
+            "sim0: VS-QP-04: more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic): 4 at qp 0x2, and 1 at its peer, qp 0x2 of sim1",
+        ],
+    ),
 ];

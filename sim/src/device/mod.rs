@@ -86,7 +86,7 @@ pub(crate) use events::EventQueue;
 pub(crate) use events::Events;
 pub(crate) use fresh::Fresh;
 pub(crate) use gsi::{GSI_QPN, Gsi};
-pub(crate) use history::{FailedWork, Reached, Reason, reason};
+pub(crate) use history::{FailedWork, QpAt, Reached, Reason, reason};
 pub(crate) use limits::What;
 use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};

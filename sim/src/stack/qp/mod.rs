@@ -47,7 +47,7 @@ use verbs_api::{
 };
 
 use crate::device::{Delivery, Device, InContext, Queue, Reached, Send, Ticket};
-use crate::diagnosis::Problem;
+use crate::diagnosis::{Noted, Problem};
 use crate::packet::Packet;
 
 pub(crate) use common::Common;
@@ -79,6 +79,8 @@ pub(crate) struct Qp {
     posts_in_error: Option<u32>,
     /// It has been back to RESET: what its peer has may be of the connection before.
     pub(crate) was_reset: bool,
+    /// It may have more reads under way than its peer takes: a mistake once one is posted.
+    pub(crate) excess: Option<Box<Noted>>,
 }
 
 impl InContext for Qp {
@@ -119,6 +121,7 @@ impl Qp {
             fatal: false,
             posts_in_error: None,
             was_reset: false,
+            excess: None,
         }
     }
 
@@ -319,6 +322,7 @@ impl Qp {
         self.fatal = false;
         self.posts_in_error = None;
         self.was_reset = true;
+        self.excess = None;
         self.clear(device);
     }
 

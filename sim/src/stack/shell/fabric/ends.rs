@@ -1,9 +1,11 @@
 //! Whether the two ends of a connection fit together, which a queue pair alone cannot see.
 
+use verbs_api::site::Site;
 use verbs_api::{Qp as QpHandle, QpAttr, QpAttrMask, QpState, QpType, Result, Verb};
 
 use super::Fabric;
-use crate::diagnosis::Problem;
+use crate::device::QpAt;
+use crate::diagnosis::{Noted, Problem};
 use crate::stack::qp::Qp;
 use crate::stack::shell::world::World;
 
@@ -27,31 +29,60 @@ pub(in crate::stack::shell) fn note_modified(
 /// A queue pair has come to RTR or RTS: notes what does not fit with its peer. Each fact is compared when the later of the
 /// two ends knows it.
 fn compare(fabric: &mut Fabric, node: u32, qp: QpHandle, to: QpState) {
-    let Some((peer_at, qp_num, facts)) = compared(fabric, node, qp, to) else {
+    let Some((own_at, peer_at, Facts { differ, reads })) = compared(fabric, node, qp, to) else {
         return;
     };
-    for (what, own, others) in facts {
-        let peer = peer_at;
-        let problem = Problem::EndsDiffer {
-            qp_num,
-            peer,
-            what,
-            own,
-            others,
-        };
+    for (what, own, others) in differ {
+        let problem = problem(own_at, peer_at, (what, own, others));
         fabric.note_mistake(node, problem);
+    }
+    if let Some((reader, most, taken)) = reads {
+        let ((node, qp_num), peer) = match reader {
+            Reader::Own => (own_at, peer_at),
+            Reader::Peer => (peer_at, own_at),
+        };
+        let problem = problem((node, qp_num), peer, (READS, most, taken));
+        let noted = Noted::at(problem, fabric.site.map(Site::with_calls));
+        // Ways of messages depend on it.
+        fabric.work(node, |node| {
+            if let Some(index) = node.find_by_number(qp_num) {
+                node.qps.at_mut(index).excess = Some(Box::new(noted));
+            }
+        });
     }
 }
 
-type Facts = Vec<(&'static str, u64, u64)>;
+fn problem(
+    (_, qp_num): QpAt,
+    peer: QpAt,
+    (what, own, others): (&'static str, u64, u64),
+) -> Problem {
+    Problem::EndsDiffer {
+        qp_num,
+        peer,
+        what,
+        own,
+        others,
+    }
+}
 
-/// The node and the number of the peer, the own number, and what differs.
-fn compared(
-    fabric: &Fabric,
-    node: u32,
-    qp: QpHandle,
-    to: QpState,
-) -> Option<((u32, u32), u32, Facts)> {
+/// What does not fit.
+#[derive(Default)]
+struct Facts {
+    /// What differs, at the one that has come to a state, and at its peer.
+    differ: Vec<(&'static str, u64, u64)>,
+    /// Who may have more reads under way than the other takes, how many, and how many are taken. Without reads that does no
+    /// harm.
+    reads: Option<(Reader, u64, u64)>,
+}
+
+enum Reader {
+    Own,
+    Peer,
+}
+
+/// The two queue pairs, and what does not fit.
+fn compared(fabric: &Fabric, node: u32, qp: QpHandle, to: QpState) -> Option<(QpAt, QpAt, Facts)> {
     let seat = fabric.node(node);
     let own = seat.qps.at(seat.find_qp(Verb::ModifyQp, qp).ok()?);
     let peer_at = own.common.route?.to.filter(|to| !to.is_outside())?;
@@ -62,7 +93,13 @@ fn compared(
     let (qp_num, peer_num) = (own.common.qp_num, peer.common.qp_num);
     let is_fresh = !own.was_reset && !peer.was_reset;
     let is_pair = is_fresh && is_connected(own) && peer.common.attr.dest_qp_num == qp_num;
-    is_pair.then(|| ((peer_at.node, peer_num), qp_num, differences(own, peer, to)))
+    is_pair.then(|| {
+        (
+            (node, qp_num),
+            (peer_at.node, peer_num),
+            differences(own, peer, to),
+        )
+    })
 }
 
 fn is_connected(qp: &Qp) -> bool {
@@ -73,19 +110,19 @@ fn is_reliable(qp: &Qp) -> bool {
     qp.common.init.qp_type == QpType::Rc
 }
 
-/// What differs, at the one that has come to a state, and at its peer.
 fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
     let (attr, other) = (&own.common.attr, &peer.common.attr);
     let receives = |qp: &Qp| matches!(qp.common.attr.qp_state, QpState::Rtr | QpState::Rts);
     if !receives(peer) {
-        return Vec::new();
+        return Facts::default();
     }
     let sends = peer.common.attr.qp_state == QpState::Rts;
-    let mut found = Vec::new();
+    let mut differ = Vec::new();
+    let mut reads = None;
     if to == QpState::Rtr {
         if attr.path_mtu != other.path_mtu {
             let bytes = |mtu: verbs_api::Mtu| u64::from(mtu.bytes().unwrap_or_default());
-            found.push((
+            differ.push((
                 "the path MTUs differ",
                 bytes(attr.path_mtu),
                 bytes(other.path_mtu),
@@ -93,34 +130,32 @@ fn differences(own: &Qp, peer: &Qp, to: QpState) -> Facts {
         }
         if sends && other.sq_psn != attr.rq_psn {
             let (own, others) = (attr.rq_psn.into(), other.sq_psn.into());
-            found.push((
+            differ.push((
                 "the PSN that is waited for is not the one that comes",
                 own,
                 others,
             ));
         }
         if sends && is_reliable(own) && other.max_rd_atomic > attr.max_dest_rd_atomic {
-            let (own, others) = (attr.max_dest_rd_atomic.into(), other.max_rd_atomic.into());
-            found.push((FEWER_READS, own, others));
+            let (most, taken) = (other.max_rd_atomic, attr.max_dest_rd_atomic);
+            reads = Some((Reader::Peer, most.into(), taken.into()));
         }
     } else {
         if attr.sq_psn != other.rq_psn {
             let (own, others) = (attr.sq_psn.into(), other.rq_psn.into());
-            found.push((
+            differ.push((
                 "the PSN that comes is not the one that is waited for",
                 own,
                 others,
             ));
         }
         if is_reliable(own) && attr.max_rd_atomic > other.max_dest_rd_atomic {
-            let (own, others) = (attr.max_rd_atomic.into(), other.max_dest_rd_atomic.into());
-            found.push((READS, own, others));
+            let (most, taken) = (attr.max_rd_atomic, other.max_dest_rd_atomic);
+            reads = Some((Reader::Own, most.into(), taken.into()));
         }
     }
-    found
+    Facts { differ, reads }
 }
-
-const FEWER_READS: &str = "fewer reads are taken (max_dest_rd_atomic) than the other end may have under way (max_rd_atomic)";
 
 const READS: &str =
     "more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic)";
