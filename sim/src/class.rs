@@ -116,7 +116,7 @@ classes! {
     ReceiveQueueFull = "VS-RQ-01", Hint, "RQ-02",
         "poll the completions of receives before posting more";
     ShortReceive = "VS-RQ-02", Certain, "RQ-05",
-        "post receives as large as the largest message";
+        "post receives as large as the largest message, and of UD 40 bytes larger, for the GRH";
     NotReceived = "VS-RNR-01", Certain, "RNR-03",
         "post receives before the peer may send, and ask for more tries (rnr_retry 7 is for ever)";
     LateReceive = "VS-RNR-02", Hint, "RNR-01",

@@ -271,8 +271,12 @@ pub enum Problem {
         qp_num: u32,
         /// Why.
         why: &'static str,
-        /// How many.
+        /// The same with numbers, of the first of them, in words.
+        details: Option<String>,
+        /// How many, without those that came again.
         count: u64,
+        /// How often one of them came.
+        tries: u64,
     },
     /// Datagrams came from the network that are no packets for this device.
     Garbage {

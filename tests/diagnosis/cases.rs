@@ -151,7 +151,7 @@ pub(super) const CASES: &[Case] = &[
             a.drain();
         },
         &[
-            "sim1: VS-QP-06: hint: 1 packet from qp 0x2 of sim0 for qp 0x2 not taken: the Q_Key does not match",
+            "sim1: VS-QP-06: hint: 1 packet from qp 0x2 of sim0 for qp 0x2 not taken: the Q_Key does not match: 0x1111 in the packet, and 0x1112 at the qp (here)",
         ],
     ),
     (
@@ -605,7 +605,7 @@ pub(super) const CASES: &[Case] = &[
             b.drain();
         },
         &[
-            "sim1: VS-RNR-02: hint: 2 packets from qp 0x2 of sim0 for qp 0x2 not taken: no receive is posted",
+            "sim1: VS-RNR-02: hint: 1 packet from qp 0x2 of sim0 for qp 0x2 not taken, in 2 tries: no receive is posted (here)",
         ],
     ),
     (

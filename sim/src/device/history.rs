@@ -8,7 +8,7 @@ use verbs_api::{Cq as CqHandle, QpState, WcStatus};
 use super::fresh::{Fresh, News};
 use crate::class::Class;
 use crate::diagnosis::{Noted, Problem};
-use crate::packet::{Packet, PortId};
+use crate::packet::{Packet, PortId, Psn};
 use crate::time::Time;
 
 /// Why packets are not taken that came for want of care on a program's side.
@@ -86,7 +86,7 @@ impl<T: Into<String>> From<T> for Reason {
 
 impl Reason {
     /// With the place, if it is known.
-    pub(super) fn at(self, what: &'static str, site: Option<Site>) -> Self {
+    pub(crate) fn at(self, what: &'static str, site: Option<Site>) -> Self {
         let place = site.map(|site| (what, site));
         Self { place, ..self }
     }
@@ -172,7 +172,10 @@ struct Refusal {
 struct GoneQp {
     qp_num: u32,
     last: Reached,
+    /// Where it was destroyed.
     site: Option<Site>,
+    /// Where what it took receives from was made.
+    made_at: Option<Site>,
 }
 
 /// How far a QP has come.
@@ -187,10 +190,29 @@ pub(crate) struct Reached {
 const GONE: usize = 64;
 
 /// Packets that were not taken.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Dropped {
+    /// How often that happened, each time that one came again too.
+    tries: u64,
+    /// Without those that came again.
     count: u64,
+    newest: Option<Psn>,
     last: Time,
+    /// More of the reason, as it was for the first.
+    details: Option<Reason>,
+}
+
+impl Dropped {
+    /// One more, at this time; what comes again has no newer number.
+    fn add(&mut self, at: Time, psn: Psn) {
+        let is_newer = |newest: Psn| psn.after(newest) > 0;
+        if self.newest.is_none_or(is_newer) {
+            self.newest = Some(psn);
+            self.count += 1;
+        }
+        self.tries += 1;
+        self.last = at;
+    }
 }
 
 impl History {
@@ -214,23 +236,50 @@ impl History {
     }
 
     pub(crate) fn dropped(&mut self, at: Time, packet: &Packet, why: &'static str) {
+        if let Some(dropped) = self.dropped_for(packet, why) {
+            dropped.add(at, packet.psn);
+        }
+    }
+
+    /// A packet is not taken; if it is the first from there for this reason, there is more to be said of it.
+    #[cold]
+    pub(crate) fn drops(
+        &mut self,
+        packet: &Packet,
+        why: &'static str,
+        details: impl FnOnce() -> Reason,
+    ) {
+        if let Some(dropped) = self.dropped_for(packet, why) {
+            dropped.details.get_or_insert_with(details);
+        }
+    }
+
+    fn dropped_for(&mut self, packet: &Packet, why: &'static str) -> Option<&mut Dropped> {
         // A connected sender is known by the one who takes its packets.
         let is_unknown = why == reason::OTHER_PEER && packet.route.from.is_outside();
         let src_qpn = if is_unknown { 0 } else { packet.src_qpn };
         let from = (packet.route.from.node, src_qpn);
         let place = (from, packet.dest_qpn, why);
-        if self.dropped.len() < MOST || self.dropped.contains_key(&place) {
-            let Dropped { count, last } = self.dropped.entry(place).or_default();
-            (*count, *last) = (*count + 1, at);
-        }
+        let has_room = self.dropped.len() < MOST || self.dropped.contains_key(&place);
+        has_room.then(|| self.dropped.entry(place).or_default())
     }
 
     /// A queue pair is destroyed.
-    pub(crate) fn gone(&mut self, qp_num: u32, last: Reached, site: Option<Site>) {
+    pub(crate) fn gone(
+        &mut self,
+        qp_num: u32,
+        last: Reached,
+        (made_at, site): (Option<Site>, Option<Site>),
+    ) {
         if self.gone.len() == GONE {
             self.gone.pop_front();
         }
-        self.gone.push_back(GoneQp { qp_num, last, site });
+        self.gone.push_back(GoneQp {
+            qp_num,
+            last,
+            site,
+            made_at,
+        });
     }
 
     /// A datagram came from the network, and was not taken.
@@ -311,7 +360,8 @@ impl History {
         &self,
         of_qp: impl Fn(u32) -> Option<Reached>,
     ) -> impl Iterator<Item = Noted> {
-        let dropped = self.dropped.iter();
+        // Of one for a group only its members know more.
+        let dropped = self.dropped.iter().filter(|(_, of)| of.tries > 0);
         let dropped = dropped.filter_map(move |((from, qp_num, why), dropped)| {
             let (why, site) = self.why_not_taken(*qp_num, (why, dropped), of_qp(*qp_num))?;
             let node = Some(from.0).filter(|node| *node != PortId::OUTSIDE.node);
@@ -319,9 +369,12 @@ impl History {
                 from: (node, from.1),
                 qp_num: *qp_num,
                 why,
+                details: dropped.details.as_ref().map(|more| more.text.clone()),
                 count: dropped.count,
+                tries: dropped.tries,
             };
-            Some(Noted::at(problem, site))
+            let place = dropped.details.as_ref().and_then(|more| more.place);
+            Some(Noted::at(problem, site.or(place.map(|(_, site)| site))))
         });
         let garbage = self.garbage.iter();
         let garbage = garbage.map(|(why, count)| Problem::Garbage { why, count: *count });
@@ -355,6 +408,11 @@ impl History {
             reason::FIRST_PSN if last.is_none_or(|last| last.has_taken) => None,
             _ => reason::ALL.contains(&why).then_some((why, None)),
         }
+    }
+
+    /// Where was made what a queue pair that is gone took receives from.
+    pub(crate) fn receiver_made_at(&self, qp_num: u32) -> Option<Site> {
+        self.of_gone(qp_num)?.made_at
     }
 
     fn of_gone(&self, qp_num: u32) -> Option<&GoneQp> {

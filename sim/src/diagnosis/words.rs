@@ -261,7 +261,9 @@ impl Problem {
                 from: (node, from),
                 qp_num,
                 why,
+                details,
                 count,
+                tries,
             } => {
                 let packets = counted(*count, "packet", "packets");
                 let node =
@@ -270,7 +272,13 @@ impl Problem {
                     0 => node,
                     _ => format!("qp {from:#x} of {node}"),
                 };
-                format!("{packets} from {from} for qp {qp_num:#x} not taken: {why}")
+                let tries = match tries == count {
+                    true => String::new(),
+                    false => format!(", in {tries} tries"),
+                };
+                let details = details.as_ref().map(|details| format!(": {details}"));
+                let details = details.unwrap_or_default();
+                format!("{packets} from {from} for qp {qp_num:#x} not taken{tries}: {why}{details}")
             }
             Self::Garbage { why, count } => {
                 let datagrams = counted(*count, "datagram", "datagrams");

@@ -228,6 +228,7 @@ impl Qp {
         let attr = &self.common.attr;
         if deth.qkey != attr.qkey {
             device.ports.at_mut(attr.port_num).bad_qkeys += 1;
+            why::note_other_qkey(&self.common, device, packet, deth.qkey);
             return Err(reason::QKEY);
         }
         let (pd, recv) = match self.receives().next(device) {
@@ -250,7 +251,11 @@ impl Qp {
         let wc = match target {
             _ if is_short => match behavior.ud_short_recv.status() {
                 Some(status) => failed_receive(status),
-                None => return Err(reason::SHORT_RECEIVE),
+                None => {
+                    let (room, site) = (recv.length(), recv.site);
+                    why::note_short(device, packet, room, site);
+                    return Err(reason::SHORT_RECEIVE);
+                }
             },
             (Ok(grh), Ok(data)) => {
                 let subnet = device.ports.subnet();

@@ -178,6 +178,11 @@ impl Responder {
         self.sequence.message.is_none() && !self.receives.has_taken()
     }
 
+    /// The number of the next request.
+    pub(super) fn waits_for(&self) -> Psn {
+        self.sequence.expected
+    }
+
     /// Whether this is the number of the next request.
     #[inline]
     pub(super) fn expects(&self, psn: Psn) -> bool {

@@ -1,12 +1,13 @@
 //! Why work of a queue pair failed, in words, for a diagnosis.
 
 use verbs_api::lab::Syndrome;
+use verbs_api::site::Site;
 use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
 
-use super::atomic;
 use super::common::Common;
 use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
+use super::{atomic, grh};
 use crate::device::{Device, FailedWork, Reason, Recv, Send, access_names, reason};
 use crate::diagnosis::Problem;
 use crate::packet::{Op, Packet, Psn, Reth};
@@ -241,10 +242,34 @@ fn operation(op: Op) -> &'static str {
 #[cold]
 pub(super) fn note_other_psn(responder: &Responder, device: &mut Device, packet: &Packet) {
     if packet.route.from.is_outside() && !responder.has_taken() {
-        let now = device.base.now;
-        let why = reason::FIRST_PSN;
-        device.base.history.dropped(now, packet, why);
+        let (now, why) = (device.base.now, reason::FIRST_PSN);
+        let (waits_for, psn) = (responder.waits_for().value(), packet.psn.value());
+        let history = &mut device.base.history;
+        history.drops(packet, why, || {
+            format!("{psn} comes, and {waits_for} is waited for").into()
+        });
+        history.dropped(now, packet, why);
     }
+}
+
+/// A datagram has another Q_Key than the queue pair.
+#[cold]
+pub(super) fn note_other_qkey(qp: &Common, device: &mut Device, packet: &Packet, qkey: u32) {
+    let own = qp.attr.qkey;
+    device.base.history.drops(packet, reason::QKEY, || {
+        format!("{qkey:#x} in the packet, and {own:#x} at the qp").into()
+    });
+}
+
+/// A datagram and what comes before it do not fit into a receive.
+#[cold]
+pub(super) fn note_short(device: &mut Device, packet: &Packet, room: u64, site: Option<Site>) {
+    let history = &mut device.base.history;
+    history.drops(packet, reason::SHORT_RECEIVE, || {
+        let (length, grh) = (packet.payload.len(), grh::BYTES);
+        let why = format!("the message has {length} bytes, its GRH {grh}, and the receive {room}");
+        Reason::from(why).at("at", site)
+    });
 }
 
 /// Why a message cannot be put into the receive that it takes.

@@ -134,18 +134,18 @@ fn is_left(problem: &Problem) -> bool {
     )
 }
 
-/// Where the oldest work was posted whose packets are not taken, if that is still under way.
+/// Where the oldest work was posted whose packets are not taken, if that is still under way; or else where was made what is
+/// to take them.
 fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
-    if let Problem::Dropped {
-        from: (Some(node), from),
-        ..
-    } = finding.problem
-        && finding.site.is_none()
-    {
-        let mut qps = fabric.node(node).qps.iter().map(|(_, qp)| qp);
-        let sender = qps.find(|qp| qp.common.qp_num == from);
-        finding.site = sender.and_then(|qp| qp.oldest_send_at());
-    }
+    let Problem::Dropped { from, qp_num, .. } = finding.problem else {
+        return;
+    };
+    let sender = || {
+        let mut qps = fabric.node(from.0?).qps.iter().map(|(_, qp)| qp);
+        qps.find(|qp| qp.common.qp_num == from.1)?.oldest_send_at()
+    };
+    let receiver = || fabric.node(finding.node).findings().receiver(qp_num);
+    finding.site = finding.site.or_else(sender).or_else(receiver);
 }
 
 fn failures(fabric: &Fabric, node: &Node) -> Vec<Noted> {

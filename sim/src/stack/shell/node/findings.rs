@@ -43,6 +43,18 @@ impl Node {
     }
 }
 
+/// Where the SRQ was made that a queue pair takes receives from, or else the queue pair.
+pub(super) fn receiver_made_at(node: &Node, index: u32) -> Option<Site> {
+    let (base, qp) = (&node.device.base, node.qps.at(index));
+    match qp.srq() {
+        Some(srq) => {
+            let context = node.device.srqs.at(srq).handle.context();
+            base.made_at(context, Object::Srq, srq)
+        }
+        None => base.made_at(qp.context(), Object::Qp, index),
+    }
+}
+
 /// A packet of another process has come that nobody reads. That counts if its queue pair has never been ready to
 /// receive.
 #[cfg(feature = "network")]
@@ -93,6 +105,14 @@ impl Findings<'_> {
             why: own.or_else(of_peer),
         };
         Noted::at(problem, failure.site)
+    }
+
+    /// Where was made what the queue pair of this number takes receives from, or took.
+    pub(in crate::stack::shell) fn receiver(&self, qp_num: u32) -> Option<Site> {
+        match self.node.find_by_number(qp_num) {
+            Some(index) => receiver_made_at(self.node, index),
+            None => self.node.device.base.history.receiver_made_at(qp_num),
+        }
     }
 
     /// What was wrong when it happened, and completions that were lost.

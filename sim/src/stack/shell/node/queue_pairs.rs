@@ -8,6 +8,7 @@ use verbs_api::{
 };
 
 use super::Node;
+use super::findings::receiver_made_at;
 use crate::device::{
     Device, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at, same_context,
 };
@@ -195,6 +196,7 @@ impl Node {
 
     fn remove_qp(&mut self, index: u32) {
         self.groups.leave(index);
+        let made_at = receiver_made_at(self, index);
         let mut qp = self.qps.remove(index);
         let handle = qp.common.handle;
         let device = &mut self.device;
@@ -206,7 +208,7 @@ impl Node {
         device
             .base
             .history
-            .gone(qp.common.qp_num, qp.reached(), site);
+            .gone(qp.common.qp_num, qp.reached(), (made_at, site));
         for (cq, site) in qp.unpolled() {
             device.cqs.table.at_mut(cq).note_unpolled(site);
         }
