@@ -634,4 +634,17 @@ pub(super) const CASES: &[Case] = &[
             "sim0: VS-QP-04: more reads may be under way (max_rd_atomic) than the other end takes (max_dest_rd_atomic): 4 at qp 0x2, and 1 at its peer, qp 0x2 of sim1",
         ],
     ),
+    (
+        "sends to a queue pair that was destroyed (WC-30)",
+        |sim| {
+            let (a, _, qp_a, qp_b) = connected(sim);
+            sim.destroy_qp(qp_b, Wait::Poll).unwrap();
+            a.send(qp_a, 2, 0, 64);
+            settle(sim);
+            a.drain();
+        },
+        &[
+            "sim0: VS-QP-03: send 0x2 of qp 0x2 failed with RETRY_EXC_ERR: at sim1, for qp 0x2, the qp was destroyed, at here",
+        ],
+    ),
 ];

@@ -436,7 +436,14 @@ impl History {
             };
             let dropped = self.dropped.iter().filter(silent);
             let ((_, qp_num, why), _) = dropped.max_by_key(|(_, dropped)| dropped.last)?;
-            return Some(format!("for qp {qp_num:#x}, {why}").into());
+            let gone = self.of_gone(*qp_num).filter(|_| *why == reason::NO_QP);
+            return Some(match gone {
+                None => format!("for qp {qp_num:#x}, {why}").into(),
+                Some(gone) => {
+                    let why = reason::DESTROYED;
+                    Reason::from(format!("for qp {qp_num:#x}, {why}")).at("at", gone.site)
+                }
+            });
         }
         // A number comes again with the next connection.
         let found = |refusal: &&Refusal| {

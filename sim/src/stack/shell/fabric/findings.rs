@@ -78,7 +78,9 @@ pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck
     };
     let mistakes = &mut diagnosis.mistakes;
     mistakes.extend(of_nodes(&|node| node.findings().causes()));
-    mistakes.extend(of_nodes(&|node| failures(fabric, node)));
+    let mut failed = of_nodes(&|node| failures(fabric, node));
+    failed.sort_by_key(|finding| is_of_receive_there(&finding.problem));
+    mistakes.extend(failed);
     let mut signs = of_nodes(&|node| node.findings().signs());
     signs
         .iter_mut()
@@ -132,6 +134,19 @@ fn is_left(problem: &Problem) -> bool {
         problem,
         Problem::NeverPolled { .. } | Problem::Unpolled { .. }
     )
+}
+
+/// Whether work failed for what is wrong with a receive of its peer, which fails too.
+fn is_of_receive_there(problem: &Problem) -> bool {
+    let Problem::Failed {
+        status,
+        why: Some(why),
+        ..
+    } = problem
+    else {
+        return false;
+    };
+    matches!(status, WcStatus::RemOpErr | WcStatus::RemInvReqErr) && why.node.is_some()
 }
 
 /// Where the oldest work was posted whose packets are not taken, if that is still under way; or else where was made what is
