@@ -184,6 +184,8 @@ pub enum Problem {
         cq: Cq,
         /// How many wait.
         unpolled: u32,
+        /// All of them are of sends, which nobody can solicit.
+        of_sends: bool,
     },
     /// An event told of a CQ that was not polled since, and completions wait in it.
     OtherPolled {
@@ -235,9 +237,9 @@ pub enum Problem {
         /// Why nothing comes.
         class: Class,
         /// In words, with what would end it.
-        why: String,
-        /// Where another thread began what this one waits for, behind a word; if it is known.
-        place: Option<(&'static str, Site)>,
+        why: Why,
+        /// What is wrong with an object, if that is why: it is said in place of these words.
+        of: Option<Box<Problem>>,
     },
     /// The program was stopped, and had polled a CQ that had nothing many times.
     PolledInVain {
@@ -313,6 +315,8 @@ pub enum Problem {
     Unacknowledged {
         /// What they are of.
         of: String,
+        /// What the last of them tells, if there are several kinds.
+        last: Option<String>,
         /// How many.
         events: u32,
     },
@@ -362,6 +366,17 @@ pub struct Why {
     pub text: String,
     /// Where what it speaks of was made or destroyed, behind words that say which; if it is known.
     pub place: Option<(&'static str, Site)>,
+}
+
+impl Why {
+    /// Of the same node, and of no place.
+    pub(crate) fn new(text: String) -> Self {
+        Self {
+            node: None,
+            text,
+            place: None,
+        }
+    }
 }
 
 impl Diagnosis {

@@ -4,7 +4,8 @@ use core::fmt;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-use verbs_api::cm::{CmId, CmIdAttr, PortSpace};
+use verbs_api::cm::{CmEventType, CmId, CmIdAttr, PortSpace};
+use verbs_api::site::Site;
 use verbs_api::{Cause, Error, ErrorKind, Gid, Qp, Verb};
 
 use super::conn::Conn;
@@ -38,6 +39,8 @@ pub(crate) struct Id {
     pub(super) unread: VecDeque<u64>,
     /// Events that were read and not acknowledged.
     pub(super) unacked: u32,
+    /// The last event that was read, and where.
+    pub(super) last_read: Option<(CmEventType, Option<Site>)>,
     /// So many requests may wait to be read.
     pub(super) backlog: usize,
 }
@@ -110,6 +113,7 @@ impl Id {
             ack_timeout: None,
             unread: VecDeque::new(),
             unacked: 0,
+            last_read: None,
             backlog: 0,
         }
     }

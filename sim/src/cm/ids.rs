@@ -14,6 +14,7 @@ use super::host::Host;
 use super::id::{Id, OwnQp, State, wrong_state};
 use super::params::check_reads;
 use crate::device::{bad_handle, invalid};
+use crate::diagnosis::{Noted, Problem};
 use crate::rng::Random;
 
 /// The ids.
@@ -60,6 +61,23 @@ impl Ids {
     pub(crate) fn node_of(&self, id: CmId) -> Option<u32> {
         let found = self.table.get(id.index(), id.generation()).ok()?;
         found.port.map(|local| local.id.node)
+    }
+
+    /// Events of an id that were read and not acknowledged.
+    pub(crate) fn unacknowledged(&self, id: CmId) -> Option<Noted> {
+        let index = self.find(Verb::CmDestroyId, id).ok()?;
+        let Id {
+            unacked: events,
+            last_read,
+            ..
+        } = *self.at(index);
+        let problem = Problem::Unacknowledged {
+            of: id.to_string(),
+            last: last_read.map(|(event, _)| event.to_string()),
+            events,
+        };
+        let read_at = last_read.and_then(|(_, site)| site);
+        (events > 0).then(|| Noted::at(problem, read_at))
     }
 
     /// An id has a queue pair from now on, or none.

@@ -35,6 +35,7 @@ use core::time::Duration;
 
 use verbs_api::cm::{CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmParam, PortSpace};
 use verbs_api::lab::TraceEvent;
+use verbs_api::site::Site;
 use verbs_api::{Context, Handle, Object, Pd, Result, Verb};
 use verbs_roce::mad::CmMad;
 #[cfg(feature = "network")]
@@ -66,6 +67,8 @@ pub(crate) struct Manager {
     timeout: Duration,
     /// The time of what is asked next.
     pub(crate) now: Time,
+    /// Where the program asks for it.
+    pub(crate) site: Option<Site>,
     pub(crate) numbers: Numbers,
     timers: Timers,
     outbox: Vec<Outgoing>,
@@ -96,6 +99,7 @@ impl Manager {
             contexts: Vec::new(),
             timeout,
             now: Time::ZERO,
+            site: None,
             numbers: Numbers::new(&mut random),
             ids: Ids::new(random),
             timers: Timers::default(),
@@ -301,6 +305,7 @@ impl Manager {
         let id = self.ids.at_mut(events::owner_of(&event).index());
         id.unread.pop_front();
         id.unacked += 1;
+        id.last_read = Some((event.event, self.site));
         Ok(event)
     }
 

@@ -33,6 +33,8 @@ struct Pending {
     unread: Numbers,
     /// Events that were read and not acknowledged.
     unacked: u32,
+    /// The last that was read, and where.
+    last_read: Option<(AsyncEventType, Option<Site>)>,
 }
 
 /// A context's slot has 16 bits in its handle; some slots rest before they are used again.
@@ -154,6 +156,7 @@ impl Base {
             let of = open.events_of.entry(event.element).or_default();
             of.unread.remove(0);
             of.unacked += 1;
+            of.last_read = Some((event.event_type, self.site));
         } else {
             open.unacked += 1;
         }
@@ -188,6 +191,16 @@ impl Base {
         let open = self.contexts.peek(slot_of(context));
         let of = open.and_then(|open| open.events_of.get(&element));
         of.map_or(0, |of| of.unacked)
+    }
+
+    /// The last event about an object that was read, and where.
+    pub(crate) fn last_read(
+        &self,
+        context: Context,
+        element: Element,
+    ) -> Option<(AsyncEventType, Option<Site>)> {
+        let open = self.contexts.peek(slot_of(context))?;
+        open.events_of.get(&element)?.last_read
     }
 
     /// Discards the unread events of an object that goes away (ASYNC-06).

@@ -146,7 +146,11 @@ impl Left<'_> {
         } = self.cq;
         let is_armed = notify.state() == ArmState::Solicited && !ring.has_solicited();
         let (cq, unpolled) = (*handle, self.unpolled());
-        let problem = Problem::SolicitedOnly { cq, unpolled };
+        let problem = Problem::SolicitedOnly {
+            cq,
+            unpolled,
+            of_sends: ring.iter().all(|entry| !entry.ticket.is_recv()),
+        };
         let is_so = is_armed && unpolled > 0 && self.tells_nothing();
         is_so.then(|| Noted::at(problem, dealings.armed_at))
     }
@@ -178,7 +182,7 @@ impl Left<'_> {
     }
 
     /// An event told of completions, and none can tell of those that have come since.
-    fn not_armed_again(&self) -> Option<Noted> {
+    pub(crate) fn not_armed_again(&self) -> Option<Noted> {
         let (cq, unpolled) = (self.cq.handle, self.successes());
         let is_so = unpolled > 0 && self.cq.dealings.is_disarmed && self.tells_nothing();
         let problem = Problem::NotArmedAgain { cq, unpolled };

@@ -184,12 +184,22 @@ impl Problem {
                     "{cq} is {armed}, and {wait} in it from before{partly}: no event tells of that"
                 )
             }
-            Self::SolicitedOnly { cq, unpolled } => {
+            Self::SolicitedOnly {
+                cq,
+                unpolled,
+                of_sends,
+            } => {
                 let cq = names.cq(*cq);
-                let wait = waiting(*unpolled);
-                format!(
-                    "{cq} is armed solicited, and {wait} in it that nobody solicited: no event tells of that"
-                )
+                let (wait, why) = match of_sends {
+                    true => {
+                        let (one, many) =
+                            ("completion of a send waits", "completions of sends wait");
+                        let wait = counted((*unpolled).into(), one, many);
+                        (wait, ", which nobody can solicit")
+                    }
+                    false => (waiting(*unpolled), " that nobody solicited"),
+                };
+                format!("{cq} is armed solicited, and {wait} in it{why}: no event tells of that")
             }
             Self::OtherPolled { cq, unpolled } => {
                 let cq = names.cq(*cq);
@@ -230,13 +240,25 @@ impl Problem {
                 waits_for,
                 since,
                 why,
-                place,
+                of,
                 ..
             } => {
                 let now = |since: &Duration| format!(", for {:.1} s now", since.as_secs_f64());
                 let since = since.as_ref().map(now).unwrap_or_default();
-                let place = beside(*place, names);
-                format!("a thread waits in {call} for {waits_for}{since}: {why}{place}")
+                let text = match of.as_deref() {
+                    Some(Self::Unacknowledged { of, last, events }) => {
+                        let events = read_events(of, last.as_deref(), *events);
+                        format!("{events} not acknowledged")
+                    }
+                    Some(problem) => problem.in_words(names),
+                    None => why.text.clone(),
+                };
+                let why = Why {
+                    text,
+                    ..why.clone()
+                };
+                let why = why.in_words(names);
+                format!("a thread waits in {call} for {waits_for}{since}{why}")
             }
             Self::PolledInVain {
                 cq,
@@ -302,9 +324,9 @@ impl Problem {
                 let events = counted((*events).into(), "event", "events");
                 format!("{events} {event_type} of {of} not read")
             }
-            Self::Unacknowledged { of, events } => {
-                let events = counted((*events).into(), "event", "events");
-                format!("{events} of {of} read and not acknowledged: its destroy would wait")
+            Self::Unacknowledged { of, last, events } => {
+                let events = read_events(of, last.as_deref(), *events);
+                format!("{events} read and not acknowledged: its destroy would wait")
             }
             Self::NotDestroyed {
                 names: left,
@@ -357,6 +379,17 @@ impl Problem {
 /// How many completions wait.
 fn waiting(unpolled: u32) -> String {
     counted(unpolled.into(), "completion waits", "completions wait")
+}
+
+/// Events of something that were read, and which was the last.
+fn read_events(of: &str, last: Option<&str>, events: u32) -> String {
+    let last = match last {
+        None => String::new(),
+        Some(last) if events == 1 => format!(", {last},"),
+        Some(last) => format!(", the last {last},"),
+    };
+    let events = counted(events.into(), "event", "events");
+    format!("{events} of {of}{last}")
 }
 
 /// A number of things.

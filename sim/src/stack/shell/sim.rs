@@ -10,8 +10,8 @@ use verbs_api::lab::Lab;
 use verbs_api::{
     Access, Ah, AhAttr, Arm, AsyncEvent, BatchEnd, Capabilities, Cause, CompChannel, Context, Cq,
     CqAttr, CqEvent, CqInit, CqInitEx, CqModeration, DeviceAttr, DeviceAttrEx, DeviceInfo,
-    DriverObject, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit, Mw,
-    MwAttr, MwBind, MwBindInfo, MwType, Object, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
+    DriverObject, Element, Error, ErrorKind, Gid, GidEntry, Handle, Mr, MrAttr, MrChange, MrInit,
+    Mw, MwAttr, MwBind, MwBindInfo, MwType, Pd, PortAttr, PostError, Qp, QpAttr, QpAttrMask,
     QpInit, QpQuery, QpType, RcParams, RecvWr, ReregError, Result, SendWr, Srq, SrqAttr,
     SrqAttrMask, SrqInit, Transport, Verb, Verbs, Wait, Wc, WcEx, Xrcd, XrcdInit, connect,
 };
@@ -399,7 +399,7 @@ impl Verbs for Sim {
     #[track_caller]
     fn destroy_cq(&self, cq: Cq, wait: Wait) -> Result<()> {
         let say = || format!("{cq}, {wait:?}");
-        let wait = (wait, WaitFor::Acknowledgement(Object::Cq));
+        let wait = (wait, WaitFor::Acknowledgement(Element::Cq(cq)));
         self.wait(Verb::DestroyCq, cq, wait, say, |node| node.destroy_cq(cq))
     }
 
@@ -494,7 +494,7 @@ impl Verbs for Sim {
     #[track_caller]
     fn destroy_qp(&self, qp: Qp, wait: Wait) -> Result<()> {
         let say = || format!("{qp}, {wait:?}");
-        let wait = (wait, WaitFor::Acknowledgement(Object::Qp));
+        let wait = (wait, WaitFor::Acknowledgement(Element::Qp(qp)));
         let destroyed = self.wait(Verb::DestroyQp, qp, wait, say, |node| node.destroy_qp(qp));
         #[cfg(feature = "network")]
         self.update_receiver(qp.context(), false);
@@ -592,7 +592,7 @@ impl Verbs for Sim {
     #[track_caller]
     fn destroy_srq(&self, srq: Srq, wait: Wait) -> Result<()> {
         let say = || format!("{srq}, {wait:?}");
-        let wait = (wait, WaitFor::Acknowledgement(Object::Srq));
+        let wait = (wait, WaitFor::Acknowledgement(Element::Srq(srq)));
         self.wait(Verb::DestroySrq, srq, wait, say, |node| {
             node.device.destroy_srq(srq)
         })

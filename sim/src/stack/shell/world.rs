@@ -501,7 +501,7 @@ impl World {
                     let limit = end_of(wait, start);
                     let horizon = limit.unwrap_or_else(|| start.after(self.config.horizon));
                     // There is no other thread that could acknowledge.
-                    let hopeless = matches!(wait_for, WaitFor::Acknowledgement(_));
+                    let hopeless = wait_for.needs_other_thread();
                     if !hopeless && fabric.step(horizon) {
                         continue;
                     }
@@ -587,7 +587,7 @@ impl World {
             return lost_wakeup(fabric, place, verb, wait_for);
         }
         let mut stall = stall(fabric, place, wait_for);
-        if !matches!(wait_for, WaitFor::Acknowledgement(_)) {
+        if !wait_for.needs_other_thread() {
             stall.timers = fabric.timers();
         }
         Error::new(verb, ErrorKind::Stalled, Cause::Stall(Box::new(stall)))

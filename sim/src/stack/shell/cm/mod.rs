@@ -13,8 +13,7 @@ use std::os::fd::OwnedFd;
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmId, CmIdAttr, CmOption, ConnParam, PortSpace};
 use verbs_api::lab::TraceEvent;
 use verbs_api::{
-    AsyncEventType, Context, Object, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb,
-    Wait,
+    AsyncEventType, Context, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
 };
 
 use super::call::note_refused;
@@ -196,7 +195,7 @@ impl Cm for Sim {
     #[track_caller]
     fn destroy_id(&self, id: CmId, wait: Wait) -> Result<()> {
         let say = || format!("{id}, {wait:?}");
-        let wait = (wait, WaitFor::Acknowledgement(Object::CmId));
+        let wait = (wait, WaitFor::CmAcknowledgement(id));
         let call = (Verb::CmDestroyId, Some(id));
         let destroyed = self.wait_managed(call, wait, say, |manager| manager.destroy_id(id));
         #[cfg(feature = "network")]
@@ -210,7 +209,7 @@ impl Cm for Sim {
     #[track_caller]
     fn migrate_id(&self, id: CmId, channel: CmChannel, wait: Wait) -> Result<()> {
         let say = || format!("{id}, {channel}, {wait:?}");
-        let wait = (wait, WaitFor::Acknowledgement(Object::CmId));
+        let wait = (wait, WaitFor::CmAcknowledgement(id));
         self.wait_managed((Verb::CmMigrateId, Some(id)), wait, say, |manager| {
             manager.migrate_id(id, channel)
         })

@@ -21,7 +21,7 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
     let mut finding = Finding::new(node, noted);
     finding.site = finding.site.filter(|site| !is_own(site));
     match &mut finding.problem {
-        Problem::Failed { why: Some(why), .. } => {
+        Problem::Failed { why: Some(why), .. } | Problem::Waits { why, .. } => {
             why.place = why.place.filter(|(_, site)| !is_own(site));
         }
         Problem::NotDestroyed { names, .. } => {
@@ -29,7 +29,7 @@ pub(super) fn finding(node: u32, noted: Noted) -> Finding {
                 *made_at = made_at.filter(|site| !is_own(site));
             }
         }
-        Problem::Misused { place, .. } | Problem::Waits { place, .. } => {
+        Problem::Misused { place, .. } => {
             *place = place.filter(|(_, site)| !is_own(site));
         }
         Problem::DeregisteredEarly { posted, .. } => {
@@ -97,6 +97,11 @@ pub(in crate::stack::shell) fn diagnose(fabric: &Fabric, stopped: Option<&[Stuck
         for sign in signs.iter_mut().filter(|sign| !sleeps(sign.node)) {
             sign.certainty = Certainty::Hint;
         }
+        // Where nobody sleeps, who would have looked may sleep at another device.
+        let sleeper = |node| move |wait: &Finding| wait.node == node && is_wait(&wait.problem);
+        if waits.iter().any(|wait| is_wait(&wait.problem)) {
+            signs.retain(|sign| !is_left(&sign.problem) || waits.iter().any(sleeper(sign.node)));
+        }
     }
     let never_posted = |batch| never_posted(batch, stopped.is_some());
     mistakes.extend(fabric.unposted.iter().map(never_posted));
@@ -134,6 +139,21 @@ fn is_left(problem: &Problem) -> bool {
         problem,
         Problem::NeverPolled { .. } | Problem::Unpolled { .. }
     )
+}
+
+fn is_wait(problem: &Problem) -> bool {
+    matches!(problem, Problem::Waits { .. })
+}
+
+/// What it is about, if it is told of a thread that waits for it too.
+fn waited_for(problem: &Problem) -> Option<String> {
+    match problem {
+        Problem::LostWakeup { cq, .. }
+        | Problem::SolicitedOnly { cq, .. }
+        | Problem::NotArmedAgain { cq, .. } => Some(cq.to_string()),
+        Problem::Unacknowledged { of, .. } => Some(of.clone()),
+        _ => None,
+    }
 }
 
 /// Whether work failed for what is wrong with a receive of its peer, which fails too.
@@ -202,8 +222,9 @@ fn refused_at(finding: &Finding) -> Option<u32> {
     }
 }
 
-/// Leaves out what another finding explains: objects in use, since their users were not destroyed; packets of a queue pair that failed, work that failed since its peer's
-/// CQ has overrun, and what nobody polls since the thread waits.
+/// Leaves out what another finding explains: objects in use, since their users were not destroyed; packets of a queue pair
+/// that failed, work that failed since its peer's CQ has overrun, what a thread is told to wait for, and what nobody polls
+/// since the thread waits.
 pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
     let among = |pick: fn(&Problem) -> Option<u32>| -> BTreeSet<(u32, u32)> {
         let picked = mistakes.iter();
@@ -225,11 +246,22 @@ pub(super) fn drop_consequences(mistakes: &mut Vec<Finding>) {
         Problem::Waits { class, .. } if *class != Class::EndlessWait => Some(0),
         _ => None,
     });
+    let told: BTreeSet<_> = mistakes
+        .iter()
+        .filter_map(|finding| match &finding.problem {
+            Problem::Waits { of: Some(of), .. } => Some((finding.node, waited_for(of)?)),
+            _ => None,
+        })
+        .collect();
+    let is_told = |finding: &Finding| {
+        waited_for(&finding.problem).is_some_and(|of| told.contains(&(finding.node, of)))
+    };
     let mut refused = BTreeMap::<_, u64>::new();
     for (finding, object) in mistakes.iter().filter_map(not_destroyed) {
         *refused.entry((finding.node, object)).or_default() += 1 + finding.more;
     }
     mistakes.retain(|finding| match &finding.problem {
+        _ if is_told(finding) => false,
         Problem::Refused { error, .. } => {
             let Cause::InUse { by, count, .. } = error.cause() else {
                 return true;

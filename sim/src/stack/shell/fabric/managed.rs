@@ -49,7 +49,7 @@ impl Fabric {
         work: impl FnOnce(&mut Manager, &dyn Host) -> R,
     ) -> R {
         let manager = &mut self.managed.manager;
-        manager.now = self.now;
+        (manager.now, manager.site) = (self.now, self.site);
         let machine = Machine {
             seats: &self.seats,
             config: &self.config,

@@ -6,14 +6,14 @@ use core::time::Duration;
 use verbs_api::lab::{ArmState, CqReport};
 use verbs_api::site::Site;
 use verbs_api::table::{Id, Table};
-use verbs_api::{CmChannel, CompChannel, Context, Cq, Handle, Object};
+use verbs_api::{CmChannel, CmId, CompChannel, Context, Cq, Element, Handle};
 
 use super::Fabric;
 use super::findings::finding;
 use crate::class::{Certainty, Class};
 use crate::cm;
 use crate::device::{Device, node_of};
-use crate::diagnosis::{Finding, Noted, PlainNames, Problem, counted};
+use crate::diagnosis::{Finding, Noted, Problem, Why, counted};
 use crate::stack::shell::diagnose::{Kind, Stuck};
 use crate::stack::shell::node::Outstanding;
 use crate::time::Time;
@@ -29,12 +29,21 @@ pub(in crate::stack::shell) enum WaitFor {
     AsyncEvent(Context),
     /// An event of rdma_cm.
     CmEvent(CmChannel),
-    /// Another thread to acknowledge events.
-    Acknowledgement(Object),
+    /// That events about an object are acknowledged.
+    Acknowledgement(Element),
+    /// The same of events of rdma_cm.
+    CmAcknowledgement(CmId),
     /// Another thread to end a batch on a queue pair of this number, which it began there.
     Batch { qp_num: u32, begun_at: Option<Site> },
     /// Another thread to end an iteration.
     Iteration(Cq),
+}
+
+impl WaitFor {
+    /// Whether only another thread of the program can bring it.
+    pub(in crate::stack::shell) fn needs_other_thread(self) -> bool {
+        matches!(self, Self::Acknowledgement(_) | Self::CmAcknowledgement(_))
+    }
 }
 
 /// A thread that waits.
@@ -70,8 +79,8 @@ impl fmt::Display for WaitFor {
             Self::Edge(channel) => write!(f, "an edge of {channel}"),
             Self::AsyncEvent(context) => write!(f, "an asynchronous event of {context}"),
             Self::CmEvent(channel) => write!(f, "an event on {channel}"),
-            Self::Acknowledgement(object) => {
-                write!(f, "another thread to acknowledge events of the {object}")
+            Self::Acknowledgement(_) | Self::CmAcknowledgement(_) => {
+                f.write_str("events to be acknowledged")
             }
             Self::Batch { qp_num, .. } => write!(f, "the end of a batch on qp {qp_num:#x}"),
             Self::Iteration(cq) => write!(f, "the end of an iteration over {cq}"),
@@ -82,16 +91,17 @@ impl fmt::Display for WaitFor {
 /// A wait that nothing under way can end.
 #[cold]
 pub(in crate::stack::shell) fn note_endless(fabric: &mut Fabric, waiting: &Waiting) {
-    if let Some(problem) = as_problem(fabric, waiting, true) {
+    if let Some(Noted { problem, site, .. }) = as_noted(fabric, waiting, true) {
         let node = place_of(fabric, waiting);
-        fabric.note_mistake(node, problem);
+        let history = &mut fabric.node_mut(node).device.base.history;
+        history.note(problem, site);
     }
 }
 
 /// The threads that wait now, but for those that wait for what may never happen.
 pub(super) fn findings(fabric: &Fabric) -> Vec<Finding> {
     let finding = |(_, waiting): (u32, &Waiting)| {
-        let noted = Noted::at(as_problem(fabric, waiting, false)?, waiting.site);
+        let noted = as_noted(fabric, waiting, false)?;
         Some(finding(place_of(fabric, waiting), noted))
     };
     fabric.waits.0.iter().filter_map(finding).collect()
@@ -136,10 +146,10 @@ fn of_sleeper(
         waits_for: format!("{wait_for}{other}"),
         since: None,
         class: silence.class,
-        why: silence.why,
-        place: None,
+        why: Why::new(silence.why),
+        of: silence.of,
     };
-    let mut found = finding(node, Noted::at(problem, silence.armed_at));
+    let mut found = finding(node, Noted::at(problem, silence.at));
     // Something else may end it.
     if or.is_some() {
         found.certainty = Certainty::Hint;
@@ -177,7 +187,7 @@ fn for_cm_events(fabric: &Fabric) -> Vec<Finding> {
     let mut waits: Vec<_> = waits.collect();
     waits.sort_by_key(|(channel, _)| *channel);
     let found = waits.into_iter().filter_map(|(_, waiting)| {
-        let noted = Noted::at(as_problem(fabric, waiting, true)?, waiting.site);
+        let noted = as_noted(fabric, waiting, true)?;
         Some(finding(place_of(fabric, waiting), noted))
     });
     found.collect()
@@ -194,10 +204,13 @@ fn place_of(fabric: &Fabric, waiting: &Waiting) -> u32 {
 const A_TURN: Duration = Duration::from_millis(100);
 
 /// `stalled` if nothing is under way, so that it waits for ever.
-fn as_problem(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Problem> {
-    const UNREAD: &str = "an event was read and not acknowledged";
+fn as_noted(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Noted> {
     let [now, then] = [fabric.now(), waiting.since].map(Time::since_start);
     let since = now.saturating_sub(then);
+    let begun = |at| Silence {
+        at,
+        ..Silence::new(Class::EndlessWait, "another thread has begun it")
+    };
     let silence = match waiting.wait_for {
         WaitFor::Event(channel) | WaitFor::Edge(channel) => {
             no_event(fabric, waiting.place, channel, stalled)?
@@ -209,46 +222,76 @@ fn as_problem(fabric: &Fabric, waiting: &Waiting, stalled: bool) -> Option<Probl
             let why = cm::no_event(&fabric.managed.manager, channel)?;
             Silence::new(Class::EndlessWait, why)
         }
-        WaitFor::Acknowledgement(Object::CmId) => Silence::new(Class::CmUnacknowledged, UNREAD),
-        WaitFor::Acknowledgement(_) => Silence::new(Class::Unacknowledged, UNREAD),
+        WaitFor::CmAcknowledgement(id) => {
+            let noted = fabric.managed.manager.ids.unacknowledged(id)?;
+            Silence::of(Class::CmUnacknowledged, noted)
+        }
+        WaitFor::Acknowledgement(element) => {
+            let findings = fabric.node(waiting.place).findings();
+            Silence::of(Class::Unacknowledged, findings.unacknowledged_of(element)?)
+        }
         WaitFor::Batch { .. } | WaitFor::Iteration(_) if since < A_TURN => return None,
-        WaitFor::Batch { .. } | WaitFor::Iteration(_) => {
-            Silence::new(Class::EndlessWait, "another thread has begun it")
+        WaitFor::Batch { begun_at, .. } => begun(begun_at),
+        WaitFor::Iteration(cq) => {
+            let cqs = &fabric.node(waiting.place).device.cqs;
+            begun(cqs.iteration_begun_at(cq))
         }
     };
     let begun_at = match waiting.wait_for {
-        WaitFor::Batch { begun_at, .. } => begun_at,
-        WaitFor::Iteration(cq) => {
-            let cqs = &fabric.node(waiting.place).device.cqs;
-            cqs.iteration_begun_at(cq)
-        }
+        WaitFor::Batch { .. } | WaitFor::Iteration(_) => silence.at.map(|site| ("at", site)),
         _ => None,
     };
-    Some(Problem::Waits {
+    // The place is that of the destroy, or else where the CQ was armed.
+    let (site, place) = match silence.of.as_deref() {
+        None => (waiting.site, begun_at),
+        Some(Problem::Unacknowledged { .. }) => {
+            (waiting.site, silence.at.map(|site| ("read at", site)))
+        }
+        Some(_) => {
+            let wait = waiting.site.map(|site| ("the wait is at", site));
+            (silence.at.or(waiting.site), wait)
+        }
+    };
+    let problem = Problem::Waits {
         call: waiting.call,
         waits_for: waiting.wait_for.to_string(),
         since: Some(since),
         class: silence.class,
-        why: silence.why,
-        place: begun_at.map(|site| ("at", site)),
-    })
+        why: Why {
+            place,
+            ..Why::new(silence.why)
+        },
+        of: silence.of,
+    };
+    Some(Noted::at(problem, site))
 }
 
 /// Why no event comes.
 struct Silence {
     class: Class,
     why: String,
-    /// Where the CQ was armed that this speaks of.
-    armed_at: Option<Site>,
+    /// What is wrong with an object, if that is why.
+    of: Option<Box<Problem>>,
+    /// Where the CQ was armed that this speaks of, the events were read, or another thread began.
+    at: Option<Site>,
 }
 
 impl Silence {
     fn new(class: Class, why: impl Into<String>) -> Self {
-        let (why, armed_at) = (why.into(), None);
         Self {
             class,
-            why,
-            armed_at,
+            why: why.into(),
+            of: None,
+            at: None,
+        }
+    }
+
+    /// Since something is wrong with an object.
+    fn of(class: Class, noted: Noted) -> Self {
+        Self {
+            of: Some(Box::new(noted.problem)),
+            at: noted.site,
+            ..Self::new(class, "")
         }
     }
 }
@@ -263,15 +306,13 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> 
     }
     let wake_up = |report: &CqReport| {
         let found = cqs.left(base, report.cq.index())?.asleep()?;
+        let ends = || stalled || Outstanding::of(fabric.node(node), report.cq.index()).is_none();
         let class = match found.problem.class() {
-            Class::SolicitedOnly if stalled => Class::SolicitedWait,
+            // None that is solicited can come.
+            Class::SolicitedOnly if ends() => Class::SolicitedWait,
             class => class,
         };
-        Some(Silence {
-            class,
-            why: found.problem.in_words(&PlainNames),
-            armed_at: found.site,
-        })
+        Some(Silence::of(class, found))
     };
     if let Some(lost) = reports.iter().find_map(wake_up) {
         return Some(lost);
@@ -289,13 +330,16 @@ fn no_event(fabric: &Fabric, node: u32, channel: CompChannel, stalled: bool) -> 
         };
         let cq = first.cq;
         let outstanding = outstanding(fabric, node, cq);
+        let why =
+            format!("nothing has completed in {cq} since it was armed, and {outstanding}{others}");
         return Some(Silence {
-            class: Class::EndlessWait,
-            why: format!(
-                "nothing has completed in {cq} since it was armed, and {outstanding}{others}"
-            ),
-            armed_at: cqs.left(base, cq.index()).and_then(|left| left.armed_at()),
+            at: cqs.left(base, cq.index()).and_then(|left| left.armed_at()),
+            ..Silence::new(Class::EndlessWait, why)
         });
+    }
+    let not_again = |report: &CqReport| cqs.left(base, report.cq.index())?.not_armed_again();
+    if let Some(found) = reports.iter().find_map(not_again) {
+        return Some(Silence::of(Class::NotArmed, found));
     }
     Some(match reports.is_empty() {
         true => Silence::new(Class::EndlessWait, "no CQ has this channel"),

@@ -10,7 +10,7 @@ use super::Node;
 use crate::class::Certainty;
 #[cfg(feature = "network")]
 use crate::device::reason;
-use crate::device::{FailedWork, InContext, Reason};
+use crate::device::{Device, FailedWork, InContext, Reason};
 use crate::diagnosis::{Noted, Problem, Why, counted};
 #[cfg(feature = "network")]
 use crate::packet::Packet;
@@ -220,32 +220,46 @@ impl Findings<'_> {
 
     fn unacknowledged(&self) -> impl Iterator<Item = Noted> {
         let device = &self.node.device;
-        let of_async = |context, element| device.base.unacked(context, element);
-        let cqs = device.cqs.table.iter().map(move |(_, cq)| {
-            let events = of_async(cq.handle.context(), Element::Cq(cq.handle));
-            (
-                cq.handle.to_string(),
-                cq.events_unacked + events,
-                cq.event_read_at(),
-            )
-        });
-        let qps = self.node.qps.iter().map(move |(_, qp)| {
-            let handle = qp.common.handle;
-            (
-                name_of(qp),
-                of_async(handle.context(), Element::Qp(handle)),
-                None,
-            )
-        });
-        let srqs = device.srqs.iter().map(move |(_, srq)| {
-            let events = of_async(srq.handle.context(), Element::Srq(srq.handle));
-            (srq.handle.to_string(), events, None)
-        });
-        let all = cqs
-            .chain(qps)
-            .chain(srqs)
-            .filter(|(_, events, _)| *events > 0);
-        all.map(|(of, events, site)| Noted::at(Problem::Unacknowledged { of, events }, site))
+        let cqs = device.cqs.table.iter();
+        let cqs = cqs.map(|(_, cq)| Element::Cq(cq.handle));
+        let qps = self.node.qps.iter();
+        let qps = qps.map(|(_, qp)| Element::Qp(qp.common.handle));
+        let srqs = device.srqs.iter();
+        let srqs = srqs.map(|(_, srq)| Element::Srq(srq.handle));
+        let all = cqs.chain(qps).chain(srqs);
+        all.filter_map(|element| self.unacknowledged_of(element))
+    }
+
+    /// Events about an object that were read and not acknowledged.
+    pub(in crate::stack::shell) fn unacknowledged_of(&self, element: Element) -> Option<Noted> {
+        let Device { base, cqs, .. } = &self.node.device;
+        let verb = Verb::GetAsyncEvent;
+        let (of, context, own) = match element {
+            Element::Cq(cq) => {
+                let own = cqs.table.get(cq.index(), cq.generation()).ok();
+                (cq.to_string(), cq.context(), own)
+            }
+            Element::Qp(qp) => {
+                let index = self.node.find_qp(verb, qp).ok();
+                let name = index.map(|index| name_of(self.node.qps.at(index)));
+                (name.unwrap_or_else(|| qp.to_string()), qp.context(), None)
+            }
+            Element::Srq(srq) => (srq.to_string(), srq.context(), None),
+            _ => return None,
+        };
+        let of_async = base.unacked(context, element);
+        let of_cq = own.map_or(0, |cq| cq.events_unacked);
+        let last = base.last_read(context, element).filter(|_| of_async > 0);
+        let read_at = match (own, last) {
+            (Some(cq), _) if of_cq > 0 => cq.event_read_at(),
+            (_, last) => last.and_then(|(_, site)| site),
+        };
+        let problem = Problem::Unacknowledged {
+            of,
+            last: last.map(|(event, _)| event.to_string()),
+            events: of_cq + of_async,
+        };
+        (of_cq + of_async > 0).then(|| Noted::at(problem, read_at))
     }
 
     /// The objects of a context that is closed, or all, users before what they use.

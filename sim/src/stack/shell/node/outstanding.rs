@@ -62,6 +62,13 @@ impl Outstanding {
     }
 }
 
+impl Outstanding {
+    /// Nothing may yet complete in it.
+    pub(in crate::stack::shell) fn is_none(&self) -> bool {
+        (self.sends, self.receives, self.unsignaled) == (0, 0, 0)
+    }
+}
+
 impl fmt::Display for Outstanding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sends = counted(self.sends, "send", "sends");
