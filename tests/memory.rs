@@ -420,7 +420,7 @@ fn memory_of_the_caller_is_refused_as_other_memory_is() {
     assert_eq!(of((addr, 64), Some(0x7000 + (in_page ^ 1)), local), INVALID);
     assert_eq!(
         of((addr, 64), Some(u64::MAX - 4095 + in_page), local),
-        (in_page > 4096 - 64).then_some(ErrorKind::Invalid)
+        (in_page >= 4096 - 64).then_some(ErrorKind::Invalid)
     );
     assert_eq!(registered(&sim, gone, (addr, 64), None, local), INVALID);
 }
