@@ -15,25 +15,15 @@ use verbs_explore::program::{
     self, Conditions, Difference, Known, Pace, Program, compare, known, run, shrink,
 };
 use verbs_sim::{Sim, SimConfig};
-use verbsim::backend::{Choice, Hardware, Kind, only};
+use verbsim::backend::{DevicePlace, Hardware, OfHardware, only};
 
 use crate::output::{Stop, print};
 use crate::seeds;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Which device [default: the first]
-    #[arg(long, value_name = "NAME")]
-    device: Option<String>,
-    /// The device of the other nodes [default: the same]
-    #[arg(long, value_name = "NAME")]
-    peer_device: Option<String>,
-    /// Port of the device
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    port: u8,
-    /// Index in the port's GID table
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    gid_index: u8,
+    #[command(flatten)]
+    at: DevicePlace,
     /// Seeds of the programs: one, or from A to below B
     #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = seeds::parse)]
     seeds: Range<u64>,
@@ -46,20 +36,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
-    let choice = Choice {
-        wire: false,
-        backend: Kind::Hw,
-        profile: String::new(),
-        link_layer: None,
-        seed: 0,
-        device: args.device.clone(),
-        peer_device: args.peer_device.clone(),
-        port: args.port,
-        gid_index: args.gid_index,
+    let options = OfHardware {
+        at: args.at.clone(),
         may_crash_kernel: false,
         in_process: true,
     };
-    let both = Both::new(&choice.hardware().map_err(Stop::Usage)?, args)?;
+    let both = Both::new(&Hardware::chosen(&options).map_err(Stop::Usage)?, args)?;
     let known = known(&both.driver);
     let bar = ProgressBar::new(args.seeds.end - args.seeds.start);
     bar.set_style(
@@ -152,8 +134,8 @@ impl<'a> Both<'a> {
 
     fn compare(&self, program: &Program) -> Result<(), Difference> {
         let conditions = Conditions {
-            port_num: self.args.port,
-            sgid_index: self.args.gid_index,
+            port_num: self.args.at.port,
+            sgid_index: self.args.at.gid_index,
             ..Conditions::default()
         };
         let simulator = Sim::new(self.config.clone());

@@ -23,9 +23,6 @@ pub(crate) struct Args {
     /// there are none, those whose id contains this text. May be given several times
     #[arg(long, value_name = "PATTERN")]
     filter: Vec<String>,
-    /// Write every packet of the simulator to this file, for Wireshark
-    #[arg(long, value_name = "FILE")]
-    pcap: Option<PathBuf>,
     /// How to show the result
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -37,7 +34,8 @@ pub(crate) struct Args {
 
 pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let scenarios = chosen(&args.filter)?;
-    let pcap = args.pcap.as_deref().map(capture::begin).transpose()?;
+    let file = args.choice.pcap();
+    let pcap = file.map(capture::begin).transpose()?;
     let backends = args.choice.backends(pcap);
     interrupt::listen();
     let (mut runs, mut end) = (Vec::new(), Ok(()));
@@ -50,7 +48,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
             break;
         }
     }
-    capture::end(args.pcap.as_deref(), pcap)?;
+    capture::end(file, pcap)?;
     if runs.is_empty() {
         return end;
     }

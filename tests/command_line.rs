@@ -59,6 +59,91 @@ fn wrong_values_are_refused_in_words() {
     }
 }
 
+/// The options of `run` that are for one backend, each with a value that it takes.
+const OF_SIM: &[&str] = &[
+    "--profile rxe",
+    "--link-layer ethernet",
+    "--seed 0",
+    "--wire",
+    "--pcap /nonexistent/file",
+];
+const OF_HW: &[&str] = &[
+    "--device mlx5_0",
+    "--peer-device mlx5_0",
+    "--port 1",
+    "--gid-index 0",
+    "--may-crash-kernel",
+    "--in-process",
+];
+
+/// With a value that is the default too: who gives one believes that it counts.
+#[test]
+fn options_of_one_backend_are_refused_for_the_other() {
+    let cases = [("sim", OF_HW, "hw"), ("hw", OF_SIM, "sim")];
+    for (backend, options, other) in cases {
+        for option in options {
+            let name = option.split(' ').next().unwrap();
+            let wanted = format!("{name} is for --backend {other}, and the backend is {backend}");
+            let arguments = format!("run --backend {backend} {option} --filter CQ-ARM-17");
+            let mut lines = vec![arguments.clone()];
+            if backend == "sim" {
+                lines.push(arguments.replace(" --backend sim", ""));
+            }
+            for line in lines {
+                let output = verbsim(&line);
+                assert_eq!(output.status.code(), Some(2), "{line}: {}", said(&output));
+                assert!(said(&output).contains(&wanted), "{line}: {}", said(&output));
+            }
+        }
+    }
+}
+
+/// An option that is new is in the table above, or is for both backends.
+#[test]
+fn each_option_of_a_run_is_for_one_backend_or_for_both() {
+    let both = [
+        "--backend",
+        "--filter",
+        "--format",
+        "--out",
+        "--help",
+        "--version",
+    ];
+    let help = said(&verbsim("run --help"));
+    let lines = help.lines().map(str::trim_start);
+    let words = lines.filter(|line| line.starts_with('-')).flat_map(|line| {
+        let words = line.split([' ', ',']).take(3);
+        words.filter(|word| word.starts_with("--"))
+    });
+    let of_one = |name: &str| {
+        let mut all = OF_SIM.iter().chain(OF_HW);
+        all.any(|option| option.split(' ').next() == Some(name))
+    };
+    let mut count = 0;
+    for name in words {
+        assert!(both.contains(&name) || of_one(name), "{name} in {help}");
+        count += usize::from(of_one(name));
+    }
+    assert_eq!(count, OF_SIM.len() + OF_HW.len(), "{help}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn options_of_a_diagnosis_are_refused_where_there_is_none() {
+    let options = [
+        "--allow-unused",
+        "--diagnose-format json",
+        "--suppressions /dev/null",
+    ];
+    for option in options {
+        let output = verbsim(&format!("exec {option} -- true"));
+        let name = option.split(' ').next().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{option}: {}", said(&output));
+        let wanted = format!("{name} is for a diagnosis, and nothing asks for one");
+        assert!(said(&output).contains(&wanted), "{}", said(&output));
+    }
+}
+
 #[test]
 fn a_group_of_rules_is_explained() {
     let output = said(&verbsim("explain cq-arm"));

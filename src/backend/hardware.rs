@@ -14,7 +14,7 @@ use verbs_scenarios::{
     deviations, rule,
 };
 
-use super::{Choice, checked, machine, word};
+use super::{DevicePlace, OfHardware, checked, machine, word};
 
 /// A device of this machine, and the one of the other side.
 #[derive(Clone, Debug)]
@@ -34,7 +34,17 @@ pub struct Hardware {
 const LONGEST_WAITS: u32 = 4;
 
 impl Hardware {
-    pub(super) fn chosen(choice: &Choice) -> Result<Self, String> {
+    /// The device of this machine that is meant.
+    ///
+    /// # Errors
+    /// Says which devices there are, or what is wrong with the one.
+    pub fn chosen(options: &OfHardware) -> Result<Self, String> {
+        let DevicePlace {
+            device,
+            peer_device,
+            port,
+            gid_index,
+        } = &options.at;
         let none = || {
             let why = machine::obstacles().join("; ");
             format!("this machine has no RDMA device: {why}")
@@ -43,11 +53,8 @@ impl Hardware {
         let there = machine.devices().map_err(|error| error.to_string())?;
         let names: Vec<&str> = there.iter().map(|info| info.name.as_str()).collect();
         let first = names.first().ok_or_else(none)?;
-        let device = choice
-            .device
-            .clone()
-            .unwrap_or_else(|| (*first).to_string());
-        let peer = choice.peer_device.clone().unwrap_or_else(|| device.clone());
+        let device = device.clone().unwrap_or_else(|| (*first).to_string());
+        let peer = peer_device.clone().unwrap_or_else(|| device.clone());
         for name in [&device, &peer] {
             if !names.contains(&name.as_str()) {
                 return Err(format!(
@@ -59,8 +66,8 @@ impl Hardware {
         let driver = there.iter().find(|info| info.name == device);
         let driver = driver.map_or_else(String::new, |info| info.driver.clone());
         let place = Place {
-            port_num: choice.port,
-            sgid_index: choice.gid_index,
+            port_num: *port,
+            sgid_index: *gid_index,
         };
         let link_layer = check_place(machine.as_ref(), &device, place)?;
         check_place(machine.as_ref(), &peer, place)?;
@@ -73,8 +80,8 @@ impl Hardware {
             devices: [device, peer],
             driver,
             link_layer,
-            in_process: choice.in_process,
-            may_crash_kernel: choice.may_crash_kernel,
+            in_process: options.in_process,
+            may_crash_kernel: options.may_crash_kernel,
             place,
         })
     }

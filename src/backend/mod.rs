@@ -9,9 +9,12 @@ pub use hardware::{Hardware, only};
 pub use simulator::Simulator;
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use serde::Serialize;
 use verbs_api::profile::Profile;
 use verbs_api::{Capabilities, LinkLayer, Verbs};
@@ -50,6 +53,15 @@ impl Kind {
         }
     }
 
+    /// The options that are for it alone.
+    fn options(self) -> Command {
+        let none = Command::new("options");
+        match self {
+            Self::Sim => OfSimulator::augment_args(none),
+            Self::Hw => OfHardware::augment_args(none),
+        }
+    }
+
     /// What is in the way of using its devices, a sentence each.
     pub fn obstacles(self) -> Vec<String> {
         match self {
@@ -59,12 +71,26 @@ impl Kind {
     }
 }
 
-/// Which backend, as the command line says it.
+/// Which backend, as the command line says it: the options of one are refused for the other.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// The simulator.
+    Sim(OfSimulator),
+    /// A device of this machine.
+    Hw(OfHardware),
+}
+
+/// What `--backend` says.
 #[derive(Args, Clone, Debug)]
-pub struct Choice {
+struct OfBoth {
     /// What to run against
     #[arg(long, value_enum, default_value = "sim")]
-    pub backend: Kind,
+    backend: Kind,
+}
+
+/// Options of the simulator.
+#[derive(Args, Clone, Debug)]
+pub struct OfSimulator {
     /// Profile of the simulator: how it behaves, such as spec or rxe; `all` runs each in turn
     #[arg(long, value_name = "NAME", default_value = "spec")]
     pub profile: String,
@@ -78,7 +104,29 @@ pub struct Choice {
     /// Let nothing but bytes of RoCEv2 pass between the simulator's nodes
     #[arg(long)]
     pub wire: bool,
-    /// Which device
+    /// Write every packet of the simulator to this file, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+}
+
+/// Options of the devices of this machine.
+#[derive(Args, Clone, Debug)]
+pub struct OfHardware {
+    /// The device and its place in the network.
+    #[command(flatten)]
+    pub at: DevicePlace,
+    /// Also run scenarios that are recorded to crash this driver's kernel
+    #[arg(long)]
+    pub may_crash_kernel: bool,
+    /// Run scenarios that may hang or crash in this process too, and not each in a process of its own
+    #[arg(long)]
+    pub in_process: bool,
+}
+
+/// Which devices of this machine, and where they are connected.
+#[derive(Args, Clone, Debug)]
+pub struct DevicePlace {
+    /// Which device [default: the first]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
     /// The device at the other end of each connection [default: the same]
@@ -90,39 +138,77 @@ pub struct Choice {
     /// Index in the port's GID table
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub gid_index: u8,
-    /// Also run scenarios that are recorded to crash this driver's kernel
-    #[arg(long)]
-    pub may_crash_kernel: bool,
-    /// Run scenarios that may hang or crash in this process too, and not each in a process of its own
-    #[arg(long)]
-    pub in_process: bool,
+}
+
+impl Args for Choice {
+    fn augment_args(command: Command) -> Command {
+        let both = OfBoth::augment_args(command);
+        let sim = OfSimulator::augment_args(both.next_help_heading("Options of --backend sim"));
+        let hw = OfHardware::augment_args(sim.next_help_heading("Options of --backend hw"));
+        hw.next_help_heading(None)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Choice {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let OfBoth { backend } = OfBoth::from_arg_matches(matches)?;
+        let other = match backend {
+            Kind::Sim => Kind::Hw,
+            Kind::Hw => Kind::Sim,
+        };
+        if let Some(option) = given(matches, &other.options()).next() {
+            let text = format!("{option} is for --backend {other}, and the backend is {backend}");
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+        }
+        Ok(match backend {
+            Kind::Sim => Self::Sim(OfSimulator::from_arg_matches(matches)?),
+            Kind::Hw => Self::Hw(OfHardware::from_arg_matches(matches)?),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Those of the options of `command` that the user has given, as they are written.
+fn given(matches: &ArgMatches, command: &Command) -> impl Iterator<Item = String> {
+    let options = command.get_arguments();
+    let is_given = |option: &&Arg| {
+        let source = matches.value_source(option.get_id().as_str());
+        source == Some(ValueSource::CommandLine)
+    };
+    let written = |option: &Arg| option.get_long().map(|name| format!("--{name}"));
+    options.filter(is_given).filter_map(written)
 }
 
 impl Choice {
+    /// The file that all packets are to be written to.
+    pub fn pcap(&self) -> Option<&Path> {
+        match self {
+            Self::Sim(options) => options.pcap.as_deref(),
+            Self::Hw(_) => None,
+        }
+    }
+
     /// The backends that are meant: several for [`ALL_PROFILES`]. Simulators write their packets to `pcap`.
     ///
     /// # Errors
     /// Says which profiles or devices there are.
     pub fn backends(&self, pcap: Option<Pcap>) -> Result<Vec<Box<dyn Backend>>, String> {
-        match self.backend {
-            Kind::Sim => self.simulators(pcap),
-            Kind::Hw if self.wire || pcap.is_some() => {
-                Err("--wire and --pcap are for the simulator".to_owned())
-            }
-            Kind::Hw => self
-                .hardware()
-                .map(|hw| vec![Box::new(hw) as Box<dyn Backend>]),
+        match self {
+            Self::Sim(options) => options.simulators(pcap),
+            Self::Hw(options) => Ok(vec![Box::new(Hardware::chosen(options)?)]),
         }
     }
+}
 
-    /// The device of this machine that is meant.
-    ///
-    /// # Errors
-    /// Says which devices there are, or what is wrong with the one.
-    pub fn hardware(&self) -> Result<Hardware, String> {
-        Hardware::chosen(self)
-    }
-
+impl OfSimulator {
     fn simulators(&self, pcap: Option<Pcap>) -> Result<Vec<Box<dyn Backend>>, String> {
         let name = &self.profile;
         let chosen = match &name[..] {
@@ -235,7 +321,6 @@ mod tests {
                 "--wire --profile mlx5 --link-layer infiniband",
                 "not of InfiniBand",
             ),
-            ("--wire --backend hw", "for the simulator"),
         ] {
             let refused = runs(options).unwrap_err();
             assert!(refused.contains(expected), "{options}: {refused}");

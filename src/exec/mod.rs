@@ -64,6 +64,17 @@ enum FailOn {
     Error,
 }
 
+impl Args {
+    /// An option that says something of the diagnosis alone, and does not ask for one.
+    #[cfg(target_os = "linux")]
+    fn about_diagnosis(&self) -> Option<&'static str> {
+        let Options(settings) = &self.options;
+        let mut names = settings.iter().map(|(setting, _)| setting.name);
+        let setting = names.find(|name| ["diagnose-format", "suppressions"].contains(name));
+        setting.or_else(|| self.allow_unused.then_some("allow-unused"))
+    }
+}
+
 /// The settings of the devices that stand on the command line.
 struct Options(Vec<(&'static Setting, OsString)>);
 

@@ -34,6 +34,13 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         variables.set(Setting::named("diagnose"), "-");
         config = Config::read(&variables).map_err(Stop::Usage)?;
     }
+    if config.diagnose().is_none()
+        && let Some(name) = args.about_diagnosis()
+    {
+        return Err(Stop::usage(format!(
+            "--{name} is for a diagnosis, and nothing asks for one: add --diagnose or --fail-on"
+        )));
+    }
     if !config.fabric().is_default() {
         config.fabric().check().map_err(Stop::Usage)?;
     }
