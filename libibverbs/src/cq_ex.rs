@@ -249,8 +249,10 @@ impl Reader {
         let (cq, iteration) = self.cq;
         let completion = iteration.turn(cq, self.name).get();
         completion.ok_or_else(|| {
-            let why = format_args!("no iteration over {} is open", cq.handle);
-            self.note(Class::Iterated, why);
+            self.note(
+                Class::Iterated,
+                format_args!("no iteration over {} is open", cq.handle),
+            );
             Errno(libc::EINVAL)
         })
     }
@@ -259,8 +261,10 @@ impl Reader {
     fn good(&self, wc: &WcEx) {
         if wc.status != WcStatus::Success {
             let status = wc.status;
-            let why = format_args!("the completion failed with {status}: the value is not defined");
-            self.note(Class::UndefinedField, why);
+            self.note(
+                Class::UndefinedField,
+                format_args!("the completion failed with {status}: the value is not defined"),
+            );
         }
     }
 
@@ -268,11 +272,11 @@ impl Reader {
     #[inline]
     fn asked<T: Default>(&self, value: Option<T>) -> T {
         value.unwrap_or_else(|| {
-            let why = format_args!(
-                "{} was made without this field (wc_flags)",
-                self.cq.0.handle
+            let cq = self.cq.0.handle;
+            self.note(
+                Class::FieldNotAsked,
+                format_args!("{cq} was made without this field (wc_flags)"),
             );
-            self.note(Class::FieldNotAsked, why);
             T::default()
         })
     }

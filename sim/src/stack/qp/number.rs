@@ -21,8 +21,9 @@ const INDEX: u32 = (1 << INDEX_BITS) - 1;
 #[cfg(feature = "network")]
 const _: () = assert!(INDEX_BITS == verbs_udp::Tenant::QP_BITS);
 /// Leaves room for slots that rest before they are used again.
-const MAX_QP: u32 = (1 << INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32;
-const _: () = assert!(DeviceLimits::SPEC.max_qp == MAX_QP);
+const _: () = assert!(
+    DeviceLimits::SPEC.max_qp == (1 << INDEX_BITS) - 2 - 2 * verbs_api::table::QUARANTINE as u32
+);
 /// Numbers below it belong to every port alike.
 const WELL_KNOWN: u32 = 2;
 
@@ -112,7 +113,7 @@ mod tests {
         #[cfg(not(feature = "network"))]
         let all = [Numbers::default(), scattered];
         for numbers in all {
-            for (index, generation) in [(0, 1), (5, 128), (MAX_QP - 1, 3)] {
+            for (index, generation) in [(0, 1), (5, 128), (DeviceLimits::SPEC.max_qp - 1, 3)] {
                 let id = Id { index, generation };
                 assert_eq!(numbers.slot(numbers.number(id, false)), Some(index));
                 assert_eq!(numbers.slot(numbers.number(id, true)), Some(index));
