@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use verbs_abi::library::{self, Unopened};
-use verbs_abi::{IBV_TRANSPORT_IWARP, ibv_context, ibv_device};
+use verbs_abi::{IBV_TRANSPORT_IWARP, ibv_context, ibv_device, slice};
 use verbs_api::{Cause, DeviceInfo, Error, ErrorKind, Result, Transport, Verb};
 
 use crate::errno::made;
@@ -100,8 +100,8 @@ fn with_list<R>(verb: Verb, work: impl FnOnce(&[*mut ibv_device]) -> Result<R>) 
         list => list?,
     };
     // SAFETY: the library says so many entries.
-    let devices = unsafe { std::slice::from_raw_parts(list, usize::try_from(count).unwrap_or(0)) };
-    let result = work(devices);
+    let devices = unsafe { slice(list, usize::try_from(count).unwrap_or(0)) };
+    let result = work(devices.unwrap_or_default());
     // SAFETY: the list came from `ibv_get_device_list` and is not used any more.
     unsafe { library::ibv_free_device_list(list) };
     result

@@ -8,7 +8,7 @@ use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, context_of, kinds};
-use crate::result::{Errno, Result, not_null, pointer, status};
+use crate::result::{Errno, Result, not_null, pointer, present, status};
 
 kinds! {
     /// Address handles, each with its domain.
@@ -17,7 +17,7 @@ kinds! {
 
 pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
     pointer(|| {
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         create(pd, &unsafe { attr.read() })
     })
@@ -56,7 +56,7 @@ pub(crate) extern "C" fn init_ah_from_wc(
     attr: *mut ibv_ah_attr,
 ) -> c_int {
     crate::result::or_minus_one(|| {
-        not_null(attr)?;
+        present(attr)?;
         let back = back(context, port, wc, grh)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { attr.write(back) };
@@ -84,7 +84,7 @@ fn back(
 ) -> Result<ibv_ah_attr> {
     /// `IBV_WC_GRH`
     const GRH: u32 = 1;
-    not_null(wc)?;
+    present(wc)?;
     // SAFETY: the program's, valid for the call (C's contract).
     let wc = unsafe { wc.read() };
     let route = match wc.wc_flags & GRH {

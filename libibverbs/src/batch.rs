@@ -9,7 +9,6 @@ mod turn;
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use std::slice;
 
 use smallvec::SmallVec;
 use verbs_abi::{
@@ -29,7 +28,7 @@ use crate::mw::{self, Mw};
 use crate::object::{CObject, context_of};
 use crate::post::{self, destination};
 use crate::qp::{self, Qp};
-use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
+use crate::result::{Errno, Result, UNSUPPORTED, pointer, present, silent, status, values};
 use crate::xrc;
 
 use turn::Call;
@@ -81,7 +80,7 @@ pub(crate) extern "C" fn create_qp_ex(
     init: *mut ibv_qp_init_attr_ex,
 ) -> *mut ibv_qp {
     pointer(|| {
-        not_null(init)?;
+        present(init)?;
         // SAFETY: the program's, valid for the call. It need not know the fields behind those that
         // its mask names, so only these are read (C's contract).
         let (comp_mask, pd) = unsafe { ((*init).comp_mask, (*init).pd) };
@@ -301,7 +300,7 @@ extern "C" fn wr_bind_mw(
     info: *const ibv_mw_bind_info,
 ) {
     add(qp, "ibv_wr_bind_mw", || {
-        not_null(info)?;
+        present(info)?;
         let mw = CObject::<Mw>::find(mw)?.handle;
         // SAFETY: the program's, valid for the call (C's contract).
         let info = mw::info(&unsafe { info.read() })?;
@@ -390,7 +389,7 @@ extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) 
 extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
     change(qp, "ibv_wr_set_sge_list", |found, last, entries, _| {
         let count = c_int::try_from(count).unwrap_or(c_int::MAX);
-        let list = post::list(list, count, found.more.cap.max_send_sge);
+        let list = post::list(list, count, found.more.cap.max_send_sge)?;
         last.list = put(entries, list);
         Ok(())
     });
@@ -407,9 +406,10 @@ extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, count: usize, list: *c
 
 fn set_inline(qp: *mut ibv_qp_ex, name: &'static str, count: usize, list: *const ibv_data_buf) {
     change(qp, name, |found, last, entries, bytes| {
-        // SAFETY: the program's, so many (C's contract).
-        let buffers = (0..count).map(|at| unsafe { list.add(at).read() });
-        let length: u64 = buffers.clone().map(|buffer| buffer.length as u64).sum();
+        // SAFETY: the program's, valid for the call, and so many (C's contract).
+        let buffers = unsafe { values(list, count) }?;
+        let lengths = buffers.iter().map(|buffer| buffer.length as u64);
+        let length = lengths.fold(0, u64::saturating_add);
         last.flags |= SendFlags::INLINE;
         if length > found.more.cap.max_inline_data.into() {
             // The engine refuses it by its length.
@@ -425,11 +425,9 @@ fn set_inline(qp: *mut ibv_qp_ex, name: &'static str, count: usize, list: *const
             return Ok(());
         }
         let start = bytes.len();
-        for buffer in buffers.filter(|buffer| buffer.length > 0) {
+        for buffer in buffers {
             // SAFETY: the program's, valid for the call, and so large (C's contract).
-            bytes.extend_from_slice(unsafe {
-                slice::from_raw_parts(buffer.addr.cast(), buffer.length)
-            });
+            bytes.extend_from_slice(unsafe { values(buffer.addr.cast(), buffer.length) }?);
         }
         last.inline = Some(start..bytes.len());
         Ok(())

@@ -20,7 +20,9 @@ use verbs_api::{Capabilities, Cause, GidEntry, GidType, LinkLayer, PortAttr, Por
 use crate::caller::way_to;
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
-use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, status};
+use crate::result::{
+    Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, present, status,
+};
 use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, verdict, xrc};
 
 /// Contexts.
@@ -74,7 +76,7 @@ pub(crate) extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_dev
         unsafe { list.copy_from_nonoverlapping(devices.as_ptr(), devices.len()) };
         if !count.is_null() {
             // SAFETY: the program's, to be written (C's contract).
-            unsafe { count.write(int(devices.len() as u32)) };
+            unsafe { count.write_unaligned(int(devices.len() as u32)) };
         }
         Ok(list)
     })
@@ -222,7 +224,7 @@ pub(crate) extern "C" fn query_device(
     attr: *mut ibv_device_attr,
 ) -> c_int {
     status(|| {
-        not_null(attr)?;
+        present(attr)?;
         engine().sim.query_device(context_of(context)?)?;
         let found = describe(context)?;
         // SAFETY: the program's, to be written (C's contract).
@@ -239,9 +241,9 @@ extern "C" fn query_device_ex(
     size: usize,
 ) -> c_int {
     status(|| {
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call; its mask comes first (C's contract).
-        let asks = !input.is_null() && unsafe { input.read() } != 0;
+        let asks = !input.is_null() && unsafe { input.read_unaligned() } != 0;
         if asks || size < size_of::<ibv_device_attr>() {
             return Err(Errno(libc::EINVAL));
         }
@@ -275,7 +277,7 @@ unsafe fn put<T>(to: *mut T, size: usize, from: &T) {
 extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut ibv_values_ex) -> c_int {
     status(|| {
         let context = context_of(context)?;
-        not_null(values)?;
+        present(values)?;
         let sim = &engine().sim;
         let more = unobserved().query_device_ex(context)?;
         let ticks_a_ms = more.hca_core_clock;
@@ -349,7 +351,7 @@ pub(crate) extern "C" fn query_port(
 fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: usize) -> c_int {
     status(|| {
         let context = context_of(context)?;
-        not_null(attr)?;
+        present(attr)?;
         let found = port_attr(&engine().sim.query_port(context, port)?);
         // SAFETY: the program's, so large (C's contract).
         unsafe { put(attr, size, &found) };
@@ -413,7 +415,7 @@ pub(crate) extern "C" fn query_gid_type(
 ) -> c_int {
     or_minus_one(|| {
         let context = context_of(context)?;
-        not_null(gid_type)?;
+        present(gid_type)?;
         engine().sim.query_gid(context, port, index)?;
         let port = unobserved().query_port(context, port)?;
         let found = sysfs_type(port.link_layer);
@@ -433,7 +435,7 @@ pub(crate) extern "C" fn query_gid_ex(
 ) -> c_int {
     status(|| {
         let context = context_of(context)?;
-        not_null(entry)?;
+        present(entry)?;
         if flags != 0 {
             return Err(UNSUPPORTED);
         }
@@ -456,6 +458,9 @@ pub(crate) extern "C" fn query_gid_table(
     const MOST: usize = 1024;
     let table = || {
         let context = context_of(context)?;
+        if max_entries > 0 {
+            present(entries)?;
+        }
         if flags != 0 {
             return Err(UNSUPPORTED);
         }
@@ -515,7 +520,7 @@ pub(crate) extern "C" fn query_pkey(
 ) -> c_int {
     or_minus_one(|| {
         let context = context_of(context)?;
-        not_null(pkey)?;
+        present(pkey)?;
         let index = u16::try_from(index).map_err(|_| Errno(libc::EINVAL))?;
         let found = engine().sim.query_pkey(context, port, index)?;
         // SAFETY: the program's, to be written (C's contract).

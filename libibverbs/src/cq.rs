@@ -79,10 +79,10 @@ pub(crate) extern "C-unwind" fn get_cq_event(
         // never freed.
         unsafe {
             if !cq.is_null() {
-                cq.write(found.seen());
+                cq.write_unaligned(found.seen());
             }
             if !cq_context.is_null() {
-                cq_context.write((*found.raw()).cq_base.cq_context);
+                cq_context.write_unaligned((*found.raw()).cq_base.cq_context);
             }
         }
         Ok(Next::Taken(()))
@@ -257,7 +257,7 @@ fn take<const N: usize>(cq: &CObject<Cq>, asked: usize, wc: *mut ibv_wc) -> Resu
     let got = cq_ex::in_turn(cq, Verb::PollCq, || engine().sim.poll_cq(cq.handle, some))?;
     for (at, one) in some[..got].iter().enumerate() {
         // SAFETY: the program has room for so many (C's contract).
-        unsafe { wc.add(at).write(ibv_wc::to_c(one)) };
+        unsafe { wc.add(at).write_unaligned(ibv_wc::to_c(one)) };
     }
     Ok(got)
 }

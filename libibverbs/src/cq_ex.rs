@@ -22,7 +22,7 @@ use crate::cq::{self, Cq};
 use crate::domain::Pd;
 use crate::engine::engine;
 use crate::object::{CObject, context_of};
-use crate::result::{Errno, Result, UNSUPPORTED, not_null, or_zero, pointer, silent, status};
+use crate::result::{Errno, Result, UNSUPPORTED, or_zero, pointer, present, silent, status};
 
 /// Whose turn it is to use the queue, and the completion that its iteration has come to.
 #[derive(Default)]
@@ -33,7 +33,7 @@ pub(crate) extern "C" fn create_cq_ex(
     init: *mut ibv_cq_init_attr_ex,
 ) -> *mut ibv_cq_ex {
     pointer(|| {
-        not_null(init)?;
+        present(init)?;
         // SAFETY: the program's, valid for the call; the fields behind the mask are there if it
         // names them (C's contract).
         let raw = unsafe { ibv_cq_init_attr_ex::read(init) };
@@ -66,7 +66,7 @@ pub(crate) extern "C" fn create_cq_ex(
 pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
     status(|| {
         let cq = CObject::<Cq>::find(cq)?;
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
@@ -172,7 +172,7 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
     status(|| {
         let (found, iteration) = find(cq)?;
         // SAFETY: the program's, valid for the call, if there is one: a mask (C's contract).
-        if !attr.is_null() && unsafe { attr.read() }.comp_mask != 0 {
+        if !attr.is_null() && unsafe { attr.read_unaligned() }.comp_mask != 0 {
             return Err(Errno(libc::EINVAL));
         }
         let turn = iteration.turn(found, Verb::StartPoll.name());

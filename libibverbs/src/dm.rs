@@ -17,7 +17,7 @@ use crate::domain::{Pd, Users};
 use crate::engine::engine;
 use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
 use crate::region::{self, Of};
-use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, silent, status};
+use crate::result::{Errno, Result, UNSUPPORTED, pointer, present, silent, status};
 
 /// Device memories.
 pub(crate) struct Dm;
@@ -128,7 +128,7 @@ pub(crate) extern "C" fn alloc_dm(
         if max_size() == 0 {
             return Err(UNSUPPORTED);
         }
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         let is_aligned = attr.log_align_req <= PAGE.ilog2();
@@ -211,7 +211,7 @@ extern "C" fn memcpy_to_dm(
             // SAFETY: what is copied is the program's, so long (C's contract).
             unsafe { part.copy_from(from.cast(), length) }
         };
-        with_part(dm, offset, length, copy)
+        with_part(dm, (offset, length), from, copy)
     })
 }
 
@@ -226,15 +226,15 @@ extern "C" fn memcpy_from_dm(
             // SAFETY: where it is copied to is the program's, so long (C's contract).
             unsafe { part.copy_to(to.cast(), length) }
         };
-        with_part(dm, offset, length, copy)
+        with_part(dm, (offset, length), to, copy)
     })
 }
 
-/// Copies are of 4 bytes each, as with NICs that have such memory.
+/// Copies between a part of the memory and the program's. They are of 4 bytes each, as with NICs that have such memory.
 fn with_part(
     dm: *mut ibv_dm,
-    offset: u64,
-    length: usize,
+    (offset, length): (u64, usize),
+    own: *const c_void,
     copy: impl FnOnce(*mut u8),
 ) -> Result<()> {
     let dm = CObject::<Dm>::find(dm)?.first();
@@ -243,6 +243,9 @@ fn with_part(
     let part = memory.part(offset, length).ok_or(Errno(libc::EFAULT))?;
     if !offset.is_multiple_of(4) || !length.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));
+    }
+    if own.is_null() && length > 0 {
+        return Err(Errno(libc::EFAULT));
     }
     copy(part);
     Ok(())

@@ -16,7 +16,7 @@ use verbs_api::{Handle, Verbs};
 
 use crate::engine::engine;
 use crate::object::{CObject, context_of, kinds};
-use crate::result::{Errno, Result, not_null, pointer, status};
+use crate::result::{Errno, Result, pointer, present, status};
 
 kinds! {
     /// Protection domains and parent domains.
@@ -145,7 +145,7 @@ pub(crate) extern "C" fn alloc_parent_domain(
 ) -> *mut ibv_pd {
     pointer(|| {
         let of = context_of(context)?;
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call. It need not know the fields behind the mask
         // (C's contract).
         let (pd, td, comp_mask) = unsafe { ((*attr).pd, (*attr).td, (*attr).comp_mask) };
@@ -176,7 +176,7 @@ pub(crate) extern "C" fn alloc_td(
 ) -> *mut ibv_td {
     pointer(|| {
         let of = context_of(context)?;
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         if unsafe { (*attr).comp_mask } != 0 {
             return Err(Errno(libc::EINVAL));

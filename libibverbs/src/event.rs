@@ -11,7 +11,7 @@ use crate::cq::Cq;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, Kind};
 use crate::qp::Qp;
-use crate::result::{Errno, Result, not_null, silent};
+use crate::result::{Errno, Result, present, silent};
 use crate::srq::Srq;
 
 pub(crate) extern "C-unwind" fn get_async_event(
@@ -20,7 +20,7 @@ pub(crate) extern "C-unwind" fn get_async_event(
 ) -> c_int {
     let attempt = || {
         let context = CObject::<OpenDevice>::find(context)?;
-        not_null(event)?;
+        present(event)?;
         let take = || engine().sim.get_async_event(context.handle, Wait::Poll);
         let taken = match blocking::look(&context.more.async_fd, take)? {
             Next::Taken(taken) => taken,
@@ -74,7 +74,7 @@ fn pointer_of<K: Kind>(index: u64) -> Result<usize> {
 /// Events of a device or a port need no acknowledgement: nothing waits for it.
 pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
     silent(|| {
-        not_null(event)?;
+        present(event)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let event = unsafe { event.read() };
         let event_type = AsyncEventType::from(event.event_type);

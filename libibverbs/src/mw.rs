@@ -10,7 +10,7 @@ use crate::engine::{engine, unobserved};
 use crate::object::{CObject, kinds};
 use crate::qp::Qp;
 use crate::region::Mr;
-use crate::result::{Result, not_null, pointer, status};
+use crate::result::{Result, pointer, present, status};
 
 kinds! {
     /// Memory windows, each with its domain.
@@ -54,7 +54,7 @@ pub(crate) extern "C" fn bind_mw(
     status(|| {
         let qp = CObject::<Qp>::find(qp)?;
         let mw = CObject::<Mw>::find(mw)?;
-        not_null(bind)?;
+        present(bind)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let bind = unsafe { bind.read() };
         let asked = ibv_mw_bind::from_c(&bind, info(&bind.bind_info)?.mr);

@@ -19,7 +19,7 @@ use crate::engine::engine;
 use crate::mw::{self, Mw};
 use crate::object::CObject;
 use crate::qp::Qp;
-use crate::result::{Errno, Result, quick_status};
+use crate::result::{Errno, Result, quick_status, values};
 
 pub(crate) extern "C" fn post_send(
     qp: *mut ibv_qp,
@@ -65,8 +65,12 @@ pub(crate) fn receives(
     post: impl Fn(&[RecvWr<'_>]) -> Result<(), PostError>,
 ) -> Result<()> {
     in_parts(first, bad_wr, max_wr, |part| {
-        let receive =
-            |wr: &ibv_recv_wr| Ok(RecvWr::new(wr.wr_id, list(wr.sg_list, wr.num_sge, max_sge)));
+        let receive = |wr: &ibv_recv_wr| {
+            Ok(RecvWr::new(
+                wr.wr_id,
+                list(wr.sg_list, wr.num_sge, max_sge)?,
+            ))
+        };
         part.post(receive, &post)
     })
 }
@@ -101,13 +105,17 @@ fn in_parts<W>(
 ) -> Result<()> {
     let most = max_wr as usize + 1;
     loop {
-        match post(Part { first, most }) {
+        let posted = match first.is_aligned() {
+            true => post(Part { first, most }),
+            false => Err((first, Errno(libc::EFAULT))),
+        };
+        match posted {
             Ok(rest) if rest.is_null() => return Ok(()),
             Ok(rest) => first = rest,
             Err((bad, errno)) => {
                 if !bad_wr.is_null() {
                     // SAFETY: the program's, to be written (C's contract).
-                    unsafe { bad_wr.write(bad) };
+                    unsafe { bad_wr.write_unaligned(bad) };
                 }
                 return Err(errno);
             }
@@ -127,8 +135,11 @@ impl<W: Linked> Part<W> {
     where
         W: 'a,
     {
-        // SAFETY: the program's, valid for the call, as is all that they name (C's contract). Nothing is kept for longer.
-        let link = |wr: *mut W| unsafe { wr.as_ref() };
+        let link = |wr: *mut W| match wr.is_aligned() {
+            // SAFETY: the program's, valid for the call, as is all that they name (C's contract). Nothing is kept for longer.
+            true => unsafe { wr.as_ref() },
+            false => None,
+        };
         successors(link(self.first), move |wr| link(wr.next())).take(self.most)
     }
 
@@ -188,12 +199,15 @@ impl<W: Linked> Part<W> {
 
 /// A scatter/gather list of at most `max` entries. Of a longer one only that counts, which the engine refuses.
 #[inline]
-pub(crate) fn list<'a>(list: *const ibv_sge, count: c_int, max: u32) -> &'a [Sge] {
+pub(crate) fn list<'a>(list: *const ibv_sge, count: c_int, max: u32) -> Result<&'a [Sge]> {
     match u32::try_from(count) {
-        // SAFETY: the program's, valid for the call, and so long (C's contract).
-        Ok(count) if count <= max => unsafe { ibv_sge::list(list, count as usize) },
-        Ok(count) => TOO_MANY.get(..count as usize).unwrap_or(&TOO_MANY),
-        Err(_) => &TOO_MANY,
+        Ok(count) if count <= max => {
+            // SAFETY: the program's, valid for the call, and so long (C's contract).
+            let list = unsafe { ibv_sge::list(list, count as usize) };
+            list.ok_or(Errno(libc::EFAULT))
+        }
+        Ok(count) => Ok(TOO_MANY.get(..count as usize).unwrap_or(&TOO_MANY)),
+        Err(_) => Ok(&TOO_MANY),
     }
 }
 
@@ -210,7 +224,7 @@ static TOO_MANY: [Sge; 256] = [const {
 /// together in `room`.
 #[inline]
 fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> Result<SendWr<'a>> {
-    let list = list(wr.sg_list, wr.num_sge, qp.more.cap.max_send_sge);
+    let list = list(wr.sg_list, wr.num_sge, qp.more.cap.max_send_sge)?;
     let mut made = SendWr::new(wr.wr_id, operation(wr)?, list);
     made.flags = SendFlags::from_bits_retain(wr.send_flags);
     made.dest = match qp.more.qp_type {
@@ -221,8 +235,8 @@ fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> R
     };
     if made.flags.contains(SendFlags::INLINE) && fits_inline(&qp.more.cap, list) {
         made.inline_data = Some(match list {
-            [sge] => bytes(sge),
-            _ => gather(list, room),
+            [sge] => bytes(sge)?,
+            _ => gather(list, room)?,
         });
         made.sg_list = &[];
     }
@@ -234,10 +248,9 @@ fn scattered(qp: &CObject<Qp>, wr: &ibv_send_wr) -> usize {
     if wr.num_sge < 2 || wr.send_flags & SendFlags::INLINE.bits() == 0 {
         return 0;
     }
-    let list = list(wr.sg_list, wr.num_sge, qp.more.cap.max_send_sge);
-    match fits_inline(&qp.more.cap, list) {
-        true => length(list) as usize,
-        false => 0,
+    match list(wr.sg_list, wr.num_sge, qp.more.cap.max_send_sge) {
+        Ok(list) if fits_inline(&qp.more.cap, list) => length(list) as usize,
+        _ => 0,
     }
 }
 
@@ -250,26 +263,23 @@ fn length(list: &[Sge]) -> u64 {
     list.iter().map(|sge| u64::from(sge.length)).sum()
 }
 
-fn gather<'a>(list: &[Sge], room: &mut &'a mut [u8]) -> &'a [u8] {
+fn gather<'a>(list: &[Sge], room: &mut &'a mut [u8]) -> Result<&'a [u8]> {
     let (gathered, rest) = take(room).split_at_mut(length(list) as usize);
     *room = rest;
     let mut left = &mut gathered[..];
     for sge in list {
         let (now, later) = left.split_at_mut(sge.length as usize);
-        now.copy_from_slice(bytes(sge));
+        now.copy_from_slice(bytes(sge)?);
         left = later;
     }
-    gathered
+    Ok(gathered)
 }
 
 /// The bytes of an entry of inline data.
-fn bytes<'a>(sge: &Sge) -> &'a [u8] {
-    if sge.length == 0 {
-        return &[];
-    }
+fn bytes<'a>(sge: &Sge) -> Result<&'a [u8]> {
     let start = with_exposed_provenance(sge.addr as usize);
-    // SAFETY: the program's, valid for the call; nobody changes them meanwhile (C's contract).
-    unsafe { slice::from_raw_parts(start, sge.length as usize) }
+    // SAFETY: the program's, valid for the call (C's contract).
+    unsafe { values(start, sge.length as usize) }
 }
 
 /// Where a send goes. A datagram without a good address handle names no destination, and is refused.

@@ -14,7 +14,7 @@ use crate::cq_ex;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, kinds};
-use crate::result::{Result, UNSUPPORTED, not_null, or_zero, pointer, status};
+use crate::result::{Result, UNSUPPORTED, not_null, or_zero, pointer, present, status};
 use crate::srq::Srq;
 
 kinds! {
@@ -51,7 +51,7 @@ impl More {
 /// The sizes that it got stand in `init` then.
 pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
     pointer(|| {
-        not_null(init)?;
+        present(init)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let asked = unsafe { init.read() };
         let qp = create(pd, &asked, SendOps::empty(), Maker::Verbs)?;
@@ -148,7 +148,7 @@ pub(crate) fn create(
 pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     status(|| {
         let qp = CObject::<Qp>::find(qp)?;
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         let mask = QpAttrMask::from_bits_retain(mask as u32);
@@ -171,7 +171,10 @@ pub(crate) extern "C" fn query_qp(
 ) -> c_int {
     status(|| {
         let found = CObject::<Qp>::find(qp)?;
-        not_null(attr)?;
+        present(attr)?;
+        if !init.is_null() {
+            present(init)?;
+        }
         let mask = QpAttrMask::from_bits_retain(mask as u32);
         let query = engine().sim.query_qp(found.handle, mask)?;
         let raw = found.raw();

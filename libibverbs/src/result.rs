@@ -124,12 +124,32 @@ pub(crate) fn last_errno() -> Errno {
     Errno(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// Null for a pointer that a verb needs, where C would touch it.
+/// Refuses a null pointer to what a verb needs, wherever in memory that may be.
+#[inline]
 pub(crate) fn not_null<T>(pointer: *const T) -> Result<()> {
     if pointer.is_null() {
         return Err(Errno(libc::EINVAL));
     }
     Ok(())
+}
+
+/// Refuses a pointer at which Rust cannot have what a verb needs: null, or not aligned.
+#[inline]
+pub(crate) fn present<T>(pointer: *const T) -> Result<()> {
+    if pointer.is_null() || !pointer.is_aligned() {
+        return Err(Errno(libc::EINVAL));
+    }
+    Ok(())
+}
+
+/// So many values that a program passes.
+///
+/// # Safety
+/// If the pointer can be that of so many, they are there, and nobody changes them while they are used (C's contract).
+#[inline]
+pub(crate) unsafe fn values<'a, T>(first: *const T, count: usize) -> Result<&'a [T]> {
+    // SAFETY: the caller's promise.
+    unsafe { verbs_abi::slice(first, count) }.ok_or(Errno(libc::EFAULT))
 }
 
 /// What is not there: `EOPNOTSUPP`.

@@ -15,7 +15,7 @@ use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, context_of, kinds};
 use crate::post;
-use crate::result::{Errno, Result, UNSUPPORTED, not_null, pointer, status};
+use crate::result::{Errno, Result, UNSUPPORTED, pointer, present, status};
 use crate::xrc::Xrcd;
 
 kinds! {
@@ -35,7 +35,7 @@ pub(crate) struct More {
 /// The sizes that it got stand in `init` then.
 pub(crate) extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
     pointer(|| {
-        not_null(init)?;
+        present(init)?;
         // SAFETY: as promised.
         unsafe { create(pd, init, None) }
     })
@@ -49,7 +49,7 @@ pub(crate) extern "C" fn create_srq_ex(
     init: *mut ibv_srq_init_attr_ex,
 ) -> *mut ibv_srq {
     pointer(|| {
-        not_null(init)?;
+        present(init)?;
         // SAFETY: the program's, valid for the call. It need not know the fields behind those that
         // its mask names, so only these are read (C's contract).
         let comp_mask = unsafe { (*init).comp_mask };
@@ -136,7 +136,7 @@ pub(crate) extern "C" fn modify_srq(
 ) -> c_int {
     status(|| {
         let srq = CObject::<Srq>::find(srq)?;
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = ibv_srq_attr::from_c(&unsafe { attr.read() });
         let mask = SrqAttrMask::from_bits_retain(mask as u32);
@@ -152,7 +152,7 @@ pub(crate) extern "C" fn modify_srq(
 pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
     status(|| {
         let srq = CObject::<Srq>::find(srq)?;
-        not_null(attr)?;
+        present(attr)?;
         let found = engine().sim.query_srq(srq.handle)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { attr.write(ibv_srq_attr::to_c(&found)) };

@@ -18,7 +18,7 @@ use crate::batch;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, context_of, kinds};
 use crate::qp::{More, Qp};
-use crate::result::{Errno, Result, UNSUPPORTED, last_errno, not_null, pointer, status};
+use crate::result::{Errno, Result, UNSUPPORTED, last_errno, pointer, present, status};
 use crate::srq::Srq;
 
 kinds! {
@@ -35,7 +35,7 @@ pub(crate) extern "C" fn open_xrcd(
 ) -> *mut ibv_xrcd {
     pointer(|| {
         let of = context_of(context)?;
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         if attr.comp_mask & !FD_AND_OFLAGS != 0 {
@@ -94,7 +94,7 @@ pub(crate) extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
 pub(crate) extern "C" fn get_srq_num(srq: *mut ibv_srq, number: *mut u32) -> c_int {
     status(|| {
         let srq = CObject::<Srq>::find(srq)?;
-        not_null(number)?;
+        present(number)?;
         let found = engine().sim.srq_num(srq.handle)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { number.write(found) };
@@ -109,7 +109,7 @@ pub(crate) extern "C" fn open_qp(
     attr: *mut ibv_qp_open_attr,
 ) -> *mut ibv_qp {
     pointer(|| {
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         if attr.comp_mask & !(NUM_XRCD_AND_TYPE | IBV_QP_OPEN_ATTR_CONTEXT) != 0 {

@@ -15,7 +15,7 @@ pub unsafe fn address_from_c(raw: *const sockaddr) -> Option<SocketAddr> {
         return None;
     }
     // SAFETY: the caller's promise.
-    match i32::from(unsafe { (*raw).sa_family }) {
+    match i32::from(unsafe { (&raw const (*raw).sa_family).read_unaligned() }) {
         libc::AF_INET => {
             // SAFETY: the caller's promise; it may stand anywhere.
             let raw = unsafe { raw.cast::<sockaddr_in>().read_unaligned() };

@@ -82,6 +82,23 @@ pub fn token(value: u64) -> *mut std::ffi::c_void {
     std::ptr::without_provenance_mut(value as usize)
 }
 
+/// Values that C passes by the address of the first and a count; an empty slice if the count is 0. `None` if Rust cannot
+/// have such a slice: the address is null or not aligned, or the last value would lie beyond the memory of a process.
+///
+/// # Safety
+/// If the result is a slice, so many values are there, and nobody changes them while it is used.
+#[inline]
+pub unsafe fn slice<'a, T>(first: *const T, count: usize) -> Option<&'a [T]> {
+    if count == 0 {
+        return Some(&[]);
+    }
+    let size = count.checked_mul(size_of::<T>())?;
+    let end = first.addr().checked_add(size)?;
+    let is_valid = !first.is_null() && first.is_aligned() && isize::try_from(end).is_ok();
+    // SAFETY: the address is one that a slice may have, with room for its size; the caller promises the rest.
+    is_valid.then(|| unsafe { std::slice::from_raw_parts(first, count) })
+}
+
 /// A structure that has these bytes.
 #[cfg(test)]
 pub(crate) fn of_bytes<T: Copy>(bytes: &[u8]) -> T {
@@ -89,4 +106,29 @@ pub(crate) fn of_bytes<T: Copy>(bytes: &[u8]) -> T {
     // SAFETY: structures of C that are converted are numbers and pointers, for which any bytes are a
     // value.
     unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slice_is_made_only_of_what_rust_can_have() {
+        let here = [1u64, 2, 3];
+        let first = here.as_ptr();
+        let at = |addr: usize| std::ptr::without_provenance::<u64>(addr);
+        // SAFETY: what is there is `here`; of the other places no slice with values is made.
+        unsafe {
+            assert_eq!(slice(first, 3), Some(&here[..]));
+            for nowhere in [at(0), at(1), at(usize::MAX)] {
+                assert_eq!(slice(nowhere, 0), Some(&[][..]));
+                assert_eq!(slice(nowhere, 1), None);
+            }
+            assert_eq!(slice(first.wrapping_byte_add(1), 1), None);
+            for too_many in [usize::MAX, usize::MAX / 8 + 1, isize::MAX as usize / 8 + 1] {
+                assert_eq!(slice(first, too_many), None);
+            }
+            assert_eq!(slice(at(isize::MAX as usize - 7), 1), None);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use libc::{sockaddr, sockaddr_storage, socklen_t};
 use verbs_api::Gid;
 use verbs_api::cm::{CmIdAttr, CmOption, CmParam, ConnData, ConnParam, UdData};
 
-use crate::border::Border;
+use crate::border::{Border, slice};
 use crate::{
     ibv_ah_attr, ibv_comp_channel, ibv_context, ibv_cq, ibv_gid, ibv_pd, ibv_qp, ibv_srq, token,
 };
@@ -353,14 +353,13 @@ pub fn option_from_c(level: c_int, name: c_int, value: &[u8]) -> Option<CmOption
     }
 }
 
+/// Private data. Without an address there is none, whatever its length says, as in librdmacm.
+///
 /// # Safety
 /// So many bytes are there, and stay for `'a`; or none.
 unsafe fn bytes<'a>(start: *const c_void, length: u8) -> &'a [u8] {
-    match start.is_null() || length == 0 {
-        true => &[],
-        // SAFETY: the caller's promise.
-        false => unsafe { std::slice::from_raw_parts(start.cast(), length.into()) },
-    }
+    // SAFETY: the caller's promise.
+    unsafe { slice(start.cast(), length.into()) }.unwrap_or_default()
 }
 
 fn start(bytes: &[u8]) -> *const c_void {

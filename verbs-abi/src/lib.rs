@@ -12,7 +12,7 @@
 //! | `event` | asynchronous events |
 //! | `cm` | rdma_cm |
 //! | `address` | socket addresses |
-//! | `border` | numbers and texts |
+//! | `border` | numbers, texts and slices |
 //! | [`inline`] | the inline functions of `verbs.h` |
 //! | [`library`] | the libraries of the machine, opened at run time |
 //!
@@ -54,7 +54,7 @@ mod xrc;
 
 pub use address::{address_from_c, address_to_c};
 pub use ah::*;
-pub use border::{int, text, token};
+pub use border::{int, slice, text, token};
 pub use cm::*;
 pub use context::*;
 pub use cq::*;

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use verbs_api::{AfterRereg, Sge};
 
+use crate::border::slice;
 use crate::{ibv_context, ibv_pd};
 
 structures! {
@@ -58,11 +59,12 @@ conversions! {
 }
 
 impl ibv_sge {
-    /// A list of C, where it is.
+    /// A list of C, where it is. `None` if none can be there ([`slice`]).
     ///
     /// # Safety
     /// It has so many entries, which stay as they are while the list is used.
-    pub unsafe fn list<'a>(first: *const Self, count: usize) -> &'a [Sge] {
+    #[inline]
+    pub unsafe fn list<'a>(first: *const Self, count: usize) -> Option<&'a [Sge]> {
         const {
             assert!(
                 size_of::<Self>() == size_of::<Sge>() && align_of::<Self>() == align_of::<Sge>()
@@ -70,10 +72,7 @@ impl ibv_sge {
             assert!(std::mem::offset_of!(Self, length) == std::mem::offset_of!(Sge, length));
             assert!(std::mem::offset_of!(Self, lkey) == std::mem::offset_of!(Sge, lkey));
         }
-        if count == 0 {
-            return &[];
-        }
         // SAFETY: both lie in memory in the same way, and the caller promises the rest.
-        unsafe { std::slice::from_raw_parts(first.cast(), count) }
+        unsafe { slice(first.cast(), count) }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use verbs_abi::{ibv_context, library, rdma_cm_id};
+use verbs_abi::{ibv_context, library, rdma_cm_id, slice};
 use verbs_api::{Cause, Context, Error, ErrorKind, Pd as PdHandle, Result, Verb};
 
 use super::Manager;
@@ -23,7 +23,7 @@ impl Manager<'_> {
         let list = DeviceList(list);
         let count = usize::try_from(count).unwrap_or(0);
         // SAFETY: the library says so many entries.
-        let entries = unsafe { std::slice::from_raw_parts(list.0, count) };
+        let entries = unsafe { slice(list.0, count) }.unwrap_or_default();
         let mut known = self.cm.lock();
         let is_new = |raw: &*mut ibv_context| !known.contexts.contains_key(&(*raw as usize));
         // Otherwise it goes at the end.

@@ -14,7 +14,7 @@ use verbs_api::cm::CmIdAttr;
 use super::id::Id;
 use super::{cm, unobserved_cm};
 use crate::object::CObject;
-use crate::result::{Errno, Result, not_null, or_minus_one, or_zero};
+use crate::result::{Errno, Result, or_minus_one, or_zero, present, values};
 
 /// An address that a program passes.
 pub(super) fn address(raw: *const sockaddr) -> Result<SocketAddr> {
@@ -75,9 +75,9 @@ pub(crate) extern "C" fn set_option(
         if level != RDMA_OPTION_ID || !(0..=RDMA_OPTION_ID_ACK_TIMEOUT).contains(&name) {
             return Err(Errno(libc::ENOSYS));
         }
-        not_null(value)?;
-        // SAFETY: the program's, so large (C's contract).
-        let value = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), size.min(MOST)) };
+        present(value)?;
+        // SAFETY: the program's, valid for the call, and so large (C's contract).
+        let value = unsafe { values(value.cast::<u8>(), size.min(MOST)) }?;
         let option = option_from_c(level, name, value).ok_or(Errno(libc::EINVAL))?;
         cm()?.set_option(id.handle, option)?;
         Ok(0)

@@ -11,7 +11,7 @@ use verbs_abi::{
 
 use verbs_api::QpType;
 
-use crate::result::{Errno, Result, not_null, or_minus_one, silent};
+use crate::result::{Errno, Result, or_minus_one, present, silent};
 
 /// The first address of a name. Gives what `getaddrinfo` gives when that fails.
 pub(crate) extern "C" fn getaddrinfo(
@@ -21,7 +21,10 @@ pub(crate) extern "C" fn getaddrinfo(
     found: *mut *mut rdma_addrinfo,
 ) -> c_int {
     or_minus_one(|| {
-        not_null(found)?;
+        present(found)?;
+        if !hints.is_null() {
+            present(hints)?;
+        }
         // SAFETY: the program's, valid for the call, or null (C's contract).
         let hints = unsafe { hints.as_ref() };
         if node.is_null() && service.is_null() && hints.is_none() {
@@ -150,12 +153,12 @@ unsafe fn copy_hints(hints: &rdma_addrinfo, info: &mut rdma_addrinfo) -> Result<
     unsafe {
         if info.ai_src_len == 0 && hints.ai_src_len > 0 && !hints.ai_src_addr.is_null() {
             info.ai_src_addr = copy(hints.ai_src_addr, hints.ai_src_len);
-            not_null(info.ai_src_addr)?;
+            present(info.ai_src_addr)?;
             info.ai_src_len = hints.ai_src_len;
         }
         if info.ai_dst_len == 0 && hints.ai_dst_len > 0 && !hints.ai_dst_addr.is_null() {
             info.ai_dst_addr = copy(hints.ai_dst_addr, hints.ai_dst_len);
-            not_null(info.ai_dst_addr)?;
+            present(info.ai_dst_addr)?;
             info.ai_dst_len = hints.ai_dst_len;
         }
     }

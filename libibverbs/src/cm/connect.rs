@@ -9,7 +9,7 @@ use verbs_api::{AsyncEventType, QpState, Verb};
 use super::cm;
 use super::id::Id;
 use crate::object::CObject;
-use crate::result::{Result, not_null, or_minus_one};
+use crate::result::{Result, or_minus_one, present};
 
 pub(crate) extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     on(id, |cm, id| cm.listen(id, backlog))
@@ -46,19 +46,18 @@ fn with(
 ) -> Result<()> {
     let param = match param.is_null() {
         true => id.default_param(),
-        // SAFETY: the program's, with its private data, valid for the call (C's contract).
-        false => unsafe { (*param).param() },
+        false => {
+            present(param)?;
+            // SAFETY: the program's, with its private data, valid for the call (C's contract).
+            unsafe { (*param).param() }
+        }
     };
     Ok(call(cm()?, id.handle, &param)?)
 }
 
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
-    let start = data.cast::<u8>();
-    let data = match start.is_null() || length == 0 {
-        true => &[],
-        // SAFETY: the program's, so long (C's contract).
-        false => unsafe { std::slice::from_raw_parts(start, length.into()) },
-    };
+    // SAFETY: the program's, valid for the call, and so long (C's contract). Without an address there are none, as in librdmacm.
+    let data = unsafe { verbs_abi::slice(data.cast::<u8>(), length.into()) }.unwrap_or_default();
     on(id, |cm, id| cm.reject(id, data))
 }
 
@@ -99,8 +98,8 @@ pub(crate) extern "C" fn init_qp_attr(
 ) -> c_int {
     or_minus_one(|| {
         let id = CObject::<Id>::find(id)?;
-        not_null(attr)?;
-        not_null(mask)?;
+        present(attr)?;
+        present(mask)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let state = QpState::from(unsafe { (*attr).qp_state });
         let (found, of) = cm()?.init_qp_attr(id.handle, state)?;
@@ -117,7 +116,7 @@ pub(crate) extern "C" fn init_qp_attr(
 pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) -> c_int {
     or_minus_one(|| {
         CObject::<Id>::find(id)?;
-        not_null(ece)?;
+        present(ece)?;
         Ok(0)
     })
 }
@@ -126,7 +125,7 @@ pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) ->
 pub(crate) extern "C" fn get_remote_ece(id: *mut rdma_cm_id, ece: *mut [u32; 3]) -> c_int {
     or_minus_one(|| {
         CObject::<Id>::find(id)?;
-        not_null(ece)?;
+        present(ece)?;
         // SAFETY: the program's, to be written: three numbers (C's contract).
         unsafe { ece.write([0; 3]) };
         Ok(0)

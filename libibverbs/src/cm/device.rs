@@ -39,7 +39,7 @@ pub(crate) extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
         unsafe { list.copy_from_nonoverlapping(contexts.as_ptr(), contexts.len()) };
         if !count.is_null() {
             // SAFETY: the program's, to be written (C's contract).
-            unsafe { count.write(int(contexts.len() as u32)) };
+            unsafe { count.write_unaligned(int(contexts.len() as u32)) };
         }
         Ok(list)
     })

@@ -14,7 +14,7 @@ use super::id::{self, Id};
 use crate::blocking::{self, Next};
 use crate::engine::engine;
 use crate::object::CObject;
-use crate::result::{Errno, Result, not_null, or_minus_one};
+use crate::result::{Errno, Result, or_minus_one, present};
 
 /// An event that was read: the structure of the program, and what it points into.
 pub(super) struct Read {
@@ -31,7 +31,7 @@ pub(crate) extern "C-unwind" fn get_cm_event(
 ) -> c_int {
     let attempt = || {
         let channel = CObject::<EventChannel>::find(channel)?;
-        not_null(event)?;
+        present(event)?;
         let cm = cm()?;
         let take = || cm.get_cm_event(channel.handle, Wait::Poll);
         let told = match blocking::look(&channel.more, take)? {

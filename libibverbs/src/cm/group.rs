@@ -10,7 +10,7 @@ use super::address::address;
 use super::cm;
 use super::id::Id;
 use crate::object::CObject;
-use crate::result::{Errno, Result, not_null, or_minus_one};
+use crate::result::{Errno, Result, or_minus_one, present};
 
 pub(crate) extern "C" fn join_multicast(
     id: *mut rdma_cm_id,
@@ -30,7 +30,7 @@ pub(crate) extern "C" fn join_multicast_ex(
     context: *mut c_void,
 ) -> c_int {
     or_minus_one(|| {
-        not_null(attr)?;
+        present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         if attr.comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS == 0 {

@@ -16,7 +16,7 @@ use super::{cm, unobserved_cm};
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects};
 use crate::qp::Qp;
-use crate::result::{Result, not_null, or_minus_one};
+use crate::result::{Result, or_minus_one, present};
 use crate::srq::Srq;
 
 /// Ids.
@@ -66,7 +66,7 @@ pub(crate) extern "C" fn create_id(
     ps: u32,
 ) -> c_int {
     or_minus_one(|| {
-        not_null(id)?;
+        present(id)?;
         let made = create(channel, context, ps)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { id.write(made.seen()) };

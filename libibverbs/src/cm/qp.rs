@@ -15,7 +15,7 @@ use super::id::Id;
 use crate::cq;
 use crate::object::CObject;
 use crate::qp::{self, Maker};
-use crate::result::{Errno, Result, UNSUPPORTED, last_errno, not_null, or_minus_one, silent};
+use crate::result::{Errno, Result, UNSUPPORTED, last_errno, or_minus_one, present, silent};
 use crate::srq::{self, Srq};
 
 /// The CQs that were made for an id, of its sends and of its receives, each with its channel.
@@ -65,7 +65,7 @@ pub(crate) extern "C" fn create_qp(
 ) -> c_int {
     or_minus_one(|| {
         let id = CObject::<Id>::find(id)?;
-        not_null(init)?;
+        present(init)?;
         // SAFETY: the program's, valid for the call, and to be written (C's contract).
         create(id, pd, unsafe { &mut *init }, SendOps::empty())?;
         Ok(0)
@@ -78,7 +78,7 @@ pub(crate) extern "C" fn create_qp_ex(
 ) -> c_int {
     or_minus_one(|| {
         let id = CObject::<Id>::find(id)?;
-        not_null(init)?;
+        present(init)?;
         // SAFETY: the program's, valid for the call. It need not know the fields behind those that its mask names,
         // so only these are read (C's contract).
         let comp_mask = unsafe { (*init).comp_mask };
@@ -206,7 +206,7 @@ pub(crate) extern "C" fn create_srq_ex(
 ) -> c_int {
     or_minus_one(|| {
         let of = CObject::<Id>::find(id)?;
-        not_null(init)?;
+        present(init)?;
         let own = domain(of, null_mut())?;
         // SAFETY: the program's, valid for the call, and to be written (C's contract).
         let init = unsafe { &mut *init };

@@ -14,7 +14,7 @@ use super::event;
 use super::id::{self, Id};
 use super::qp;
 use crate::object::CObject;
-use crate::result::{Errno, Result, last_errno, not_null, or_minus_one, silent};
+use crate::result::{Errno, Result, last_errno, or_minus_one, present, silent};
 
 /// What an endpoint that listens makes for each request.
 #[derive(Clone, Copy)]
@@ -57,8 +57,8 @@ pub(crate) extern "C" fn create_ep(
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
     or_minus_one(|| {
-        not_null(id)?;
-        not_null(info)?;
+        present(id)?;
+        present(info)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let info = unsafe { info.read() };
         let ps = u32::try_from(info.ai_port_space).map_err(|_| Errno(libc::EINVAL))?;
@@ -83,6 +83,7 @@ fn begin(
     let id = made.seen();
     let qp_type = info.ai_qp_type as u32;
     if !init.is_null() {
+        present(init)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).qp_type = qp_type };
     }
@@ -121,7 +122,7 @@ fn succeeded(result: c_int) -> Result<()> {
 pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
     or_minus_one(|| {
         let listener = CObject::<Id>::find(listen)?;
-        not_null(id)?;
+        present(id)?;
         let (channel, endpoint) = {
             let own = listener.more.own.lock();
             (own.channel.ok_or(Errno(libc::EINVAL))?, own.endpoint)
