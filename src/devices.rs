@@ -7,7 +7,7 @@ use verbs_api::behavior::Knob;
 use verbs_api::{Context, Gid, Verbs};
 use verbsim::backend::Kind;
 
-use crate::output::{Format, Stop, json, print};
+use crate::output::{Format, Stop, json, note, print};
 use crate::style::{Look, Style};
 
 #[derive(clap::Args)]
@@ -58,7 +58,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         Format::Table => table(&devices, Style::of_stdout()),
     })?;
     for obstacle in kinds.iter().flat_map(|kind| kind.obstacles()) {
-        eprintln!("note: {obstacle}");
+        note(format_args!("note: {obstacle}"));
     }
     if devices.iter().any(|device| device.error.is_none()) {
         return Ok(());

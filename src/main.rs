@@ -1,6 +1,10 @@
 //! The program `verbsim`: runs the conformance suite against a device, and shows what it checks.
 //!
 //! Thin: each command is a file; the library `verbsim` says what the suite runs against.
+#![deny(
+    clippy::print_stderr,
+    reason = "`eprintln!` panics if the standard error is closed or full: `output::note` does not"
+)]
 
 mod capture;
 mod classes;
@@ -92,7 +96,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(stop) => {
             if let Some(message) = stop.message() {
-                eprintln!("error: {message}");
+                output::note(format_args!("error: {message}"));
             }
             stop.exit_code()
         }

@@ -1,5 +1,6 @@
 //! What a command writes, and how it can end.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -59,6 +60,13 @@ pub(crate) fn print(text: &str) -> Result<(), Stop> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes a line to the standard error. If it is closed or full, the line is lost, and the command goes on.
+pub(crate) fn note(line: impl Display) {
+    // In one piece: other processes may write there too.
+    let line = format!("{line}\n");
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// Writes a file.

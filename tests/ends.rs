@@ -31,9 +31,11 @@ fn program() -> &'static Path {
     })
 }
 
+/// The way may have several words.
 fn exec(options: &[&str], way: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_verbsim"));
-    command.arg("exec").args(options).arg(program()).arg(way);
+    command.arg("exec").args(options).arg(program());
+    command.args(way.split(' '));
     command
 }
 
@@ -106,18 +108,18 @@ fn programs_that_end_by_themselves() {
         assert_eq!(code, 99);
         assert!(said.contains("it opened no device"), "{said}");
     }
-    let (code, said) = run(DIAGNOSE, "_exit");
+    // Its hints are lost, and that is no failure.
+    let (code, said) = run(&["--fail-on", "warning"], "_exit");
     assert_eq!(code, 0);
     assert!(
-        said.contains("1 process with a device could not be diagnosed"),
+        said.contains("(ends) ended without a diagnosis: what only its end shows is missing"),
         "{said}"
     );
+    assert_eq!(said.lines().count(), 1, "{said}");
     let (code, said) = run(DIAGNOSE, "crash");
     assert_eq!(code, 128 + 11);
-    assert!(
-        said.contains("signal 11 ended the program before"),
-        "{said}"
-    );
+    assert!(said.contains("signal 11 ended process "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
     assert_eq!(run(DIAGNOSE, "abort"), (128 + 6, none.to_owned()));
 }
 
@@ -153,6 +155,144 @@ fn programs_that_a_signal_ends_are_diagnosed_before() {
         (0, "verbsim: no mistakes were found\n"),
         "neither could not be diagnosed"
     );
+}
+
+/// What a process may do to itself before it ends by return.
+const CHANGES: [&str; 9] = [
+    "return", "setuid", "chroot", "nofile", "fdleak", "noproc", "fsize", "closed", "all",
+];
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev, root and the drop-in: `./check libibverbs` runs it"]
+fn a_mistake_is_found_whatever_its_process_does_afterwards() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ends.diagnosis");
+    let to_file = format!("--diagnose={}", file.display());
+    let ends = CHANGES.into_iter().chain(["_exit", "execve", "kill"]);
+    for (how, late) in ends.flat_map(|how| [(how, ""), (how, " late")]) {
+        let class = if late.is_empty() {
+            "VS-OBJ-02"
+        } else {
+            "VS-OBJ-01"
+        };
+        for options in [
+            &["--fail-on", "error"][..],
+            &["--fail-on", "error", &to_file],
+        ] {
+            let (code, said) = run(options, &format!("mistake {how}{late}"));
+            let expected = if how == "kill" { 128 + 9 } else { 99 };
+            assert_eq!(code, expected, "{how}{late} {options:?}: {said}");
+            let in_file = options.len() > 2;
+            let said = if in_file {
+                fs::read_to_string(&file).unwrap()
+            } else {
+                said
+            };
+            assert!(said.contains(class), "{how}{late} {options:?}: {said}");
+        }
+    }
+}
+
+/// A sandbox may limit `exec` too.
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn a_mistake_is_found_under_a_limit_on_the_size_of_files() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ends.limited");
+    let to_file = format!("--diagnose={}", file.display());
+    for to in ["--diagnose", &to_file] {
+        let within = exec(&["--fail-on", "error", to], "mistake return");
+        let mut command = Command::new("prlimit");
+        command.arg("--fsize=0").arg(within.get_program());
+        let output = command.args(within.get_args()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(99), "{said}");
+        assert!(said.contains("VS-OBJ-02"), "{said}");
+        let is_full = said.contains("File too large");
+        assert_eq!(is_full, to != "--diagnose", "{said}");
+    }
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev, root and the drop-in: `./check libibverbs` runs it"]
+fn a_trace_is_written_whatever_its_process_does_before_the_end() {
+    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ends.changed");
+    for how in CHANGES
+        .into_iter()
+        .filter(|how| !["fsize", "all"].contains(how))
+    {
+        let (_, said) = run(
+            &["--trace", trace.to_str().unwrap()],
+            &format!("mistake {how}"),
+        );
+        let text = fs::read_to_string(&trace).unwrap();
+        assert!(text.contains("ibv_dealloc_pd"), "{how}: {said}{text}");
+    }
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev, root and the drop-in: `./check libibverbs` runs it"]
+fn a_process_that_cannot_be_judged_does_not_run() {
+    for (how, what) in [
+        ("closed", "VS-OBJ-02"),
+        ("setuid", "VS-OBJ-02"),
+        // Neither by a descriptor nor under /proc.
+        (
+            "closed-setuid",
+            "the process cannot be diagnosed: the record of `verbsim exec`",
+        ),
+    ] {
+        let (code, said) = run(&["--fail-on", "error"], &format!("goes-on {how}"));
+        assert_eq!(code, 99, "{how}: {said}");
+        assert!(said.contains(what), "{how}: {said}");
+    }
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn a_child_may_not_use_what_its_parent_made_though_it_ends_by_exit() {
+    let (code, said) = run(&["--fail-on", "error"], "forks");
+    assert_eq!(code, 99, "{said}");
+    assert!(
+        said.contains("VS-FORK-01: a pointer to a struct ibv_mr"),
+        "{said}"
+    );
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn a_process_that_outlives_the_program_is_named_or_waited_for() {
+    for waits in [false, true] {
+        let options: &[&str] = if waits {
+            &["--fail-on", "error", "--wait"]
+        } else {
+            &["--fail-on", "error"]
+        };
+        let mut command = exec(options, "daemon");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let _stdout = begun(&mut child);
+        let stdin = child.stdin.take();
+        let status = if waits {
+            drop(stdin);
+            child.wait()
+        } else {
+            let status = child.wait();
+            drop(stdin);
+            status
+        };
+        let mut said = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert_eq!(status.unwrap().code(), Some(99), "{said}");
+        assert!(said.contains("VS-OBJ-02"), "{said}");
+        assert_eq!(said.contains("(ends) still runs"), !waits, "{said}");
+    }
 }
 
 #[test]

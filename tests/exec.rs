@@ -345,23 +345,54 @@ fn a_program_that_a_signal_ends_is_said_to_be_undiagnosed() {
     assert!(said.contains("signal 9"), "{said}");
 }
 
+/// A shell's function that writes to the records what the drop-in writes: entries, from the beginning.
+const SAY: &str = r#"say() {
+    IFS=,
+    for record in $VERBSIM_VERDICT; do
+        IFS=' '
+        set -- "$1" $record
+        printf "$1" 1<>/proc/$2/fd/$3
+    done
+}
+"#;
+
+/// What the function is given: `$$` is the process of the shell.
+fn entries(facts: &[&str]) -> String {
+    facts.iter().map(|fact| format!("{fact}\\n\\000")).collect()
+}
+
 /// A program that says of its processes what the drop-in says: status, and what is on the standard error.
-fn judged(options: &[&str], lines: &str, end: &str) -> (Option<i32>, String) {
-    let program = format!("printf '{lines}' >>$VERBSIM_VERDICT; {end}");
+fn judged(options: &[&str], facts: &[&str], end: &str) -> (Option<i32>, String) {
+    let program = format!("{SAY} say \"{}\"; {end}", entries(facts));
     refused(exec(&[options, &["sh", "-c", &program]].concat()))
 }
+
+/// Of one process, which has used a device and was diagnosed, and made no mistake.
+const RIGHT: &[&str] = &["1 loaded $$ sh", "1 opened", "1 ended 0 0"];
+
+/// Of one process, which has used a device.
+const CUT_SHORT: &[&str] = &["1 loaded $$ sh", "1 opened"];
+
+/// The same, and it has made a mistake.
+const MISTAKEN: &[&str] = &[
+    "1 loaded $$ sh",
+    "1 opened",
+    "1 error sim0: VS-OBJ-02: a pd",
+];
 
 /// A script that is run under a diagnosis may run its programs by `exec` itself.
 #[test]
 fn what_is_found_in_an_exec_within_counts_for_the_one_around_it() {
     let [verbsim, library] = [env!("CARGO_BIN_EXE_verbsim"), drop_in().to_str().unwrap()];
-    let program = "printf 'loaded\\nopened\\nended 1 0\\n' >>$VERBSIM_VERDICT";
-    for inner in [&[][..], &["--diagnose"]] {
-        let outset = [verbsim, "exec", "--library", library];
-        let inner = [&outset, inner, &["sh", "-c", program]].concat();
-        let (status, said) = refused(exec(&[&["--fail-on", "error"], &inner[..]].concat()));
-        assert_eq!(status, Some(99), "{said}");
-        assert!(!said.contains("used no RDMA device"), "{said}");
+    for facts in [&["1 loaded 7 sh", "1 opened", "1 ended 1 0"], MISTAKEN] {
+        let program = format!("{SAY} say \"{}\"", entries(facts));
+        for inner in [&[][..], &["--diagnose"], &["--timeout", "600"]] {
+            let outset = [verbsim, "exec", "--library", library];
+            let inner = [&outset, inner, &["sh", "-c", &program]].concat();
+            let (status, said) = refused(exec(&[&["--fail-on", "error"], &inner[..]].concat()));
+            assert_eq!(status, Some(99), "{said}");
+            assert!(!said.contains("used no RDMA device"), "{said}");
+        }
     }
 }
 
@@ -370,24 +401,17 @@ const NONE_FOUND: &str = "verbsim: no mistakes were found\n";
 #[test]
 fn a_program_that_used_no_device_is_an_error_of_the_diagnosis() {
     let (never, opened_none) = ("never loaded libibverbs", "opened no device");
-    for (options, lines, status, said) in [
-        (&["--diagnose"][..], "", 99, never),
-        (&["--fail-on", "error"], "", 99, never),
-        (&["--diagnose"], "loaded\\n", 99, opened_none),
-        (&["--diagnose", "--allow-unused"], "", 3, ""),
-        (&["--timeout", "600"], "", 3, ""),
-        (
-            &["--diagnose"],
-            "loaded\\nopened\\nended 0 0\\n",
-            3,
-            NONE_FOUND,
-        ),
+    for (options, facts, status, said) in [
+        (&["--diagnose"][..], &[][..], 99, never),
+        (&["--fail-on", "error"], &[], 99, never),
+        (&["--diagnose"], &CUT_SHORT[..1], 99, opened_none),
+        (&["--diagnose", "--allow-unused"], &[], 3, ""),
+        // Without a diagnosis there is no record.
+        (&["--timeout", "600"], &[], 3, ""),
+        (&["--diagnose"], RIGHT, 3, NONE_FOUND),
     ] {
-        // Without a diagnosis nobody is told.
-        let script = "test $VERBSIM_VERDICT || exit 3; printf \"$0\" >>$VERBSIM_VERDICT; exit 3";
-        let program = ["sh", "-c", script, lines];
-        let (code, text) = refused(exec(&[options, &program].concat()));
-        assert_eq!(code, Some(status), "{options:?} {lines}");
+        let (code, text) = judged(options, facts, "exit 3");
+        assert_eq!(code, Some(status), "{options:?} {facts:?}");
         assert!(
             text.contains(said) && text.is_empty() == said.is_empty(),
             "{text}"
@@ -407,48 +431,95 @@ fn what_is_found_is_a_failure_from_the_level_on_that_was_asked_for() {
         (&warning, "1 0", 99),
     ] {
         // It counts whichever process it is.
-        let lines = format!("opened\\nopened\\nloaded\\nended {found}\\nended 0 0\\n");
-        let (code, said) = judged(options, &lines, "exit 3");
+        let ended = format!("1 ended {found}");
+        let facts = [
+            CUT_SHORT,
+            &[&ended, "2 forked 7 sh", "2 opened", "2 ended 0 0"],
+        ]
+        .concat();
+        let (code, said) = judged(options, &facts, "exit 3");
         assert_eq!((code, &*said), (Some(status), ""), "{options:?} {found}");
     }
     // So does what a process did that has opened no device.
-    let lines = "loaded\\nopened\\nfound 1 0\\nended 0 0\\n";
-    assert_eq!(judged(&error, lines, "exit 3"), (Some(99), String::new()));
-    let (code, said) = judged(&warning, "loaded\\nopened\\nended 0 0\\n", "exit 3");
+    let facts = [RIGHT, &["2 loaded 7 sh", "2 ended 1 0"]].concat();
+    assert_eq!(judged(&error, &facts, "exit 3"), (Some(99), String::new()));
+    let (code, said) = judged(&warning, RIGHT, "exit 3");
     assert_eq!((code, &*said), (Some(3), NONE_FOUND));
     // Of what takes too long it is said what is not looked for.
-    let (code, said) = judged(
-        &["--diagnose", "--timeout", "0.5"],
-        "loaded\\nopened\\nended 0 0\\n",
-        "sleep 100",
-    );
+    let (code, said) = judged(&["--diagnose", "--timeout", "0.5"], RIGHT, "sleep 100");
     assert_eq!(code, Some(124));
     assert!(said.contains("no mistakes were found; to wait"), "{said}");
     // A signal says more.
-    let (code, said) = judged(&warning, "loaded\\nopened\\nended 1 0\\n", "kill $$");
+    let facts = [CUT_SHORT, &["1 ended 1 0"]].concat();
+    let (code, said) = judged(&warning, &facts, "kill $$");
     assert_eq!((code, &*said), (Some(128 + 15), ""));
+}
+
+/// However it ends: the status follows from what it has recorded.
+#[test]
+fn a_mistake_counts_though_its_process_wrote_no_diagnosis() {
+    for (options, end, status) in [
+        (&["--fail-on", "error"][..], "exit 0", 99),
+        (&["--fail-on", "warning"], "exit 3", 99),
+        (&["--fail-on", "error"], "exec true", 99),
+        (&["--diagnose"], "exit 3", 3),
+        (&["--fail-on", "error"], "kill -9 $$", 128 + 9),
+        (
+            &["--fail-on", "error", "--timeout", "0.5"],
+            "sleep 100",
+            124,
+        ),
+    ] {
+        let (code, said) = judged(options, MISTAKEN, end);
+        assert_eq!(code, Some(status), "{options:?} {end}: {said}");
+        assert!(said.contains("\nsim0: VS-OBJ-02: a pd\n"), "{said}");
+        assert!(!said.contains("no mistakes"), "{said}");
+    }
+    // It is in the diagnosis of a process that wrote one.
+    let facts = [MISTAKEN, &["1 ended 1 0"]].concat();
+    let (code, said) = judged(&["--fail-on", "error"], &facts, "exit 3");
+    assert_eq!((code, &*said), (Some(99), ""));
+}
+
+#[test]
+fn what_could_not_be_written_is_a_failure() {
+    let facts = [CUT_SHORT, &["1 unwritten the diagnosis: /file: full"]].concat();
+    let (code, said) = judged(&["--diagnose"], &facts, "exit 0");
+    assert_eq!(code, Some(99), "{said}");
+    let what = "(sh) could not write the diagnosis: /file: full\n";
+    assert!(said.contains(what), "{said}");
+    // Nor can this process write there.
+    let options = ["--diagnose=/dev/full", "--fail-on", "error"];
+    let (code, said) = judged(&options, MISTAKEN, "exit 0");
+    assert_eq!(code, Some(99), "{said}");
+    for what in ["/dev/full: No space left", "VS-OBJ-02: a pd"] {
+        assert!(said.contains(what), "{said}");
+    }
 }
 
 #[test]
 fn a_process_that_was_not_diagnosed_is_not_one_without_mistakes() {
-    let lines = "loaded\\nopened\\nloaded\\nopened\\nended 0 0\\n";
-    let (_, said) = judged(&["--diagnose"], lines, "exit 0");
-    assert!(
-        said.starts_with("verbsim: 1 process with a device could not be diagnosed"),
-        "{said}"
+    let facts = [RIGHT, &["2 loaded 7 server", "2 opened"]].concat();
+    let (code, said) = judged(&["--fail-on", "error"], &facts, "exit 0");
+    assert_eq!(
+        (code, &*said),
+        (
+            Some(0),
+            "verbsim: process 7 (server) ended without a diagnosis: what only its end shows is missing\n"
+        )
     );
+    let (_, said) = judged(&["--diagnose"], CUT_SHORT, "kill $$");
+    assert!(said.contains("signal 15 ended process "), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    let (_, said) = judged(&["--diagnose"], lines, "kill $$");
-    assert!(said.contains("signal 15"), "{said}");
 }
 
 /// The signal that has ended the program has reached them too.
 #[test]
 fn processes_that_outlive_the_program_are_heard_if_a_signal_ends_it() {
     let waits = "while kill -0 $$ 2>/dev/null; do :; done";
-    let late = format!("(trap '' TERM; {waits}; printf 'ended 0 1\\n' >>$VERBSIM_VERDICT) &");
-    let end = format!("{late} kill $$");
-    let (code, said) = judged(&["--diagnose"], "loaded\\nopened\\n", &end);
+    let late = entries(&[CUT_SHORT, &["1 ended 0 1"]].concat());
+    let end = format!("(trap '' TERM; {waits}; say \"{late}\") & kill $$");
+    let (code, said) = judged(&["--diagnose"], CUT_SHORT, &end);
     assert_eq!((code, &*said), (Some(128 + 15), ""));
 }
 
@@ -456,10 +527,9 @@ fn processes_that_outlive_the_program_are_heard_if_a_signal_ends_it() {
 fn a_file_for_the_diagnosis_of_a_right_program_stays_empty() {
     let file = directory("right").join("diagnosis");
     let option = format!("--diagnose={}", file.display());
-    let lines = "loaded\\nopened\\nended 0 0\\n";
-    assert_eq!(judged(&[&option], lines, ""), (Some(0), String::new()));
+    assert_eq!(judged(&[&option], RIGHT, ""), (Some(0), String::new()));
     assert_eq!(fs::read_to_string(&file).unwrap(), "");
-    judged(&[&option], "loaded\\nopened\\n", "kill $$");
+    judged(&[&option], CUT_SHORT, "kill $$");
     assert!(fs::read_to_string(&file).unwrap().contains("signal 15"));
 }
 
@@ -469,9 +539,59 @@ fn a_file_for_programs_has_only_findings() {
     let file = directory("json").join("found.json");
     let option = format!("--diagnose={}", file.display());
     let options = [&*option, "--diagnose-format", "json"];
-    let (_, said) = judged(&options, "loaded\\nopened\\n", "kill $$");
-    assert!(said.contains("signal 15"), "{said}");
-    assert_eq!(fs::read_to_string(&file).unwrap(), "");
+    let facts = [CUT_SHORT, &["1 error {}"]].concat();
+    let (_, said) = judged(&options, &facts, "kill $$");
+    assert!(said.contains("signal 15") && !said.contains("{}"), "{said}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{}\n");
+}
+
+/// Its own text is lost, and nothing else.
+#[test]
+fn a_standard_error_that_is_closed_or_full_changes_no_status() {
+    let slow = ["--timeout", "0.5", "sleep", "100"];
+    for (arguments, status) in [
+        (&["--diagnose", "true"][..], 99),
+        (&["--diagnose", "--allow-unused", "sh", "-c", "exit 3"], 3),
+        (&slow, 124),
+        (&["--ports", "0", "true"], 2),
+    ] {
+        let (reader, without_reader) = std::io::pipe().unwrap();
+        drop(reader);
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        for stderr in [Stdio::from(without_reader), full.into()] {
+            let mut command = exec(arguments);
+            let output = command.stderr(stderr).output().unwrap();
+            assert_eq!(output.status.code(), Some(status), "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn processes_that_the_program_leaves_behind_are_waited_for_if_asked() {
+    // The line comes when the program has ended, and was waited for.
+    const PROGRAM: &str = "exec 3<&0; export program=$$; (setsid sh -c '\
+        while kill -0 $program; do :; done; echo left; read line <&3; echo $line' 2>/dev/null &); exit 3";
+    for (options, line, status) in [
+        (&["--wait"][..], "go on\n", 3),
+        (&["--wait", "--timeout", "600"], "go on\n", 3),
+        (&["--wait", "--timeout", "1"], "", 124),
+    ] {
+        let (mut child, mut lines, left) = started(&[options, &["sh", "-c", PROGRAM]].concat());
+        assert_eq!(left, "left\n");
+        let mut stdin = child.stdin.take().unwrap();
+        if !line.is_empty() {
+            assert!(child.try_wait().unwrap().is_none(), "it waits");
+        }
+        stdin.write_all(line.as_bytes()).unwrap();
+        let mut seen = String::new();
+        lines.read_to_string(&mut seen).unwrap();
+        assert_eq!(seen, line);
+        assert_eq!(child.wait().unwrap().code(), Some(status));
+    }
+    // A signal ends the wait.
+    let (mut child, _lines, _) = started(&["--wait", "sh", "-c", PROGRAM]);
+    send(&child, Signal::SIGTERM);
+    assert_eq!(child.wait().unwrap().code(), Some(3));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What is done when the program ends: what still waits to leave for other processes is sent, and the trace is
 //! written, and what the program did wrong. A child after `fork` writes what it did itself. If a signal ends the
-//! program, `interrupted` writes the same. Nothing is written after `_exit`.
+//! program, `interrupted` writes the same. Nothing is written after `_exit`: `verbsim exec` then has what was recorded
+//! before (`verdict`).
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use verbs_api::lab::Lab;
@@ -11,10 +11,23 @@ use verbs_settings::{Config, DiagnoseFormat};
 use verbs_sim::{Diagnosis, Finding, Stuck};
 
 use crate::engine::{Engine, running};
+use crate::output::{Output, say};
 use crate::{batch, interrupted, json, place, stuck, verdict};
 
-/// Does it then, if there is something to do.
+static OUTPUTS: OnceLock<Outputs> = OnceLock::new();
+
+/// Where the trace and the diagnosis go.
+struct Outputs {
+    trace: Option<Output>,
+    diagnosis: Option<Output>,
+}
+
+/// Does it then, if there is something to do. Files are opened now.
 pub(crate) fn register(config: &Config) {
+    OUTPUTS.get_or_init(|| Outputs {
+        trace: config.trace().map(Output::open),
+        diagnosis: config.diagnose().map(Output::open),
+    });
     let is_needed = has_output(config) || !config.fabric().is_private();
     // Miri has no `atexit`.
     if is_needed && !cfg!(miri) {
@@ -53,27 +66,28 @@ pub(crate) fn write_once(engine: &Engine, end: End) {
 }
 
 fn write_all(engine: &Engine, end: End) {
-    if let Some(to) = engine.config.trace() {
+    let Some(outputs) = OUTPUTS.get() else { return };
+    if let Some(to) = &outputs.trace {
         let trace = engine.sim.trace();
         let lines: String = trace.iter().map(|record| format!("{record}\n")).collect();
-        write("trace", to, &lines);
+        if let Err(why) = to.write(&lines) {
+            verdict::unwritten(&format!("the trace: {why}"));
+        }
     }
     if let (Some(path), Some(pcap)) = (engine.config.pcap(), &engine.pcap)
         && let Err(error) = pcap.finish()
     {
-        let _ = writeln!(
-            io::stderr(),
-            "verbsim: the packets: {}: {error}",
-            path.display()
-        );
+        verdict::unwritten(&format!("the packets: {}: {error}", path.display()));
     }
-    if let Some(to) = engine.config.diagnose() {
+    if let Some(to) = &outputs.diagnosis {
         let (diagnosis, suppressed) = diagnosis(engine, end);
-        write("diagnosis", to, &text(engine, &diagnosis, to == "-"));
-        if suppressed > 0 && to == "-" {
+        match to.write(&text(engine, &diagnosis, to.is_stderr())) {
+            Ok(()) => verdict::ended(engine, &diagnosis),
+            Err(why) => verdict::unwritten(&format!("the diagnosis: {why}")),
+        }
+        if suppressed > 0 && to.is_stderr() {
             say_suppressed(suppressed);
         }
-        verdict::ended(engine, &diagnosis);
     }
 }
 
@@ -104,37 +118,28 @@ fn say_suppressed(count: usize) {
         1 => "1 finding was".to_owned(),
         _ => format!("{count} findings were"),
     };
-    // Nobody may be there to read it.
-    let _ = writeln!(io::stderr(), "verbsim: {what} suppressed");
+    say(format_args!("{what} suppressed"));
 }
 
 /// Nothing after a program without mistakes.
 fn text(engine: &Engine, diagnosis: &Diagnosis, with_heading: bool) -> String {
-    if engine.config.diagnose_format() == DiagnoseFormat::Json {
-        let findings = diagnosis.findings();
-        return findings
-            .map(|finding| json::line(engine, finding))
-            .collect();
-    }
-    let lines = diagnosis.with_names(engine);
-    if with_heading && !diagnosis.is_empty() {
+    let lines = lines(engine, diagnosis);
+    let is_text = engine.config.diagnose_format() == DiagnoseFormat::Text;
+    if is_text && with_heading && !diagnosis.is_empty() {
         return format!("verbsim: what the program did wrong or left undone:\n{lines}");
     }
     lines
 }
 
-fn write(what: &str, to: &str, text: &str) {
-    let result = match to {
-        "-" => io::stderr().write_all(text.as_bytes()),
-        // Behind what other processes of the same run have written.
-        path => OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(text.as_bytes())),
-    };
-    if let Err(error) = result {
-        // Nobody may be there to read it.
-        let _ = writeln!(io::stderr(), "verbsim: the {what}: {to}: {error}");
+/// The findings, in the format that was asked for.
+pub(crate) fn lines(engine: &Engine, diagnosis: &Diagnosis) -> String {
+    match engine.config.diagnose_format() {
+        DiagnoseFormat::Json => {
+            let findings = diagnosis.findings();
+            findings
+                .map(|finding| json::line(engine, finding))
+                .collect()
+        }
+        _ => diagnosis.with_names(engine),
     }
 }

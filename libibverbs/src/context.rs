@@ -1,7 +1,6 @@
 //! Devices, contexts, and their attributes.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::io::{self, Write};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::from_ref;
@@ -20,6 +19,7 @@ use verbs_api::{Capabilities, Cause, GidEntry, GidType, LinkLayer, PortAttr, Por
 use crate::caller::way_to;
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
+use crate::output::say;
 use crate::result::{
     Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, present, status,
 };
@@ -120,7 +120,7 @@ pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
         let handle = handle.inspect_err(|error| {
             // Why it has no address: no number says that.
             if matches!(error.cause(), Cause::Text(_)) {
-                let _ = writeln!(io::stderr(), "verbsim: {error}");
+                say(error);
             }
         })?;
         make(device, handle, import::command_fd).inspect_err(|_| {

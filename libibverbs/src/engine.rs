@@ -1,7 +1,6 @@
 //! The engine of a process: the simulator in real time, its devices, and all objects made of it.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -18,6 +17,7 @@ use verbs_settings::{Config, Fabric, Variables};
 use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
 use crate::object::{CObject, Objects};
+use crate::output::say;
 use crate::qp::Qp;
 use crate::{at_exit, caller, cm, interrupted, place, report, verdict};
 
@@ -46,6 +46,8 @@ pub(crate) struct Engine {
     pub(crate) is_ending: AtomicBool,
     /// A context has been opened.
     pub(crate) is_used: AtomicBool,
+    /// The mistakes that were recorded when they happened.
+    pub(crate) recorded: report::Recorded,
 }
 
 // SAFETY: the devices are never written, and the pointers in them are null. All else can be shared.
@@ -84,8 +86,7 @@ static AT_LOAD: extern "C" fn() = {
                 };
             }
             Err(problem) => {
-                // Nobody may be there to read it.
-                let _ = writeln!(io::stderr(), "verbsim: {problem}");
+                say(problem);
                 // SAFETY: ends the process; nothing of it has begun.
                 unsafe { libc::_exit(2) }
             }
@@ -97,6 +98,7 @@ static AT_LOAD: extern "C" fn() = {
 /// What there is after `fork` is the parent's.
 unsafe extern "C" fn leave_to_parent() {
     place::after_fork();
+    verdict::after_fork();
     let engine = ENGINE.swap(null_mut(), Ordering::Relaxed);
     // SAFETY: null, or an engine that was made whole before, and is never freed.
     if let Some(of_parent) = unsafe { engine.as_ref() } {
@@ -163,11 +165,7 @@ fn begin_packets(path: &Path) -> Option<Pcap> {
     let begun = Pcap::append(path);
     begun
         .inspect_err(|error| {
-            let _ = writeln!(
-                io::stderr(),
-                "verbsim: the packets: {}: {error}",
-                path.display()
-            );
+            say(format_args!("the packets: {}: {error}", path.display()));
         })
         .ok()
 }
@@ -189,10 +187,9 @@ fn drawn() -> u64 {
 fn usable(fabric: &Fabric) -> &Fabric {
     match fabric.check() {
         Err(why) if fabric.is_default() => {
-            let _ = writeln!(
-                io::stderr(),
-                "verbsim: other processes are not reached (--fabric private says so): {why}"
-            );
+            say(format_args!(
+                "other processes are not reached (--fabric private says so): {why}"
+            ));
             &Fabric::PRIVATE
         }
         _ => fabric,
@@ -206,9 +203,8 @@ impl Engine {
         let sim = config.simulation(Mode::RealTime, usable(config.fabric()), drawn(), pcap);
         let sim = sim.expect("one could be made when the library was loaded");
         if config.memory() && !SimConfig::can_check_mapping() {
-            let _ = writeln!(
-                io::stderr(),
-                "verbsim: memory that is not mapped any more is not found: the system does not permit process_vm_readv"
+            say(
+                "memory that is not mapped any more is not found: the system does not permit process_vm_readv",
             );
         }
         let transport = sim.devices().map_or(Transport::Ib, |all| all[0].transport);
@@ -228,6 +224,7 @@ impl Engine {
             written: Once::new(),
             is_ending: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
+            recorded: report::Recorded::default(),
         }
     }
 

@@ -8,7 +8,6 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
-use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::ptr::{null, null_mut};
@@ -26,6 +25,7 @@ use verbs_settings::Config;
 
 use crate::at_exit::{self, End};
 use crate::engine::running;
+use crate::output::say;
 use crate::stuck;
 
 const SIGNALS: [Signal; 4] = [
@@ -161,10 +161,7 @@ fn write_in_time(signal: Signal) {
             thread::sleep(LAST_PATIENCE);
             end_by(signal);
         } else {
-            let _ = writeln!(
-                io::stderr(),
-                "verbsim: the simulator was busy: no diagnosis"
-            );
+            say("the simulator was busy: no diagnosis");
             end_by(signal);
         }
     };

@@ -40,7 +40,7 @@
 //!
 //! # Where things are
 //! `at_exit` writes the trace and the diagnosis at the end (`json` for programs), `interrupted` if that is a signal's, with what threads are `stuck` in;
-//! `names` are those of a finding. `verdict` tells `verbsim exec` of it. `report` is for who wants to know of a mistake when it happens. `export` has the names and their versions; the
+//! `names` are those of a finding. `output` is where that goes. `verdict` tells `verbsim exec` of it. `report` is for who wants to know of a mistake when it happens. `export` has the names and their versions; the
 //! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
 //! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object has
 //! a file, and so have `import` and `xrc`. Calls that wait for events are `blocking`. `caller` notes where the program calls, and `place` names that.
@@ -86,6 +86,7 @@ mod mapped;
 mod mw;
 mod names;
 mod object;
+mod output;
 mod place;
 mod post;
 mod qp;

@@ -1,17 +1,21 @@
-//! What is done when a mistake happens, not only at the end: a debugger can stop there, or the program ends.
+//! What is done when a mistake happens, not only at the end: it is recorded for `verbsim exec`, a debugger can stop there,
+//! or the program ends.
 
+use std::collections::BTreeSet;
 use std::ffi::{CString, c_char};
 use std::fs;
 use std::hint::black_box;
-use std::io::{self, Write};
 use std::sync::atomic::Ordering;
 
 use nix::sys::signal::Signal;
-use verbs_sim::{Certainty, Finding, Watch};
+use verbs_api::site::Site;
+use verbs_api::sync::Mutex;
+use verbs_sim::{Certainty, Class, Diagnosis, Finding, Watch};
 
 use crate::at_exit::{self, End};
 use crate::engine::{Engine, running};
-use crate::interrupted;
+use crate::output::say;
+use crate::{interrupted, verdict};
 
 /// A debugger stops here, by `break verbsim_report`: a mistake has just been made, in this thread, unless it shows only in
 /// another one. The text says which.
@@ -20,6 +24,21 @@ use crate::interrupted;
 pub(crate) extern "C" fn verbsim_report(finding: *const c_char) {
     // A call of what does nothing could be left out.
     black_box(finding);
+}
+
+/// The classes and places of the mistakes that were recorded.
+#[derive(Default)]
+pub(crate) struct Recorded(Mutex<BTreeSet<(Class, Option<Site>)>>);
+
+impl Recorded {
+    /// Whether a mistake is the first of its class at its place, and whether it is the first of its class.
+    fn note(&self, finding: &Finding) -> (bool, bool) {
+        let class = finding.class();
+        let mut known = self.0.lock();
+        let is_of_class = |first: &(Class, _)| first.0 == class;
+        let is_first = !known.range((class, None)..).next().is_some_and(is_of_class);
+        (known.insert((class, finding.site)), is_first)
+    }
 }
 
 /// Learns of mistakes from now on, if the program is diagnosed.
@@ -39,8 +58,20 @@ fn noted(finding: &Finding) {
     }
     let is_certain = finding.certainty == Certainty::Certain;
     let halts = engine.config.halts_on_error() && is_certain;
-    // Names of places take time, which others should not have to wait.
-    if !(halts || is_traced()) || at_exit::is_suppressed(engine, finding) {
+    let (is_new, is_first) = if is_certain && verdict::is_recorded() {
+        engine.recorded.note(finding)
+    } else {
+        (false, false)
+    };
+    // The name of a place takes time to find.
+    let is_traced = is_traced();
+    if !(is_new || halts || is_traced) || at_exit::is_suppressed(engine, finding) {
+        return;
+    }
+    if is_new {
+        record(engine, finding, is_first);
+    }
+    if !(halts || is_traced) {
         return;
     }
     let text = finding.in_words(engine);
@@ -48,12 +79,20 @@ fn noted(finding: &Finding) {
     verbsim_report(for_c.as_ptr());
     if halts {
         at_exit::write_once(engine, End::Halted);
-        // Nobody may be there to read it.
-        let _ = writeln!(io::stderr(), "verbsim: the program is ended here: {text}");
+        say(format_args!("the program is ended here: {text}"));
         interrupted::set_default(Signal::SIGABRT);
         // SAFETY: ends the process.
         unsafe { libc::abort() };
     }
+}
+
+/// Records the lines that the diagnosis would have. The help stands after the first of each class.
+fn record(engine: &Engine, finding: &Finding, with_help: bool) {
+    let mut diagnosis = Diagnosis::default();
+    diagnosis.mistakes.push(finding.clone());
+    let lines = at_exit::lines(engine, &diagnosis);
+    let last = if with_help { usize::MAX } else { 1 };
+    verdict::found(&lines.split_inclusive('\n').take(last).collect::<String>());
 }
 
 /// Whether a debugger looks on.

@@ -1,47 +1,99 @@
-//! Tells `verbsim exec` what became of this process: whether it loaded the library, used a device, and what was found
-//! at its end.
+//! Tells `verbsim exec` what became of this process: whether it loaded the library, used a device, what it did wrong,
+//! and what was found at its end.
 //!
-//! Each fact is a line in a file that `exec` keeps open, named by a variable. By a descriptor alone it would be lost to
-//! programs whose parent closes all descriptors, as Python's `subprocess` and `mpirun` do.
+//! Each fact is an entry in a record: memory that `exec` shares with all processes of the run. The memory is mapped when
+//! the library is loaded. So a fact survives however the process ends (`_exit`, `execve`, SIGKILL), and can be recorded
+//! whatever the process did before: closed its descriptors or used them up, changed its user or root directory, limited
+//! the size of files.
+//!
+//! An entry is `NUMBER FACT\n` and a zero byte: the number is the process's in this run. `src/exec/verdict.rs` reads it.
+//! The last 16 bytes are two counters: where the next entry begins, and how many processes have a number. The record is
+//! full if the first is beyond the entries.
 
-use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::c_void;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::ptr::{NonNull, null, null_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
+use nix::sys::prctl;
 use verbs_sim::{Certainty, Diagnosis, Finding};
 
 use crate::engine::Engine;
+use crate::output::say;
 
+/// The addresses of the records, that of the innermost `exec` first, with commas between them.
 const VARIABLE: &str = "VERBSIM_VERDICT";
 
-/// How the kernel calls the file of `exec`.
-const FILE: &[u8] = b"/memfd:verbsim-verdict";
+/// The status of a program that is not good, as `exec` has it.
+const NOT_GOOD: i32 = 99;
 
-/// What the variable said when the library was loaded: programs change their variables.
-static PATH: OnceLock<Option<OsString>> = OnceLock::new();
+/// The two counters.
+const COUNTERS: usize = 16;
+
+static RECORDS: OnceLock<Vec<Record>> = OnceLock::new();
 
 /// The library has been loaded.
+///
+/// Ends the process if it cannot reach the record of an `exec` that waits for it: what it does wrong would be lost.
 pub(crate) fn loaded() {
-    say("loaded");
+    let variable = std::env::var(VARIABLE).unwrap_or_default();
+    let addresses = variable.split(',').filter_map(Address::parse);
+    let records = addresses.filter_map(|address| {
+        address
+            .record()
+            .unwrap_or_else(|why| refuse(&address, &why))
+    });
+    let records = RECORDS.get_or_init(|| records.collect());
+    for record in records {
+        record.introduce("loaded");
+    }
 }
 
 /// A context has been opened, or an object of the parent's was named. The first of a process counts.
 pub(crate) fn opened(engine: &Engine) {
     if !engine.is_used.swap(true, Ordering::Relaxed) {
-        say("opened");
+        record("opened");
     }
 }
 
-/// The process ends, and was diagnosed. Without a device there is little to diagnose, but what was found counts.
+/// There is an `exec` that reads what is recorded.
+pub(crate) fn is_recorded() -> bool {
+    !records().is_empty()
+}
+
+/// The program has made a mistake that is certain. The lines are those of the diagnosis, which replaces them at the end.
+pub(crate) fn found(lines: &str) {
+    record(&format!("error {}", lines.trim_end()));
+}
+
+/// The process ends, and has written its diagnosis. Without a device there is little to diagnose, but what was found
+/// counts.
 pub(crate) fn ended(engine: &Engine, diagnosis: &Diagnosis) {
-    let (errors, warnings) = counts(diagnosis);
-    if engine.is_used.load(Ordering::Relaxed) {
-        say(&format!("ended {errors} {warnings}"));
-    } else if !diagnosis.is_empty() {
-        say(&format!("found {errors} {warnings}"));
+    if engine.is_used.load(Ordering::Relaxed) || !diagnosis.is_empty() {
+        let (errors, warnings) = counts(diagnosis);
+        record(&format!("ended {errors} {warnings}"));
+    }
+}
+
+/// The process could not write what it should. `exec` tells the user; without it the process does.
+pub(crate) fn unwritten(what: &str) {
+    if is_recorded() {
+        record(&format!("unwritten {what}"));
+    } else {
+        say(what);
+    }
+}
+
+/// A child after `fork` is another process. It gets its number when it has something to record.
+pub(crate) fn after_fork() {
+    for record in records() {
+        record.number.store(0, Ordering::Relaxed);
     }
 }
 
@@ -53,15 +105,218 @@ fn counts(diagnosis: &Diagnosis) -> (usize, usize) {
     (errors, all - errors)
 }
 
-fn say(line: &str) {
-    let Some(path) = PATH.get_or_init(|| std::env::var_os(VARIABLE)) else {
-        return;
-    };
-    // `exec` may be gone, and the name another's.
-    let is_its =
-        fs::read_link(path).is_ok_and(|file| file.as_os_str().as_bytes().starts_with(FILE));
-    if is_its && let Ok(mut file) = OpenOptions::new().append(true).open(path) {
-        // Nobody is there to be told.
-        let _ = file.write_all(format!("{line}\n").as_bytes());
+fn records() -> &'static [Record] {
+    RECORDS.get().map_or(&[], Vec::as_slice)
+}
+
+fn record(fact: &str) {
+    for record in records() {
+        record.say(fact);
+    }
+}
+
+fn refuse(address: &Address, why: &io::Error) -> ! {
+    say(format_args!(
+        "the process cannot be diagnosed: the record of `verbsim exec` (process {}) cannot be reached: {why}",
+        address.process
+    ));
+    // SAFETY: ends the process; nothing of it has begun.
+    unsafe { libc::_exit(NOT_GOOD) }
+}
+
+/// The memory of an `exec`, and which of its processes this one is.
+struct Record {
+    memory: NonNull<u8>,
+    size: usize,
+    /// 0 until the process has one.
+    number: AtomicU64,
+}
+
+// SAFETY: the memory stays mapped, and its counters are atomic. Who moves the first one owns the bytes that it passes.
+unsafe impl Send for Record {}
+// SAFETY: as above.
+unsafe impl Sync for Record {}
+
+impl Record {
+    /// # Errors
+    /// The file cannot be mapped.
+    fn of_file(file: &File) -> io::Result<Self> {
+        let size = file.metadata()?.len() as usize;
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let (shared, fd) = (libc::MAP_SHARED, file.as_raw_fd());
+        // SAFETY: maps memory at an address that the kernel chooses.
+        let memory = unsafe { libc::mmap(null_mut(), size, rights, shared, fd, 0) };
+        Self::of_memory(memory, size)
+    }
+
+    /// # Errors
+    /// The segment cannot be attached.
+    fn of_segment(id: i32, size: usize) -> io::Result<Self> {
+        // SAFETY: attaches memory at an address that the kernel chooses.
+        let memory = unsafe { libc::shmat(id, null(), 0) };
+        Self::of_memory(memory, size)
+    }
+
+    /// # Errors
+    /// The call has returned -1 and no memory.
+    fn of_memory(memory: *mut c_void, size: usize) -> io::Result<Self> {
+        match NonNull::new(memory.cast()).filter(|_| memory.addr() != usize::MAX) {
+            Some(memory) if size > COUNTERS => Ok(Self {
+                memory,
+                size,
+                number: AtomicU64::new(0),
+            }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn say(&self, fact: &str) {
+        let number = match self.number.load(Ordering::Relaxed) {
+            0 => self.introduce("forked"),
+            number => number,
+        };
+        self.append(&format!("{number} {fact}\n"));
+    }
+
+    /// Gives the process a number, and records its id and its name.
+    fn introduce(&self, how: &str) -> u64 {
+        let drawn = self.counter(1).fetch_add(1, Ordering::Relaxed) + 1;
+        let (new, old) = (Ordering::Relaxed, Ordering::Relaxed);
+        match self.number.compare_exchange(0, drawn, new, old) {
+            Ok(_) => {
+                let name = prctl::get_name().unwrap_or_default();
+                let name = name.to_string_lossy();
+                self.append(&format!("{drawn} {how} {} {name}\n", std::process::id()));
+                drawn
+            }
+            // Another thread was first.
+            Err(number) => number,
+        }
+    }
+
+    /// Appends an entry, unless the record is full. `exec` sees from the counter that it is.
+    fn append(&self, entry: &str) {
+        let [text @ .., end] = entry.as_bytes() else {
+            return;
+        };
+        // The zero byte is there already.
+        let length = entry.len() as u64 + 1;
+        let at = self.counter(0).fetch_add(length, Ordering::Relaxed);
+        let entries = (self.size - COUNTERS) as u64;
+        if at.checked_add(length).is_none_or(|end| end > entries) {
+            return;
+        }
+        // SAFETY: the bytes are within the memory, and no other entry has them.
+        unsafe {
+            let to = self.memory.as_ptr().add(at as usize);
+            to.copy_from_nonoverlapping(text.as_ptr(), text.len());
+            // An entry without its end is not read.
+            fence(Ordering::Release);
+            AtomicU8::from_ptr(to.add(text.len())).store(*end, Ordering::Relaxed);
+        }
+    }
+
+    fn counter(&self, which: usize) -> &AtomicU64 {
+        // SAFETY: it is within the memory, which stays, at a multiple of 8: pages begin at such, and end there.
+        unsafe {
+            AtomicU64::from_ptr(
+                self.memory
+                    .as_ptr()
+                    .add(self.size - COUNTERS)
+                    .cast::<u64>()
+                    .add(which),
+            )
+        }
+    }
+}
+
+/// Where the record of an `exec` is.
+struct Address {
+    /// The process of the `exec`.
+    process: i32,
+    place: Place,
+}
+
+enum Place {
+    /// A file, by the number of its descriptor, which the processes of the run inherit, and which file it is.
+    File(RawFd, (u64, u64)),
+    /// A segment of System V, by its id.
+    Segment(i32),
+}
+
+impl Address {
+    fn parse(text: &str) -> Option<Self> {
+        let words: Vec<_> = text.split(' ').collect();
+        let (process, place) = match words[..] {
+            [process, "shm", id] => (process, Place::Segment(id.parse().ok()?)),
+            [process, fd, device, inode] => {
+                let file = (device.parse().ok()?, inode.parse().ok()?);
+                (process, Place::File(fd.parse().ok()?, file))
+            }
+            _ => return None,
+        };
+        let process = process.parse().ok()?;
+        Some(Self { process, place })
+    }
+
+    /// The record, or `None` if the `exec` has ended.
+    ///
+    /// # Errors
+    /// The `exec` is still there, and its record cannot be reached.
+    fn record(&self) -> io::Result<Option<Record>> {
+        let record = match self.place {
+            Place::File(fd, file) => self.of_file(fd, file),
+            Place::Segment(id) => self.of_segment(id),
+        };
+        match record {
+            Err(_) if self.is_gone() => Ok(None),
+            record => record,
+        }
+    }
+
+    fn of_file(&self, fd: RawFd, its: (u64, u64)) -> io::Result<Option<Record>> {
+        let is_its = |file: &File| {
+            let of = file.metadata();
+            of.is_ok_and(|of| (of.dev(), of.ino()) == its)
+        };
+        // SAFETY: the number may be of no descriptor, or of another file; it is not closed here.
+        let inherited = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
+        if is_its(&inherited) {
+            return Record::of_file(&inherited).map(Some);
+        }
+        // The parent of this process has closed all descriptors, as Python's `subprocess` and `mpirun` do.
+        let process = format!("/proc/{}", self.process);
+        let path = format!("{process}/fd/{fd}");
+        match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) if is_its(&file) => Record::of_file(&file).map(Some),
+            // Another process has the number of the `exec` now.
+            Ok(_) => Ok(None),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && Path::new(&process).exists() =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn of_segment(&self, id: i32) -> io::Result<Option<Record>> {
+        let mut about = MaybeUninit::<libc::shmid_ds>::zeroed();
+        // SAFETY: there is room for what the call says.
+        if unsafe { libc::shmctl(id, libc::IPC_STAT, about.as_mut_ptr()) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call has filled it.
+        let about = unsafe { about.assume_init() };
+        if about.shm_cpid != self.process {
+            return Ok(None);
+        }
+        Record::of_segment(id, about.shm_segsz).map(Some)
+    }
+
+    fn is_gone(&self) -> bool {
+        // SAFETY: sends no signal.
+        let answer = unsafe { libc::kill(self.process, 0) };
+        answer != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
     }
 }

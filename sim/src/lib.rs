@@ -85,6 +85,8 @@ mod wire;
 pub use class::{Certainty, Class, UnknownClass};
 pub use config::{Mode, SimConfig};
 pub use diagnosis::{Diagnosis, Finding, Names, PlainNames, Problem, Unposted, Why};
+#[cfg(feature = "fd")]
+pub use guarded::Guarded;
 #[cfg(feature = "network")]
 pub use network::Network;
 pub use pcap::Pcap;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::guarded::{Guarded, raised};
+use crate::guarded::Guarded;
 
 /// A name, and what is answered to everyone who asks by it. Dropping it lets go of the name.
 #[derive(Debug)]
@@ -39,8 +39,7 @@ impl Service {
     pub(crate) fn start(name: &str, answer: Vec<u8>) -> io::Result<Self> {
         let address = SocketAddr::from_abstract_name(name)?;
         let listener = UnixListener::bind_addr(&address)?;
-        let listener = UnixListener::from(raised(listener.into()));
-        let listener = Arc::new(Guarded::new(listener)?);
+        let listener = Arc::new(Guarded::raise(listener)?);
         let is_over = Arc::new(AtomicBool::new(false));
         let (answering, end) = (listener.clone(), is_over.clone());
         let thread = thread::Builder::new()

@@ -1,7 +1,7 @@
 //! A device of this machine.
 
 use std::env;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -73,7 +73,8 @@ impl Hardware {
         check_place(machine.as_ref(), &peer, place)?;
         let simulated = machine::is_simulated(Some(&device));
         if let Some(text) = machine::locked_memory().filter(|_| !simulated) {
-            eprintln!("note: {text}");
+            // A standard error that is closed or full does not stop the run.
+            let _ = writeln!(io::stderr(), "note: {text}");
         }
         Ok(Self {
             simulated,

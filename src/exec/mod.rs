@@ -7,6 +7,8 @@ mod ending;
 #[cfg(target_os = "linux")]
 mod library;
 #[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
 mod parent;
 #[cfg(target_os = "linux")]
 mod start;
@@ -31,6 +33,10 @@ pub(crate) struct Args {
     /// SIGTERM, and 5 seconds later by SIGKILL
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
+    /// Wait for all processes that the program has started, such as daemons that it leaves behind. Ctrl-C and SIGTERM end
+    /// the wait
+    #[arg(long)]
+    wait: bool,
     /// End with status 99 if the diagnosis has something of this level or worse; diagnoses on the standard error unless
     /// --diagnose says where
     #[arg(long, value_name = "LEVEL")]

@@ -39,15 +39,30 @@ pub(super) enum End {
     TimedOut,
 }
 
+/// The end of a program.
+#[derive(Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) how: End,
+    /// The number of its process.
+    pub(super) program: i32,
+}
+
 /// From the signal that asks a program to end to the one that ends it.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs a program to its end. For a process with one thread, which ends soon afterwards: its signals
-/// stay blocked.
+/// Signals that end a wait for processes that the program has left behind.
+const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// Runs a program to its end, and with `waits` to the end of all that it has started. For a process with one thread, which
+/// ends soon afterwards: its signals stay blocked.
 ///
 /// # Errors
 /// The program cannot be started.
-pub(super) fn run(command: &mut Command, timeout: Option<Duration>) -> io::Result<End> {
+pub(super) fn run(
+    command: &mut Command,
+    timeout: Option<Duration>,
+    waits: bool,
+) -> io::Result<Ended> {
     // SAFETY: the default is no handler of this program. Without it children leave no status.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
     let all = SigSet::all();
@@ -66,11 +81,14 @@ pub(super) fn run(command: &mut Command, timeout: Option<Duration>) -> io::Resul
     };
     // SAFETY: between fork and exec it makes system calls, and nothing else.
     unsafe { command.pre_exec(start) };
-    // Without a limit nobody is ended, so that orphans need no other parent than ever.
-    let descendants = timeout.map(|_| Descendants::adopt()).transpose()?;
+    // Orphans get another parent only if there is something to do about them.
+    let adopts = waits || timeout.is_some();
+    let descendants = adopts.then(Descendants::adopt).transpose()?;
     let mut child = command.spawn()?;
     let mut patience = Patience::new(timeout);
     let mut ended = None;
+    // A signal has ended the wait for what the program left behind.
+    let mut is_tired = false;
     loop {
         let left = patience.left();
         // A signal may come at any time.
@@ -81,7 +99,7 @@ pub(super) fn run(command: &mut Command, timeout: Option<Duration>) -> io::Resul
         while let Some(signal) = signals.read_signal()? {
             let number = signal.ssi_signo as i32;
             if ended.is_some() {
-                // Nobody is there to be told.
+                is_tired |= ENDING.contains(&number);
             } else if number == libc::SIGCHLD {
                 stop_with(&child);
             } else if signal.ssi_code <= 0 {
@@ -96,17 +114,27 @@ pub(super) fn run(command: &mut Command, timeout: Option<Duration>) -> io::Resul
         }
         let Some(descendants) = &descendants else {
             match ended {
-                Some(status) => return Ok(End::of(status)),
+                Some(status) => return Ok(Ended::new(&child, End::of(status))),
                 None => continue,
             }
         };
         bury_others(&child);
-        match ended {
-            Some(status) if !patience.is_over() => return Ok(End::of(status)),
-            Some(_) if patience.is_at_its_end() || descendants.are_gone() => {
-                return Ok(End::TimedOut);
-            }
-            _ => {}
+        let is_over = patience.is_over();
+        let Some(status) = ended else { continue };
+        if !is_over && (!waits || is_tired || descendants.are_gone()) {
+            return Ok(Ended::new(&child, End::of(status)));
+        }
+        if is_over && (patience.is_at_its_end() || descendants.are_gone()) {
+            return Ok(Ended::new(&child, End::TimedOut));
+        }
+    }
+}
+
+impl Ended {
+    fn new(child: &Child, how: End) -> Self {
+        Self {
+            how,
+            program: pid_of(child).as_raw(),
         }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
     let Args {
         options: Options(options),
         timeout,
+        wait,
         ..
     } = args;
     let mut variables = Variables::of_process();
@@ -71,12 +72,21 @@ pub(crate) fn execute(args: &Args) -> Result<(), Stop> {
         fail_on: args.fail_on,
         allow_unused: args.allow_unused,
     });
-    let error = match (timeout, &judge) {
-        (None, None) => command.exec(),
-        (_, judge) => match stay(&mut command, *timeout, judge.as_ref()) {
+    let judged = match &judge {
+        Some(judge) => {
+            let verdict = Verdict::new();
+            let refused = |error| Stop::usage(format!("the record of the run: {error}"));
+            Some((judge, verdict.map_err(refused)?))
+        }
+        None => None,
+    };
+    let error = if judged.is_none() && timeout.is_none() && !wait {
+        command.exec()
+    } else {
+        match stay(&mut command, *timeout, *wait, judged) {
             Ok(stop) => return Err(stop),
             Err(error) => error,
-        },
+        }
     };
     Err(Stop::Status {
         // As shells have it.
@@ -114,19 +124,18 @@ fn preloads(library: PathBuf) -> OsString {
 fn stay(
     command: &mut Command,
     timeout: Option<Duration>,
-    judge: Option<&Judge<'_>>,
+    waits: bool,
+    judged: Option<(&Judge<'_>, Verdict)>,
 ) -> io::Result<Stop> {
-    let Some(judge) = judge else {
-        return Ok(ending::of_program(parent::run(command, timeout)?));
+    let Some((judge, verdict)) = judged else {
+        return Ok(ending::of_program(
+            parent::run(command, timeout, waits)?.how,
+        ));
     };
-    let verdict = Verdict::new()?;
-    command.env(verdict::VARIABLE, verdict.path());
-    let end = parent::run(command, timeout)?;
-    let facts = settled(&verdict, end)?;
-    if let Some(outer) = env::var_os(verdict::VARIABLE) {
-        verdict.pass_on(Path::new(&outer))?;
-    }
-    Ok(judge.judge(end, &facts))
+    command.env(verdict::VARIABLE, verdict.address()?);
+    let ended = parent::run(command, timeout, waits)?;
+    let facts = settled(&verdict, ended.how)?;
+    Ok(judge.judge(ended, &facts))
 }
 
 /// What the processes say at last. A signal such as that of Ctrl-C reaches them all, and the program may have ended before
@@ -141,7 +150,8 @@ fn settled(verdict: &Verdict, end: End) -> io::Result<Facts> {
     );
     loop {
         let facts = verdict.facts()?;
-        if !may_come || facts.undiagnosed() == 0 || Instant::now() >= until {
+        let is_settled = facts.undiagnosed().next().is_none();
+        if !may_come || is_settled || Instant::now() >= until {
             return Ok(facts);
         }
         thread::sleep(STEP);

@@ -1,122 +1,180 @@
-//! What became of the processes of a program: they tell it in lines of a file that this process keeps open.
+//! What became of the processes of a program: they tell it in a record, memory that they share with this process.
 //!
-//! The library's side is `libibverbs/src/verdict.rs`.
+//! `libibverbs/src/verdict.rs` is the library's side, and describes the layout.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::AsRawFd;
-use std::path::Path;
-use std::process;
+use std::collections::BTreeMap;
+use std::{env, fs, io};
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use super::memory::Memory;
 
-/// Where the processes find the file.
+/// Where the processes find the record: its address, then the addresses that an `exec` around this one has given to it.
 pub(super) const VARIABLE: &str = "VERBSIM_VERDICT";
 
-/// The library knows the file by this name.
-const NAME: &str = "verbsim-verdict";
+/// Bytes of the record: room for 40,000 processes, or for 10,000 mistakes.
+const SIZE: usize = 4 << 20;
 
-/// The file, which is gone with this process.
-pub(super) struct Verdict(File);
+/// Bytes of the counters at the end of the record.
+const COUNTERS: usize = 16;
 
-/// What it says, of all processes together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The record. It is gone with the last process that has it.
+pub(super) struct Verdict(Memory);
+
+/// What the processes have said.
+#[derive(Debug, Default)]
 pub(super) struct Facts {
-    /// Processes that loaded the library.
-    pub(super) loaded: usize,
-    /// Processes that opened a device.
-    pub(super) opened: usize,
-    /// Those of them that were diagnosed at their end.
-    pub(super) ended: usize,
-    pub(super) errors: usize,
-    pub(super) warnings: usize,
+    /// By the number that each has in the record.
+    processes: BTreeMap<u64, Process>,
+    /// The processes had more to say than there is room for.
+    pub(super) is_full: bool,
+}
+
+/// What a process has said of itself.
+#[derive(Debug, Default)]
+pub(super) struct Process {
+    pub(super) id: i32,
+    pub(super) name: String,
+    /// It loaded the library. A child after `fork` did not: its parent had.
+    has_loaded: bool,
+    has_opened: bool,
+    /// How many errors and how many warnings the diagnosis has that it wrote at its end.
+    diagnosed: Option<(usize, usize)>,
+    /// The lines of each certain mistake, recorded when it happened. The diagnosis replaces them.
+    pub(super) recorded: Vec<String>,
+    /// What it could not write, and why.
+    pub(super) unwritten: Vec<String>,
+    /// It has not ended, as far as can be seen.
+    pub(super) still_runs: bool,
 }
 
 impl Verdict {
     /// # Errors
-    /// The kernel has none.
+    /// The system has no memory for it.
     pub(super) fn new() -> io::Result<Self> {
-        let file = memfd_create(NAME, MFdFlags::MFD_CLOEXEC)?;
-        Ok(Self(file.into()))
+        Memory::new(SIZE).map(Self)
     }
 
-    /// The value of the variable. Any process of this user can open it, whatever its parent left open.
-    pub(super) fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", process::id(), self.0.as_raw_fd())
+    /// The value of the variable.
+    ///
+    /// # Errors
+    /// The kernel does not say which file the record is.
+    pub(super) fn address(&self) -> io::Result<String> {
+        let own = self.0.address()?;
+        Ok(match env::var(VARIABLE) {
+            Ok(outer) => format!("{own},{outer}"),
+            Err(_) => own,
+        })
     }
 
     /// What was said until now.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The record cannot be read.
     pub(super) fn facts(&self) -> io::Result<Facts> {
-        Ok(Facts::of(&self.text()?))
-    }
-
-    /// Tells what was said to an `exec` around this one, whose file this path leads to.
-    ///
-    /// # Errors
-    /// This file cannot be read.
-    pub(super) fn pass_on(&self, outer: &Path) -> io::Result<()> {
-        let text = self.text()?;
-        // It may be gone, and the name another's.
-        let name = fs::read_link(outer).unwrap_or_default();
-        let is_its = name
-            .to_string_lossy()
-            .starts_with(&format!("/memfd:{NAME}"));
-        if is_its && let Ok(mut file) = OpenOptions::new().append(true).open(outer) {
-            // Nobody is there to be told.
-            let _ = file.write_all(text.as_bytes());
+        let mut facts = Facts::of(&self.0.bytes()?);
+        // A program that `execve` has started in a process has the same id.
+        let mut seen = Vec::new();
+        for process in facts.processes.values_mut().rev() {
+            let is_last = !seen.contains(&process.id);
+            process.still_runs = process.is_undiagnosed() && is_last && self.is_of(process.id);
+            seen.push(process.id);
         }
-        Ok(())
+        Ok(facts)
     }
 
-    fn text(&self) -> io::Result<String> {
-        let mut text = String::new();
-        let mut file = &self.0;
-        file.rewind()?;
-        file.read_to_string(&mut text)?;
-        Ok(text)
+    /// Whether a process has the record in its memory. If the system does not say, it is assumed.
+    fn is_of(&self, process: i32) -> bool {
+        match fs::read_to_string(format!("/proc/{process}/maps")) {
+            Ok(maps) => maps.lines().any(|line| self.0.is_in(line)),
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        }
     }
 }
 
 impl Facts {
-    fn of(text: &str) -> Self {
+    fn of(record: &[u8]) -> Self {
+        let (entries, counters) = record.split_at(record.len().saturating_sub(COUNTERS));
         let mut facts = Self::default();
-        for line in text.lines() {
-            match line.split(' ').collect::<Vec<_>>()[..] {
-                ["loaded"] => facts.loaded += 1,
-                ["opened"] => facts.opened += 1,
-                [end @ ("ended" | "found"), errors, warnings] => {
-                    // What was found in a process without a device is no less wrong.
-                    facts.ended += usize::from(end == "ended");
-                    facts.errors += errors.parse().unwrap_or(0);
-                    facts.warnings += warnings.parse().unwrap_or(0);
-                }
-                _ => {}
-            }
+        let next = counters.first_chunk().copied().map(u64::from_ne_bytes);
+        facts.is_full = next > Some(entries.len() as u64);
+        // An entry whose end is missing is still being written.
+        let entries = entries.split(|byte| *byte == 0);
+        for entry in entries.filter_map(|entry| entry.strip_suffix(b"\n")) {
+            facts.add(&String::from_utf8_lossy(entry));
         }
         facts
     }
 
-    /// Why nothing can be said of the program: no process of it used a device.
-    pub(super) fn unused(&self) -> Option<&'static str> {
-        match self {
-            Self { loaded: 0, .. } => Some(
-                "the program used no RDMA device: it never loaded libibverbs (a static program?)",
-            ),
-            Self { opened: 0, .. } => Some("the program used no RDMA device: it opened no device"),
-            _ => None,
+    fn add(&mut self, entry: &str) {
+        let mut words = entry.splitn(3, ' ');
+        let (Some(Ok(number)), Some(kind)) = (words.next().map(str::parse), words.next()) else {
+            return;
+        };
+        let rest = words.next().unwrap_or_default();
+        let process = self.processes.entry(number).or_default();
+        match kind {
+            "loaded" | "forked" => {
+                let (id, name) = rest.split_once(' ').unwrap_or_default();
+                process.id = id.parse().unwrap_or_default();
+                process.name = name.to_owned();
+                process.has_loaded = kind == "loaded";
+            }
+            "opened" => process.has_opened = true,
+            "error" => process.recorded.push(rest.to_owned()),
+            "ended" => {
+                let (errors, warnings) = rest.split_once(' ').unwrap_or_default();
+                let count = |text: &str| text.parse().unwrap_or(0);
+                process.diagnosed = Some((count(errors), count(warnings)));
+            }
+            "unwritten" => process.unwritten.push(rest.to_owned()),
+            _ => {}
         }
     }
 
-    pub(super) fn findings(&self) -> usize {
-        self.errors + self.warnings
+    /// Why nothing can be said of the program: no process of it used a device.
+    pub(super) fn unused(&self) -> Option<&'static str> {
+        let processes = || self.processes.values();
+        if !processes().any(|process| process.has_loaded) {
+            Some("the program used no RDMA device: it never loaded libibverbs (a static program?)")
+        } else if !processes().any(|process| process.has_opened) {
+            Some("the program used no RDMA device: it opened no device")
+        } else {
+            None
+        }
     }
 
-    /// How many processes used a device, and were not diagnosed.
-    pub(super) fn undiagnosed(&self) -> usize {
-        self.opened.saturating_sub(self.ended)
+    /// How many errors there are, and how many warnings.
+    pub(super) fn found(&self) -> (usize, usize) {
+        let found = self.processes.values().map(Process::found);
+        found.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+    }
+
+    /// Some process has written its diagnosis.
+    pub(super) fn is_diagnosed(&self) -> bool {
+        let mut processes = self.processes.values();
+        processes.any(|process| process.diagnosed.is_some())
+    }
+
+    /// The processes that used a device or made a mistake, and have not written their diagnosis.
+    pub(super) fn undiagnosed(&self) -> impl Iterator<Item = &Process> {
+        let processes = self.processes.values();
+        processes.filter(|process| process.is_undiagnosed())
+    }
+
+    /// The processes that could not write everything.
+    pub(super) fn failed_to_write(&self) -> impl Iterator<Item = &Process> {
+        let processes = self.processes.values();
+        processes.filter(|process| !process.unwritten.is_empty())
+    }
+}
+
+impl Process {
+    /// A process without a device has little to tell, but a mistake is one there too.
+    fn is_undiagnosed(&self) -> bool {
+        self.diagnosed.is_none() && (self.has_opened || !self.recorded.is_empty())
+    }
+
+    fn found(&self) -> (usize, usize) {
+        self.diagnosed.unwrap_or((self.recorded.len(), 0))
     }
 }
 
@@ -124,27 +182,56 @@ impl Facts {
 mod tests {
     use super::*;
 
+    /// A record with these entries, and where the next one begins.
+    fn facts(entries: &[&str], next: u64) -> Facts {
+        let mut record = vec![0; 256];
+        let text = entries.join("\0");
+        record[..text.len()].copy_from_slice(text.as_bytes());
+        record.extend([next, 0].map(u64::to_ne_bytes).concat());
+        Facts::of(&record)
+    }
+
     #[test]
     fn facts_are_those_of_all_processes() {
-        let text =
-            "loaded\nloaded\nopened\nloaded\nopened\nended 2 1\nnonsense\nended 1\nfound 1 0\n";
-        let facts = Facts::of(text);
-        let expected = Facts {
-            loaded: 3,
-            opened: 2,
-            ended: 1,
-            errors: 3,
-            warnings: 1,
-        };
-        assert_eq!(facts, expected);
-        assert_eq!((facts.unused(), facts.undiagnosed()), (None, 1));
+        let entries = [
+            "1 loaded 70 server\n",
+            "2 loaded 71 client\n",
+            "1 opened\n",
+            "3 forked 72 client\n",
+            "3 error VS-FORK-01: it is the parent's\nhelp: VS-FORK-01\n",
+            "1 error VS-OBJ-02\n",
+            "nonsense\n",
+            "1 ended 2 1\n",
+            "2 opened\n",
+            // It is still being written.
+            "2 error VS-",
+        ];
+        let facts = facts(&entries, 200);
+        assert_eq!((facts.unused(), facts.found()), (None, (3, 1)));
+        assert!(facts.is_diagnosed() && !facts.is_full);
+        let undiagnosed = facts.undiagnosed();
+        let undiagnosed = undiagnosed.map(|of| (of.id, &*of.name, of.recorded.concat()));
+        let text = "VS-FORK-01: it is the parent's\nhelp: VS-FORK-01";
+        assert_eq!(
+            undiagnosed.collect::<Vec<_>>(),
+            [
+                (71, "client", String::new()),
+                (72, "client", text.to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn a_record_that_was_too_small_says_so() {
+        assert!(!facts(&[], 256).is_full);
+        assert!(facts(&[], 257).is_full);
     }
 
     #[test]
     fn a_program_without_a_device_is_known() {
-        let why = |text| Facts::of(text).unused().unwrap_or_default();
-        assert!(why("").contains("never loaded"));
-        assert!(why("loaded\n").contains("opened no device"));
-        assert_eq!(why("loaded\nopened\n"), "");
+        let why = |entries: &[&str]| facts(entries, 0).unused().unwrap_or_default();
+        assert!(why(&[]).contains("never loaded"));
+        assert!(why(&["1 loaded 70 true\n"]).contains("opened no device"));
+        assert_eq!(why(&["1 loaded 70 true\n", "1 opened\n"]), "");
     }
 }

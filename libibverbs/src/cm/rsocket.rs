@@ -2,16 +2,15 @@
 //! them all the same.
 
 use std::ffi::c_int;
-use std::io::{self, Write};
 use std::sync::Once;
 
+use crate::output;
 use crate::result::set_errno;
 
 fn say() {
     static SAID: Once = Once::new();
     SAID.call_once(|| {
-        // Nobody may be there to read it.
-        let _ = writeln!(io::stderr(), "verbsim: rsockets are not supported");
+        output::say("rsockets are not supported");
     });
     set_errno(libc::ENOTSUP);
 }

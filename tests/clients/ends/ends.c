@@ -1,6 +1,11 @@
 /* Programs that end in different ways, for tests/ends.rs: the first argument says which. */
+#define _GNU_SOURCE
+#include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,9 +70,137 @@ static void poll_forever(void)
     }
 }
 
+/* Without the rights of root, as daemons go on. */
+static void become_nobody(void)
+{
+    CHECK(!setgroups(0, NULL) && !setgid(65534) && !setuid(65534));
+}
+
+static void close_all(void)
+{
+    for (int fd = 3; fd < 4096; ++fd)
+        close(fd);
+}
+
+static void limit(int which)
+{
+    struct rlimit none = {0, 0};
+    CHECK(!setrlimit(which, &none));
+}
+
+/* What daemons, sandboxes and leaks do to their process. */
+static void change(const char *how)
+{
+    if (!strcmp(how, "setuid")) {
+        become_nobody();
+    } else if (!strcmp(how, "chroot")) {
+        CHECK(!chroot("/usr") && !chdir("/"));
+    } else if (!strcmp(how, "nofile")) {
+        limit(RLIMIT_NOFILE);
+    } else if (!strcmp(how, "fdleak")) {
+        while (dup(1) >= 0)
+            ;
+    } else if (!strcmp(how, "fsize")) {
+        limit(RLIMIT_FSIZE);
+    } else if (!strcmp(how, "noproc")) {
+        CHECK(!unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL));
+        CHECK(!umount2("/proc", MNT_DETACH));
+    } else if (!strcmp(how, "closed")) {
+        close_all();
+    } else if (!strcmp(how, "all")) {
+        close_all();
+        CHECK(!chroot("/usr") && !chdir("/"));
+        limit(RLIMIT_NOFILE);
+        limit(RLIMIT_FSIZE);
+        become_nobody();
+    }
+}
+
+/* A mistake that is certain when it is made. */
+static void mistake(void)
+{
+    int count;
+    struct ibv_device **list = ibv_get_device_list(&count);
+    CHECK(list && count);
+    struct ibv_context *context = ibv_open_device(list[0]);
+    CHECK(context);
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    CHECK(pd && !ibv_dealloc_pd(pd) && ibv_dealloc_pd(pd) == EINVAL);
+}
+
+/* A child that waits for the end of the standard input, and outlives the program: that ends when the child has begun. */
+static int leave_behind(void)
+{
+    char byte = 0;
+    int begun[2];
+    CHECK(!pipe(begun));
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child) {
+        CHECK(read(begun[0], &byte, 1) == 1);
+        return 0;
+    }
+    CHECK(setsid() > 0);
+    mistake();
+    ready();
+    CHECK(write(begun[1], &byte, 1) == 1);
+    CHECK(read(0, &byte, 1) == 0);
+    return 0;
+}
+
+/* A child that uses what its parent has made, and ends as such children must. */
+static int use_after_fork(void)
+{
+    int status;
+    open_end(&a, 0, 0);
+    if (!fork())
+        _exit(ibv_dereg_mr(a.mr) == EINVAL ? 0 : 1);
+    CHECK(wait(&status) > 0 && status == 0);
+    close_end(&a);
+    return 0;
+}
+
+/* Another program, which makes a mistake, in a process that was changed before. */
+static int go_on(const char *program, const char *how)
+{
+    if (strstr(how, "closed"))
+        close_all();
+    if (strstr(how, "setuid"))
+        become_nobody();
+    execl(program, program, "mistake", "return", NULL);
+    return 1;
+}
+
+/* A mistake and a change of the process, in this order or in the other; then the end. */
+static int make_mistake(const char *how, const char *end)
+{
+    if (!strcmp(end, "late"))
+        open_end(&a, 0, 0);
+    else
+        mistake();
+    change(how);
+    if (!strcmp(end, "late"))
+        CHECK(ibv_dealloc_pd(a.pd) == EBUSY && ibv_dereg_mr(NULL) == EINVAL);
+    if (!strcmp(how, "_exit"))
+        _exit(0);
+    if (!strcmp(how, "execve"))
+        execl("/bin/true", "true", NULL);
+    if (!strcmp(how, "kill"))
+        raise(SIGKILL);
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     const char *way = count > 1 ? arguments[1] : "";
+    if (!strcmp(way, "mistake"))
+        return make_mistake(arguments[2], count > 3 ? arguments[3] : "");
+    if (!strcmp(way, "daemon"))
+        return leave_behind();
+    if (!strcmp(way, "forks"))
+        return use_after_fork();
+    if (!strcmp(way, "goes-on"))
+        return go_on(arguments[0], arguments[2]);
     if (!strcmp(way, "no-device"))
         return 0;
     if (!strcmp(way, "list")) {

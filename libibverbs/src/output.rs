@@ -1,0 +1,101 @@
+//! What the library writes for the user: messages on the standard error, the diagnosis and the trace.
+//!
+//! A file is opened when the library is loaded: by the end a program may have used up its descriptors, changed its
+//! user or its root directory. What the library writes never ends the program: a limit on the size of files
+//! (`SIGXFSZ`) and a pipe without a reader (`SIGPIPE`) are errors here, and no signals.
+
+use std::fmt::Display;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use verbs_sim::Guarded;
+
+/// Where the diagnosis or the trace goes.
+pub(crate) struct Output {
+    /// A path, or `-` for the standard error.
+    to: String,
+    /// The file, if it could be opened when the library was loaded.
+    file: Option<Guarded<File>>,
+}
+
+impl Output {
+    pub(crate) fn open(to: &str) -> Self {
+        // If that fails, the end may still find another way, and reports what it finds.
+        let file = (to != "-").then(|| opened(to).and_then(Guarded::raise));
+        Self {
+            to: to.to_owned(),
+            file: file.and_then(Result::ok),
+        }
+    }
+
+    pub(crate) fn is_stderr(&self) -> bool {
+        self.to == "-"
+    }
+
+    /// Appends to the file, after what other processes of the same run have written.
+    ///
+    /// # Errors
+    /// A sentence with the path: why the text could not be written. A standard error that nobody reads is no error.
+    pub(crate) fn write(&self, text: &str) -> Result<(), String> {
+        let text = text.as_bytes();
+        let written = quietly(|| {
+            if self.is_stderr() {
+                return io::stderr().write_all(text);
+            }
+            match self.file.as_ref().and_then(Guarded::own) {
+                Some(mut file) => file.write_all(text),
+                // The program has closed the descriptor.
+                None => opened(&self.to)?.write_all(text),
+            }
+        });
+        match written {
+            Err(error) if self.is_stderr() && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| format!("{}: {error}", self.to)),
+        }
+    }
+}
+
+fn opened(path: &str) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Writes a line on the standard error, which may be closed.
+pub(crate) fn say(text: impl Display) {
+    let line = format!("verbsim: {text}\n");
+    let _ = quietly(|| io::stderr().write_all(line.as_bytes()));
+}
+
+/// Writes without the signals of a write that fails: the thread blocks them, and takes those that came.
+fn quietly<T>(write: impl FnOnce() -> T) -> T {
+    let signals: SigSet = [Signal::SIGPIPE, Signal::SIGXFSZ].into_iter().collect();
+    let Ok(before) = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK) else {
+        return write();
+    };
+    // A signal that was pending is the program's.
+    let new = without_pending(signals);
+    let result = write();
+    let at_once = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: both structures are whole; nothing is to be said of the signal that was taken.
+    while unsafe { libc::sigtimedwait(new.as_ref(), null_mut(), &raw const at_once) } > 0 {}
+    let _ = before.thread_set_mask();
+    result
+}
+
+fn without_pending(mut signals: SigSet) -> SigSet {
+    let mut pending = MaybeUninit::zeroed();
+    // SAFETY: there is room for the set, which the call fills; zeros are the empty one.
+    let pending = unsafe {
+        libc::sigpending(pending.as_mut_ptr());
+        SigSet::from_sigset_t_unchecked(pending.assume_init())
+    };
+    for signal in &pending {
+        signals.remove(signal);
+    }
+    signals
+}
