@@ -8,7 +8,7 @@ use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, context_of, kinds};
-use crate::result::{Errno, Result, not_null, pointer, present, status};
+use crate::result::{Refusal, Result, not_null, pointer, present, status};
 
 kinds! {
     /// Address handles, each with its domain.
@@ -16,7 +16,7 @@ kinds! {
 }
 
 pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
-    pointer(|| {
+    pointer("ibv_create_ah", pd, || {
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         create(pd, &unsafe { attr.read() })
@@ -39,7 +39,7 @@ fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
 }
 
 pub(crate) extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
-    status(|| {
+    status("ibv_destroy_ah", ah, || {
         let ah = CObject::<Ah>::find(ah)?;
         engine().sim.destroy_ah(ah.handle)?;
         ah.more.left();
@@ -55,7 +55,7 @@ pub(crate) extern "C" fn init_ah_from_wc(
     grh: *mut ibv_grh,
     attr: *mut ibv_ah_attr,
 ) -> c_int {
-    crate::result::or_minus_one(|| {
+    crate::result::or_minus_one("ibv_init_ah_from_wc", context, || {
         present(attr)?;
         let back = back(context, port, wc, grh)?;
         // SAFETY: the program's, to be written (C's contract).
@@ -70,7 +70,7 @@ pub(crate) extern "C" fn create_ah_from_wc(
     grh: *mut ibv_grh,
     port: u8,
 ) -> *mut ibv_ah {
-    pointer(|| {
+    pointer("ibv_create_ah_from_wc", pd, || {
         let context = CObject::<Pd>::find(pd)?.context();
         create(pd, &back(context, port, wc, grh)?)
     })
@@ -93,7 +93,7 @@ fn back(
             not_null(grh)?;
             // SAFETY: the program's, valid for the call; it lies in a buffer of bytes (C's contract).
             let bytes = unsafe { grh.cast::<[u8; Grh::BYTES]>().read() };
-            let grh = Grh::read(&bytes).ok_or(Errno(libc::EPROTONOSUPPORT))?;
+            let grh = Grh::read(&bytes).ok_or_else(no_grh)?;
             Some(grh.back(own_gid(context_of(context)?, port, &grh)?))
         }
     };
@@ -111,14 +111,30 @@ fn own_gid(context: Context, port: u8, grh: &Grh) -> Result<u8> {
     let gid_type = match grh.next_header {
         Grh::UDP => GidType::RoceV2,
         Grh::IBA => GidType::Ib,
-        _ => return Err(Errno(libc::EPROTONOSUPPORT)),
+        _ => return Err(no_grh()),
     };
-    let gids = unobserved().query_port(context, port)?.gid_tbl_len;
+    let attr = unobserved().query_port(context, port);
+    let gids = attr.map_err(Refusal::unobserved)?.gid_tbl_len;
     for index in 0..gids {
         let entry = unobserved().query_gid_ex(context, port, index);
         if entry.is_ok_and(|entry| (entry.gid, entry.gid_type) == (grh.dgid, gid_type)) {
-            return u8::try_from(index).map_err(|_| Errno(libc::EINVAL));
+            return u8::try_from(index).map_err(|_| not_own(port, grh));
         }
     }
-    Err(Errno(libc::EINVAL))
+    Err(not_own(port, grh))
+}
+
+#[cold]
+fn no_grh() -> Refusal {
+    let what = "the GRH is neither of RoCE nor of InfiniBand";
+    Refusal::new(libc::EPROTONOSUPPORT, what)
+}
+
+#[cold]
+fn not_own(port: u8, grh: &Grh) -> Refusal {
+    let what = format!(
+        "the datagram came to {}, which is no GID of port {port}",
+        grh.dgid
+    );
+    Refusal::new(libc::EINVAL, what)
 }

@@ -16,9 +16,7 @@ use verbs_abi::{
     IBV_QP_INIT_ATTR_XRCD, ibv_ah, ibv_context, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp,
     ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_sge, ud_t,
 };
-use verbs_api::{
-    BatchEnd, Dest, Handle, QpType, Remote, SendFlags, SendOp, SendOps, SendWr, Sge, Verbs,
-};
+use verbs_api::{BatchEnd, Dest, QpType, Remote, SendFlags, SendOp, SendOps, SendWr, Sge, Verbs};
 use verbs_sim::Class;
 
 use crate::caller::way_to;
@@ -28,7 +26,9 @@ use crate::mw::{self, Mw};
 use crate::object::{CObject, context_of};
 use crate::post::{self, destination};
 use crate::qp::{self, Qp};
-use crate::result::{Errno, Result, UNSUPPORTED, pointer, present, silent, status, values};
+use crate::result::{
+    Refusal, Result, known_bits, pointer, present, same_context, silent, status, values,
+};
 use crate::xrc;
 
 use turn::Call;
@@ -40,7 +40,7 @@ struct Building {
     sends: Vec<Send>,
     entries: Vec<Sge>,
     bytes: Vec<u8>,
-    refused: Option<Errno>,
+    refused: Option<Refusal>,
 }
 
 /// A send of a batch.
@@ -79,23 +79,22 @@ pub(crate) extern "C" fn create_qp_ex(
     context: *mut ibv_context,
     init: *mut ibv_qp_init_attr_ex,
 ) -> *mut ibv_qp {
-    pointer(|| {
+    pointer("ibv_create_qp_ex", context, || {
         present(init)?;
         // SAFETY: the program's, valid for the call. It need not know the fields behind those that
         // its mask names, so only these are read (C's contract).
         let (comp_mask, pd) = unsafe { ((*init).comp_mask, (*init).pd) };
-        if comp_mask
-            & !(IBV_QP_INIT_ATTR_PD
+        known_bits(
+            "comp_mask",
+            comp_mask,
+            IBV_QP_INIT_ATTR_PD
                 | IBV_QP_INIT_ATTR_XRCD
                 | IBV_QP_INIT_ATTR_CREATE_FLAGS
-                | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-            != 0
-        {
-            return Err(UNSUPPORTED);
-        }
-        // SAFETY: as above.
-        if comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 && unsafe { (*init).create_flags } != 0 {
-            return Err(UNSUPPORTED);
+                | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        )?;
+        if comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 {
+            // SAFETY: as above.
+            known_bits("create_flags", unsafe { (*init).create_flags }, 0)?;
         }
         let send_ops = match comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS {
             0 => SendOps::empty(),
@@ -104,20 +103,23 @@ pub(crate) extern "C" fn create_qp_ex(
         };
         // SAFETY: the plain structure is the start of the extended one.
         let plain = unsafe { init.cast::<ibv_qp_init_attr>().read() };
-        let is_target = QpType::from(plain.qp_type) == QpType::XrcRecv;
+        let qp_type = QpType::from(plain.qp_type);
+        let is_target = qp_type == QpType::XrcRecv;
         if is_target != (comp_mask & IBV_QP_INIT_ATTR_XRCD != 0)
             || !is_target && comp_mask & IBV_QP_INIT_ATTR_PD == 0
         {
-            return Err(Errno(libc::EINVAL));
+            let what = format!(
+                "comp_mask is {comp_mask:#x}: a queue pair of {qp_type} needs a {}",
+                if is_target { "xrcd" } else { "pd, and no xrcd" }
+            );
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         if is_target {
             // SAFETY: as above.
             let xrcd = unsafe { (*init).xrcd };
             return Ok(xrc::create_target(context, xrcd, plain.qp_context)?.seen());
         }
-        if context_of(context)? != CObject::<Pd>::find(pd)?.handle.context() {
-            return Err(Errno(libc::EINVAL));
-        }
+        same_context(CObject::<Pd>::find(pd)?.handle, context_of(context)?)?;
         let qp = qp::create(pd, &plain, send_ops, qp::Maker::Verbs)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { (*init).cap = ibv_qp_cap::to_c(&qp.more.cap) };
@@ -127,9 +129,9 @@ pub(crate) extern "C" fn create_qp_ex(
 
 /// The extended structure of a queue pair that was made with operations for batches, or null.
 pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
-    pointer(|| {
+    pointer("ibv_qp_to_qp_ex", qp, || {
         let qp = CObject::<Qp>::find(qp)?;
-        qp.more.batch.as_ref().ok_or(Errno(libc::EINVAL))?;
+        batch_of(qp)?;
         Ok(qp.raw())
     })
 }
@@ -167,12 +169,19 @@ pub(crate) fn extended(takes_batches: bool) -> ibv_qp_ex {
 /// The batch of the queue pair that a call is of.
 fn find(qp: *mut ibv_qp_ex, name: &'static str) -> Result<(Call, &'static Batch)> {
     let qp = CObject::<Qp>::find(qp.cast())?;
-    let batch = qp.more.batch.as_ref().ok_or(Errno(libc::EINVAL))?;
-    Ok((Call { name, qp }, batch))
+    Ok((Call { name, qp }, batch_of(qp)?))
+}
+
+/// What a queue pair builds batches with.
+fn batch_of(qp: &CObject<Qp>) -> Result<&Batch> {
+    qp.more.batch.as_ref().ok_or_else(|| {
+        let what = "it was made without send_ops_flags, so it takes no batches";
+        Refusal::new(libc::EINVAL, what)
+    })
 }
 
 extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
-    silent(|| {
+    silent("ibv_wr_start", qp, || {
         let (call, batch) = find(qp, "ibv_wr_start")?;
         batch.start(call)
     });
@@ -184,14 +193,14 @@ fn with(
     name: &'static str,
     work: impl FnOnce(Call, &Batch, &mut Building) -> Result<()>,
 ) {
-    silent(|| {
+    silent(name, qp, || {
         let (call, batch) = find(qp, name)?;
         batch.with(call, |building| work(call, batch, building))
     });
 }
 
 extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
-    status(|| {
+    status("ibv_wr_complete", qp, || {
         let (call, batch) = find(qp, "ibv_wr_complete")?;
         batch.complete(call, |building| {
             let list = building.list();
@@ -203,7 +212,7 @@ extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
 }
 
 extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
-    silent(|| {
+    silent("ibv_wr_abort", qp, || {
         let (call, batch) = find(qp, "ibv_wr_abort")?;
         batch.complete(call, |_| Ok(()))
     });
@@ -315,10 +324,9 @@ extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, m
 
 /// No queue pair is made with it.
 fn unsupported(qp: *mut ibv_qp_ex, name: &'static str) {
-    with(qp, name, |call, _, _| {
-        let what = "no device has this operation here";
-        call.note(Class::Batched, what, None);
-        Err(UNSUPPORTED)
+    with(qp, name, |_, _, _| {
+        let what = "no device here has this operation";
+        Err(Refusal::unsupported(what))
     });
 }
 
@@ -346,11 +354,9 @@ fn change(
     with(qp, name, |call, _, building| {
         let Some(last) = building.sends.last_mut() else {
             let what = "the batch has no work request yet";
-            call.note(Class::Batched, what, None);
-            return Err(Errno(libc::EINVAL));
+            return Err(Refusal::of(Class::Batched, libc::EINVAL, what));
         };
-        let changed = change(call.qp, last, &mut building.entries, &mut building.bytes);
-        changed.inspect_err(|_| call.note(Class::Batched, "this is not for its type", None))
+        change(call.qp, last, &mut building.entries, &mut building.bytes)
     });
 }
 
@@ -364,7 +370,7 @@ extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey
                 remote_qpn,
                 remote_qkey,
             },
-        );
+        )?;
         Ok(())
     });
 }
@@ -372,7 +378,8 @@ extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey
 extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) {
     change(qp, "ibv_wr_set_xrc_srqn", |found, last, _, _| {
         if found.more.qp_type != QpType::XrcSend {
-            return Err(Errno(libc::EINVAL));
+            let what = format!("a queue pair of {} sends to no SRQ", found.more.qp_type);
+            return Err(Refusal::of(Class::Batched, libc::EINVAL, what));
         }
         last.dest = Dest::Xrc { remote_srqn };
         Ok(())

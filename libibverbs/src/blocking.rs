@@ -14,7 +14,8 @@ use verbs_api::sync::Mutex;
 use verbs_sim::Sleeping;
 
 use crate::engine::engine;
-use crate::result::{Errno, Result, guarded, last_errno, set_errno};
+use crate::object::Object;
+use crate::result::{Refusal, Result, guarded, last_errno, set_errno};
 
 unsafe extern "C-unwind" {
     fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int) -> c_int;
@@ -36,28 +37,30 @@ pub(crate) enum Next<T> {
 /// dropped.
 #[inline(always)]
 pub(crate) fn call(
+    name: &'static str,
+    object: impl Object,
     attempt: impl Fn() -> Result<Next<()>> + Copy,
     sleeping: impl Fn() -> Option<Sleeping<'static>> + Copy,
 ) -> c_int {
     loop {
-        let fd = match guarded(attempt) {
+        let fd = match guarded(name, object, attempt) {
             Ok(Next::Taken(())) => return 0,
             Ok(Next::Sleep(fd)) => fd,
             Err(_) => return -1,
         };
         // A diagnosis says which thread waits.
-        let _ = guarded(|| {
+        let _ = guarded(name, object, || {
             SLEEPS.set(sleeping());
             Ok(())
         });
         let woken = until_readable(fd);
         let error = last_errno();
-        let _ = guarded(|| {
+        let _ = guarded(name, object, || {
             SLEEPS.take();
             Ok(())
         });
         if !woken {
-            set_errno(error.0);
+            set_errno(error);
             return -1;
         }
     }
@@ -75,7 +78,7 @@ pub(crate) fn wait<T, S>(
             Next::Sleep(fd) => {
                 let _sleeping = is_diagnosed().then(&sleeping);
                 if !until_readable(fd) {
-                    return Err(last_errno());
+                    return Err(Refusal::expected(last_errno()));
                 }
             }
         }
@@ -94,14 +97,14 @@ pub(crate) fn look<T>(
             taken => return Ok(Next::Taken(taken?)),
         }
         let fd = fd.lock().as_ref().map(AsRawFd::as_raw_fd);
-        let fd = fd.ok_or(Errno(libc::EINVAL))?;
+        let fd = fd.ok_or(Refusal::noted(libc::EINVAL))?;
         // SAFETY: only reads the flags.
         let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
         if flags < 0 {
-            return Err(last_errno());
+            return Err(Refusal::by_system("fcntl of the channel's descriptor"));
         }
         if flags & libc::O_NONBLOCK != 0 {
-            return Err(Errno(libc::EAGAIN));
+            return Err(Refusal::expected(libc::EAGAIN));
         }
         if !engine().sim.look_for_packets(&mut looks) {
             return Ok(Next::Sleep(fd));

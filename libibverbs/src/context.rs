@@ -21,9 +21,9 @@ use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
 use crate::output::say;
 use crate::result::{
-    Errno, Result, UNSUPPORTED, not_null, or_minus_one, or_zero, pointer, present, status,
+    Refusal, Result, known_bits, not_null, or_minus_one, or_zero, pointer, present, status,
 };
-use crate::{batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, verdict, xrc};
+use crate::{absent, batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, verdict, xrc};
 
 /// Contexts.
 pub(crate) struct OpenDevice;
@@ -63,14 +63,14 @@ impl CObject<OpenDevice> {
 }
 
 pub(crate) extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
-    pointer(|| {
+    pointer("ibv_get_device_list", (), || {
         let devices: Vec<_> = engine().devices().collect();
         // SAFETY: the size is above zero. Zero bytes are null pointers, the last of which ends the
         // list.
         let list = unsafe { libc::calloc(devices.len() + 1, size_of::<*mut ibv_device>()) };
         let list: *mut *mut ibv_device = list.cast();
         if list.is_null() {
-            return Err(Errno(libc::ENOMEM));
+            return Err(Refusal::by_system("calloc"));
         }
         // SAFETY: there is room for so many and one more.
         unsafe { list.copy_from_nonoverlapping(devices.as_ptr(), devices.len()) };
@@ -88,7 +88,7 @@ pub(crate) extern "C" fn free_device_list(list: *mut *mut ibv_device) {
 }
 
 pub(crate) extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
-    pointer(|| {
+    pointer("ibv_get_device_name", (), || {
         not_null(device)?;
         // Programs make structures of their own; nothing of them is read here.
         let name = device.wrapping_byte_add(offset_of!(ibv_device, name));
@@ -97,23 +97,28 @@ pub(crate) extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_ch
 }
 
 pub(crate) extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
-    or_minus_one(|| Ok(number_of(device)? as c_int))
+    or_minus_one("ibv_get_device_index", (), || {
+        Ok(number_of(device)? as c_int)
+    })
 }
 
 /// In network order.
 pub(crate) extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
-    or_zero(|| {
+    or_zero("ibv_get_device_guid", (), || {
         let number = number_of(device)? as u32;
         Ok(engine().sim.node_guid(number).to_be())
     })
 }
 
 fn number_of(device: *mut ibv_device) -> Result<usize> {
-    engine().device(device).ok_or(Errno(libc::ENODEV))
+    engine().device(device).ok_or_else(|| {
+        let what = "the pointer names no device of ibv_get_device_list";
+        Refusal::new(libc::ENODEV, what)
+    })
 }
 
 pub(crate) extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
-    pointer(|| {
+    pointer("ibv_open_device", (), || {
         let number = number_of(device)?;
         let sim = &engine().sim;
         let handle = sim.open_device(&format!("sim{number}"));
@@ -151,7 +156,7 @@ pub(crate) fn make(
 
 /// The engine's is closed with the last context of its descriptor.
 pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
-    status(|| {
+    status("ibv_close_device", context, || {
         let _alone = engine().contexts_change.lock();
         let context = CObject::<OpenDevice>::find(context)?;
         let mut open = OpenDevice::arena()
@@ -169,7 +174,12 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
     })
 }
 
-/// A context with its operations. What is 0 a program finds missing, and says `EOPNOTSUPP`.
+/// An operation whose further arguments do not matter.
+fn address<T, R>(way: extern "C" fn(*mut T) -> R) -> usize {
+    way as usize
+}
+
+/// A context with its operations. What is 0 needs an object that no device here can make.
 fn filled(
     device: *mut ibv_device,
     [async_fd, cmd_fd]: [RawFd; 2],
@@ -177,6 +187,19 @@ fn filled(
 ) -> verbs_context {
     verbs_context {
         query_port: Some(way_to!(query_port_sized)),
+        advise_mr: address(way_to!(absent::advise_mr)),
+        counters: [0, 0, address(way_to!(absent::create_counters)), 0],
+        flow_actions: [0, 0, address(way_to!(absent::create_flow_action_esp))],
+        modify_qp_rate_limit: address(way_to!(absent::modify_qp_rate_limit)),
+        post_srq_ops: address(way_to!(absent::post_srq_ops)),
+        work_queues: [
+            0,
+            address(way_to!(absent::create_rwq_ind_table)),
+            0,
+            0,
+            address(way_to!(absent::create_wq)),
+        ],
+        create_flow: address(way_to!(absent::create_flow)),
         alloc_null_mr: Some(way_to!(region::alloc_null_mr)),
         reg_dm_mr: Some(way_to!(dm::reg_dm_mr)),
         alloc_dm: Some(way_to!(dm::alloc_dm)),
@@ -223,7 +246,7 @@ pub(crate) extern "C" fn query_device(
     context: *mut ibv_context,
     attr: *mut ibv_device_attr,
 ) -> c_int {
-    status(|| {
+    status("ibv_query_device", context, || {
         present(attr)?;
         engine().sim.query_device(context_of(context)?)?;
         let found = describe(context)?;
@@ -240,12 +263,18 @@ extern "C" fn query_device_ex(
     attr: *mut ibv_device_attr_ex,
     size: usize,
 ) -> c_int {
-    status(|| {
+    status("ibv_query_device_ex", context, || {
         present(attr)?;
         // SAFETY: the program's, valid for the call; its mask comes first (C's contract).
         let asks = !input.is_null() && unsafe { input.read_unaligned() } != 0;
         if asks || size < size_of::<ibv_device_attr>() {
-            return Err(Errno(libc::EINVAL));
+            let what = match asks {
+                true => "comp_mask of the input is not 0".to_owned(),
+                false => format!(
+                    "there is room for {size} bytes, which are fewer than ibv_query_device writes"
+                ),
+            };
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         let orig_attr = describe(context)?;
         let found = ibv_device_attr_ex {
@@ -275,19 +304,20 @@ unsafe fn put<T>(to: *mut T, size: usize, from: &T) {
 
 /// The clock of completions: its ticks stand in the nanoseconds, as drivers have it.
 extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut ibv_values_ex) -> c_int {
-    status(|| {
+    status("ibv_query_rt_values", context, || {
         let context = context_of(context)?;
         present(values)?;
         let sim = &engine().sim;
         let more = unobserved().query_device_ex(context)?;
         let ticks_a_ms = more.hca_core_clock;
         if ticks_a_ms == 0 {
-            return Err(UNSUPPORTED);
+            return Err(Refusal::unsupported("the device has no clock"));
         }
         // SAFETY: the program's, valid for the call (C's contract).
         let asked = unsafe { (*values).comp_mask };
         if asked & !IBV_VALUES_MASK_RAW_CLOCK != 0 {
-            return Err(Errno(libc::EINVAL));
+            let what = format!("comp_mask is {asked:#x}, allowed is IBV_VALUES_MASK_RAW_CLOCK");
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         if asked & IBV_VALUES_MASK_RAW_CLOCK != 0 {
             let ticks = sim.now().as_nanos() * u128::from(ticks_a_ms) / 1_000_000;
@@ -349,7 +379,7 @@ pub(crate) extern "C" fn query_port(
 }
 
 fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: usize) -> c_int {
-    status(|| {
+    status("ibv_query_port", context, || {
         let context = context_of(context)?;
         present(attr)?;
         let found = port_attr(&engine().sim.query_port(context, port)?);
@@ -388,15 +418,20 @@ pub(crate) extern "C" fn query_gid(
     index: c_int,
     gid: *mut ibv_gid,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("ibv_query_gid", context, || {
         let context = context_of(context)?;
         not_null(gid)?;
-        let index = u32::try_from(index).map_err(|_| Errno(libc::EINVAL))?;
+        let index = u32::try_from(index).map_err(|_| no_index(index))?;
         let found = engine().sim.query_gid(context, port, index)?;
         // SAFETY: the program's, to be written, aligned as it may be (C's contract).
         unsafe { gid.write_unaligned(ibv_gid { raw: found.0 }) };
         Ok(0)
     })
+}
+
+#[cold]
+fn no_index(index: c_int) -> Refusal {
+    Refusal::new(libc::EINVAL, format!("index is {index}"))
 }
 
 /// The type of GIDs as sysfs numbers it: that of InfiniBand and of RoCE version 1, or of version 2.
@@ -413,7 +448,7 @@ pub(crate) extern "C" fn query_gid_type(
     index: u32,
     gid_type: *mut u32,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("ibv_query_gid_type", context, || {
         let context = context_of(context)?;
         present(gid_type)?;
         engine().sim.query_gid(context, port, index)?;
@@ -433,13 +468,14 @@ pub(crate) extern "C" fn query_gid_ex(
     flags: u32,
     size: usize,
 ) -> c_int {
-    status(|| {
+    status("ibv_query_gid_ex", context, || {
         let context = context_of(context)?;
         present(entry)?;
-        if flags != 0 {
-            return Err(UNSUPPORTED);
-        }
-        let port_num = u8::try_from(port).map_err(|_| Errno(libc::EINVAL))?;
+        known_bits("flags", flags, 0)?;
+        let port_num = u8::try_from(port).map_err(|_| {
+            let what = format!("port_num is {port}, and no device has so many ports");
+            Refusal::new(libc::EINVAL, what)
+        })?;
         let found = engine().sim.query_gid_ex(context, port_num, index)?;
         // SAFETY: the program's, so large (C's contract).
         unsafe { put(entry, size, &gid_entry(&found)) };
@@ -461,9 +497,7 @@ pub(crate) extern "C" fn query_gid_table(
         if max_entries > 0 {
             present(entries)?;
         }
-        if flags != 0 {
-            return Err(UNSUPPORTED);
-        }
+        known_bits("flags", flags, 0)?;
         let sim = &engine().sim;
         let mut found = vec![GidEntry::default(); max_entries.min(MOST)];
         let count = sim.query_gid_table(context, &mut found)?;
@@ -479,7 +513,7 @@ pub(crate) extern "C" fn query_gid_table(
         }
         Ok(count as c_int)
     };
-    crate::result::count(table) as isize
+    crate::result::count("ibv_query_gid_table", context, table) as isize
 }
 
 fn gid_entry(entry: &GidEntry) -> ibv_gid_entry {
@@ -518,10 +552,10 @@ pub(crate) extern "C" fn query_pkey(
     index: c_int,
     pkey: *mut u16,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("ibv_query_pkey", context, || {
         let context = context_of(context)?;
         present(pkey)?;
-        let index = u16::try_from(index).map_err(|_| Errno(libc::EINVAL))?;
+        let index = u16::try_from(index).map_err(|_| no_index(index))?;
         let found = engine().sim.query_pkey(context, port, index)?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { pkey.write(found.to_be()) };
@@ -531,15 +565,17 @@ pub(crate) extern "C" fn query_pkey(
 
 /// The place of a P_Key, which comes in network order.
 pub(crate) extern "C" fn get_pkey_index(context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("ibv_get_pkey_index", context, || {
         let context = context_of(context)?;
-        let keys = unobserved().query_port(context, port)?.pkey_tbl_len;
+        let attr = unobserved().query_port(context, port);
+        let keys = attr.map_err(Refusal::unobserved)?.pkey_tbl_len;
         for index in 0..keys {
             let key = unobserved().query_pkey(context, port, index)?;
             if key == u16::from_be(pkey) {
                 return Ok(c_int::from(index));
             }
         }
-        Err(Errno(libc::ENOENT))
+        let what = format!("port {port} has no P_Key {:#06x}", u16::from_be(pkey));
+        Err(Refusal::new(libc::ENOENT, what))
     })
 }

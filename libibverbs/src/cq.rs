@@ -13,7 +13,7 @@ use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, Kind, context_of, kinds};
-use crate::result::{Errno, Result, count, not_null, pointer, quick_status, silent, status};
+use crate::result::{Refusal, Result, count, not_null, pointer, quick_status, silent, status};
 use crate::stuck::Vain;
 
 kinds! {
@@ -34,7 +34,7 @@ pub(crate) struct More {
 }
 
 pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
-    pointer(|| {
+    pointer("ibv_create_comp_channel", context, || {
         let sim = &engine().sim;
         let handle = sim.create_comp_channel(context_of(context)?)?;
         let fd = sim.channel_fd(handle).inspect_err(|_| {
@@ -52,7 +52,7 @@ pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
 }
 
 pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
-    status(|| {
+    status("ibv_destroy_comp_channel", channel, || {
         let channel = CObject::<Channel>::find(channel)?;
         engine().sim.destroy_comp_channel(channel.handle)?;
         drop(channel.more.lock().take());
@@ -74,7 +74,7 @@ pub(crate) extern "C-unwind" fn get_cq_event(
         };
         let found = usize::try_from(event.cq_context).ok();
         let found = found.and_then(|index| Cq::arena().at(index));
-        let found: &CObject<Cq> = found.ok_or(Errno(libc::EIO))?;
+        let found: &CObject<Cq> = found.ok_or(Refusal::expected(libc::EIO))?;
         // SAFETY: the program's, to be written (C's contract); the CQ is one of ours, which are
         // never freed.
         unsafe {
@@ -91,7 +91,7 @@ pub(crate) extern "C-unwind" fn get_cq_event(
         let channel = CObject::<Channel>::find(channel).ok()?;
         blocking::is_diagnosed().then(|| Sleeping::on(&engine().sim, channel.handle))
     };
-    blocking::call(attempt, sleeping)
+    blocking::call("ibv_get_cq_event", channel, attempt, sleeping)
 }
 
 /// Makes a descriptor as the kernel gives them; the program may change it.
@@ -103,7 +103,7 @@ pub(crate) fn set_blocking(fd: &OwnedFd) -> Result<()> {
         libc::fcntl(fd, libc::F_SETFL, flags & !libc::O_NONBLOCK)
     };
     if result < 0 {
-        return Err(Errno(libc::EIO));
+        return Err(Refusal::by_system("fcntl"));
     }
     Ok(())
 }
@@ -115,7 +115,7 @@ pub(crate) extern "C" fn create_cq(
     channel: *mut ibv_comp_channel,
     comp_vector: c_int,
 ) -> *mut ibv_cq {
-    pointer(|| {
+    pointer("ibv_create_cq", context, || {
         let made = make(
             context,
             (cqe, comp_vector),
@@ -171,7 +171,7 @@ pub(crate) fn make(
 }
 
 pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
-    status(|| {
+    status("ibv_resize_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
         let sim = &engine().sim;
         cq_ex::in_turn(cq, Verb::ResizeCq, || sim.resize_cq(cq.handle, cqe))?;
@@ -183,7 +183,7 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 }
 
 pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
-    status(|| {
+    status("ibv_destroy_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
         let destroy = || engine().sim.destroy_cq(cq.handle, Wait::Forever);
         cq_ex::after_others(&[cq], Verb::DestroyCq, destroy)?;
@@ -195,7 +195,7 @@ pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 }
 
 pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
-    quick_status(|| {
+    quick_status("ibv_req_notify_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
         // Who looks again before it sleeps does not poll in vain.
         cq.more.vain.note(1);
@@ -205,16 +205,19 @@ pub(crate) extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -
 
 /// An acknowledgement too many is not counted; C has no way to say so.
 pub(crate) extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
-    silent(|| {
+    silent("ibv_ack_cq_events", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
         Ok(engine().sim.ack_cq_events(cq.handle, events)?)
     });
 }
 
 pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_wc) -> c_int {
-    count(|| {
+    count("ibv_poll_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
-        let entries = usize::try_from(entries).map_err(|_| Errno(libc::EINVAL))?;
+        let entries = usize::try_from(entries).map_err(|_| {
+            let what = format!("{entries} completions are asked for");
+            Refusal::new(libc::EINVAL, what)
+        })?;
         if entries > 0 {
             not_null(wc)?;
         }

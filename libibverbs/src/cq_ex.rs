@@ -22,7 +22,9 @@ use crate::cq::{self, Cq};
 use crate::domain::Pd;
 use crate::engine::engine;
 use crate::object::{CObject, context_of};
-use crate::result::{Errno, Result, UNSUPPORTED, or_zero, pointer, present, silent, status};
+use crate::result::{
+    Refusal, Result, known_bits, or_zero, pointer, present, same_context, silent, status,
+};
 
 /// Whose turn it is to use the queue, and the completion that its iteration has come to.
 #[derive(Default)]
@@ -32,22 +34,23 @@ pub(crate) extern "C" fn create_cq_ex(
     context: *mut ibv_context,
     init: *mut ibv_cq_init_attr_ex,
 ) -> *mut ibv_cq_ex {
-    pointer(|| {
+    pointer("ibv_create_cq_ex", context, || {
         present(init)?;
         // SAFETY: the program's, valid for the call; the fields behind the mask are there if it
         // names them (C's contract).
         let raw = unsafe { ibv_cq_init_attr_ex::read(init) };
-        if raw.comp_mask & !(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) != 0 {
-            return Err(UNSUPPORTED);
-        }
+        let known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+        known_bits("comp_mask", raw.comp_mask, known)?;
         let parent = match raw.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD {
             0 => None,
             _ => Some(CObject::<Pd>::find(raw.parent_domain)?),
         };
-        let fits =
-            |pd: &CObject<Pd>| pd.is_parent() && Ok(pd.handle.context()) == context_of(context);
-        if !parent.is_none_or(fits) {
-            return Err(Errno(libc::EINVAL));
+        if let Some(pd) = parent {
+            same_context(pd.handle, context_of(context)?)?;
+            if !pd.is_parent() {
+                let what = format!("{} is no parent domain", pd.handle);
+                return Err(Refusal::new(libc::EINVAL, what));
+            }
         }
         let asked = ibv_cq_init_attr_ex::from_c(&raw, None);
         let sizes = (asked.cq.cqe, asked.cq.comp_vector);
@@ -64,13 +67,18 @@ pub(crate) extern "C" fn create_cq_ex(
 }
 
 pub(crate) extern "C" fn modify_cq(cq: *mut ibv_cq, attr: *mut ibv_modify_cq_attr) -> c_int {
-    status(|| {
+    status("ibv_modify_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         if attr.attr_mask != IBV_CQ_ATTR_MODERATE {
-            return Err(Errno(libc::EINVAL));
+            let what = format!(
+                "attr_mask is {:#x}, allowed is IBV_CQ_ATTR_MODERATE",
+                attr.attr_mask
+            );
+            let refusal = Refusal::new(libc::EINVAL, what);
+            return Err(refusal);
         }
         let moderation = ibv_moderate_cq::from_c(&attr.moderate);
         Ok(engine().sim.modify_cq(cq.handle, &moderation)?)
@@ -165,15 +173,20 @@ fn have_waited(verb: Verb, cqs: &[&CObject<Cq>]) -> bool {
 
 fn find(cq: *mut ibv_cq_ex) -> Result<(&'static CObject<Cq>, &'static Iteration)> {
     let cq = CObject::<Cq>::find(cq.cast())?;
-    Ok((cq, cq.more.iteration.as_ref().ok_or(Errno(libc::EINVAL))?))
+    let iteration = cq.more.iteration.as_ref().ok_or_else(|| {
+        let what = "it was not made by ibv_create_cq_ex, so nothing can iterate over it";
+        Refusal::new(libc::EINVAL, what)
+    })?;
+    Ok((cq, iteration))
 }
 
 extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {
-    status(|| {
+    status("ibv_start_poll", cq, || {
         let (found, iteration) = find(cq)?;
         // SAFETY: the program's, valid for the call, if there is one: a mask (C's contract).
         if !attr.is_null() && unsafe { attr.read_unaligned() }.comp_mask != 0 {
-            return Err(Errno(libc::EINVAL));
+            let refusal = Refusal::new(libc::EINVAL, "comp_mask is not 0");
+            return Err(refusal);
         }
         let turn = iteration.turn(found, Verb::StartPoll.name());
         let started = engine().sim.start_poll(found.handle);
@@ -187,7 +200,7 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
 }
 
 extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
-    status(|| {
+    status("ibv_next_poll", cq, || {
         let (found, iteration) = find(cq)?;
         let turn = iteration.turn(found, Verb::NextPoll.name());
         engine().sim.next_poll(found.handle)?;
@@ -196,7 +209,7 @@ extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
 }
 
 extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
-    silent(|| {
+    silent("ibv_end_poll", cq, || {
         let (found, iteration) = find(cq)?;
         let turn = iteration.turn(found, Verb::EndPoll.name());
         engine().sim.end_poll(found.handle)?;
@@ -227,8 +240,9 @@ fn show(cq: &'static CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()>
 macro_rules! readers {
     ($( $name:ident: $type:ty = $(if $good:ident)? |$wc:ident, $reader:ident| $value:expr; )*) => { $(
         extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
-            or_zero(|| {
-                let $reader = Reader { cq: find(cq)?, name: concat!("ibv_wc_", stringify!($name)) };
+            let name = concat!("ibv_wc_", stringify!($name));
+            or_zero(name, cq, || {
+                let $reader = Reader { cq: find(cq)?, name };
                 let $wc = $reader.completion()?;
                 $( $reader.$good(&$wc); )?
                 Ok($value)
@@ -253,7 +267,7 @@ impl Reader {
                 Class::Iterated,
                 format_args!("no iteration over {} is open", cq.handle),
             );
-            Errno(libc::EINVAL)
+            Refusal::noted(libc::EINVAL)
         })
     }
 
@@ -285,8 +299,9 @@ impl Reader {
     fn note(&self, class: Class, why: fmt::Arguments<'_>) {
         if caller::is_named() {
             let misuse = Misuse {
-                context: self.cq.0.handle.context(),
+                context: Some(self.cq.0.handle.context()),
                 class,
+                fact: [self.name, ""],
                 text: format!("{} was called, but {why}", self.name),
                 place: None,
             };

@@ -10,14 +10,16 @@ use std::ptr::null_mut;
 
 use verbs_abi::{ibv_alloc_dm_attr, ibv_context, ibv_dm, ibv_mr, ibv_pd};
 use verbs_api::sync::Mutex;
-use verbs_api::{Access, Context, Handle};
+use verbs_api::{Access, Context};
+use verbs_sim::Class;
 
 use crate::context::OpenDevice;
 use crate::domain::{Pd, Users};
 use crate::engine::engine;
+use crate::import;
 use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
 use crate::region::{self, Of};
-use crate::result::{Errno, Result, UNSUPPORTED, pointer, present, silent, status};
+use crate::result::{Refusal, Result, no_values, pointer, present, same_context, silent, status};
 
 /// Device memories.
 pub(crate) struct Dm;
@@ -73,7 +75,9 @@ impl Memory {
         let devices = taken.len().max(device + 1);
         taken.resize(devices, 0);
         if length > SIZE - taken[device] {
-            return Err(Errno(libc::ENOMEM));
+            let left = SIZE - taken[device];
+            let what = format!("{length} bytes are asked for, and {left} of {SIZE} are free");
+            return Err(Refusal::new(libc::ENOMEM, what));
         }
         taken[device] += length;
         let page = || Page(UnsafeCell::new([0; PAGE]));
@@ -91,6 +95,27 @@ impl Memory {
         let start = self.pages.as_ptr().cast_mut().cast::<u8>();
         within.then(|| start.wrapping_add(offset as usize))
     }
+}
+
+impl Memory {
+    /// A part that is not there.
+    #[cold]
+    fn lacks(&self, errno: c_int, offset: u64, length: usize) -> Refusal {
+        let own = self.length;
+        let what = format!(
+            "{length} bytes from {offset} on are not in the device memory, which has {own}"
+        );
+        Refusal::new(errno, what)
+    }
+}
+
+#[cold]
+fn freed() -> Refusal {
+    Refusal::of(
+        Class::Destroyed,
+        libc::EINVAL,
+        "the device memory was freed",
+    )
 }
 
 impl Drop for Memory {
@@ -123,17 +148,25 @@ pub(crate) extern "C" fn alloc_dm(
     context: *mut ibv_context,
     attr: *mut ibv_alloc_dm_attr,
 ) -> *mut ibv_dm {
-    pointer(|| {
+    pointer("ibv_alloc_dm", context, || {
         let of = CObject::<OpenDevice>::find(context)?;
         if max_size() == 0 {
-            return Err(UNSUPPORTED);
+            let what = "the device has no memory of its own";
+            return Err(Refusal::unsupported(what));
         }
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         let is_aligned = attr.log_align_req <= PAGE.ilog2();
         if attr.comp_mask != 0 || attr.length == 0 || !is_aligned {
-            return Err(Errno(libc::EINVAL));
+            let what = format!(
+                "length is {}, log_align_req {}, comp_mask {:#x}: allowed are 1 byte or more, up to {}, and 0",
+                attr.length,
+                attr.log_align_req,
+                attr.comp_mask,
+                PAGE.ilog2()
+            );
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         let memory = Memory::new(of.device()?, attr.length)?;
         let more = More {
@@ -155,12 +188,12 @@ fn raw(context: *mut ibv_context) -> ibv_dm {
 }
 
 pub(crate) extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
-    status(|| {
+    status("ibv_free_dm", dm, || {
         let dm = CObject::<Dm>::find(dm)?;
         let first = dm.first();
         let mut memory = first.more.memory.lock();
         first.more.users.check_none()?;
-        memory.take().map(drop).ok_or(Errno(libc::EINVAL))
+        memory.take().map(drop).ok_or_else(freed)
     })
 }
 
@@ -178,18 +211,19 @@ pub(crate) extern "C" fn reg_dm_mr(
     length: usize,
     access: c_uint,
 ) -> *mut ibv_mr {
-    pointer(|| {
+    pointer("ibv_reg_dm_mr", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
         let dm = CObject::<Dm>::find(dm)?.first();
         let access = Access::from_bits_retain(access);
-        if pd.handle.context() != dm.handle || !access.contains(Access::ZERO_BASED) {
-            return Err(Errno(libc::EINVAL));
+        same_context(pd.handle, dm.handle)?;
+        if !access.contains(Access::ZERO_BASED) {
+            let what = "access lacks IBV_ACCESS_ZERO_BASED, which a region of device memory has";
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         let memory = dm.more.memory.lock();
-        let part = memory
-            .as_ref()
-            .and_then(|memory| memory.part(offset, length));
-        let start = part.ok_or(Errno(libc::EINVAL))?;
+        let memory = memory.as_ref().ok_or_else(freed)?;
+        let part = memory.part(offset, length);
+        let start = part.ok_or_else(|| memory.lacks(libc::EINVAL, offset, length))?;
         let sim = &engine().sim;
         // SAFETY: the memory stays as long as it has users, which this region is one of, or until
         // the context is closed, and its regions before it.
@@ -206,7 +240,7 @@ extern "C" fn memcpy_to_dm(
     from: *const c_void,
     length: usize,
 ) -> c_int {
-    status(|| {
+    status("ibv_memcpy_to_dm", dm, || {
         let copy = |part: *mut u8| {
             // SAFETY: what is copied is the program's, so long (C's contract).
             unsafe { part.copy_from(from.cast(), length) }
@@ -221,7 +255,7 @@ extern "C" fn memcpy_from_dm(
     offset: u64,
     length: usize,
 ) -> c_int {
-    status(|| {
+    status("ibv_memcpy_from_dm", dm, || {
         let copy = |part: *mut u8| {
             // SAFETY: where it is copied to is the program's, so long (C's contract).
             unsafe { part.copy_to(to.cast(), length) }
@@ -239,35 +273,38 @@ fn with_part(
 ) -> Result<()> {
     let dm = CObject::<Dm>::find(dm)?.first();
     let memory = dm.more.memory.lock();
-    let memory = memory.as_ref().ok_or(Errno(libc::EINVAL))?;
-    let part = memory.part(offset, length).ok_or(Errno(libc::EFAULT))?;
+    let memory = memory.as_ref().ok_or_else(freed)?;
+    let part = memory.part(offset, length);
+    let part = part.ok_or_else(|| memory.lacks(libc::EFAULT, offset, length))?;
     if !offset.is_multiple_of(4) || !length.is_multiple_of(4) {
-        return Err(Errno(libc::EINVAL));
+        let what = format!("offset {offset} or length {length} is not a multiple of 4");
+        return Err(Refusal::new(libc::EINVAL, what));
     }
     if own.is_null() && length > 0 {
-        return Err(Errno(libc::EFAULT));
+        return Err(no_values(own, length));
     }
     copy(part);
     Ok(())
 }
 
 pub(crate) extern "C" fn import_dm(context: *mut ibv_context, handle: u32) -> *mut ibv_dm {
-    pointer(|| {
+    pointer("ibv_import_dm", context, || {
         let of = context_of(context)?;
-        let first = CObject::<Dm>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
-        if first.handle != of || first.more.memory.lock().is_none() {
-            return Err(Errno(libc::EINVAL));
-        }
+        let first = CObject::<Dm>::numbered(handle);
+        let is_here = |dm: &&CObject<Dm>| dm.handle == of && dm.more.memory.lock().is_some();
+        let first = first
+            .filter(is_here)
+            .ok_or_else(|| import::unknown(handle))?;
         Ok(CObject::<Dm>::make_as(first, More::default(), || raw(context))?.seen())
     })
 }
 
 /// What was not imported stays as it is.
 pub(crate) extern "C" fn unimport_dm(dm: *mut ibv_dm) {
-    silent(|| {
+    silent("ibv_unimport_dm", dm, || {
         let dm = CObject::<Dm>::find(dm)?;
         match dm.is_first() {
-            true => Err(Errno(libc::EINVAL)),
+            true => Err(import::not_imported()),
             false => dm.end(),
         }
     });

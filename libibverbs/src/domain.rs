@@ -12,11 +12,12 @@ use verbs_abi::{
     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, ibv_context,
     ibv_parent_domain_init_attr, ibv_pd, ibv_td, ibv_td_init_attr,
 };
-use verbs_api::{Handle, Verbs};
+use verbs_api::Verbs;
+use verbs_sim::Class;
 
 use crate::engine::engine;
 use crate::object::{CObject, context_of, kinds};
-use crate::result::{Errno, Result, pointer, present, status};
+use crate::result::{Refusal, Result, pointer, present, same_context, status};
 
 kinds! {
     /// Protection domains and parent domains.
@@ -56,7 +57,10 @@ impl Users {
     pub(crate) fn check_none(&self) -> Result<()> {
         match self.0.load(Ordering::Relaxed) {
             0 => Ok(()),
-            _ => Err(Errno(libc::EBUSY)),
+            users => {
+                let what = format!("it is still used by {users} of what was made with it");
+                Err(Refusal::of(Class::Busy, libc::EBUSY, what))
+            }
         }
     }
 }
@@ -107,7 +111,7 @@ impl CObject<Pd> {
 }
 
 pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
-    pointer(|| {
+    pointer("ibv_alloc_pd", context, || {
         let handle = engine().sim.alloc_pd(context_of(context)?)?;
         let pd = CObject::<Pd>::make(handle, More::default(), || ibv_pd { context, handle: 0 });
         Ok(pd?.seen())
@@ -116,7 +120,7 @@ pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 
 /// Of any domain. With a parent domain only what it adds to its protection domain goes.
 pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    status(|| {
+    status("ibv_dealloc_pd", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
         let own = &pd.counted().more;
         own.users.check_none()?;
@@ -143,7 +147,7 @@ pub(crate) extern "C" fn alloc_parent_domain(
     context: *mut ibv_context,
     attr: *mut ibv_parent_domain_init_attr,
 ) -> *mut ibv_pd {
-    pointer(|| {
+    pointer("ibv_alloc_parent_domain", context, || {
         let of = context_of(context)?;
         present(attr)?;
         // SAFETY: the program's, valid for the call. It need not know the fields behind the mask
@@ -151,9 +155,15 @@ pub(crate) extern "C" fn alloc_parent_domain(
         let (pd, td, comp_mask) = unsafe { ((*attr).pd, (*attr).td, (*attr).comp_mask) };
         let pd = CObject::<Pd>::find(pd)?.counted();
         let td = CObject::<Td>::find_some(td)?;
-        let is_foreign = pd.handle.context() != of || td.is_some_and(|td| td.handle != of);
-        if is_foreign || comp_mask & !ALLOCATORS_AND_CONTEXT != 0 {
-            return Err(Errno(libc::EINVAL));
+        same_context(pd.handle, of)?;
+        if td.is_some_and(|td| td.handle != of) {
+            let what = "the thread domain is of another context";
+            return Err(Refusal::of(Class::OtherParent, libc::EINVAL, what));
+        }
+        let unknown = comp_mask & !ALLOCATORS_AND_CONTEXT;
+        if unknown != 0 {
+            let what = format!("comp_mask has {unknown:#x}, which is not known here");
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         let more = More {
             users: Users::default(),
@@ -174,12 +184,12 @@ pub(crate) extern "C" fn alloc_td(
     context: *mut ibv_context,
     attr: *mut ibv_td_init_attr,
 ) -> *mut ibv_td {
-    pointer(|| {
+    pointer("ibv_alloc_td", context, || {
         let of = context_of(context)?;
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         if unsafe { (*attr).comp_mask } != 0 {
-            return Err(Errno(libc::EINVAL));
+            return Err(Refusal::new(libc::EINVAL, "comp_mask is not 0"));
         }
         let td = CObject::<Td>::make(of, Users::default(), || ibv_td { context });
         Ok(td?.seen())
@@ -187,7 +197,7 @@ pub(crate) extern "C" fn alloc_td(
 }
 
 pub(crate) extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
-    status(|| {
+    status("ibv_dealloc_td", td, || {
         let td = CObject::<Td>::find(td)?;
         td.more.check_none()?;
         td.end()

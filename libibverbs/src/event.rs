@@ -11,7 +11,7 @@ use crate::cq::Cq;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, Kind};
 use crate::qp::Qp;
-use crate::result::{Errno, Result, present, silent};
+use crate::result::{Refusal, Result, present, silent};
 use crate::srq::Srq;
 
 pub(crate) extern "C-unwind" fn get_async_event(
@@ -39,7 +39,7 @@ pub(crate) extern "C-unwind" fn get_async_event(
         unsafe { event.write(taken) };
         Ok(Next::Taken(()))
     };
-    blocking::call(attempt, || None)
+    blocking::call("ibv_get_async_event", context, attempt, || None)
 }
 
 /// The pointer of the object, or the number of the port.
@@ -62,18 +62,18 @@ fn element(element: Element) -> Result<usize> {
 
 fn target(qp: verbs_api::Qp) -> Result<&'static CObject<Qp>> {
     let found = engine().xrc_targets.lock().get(&qp).copied();
-    found.ok_or(Errno(libc::EIO))
+    found.ok_or(Refusal::expected(libc::EIO))
 }
 
 fn pointer_of<K: Kind>(index: u64) -> Result<usize> {
     let found = usize::try_from(index).ok();
     let found = found.and_then(|index| K::arena().at(index));
-    Ok(found.ok_or(Errno(libc::EIO))?.seen() as usize)
+    Ok(found.ok_or(Refusal::expected(libc::EIO))?.seen() as usize)
 }
 
 /// Events of a device or a port need no acknowledgement: nothing waits for it.
 pub(crate) extern "C" fn ack_async_event(event: *mut ibv_async_event) {
-    silent(|| {
+    silent("ibv_ack_async_event", (), || {
         present(event)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let event = unsafe { event.read() };

@@ -114,13 +114,13 @@ macro_rules! private {
     };
 }
 
-use crate::absent::{minus_one, none, nothing, unsupported};
+use crate::absent::{none, nothing, unsupported};
 use crate::caller::jump;
 use crate::cm::{
     address, addrinfo, channel, connect, device, event as cm_event, group, id, qp as cm_qp,
     rsocket, sync,
 };
-use crate::{ah, batch, context, cq, dm, domain, event, import, qp, region, srq, text};
+use crate::{absent, ah, batch, context, cq, dm, domain, event, import, qp, region, srq, text};
 
 export! {
     "IBVERBS_1.0" {
@@ -180,7 +180,7 @@ export! {
         ibv_event_type_str = text::event_type_str;
         ibv_rate_to_mbps = text::rate_to_mbps;
         mbps_to_ibv_rate = text::mbps_to_rate;
-        ibv_resolve_eth_l2_from_gid = unsupported;
+        ibv_resolve_eth_l2_from_gid = absent::resolve_eth_l2_from_gid;
         ibv_copy_ah_attr_from_kern = nothing;
         ibv_register_driver = nothing;
     }
@@ -224,9 +224,9 @@ export! {
         ibv_query_qp_data_in_order = qp::query_qp_data_in_order;
     }
     "IBVERBS_1.15" {
-        ibv_alloc_dmah = none;
-        ibv_dealloc_dmah = unsupported;
-        ibv_reg_mr_ex = none;
+        ibv_alloc_dmah = absent::alloc_dmah;
+        ibv_dealloc_dmah = absent::dealloc_dmah;
+        ibv_reg_mr_ex = absent::reg_mr_ex;
     }
 }
 
@@ -234,10 +234,10 @@ export! {
 /// name is not known here, so each has all.
 macro_rules! newest {
     ($( $version:literal )*) => { $(
-        symbol!("@", $version, ibv_alloc_buf, none);
-        symbol!("@", $version, ibv_free_buf, unsupported);
-        symbol!("@", $version, ibv_reg_buf_mr, none);
-        symbol!("@", $version, ibv_dm_export_dmabuf_fd, minus_one);
+        symbol!("@", $version, ibv_alloc_buf, absent::alloc_buf);
+        symbol!("@", $version, ibv_free_buf, absent::free_buf);
+        symbol!("@", $version, ibv_reg_buf_mr, absent::reg_buf_mr);
+        symbol!("@", $version, ibv_dm_export_dmabuf_fd, absent::dm_export_dmabuf_fd);
     )* };
 }
 

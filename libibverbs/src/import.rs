@@ -18,7 +18,7 @@ use crate::domain::{self, Pd};
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, Kind, context_of};
 use crate::region::{self, Mr, Of};
-use crate::result::{Errno, Result, UNSUPPORTED, last_errno, pointer, silent};
+use crate::result::{Refusal, Result, pointer, silent};
 
 /// What command descriptors are called, which another process can see.
 const NAME: &std::ffi::CStr = c"verbsim-context";
@@ -28,7 +28,7 @@ pub(crate) fn command_fd() -> Result<OwnedFd> {
     // SAFETY: the name is a text with an end.
     let fd = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
-        return Err(last_errno());
+        return Err(Refusal::by_system("memfd_create"));
     }
     // SAFETY: just made, and ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -48,16 +48,22 @@ fn file_of(fd: c_int) -> Option<(u64, u64)> {
 
 /// The descriptor belongs to the context that is returned, which closes it.
 pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
-    pointer(|| {
+    pointer("ibv_import_device", (), || {
         let _alone = engine().contexts_change.lock();
-        let file = file_of(cmd_fd).ok_or(Errno(libc::EINVAL))?;
+        let file = file_of(cmd_fd).ok_or_else(|| {
+            let what = format!("{cmd_fd} is no descriptor");
+            Refusal::new(libc::EINVAL, what)
+        })?;
         for context in OpenDevice::arena().iter() {
             let Some(own) = context.cmd_fd() else {
                 continue;
             };
             if own == cmd_fd {
-                // Not a duplicate: both would close it.
-                return Err(Errno(libc::EINVAL));
+                // Both would close it.
+                let what = format!(
+                    "descriptor {cmd_fd} is that of an open context, and no duplicate of it"
+                );
+                return Err(Refusal::new(libc::EINVAL, what));
             }
             if file_of(own) == Some(file) {
                 // SAFETY: one of ours, which are never freed.
@@ -71,43 +77,58 @@ pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
         let name = fs::read_link(format!("/proc/self/fd/{cmd_fd}")).unwrap_or_default();
         let of_other_process = name.to_string_lossy().contains(&*NAME.to_string_lossy());
         Err(match of_other_process {
-            true => UNSUPPORTED,
-            false => Errno(libc::EINVAL),
+            true => Refusal::unsupported("the context is of another process"),
+            false => {
+                let what = format!("descriptor {cmd_fd} is of no context");
+                Refusal::new(libc::EINVAL, what)
+            }
         })
     })
 }
 
 pub(crate) extern "C" fn import_pd(context: *mut ibv_context, handle: u32) -> *mut ibv_pd {
-    pointer(|| {
+    pointer("ibv_import_pd", context, || {
         let of = context_of(context)?;
-        let first = CObject::<Pd>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
-        if first.handle.context() != of || first.is_deallocated() {
-            return Err(Errno(libc::EINVAL));
-        }
+        let first = CObject::<Pd>::numbered(handle);
+        let is_here = |pd: &&CObject<Pd>| pd.handle.context() == of && !pd.is_deallocated();
+        let first = first.filter(is_here).ok_or_else(|| unknown(handle))?;
         let raw = || ibv_pd { context, handle: 0 };
         Ok(CObject::<Pd>::make_as(first, domain::More::default(), raw)?.seen())
     })
 }
 
+/// No object of the context has this number.
+#[cold]
+pub(crate) fn unknown(handle: u32) -> Refusal {
+    let what = format!("the context has no object of this kind with the handle {handle}");
+    Refusal::new(libc::EINVAL, what)
+}
+
+/// Only what was imported can be given up so.
+#[cold]
+pub(crate) fn not_imported() -> Refusal {
+    Refusal::new(libc::EINVAL, "the object was not imported")
+}
+
 /// Its address is not said.
 pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr {
-    pointer(|| {
+    pointer("ibv_import_mr", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
-        let first = CObject::<Mr>::numbered(handle).ok_or(Errno(libc::EINVAL))?;
-        if first.handle.context() != pd.handle.context() {
-            return Err(Errno(libc::EINVAL));
-        }
-        let length = unobserved().query_mr(first.handle)?.length as usize;
+        let first = CObject::<Mr>::numbered(handle);
+        let is_here = |mr: &&CObject<Mr>| mr.handle.context() == pd.handle.context();
+        let first = first.filter(is_here).ok_or_else(|| unknown(handle))?;
+        let attr = unobserved().query_mr(first.handle);
+        let length = attr.map_err(Refusal::unobserved)?.length as usize;
         region::make(pd, first.handle, Of::Imported(first), null_mut(), length)
     })
 }
 
 /// What was not imported stays as it is.
 pub(crate) extern "C" fn unimport_pd(pd: *mut ibv_pd) {
-    silent(|| {
+    silent("ibv_unimport_pd", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
         if pd.is_first() || pd.is_parent() {
-            return Err(Errno(libc::EINVAL));
+            return Err(not_imported());
         }
         pd.end()
     });
@@ -115,10 +136,10 @@ pub(crate) extern "C" fn unimport_pd(pd: *mut ibv_pd) {
 
 /// As above.
 pub(crate) extern "C" fn unimport_mr(mr: *mut ibv_mr) {
-    silent(|| {
+    silent("ibv_unimport_mr", mr, || {
         let mr = CObject::<Mr>::find(mr)?;
         if mr.is_first() {
-            return Err(Errno(libc::EINVAL));
+            return Err(not_imported());
         }
         mr.end()?;
         mr.more.pd.lock().left();

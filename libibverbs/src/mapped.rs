@@ -1,5 +1,6 @@
 //! Whether a process has the memory it wants to register.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{Error, Read};
 use std::ops::Range;
@@ -13,37 +14,67 @@ struct Mapping {
     writable: bool,
 }
 
-/// Whether all of it is mapped, for writing too if that is asked. As the kernel finds out when it
-/// pins pages; without `/proc` nothing is known against it.
+/// What a process does not have, or may not use as it wants to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    addr: u64,
+    why: Why,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    NotMapped,
+    NotReadable,
+    ReadOnly,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addr = self.addr;
+        match self.why {
+            Why::NotMapped => write!(f, "no memory is mapped at {addr:#x}"),
+            Why::NotReadable => write!(f, "the memory at {addr:#x} cannot be read (PROT_NONE)"),
+            Why::ReadOnly => write!(
+                f,
+                "the memory at {addr:#x} is read-only, and IBV_ACCESS_LOCAL_WRITE asks to write it"
+            ),
+        }
+    }
+}
+
+/// What of it is not mapped, or not for writing if that is asked for: the kernel finds out when it
+/// pins pages. Without `/proc` nothing is known against it.
 ///
 /// The kernel is asked for those mappings alone, however many there are; before Linux 6.11, which cannot
 /// say, all are read.
-pub(crate) fn is_mapped(memory: Range<u64>, for_writing: bool) -> bool {
-    let Ok(file) = File::open("/proc/self/maps") else {
-        return true;
-    };
+pub(crate) fn missing(memory: Range<u64>, for_writing: bool) -> Option<Missing> {
+    let file = File::open("/proc/self/maps").ok()?;
     let mut all = None;
-    is_in(memory, for_writing, |addr| match query(&file, addr) {
+    missing_in(memory, for_writing, |addr| match query(&file, addr) {
         Ok(mapping) => mapping,
         Err(_) => find(all.get_or_insert_with(|| read(&file)), addr),
     })
 }
 
-fn is_in(
+fn missing_in(
     memory: Range<u64>,
     for_writing: bool,
     mut at: impl FnMut(u64) -> Option<Mapping>,
-) -> bool {
-    let mut next = memory.start;
-    while next < memory.end {
-        match at(next) {
-            Some(found) if found.readable && (found.writable || !for_writing) => {
-                next = found.range.end;
+) -> Option<Missing> {
+    let mut addr = memory.start;
+    while addr < memory.end {
+        let why = match at(addr) {
+            None => Why::NotMapped,
+            Some(found) if !found.readable => Why::NotReadable,
+            Some(found) if !found.writable && for_writing => Why::ReadOnly,
+            Some(found) => {
+                addr = found.range.end;
+                continue;
             }
-            _ => return false,
-        }
+        };
+        return Some(Missing { addr, why });
     }
-    true
+    None
 }
 
 /// `struct procmap_query` of `linux/fs.h`
@@ -139,25 +170,29 @@ mod tests {
                             3000-4000 ---p 00000000 00:00 0\n\
                             5000-6000 rw-p 00000000 00:00 0";
         let all: Vec<_> = MAPS.lines().filter_map(parse).collect();
-        for (memory, reads, writes) in [
-            (0x1000..0x3000, true, false),
-            (0x2000..0x3000, true, true),
-            (0x2fff..0x3001, false, false),
-            (0x4800..0x5800, false, false),
-            (0x5fff..0x6000, true, true),
-            (0x5fff..0x6001, false, false),
-            (0x0..0x1001, false, false),
-            (0x7000..0x7000, true, true),
+        let nothing = |addr| Some((addr, Why::NotMapped));
+        let no_rights = Some((0x3000, Why::NotReadable));
+        for (memory, read, write) in [
+            (0x1000..0x3000, None, Some((0x1000, Why::ReadOnly))),
+            (0x2000..0x3000, None, None),
+            (0x2fff..0x3001, no_rights, no_rights),
+            (0x4800..0x5800, nothing(0x4800), nothing(0x4800)),
+            (0x5fff..0x6000, None, None),
+            (0x5fff..0x6001, nothing(0x6000), nothing(0x6000)),
+            (0x0..0x1001, nothing(0), nothing(0)),
+            (0x7000..0x7000, None, None),
         ] {
-            for (for_writing, expected) in [(false, reads), (true, writes)] {
-                let is = is_in(memory.clone(), for_writing, |addr| find(&all, addr));
-                assert_eq!(is, expected, "{memory:x?}");
+            for (for_writing, expected) in [(false, read), (true, write)] {
+                let found = missing_in(memory.clone(), for_writing, |addr| find(&all, addr));
+                let expected = expected.map(|(addr, why)| Missing { addr, why });
+                assert_eq!(found, expected, "{memory:x?}");
             }
         }
         let here = [0u8; 8];
         let start = here.as_ptr() as u64;
-        assert!(is_mapped(start..start + 8, true));
-        assert!(!is_mapped(8..16, false));
+        assert_eq!(missing(start..start + 8, true), None);
+        let expected = "no memory is mapped at 0x8";
+        assert_eq!(missing(8..16, false).unwrap().to_string(), expected);
     }
 
     /// What the kernel says of each mapping, and of what lies behind it, is what stands in its list.

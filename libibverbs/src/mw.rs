@@ -18,7 +18,7 @@ kinds! {
 }
 
 pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
-    pointer(|| {
+    pointer("ibv_alloc_mw", pd, || {
         let found = CObject::<Pd>::find(pd)?;
         let mw = found.within(|| {
             let sim = &engine().sim;
@@ -37,7 +37,7 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw 
 }
 
 pub(crate) extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
-    status(|| {
+    status("ibv_dealloc_mw", mw, || {
         let mw = CObject::<Mw>::find(mw)?;
         engine().sim.dealloc_mw(mw.handle)?;
         mw.more.left();
@@ -51,7 +51,7 @@ pub(crate) extern "C" fn bind_mw(
     mw: *mut ibv_mw,
     bind: *mut ibv_mw_bind,
 ) -> c_int {
-    status(|| {
+    status("ibv_bind_mw", qp, || {
         let qp = CObject::<Qp>::find(qp)?;
         let mw = CObject::<Mw>::find(mw)?;
         present(bind)?;

@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use verbs_api::{Context, DriverObject, Verbs};
+use verbs_api::{Context, DriverObject, Handle, Verbs};
 use verbs_sim::Class;
 
 use crate::ah::Ah;
@@ -18,7 +18,7 @@ use crate::engine::{self, engine};
 use crate::mw::Mw;
 use crate::qp::Qp;
 use crate::region::Mr;
-use crate::result::{Errno, Result};
+use crate::result::{Refusal, Result};
 use crate::srq::Srq;
 use crate::verdict;
 use crate::xrc::Xrcd;
@@ -142,7 +142,10 @@ impl<K: Kind> CObject<K> {
                 more,
             })
         });
-        let object = object.unwrap_or(Err(Errno(libc::ENOMEM)))?;
+        let object = object.unwrap_or_else(|| {
+            let what = format!("there have been too many of {}", K::NAME);
+            Err(Refusal::new(libc::ENOMEM, what))
+        })?;
         if let Some(number) = K::number(object.raw()) {
             // SAFETY: the structure is ours, and no program has a pointer to it yet.
             unsafe { number.write(object.number) };
@@ -200,7 +203,7 @@ impl<K: Kind> CObject<K> {
         let order = Ordering::Relaxed;
         let changed = found.state.compare_exchange(other, now, order, order);
         if changed == Err(state::ENDED) {
-            return Err(Errno(libc::EINVAL));
+            return Err(Self::destroyed());
         }
         match K::driver_object(found.handle) {
             Some(object) => {
@@ -210,13 +213,19 @@ impl<K: Kind> CObject<K> {
                 }
                 Ok(found)
             }
-            None if garbled => Err(Errno(libc::ENOENT)),
+            None if garbled => {
+                let what = format!(
+                    "the program has changed the field handle of the {}",
+                    K::NAME
+                );
+                Err(Refusal::new(libc::ENOENT, what))
+            }
             None => Ok(found),
         }
     }
 
     /// A pointer names no object of this process. It may name one of the parent's.
-    fn unknown(seen: *mut K::Seen) -> Errno {
+    fn unknown(seen: *mut K::Seen) -> Refusal {
         let of_parent = engine::of_parent().is_some_and(|parent| {
             let address = (seen as usize).wrapping_sub(K::OFFSET);
             K::arena_in(&parent.objects).find(address).is_some()
@@ -224,16 +233,22 @@ impl<K: Kind> CObject<K> {
         if of_parent {
             verdict::opened(engine());
         }
-        let (class, what) = match of_parent {
-            true => (Class::AfterFork, "is of the parent, from before fork"),
-            false => (Class::Refused, "names no object that there ever was"),
+        let (class, what) = if of_parent {
+            (Class::AfterFork, "is of the parent, from before fork")
+        } else if seen.is_null() {
+            (Class::Refused, "is NULL")
+        } else {
+            (Class::Refused, "names no object that there ever was")
         };
-        let text = match seen.is_null() {
-            true => format!("NULL in place of a {}", K::NAME),
-            false => format!("a pointer to a {} {what}", K::NAME),
-        };
-        engine().sim.note_misuse(class, text);
-        Errno(libc::EINVAL)
+        let what = format!("the pointer to a {} {what}", K::NAME);
+        Refusal::of(class, libc::EINVAL, what)
+    }
+
+    /// It was given up here, which the engine does not know.
+    #[cold]
+    fn destroyed() -> Refusal {
+        let what = format!("the {} was destroyed", K::NAME);
+        Refusal::of(Class::Destroyed, libc::EINVAL, what)
     }
 
     /// The object that was given this number, of those that others were made as.
@@ -254,7 +269,7 @@ impl<K: Kind> CObject<K> {
     /// Gives it up: it is not found from then on. The engine is not told.
     pub(crate) fn end(&self) -> Result<()> {
         match self.state.swap(state::ENDED, Ordering::Relaxed) {
-            state::ENDED => Err(Errno(libc::EINVAL)),
+            state::ENDED => Err(Self::destroyed()),
             _ => Ok(()),
         }
     }
@@ -268,6 +283,50 @@ impl<K: Kind> CObject<K> {
     pub(crate) fn seen(&self) -> *mut K::Seen {
         self.raw.get().wrapping_byte_add(K::OFFSET).cast()
     }
+}
+
+/// What a call is about: the pointer to an object that a program passes.
+pub(crate) trait Object: Copy {
+    /// The context of the object, if it is of one, and its name in findings. `None` if it is not an object.
+    fn named(self) -> Option<(Option<Context>, String)>;
+}
+
+/// A call that is about no object.
+impl Object for () {
+    fn named(self) -> Option<(Option<Context>, String)> {
+        None
+    }
+}
+
+macro_rules! objects {
+    ($( $seen:ident: $kind:ty, |$object:ident| $name:expr; )*) => { $(
+        impl Object for *mut verbs_abi::$seen {
+            fn named(self) -> Option<(Option<Context>, String)> {
+                let $object = CObject::<$kind>::at(self.cast())?;
+                let context = $object.handle.context();
+                Some((Some(context).filter(|of| of.generation() > 0), $name))
+            }
+        }
+    )* };
+}
+
+objects! {
+    ibv_ah: Ah, |ah| ah.handle.to_string();
+    ibv_comp_channel: Channel, |channel| channel.handle.to_string();
+    ibv_context: OpenDevice, |context| context.handle.to_string();
+    ibv_cq: Cq, |cq| cq.handle.to_string();
+    ibv_cq_ex: Cq, |cq| cq.handle.to_string();
+    ibv_dm: Dm, |_dm| "the device memory".to_owned();
+    ibv_mr: Mr, |mr| mr.handle.to_string();
+    ibv_mw: Mw, |mw| mw.handle.to_string();
+    ibv_pd: Pd, |pd| pd.handle.to_string();
+    ibv_qp: Qp, |qp| format!("qp {:#x}", qp.qp_num());
+    ibv_qp_ex: Qp, |qp| format!("qp {:#x}", qp.qp_num());
+    ibv_srq: Srq, |srq| srq.handle.to_string();
+    ibv_td: Td, |_td| "the thread domain".to_owned();
+    ibv_xrcd: Xrcd, |xrcd| xrcd.handle.to_string();
+    rdma_cm_id: Id, |id| id.handle.to_string();
+    rdma_event_channel: EventChannel, |channel| channel.handle.to_string();
 }
 
 /// The context of an object by its pointer.

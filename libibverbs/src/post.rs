@@ -19,14 +19,14 @@ use crate::engine::engine;
 use crate::mw::{self, Mw};
 use crate::object::CObject;
 use crate::qp::Qp;
-use crate::result::{Errno, Result, quick_status, values};
+use crate::result::{Refusal, Result, no_values, quick_status, values};
 
 pub(crate) extern "C" fn post_send(
     qp: *mut ibv_qp,
     first: *mut ibv_send_wr,
     bad_wr: *mut *mut ibv_send_wr,
 ) -> c_int {
-    quick_status(|| {
+    quick_status("ibv_post_send", qp, || {
         let qp = CObject::<Qp>::find(qp)?;
         if let Some(batch) = &qp.more.batch {
             batch.passed_over("ibv_post_send", qp);
@@ -36,7 +36,10 @@ pub(crate) extern "C" fn post_send(
             room.resize(part.requests().map(|wr| scattered(qp, wr)).sum(), 0);
             let mut room = &mut room[..];
             part.post(
-                |wr| send(qp, wr, &mut room),
+                |wr| {
+                    let made = send(qp, wr, &mut room);
+                    made.map_err(|refusal| of_work(refusal, "send", wr.wr_id))
+                },
                 |list| engine().sim.post_send(qp.handle, list),
             )
         })
@@ -48,7 +51,7 @@ pub(crate) extern "C" fn post_recv(
     first: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    quick_status(|| {
+    quick_status("ibv_post_recv", qp, || {
         let qp = CObject::<Qp>::find(qp)?;
         let cap = &qp.more.cap;
         let post = |list: &[RecvWr<'_>]| engine().sim.post_recv(qp.handle, list);
@@ -66,13 +69,17 @@ pub(crate) fn receives(
 ) -> Result<()> {
     in_parts(first, bad_wr, max_wr, |part| {
         let receive = |wr: &ibv_recv_wr| {
-            Ok(RecvWr::new(
-                wr.wr_id,
-                list(wr.sg_list, wr.num_sge, max_sge)?,
-            ))
+            let list = list(wr.sg_list, wr.num_sge, max_sge);
+            let list = list.map_err(|refusal| of_work(refusal, "receive", wr.wr_id))?;
+            Ok(RecvWr::new(wr.wr_id, list))
         };
         part.post(receive, &post)
     })
+}
+
+#[cold]
+fn of_work(refusal: Refusal, kind: &str, wr_id: u64) -> Refusal {
+    refusal.of_part(format_args!("{kind} {wr_id:#x}"))
 }
 
 /// A work request of C, which names the next.
@@ -93,7 +100,7 @@ impl Linked for ibv_recv_wr {
 }
 
 /// Where a list goes on behind a part; or the first request that was not posted, and why.
-type Posted<W> = Result<*mut W, (*mut W, Errno)>;
+type Posted<W> = Result<*mut W, (*mut W, Refusal)>;
 
 /// Posts a list part by part. Says which request was the first that was not posted, and why.
 #[inline]
@@ -107,17 +114,17 @@ fn in_parts<W>(
     loop {
         let posted = match first.is_aligned() {
             true => post(Part { first, most }),
-            false => Err((first, Errno(libc::EFAULT))),
+            false => Err((first, no_values(first, 1))),
         };
         match posted {
             Ok(rest) if rest.is_null() => return Ok(()),
             Ok(rest) => first = rest,
-            Err((bad, errno)) => {
+            Err((bad, refusal)) => {
                 if !bad_wr.is_null() {
                     // SAFETY: the program's, to be written (C's contract).
                     unsafe { bad_wr.write_unaligned(bad) };
                 }
-                return Err(errno);
+                return Err(refusal);
             }
         }
     }
@@ -155,11 +162,11 @@ impl<W: Linked> Part<W> {
     {
         match self.requests().next() {
             Some(wr) if wr.next().is_null() => {
-                let posted = match &convert(wr) {
-                    Ok(wr) => post(slice::from_ref(wr)).map_err(Errno::from),
-                    Err(errno) => Err(*errno),
+                let posted = match convert(wr) {
+                    Ok(wr) => post(slice::from_ref(&wr)).map_err(Refusal::from),
+                    Err(refusal) => Err(refusal),
                 };
-                posted.map_or_else(|errno| Err((self.first, errno)), |()| Ok(null_mut()))
+                posted.map_or_else(|refusal| Err((self.first, refusal)), |()| Ok(null_mut()))
             }
             _ => self.post_list(convert, post),
         }
@@ -179,8 +186,8 @@ impl<W: Linked> Part<W> {
         for wr in self.requests() {
             match convert(wr) {
                 Ok(wr) => list.push(wr),
-                Err(errno) => {
-                    refused = Some(errno);
+                Err(refusal) => {
+                    refused = Some(refusal);
                     break;
                 }
             }
@@ -188,7 +195,7 @@ impl<W: Linked> Part<W> {
         }
         match (post(&list), refused) {
             (Ok(()), None) => Ok(rest),
-            (Ok(()), Some(errno)) => Err((rest, errno)),
+            (Ok(()), Some(refusal)) => Err((rest, refusal)),
             (Err(failed), _) => {
                 let before = self.requests().take(failed.bad_wr).last();
                 Err((before.map_or(self.first, W::next), failed.into()))
@@ -199,12 +206,12 @@ impl<W: Linked> Part<W> {
 
 /// A scatter/gather list of at most `max` entries. Of a longer one only that counts, which the engine refuses.
 #[inline]
-pub(crate) fn list<'a>(list: *const ibv_sge, count: c_int, max: u32) -> Result<&'a [Sge]> {
+pub(crate) fn list<'a>(first: *const ibv_sge, count: c_int, max: u32) -> Result<&'a [Sge]> {
     match u32::try_from(count) {
         Ok(count) if count <= max => {
             // SAFETY: the program's, valid for the call, and so long (C's contract).
-            let list = unsafe { ibv_sge::list(list, count as usize) };
-            list.ok_or(Errno(libc::EFAULT))
+            let list = unsafe { ibv_sge::list(first, count as usize) };
+            list.ok_or_else(|| no_values(first, count as usize))
         }
         Ok(count) => Ok(TOO_MANY.get(..count as usize).unwrap_or(&TOO_MANY)),
         Err(_) => Ok(&TOO_MANY),
@@ -231,7 +238,7 @@ fn send<'a>(qp: &CObject<Qp>, wr: &'a ibv_send_wr, room: &mut &'a mut [u8]) -> R
         QpType::XrcSend => Dest::Xrc {
             remote_srqn: wr.remote_srqn,
         },
-        _ => destination(qp, wr.ud()),
+        _ => destination(qp, wr.ud())?,
     };
     if made.flags.contains(SendFlags::INLINE) && fits_inline(&qp.more.cap, list) {
         made.inline_data = Some(match list {
@@ -282,21 +289,18 @@ fn bytes<'a>(sge: &Sge) -> Result<&'a [u8]> {
     unsafe { values(start, sge.length as usize) }
 }
 
-/// Where a send goes. A datagram without a good address handle names no destination, and is refused.
+/// Where a send goes.
 #[inline]
-pub(crate) fn destination(qp: &CObject<Qp>, ud: ud_t) -> Dest {
+pub(crate) fn destination(qp: &CObject<Qp>, ud: ud_t) -> Result<Dest> {
     // Others leave these fields as they find them.
     if qp.more.qp_type != QpType::Ud {
-        return Dest::Connected;
+        return Ok(Dest::Connected);
     }
-    match CObject::<Ah>::find(ud.ah) {
-        Ok(ah) => Dest::Ud {
-            ah: ah.handle,
-            remote_qpn: ud.remote_qpn,
-            remote_qkey: ud.remote_qkey,
-        },
-        Err(_) => Dest::Connected,
-    }
+    Ok(Dest::Ud {
+        ah: CObject::<Ah>::find(ud.ah)?.handle,
+        remote_qpn: ud.remote_qpn,
+        remote_qkey: ud.remote_qkey,
+    })
 }
 
 /// What a send does.
@@ -309,5 +313,8 @@ fn operation(wr: &ibv_send_wr) -> Result<SendOp> {
             info: mw::info(&bind.bind_info)?,
         })
     };
-    ibv_send_wr::from_c(wr, bind)?.ok_or(Errno(libc::EINVAL))
+    ibv_send_wr::from_c(wr, bind)?.ok_or_else(|| {
+        let what = format!("there is no operation of the opcode {}", wr.opcode);
+        Refusal::new(libc::EINVAL, what)
+    })
 }

@@ -14,7 +14,7 @@ use crate::cq_ex;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, kinds};
-use crate::result::{Result, UNSUPPORTED, not_null, or_zero, pointer, present, status};
+use crate::result::{Refusal, Result, not_null, or_zero, pointer, present, status};
 use crate::srq::Srq;
 
 kinds! {
@@ -50,7 +50,7 @@ impl More {
 
 /// The sizes that it got stand in `init` then.
 pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
-    pointer(|| {
+    pointer("ibv_create_qp", pd, || {
         present(init)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let asked = unsafe { init.read() };
@@ -146,7 +146,7 @@ pub(crate) fn create(
 }
 
 pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
-    status(|| {
+    status("ibv_modify_qp", qp, || {
         let qp = CObject::<Qp>::find(qp)?;
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
@@ -169,7 +169,7 @@ pub(crate) extern "C" fn query_qp(
     mask: c_int,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    status(|| {
+    status("ibv_query_qp", qp, || {
         let found = CObject::<Qp>::find(qp)?;
         present(attr)?;
         if !init.is_null() {
@@ -201,7 +201,9 @@ pub(crate) extern "C" fn query_qp(
 }
 
 pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
-    status(|| destroy(CObject::<Qp>::find(qp)?, Maker::Verbs))
+    status("ibv_destroy_qp", qp, || {
+        destroy(CObject::<Qp>::find(qp)?, Maker::Verbs)
+    })
 }
 
 pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
@@ -217,14 +219,14 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
 }
 
 pub(crate) extern "C" fn attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
-    status(|| {
+    status("ibv_attach_mcast", qp, || {
         let (qp, gid) = (CObject::<Qp>::find(qp)?, read_gid(gid)?);
         Ok(engine().sim.attach_mcast(qp.handle, gid, lid)?)
     })
 }
 
 pub(crate) extern "C" fn detach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
-    status(|| {
+    status("ibv_detach_mcast", qp, || {
         let (qp, gid) = (CObject::<Qp>::find(qp)?, read_gid(gid)?);
         Ok(engine().sim.detach_mcast(qp.handle, gid, lid)?)
     })
@@ -238,9 +240,10 @@ fn read_gid(gid: *const ibv_gid) -> Result<Gid> {
 
 /// Enhanced connection establishment is for NICs of one vendor among each other.
 pub(crate) extern "C" fn query_ece(qp: *mut ibv_qp, _ece: *mut c_void) -> c_int {
-    status(|| {
+    status("ibv_query_ece", qp, || {
         CObject::<Qp>::find(qp)?;
-        Err(UNSUPPORTED)
+        let what = "no device here has enhanced connection establishment";
+        Err(Refusal::unsupported(what))
     })
 }
 
@@ -250,7 +253,7 @@ pub(crate) extern "C" fn set_ece(qp: *mut ibv_qp, ece: *mut c_void) -> c_int {
 
 /// Nothing is promised of the order in which bytes arrive.
 pub(crate) extern "C" fn query_qp_data_in_order(qp: *mut ibv_qp, _op: u32, _flags: u32) -> c_int {
-    or_zero(|| {
+    or_zero("ibv_query_qp_data_in_order", qp, || {
         CObject::<Qp>::find(qp)?;
         Ok(0)
     })

@@ -13,9 +13,9 @@ use verbs_api::{Access, Capabilities, Handle, MrChange, Verbs};
 use crate::dm::Dm;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::mapped::is_mapped;
+use crate::mapped::missing;
 use crate::object::{CObject, kinds};
-use crate::result::{Errno, Result, UNSUPPORTED, pointer, set_errno, status};
+use crate::result::{Refusal, Result, pointer, status};
 
 kinds! {
     /// Memory regions.
@@ -48,7 +48,9 @@ pub(crate) extern "C" fn reg_mr(
     length: usize,
     access: c_int,
 ) -> *mut ibv_mr {
-    pointer(|| register(pd, addr, length, None, access as c_uint))
+    pointer("ibv_reg_mr", pd, || {
+        register(pd, addr, length, None, access as c_uint)
+    })
 }
 
 pub(crate) extern "C" fn reg_mr_iova(
@@ -69,7 +71,7 @@ pub(crate) extern "C" fn reg_mr_iova2(
     iova: u64,
     access: c_uint,
 ) -> *mut ibv_mr {
-    pointer(|| {
+    pointer("ibv_reg_mr", pd, || {
         let own = iova == addr as u64;
         register(pd, addr, length, (!own).then_some(iova), access)
     })
@@ -88,9 +90,9 @@ fn register(
     // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
     let handle = unsafe { sim.reg_mr_as(found.handle, addr.cast(), length, iova, access) }?;
     // What is wrong with the arguments was said first, as by the kernel.
-    if !has_memory(addr, length, access) {
+    if let Err(refusal) = has_memory(addr, length, access) {
         unobserved().dereg_mr(handle)?;
-        return Err(Errno(libc::EFAULT));
+        return Err(refusal);
     }
     make(found, handle, Of::Program(access), addr, length)
 }
@@ -133,16 +135,21 @@ pub(crate) fn make(
     Ok(mr?.seen())
 }
 
-fn has_memory(addr: *mut c_void, length: usize, access: Access) -> bool {
+/// Refuses memory that the program does not have, or may not use so.
+fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
     let start = addr as u64;
-    is_mapped(
-        start..start.saturating_add(length as u64),
-        access.contains(Access::LOCAL_WRITE),
-    )
+    let memory = start..start.saturating_add(length as u64);
+    match missing(memory, access.contains(Access::LOCAL_WRITE)) {
+        None => Ok(()),
+        Some(missing) => {
+            let what = format!("{length} bytes from {addr:p} on: {missing}");
+            Err(Refusal::new(libc::EFAULT, what))
+        }
+    }
 }
 
 pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
-    pointer(|| {
+    pointer("ibv_alloc_null_mr", pd, || {
         let found = CObject::<Pd>::find(pd)?;
         let handle = engine().sim.alloc_null_mr(found.handle)?;
         make(found, handle, Of::Nothing, std::ptr::null_mut(), usize::MAX)
@@ -161,19 +168,29 @@ pub(crate) extern "C" fn rereg_mr(
     access: c_int,
 ) -> c_int {
     let mut left = IBV_REREG_MR_ERR_CMD;
-    let result = status(|| {
+    let result = status("ibv_rereg_mr", mr, || {
         let found = CObject::<Mr>::find(mr)?;
         let is_whole = found.more.access.is_some() || found.more.dm.is_some();
+        let context = found.handle.context();
         if !is_whole || !makes_sense(flags, addr, length, access) {
             left = IBV_REREG_MR_ERR_INPUT;
-            return Err(Errno(libc::EINVAL));
+            let what = match is_whole {
+                true => format!(
+                    "flags {flags:#x} do not go with {length} bytes from {addr:p} on and access {access:#x}"
+                ),
+                false => "a region that was imported, or of no memory, stays as it is".to_owned(),
+            };
+            return Err(Refusal::new(libc::EINVAL, what));
         }
-        let context = found.handle.context();
         let can = engine().sim.capabilities(context)?;
         if !can.contains(Capabilities::REREG_MR) {
-            return Err(UNSUPPORTED);
+            let what = "the device cannot change a region";
+            return Err(Refusal::unsupported(what));
         }
-        let own = found.more.access.as_ref().ok_or(Errno(libc::EINVAL))?;
+        let own = found.more.access.as_ref().ok_or_else(|| {
+            let what = "a region of device memory stays as it is";
+            Refusal::new(libc::EINVAL, what)
+        })?;
         let new_pd = match flags & IBV_REREG_MR_CHANGE_PD {
             0 => None,
             _ => Some(CObject::<Pd>::find(pd)?),
@@ -188,8 +205,8 @@ pub(crate) extern "C" fn rereg_mr(
             length: (flags & IBV_REREG_MR_CHANGE_TRANSLATION != 0).then_some(length),
         };
         let access = new_access.unwrap_or(Access::from_bits_retain(own.load(Ordering::Relaxed)));
-        if change.length.is_some() && !has_memory(addr, length, access) {
-            return Err(Errno(libc::EFAULT));
+        if change.length.is_some() {
+            has_memory(addr, length, access)?;
         }
         let sim = &engine().sim;
         // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
@@ -231,7 +248,7 @@ fn makes_sense(flags: c_int, addr: *mut c_void, length: usize, access: c_int) ->
 }
 
 pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
-    status(|| {
+    status("ibv_dereg_mr", mr, || {
         let mr = CObject::<Mr>::find(mr)?;
         engine().sim.dereg_mr(mr.handle)?;
         let first = mr.first();
@@ -249,13 +266,16 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
 }
 
 pub(crate) extern "C" fn reg_dmabuf_mr(
-    _pd: *mut ibv_pd,
+    pd: *mut ibv_pd,
     _offset: u64,
     _length: usize,
     _iova: u64,
     _fd: c_int,
     _access: c_int,
 ) -> *mut ibv_mr {
-    set_errno(UNSUPPORTED.0);
-    std::ptr::null_mut()
+    pointer("ibv_reg_dmabuf_mr", pd, || {
+        CObject::<Pd>::find(pd)?;
+        let what = "no device here has regions of a dma-buf";
+        Err(Refusal::unsupported(what))
+    })
 }

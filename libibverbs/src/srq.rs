@@ -8,14 +8,14 @@ use verbs_abi::{
     IBV_SRQ_INIT_ATTR_XRCD, IBV_SRQT_BASIC, IBV_SRQT_TM, IBV_SRQT_XRC, ibv_context, ibv_pd,
     ibv_recv_wr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr, ibv_srq_init_attr_ex,
 };
-use verbs_api::{Handle, RecvWr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
+use verbs_api::{RecvWr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
 
 use crate::cq::Cq;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, context_of, kinds};
 use crate::post;
-use crate::result::{Errno, Result, UNSUPPORTED, pointer, present, status};
+use crate::result::{Refusal, Result, pointer, present, same_context, status};
 use crate::xrc::Xrcd;
 
 kinds! {
@@ -34,7 +34,7 @@ pub(crate) struct More {
 
 /// The sizes that it got stand in `init` then.
 pub(crate) extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
-    pointer(|| {
+    pointer("ibv_create_srq", pd, || {
         present(init)?;
         // SAFETY: as promised.
         unsafe { create(pd, init, None) }
@@ -48,25 +48,27 @@ pub(crate) extern "C" fn create_srq_ex(
     context: *mut ibv_context,
     init: *mut ibv_srq_init_attr_ex,
 ) -> *mut ibv_srq {
-    pointer(|| {
+    pointer("ibv_create_srq_ex", context, || {
         present(init)?;
         // SAFETY: the program's, valid for the call. It need not know the fields behind those that
         // its mask names, so only these are read (C's contract).
         let comp_mask = unsafe { (*init).comp_mask };
         if comp_mask & !(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | XRCD_AND_CQ) != 0 {
-            return Err(match comp_mask & IBV_SRQ_INIT_ATTR_TM {
-                0 => Errno(libc::EINVAL),
-                _ => UNSUPPORTED,
-            });
+            let errno = match comp_mask & IBV_SRQ_INIT_ATTR_TM {
+                0 => libc::EINVAL,
+                _ => libc::EOPNOTSUPP,
+            };
+            let what = format!(
+                "comp_mask is {comp_mask:#x}: no device here has more than the type, pd, xrcd and cq"
+            );
+            return Err(Refusal::new(errno, what));
         }
         if comp_mask & IBV_SRQ_INIT_ATTR_PD == 0 {
-            return Err(Errno(libc::EINVAL));
+            return Err(Refusal::new(libc::EINVAL, "comp_mask does not name the pd"));
         }
         // SAFETY: as above.
         let pd = unsafe { (*init).pd };
-        if context_of(context)? != CObject::<Pd>::find(pd)?.handle.context() {
-            return Err(Errno(libc::EINVAL));
-        }
+        same_context(CObject::<Pd>::find(pd)?.handle, context_of(context)?)?;
         let srq_type = match comp_mask & IBV_SRQ_INIT_ATTR_TYPE {
             0 => IBV_SRQT_BASIC,
             // SAFETY: as above.
@@ -82,8 +84,15 @@ pub(crate) extern "C" fn create_srq_ex(
                     cq: CObject::<Cq>::find(cq)?.handle,
                 })
             }
-            IBV_SRQT_TM => return Err(UNSUPPORTED),
-            _ => return Err(Errno(libc::EINVAL)),
+            IBV_SRQT_TM => return Err(Refusal::unsupported("no device here matches tags")),
+            IBV_SRQT_XRC => {
+                let what = "comp_mask does not name both xrcd and cq, which an SRQ of XRC needs";
+                return Err(Refusal::new(libc::EINVAL, what));
+            }
+            other => {
+                let what = format!("there is no type {other} of SRQs");
+                return Err(Refusal::new(libc::EINVAL, what));
+            }
         };
         // SAFETY: the plain structure is the start of the extended one.
         unsafe { create(pd, init.cast(), xrc) }
@@ -134,7 +143,7 @@ pub(crate) extern "C" fn modify_srq(
     attr: *mut ibv_srq_attr,
     mask: c_int,
 ) -> c_int {
-    status(|| {
+    status("ibv_modify_srq", srq, || {
         let srq = CObject::<Srq>::find(srq)?;
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
@@ -150,7 +159,7 @@ pub(crate) extern "C" fn modify_srq(
 }
 
 pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
-    status(|| {
+    status("ibv_query_srq", srq, || {
         let srq = CObject::<Srq>::find(srq)?;
         present(attr)?;
         let found = engine().sim.query_srq(srq.handle)?;
@@ -161,7 +170,7 @@ pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
 }
 
 pub(crate) extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
-    status(|| {
+    status("ibv_destroy_srq", srq, || {
         let srq = CObject::<Srq>::find(srq)?;
         engine().sim.destroy_srq(srq.handle, Wait::Forever)?;
         srq.more.pd.left();
@@ -174,7 +183,7 @@ pub(crate) extern "C" fn post_srq_recv(
     wr: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    status(|| {
+    status("ibv_post_srq_recv", srq, || {
         let srq = CObject::<Srq>::find(srq)?;
         let post = |list: &[RecvWr<'_>]| engine().sim.post_srq_recv(srq.handle, list);
         let max_wr = srq.more.max_wr.load(Ordering::Relaxed);

@@ -12,13 +12,13 @@ use verbs_abi::{
     ibv_srq, ibv_xrcd, ibv_xrcd_init_attr,
 };
 use verbs_api::sync::Mutex;
-use verbs_api::{ErrorKind, Handle, QpAttrMask, QpType, Verbs, XrcdInit};
+use verbs_api::{ErrorKind, QpAttrMask, QpType, Verbs, XrcdInit};
 
 use crate::batch;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, context_of, kinds};
 use crate::qp::{More, Qp};
-use crate::result::{Errno, Result, UNSUPPORTED, last_errno, pointer, present, status};
+use crate::result::{Refusal, Result, known_bits, pointer, present, same_context, status};
 use crate::srq::Srq;
 
 kinds! {
@@ -33,16 +33,15 @@ pub(crate) extern "C" fn open_xrcd(
     context: *mut ibv_context,
     attr: *mut ibv_xrcd_init_attr,
 ) -> *mut ibv_xrcd {
-    pointer(|| {
+    pointer("ibv_open_xrcd", context, || {
         let of = context_of(context)?;
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
-        if attr.comp_mask & !FD_AND_OFLAGS != 0 {
-            return Err(UNSUPPORTED);
-        }
+        known_bits("comp_mask", attr.comp_mask, FD_AND_OFLAGS)?;
         if attr.comp_mask != FD_AND_OFLAGS {
-            return Err(Errno(libc::EINVAL));
+            let what = "comp_mask does not name both fd and oflags";
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         let file = match attr.fd {
             -1 => None,
@@ -58,7 +57,7 @@ pub(crate) extern "C" fn open_xrcd(
         let handle = engine().sim.open_xrcd(of, &init);
         let handle = handle.map_err(|error| match error.kind() {
             // As the kernel says it.
-            ErrorKind::NotFound => Errno(libc::EAGAIN),
+            ErrorKind::NotFound => Refusal::noted(libc::EAGAIN),
             _ => error.into(),
         })?;
         let xrcd = CObject::<Xrcd>::make(handle, Mutex::new(file), || ibv_xrcd { context });
@@ -70,7 +69,7 @@ fn again(fd: c_int) -> Result<File> {
     // SAFETY: the number may be of no descriptor, and then is refused.
     let fd = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
     if fd < 0 {
-        return Err(last_errno());
+        return Err(Refusal::by_system("duplicating the descriptor"));
     }
     // SAFETY: just made, and ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
@@ -78,12 +77,14 @@ fn again(fd: c_int) -> Result<File> {
 
 /// What the engine calls a file.
 fn name(file: &File) -> Result<String> {
-    let of = file.metadata().map_err(|_| last_errno())?;
+    let of = file
+        .metadata()
+        .map_err(|_| Refusal::by_system("fstat of the descriptor"))?;
     Ok(format!("device {} inode {}", of.dev(), of.ino()))
 }
 
 pub(crate) extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
-    status(|| {
+    status("ibv_close_xrcd", xrcd, || {
         let xrcd = CObject::<Xrcd>::find(xrcd)?;
         engine().sim.close_xrcd(xrcd.handle)?;
         drop(xrcd.more.lock().take());
@@ -92,7 +93,7 @@ pub(crate) extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
 }
 
 pub(crate) extern "C" fn get_srq_num(srq: *mut ibv_srq, number: *mut u32) -> c_int {
-    status(|| {
+    status("ibv_get_srq_num", srq, || {
         let srq = CObject::<Srq>::find(srq)?;
         present(number)?;
         let found = engine().sim.srq_num(srq.handle)?;
@@ -108,16 +109,17 @@ pub(crate) extern "C" fn open_qp(
     context: *mut ibv_context,
     attr: *mut ibv_qp_open_attr,
 ) -> *mut ibv_qp {
-    pointer(|| {
+    pointer("ibv_open_qp", context, || {
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
-        if attr.comp_mask & !(NUM_XRCD_AND_TYPE | IBV_QP_OPEN_ATTR_CONTEXT) != 0 {
-            return Err(UNSUPPORTED);
-        }
+        let known = NUM_XRCD_AND_TYPE | IBV_QP_OPEN_ATTR_CONTEXT;
+        known_bits("comp_mask", attr.comp_mask, known)?;
         let names_all = attr.comp_mask & NUM_XRCD_AND_TYPE == NUM_XRCD_AND_TYPE;
         if !names_all || QpType::from(attr.qp_type) != QpType::XrcRecv {
-            return Err(Errno(libc::EINVAL));
+            let what =
+                "comp_mask and qp_type do not name a queue pair of XRC_RECV by number and xrcd";
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         let qp_context = match attr.comp_mask & IBV_QP_OPEN_ATTR_CONTEXT {
             0 => std::ptr::null_mut(),
@@ -146,9 +148,7 @@ fn target(
     make: impl FnOnce(verbs_api::Xrcd) -> verbs_api::Result<verbs_api::Qp>,
 ) -> Result<&'static CObject<Qp>> {
     let xrcd = CObject::<Xrcd>::find(xrcd)?.handle;
-    if context_of(context)? != xrcd.context() {
-        return Err(Errno(libc::EINVAL));
-    }
+    same_context(xrcd, context_of(context)?)?;
     let handle = make(xrcd)?;
     let got = unobserved().query_qp(handle, QpAttrMask::STATE)?;
     let mut raw = batch::extended(false);

@@ -208,7 +208,7 @@ impl FromStr for Class {
 
 impl Class {
     /// That of a call which was refused; `None` if a program without mistakes may meet that.
-    pub(crate) fn of_refusal(error: &Error) -> Option<Self> {
+    pub fn of_refusal(error: &Error) -> Option<Self> {
         let verb = error.verb();
         Some(match (error.cause(), error.kind()) {
             (
@@ -217,11 +217,11 @@ impl Class {
                 | ErrorKind::TimedOut
                 | ErrorKind::Interrupted
                 | ErrorKind::Stalled
-                | ErrorKind::NotSupported
-                | ErrorKind::NotImplemented
                 | ErrorKind::Io,
             )
             | (Cause::Injected | Cause::CqOverrun | Cause::CmEvent(_), _) => return None,
+            // Programs find out like this what there is, so it may be right.
+            (_, ErrorKind::NotSupported | ErrorKind::NotImplemented) => Self::Refused,
             // What there was to poll is over.
             (Cause::Text(_), ErrorKind::NotFound)
                 if matches!(verb, Verb::StartPoll | Verb::NextPoll) =>
@@ -260,8 +260,8 @@ impl Class {
             ) => Self::AfterError,
             (Cause::QpState { .. }, _) => Self::WrongState,
             (Cause::OutOfRange { what, .. }, _) if what.contains("inline") => match verb {
-                // Programs find out so how much there may be.
-                Verb::CreateQp => return None,
+                // Programs find out like this how much there may be.
+                Verb::CreateQp => Self::Refused,
                 _ => Self::Inline,
             },
             (
@@ -279,8 +279,8 @@ impl Class {
                 _,
             ) => match problem.contains("local") {
                 true => Self::Rights,
-                // Programs find out so what there is.
-                false => return None,
+                // Programs find out like this what there is.
+                false => Self::Refused,
             },
             (Cause::Argument { what, .. }, _) if what.to_lowercase().contains("inline") => {
                 Self::Inline
@@ -390,6 +390,7 @@ impl Problem {
                 [error.verb().name(), reason]
             }
             Self::EndsDiffer { what, .. } => [what, ""],
+            Self::Misused { fact, .. } => *fact,
             _ => [""; 2],
         }
     }

@@ -124,10 +124,12 @@ pub enum Problem {
         /// The error: verb, errno value and facts.
         error: Error,
     },
-    /// A layer over the verbs was misused, which the simulator does not see ([`Sim::note_misuse`](crate::Sim::note_misuse)).
+    /// A layer over the verbs was misused, which the simulator does not see ([`Misuse`](crate::Misuse)).
     Misused {
         /// Of which class that is.
         class: Class,
+        /// What tells it from others of its class at the same place.
+        fact: [&'static str; 2],
         /// In words.
         text: String,
         /// Where what it speaks of began, behind words that say which; if it is known.

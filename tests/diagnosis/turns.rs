@@ -89,8 +89,9 @@ fn a_misuse_is_told_with_what_came_before() {
     let (_, b, _, _) = connected(&sim);
     let place = Site::here();
     let misuse = Misuse {
-        context: b.pd.context(),
+        context: Some(b.pd.context()),
         class: Class::Batched,
+        fact: [""; 2],
         text: "it is out of place".to_owned(),
         place: Some(("begun at", place)),
     };
@@ -98,4 +99,31 @@ fn a_misuse_is_told_with_what_came_before() {
     let found = sim.diagnose().mistakes[0].to_string();
     let expected = format!("sim1: VS-SQ-05: it is out of place, begun at {place} ");
     assert!(found.starts_with(&expected), "{found}");
+}
+
+/// A program that probes with other arguments is told so once, and of another errno value at the same place too.
+#[test]
+fn misuses_at_one_place_are_counted_by_their_fact() {
+    let sim = Sim::new(SimConfig::new());
+    for (symbol, value) in [("EOPNOTSUPP", 1), ("EFAULT", 2), ("EOPNOTSUPP", 3)] {
+        let misuse = Misuse {
+            context: None,
+            class: Class::Refused,
+            fact: ["ibv_reg_mr", symbol],
+            text: format!("{symbol} of {value}"),
+            place: None,
+        };
+        misuse.note(&sim);
+    }
+    let found = sim.diagnose().mistakes;
+    let found: Vec<_> = found.iter().map(|of| (of.to_string(), of.more)).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].0.contains("EOPNOTSUPP of 1") && found[0].1 == 1,
+        "{found:?}"
+    );
+    assert!(
+        found[1].0.contains("EFAULT of 2") && found[1].1 == 0,
+        "{found:?}"
+    );
 }

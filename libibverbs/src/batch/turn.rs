@@ -10,7 +10,7 @@ use crate::caller;
 use crate::engine::engine;
 use crate::object::{CObject, Kind};
 use crate::qp::Qp;
-use crate::result::{Errno, Result};
+use crate::result::{Refusal, Result};
 
 /// A batch that is being built, or none.
 pub(crate) struct Batch {
@@ -67,8 +67,9 @@ impl Batch {
                     return Ok(());
                 }
                 turn if turn == this => {
-                    state.building.refused.get_or_insert(Errno(libc::EINVAL));
                     state.note_own(call);
+                    let noted = || Refusal::noted(libc::EINVAL);
+                    state.building.refused.get_or_insert_with(noted);
                     return Ok(());
                 }
                 Turn::Thread(_) => {
@@ -88,8 +89,10 @@ impl Batch {
     ) -> Result<()> {
         let state = &mut *self.state.lock();
         state.check(call)?;
-        if let Err(errno) = work(&mut state.building) {
-            state.building.refused.get_or_insert(errno);
+        if let Err(mut refusal) = work(&mut state.building) {
+            // The program's next calls return nothing, and may be elsewhere.
+            refusal.note(call.name, call.qp.seen());
+            state.building.refused.get_or_insert(refusal);
         }
         Ok(())
     }
@@ -102,8 +105,8 @@ impl Batch {
     ) -> Result<()> {
         let state = &mut *self.state.lock();
         state.check(call)?;
-        let posted = match state.building.refused {
-            Some(errno) => Err(errno),
+        let posted = match state.building.refused.take() {
+            Some(refusal) => Err(refusal),
             None => post(&state.building),
         };
         state.building.clear();
@@ -158,7 +161,7 @@ impl State {
 
     /// A call of this thread, which has no batch.
     #[cold]
-    fn misplaced(&self, call: Call) -> Errno {
+    fn misplaced(&self, call: Call) -> Refusal {
         match self.turn {
             Turn::Nobody => call.note(Class::Batched, "no batch is begun there", None),
             Turn::Thread(_) => {
@@ -167,7 +170,7 @@ impl State {
             }
             Turn::Over => call.note(Class::Destroyed, "it was destroyed", None),
         }
-        Errno(libc::EINVAL)
+        Refusal::noted(libc::EINVAL)
     }
 
     /// A call that has no place in a batch of its thread.
@@ -197,8 +200,9 @@ impl Call {
             let Self { name, qp } = self;
             let text = format!("{name} of qp {:#x}: {what}", qp.qp_num());
             let misuse = Misuse {
-                context: qp.handle.context(),
+                context: Some(qp.handle.context()),
                 class,
+                fact: [name, ""],
                 text,
                 place: begun_at.map(|site| ("begun at", site)),
             };

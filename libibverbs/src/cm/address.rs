@@ -14,16 +14,19 @@ use verbs_api::cm::CmIdAttr;
 use super::id::Id;
 use super::{cm, unobserved_cm};
 use crate::object::CObject;
-use crate::result::{Errno, Result, or_minus_one, or_zero, present, values};
+use crate::result::{Refusal, Result, or_minus_one, or_zero, present, values};
 
 /// An address that a program passes.
 pub(super) fn address(raw: *const sockaddr) -> Result<SocketAddr> {
     // SAFETY: the program's, as long as its family says (C's contract).
-    unsafe { address_from_c(raw) }.ok_or(Errno(libc::EINVAL))
+    unsafe { address_from_c(raw) }.ok_or_else(|| {
+        let what = "the address is NULL, or neither of IPv4 nor of IPv6";
+        Refusal::new(libc::EINVAL, what)
+    })
 }
 
 pub(crate) extern "C" fn bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_bind_addr", id, || {
         let id = CObject::<Id>::find(id)?;
         cm()?.bind_addr(id.handle, address(addr)?)?;
         id.refresh()?;
@@ -37,7 +40,7 @@ pub(crate) extern "C" fn resolve_addr(
     dst: *mut sockaddr,
     timeout_ms: c_int,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_resolve_addr", id, || {
         let id = CObject::<Id>::find(id)?;
         let src = match src.is_null() {
             true => None,
@@ -50,7 +53,7 @@ pub(crate) extern "C" fn resolve_addr(
 }
 
 pub(crate) extern "C" fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_resolve_route", id, || {
         let id = CObject::<Id>::find(id)?;
         cm()?.resolve_route(id.handle, time(timeout_ms))?;
         id.complete(Verb::CmResolveRoute)?;
@@ -70,15 +73,19 @@ pub(crate) extern "C" fn set_option(
     value: *mut c_void,
     size: usize,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_set_option", id, || {
         let id = CObject::<Id>::find(id)?;
         if level != RDMA_OPTION_ID || !(0..=RDMA_OPTION_ID_ACK_TIMEOUT).contains(&name) {
-            return Err(Errno(libc::ENOSYS));
+            let what = format!("there is no option {name} of level {level}");
+            return Err(Refusal::new(libc::ENOSYS, what));
         }
         present(value)?;
         // SAFETY: the program's, valid for the call, and so large (C's contract).
         let value = unsafe { values(value.cast::<u8>(), size.min(MOST)) }?;
-        let option = option_from_c(level, name, value).ok_or(Errno(libc::EINVAL))?;
+        let option = option_from_c(level, name, value).ok_or_else(|| {
+            let what = format!("the value of option {name} has not {size} bytes");
+            Refusal::new(libc::EINVAL, what)
+        })?;
         cm()?.set_option(id.handle, option)?;
         Ok(0)
     })
@@ -89,18 +96,23 @@ const MOST: usize = 16;
 
 /// In network order.
 pub(crate) extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
-    port(id, |attr| attr.local_addr)
+    port("rdma_get_src_port", id, |attr| attr.local_addr)
 }
 
 /// In network order.
 pub(crate) extern "C" fn get_dst_port(id: *mut rdma_cm_id) -> u16 {
-    port(id, |attr| attr.peer_addr)
+    port("rdma_get_dst_port", id, |attr| attr.peer_addr)
 }
 
-fn port(id: *mut rdma_cm_id, which: impl FnOnce(&CmIdAttr) -> Option<SocketAddr>) -> u16 {
-    or_zero(|| {
+fn port(
+    name: &'static str,
+    id: *mut rdma_cm_id,
+    which: impl FnOnce(&CmIdAttr) -> Option<SocketAddr>,
+) -> u16 {
+    or_zero(name, id, || {
         let id = CObject::<Id>::find(id)?;
-        let attr = unobserved_cm()?.query_id(id.handle)?;
+        let attr = unobserved_cm()?.query_id(id.handle);
+        let attr = attr.map_err(Refusal::unobserved)?;
         Ok(which(&attr).map_or(0, |at| at.port().to_be()))
     })
 }

@@ -11,7 +11,7 @@ use verbs_abi::{
 
 use verbs_api::QpType;
 
-use crate::result::{Errno, Result, or_minus_one, present, silent};
+use crate::result::{Refusal, Result, or_minus_one, present, silent};
 
 /// The first address of a name. Gives what `getaddrinfo` gives when that fails.
 pub(crate) extern "C" fn getaddrinfo(
@@ -20,7 +20,7 @@ pub(crate) extern "C" fn getaddrinfo(
     hints: *const rdma_addrinfo,
     found: *mut *mut rdma_addrinfo,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_getaddrinfo", (), || {
         present(found)?;
         if !hints.is_null() {
             present(hints)?;
@@ -28,7 +28,8 @@ pub(crate) extern "C" fn getaddrinfo(
         // SAFETY: the program's, valid for the call, or null (C's contract).
         let hints = unsafe { hints.as_ref() };
         if node.is_null() && service.is_null() && hints.is_none() {
-            return Err(Errno(libc::EINVAL));
+            let what = "node, service and hints are all NULL";
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         let info = begun(hints)?;
         if !node.is_null() || !service.is_null() {
@@ -55,7 +56,7 @@ fn begun(hints: Option<&rdma_addrinfo>) -> Result<*mut rdma_addrinfo> {
     // SAFETY: the size is above zero; zero bytes are a value of it.
     let info: *mut rdma_addrinfo = unsafe { libc::calloc(1, size_of::<rdma_addrinfo>()) }.cast();
     if info.is_null() {
-        return Err(Errno(libc::ENOMEM));
+        return Err(Refusal::by_system("calloc"));
     }
     if let Some(hints) = hints {
         // SAFETY: just made.
@@ -152,17 +153,26 @@ unsafe fn copy_hints(hints: &rdma_addrinfo, info: &mut rdma_addrinfo) -> Result<
     // SAFETY: the addresses of the hints are as long as these say (C's contract).
     unsafe {
         if info.ai_src_len == 0 && hints.ai_src_len > 0 && !hints.ai_src_addr.is_null() {
-            info.ai_src_addr = copy(hints.ai_src_addr, hints.ai_src_len);
-            present(info.ai_src_addr)?;
+            info.ai_src_addr = copied(hints.ai_src_addr, hints.ai_src_len)?;
             info.ai_src_len = hints.ai_src_len;
         }
         if info.ai_dst_len == 0 && hints.ai_dst_len > 0 && !hints.ai_dst_addr.is_null() {
-            info.ai_dst_addr = copy(hints.ai_dst_addr, hints.ai_dst_len);
-            present(info.ai_dst_addr)?;
+            info.ai_dst_addr = copied(hints.ai_dst_addr, hints.ai_dst_len)?;
             info.ai_dst_len = hints.ai_dst_len;
         }
     }
     Ok(())
+}
+
+/// # Safety
+/// There are so many bytes.
+unsafe fn copied(addr: *const sockaddr, length: socklen_t) -> Result<*mut sockaddr> {
+    // SAFETY: the caller's promise.
+    let made = unsafe { copy(addr, length) };
+    match made.is_null() {
+        true => Err(Refusal::by_system("malloc")),
+        false => Ok(made),
+    }
 }
 
 /// # Safety
@@ -179,7 +189,7 @@ unsafe fn copy(addr: *const sockaddr, length: socklen_t) -> *mut sockaddr {
 }
 
 pub(crate) extern "C" fn freeaddrinfo(mut info: *mut rdma_addrinfo) {
-    silent(|| {
+    silent("rdma_freeaddrinfo", (), || {
         while !info.is_null() {
             // SAFETY: one of `getaddrinfo`, whose parts are each of `malloc` or null (C's contract).
             unsafe {

@@ -16,7 +16,7 @@ kinds! {
 }
 
 pub(crate) extern "C" fn create_event_channel() -> *mut rdma_event_channel {
-    pointer(|| Ok(create()?.seen()))
+    pointer("rdma_create_event_channel", (), || Ok(create()?.seen()))
 }
 
 pub(super) fn create() -> Result<&'static CObject<EventChannel>> {
@@ -32,7 +32,9 @@ pub(super) fn create() -> Result<&'static CObject<EventChannel>> {
 
 /// One that an id has stays.
 pub(crate) extern "C" fn destroy_event_channel(channel: *mut rdma_event_channel) {
-    silent(|| CObject::<EventChannel>::find(channel)?.close());
+    silent("rdma_destroy_event_channel", channel, || {
+        CObject::<EventChannel>::find(channel)?.close()
+    });
 }
 
 impl CObject<EventChannel> {

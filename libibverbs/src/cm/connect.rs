@@ -12,11 +12,11 @@ use crate::object::CObject;
 use crate::result::{Result, or_minus_one, present};
 
 pub(crate) extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
-    on(id, |cm, id| cm.listen(id, backlog))
+    on("rdma_listen", id, |cm, id| cm.listen(id, backlog))
 }
 
 pub(crate) extern "C" fn connect(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_connect", id, || {
         let id = CObject::<Id>::find(id)?;
         with(id, param, |cm, id, param| cm.connect(id, param))?;
         id.complete(Verb::CmConnect)?;
@@ -26,7 +26,7 @@ pub(crate) extern "C" fn connect(id: *mut rdma_cm_id, param: *mut rdma_conn_para
 
 /// That for datagrams is over then.
 pub(crate) extern "C" fn accept(id: *mut rdma_cm_id, param: *mut rdma_conn_param) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_accept", id, || {
         let id = CObject::<Id>::find(id)?;
         let accepted = with(id, param, |cm, id, param| cm.accept(id, param));
         id.refresh()?;
@@ -58,19 +58,21 @@ fn with(
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
     // SAFETY: the program's, valid for the call, and so long (C's contract). Without an address there are none, as in librdmacm.
     let data = unsafe { verbs_abi::slice(data.cast::<u8>(), length.into()) }.unwrap_or_default();
-    on(id, |cm, id| cm.reject(id, data))
+    on("rdma_reject", id, |cm, id| cm.reject(id, data))
 }
 
 pub(crate) extern "C" fn establish(id: *mut rdma_cm_id) -> c_int {
-    on(id, |cm, id| cm.establish(id))
+    on("rdma_establish", id, |cm, id| cm.establish(id))
 }
 
 pub(crate) extern "C" fn notify(id: *mut rdma_cm_id, event: u32) -> c_int {
-    on(id, |cm, id| cm.notify(id, AsyncEventType::from(event)))
+    on("rdma_notify", id, |cm, id| {
+        cm.notify(id, AsyncEventType::from(event))
+    })
 }
 
 pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_disconnect", id, || {
         let id = CObject::<Id>::find(id)?;
         let ended = cm()?.disconnect(id.handle);
         id.refresh()?;
@@ -81,8 +83,12 @@ pub(crate) extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
 }
 
 /// Calls the engine for an id, whose structure follows.
-fn on(id: *mut rdma_cm_id, call: impl FnOnce(&dyn Cm, CmId) -> verbs_api::Result<()>) -> c_int {
-    or_minus_one(|| {
+fn on(
+    name: &'static str,
+    id: *mut rdma_cm_id,
+    call: impl FnOnce(&dyn Cm, CmId) -> verbs_api::Result<()>,
+) -> c_int {
+    or_minus_one(name, id, || {
         let id = CObject::<Id>::find(id)?;
         call(cm()?, id.handle)?;
         id.refresh()?;
@@ -96,7 +102,7 @@ pub(crate) extern "C" fn init_qp_attr(
     attr: *mut ibv_qp_attr,
     mask: *mut c_int,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_init_qp_attr", id, || {
         let id = CObject::<Id>::find(id)?;
         present(attr)?;
         present(mask)?;
@@ -114,7 +120,7 @@ pub(crate) extern "C" fn init_qp_attr(
 
 /// What the vendors of NICs tell each other goes with no message of the simulator.
 pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_set_local_ece", id, || {
         CObject::<Id>::find(id)?;
         present(ece)?;
         Ok(0)
@@ -123,7 +129,7 @@ pub(crate) extern "C" fn set_local_ece(id: *mut rdma_cm_id, ece: *mut c_void) ->
 
 /// The peer has said nothing: zeros, as from one that knows nothing of it.
 pub(crate) extern "C" fn get_remote_ece(id: *mut rdma_cm_id, ece: *mut [u32; 3]) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_get_remote_ece", id, || {
         CObject::<Id>::find(id)?;
         present(ece)?;
         // SAFETY: the program's, to be written: three numbers (C's contract).

@@ -12,7 +12,7 @@ use crate::domain::{self, Pd};
 use crate::engine::engine;
 use crate::import::command_fd;
 use crate::object::CObject;
-use crate::result::{Errno, Result, pointer};
+use crate::result::{Refusal, Result, pointer};
 
 /// What the ids of a device have, as programs see it.
 pub(super) struct OfIds {
@@ -25,7 +25,7 @@ unsafe impl Send for OfIds {}
 
 /// Null-terminated, in the order of the device list.
 pub(crate) extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context {
-    pointer(|| {
+    pointer("rdma_get_devices", (), || {
         let handles = unobserved_cm()?.cm_devices()?;
         let contexts: Result<Vec<_>> = handles.into_iter().map(context_of_ids).collect();
         let contexts = contexts?;
@@ -33,7 +33,7 @@ pub(crate) extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
         let list = unsafe { libc::calloc(contexts.len() + 1, size_of::<*mut ibv_context>()) };
         let list: *mut *mut ibv_context = list.cast();
         if list.is_null() {
-            return Err(Errno(libc::ENOMEM));
+            return Err(Refusal::by_system("calloc"));
         }
         // SAFETY: there is room for so many and one more.
         unsafe { list.copy_from_nonoverlapping(contexts.as_ptr(), contexts.len()) };
@@ -59,7 +59,7 @@ pub(super) fn context_of_ids(handle: Context) -> Result<*mut ibv_context> {
     let handles = unobserved_cm()?.cm_devices()?;
     let number = handles.iter().position(|of| *of == handle);
     let device = number.and_then(|number| engine().devices().nth(number));
-    let device = device.ok_or(Errno(libc::ENODEV))?;
+    let device = device.ok_or(Refusal::expected(libc::ENODEV))?;
     let context = context::make(device, handle, command_fd)?;
     let pd = null_mut();
     devices.insert(handle, OfIds { context, pd });
@@ -70,7 +70,9 @@ pub(super) fn context_of_ids(handle: Context) -> Result<*mut ibv_context> {
 pub(super) fn pd_of_ids(context: Context, handle: PdHandle) -> Result<*mut ibv_pd> {
     let seen = context_of_ids(context)?;
     let mut devices = engine().cm.devices.lock();
-    let known = devices.get_mut(&context).ok_or(Errno(libc::EIO))?;
+    let known = devices
+        .get_mut(&context)
+        .ok_or(Refusal::expected(libc::EIO))?;
     if known.pd.is_null() {
         let raw = || ibv_pd {
             context: seen,

@@ -14,7 +14,7 @@ use super::id::{self, Id};
 use crate::blocking::{self, Next};
 use crate::engine::engine;
 use crate::object::CObject;
-use crate::result::{Errno, Result, or_minus_one, present};
+use crate::result::{Refusal, Result, or_minus_one, present};
 
 /// An event that was read: the structure of the program, and what it points into.
 pub(super) struct Read {
@@ -48,7 +48,7 @@ pub(crate) extern "C-unwind" fn get_cm_event(
         let call = Verb::CmGetEvent.name();
         blocking::is_diagnosed().then(|| Sleeping::on_cm(&engine().sim, call, channel.handle))
     };
-    blocking::call(attempt, sleeping)
+    blocking::call("rdma_get_cm_event", channel, attempt, sleeping)
 }
 
 /// The next event of a channel, in a call that waits for it.
@@ -87,7 +87,7 @@ fn shown(told: &CmEvent) -> Result<rdma_cm_event> {
     let id = match (CObject::<Id>::of(told.id), listener) {
         (Some(id), _) => id,
         (None, Some(listener)) => child(told, listener)?,
-        (None, None) => return Err(Errno(libc::EIO)),
+        (None, None) => return Err(Refusal::expected(libc::EIO)),
     };
     id.refresh()?;
     Ok(rdma_cm_event {
@@ -114,7 +114,7 @@ fn child(told: &CmEvent, listener: &CObject<Id>) -> Result<&'static CObject<Id>>
 }
 
 pub(crate) extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_ack_cm_event", (), || {
         acknowledge(event)?;
         Ok(0)
     })
@@ -129,17 +129,15 @@ pub(super) fn acknowledge(event: *mut rdma_cm_event) -> Result<()> {
 
 /// What is acknowledged was acknowledged before, or never read.
 #[cold]
-fn not_there(event: *mut rdma_cm_event) -> Errno {
+fn not_there(event: *mut rdma_cm_event) -> Refusal {
     let (class, what) = match event.is_null() {
-        true => (Class::Refused, "NULL in place of an event"),
+        true => (Class::Refused, "the pointer to the event is NULL"),
         false => (
             Class::OverAcknowledged,
-            "an event that was acknowledged before, or never read",
+            "the event was acknowledged before, or never read",
         ),
     };
-    let text = format!("{}: {what}", Verb::CmAckEvent);
-    engine().sim.note_misuse(class, text);
-    Errno(libc::EINVAL)
+    Refusal::of(class, libc::EINVAL, what)
 }
 
 impl CObject<Id> {

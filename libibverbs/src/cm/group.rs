@@ -10,14 +10,14 @@ use super::address::address;
 use super::cm;
 use super::id::Id;
 use crate::object::CObject;
-use crate::result::{Errno, Result, or_minus_one, present};
+use crate::result::{Refusal, Result, or_minus_one, present};
 
 pub(crate) extern "C" fn join_multicast(
     id: *mut rdma_cm_id,
     addr: *mut sockaddr,
     context: *mut c_void,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_join_multicast", id, || {
         join(id, addr, context)?;
         Ok(0)
     })
@@ -29,12 +29,13 @@ pub(crate) extern "C" fn join_multicast_ex(
     attr: *mut rdma_cm_join_mc_attr_ex,
     context: *mut c_void,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_join_multicast_ex", id, || {
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
         if attr.comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS == 0 {
-            return Err(Errno(libc::EINVAL));
+            let what = "comp_mask does not name the address";
+            return Err(Refusal::new(libc::EINVAL, what));
         }
         join(id, attr.addr, context)?;
         Ok(0)
@@ -48,7 +49,7 @@ fn join(id: *mut rdma_cm_id, addr: *mut sockaddr, context: *mut c_void) -> Resul
 }
 
 pub(crate) extern "C" fn leave_multicast(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_leave_multicast", id, || {
         let id = CObject::<Id>::find(id)?;
         cm()?.leave_multicast(id.handle, address(addr)?)?;
         Ok(0)

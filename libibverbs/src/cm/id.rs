@@ -16,7 +16,7 @@ use super::{cm, unobserved_cm};
 use crate::engine::{engine, unobserved};
 use crate::object::{ArenaOf, CObject, Kind, Objects};
 use crate::qp::Qp;
-use crate::result::{Result, or_minus_one, present};
+use crate::result::{Refusal, Result, or_minus_one, present};
 use crate::srq::Srq;
 
 /// Ids.
@@ -65,7 +65,7 @@ pub(crate) extern "C" fn create_id(
     context: *mut c_void,
     ps: u32,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_create_id", channel, || {
         present(id)?;
         let made = create(channel, context, ps)?;
         // SAFETY: the program's, to be written (C's contract).
@@ -119,7 +119,7 @@ pub(super) fn keep(
 
 /// Waits until the events that were read are acknowledged.
 pub(crate) extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_destroy_id", id, || {
         CObject::<Id>::find(id)?.destroy()?;
         Ok(0)
     })
@@ -130,7 +130,7 @@ pub(crate) extern "C" fn migrate_id(
     id: *mut rdma_cm_id,
     channel: *mut rdma_event_channel,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_migrate_id", id, || {
         let id = CObject::<Id>::find(id)?;
         id.migrate(CObject::<EventChannel>::find_some(channel)?)?;
         Ok(0)
@@ -173,7 +173,8 @@ impl CObject<Id> {
 
     /// Lets the structures say what the engine knows by now.
     pub(super) fn refresh(&self) -> Result<()> {
-        let attr = unobserved_cm()?.query_id(self.handle)?;
+        let attr = unobserved_cm()?.query_id(self.handle);
+        let attr = attr.map_err(Refusal::unobserved)?;
         let verbs = attr.verbs.map(context_of_ids).transpose()?;
         let pd = attr.verbs.zip(attr.pd);
         let pd = pd.map(|(context, pd)| pd_of_ids(context, pd)).transpose()?;

@@ -34,7 +34,7 @@ use verbs_api::{Context, Verbs};
 
 use crate::engine::{engine, unobserved};
 use crate::object::CObject;
-use crate::result::{Result, UNSUPPORTED};
+use crate::result::{Refusal, Result};
 
 /// What the process has of rdma_cm beside its objects.
 #[derive(Default)]
@@ -49,10 +49,15 @@ pub(crate) struct State {
 
 /// The calls of the engine.
 fn cm() -> Result<&'static dyn Cm> {
-    engine().sim.cm().ok_or(UNSUPPORTED)
+    engine().sim.cm().ok_or_else(absent)
 }
 
 /// The same for what the library needs for itself.
 fn unobserved_cm() -> Result<&'static dyn Cm> {
-    unobserved().cm().ok_or(UNSUPPORTED)
+    unobserved().cm().ok_or_else(absent)
+}
+
+#[cold]
+fn absent() -> Refusal {
+    Refusal::unsupported("the devices have no rdma_cm")
 }

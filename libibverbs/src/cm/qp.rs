@@ -15,7 +15,7 @@ use super::id::Id;
 use crate::cq;
 use crate::object::CObject;
 use crate::qp::{self, Maker};
-use crate::result::{Errno, Result, UNSUPPORTED, last_errno, or_minus_one, present, silent};
+use crate::result::{Refusal, Result, known_bits, last_errno, or_minus_one, present, silent};
 use crate::srq::{self, Srq};
 
 /// The CQs that were made for an id, of its sends and of its receives, each with its channel.
@@ -52,7 +52,7 @@ impl MadeCq {
 /// What a call of this library has made.
 fn made<T>(pointer: *mut T) -> Result<*mut T> {
     match pointer.is_null() {
-        true => Err(last_errno()),
+        true => Err(Refusal::noted(last_errno())),
         false => Ok(pointer),
     }
 }
@@ -63,7 +63,7 @@ pub(crate) extern "C" fn create_qp(
     pd: *mut ibv_pd,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_create_qp", id, || {
         let id = CObject::<Id>::find(id)?;
         present(init)?;
         // SAFETY: the program's, valid for the call, and to be written (C's contract).
@@ -76,15 +76,14 @@ pub(crate) extern "C" fn create_qp_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_qp_init_attr_ex,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_create_qp_ex", id, || {
         let id = CObject::<Id>::find(id)?;
         present(init)?;
         // SAFETY: the program's, valid for the call. It need not know the fields behind those that its mask names,
         // so only these are read (C's contract).
         let comp_mask = unsafe { (*init).comp_mask };
-        if comp_mask & !(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 {
-            return Err(UNSUPPORTED);
-        }
+        let known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        known_bits("comp_mask", comp_mask, known)?;
         let pd = match comp_mask & IBV_QP_INIT_ATTR_PD {
             0 => null_mut(),
             // SAFETY: as above.
@@ -102,6 +101,9 @@ pub(crate) extern "C" fn create_qp_ex(
     })
 }
 
+const UNBOUND: &str =
+    "the id is not bound to a device: call rdma_bind_addr or rdma_resolve_addr first";
+
 fn create(
     of: &CObject<Id>,
     pd: *mut ibv_pd,
@@ -113,8 +115,17 @@ fn create(
     // SAFETY: one of ours, which are never freed; programs may write the SRQ and the domain.
     let (verbs, own_pd, srq, qp_type) =
         unsafe { ((*id).verbs, (*id).pd, (*id).srq, (*id).qp_type) };
-    if verbs.is_null() || of.more.own.lock().qp.is_some() || init.qp_type != qp_type {
-        return Err(Errno(libc::EINVAL));
+    let why = if verbs.is_null() {
+        Some(UNBOUND)
+    } else if of.more.own.lock().qp.is_some() {
+        Some("the id has a queue pair already")
+    } else if init.qp_type != qp_type {
+        Some("qp_type is not that of the id's port space")
+    } else {
+        None
+    };
+    if let Some(why) = why {
+        return Err(Refusal::new(libc::EINVAL, why));
     }
     let pd = if pd.is_null() { own_pd } else { pd };
     let mut cqs = MadeCqs::default();
@@ -165,7 +176,7 @@ impl MadeCqs {
 
 /// The CQs that were made for it go too.
 pub(crate) extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
-    silent(|| {
+    silent("rdma_destroy_qp", id, || {
         let of = CObject::<Id>::find(id)?;
         let Some(qp) = of.more.own.lock().qp else {
             return Ok(());
@@ -192,7 +203,7 @@ pub(crate) extern "C" fn create_srq(
     pd: *mut ibv_pd,
     init: *mut ibv_srq_init_attr,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_create_srq", id, || {
         let of = CObject::<Id>::find(id)?;
         let pd = domain(of, pd)?;
         of.keep_srq(made(srq::create_srq(pd, init))?)?;
@@ -204,7 +215,7 @@ pub(crate) extern "C" fn create_srq_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_srq_init_attr_ex,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_create_srq_ex", id, || {
         let of = CObject::<Id>::find(id)?;
         present(init)?;
         let own = domain(of, null_mut())?;
@@ -225,8 +236,11 @@ fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
     of.refresh()?;
     // SAFETY: one of ours, which are never freed.
     let (verbs, own) = unsafe { ((*of.seen()).verbs, (*of.seen()).pd) };
-    if verbs.is_null() || of.more.own.lock().srq.is_some() {
-        return Err(Errno(libc::EINVAL));
+    if verbs.is_null() {
+        return Err(Refusal::new(libc::EINVAL, UNBOUND));
+    }
+    if of.more.own.lock().srq.is_some() {
+        return Err(Refusal::new(libc::EINVAL, "the id has an SRQ already"));
     }
     Ok(if pd.is_null() { own } else { pd })
 }
@@ -244,7 +258,7 @@ impl CObject<Id> {
 }
 
 pub(crate) extern "C" fn destroy_srq(id: *mut rdma_cm_id) {
-    silent(|| {
+    silent("rdma_destroy_srq", id, || {
         let of = CObject::<Id>::find(id)?;
         let Some(srq) = of.more.own.lock().srq.take() else {
             return Ok(());

@@ -8,13 +8,14 @@ use verbs_abi::{
     rdma_addrinfo, rdma_cm_event, rdma_cm_id,
 };
 use verbs_api::Verb;
+use verbs_api::cm::CmEventType;
 
 use super::address::{bind_addr, resolve_addr, resolve_route};
 use super::event;
 use super::id::{self, Id};
 use super::qp;
 use crate::object::CObject;
-use crate::result::{Errno, Result, last_errno, or_minus_one, present, silent};
+use crate::result::{Refusal, Result, last_errno, or_minus_one, present, silent};
 
 /// What an endpoint that listens makes for each request.
 #[derive(Clone, Copy)]
@@ -44,8 +45,8 @@ impl CObject<Id> {
         };
         match status {
             0 => Ok(()),
-            _ if kind == RDMA_CM_EVENT_REJECTED => Err(Errno(libc::ECONNREFUSED)),
-            status => Err(Errno(status)),
+            _ if kind == RDMA_CM_EVENT_REJECTED => Err(Refusal::expected(libc::ECONNREFUSED)),
+            status => Err(Refusal::expected(status)),
         }
     }
 }
@@ -56,12 +57,15 @@ pub(crate) extern "C" fn create_ep(
     pd: *mut ibv_pd,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_create_ep", (), || {
         present(id)?;
         present(info)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let info = unsafe { info.read() };
-        let ps = u32::try_from(info.ai_port_space).map_err(|_| Errno(libc::EINVAL))?;
+        let ps = u32::try_from(info.ai_port_space).map_err(|_| {
+            let what = format!("ai_port_space is {}", info.ai_port_space);
+            Refusal::new(libc::EINVAL, what)
+        })?;
         let made = id::create(null_mut(), null_mut(), ps)?;
         let ready = begin(made, &info, pd, init);
         ready.inspect_err(|_| {
@@ -114,18 +118,22 @@ fn begin(
 fn succeeded(result: c_int) -> Result<()> {
     match result {
         0 => Ok(()),
-        _ => Err(last_errno()),
+        _ => Err(Refusal::noted(last_errno())),
     }
 }
 
 /// Waits for a request to a listening endpoint. Its id has a queue pair if the endpoint has attributes for one.
 pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
-    or_minus_one(|| {
+    or_minus_one("rdma_get_request", listen, || {
         let listener = CObject::<Id>::find(listen)?;
         present(id)?;
         let (channel, endpoint) = {
             let own = listener.more.own.lock();
-            (own.channel.ok_or(Errno(libc::EINVAL))?, own.endpoint)
+            let channel = own.channel.ok_or_else(|| {
+                let what = "the id has an event channel of the program, which gives its requests";
+                Refusal::new(libc::EINVAL, what)
+            })?;
+            (channel, own.endpoint)
         };
         listener.let_go_of_event()?;
         let event = event::next("rdma_get_request", channel)?;
@@ -146,10 +154,11 @@ fn take(event: *mut rdma_cm_event, endpoint: Option<Endpoint>) -> Result<*mut rd
     // SAFETY: it has just been read.
     let (kind, status, id) = unsafe { ((*event).event, (*event).status, (*event).id) };
     if status != 0 {
-        return Err(Errno(status));
+        return Err(Refusal::expected(status));
     }
     if kind != RDMA_CM_EVENT_CONNECT_REQUEST {
-        return Err(Errno(libc::EINVAL));
+        let what = format!("the event is {}, and no request", CmEventType::from(kind));
+        return Err(Refusal::new(libc::EINVAL, what));
     }
     if let Some(Endpoint {
         pd,
@@ -162,7 +171,7 @@ fn take(event: *mut rdma_cm_event, endpoint: Option<Endpoint>) -> Result<*mut rd
 }
 
 pub(crate) extern "C" fn destroy_ep(id: *mut rdma_cm_id) {
-    silent(|| end(CObject::<Id>::find(id)?));
+    silent("rdma_destroy_ep", id, || end(CObject::<Id>::find(id)?));
 }
 
 fn end(id: &CObject<Id>) -> Result<()> {

@@ -12,9 +12,9 @@ use super::fabric::findings::diagnose;
 use super::fabric::{WaitFor, Waiting};
 use super::sim::Sim;
 use super::world::World;
-use crate::class::{Certainty, Class};
+use crate::class::Certainty;
 use crate::device::node_of;
-use crate::diagnosis::{Diagnosis, Problem, Unposted};
+use crate::diagnosis::{Diagnosis, Unposted};
 
 impl Sim {
     /// What the program did wrong or left undone so far: at its end, all of it.
@@ -41,15 +41,6 @@ impl Sim {
     pub fn strict(mut self) -> Self {
         self.strict = Some(Strict(self.world.clone()));
         self
-    }
-
-    /// Adds to the diagnosis that a layer over the verbs was misused in a way that the simulator does not see, such as
-    /// by a pointer to no object. It is of the first device.
-    #[track_caller]
-    pub fn note_misuse(&self, class: Class, text: String) {
-        let place = None;
-        let problem = Problem::Misused { class, text, place };
-        self.world.with(|fabric| fabric.note_mistake(0, problem));
     }
 }
 

@@ -8,13 +8,16 @@ use crate::class::Class;
 use crate::device::node_of;
 use crate::diagnosis::{Problem, Unposted};
 
-/// As [`Sim::note_misuse`], of an object.
+/// A misuse of a layer over the verbs that the simulator does not see, such as a pointer to no object.
 #[derive(Clone, Debug)]
 pub struct Misuse {
-    /// The context of the object.
-    pub context: Context,
+    /// The context of the object that it is about. `None` if it is about no object: then it is of the first device.
+    pub context: Option<Context>,
     /// Of which class it is.
     pub class: Class,
+    /// What tells it from others of its class at the same place, such as the call and `EFAULT`. Those that are alike are one
+    /// finding.
+    pub fact: [&'static str; 2],
     /// In words.
     pub text: String,
     /// Where what the text speaks of began, behind words that say which; if it is known.
@@ -25,15 +28,14 @@ impl Misuse {
     /// Adds it to the diagnosis, in the present verb.
     #[track_caller]
     pub fn note(self, sim: &Sim) {
-        let Self {
-            context,
-            class,
-            text,
-            place,
-        } = self;
-        let problem = Problem::Misused { class, text, place };
-        sim.world
-            .with(|fabric| fabric.note_mistake(node_of(context), problem));
+        let node = self.context.map_or(0, node_of);
+        let problem = Problem::Misused {
+            class: self.class,
+            fact: self.fact,
+            text: self.text,
+            place: self.place,
+        };
+        sim.world.with(|fabric| fabric.note_mistake(node, problem));
     }
 }
 
