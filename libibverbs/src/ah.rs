@@ -7,12 +7,12 @@ use verbs_api::{AhAttr, Context, GidType, Grh, Verbs};
 
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::object::{CObject, context_of, kinds};
+use crate::object::{CObject, Holding, context_of, kinds};
 use crate::result::{Refusal, Result, not_null, pointer, present, status};
 
 kinds! {
     /// Address handles, each with its domain.
-    Ah in ahs: ibv_ah as ibv_ah, Ah, &'static CObject<Pd>, Ah;
+    Ah in ahs: ibv_ah as ibv_ah, Ah, Holding<Pd>, Ah;
 }
 
 pub(crate) extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
@@ -29,7 +29,7 @@ fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah> {
         let handle = engine()
             .sim
             .create_ah(found.handle, &ibv_ah_attr::from_c(attr))?;
-        CObject::<Ah>::make(handle, found, || ibv_ah {
+        CObject::<Ah>::make(handle, found.hold(), || ibv_ah {
             context: found.context(),
             pd,
             handle: 0,
@@ -43,6 +43,7 @@ pub(crate) extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
         let ah = CObject::<Ah>::find(ah)?;
         engine().sim.destroy_ah(ah.handle)?;
         ah.more.left();
+        ah.retire();
         Ok(())
     })
 }

@@ -131,7 +131,7 @@ pub(crate) extern "C" fn create_qp_ex(
 pub(crate) extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     pointer("ibv_qp_to_qp_ex", qp, || {
         let qp = CObject::<Qp>::find(qp)?;
-        batch_of(qp)?;
+        batch_of(&qp)?;
         Ok(qp.raw())
     })
 }
@@ -166,10 +166,16 @@ pub(crate) fn extended(takes_batches: bool) -> ibv_qp_ex {
     raw
 }
 
-/// The batch of the queue pair that a call is of.
-fn find(qp: *mut ibv_qp_ex, name: &'static str) -> Result<(Call, &'static Batch)> {
+/// Calls `work` with the batch of a queue pair.
+#[inline]
+fn at<R>(
+    qp: *mut ibv_qp_ex,
+    name: &'static str,
+    work: impl FnOnce(Call<'_>, &Batch) -> Result<R>,
+) -> Result<R> {
     let qp = CObject::<Qp>::find(qp.cast())?;
-    Ok((Call { name, qp }, batch_of(qp)?))
+    let batch = batch_of(&qp)?;
+    work(Call { name, qp: &qp }, batch)
 }
 
 /// What a queue pair builds batches with.
@@ -182,8 +188,7 @@ fn batch_of(qp: &CObject<Qp>) -> Result<&Batch> {
 
 extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
     silent("ibv_wr_start", qp, || {
-        let (call, batch) = find(qp, "ibv_wr_start")?;
-        batch.start(call)
+        at(qp, "ibv_wr_start", |call, batch| batch.start(call))
     });
 }
 
@@ -191,30 +196,31 @@ extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
 fn with(
     qp: *mut ibv_qp_ex,
     name: &'static str,
-    work: impl FnOnce(Call, &Batch, &mut Building) -> Result<()>,
+    work: impl FnOnce(Call<'_>, &Batch, &mut Building) -> Result<()>,
 ) {
     silent(name, qp, || {
-        let (call, batch) = find(qp, name)?;
-        batch.with(call, |building| work(call, batch, building))
+        at(qp, name, |call, batch| {
+            batch.with(call, |building| work(call, batch, building))
+        })
     });
 }
 
 extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
     status("ibv_wr_complete", qp, || {
-        let (call, batch) = find(qp, "ibv_wr_complete")?;
-        batch.complete(call, |building| {
-            let list = building.list();
-            Ok(engine()
-                .sim
-                .post_batch(call.qp.handle, &list, BatchEnd::Complete)?)
+        at(qp, "ibv_wr_complete", |call, batch| {
+            batch.complete(call, |building| {
+                let (sim, list) = (&engine().sim, building.list());
+                Ok(sim.post_batch(call.qp.handle, &list, BatchEnd::Complete)?)
+            })
         })
     })
 }
 
 extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
     silent("ibv_wr_abort", qp, || {
-        let (call, batch) = find(qp, "ibv_wr_abort")?;
-        batch.complete(call, |_| Ok(()))
+        at(qp, "ibv_wr_abort", |call, batch| {
+            batch.complete(call, |_| Ok(()))
+        })
     });
 }
 

@@ -1,10 +1,12 @@
 //! Where a program calls a verb: what the call returns to.
 //!
 //! Every way in is a jump to a Rust function, in assembly, since only there it is still known who called. The jump
-//! leaves that in two words of the thread, where it stays until the thread's next call: whatever the thread does
+//! leaves that in words of the thread, where it stays until the thread's next call: whatever the thread does
 //! meanwhile, it does for that call. So a verb pays a few instructions, and an engine asks when it wants to know.
 
 use std::cell::Cell;
+#[cfg(test)]
+use std::ptr::null;
 use std::ptr::with_exposed_provenance;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,6 +15,7 @@ use verbs_api::site::{Layer, Site, noted_by};
 use verbs_settings::Config;
 
 use crate::engine::running;
+use crate::pin::Record;
 use crate::place::{self, WayOut};
 
 /// The instructions of a way in: notes what the call returns to, and the caller's frame, and goes on to `{function}`.
@@ -76,14 +79,15 @@ pub(crate) unsafe fn of_type<F: Copy>(_function: F, way: extern "C" fn()) -> F {
     unsafe { std::mem::transmute_copy(&way) }
 }
 
-/// What a thread's last call has left.
-#[derive(Default)]
+/// The words of a thread: what its last call has left, and where its pins are.
 #[repr(C)]
 struct Noted {
     /// 0 before the first call.
     returns_to: Cell<usize>,
     /// What the caller has in the register for its frame. Optimized code has something else there.
     frame: Cell<usize>,
+    /// Null before the first lookup of an object.
+    record: Cell<*const Record>,
 }
 
 // Rust has no name for words of a thread that assembly could use. They are at a fixed distance from the thread's
@@ -94,9 +98,9 @@ std::arch::global_asm!(
     ".globl verbsim_caller",
     ".hidden verbsim_caller",
     ".type verbsim_caller, @object",
-    ".size verbsim_caller, 16",
+    ".size verbsim_caller, 24",
     ".balign 8",
-    "verbsim_caller: .zero 16",
+    "verbsim_caller: .zero 24",
     ".popsection",
 );
 
@@ -134,7 +138,20 @@ fn with_noted<T>(look: impl FnOnce(&Noted) -> T) -> T {
 
 #[cfg(test)]
 fn with_noted<T>(look: impl FnOnce(&Noted) -> T) -> T {
-    look(&Noted::default())
+    std::thread_local!(static NOTED: Noted = const {
+        Noted { returns_to: Cell::new(0), frame: Cell::new(0), record: Cell::new(null()) }
+    });
+    NOTED.with(look)
+}
+
+/// Where the pins of this thread are counted: null if it has none.
+#[inline(always)]
+pub(crate) fn record() -> *const Record {
+    with_noted(|noted| noted.record.get())
+}
+
+pub(crate) fn set_record(record: *const Record) {
+    with_noted(|noted| noted.record.set(record));
 }
 
 /// Whether somebody will read the names of places.

@@ -1,5 +1,6 @@
 //! Devices, contexts, and their attributes.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -18,15 +19,19 @@ use verbs_api::{Capabilities, Cause, GidEntry, GidType, LinkLayer, PortAttr, Por
 
 use crate::caller::way_to;
 use crate::engine::{engine, unobserved};
-use crate::object::{ArenaOf, CObject, Kind, Objects, context_of};
+use crate::import::{self, File};
+use crate::object::{ArenaOf, CObject, Holding, Kind, Objects, context_of};
 use crate::output::say;
 use crate::result::{
     Refusal, Result, known_bits, not_null, or_minus_one, or_zero, pointer, present, status,
 };
-use crate::{absent, batch, cq, cq_ex, dm, domain, import, mw, post, region, srq, verdict, xrc};
+use crate::{absent, batch, cq, cq_ex, dm, domain, mw, post, region, srq, verdict, xrc};
 
 /// Contexts.
 pub(crate) struct OpenDevice;
+
+/// Contexts that are not closed, by the file of their command descriptors. Those of one file are one for the engine.
+pub(crate) type Open = BTreeMap<File, Vec<Holding<OpenDevice>>>;
 
 /// What a context has beside its structure.
 pub(crate) struct More {
@@ -34,6 +39,8 @@ pub(crate) struct More {
     pub(crate) async_fd: Mutex<Option<OwnedFd>>,
     /// Programs duplicate it, and import the duplicate.
     cmd_fd: Mutex<Option<OwnedFd>>,
+    /// The file of that descriptor.
+    file: File,
 }
 
 impl Kind for OpenDevice {
@@ -140,16 +147,29 @@ pub(crate) fn make(
     handle: verbs_api::Context,
     cmd_fd: impl FnOnce() -> Result<OwnedFd>,
 ) -> Result<*mut ibv_context> {
+    make_among(&mut engine().contexts.lock(), device, handle, cmd_fd)
+}
+
+/// Makes a context, which is open from then on.
+pub(crate) fn make_among(
+    open: &mut Open,
+    device: *mut ibv_device,
+    handle: verbs_api::Context,
+    cmd_fd: impl FnOnce() -> Result<OwnedFd>,
+) -> Result<*mut ibv_context> {
     let async_fd = engine().sim.async_fd(handle)?;
     let vectors = int(unobserved().query_device(handle)?.num_comp_vectors);
     cq::set_blocking(&async_fd)?;
     let cmd_fd = cmd_fd()?;
+    let file = import::file_of(cmd_fd.as_raw_fd()).ok_or_else(|| Refusal::by_system("fstat"))?;
     let fds = [&async_fd, &cmd_fd].map(AsRawFd::as_raw_fd);
     let more = More {
         async_fd: Mutex::new(Some(async_fd)),
         cmd_fd: Mutex::new(Some(cmd_fd)),
+        file,
     };
     let context = CObject::<OpenDevice>::make(handle, more, || filled(device, fds, vectors))?;
+    open.entry(file).or_default().push(context.hold());
     verdict::opened(engine());
     Ok(context.seen())
 }
@@ -157,16 +177,18 @@ pub(crate) fn make(
 /// The engine's is closed with the last context of its descriptor.
 pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
     status("ibv_close_device", context, || {
-        let _alone = engine().contexts_change.lock();
         let context = CObject::<OpenDevice>::find(context)?;
-        let mut open = OpenDevice::arena()
-            .iter()
-            .filter(|of| of.cmd_fd().is_some());
-        if open.any(|of| of.handle == context.handle && !std::ptr::eq(of, context)) {
-            context.end()?;
-        } else {
+        let mut open = engine().contexts.lock();
+        let is_this = |of: &Holding<OpenDevice>| std::ptr::eq(&**of, &*context);
+        let same = open.entry(context.more.file).or_default();
+        if same.iter().all(is_this) {
             engine().sim.close_device(context.handle)?;
+            open.remove(&context.more.file);
             dm::free_all(context.handle);
+            context.retire();
+        } else {
+            context.end()?;
+            same.retain(|of| !is_this(of));
         }
         drop(context.more.async_fd.lock().take());
         drop(context.more.cmd_fd.lock().take());

@@ -12,7 +12,7 @@ use crate::blocking::{self, Next};
 use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::object::{CObject, Kind, context_of, kinds};
+use crate::object::{CObject, Finding, Holding, context_of, kinds};
 use crate::result::{Refusal, Result, count, not_null, pointer, quick_status, silent, status};
 use crate::stuck::Vain;
 
@@ -28,7 +28,7 @@ pub(crate) struct More {
     /// Of an extended one.
     pub(crate) iteration: Option<Iteration>,
     /// The parent domain that it was made with.
-    parent: Option<&'static CObject<Pd>>,
+    parent: Option<Holding<Pd>>,
     /// Polls that found nothing.
     pub(crate) vain: Vain,
 }
@@ -56,6 +56,7 @@ pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) ->
         let channel = CObject::<Channel>::find(channel)?;
         engine().sim.destroy_comp_channel(channel.handle)?;
         drop(channel.more.lock().take());
+        channel.retire();
         Ok(())
     })
 }
@@ -72,11 +73,8 @@ pub(crate) extern "C-unwind" fn get_cq_event(
             Next::Taken(event) => event,
             Next::Sleep(fd) => return Ok(Next::Sleep(fd)),
         };
-        let found = usize::try_from(event.cq_context).ok();
-        let found = found.and_then(|index| Cq::arena().at(index));
-        let found: &CObject<Cq> = found.ok_or(Refusal::expected(libc::EIO))?;
-        // SAFETY: the program's, to be written (C's contract); the CQ is one of ours, which are
-        // never freed.
+        let found = CObject::<Cq>::numbered(event.cq_context)?;
+        // SAFETY: the program's, to be written (C's contract); the CQ is one of ours.
         unsafe {
             if !cq.is_null() {
                 cq.write_unaligned(found.seen());
@@ -135,17 +133,17 @@ pub(crate) fn make(
     (cqe, comp_vector): (c_int, c_int),
     cq_context: *mut c_void,
     channel: *mut ibv_comp_channel,
-    parent: Option<&'static CObject<Pd>>,
+    parent: Option<Finding<Pd>>,
     create: impl FnOnce(Context, &CqInit) -> Result<(verbs_api::Cq, Option<Iteration>)>,
-) -> Result<&'static CObject<Cq>> {
+) -> Result<Finding<Cq>> {
     let of = context_of(context)?;
     let found = CObject::<Channel>::find_some(channel)?;
-    let make = |index: usize| {
+    let make = |number| {
         let init = CqInit {
             cqe,
             // By which the object is found when there is an event.
-            cq_context: index as u64,
-            channel: found.map(|channel| channel.handle),
+            cq_context: number,
+            channel: found.as_ref().map(|channel| channel.handle),
             comp_vector,
         };
         let (handle, iteration) = create(of, &init)?;
@@ -159,12 +157,12 @@ pub(crate) fn make(
         let raw = cq_ex::extended(plain, iteration.is_some());
         let more = More {
             iteration,
-            parent,
+            parent: parent.as_ref().map(Finding::hold),
             vain: Vain::default(),
         };
         Ok((handle, more, raw))
     };
-    match parent {
+    match &parent {
         None => CObject::<Cq>::make_with(make),
         Some(parent) => parent.within(|| CObject::<Cq>::make_with(make)),
     }
@@ -174,7 +172,7 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
     status("ibv_resize_cq", cq, || {
         let cq = CObject::<Cq>::find(cq)?;
         let sim = &engine().sim;
-        cq_ex::in_turn(cq, Verb::ResizeCq, || sim.resize_cq(cq.handle, cqe))?;
+        cq_ex::in_turn(&cq, Verb::ResizeCq, || sim.resize_cq(cq.handle, cqe))?;
         let cqe = int(unobserved().query_cq(cq.handle)?.cqe);
         // SAFETY: one of ours, which are never freed; the call sets the size.
         unsafe { (*cq.raw()).cq_base.cqe = cqe };
@@ -184,12 +182,13 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
 
 pub(crate) extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     status("ibv_destroy_cq", cq, || {
-        let cq = CObject::<Cq>::find(cq)?;
+        let cq = CObject::<Cq>::find(cq)?.hold();
         let destroy = || engine().sim.destroy_cq(cq.handle, Wait::Forever);
-        cq_ex::after_others(&[cq], Verb::DestroyCq, destroy)?;
-        if let Some(parent) = cq.more.parent {
+        cq_ex::after_others(std::slice::from_ref(&cq), Verb::DestroyCq, destroy)?;
+        if let Some(parent) = &cq.more.parent {
             parent.left();
         }
+        cq.retire();
         Ok(())
     })
 }
@@ -222,8 +221,8 @@ pub(crate) extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mut ibv_w
             not_null(wc)?;
         }
         let taken = match entries {
-            0 | 1 => take::<1>(cq, entries, wc),
-            _ => take_many(cq, entries, wc),
+            0 | 1 => take::<1>(&cq, entries, wc),
+            _ => take_many(&cq, entries, wc),
         };
         let taken = taken?;
         if entries > 0 {

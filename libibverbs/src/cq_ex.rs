@@ -21,7 +21,7 @@ use crate::caller::{self, way_to};
 use crate::cq::{self, Cq};
 use crate::domain::Pd;
 use crate::engine::engine;
-use crate::object::{CObject, context_of};
+use crate::object::{CObject, Finding, Holding, context_of};
 use crate::result::{
     Refusal, Result, known_bits, or_zero, pointer, present, same_context, silent, status,
 };
@@ -45,7 +45,7 @@ pub(crate) extern "C" fn create_cq_ex(
             0 => None,
             _ => Some(CObject::<Pd>::find(raw.parent_domain)?),
         };
-        if let Some(pd) = parent {
+        if let Some(pd) = &parent {
             same_context(pd.handle, context_of(context)?)?;
             if !pd.is_parent() {
                 let what = format!("{} is no parent domain", pd.handle);
@@ -129,6 +129,15 @@ impl Iteration {
 }
 
 impl CObject<Cq> {
+    /// Of an extended one.
+    #[inline]
+    fn iteration(&self) -> Result<&Iteration> {
+        self.more.iteration.as_ref().ok_or_else(|| {
+            let what = "it was not made by ibv_create_cq_ex, so nothing can iterate over it";
+            Refusal::new(libc::EINVAL, what)
+        })
+    }
+
     /// Whether another thread iterates over it; then waits until it has ended.
     fn waited(&self, verb: Verb) -> bool {
         let Some(iteration) = &self.more.iteration else {
@@ -151,7 +160,7 @@ pub(crate) fn in_turn<T>(cq: &CObject<Cq>, verb: Verb, call: impl FnOnce() -> T)
 
 /// The same of several queues, and of verbs that wait for other threads, which may need their turn meanwhile.
 pub(crate) fn after_others<T>(
-    cqs: &[&CObject<Cq>],
+    cqs: &[Holding<Cq>],
     verb: Verb,
     mut call: impl FnMut() -> verbs_api::Result<T>,
 ) -> verbs_api::Result<T> {
@@ -166,33 +175,30 @@ pub(crate) fn after_others<T>(
 }
 
 /// Waits until other threads iterate over none of these; whether one did.
-fn have_waited(verb: Verb, cqs: &[&CObject<Cq>]) -> bool {
+fn have_waited(verb: Verb, cqs: &[Holding<Cq>]) -> bool {
     cqs.iter()
         .fold(false, |waited, cq| cq.waited(verb) | waited)
 }
 
-fn find(cq: *mut ibv_cq_ex) -> Result<(&'static CObject<Cq>, &'static Iteration)> {
+fn find(cq: *mut ibv_cq_ex) -> Result<Finding<Cq>> {
     let cq = CObject::<Cq>::find(cq.cast())?;
-    let iteration = cq.more.iteration.as_ref().ok_or_else(|| {
-        let what = "it was not made by ibv_create_cq_ex, so nothing can iterate over it";
-        Refusal::new(libc::EINVAL, what)
-    })?;
-    Ok((cq, iteration))
+    cq.iteration()?;
+    Ok(cq)
 }
 
 extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {
     status("ibv_start_poll", cq, || {
-        let (found, iteration) = find(cq)?;
+        let found = find(cq)?;
         // SAFETY: the program's, valid for the call, if there is one: a mask (C's contract).
         if !attr.is_null() && unsafe { attr.read_unaligned() }.comp_mask != 0 {
             let refusal = Refusal::new(libc::EINVAL, "comp_mask is not 0");
             return Err(refusal);
         }
-        let turn = iteration.turn(found, Verb::StartPoll.name());
+        let turn = found.iteration()?.turn(&found, Verb::StartPoll.name());
         let started = engine().sim.start_poll(found.handle);
         found.more.vain.note(started.is_ok().into());
         started?;
-        show(found, &turn)?;
+        show(&found, &turn)?;
         // Until `end_poll`.
         mem::forget(turn);
         Ok(())
@@ -201,17 +207,18 @@ extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_i
 
 extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
     status("ibv_next_poll", cq, || {
-        let (found, iteration) = find(cq)?;
-        let turn = iteration.turn(found, Verb::NextPoll.name());
+        let found = find(cq)?;
+        let turn = found.iteration()?.turn(&found, Verb::NextPoll.name());
         engine().sim.next_poll(found.handle)?;
-        show(found, &turn)
+        show(&found, &turn)
     })
 }
 
 extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     silent("ibv_end_poll", cq, || {
-        let (found, iteration) = find(cq)?;
-        let turn = iteration.turn(found, Verb::EndPoll.name());
+        let found = find(cq)?;
+        let iteration = found.iteration()?;
+        let turn = iteration.turn(&found, Verb::EndPoll.name());
         engine().sim.end_poll(found.handle)?;
         turn.set(None);
         drop(turn);
@@ -223,7 +230,7 @@ extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
 }
 
 /// The completion that an iteration has come to: its number and status are fields.
-fn show(cq: &'static CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
+fn show(cq: &CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
     let wc = engine().sim.read_wc(cq.handle)?;
     completion.set(Some(wc));
     let raw = cq.raw();
@@ -253,19 +260,19 @@ macro_rules! readers {
 
 /// A call that reads a field.
 struct Reader {
-    cq: (&'static CObject<Cq>, &'static Iteration),
+    cq: Finding<Cq>,
     name: &'static str,
 }
 
 impl Reader {
     /// What the iteration has come to.
     fn completion(&self) -> Result<WcEx> {
-        let (cq, iteration) = self.cq;
-        let completion = iteration.turn(cq, self.name).get();
+        let iteration = self.cq.iteration()?;
+        let completion = iteration.turn(&self.cq, self.name).get();
         completion.ok_or_else(|| {
             self.note(
                 Class::Iterated,
-                format_args!("no iteration over {} is open", cq.handle),
+                format_args!("no iteration over {} is open", self.cq.handle),
             );
             Refusal::noted(libc::EINVAL)
         })
@@ -286,10 +293,9 @@ impl Reader {
     #[inline]
     fn asked<T: Default>(&self, value: Option<T>) -> T {
         value.unwrap_or_else(|| {
-            let cq = self.cq.0.handle;
             self.note(
                 Class::FieldNotAsked,
-                format_args!("{cq} was made without this field (wc_flags)"),
+                format_args!("{} was made without this field (wc_flags)", self.cq.handle),
             );
             T::default()
         })
@@ -299,7 +305,7 @@ impl Reader {
     fn note(&self, class: Class, why: fmt::Arguments<'_>) {
         if caller::is_named() {
             let misuse = Misuse {
-                context: Some(self.cq.0.handle.context()),
+                context: Some(self.cq.handle.context()),
                 class,
                 fact: [self.name, ""],
                 text: format!("{} was called, but {why}", self.name),

@@ -5,6 +5,7 @@
 //! A device whose regions cannot have offsets for addresses has none.
 
 use std::cell::UnsafeCell;
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
@@ -173,7 +174,10 @@ pub(crate) extern "C" fn alloc_dm(
             memory: Mutex::new(Some(memory)),
             users: Users::default(),
         };
-        Ok(CObject::<Dm>::make(of.handle, more, || raw(context))?.seen())
+        let dm = CObject::<Dm>::make(of.handle, more, || raw(context))?;
+        let mut all = engine().dms.lock();
+        all.entry(of.handle).or_default().insert(dm.id(), dm.hold());
+        Ok(dm.seen())
     })
 }
 
@@ -193,14 +197,23 @@ pub(crate) extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
         let first = dm.first();
         let mut memory = first.more.memory.lock();
         first.more.users.check_none()?;
-        memory.take().map(drop).ok_or_else(freed)
+        drop(memory.take().ok_or_else(freed)?);
+        drop(memory);
+        if let Some(all) = engine().dms.lock().get_mut(&first.handle) {
+            all.remove(&first.id());
+        }
+        first.retire();
+        dm.retire();
+        Ok(())
     })
 }
 
 /// With a context all that it has left goes.
 pub(crate) fn free_all(context: Context) {
-    for dm in Dm::arena().iter().filter(|dm| dm.handle == context) {
+    let left = engine().dms.lock().remove(&context);
+    for dm in left.into_iter().flat_map(BTreeMap::into_values) {
         drop(dm.more.memory.lock().take());
+        dm.retire();
     }
 }
 
@@ -213,7 +226,7 @@ pub(crate) extern "C" fn reg_dm_mr(
 ) -> *mut ibv_mr {
     pointer("ibv_reg_dm_mr", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
-        let dm = CObject::<Dm>::find(dm)?.first();
+        let dm = CObject::<Dm>::find_first(dm)?;
         let access = Access::from_bits_retain(access);
         same_context(pd.handle, dm.handle)?;
         if !access.contains(Access::ZERO_BASED) {
@@ -228,7 +241,13 @@ pub(crate) extern "C" fn reg_dm_mr(
         // SAFETY: the memory stays as long as it has users, which this region is one of, or until
         // the context is closed, and its regions before it.
         let handle = unsafe { sim.reg_mr_as(pd.handle, start, length, None, access) }?;
-        let mr = region::make(pd, handle, Of::DeviceMemory(dm), null_mut(), length)?;
+        let mr = region::make(
+            &pd,
+            handle,
+            Of::DeviceMemory(dm.clone()),
+            null_mut(),
+            length,
+        )?;
         dm.entered();
         Ok(mr)
     })
@@ -271,7 +290,7 @@ fn with_part(
     own: *const c_void,
     copy: impl FnOnce(*mut u8),
 ) -> Result<()> {
-    let dm = CObject::<Dm>::find(dm)?.first();
+    let dm = CObject::<Dm>::find_first(dm)?;
     let memory = dm.more.memory.lock();
     let memory = memory.as_ref().ok_or_else(freed)?;
     let part = memory.part(offset, length);
@@ -290,12 +309,11 @@ fn with_part(
 pub(crate) extern "C" fn import_dm(context: *mut ibv_context, handle: u32) -> *mut ibv_dm {
     pointer("ibv_import_dm", context, || {
         let of = context_of(context)?;
-        let first = CObject::<Dm>::numbered(handle);
-        let is_here = |dm: &&CObject<Dm>| dm.handle == of && dm.more.memory.lock().is_some();
-        let first = first
-            .filter(is_here)
-            .ok_or_else(|| import::unknown(handle))?;
-        Ok(CObject::<Dm>::make_as(first, More::default(), || raw(context))?.seen())
+        let first = CObject::<Dm>::with_handle(handle)?;
+        if first.handle != of || first.more.memory.lock().is_none() {
+            return Err(import::unknown(handle));
+        }
+        Ok(CObject::<Dm>::make_as(first.hold(), More::default(), || raw(context))?.seen())
     })
 }
 

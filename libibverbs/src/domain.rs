@@ -16,7 +16,7 @@ use verbs_api::Verbs;
 use verbs_sim::Class;
 
 use crate::engine::engine;
-use crate::object::{CObject, context_of, kinds};
+use crate::object::{CObject, Holding, context_of, kinds};
 use crate::result::{Refusal, Result, pointer, present, same_context, status};
 
 kinds! {
@@ -37,8 +37,8 @@ pub(crate) struct More {
 }
 
 struct Parent {
-    pd: &'static CObject<Pd>,
-    td: Option<&'static CObject<Td>>,
+    pd: Holding<Pd>,
+    td: Option<Holding<Td>>,
 }
 
 /// How many objects use one.
@@ -91,7 +91,7 @@ impl CObject<Pd> {
     }
 
     /// Where the users of this one are counted: a protection domain and its imports are one.
-    fn counted(&'static self) -> &'static Self {
+    fn counted(&self) -> &Self {
         match self.is_parent() {
             true => self,
             false => self.first(),
@@ -122,16 +122,19 @@ pub(crate) extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     status("ibv_dealloc_pd", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
-        let own = &pd.counted().more;
+        let counted = pd.counted();
+        let own = &counted.more;
         own.users.check_none()?;
         let Some(parent) = &own.stands_for else {
             engine().sim.dealloc_pd(pd.handle)?;
             own.is_deallocated.store(true, Ordering::Relaxed);
+            counted.retire();
+            pd.retire();
             return Ok(());
         };
         pd.end()?;
         parent.pd.more.users.remove();
-        if let Some(td) = parent.td {
+        if let Some(td) = &parent.td {
             td.more.remove();
         }
         Ok(())
@@ -153,10 +156,15 @@ pub(crate) extern "C" fn alloc_parent_domain(
         // SAFETY: the program's, valid for the call. It need not know the fields behind the mask
         // (C's contract).
         let (pd, td, comp_mask) = unsafe { ((*attr).pd, (*attr).td, (*attr).comp_mask) };
-        let pd = CObject::<Pd>::find(pd)?.counted();
-        let td = CObject::<Td>::find_some(td)?;
+        let own = CObject::<Pd>::find(pd)?;
+        let pd = if own.is_parent() {
+            own.hold()
+        } else {
+            CObject::<Pd>::find_first(pd)?
+        };
+        let td = CObject::<Td>::find_some(td)?.map(|td| td.hold());
         same_context(pd.handle, of)?;
-        if td.is_some_and(|td| td.handle != of) {
+        if td.as_ref().is_some_and(|td| td.handle != of) {
             let what = "the thread domain is of another context";
             return Err(Refusal::of(Class::OtherParent, libc::EINVAL, what));
         }
@@ -167,11 +175,14 @@ pub(crate) extern "C" fn alloc_parent_domain(
         }
         let more = More {
             users: Users::default(),
-            stands_for: Some(Parent { pd, td }),
+            stands_for: Some(Parent {
+                pd: pd.clone(),
+                td: td.clone(),
+            }),
             is_deallocated: AtomicBool::new(false),
         };
         let raw = || ibv_pd { context, handle: 0 };
-        let parent = CObject::<Pd>::make_as(pd, more, raw)?;
+        let parent = CObject::<Pd>::make_as(pd.clone(), more, raw)?;
         pd.more.users.add();
         if let Some(td) = td {
             td.more.add();

@@ -16,10 +16,11 @@ use verbs_api::{Transport, Verbs};
 use verbs_settings::{Config, Fabric, Variables};
 use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
-use crate::object::{CObject, Objects};
+use crate::dm::Dm;
+use crate::object::{Holding, Objects};
 use crate::output::say;
 use crate::qp::Qp;
-use crate::{at_exit, caller, cm, interrupted, place, report, verdict};
+use crate::{at_exit, caller, cm, context, interrupted, pin, place, report, verdict};
 
 /// The simulator, and what programs see of its devices.
 pub(crate) struct Engine {
@@ -32,10 +33,12 @@ pub(crate) struct Engine {
     pub(crate) transport: Transport,
     pub(crate) objects: Objects,
     pub(crate) cm: cm::State,
-    /// Held while contexts come and go: whether there are others of a descriptor.
-    pub(crate) contexts_change: Mutex<()>,
+    /// Contexts that are not closed.
+    pub(crate) contexts: Mutex<context::Open>,
+    /// Device memories that are not freed, by their contexts and ids.
+    pub(crate) dms: Mutex<BTreeMap<verbs_api::Context, BTreeMap<u64, Holding<Dm>>>>,
     /// Queue pairs of XRC_RECV by their handles, for events: the engine keeps no value for these.
-    pub(crate) xrc_targets: Mutex<BTreeMap<verbs_api::Qp, &'static CObject<Qp>>>,
+    pub(crate) xrc_targets: Mutex<BTreeMap<verbs_api::Qp, Holding<Qp>>>,
     /// What is taken of the device memory, by device.
     pub(crate) device_memory: Mutex<Vec<usize>>,
     /// Where the program has called from.
@@ -99,6 +102,7 @@ static AT_LOAD: extern "C" fn() = {
 unsafe extern "C" fn leave_to_parent() {
     place::after_fork();
     verdict::after_fork();
+    pin::after_fork();
     let engine = ENGINE.swap(null_mut(), Ordering::Relaxed);
     // SAFETY: null, or an engine that was made whole before, and is never freed.
     if let Some(of_parent) = unsafe { engine.as_ref() } {
@@ -217,7 +221,8 @@ impl Engine {
             transport,
             objects: Objects::default(),
             cm: cm::State::default(),
-            contexts_change: Mutex::default(),
+            contexts: Mutex::default(),
+            dms: Mutex::default(),
             xrc_targets: Mutex::default(),
             device_memory: Mutex::default(),
             known: place::Known::default(),

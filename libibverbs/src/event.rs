@@ -9,7 +9,7 @@ use crate::blocking::{self, Next};
 use crate::context::OpenDevice;
 use crate::cq::Cq;
 use crate::engine::{engine, unobserved};
-use crate::object::{CObject, Kind};
+use crate::object::{CObject, Holding, Kind};
 use crate::qp::Qp;
 use crate::result::{Refusal, Result, present, silent};
 use crate::srq::Srq;
@@ -45,30 +45,28 @@ pub(crate) extern "C-unwind" fn get_async_event(
 /// The pointer of the object, or the number of the port.
 fn element(element: Element) -> Result<usize> {
     Ok(match element {
-        Element::Cq(cq) => pointer_of::<Cq>(unobserved().query_cq(cq)?.cq_context)?,
+        Element::Cq(cq) => {
+            CObject::<Cq>::numbered(unobserved().query_cq(cq)?.cq_context)?.seen() as usize
+        }
         Element::Qp(qp) => {
             let found = unobserved().query_qp(qp, QpAttrMask::empty())?;
             match found.init.qp_type {
                 // Each context has a handle of its own.
                 QpType::XrcRecv => target(qp)?.seen() as usize,
-                _ => pointer_of::<Qp>(found.init.qp_context)?,
+                _ => CObject::<Qp>::numbered(found.init.qp_context)?.seen() as usize,
             }
         }
-        Element::Srq(srq) => pointer_of::<Srq>(unobserved().srq_init(srq)?.srq_context)?,
+        Element::Srq(srq) => {
+            CObject::<Srq>::numbered(unobserved().srq_init(srq)?.srq_context)?.seen() as usize
+        }
         Element::Port(port) => port.into(),
         _ => 0,
     })
 }
 
-fn target(qp: verbs_api::Qp) -> Result<&'static CObject<Qp>> {
-    let found = engine().xrc_targets.lock().get(&qp).copied();
+fn target(qp: verbs_api::Qp) -> Result<Holding<Qp>> {
+    let found = engine().xrc_targets.lock().get(&qp).cloned();
     found.ok_or(Refusal::expected(libc::EIO))
-}
-
-fn pointer_of<K: Kind>(index: u64) -> Result<usize> {
-    let found = usize::try_from(index).ok();
-    let found = found.and_then(|index| K::arena().at(index));
-    Ok(found.ok_or(Refusal::expected(libc::EIO))?.seen() as usize)
 }
 
 /// Events of a device or a port need no acknowledgement: nothing waits for it.

@@ -13,10 +13,10 @@ use std::ptr::null_mut;
 use verbs_abi::{ibv_context, ibv_mr, ibv_pd};
 use verbs_api::{Handle, Verbs};
 
-use crate::context::{self, OpenDevice};
+use crate::context;
 use crate::domain::{self, Pd};
 use crate::engine::{engine, unobserved};
-use crate::object::{CObject, Kind, context_of};
+use crate::object::{CObject, context_of};
 use crate::region::{self, Mr, Of};
 use crate::result::{Refusal, Result, pointer, silent};
 
@@ -34,8 +34,10 @@ pub(crate) fn command_fd() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Which file a descriptor is of.
-fn file_of(fd: c_int) -> Option<(u64, u64)> {
+/// Which file a descriptor is of: its device and inode.
+pub(crate) type File = (u64, u64);
+
+pub(crate) fn file_of(fd: c_int) -> Option<File> {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: there is room for it; the number may be of no descriptor, and then is refused.
     if unsafe { libc::fstat(fd, stat.as_mut_ptr()) } < 0 {
@@ -49,30 +51,25 @@ fn file_of(fd: c_int) -> Option<(u64, u64)> {
 /// The descriptor belongs to the context that is returned, which closes it.
 pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
     pointer("ibv_import_device", (), || {
-        let _alone = engine().contexts_change.lock();
         let file = file_of(cmd_fd).ok_or_else(|| {
             let what = format!("{cmd_fd} is no descriptor");
             Refusal::new(libc::EINVAL, what)
         })?;
-        for context in OpenDevice::arena().iter() {
-            let Some(own) = context.cmd_fd() else {
-                continue;
-            };
-            if own == cmd_fd {
-                // Both would close it.
-                let what = format!(
-                    "descriptor {cmd_fd} is that of an open context, and no duplicate of it"
-                );
-                return Err(Refusal::new(libc::EINVAL, what));
-            }
-            if file_of(own) == Some(file) {
-                // SAFETY: one of ours, which are never freed.
-                let device = unsafe { (*context.seen()).device };
-                return context::make(device, context.handle, || {
-                    // SAFETY: the program gives it away (C's contract).
-                    Ok(unsafe { OwnedFd::from_raw_fd(cmd_fd) })
-                });
-            }
+        let open = &mut *engine().contexts.lock();
+        let same = open.get(&file).map_or(&[][..], Vec::as_slice);
+        if same.iter().any(|of| of.cmd_fd() == Some(cmd_fd)) {
+            // Both would close it.
+            let what =
+                format!("descriptor {cmd_fd} is that of an open context, and no duplicate of it");
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        if let Some(context) = same.first().cloned() {
+            // SAFETY: one of ours, and held.
+            let device = unsafe { (*context.seen()).device };
+            return context::make_among(open, device, context.handle, || {
+                // SAFETY: the program gives it away (C's contract).
+                Ok(unsafe { OwnedFd::from_raw_fd(cmd_fd) })
+            });
         }
         let name = fs::read_link(format!("/proc/self/fd/{cmd_fd}")).unwrap_or_default();
         let of_other_process = name.to_string_lossy().contains(&*NAME.to_string_lossy());
@@ -89,11 +86,12 @@ pub(crate) extern "C" fn import_device(cmd_fd: c_int) -> *mut ibv_context {
 pub(crate) extern "C" fn import_pd(context: *mut ibv_context, handle: u32) -> *mut ibv_pd {
     pointer("ibv_import_pd", context, || {
         let of = context_of(context)?;
-        let first = CObject::<Pd>::numbered(handle);
-        let is_here = |pd: &&CObject<Pd>| pd.handle.context() == of && !pd.is_deallocated();
-        let first = first.filter(is_here).ok_or_else(|| unknown(handle))?;
+        let first = CObject::<Pd>::with_handle(handle)?;
+        if first.handle.context() != of || first.is_deallocated() {
+            return Err(unknown(handle));
+        }
         let raw = || ibv_pd { context, handle: 0 };
-        Ok(CObject::<Pd>::make_as(first, domain::More::default(), raw)?.seen())
+        Ok(CObject::<Pd>::make_as(first.hold(), domain::More::default(), raw)?.seen())
     })
 }
 
@@ -114,12 +112,14 @@ pub(crate) fn not_imported() -> Refusal {
 pub(crate) extern "C" fn import_mr(pd: *mut ibv_pd, handle: u32) -> *mut ibv_mr {
     pointer("ibv_import_mr", pd, || {
         let pd = CObject::<Pd>::find(pd)?;
-        let first = CObject::<Mr>::numbered(handle);
-        let is_here = |mr: &&CObject<Mr>| mr.handle.context() == pd.handle.context();
-        let first = first.filter(is_here).ok_or_else(|| unknown(handle))?;
+        let first = CObject::<Mr>::with_handle(handle)?;
+        if first.handle.context() != pd.handle.context() {
+            return Err(unknown(handle));
+        }
         let attr = unobserved().query_mr(first.handle);
         let length = attr.map_err(Refusal::unobserved)?.length as usize;
-        region::make(pd, first.handle, Of::Imported(first), null_mut(), length)
+        let of = Of::Imported(first.hold());
+        region::make(&pd, first.handle, of, null_mut(), length)
     })
 }
 

@@ -87,6 +87,7 @@ mod mw;
 mod names;
 mod object;
 mod output;
+mod pin;
 mod place;
 mod post;
 mod qp;

@@ -7,14 +7,14 @@ use verbs_api::{MwBindInfo, Verbs};
 
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::object::{CObject, kinds};
+use crate::object::{CObject, Holding, kinds};
 use crate::qp::Qp;
 use crate::region::Mr;
 use crate::result::{Result, pointer, present, status};
 
 kinds! {
     /// Memory windows, each with its domain.
-    Mw in mws: ibv_mw as ibv_mw, Mw, &'static CObject<Pd>, Mw;
+    Mw in mws: ibv_mw as ibv_mw, Mw, Holding<Pd>, Mw;
 }
 
 pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw {
@@ -24,7 +24,7 @@ pub(crate) extern "C" fn alloc_mw(pd: *mut ibv_pd, mw_type: u32) -> *mut ibv_mw 
             let sim = &engine().sim;
             let handle = sim.alloc_mw(found.handle, mw_type.into())?;
             let rkey = unobserved().query_mw(handle)?.rkey;
-            CObject::<Mw>::make(handle, found, || ibv_mw {
+            CObject::<Mw>::make(handle, found.hold(), || ibv_mw {
                 context: found.context(),
                 pd,
                 rkey,
@@ -41,6 +41,7 @@ pub(crate) extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
         let mw = CObject::<Mw>::find(mw)?;
         engine().sim.dealloc_mw(mw.handle)?;
         mw.more.left();
+        mw.retire();
         Ok(())
     })
 }

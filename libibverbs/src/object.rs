@@ -7,7 +7,7 @@ use verbs_api::{Context, DriverObject, Handle, Verbs};
 use verbs_sim::Class;
 
 use crate::ah::Ah;
-use crate::arena::Arena;
+use crate::arena::{Arena, Found, Held};
 use crate::cm::channel::EventChannel;
 use crate::cm::id::Id;
 use crate::context::OpenDevice;
@@ -15,6 +15,7 @@ use crate::cq::{Channel, Cq};
 use crate::dm::Dm;
 use crate::domain::{Pd, Td};
 use crate::engine::{self, engine};
+use crate::import;
 use crate::mw::Mw;
 use crate::qp::Qp;
 use crate::region::Mr;
@@ -23,17 +24,25 @@ use crate::srq::Srq;
 use crate::verdict;
 use crate::xrc::Xrcd;
 
-/// An object as C sees it, for ever. The engine knows whether its handle is still good.
+/// An object as C sees it. The engine knows whether its handle is still good.
 #[repr(C)]
 pub(crate) struct CObject<K: Kind> {
     raw: UnsafeCell<K::Raw>,
     pub(crate) handle: K::Handle,
-    /// What the field `handle` of the structure was given.
-    number: u32,
+    /// The low half is in the field `handle` of the structure.
+    number: u64,
+    /// The object that this one was made as.
+    first: Option<Holding<K>>,
     /// One of [`state`].
     state: AtomicU8,
     pub(crate) more: K::More,
 }
+
+/// An object of a kind for the time of a call.
+pub(crate) type Finding<K> = Found<CObject<K>>;
+
+/// An object of a kind for as long as it is held.
+pub(crate) type Holding<K> = Held<CObject<K>>;
 
 /// What of an object is out of the ordinary.
 mod state {
@@ -48,6 +57,8 @@ mod state {
 // SAFETY: the structure is the program's, which reads and writes it as it reads and writes those of
 // C; this library uses it through pointers alone. All else can be shared.
 unsafe impl<K: Kind> Sync for CObject<K> {}
+// SAFETY: as above.
+unsafe impl<K: Kind> Send for CObject<K> {}
 
 pub(crate) type ArenaOf<K> = Arena<CObject<K>>;
 
@@ -108,36 +119,38 @@ impl<K: Kind> CObject<K> {
         handle: K::Handle,
         more: K::More,
         fill: impl FnOnce() -> K::Raw,
-    ) -> Result<&'static Self> {
+    ) -> Result<Finding<K>> {
         Self::make_with(|_| Ok((handle, more, fill())))
     }
 
-    /// The same; its parts are made by `make`, which gets its index in the arena.
+    /// Makes an object of the parts that `make` returns, which gets its number.
     pub(crate) fn make_with(
-        make: impl FnOnce(usize) -> Result<(K::Handle, K::More, K::Raw)>,
-    ) -> Result<&'static Self> {
-        // As the kernel's numbers: small, and 0 is one of them.
-        Self::make_numbered(|index| Ok((index as u32, make(index)?)))
+        make: impl FnOnce(u64) -> Result<(K::Handle, K::More, K::Raw)>,
+    ) -> Result<Finding<K>> {
+        Self::insert(|number| Ok((number, None, make(number)?)))
     }
 
-    /// One more for what another object is for, with its number.
+    /// Makes one more object for what another is for, with its number.
     pub(crate) fn make_as(
-        other: &Self,
+        other: Holding<K>,
         more: K::More,
         fill: impl FnOnce() -> K::Raw,
-    ) -> Result<&'static Self> {
-        Self::make_numbered(|_| Ok((other.number, (other.handle, more, fill()))))
+    ) -> Result<Finding<K>> {
+        let first = other.first.clone().unwrap_or(other);
+        let (number, handle) = (first.number, first.handle);
+        Self::insert(|_| Ok((number, Some(first), (handle, more, fill()))))
     }
 
-    fn make_numbered(
-        make: impl FnOnce(usize) -> Result<(u32, (K::Handle, K::More, K::Raw))>,
-    ) -> Result<&'static Self> {
-        let object = K::arena().insert(|index| {
-            let (number, (handle, more, raw)) = make(index)?;
+    fn insert(
+        make: impl FnOnce(u64) -> Result<(u64, Option<Holding<K>>, (K::Handle, K::More, K::Raw))>,
+    ) -> Result<Finding<K>> {
+        let object = K::arena().insert(|number| {
+            let (number, first, (handle, more, raw)) = make(number)?;
             Ok(Self {
                 raw: UnsafeCell::new(raw),
                 handle,
                 number,
+                first,
                 state: AtomicU8::new(state::GOOD),
                 more,
             })
@@ -148,14 +161,14 @@ impl<K: Kind> CObject<K> {
         })?;
         if let Some(number) = K::number(object.raw()) {
             // SAFETY: the structure is ours, and no program has a pointer to it yet.
-            unsafe { number.write(object.number) };
+            unsafe { number.write(object.number as u32) };
         }
         Ok(object)
     }
 
     /// The object that a program points to. Nothing else that it may point to is touched.
     #[inline(always)]
-    pub(crate) fn find(seen: *mut K::Seen) -> Result<&'static Self> {
+    pub(crate) fn find(seen: *mut K::Seen) -> Result<Finding<K>> {
         match Self::at(seen) {
             Some(object) if object.is_ordinary() => Ok(object),
             found => Self::look(seen, found),
@@ -163,7 +176,7 @@ impl<K: Kind> CObject<K> {
     }
 
     #[inline(never)]
-    fn at(seen: *mut K::Seen) -> Option<&'static Self> {
+    fn at(seen: *mut K::Seen) -> Option<Finding<K>> {
         K::arena().find((seen as usize).wrapping_sub(K::OFFSET))
     }
 
@@ -176,24 +189,30 @@ impl<K: Kind> CObject<K> {
     #[inline]
     fn is_garbled(&self) -> bool {
         K::number(self.raw()).is_some_and(|number| {
-            // SAFETY: the object is one of ours, which are never freed. A program may write the
+            // SAFETY: the object is one of ours, and here as long as this. A program may write the
             // field at any time, as it may with C's.
-            unsafe { number.read_volatile() != self.number }
+            unsafe { number.read_volatile() != self.number as u32 }
         })
     }
 
     /// The same, or none for a null pointer.
-    pub(crate) fn find_some(seen: *mut K::Seen) -> Result<Option<&'static Self>> {
+    pub(crate) fn find_some(seen: *mut K::Seen) -> Result<Option<Finding<K>>> {
         if seen.is_null() {
             return Ok(None);
         }
         Self::find(seen).map(Some)
     }
 
+    /// The object that the one a program points to was made as: itself, unless it was imported.
+    pub(crate) fn find_first(seen: *mut K::Seen) -> Result<Holding<K>> {
+        let found = Self::find(seen)?;
+        Ok(found.first.clone().unwrap_or_else(|| found.hold()))
+    }
+
     /// Refuses what is none, was given up, or is garbled. What the engine knows it refuses itself, when it was
     /// told.
     #[cold]
-    fn look(seen: *mut K::Seen, found: Option<&'static Self>) -> Result<&'static Self> {
+    fn look(seen: *mut K::Seen, found: Option<Finding<K>>) -> Result<Finding<K>> {
         let found = found.ok_or_else(|| Self::unknown(seen))?;
         let garbled = found.is_garbled();
         let (now, other) = match garbled {
@@ -251,27 +270,48 @@ impl<K: Kind> CObject<K> {
         Refusal::of(Class::Destroyed, libc::EINVAL, what)
     }
 
-    /// The object that was given this number, of those that others were made as.
-    pub(crate) fn numbered(number: u32) -> Option<&'static Self> {
-        let first = K::arena().at(number as usize);
-        first.filter(|object| object.number == number)
+    /// The object with a number, which is in no structure: the engine says it in events.
+    pub(crate) fn numbered(number: u64) -> Result<Finding<K>> {
+        K::arena()
+            .numbered(number)
+            .ok_or(Refusal::expected(libc::EIO))
+    }
+
+    /// The object that has this in the field `handle`, of those that others were made as.
+    pub(crate) fn with_handle(handle: u32) -> Result<Finding<K>> {
+        let found = K::arena().at(handle.into());
+        let is_it = |found: &Finding<K>| found.number as u32 == handle && found.is_first();
+        found.filter(is_it).ok_or_else(|| import::unknown(handle))
     }
 
     /// The object that this one was made as: itself, unless it was imported.
-    pub(crate) fn first(&'static self) -> &'static Self {
-        Self::numbered(self.number).unwrap_or(self)
+    pub(crate) fn first(&self) -> &Self {
+        self.first.as_deref().unwrap_or(self)
     }
 
-    pub(crate) fn is_first(&'static self) -> bool {
-        std::ptr::eq(self, self.first())
+    pub(crate) fn is_first(&self) -> bool {
+        self.first.is_none()
     }
 
-    /// Gives it up: it is not found from then on. The engine is not told.
+    /// No other object has it, but those that were made as this one.
+    pub(crate) fn id(&self) -> u64 {
+        self.number
+    }
+
+    /// Gives it up where the engine does not know of it: it is not found from then on.
     pub(crate) fn end(&self) -> Result<()> {
         match self.state.swap(state::ENDED, Ordering::Relaxed) {
             state::ENDED => Err(Self::destroyed()),
-            _ => Ok(()),
+            _ => {
+                self.retire();
+                Ok(())
+            }
         }
+    }
+
+    /// It is destroyed: its memory will be used again, but not soon.
+    pub(crate) fn retire(&self) {
+        K::arena().end(self);
     }
 
     /// Its structure.

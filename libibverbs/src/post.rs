@@ -29,15 +29,15 @@ pub(crate) extern "C" fn post_send(
     quick_status("ibv_post_send", qp, || {
         let qp = CObject::<Qp>::find(qp)?;
         if let Some(batch) = &qp.more.batch {
-            batch.passed_over("ibv_post_send", qp);
+            batch.passed_over("ibv_post_send", &qp);
         }
         in_parts(first, bad_wr, qp.more.cap.max_send_wr, |part| {
             let mut room: SmallVec<[u8; 256]> = SmallVec::new();
-            room.resize(part.requests().map(|wr| scattered(qp, wr)).sum(), 0);
+            room.resize(part.requests().map(|wr| scattered(&qp, wr)).sum(), 0);
             let mut room = &mut room[..];
             part.post(
                 |wr| {
-                    let made = send(qp, wr, &mut room);
+                    let made = send(&qp, wr, &mut room);
                     made.map_err(|refusal| of_work(refusal, "send", wr.wr_id))
                 },
                 |list| engine().sim.post_send(qp.handle, list),

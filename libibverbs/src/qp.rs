@@ -13,7 +13,7 @@ use crate::cq::Cq;
 use crate::cq_ex;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::object::{CObject, kinds};
+use crate::object::{CObject, Finding, Holding, kinds};
 use crate::result::{Refusal, Result, not_null, or_zero, pointer, present, status};
 use crate::srq::Srq;
 
@@ -26,11 +26,11 @@ kinds! {
 pub(crate) struct More {
     pub(crate) qp_type: QpType,
     /// None for one of XRC_RECV.
-    pd: Option<&'static CObject<Pd>>,
+    pd: Option<Holding<Pd>>,
     /// Sizes that it got.
     pub(crate) cap: QpCap,
     /// Of its sends and of its receives, as far as it has such queues.
-    pub(crate) cqs: SmallVec<[&'static CObject<Cq>; 2]>,
+    pub(crate) cqs: SmallVec<[Holding<Cq>; 2]>,
     /// What is being built, for one made with `ibv_create_qp_ex` for batches.
     pub(crate) batch: Option<Batch>,
 }
@@ -99,7 +99,7 @@ pub(crate) fn create(
     asked: &ibv_qp_init_attr,
     send_ops: SendOps,
     maker: Maker,
-) -> Result<&'static CObject<Qp>> {
+) -> Result<Finding<Qp>> {
     let pd = CObject::<Pd>::find(pd)?;
     let context = pd.context();
     let qp_type = QpType::from(asked.qp_type);
@@ -110,7 +110,7 @@ pub(crate) fn create(
         _ => Some(CObject::<Cq>::find(asked.recv_cq)?),
     };
     let srq = CObject::<Srq>::find_some(asked.srq)?;
-    let of_receives = recv_cq.map(|cq| cq.handle).unwrap_or_default();
+    let of_receives = recv_cq.as_ref().map(|cq| cq.handle).unwrap_or_default();
     let srq = srq.map(|srq| srq.handle);
     let mut init = ibv_qp_init_attr::from_c(asked, send_cq.handle, of_receives, srq);
     init.send_ops = send_ops;
@@ -126,7 +126,7 @@ pub(crate) fn create(
             qp_context: asked.qp_context,
             pd: pd.seen(),
             send_cq: asked.send_cq,
-            recv_cq: recv_cq.map_or(null_mut(), CObject::seen),
+            recv_cq: recv_cq.as_ref().map_or(null_mut(), |cq| cq.seen()),
             srq: asked.srq,
             qp_num: got.qp_num,
             state: got.attr.qp_state.into(),
@@ -135,9 +135,13 @@ pub(crate) fn create(
         };
         let more = More {
             qp_type,
-            pd: Some(pd),
+            pd: Some(pd.hold()),
             cap,
-            cqs: [send_cq].into_iter().chain(recv_cq).collect(),
+            cqs: [&send_cq]
+                .into_iter()
+                .chain(&recv_cq)
+                .map(Finding::hold)
+                .collect(),
             batch: (!send_ops.is_empty()).then(|| Batch::new(send_ops)),
         };
         Ok((handle, more, raw))
@@ -147,7 +151,7 @@ pub(crate) fn create(
 
 pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     status("ibv_modify_qp", qp, || {
-        let qp = CObject::<Qp>::find(qp)?;
+        let qp = CObject::<Qp>::find(qp)?.hold();
         present(attr)?;
         // SAFETY: the program's, valid for the call (C's contract).
         let attr = unsafe { attr.read() };
@@ -202,7 +206,7 @@ pub(crate) extern "C" fn query_qp(
 
 pub(crate) extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     status("ibv_destroy_qp", qp, || {
-        destroy(CObject::<Qp>::find(qp)?, Maker::Verbs)
+        destroy(&CObject::<Qp>::find(qp)?.hold(), Maker::Verbs)
     })
 }
 
@@ -211,10 +215,11 @@ pub(crate) fn destroy(qp: &CObject<Qp>, maker: Maker) -> Result<()> {
     if let Some(batch) = &qp.more.batch {
         batch.end(qp);
     }
-    match qp.more.pd {
+    match &qp.more.pd {
         Some(pd) => pd.left(),
         None => drop(engine().xrc_targets.lock().remove(&qp.handle)),
     }
+    qp.retire();
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use crate::dm::Dm;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::mapped::missing;
-use crate::object::{CObject, kinds};
+use crate::object::{CObject, Finding, Holding, kinds};
 use crate::result::{Refusal, Result, pointer, status};
 
 kinds! {
@@ -24,22 +24,22 @@ kinds! {
 
 /// What a region has beside its structure.
 pub(crate) struct More {
-    pub(crate) pd: Mutex<&'static CObject<Pd>>,
+    pub(crate) pd: Mutex<Holding<Pd>>,
     /// The device memory that it shows.
-    dm: Option<&'static CObject<Dm>>,
+    dm: Option<Holding<Dm>>,
     /// What it allows, if it is of the program's memory.
     access: Option<AtomicU32>,
 }
 
 /// What a region is of.
-pub(crate) enum Of<'a> {
+pub(crate) enum Of {
     /// The program's memory, which may be used so.
     Program(Access),
     /// No memory: a null region.
     Nothing,
-    DeviceMemory(&'static CObject<Dm>),
+    DeviceMemory(Holding<Dm>),
     /// The same as another region.
-    Imported(&'a CObject<Mr>),
+    Imported(Holding<Mr>),
 }
 
 pub(crate) extern "C" fn reg_mr(
@@ -94,14 +94,14 @@ fn register(
         unobserved().dereg_mr(handle)?;
         return Err(refusal);
     }
-    make(found, handle, Of::Program(access), addr, length)
+    make(&found, handle, Of::Program(access), addr, length)
 }
 
 /// The region of a handle, in this domain.
 pub(crate) fn make(
-    pd: &'static CObject<Pd>,
+    pd: &Finding<Pd>,
     handle: verbs_api::Mr,
-    of: Of<'_>,
+    of: Of,
     addr: *mut c_void,
     length: usize,
 ) -> Result<*mut ibv_mr> {
@@ -117,9 +117,9 @@ pub(crate) fn make(
             rkey: attr.rkey,
         };
         let more = More {
-            pd: Mutex::new(pd),
-            dm: match of {
-                Of::DeviceMemory(dm) => Some(dm),
+            pd: Mutex::new(pd.hold()),
+            dm: match &of {
+                Of::DeviceMemory(dm) => Some(dm.clone()),
                 _ => None,
             },
             access: match of {
@@ -152,7 +152,13 @@ pub(crate) extern "C" fn alloc_null_mr(pd: *mut ibv_pd) -> *mut ibv_mr {
     pointer("ibv_alloc_null_mr", pd, || {
         let found = CObject::<Pd>::find(pd)?;
         let handle = engine().sim.alloc_null_mr(found.handle)?;
-        make(found, handle, Of::Nothing, std::ptr::null_mut(), usize::MAX)
+        make(
+            &found,
+            handle,
+            Of::Nothing,
+            std::ptr::null_mut(),
+            usize::MAX,
+        )
     })
 }
 
@@ -200,7 +206,7 @@ pub(crate) extern "C" fn rereg_mr(
             _ => Some(Access::from_bits_retain(access as c_uint)),
         };
         let change = MrChange {
-            pd: new_pd.map(|pd| pd.handle),
+            pd: new_pd.as_ref().map(|pd| pd.handle),
             access: new_access,
             length: (flags & IBV_REREG_MR_CHANGE_TRANSLATION != 0).then_some(length),
         };
@@ -212,9 +218,9 @@ pub(crate) extern "C" fn rereg_mr(
         // SAFETY: a program that registers memory keeps it until it deregisters it (C's contract).
         unsafe { sim.rereg_mr_as(found.handle, &change, addr.cast()) }?;
         own.store(access.bits(), Ordering::Relaxed);
-        if let Some(pd) = new_pd {
+        if let Some(pd) = &new_pd {
             pd.entered();
-            std::mem::replace(&mut *found.more.pd.lock(), pd).left();
+            std::mem::replace(&mut *found.more.pd.lock(), pd.hold()).left();
         }
         let attr = unobserved().query_mr(found.handle)?;
         let raw = found.raw();
@@ -225,7 +231,7 @@ pub(crate) extern "C" fn rereg_mr(
                 (*raw).addr = addr;
                 (*raw).length = length;
             }
-            if let Some(pd) = new_pd {
+            if let Some(pd) = &new_pd {
                 (*raw).pd = pd.seen();
             }
             (*raw).lkey = attr.lkey;
@@ -258,9 +264,10 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
             mr.end()?;
             mr.more.pd.lock().left();
         }
-        if let Some(dm) = first.more.dm {
+        if let Some(dm) = &first.more.dm {
             dm.left();
         }
+        first.retire();
         Ok(())
     })
 }

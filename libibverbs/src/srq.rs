@@ -13,7 +13,7 @@ use verbs_api::{RecvWr, SrqAttrMask, SrqInit, Verbs, Wait, XrcSrq};
 use crate::cq::Cq;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
-use crate::object::{CObject, context_of, kinds};
+use crate::object::{CObject, Holding, context_of, kinds};
 use crate::post;
 use crate::result::{Refusal, Result, pointer, present, same_context, status};
 use crate::xrc::Xrcd;
@@ -29,7 +29,7 @@ pub(crate) struct More {
     max_wr: AtomicU32,
     /// Scatter/gather entries of a receive.
     max_sge: u32,
-    pd: &'static CObject<Pd>,
+    pd: Holding<Pd>,
 }
 
 /// The sizes that it got stand in `init` then.
@@ -131,7 +131,7 @@ unsafe fn create(
         let more = More {
             max_wr: got.max_wr.into(),
             max_sge: got.max_sge,
-            pd,
+            pd: pd.hold(),
         };
         Ok((handle, more, raw))
     };
@@ -171,9 +171,10 @@ pub(crate) extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
 
 pub(crate) extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     status("ibv_destroy_srq", srq, || {
-        let srq = CObject::<Srq>::find(srq)?;
+        let srq = CObject::<Srq>::find(srq)?.hold();
         engine().sim.destroy_srq(srq.handle, Wait::Forever)?;
         srq.more.pd.left();
+        srq.retire();
         Ok(())
     })
 }

@@ -16,7 +16,7 @@ use verbs_api::{ErrorKind, QpAttrMask, QpType, Verbs, XrcdInit};
 
 use crate::batch;
 use crate::engine::{engine, unobserved};
-use crate::object::{CObject, context_of, kinds};
+use crate::object::{CObject, Finding, context_of, kinds};
 use crate::qp::{More, Qp};
 use crate::result::{Refusal, Result, known_bits, pointer, present, same_context, status};
 use crate::srq::Srq;
@@ -88,6 +88,7 @@ pub(crate) extern "C" fn close_xrcd(xrcd: *mut ibv_xrcd) -> c_int {
         let xrcd = CObject::<Xrcd>::find(xrcd)?;
         engine().sim.close_xrcd(xrcd.handle)?;
         drop(xrcd.more.lock().take());
+        xrcd.retire();
         Ok(())
     })
 }
@@ -136,7 +137,7 @@ pub(crate) fn create_target(
     context: *mut ibv_context,
     xrcd: *mut ibv_xrcd,
     qp_context: *mut c_void,
-) -> Result<&'static CObject<Qp>> {
+) -> Result<Finding<Qp>> {
     let create = |xrcd| engine().sim.create_xrc_recv_qp(xrcd);
     target(context, xrcd, qp_context, create)
 }
@@ -146,7 +147,7 @@ fn target(
     xrcd: *mut ibv_xrcd,
     qp_context: *mut c_void,
     make: impl FnOnce(verbs_api::Xrcd) -> verbs_api::Result<verbs_api::Qp>,
-) -> Result<&'static CObject<Qp>> {
+) -> Result<Finding<Qp>> {
     let xrcd = CObject::<Xrcd>::find(xrcd)?.handle;
     same_context(xrcd, context_of(context)?)?;
     let handle = make(xrcd)?;
@@ -162,6 +163,6 @@ fn target(
     };
     let more = More::without_queues(got.init.cap);
     let qp = CObject::<Qp>::make(handle, more, || raw)?;
-    engine().xrc_targets.lock().insert(handle, qp);
+    engine().xrc_targets.lock().insert(handle, qp.hold());
     Ok(qp)
 }

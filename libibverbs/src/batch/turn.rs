@@ -8,7 +8,7 @@ use verbs_sim::{Class, Misuse, Sleeping, Unposted};
 use super::Building;
 use crate::caller;
 use crate::engine::engine;
-use crate::object::{CObject, Kind};
+use crate::object::{CObject, Finding, Kind};
 use crate::qp::Qp;
 use crate::result::{Refusal, Result};
 
@@ -41,9 +41,9 @@ enum Turn {
 
 /// A call of a program: its name, and the queue pair.
 #[derive(Clone, Copy)]
-pub(super) struct Call {
+pub(super) struct Call<'q> {
     pub(super) name: &'static str,
-    pub(super) qp: &'static CObject<Qp>,
+    pub(super) qp: &'q CObject<Qp>,
 }
 
 impl Batch {
@@ -56,7 +56,7 @@ impl Batch {
         }
     }
 
-    pub(super) fn start(&self, call: Call) -> Result<()> {
+    pub(super) fn start(&self, call: Call<'_>) -> Result<()> {
         let this = Turn::this_thread();
         let mut state = self.state.lock();
         loop {
@@ -84,7 +84,7 @@ impl Batch {
     /// Works on the batch that this thread has started.
     pub(super) fn with(
         &self,
-        call: Call,
+        call: Call<'_>,
         work: impl FnOnce(&mut Building) -> Result<()>,
     ) -> Result<()> {
         let state = &mut *self.state.lock();
@@ -100,7 +100,7 @@ impl Batch {
     /// Ends the batch that this thread has started, and lets `post` post what it has built.
     pub(super) fn complete(
         &self,
-        call: Call,
+        call: Call<'_>,
         post: impl FnOnce(&Building) -> Result<()>,
     ) -> Result<()> {
         let state = &mut *self.state.lock();
@@ -117,7 +117,7 @@ impl Batch {
 
     /// Another call posts to the queue pair: not within a batch of the same thread, where a driver waits for its own lock.
     #[inline]
-    pub(crate) fn passed_over(&self, name: &'static str, qp: &'static CObject<Qp>) {
+    pub(crate) fn passed_over(&self, name: &'static str, qp: &CObject<Qp>) {
         if caller::is_named() {
             let state = self.state.lock();
             if state.turn == Turn::this_thread() {
@@ -142,17 +142,17 @@ impl Batch {
 
 /// What is not posted when the program ends.
 pub(crate) fn unposted() -> Vec<Unposted> {
-    let of = |qp: &CObject<Qp>| {
+    let of = |qp: Finding<Qp>| {
         // Who has the lock is about to change it.
         let state = qp.more.batch.as_ref()?.state.try_lock()?;
-        state.unposted(qp)
+        state.unposted(&qp)
     };
     Qp::arena().iter().filter_map(of).collect()
 }
 
 impl State {
     /// Refuses what another thread does than that which builds.
-    fn check(&self, call: Call) -> Result<()> {
+    fn check(&self, call: Call<'_>) -> Result<()> {
         match self.turn == Turn::this_thread() {
             true => Ok(()),
             false => Err(self.misplaced(call)),
@@ -161,7 +161,7 @@ impl State {
 
     /// A call of this thread, which has no batch.
     #[cold]
-    fn misplaced(&self, call: Call) -> Refusal {
+    fn misplaced(&self, call: Call<'_>) -> Refusal {
         match self.turn {
             Turn::Nobody => call.note(Class::Batched, "no batch is begun there", None),
             Turn::Thread(_) => {
@@ -175,7 +175,7 @@ impl State {
 
     /// A call that has no place in a batch of its thread.
     #[cold]
-    fn note_own(&self, call: Call) {
+    fn note_own(&self, call: Call<'_>) {
         let what = "the batch of this thread there is not ended";
         call.note(Class::Batched, what, self.begun_at);
     }
@@ -192,7 +192,7 @@ impl State {
     }
 }
 
-impl Call {
+impl Call<'_> {
     /// It is out of place, if somebody will read that.
     #[cold]
     pub(super) fn note(self, class: Class, what: &str, begun_at: Option<Site>) {

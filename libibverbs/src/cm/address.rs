@@ -41,7 +41,7 @@ pub(crate) extern "C" fn resolve_addr(
     timeout_ms: c_int,
 ) -> c_int {
     or_minus_one("rdma_resolve_addr", id, || {
-        let id = CObject::<Id>::find(id)?;
+        let id = CObject::<Id>::find(id)?.hold();
         let src = match src.is_null() {
             true => None,
             false => Some(address(src)?),
@@ -54,7 +54,7 @@ pub(crate) extern "C" fn resolve_addr(
 
 pub(crate) extern "C" fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int {
     or_minus_one("rdma_resolve_route", id, || {
-        let id = CObject::<Id>::find(id)?;
+        let id = CObject::<Id>::find(id)?.hold();
         cm()?.resolve_route(id.handle, time(timeout_ms))?;
         id.complete(Verb::CmResolveRoute)?;
         Ok(0)

@@ -7,7 +7,7 @@ use verbs_api::sync::Mutex;
 
 use super::cm;
 use crate::cq::set_blocking;
-use crate::object::{CObject, kinds};
+use crate::object::{CObject, Finding, kinds};
 use crate::result::{Result, pointer, silent};
 
 kinds! {
@@ -19,7 +19,7 @@ pub(crate) extern "C" fn create_event_channel() -> *mut rdma_event_channel {
     pointer("rdma_create_event_channel", (), || Ok(create()?.seen()))
 }
 
-pub(super) fn create() -> Result<&'static CObject<EventChannel>> {
+pub(super) fn create() -> Result<Finding<EventChannel>> {
     let handle = cm()?.create_event_channel()?;
     let fd = cm()?.event_channel_fd(handle).inspect_err(|_| {
         let _ = cm().map(|cm| cm.destroy_event_channel(handle));
@@ -41,6 +41,7 @@ impl CObject<EventChannel> {
     pub(super) fn close(&self) -> Result<()> {
         cm()?.destroy_event_channel(self.handle)?;
         drop(self.more.lock().take());
+        self.retire();
         Ok(())
     }
 }

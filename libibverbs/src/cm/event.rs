@@ -13,7 +13,7 @@ use super::cm;
 use super::id::{self, Id};
 use crate::blocking::{self, Next};
 use crate::engine::engine;
-use crate::object::CObject;
+use crate::object::{CObject, Holding};
 use crate::result::{Refusal, Result, or_minus_one, present};
 
 /// An event that was read: the structure of the program, and what it points into.
@@ -84,7 +84,7 @@ fn read(told: CmEvent) -> Result<*mut rdma_cm_event> {
 /// An event without what it points into. A new id becomes known, and all show how far they are.
 fn shown(told: &CmEvent) -> Result<rdma_cm_event> {
     let listener = told.listen_id.and_then(CObject::<Id>::of);
-    let id = match (CObject::<Id>::of(told.id), listener) {
+    let id = match (CObject::<Id>::of(told.id), &listener) {
         (Some(id), _) => id,
         (None, Some(listener)) => child(told, listener)?,
         (None, None) => return Err(Refusal::expected(libc::EIO)),
@@ -92,7 +92,7 @@ fn shown(told: &CmEvent) -> Result<rdma_cm_event> {
     id.refresh()?;
     Ok(rdma_cm_event {
         id: id.seen(),
-        listen_id: listener.map_or(null_mut(), CObject::seen),
+        listen_id: listener.map_or(null_mut(), |listener| listener.seen()),
         event: told.event.into(),
         status: told.status,
         param: rdma_cm_param::default(),
@@ -100,7 +100,7 @@ fn shown(told: &CmEvent) -> Result<rdma_cm_event> {
 }
 
 /// The id of a request. That of a listener which waits by itself does so too.
-fn child(told: &CmEvent, listener: &CObject<Id>) -> Result<&'static CObject<Id>> {
+fn child(told: &CmEvent, listener: &CObject<Id>) -> Result<Holding<Id>> {
     // SAFETY: one of ours, which are never freed; a program may change its context.
     let of = unsafe {
         let listener: *mut rdma_cm_id = listener.seen();

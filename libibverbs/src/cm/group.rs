@@ -43,7 +43,7 @@ pub(crate) extern "C" fn join_multicast_ex(
 }
 
 fn join(id: *mut rdma_cm_id, addr: *mut sockaddr, context: *mut c_void) -> Result<()> {
-    let id = CObject::<Id>::find(id)?;
+    let id = CObject::<Id>::find(id)?.hold();
     cm()?.join_multicast(id.handle, address(addr)?, context as u64)?;
     id.complete(Verb::CmJoinMulticast)
 }

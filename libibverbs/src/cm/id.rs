@@ -14,7 +14,7 @@ use super::qp::MadeCqs;
 use super::sync::Endpoint;
 use super::{cm, unobserved_cm};
 use crate::engine::{engine, unobserved};
-use crate::object::{ArenaOf, CObject, Kind, Objects};
+use crate::object::{ArenaOf, CObject, Holding, Kind, Objects};
 use crate::qp::Qp;
 use crate::result::{Refusal, Result, or_minus_one, present};
 use crate::srq::Srq;
@@ -39,10 +39,10 @@ pub(crate) struct More {
 #[derive(Default)]
 pub(super) struct Own {
     /// Of one that waits for its events by itself.
-    pub(super) channel: Option<&'static CObject<EventChannel>>,
-    pub(super) qp: Option<&'static CObject<Qp>>,
+    pub(super) channel: Option<Holding<EventChannel>>,
+    pub(super) qp: Option<Holding<Qp>>,
     pub(super) cqs: MadeCqs,
-    pub(super) srq: Option<&'static CObject<Srq>>,
+    pub(super) srq: Option<Holding<Srq>>,
     pub(super) endpoint: Option<Endpoint>,
 }
 
@@ -78,16 +78,19 @@ pub(super) fn create(
     channel: *mut rdma_event_channel,
     context: *mut c_void,
     ps: u32,
-) -> Result<&'static CObject<Id>> {
+) -> Result<Holding<Id>> {
     let own = match channel.is_null() {
-        true => Some(channel::create()?),
+        true => Some(channel::create()?.hold()),
         false => None,
     };
-    let of = own.map_or_else(|| CObject::<EventChannel>::find(channel), Ok)?;
+    let of = match &own {
+        Some(own) => own.clone(),
+        None => CObject::<EventChannel>::find(channel)?.hold(),
+    };
     let handle =
         cm().and_then(|cm| Ok(cm.create_id(of.handle, context as u64, PortSpace::from(ps))?));
     let handle = handle.inspect_err(|_| {
-        let _ = own.map(CObject::close);
+        let _ = own.as_ref().map(|own| own.close());
     })?;
     let id = keep(handle, (of.seen(), context, ps))?;
     id.more.own.lock().channel = own;
@@ -98,7 +101,7 @@ pub(super) fn create(
 pub(super) fn keep(
     handle: CmId,
     (channel, context, ps): (*mut rdma_event_channel, *mut c_void, u32),
-) -> Result<&'static CObject<Id>> {
+) -> Result<Holding<Id>> {
     let raw = || WithPath {
         id: rdma_cm_id {
             channel,
@@ -112,15 +115,15 @@ pub(super) fn keep(
         },
         path: ibv_sa_path_rec::default(),
     };
-    let id = CObject::<Id>::make(handle, More::default(), raw)?;
-    engine().cm.ids.lock().insert(handle, id);
+    let id = CObject::<Id>::make(handle, More::default(), raw)?.hold();
+    engine().cm.ids.lock().insert(handle, id.clone());
     Ok(id)
 }
 
 /// Waits until the events that were read are acknowledged.
 pub(crate) extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
     or_minus_one("rdma_destroy_id", id, || {
-        CObject::<Id>::find(id)?.destroy()?;
+        CObject::<Id>::find(id)?.hold().destroy()?;
         Ok(0)
     })
 }
@@ -131,44 +134,46 @@ pub(crate) extern "C" fn migrate_id(
     channel: *mut rdma_event_channel,
 ) -> c_int {
     or_minus_one("rdma_migrate_id", id, || {
-        let id = CObject::<Id>::find(id)?;
-        id.migrate(CObject::<EventChannel>::find_some(channel)?)?;
+        let id = CObject::<Id>::find(id)?.hold();
+        let channel = CObject::<EventChannel>::find_some(channel)?;
+        id.migrate(channel.map(|channel| channel.hold()))?;
         Ok(0)
     })
 }
 
 impl CObject<Id> {
     /// The id of an event.
-    pub(super) fn of(handle: CmId) -> Option<&'static Self> {
-        engine().cm.ids.lock().get(&handle).copied()
+    pub(super) fn of(handle: CmId) -> Option<Holding<Id>> {
+        engine().cm.ids.lock().get(&handle).cloned()
     }
 
     pub(super) fn destroy(&self) -> Result<()> {
         self.let_go_of_event()?;
         cm()?.destroy_id(self.handle, Wait::Forever)?;
         engine().cm.ids.lock().remove(&self.handle);
-        let own = self.more.own.lock().channel.take();
-        own.map_or(Ok(()), CObject::close)
+        let own = std::mem::take(&mut *self.more.own.lock());
+        self.retire();
+        own.channel.map_or(Ok(()), |channel| channel.close())
     }
 
-    pub(super) fn migrate(&self, channel: Option<&'static CObject<EventChannel>>) -> Result<()> {
+    pub(super) fn migrate(&self, channel: Option<Holding<EventChannel>>) -> Result<()> {
         self.let_go_of_event()?;
         let own = match channel {
-            None => Some(channel::create()?),
+            None => Some(channel::create()?.hold()),
             Some(_) => None,
         };
-        let Some(to) = channel.or(own) else {
+        let Some(to) = channel.or(own.clone()) else {
             return Ok(());
         };
         let migrated =
             cm().and_then(|cm| Ok(cm.migrate_id(self.handle, to.handle, Wait::Forever)?));
         migrated.inspect_err(|_| {
-            let _ = own.map(CObject::close);
+            let _ = own.as_ref().map(|own| own.close());
         })?;
         // SAFETY: one of ours, which are never freed; the call sets the channel.
         unsafe { (*self.seen()).channel = to.seen() };
         let before = std::mem::replace(&mut self.more.own.lock().channel, own);
-        before.map_or(Ok(()), CObject::close)
+        before.map_or(Ok(()), |channel| channel.close())
     }
 
     /// Lets the structures say what the engine knows by now.
@@ -196,7 +201,7 @@ impl CObject<Id> {
                 (*id).route.path_rec = path;
             }
         }
-        own.qp.map_or(Ok(()), refresh_state)
+        own.qp.as_deref().map_or(Ok(()), refresh_state)
     }
 }
 

@@ -33,14 +33,14 @@ use verbs_api::sync::Mutex;
 use verbs_api::{Context, Verbs};
 
 use crate::engine::{engine, unobserved};
-use crate::object::CObject;
+use crate::object::Holding;
 use crate::result::{Refusal, Result};
 
 /// What the process has of rdma_cm beside its objects.
 #[derive(Default)]
 pub(crate) struct State {
     /// Ids by their handles, for events.
-    ids: Mutex<BTreeMap<CmId, &'static CObject<id::Id>>>,
+    ids: Mutex<BTreeMap<CmId, Holding<id::Id>>>,
     /// Events that were read and not acknowledged, by the address that the program has.
     events: Mutex<BTreeMap<usize, event::Read>>,
     /// What ids of a device have.

@@ -67,7 +67,7 @@ pub(crate) extern "C" fn create_qp(
         let id = CObject::<Id>::find(id)?;
         present(init)?;
         // SAFETY: the program's, valid for the call, and to be written (C's contract).
-        create(id, pd, unsafe { &mut *init }, SendOps::empty())?;
+        create(&id, pd, unsafe { &mut *init }, SendOps::empty())?;
         Ok(0)
     })
 }
@@ -96,7 +96,7 @@ pub(crate) extern "C" fn create_qp_ex(
         };
         // SAFETY: the plain structure is the start of the extended one.
         let plain = unsafe { &mut *init.cast::<ibv_qp_init_attr>() };
-        create(id, pd, plain, send_ops)?;
+        create(&id, pd, plain, send_ops)?;
         Ok(0)
     })
 }
@@ -139,7 +139,7 @@ fn create(
     init.cap = ibv_qp_cap::to_c(&made.more.cap);
     let [send, recv] = cqs.0;
     let mut own = of.more.own.lock();
-    (own.qp, own.cqs) = (Some(made), cqs);
+    (own.qp, own.cqs) = (Some(made.hold()), cqs);
     // SAFETY: one of ours, which are never freed; the call sets these fields.
     unsafe {
         (*id).qp = made.seen();
@@ -177,11 +177,11 @@ impl MadeCqs {
 /// The CQs that were made for it go too.
 pub(crate) extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
     silent("rdma_destroy_qp", id, || {
-        let of = CObject::<Id>::find(id)?;
-        let Some(qp) = of.more.own.lock().qp else {
+        let of = CObject::<Id>::find(id)?.hold();
+        let Some(qp) = of.more.own.lock().qp.clone() else {
             return Ok(());
         };
-        qp::destroy(qp, Maker::Cm(cm()?, of.handle))?;
+        qp::destroy(&qp, Maker::Cm(cm()?, of.handle))?;
         let mut own = of.more.own.lock();
         own.qp = None;
         let mut cqs = std::mem::take(&mut own.cqs);
@@ -205,7 +205,7 @@ pub(crate) extern "C" fn create_srq(
 ) -> c_int {
     or_minus_one("rdma_create_srq", id, || {
         let of = CObject::<Id>::find(id)?;
-        let pd = domain(of, pd)?;
+        let pd = domain(&of, pd)?;
         of.keep_srq(made(srq::create_srq(pd, init))?)?;
         Ok(0)
     })
@@ -218,7 +218,7 @@ pub(crate) extern "C" fn create_srq_ex(
     or_minus_one("rdma_create_srq_ex", id, || {
         let of = CObject::<Id>::find(id)?;
         present(init)?;
-        let own = domain(of, null_mut())?;
+        let own = domain(&of, null_mut())?;
         // SAFETY: the program's, valid for the call, and to be written (C's contract).
         let init = unsafe { &mut *init };
         if init.comp_mask & IBV_SRQ_INIT_ATTR_PD == 0 {
@@ -247,7 +247,7 @@ fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
 
 impl CObject<Id> {
     fn keep_srq(&self, srq: *mut ibv_srq) -> Result<()> {
-        self.more.own.lock().srq = Some(CObject::<Srq>::find(srq)?);
+        self.more.own.lock().srq = Some(CObject::<Srq>::find(srq)?.hold());
         // SAFETY: both are ours, which are never freed; the call sets these fields.
         unsafe {
             (*self.seen()).srq = srq;
@@ -259,7 +259,7 @@ impl CObject<Id> {
 
 pub(crate) extern "C" fn destroy_srq(id: *mut rdma_cm_id) {
     silent("rdma_destroy_srq", id, || {
-        let of = CObject::<Id>::find(id)?;
+        let of = CObject::<Id>::find(id)?.hold();
         let Some(srq) = of.more.own.lock().srq.take() else {
             return Ok(());
         };

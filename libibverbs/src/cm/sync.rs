@@ -33,11 +33,11 @@ const RESOLVE_MS: c_int = 2000;
 impl CObject<Id> {
     /// Of an id that waits by itself: lets what a call has begun come to its end. Its event is that of the id then.
     pub(super) fn complete(&self, call: Verb) -> Result<()> {
-        let Some(channel) = self.more.own.lock().channel else {
+        let Some(channel) = self.more.own.lock().channel.clone() else {
             return Ok(());
         };
         self.let_go_of_event()?;
-        let event = event::next(call.name(), channel)?;
+        let event = event::next(call.name(), &channel)?;
         // SAFETY: one of ours, which are never freed; calls set the event, which has just been read.
         let (kind, status) = unsafe {
             (*self.seen()).event = event;
@@ -67,9 +67,9 @@ pub(crate) extern "C" fn create_ep(
             Refusal::new(libc::EINVAL, what)
         })?;
         let made = id::create(null_mut(), null_mut(), ps)?;
-        let ready = begin(made, &info, pd, init);
+        let ready = begin(&made, &info, pd, init);
         ready.inspect_err(|_| {
-            let _ = end(made);
+            let _ = end(&made);
         })?;
         // SAFETY: the program's, to be written (C's contract).
         unsafe { id.write(made.seen()) };
@@ -125,18 +125,18 @@ fn succeeded(result: c_int) -> Result<()> {
 /// Waits for a request to a listening endpoint. Its id has a queue pair if the endpoint has attributes for one.
 pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
     or_minus_one("rdma_get_request", listen, || {
-        let listener = CObject::<Id>::find(listen)?;
+        let listener = CObject::<Id>::find(listen)?.hold();
         present(id)?;
         let (channel, endpoint) = {
             let own = listener.more.own.lock();
-            let channel = own.channel.ok_or_else(|| {
+            let channel = own.channel.clone().ok_or_else(|| {
                 let what = "the id has an event channel of the program, which gives its requests";
                 Refusal::new(libc::EINVAL, what)
             })?;
             (channel, own.endpoint)
         };
         listener.let_go_of_event()?;
-        let event = event::next("rdma_get_request", channel)?;
+        let event = event::next("rdma_get_request", &channel)?;
         let made = take(event, endpoint).inspect_err(|_| {
             let _ = event::acknowledge(event);
         })?;
@@ -171,7 +171,9 @@ fn take(event: *mut rdma_cm_event, endpoint: Option<Endpoint>) -> Result<*mut rd
 }
 
 pub(crate) extern "C" fn destroy_ep(id: *mut rdma_cm_id) {
-    silent("rdma_destroy_ep", id, || end(CObject::<Id>::find(id)?));
+    silent("rdma_destroy_ep", id, || {
+        end(&CObject::<Id>::find(id)?.hold())
+    });
 }
 
 fn end(id: &CObject<Id>) -> Result<()> {
