@@ -32,6 +32,9 @@ pub struct Id {
 /// Set in the generation of a slot whose object is garbled.
 const GARBLED: u32 = 1 << 31;
 
+/// The last generation of a slot.
+const LAST: u32 = GARBLED - 1;
+
 /// How many freed slots rest before the oldest is used again.
 pub const QUARANTINE: usize = 64;
 
@@ -155,7 +158,10 @@ impl<T> Table<T> {
         let slot = &mut self.slots[index as usize];
         let value = slot.value.take().expect("the index is in use");
         slot.generation &= !GARBLED;
-        self.free.push_back(index);
+        // There is no further generation for a slot whose objects have had all of them.
+        if slot.generation < LAST {
+            self.free.push_back(index);
+        }
         self.live -= 1;
         value
     }
@@ -242,6 +248,24 @@ mod tests {
             table.get(first.index, first.generation),
             Err(BadHandle::Stale)
         );
+    }
+
+    #[test]
+    fn a_slot_whose_generations_are_used_up_is_never_used_again() {
+        let mut table = Table::without_quarantine();
+        let first = table.insert(|_| 'a');
+        table.remove(first.index);
+        table.slots[0].generation = LAST - 1;
+        let last = table.insert(|_| 'b');
+        assert_eq!((last.index, last.generation), (0, LAST));
+        assert_eq!(table.get(0, LAST), Ok(&'b'));
+        table.garble(last, true).unwrap();
+        assert_eq!(table.get(0, LAST), Err(BadHandle::Garbled));
+        table.remove(0);
+        let next = table.insert(|_| 'c');
+        assert_eq!((next.index, next.generation), (1, 1));
+        assert_eq!(table.get(0, LAST), Err(BadHandle::Stale));
+        assert_eq!(table.get(0, 1), Err(BadHandle::Stale));
     }
 
     #[test]
