@@ -241,7 +241,7 @@ fn add(qp: *mut ibv_qp_ex, name: &'static str, op: impl FnOnce() -> Result<SendO
             call.note(Class::Batched, what, None);
         }
         let raw = call.qp.raw();
-        // SAFETY: one of ours, which are never freed; the program has set these fields.
+        // SAFETY: one of ours, which stays for the call; the program has set these fields.
         let (wr_id, flags) = unsafe { ((*raw).wr_id, (*raw).wr_flags) };
         building.sends.push(Send {
             wr_id,

@@ -59,7 +59,7 @@ impl Kind for OpenDevice {
 impl CObject<OpenDevice> {
     /// Which device it is of, from 0.
     pub(crate) fn device(&self) -> Result<usize> {
-        // SAFETY: one of ours, which are never freed.
+        // SAFETY: one of ours, which stays for the call.
         number_of(unsafe { (*self.seen()).device })
     }
 
@@ -600,4 +600,42 @@ pub(crate) extern "C" fn get_pkey_index(context: *mut ibv_context, port: u8, pke
         let what = format!("port {port} has no P_Key {:#06x}", u16::from_be(pkey));
         Err(Refusal::new(libc::ENOENT, what))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// To close a context is to look at those of its descriptor, however many there were.
+    #[test]
+    fn what_is_closed_is_not_among_the_open_contexts() {
+        let device = engine().devices().next().unwrap();
+        let open = || {
+            let context = open_device(device);
+            assert!(!context.is_null());
+            context
+        };
+        let counts = || {
+            let all = engine().contexts.lock();
+            all.values().map(Vec::len).collect::<Vec<_>>()
+        };
+        let kept = open();
+        for _ in 0..1000 {
+            assert_eq!(close_device(open()), 0);
+        }
+        assert_eq!(counts(), [1]);
+        // SAFETY: it is open; a descriptor may be duplicated.
+        let duplicate = unsafe { libc::dup((*kept).cmd_fd) };
+        let imported = import::import_device(duplicate);
+        assert!(!imported.is_null());
+        assert_eq!(counts(), [2]);
+        assert_eq!(close_device(kept), 0);
+        assert_eq!(close_device(kept), libc::EINVAL);
+        assert_eq!(counts(), [1], "the engine's is open for the other");
+        let pd = domain::alloc_pd(imported);
+        assert!(!pd.is_null());
+        assert_eq!(domain::dealloc_pd(pd), 0);
+        assert_eq!(close_device(imported), 0);
+        assert_eq!(counts(), [0; 0]);
+    }
 }

@@ -174,7 +174,7 @@ pub(crate) extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
         let sim = &engine().sim;
         cq_ex::in_turn(&cq, Verb::ResizeCq, || sim.resize_cq(cq.handle, cqe))?;
         let cqe = int(unobserved().query_cq(cq.handle)?.cqe);
-        // SAFETY: one of ours, which are never freed; the call sets the size.
+        // SAFETY: one of ours, which stays for the call; the call sets the size.
         unsafe { (*cq.raw()).cq_base.cqe = cqe };
         Ok(())
     })

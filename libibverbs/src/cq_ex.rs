@@ -234,7 +234,7 @@ fn show(cq: &CObject<Cq>, completion: &Cell<Option<WcEx>>) -> Result<()> {
     let wc = engine().sim.read_wc(cq.handle)?;
     completion.set(Some(wc));
     let raw = cq.raw();
-    // SAFETY: one of ours, which are never freed; the thread has the turn.
+    // SAFETY: one of ours, which stays for the call; the thread has the turn.
     unsafe {
         (*raw).wr_id = wc.wr_id;
         (*raw).status = wc.status.into();

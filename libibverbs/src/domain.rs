@@ -105,7 +105,7 @@ impl CObject<Pd> {
 
     /// The context that the program made it with.
     pub(crate) fn context(&self) -> *mut ibv_context {
-        // SAFETY: one of ours, which are never freed.
+        // SAFETY: one of ours, which stays for the call.
         unsafe { (*self.raw()).context }
     }
 }

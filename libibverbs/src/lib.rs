@@ -22,8 +22,9 @@
 //! lacks: `rxe` and `siw` have no XRC and no device memory.
 //!
 //! # Divergence from libibverbs
-//! - A pointer to no object, or to a destroyed one, is `EINVAL` where C would crash. The memory of objects
-//!   is never used again. Pointers to structures that a call reads or writes are trusted, as in C.
+//! - A pointer to no object, or to a destroyed one, is `EINVAL` where C would crash. When 4,096 further objects of the kind
+//!   have been destroyed, the memory is used again, and the pointer may name a new object, as after `free`. Pointers to
+//!   structures that a call reads or writes are trusted, as in C.
 //! - An acknowledgement too many is ignored, where C's destroy would never return.
 //! - Memory has to stay mapped while work uses its region: the device has no pages of its own, and to ask
 //!   the kernel for each copy would take too long (docs/drop-in.md has figures).
@@ -42,7 +43,7 @@
 //! `at_exit` writes the trace and the diagnosis at the end (`json` for programs), `interrupted` if that is a signal's, with what threads are `stuck` in;
 //! `names` are those of a finding. `output` is where that goes. `verdict` tells `verbsim exec` of it. `report` is for who wants to know of a mistake when it happens. `export` has the names and their versions; the
 //! structures are in `verbs_abi`, the settings in `verbs_settings`. An entry point finds its objects
-//! (`object`, in an `arena`), calls the `engine`, and returns as C does (`result`). Each kind of object has
+//! (`object`, in an `arena`, for which `pin` says who uses it), calls the `engine`, and returns as C does (`result`). Each kind of object has
 //! a file, and so have `import` and `xrc`. Calls that wait for events are `blocking`. `caller` notes where the program calls, and `place` names that.
 //!
 //! # Unsafe

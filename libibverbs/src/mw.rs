@@ -62,7 +62,7 @@ pub(crate) extern "C" fn bind_mw(
         let sim = &engine().sim;
         sim.bind_mw(qp.handle, mw.handle, &asked)?;
         let rkey = unobserved().query_mw(mw.handle)?.rkey;
-        // SAFETY: one of ours, which are never freed; the call sets the key.
+        // SAFETY: one of ours, which stays for the call; the call sets the key.
         unsafe { (*mw.raw()).rkey = rkey };
         Ok(())
     })

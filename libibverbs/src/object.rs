@@ -245,10 +245,9 @@ impl<K: Kind> CObject<K> {
 
     /// A pointer names no object of this process. It may name one of the parent's.
     fn unknown(seen: *mut K::Seen) -> Refusal {
-        let of_parent = engine::of_parent().is_some_and(|parent| {
-            let address = (seen as usize).wrapping_sub(K::OFFSET);
-            K::arena_in(&parent.objects).find(address).is_some()
-        });
+        let address = (seen as usize).wrapping_sub(K::OFFSET);
+        let of_parent = engine::of_parent()
+            .is_some_and(|parent| K::arena_in(&parent.objects).find(address).is_some());
         if of_parent {
             verdict::opened(engine());
         }
@@ -256,6 +255,11 @@ impl<K: Kind> CObject<K> {
             (Class::AfterFork, "is of the parent, from before fork")
         } else if seen.is_null() {
             (Class::Refused, "is NULL")
+        } else if K::arena().had(address) {
+            (
+                Class::Destroyed,
+                "names an object that was destroyed long ago",
+            )
         } else {
             (Class::Refused, "names no object that there ever was")
         };

@@ -64,7 +64,7 @@ pub(crate) extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
 impl CObject<Qp> {
     /// Its number, by which findings name it.
     pub(crate) fn qp_num(&self) -> u32 {
-        // SAFETY: one of ours, which are never freed; calls set the number.
+        // SAFETY: one of ours, which stays for the call; calls set the number.
         unsafe { (*self.raw()).qp_base.qp_num }
     }
 }
@@ -160,7 +160,7 @@ pub(crate) extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask
         let modify = || engine().sim.modify_qp(qp.handle, &changed, mask);
         cq_ex::after_others(&qp.more.cqs, Verb::ModifyQp, modify)?;
         if mask.contains(QpAttrMask::STATE) {
-            // SAFETY: one of ours, which are never freed; the call sets the state.
+            // SAFETY: one of ours, which stays for the call; the call sets the state.
             unsafe { (*qp.raw()).qp_base.state = attr.qp_state };
         }
         Ok(())
@@ -182,7 +182,7 @@ pub(crate) extern "C" fn query_qp(
         let mask = QpAttrMask::from_bits_retain(mask as u32);
         let query = engine().sim.query_qp(found.handle, mask)?;
         let raw = found.raw();
-        // SAFETY: the queue pair is one of ours, which are never freed; the structures are the
+        // SAFETY: the queue pair is one of ours, which stays for the call; the structures are the
         // program's, to be written (C's contract).
         unsafe {
             let base = &raw mut (*raw).qp_base;

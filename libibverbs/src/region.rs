@@ -224,7 +224,7 @@ pub(crate) extern "C" fn rereg_mr(
         }
         let attr = unobserved().query_mr(found.handle)?;
         let raw = found.raw();
-        // SAFETY: one of ours, which are never freed, and the program reads it only when the call
+        // SAFETY: one of ours, which stays for the call, and the program reads it only when the call
         // is over.
         unsafe {
             if change.length.is_some() {

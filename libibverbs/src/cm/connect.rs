@@ -144,7 +144,7 @@ pub(crate) extern "C" fn reject_ece(id: *mut rdma_cm_id, data: *const c_void, le
 
 impl CObject<Id> {
     pub(super) fn is_datagram(&self) -> bool {
-        // SAFETY: one of ours, which are never freed.
+        // SAFETY: one of ours, which stays for the call.
         let ps = unsafe { (*self.seen()).ps };
         verbs_api::cm::PortSpace::from(ps).is_datagram()
     }

@@ -101,7 +101,7 @@ fn shown(told: &CmEvent) -> Result<rdma_cm_event> {
 
 /// The id of a request. That of a listener which waits by itself does so too.
 fn child(told: &CmEvent, listener: &CObject<Id>) -> Result<Holding<Id>> {
-    // SAFETY: one of ours, which are never freed; a program may change its context.
+    // SAFETY: one of ours, which stays for the call; a program may change its context.
     let of = unsafe {
         let listener: *mut rdma_cm_id = listener.seen();
         ((*listener).channel, (*listener).context, (*listener).ps)
@@ -143,7 +143,7 @@ fn not_there(event: *mut rdma_cm_event) -> Refusal {
 impl CObject<Id> {
     /// Acknowledges the event that an id keeps which waits by itself.
     pub(super) fn let_go_of_event(&self) -> Result<()> {
-        // SAFETY: one of ours, which are never freed; calls set the event.
+        // SAFETY: one of ours, which stays for the call; calls set the event.
         let event = unsafe { std::mem::replace(&mut (*self.seen()).event, null_mut()) };
         match event.is_null() {
             true => Ok(()),

@@ -170,7 +170,7 @@ impl CObject<Id> {
         migrated.inspect_err(|_| {
             let _ = own.as_ref().map(|own| own.close());
         })?;
-        // SAFETY: one of ours, which are never freed; the call sets the channel.
+        // SAFETY: one of ours, which stays for the call; the call sets the channel.
         unsafe { (*self.seen()).channel = to.seen() };
         let before = std::mem::replace(&mut self.more.own.lock().channel, own);
         before.map_or(Ok(()), |channel| channel.close())
@@ -185,7 +185,7 @@ impl CObject<Id> {
         let pd = pd.map(|(context, pd)| pd_of_ids(context, pd)).transpose()?;
         let shown = rdma_cm_id::to_c(&attr);
         let own = self.more.own.lock();
-        // SAFETY: one of ours, which are never freed; calls set the fields of the id.
+        // SAFETY: one of ours, which stays for the call; calls set the fields of the id.
         unsafe {
             let raw = self.raw();
             let (id, path) = (&raw mut (*raw).id, &raw mut (*raw).path);
@@ -208,7 +208,7 @@ impl CObject<Id> {
 /// Lets the structure of a queue pair say which state it is in. One that the program has destroyed stays as it is.
 fn refresh_state(qp: &CObject<Qp>) -> Result<()> {
     if let Ok(now) = unobserved().query_qp(qp.handle, QpAttrMask::STATE) {
-        // SAFETY: one of ours, which are never freed.
+        // SAFETY: one of ours, which stays for the call.
         unsafe { (*qp.raw()).qp_base.state = now.attr.qp_state.into() };
     }
     Ok(())

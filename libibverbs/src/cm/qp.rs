@@ -33,7 +33,7 @@ unsafe impl Send for MadeCqs {}
 
 impl MadeCq {
     fn new(id: *mut rdma_cm_id, entries: u32) -> Result<Self> {
-        // SAFETY: one of ours, which are never freed.
+        // SAFETY: one of ours, which stays for the call.
         let context = unsafe { (*id).verbs };
         let channel = made(cq::create_comp_channel(context))?;
         let cq = cq::create_cq(context, int(entries), id.cast(), channel, 0);
@@ -112,7 +112,7 @@ fn create(
 ) -> Result<()> {
     of.refresh()?;
     let id = of.seen();
-    // SAFETY: one of ours, which are never freed; programs may write the SRQ and the domain.
+    // SAFETY: one of ours, which stays for the call; programs may write the SRQ and the domain.
     let (verbs, own_pd, srq, qp_type) =
         unsafe { ((*id).verbs, (*id).pd, (*id).srq, (*id).qp_type) };
     let why = if verbs.is_null() {
@@ -140,7 +140,7 @@ fn create(
     let [send, recv] = cqs.0;
     let mut own = of.more.own.lock();
     (own.qp, own.cqs) = (Some(made.hold()), cqs);
-    // SAFETY: one of ours, which are never freed; the call sets these fields.
+    // SAFETY: one of ours, which stays for the call; the call sets these fields.
     unsafe {
         (*id).qp = made.seen();
         (*id).pd = pd;
@@ -187,7 +187,7 @@ pub(crate) extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
         let mut cqs = std::mem::take(&mut own.cqs);
         drop(own);
         cqs.destroy();
-        // SAFETY: one of ours, which are never freed; the call sets these fields.
+        // SAFETY: one of ours, which stays for the call; the call sets these fields.
         unsafe {
             (*id).qp = null_mut();
             ((*id).send_cq, (*id).recv_cq) = (null_mut(), null_mut());
@@ -224,7 +224,7 @@ pub(crate) extern "C" fn create_srq_ex(
         if init.comp_mask & IBV_SRQ_INIT_ATTR_PD == 0 {
             (init.comp_mask, init.pd) = (init.comp_mask | IBV_SRQ_INIT_ATTR_PD, own);
         }
-        // SAFETY: one of ours, which are never freed.
+        // SAFETY: one of ours, which stays for the call.
         let verbs = unsafe { (*of.seen()).verbs };
         of.keep_srq(made(srq::create_srq_ex(verbs, from_mut(init)))?)?;
         Ok(0)
@@ -234,7 +234,7 @@ pub(crate) extern "C" fn create_srq_ex(
 /// The domain that is named, or that of an id which is bound to a device and has no SRQ yet.
 fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
     of.refresh()?;
-    // SAFETY: one of ours, which are never freed.
+    // SAFETY: one of ours, which stays for the call.
     let (verbs, own) = unsafe { ((*of.seen()).verbs, (*of.seen()).pd) };
     if verbs.is_null() {
         return Err(Refusal::new(libc::EINVAL, UNBOUND));
@@ -248,7 +248,7 @@ fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
 impl CObject<Id> {
     fn keep_srq(&self, srq: *mut ibv_srq) -> Result<()> {
         self.more.own.lock().srq = Some(CObject::<Srq>::find(srq)?.hold());
-        // SAFETY: both are ours, which are never freed; the call sets these fields.
+        // SAFETY: both are ours, which stay for the call; the call sets these fields.
         unsafe {
             (*self.seen()).srq = srq;
             (*self.seen()).pd = (*srq).pd;
@@ -264,7 +264,7 @@ pub(crate) extern "C" fn destroy_srq(id: *mut rdma_cm_id) {
             return Ok(());
         };
         srq::destroy_srq(srq.seen());
-        // SAFETY: one of ours, which are never freed; the call sets the SRQ.
+        // SAFETY: one of ours, which stays for the call; the call sets the SRQ.
         unsafe { (*id).srq = null_mut() };
         Ok(())
     });

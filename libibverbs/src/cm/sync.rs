@@ -38,7 +38,7 @@ impl CObject<Id> {
         };
         self.let_go_of_event()?;
         let event = event::next(call.name(), &channel)?;
-        // SAFETY: one of ours, which are never freed; calls set the event, which has just been read.
+        // SAFETY: one of ours, which stays for the call; calls set the event, which has just been read.
         let (kind, status) = unsafe {
             (*self.seen()).event = event;
             ((*event).event, (*event).status)
@@ -140,7 +140,7 @@ pub(crate) extern "C" fn get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma
         let made = take(event, endpoint).inspect_err(|_| {
             let _ = event::acknowledge(event);
         })?;
-        // SAFETY: one of ours, which are never freed; calls set the event. The other is the program's, to be
+        // SAFETY: one of ours, which stays for the call; calls set the event. The other is the program's, to be
         // written (C's contract).
         unsafe {
             (*made).event = event;
