@@ -114,9 +114,9 @@ pub(crate) fn create(
     let srq = srq.map(|srq| srq.handle);
     let mut init = ibv_qp_init_attr::from_c(asked, send_cq.handle, of_receives, srq);
     init.send_ops = send_ops;
-    let make = |index| {
+    let make = |number| {
         // By which the object is found when there is an event.
-        init.qp_context = index as u64;
+        init.qp_context = number;
         let handle = maker.create(pd.handle, &init)?;
         let got = unobserved().query_qp(handle, QpAttrMask::CAP)?;
         let cap = got.init.cap;

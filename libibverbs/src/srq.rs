@@ -109,9 +109,9 @@ unsafe fn create(
     let pd = CObject::<Pd>::find(pd)?;
     // SAFETY: the caller's promise.
     let asked = unsafe { init.read() };
-    let make = |index| {
-        // By the index the object is found when there is an event.
-        let mut wanted = SrqInit::new(asked.attr.max_wr).context(index as u64);
+    let make = |number| {
+        // By the number the object is found when there is an event.
+        let mut wanted = SrqInit::new(asked.attr.max_wr).context(number);
         wanted.attr = ibv_srq_attr::from_c(&asked.attr);
         wanted.xrc = xrc;
         let sim = &engine().sim;
