@@ -326,7 +326,7 @@ unsafe fn put<T>(to: *mut T, size: usize, from: &T) {
 
 /// The clock of completions: its ticks stand in the nanoseconds, as drivers have it.
 extern "C" fn query_rt_values(context: *mut ibv_context, values: *mut ibv_values_ex) -> c_int {
-    status("ibv_query_rt_values", context, || {
+    status("ibv_query_rt_values_ex", context, || {
         let context = context_of(context)?;
         present(values)?;
         let sim = &engine().sim;

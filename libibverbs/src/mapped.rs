@@ -32,7 +32,7 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let addr = self.addr;
         match self.why {
-            Why::NotMapped => write!(f, "no memory is mapped at {addr:#x}"),
+            Why::NotMapped => write!(f, "the memory at {addr:#x} is not mapped"),
             Why::NotReadable => write!(f, "the memory at {addr:#x} cannot be read (PROT_NONE)"),
             Why::ReadOnly => write!(
                 f,
@@ -191,7 +191,7 @@ mod tests {
         let here = [0u8; 8];
         let start = here.as_ptr() as u64;
         assert_eq!(missing(start..start + 8, true), None);
-        let expected = "no memory is mapped at 0x8";
+        let expected = "the memory at 0x8 is not mapped";
         assert_eq!(missing(8..16, false).unwrap().to_string(), expected);
     }
 

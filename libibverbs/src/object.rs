@@ -331,7 +331,7 @@ impl<K: Kind> CObject<K> {
 
 /// What a call is about: the pointer to an object that a program passes.
 pub(crate) trait Object: Copy {
-    /// The context of the object, if it is of one, and its name in findings. `None` if it is not an object.
+    /// The context of the object, if it is of one, and its name in findings, or nothing. `None` if it is not an object.
     fn named(self) -> Option<(Option<Context>, String)>;
 }
 
@@ -357,7 +357,8 @@ macro_rules! objects {
 objects! {
     ibv_ah: Ah, |ah| ah.handle.to_string();
     ibv_comp_channel: Channel, |channel| channel.handle.to_string();
-    ibv_context: OpenDevice, |context| context.handle.to_string();
+    // Its device stands before the finding.
+    ibv_context: OpenDevice, |_context| String::new();
     ibv_cq: Cq, |cq| cq.handle.to_string();
     ibv_cq_ex: Cq, |cq| cq.handle.to_string();
     ibv_dm: Dm, |_dm| "the device memory".to_owned();

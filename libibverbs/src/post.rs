@@ -33,13 +33,13 @@ pub(crate) extern "C" fn post_send(
         }
         in_parts(first, bad_wr, qp.more.cap.max_send_wr, |part| {
             let mut room: SmallVec<[u8; 256]> = SmallVec::new();
-            room.resize(part.requests().map(|wr| scattered(&qp, wr)).sum(), 0);
+            let scattered = part.requests().map(|wr| scattered(&qp, wr)).sum();
+            if scattered > 0 {
+                room.resize(scattered, 0);
+            }
             let mut room = &mut room[..];
             part.post(
-                |wr| {
-                    let made = send(&qp, wr, &mut room);
-                    made.map_err(|refusal| of_work(refusal, "send", wr.wr_id))
-                },
+                |wr| send(&qp, wr, &mut room),
                 |list| engine().sim.post_send(qp.handle, list),
             )
         })
@@ -69,33 +69,38 @@ pub(crate) fn receives(
 ) -> Result<()> {
     in_parts(first, bad_wr, max_wr, |part| {
         let receive = |wr: &ibv_recv_wr| {
-            let list = list(wr.sg_list, wr.num_sge, max_sge);
-            let list = list.map_err(|refusal| of_work(refusal, "receive", wr.wr_id))?;
+            let list = list(wr.sg_list, wr.num_sge, max_sge)?;
             Ok(RecvWr::new(wr.wr_id, list))
         };
         part.post(receive, &post)
     })
 }
 
-#[cold]
-fn of_work(refusal: Refusal, kind: &str, wr_id: u64) -> Refusal {
-    refusal.of_part(format_args!("{kind} {wr_id:#x}"))
-}
-
 /// A work request of C, which names the next.
 trait Linked {
     fn next(&self) -> *mut Self;
+
+    /// What findings call it.
+    fn name(&self) -> String;
 }
 
 impl Linked for ibv_send_wr {
     fn next(&self) -> *mut Self {
         self.next
     }
+
+    fn name(&self) -> String {
+        format!("send {:#x}", self.wr_id)
+    }
 }
 
 impl Linked for ibv_recv_wr {
     fn next(&self) -> *mut Self {
         self.next
+    }
+
+    fn name(&self) -> String {
+        format!("receive {:#x}", self.wr_id)
     }
 }
 
@@ -162,9 +167,10 @@ impl<W: Linked> Part<W> {
     {
         match self.requests().next() {
             Some(wr) if wr.next().is_null() => {
-                let posted = match convert(wr) {
-                    Ok(wr) => post(slice::from_ref(&wr)).map_err(Refusal::from),
-                    Err(refusal) => Err(refusal),
+                // It is large, so it stays where it was made.
+                let posted = match &mut convert(wr) {
+                    Ok(wr) => post(slice::from_ref(wr)).map_err(Refusal::from),
+                    Err(refusal) => Err(refusal.take().of_part(wr.name())),
                 };
                 posted.map_or_else(|refusal| Err((self.first, refusal)), |()| Ok(null_mut()))
             }
@@ -187,7 +193,7 @@ impl<W: Linked> Part<W> {
             match convert(wr) {
                 Ok(wr) => list.push(wr),
                 Err(refusal) => {
-                    refused = Some(refusal);
+                    refused = Some(refusal.of_part(wr.name()));
                     break;
                 }
             }

@@ -142,7 +142,7 @@ fn has_memory(addr: *mut c_void, length: usize, access: Access) -> Result<()> {
     match missing(memory, access.contains(Access::LOCAL_WRITE)) {
         None => Ok(()),
         Some(missing) => {
-            let what = format!("{length} bytes from {addr:p} on: {missing}");
+            let what = format!("of {length} bytes from {addr:p} on, {missing}");
             Err(Refusal::new(libc::EFAULT, what))
         }
     }

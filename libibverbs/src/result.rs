@@ -98,6 +98,15 @@ impl Refusal {
         self
     }
 
+    /// Moves it out of its place.
+    #[cold]
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            errno: self.errno,
+            finding: self.finding.take(),
+        }
+    }
+
     pub(crate) fn errno(&self) -> c_int {
         self.errno.get()
     }
@@ -114,15 +123,16 @@ impl Refusal {
             ErrorKind::Os(errno) => format!("errno {errno}"),
             _ => kind.symbol().to_owned(),
         };
-        let (context, text) = match object.named() {
-            Some((context, name)) => (context, format!("{call}: {symbol}: {name}: {what}")),
-            None => (None, format!("{call}: {symbol}: {what}")),
+        let (context, what) = match object.named() {
+            Some((context, name)) if name.is_empty() => (context, what),
+            Some((context, name)) => (context, format!("{name}: {what}")),
+            None => (None, what),
         };
         let misuse = Misuse {
             context,
             class,
             fact: [call, kind.symbol()],
-            text,
+            text: format!("{call}: {symbol}: {what}"),
             place: None,
         };
         misuse.note(&engine().sim);
@@ -178,7 +188,7 @@ fn quickly<R>(
     match catch_unwind(AssertUnwindSafe(verb)) {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(refusal)) => Err(refused(call, object, refusal)),
-        Err(_) => Err(refused(call, object, Refusal::expected(libc::EIO))),
+        Err(_) => Err(refused(call, (), Refusal::expected(libc::EIO))),
     }
 }
 
@@ -358,9 +368,9 @@ fn nowhere<T>(what: &str, address: *const T) -> String {
     if address.is_null() {
         format!("the address of {what} is NULL")
     } else if !address.is_aligned() {
-        format!("the address of {what} is {address:p}, which is not aligned")
+        format!("the address of {what} is not aligned ({address:p})")
     } else {
-        format!("the address of {what} is {address:p}, behind which there is not so much memory")
+        format!("behind the address of {what} there is not so much memory ({address:p})")
     }
 }
 

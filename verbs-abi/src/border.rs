@@ -92,9 +92,13 @@ pub unsafe fn slice<'a, T>(first: *const T, count: usize) -> Option<&'a [T]> {
     if count == 0 {
         return Some(&[]);
     }
-    let size = count.checked_mul(size_of::<T>())?;
-    let end = first.addr().checked_add(size)?;
-    let is_valid = !first.is_null() && first.is_aligned() && isize::try_from(end).is_ok();
+    const MOST: usize = isize::MAX as usize;
+    let size = count
+        .checked_mul(size_of::<T>())
+        .filter(|size| *size <= MOST)?;
+    // Null is the largest number here.
+    let is_there = first.addr().wrapping_sub(1) < MOST - size;
+    let is_valid = is_there && first.is_aligned();
     // SAFETY: the address is one that a slice may have, with room for its size; the caller promises the rest.
     is_valid.then(|| unsafe { std::slice::from_raw_parts(first, count) })
 }

@@ -81,6 +81,8 @@ impl ibv_send_wr {
     ///
     /// # Errors
     /// Those of `bind`.
+    // Each send comes here, and the result is large: as a call it is copied.
+    #[inline(always)]
     pub fn from_c<E>(
         wr: &Self,
         bind: impl FnOnce(&bind_mw_t) -> Result<SendOp, E>,
