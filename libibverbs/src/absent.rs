@@ -4,8 +4,8 @@
 //! talk to each other. Vendors' libraries import these, and programs are linked with such libraries. None
 //! is called for a device of another vendor, except the one by which a driver registers.
 //!
-//! A program that calls a public one is refused with `EOPNOTSUPP`. What is inline in `verbs.h` finds the functions here in
-//! the context.
+//! A program that calls a public one is refused with `EOPNOTSUPP`. What is inline in `verbs.h`
+//! finds the functions here in the context.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;

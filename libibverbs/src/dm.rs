@@ -283,7 +283,8 @@ extern "C" fn memcpy_from_dm(
     })
 }
 
-/// Copies between a part of the memory and the program's. They are of 4 bytes each, as with NICs that have such memory.
+/// Copies between a part of the memory and the program's. They are of 4 bytes each, as with NICs
+/// that have such memory.
 fn with_part(
     dm: *mut ibv_dm,
     (offset, length): (u64, usize),

@@ -22,10 +22,11 @@
 //! lacks: `rxe` and `siw` have no XRC and no device memory.
 //!
 //! # Divergence from libibverbs
-//! - A pointer to no object, or to a destroyed one, is `EINVAL` where C would crash. When 4,096 further objects of the kind
-//!   have been destroyed, the memory is used again, and the pointer may name a new object, as after `free`. Pointers to
-//!   structures that a call reads or writes are trusted, as in C, but for what Rust cannot have: null or misaligned is
-//!   `EINVAL`, and `EFAULT` where bytes, lists or work requests are passed.
+//! - A pointer to no object, or to a destroyed one, is `EINVAL` where C would crash. When 4,096
+//!   further objects of the kind have been destroyed, the memory is used again, and the pointer may
+//!   name a new object, as after `free`. Pointers to structures that a call reads or writes are
+//!   trusted, as in C, but for what Rust cannot have: null or misaligned is `EINVAL`, and `EFAULT`
+//!   where bytes, lists or work requests are passed.
 //! - An acknowledgement too many is ignored, where C's destroy would never return.
 //! - Memory has to stay mapped while work uses its region: the device has no pages of its own, and to ask
 //!   the kernel for each copy would take too long (docs/drop-in.md has figures).

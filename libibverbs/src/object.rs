@@ -331,7 +331,8 @@ impl<K: Kind> CObject<K> {
 
 /// What a call is about: the pointer to an object that a program passes.
 pub(crate) trait Object: Copy {
-    /// The context of the object, if it is of one, and its name in findings, or nothing. `None` if it is not an object.
+    /// The context of the object, if it is of one, and its name in findings, or nothing. `None` if
+    /// it is not an object.
     fn named(self) -> Option<(Option<Context>, String)>;
 }
 

@@ -148,7 +148,8 @@ impl<W: Linked> Part<W> {
         W: 'a,
     {
         let link = |wr: *mut W| match wr.is_aligned() {
-            // SAFETY: the program's, valid for the call, as is all that they name (C's contract). Nothing is kept for longer.
+            // SAFETY: the program's, valid for the call, as is all that they name (C's contract).
+            // Nothing is kept for longer.
             true => unsafe { wr.as_ref() },
             false => None,
         };

@@ -1,7 +1,8 @@
 //! What C functions return, and how nothing else leaves them.
 //!
-//! A verb that does not do what it was asked for returns a [`Refusal`]: the errno value, and what a diagnosis says of it.
-//! The helpers here are the only way out of the library, and each adds that to the diagnosis.
+//! A verb that does not do what it was asked for returns a [`Refusal`]: the errno value, and what a
+//! diagnosis says of it. The helpers here are the only way out of the library, and each adds that
+//! to the diagnosis.
 
 use std::ffi::c_int;
 use std::fmt::Display;
@@ -35,7 +36,8 @@ struct Finding {
 }
 
 impl Refusal {
-    /// A call that is refused for this reason. The diagnosis says before it which call that was, and on which object.
+    /// A call that is refused for this reason. The diagnosis says before it which call that was,
+    /// and on which object.
     #[cold]
     pub(crate) fn new(errno: c_int, what: impl Into<String>) -> Self {
         Self::of(Class::Refused, errno, what)
@@ -76,7 +78,8 @@ impl Refusal {
         }
     }
 
-    /// What a program without mistakes meets: nothing is there yet, a signal came, the peer has refused.
+    /// What a program without mistakes meets: nothing is there yet, a signal came, the peer has
+    /// refused.
     pub(crate) fn expected(errno: c_int) -> Self {
         Self {
             errno: NonZero::new(errno).unwrap_or(IO),
@@ -164,9 +167,10 @@ impl From<ReregError> for Refusal {
     }
 }
 
-/// Runs a verb; `call` is its name, and `object` what it is called on. The error is the errno value, which is in `errno` too. A panic, which could only be a
-/// mistake of the simulator, has been printed and is `EIO`: it must not go on through C. Nor may the unwinding of a thread
-/// that is cancelled come here, which is no panic.
+/// Runs a verb; `call` is its name, and `object` what it is called on. The error is the errno
+/// value, which is in `errno` too. A panic, which could only be a mistake of the simulator, has
+/// been printed and is `EIO`: it must not go on through C. Nor may the unwinding of a thread that
+/// is cancelled come here, which is no panic.
 #[inline]
 pub(crate) fn guarded<R>(
     call: &'static str,
@@ -177,7 +181,8 @@ pub(crate) fn guarded<R>(
     quickly(call, object, verb)
 }
 
-/// The same as [`guarded`], of a verb that comes to no call of the system at which threads are cancelled.
+/// The same as [`guarded`], of a verb that comes to no call of the system at which threads are
+/// cancelled.
 #[inline]
 fn quickly<R>(
     call: &'static str,
@@ -346,7 +351,8 @@ pub(crate) fn same_context(handle: impl Handle, context: Context) -> Result<()> 
 /// So many values that a program passes.
 ///
 /// # Safety
-/// If the pointer can be that of so many, they are there, and nobody changes them while they are used (C's contract).
+/// If the pointer can be that of so many, they are there, and nobody changes them while they are
+/// used (C's contract).
 #[inline]
 pub(crate) unsafe fn values<'a, T>(first: *const T, count: usize) -> Result<&'a [T]> {
     // SAFETY: the caller's promise.

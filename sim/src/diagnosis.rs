@@ -124,7 +124,8 @@ pub enum Problem {
         /// The error: verb, errno value and facts.
         error: Error,
     },
-    /// A layer over the verbs was misused, which the simulator does not see ([`Misuse`](crate::Misuse)).
+    /// A layer over the verbs was misused, which the simulator does not see
+    /// ([`Misuse`](crate::Misuse)).
     Misused {
         /// Of which class that is.
         class: Class,

@@ -82,8 +82,9 @@ pub fn token(value: u64) -> *mut std::ffi::c_void {
     std::ptr::without_provenance_mut(value as usize)
 }
 
-/// Values that C passes by the address of the first and a count; an empty slice if the count is 0. `None` if Rust cannot
-/// have such a slice: the address is null or not aligned, or the last value would lie beyond the memory of a process.
+/// Values that C passes by the address of the first and a count; an empty slice if the count is 0.
+/// `None` if Rust cannot have such a slice: the address is null or not aligned, or the last value
+/// would lie beyond the memory of a process.
 ///
 /// # Safety
 /// If the result is a slice, so many values are there, and nobody changes them while it is used.
@@ -99,7 +100,8 @@ pub unsafe fn slice<'a, T>(first: *const T, count: usize) -> Option<&'a [T]> {
     // Null is the largest number here.
     let is_there = first.addr().wrapping_sub(1) < MOST - size;
     let is_valid = is_there && first.is_aligned();
-    // SAFETY: the address is one that a slice may have, with room for its size; the caller promises the rest.
+    // SAFETY: the address is one that a slice may have, with room for its size; the caller promises
+    // the rest.
     is_valid.then(|| unsafe { std::slice::from_raw_parts(first, count) })
 }
 

@@ -56,7 +56,8 @@ fn with(
 }
 
 pub(crate) extern "C" fn reject(id: *mut rdma_cm_id, data: *const c_void, length: u8) -> c_int {
-    // SAFETY: the program's, valid for the call, and so long (C's contract). Without an address there are none, as in librdmacm.
+    // SAFETY: the program's, valid for the call, and so long (C's contract). Without an address
+    // there are none, as in librdmacm.
     let data = unsafe { verbs_abi::slice(data.cast::<u8>(), length.into()) }.unwrap_or_default();
     on("rdma_reject", id, |cm, id| cm.reject(id, data))
 }

@@ -8,15 +8,17 @@ use crate::class::Class;
 use crate::device::node_of;
 use crate::diagnosis::{Problem, Unposted};
 
-/// A misuse of a layer over the verbs that the simulator does not see, such as a pointer to no object.
+/// A misuse of a layer over the verbs that the simulator does not see, such as a pointer to no
+/// object.
 #[derive(Clone, Debug)]
 pub struct Misuse {
-    /// The context of the object that it is about. `None` if it is about no object: then it is of the first device.
+    /// The context of the object that it is about. `None` if it is about no object: then it is of
+    /// the first device.
     pub context: Option<Context>,
     /// Of which class it is.
     pub class: Class,
-    /// What tells it from others of its class at the same place, such as the call and `EFAULT`. Those that are alike are one
-    /// finding.
+    /// What tells it from others of its class at the same place, such as the call and `EFAULT`.
+    /// Those that are alike are one finding.
     pub fact: [&'static str; 2],
     /// In words.
     pub text: String,
