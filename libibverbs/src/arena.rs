@@ -491,41 +491,33 @@ mod tests {
     /// again. What the threads say to each other orders nothing.
     #[test]
     fn what_a_lookup_gave_stays_as_long_as_it_is_used() {
-        const ROUNDS: usize = 5;
         let arena = new_arena::<Counted>();
-        let others = Arc::new(AtomicUsize::new(0));
-        let [shared, step] = [const { AtomicUsize::new(0) }; 2];
-        let wait_for = |wanted| {
-            while step.load(Ordering::Relaxed) != wanted {
+        let [own, others] = [0, 1].map(|_| Arc::new(AtomicUsize::new(0)));
+        let at = address(&*insert(arena, Counted::new(&own)));
+        let [is_found, is_ended] = [const { AtomicBool::new(false) }; 2];
+        let wait_for = |flag: &AtomicBool| {
+            while !flag.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
         };
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                for round in 0..ROUNDS {
-                    wait_for(3 * round + 1);
-                    let found = arena.find(shared.load(Ordering::Relaxed)).unwrap();
-                    step.store(3 * round + 2, Ordering::Relaxed);
-                    wait_for(3 * round + 3);
-                    assert_eq!(*found.0, 7);
-                }
+                let found = arena.find(at).unwrap();
+                is_found.store(true, Ordering::Relaxed);
+                wait_for(&is_ended);
+                assert_eq!(*found.0, 7);
             });
-            for round in 0..ROUNDS {
-                let own = Arc::new(AtomicUsize::new(0));
-                let at = address(&*insert(arena, Counted::new(&own)));
-                shared.store(at, Ordering::Relaxed);
-                step.store(3 * round + 1, Ordering::Relaxed);
-                wait_for(3 * round + 2);
-                assert!(arena.end(&*arena.find(at).unwrap()));
-                for _ in 0..3 * QUARANTINE {
-                    arena.end(&*insert(arena, Counted::new(&others)));
-                }
-                assert!(arena.find(at).is_none(), "its quarantine is over");
-                assert_eq!(own.load(Ordering::Relaxed), 0, "and it is used");
-                step.store(3 * round + 3, Ordering::Relaxed);
-                while own.load(Ordering::Relaxed) == 0 {
-                    arena.end(&*insert(arena, Counted::new(&others)));
-                }
+            wait_for(&is_found);
+            arena.end(&*arena.find(at).unwrap());
+            for _ in 0..3 * QUARANTINE {
+                arena.end(&*insert(arena, Counted::new(&others)));
+            }
+            let [is_hidden, is_dropped] =
+                [arena.find(at).is_none(), own.load(Ordering::Relaxed) > 0];
+            is_ended.store(true, Ordering::Relaxed);
+            assert_eq!((is_hidden, is_dropped), (true, false));
+            while own.load(Ordering::Relaxed) == 0 {
+                arena.end(&*insert(arena, Counted::new(&others)));
             }
         });
     }
