@@ -151,9 +151,9 @@ impl CObject<Id> {
         self.let_go_of_event()?;
         cm()?.destroy_id(self.handle, Wait::Forever)?;
         engine().cm.ids.lock().remove(&self.handle);
-        let own = std::mem::take(&mut *self.more.own.lock());
+        let own = self.more.own.lock().channel.take();
         self.retire();
-        own.channel.map_or(Ok(()), |channel| channel.close())
+        own.map_or(Ok(()), |channel| channel.close())
     }
 
     pub(super) fn migrate(&self, channel: Option<Holding<EventChannel>>) -> Result<()> {
