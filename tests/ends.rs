@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 /// The program.
 fn program() -> &'static Path {
@@ -189,6 +190,31 @@ fn a_mistake_is_found_whatever_its_process_does_afterwards() {
             };
             assert!(said.contains(class), "{how}{late} {options:?}: {said}");
         }
+    }
+}
+
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn a_mistake_of_a_process_that_wrote_no_diagnosis_is_a_line_of_json_too() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ends.json");
+    let to_file = format!("--diagnose={}", file.display());
+    let (_, said) = run(&[&to_file, "--diagnose-format", "json"], "mistake _exit");
+    assert!(said.contains("ended without a diagnosis"), "{said}");
+    let text = fs::read_to_string(&file).unwrap();
+    let found: Value = serde_json::from_str(&text).expect("it is one line");
+    assert_eq!(found["class"], "VS-OBJ-02", "{text}");
+}
+
+/// The library's own write may not end the program by SIGPIPE.
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn a_standard_error_without_a_reader_changes_no_status() {
+    for (way, status) in [("mistake return", 99), ("right", 0)] {
+        let (reader, without_reader) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = exec(&["--fail-on", "error"], way);
+        let output = command.stderr(without_reader).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{way}");
     }
 }
 
