@@ -205,6 +205,16 @@ fn a_mistake_of_a_process_that_wrote_no_diagnosis_is_a_line_of_json_too() {
     assert_eq!(found["class"], "VS-OBJ-02", "{text}");
 }
 
+/// The library's own write may not end the program by SIGXFSZ.
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn packets_that_cannot_be_written_do_not_end_the_program() {
+    let packets = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ends.pcap");
+    let (code, said) = run(&["--pcap", packets.to_str().unwrap()], "limited");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("ends.pcap: File too large"), "{said}");
+}
+
 /// The library's own write may not end the program by SIGPIPE.
 #[test]
 #[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]

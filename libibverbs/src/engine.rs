@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
-use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Once, OnceLock};
@@ -18,7 +17,7 @@ use verbs_sim::{Mode, Pcap, Sim, SimConfig};
 
 use crate::dm::Dm;
 use crate::object::{Holding, Objects};
-use crate::output::say;
+use crate::output::{Output, say};
 use crate::qp::Qp;
 use crate::{at_exit, caller, cm, context, interrupted, pin, place, report, verdict};
 
@@ -164,16 +163,6 @@ pub(crate) fn unobserved() -> &'static Sim {
     engine().sim.unobserved()
 }
 
-/// The file of packets. It could be written when the library was loaded; without it the program runs on.
-fn begin_packets(path: &Path) -> Option<Pcap> {
-    let begun = Pcap::append(path);
-    begun
-        .inspect_err(|error| {
-            say(format_args!("the packets: {}: {error}", path.display()));
-        })
-        .ok()
-}
-
 /// A number that no other process has, most likely: by its id alone each first process of a container would have
 /// the same.
 fn drawn() -> u64 {
@@ -203,7 +192,11 @@ fn usable(fabric: &Fabric) -> &Fabric {
 impl Engine {
     /// A child has the devices of its parent, which may have looked for them before.
     fn new(config: &'static Config, parent: Option<&Self>) -> Self {
-        let pcap = config.pcap().and_then(begin_packets);
+        // The file has its header since the library was loaded.
+        let packets = config
+            .pcap()
+            .map(|path| Output::open(&path.to_string_lossy()));
+        let pcap = packets.map(Pcap::resume);
         let sim = config.simulation(Mode::RealTime, usable(config.fabric()), drawn(), pcap);
         let sim = sim.expect("one could be made when the library was loaded");
         if config.memory() && !SimConfig::can_check_mapping() {

@@ -1,7 +1,7 @@
-//! What the library writes for the user: messages on the standard error, the diagnosis and the trace.
+//! What the library writes for the user: messages on the standard error, the diagnosis, the trace and the packets.
 //!
-//! A file is opened when the library is loaded: by the end a program may have used up its descriptors, changed its
-//! user or its root directory. What the library writes never ends the program: a limit on the size of files
+//! A file is opened early: by the end a program may have used up its descriptors, changed its user or its root
+//! directory. What the library writes never ends the program: a limit on the size of files
 //! (`SIGXFSZ`) and a pipe without a reader (`SIGPIPE`) are errors here, and no signals.
 
 use std::fmt::Display;
@@ -13,11 +13,11 @@ use std::ptr::null_mut;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use verbs_sim::Guarded;
 
-/// Where the diagnosis or the trace goes.
+/// Where the diagnosis, the trace or the packets go.
 pub(crate) struct Output {
     /// A path, or `-` for the standard error.
     to: String,
-    /// The file, if it could be opened when the library was loaded.
+    /// The file, if it could be opened at first.
     file: Option<Guarded<File>>,
 }
 
@@ -40,21 +40,34 @@ impl Output {
     /// # Errors
     /// A sentence with the path: why the text could not be written. A standard error that nobody reads is no error.
     pub(crate) fn write(&self, text: &str) -> Result<(), String> {
-        let text = text.as_bytes();
-        let written = quietly(|| {
-            if self.is_stderr() {
-                return io::stderr().write_all(text);
-            }
-            match self.file.as_ref().and_then(Guarded::own) {
-                Some(mut file) => file.write_all(text),
-                // The program has closed the descriptor.
-                None => opened(&self.to)?.write_all(text),
-            }
-        });
-        match written {
+        match self.append(text.as_bytes()) {
             Err(error) if self.is_stderr() && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(|error| format!("{}: {error}", self.to)),
         }
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        quietly(|| {
+            if self.is_stderr() {
+                return io::stderr().write_all(bytes);
+            }
+            match self.file.as_ref().and_then(Guarded::own) {
+                Some(mut file) => file.write_all(bytes),
+                // The program has closed the descriptor.
+                None => opened(&self.to)?.write_all(bytes),
+            }
+        })
+    }
+}
+
+/// Each buffer is written as a whole.
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.append(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

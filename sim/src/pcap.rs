@@ -52,7 +52,7 @@ impl Pcap {
         Ok(Self::open(to))
     }
 
-    /// Begins a file if it is not there or empty, for [`append`](Self::append).
+    /// Begins a file if it is not there or empty, for [`resume`](Self::resume).
     ///
     /// # Errors
     /// If it cannot be written.
@@ -64,14 +64,10 @@ impl Pcap {
         }
     }
 
-    /// Goes on with a file, which another process may have begun. Several processes may write to one file: each packet is
-    /// written whole.
-    ///
-    /// # Errors
-    /// As for [`prepare`](Self::prepare).
-    pub fn append(path: &Path) -> io::Result<Self> {
-        Self::prepare(path)?;
-        Ok(Self::open(OpenOptions::new().append(true).open(path)?))
+    /// Goes on with a file that has been [prepared](Self::prepare), or that another process has begun. Several processes may
+    /// append to one file: each buffer of a writer is written as a whole, and has whole packets.
+    pub fn resume(to: impl Write + Send + 'static) -> Self {
+        Self::open(to)
     }
 
     fn open(to: impl Write + Send + 'static) -> Self {

@@ -58,16 +58,20 @@ static void hang_with_lock(void)
     complete(&a);
 }
 
+static void exchange(void)
+{
+    post_recv(&b, 1, 64);
+    post_send(&a, 1, 64, 0);
+    complete(&a);
+    complete(&b);
+}
+
 /* It is nearly always in the simulator, with the lock. */
 static void poll_forever(void)
 {
     ready();
-    for (;;) {
-        post_recv(&b, 1, 64);
-        post_send(&a, 1, 64, 0);
-        complete(&a);
-        complete(&b);
-    }
+    for (;;)
+        exchange();
 }
 
 /* Without the rights of root, as daemons go on. */
@@ -255,6 +259,10 @@ int main(int count, char **arguments)
             signals += WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
         }
         CHECK(signals == 2);
+    } else if (!strcmp(way, "limited")) {
+        limit(RLIMIT_FSIZE);
+        for (int i = 0; i < 1000; ++i)
+            exchange();
     } else if (strcmp(way, "right")) {
         wait_for_event();
     }
