@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use verbs_api::Verbs;
 use verbs_api::lab::{Lab, TraceRecord};
 use verbs_faults::{Part, Plan, PlanError};
-use verbs_sim::{Diagnosis, Finding, Pcap, Sim, SimConfig};
+use verbs_sim::{Diagnosis, Finding, Pcap, Sim, SimConfig, Suppressions};
 
 use crate::checked::{Checked, Witness};
 use crate::panics::caught;
@@ -39,6 +39,7 @@ pub struct Exploration {
     plan: Plan,
     seeds: Seeds,
     pcap: Option<Pcap>,
+    strict: Option<Suppressions>,
 }
 
 /// A fresh simulation, for one run of a test.
@@ -112,6 +113,7 @@ impl Exploration {
             plan: Plan::standard(),
             seeds: Seeds::new(0..1000),
             pcap: None,
+            strict: None,
         }
     }
 
@@ -148,6 +150,14 @@ impl Exploration {
     #[must_use]
     pub fn config(mut self, config: SimConfig) -> Self {
         self.config = config;
+        self
+    }
+
+    /// Lets a run fail if its program has made mistakes that are certain ([`Sim::strict`]), but for those that are
+    /// `allowed`. What the faults of the plan let fail is no mistake.
+    #[must_use]
+    pub fn strict(mut self, allowed: Suppressions) -> Self {
+        self.strict = Some(allowed);
         self
     }
 
@@ -295,8 +305,10 @@ impl Exploration {
         for part in &struck {
             strikes[part.rule] += 1;
         }
-        // What the device did wrong comes before what the test makes of it.
+        let mistakes = || sim.diagnose().check(self.strict.as_ref()?).err();
+        // What the device did wrong comes before what the test makes of it, and that before what it did wrong.
         let failure = broken.or_else(|| result.and_then(|result| result).err());
+        let failure = failure.or_else(mistakes);
         let (diagnosis, trace) = match (&failure, &witness) {
             (Some(_), Some(witness)) => witness.failure(),
             _ => (Diagnosis::default(), sim.trace()),

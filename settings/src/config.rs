@@ -11,12 +11,12 @@ use verbs_api::lab::{Fault, Lab};
 use verbs_api::profile::{DeviceLimits, Profile};
 use verbs_api::{Capabilities, Gid, LinkLayer, Verb, Verbs};
 use verbs_faults::Plan;
-use verbs_sim::{Mode, Pcap, Sim, SimConfig};
+use verbs_sim::{Mode, Pcap, Sim, SimConfig, Suppressions};
 
 use crate::fabric::{self, Fabric, SetUp};
 use crate::format::DiagnoseFormat;
 use crate::setting::{Given, Setting, Sources, Variables};
-use crate::suppressions::Suppressions;
+use crate::suppressions;
 
 /// The settings, checked, from which simulations can be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,7 +131,7 @@ impl Config {
             diagnose: output(from.get("diagnose")?)?
                 .or_else(|| (halts_on_error || backtraces).then(|| "-".to_owned())),
             diagnose_format: DiagnoseFormat::given(from.get("diagnose-format")?)?,
-            suppressions: Suppressions::given(from.get("suppressions")?)?,
+            suppressions: suppressions::given(from.get("suppressions")?)?,
             halts_on_error,
             backtraces,
             pcap: pcap(from.get("pcap")?, is_roce)?,

@@ -16,4 +16,3 @@ pub use config::{Config, link_layer};
 pub use fabric::Fabric;
 pub use format::DiagnoseFormat;
 pub use setting::{Kind, SETTINGS, Setting, Variables};
-pub use suppressions::Suppressions;

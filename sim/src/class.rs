@@ -166,7 +166,7 @@ classes! {
     Refused = "VS-CALL-01", Hint, "SQ-02",
         "look at what the call returns";
     Injected = "VS-LAB-01", Hint, "WC-21",
-        "nothing: a fault rule did it";
+        "nothing: a fault rule or the laboratory did it";
     Garbage = "VS-NET-01", Hint, "DEV-01",
         "find out who sends to the RoCE port";
     Changed = "VS-MEM-01", Certain, "SQ-17",
@@ -251,6 +251,8 @@ impl Class {
             ) => Self::OtherParent,
             (Cause::Handle { .. }, _) => Self::Refused,
             (Cause::InUse { .. }, _) => Self::Busy,
+            // What a device or the laboratory has too little of is known only when it is refused.
+            (Cause::Limit { .. }, _) => Self::Refused,
             (Cause::Mismatch { .. }, _) => Self::OtherParent,
             (
                 Cause::QpState {
@@ -319,7 +321,7 @@ impl Class {
     /// That of work that failed for this reason.
     pub(crate) fn of_failure(receive: bool, status: WcStatus, why: &str) -> Self {
         match status {
-            _ if why == reason::INJECTED => Self::Injected,
+            _ if reason::lab::has_done(why) => Self::Injected,
             _ if why.contains("was deregistered") => Self::Deregistered,
             _ if why.ends_with(reason::NOT_MAPPED) => Self::Unmapped,
             _ if why.contains(reason::OTHER_CUT) || why == reason::NO_BEGINNING => Self::EndsDiffer,
@@ -375,6 +377,24 @@ impl Problem {
             Self::Changed { .. } => Class::Changed,
             Self::Unmapped { .. } => Class::Unmapped,
             Self::DeregisteredEarly { .. } => Class::DeregisteredEarly,
+        }
+    }
+
+    /// How sure it is that it is a mistake. The other side may be gone, or not be ready, without a mistake of the program:
+    /// if it has handled that, it may be right.
+    pub(crate) fn certainty(&self) -> Certainty {
+        let class = self.class();
+        let is_of_peer = matches!(
+            class,
+            Class::NoAnswer | Class::NotReceived | Class::FailedWork
+        );
+        match self {
+            Self::Failed {
+                status: WcStatus::RetryExcErr | WcStatus::RnrRetryExcErr | WcStatus::RemOpErr,
+                handled: true,
+                ..
+            } if is_of_peer => Certainty::Hint,
+            _ => class.certainty(),
         }
     }
 

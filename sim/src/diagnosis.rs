@@ -10,6 +10,7 @@ use verbs_api::site::Site;
 use verbs_api::{AsyncEventType, CompChannel, Cq, Error, Mr, WcStatus};
 
 use crate::class::{Certainty, Class};
+use crate::suppressions::Suppressions;
 
 pub use unposted::Unposted;
 pub(crate) use words::counted;
@@ -66,8 +67,9 @@ pub struct Finding {
     pub site: Option<Site>,
     /// How often more the same was found at the same place.
     pub more: u64,
-    /// How sure it is that it is a mistake: as its class says, but what a program had not done yet when it was stopped is a
-    /// hint.
+    /// How sure it is that it is a mistake: as its class says. Two things are hints all the same: what a program had not
+    /// done yet when it was stopped, and a failure that may come from the other side and that the program has handled
+    /// ([`Problem::Failed`]).
     pub certainty: Certainty,
 }
 
@@ -116,6 +118,9 @@ pub enum Problem {
         status: WcStatus,
         /// What it failed for, if that is known.
         why: Option<Why>,
+        /// The program has polled that, has destroyed or reset the queue pair, and work that it has posted since then has
+        /// succeeded.
+        handled: bool,
     },
     /// A call was refused.
     Refused {
@@ -388,6 +393,24 @@ impl Diagnosis {
         self.mistakes.is_empty() && self.leftovers.is_empty()
     }
 
+    /// Refuses mistakes that are certain, but for those that are `allowed`.
+    ///
+    /// # Errors
+    /// The mistakes, a line each with what to do.
+    pub fn check(&self, allowed: &Suppressions) -> Result<(), String> {
+        let mut text = String::new();
+        for finding in &self.mistakes {
+            let is_refused = finding.certainty == Certainty::Certain;
+            if is_refused && !allowed.cover_finding(finding) {
+                text += &format!("\n{finding}\nhelp: {}", finding.class().remedy());
+            }
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        Err(format!("the program made mistakes:{text}"))
+    }
+
     /// All there is, in the order in which it is printed.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.mistakes.iter().chain(&self.leftovers)
@@ -403,7 +426,7 @@ impl Finding {
         } = noted;
         Self {
             node,
-            certainty: problem.class().certainty(),
+            certainty: problem.certainty(),
             problem,
             site,
             more,

@@ -77,6 +77,7 @@ mod service;
 mod spare;
 mod stack;
 mod subnet;
+mod suppressions;
 mod sync;
 mod time;
 mod timers;
@@ -91,6 +92,7 @@ pub use guarded::Guarded;
 pub use network::Network;
 pub use pcap::Pcap;
 pub use stack::shell::{Misuse, Participant, Sim, Sleeping, Step, Stuck, Watch, What};
+pub use suppressions::Suppressions;
 
 /// For searches in the simulator's own tests. No promise is made of it.
 #[doc(hidden)]

@@ -108,6 +108,14 @@ pub(crate) enum Op {
 }
 
 impl Op {
+    /// It answers a request.
+    pub(crate) fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::ReadResponse | Self::Acknowledge(_) | Self::AtomicResponse
+        )
+    }
+
     /// It asks for data, which stand for the acknowledgement.
     pub(crate) fn is_answered_with_data(&self) -> bool {
         matches!(self, Self::ReadRequest(_) | Self::AtomicRequest(_))

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use verbs_api::lab::{FaultId, Harm, PacketFilter, PacketView, TappedPacket};
 use verbs_api::{ErrorKind, Verb};
 
+use crate::device::reason;
 use crate::fault::Striker;
 use crate::packet::Packet;
 use crate::time::Time;
@@ -179,9 +180,9 @@ impl PacketRule {
 
     fn verdict(&self) -> Verdict {
         match self {
-            Self::Harm(_, Harm::Drop) => Verdict::Lost("a fault rule"),
+            Self::Harm(_, Harm::Drop) => Verdict::Lost(reason::BY_RULE),
             Self::Harm(_, harm) => Verdict::Harmed(*harm),
-            Self::Down { .. } => Verdict::Lost("the link is down"),
+            Self::Down { .. } => Verdict::Lost(reason::LINK_DOWN),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod cases;
 #[path = "../common/mod.rs"]
 mod common;
+mod failures;
 mod turns;
 
 use std::time::Duration;

@@ -24,6 +24,7 @@ use super::history::{FailedWork, reason};
 use super::left::{Dealings, Left};
 use super::moderate::Moderation;
 use super::notify::{Added, Notify};
+use super::recovery::Standing;
 use super::undefined::undefine;
 use crate::diagnosis::Noted;
 use crate::empty::EmptyCqs;
@@ -673,5 +674,6 @@ fn note_injected(base: &mut Base, wc: &Wc, ticket: Ticket, status: WcStatus) {
         asked: None,
         at: base.now,
         site: None,
+        standing: Standing::Open,
     });
 }

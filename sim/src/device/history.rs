@@ -6,6 +6,7 @@ use verbs_api::site::Site;
 use verbs_api::{Cq as CqHandle, QpState, WcStatus};
 
 use super::fresh::{Fresh, News};
+use super::recovery::{Recovery, Standing};
 use crate::class::Class;
 use crate::diagnosis::{Noted, Problem};
 use crate::packet::{Packet, PortId, Psn};
@@ -42,12 +43,68 @@ pub(crate) mod reason {
     pub(crate) const NO_BEGINNING: &str = "the qp waits for another PSN first (rq_psn): it is the rest of a message whose beginning was not taken";
     /// How reasons end of work on memory that is not there.
     pub(crate) const NOT_MAPPED: &str = "are not all mapped";
-    /// No mistake of the program.
     pub(crate) const INJECTED: &str = "a fault rule wants it";
+    /// What becomes of packets that a fault rule strikes, or the laboratory.
+    pub(crate) const BY_RULE: &str = "a fault rule";
+    pub(crate) const LINK_DOWN: &str = "the link is down";
+    pub(crate) const PORT_DOWN: &str = "the port is down";
+    pub(crate) const DEAD: &str = "the device is dead";
+    pub(crate) const CHECKSUM: &str = "the checksum is wrong";
+    pub(crate) const HELD_BACK: &str = "a fault rule holds it back";
+    pub(crate) const NO_GID: &str = "no port has this GID";
     /// How the reason ends for which a peer's message has no completion.
     pub(crate) const OVERRUN: &str = "has overrun: the completion is lost";
     pub(crate) const SHORT_RECEIVE: &str = "the receive is too small";
     pub(crate) const BAD_MESSAGE: &str = "the message cannot be taken";
+
+    /// Why work fails that a fault rule or the laboratory let fail: no mistake of the program.
+    pub(crate) mod lab {
+        use super::*;
+
+        pub(crate) const LOST: &str = "a fault rule lost the request or its answer";
+        pub(crate) const DAMAGED: &str = "a fault rule damaged the request or its answer";
+        pub(crate) const LATE: &str = "a fault rule held back the request or its answer";
+        pub(crate) const LINK: &str = "a fault rule cut the link to its peer";
+        pub(crate) const PORT: &str = "a port on the way to its peer was down";
+        pub(crate) const DEVICE: &str = "the device of its peer was dead";
+        pub(crate) const PEER: &str =
+            "its peer had stopped before, since a fault rule or the laboratory let it fail";
+        pub(crate) const TABLES: &str =
+            "the laboratory changed a GID or a P_Key that the connection needs";
+        pub(crate) const SRQ: &str = "the laboratory let the SRQ of the receiver fail";
+
+        const ALL: [&str; 10] = [
+            INJECTED, LOST, DAMAGED, LATE, LINK, PORT, DEVICE, PEER, TABLES, SRQ,
+        ];
+
+        /// Whether a failure for this reason is none of the program's.
+        pub(crate) fn has_done(why: &str) -> bool {
+            ALL.contains(&why)
+        }
+
+        /// Why work fails whose packets have this fate.
+        pub(crate) fn of_fate(fate: &str) -> Option<&'static str> {
+            Some(match fate {
+                BY_RULE => LOST,
+                CHECKSUM => DAMAGED,
+                HELD_BACK => LATE,
+                LINK_DOWN => LINK,
+                PORT_DOWN => PORT,
+                super::DEAD => DEVICE,
+                _ => return None,
+            })
+        }
+    }
+
+    /// The fates of packets that sending again cannot mend.
+    pub(crate) const LASTING: [&str; 6] = [
+        NO_QP,
+        ELSEWHERE,
+        OTHER_TRANSPORT,
+        OTHER_PORT,
+        OTHER_PEER,
+        PKEY,
+    ];
 
     pub(super) const ALL: [&str; 14] = [
         NO_RECEIVE,
@@ -104,6 +161,7 @@ pub(crate) type QpAt = (u32, u32);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) failures: Vec<FailedWork>,
+    pub(crate) recovery: Recovery,
     /// Mistakes that were seen when they happened, in that order.
     noted: Vec<Noted>,
     /// Where those are, by class, fact and place.
@@ -140,6 +198,7 @@ pub(crate) struct FailedWork {
     pub(crate) at: Time,
     /// Where it was posted.
     pub(crate) site: Option<Site>,
+    pub(crate) standing: Standing,
 }
 
 /// What was lost in a CQ.
@@ -184,10 +243,12 @@ pub(crate) struct Reached {
     pub(crate) state: QpState,
     /// It has carried out a request, or may have on a connection before.
     pub(crate) has_taken: bool,
+    /// A fault rule or the laboratory has stopped it.
+    pub(crate) is_harmed: bool,
 }
 
-/// So many queue pairs that are gone are remembered.
-const GONE: usize = 64;
+/// How many queue pairs that are gone are remembered, for as long as their peers try again.
+const GONE: usize = 1000;
 
 /// Packets that were not taken.
 #[derive(Clone, Debug, Default)]
@@ -413,6 +474,11 @@ impl History {
     /// Where was made what a queue pair that is gone took receives from.
     pub(crate) fn receiver_made_at(&self, qp_num: u32) -> Option<Site> {
         self.of_gone(qp_num)?.made_at
+    }
+
+    /// Whether a fault rule or the laboratory had stopped the queue pair of this number, which is gone.
+    pub(crate) fn was_harmed(&self, qp_num: u32) -> bool {
+        self.of_gone(qp_num).is_some_and(|gone| gone.last.is_harmed)
     }
 
     fn of_gone(&self, qp_num: u32) -> Option<&GoneQp> {

@@ -33,7 +33,9 @@ impl Device {
 
     /// Brings a port up or down that there is.
     pub(crate) fn switch_port(&mut self, port: u8, up: bool) {
-        let was_up = std::mem::replace(&mut self.ports.at_mut(port).up, up);
+        let own = self.ports.at_mut(port);
+        let was_up = std::mem::replace(&mut own.up, up);
+        own.was_down |= !up;
         if was_up != up {
             let event_type = match up {
                 true => AsyncEventType::PortActive,

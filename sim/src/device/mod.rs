@@ -21,6 +21,7 @@
 //! | `srq`, `xrcd` | shared receive queues; domains of extended reliable connections |
 //! | `limits` | what fault rules do to completions and resources |
 //! | `history`, `fresh` | what went wrong, and what of it is new |
+//! | `recovery` | whether a program goes on after work that failed |
 //! | `unmapped` | memory of regions that is not mapped any more |
 
 mod access;
@@ -48,6 +49,7 @@ mod notify;
 mod outbox;
 mod ports;
 mod query;
+mod recovery;
 mod region;
 mod srq;
 mod undefined;
@@ -91,6 +93,7 @@ pub(crate) use limits::What;
 use outbox::Outbox;
 pub(crate) use outbox::{Address, OutPacket};
 pub(crate) use ports::{Gids, MAX_MSG_SZ, PORT_MTU, PORT_MTU_BYTES, Ports, gids, pkeys_match};
+pub(crate) use recovery::Standing;
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};
 pub(crate) use why::access_names;

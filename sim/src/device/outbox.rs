@@ -7,6 +7,7 @@ use verbs_api::QpType;
 use verbs_api::lab::TraceEvent;
 
 use super::base::Base;
+use super::history::reason;
 use super::ports::Ports;
 use crate::packet::{Op, Packet, PortId, Psn, Route};
 use crate::payload::Payload;
@@ -150,7 +151,7 @@ impl Outbox {
         base.note(TraceEvent::Sent(packet));
         if !up {
             self.packets.pop_back();
-            let why = "the port is down";
+            let why = reason::PORT_DOWN;
             base.note(TraceEvent::Lost { packet, why });
         }
     }

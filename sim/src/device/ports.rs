@@ -41,6 +41,8 @@ pub(crate) struct Port {
     pub(crate) gids: Vec<Gid>,
     pub(crate) pkeys: Vec<u16>,
     pub(crate) up: bool,
+    /// It has been down, some time.
+    pub(crate) was_down: bool,
     pub(crate) mtu: Mtu,
     pub(crate) bad_pkeys: u32,
     pub(crate) bad_qkeys: u32,
@@ -60,6 +62,7 @@ impl Port {
             gids: port_gids(id, false).into(),
             pkeys: vec![DEFAULT_PKEY, 0, 0, 0],
             up: true,
+            was_down: false,
             mtu: PORT_MTU,
             bad_pkeys: 0,
             bad_qkeys: 0,

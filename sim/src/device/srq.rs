@@ -79,6 +79,11 @@ impl Srq {
         !std::mem::replace(&mut self.failed, true)
     }
 
+    /// The laboratory has let it fail.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// The oldest receive that waits.
     pub(crate) fn first_waiting(&self) -> Result<&Recv, NoReceive> {
         match self.recvs.get(&self.next) {

@@ -120,12 +120,18 @@ impl Problem {
                 wr_id,
                 status,
                 why,
+                handled,
             } => {
                 let kind = if *receive { "receive" } else { "send" };
                 let why = why
                     .as_ref()
                     .map_or(String::new(), |why| why.in_words(names));
-                format!("{kind} {wr_id:#x} of qp {qp_num:#x} failed with {status}{why}")
+                let handled = if *handled {
+                    "; the program went on"
+                } else {
+                    ""
+                };
+                format!("{kind} {wr_id:#x} of qp {qp_num:#x} failed with {status}{why}{handled}")
             }
             Self::Refused { error, .. } => {
                 let posted = match error.cause() {

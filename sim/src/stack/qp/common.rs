@@ -20,6 +20,12 @@ pub(crate) struct Common {
     pub(crate) route: Option<Route>,
     /// It is counted in `Base::listeners`.
     is_listener: bool,
+    /// How many queue pairs with failed work the program had given up when it was connected.
+    pub(super) connected_after: u32,
+    /// The laboratory has changed a GID or a P_Key since it was connected.
+    pub(crate) is_moved: bool,
+    /// A fault rule or the laboratory has let a piece of its work fail.
+    pub(super) is_harmed: bool,
 }
 
 /// Whether a transport acknowledges, and tries again.
@@ -41,6 +47,9 @@ impl Common {
             mtu: PORT_MTU_BYTES,
             route: None,
             is_listener: false,
+            connected_after: 0,
+            is_moved: false,
+            is_harmed: false,
         }
     }
 

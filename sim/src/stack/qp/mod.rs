@@ -16,6 +16,7 @@
 //! | `post`, `modify` | `ibv_post_send` and its like; `ibv_modify_qp` |
 //! | `wait` | how long a requester waits |
 //! | `verdict` | what a side says: stop, or refuse a request |
+//! | `loss` | why a request was not answered, as far as the fabric knows |
 //! | `why` | what failed, in words |
 
 mod atomic;
@@ -23,6 +24,7 @@ mod common;
 mod datagram;
 mod direct;
 mod grh;
+mod loss;
 mod modify;
 mod number;
 mod phase;
@@ -128,8 +130,11 @@ impl Qp {
     /// How far it has come, for a diagnosis.
     pub(crate) fn reached(&self) -> Reached {
         let has_taken = self.was_reset || self.responder.has_taken();
-        let state = self.common.state();
-        Reached { state, has_taken }
+        Reached {
+            state: self.common.state(),
+            has_taken,
+            is_harmed: self.is_harmed(),
+        }
     }
 
     pub(crate) fn receives(&self) -> &Receives {
@@ -287,6 +292,7 @@ impl Qp {
         }
         let receives = &mut self.responder.receives;
         let delivery = receives.complete(&self.common, device, wc, solicited);
+        self.common.is_harmed |= delivery == Delivery::Failed;
         if let Err(stop) = Stop::after_receive(delivery) {
             self.stop(device, stop);
         }
@@ -316,6 +322,7 @@ impl Qp {
             ..QpAttr::default()
         };
         self.common.route = None;
+        (self.common.is_moved, self.common.is_harmed) = (false, false);
         self.responder.reset();
         self.comm_est = false;
         self.early.clear();
@@ -349,6 +356,37 @@ impl Qp {
         if self.common.state() == QpState::Err {
             self.posts_in_error.get_or_insert(0);
         }
+    }
+
+    /// The program destroys it, or takes it out of use: if it has polled why it failed, it deals with that.
+    pub(crate) fn note_given_up(&self, device: &mut Device) {
+        if self.posts_in_error.is_some() {
+            device.base.history.give_up(self.common.qp_num);
+        }
+    }
+
+    /// A completion of it was polled that is a success, while it is asked whether the program goes on after a failure.
+    /// Work counts that was posted after that: all on a queue pair that was connected since, or else sends.
+    #[cold]
+    pub(crate) fn has_succeeded(&mut self, device: &mut Device, ticket: Ticket) {
+        let history = &mut device.base.history;
+        let given_up = history.recovery.given_up();
+        let since = match (self.common.connected_after, &mut self.requester) {
+            (after, _) if after == given_up => after,
+            (after, Some(own)) if !ticket.is_recv() => {
+                let begins = own.sq.end();
+                let (number, seq) = *own.begins.get_or_insert((given_up, begins));
+                match ticket.seq >= seq {
+                    true => {
+                        own.begins = None;
+                        number
+                    }
+                    false => after,
+                }
+            }
+            (after, _) => after,
+        };
+        history.go_on(since);
     }
 
     /// A send is posted in the error state. One is how a program finds the end of what is flushed (QP-FLUSH-08).

@@ -31,6 +31,9 @@ impl Qp {
         };
         self.check_mask(device, attr, mask)?;
         let route = self.check_values(device, attr, mask)?;
+        if mask.contains(M::STATE) && matches!(to, QpState::Reset | QpState::Err) {
+            self.note_given_up(device);
+        }
         self.apply(attr, mask, route);
         Ok(self.enter(device, from, to))
     }
@@ -230,6 +233,7 @@ impl Qp {
         }
         let qp = &mut self.common;
         if (from, to) == (QpState::Init, QpState::Rtr) {
+            qp.connected_after = device.base.history.recovery.given_up();
             self.responder.expect(Psn::new(qp.attr.rq_psn));
             return std::mem::take(&mut self.early);
         }

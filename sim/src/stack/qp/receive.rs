@@ -138,6 +138,7 @@ impl Qp {
                 event,
             }) => {
                 let why = why::refused(&self.common, &self.responder, device, packet);
+                self.common.is_harmed |= reason::lab::has_done(&why.text);
                 why::note_refused(device, packet, why, (syndrome, recv));
                 let told = recv.map_or(Delivery::Made, |status| {
                     self.fail_recv(device, status, packet.solicited)

@@ -29,6 +29,7 @@ use verbs_api::{
 use super::atomic;
 use super::common::Common;
 use super::direct::Way;
+use super::loss::{Loss, Unanswered};
 use super::phase::Phase;
 use super::queue::WorkQueue;
 use super::send::{hold_ah, let_go, taken};
@@ -65,6 +66,12 @@ pub(crate) struct Requester {
     phase: Phase,
     /// In SQD: `SQ_DRAINED` is to be raised once.
     tells_when_drained: bool,
+    /// After so many queue pairs with failed work were given up, sends from this number on are posted.
+    pub(super) begins: Option<(u32, u64)>,
+    /// Why a request that is not answered was lost, or its answer; for a diagnosis.
+    pub(super) loss: Option<Loss>,
+    /// A fault rule or the laboratory has let one of its sends fail.
+    pub(super) is_harmed: bool,
     /// What was posted before this may have been answered by the peer. Only kept where memory is checked.
     pub(super) answered: u64,
 }
@@ -104,6 +111,9 @@ impl Requester {
             rnr_retries: 0,
             phase: Phase::default(),
             tells_when_drained: false,
+            begins: None,
+            loss: None,
+            is_harmed: false,
             answered: 0,
         }
     }
@@ -367,9 +377,12 @@ impl Requester {
     ) -> Result<(), Stop> {
         if status != WcStatus::Success {
             let send = self.sq.get(self.sq.oldest());
-            why::note_failed_send(qp, self.pd, (send, self.una), device, status);
+            let unanswered = Unanswered::new(self.una, self.loss);
+            self.is_harmed |=
+                why::note_failed_send(qp, self.pd, (send, unanswered), device, status);
         }
         let delivery = self.complete(qp, device, status);
+        self.is_harmed |= delivery == Delivery::Failed;
         Stop::after_send(delivery, status)
     }
 

@@ -5,22 +5,24 @@ use verbs_api::site::Site;
 use verbs_api::{Access, Dest, Handle, QpType, SendOp, WcStatus};
 
 use super::common::Common;
+use super::loss::Unanswered;
 use super::receives::Receives;
 use super::responder::{Responder, has_path_mtu};
 use super::{atomic, grh};
-use crate::device::{Device, FailedWork, Reason, Recv, Send, access_names, reason};
+use crate::device::{Device, FailedWork, Reason, Recv, Send, Standing, access_names, reason};
 use crate::diagnosis::Problem;
-use crate::packet::{Op, Packet, Psn, Reth};
+use crate::packet::{Op, Packet, Reth};
 
-/// A send is about to fail; the first sequence number that was not answered tells what the peer was asked.
+/// A send is about to fail; the first request that was not answered tells what the peer was asked. Whether a fault rule or
+/// the laboratory let it fail.
 #[cold]
 pub(super) fn note_failed_send(
     qp: &Common,
     pd: u32,
-    (send, unanswered): (&Send, Psn),
+    (send, unanswered): (&Send, Unanswered),
     device: &mut Device,
     status: WcStatus,
-) {
+) -> bool {
     let peer = qp.route.and_then(|route| route.to);
     let asked = peer.filter(|to| !to.is_outside());
     let by_peer = matches!(
@@ -35,8 +37,13 @@ pub(super) fn note_failed_send(
         WcStatus::RetryExcErr => not_there(pd, send, device),
         _ => None,
     };
+    let by_lab = match status {
+        WcStatus::RetryExcErr if own.is_none() => lost_by_lab(qp, unanswered.why, device),
+        _ => None,
+    };
     let why = match status {
         _ if own.is_some() => own,
+        _ if by_lab.is_some() => by_lab.map(Reason::from),
         WcStatus::RnrRetryExcErr => Some("its peer had no receive posted".into()),
         WcStatus::RetryExcErr if peer.is_none() => {
             Some("no port has the address it is connected with".into())
@@ -54,10 +61,26 @@ pub(super) fn note_failed_send(
         label: send.label,
         status,
         why,
-        asked: asked.map(|to| (to.node, unanswered.value())),
+        asked: asked.map(|to| (to.node, unanswered.psn.value())),
         at: device.base.now,
         site: send.site,
+        standing: Standing::Open,
     });
+    by_lab.is_some()
+}
+
+/// What the laboratory did to a request that is not answered, or to its answer, if that is why. `loss` is what the fabric
+/// knows of its packets; of those that do not leave a port that is down it knows nothing.
+fn lost_by_lab(qp: &Common, loss: Option<&'static str>, device: &Device) -> Option<&'static str> {
+    let port = device.ports.at(qp.attr.port_num);
+    match loss {
+        Some(why) => reason::lab::has_done(why).then_some(why),
+        None if qp.route.is_some_and(|route| route.to.is_none()) => {
+            qp.is_moved.then_some(reason::lab::TABLES)
+        }
+        None if qp.is_connected_outside() => (!port.up).then_some(reason::lab::PORT),
+        None => port.was_down.then_some(reason::lab::PORT),
+    }
 }
 
 /// The present receive is about to fail, or to be flushed.
@@ -90,6 +113,7 @@ pub(super) fn note_failed_recv(
         asked: None,
         at: device.base.now,
         site: recv.site,
+        standing: Standing::Open,
     };
     device.base.note_failed(failure);
 }
@@ -155,6 +179,9 @@ pub(super) fn refused(
     device: &Device,
     packet: &Packet,
 ) -> Reason {
+    if let Some(why) = refused_by_lab(qp, responder, device) {
+        return why.into();
+    }
     if !has_path_mtu(qp, device, packet) {
         let mtu = qp.mtu(device);
         return format!("the message was {} than {mtu} bytes", reason::OTHER_CUT).into();
@@ -188,6 +215,15 @@ pub(super) fn refused(
         .domains
         .regions
         .why_not_remote(&device.base, pd, reth.rkey, place, need)
+}
+
+/// What the laboratory did, if a request is refused for that.
+fn refused_by_lab(qp: &Common, responder: &Responder, device: &Device) -> Option<&'static str> {
+    let srq = responder.receives.made_with();
+    match srq.is_some_and(|srq| device.srqs.at(srq).has_failed()) {
+        true => Some(reason::lab::SRQ),
+        false => qp.is_harmed.then_some(reason::INJECTED),
+    }
 }
 
 /// A request of a peer is refused: the peer learns it by this syndrome, and the receive that it takes by this status. The

@@ -1,6 +1,5 @@
 //! What a program did wrong: asking for it, letting it panic, and adding what a layer over the verbs sees.
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::thread;
 
@@ -12,9 +11,9 @@ use super::fabric::findings::diagnose;
 use super::fabric::{WaitFor, Waiting};
 use super::sim::Sim;
 use super::world::World;
-use crate::class::Certainty;
 use crate::device::node_of;
 use crate::diagnosis::{Diagnosis, Unposted};
+use crate::suppressions::Suppressions;
 
 impl Sim {
     /// What the program did wrong or left undone so far: at its end, all of it.
@@ -23,7 +22,9 @@ impl Sim {
     }
 
     /// The same, but that it panics when it is dropped if the program has made mistakes that are certain: a guard for
-    /// tests. Hints and leftovers pass; [`diagnose`](Self::diagnose) has them.
+    /// tests. Hints and leftovers pass; [`diagnose`](Self::diagnose) has them. So tests of failure can be strict: work that a
+    /// fault rule or the laboratory let fail is a hint, and so is work whose failure the program has handled
+    /// ([`Problem::Failed`](crate::Problem::Failed)). [`allow`](Self::allow) lets more pass.
     ///
     /// A thread that panics already is left alone.
     ///
@@ -39,29 +40,59 @@ impl Sim {
     /// ```
     #[must_use]
     pub fn strict(mut self) -> Self {
-        self.strict = Some(Strict(self.world.clone()));
+        self.strict = Some(Strict {
+            world: self.world.clone(),
+            allowed: Suppressions::default(),
+        });
+        self
+    }
+
+    /// Lets mistakes of a class pass that a [`strict`](Self::strict) simulation would panic for, or only those at some
+    /// places, as an entry of [`Suppressions`] says. It need not match any. [`diagnose`](Self::diagnose) still has them.
+    ///
+    /// ```
+    /// use verbs_api::{CqInit, Verbs};
+    /// use verbs_sim::{Sim, SimConfig};
+    ///
+    /// let sim = Sim::new(SimConfig::new()).strict().allow("VS-EVT-02");
+    /// let context = sim.open_device("sim0")?;
+    /// let cq = sim.create_cq(context, &CqInit::new(16))?;
+    /// sim.ack_cq_events(cq, 1).unwrap_err();
+    /// assert_eq!(sim.diagnose().mistakes.len(), 1);
+    /// # Ok::<(), verbs_api::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the entry names no class, or the simulation is not strict.
+    #[must_use]
+    #[track_caller]
+    pub fn allow(mut self, entry: &str) -> Self {
+        let Some(strict) = &mut self.strict else {
+            panic!("allow({entry:?}): the simulation is not strict: call `strict` before");
+        };
+        if let Err(unknown) = strict.allowed.add(entry) {
+            panic!("allow({entry:?}): {unknown}; `verbsim classes` lists them");
+        }
         self
     }
 }
 
 /// Looks for mistakes when it is dropped.
 #[derive(Debug)]
-pub(super) struct Strict(Arc<World>);
+pub(super) struct Strict {
+    world: Arc<World>,
+    allowed: Suppressions,
+}
 
 impl Drop for Strict {
     fn drop(&mut self) {
         if thread::panicking() {
             return;
         }
-        let diagnosis = self.0.with(|fabric| diagnose(fabric, None));
-        let mut text = String::new();
-        for finding in diagnosis.mistakes {
-            let class = finding.class();
-            if finding.certainty == Certainty::Certain {
-                let _ = write!(text, "\n{finding}\nhelp: {}", class.remedy());
-            }
+        let diagnosis = self.world.with(|fabric| diagnose(fabric, None));
+        if let Err(text) = diagnosis.check(&self.allowed) {
+            panic!("{text}");
         }
-        assert!(text.is_empty(), "the program made mistakes:{text}");
     }
 }
 

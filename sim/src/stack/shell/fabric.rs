@@ -7,6 +7,7 @@
 
 mod direct;
 pub(super) mod ends;
+mod fates;
 mod faults;
 pub(super) mod findings;
 pub(super) mod fresh;
@@ -32,7 +33,7 @@ use super::node::Node;
 use crate::config::{Mode, SimConfig};
 #[cfg(feature = "fd")]
 use crate::device::EventQueue;
-use crate::device::{Gids, gids};
+use crate::device::{Gids, gids, reason};
 use crate::diagnosis::Unposted;
 use crate::empty::EmptyCqs;
 use crate::fault::{Striker, Strikers};
@@ -47,6 +48,7 @@ use crate::time::Time;
 use crate::wire::{Verdict, Wire};
 use direct::Direct;
 pub(super) use direct::keeps_ways;
+use fates::Fate;
 use managed::Managed;
 use waits::Waits;
 pub(super) use waits::{WaitFor, Waiting};
@@ -106,12 +108,17 @@ struct Seat {
 
 /// Passes a packet to a node as bytes.
 #[inline(never)]
-fn pass_bytes(packet: &Packet, memory: &SharedMemory, node: &mut Node) {
-    let Some(to) = packet.route.to else { return };
+fn pass_bytes(packet: &Packet, memory: &SharedMemory, node: &mut Node) -> Result<(), &'static str> {
+    let Some(to) = packet.route.to else {
+        return Ok(());
+    };
     let payload = packet.payload.bytes(&mut memory.lock());
     match payload.map(|payload| frame::write(packet, &payload)) {
         Ok(Ok(bytes)) => node.handle_bytes(to, &bytes),
-        Ok(Err(why)) => node.device.base.note_dropped(packet, why),
+        Ok(Err(why)) => {
+            node.device.base.note_dropped(packet, why);
+            Ok(())
+        }
         // There are no bytes of it any more: it carries nothing, and says so.
         Err(_) => node.handle_packet(packet),
     }
@@ -255,17 +262,22 @@ impl Fabric {
         {
             border.leave(packet, &self.memory);
         }
+        let mut fate = None;
         // What goes nowhere is lost.
         if let Some(to) = to {
             let node = &mut self.seats[to.node as usize].node;
             node.set_now(self.now);
-            match self.config.wire {
+            let taken = match self.config.wire {
                 false => node.handle_packet(packet),
                 true => pass_bytes(packet, &self.memory, node),
-            }
+            };
+            fate = taken.err().map(|why| Fate::of(packet, why));
         }
         if let Some(delivered) = self.flight.pop() {
             delivered.payload = Payload::default();
+        }
+        if let Some(fate) = fate {
+            fates::note(self, &fate);
         }
         if let Some(to) = to {
             self.collect(to.node);
@@ -309,7 +321,7 @@ impl Fabric {
         while let Some(mut packet) = self.seats[index as usize].node.device.outbox.pop() {
             packet.arrives = arrives;
             if packet.route.to.is_none() {
-                self.lose(index, &packet, "no port has this GID");
+                self.lose(index, &packet, reason::NO_GID);
                 continue;
             }
             self.wire.spoil(&mut packet);
@@ -363,6 +375,9 @@ impl Fabric {
             let packet = packet.view();
             self.record(index, TraceEvent::Harmed { packet, harm });
         }
+        if matches!(harm, Harm::Delay(_) | Harm::Reorder(_)) {
+            fates::note(self, &Fate::of(&packet, reason::HELD_BACK));
+        }
         match harm {
             Harm::Corrupt => {
                 packet.damaged = true;
@@ -405,6 +420,7 @@ impl Fabric {
             let packet = packet.view();
             self.record(node, TraceEvent::Lost { packet, why });
         }
+        fates::note(self, &Fate::of(packet, why));
     }
 
     /// Puts a GID into the table of a port; all nodes learn where it is.
@@ -562,7 +578,10 @@ impl Fabric {
                 }
             }
             Some(to) => {
-                self.work(to.node, |node| node.handle_packet(&packet));
+                let taken = self.work(to.node, |node| node.handle_packet(&packet));
+                if let Err(why) = taken {
+                    fates::note(self, &Fate::of(&packet, why));
+                }
                 if self.node(to.node).device.gsi.has_received() {
                     managed::receive(self, to.node);
                 }

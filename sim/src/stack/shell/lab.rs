@@ -188,9 +188,7 @@ impl Lab for Sim {
     }
 
     fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {
-        self.work(context, |node| {
-            node.device.set_pkey(context, port, index, pkey)
-        })
+        self.work(context, |node| node.set_pkey(context, port, index, pkey))
     }
 
     fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()> {

@@ -41,7 +41,7 @@ impl Alone {
     pub fn run(&mut self) {
         while let Some(packet) = self.0.device.outbox.pop() {
             if packet.route.to.is_some_and(|to| to.node == 0) {
-                self.0.handle_packet(&packet);
+                _ = self.0.handle_packet(&packet);
             }
         }
     }

@@ -12,17 +12,32 @@ use crate::packet::{Packet, PortId, Route};
 
 impl Node {
     /// A packet arrived.
-    pub(in crate::stack::shell) fn handle_packet(&mut self, packet: &Packet) {
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub(in crate::stack::shell) fn handle_packet(
+        &mut self,
+        packet: &Packet,
+    ) -> Result<(), &'static str> {
         if self.device.base.is_traced() {
             self.device.base.note(TraceEvent::Received(packet.view()));
         }
-        if let Err(why) = self.accept(packet) {
+        let taken = self.accept(packet);
+        if let Err(why) = taken {
             self.device.base.note_dropped(packet, why);
         }
+        taken
     }
 
     /// Bytes of a packet arrived at a port.
-    pub(in crate::stack::shell) fn handle_bytes(&mut self, to: PortId, bytes: &[u8]) {
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub(in crate::stack::shell) fn handle_bytes(
+        &mut self,
+        to: PortId,
+        bytes: &[u8],
+    ) -> Result<(), &'static str> {
         let received = Frame::read(bytes).map_err(|_| "it is no RoCEv2 packet");
         let packet = received.and_then(|received| {
             let sgid = frame::route(&received, to, to).sgid;
@@ -32,7 +47,10 @@ impl Node {
         });
         match packet {
             Ok(packet) => self.handle_packet(&packet),
-            Err(why) => self.device.base.note(TraceEvent::Dropped { why }),
+            Err(why) => {
+                self.device.base.note(TraceEvent::Dropped { why });
+                Err(why)
+            }
         }
     }
 
@@ -52,16 +70,16 @@ impl Node {
     /// Lets the one take it for whom it is.
     pub(super) fn accept(&mut self, packet: &Packet) -> Result<(), &'static str> {
         let Some(to) = packet.route.to else {
-            return Err("no port has this GID");
+            return Err(reason::NO_GID);
         };
         if self.device.base.dead {
-            return Err("the device is dead");
+            return Err(reason::DEAD);
         }
         if !self.device.ports.at(to.port).up {
-            return Err("the port is down");
+            return Err(reason::PORT_DOWN);
         }
         if packet.damaged {
-            return Err("the checksum is wrong");
+            return Err(reason::CHECKSUM);
         }
         let for_group = || packet.transport == QpType::Ud && packet.route.dgid.is_multicast();
         if packet.dest_qpn == MULTICAST_QPN || for_group() {

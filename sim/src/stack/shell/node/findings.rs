@@ -10,7 +10,7 @@ use super::Node;
 use crate::class::Certainty;
 #[cfg(feature = "network")]
 use crate::device::reason;
-use crate::device::{Device, FailedWork, InContext, Reason};
+use crate::device::{Device, FailedWork, InContext, Reason, Standing};
 use crate::diagnosis::{Noted, Problem, Why, counted};
 #[cfg(feature = "network")]
 use crate::packet::Packet;
@@ -103,6 +103,7 @@ impl Findings<'_> {
             wr_id: failure.label,
             status: failure.status,
             why: own.or_else(of_peer),
+            handled: failure.standing == Standing::Handled,
         };
         Noted::at(problem, failure.site)
     }

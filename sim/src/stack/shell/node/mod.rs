@@ -170,6 +170,22 @@ impl Node {
         Ok(())
     }
 
+    /// Puts a P_Key into the table of a port. Connections there may need the one that was there.
+    pub(in crate::stack::shell) fn set_pkey(
+        &mut self,
+        context: Context,
+        port: u8,
+        index: u16,
+        pkey: u16,
+    ) -> Result<()> {
+        self.device.set_pkey(context, port, index, pkey)?;
+        for qp in self.qps.indices(|_| true) {
+            let qp = &mut self.qps.at_mut(qp).common;
+            qp.is_moved |= qp.route.is_some() && qp.attr.port_num == port;
+        }
+        Ok(())
+    }
+
     /// Learns where all GIDs of the fabric are now.
     pub(in crate::stack::shell) fn adopt_gids(&mut self, gids: Arc<Gids>) {
         self.device.adopt_gids(gids);
@@ -177,7 +193,9 @@ impl Node {
             let qp = &mut self.qps.at_mut(index).common;
             if let (Some(route), Some(attr)) = (&mut qp.route, &qp.attr.ah_attr) {
                 let ports = &self.device.ports;
-                route.to = ports.with_qp(ports.destination(attr), qp.attr.dest_qp_num);
+                let to = ports.with_qp(ports.destination(attr), qp.attr.dest_qp_num);
+                let had_one = std::mem::replace(&mut route.to, to).is_some();
+                qp.is_moved |= had_one && to.is_none();
             }
         }
     }

@@ -81,9 +81,13 @@ impl Node {
 /// The program has seen how work ended.
 #[inline(always)]
 fn note_seen(node: &mut Node, status: WcStatus, ticket: Ticket) {
-    if status != WcStatus::Success
+    let is_failure = status != WcStatus::Success;
+    if (is_failure || node.device.base.history.recovery.is_awaited())
         && let Some(qp) = node.qps.live_mut(ticket.qp, ticket.qp_generation)
     {
-        qp.has_seen_failure();
+        match is_failure {
+            true => qp.has_seen_failure(),
+            false => qp.has_succeeded(&mut node.device, ticket),
+        }
     }
 }

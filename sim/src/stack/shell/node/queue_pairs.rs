@@ -200,6 +200,7 @@ impl Node {
         let mut qp = self.qps.remove(index);
         let handle = qp.common.handle;
         let device = &mut self.device;
+        qp.note_given_up(device);
         device.timers.set(index, None);
         device
             .base
