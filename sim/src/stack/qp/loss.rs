@@ -1,11 +1,28 @@
-//! Why a request was not answered, as far as the fabric knows.
+//! Why a request was not answered, as far as the fabric knows, and how its send ends.
 
-use super::Qp;
+use verbs_api::WcStatus;
+
+use super::common::Common;
+use super::requester::Requester;
+use super::verdict::Stop;
+use super::{Qp, why};
+use crate::device::{Delivery, Device};
 use crate::packet::Psn;
+
+/// What is known of a requester for a diagnosis.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// The newest request that was lost, or whose answer was.
+    loss: Option<Loss>,
+    /// A fault rule or the laboratory has let one of its sends fail.
+    is_harmed: bool,
+    /// After so many queue pairs with failed work were given up, sends from this number on are posted.
+    pub(super) begins: Option<(u32, u64)>,
+}
 
 /// A packet was lost that was a request, or the answer to one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Loss {
+struct Loss {
     /// The last sequence number of the request.
     last: Psn,
     /// Why the first try was lost.
@@ -19,14 +36,29 @@ pub(super) struct Unanswered {
     pub(super) why: Option<&'static str>,
 }
 
-impl Unanswered {
-    pub(super) fn new(psn: Psn, loss: Option<Loss>) -> Self {
-        let is_answered = |loss: &Loss| loss.last.after(psn) < 0;
-        let loss = loss.filter(|loss| !is_answered(loss));
-        Self {
-            psn,
-            why: loss.map(|loss| loss.why),
+impl Requester {
+    /// The oldest send that is not done completes. A failure stops the queue: RC and XRC go to ERR, UC
+    /// and UD to SQE if the device has it (QP-STATE-15, -17).
+    pub(super) fn finish(
+        &mut self,
+        qp: &Common,
+        device: &mut Device,
+        status: WcStatus,
+    ) -> Result<(), Stop> {
+        if status != WcStatus::Success {
+            let is_answered = |loss: &Loss| loss.last.after(self.una) < 0;
+            let loss = self.known.loss.filter(|loss| !is_answered(loss));
+            let unanswered = Unanswered {
+                psn: self.una,
+                why: loss.map(|loss| loss.why),
+            };
+            let send = self.sq.get(self.sq.oldest());
+            self.known.is_harmed |=
+                why::note_failed_send(qp, self.pd, (send, unanswered), device, status);
         }
+        let delivery = self.complete(qp, device, status);
+        self.known.is_harmed |= delivery == Delivery::Failed;
+        Stop::after_send(delivery, status)
     }
 }
 
@@ -35,16 +67,16 @@ impl Qp {
     /// later tries follows from it.
     pub(crate) fn note_unanswered(&mut self, last: Psn, why: &'static str) {
         if let Some(requester) = &mut self.requester {
-            let newest = requester.loss.as_ref();
+            let newest = &mut requester.known.loss;
             if newest.is_none_or(|newest| last.after(newest.last) > 0) {
-                requester.loss = Some(Loss { last, why });
+                *newest = Some(Loss { last, why });
             }
         }
     }
 
     /// Whether a fault rule or the laboratory has let a piece of its work fail.
     pub(crate) fn is_harmed(&self) -> bool {
-        let sends = self.requester.as_ref().map(|own| own.is_harmed);
+        let sends = self.requester.as_ref().map(|own| own.known.is_harmed);
         self.common.is_harmed || sends == Some(true)
     }
 }

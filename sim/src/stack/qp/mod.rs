@@ -17,6 +17,7 @@
 //! | `wait` | how long a requester waits |
 //! | `verdict` | what a side says: stop, or refuse a request |
 //! | `loss` | why a request was not answered, as far as the fabric knows |
+//! | `recovery` | whether the program goes on after a failure |
 //! | `why` | what failed, in words |
 
 mod atomic;
@@ -32,6 +33,7 @@ mod post;
 mod queue;
 mod receive;
 mod receives;
+mod recovery;
 mod requester;
 mod responder;
 mod send;
@@ -60,6 +62,7 @@ pub(crate) use number::Numbers;
 pub(crate) use post::check_batches;
 pub(crate) use queue::WorkQueue;
 pub(crate) use receives::{Receives, Source, Target};
+pub(crate) use recovery::{note_given_up, note_success};
 use requester::Requester;
 use responder::Responder;
 use verdict::Stop;
@@ -356,37 +359,6 @@ impl Qp {
         if self.common.state() == QpState::Err {
             self.posts_in_error.get_or_insert(0);
         }
-    }
-
-    /// The program destroys it, or takes it out of use: if it has polled why it failed, it deals with that.
-    pub(crate) fn note_given_up(&self, device: &mut Device) {
-        if self.posts_in_error.is_some() {
-            device.base.history.give_up(self.common.qp_num);
-        }
-    }
-
-    /// A completion of it was polled that is a success, while it is asked whether the program goes on after a failure.
-    /// Work counts that was posted after that: all on a queue pair that was connected since, or else sends.
-    #[cold]
-    pub(crate) fn has_succeeded(&mut self, device: &mut Device, ticket: Ticket) {
-        let history = &mut device.base.history;
-        let given_up = history.recovery.given_up();
-        let since = match (self.common.connected_after, &mut self.requester) {
-            (after, _) if after == given_up => after,
-            (after, Some(own)) if !ticket.is_recv() => {
-                let begins = own.sq.end();
-                let (number, seq) = *own.begins.get_or_insert((given_up, begins));
-                match ticket.seq >= seq {
-                    true => {
-                        own.begins = None;
-                        number
-                    }
-                    false => after,
-                }
-            }
-            (after, _) => after,
-        };
-        history.go_on(since);
     }
 
     /// A send is posted in the error state. One is how a program finds the end of what is flushed (QP-FLUSH-08).

@@ -7,6 +7,7 @@ use verbs_api::{
 };
 
 use super::Qp;
+use super::recovery::note_given_up;
 use super::requester::Requester;
 use crate::device::{Device, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, in_range, invalid};
 use crate::packet::{Packet, Psn, Route};
@@ -32,7 +33,7 @@ impl Qp {
         self.check_mask(device, attr, mask)?;
         let route = self.check_values(device, attr, mask)?;
         if mask.contains(M::STATE) && matches!(to, QpState::Reset | QpState::Err) {
-            self.note_given_up(device);
+            note_given_up(self, device);
         }
         self.apply(attr, mask, route);
         Ok(self.enter(device, from, to))

@@ -28,15 +28,15 @@ use verbs_api::{
 
 use super::atomic;
 use super::common::Common;
+use super::datagram;
 use super::direct::Way;
-use super::loss::{Loss, Unanswered};
+use super::loss::Known;
 use super::phase::Phase;
 use super::queue::WorkQueue;
 use super::send::{hold_ah, let_go, taken};
 use super::sum;
 use super::verdict::Stop;
 use super::wait::{ack_timeout, rnr_wait};
-use super::{datagram, why};
 use crate::device::{ClaimedQueue, Completion, Delivery, Device, Queue, Send, touch};
 use crate::packet::{Packet, Psn, packets};
 use crate::payload::Payload;
@@ -66,12 +66,7 @@ pub(crate) struct Requester {
     phase: Phase,
     /// In SQD: `SQ_DRAINED` is to be raised once.
     tells_when_drained: bool,
-    /// After so many queue pairs with failed work were given up, sends from this number on are posted.
-    pub(super) begins: Option<(u32, u64)>,
-    /// Why a request that is not answered was lost, or its answer; for a diagnosis.
-    pub(super) loss: Option<Loss>,
-    /// A fault rule or the laboratory has let one of its sends fail.
-    pub(super) is_harmed: bool,
+    pub(super) known: Known,
     /// What was posted before this may have been answered by the peer. Only kept where memory is checked.
     pub(super) answered: u64,
 }
@@ -111,9 +106,7 @@ impl Requester {
             rnr_retries: 0,
             phase: Phase::default(),
             tells_when_drained: false,
-            begins: None,
-            loss: None,
-            is_harmed: false,
+            known: Known::default(),
             answered: 0,
         }
     }
@@ -367,26 +360,7 @@ impl Requester {
         Start::Started
     }
 
-    /// The oldest send that is not done completes. A failure stops the queue: RC and XRC go to ERR, UC
-    /// and UD to SQE if the device has it (QP-STATE-15, -17).
-    pub(super) fn finish(
-        &mut self,
-        qp: &Common,
-        device: &mut Device,
-        status: WcStatus,
-    ) -> Result<(), Stop> {
-        if status != WcStatus::Success {
-            let send = self.sq.get(self.sq.oldest());
-            let unanswered = Unanswered::new(self.una, self.loss);
-            self.is_harmed |=
-                why::note_failed_send(qp, self.pd, (send, unanswered), device, status);
-        }
-        let delivery = self.complete(qp, device, status);
-        self.is_harmed |= delivery == Delivery::Failed;
-        Stop::after_send(delivery, status)
-    }
-
-    /// As above, and the queue goes on.
+    /// The oldest send that is not done completes, and the queue goes on.
     pub(super) fn complete(
         &mut self,
         qp: &Common,

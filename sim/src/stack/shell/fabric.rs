@@ -277,7 +277,7 @@ impl Fabric {
             delivered.payload = Payload::default();
         }
         if let Some(fate) = fate {
-            fates::note(self, &fate);
+            fates::note(&mut self.seats, &fate);
         }
         if let Some(to) = to {
             self.collect(to.node);
@@ -376,7 +376,7 @@ impl Fabric {
             self.record(index, TraceEvent::Harmed { packet, harm });
         }
         if matches!(harm, Harm::Delay(_) | Harm::Reorder(_)) {
-            fates::note(self, &Fate::of(&packet, reason::HELD_BACK));
+            fates::note(&mut self.seats, &Fate::of(&packet, reason::HELD_BACK));
         }
         match harm {
             Harm::Corrupt => {
@@ -420,7 +420,7 @@ impl Fabric {
             let packet = packet.view();
             self.record(node, TraceEvent::Lost { packet, why });
         }
-        fates::note(self, &Fate::of(packet, why));
+        fates::note(&mut self.seats, &Fate::of(packet, why));
     }
 
     /// Puts a GID into the table of a port; all nodes learn where it is.
@@ -580,7 +580,7 @@ impl Fabric {
             Some(to) => {
                 let taken = self.work(to.node, |node| node.handle_packet(&packet));
                 if let Err(why) = taken {
-                    fates::note(self, &Fate::of(&packet, why));
+                    fates::note(&mut self.seats, &Fate::of(&packet, why));
                 }
                 if self.node(to.node).device.gsi.has_received() {
                     managed::receive(self, to.node);

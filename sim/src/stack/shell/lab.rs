@@ -10,12 +10,12 @@ use verbs_api::{
     AsyncEventType, Cause, Context, Error, ErrorKind, Gid, Handle, Mtu, Result, Srq, Verb, Verbs,
 };
 
-use super::node::Node;
+use super::node::{Node, note_pkeys_changed};
 use super::sim::Sim;
 use crate::device::What;
 use crate::packet::PortId;
 use crate::time::Time;
-use crate::wire::{CallRule, PacketRule, Wire};
+use crate::wire::{CallRule, PacketRule};
 
 /// Numbers fault rules over all simulations; nothing a run decides or prints depends on them.
 static NEXT_FAULT: AtomicU64 = AtomicU64::new(1);
@@ -152,7 +152,8 @@ impl Lab for Sim {
     }
 
     fn tap(&self) {
-        self.rewire(|wire| wire.start_tap());
+        self.world
+            .with(|fabric| fabric.rewire(|wire| wire.start_tap()));
     }
 
     fn tapped(&self) -> Vec<TappedPacket> {
@@ -188,7 +189,11 @@ impl Lab for Sim {
     }
 
     fn set_pkey(&self, context: Context, port: u8, index: u16, pkey: u16) -> Result<()> {
-        self.work(context, |node| node.set_pkey(context, port, index, pkey))
+        self.work(context, |node| {
+            node.device.set_pkey(context, port, index, pkey)?;
+            note_pkeys_changed(node, port);
+            Ok(())
+        })
     }
 
     fn announce(&self, context: Context, port: u8, kind: AsyncEventType) -> Result<()> {
@@ -258,10 +263,6 @@ impl Sim {
         let node = self.lab_node(handle)?;
         self.world
             .with(|fabric| fabric.work(node, |node| work(node)))
-    }
-
-    fn rewire<R>(&self, change: impl FnOnce(&mut Wire) -> R) -> R {
-        self.world.with(|fabric| fabric.rewire(change))
     }
 }
 

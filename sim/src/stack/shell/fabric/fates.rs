@@ -1,7 +1,7 @@
 //! Packets that did not get through: the queue pair that waits for an answer learns why, so that a diagnosis can tell a
 //! mistake of the program from what a fault rule or the laboratory did.
 
-use super::Fabric;
+use super::Seat;
 use crate::device::{QpAt, reason};
 use crate::packet::{Packet, Psn};
 use crate::stack::qp::Qp;
@@ -38,23 +38,24 @@ impl Fate {
 
 /// The queue pair whose request or answer that was learns it.
 #[cold]
-pub(super) fn note(fabric: &mut Fabric, fate: &Fate) {
+pub(super) fn note(seats: &mut [Seat], fate: &Fate) {
     let [sender, receiver] = fate.ends;
-    let why = why(fabric, fate);
+    let why = why(seats, fate);
     let requester = if fate.is_answer { receiver } else { sender };
     if let (Some(why), Some(at)) = (why, requester)
-        && let Some(index) = fabric.node(at.0).find_by_number(at.1)
+        && let node = &mut seats[at.0 as usize].node
+        && let Some(index) = node.find_by_number(at.1)
     {
-        let qp = fabric.node_mut(at.0).qps.at_mut(index);
-        qp.note_unanswered(fate.last, why);
+        node.qps.at_mut(index).note_unanswered(fate.last, why);
     }
 }
 
 /// Why work fails if that packet was its last: a reason of the laboratory, or a fate that sending again cannot mend. `None`
 /// where a later try may get through, or where nobody knows.
-fn why(fabric: &Fabric, fate: &Fate) -> Option<&'static str> {
+fn why(seats: &[Seat], fate: &Fate) -> Option<&'static str> {
+    let node = |at: QpAt| &seats[at.0 as usize].node;
     let qp = |at: QpAt| -> Option<&Qp> {
-        let node = fabric.node(at.0);
+        let node = node(at);
         Some(node.qps.at(node.find_by_number(at.1)?))
     };
     let [sender, receiver] = fate.ends;
@@ -64,7 +65,7 @@ fn why(fabric: &Fabric, fate: &Fate) -> Option<&'static str> {
     };
     let was_harmed = |at: QpAt| match qp(at) {
         Some(present) => present.is_harmed(),
-        None => fabric.node(at.0).device.base.history.was_harmed(at.1),
+        None => node(at).device.base.history.was_harmed(at.1),
     };
     match fate.what {
         reason::NO_GID | reason::PKEY | reason::OTHER_PEER if is_moved() => {

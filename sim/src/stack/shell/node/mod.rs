@@ -57,6 +57,14 @@ pub(in crate::stack::shell) struct Node {
     pub(in crate::stack::shell) groups: groups::Groups,
 }
 
+/// The table of P_Keys of a port has changed: connections there may need what was in it.
+pub(in crate::stack::shell) fn note_pkeys_changed(node: &mut Node, port: u8) {
+    for qp in node.qps.indices(|_| true) {
+        let qp = &mut node.qps.at_mut(qp).common;
+        qp.is_moved |= qp.route.is_some() && qp.attr.port_num == port;
+    }
+}
+
 /// The name of the timer of a CQ.
 const MODERATION: &str = "moderation";
 
@@ -166,22 +174,6 @@ impl Node {
             for qp in self.qps.indices(|_| true) {
                 self.device.timers.set(qp, None);
             }
-        }
-        Ok(())
-    }
-
-    /// Puts a P_Key into the table of a port. Connections there may need the one that was there.
-    pub(in crate::stack::shell) fn set_pkey(
-        &mut self,
-        context: Context,
-        port: u8,
-        index: u16,
-        pkey: u16,
-    ) -> Result<()> {
-        self.device.set_pkey(context, port, index, pkey)?;
-        for qp in self.qps.indices(|_| true) {
-            let qp = &mut self.qps.at_mut(qp).common;
-            qp.is_moved |= qp.route.is_some() && qp.attr.port_num == port;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use verbs_api::{Cq as CqHandle, Result, Wc, WcStatus};
 
 use super::Node;
 use crate::device::Ticket;
+use crate::stack::qp::note_success;
 
 impl Node {
     /// `ibv_poll_cq`
@@ -85,9 +86,10 @@ fn note_seen(node: &mut Node, status: WcStatus, ticket: Ticket) {
     if (is_failure || node.device.base.history.recovery.is_awaited())
         && let Some(qp) = node.qps.live_mut(ticket.qp, ticket.qp_generation)
     {
-        match is_failure {
-            true => qp.has_seen_failure(),
-            false => qp.has_succeeded(&mut node.device, ticket),
+        if is_failure {
+            qp.has_seen_failure();
+        } else {
+            note_success(qp, &mut node.device, ticket);
         }
     }
 }

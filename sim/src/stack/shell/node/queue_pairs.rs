@@ -12,7 +12,7 @@ use super::findings::receiver_made_at;
 use crate::device::{
     Device, check_acknowledged, find, find_in, in_range, invalid, opening, opening_at, same_context,
 };
-use crate::stack::qp::{Qp, Source, WorkQueue, check_batches};
+use crate::stack::qp::{Qp, Source, WorkQueue, check_batches, note_given_up};
 
 impl Node {
     /// `ibv_create_qp`
@@ -200,7 +200,7 @@ impl Node {
         let mut qp = self.qps.remove(index);
         let handle = qp.common.handle;
         let device = &mut self.device;
-        qp.note_given_up(device);
+        note_given_up(&qp, device);
         device.timers.set(index, None);
         device
             .base

@@ -1,0 +1,34 @@
+//! Whether the program goes on after a failure: it gives the queue pair up, and work that it posts then succeeds.
+
+use super::Qp;
+use crate::device::{Device, Ticket};
+
+/// The program destroys a queue pair, or takes it out of use. If it has polled why that failed, it deals with it.
+pub(crate) fn note_given_up(qp: &Qp, device: &mut Device) {
+    if qp.posts_in_error.is_some() {
+        device.base.history.give_up(qp.common.qp_num);
+    }
+}
+
+/// A completion was polled that is a success, while it is asked whether the program goes on after a failure. Work counts
+/// that was posted after the queue pair was given up: all on a queue pair that was connected since, or else sends.
+#[cold]
+pub(crate) fn note_success(qp: &mut Qp, device: &mut Device, ticket: Ticket) {
+    let history = &mut device.base.history;
+    let given_up = history.recovery.given_up();
+    let connected_after = qp.common.connected_after;
+    let since = match &mut qp.requester {
+        Some(own) if connected_after < given_up && !ticket.is_recv() => {
+            let end = own.sq.end();
+            let (number, begins) = *own.known.begins.get_or_insert((given_up, end));
+            if ticket.seq >= begins {
+                own.known.begins = None;
+                number
+            } else {
+                connected_after
+            }
+        }
+        _ => connected_after,
+    };
+    history.go_on(since);
+}
