@@ -25,7 +25,8 @@ impl fmt::Debug for Watch {
 impl Watch {
     /// From now on `tell` is called for each mistake that is seen when it happens, once for its place: calls that are refused, work
     /// that fails, CQs that overrun, and some that are armed. A lost wake-up shows when its CQ is destroyed. What
-    /// shows only at the end is in [`Sim::diagnose`] alone.
+    /// shows only at the end is in [`Sim::diagnose`] alone. A failure that the program handles later is certain when it
+    /// happens, and a hint in a later diagnosis. One that the laboratory caused is a hint from the start.
     ///
     /// It is called before the verb returns that made the mistake, in its thread. Work may also fail in a verb of the peer, or in
     /// a thread of the simulator. The lock of the simulator is not held: `tell` may ask for anything, such as a diagnosis.
