@@ -13,14 +13,14 @@ use verbs_faults::{Part, Plan};
 /// ```
 /// use verbs_explore::Replay;
 ///
-/// let replay: Replay = "0.1.0:echo:17:8f3a2c11:0.3,1.9".parse()?;
+/// let replay: Replay = "0.1.0+1:echo:17:8f3a2c11:0.3,1.9".parse()?;
 /// assert_eq!((replay.subject.as_str(), replay.seed), ("echo", 17));
-/// assert_eq!(replay.to_string(), "0.1.0:echo:17:8f3a2c11:0.3,1.9");
+/// assert_eq!(replay.to_string(), "0.1.0+1:echo:17:8f3a2c11:0.3,1.9");
 /// # Ok::<(), verbs_explore::ReplayError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// The version that wrote it: another one may draw other numbers from the same seed.
+    /// The version that wrote it. With another one the same seed and faults may mean another run.
     pub version: String,
     /// What ran: the name of an exploration or a scenario. Without colons and white space.
     pub subject: String,
@@ -116,7 +116,10 @@ fn can_strike(when: &When, ordinal: u64) -> bool {
     }
 }
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of the package, and how often the same seed and faults have come to mean another run since it was set.
+///
+/// 1: a responder answers a long read in turns, and no duplicate of a read that it no longer keeps.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+1");
 
 /// What stands for "as the plan and the seed have it".
 const SEEDED: &str = "*";

@@ -13,6 +13,7 @@ mod moderation;
 mod order;
 mod outage;
 mod path_mtu;
+mod reads;
 mod sequence;
 mod timers;
 mod uc;

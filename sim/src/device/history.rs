@@ -37,6 +37,8 @@ pub(crate) mod reason {
     pub(crate) const PKEY: &str = "the P_Key does not match";
     pub(crate) const QKEY: &str = "the Q_Key does not match";
     pub(crate) const PATH_MTU: &str = "the message was cut for another path MTU";
+    /// Of what was carried out before.
+    pub(crate) const DUPLICATE: &str = "a duplicate";
     /// How reasons of failures begin that come of path MTUs.
     pub(crate) const OTHER_CUT: &str = "cut for another path MTU";
     /// Of a request that was taken for the first, and is a part of another.

@@ -52,6 +52,7 @@ mod query;
 mod recovery;
 mod region;
 mod srq;
+mod turns;
 mod undefined;
 mod unmapped;
 mod why;
@@ -96,6 +97,7 @@ pub(crate) use ports::{Gids, MAX_MSG_SZ, PORT_MTU, PORT_MTU_BYTES, Ports, gids, 
 pub(crate) use recovery::Standing;
 pub(crate) use region::ProtectionFault;
 pub(crate) use srq::{NoReceive, Srq, Taken};
+use turns::Turns;
 pub(crate) use why::access_names;
 use work::Places;
 pub(crate) use work::{Recv, Send, length_of};
@@ -118,6 +120,7 @@ pub(crate) struct Device {
     /// One a QP, for what it waits for.
     pub(crate) timers: Timers,
     pub(crate) outbox: Outbox,
+    pub(crate) turns: Turns,
     pub(crate) gsi: Gsi,
 }
 
@@ -150,6 +153,7 @@ impl Device {
             places: Places::default(),
             timers: Timers::default(),
             outbox: Outbox::default(),
+            turns: Turns::default(),
             gsi: Gsi::default(),
         }
     }

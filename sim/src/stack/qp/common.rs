@@ -99,7 +99,7 @@ impl Common {
     }
 
     /// Whether its peer is of another process.
-    pub(super) fn is_connected_outside(&self) -> bool {
+    pub(in crate::stack) fn is_connected_outside(&self) -> bool {
         self.route.is_some_and(|route| route.leads_outside())
     }
 

@@ -436,9 +436,10 @@ impl<'a> End<'a> {
 }
 
 impl EndMut<'_> {
-    /// A message that was admitted has come: its receive completes. An atomic found a value.
+    /// A message that was admitted has come: its receive completes. No packet of it can come again, so a read
+    /// or an atomic takes no responder resource.
     #[inline(always)]
-    pub(crate) fn take(&mut self, leaving: &Leaving, flags: SendFlags, original: Option<u64>) {
+    pub(crate) fn take(&mut self, leaving: &Leaving, flags: SendFlags) {
         let Leaving { kind, length, .. } = *leaving;
         if kind.intersects(Kinds::RECEIVED) {
             let opcode = match kind {
@@ -448,10 +449,6 @@ impl EndMut<'_> {
             let imm = kind.intersects(Kinds::WITH_IMM).then_some(leaving.imm);
             let wc = completion(self.device, (imm, None), opcode, length);
             self.complete_receive(wc, flags);
-        }
-        if let Some(original) = original {
-            let most = self.qp.common.attr.max_dest_rd_atomic;
-            self.qp.responder.keep_reply(leaving.psn, original, most);
         }
         self.qp.responder.took(leaving.psn, leaving.span);
     }
@@ -499,6 +496,8 @@ pub(crate) fn atomic_result(op: &SendOp, original: u64) -> Option<u64> {
 #[cfg(test)]
 pub(crate) fn told(qp: &Qp) -> Qp {
     let mut qp = qp.clone();
+    // What was carried out at once cannot be asked for again.
+    qp.responder.reads.resources.clear();
     if let Some(requester) = &mut qp.requester {
         requester.way = Way::default();
         requester.sq.each_mut(|send| {

@@ -9,6 +9,7 @@
 //! | `common` | what both sides know: number, attributes, the way to the peer |
 //! | `requester`, `phase`, `transmit` | the side that sends; how it stands; the packets of a send |
 //! | `responder`, `receives` | the side that answers; where its receives come from |
+//! | `reading`, `resources` | reads that are being answered; those that may be asked for again |
 //! | `receive` | a packet for a queue pair: which side takes it, and what becomes of it |
 //! | `direct` | messages that are carried out at once, without packets |
 //! | `datagram`, `grh`, `atomic` | what UD and atomics have of their own |
@@ -31,10 +32,12 @@ mod number;
 mod phase;
 mod post;
 mod queue;
+mod reading;
 mod receive;
 mod receives;
 mod recovery;
 mod requester;
+mod resources;
 mod responder;
 mod send;
 mod sum;
@@ -265,6 +268,7 @@ impl Qp {
         let was_in_error = self.common.state() == QpState::Err;
         self.common.set_state(device, QpState::Err);
         device.domains.place_late(&device.base);
+        self.responder.reads.stop();
         self.flush_sends(device);
         self.flush_recvs(device);
         if self.srq().is_some() && !was_in_error && device.base.behavior.last_wqe {

@@ -94,6 +94,36 @@ impl Qp {
 
     /// A request for a QP of a reliable connection: here is decided whether it is acknowledged.
     fn respond(&mut self, device: &mut Device, packet: &Packet) -> Result<(), &'static str> {
+        if !self.responder.reads.are_answered() {
+            let completed = self.responder.completed();
+            let reads = &mut self.responder.reads;
+            return reads.wait(&self.common, device, packet, completed);
+        }
+        // A network gives the turns to reads of other processes.
+        if !packet.route.from.is_outside() {
+            device.turns.begin();
+        }
+        self.respond_now(device, packet)
+    }
+
+    /// It has a turn: it goes on with the read that it answers, and carries out what has come behind it.
+    pub(crate) fn go_on(&mut self, device: &mut Device) {
+        let peer = self.responder.peer(&self.common);
+        let reads = &mut self.responder.reads;
+        if let Some((request, refusal)) = reads.go_on(&self.common, device, peer)
+            && let Err(why) = self.refuse(device, &request, refusal)
+        {
+            device.base.note_dropped(&request, why);
+        }
+        while let Some(packet) = self.responder.reads.next_waiting() {
+            if let Err(why) = self.respond_now(device, &packet) {
+                device.base.note_dropped(&packet, why);
+            }
+        }
+    }
+
+    /// As [`respond`](Self::respond), with nothing before it that has to be answered.
+    fn respond_now(&mut self, device: &mut Device, packet: &Packet) -> Result<(), &'static str> {
         let (qp, responder) = (&self.common, &mut self.responder);
         match responder.order(packet.psn) {
             Order::Expected => {}
@@ -117,13 +147,25 @@ impl Qp {
                 }
                 Ok(())
             }
-            Err(Refusal::Lost) => Err(reason::MEMORY_GONE),
-            Err(Refusal::NotReady) if device.base.behavior.rnr => {
+            Err(refusal) => self.refuse(device, packet, refusal),
+        }
+    }
+
+    /// The expected request is not carried out.
+    fn refuse(
+        &mut self,
+        device: &mut Device,
+        packet: &Packet,
+        refusal: Refusal,
+    ) -> Result<(), &'static str> {
+        match refusal {
+            Refusal::Lost => Err(reason::MEMORY_GONE),
+            Refusal::NotReady if device.base.behavior.rnr => {
                 let (qp, responder) = (&self.common, &mut self.responder);
                 responder.ask_to_wait(qp, device, packet.psn);
                 Err(reason::NO_RECEIVE)
             }
-            Err(Refusal::NotReady) => {
+            Refusal::NotReady => {
                 let syndrome = Syndrome::NakRemoteOperation;
                 let why = reason::NO_RECEIVE.into();
                 why::note_refused(device, packet, why, (Some(syndrome), None));
@@ -132,11 +174,11 @@ impl Qp {
                 self.enter_error(device);
                 Ok(())
             }
-            Err(Refusal::Fault {
+            Refusal::Fault {
                 syndrome,
                 recv,
                 event,
-            }) => {
+            } => {
                 let why = why::refused(&self.common, &self.responder, device, packet);
                 self.common.is_harmed |= reason::lab::has_done(&why.text);
                 why::note_refused(device, packet, why, (syndrome, recv));
@@ -194,7 +236,7 @@ impl Qp {
         packet: &Packet,
     ) -> Result<(), &'static str> {
         if !self.responder.takes_unreliable(packet) {
-            return Err("a duplicate");
+            return Err(reason::DUPLICATE);
         }
         let Err(refusal) = self.execute(device, packet) else {
             return Ok(());

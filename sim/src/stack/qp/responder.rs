@@ -4,11 +4,13 @@ use verbs_api::behavior::{Check, QpAccessStatus, SendInvalAnswer, ShortStatus, U
 use verbs_api::lab::Syndrome;
 use verbs_api::{Access, AsyncEventType, QpType, Wc, WcFlags, WcOpcode, WcStatus};
 
-use super::atomic::{self, Replies};
+use super::atomic;
 use super::common::Common;
+use super::reading::{Reading, Reads};
 use super::receives::Receives;
+use super::resources::Resource;
 use super::verdict::Refusal;
-use crate::device::{Device, NoReceive, OutPacket, check_empty, touch};
+use crate::device::{Device, NoReceive, OutPacket, check_empty, reason, touch};
 use crate::memory::Gone;
 use crate::packet::{AtomicEth, Op, Packet, Psn, Reth, packets};
 use crate::payload::{Payload, Scatter};
@@ -18,7 +20,7 @@ use crate::payload::{Payload, Scatter};
 pub(crate) struct Responder {
     pub(crate) receives: Receives,
     sequence: Sequence,
-    replies: Replies,
+    pub(super) reads: Reads,
 }
 
 /// What has come in order.
@@ -88,7 +90,7 @@ impl Responder {
         Self {
             receives,
             sequence: Sequence::default(),
-            replies: Replies::default(),
+            reads: Reads::default(),
         }
     }
 
@@ -103,7 +105,7 @@ impl Responder {
     /// The connection is over.
     pub(super) fn reset(&mut self) {
         self.sequence = Sequence::default();
-        self.replies.clear();
+        self.reads = Reads::default();
     }
 
     /// Bytes of the present message that have come.
@@ -199,11 +201,6 @@ impl Responder {
         sequence.completed = sequence.completed.plus(1);
     }
 
-    /// What there was before an atomic.
-    pub(super) fn keep_reply(&mut self, psn: Psn, original: u64, most: u8) {
-        self.replies.keep(psn, original, most);
-    }
-
     /// Answers a request of a reliable connection.
     pub(super) fn answer(&self, qp: &Common, device: &mut Device, psn: Psn, syndrome: Syndrome) {
         self.acknowledge(qp, device, psn, (syndrome, self.sequence.completed));
@@ -233,11 +230,12 @@ impl Responder {
         let completed = self.sequence.completed;
         match packet.op {
             Op::ReadRequest(reth) => {
-                // The rights may have gone meanwhile; then there is no answer any more.
-                let _ = self.read(qp, device, (packet.psn, completed), reth);
+                let again = Reading::again(packet.psn, reth, completed);
+                let peer = self.peer(qp);
+                return Err(self.reads.answer_again(qp, device, peer, packet, again));
             }
             Op::AtomicRequest(_) => {
-                if let Some(original) = self.replies.find(packet.psn) {
+                if let Some(original) = self.reads.resources.original(packet.psn) {
                     answer_atomic(qp, device, (packet.psn, completed), original);
                 }
             }
@@ -247,7 +245,7 @@ impl Responder {
             }
             _ => {}
         }
-        Err("a duplicate")
+        Err(reason::DUPLICATE)
     }
 
     /// Carries out the expected request.
@@ -279,7 +277,12 @@ impl Responder {
                 Err(Refusal::INVALID)
             }
             (Op::ReadRequest(reth), None) => {
-                let span = self.read(qp, device, (packet.psn, completed), reth)?;
+                let reading = Reading::new(packet.psn, reth, completed);
+                let peer = self.peer(qp);
+                self.reads.answer(qp, device, peer, packet, reading)?;
+                let span = packets(reth.length, qp.mtu(device));
+                let resource = Resource::read(packet.psn, span, reth);
+                self.keep(qp, resource);
                 Ok(Executed::part(span))
             }
             (Op::AtomicRequest(eth), None) => {
@@ -456,63 +459,19 @@ impl Responder {
     }
 
     /// As whom the peer of the QP touches memory.
-    fn peer(&self, qp: &Common) -> (verbs_api::Qp, Option<u32>) {
+    pub(super) fn peer(&self, qp: &Common) -> (verbs_api::Qp, Option<u32>) {
         (qp.handle, self.receives.pd())
     }
 
-    /// Answers an RDMA Read; how many sequence numbers the response takes.
-    fn read(
-        &mut self,
-        qp: &Common,
-        device: &mut Device,
-        (psn, completed): (Psn, Psn),
-        reth: Reth,
-    ) -> Result<u32, Refusal> {
-        let mtu = qp.mtu(device);
-        check_enabled(qp, device, Access::REMOTE_READ, None)?;
-        let payload = if reth.length == 0 {
-            Payload::default()
-        } else {
-            let (length, need) = (reth.length.into(), Access::REMOTE_READ);
-            let source = device.domains.touch_remote(
-                &device.base,
-                self.peer(qp),
-                reth.rkey,
-                reth.addr,
-                length,
-                need,
-            );
-            let source = Scatter::One(source.map_err(|_| access_fault(device, None))?);
-            match device.base.checks_memory {
-                true => Payload::copied(&device.domains.memory, &source)
-                    .map_err(|gone| lost(device, gone, None))?,
-                false => Payload::Slices(source),
-            }
-        };
-        let span = packets(reth.length, mtu);
-        let step = if qp.sends_whole_messages(device) {
-            span
-        } else {
-            1
-        };
-        let mut packet = 0;
-        while packet < span {
-            let last = packet + step == span;
-            let start = packet * mtu;
-            let length = match last {
-                true => reth.length - start,
-                false => step * mtu,
-            };
-            let response = OutPacket {
-                first: packet == 0,
-                last,
-                span: step,
-                ..OutPacket::answer(Op::ReadResponse, psn.plus(packet), completed.value())
-            };
-            qp.send_to_peer(device, response, payload.part(start, length));
-            packet += step;
-        }
-        Ok(span)
+    /// The peer may ask for it again.
+    fn keep(&mut self, qp: &Common, resource: Resource) {
+        let most = qp.attr.max_dest_rd_atomic;
+        self.reads.resources.keep(resource, most);
+    }
+
+    /// How many requests have been completed (MSN).
+    pub(super) fn completed(&self) -> Psn {
+        self.sequence.completed
     }
 
     /// Carries out an atomic, and answers with what was there.
@@ -550,7 +509,7 @@ impl Responder {
         drop(memory);
         done.map_err(|gone| lost(device, gone, None))?;
         let original = u64::from_ne_bytes(bytes);
-        self.replies.keep(psn, original, qp.attr.max_dest_rd_atomic);
+        self.keep(qp, Resource::atomic(psn, original));
         answer_atomic(qp, device, (psn, completed), original);
         Ok(Executed::part(1))
     }
@@ -570,7 +529,7 @@ pub(super) fn has_path_mtu(qp: &Common, device: &Device, packet: &Packet) -> boo
 }
 
 /// A peer named memory that it may not use so (RDMA-03, RDMA-09).
-fn access_fault(device: &Device, recv: Option<WcStatus>) -> Refusal {
+pub(super) fn access_fault(device: &Device, recv: Option<WcStatus>) -> Refusal {
     let tells = device.base.behavior.qp_access_event;
     Refusal::Fault {
         syndrome: Some(Syndrome::NakRemoteAccess),
@@ -581,7 +540,7 @@ fn access_fault(device: &Device, recv: Option<WcStatus>) -> Refusal {
 
 /// What a peer named went away on the way, or is not mapped.
 #[cold]
-fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Refusal {
+pub(super) fn lost(device: &mut Device, gone: Gone, recv: Option<WcStatus>) -> Refusal {
     match device.note_unmapped(gone) {
         true => access_fault(device, recv),
         false => Refusal::Lost,
@@ -595,7 +554,7 @@ fn bad_receive(device: &Device) -> Refusal {
 }
 
 /// Whether the queue pair allows the operation, whatever memory it names, if any (RDMA-04).
-fn check_enabled(
+pub(super) fn check_enabled(
     qp: &Common,
     device: &Device,
     operation: Access,

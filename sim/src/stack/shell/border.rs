@@ -1,6 +1,6 @@
 //! Where packets leave the process, and where they come in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use verbs_api::lab::Syndrome;
 use verbs_roce::{Frame, Ip, ReadError};
 use verbs_udp::{Received, Train};
 
-use super::fabric::Fabric;
+use super::fabric::{Fabric, give_turn};
 use super::node::findings;
 use crate::frame;
 use crate::memory::{Gone, SharedMemory};
@@ -23,7 +23,7 @@ use crate::wire::Verdict;
 #[derive(Debug)]
 pub(super) struct Border {
     network: Network,
-    outgoing: Outgoing,
+    pub(super) outgoing: Outgoing,
     /// The same, empty, to be exchanged for it.
     spare: Outgoing,
     /// Acknowledgements of what has come: they leave behind what the program answers, in one piece with it.
@@ -34,6 +34,8 @@ pub(super) struct Border {
     is_sending: bool,
     /// Packets that leave at once, at most.
     most: usize,
+    /// Queue pairs that have more to send to other processes, with their nodes.
+    pub(super) turns: VecDeque<(u32, (u32, u32))>,
     /// Of the ports here.
     addresses: BTreeSet<IpAddr>,
     /// Ports of each node.
@@ -64,6 +66,7 @@ impl Border {
             is_arriving: false,
             is_sending: false,
             most: Train::MOST,
+            turns: VecDeque::new(),
             addresses: BTreeSet::new(),
             ports,
             listeners: vec![0; nodes as usize + 1],
@@ -120,6 +123,11 @@ impl Border {
         self.is_sending && self.outgoing.bytes() > CROWDED
     }
 
+    /// Whether queue pairs have more to send to other processes.
+    pub(super) fn has_turns(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
     /// What is to be sent, if nobody sends. Who gets it sends it, and calls [`sent`](Self::sent).
     #[inline]
     pub(super) fn take(&mut self) -> Option<Outgoing> {
@@ -153,6 +161,42 @@ impl Border {
     pub(super) fn is_all_sent(&self) -> bool {
         self.outgoing.is_empty() && self.acknowledgements.is_empty() && !self.is_sending
     }
+}
+
+/// Lets a queue pair have its turn that has more to send to another process, unless much is to be sent already.
+/// Whether more turns are wanted.
+pub(super) fn send_more(fabric: &mut Fabric) -> bool {
+    if let Some(border) = &mut fabric.border
+        && !border.is_crowded()
+        && let Some((node, qp)) = border.turns.pop_front()
+    {
+        give_turn(fabric, node, qp);
+        fabric.deliver_all();
+    }
+    let border = fabric.border.as_ref();
+    border.is_some_and(|border| border.has_turns())
+}
+
+/// Takes packets of other processes in and delivers them. What they ask for leaves in one turn, and the rest later.
+pub(super) fn let_arrive(
+    fabric: &mut Fabric,
+    entrance: Entrance,
+    take_in: impl FnOnce(&mut Fabric),
+) {
+    if let Entrance::Port(to) = entrance {
+        let border = fabric.border.as_ref();
+        let is_crowded = border.is_some_and(|border| border.is_crowded());
+        let turns = &mut fabric.node_mut(to.node).device.turns;
+        if is_crowded {
+            turns.end();
+        } else {
+            turns.begin();
+        }
+    }
+    fabric.set_arriving(true);
+    take_in(fabric);
+    fabric.deliver_all();
+    fabric.set_arriving(false);
 }
 
 /// Groups that have members here.
@@ -227,10 +271,9 @@ impl Fabric {
 
     /// Packets of another process came in.
     pub(super) fn arrive(&mut self, entrance: Entrance, address: IpAddr, came: &Received<'_>) {
-        self.set_arriving(true);
-        self.take_in(entrance, address, came);
-        self.deliver_all();
-        self.set_arriving(false);
+        let_arrive(self, entrance, |fabric| {
+            fabric.take_in(entrance, address, came);
+        });
     }
 
     fn set_arriving(&mut self, is_arriving: bool) {

@@ -12,9 +12,11 @@ mod faults;
 pub(super) mod findings;
 pub(super) mod fresh;
 mod managed;
+mod turns;
 pub(super) mod waits;
 
 use core::time::Duration;
+use std::collections::VecDeque;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -63,6 +65,8 @@ pub(super) struct Fabric {
     /// Packets under way, in the order in which they arrive. In inline mode there are none between
     /// two verbs.
     flight: Box<Ring<Packet>>,
+    /// Queue pairs that have asked for a turn, with their nodes. They have it behind the packets that arrive by now.
+    turns: VecDeque<(u32, (u32, u32))>,
     /// Packets under way that fault rules hold back.
     late: Late,
     outages: Outages,
@@ -124,6 +128,25 @@ fn pass_bytes(packet: &Packet, memory: &SharedMemory, node: &mut Node) -> Result
     }
 }
 
+/// Lets a queue pair have its turn, and takes from its node what came of that.
+#[cold]
+pub(super) fn give_turn(fabric: &mut Fabric, index: u32, qp: (u32, u32)) {
+    turns::give(fabric, index, qp);
+    fabric.collect(index);
+    if fabric.node(index).device.turns.are_wanted() {
+        turns::grant(fabric, index);
+    }
+}
+
+/// Lets the queue pair have its turn that asked first. False if none did.
+fn give_next_turn(fabric: &mut Fabric) -> bool {
+    let first = fabric.turns.pop_front();
+    if let Some((node, qp)) = first {
+        give_turn(fabric, node, qp);
+    }
+    first.is_some()
+}
+
 impl Fabric {
     pub(super) fn new(config: SimConfig) -> Self {
         assert!(
@@ -174,6 +197,7 @@ impl Fabric {
             memory,
             now: Time::ZERO,
             flight: Box::default(),
+            turns: VecDeque::new(),
             late: Late::default(),
             outages: Outages::default(),
             deadlines: Deadlines::default(),
@@ -225,7 +249,14 @@ impl Fabric {
     /// Works on a node, and lets what comes of it take effect.
     pub(super) fn work<R>(&mut self, index: u32, work: impl FnOnce(&mut Node) -> R) -> R {
         self.direct.epoch += 1;
-        self.work_quietly(index, work)
+        let result = self.work_quietly(index, work);
+        if self.node(index).device.turns.are_wanted() {
+            turns::grant(self, index);
+            if self.config.mode != Mode::Stepped {
+                self.deliver_all();
+            }
+        }
+        result
     }
 
     /// As above, where no way of a message depends on what changes.
@@ -245,7 +276,7 @@ impl Fabric {
     /// Delivers what is under way, and what that makes the nodes send.
     #[inline(never)]
     pub(super) fn deliver_all(&mut self) {
-        while self.deliver_next() {}
+        while self.deliver_next() || give_next_turn(self) {}
     }
 
     /// Delivers the oldest packet, in its place: they are not small. False if there is none.
@@ -281,6 +312,9 @@ impl Fabric {
         }
         if let Some(to) = to {
             self.collect(to.node);
+            if self.node(to.node).device.turns.are_wanted() {
+                turns::grant(self, to.node);
+            }
             if self.node(to.node).device.gsi.has_received() {
                 managed::receive(self, to.node);
             }
@@ -445,10 +479,13 @@ impl Fabric {
         }
     }
 
-    /// Lets a port go down or come up, the next packet arrive or the next timer fire, if that is due
-    /// until `limit`.
+    /// Lets a port go down or come up, the next packet arrive, a queue pair have its turn or the next timer fire, if
+    /// that is due until `limit`.
     pub(super) fn step(&mut self, limit: Time) -> bool {
         let packet = self.next_packet();
+        if packet.is_none_or(|at| at > self.now) && give_next_turn(self) {
+            return true;
+        }
         let timer = self.next_timer();
         if let Some(at) = self.outages.next()
             && at <= packet.unwrap_or(limit).min(limit)
@@ -512,17 +549,23 @@ impl Fabric {
             .deadlines
             .earliest(|index| &seats[index as usize].node.device);
         let managed = self.managed.manager.next_deadline();
-        let others = [managed, self.next_packet(), self.outages.next()];
+        let others = [
+            managed,
+            self.next_packet(),
+            turns::next(self),
+            self.outages.next(),
+        ];
         of_node
             .into_iter()
             .chain(others.into_iter().flatten())
             .min()
     }
 
-    /// When the next packet arrives or timer fires.
+    /// When the next packet arrives, queue pair has its turn or timer fires.
     pub(super) fn next_work(&mut self) -> Option<Time> {
         let timer = self.next_timer().map(|(at, _)| at);
-        self.next_packet().into_iter().chain(timer).min()
+        let others = [self.next_packet(), turns::next(self), timer];
+        others.into_iter().flatten().min()
     }
 
     /// When the next packet arrives.

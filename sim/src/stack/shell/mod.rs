@@ -30,6 +30,8 @@ mod sockets;
 #[cfg(test)]
 mod tally;
 mod timer_thread;
+#[cfg(all(test, feature = "network"))]
+mod turns;
 mod watch;
 mod world;
 

@@ -60,23 +60,35 @@ fn run(world: &World, sockets: &Sockets) {
     loop {
         sockets.set_waiting(true);
         // From now on a thread that has looked calls this one. What it left undone before that is done here.
-        world.send_kept();
-        if !sockets.wait_readable() {
-            return world.send_kept();
+        let mut is_behind = world.send_more();
+        let is_over = if is_behind {
+            sockets.is_stopped()
+        } else {
+            !sockets.wait_readable()
+        };
+        if is_over {
+            world.send_more();
+            return;
         }
         sockets.set_waiting(false);
         let (mut in_vain, mut rest) = (0, FIRST_REST);
         while in_vain < LOOKS && !sockets.is_stopped() {
-            if sockets.do_others_look() {
+            // Who looks also sends more, but only as often as it looks.
+            if !is_behind && sockets.do_others_look() {
                 thread::park_timeout(rest);
                 rest = LONGEST_REST.min(rest * 2);
                 continue;
             }
             rest = FIRST_REST;
-            in_vain = if world.read(sockets) { 0 } else { in_vain + 1 };
+            let has_come = world.read(sockets);
+            in_vain = if has_come || is_behind {
+                0
+            } else {
+                in_vain + 1
+            };
             // A program that was woken may answer at once, and on one core only now.
             thread::yield_now();
-            world.send_kept();
+            is_behind = world.send_more();
         }
     }
 }

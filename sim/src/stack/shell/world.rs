@@ -10,6 +10,8 @@ use verbs_api::lab::{LostWakeup, Stall};
 use verbs_api::site::Site;
 use verbs_api::{BadHandle, Cause, Context, Cq, Error, ErrorKind, Object, Result, Verb, Wait};
 
+#[cfg(feature = "network")]
+use super::border;
 use super::clock::{Deadline, RealClock};
 use super::fabric::waits::note_endless;
 use super::fabric::{Fabric, WaitFor, Waiting, keeps_ways};
@@ -273,7 +275,7 @@ impl World {
             return false;
         };
         sockets.count_look();
-        self.send_kept();
+        self.send_more();
         let has_come = self.read(sockets);
         if has_come {
             sockets.call_receiver();
@@ -310,15 +312,19 @@ impl World {
         }
     }
 
-    /// Sends the acknowledgements that wait for an answer.
+    /// Sends the acknowledgements that wait for an answer, and what one queue pair sends in its turn. Whether more turns
+    /// are wanted.
     #[cfg(feature = "network")]
-    pub(super) fn send_kept(&self) {
+    pub(super) fn send_more(&self) -> bool {
         let mut fabric = self.fabric.lock();
-        let kept = fabric.border.as_mut().and_then(|border| border.take_all());
+        let border = fabric.border.as_mut();
+        let are_wanted = border.as_ref().is_some_and(|border| border.has_turns());
+        let kept = border.and_then(|border| border.take_all());
         drop(fabric);
         if let Some(kept) = kept {
             self.send(kept);
         }
+        are_wanted && self.with(|fabric| border::send_more(fabric))
     }
 
     /// Sends what there is to send, if nobody has the lock; whether all has been sent.

@@ -180,20 +180,18 @@ impl Carrier<'_> {
         }
         let Direct { local, remote, .. } = &*self.direct;
         let (local, remote) = ((leaving.local, &local[..]), (place, &remote[..]));
-        let original = match leaving.kind.intersects(Kinds::READS) {
-            false => {
-                // SAFETY: the bytes are of regions that were looked up just now.
-                unsafe { move_bytes(local, remote) };
-                None
-            }
-            true => bring_back(&wr.op, remote, local),
-        };
+        if leaving.kind.intersects(Kinds::READS) {
+            bring_back(&wr.op, remote, local);
+        } else {
+            // SAFETY: the bytes are of regions that were looked up just now.
+            unsafe { move_bytes(local, remote) };
+        }
         let ends_first = leaving.way.ends_first && !leaving.kind.intersects(Kinds::READS);
         if ends_first {
             self.end(index, qp.index(), &leaving, wr);
         }
         let mut there = self.at_mut(far, way.peer);
-        there.take(&leaving, wr.flags, original);
+        there.take(&leaving, wr.flags);
         self.collect(far);
         if !ends_first {
             self.end(index, qp.index(), &leaving, wr);
@@ -343,13 +341,13 @@ pub(in crate::stack::shell) fn keeps_ways(verb: Verb) -> bool {
     )
 }
 
-/// Brings back what a read or an atomic asks for. An atomic changes what is there: what it found.
+/// Brings back what a read or an atomic asks for. An atomic changes what is there.
 #[inline(never)]
-fn bring_back(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[Span])) -> Option<u64> {
+fn bring_back(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[Span])) {
     if let SendOp::RdmaRead { .. } = op {
         // SAFETY: as in `carry`.
         unsafe { move_bytes(remote, local) };
-        return None;
+        return;
     }
     let mut bytes = [0; size_of::<u64>()];
     // SAFETY: as above.
@@ -362,5 +360,4 @@ fn bring_back(op: &SendOp, remote: (Gathered, &[Span]), local: (Gathered, &[Span
         // SAFETY: as above.
         unsafe { move_bytes((Gathered::One(Span::of_shared(bytes)), &[]), into) };
     }
-    Some(original)
 }

@@ -9,7 +9,7 @@ use verbs_api::{
     Pd, PostError, Qp, QpAttr, QpAttrMask, QpInit, RecvWr, Result, SendWr, Wc,
 };
 
-use super::Node;
+use super::{Node, give_turn};
 use crate::device::gids;
 use crate::memory::Memory;
 
@@ -39,9 +39,17 @@ impl Alone {
 
     /// Delivers its packets to itself until none is left. Packets to other nodes are lost.
     pub fn run(&mut self) {
-        while let Some(packet) = self.0.device.outbox.pop() {
-            if packet.route.to.is_some_and(|to| to.node == 0) {
-                _ = self.0.handle_packet(&packet);
+        loop {
+            while let Some(packet) = self.0.device.outbox.pop() {
+                if packet.route.to.is_some_and(|to| to.node == 0) {
+                    _ = self.0.handle_packet(&packet);
+                }
+            }
+            if !self.0.device.turns.are_wanted() {
+                return;
+            }
+            for qp in self.0.device.turns.take_waiting() {
+                give_turn(&mut self.0, qp);
             }
         }
     }

@@ -5,7 +5,8 @@
 //!
 //! Verbs that concern no queue pair are methods of the [`Device`], those that do are methods here,
 //! named as in libibverbs. Who drives a node sets its time, and then gives it work:
-//! [`handle_packet`](Node::handle_packet), [`handle_timeout`](Node::handle_timeout).
+//! [`handle_packet`](Node::handle_packet), [`handle_timeout`](Node::handle_timeout), and
+//! [`give_turn`] for each queue pair that has asked for a turn.
 //!
 //! | file | holds |
 //! |---|---|
@@ -196,5 +197,15 @@ impl Node {
     pub(in crate::stack::shell) fn live_of(&self, context: Context) -> Result<Live> {
         self.device.base.find_context(Verb::Lab, context)?;
         Ok(self.device.live())
+    }
+}
+
+/// A queue pair that asked for a turn has it, unless it is gone.
+pub(in crate::stack::shell) fn give_turn(node: &mut Node, (index, generation): (u32, u32)) {
+    node.device.turns.begin();
+    if let Some(qp) = node.qps.live_mut(index, generation)
+        && !node.device.base.dead
+    {
+        qp.go_on(&mut node.device);
     }
 }

@@ -1,6 +1,8 @@
 //! Simulations that reach each other by UDP, as processes of one machine do. Each test has a network of its own.
 #![cfg(feature = "network")]
 
+mod long_reads;
+
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
