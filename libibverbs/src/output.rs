@@ -1,8 +1,9 @@
-//! What the library writes for the user: messages on the standard error, the diagnosis, the trace and the packets.
+//! What the library writes for the user: messages on the standard error, the diagnosis, the trace
+//! and the packets.
 //!
-//! A file is opened early: by the end a program may have used up its descriptors, changed its user or its root
-//! directory. What the library writes never ends the program: a limit on the size of files
-//! (`SIGXFSZ`) and a pipe without a reader (`SIGPIPE`) are errors here, and no signals.
+//! A file is opened early: by the end a program may have used up its descriptors, changed its user
+//! or its root directory. What the library writes never ends the program: a limit on the size of
+//! files (`SIGXFSZ`) and a pipe without a reader (`SIGPIPE`) are errors here, and no signals.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -38,7 +39,8 @@ impl Output {
     /// Appends to the file, after what other processes of the same run have written.
     ///
     /// # Errors
-    /// A sentence with the path: why the text could not be written. A standard error that nobody reads is no error.
+    /// A sentence with the path: why the text could not be written. A standard error that nobody
+    /// reads is no error.
     pub(crate) fn write(&self, text: &str) -> Result<(), String> {
         match self.append(text.as_bytes()) {
             Err(error) if self.is_stderr() && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -81,7 +83,8 @@ pub(crate) fn say(text: impl Display) {
     let _ = quietly(|| io::stderr().write_all(line.as_bytes()));
 }
 
-/// Writes without the signals of a write that fails: the thread blocks them, and takes those that came.
+/// Writes without the signals of a write that fails: the thread blocks them, and takes those that
+/// came.
 fn quietly<T>(write: impl FnOnce() -> T) -> T {
     let signals: SigSet = [Signal::SIGPIPE, Signal::SIGXFSZ].into_iter().collect();
     let Ok(before) = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK) else {

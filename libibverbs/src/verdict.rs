@@ -1,14 +1,14 @@
-//! Tells `verbsim exec` what became of this process: whether it loaded the library, used a device, what it did wrong,
-//! and what was found at its end.
+//! Tells `verbsim exec` what became of this process: whether it loaded the library, used a device,
+//! what it did wrong, and what was found at its end.
 //!
-//! Each fact is an entry in a record: memory that `exec` shares with all processes of the run. The memory is mapped when
-//! the library is loaded. So a fact survives however the process ends (`_exit`, `execve`, SIGKILL), and can be recorded
-//! whatever the process did before: closed its descriptors or used them up, changed its user or root directory, limited
-//! the size of files.
+//! Each fact is an entry in a record: memory that `exec` shares with all processes of the run. The
+//! memory is mapped when the library is loaded. So a fact survives however the process ends
+//! (`_exit`, `execve`, SIGKILL), and can be recorded whatever the process did before: closed its
+//! descriptors or used them up, changed its user or root directory, limited the size of files.
 //!
-//! An entry is `NUMBER FACT\n` and a zero byte: the number is the process's in this run. `src/exec/verdict.rs` reads it.
-//! The last 16 bytes are two counters: where the next entry begins, and how many processes have a number. The record is
-//! full if the first is beyond the entries.
+//! An entry is `NUMBER FACT\n` and a zero byte: the number is the process's in this run.
+//! `src/exec/verdict.rs` reads it. The last 16 bytes are two counters: where the next entry begins,
+//! and how many processes have a number. The record is full if the first is beyond the entries.
 
 use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
@@ -40,7 +40,8 @@ static RECORDS: OnceLock<Vec<Record>> = OnceLock::new();
 
 /// The library has been loaded.
 ///
-/// Ends the process if it cannot reach the record of an `exec` that waits for it: what it does wrong would be lost.
+/// Ends the process if it cannot reach the record of an `exec` that waits for it: what it does
+/// wrong would be lost.
 pub(crate) fn loaded() {
     let variable = std::env::var(VARIABLE).unwrap_or_default();
     let addresses = variable.split(',').filter_map(Address::parse);
@@ -55,7 +56,8 @@ pub(crate) fn loaded() {
     }
 }
 
-/// A context has been opened, or an object of the parent's was named. The first of a process counts.
+/// A context has been opened, or an object of the parent's was named. The first of a process
+/// counts.
 pub(crate) fn opened(engine: &Engine) {
     if !engine.is_used.swap(true, Ordering::Relaxed) {
         record("opened");
@@ -67,13 +69,14 @@ pub(crate) fn is_recorded() -> bool {
     !records().is_empty()
 }
 
-/// The program has made a mistake that is certain. The lines are those of the diagnosis, which replaces them at the end.
+/// The program has made a mistake that is certain. The lines are those of the diagnosis, which
+/// replaces them at the end.
 pub(crate) fn found(lines: &str) {
     record(&format!("error {}", lines.trim_end()));
 }
 
-/// The process ends, and has written its diagnosis. Without a device there is little to diagnose, but what was found
-/// counts.
+/// The process ends, and has written its diagnosis. Without a device there is little to diagnose,
+/// but what was found counts.
 pub(crate) fn ended(engine: &Engine, diagnosis: &Diagnosis) {
     if engine.is_used.load(Ordering::Relaxed) || !diagnosis.is_empty() {
         let (errors, warnings) = counts(diagnosis);
@@ -132,7 +135,8 @@ struct Record {
     number: AtomicU64,
 }
 
-// SAFETY: the memory stays mapped, and its counters are atomic. Who moves the first one owns the bytes that it passes.
+// SAFETY: the memory stays mapped, and its counters are atomic. Who moves the first one owns the
+// bytes that it passes.
 unsafe impl Send for Record {}
 // SAFETY: as above.
 unsafe impl Sync for Record {}
@@ -217,7 +221,8 @@ impl Record {
     }
 
     fn counter(&self, which: usize) -> &AtomicU64 {
-        // SAFETY: it is within the memory, which stays, at a multiple of 8: pages begin at such, and end there.
+        // SAFETY: it is within the memory, which stays, at a multiple of 8: pages begin at such,
+        // and end there.
         unsafe {
             AtomicU64::from_ptr(
                 self.memory
@@ -238,7 +243,8 @@ struct Address {
 }
 
 enum Place {
-    /// A file, by the number of its descriptor, which the processes of the run inherit, and which file it is.
+    /// A file, by the number of its descriptor, which the processes of the run inherit, and which
+    /// file it is.
     File(RawFd, (u64, u64)),
     /// A segment of System V, by its id.
     Segment(i32),
@@ -284,7 +290,8 @@ impl Address {
         if is_its(&inherited) {
             return Record::of_file(&inherited).map(Some);
         }
-        // The parent of this process has closed all descriptors, as Python's `subprocess` and `mpirun` do.
+        // The parent of this process has closed all descriptors, as Python's `subprocess` and
+        // `mpirun` do.
         let process = format!("/proc/{}", self.process);
         let path = format!("{process}/fd/{fd}");
         match OpenOptions::new().read(true).write(true).open(&path) {

@@ -27,8 +27,8 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Says what the processes cannot say themselves. A program that ended by itself may get another status; one that
-    /// was ended has failed anyway, and its status says more.
+    /// Says what the processes cannot say themselves. A program that ended by itself may get
+    /// another status; one that was ended has failed anyway, and its status says more.
     pub(super) fn judge(&self, ended: Ended, facts: &Facts) -> Stop {
         let is_told = self.tell(ended, facts);
         let stop = of_program(ended.how);
@@ -98,8 +98,8 @@ impl Judge<'_> {
         is_told
     }
 
-    /// Writes a remark, and lines of a diagnosis after it, where the diagnosis is. A diagnosis for programs has no remarks.
-    /// Whether everything is written.
+    /// Writes a remark, and lines of a diagnosis after it, where the diagnosis is. A diagnosis for
+    /// programs has no remarks. Whether everything is written.
     fn say(&self, remark: &str, lines: &[String]) -> bool {
         let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let remark = format!("verbsim: {remark}\n");

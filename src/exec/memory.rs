@@ -1,8 +1,9 @@
 //! Memory that this process shares with the processes of the program, whatever these do.
 //!
-//! It is a file without a name: the processes inherit its descriptor, and those whose parent closes all descriptors open it
-//! under `/proc`. A limit on the size of files applies to it. Where that leaves no room, the memory is a segment of
-//! System V, which has no such limit. Processes of other users can reach a file that they inherit, but no segment.
+//! It is a file without a name: the processes inherit its descriptor, and those whose parent closes
+//! all descriptors open it under `/proc`. A limit on the size of files applies to it. Where that
+//! leaves no room, the memory is a segment of System V, which has no such limit. Processes of other
+//! users can reach a file that they inherit, but no segment.
 #![expect(unsafe_code, reason = "segments of System V have no safe interface")]
 
 use std::fs::File;

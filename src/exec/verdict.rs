@@ -1,4 +1,5 @@
-//! What became of the processes of a program: they tell it in a record, memory that they share with this process.
+//! What became of the processes of a program: they tell it in a record, memory that they share with
+//! this process.
 //!
 //! `libibverbs/src/verdict.rs` is the library's side, and describes the layout.
 
@@ -7,7 +8,8 @@ use std::{env, fs, io};
 
 use super::memory::Memory;
 
-/// Where the processes find the record: its address, then the addresses that an `exec` around this one has given to it.
+/// Where the processes find the record: its address, then the addresses that an `exec` around this
+/// one has given to it.
 pub(super) const VARIABLE: &str = "VERBSIM_VERDICT";
 
 /// Bytes of the record: room for 40,000 processes, or for 10,000 mistakes.
