@@ -525,11 +525,12 @@ mod tests {
     /// While a thread uses an object that it has found, other threads end it, and as many more as it takes to use its slot
     /// again.
     #[test]
+    #[cfg_attr(miri, ignore = "threads that spin may take minutes there")]
     fn what_a_lookup_gave_stays_while_others_end_it() {
         let arena = new_arena::<Counted>();
         let dropped = Arc::new(AtomicUsize::new(0));
         let shared = AtomicUsize::new(address(&*insert(arena, Counted::new(&dropped))));
-        let rounds = if cfg!(miri) { 100 } else { 100_000 };
+        let rounds = 100_000;
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..2 {
