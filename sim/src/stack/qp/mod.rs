@@ -42,12 +42,12 @@ mod responder;
 mod send;
 mod sum;
 mod transmit;
+mod unfinished;
 mod verdict;
 mod wait;
 mod why;
 
 use smallvec::SmallVec;
-use verbs_api::site::Site;
 use verbs_api::{
     Ah as AhHandle, AsyncEventType, Context, Dest, Element, Handle, Qp as QpHandle, QpAttr, QpInit,
     QpQuery, QpState, QpType, Wc, WcOpcode, WcStatus,
@@ -68,6 +68,7 @@ pub(crate) use receives::{Receives, Source, Target};
 pub(crate) use recovery::{note_given_up, note_success};
 use requester::Requester;
 use responder::Responder;
+use unfinished::Unfinished;
 use verdict::Stop;
 
 /// A queue pair.
@@ -378,57 +379,9 @@ impl Qp {
         }
     }
 
-    /// How many sends and receives are outstanding.
-    pub(crate) fn undone(&self) -> (u64, u64) {
-        let sends = self.requester.as_ref().map_or(0, |own| own.sq.undone());
-        (sends, self.receives().rq().map_or(0, |rq| rq.undone()))
-    }
-
-    /// Where the work was posted whose completions nobody has polled, the oldest of each queue.
-    pub(crate) fn unpolled(&self) -> impl Iterator<Item = (u32, Site)> {
-        let send = self.requester.as_ref().and_then(|own| {
-            let mut sends = own.sq.unpolled();
-            let send = sends.find(|send| self.common.signals(send.flags))?;
-            Some((own.cq, send.site?))
-        });
-        let receives = self.receives();
-        let place = |cq| Some((cq, receives.rq()?.unpolled().next()?.site?));
-        send.into_iter().chain(receives.cq().and_then(place))
-    }
-
-    /// Where the oldest send was posted that is not done.
-    pub(crate) fn oldest_send_at(&self) -> Option<Site> {
-        let sq = &self.requester.as_ref()?.sq;
-        sq.find(sq.oldest())?.site
-    }
-
-    /// The CQ of its sends, and how many may yet complete there.
-    pub(crate) fn signaled_sends(&self) -> Option<(u32, u64)> {
-        let own = self.requester.as_ref()?;
-        let undone = (own.sq.oldest()..own.sq.end()).filter_map(|seq| own.sq.find(seq));
-        let signaled = undone.filter(|send| self.common.signals(send.flags));
-        Some((own.cq, signaled.count() as u64))
-    }
-
-    /// The CQ of its sends, and how many still have their slots that make no completion there if they succeed.
-    pub(crate) fn unsignaled_sends(&self) -> Option<(u32, u64)> {
-        let own = self.requester.as_ref()?;
-        let unsignaled = own
-            .sq
-            .iter()
-            .filter(|send| !self.common.signals(send.flags));
-        Some((own.cq, unsignaled.count() as u64))
-    }
-
-    /// The CQ of its receives, and how many of its own queue may yet complete there.
-    pub(crate) fn own_receives(&self) -> Option<(u32, u64)> {
-        Some((self.receives().cq()?, self.receives().rq()?.undone()))
-    }
-
-    /// The SRQ whose receives complete in this CQ when messages come to this queue pair.
-    pub(crate) fn srq_into(&self, cq: u32) -> Option<u32> {
-        let is_its = self.receives().cq() == Some(cq);
-        self.receives().made_with().filter(|_| is_its)
+    /// The work that has not completed, or whose completions the program has not polled.
+    pub(crate) fn unfinished(&self) -> Unfinished<'_> {
+        Unfinished(self)
     }
 
     /// A send whose slot is taken and that goes over an address handle.

@@ -110,24 +110,6 @@ struct Seat {
     descriptors: Descriptors,
 }
 
-/// Passes a packet to a node as bytes.
-#[inline(never)]
-fn pass_bytes(packet: &Packet, memory: &SharedMemory, node: &mut Node) -> Result<(), &'static str> {
-    let Some(to) = packet.route.to else {
-        return Ok(());
-    };
-    let payload = packet.payload.bytes(&mut memory.lock());
-    match payload.map(|payload| frame::write(packet, &payload)) {
-        Ok(Ok(bytes)) => node.handle_bytes(to, &bytes),
-        Ok(Err(why)) => {
-            node.device.base.note_dropped(packet, why);
-            Ok(())
-        }
-        // There are no bytes of it any more: it carries nothing, and says so.
-        Err(_) => node.handle_packet(packet),
-    }
-}
-
 /// Lets a queue pair have its turn, and takes from its node what came of that.
 #[cold]
 pub(super) fn give_turn(fabric: &mut Fabric, index: u32, qp: (u32, u32)) {
@@ -300,7 +282,7 @@ impl Fabric {
             node.set_now(self.now);
             let taken = match self.config.wire {
                 false => node.handle_packet(packet),
-                true => pass_bytes(packet, &self.memory, node),
+                true => node.handle_as_bytes(packet, &self.memory),
             };
             fate = taken.err().map(|why| Fate::of(packet, why));
         }

@@ -177,7 +177,9 @@ fn place_dropped(fabric: &Fabric, finding: &mut Finding) {
     };
     let sender = || {
         let mut qps = fabric.node(from.0?).qps.iter().map(|(_, qp)| qp);
-        qps.find(|qp| qp.common.qp_num == from.1)?.oldest_send_at()
+        qps.find(|qp| qp.common.qp_num == from.1)?
+            .unfinished()
+            .oldest_send_at()
     };
     let receiver = || fabric.node(finding.node).findings().receiver(qp_num);
     finding.site = finding.site.or_else(sender).or_else(receiver);

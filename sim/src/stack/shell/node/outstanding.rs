@@ -34,10 +34,11 @@ impl Outstanding {
         let mut srqs: BTreeSet<u32> = of_xrc.map(|(index, _)| index).collect();
         for (_, qp) in node.qps.iter() {
             let here = |of: Option<(u32, u64)>| of.filter(|(at, _)| *at == cq).map_or(0, |of| of.1);
-            found.sends += here(qp.signaled_sends());
-            found.receives += here(qp.own_receives());
-            found.unsignaled += here(qp.unsignaled_sends());
-            srqs.extend(qp.srq_into(cq));
+            let work = qp.unfinished();
+            found.sends += here(work.signaled_sends());
+            found.receives += here(work.own_receives());
+            found.unsignaled += here(work.unsignaled_sends());
+            srqs.extend(work.srq_into(cq));
         }
         let taken = |srq: u32| node.device.srqs.at(srq).taken() as u64;
         found.receives += srqs.into_iter().map(taken).sum::<u64>();
@@ -53,7 +54,7 @@ impl Outstanding {
     ) -> Self {
         let completes_here = |batch: &&Unposted| {
             let index = node.find_qp(Verb::PostBatch, batch.qp);
-            let sends = index.map(|index| node.qps.at(index).signaled_sends());
+            let sends = index.map(|index| node.qps.at(index).unfinished().signaled_sends());
             sends.is_ok_and(|sends| sends.is_some_and(|(at, _)| at == cq))
         };
         let batches = batches.iter().filter(completes_here);

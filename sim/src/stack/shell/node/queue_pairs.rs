@@ -210,7 +210,7 @@ impl Node {
             .base
             .history
             .gone(qp.common.qp_num, qp.reached(), (made_at, site));
-        for (cq, site) in qp.unpolled() {
+        for (cq, site) in qp.unfinished().unpolled() {
             device.cqs.table.at_mut(cq).note_unpolled(site);
         }
         qp.clear(device);

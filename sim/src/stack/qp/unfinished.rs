@@ -1,0 +1,66 @@
+//! Work that a queue pair has not finished: what a diagnosis counts and names.
+
+use super::Qp;
+use verbs_api::site::Site;
+
+/// The unfinished work of a queue pair.
+#[derive(Clone, Copy)]
+pub(crate) struct Unfinished<'a>(pub(super) &'a Qp);
+
+impl<'a> Unfinished<'a> {
+    /// How many sends and how many receives of its own queue are outstanding.
+    pub(crate) fn counts(self) -> (u64, u64) {
+        let sends = self.0.requester.as_ref().map_or(0, |own| own.sq.undone());
+        let receives = self.0.receives().rq().map_or(0, |rq| rq.undone());
+        (sends, receives)
+    }
+
+    /// For each of the two queues, its CQ and where the oldest work was posted whose completion has
+    /// not been polled.
+    pub(crate) fn unpolled(self) -> impl Iterator<Item = (u32, Site)> + 'a {
+        let Self(qp) = self;
+        let send = qp.requester.as_ref().and_then(|own| {
+            let mut sends = own.sq.unpolled();
+            let send = sends.find(|send| qp.common.signals(send.flags))?;
+            Some((own.cq, send.site?))
+        });
+        let receives = qp.receives();
+        let place = |cq| Some((cq, receives.rq()?.unpolled().next()?.site?));
+        send.into_iter().chain(receives.cq().and_then(place))
+    }
+
+    /// Where the oldest outstanding send was posted.
+    pub(crate) fn oldest_send_at(self) -> Option<Site> {
+        let sq = &self.0.requester.as_ref()?.sq;
+        sq.find(sq.oldest())?.site
+    }
+
+    /// The CQ of the sends, and how many outstanding sends will complete there.
+    pub(crate) fn signaled_sends(self) -> Option<(u32, u64)> {
+        let own = self.0.requester.as_ref()?;
+        let undone = (own.sq.oldest()..own.sq.end()).filter_map(|seq| own.sq.find(seq));
+        let signaled = undone.filter(|send| self.0.common.signals(send.flags));
+        Some((own.cq, signaled.count() as u64))
+    }
+
+    /// The CQ of the sends, and how many sends hold a slot but complete there only if they fail.
+    pub(crate) fn unsignaled_sends(self) -> Option<(u32, u64)> {
+        let own = self.0.requester.as_ref()?;
+        let sends = own.sq.iter();
+        let unsignaled = sends.filter(|send| !self.0.common.signals(send.flags));
+        Some((own.cq, unsignaled.count() as u64))
+    }
+
+    /// The CQ of the receives, and how many outstanding receives of its own queue complete there.
+    pub(crate) fn own_receives(self) -> Option<(u32, u64)> {
+        let receives = self.0.receives();
+        Some((receives.cq()?, receives.rq()?.undone()))
+    }
+
+    /// The SRQ whose receives complete in this CQ when messages arrive at the queue pair.
+    pub(crate) fn srq_into(self, cq: u32) -> Option<u32> {
+        let receives = self.0.receives();
+        let is_its = receives.cq() == Some(cq);
+        receives.made_with().filter(|_| is_its)
+    }
+}
