@@ -380,21 +380,28 @@ impl Problem {
         }
     }
 
-    /// How sure it is that it is a mistake. The other side may be gone, or not be ready, without a mistake of the program:
-    /// if it has handled that, it may be right.
+    /// How sure it is that it is a mistake.
     pub(crate) fn certainty(&self) -> Certainty {
-        let class = self.class();
-        let is_of_peer = matches!(
-            class,
-            Class::NoAnswer | Class::NotReceived | Class::FailedWork
-        );
+        if self.is_excused() {
+            Certainty::Hint
+        } else {
+            self.class().certainty()
+        }
+    }
+
+    /// Whether it would be certain if the program had not handled it. That excuses only failures
+    /// that the other side can cause, by being gone or not ready.
+    pub(crate) fn is_excused(&self) -> bool {
         match self {
             Self::Failed {
                 status: WcStatus::RetryExcErr | WcStatus::RnrRetryExcErr | WcStatus::RemOpErr,
                 handled: true,
                 ..
-            } if is_of_peer => Certainty::Hint,
-            _ => class.certainty(),
+            } => matches!(
+                self.class(),
+                Class::NoAnswer | Class::NotReceived | Class::FailedWork
+            ),
+            _ => false,
         }
     }
 

@@ -120,13 +120,13 @@ impl Problem {
                 wr_id,
                 status,
                 why,
-                handled,
+                ..
             } => {
                 let kind = if *receive { "receive" } else { "send" };
                 let why = why
                     .as_ref()
                     .map_or(String::new(), |why| why.in_words(names));
-                let handled = if *handled {
+                let handled = if self.is_excused() {
                     "; the program went on"
                 } else {
                     ""
