@@ -52,8 +52,9 @@ struct Places {
     /// Objects that were ended since slots have last left the quarantine.
     ended: usize,
     hidden: Vec<u32>,
-    /// All hidden slots have been hidden since before this epoch.
-    since: u64,
+    /// All hidden slots have been hidden since before this epoch. `None` if the kernel refuses the
+    /// barrier of an epoch: what is hidden then stays so.
+    since: Option<u64>,
     free: Vec<u32>,
 }
 
@@ -72,7 +73,8 @@ unsafe impl<T: Send + Sync> Sync for Slot<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Arena<T> {}
 
-/// An object that a lookup found. The thread is pinned, so a call that sleeps holds the object instead.
+/// An object that a lookup found. The thread is pinned, so a call that sleeps until an event holds the
+/// object instead. A call that waits for another thread's batch or iteration stays pinned.
 pub(crate) struct Found<T: 'static> {
     slot: &'static Slot<T>,
     _pin: Pin,
@@ -160,7 +162,7 @@ impl<T: Send + Sync> Arena<T> {
     #[cold]
     fn reclaim(&'static self, places: &mut Places) {
         if !places.hidden.is_empty() {
-            if !pin::has_passed(places.since) {
+            if !places.since.is_some_and(pin::has_passed) {
                 return;
             }
             for index in std::mem::take(&mut places.hidden) {
@@ -181,8 +183,7 @@ impl<T: Send + Sync> Arena<T> {
                 slot.is_filled.store(false, Ordering::Relaxed);
             }
         }
-        // Without a barrier nothing is ever free again.
-        places.since = pin::advance().unwrap_or(u64::MAX);
+        places.since = pin::advance();
     }
 
     fn slot(&self, index: usize) -> Option<&'static Slot<T>> {
@@ -476,6 +477,18 @@ mod tests {
         }
         end_many(arena, &others, 10 * QUARANTINE);
         assert_eq!(own.load(Ordering::Relaxed), 1, "it is dropped once");
+    }
+
+    #[test]
+    fn without_the_barrier_no_slot_is_used_again() {
+        crate::pin::refusing::BARRIERS.set(true);
+        let arena = new_arena::<Counted>();
+        let dropped = Arc::new(AtomicUsize::new(0));
+        for _ in 0..10 * QUARANTINE {
+            arena.end(&*insert(arena, Counted::new(&dropped)));
+        }
+        assert_eq!(dropped.load(Ordering::Relaxed), 0);
+        crate::pin::refusing::BARRIERS.set(false);
     }
 
     #[test]

@@ -180,15 +180,17 @@ pub(crate) extern "C" fn close_device(context: *mut ibv_context) -> c_int {
         let context = CObject::<OpenDevice>::find(context)?;
         let mut open = engine().contexts.lock();
         let is_this = |of: &Holding<OpenDevice>| std::ptr::eq(&**of, &*context);
-        let same = open.entry(context.more.file).or_default();
-        if same.iter().all(is_this) {
-            engine().sim.close_device(context.handle)?;
-            open.remove(&context.more.file);
-            dm::free_all(context.handle);
-            context.retire();
-        } else {
-            context.end()?;
-            same.retain(|of| !is_this(of));
+        match open.get_mut(&context.more.file) {
+            Some(same) if !same.iter().all(is_this) => {
+                context.end()?;
+                same.retain(|of| !is_this(of));
+            }
+            _ => {
+                engine().sim.close_device(context.handle)?;
+                open.remove(&context.more.file);
+                dm::free_all(context.handle);
+                context.retire();
+            }
         }
         drop(context.more.async_fd.lock().take());
         drop(context.more.cmd_fd.lock().take());

@@ -171,6 +171,10 @@ unsafe extern "C" fn leave(record: *mut c_void) {
 /// A full barrier in every thread of the process that runs now; others have one when they run again. False if the
 /// kernel has no such call, or does not permit it.
 fn barrier() -> bool {
+    #[cfg(test)]
+    if refusing::BARRIERS.get() {
+        return false;
+    }
     if cfg!(miri) {
         fence(Ordering::SeqCst);
         return true;
@@ -182,4 +186,14 @@ fn barrier() -> bool {
         |command: libc::c_int| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 };
     // The process registers once, and the kernel refuses before that.
     call(PRIVATE_EXPEDITED) || call(REGISTER_PRIVATE_EXPEDITED) && call(PRIVATE_EXPEDITED)
+}
+
+/// A kernel that refuses the barrier, for tests of one thread.
+#[cfg(test)]
+pub(crate) mod refusing {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(crate) static BARRIERS: Cell<bool> = const { Cell::new(false) };
+    }
 }

@@ -1,13 +1,15 @@
 //! Whether a program goes on after work that failed: a diagnosis takes a failure that it has handled for no mistake.
 
-use super::history::{FailedWork, History};
+use super::history::History;
 
 /// How a program has dealt with work that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Standing {
     #[default]
     Open,
-    /// It has polled the failure, and then given its queue pair up, as the one of this number.
+    /// It has polled the failure.
+    Polled,
+    /// It has given the queue pair up after that, as the one of this number.
     GivenUp(u32),
     /// Work that it has posted since then has succeeded.
     Handled,
@@ -17,7 +19,8 @@ pub(crate) enum Standing {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recovery {
     given_up: u32,
-    is_awaited: bool,
+    /// The first of them for which no work has succeeded yet.
+    first_awaited: Option<u32>,
 }
 
 impl Recovery {
@@ -29,37 +32,97 @@ impl Recovery {
     /// Whether work that succeeds tells that the program goes on.
     #[inline(always)]
     pub(crate) fn is_awaited(&self) -> bool {
-        self.is_awaited
+        self.first_awaited.is_some()
     }
 }
 
 impl History {
-    /// The program gives a queue pair up whose failure it has polled: it destroys it, or takes it to RESET or ERR.
+    /// The program polls a completion that is not a success. Completions of one queue come in order,
+    /// so it belongs to what failed there before.
     #[cold]
-    pub(crate) fn give_up(&mut self, qp_num: u32) {
-        let is_of_it = |failure: &&mut FailedWork| {
-            failure.qp_num == qp_num && failure.standing == Standing::Open
-        };
-        let number = self.recovery.given_up + 1;
-        for failure in self.failures.iter_mut().filter(is_of_it) {
-            failure.standing = Standing::GivenUp(number);
-            self.recovery.is_awaited = true;
-        }
-        self.recovery.given_up = number;
-    }
-
-    /// Work has succeeded that was posted after so many queue pairs were given up.
-    #[cold]
-    pub(crate) fn go_on(&mut self, given_up: u32) {
-        self.recovery.is_awaited = false;
+    pub(crate) fn see_failure(&mut self, qp_num: u32, receive: bool) {
         for failure in &mut self.failures {
-            match failure.standing {
-                Standing::GivenUp(number) if number <= given_up => {
-                    failure.standing = Standing::Handled;
-                }
-                Standing::GivenUp(_) => self.recovery.is_awaited = true,
-                Standing::Open | Standing::Handled => {}
+            if (failure.qp_num, failure.receive) == (qp_num, receive)
+                && failure.standing == Standing::Open
+            {
+                failure.standing = Standing::Polled;
             }
         }
+    }
+
+    /// The program gives a queue pair up: it destroys it, or takes it to RESET or ERR.
+    #[cold]
+    pub(crate) fn give_up(&mut self, qp_num: u32) {
+        let number = self.recovery.given_up + 1;
+        self.recovery.given_up = number;
+        for failure in &mut self.failures {
+            if failure.qp_num == qp_num && failure.standing == Standing::Polled {
+                failure.standing = Standing::GivenUp(number);
+                self.recovery.first_awaited.get_or_insert(number);
+            }
+        }
+    }
+
+    /// Work has succeeded that was posted after this many queue pairs were given up.
+    #[cold]
+    pub(crate) fn go_on(&mut self, given_up: u32) {
+        if self
+            .recovery
+            .first_awaited
+            .is_none_or(|first| first > given_up)
+        {
+            return;
+        }
+        self.recovery.first_awaited = None;
+        for failure in &mut self.failures {
+            if let Standing::GivenUp(number) = failure.standing {
+                if number <= given_up {
+                    failure.standing = Standing::Handled;
+                } else {
+                    let first = self.recovery.first_awaited.get_or_insert(number);
+                    *first = number.min(*first);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use verbs_api::WcStatus;
+
+    use super::super::history::FailedWork;
+    use super::*;
+    use crate::time::Time;
+
+    fn failed(qp_num: u32, receive: bool) -> FailedWork {
+        FailedWork {
+            qp_num,
+            receive,
+            label: 0,
+            status: WcStatus::RetryExcErr,
+            why: None,
+            asked: None,
+            at: Time::default(),
+            site: None,
+            standing: Standing::default(),
+        }
+    }
+
+    #[test]
+    fn a_failure_is_handled_only_if_its_own_queue_was_polled() {
+        let mut history = History::default();
+        history.failures = vec![failed(1, false), failed(1, true), failed(2, false)];
+        history.see_failure(1, true);
+        history.give_up(1);
+        history.give_up(2);
+        assert!(history.recovery.is_awaited());
+        history.go_on(0);
+        assert!(history.recovery.is_awaited(), "that was posted before");
+        history.go_on(1);
+        let standing = history.failures.iter().map(|failure| failure.standing);
+        let expected = [Standing::Open, Standing::Handled, Standing::Open];
+        assert_eq!(standing.collect::<Vec<_>>(), expected);
+        assert!(!history.recovery.is_awaited());
     }
 }

@@ -48,7 +48,7 @@ impl Node {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(why)) => {
                 self.device.base.note_dropped(packet, why);
-                return Ok(());
+                return Err(why);
             }
             // The payload is gone: the packet carries nothing, and its handler finds that.
             Err(_) => return self.handle_packet(packet),

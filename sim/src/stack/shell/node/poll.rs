@@ -88,6 +88,11 @@ fn note_seen(node: &mut Node, status: WcStatus, ticket: Ticket) {
     {
         if is_failure {
             qp.has_seen_failure();
+            let qp_num = qp.common.qp_num;
+            if status != WcStatus::WrFlushErr {
+                let history = &mut node.device.base.history;
+                history.see_failure(qp_num, ticket.is_recv());
+            }
         } else {
             note_success(qp, &mut node.device, ticket);
         }
