@@ -485,7 +485,9 @@ mod tests {
         let arena = new_arena::<Counted>();
         let dropped = Arc::new(AtomicUsize::new(0));
         for _ in 0..10 * QUARANTINE {
-            arena.end(&*insert(arena, Counted::new(&dropped)));
+            // This thread is not pinned when it ends the object.
+            let object = insert(arena, Counted::new(&dropped)).hold();
+            arena.end(&*object);
         }
         assert_eq!(dropped.load(Ordering::Relaxed), 0);
         crate::pin::refusing::BARRIERS.set(false);
