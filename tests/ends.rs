@@ -159,8 +159,8 @@ fn programs_that_a_signal_ends_are_diagnosed_before() {
 }
 
 /// What a process may do to itself before it ends by return.
-const CHANGES: [&str; 9] = [
-    "return", "setuid", "chroot", "nofile", "fdleak", "noproc", "fsize", "closed", "all",
+const CHANGES: [&str; 10] = [
+    "return", "setuid", "chroot", "nofile", "fdleak", "noproc", "fsize", "closed", "stdio", "all",
 ];
 
 #[test]

@@ -8,7 +8,8 @@
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::FromRawFd;
 use std::ptr::null_mut;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
@@ -51,7 +52,7 @@ impl Output {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
         quietly(|| {
             if self.is_stderr() {
-                return io::stderr().write_all(bytes);
+                return write_to_stderr(bytes);
             }
             match self.file.as_ref().and_then(Guarded::own) {
                 Some(mut file) => file.write_all(bytes),
@@ -80,7 +81,18 @@ fn opened(path: &str) -> io::Result<File> {
 /// Writes a line on the standard error, which may be closed.
 pub(crate) fn say(text: impl Display) {
     let line = format!("verbsim: {text}\n");
-    let _ = quietly(|| io::stderr().write_all(line.as_bytes()));
+    let _ = quietly(|| write_to_stderr(line.as_bytes()));
+}
+
+/// Writes to descriptor 2. `io::stderr` takes a closed one for a success, and the text would be
+/// lost.
+///
+/// # Errors
+/// Those of `write`, such as `EBADF` if the program has closed the descriptor.
+fn write_to_stderr(bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: the descriptor stays the program's: it is not closed here.
+    let stderr = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDERR_FILENO) });
+    (&*stderr).write_all(bytes)
 }
 
 /// Writes without the signals of a write that fails: the thread blocks them, and takes those that

@@ -80,10 +80,15 @@ static void become_nobody(void)
     CHECK(!setgroups(0, NULL) && !setgid(65534) && !setuid(65534));
 }
 
+static void close_from(int first, int end)
+{
+    for (int fd = first; fd < end; ++fd)
+        close(fd);
+}
+
 static void close_all(void)
 {
-    for (int fd = 3; fd < 4096; ++fd)
-        close(fd);
+    close_from(3, 4096);
 }
 
 static void limit(int which)
@@ -111,6 +116,8 @@ static void change(const char *how)
         CHECK(!umount2("/proc", MNT_DETACH));
     } else if (!strcmp(how, "closed")) {
         close_all();
+    } else if (!strcmp(how, "stdio")) {
+        close_from(0, 3);
     } else if (!strcmp(how, "all")) {
         close_all();
         CHECK(!chroot("/usr") && !chdir("/"));
