@@ -205,6 +205,25 @@ fn a_mistake_of_a_process_that_wrote_no_diagnosis_is_a_line_of_json_too() {
     assert_eq!(found["class"], "VS-OBJ-02", "{text}");
 }
 
+#[test]
+#[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]
+fn the_help_follows_the_first_mistake_of_a_class_that_is_not_suppressed() {
+    let source = include_str!("clients/ends/ends.c");
+    let first = source.lines().position(|line| line.contains("FIRST"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ends.suppressed");
+    fs::write(&path, format!("VS-OBJ-02:*ends.c:{}\n", first.unwrap() + 1)).unwrap();
+    let options = [
+        "--fail-on",
+        "error",
+        "--suppressions",
+        path.to_str().unwrap(),
+    ];
+    let (code, said) = run(&options, "mistake _exit twice");
+    assert_eq!(code, 99, "{said}");
+    assert_eq!(said.matches(": VS-OBJ-02: ").count(), 1, "{said}");
+    assert!(said.contains("help: VS-OBJ-02"), "{said}");
+}
+
 /// The library's own write may not end the program by SIGXFSZ.
 #[test]
 #[ignore = "wants cc, libibverbs-dev and the drop-in: `./check libibverbs` runs it"]

@@ -26,18 +26,25 @@ pub(crate) extern "C" fn verbsim_report(finding: *const c_char) {
     black_box(finding);
 }
 
-/// The classes and places of the mistakes that were recorded.
+/// Which mistakes were recorded.
 #[derive(Default)]
-pub(crate) struct Recorded(Mutex<BTreeSet<(Class, Option<Site>)>>);
+pub(crate) struct Recorded {
+    /// The classes and places of the mistakes, including those that are suppressed.
+    places: Mutex<BTreeSet<(Class, Option<Site>)>>,
+    /// The classes whose help is in the record.
+    helped: Mutex<BTreeSet<Class>>,
+}
 
 impl Recorded {
-    /// Whether a mistake is the first of its class at its place, and whether it is the first of its class.
-    fn note(&self, finding: &Finding) -> (bool, bool) {
-        let class = finding.class();
-        let mut known = self.0.lock();
-        let is_of_class = |first: &(Class, _)| first.0 == class;
-        let is_first = !known.range((class, None)..).next().is_some_and(is_of_class);
-        (known.insert((class, finding.site)), is_first)
+    /// Whether a mistake is the first of its class at its place.
+    fn is_new(&self, finding: &Finding) -> bool {
+        let place = (finding.class(), finding.site);
+        self.places.lock().insert(place)
+    }
+
+    /// Whether the help of this class is not in the record yet.
+    fn lacks_help(&self, class: Class) -> bool {
+        self.helped.lock().insert(class)
     }
 }
 
@@ -58,18 +65,14 @@ fn noted(finding: &Finding) {
     }
     let is_certain = finding.certainty == Certainty::Certain;
     let halts = engine.config.halts_on_error() && is_certain;
-    let (is_new, is_first) = if is_certain && verdict::is_recorded() {
-        engine.recorded.note(finding)
-    } else {
-        (false, false)
-    };
+    let is_new = is_certain && verdict::is_recorded() && engine.recorded.is_new(finding);
     // The name of a place takes time to find.
     let is_traced = is_traced();
     if !(is_new || halts || is_traced) || at_exit::is_suppressed(engine, finding) {
         return;
     }
     if is_new {
-        record(engine, finding, is_first);
+        record(engine, finding);
     }
     if !(halts || is_traced) {
         return;
@@ -87,11 +90,15 @@ fn noted(finding: &Finding) {
 }
 
 /// Records the lines that the diagnosis would have. The help stands after the first of each class.
-fn record(engine: &Engine, finding: &Finding, with_help: bool) {
+fn record(engine: &Engine, finding: &Finding) {
     let mut diagnosis = Diagnosis::default();
     diagnosis.mistakes.push(finding.clone());
     let lines = at_exit::lines(engine, &diagnosis);
-    let last = if with_help { usize::MAX } else { 1 };
+    let last = if engine.recorded.lacks_help(finding.class()) {
+        usize::MAX
+    } else {
+        1
+    };
     verdict::found(&lines.split_inclusive('\n').take(last).collect::<String>());
 }
 

@@ -128,7 +128,7 @@ static void change(const char *how)
 }
 
 /* A mistake that is certain when it is made. */
-static void mistake(void)
+static struct ibv_pd *mistake(void)
 {
     int count;
     struct ibv_device **list = ibv_get_device_list(&count);
@@ -136,7 +136,8 @@ static void mistake(void)
     struct ibv_context *context = ibv_open_device(list[0]);
     CHECK(context);
     struct ibv_pd *pd = ibv_alloc_pd(context);
-    CHECK(pd && !ibv_dealloc_pd(pd) && ibv_dealloc_pd(pd) == EINVAL);
+    CHECK(pd && !ibv_dealloc_pd(pd) && ibv_dealloc_pd(pd) == EINVAL); /* FIRST */
+    return pd;
 }
 
 /* A child that waits for the end of the standard input, and outlives the program: that ends when the child has begun. */
@@ -185,10 +186,13 @@ static int go_on(const char *program, const char *how)
 /* A mistake and a change of the process, in this order or in the other; then the end. */
 static int make_mistake(const char *how, const char *end)
 {
+    struct ibv_pd *destroyed = NULL;
     if (!strcmp(end, "late"))
         open_end(&a, 0, 0);
     else
-        mistake();
+        destroyed = mistake();
+    if (!strcmp(end, "twice"))
+        CHECK(ibv_dealloc_pd(destroyed) == EINVAL);
     change(how);
     if (!strcmp(end, "late"))
         CHECK(ibv_dealloc_pd(a.pd) == EBUSY && ibv_dereg_mr(NULL) == EINVAL);
