@@ -29,16 +29,17 @@ pub(crate) extern "C" fn verbsim_report(finding: *const c_char) {
 /// Which mistakes were recorded.
 #[derive(Default)]
 pub(crate) struct Recorded {
-    /// The classes and places of the mistakes, including those that are suppressed.
-    places: Mutex<BTreeSet<(Class, Option<Site>)>>,
+    /// The classes and places of the mistakes, including those that are suppressed, and whether the
+    /// program may still handle them: those count less than others of the same place.
+    places: Mutex<BTreeSet<(Class, Option<Site>, bool)>>,
     /// The classes whose help is in the record.
     helped: Mutex<BTreeSet<Class>>,
 }
 
 impl Recorded {
-    /// Whether a mistake is the first of its class at its place.
+    /// Whether a mistake is the first of its kind at its place.
     fn is_new(&self, finding: &Finding) -> bool {
-        let place = (finding.class(), finding.site);
+        let place = (finding.class(), finding.site, finding.may_be_handled());
         self.places.lock().insert(place)
     }
 
@@ -90,16 +91,27 @@ fn noted(finding: &Finding) {
 }
 
 /// Records the lines that the diagnosis would have. The help stands after the first of each class.
+///
+/// A failure that the program may still handle is a warning: if the process ends without its
+/// diagnosis, it is not known whether the program went on.
 fn record(engine: &Engine, finding: &Finding) {
     let mut diagnosis = Diagnosis::default();
-    diagnosis.mistakes.push(finding.clone());
+    let mut finding = finding.clone();
+    if finding.may_be_handled() {
+        finding.certainty = Certainty::Hint;
+    }
+    let (class, certainty) = (finding.class(), finding.certainty);
+    diagnosis.mistakes.push(finding);
     let lines = at_exit::lines(engine, &diagnosis);
-    let last = if engine.recorded.lacks_help(finding.class()) {
+    let last = if engine.recorded.lacks_help(class) {
         usize::MAX
     } else {
         1
     };
-    verdict::found(&lines.split_inclusive('\n').take(last).collect::<String>());
+    verdict::found(
+        certainty,
+        &lines.split_inclusive('\n').take(last).collect::<String>(),
+    );
 }
 
 /// Whether a debugger looks on.

@@ -69,10 +69,14 @@ pub(crate) fn is_recorded() -> bool {
     !records().is_empty()
 }
 
-/// The program has made a mistake that is certain. The lines are those of the diagnosis, which
-/// replaces them at the end.
-pub(crate) fn found(lines: &str) {
-    record(&format!("error {}", lines.trim_end()));
+/// The program has made a mistake. The lines are those of the diagnosis, which replaces them at the
+/// end.
+pub(crate) fn found(certainty: Certainty, lines: &str) {
+    let level = match certainty {
+        Certainty::Certain => "error",
+        _ => "warning",
+    };
+    record(&format!("{level} {}", lines.trim_end()));
 }
 
 /// The process ends, and has written its diagnosis. Without a device there is little to diagnose,

@@ -389,13 +389,17 @@ impl Problem {
         }
     }
 
-    /// Whether it would be certain if the program had not handled it. That excuses only failures
-    /// that the other side can cause, by being gone or not ready.
+    /// Whether it would be certain if the program had not handled it.
     pub(crate) fn is_excused(&self) -> bool {
+        matches!(self, Self::Failed { handled: true, .. }) && self.is_excusable()
+    }
+
+    /// Whether it is a failure that the other side can cause, by being gone or not ready. It is not
+    /// certain any more once the program has handled it.
+    pub(crate) fn is_excusable(&self) -> bool {
         match self {
             Self::Failed {
                 status: WcStatus::RetryExcErr | WcStatus::RnrRetryExcErr | WcStatus::RemOpErr,
-                handled: true,
                 ..
             } => matches!(
                 self.class(),

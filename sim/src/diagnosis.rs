@@ -437,4 +437,11 @@ impl Finding {
     pub fn class(&self) -> Class {
         self.problem.class()
     }
+
+    /// Whether it is certain now, and becomes a hint if the program handles it: work that failed with
+    /// `IBV_WC_RETRY_EXC_ERR`, `IBV_WC_RNR_RETRY_EXC_ERR` or `IBV_WC_REM_OP_ERR`, for a reason that
+    /// may be the other side's ([`Problem::Failed`]).
+    pub fn may_be_handled(&self) -> bool {
+        self.certainty == Certainty::Certain && self.problem.is_excusable()
+    }
 }

@@ -40,8 +40,10 @@ pub(super) struct Process {
     has_opened: bool,
     /// How many errors and how many warnings the diagnosis has that it wrote at its end.
     diagnosed: Option<(usize, usize)>,
-    /// The lines of each certain mistake, recorded when it happened. The diagnosis replaces them.
+    /// The lines of each mistake, recorded when it happened. The diagnosis replaces them.
     pub(super) recorded: Vec<String>,
+    /// How many of the recorded mistakes are warnings: the program may have handled them later.
+    recorded_warnings: usize,
     /// What it could not write, and why.
     pub(super) unwritten: Vec<String>,
     /// It has not ended, as far as can be seen.
@@ -121,7 +123,10 @@ impl Facts {
                 process.has_loaded = kind == "loaded";
             }
             "opened" => process.has_opened = true,
-            "error" => process.recorded.push(rest.to_owned()),
+            "error" | "warning" => {
+                process.recorded.push(rest.to_owned());
+                process.recorded_warnings += usize::from(kind == "warning");
+            }
             "ended" => {
                 let (errors, warnings) = rest.split_once(' ').unwrap_or_default();
                 let count = |text: &str| text.parse().unwrap_or(0);
@@ -176,7 +181,9 @@ impl Process {
     }
 
     fn found(&self) -> (usize, usize) {
-        self.diagnosed.unwrap_or((self.recorded.len(), 0))
+        let warnings = self.recorded_warnings;
+        self.diagnosed
+            .unwrap_or((self.recorded.len() - warnings, warnings))
     }
 }
 
@@ -202,6 +209,8 @@ mod tests {
             "3 forked 72 client\n",
             "3 error VS-FORK-01: it is the parent's\nhelp: VS-FORK-01\n",
             "1 error VS-OBJ-02\n",
+            "4 forked 73 client\n",
+            "4 warning VS-QP-03\n",
             "nonsense\n",
             "1 ended 2 1\n",
             "2 opened\n",
@@ -209,7 +218,7 @@ mod tests {
             "2 error VS-",
         ];
         let facts = facts(&entries, 200);
-        assert_eq!((facts.unused(), facts.found()), (None, (3, 1)));
+        assert_eq!((facts.unused(), facts.found()), (None, (3, 2)));
         assert!(facts.is_diagnosed() && !facts.is_full);
         let undiagnosed = facts.undiagnosed();
         let undiagnosed = undiagnosed.map(|of| (of.id, &*of.name, of.recorded.concat()));
@@ -218,7 +227,8 @@ mod tests {
             undiagnosed.collect::<Vec<_>>(),
             [
                 (71, "client", String::new()),
-                (72, "client", text.to_owned())
+                (72, "client", text.to_owned()),
+                (73, "client", "VS-QP-03".to_owned())
             ]
         );
     }

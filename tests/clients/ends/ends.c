@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../bench.h"
+#include "../../sanitizer/two.h"
 
 static struct end a, b;
 
@@ -183,6 +183,18 @@ static int go_on(const char *program, const char *how)
     return 1;
 }
 
+/* The end: by return, or without a diagnosis. */
+static int end_by(const char *how)
+{
+    if (!strcmp(how, "_exit"))
+        _exit(0);
+    if (!strcmp(how, "execve"))
+        execl("/bin/true", "true", NULL);
+    if (!strcmp(how, "kill"))
+        raise(SIGKILL);
+    return 0;
+}
+
 /* A mistake and a change of the process, in this order or in the other; then the end. */
 static int make_mistake(const char *how, const char *end)
 {
@@ -196,13 +208,20 @@ static int make_mistake(const char *how, const char *end)
     change(how);
     if (!strcmp(end, "late"))
         CHECK(ibv_dealloc_pd(a.pd) == EBUSY && ibv_dereg_mr(NULL) == EINVAL);
-    if (!strcmp(how, "_exit"))
-        _exit(0);
-    if (!strcmp(how, "execve"))
-        execl("/bin/true", "true", NULL);
-    if (!strcmp(how, "kill"))
-        raise(SIGKILL);
-    return 0;
+    return end_by(how);
+}
+
+/* A send fails since the peer is gone, and the program goes on over a new connection. */
+static int recover(const char *how)
+{
+    start_both(&a, &b);
+    use_cqs(&b, b.cq, b.cq);
+    post_send(&a, 1, 64, IBV_SEND_SIGNALED);
+    expect(&a, IBV_WC_RETRY_EXC_ERR);
+    use_cqs(&a, a.cq, a.cq);
+    connect_ends(&a, &b);
+    exchange();
+    return end_by(how);
 }
 
 int main(int count, char **arguments)
@@ -210,6 +229,8 @@ int main(int count, char **arguments)
     const char *way = count > 1 ? arguments[1] : "";
     if (!strcmp(way, "mistake"))
         return make_mistake(arguments[2], count > 3 ? arguments[3] : "");
+    if (!strcmp(way, "recovers"))
+        return recover(arguments[2]);
     if (!strcmp(way, "daemon"))
         return leave_behind();
     if (!strcmp(way, "forks"))
