@@ -59,7 +59,7 @@ conversions! {
 }
 
 impl ibv_sge {
-    /// A list of C, where it is. `None` if none can be there ([`slice`]).
+    /// A list of C, where it is. `None` if none can be there ([`slice()`]).
     ///
     /// # Safety
     /// It has so many entries, which stay as they are while the list is used.
