@@ -22,7 +22,11 @@ pub(crate) enum Area {
 }
 
 /// Sources that only tests compile, by what their paths begin with.
-const ONLY_TESTS: &[&str] = &["sim/src/stack/shell/alike", "sim/src/stack/shell/tally"];
+const ONLY_TESTS: &[&str] = &[
+    "sim/src/stack/shell/alike",
+    "sim/src/stack/shell/tally",
+    "sim/src/stack/shell/turns",
+];
 
 /// Programs, and the checks of each by its place and their names.
 pub(crate) type Judges = (Vec<Program>, Vec<(usize, String)>);

@@ -111,6 +111,7 @@ const OF_DIAGNOSES: &[&str] = &[
     "ends::",
     "posts_in_error",
     "was_reset",
+    "is_harmed",
 ];
 
 /// Sources and functions that only make texts.
@@ -118,6 +119,7 @@ const TEXTS: &[&str] = &[
     "sim/src/class.rs",
     "sim/src/diagnosis.rs",
     "sim/src/diagnosis/words.rs",
+    "sim/src/suppressions.rs",
     "sim/src/cm/pending.rs",
     "sim/src/device/fresh.rs",
     "sim/src/device/history.rs",
