@@ -37,3 +37,11 @@ impl Time {
         )
     }
 }
+
+/// The sooner of two times that there may not be.
+pub(crate) fn sooner(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (only, None) | (None, only) => only,
+    }
+}

@@ -46,7 +46,7 @@ use crate::outage::Outages;
 use crate::packet::{Packet, PortId};
 use crate::payload::Payload;
 use crate::ring::Ring;
-use crate::time::Time;
+use crate::time::{Time, sooner};
 use crate::wire::{Verdict, Wire};
 use direct::Direct;
 pub(super) use direct::keeps_ways;
@@ -530,30 +530,26 @@ impl Fabric {
         let of_node = self
             .deadlines
             .earliest(|index| &seats[index as usize].node.device);
-        let managed = self.managed.manager.next_deadline();
         let others = [
-            managed,
+            self.managed.manager.next_deadline(),
             self.next_packet(),
             turns::next(self),
             self.outages.next(),
         ];
-        of_node
-            .into_iter()
-            .chain(others.into_iter().flatten())
-            .min()
+        others.into_iter().fold(of_node, sooner)
     }
 
     /// When the next packet arrives, queue pair has its turn or timer fires.
     pub(super) fn next_work(&mut self) -> Option<Time> {
         let timer = self.next_timer().map(|(at, _)| at);
-        let others = [self.next_packet(), turns::next(self), timer];
-        others.into_iter().flatten().min()
+        let others = [turns::next(self), timer];
+        others.into_iter().fold(self.next_packet(), sooner)
     }
 
     /// When the next packet arrives.
     fn next_packet(&self) -> Option<Time> {
         let packet = self.flight.front().map(|packet| packet.arrives);
-        packet.into_iter().chain(self.late.next_at()).min()
+        sooner(packet, self.late.next_at())
     }
 
     /// Lets a port be down for a time.
