@@ -5,9 +5,11 @@
 //! | `data` | which bytes are moved |
 //! | `rights` | what the region and the queue pair of the responder allow |
 //! | `depth` | reads that are outstanding at a time, and what is behind them |
+//! | `long` | reads of many packets, and what comes behind them |
 
 mod data;
 mod depth;
+mod long;
 mod rights;
 
 use crate::Scenario;
@@ -32,4 +34,6 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     depth::no_more_reads_are_outstanding_than_allowed,
     depth::responder_without_depth_refuses_reads,
     depth::send_may_leave_before_the_response_of_a_read,
+    long::work_behind_long_reads_is_done_in_order,
+    long::long_read_goes_on_from_a_packet_that_was_lost,
 ];
