@@ -1,17 +1,16 @@
 //! Reads of many packets, and what comes behind them.
 
 use verbs_api::lab::{Fault, PacketFilter, PacketOpcode};
-use verbs_api::{Mtu, RcParams, Remote, SendWr};
+use verbs_api::{Mtu, RcParams, SendWr};
 
 use crate::failure::{check_eq, in_case};
 use crate::{Bench, OfRule, Pair, PairOptions, Result, wr_ids};
 
 const MTU: u32 = 256;
-/// Bytes of the reads: several hundred packets, so that no device sends them at once.
+/// Bytes of the reads, each of more packets than the simulator sends in one turn.
 const READS: [u32; 3] = [100 * MTU, 71 * MTU + 1, 66 * MTU];
 /// Bytes of the write and of the message behind them.
 const BEHIND: u32 = 5 * MTU;
-const MESSAGE: u64 = 0;
 
 fn pair<'b>(bench: &'b Bench<'_>) -> Result<Pair<'b>> {
     bench.pair(PairOptions {
@@ -31,23 +30,21 @@ fn all_is_done(bench: &Bench<'_>, Pair { a, b }: &Pair<'_>, rule: &'static str) 
     b.fill(3, total)?;
     a.fill_at(0, 0, total)?;
     a.fill_at(a.landing(), 5, BEHIND)?;
-    b.recv_at(MESSAGE, b.landing() + u64::from(BEHIND), BEHIND)?;
+    b.recv_at(0, b.landing() + u64::from(BEHIND), BEHIND)?;
     let mut start = 0;
-    let into = READS.map(|len| {
-        let sge = [a.sge(start, len)];
+    let parts = READS.map(|len| {
+        let part = ([a.sge(start, len)], b.mem.remote(start));
         start += u64::from(len);
-        sge
+        part
     });
-    start = 0;
-    let mut list = Vec::new();
-    for (wr_id, (sge, len)) in (1..).zip(into.iter().zip(READS)) {
-        list.push(SendWr::rdma_read(wr_id, sge, b.mem.remote(start)));
-        start += u64::from(len);
-    }
+    let reads = (1..).zip(&parts);
+    let reads = reads.map(|(wr_id, (into, from))| SendWr::rdma_read(wr_id, into, *from));
     let data = [a.sge(a.landing(), BEHIND)];
-    let there: Remote = b.mem.remote(b.landing());
-    list.push(SendWr::rdma_write(4, &data, there));
-    list.push(SendWr::send(5, &data));
+    let behind = [
+        SendWr::rdma_write(4, &data, b.mem.remote(b.landing())),
+        SendWr::send(5, &data),
+    ];
+    let list: Vec<_> = reads.chain(behind).collect();
     bench.post_send(a.qp, &list)?;
     let done = bench.successes(a.send_cq, list.len()).rule(rule)?;
     check_eq!(rule, wr_ids(&done), [1, 2, 3, 4, 5], "the order");
