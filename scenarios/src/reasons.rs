@@ -29,6 +29,7 @@ const BY_ID: &[(&str, &str)] = &[
     ("DEV-07", "C ABI: tests/clients/datagram.c"),
     ("DEV-12", "C ABI: tests/clients/datagram.c"),
     ("AH-02", "C ABI: tests/clients/datagram.c"),
+    ("CM-84", "C ABI: tests/clients/cm.c"),
     (
         "WC-36",
         "takes packets of a connection that is over: tests/protocol/sequence.rs",

@@ -3,9 +3,9 @@
 use core::time::Duration;
 use std::net::{IpAddr, SocketAddr};
 
-use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, ConnParam, PortSpace};
+use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmParam, ConnParam, PortSpace};
 use verbs_api::lab::{CmMessage, Fault, FaultGuard, Lab, PacketFilter};
-use verbs_api::{CqInit, Qp, QpAttrMask, QpInit, QpState, QpType, Verbs, Wait};
+use verbs_api::{CqInit, Qp, QpAttrMask, QpInit, QpState, QpType, SrqInit, Verbs, Wait};
 use verbs_sim::{Sim, SimConfig};
 
 /// A port of node 1.
@@ -117,6 +117,55 @@ fn a_client_and_a_server_meet_and_part() {
         ends.sim.destroy_id(listener, Wait::Poll).unwrap();
         ends.sim.destroy_event_channel(ends.channel).unwrap();
         ends.sim.settle().unwrap();
+    }
+}
+
+/// CM-84: the queue pair of another id is used, and so is one that no id has had.
+#[test]
+fn an_id_uses_the_queue_pair_that_it_was_given() {
+    let ends = Ends::new(SimConfig::new());
+    ends.listener();
+    let own = ends.id(3);
+    let src = SocketAddr::new(SERVER.ip(), 0);
+    ends.sim.bind_addr(own, src).unwrap();
+    let moved = ends.qp(own);
+    let attr = ends.sim.query_id(own).unwrap();
+    let context = attr.verbs.unwrap();
+    let srq = ends.sim.create_srq(attr.pd.unwrap(), &SrqInit::new(1));
+    let cq = ends.sim.create_cq(context, &CqInit::new(1)).unwrap();
+    let init = QpInit::new(QpType::Rc, cq, cq).srq(srq.unwrap());
+    let plain = ends.sim.create_qp(attr.pd.unwrap(), &init).unwrap();
+    for (qp, has_srq) in [(moved, 0), (plain, 1)] {
+        let client = ends.client();
+        let client_qp = ends.qp(client);
+        ends.sim.connect(client, &ConnParam::new()).unwrap();
+        let server = ends.expect(CmEventType::ConnectRequest).id;
+        ends.sim.set_cm_qp(server, Some(qp)).unwrap();
+        assert_eq!(ends.sim.query_id(server).unwrap().qp, Some(qp));
+        ends.sim.accept(server, &ConnParam::new()).unwrap();
+        assert_eq!(ends.state(qp), QpState::Rts);
+        let established = ends.expect(CmEventType::Established);
+        let CmParam::Conn(conn) = established.param else {
+            panic!("{established}");
+        };
+        assert_eq!(conn.qp_num, ends.sim.qp_num(qp).unwrap());
+        assert_eq!(conn.srq, has_srq);
+        assert_eq!(ends.state(client_qp), QpState::Rts);
+        ends.expect(CmEventType::Established);
+        // Without a queue pair the connection ends, and the queue pair stays as it is.
+        ends.sim.set_cm_qp(client, None).unwrap();
+        ends.sim.disconnect(client).unwrap();
+        assert_eq!(ends.state(client_qp), QpState::Rts);
+        ends.expect(CmEventType::Disconnected);
+        ends.sim.disconnect(server).unwrap();
+        assert_eq!(ends.state(qp), QpState::Err);
+        ends.expect(CmEventType::Disconnected);
+        ends.expect(CmEventType::TimewaitExit);
+        ends.expect(CmEventType::TimewaitExit);
+        ends.sim.destroy_cm_qp(server, Wait::Poll).unwrap();
+        assert!(ends.sim.qp_num(qp).is_err());
+        assert!(ends.sim.set_cm_qp(server, Some(qp)).is_err());
+        assert!(ends.sim.destroy_cm_qp(client, Wait::Poll).is_err());
     }
 }
 

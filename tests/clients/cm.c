@@ -185,6 +185,56 @@ static void connections(void)
     rdma_destroy_event_channel(clients);
 }
 
+/* librdmacm uses what stands in the field qp: a queue pair of another id, and one that no id has had. */
+static void queue_pairs_that_move(void)
+{
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    struct rdma_cm_id *passive = listener(channel, RDMA_PS_TCP);
+    struct rdma_cm_id *own = routed(channel, RDMA_PS_TCP, htons(7));
+    make_qp(own);
+    for (int is_plain = 0; is_plain < 2; ++is_plain) {
+        struct rdma_cm_id *client = routed(channel, RDMA_PS_TCP, rdma_get_src_port(passive));
+        make_qp(client);
+        CHECK(!rdma_connect(client, NULL));
+        struct rdma_cm_event *event = next(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+        struct rdma_cm_id *server = event->id;
+        CHECK(!rdma_ack_cm_event(event));
+        struct ibv_qp_init_attr init = {.cap = {4, 4, 1, 1, 0},
+                                        .qp_type = IBV_QPT_RC,
+                                        .send_cq = own->send_cq,
+                                        .recv_cq = own->recv_cq};
+        server->qp = is_plain ? ibv_create_qp(server->pd, &init) : own->qp;
+        own->qp = NULL;
+        server->send_cq = own->send_cq;
+        server->recv_cq = own->recv_cq;
+        server->send_cq_channel = own->send_cq_channel;
+        server->recv_cq_channel = own->recv_cq_channel;
+        CHECK(server->qp && !rdma_accept(server, NULL) && server->qp->state == IBV_QPS_RTS);
+        event = next(channel, RDMA_CM_EVENT_ESTABLISHED);
+        CHECK(event->id == client && event->param.conn.qp_num == server->qp->qp_num);
+        CHECK(!rdma_ack_cm_event(event));
+        expect(channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+        exchange(client, server);
+        exchange(server, client);
+        CHECK(!rdma_disconnect(server) && server->qp->state == IBV_QPS_ERR);
+        expect(channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+        CHECK(!rdma_disconnect(client));
+        expect(channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+        remove_id(client);
+        struct ibv_qp *qp = server->qp;
+        server->qp = (struct ibv_qp *)&init;
+        refused(rdma_disconnect(server), EINVAL);
+        server->qp = qp;
+        remove_id(server);
+    }
+    struct ibv_cq *cqs[] = {own->send_cq, own->recv_cq};
+    struct ibv_comp_channel *channels[] = {own->send_cq_channel, own->recv_cq_channel};
+    CHECK(!rdma_destroy_id(own) && !rdma_destroy_id(passive));
+    for (int i = 0; i < 2; ++i)
+        CHECK(!ibv_destroy_cq(cqs[i]) && !ibv_destroy_comp_channel(channels[i]));
+    rdma_destroy_event_channel(channel);
+}
+
 static void datagrams_and_groups(void)
 {
     struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -418,6 +468,7 @@ static void nonsense(void)
 int main(void)
 {
     connections();
+    queue_pairs_that_move();
     datagrams_and_groups();
     channels_and_devices();
     endpoints();

@@ -13,8 +13,9 @@ use verbs_api::SendOps;
 use super::cm;
 use super::id::Id;
 use crate::cq;
+use crate::engine::engine;
 use crate::object::CObject;
-use crate::qp::{self, Maker};
+use crate::qp::{self, Maker, Qp};
 use crate::result::{Refusal, Result, known_bits, last_errno, or_minus_one, present, silent};
 use crate::srq::{self, Srq};
 
@@ -110,6 +111,7 @@ fn create(
     init: &mut ibv_qp_init_attr,
     send_ops: SendOps,
 ) -> Result<()> {
+    of.follow_qp()?;
     of.refresh()?;
     let id = of.seen();
     // SAFETY: one of ours, which stays for the call; programs may write the SRQ and the domain.
@@ -178,6 +180,7 @@ impl MadeCqs {
 pub(crate) extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
     silent("rdma_destroy_qp", id, || {
         let of = CObject::<Id>::find(id)?.hold();
+        of.follow_qp()?;
         let Some(qp) = of.more.own.lock().qp.clone() else {
             return Ok(());
         };
@@ -246,6 +249,22 @@ fn domain(of: &CObject<Id>, pd: *mut ibv_pd) -> Result<*mut ibv_pd> {
 }
 
 impl CObject<Id> {
+    /// Lets the engine know the queue pair that the program has put into the field `qp`, or that it
+    /// has taken out of it. librdmacm reads the field in each call.
+    pub(super) fn follow_qp(&self) -> Result<()> {
+        let mut own = self.more.own.lock();
+        // SAFETY: one of ours, which stays for the call; programs may write the queue pair.
+        let qp = unsafe { (*self.seen()).qp };
+        if qp == own.qp.as_ref().map_or(null_mut(), |qp| qp.seen()) {
+            return Ok(());
+        }
+        let qp = CObject::<Qp>::find_some(qp)?.map(|qp| qp.hold());
+        let handle = qp.as_ref().map(|qp| qp.handle);
+        engine().sim.set_cm_qp(self.handle, handle)?;
+        own.qp = qp;
+        Ok(())
+    }
+
     fn keep_srq(&self, srq: *mut ibv_srq) -> Result<()> {
         self.more.own.lock().srq = Some(CObject::<Srq>::find(srq)?.hold());
         // SAFETY: both are ours, which stay for the call; the call sets these fields.

@@ -78,19 +78,11 @@ impl Library<'_> {
         }
         let plain = self.0.unobserved();
         let qp = plain.create_qp(pd, init)?;
-        let own = OwnQp {
-            qp,
-            qp_num: plain.qp_num(qp)?,
-            has_srq: init.srq.is_some(),
-        };
         let kept = match init.qp_type {
             QpType::Ud => self.ready_datagrams(id, qp),
             _ => self.set_state(id, qp, QpState::Init),
         };
-        let kept = kept.and_then(|()| {
-            self.0
-                .look_at(|manager, _| manager.ids.set_qp(verb, id, Some(own)))
-        });
+        let kept = kept.and_then(|()| self.set_qp(verb, id, Some(qp)));
         if let Err(error) = kept {
             plain.destroy_qp(qp, Wait::Poll)?;
             return Err(error);
@@ -98,12 +90,27 @@ impl Library<'_> {
         Ok(qp)
     }
 
+    /// An id has this queue pair from now on, or none.
+    pub(super) fn set_qp(&self, verb: Verb, id: CmId, qp: Option<Qp>) -> Result<()> {
+        let own = qp.map(|qp| self.own_qp(qp)).transpose()?;
+        self.0
+            .look_at(|manager, _| manager.ids.set_qp(verb, id, own))
+    }
+
+    fn own_qp(&self, qp: Qp) -> Result<OwnQp> {
+        let found = self.0.unobserved().query_qp(qp, QpAttrMask::CAP)?;
+        Ok(OwnQp {
+            qp,
+            qp_num: found.qp_num,
+            has_srq: found.init.srq.is_some(),
+        })
+    }
+
     pub(super) fn remove_qp(&self, verb: Verb, id: CmId, wait: Wait) -> Result<()> {
         let own = self.0.look_at(|manager, _| manager.ids.qp_of(verb, id))?;
         let own = own.ok_or_else(|| refused(verb, format!("{id} has no qp")))?;
         self.0.unobserved().destroy_qp(own.qp, wait)?;
-        self.0
-            .look_at(|manager, _| manager.ids.set_qp(verb, id, None))
+        self.set_qp(verb, id, None)
     }
 
     pub(super) fn accept_request(&self, verb: Verb, id: CmId, param: &ConnParam<'_>) -> Result<()> {

@@ -27,6 +27,20 @@ use crate::cm::{Host, Manager};
 use library::Library;
 
 impl Sim {
+    /// Gives an id a queue pair, or takes away the one that it has. A C program does this when it
+    /// writes the field `qp` of its `struct rdma_cm_id`. The queue pair may be of another id, or made
+    /// by [`create_qp`](verbs_api::Verbs::create_qp). `rdma_accept`, `rdma_connect`,
+    /// `rdma_disconnect` and `rdma_destroy_qp` use it from then on.
+    ///
+    /// # Errors
+    /// Those of any verb for a handle of an id or a queue pair that does not exist.
+    #[track_caller]
+    pub fn set_cm_qp(&self, id: CmId, qp: Option<Qp>) -> Result<()> {
+        let verb = Verb::CmCreateQp;
+        self.world.check_thread(verb)?;
+        Library(self).set_qp(verb, id, qp)
+    }
+
     /// A call on the connection manager.
     #[track_caller]
     fn managed<R: Say>(
