@@ -72,6 +72,11 @@ impl Service {
         Some(answer)
     }
 
+    /// Whether this is its name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.address.as_abstract_name() == Some(name.as_bytes())
+    }
+
     /// Its descriptor, unless the program has closed it.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.listener.as_ref()?.own()?.as_fd())

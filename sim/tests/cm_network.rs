@@ -5,10 +5,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, ConnParam, PortSpace};
+use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmOption, ConnParam, PortSpace};
 use verbs_api::{
-    Access, CqInit, ErrorKind, Qp, QpInit, QpType, RecvWr, SendOp, SendWr, Verbs, Wait, Wc,
-    WcStatus,
+    Access, CqInit, ErrorKind, Qp, QpInit, QpType, RecvWr, SendOp, SendWr, Verbs, Wait,
+    Wc, WcStatus,
 };
 use verbs_sim::{Mode, Network, Sim, SimConfig};
 
@@ -169,6 +169,28 @@ fn a_port_of_the_machine_is_of_one_process() {
     assert_eq!(taken.kind(), ErrorKind::AddressInUse, "{taken}");
     first.sim.destroy_id(listener, WATCH).unwrap();
     second.sim.bind_addr(id, any(7471)).unwrap();
+}
+
+/// CM-85: the name by which other processes find a port is of all ids of the process that have it.
+#[test]
+fn a_port_belongs_to_its_process_until_the_last_id_is_gone() {
+    let [first, second] = two(Network::loopback("cm_two_families"));
+    let v6 = SocketAddr::from(([0; 8], 7473));
+    let of_v4 = first.listen(any(7473));
+    let of_v6 = first.id();
+    let only = CmOption::AfOnly(true);
+    first.sim.set_option(of_v6, only).unwrap();
+    first.sim.bind_addr(of_v6, v6).unwrap();
+    first.sim.listen(of_v6, 8).unwrap();
+    meet(&first, &second, ([127, 0, 0, 1], 7473).into());
+    meet(&first, &second, ([0, 0, 0, 0, 0, 0, 0, 1], 7473).into());
+    let id = second.id();
+    for gone in [of_v4, of_v6] {
+        let taken = second.sim.bind_addr(id, any(7473)).unwrap_err();
+        assert_eq!(taken.kind(), ErrorKind::AddressInUse, "{taken}");
+        first.sim.destroy_id(gone, WATCH).unwrap();
+    }
+    second.sim.bind_addr(id, any(7473)).unwrap();
 }
 
 #[test]

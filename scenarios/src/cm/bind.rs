@@ -1,6 +1,6 @@
 //! Devices, and the addresses and ports of ids.
 
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::BTreeSet;
 
 use verbs_api::cm::{CmId, CmOption, PortSpace};
@@ -184,6 +184,53 @@ fn unspecified_address_shares_its_port_with_none(bench: &Bench<'_>) -> Result {
         let bound = side.cm.bind_addr(wants, SocketAddr::new(second, port));
         let refused = expect_err(bound, ErrorKind::AddressNotAvailable, RULE);
         crate::failure::in_case(&format!("{second} beside {first}"), refused.map(drop))?;
+    }
+    Ok(())
+}
+
+scenario!(ids_of_two_families_share_a_port_where_each_keeps_to_its_own: "CM-85"; needs CM);
+fn ids_of_two_families_share_a_port_where_each_keeps_to_its_own(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "CM-85";
+    const ANY_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let [server, client] = sides(bench)?;
+    let id_with = |af_only: Option<bool>| -> Result<CmId> {
+        let id = server.id(PortSpace::Tcp)?;
+        let option = af_only.map(CmOption::AfOnly);
+        option.map_or(Ok(()), |option| server.cm.set_option(id, option))?;
+        Ok(id)
+    };
+    // By default an id of IPv4 keeps to its family, and one of IPv6 does not.
+    for (of_v4, of_v6, share) in [
+        (None, Some(true), true),
+        (Some(true), Some(true), true),
+        (Some(false), Some(true), false),
+        (None, None, false),
+        (None, Some(false), false),
+        (Some(true), None, false),
+    ] {
+        for is_v4_first in [true, false] {
+            let [v4, v6] = [(id_with(of_v4)?, ANY), (id_with(of_v6)?, ANY_V6)];
+            let [first, second] = if is_v4_first { [v4, v6] } else { [v6, v4] };
+            server.cm.bind_addr(first.0, SocketAddr::new(first.1, 0))?;
+            let port = server.local(first.0)?.port();
+            let bound = server
+                .cm
+                .bind_addr(second.0, SocketAddr::new(second.1, port));
+            if share {
+                bound.rule(RULE)?;
+                for (id, _) in [first, second] {
+                    server.cm.listen(id, 0).rule(RULE)?;
+                }
+                // Each gets the requests to addresses of its family.
+                let asking = client.routed(PortSpace::Tcp, server.at(port))?;
+                client.ask(asking)?;
+                server.request(v4.0, RULE)?;
+            } else {
+                let refused = expect_err(bound, ErrorKind::AddressNotAvailable, RULE);
+                let case = format!("{of_v4:?} of IPv4, {of_v6:?} of IPv6");
+                crate::failure::in_case(&case, refused.map(drop))?;
+            }
+        }
     }
     Ok(())
 }

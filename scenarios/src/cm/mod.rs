@@ -36,6 +36,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     bind::port_0_is_one_that_nobody_has,
     bind::address_and_port_are_for_one_id,
     bind::unspecified_address_shares_its_port_with_none,
+    bind::ids_of_two_families_share_a_port_where_each_keeps_to_its_own,
     bind::address_of_no_device_is_refused,
     bind::bound_id_keeps_its_address,
     bind::ids_that_say_so_share_an_address_until_one_listens,

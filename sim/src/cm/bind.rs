@@ -86,8 +86,9 @@ impl Ids {
             }
             let Some(theirs) = other.local else { continue };
             let may_share = id.reuse_addr && other.reuse_addr && verb != Verb::CmListen;
-            let families = id.af_only && other.af_only && addr.is_ipv4() != theirs.is_ipv4();
-            if may_share || families {
+            let families = addr.is_ipv4() != theirs.is_ipv4();
+            let are_apart = families && id.is_af_only(addr) && other.is_af_only(theirs);
+            if may_share || are_apart {
                 continue;
             }
             let any = addr.ip().is_unspecified() || theirs.ip().is_unspecified();
@@ -138,6 +139,13 @@ impl Ids {
             self.listening -= 1;
         }
         Ok(())
+    }
+
+    /// The ids that have a port.
+    #[cfg(feature = "network")]
+    pub(crate) fn bound_to(&self, ps: PortSpace, port: u16) -> impl Iterator<Item = CmId> {
+        let ids = self.bindings.at(ps, port).iter();
+        ids.map(|index| self.at(*index).handle)
     }
 
     /// Whether an id listens at a port.

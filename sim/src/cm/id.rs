@@ -32,7 +32,8 @@ pub(crate) struct Id {
     pub(super) conn: Option<Box<Conn>>,
     pub(super) groups: Vec<Joined>,
     pub(super) reuse_addr: bool,
-    pub(super) af_only: bool,
+    /// `RDMA_OPTION_ID_AFONLY`, if the program has set it.
+    pub(super) af_only: Option<bool>,
     pub(super) tos: u8,
     pub(super) ack_timeout: Option<u8>,
     /// Numbers of its events that were not read, oldest first.
@@ -92,6 +93,12 @@ impl Id {
         self.unread.len() >= self.backlog
     }
 
+    /// Whether an id of this address leaves its port to an id of the other family. Linux assumes so of
+    /// IPv4, unless the program has set the option.
+    pub(super) fn is_af_only(&self, local: SocketAddr) -> bool {
+        self.af_only.unwrap_or(local.is_ipv4())
+    }
+
     pub(super) fn new(handle: CmId, channel: u32, context: u64, ps: PortSpace) -> Self {
         Self {
             handle,
@@ -108,7 +115,7 @@ impl Id {
             conn: None,
             groups: Vec::new(),
             reuse_addr: false,
-            af_only: false,
+            af_only: None,
             tos: 0,
             ack_timeout: None,
             unread: VecDeque::new(),

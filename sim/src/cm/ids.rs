@@ -101,7 +101,7 @@ impl Ids {
         match option {
             CmOption::Tos(tos) => id.tos = tos,
             CmOption::ReuseAddr(reuse) if id.state != State::Listening => id.reuse_addr = reuse,
-            CmOption::AfOnly(only) if is_early => id.af_only = only,
+            CmOption::AfOnly(only) if is_early => id.af_only = Some(only),
             CmOption::AckTimeout(_) if id.ps.is_datagram() => {
                 return Err(invalid(
                     verb,
@@ -130,7 +130,7 @@ impl Ids {
             let listens = id.state == State::Listening;
             let is_for_it = match bound.ip() {
                 any if any.is_unspecified() => {
-                    bound.is_ipv4() == address.is_ipv4() || bound.is_ipv6() && !id.af_only
+                    bound.is_ipv4() == address.is_ipv4() || bound.is_ipv6() && !id.is_af_only(bound)
                 }
                 own => own == address,
             };

@@ -54,7 +54,8 @@ pub(super) struct Sockets {
     /// How often they had when the thread that reads last asked, or when one of them went to sleep.
     seen: AtomicU32,
     /// The names of ids of rdma_cm that other processes may look for.
-    pub(super) services: Mutex<BTreeMap<CmId, Vec<Service>>>,
+    /// Ids that share a port share its names.
+    pub(super) services: Mutex<BTreeMap<CmId, Vec<Arc<Service>>>>,
     /// The thread that reads, if it has started.
     receiver: OnceLock<Thread>,
     /// It waits until something can be read. Else it soon reads, and sends what was kept, unless others look.
@@ -329,7 +330,7 @@ impl Sockets {
         }
         if let Some(services) = self.services.try_lock() {
             let services = services.values().flatten();
-            services.filter_map(Service::fd).for_each(visit);
+            services.filter_map(|service| service.fd()).for_each(visit);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::{io, thread};
 
 use verbs_api::cm::{Cm, CmId};
@@ -16,6 +18,9 @@ const TRIES: u32 = 16;
 /// So often a client looks for who listens before it is refused.
 const LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// The names of each id.
+type Services = BTreeMap<CmId, Vec<Arc<Service>>>;
 
 impl Sim {
     /// Whether an address is of the machine, though of no device: it leads to the first port.
@@ -98,7 +103,7 @@ impl Sim {
             if services.contains_key(&id) {
                 return Ok(());
             }
-            let named = self.take_names(id);
+            let named = self.take_names(id, &services);
             match named {
                 Ok(names) if names.is_empty() => return Ok(()),
                 Ok(names) => {
@@ -117,7 +122,8 @@ impl Sim {
         }
     }
 
-    fn take_names(&self, id: CmId) -> io::Result<Vec<Service>> {
+    /// The names of an id. Other ids of the process with the same port have some of them already.
+    fn take_names(&self, id: CmId, services: &Services) -> io::Result<Vec<Arc<Service>>> {
         let attr = self.query_id(id).ok();
         let Some((sockets, attr)) = self.world.sockets.as_ref().zip(attr) else {
             return Ok(Vec::new());
@@ -141,9 +147,15 @@ impl Sim {
         };
         // Who asks by a name connects to the address, and what comes there is handed on to the number.
         let tenant = sockets.tenant().map(|number| format!(" {number}"));
+        let others: Vec<_> =
+            self.look_at(|manager, _| manager.ids.bound_to(attr.ps, local.port()).collect());
         let take = |(name, address): (&String, IpAddr)| {
+            let known = others.iter().filter_map(|other| services.get(other));
+            if let Some(service) = known.flatten().find(|service| service.is_called(name)) {
+                return Ok(service.clone());
+            }
             let answer = format!("{address}{}", tenant.as_deref().unwrap_or_default());
-            Service::start(name, answer.into_bytes())
+            Service::start(name, answer.into_bytes()).map(Arc::new)
         };
         names.iter().zip(addresses).map(take).collect()
     }
