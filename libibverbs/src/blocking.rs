@@ -14,7 +14,7 @@ use verbs_api::sync::Mutex;
 use verbs_sim::Sleeping;
 
 use crate::engine::engine;
-use crate::object::Object;
+use crate::object::{CObject, Finding, Kind, Object};
 use crate::result::{Refusal, Result, guarded, last_errno, set_errno};
 
 unsafe extern "C-unwind" {
@@ -33,17 +33,42 @@ pub(crate) enum Next<T> {
     Sleep(RawFd),
 }
 
+/// No descriptor: `poll` skips it, and so a call sleeps until a signal comes. The kernel leaves a
+/// thread in a call whose descriptor another thread closes, and so does this library when another
+/// thread destroys the object of a call.
+const NEVER_READABLE: RawFd = -1;
+
+impl<T> Next<T> {
+    /// Another thread has destroyed the object.
+    pub(crate) const GONE: Self = Self::Sleep(NEVER_READABLE);
+}
+
+/// Whether a call has slept.
+#[derive(Clone, Copy)]
+pub(crate) struct Begun(bool);
+
+impl Begun {
+    /// The object that a program points to. `None` if it was destroyed while the call slept.
+    pub(crate) fn find<K: Kind>(self, seen: *mut K::Seen) -> Result<Option<Finding<K>>> {
+        match CObject::<K>::find(seen) {
+            Err(_) if self.0 => Ok(None),
+            found => found.map(Some),
+        }
+    }
+}
+
 /// Looks until `attempt` has taken something, and sleeps meanwhile: 0, or -1 and `errno`. Nothing of it may have to be
 /// dropped.
 #[inline(always)]
 pub(crate) fn call(
     name: &'static str,
     object: impl Object,
-    attempt: impl Fn() -> Result<Next<()>> + Copy,
+    attempt: impl Fn(Begun) -> Result<Next<()>> + Copy,
     sleeping: impl Fn() -> Option<Sleeping<'static>> + Copy,
 ) -> c_int {
+    let mut begun = Begun(false);
     loop {
-        let fd = match guarded(name, object, attempt) {
+        let fd = match guarded(name, object, || attempt(begun)) {
             Ok(Next::Taken(())) => return 0,
             Ok(Next::Sleep(fd)) => fd,
             Err(_) => return -1,
@@ -54,6 +79,7 @@ pub(crate) fn call(
             Ok(())
         });
         let woken = until_readable(fd);
+        begun = Begun(true);
         let error = last_errno();
         let _ = guarded(name, object, || {
             SLEEPS.take();
@@ -92,12 +118,16 @@ pub(crate) fn look<T>(
 ) -> Result<Next<T>> {
     let mut looks = 0;
     loop {
-        match take() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            taken => return Ok(Next::Taken(taken?)),
+        let error = match take() {
+            Err(error) => error,
+            Ok(taken) => return Ok(Next::Taken(taken)),
+        };
+        let Some(fd) = fd.lock().as_ref().map(AsRawFd::as_raw_fd) else {
+            return Ok(Next::GONE);
+        };
+        if error.kind() != ErrorKind::WouldBlock {
+            return Err(error.into());
         }
-        let fd = fd.lock().as_ref().map(AsRawFd::as_raw_fd);
-        let fd = fd.ok_or(Refusal::noted(libc::EINVAL))?;
         // SAFETY: only reads the flags.
         let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
         if flags < 0 {

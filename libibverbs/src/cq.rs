@@ -8,7 +8,7 @@ use verbs_api::sync::Mutex;
 use verbs_api::{Arm, Context, CqInit, Verb, Verbs, Wait, Wc};
 use verbs_sim::Sleeping;
 
-use crate::blocking::{self, Next};
+use crate::blocking::{self, Begun, Next};
 use crate::cq_ex::{self, Iteration};
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
@@ -54,8 +54,11 @@ pub(crate) extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
 pub(crate) extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
     status("ibv_destroy_comp_channel", channel, || {
         let channel = CObject::<Channel>::find(channel)?;
+        // A thread that waits on it finds both gone, or neither.
+        let mut fd = channel.more.lock();
         engine().sim.destroy_comp_channel(channel.handle)?;
-        drop(channel.more.lock().take());
+        drop(fd.take());
+        drop(fd);
         channel.retire();
         Ok(())
     })
@@ -66,8 +69,10 @@ pub(crate) extern "C-unwind" fn get_cq_event(
     cq: *mut *mut ibv_cq,
     cq_context: *mut *mut c_void,
 ) -> c_int {
-    let attempt = || {
-        let channel = CObject::<Channel>::find(channel)?;
+    let attempt = |begun: Begun| {
+        let Some(channel) = begun.find::<Channel>(channel)? else {
+            return Ok(Next::GONE);
+        };
         let take = || engine().sim.get_cq_event(channel.handle, Wait::Poll);
         let event = match blocking::look(&channel.more, take)? {
             Next::Taken(event) => event,

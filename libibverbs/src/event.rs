@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use verbs_abi::{ElementType, ibv_async_event, ibv_context};
 use verbs_api::{AsyncEvent, AsyncEventType, Element, QpAttrMask, QpType, Verbs, Wait};
 
-use crate::blocking::{self, Next};
+use crate::blocking::{self, Begun, Next};
 use crate::context::OpenDevice;
 use crate::cq::Cq;
 use crate::engine::{engine, unobserved};
@@ -18,8 +18,10 @@ pub(crate) extern "C-unwind" fn get_async_event(
     context: *mut ibv_context,
     event: *mut ibv_async_event,
 ) -> c_int {
-    let attempt = || {
-        let context = CObject::<OpenDevice>::find(context)?;
+    let attempt = |begun: Begun| {
+        let Some(context) = begun.find::<OpenDevice>(context)? else {
+            return Ok(Next::GONE);
+        };
         present(event)?;
         let take = || engine().sim.get_async_event(context.handle, Wait::Poll);
         let taken = match blocking::look(&context.more.async_fd, take)? {

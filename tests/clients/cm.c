@@ -1,5 +1,6 @@
 /* Connections by librdmacm: what a server and a client see of each other, ids that wait by themselves, endpoints, and
  * calls that make no sense. */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -8,6 +9,12 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <rdma/rsocket.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "bench.h"
 
@@ -319,6 +326,68 @@ static void channels_and_devices(void)
     CHECK(!strcmp(rdma_event_str(99), "UNKNOWN EVENT"));
 }
 
+struct waiters {
+    struct rdma_event_channel *channel;
+    struct rdma_cm_id *id;
+    atomic_int threads[2];
+    sem_t is_gone;
+};
+
+/* Of two threads that wait for one event, the one that gets it destroys the channel. */
+static void *wait_for_event(void *argument)
+{
+    struct waiters *waiters = argument;
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&waiters->threads[0], &none, gettid()))
+        waiters->threads[1] = gettid();
+    struct rdma_cm_event *event;
+    CHECK(!rdma_get_cm_event(waiters->channel, &event));
+    CHECK(!rdma_ack_cm_event(event) && !rdma_destroy_id(waiters->id));
+    rdma_destroy_event_channel(waiters->channel);
+    CHECK(!sem_post(&waiters->is_gone));
+    return NULL;
+}
+
+/* Whether a thread is in a call of the system that waits for a descriptor. */
+static bool is_polling(int thread)
+{
+    char path[64];
+    long number = -1;
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
+    FILE *file = fopen(path, "r");
+    CHECK(file);
+    bool is_number = fscanf(file, "%ld", &number) == 1;
+    fclose(file);
+#ifdef SYS_poll
+    if (number == SYS_poll)
+        return true;
+#endif
+    return is_number && number == SYS_ppoll;
+}
+
+/* A thread that waits for an event stays in its call when another thread destroys the channel, as with the kernel. */
+static void channels_that_go_under_a_thread(void)
+{
+    for (int round = 0; round < 100; ++round) {
+        struct waiters waiters = {.channel = rdma_create_event_channel()};
+        waiters.id = make_id(waiters.channel, RDMA_PS_TCP);
+        CHECK(!sem_init(&waiters.is_gone, 0, 0));
+        pthread_t threads[2];
+        for (int i = 0; i < 2; ++i)
+            CHECK(!pthread_create(&threads[i], NULL, wait_for_event, &waiters));
+        for (int i = 0; i < 2; ++i)
+            while (!waiters.threads[i] || !is_polling(waiters.threads[i]))
+                sched_yield();
+        struct sockaddr_in dst = at("127.0.0.1", htons(7));
+        CHECK(!rdma_resolve_addr(waiters.id, NULL, (struct sockaddr *)&dst, TIMEOUT_MS));
+        while (sem_wait(&waiters.is_gone))
+            ;
+        for (int i = 0; i < 2; ++i)
+            CHECK(!pthread_cancel(threads[i]) && !pthread_join(threads[i], NULL));
+        CHECK(!sem_destroy(&waiters.is_gone));
+    }
+}
+
 /* A server with endpoints and a client, which wait by themselves. */
 static void *serve(void *argument)
 {
@@ -471,6 +540,7 @@ int main(void)
     queue_pairs_that_move();
     datagrams_and_groups();
     channels_and_devices();
+    channels_that_go_under_a_thread();
     endpoints();
     shared_receives();
     nonsense();

@@ -39,8 +39,11 @@ pub(crate) extern "C" fn destroy_event_channel(channel: *mut rdma_event_channel)
 
 impl CObject<EventChannel> {
     pub(super) fn close(&self) -> Result<()> {
+        // A thread that waits on it finds both gone, or neither.
+        let mut fd = self.more.lock();
         cm()?.destroy_event_channel(self.handle)?;
-        drop(self.more.lock().take());
+        drop(fd.take());
+        drop(fd);
         self.retire();
         Ok(())
     }

@@ -11,7 +11,7 @@ use verbs_sim::{Class, Sleeping};
 use super::channel::EventChannel;
 use super::cm;
 use super::id::{self, Id};
-use crate::blocking::{self, Next};
+use crate::blocking::{self, Begun, Next};
 use crate::engine::engine;
 use crate::object::{CObject, Holding};
 use crate::result::{Refusal, Result, or_minus_one, present};
@@ -29,8 +29,10 @@ pub(crate) extern "C-unwind" fn get_cm_event(
     channel: *mut rdma_event_channel,
     event: *mut *mut rdma_cm_event,
 ) -> c_int {
-    let attempt = || {
-        let channel = CObject::<EventChannel>::find(channel)?;
+    let attempt = |begun: Begun| {
+        let Some(channel) = begun.find::<EventChannel>(channel)? else {
+            return Ok(Next::GONE);
+        };
         present(event)?;
         let cm = cm()?;
         let take = || cm.get_cm_event(channel.handle, Wait::Poll);
