@@ -388,6 +388,16 @@ knob_values! {
         /// The limit, as it was set.
         Kept = "kept";
     }
+    /// What becomes of a `timeout`, `retry_cnt`, `rnr_retry` or `min_rnr_timer` that is wider than its
+    /// field of 5 or 3 bits.
+    WideValues {
+        /// The change is refused with `EINVAL`.
+        Refused = "refused";
+        /// Only a `timeout` is refused. Others are kept as they are; packets have the bits that fit.
+        TimeoutRefused = "timeout_refused";
+        /// The bits that fit are taken.
+        Truncated = "truncated";
+    }
     /// Which work posted in ERR is flushed; other work never completes.
     FlushPostInErr {
         /// All of it.
@@ -588,6 +598,8 @@ knobs! {
     post_recv_reset: Check = Check::Refused, ["QP-STATE-19"];
     /// A change from RESET to ERR.
     reset_to_err: Check = Check::Refused, ["QP-STATE-07"];
+    /// Values that are wider than their fields, in a change of a QP.
+    wide_values: WideValues = WideValues::Refused, ["TMR-07"];
     /// Packets for a queue pair in INIT are kept until it is ready; otherwise they are dropped.
     buffer_when_not_ready: bool = false, ["QP-STATE-23"];
     /// When an RC Send or RDMA Write is done.

@@ -6,7 +6,7 @@ use crate::behavior::{
     AtomicCheck, Behavior, Check, DeregBound, Errno, ErrorFires, FaultStatus, FlushPostInErr,
     IllegalOpcode, LimitReadback, MrKeys, Overrun, Placement, PollAfterOverrun, PostWrongState,
     QpAccessStatus, Retry7, Rounding, RouteFields, SendByteLen, SendInvalAnswer, ShortDatagram,
-    ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, ZeroLength,
+    ShortStatus, SqRelease, UdSl, UndefinedFields, UnknownSrq, WideValues, ZeroLength,
 };
 use crate::shown::debug_is_display;
 use crate::{Capabilities, LinkLayer};
@@ -178,6 +178,7 @@ const RXE: Behavior = Behavior {
     sqe: false,
     wrong_cur_state: Check::Accepted,
     bad_pkey_index: Check::Accepted,
+    wide_values: WideValues::TimeoutRefused,
     ud_short_recv: ShortDatagram::LocQpOpErr,
     last_wqe: false,
     srq_limit_at_creation: true,
@@ -229,6 +230,7 @@ const MLX5: Behavior = Behavior {
     bind_err_wc: false,
     bind_bad_handle: Check::Accepted,
     mr_keys: MrKeys::Same,
+    wide_values: WideValues::Truncated,
     lost_frees_srq_slot: false,
     ..Behavior::SPEC
 };

@@ -77,6 +77,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     modify::wrong_current_state_is_refused,
     modify::unknown_attribute_is_refused,
     modify::attribute_out_of_range_is_refused,
+    modify::value_that_is_wider_than_its_field_is_as_declared,
     modify::bad_address_of_the_peer_is_refused,
     post::list_of_sends_stops_at_the_bad_one,
     post::list_of_receives_stops_at_the_bad_one,

@@ -1,6 +1,7 @@
 //! Changes of a queue pair that do not exist: by the transition table, every pair of states, every
 //! attribute that is missing or must not be there; and values out of range.
 
+use verbs_api::behavior::WideValues;
 use verbs_api::{
     DeviceAttr, ErrorKind, Mtu, PortAttr, QpAttr, QpAttrMask as M, QpState, QpType, transition,
 };
@@ -210,19 +211,87 @@ fn ranges(device: &DeviceAttr, port: &PortAttr, bad_ports: &[u8]) -> Vec<Range> 
             greatest: port.active_mtu.into(),
             bad: vec![0, 6, 1024],
         },
-        Range::byte("min_rnr_timer", rtr, 31, |attr, n| {
-            attr.min_rnr_timer = n as u8;
-        }),
         Range::byte("max_dest_rd_atomic", rtr, responder, |attr, n| {
             attr.max_dest_rd_atomic = n as u8;
         }),
         Range::byte("max_rd_atomic", rts, requester, |attr, n| {
             attr.max_rd_atomic = n as u8;
         }),
-        Range::byte("timeout", rts, 31, |attr, n| attr.timeout = n as u8),
-        Range::byte("retry_cnt", rts, 7, |attr, n| attr.retry_cnt = n as u8),
-        Range::byte("rnr_retry", rts, 7, |attr, n| attr.rnr_retry = n as u8),
     ]
+}
+
+/// A number of 3 or 5 bits, which an attribute has 8 bits for.
+struct Field {
+    what: &'static str,
+    to: QpState,
+    greatest: u8,
+    of: fn(&mut QpAttr) -> &mut u8,
+}
+
+const FIELDS: [Field; 4] = [
+    Field {
+        what: "min_rnr_timer",
+        to: QpState::Rtr,
+        greatest: 31,
+        of: |attr| &mut attr.min_rnr_timer,
+    },
+    Field {
+        what: "timeout",
+        to: QpState::Rts,
+        greatest: 31,
+        of: |attr| &mut attr.timeout,
+    },
+    Field {
+        what: "retry_cnt",
+        to: QpState::Rts,
+        greatest: 7,
+        of: |attr| &mut attr.retry_cnt,
+    },
+    Field {
+        what: "rnr_retry",
+        to: QpState::Rts,
+        greatest: 7,
+        of: |attr| &mut attr.rnr_retry,
+    },
+];
+
+scenario!(value_that_is_wider_than_its_field_is_as_declared:
+    "TMR-07", "QP-STATE-06"; needs MODIFY_CONNECT);
+fn value_that_is_wider_than_its_field_is_as_declared(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "TMR-07";
+    let declared = bench.behavior()?.wide_values.unwrap_or(WideValues::Refused);
+    for field in &FIELDS {
+        for wide in [field.greatest + 1, field.greatest + 2, u8::MAX] {
+            let mut qp = Climber::new(bench, QpType::Rc)?;
+            let before = if field.to == QpState::Rtr {
+                QpState::Init
+            } else {
+                QpState::Rtr
+            };
+            qp.reach(before)?;
+            let good = *(field.of)(&mut qp.attr);
+            *(field.of)(&mut qp.attr) = wide;
+            let mask = required(QpType::Rc, before, field.to);
+            let case = format!("{} {wide}", field.what);
+            let taken = match declared {
+                WideValues::Truncated => Some(wide & field.greatest),
+                WideValues::TimeoutRefused if field.what != "timeout" => Some(wide),
+                _ => None,
+            };
+            if let Some(taken) = taken {
+                in_case(&case, qp.change(field.to, mask).rule(RULE))?;
+                let mut found = qp.query()?.attr;
+                check_eq!(RULE, *(field.of)(&mut found), taken, case);
+            } else {
+                let refused = [ErrorKind::Invalid];
+                let result = stays(bench, &qp, &refused, RULE, field.to, mask);
+                in_case(&case, result)?;
+                *(field.of)(&mut qp.attr) = good;
+                qp.go(field.to).rule(RULE)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 scenario!(attribute_out_of_range_is_refused: "QP-STATE-27", "QP-STATE-06"; needs MODIFY_CONNECT);

@@ -1,6 +1,6 @@
 //! `ibv_modify_qp`: the checks, and what each transition does.
 
-use verbs_api::behavior::Check;
+use verbs_api::behavior::{Check, WideValues};
 use verbs_api::{
     AsyncEventType, Cause, Error, ErrorKind, QpAttr, QpAttrMask as M, QpState, Result, Verb,
     transition,
@@ -13,6 +13,20 @@ use crate::device::{Device, PORT_MTU, PORT_MTU_BYTES, QKEY_OF_QP, in_range, inva
 use crate::packet::{Packet, Psn, Route};
 
 const VERB: Verb = Verb::ModifyQp;
+
+const FIVE_BITS: u8 = 31;
+const THREE_BITS: u8 = 7;
+
+/// The attributes, with the bits that fit into their fields.
+fn truncated(attr: &QpAttr) -> QpAttr {
+    QpAttr {
+        timeout: attr.timeout & FIVE_BITS,
+        retry_cnt: attr.retry_cnt & THREE_BITS,
+        rnr_retry: attr.rnr_retry & THREE_BITS,
+        min_rnr_timer: attr.min_rnr_timer & FIVE_BITS,
+        ..*attr
+    }
+}
 
 impl Qp {
     /// `ibv_modify_qp`. Everything is checked before anything changes (QP-STATE-06). What came before
@@ -35,7 +49,10 @@ impl Qp {
         if mask.contains(M::STATE) && matches!(to, QpState::Reset | QpState::Err) {
             note_given_up(self, device);
         }
-        self.apply(attr, mask, route);
+        match device.base.behavior.wide_values {
+            WideValues::Truncated => self.apply(&truncated(attr), mask, route),
+            _ => self.apply(attr, mask, route),
+        }
         Ok(self.enter(device, from, to))
     }
 
@@ -89,16 +106,47 @@ impl Qp {
     /// peer, if there is an address vector among them.
     fn check_values(&self, device: &Device, attr: &QpAttr, mask: M) -> Result<Option<Route>> {
         let limits = &device.base.attr;
-        let numbers: [(M, &'static str, i64, i64); 7] = [
-            (M::TIMEOUT, "timeout", attr.timeout.into(), 31),
-            (M::RETRY_CNT, "retry_cnt", attr.retry_cnt.into(), 7),
-            (M::RNR_RETRY, "rnr_retry", attr.rnr_retry.into(), 7),
+        let behavior = &device.base.behavior;
+        let (checks_timeout, checks_others) = match behavior.wide_values {
+            WideValues::Truncated => (false, false),
+            WideValues::TimeoutRefused => (true, false),
+            WideValues::Refused | _ => (true, true),
+        };
+        for (is_checked, bit, what, value, max) in [
             (
+                checks_timeout,
+                M::TIMEOUT,
+                "timeout",
+                attr.timeout,
+                FIVE_BITS,
+            ),
+            (
+                checks_others,
+                M::RETRY_CNT,
+                "retry_cnt",
+                attr.retry_cnt,
+                THREE_BITS,
+            ),
+            (
+                checks_others,
+                M::RNR_RETRY,
+                "rnr_retry",
+                attr.rnr_retry,
+                THREE_BITS,
+            ),
+            (
+                checks_others,
                 M::MIN_RNR_TIMER,
                 "min_rnr_timer",
-                attr.min_rnr_timer.into(),
-                31,
+                attr.min_rnr_timer,
+                FIVE_BITS,
             ),
+        ] {
+            if is_checked && mask.contains(bit) {
+                in_range(VERB, what, value.into(), 0, max.into())?;
+            }
+        }
+        let numbers: [(M, &'static str, i64, i64); 3] = [
             (
                 M::MAX_QP_RD_ATOMIC,
                 "max_rd_atomic",
@@ -130,7 +178,6 @@ impl Qp {
             true => attr.port_num,
             false => self.common.attr.port_num,
         };
-        let behavior = &device.base.behavior;
         if mask.contains(M::PKEY_INDEX) && behavior.bad_pkey_index == Check::Refused {
             let last = device.ports.at(port).pkeys.len() as i64 - 1;
             in_range(VERB, "pkey_index", attr.pkey_index.into(), 0, last)?;
