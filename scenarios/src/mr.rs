@@ -21,6 +21,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     region_is_as_it_was_asked_for,
     region_can_go_while_receives_name_it,
     region_can_go_while_it_is_written,
+    hint_of_huge_pages_is_taken_for_any_memory,
     region_of_no_bytes_is_as_declared,
     keys_are_apart_or_one_as_declared,
     change_of_access_holds_at_once,
@@ -136,6 +137,16 @@ fn region_can_go_while_it_is_written(bench: &Bench<'_>) -> Result {
         "other memory as it was",
         "other bytes"
     );
+    Ok(())
+}
+
+scenario!(hint_of_huge_pages_is_taken_for_any_memory: "MR-26");
+fn hint_of_huge_pages_is_taken_for_any_memory(bench: &Bench<'_>) -> Result {
+    let pd = bench.alloc_pd(bench.ctx_a())?;
+    for access in [Access::empty(), Access::ALL_RDMA] {
+        let mr = bench.alloc_mr(pd, 64, access | Access::HUGETLB);
+        bench.dereg_mr(mr.rule("MR-26")?)?;
+    }
     Ok(())
 }
 

@@ -15,6 +15,13 @@ use super::region::{Mr, ProtectionFault, RKEY};
 use crate::memory::{Gathered, Slice, Span};
 use crate::payload::Scatter;
 
+/// What a registration takes.
+pub(super) const KNOWN: Access = Access::ALL_RDMA
+    .union(Access::REMOTE_ATOMIC)
+    .union(Access::MW_BIND)
+    .union(Access::ZERO_BASED)
+    .union(Access::HUGETLB);
+
 impl Domains {
     /// The part of a region that the peer of a queue pair names (RDMA-03, -05, -06, -07). The queue pair
     /// has the protection domain that stands beside it.

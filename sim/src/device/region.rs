@@ -10,6 +10,7 @@ use verbs_api::{
     MrChange, MrInit, MrMemory, Object, Pd as PdHandle, ReregError, Result, Verb,
 };
 
+use super::access::KNOWN;
 use super::base::Base;
 use super::check::{InContext, bad_handle, find, find_in, in_range, invalid};
 use super::domain::Domains;
@@ -72,10 +73,6 @@ pub(crate) enum ProtectionFault {
     Range,
 }
 
-const KNOWN: Access = Access::ALL_RDMA
-    .union(Access::REMOTE_ATOMIC)
-    .union(Access::MW_BIND)
-    .union(Access::ZERO_BASED);
 /// Owned regions start on a page, with an empty page behind each.
 const PAGE: u64 = 4096;
 /// Remote keys have this bit and local keys have not, so that one in the place of the other is
