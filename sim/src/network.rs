@@ -137,10 +137,8 @@ impl Network {
 
     /// Whether an address is of this machine, and of no network of loopback addresses in particular.
     pub(crate) fn is_of_machine(self, address: IpAddr) -> bool {
-        if self.given().is_none() && self.has(address) || address.is_unspecified() {
-            return false;
-        }
-        address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
+        let is_in_particular = self.given().is_none() && self.has(address);
+        !is_in_particular && is_of_machine(address)
     }
 
     /// Whether packets from an address are of this network.
@@ -154,6 +152,12 @@ impl Network {
             (Places::Loopback(_), IpAddr::V6(_)) => false,
         }
     }
+}
+
+/// Whether an address is of this machine.
+pub(crate) fn is_of_machine(address: IpAddr) -> bool {
+    let has = || address.is_loopback() || UdpSocket::bind((address, 0)).is_ok();
+    !address.is_unspecified() && has()
 }
 
 /// Tries whether an address can be taken, or shared with those that have it.

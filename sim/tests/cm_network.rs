@@ -2,12 +2,13 @@
 //! its own.
 #![cfg(feature = "network")]
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmOption, ConnParam, PortSpace};
+use verbs_api::profile::Profile;
 use verbs_api::{
-    Access, CqInit, ErrorKind, Qp, QpInit, QpType, RecvWr, SendOp, SendWr, Verbs, Wait,
+    Access, CqInit, ErrorKind, LinkLayer, Qp, QpInit, QpType, RecvWr, SendOp, SendWr, Verbs, Wait,
     Wc, WcStatus,
 };
 use verbs_sim::{Mode, Network, Sim, SimConfig};
@@ -191,6 +192,34 @@ fn a_port_belongs_to_its_process_until_the_last_id_is_gone() {
         first.sim.destroy_id(gone, WATCH).unwrap();
     }
     second.sim.bind_addr(id, any(7473)).unwrap();
+}
+
+/// CM-02, CM-11: a program on a private fabric names the addresses of its machine as any other does.
+#[test]
+fn a_private_fabric_has_the_addresses_of_the_machine() {
+    // The address of the machine by which it reaches others. Nothing is sent.
+    let route = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let own = route.connect("192.0.2.1:9").and(route.local_addr());
+    let own = own.map_or(IpAddr::from([127, 0, 0, 1]), |own| own.ip());
+    let config = SimConfig::new().mode(Mode::RealTime);
+    for config in [
+        config.clone(),
+        config.clone().profile(Profile::SIW),
+        config.link_layer(LinkLayer::InfiniBand),
+    ] {
+        let sim = Sim::new(config);
+        let channel = sim.create_event_channel().unwrap();
+        let process = Process { sim, channel };
+        process.listen(SocketAddr::new(own, 7471));
+        let client = process.resolve(SocketAddr::new(own, 7471));
+        process.sim.connect(client, &ConnParam::new()).unwrap();
+        let asked = process.expect(CmEventType::ConnectRequest);
+        let asked = process.sim.query_id(asked.id).unwrap();
+        assert_eq!(asked.local_addr.unwrap().ip(), own);
+        let nobody = SocketAddr::from(([192, 0, 2, 1], 0));
+        let refused = process.sim.bind_addr(process.id(), nobody).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AddressNotAvailable, "{refused}");
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@ use std::{io, thread};
 use verbs_api::cm::{Cm, CmId};
 use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 
+use crate::config::Mode;
+use crate::network;
 use crate::service::Service;
 use crate::stack::shell::sim::Sim;
 
@@ -25,13 +27,19 @@ type Services = BTreeMap<CmId, Vec<Arc<Service>>>;
 impl Sim {
     /// Whether an address is of the machine, though of no device: it leads to the first port.
     pub(super) fn is_of_machine(&self, address: IpAddr) -> bool {
-        let sockets = self.world.sockets.as_ref();
-        sockets.is_some_and(|sockets| sockets.network().is_of_machine(address))
-            && !self.look_at(|_, host| host.port_at(address).is_some())
+        let is_of_machine = match &self.world.sockets {
+            Some(sockets) => sockets.network().is_of_machine(address),
+            None => is_of_program(self.world.config.mode, address),
+        };
+        is_of_machine && !self.look_at(|_, host| host.port_at(address).is_some())
     }
 
     /// The address of the device that an address of the machine leads to: where its port is listened at, or the own one.
     pub(super) fn leads_to(&self, id: CmId, dst: SocketAddr) -> Option<IpAddr> {
+        if self.world.sockets.is_none() {
+            let first = self.look_at(|_, host| host.loopback())?;
+            return self.is_of_machine(dst.ip()).then_some(first.address);
+        }
         let (own, listening) = self.who_listens(id, dst)?;
         listening.or(own)
     }
@@ -167,6 +175,12 @@ impl Sim {
         let names = services.and_then(|services| services.lock().remove(&id));
         drop(names);
     }
+}
+
+/// Whether an address is of the machine, where there is no network. Loopback leads every id to its
+/// own port there, and virtual time has no machine.
+fn is_of_program(mode: Mode, address: IpAddr) -> bool {
+    mode == Mode::RealTime && !address.is_loopback() && network::is_of_machine(address)
 }
 
 fn refused(verb: Verb, error: &io::Error) -> Error {
