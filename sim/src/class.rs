@@ -1,6 +1,7 @@
 //! The classes of mistakes: names that stay, the rule that each breaks, and what to do.
 
 use core::fmt;
+use core::net::Ipv6Addr;
 use core::str::FromStr;
 
 use verbs_api::{BadHandle, Cause, Error, ErrorKind, QpState, Verb, WcStatus};
@@ -228,6 +229,12 @@ impl Class {
             {
                 return None;
             }
+            // Programs fill an SRQ until it is full, since its size may be rounded up.
+            (Cause::QueueFull { .. }, _) if verb == Verb::PostSrqRecv => return None,
+            // Programs try every address of the machine, and no device here has the link-local ones.
+            (Cause::Text(text), ErrorKind::AddressNotAvailable) if names_link_local(text) => {
+                return None;
+            }
             (Cause::QueueFull { queue, .. }, _) => match *queue {
                 // For ever.
                 reason::UNSIGNALED => Self::SendQueueFull,
@@ -337,6 +344,13 @@ impl Class {
     }
 }
 
+/// Whether a text says that no device has a link-local address of IPv6.
+fn names_link_local(text: &str) -> bool {
+    let address = text.strip_prefix(reason::NO_ADDRESS);
+    let address = address.and_then(|address| address.parse::<Ipv6Addr>().ok());
+    address.is_some_and(|address| address.is_unicast_link_local())
+}
+
 impl Problem {
     /// Of which class it is.
     pub fn class(&self) -> Class {
@@ -382,7 +396,14 @@ impl Problem {
 
     /// How sure it is that it is a mistake.
     pub(crate) fn certainty(&self) -> Certainty {
-        if self.is_excused() {
+        let is_gone = matches!(
+            self,
+            Self::OtherPolled {
+                destroyed: true,
+                ..
+            }
+        );
+        if self.is_excused() || is_gone {
             Certainty::Hint
         } else {
             self.class().certainty()

@@ -67,9 +67,10 @@ pub struct Finding {
     pub site: Option<Site>,
     /// How often more the same was found at the same place.
     pub more: u64,
-    /// How sure it is that it is a mistake: as its class says. Two things are hints all the same: what a program had not
-    /// done yet when it was stopped, and a failure that may come from the other side and that the program has handled
-    /// ([`Problem::Failed`]).
+    /// How sure it is that it is a mistake: as its class says. Three things are hints all the same: what a program had not
+    /// done yet when it was stopped; a failure that may come from the other side and that the program has handled
+    /// ([`Problem::Failed`]); and a CQ that was not polled after its event, if the program has destroyed it
+    /// ([`Problem::OtherPolled`]).
     pub certainty: Certainty,
 }
 
@@ -201,6 +202,8 @@ pub enum Problem {
         cq: Cq,
         /// How many wait.
         unpolled: u32,
+        /// The program has destroyed the CQ: it may have ended before it wanted to poll.
+        destroyed: bool,
     },
     /// A CQ was not armed since the last event of it was read, and completions wait in it.
     NotArmedAgain {

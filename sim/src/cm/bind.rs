@@ -11,6 +11,7 @@ use verbs_api::{Cause, Error, ErrorKind, Result, Verb};
 use super::host::{Host, Local};
 use super::id::{Id, State, wrong_state};
 use super::ids::Ids;
+use crate::device::reason;
 
 /// The indices of the ids that have a port, by port space and number.
 #[derive(Clone, Debug, Default)]
@@ -168,7 +169,7 @@ fn own_port(
     }
     let local = host.loopback().filter(|_| is_of_machine);
     local.map(Some).ok_or_else(|| {
-        let cause = Cause::Text(format!("no device here has {ip}").into());
+        let cause = Cause::Text(format!("{}{ip}", reason::NO_ADDRESS).into());
         Error::new(verb, ErrorKind::AddressNotAvailable, cause)
     })
 }

@@ -15,6 +15,8 @@ use crate::time::Time;
 /// Why packets are not taken that came for want of care on a program's side.
 pub(crate) mod reason {
     pub(crate) const NO_RECEIVE: &str = "no receive is posted";
+    /// The address that a program names, for rdma_cm, follows.
+    pub(crate) const NO_ADDRESS: &str = "no device here has ";
     /// The queue that is full.
     pub(crate) const SENDS: &str = "send queue";
     /// The same, if nothing can ever free a slot of it.

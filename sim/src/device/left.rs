@@ -64,7 +64,7 @@ impl Left<'_> {
     /// What is wrong with a CQ that goes away.
     pub(super) fn as_it_goes(&self) -> impl Iterator<Item = Noted> {
         let found = self.lost_wakeup().filter(|_| self.goes_on());
-        let found = found.or_else(|| self.other_polled());
+        let found = found.or_else(|| self.other_polled(true));
         let found = found.or_else(|| self.never_polled(None));
         self.unread().into_iter().chain(found)
     }
@@ -75,7 +75,7 @@ impl Left<'_> {
         let posted_at = posted_at.or(self.cq.dealings.unpolled_at);
         let rest = Noted::at(Problem::Unpolled { cq, unpolled }, posted_at);
         let found = self.asleep().filter(|_| self.goes_on());
-        let found = found.or_else(|| self.other_polled());
+        let found = found.or_else(|| self.other_polled(false));
         let found = found.or_else(|| self.not_armed_again());
         let found = found.or_else(|| self.never_polled(posted_at));
         found.or_else(|| (unpolled > 0).then_some(rest))
@@ -174,9 +174,13 @@ impl Left<'_> {
     }
 
     /// An event told of completions, and nobody looked.
-    fn other_polled(&self) -> Option<Noted> {
+    fn other_polled(&self, destroyed: bool) -> Option<Noted> {
         let (cq, unpolled) = (self.cq.handle, self.successes());
-        let problem = Problem::OtherPolled { cq, unpolled };
+        let problem = Problem::OtherPolled {
+            cq,
+            unpolled,
+            destroyed,
+        };
         let is_so = unpolled > 0 && self.cq.dealings.event_was_read;
         is_so.then(|| Noted::at(problem, self.cq.dealings.event_read_at))
     }

@@ -207,7 +207,7 @@ impl Problem {
                 };
                 format!("{cq} is armed solicited, and {wait} in it{why}: no event tells of that")
             }
-            Self::OtherPolled { cq, unpolled } => {
+            Self::OtherPolled { cq, unpolled, .. } => {
                 let cq = names.cq(*cq);
                 let wait = waiting(*unpolled);
                 format!("an event of {cq} was read, and {cq} was not polled since: {wait} in it")
