@@ -109,16 +109,18 @@ fn back(
 
 /// The index of the GID to which a datagram came. That of a group is none of the port's.
 fn own_gid(context: Context, port: u8, grh: &Grh) -> Result<u8> {
-    let gid_type = match grh.next_header {
-        Grh::UDP => GidType::RoceV2,
-        Grh::IBA => GidType::Ib,
+    let gid_types = match grh.next_header {
+        Grh::UDP => [GidType::RoceV2; 2],
+        Grh::IBA => [GidType::Ib, GidType::RoceV1],
         _ => return Err(no_grh()),
     };
     let attr = unobserved().query_port(context, port);
     let gids = attr.map_err(Refusal::unobserved)?.gid_tbl_len;
     for index in 0..gids {
         let entry = unobserved().query_gid_ex(context, port, index);
-        if entry.is_ok_and(|entry| (entry.gid, entry.gid_type) == (grh.dgid, gid_type)) {
+        let is_own =
+            entry.is_ok_and(|entry| entry.gid == grh.dgid && gid_types.contains(&entry.gid_type));
+        if is_own {
             return u8::try_from(index).map_err(|_| not_own(port, grh));
         }
     }

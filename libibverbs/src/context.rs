@@ -458,10 +458,10 @@ fn no_index(index: c_int) -> Refusal {
     Refusal::new(libc::EINVAL, format!("index is {index}"))
 }
 
-/// The type of GIDs as sysfs numbers it: that of InfiniBand and of RoCE version 1, or of version 2.
-fn sysfs_type(link_layer: LinkLayer) -> u32 {
-    match link_layer {
-        LinkLayer::InfiniBand => 0,
+/// The type of a GID as sysfs numbers it. InfiniBand and RoCE version 1 share one.
+fn sysfs_type(gid_type: GidType) -> u32 {
+    match gid_type {
+        GidType::Ib | GidType::RoceV1 => 0,
         _ => 1,
     }
 }
@@ -476,8 +476,9 @@ pub(crate) extern "C" fn query_gid_type(
         let context = context_of(context)?;
         present(gid_type)?;
         engine().sim.query_gid(context, port, index)?;
-        let port = unobserved().query_port(context, port)?;
-        let found = sysfs_type(port.link_layer);
+        let entry = unobserved().query_gid_ex(context, port, index);
+        // sysfs has no type for an empty entry, and the library says that it is of InfiniBand.
+        let found = entry.map_or(0, |entry| sysfs_type(entry.gid_type));
         // SAFETY: the program's, to be written (C's contract).
         unsafe { gid_type.write(found) };
         Ok(0)

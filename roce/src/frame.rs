@@ -115,6 +115,18 @@ impl Reserved {
         transport: 0,
         pad: [0; 3],
     };
+
+    /// With these seven bits of byte 8 of BTH, behind the request for an acknowledgement.
+    #[must_use]
+    pub const fn with_bth8(self, bits: u8) -> Self {
+        let bth8 = bits & 0x7f;
+        Self { bth8, ..self }
+    }
+
+    /// The seven bits of byte 8 of BTH behind the request for an acknowledgement.
+    pub const fn bth8(self) -> u8 {
+        self.bth8
+    }
 }
 
 /// Bytes of BTH.

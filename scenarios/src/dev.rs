@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use verbs_api::{
-    Access, Capabilities, Context, CqInit, ErrorKind, Gid, GidEntry, GidType, LinkLayer, PortState,
-    QpCap, QpInit, QpType, Transport, WcStatus,
+    Access, AhAttr, Capabilities, Context, CqInit, ErrorKind, Gid, GidEntry, GidType, LinkLayer,
+    PortState, QpCap, QpInit, QpState, QpType, Transport, WcStatus,
 };
 
+use crate::climber::Climber;
 use crate::end::gives_up_soon;
 use crate::failure::{check, check_eq, in_case, value_in_case};
 use crate::{Bench, Failure, OfRule, Pair, PairOptions, Result, Scenario, expect_err};
@@ -17,6 +18,7 @@ pub(crate) const SCENARIOS: &[Scenario] = scenarios![
     extended_queries_agree_with_the_plain_ones,
     empty_gid_is_in_no_extended_query,
     gids_have_the_type_of_their_port,
+    gids_of_roce_v1_are_as_declared_and_reach_their_own_version,
     transport_tells_how_queue_pairs_are_connected,
     only_devices_of_the_list_can_be_opened,
     port_of_ethernet_has_no_lid_and_needs_a_grh,
@@ -118,9 +120,11 @@ fn empty_gid_is_in_no_extended_query(bench: &Bench<'_>) -> Result {
     const RULE: &str = "DEV-11";
     let (context, port) = (bench.ctx_a(), bench.port());
     let before = gid_tables(bench, context)?;
+    // It may be there for each version of RoCE.
+    let gone = bench.query_gid(context, port, 0)?;
     bench.lab().set_gid(context, port, 0, Gid::default())?;
     let after = gid_tables(bench, context)?;
-    let other = |entry: &&GidEntry| (entry.port_num, entry.gid_index) != (port.into(), 0);
+    let other = |entry: &&GidEntry| (entry.port_num, entry.gid) != (port.into(), gone);
     let expected: Vec<_> = before.iter().filter(other).copied().collect();
     check_eq!(RULE, after, expected, "the entries one by one");
     let mut entries = [GidEntry::default(); ROOM];
@@ -152,6 +156,56 @@ fn gids_have_the_type_of_their_port(bench: &Bench<'_>) -> Result {
             format!("one of {types:?} for GID {index}"),
             "{seen:?}"
         );
+    }
+    Ok(())
+}
+
+scenario!(gids_of_roce_v1_are_as_declared_and_reach_their_own_version:
+    "DEV-18"; needs MODIFY_CONNECT);
+fn gids_of_roce_v1_are_as_declared_and_reach_their_own_version(bench: &Bench<'_>) -> Result {
+    const RULE: &str = "DEV-18";
+    let port = bench.query_port(bench.ctx_a(), bench.port())?;
+    if port.link_layer != LinkLayer::Ethernet {
+        return Ok(());
+    }
+    let entry = |index| bench.query_gid_ex(bench.ctx_a(), bench.port(), index);
+    let has_type = |index, gid_type| entry(index).is_ok_and(|of| of.gid_type == gid_type);
+    let indices = 0..port.gid_tbl_len.min(8);
+    let v1: Vec<_> = indices
+        .filter(|index| has_type(*index, GidType::RoceV1))
+        .collect();
+    bench.as_declared(RULE, bench.behavior()?.roce_v1, !v1.is_empty())?;
+    for first in v1 {
+        let second = first + 1;
+        let [of_v1, of_v2] = [entry(first)?, entry(second)?];
+        check_eq!(RULE, of_v2.gid_type, GidType::RoceV2, "the next type");
+        check_eq!(RULE, of_v2.gid, of_v1.gid, "the next GID");
+        for (of_a, of_b) in [
+            (first, first),
+            (second, second),
+            (first, second),
+            (second, first),
+        ] {
+            let (mut a, mut b) = Climber::pair(bench, QpType::Rc)?;
+            for (end, from, to, peer) in [
+                (&mut a, of_a, of_b, bench.ctx_b()),
+                (&mut b, of_b, of_a, bench.ctx_a()),
+            ] {
+                let gid = bench.query_gid(peer, bench.port(), to)?;
+                end.attr.ah_attr = Some(AhAttr::global(bench.port(), from as u8, gid));
+                (end.attr.timeout, end.attr.retry_cnt) = (8, 1);
+                end.reach(QpState::Rts)?;
+            }
+            b.end.recv(1, 8)?;
+            a.end.send(2, 8)?;
+            let status = if of_a == of_b {
+                WcStatus::Success
+            } else {
+                WcStatus::RetryExcErr
+            };
+            let sent = bench.one_with(a.end.send_cq, status, RULE);
+            in_case(&format!("GID {of_a} to GID {of_b}"), sent.map(drop))?;
+        }
     }
     Ok(())
 }

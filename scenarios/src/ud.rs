@@ -3,7 +3,7 @@
 use verbs_api::behavior::{FaultStatus, RouteFields, ShortDatagram};
 use verbs_api::lab::{Fault, PacketFilter};
 use verbs_api::{
-    Ah, AhAttr, ErrorKind, GlobalRoute, Grh, LinkLayer, Mtu, QpModify, QpState, QpType, RecvWr,
+    Ah, AhAttr, ErrorKind, GidType, GlobalRoute, Grh, Mtu, QpModify, QpState, QpType, RecvWr,
     SendWr, Sge, Wc, WcFlags, WcStatus, connect,
 };
 
@@ -172,9 +172,10 @@ fn grh_names_both_ports(bench: &Bench<'_>) -> Result {
         let (index, to) = to.expect("it is global");
         let from = bench.query_gid(pair.a.context, bench.port(), index)?;
         let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
-        let (first, version) = match to.ipv4() {
-            Some(_) => (bytes[20], 4),
-            None => (bytes[0], 6),
+        let (first, version) = if is_over_ipv4(bench, &way)? {
+            (bytes[20], 4)
+        } else {
+            (bytes[0], 6)
         };
         check_eq!(RULE, first >> 4, version, "the version of IP");
         let grh = read(&bytes, RULE)?;
@@ -197,7 +198,7 @@ fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
                 hop_limit,
                 ..grh
             });
-            let v4 = route.is_some_and(|grh| grh.dgid.ipv4().is_some());
+            let v4 = is_over_ipv4(bench, &way)?;
             let way = AhAttr { grh: route, ..way };
             let (_, bytes) = header(bench, &pair, way, (LEN, None), RULE)?;
             let grh = read(&bytes, RULE)?;
@@ -217,17 +218,29 @@ fn grh_has_the_route_of_the_address_handle(bench: &Bench<'_>) -> Result {
     Ok(())
 }
 
+/// The type of the GID that packets on this way are from.
+pub(crate) fn gid_type(bench: &Bench<'_>, way: &AhAttr) -> Result<GidType> {
+    let index = way.grh.map_or(0, |grh| grh.sgid_index);
+    let entry = bench.query_gid_ex(bench.ctx_a(), way.port_num, index.into())?;
+    Ok(entry.gid_type)
+}
+
+/// Whether packets on this way have a header of IPv4, and no GRH.
+fn is_over_ipv4(bench: &Bench<'_>, way: &AhAttr) -> Result<bool> {
+    let is_mapped = way.grh.is_some_and(|grh| grh.dgid.ipv4().is_some());
+    Ok(is_mapped && gid_type(bench, way)? == GidType::RoceV2)
+}
+
 scenario!(grh_has_its_length: "UD-21"; needs UD);
 fn grh_has_its_length(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-21";
     let pair = ud_pair(bench)?;
-    let link_layer = bench.query_port(pair.a.context, bench.port())?.link_layer;
-    // UDP; BTH, DETH, ICRC.
-    let (next_header, around) = match link_layer {
-        LinkLayer::InfiniBand => (Grh::IBA, 24),
-        _ => (Grh::UDP, 8 + 24),
-    };
     for way in bench.ways(pair.a.pd)? {
+        // UDP; BTH, DETH, ICRC.
+        let (next_header, around) = match gid_type(bench, &way)? {
+            GidType::Ib | GidType::RoceV1 => (Grh::IBA, 24),
+            _ => (Grh::UDP, 8 + 24),
+        };
         for (length, padded) in [(0, 0), (1, 4), (LEN, LEN)] {
             for (imm, bytes_of_it) in [(None, 0), (Some([1, 2, 3, 4]), 4)] {
                 let (_, bytes) = header(bench, &pair, way, (length, imm), RULE)?;
@@ -246,7 +259,7 @@ fn header_of_ipv4_has_its_checksum(bench: &Bench<'_>) -> Result {
     const RULE: &str = "UD-22";
     let pair = ud_pair(bench)?;
     for way in bench.ways(pair.a.pd)? {
-        if way.grh.is_none_or(|grh| grh.dgid.ipv4().is_none()) {
+        if !is_over_ipv4(bench, &way)? {
             continue;
         }
         for hop_limit in [1, 64, 255] {

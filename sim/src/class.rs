@@ -231,7 +231,7 @@ impl Class {
             }
             // Programs fill an SRQ until it is full, since its size may be rounded up.
             (Cause::QueueFull { .. }, _) if verb == Verb::PostSrqRecv => return None,
-            // Programs try every address of the machine, and no device here has the link-local ones.
+            // Programs try every address of the machine. No device has the link-local ones.
             (Cause::Text(text), ErrorKind::AddressNotAvailable) if names_link_local(text) => {
                 return None;
             }

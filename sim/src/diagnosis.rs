@@ -67,10 +67,10 @@ pub struct Finding {
     pub site: Option<Site>,
     /// How often more the same was found at the same place.
     pub more: u64,
-    /// How sure it is that it is a mistake: as its class says. Three things are hints all the same: what a program had not
-    /// done yet when it was stopped; a failure that may come from the other side and that the program has handled
-    /// ([`Problem::Failed`]); and a CQ that was not polled after its event, if the program has destroyed it
-    /// ([`Problem::OtherPolled`]).
+    /// How sure it is that it is a mistake: as its class says. Three things are hints all the same:
+    /// what a program had not done yet when it was stopped; a failure that may come from the other
+    /// side and that the program has handled ([`Problem::Failed`]); and a CQ that was not polled
+    /// after its event, if the program has destroyed it ([`Problem::OtherPolled`]).
     pub certainty: Certainty,
 }
 

@@ -24,7 +24,14 @@ const PORTS: u16 = 0xc000;
 pub(crate) fn write(packet: &Packet, payload: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut bytes = Vec::with_capacity(128 + payload.len());
     let source_port = PORTS | packet.src_qpn as u16;
-    let written = frame(packet, source_port, 0, payload)?.write(&mut bytes);
+    // A GRH is laid out as a header of IPv6 is.
+    let ip = if packet.route.roce_v1 {
+        let gids = [packet.route.sgid, packet.route.dgid];
+        ip_between(packet, gids.map(|gid| IpAddr::V6(gid.0.into())))?
+    } else {
+        ip(packet)?
+    };
+    let written = frame(packet, (ip, source_port), payload).write(&mut bytes);
     written.map_err(|_| TOO_LONG)?;
     spoil(packet, &mut bytes);
     Ok(bytes)
@@ -38,7 +45,11 @@ pub(crate) fn write_udp(
     identification: u16,
     bytes: &mut Vec<u8>,
 ) -> Result<(), &'static str> {
-    let frame = frame(packet, verbs_roce::PORT, identification, payload)?;
+    let mut ip = ip(packet)?;
+    if let Ip::V4(ip) = &mut ip {
+        ip.identification = identification;
+    }
+    let frame = frame(packet, (ip, verbs_roce::PORT), payload);
     frame.write_udp(bytes).map_err(|_| TOO_LONG)?;
     spoil(packet, bytes);
     Ok(())
@@ -49,7 +60,10 @@ pub(crate) fn write_udp(
 /// # Errors
 /// If no IP header has both addresses.
 pub(crate) fn ip(packet: &Packet) -> Result<Ip, &'static str> {
-    let (from, to) = addresses(&packet.route);
+    ip_between(packet, addresses(&packet.route))
+}
+
+fn ip_between(packet: &Packet, [from, to]: [IpAddr; 2]) -> Result<Ip, &'static str> {
     let ip = Ip::new(from, to).ok_or("one address is of IPv4, the other of IPv6")?;
     Ok(match packet.op {
         Op::Datagram(deth) => {
@@ -62,24 +76,15 @@ pub(crate) fn ip(packet: &Packet) -> Result<Ip, &'static str> {
 
 const TOO_LONG: &str = "it is too long for an IP packet";
 
-fn addresses(route: &Route) -> (IpAddr, IpAddr) {
+fn addresses(route: &Route) -> [IpAddr; 2] {
     let from = ip_of(route.sgid);
     match route.dgid.is_multicast() {
-        true => (from, group_of(route.dgid, from)),
-        false => (from, ip_of(route.dgid)),
+        true => [from, group_of(route.dgid, from)],
+        false => [from, ip_of(route.dgid)],
     }
 }
 
-fn frame<'p>(
-    packet: &Packet,
-    source_port: u16,
-    identification: u16,
-    payload: &'p [u8],
-) -> Result<Frame<'p>, &'static str> {
-    let mut ip = ip(packet)?;
-    if let Ip::V4(ip) = &mut ip {
-        ip.identification = identification;
-    }
+fn frame<'p>(packet: &Packet, (ip, source_port): (Ip, u16), payload: &'p [u8]) -> Frame<'p> {
     let bth = Bth {
         solicited: packet.solicited,
         pkey: packet.pkey,
@@ -91,8 +96,15 @@ fn frame<'p>(
         Op::AtomicResponse => (extended(packet, payload), &[][..]),
         _ => (extended(packet, &[]), payload),
     };
-    Ok(Frame::new(ip, source_port, bth, extended, payload))
+    let frame = Frame::new(ip, source_port, bth, extended, payload);
+    let reserved = if packet.route.roce_v1 { ROCE_V1 } else { 0 };
+    let reserved = frame.reserved.with_bth8(reserved);
+    Frame { reserved, ..frame }
 }
+
+/// A packet of RoCE version 1 has no IP header, and a socket can send none. It travels as one of
+/// version 2 with this reserved bit of BTH, which no device sets.
+const ROCE_V1: u8 = 1;
 
 /// A packet that a fault has damaged has another ICRC.
 fn spoil(packet: &Packet, bytes: &mut [u8]) {
@@ -112,6 +124,7 @@ pub(crate) fn route(received: &Received<'_>, from: PortId, to: PortId) -> Route 
         sgid: gid_of(ip.source()),
         dgid: gid_of(ip.destination()),
         global: true,
+        roce_v1: received.frame().reserved.bth8() & ROCE_V1 != 0,
     }
 }
 
@@ -378,6 +391,7 @@ mod tests {
             .into_iter()
             .flat_map(|(transport, op, (first, last), imm)| {
                 ways.map(|[sgid, dgid]| {
+                    let roce_v1 = sgid.ipv4().is_some() && first;
                     let payload: &[u8] = match op {
                         Op::AtomicResponse => &[1, 2, 3, 4, 5, 6, 7, 8],
                         Op::ReadRequest(_) | Op::Acknowledge(_) | Op::AtomicRequest(_) => &[],
@@ -388,6 +402,7 @@ mod tests {
                             sgid,
                             dgid,
                             global: true,
+                            roce_v1,
                             ..Route::default()
                         },
                         transport,
@@ -470,9 +485,10 @@ mod tests {
         let byte = bit / 8;
         let pad = usize::from(from_bth[1] >> 4 & 3);
         bit == MIGRATED
-            // FECN, BECN and what is reserved; the bits behind the request for an acknowledgement.
+            // FECN, BECN and what is reserved; the bits behind the request for an acknowledgement,
+            // but for the last, which says that it is of version 1 of RoCE.
             || byte == 4
-            || (65..72).contains(&bit)
+            || (65..71).contains(&bit)
             || byte >= from_bth.len() - pad
             || match packet.op {
                 // An addition has nothing to compare with, the answer of a read no other syndrome.

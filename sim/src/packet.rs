@@ -25,6 +25,8 @@ pub(crate) struct Route {
     pub(crate) dgid: Gid,
     /// With a GRH; without it the GIDs are not in the packet.
     pub(crate) global: bool,
+    /// In version 1 of RoCE: behind a GRH, and not in UDP.
+    pub(crate) roce_v1: bool,
 }
 
 impl PortId {

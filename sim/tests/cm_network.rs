@@ -194,7 +194,7 @@ fn a_port_belongs_to_its_process_until_the_last_id_is_gone() {
     second.sim.bind_addr(id, any(7473)).unwrap();
 }
 
-/// CM-02, CM-11: a program on a private fabric names the addresses of its machine as any other does.
+/// CM-02, CM-11: a program on a private fabric may name the addresses of its machine.
 #[test]
 fn a_private_fabric_has_the_addresses_of_the_machine() {
     // The address of the machine by which it reaches others. Nothing is sent.

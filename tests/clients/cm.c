@@ -192,7 +192,7 @@ static void connections(void)
     rdma_destroy_event_channel(clients);
 }
 
-/* librdmacm uses what stands in the field qp: a queue pair of another id, and one that no id has had. */
+/* librdmacm uses what the field qp names: a queue pair of another id, or of ibv_create_qp. */
 static void queue_pairs_that_move(void)
 {
     struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -365,7 +365,7 @@ static bool is_polling(int thread)
     return is_number && number == SYS_ppoll;
 }
 
-/* A thread that waits for an event stays in its call when another thread destroys the channel, as with the kernel. */
+/* A thread that waits for an event stays in its call when another thread destroys the channel. */
 static void channels_that_go_under_a_thread(void)
 {
     for (int round = 0; round < 100; ++round) {

@@ -388,12 +388,12 @@ knob_values! {
         /// The limit, as it was set.
         Kept = "kept";
     }
-    /// What becomes of a `timeout`, `retry_cnt`, `rnr_retry` or `min_rnr_timer` that is wider than its
-    /// field of 5 or 3 bits.
+    /// What becomes of a `timeout`, `retry_cnt`, `rnr_retry` or `min_rnr_timer` that is wider than
+    /// its field of 5 or 3 bits.
     WideValues {
         /// The change is refused with `EINVAL`.
         Refused = "refused";
-        /// Only a `timeout` is refused. Others are kept as they are; packets have the bits that fit.
+        /// Only a `timeout` is refused. Others are kept. Packets have the bits that fit.
         TimeoutRefused = "timeout_refused";
         /// The bits that fit are taken.
         Truncated = "truncated";
@@ -600,6 +600,8 @@ knobs! {
     reset_to_err: Check = Check::Refused, ["QP-STATE-07"];
     /// Values that are wider than their fields, in a change of a QP.
     wide_values: WideValues = WideValues::Refused, ["TMR-07"];
+    /// A RoCE port has each GID twice: first for version 1 of RoCE, and then for version 2.
+    roce_v1: bool = false, ["DEV-18"];
     /// Packets for a queue pair in INIT are kept until it is ready; otherwise they are dropped.
     buffer_when_not_ready: bool = false, ["QP-STATE-23"];
     /// When an RC Send or RDMA Write is done.

@@ -27,7 +27,7 @@ bitflags! {
         const MW_BIND = 1 << 4;
         /// Addresses are offsets from the start of the region.
         const ZERO_BASED = 1 << 5;
-        /// The memory is of huge pages. It is a hint that every driver takes, whatever the pages are (MR-26).
+        /// The memory is of huge pages. Drivers take the hint whatever the pages are (MR-26).
         const HUGETLB = 1 << 7;
         const _ = !0;
     }

@@ -231,6 +231,7 @@ const MLX5: Behavior = Behavior {
     bind_bad_handle: Check::Accepted,
     mr_keys: MrKeys::Same,
     wide_values: WideValues::Truncated,
+    roce_v1: true,
     lost_frees_srq_slot: false,
     ..Behavior::SPEC
 };

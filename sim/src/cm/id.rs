@@ -93,8 +93,8 @@ impl Id {
         self.unread.len() >= self.backlog
     }
 
-    /// Whether an id of this address leaves its port to an id of the other family. Linux assumes so of
-    /// IPv4, unless the program has set the option.
+    /// Whether an id of this address leaves its port to an id of the other family. Linux assumes so
+    /// of IPv4, unless the program has set the option.
     pub(super) fn is_af_only(&self, local: SocketAddr) -> bool {
         self.af_only.unwrap_or(local.is_ipv4())
     }

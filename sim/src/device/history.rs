@@ -36,6 +36,8 @@ pub(crate) mod reason {
     pub(crate) const OTHER_TRANSPORT: &str = "the qp is of another transport";
     pub(crate) const OTHER_PORT: &str = "the qp is on another port";
     pub(crate) const OTHER_PEER: &str = "it is not from the peer";
+    pub(crate) const OTHER_VERSION: &str =
+        "it is of another version of RoCE: the GID indices of the two ends have other types";
     pub(crate) const PKEY: &str = "the P_Key does not match";
     pub(crate) const QKEY: &str = "the Q_Key does not match";
     pub(crate) const PATH_MTU: &str = "the message was cut for another path MTU";
@@ -101,16 +103,17 @@ pub(crate) mod reason {
     }
 
     /// The fates of packets that sending again cannot mend.
-    pub(crate) const LASTING: [&str; 6] = [
+    pub(crate) const LASTING: [&str; 7] = [
         NO_QP,
         ELSEWHERE,
         OTHER_TRANSPORT,
         OTHER_PORT,
         OTHER_PEER,
+        OTHER_VERSION,
         PKEY,
     ];
 
-    pub(super) const ALL: [&str; 14] = [
+    pub(super) const ALL: [&str; 15] = [
         NO_RECEIVE,
         NO_QP,
         ELSEWHERE,
@@ -120,6 +123,7 @@ pub(crate) mod reason {
         OTHER_TRANSPORT,
         OTHER_PORT,
         OTHER_PEER,
+        OTHER_VERSION,
         PKEY,
         QKEY,
         PATH_MTU,

@@ -28,6 +28,8 @@ pub(crate) struct Ports {
     gids: Arc<Gids>,
     /// The LIDs, on InfiniBand.
     subnet: Option<Subnet>,
+    /// Each GID is in the tables twice, first for RoCE version 1.
+    roce_v1: bool,
     /// Addresses of no port here are of other processes.
     network: bool,
     /// The number of this process among those that share its addresses.
@@ -78,6 +80,7 @@ impl Ports {
             ports: (1..=ports).map(port).collect(),
             gids,
             subnet: None,
+            roce_v1: false,
             network: false,
             #[cfg(feature = "network")]
             tenant: None,
@@ -91,6 +94,19 @@ impl Ports {
         for (port, own) in (1..).zip(&mut self.ports) {
             own.gids = port_gids(PortId { node, port }, true).into();
         }
+    }
+
+    /// The device knows version 1 of RoCE too.
+    pub(crate) fn offer_roce_v1(&mut self) {
+        self.roce_v1 = true;
+        for port in &mut self.ports {
+            port.gids = twice(&port.gids);
+        }
+    }
+
+    /// Whether an index is of an entry of RoCE version 1.
+    fn is_v1(&self, index: usize) -> bool {
+        self.roce_v1 && index.is_multiple_of(2)
     }
 
     /// The device is on a network: its ports have no addresses yet.
@@ -136,19 +152,24 @@ impl Ports {
     pub(crate) fn set_address(&mut self, port: u8, address: IpAddr, mtu: usize) -> Arc<Gids> {
         /// Bytes of all headers that a packet may have.
         const HEADERS: usize = 88;
-        let own = [gid_of(address), local_gid_of(address)];
+        let mut own = vec![gid_of(address), local_gid_of(address)];
         let mut gids = Gids::clone(&self.gids);
         let node = self.node;
-        gids.extend(own.map(|gid| (gid, PortId { node, port })));
+        gids.extend(own.iter().map(|gid| (*gid, PortId { node, port })));
         gids.remove(&Gid::default());
         let fits = |of: &Mtu| {
             of.bytes()
                 .is_some_and(|bytes| bytes as usize + HEADERS <= mtu)
         };
+        if self.roce_v1 {
+            // Link-local ones come first, where there are some.
+            own.sort_by_key(|gid| (*gid == Gid::default(), gid.ipv4().is_some()));
+            own = twice(&own);
+        }
         let all = [Mtu::Mtu4096, Mtu::Mtu2048, Mtu::Mtu1024, Mtu::Mtu512];
         let port = self.at_mut(port);
         port.mtu = all.into_iter().find(fits).unwrap_or(Mtu::Mtu256);
-        port.gids = own.into();
+        port.gids = own;
         Arc::new(gids)
     }
 
@@ -223,6 +244,7 @@ impl Ports {
         (entry.gid, entry.gid_index, entry.port_num) = (gid, gid_index, port.into());
         entry.gid_type = match self.subnet {
             Some(_) => GidType::Ib,
+            None if self.is_v1(gid_index as usize) => GidType::RoceV1,
             None => GidType::RoceV2,
         };
         (gid != Gid::default()).then_some(entry)
@@ -237,7 +259,8 @@ impl Ports {
         (1..).zip(&self.ports).flat_map(of_port).collect()
     }
 
-    /// Puts a GID into the table of a port (ASYNC-20): where all GIDs of the fabric are then.
+    /// Puts a GID into the table of a port, for both versions of RoCE (ASYNC-20, DEV-18): where all
+    /// GIDs of the fabric are then.
     pub(super) fn set_gid(
         &mut self,
         verb: Verb,
@@ -255,7 +278,13 @@ impl Ports {
             let node = self.node;
             gids.insert(gid, PortId { node, port });
         }
-        self.at_mut(port).gids[index as usize] = gid;
+        let index = index as usize;
+        let entries = if self.roce_v1 {
+            index & !1..=index | 1
+        } else {
+            index..=index
+        };
+        self.at_mut(port).gids[entries].fill(gid);
         Ok(Arc::new(gids))
     }
 
@@ -294,6 +323,7 @@ impl Ports {
                 sgid: port.gids[0],
                 dgid: Gid::default(),
                 global: false,
+                roce_v1: false,
             });
         };
         let last = port.gids.len() as i64 - 1;
@@ -307,6 +337,7 @@ impl Ports {
             sgid: port.gids[usize::from(grh.sgid_index)],
             dgid: grh.dgid,
             global: true,
+            roce_v1: self.is_v1(grh.sgid_index.into()),
         })
     }
 
@@ -352,6 +383,11 @@ fn port_gids(PortId { node, port }: PortId, infiniband: bool) -> [Gid; 2] {
     mapped[10..12].copy_from_slice(&[0xff, 0xff]);
     mapped[12..].copy_from_slice(&[10, high, low, port]);
     [Gid(local), Gid(mapped)]
+}
+
+/// A table with each GID twice.
+fn twice(gids: &[Gid]) -> Vec<Gid> {
+    gids.iter().flat_map(|gid| [*gid; 2]).collect()
 }
 
 /// All GIDs of a fabric of so many nodes and ports.

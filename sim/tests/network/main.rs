@@ -2,6 +2,7 @@
 #![cfg(feature = "network")]
 
 mod long_reads;
+mod versions;
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};

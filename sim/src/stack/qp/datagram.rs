@@ -167,11 +167,13 @@ pub(super) fn completion(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> W
 
 /// The service level in the completion of a datagram (WC-15).
 fn service_level(head: &Head<'_>, subnet: Option<Subnet>, sl: UdSl) -> u8 {
-    /// As mlx5 tells them: with UDP, over IPv6 or IPv4.
+    /// As mlx5 tells them: with a GRH; with UDP, over IPv6 or IPv4.
+    const GRH: u8 = 0;
     const UDP_IPV6: u8 = 0x9;
     const UDP_IPV4: u8 = 0xa;
     match sl {
         _ if subnet.is_some() => head.deth.sl,
+        UdSl::PacketType if head.route.roce_v1 => GRH,
         UdSl::PacketType if grh::ipv4(head.route).is_some() => UDP_IPV4,
         UdSl::PacketType => UDP_IPV6,
         UdSl::Zero | _ => 0,

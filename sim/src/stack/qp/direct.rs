@@ -132,6 +132,7 @@ pub(crate) struct Question {
     from: PortId,
     pub(crate) to: PortId,
     pkey: u16,
+    roce_v1: bool,
     mtu: u32,
     pub(crate) kinds: Kinds,
     pub(crate) ends_first: bool,
@@ -232,6 +233,7 @@ impl<'a> End<'a> {
             from: route.from,
             to: to.ok_or(Detour::Elsewhere)?,
             pkey: qp.pkey(device),
+            roce_v1: route.roce_v1,
             mtu: qp.mtu(device),
             kinds: self.kinds_to_send(),
             ends_first: !qp.is_reliable() || device.base.behavior.send_done == SendDone::Sent,
@@ -278,6 +280,7 @@ impl<'a> End<'a> {
         ensure(qp.mtu(device) == asked.mtu, Detour::FarMtu)?;
         let answers = |route: &Route| {
             route.to == Some(asked.from)
+                && route.roce_v1 == asked.roce_v1
                 && (!qp.is_reliable()
                     || route.from == asked.to && qp.attr.dest_qp_num == asked.qp_num)
         };

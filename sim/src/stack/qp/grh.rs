@@ -17,13 +17,15 @@ pub(super) fn bytes(head: &Head<'_>, subnet: Option<Subnet>) -> [u8; Grh::BYTES]
     // BTH, DETH, immediate data, the payload in whole words, ICRC.
     let immediate = if head.imm.is_some() { 4 } else { 0 };
     let transport = 12 + 8 + immediate + head.length.next_multiple_of(4) + 4;
-    let (length, next_header) = match subnet {
-        Some(_) => (transport, Grh::IBA),
-        None => (UDP_BYTES + transport, Grh::UDP),
+    let has_grh = subnet.is_some() || head.route.roce_v1;
+    let (length, next_header) = if has_grh {
+        (transport, Grh::IBA)
+    } else {
+        (UDP_BYTES + transport, Grh::UDP)
     };
     let (length, route, deth) = (length as u16, head.route, head.deth);
     let mut bytes = [0; Grh::BYTES];
-    if let (None, Some((from, to))) = (subnet, ipv4(route)) {
+    if let (false, Some((from, to))) = (has_grh, ipv4(route)) {
         bytes[20..].copy_from_slice(&ipv4_header(length, &deth, from, to));
         return bytes;
     }

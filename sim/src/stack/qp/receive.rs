@@ -8,7 +8,7 @@ use super::responder::{Executed, Order, has_path_mtu};
 use super::verdict::Refusal;
 use super::{Qp, datagram, failed_receive, grh, sum, why};
 use crate::device::{Delivery, Device, NoReceive, pkeys_match, reason, touch};
-use crate::packet::{Deth, Op, Packet};
+use crate::packet::{Deth, Op, Packet, Route};
 
 /// So many packets of other processes are kept at most that come before their time.
 const EARLY: usize = 64;
@@ -58,6 +58,10 @@ impl Qp {
         };
         if qp_type != QpType::Ud && !is_from_peer() {
             return Err(reason::OTHER_PEER);
+        }
+        let has_version = |route: &Route| route.roce_v1 == packet.route.roce_v1;
+        if qp_type != QpType::Ud && !qp.route.as_ref().is_some_and(has_version) {
+            return Err(reason::OTHER_VERSION);
         }
         if device.base.behavior.comm_est {
             self.establish(device);

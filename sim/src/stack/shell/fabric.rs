@@ -161,6 +161,9 @@ impl Fabric {
             if let Some(subnet) = subnet {
                 node.device.ports.join(subnet);
             }
+            if config.behavior.roce_v1 && config.is_roce() {
+                node.device.ports.offer_roce_v1();
+            }
             if config.has_network() {
                 node.device.ports.join_network();
             }

@@ -99,6 +99,7 @@ impl Answerer {
                 sgid: gid,
                 dgid: self.gid,
                 global: true,
+                roce_v1: false,
             },
         }
     }

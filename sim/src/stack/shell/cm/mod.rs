@@ -28,9 +28,9 @@ use library::Library;
 
 impl Sim {
     /// Gives an id a queue pair, or takes away the one that it has. A C program does this when it
-    /// writes the field `qp` of its `struct rdma_cm_id`. The queue pair may be of another id, or made
-    /// by [`create_qp`](verbs_api::Verbs::create_qp). `rdma_accept`, `rdma_connect`,
-    /// `rdma_disconnect` and `rdma_destroy_qp` use it from then on.
+    /// writes the field `qp` of its `struct rdma_cm_id`. The queue pair may be of another id, or
+    /// made by [`create_qp`](verbs_api::Verbs::create_qp). `rdma_accept`, `rdma_connect`,
+    /// `rdma_disconnect` and `rdma_destroy_qp` use it from then on (CM-84).
     ///
     /// # Errors
     /// Those of any verb for a handle of an id or a queue pair that does not exist.

@@ -181,7 +181,8 @@ impl Machine<'_> {
     /// A port by one of its GIDs.
     fn local(&self, id: PortId, gid: Gid) -> Option<Local> {
         let ports = &self.device(id.node)?.ports;
-        let gid_index = ports.at(id.port).gids.iter().position(|of| *of == gid)?;
+        // Of a GID that is there twice, the second is of RoCE version 2, as rdma_cm takes it.
+        let gid_index = ports.at(id.port).gids.iter().rposition(|of| *of == gid)?;
         let subnet = ports.subnet();
         Some(Local {
             id,
