@@ -20,8 +20,8 @@ structures! {
 
     /// C has unions, of each address with that of each family, and around the last.
     rdma_addr [296] {
-        src_addr = src_addr_union: sockaddr_storage,
-        dst_addr = dst_addr_union: sockaddr_storage,
+        src_addr = (src_addr): sockaddr_storage,
+        dst_addr = (dst_addr): sockaddr_storage,
         ibaddr = addr: rdma_ib_addr,
     }
 
@@ -168,7 +168,7 @@ constants! {
         RDMA_OPTION_ID_ACK_TIMEOUT = 3,
     }
     unseen rdma_ib_option: c_int { RDMA_OPTION_IB_PATH = 1 }
-    unseen rdma_addrinfo_flags: c_int {
+    macros rdma_addrinfo_flags: c_int {
         RAI_PASSIVE = 1 << 0,
         RAI_NUMERICHOST = 1 << 1,
         RAI_NOROUTE = 1 << 2,

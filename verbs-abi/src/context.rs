@@ -52,7 +52,7 @@ structures! {
 
     /// What a program that knows of more fields finds by `sz` not to be there.
     verbs_context [696] (grows before context) {
-        newest = _: [NoOp; 6],
+        newest = (free_buf): [NoOp; 6],
         query_port: op!(*mut ibv_context, u8, *mut ibv_port_attr, usize => c_int),
         advise_mr: NoOp,
         alloc_null_mr: op!(*mut ibv_pd => *mut ibv_mr),

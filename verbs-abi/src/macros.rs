@@ -5,9 +5,9 @@
 /// All are plain: numbers, pointers, optional functions, unions and arrays of these. So each can be
 /// copied, and has a default, which is zero. A size in brackets is the one of x86_64.
 ///
-/// The witness compares size and fields with those of the bindings. A field that has another name there
-/// says so behind `=`; `= _` is for those that are newer than some headers. What `(grows)` has no
-/// certain size, and what `(grows before FIELD)` no certain distance from its start.
+/// The witness compares size and members with those of the headers. A member that has another name there
+/// says so behind `=`; one in brackets is not in the bindings, or is newer than some headers. What `(grows)` is larger in newer headers,
+/// and `(grows before FIELD)` is larger at its start.
 macro_rules! structures {
     ($(
         $(#[$meta:meta])*
@@ -38,40 +38,52 @@ macro_rules! structures {
             )?
         )*
 
-        #[cfg(all(test, feature = "witness"))]
+        #[cfg(test)]
         pub(crate) fn layout() -> Vec<$crate::witness::Row> {
+            use $crate::witness::Row;
+
             let mut rows = Vec::new();
             $({
-                let origin = structures!(@origin $name $($($growth)+)?);
                 structures!(@size rows $name $($($growth)+)?);
-                $( structures!(@field rows origin $name $field $($theirs)?); )*
+                #[cfg(feature = "witness")]
+                let grown = structures!(@grown $name $($($growth)+)?);
+                $( structures!(@member rows grown $name $field $($theirs)?); )*
             })*
             rows
         }
     };
-    (@origin $name:ident grows before $field:ident) => {
-        (std::mem::offset_of!($name, $field), std::mem::offset_of!(rdma_sys::$name, $field))
+    (@size $rows:ident $name:ident) => {{
+        let row = Row::size(stringify!($name), size_of::<$name>());
+        #[cfg(feature = "witness")]
+        let row = row.and_bindings(size_of::<rdma_sys::$name>());
+        $rows.push(row);
+    }};
+    (@size $rows:ident $name:ident $($growth:ident)+) => {
+        $rows.push(Row::size(stringify!($name), size_of::<$name>()));
     };
-    (@origin $name:ident $($growth:ident)*) => {
-        (0, 0)
+    (@member $rows:ident $grown:ident $name:ident $field:ident ($theirs:ident)) => {
+        let ours = std::mem::offset_of!($name, $field);
+        $rows.push(Row::member(stringify!($name), stringify!($theirs), ours));
     };
-    (@size $rows:ident $name:ident) => {
-        $rows.push((stringify!($name), "", size_of::<$name>() as i64, size_of::<rdma_sys::$name>() as i64));
+    (@member $rows:ident $grown:ident $name:ident $field:ident) => {
+        structures!(@member $rows $grown $name $field $field);
     };
-    (@size $rows:ident $name:ident $($growth:ident)+) => {};
-    (@field $rows:ident $origin:ident $name:ident $field:ident _) => {};
-    (@field $rows:ident $origin:ident $name:ident $field:ident) => {
-        structures!(@field $rows $origin $name $field $field);
+    (@member $rows:ident $grown:ident $name:ident $field:ident $theirs:ident) => {{
+        let row = Row::member(stringify!($name), stringify!($theirs), std::mem::offset_of!($name, $field));
+        #[cfg(feature = "witness")]
+        let row = row.and_bindings($grown + std::mem::offset_of!(rdma_sys::$name, $theirs));
+        $rows.push(row);
+    }};
+    (@grown $name:ident grows before $last:ident) => {
+        std::mem::offset_of!($name, $last) - std::mem::offset_of!(rdma_sys::$name, $last)
     };
-    (@field $rows:ident $origin:ident $name:ident $field:ident $theirs:ident) => {
-        let ours = std::mem::offset_of!($name, $field) as i64 - $origin.0 as i64;
-        let theirs = std::mem::offset_of!(rdma_sys::$name, $theirs) as i64 - $origin.1 as i64;
-        $rows.push((stringify!($name), stringify!($field), ours, theirs));
+    (@grown $name:ident $($growth:ident)?) => {
+        0
     };
 }
 
 /// Declares constants of C, by the enumeration that has them. The witness compares their values. The
-/// bindings have `flags` as numbers in a type of their own, and lack what is `unseen`.
+/// bindings have `flags` as numbers in a type of their own, and lack what is `unseen`. In C `macros` are no enumeration.
 macro_rules! constants {
     ($( $kind:ident $of:ident: $type:ty { $( $name:ident = $value:expr ),* $(,)? } )*) => {
         $( $(
@@ -79,20 +91,29 @@ macro_rules! constants {
             pub const $name: $type = $value;
         )* )*
 
-        #[cfg(all(test, feature = "witness"))]
+        #[cfg(test)]
         pub(crate) fn values() -> Vec<$crate::witness::Row> {
             let mut rows = Vec::new();
             $( $( constants!(@$kind rows $of $name); )* )*
             rows
         }
     };
-    (@flags $rows:ident $of:ident $name:ident) => {
-        $rows.push((stringify!($of), stringify!($name), $name.into(), rdma_sys::$of::$name.0.into()));
+    (@flags $rows:ident $of:ident $name:ident) => {{
+        let row = $crate::witness::Row::value(stringify!($name), $name);
+        #[cfg(feature = "witness")]
+        let row = row.and_bindings(rdma_sys::$of::$name.0);
+        $rows.push(row);
+    }};
+    (@numbers $rows:ident $of:ident $name:ident) => {{
+        let row = $crate::witness::Row::value(stringify!($name), $name);
+        #[cfg(feature = "witness")]
+        let row = row.and_bindings(rdma_sys::$of::$name as i64);
+        $rows.push(row);
+    }};
+    (@unseen $rows:ident $of:ident $name:ident) => {
+        $rows.push($crate::witness::Row::value(stringify!($name), $name));
     };
-    (@numbers $rows:ident $of:ident $name:ident) => {
-        $rows.push((stringify!($of), stringify!($name), $name.into(), rdma_sys::$of::$name as i64));
-    };
-    (@unseen $rows:ident $of:ident $name:ident) => {};
+    (@macros $rows:ident $of:ident $name:ident) => {};
 }
 
 /// An operation that is there or not.

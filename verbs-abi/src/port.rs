@@ -32,7 +32,7 @@ structures! {
         link_layer: u8,
         flags: u8,
         port_cap_flags2: u16,
-        active_speed_ex = _: u32,
+        active_speed_ex = (active_speed_ex): u32,
     }
 
     /// In wire order. C aligns it for its 64-bit members.
@@ -53,7 +53,7 @@ pub const OLD_PORT_ATTR: usize = 48;
 
 constants! {
     flags ibv_port_cap_flags: u32 { IBV_PORT_CM_SUP = 1 << 16, IBV_PORT_IP_BASED_GIDS = 1 << 26 }
-    unseen ibv_qpf: u8 { IBV_QPF_GRH_REQUIRED = 1 << 0 }
+    macros ibv_qpf: u8 { IBV_QPF_GRH_REQUIRED = 1 << 0 }
 }
 
 conversions! {

@@ -33,6 +33,6 @@ structures! {
         wr_complete: op!(*mut ibv_qp_ex => c_int),
         wr_abort: op!(*mut ibv_qp_ex),
         wr_atomic_write: op!(*mut ibv_qp_ex, u32, u64, *const c_void),
-        wr_flush = _: op!(*mut ibv_qp_ex, u32, u64, usize, u8, u8),
+        wr_flush = (wr_flush): op!(*mut ibv_qp_ex, u32, u64, usize, u8, u8),
     }
 }

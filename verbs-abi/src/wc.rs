@@ -14,7 +14,7 @@ structures! {
         opcode: u32,
         vendor_err: u32,
         byte_len: u32,
-        imm_data = imm_data_invalidated_rkey_union: u32,
+        imm_data = (imm_data): u32,
         qp_num: u32,
         src_qp: u32,
         wc_flags: c_uint,

@@ -22,10 +22,10 @@ structures! {
         num_sge: c_int,
         opcode: u32,
         send_flags: c_uint,
-        imm_data = imm_data_invalidated_rkey_union: u32,
+        imm_data = (imm_data): u32,
         wr: wr_t,
         remote_srqn = qp_type: u32,
-        bind_mw_or_tso = bind_mw_tso_union: bind_mw_or_tso_t,
+        bind_mw_or_tso = (bind_mw): bind_mw_or_tso_t,
     }
 
     // C has no names for these; they are those of the bindings.
