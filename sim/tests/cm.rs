@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use verbs_api::cm::{Cm, CmChannel, CmEvent, CmEventType, CmId, CmParam, ConnParam, PortSpace};
 use verbs_api::lab::{CmMessage, Fault, FaultGuard, Lab, PacketFilter};
-use verbs_api::{CqInit, Qp, QpAttrMask, QpInit, QpState, QpType, SrqInit, Verbs, Wait};
+use verbs_api::{
+    CqInit, ErrorKind, Qp, QpAttrMask, QpInit, QpState, QpType, SrqInit, Verbs, Wait,
+};
 use verbs_sim::{Sim, SimConfig};
 
 /// A port of node 1.
@@ -197,4 +199,26 @@ fn a_rule_strikes_one_kind_of_message() {
         ends.expect(CmEventType::Established);
         assert_eq!(rules.each_ref().map(FaultGuard::struck), [1, 1, 0]);
     }
+}
+
+#[test]
+fn a_program_writes_events_of_its_own() {
+    let ends = Ends::new(SimConfig::new());
+    let listener = ends.listener();
+    let write = |id, status, arg| ends.sim.write_event(id, CmEventType::User, status, arg);
+    let fresh = ends.id(7);
+    for (id, status, arg) in [(fresh, -3, 41), (listener, 0, u64::MAX)] {
+        write(id, status, arg).unwrap();
+        let event = ends.expect(CmEventType::User);
+        assert_eq!((event.id, event.status), (id, status));
+        assert_eq!(event.param, CmParam::Arg(arg));
+    }
+    let refused = ends.sim.write_event(fresh, CmEventType::Established, 0, 0);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+    // What was not read goes with the id.
+    write(fresh, 0, 1).unwrap();
+    ends.sim.destroy_id(fresh, Wait::Poll).unwrap();
+    let none = ends.sim.get_cm_event(ends.channel, Wait::Poll);
+    assert_eq!(none.unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(write(fresh, 0, 1).unwrap_err().kind(), ErrorKind::Invalid);
 }

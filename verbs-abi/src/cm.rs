@@ -125,6 +125,8 @@ structures! {
 pub union rdma_cm_param {
     pub conn: rdma_conn_param,
     pub ud: rdma_ud_param,
+    /// Of [`RDMA_CM_EVENT_USER`].
+    pub arg: u64,
 }
 
 constants! {
@@ -145,6 +147,11 @@ constants! {
         RDMA_CM_EVENT_MULTICAST_ERROR = 13,
         RDMA_CM_EVENT_ADDR_CHANGE = 14,
         RDMA_CM_EVENT_TIMEWAIT_EXIT = 15,
+    }
+    unseen rdma_cm_event_type: u32 {
+        RDMA_CM_EVENT_ADDRINFO_RESOLVED = 16,
+        RDMA_CM_EVENT_ADDRINFO_ERROR = 17,
+        RDMA_CM_EVENT_USER = 18,
     }
     numbers rdma_port_space: u32 {
         RDMA_PS_IPOIB = 0x0002,
@@ -173,6 +180,8 @@ constants! {
         RAI_NUMERICHOST = 1 << 1,
         RAI_NOROUTE = 1 << 2,
         RAI_FAMILY = 1 << 3,
+        RAI_SA = 1 << 4,
+        RAI_DNS = 1 << 5,
     }
 }
 
@@ -263,6 +272,10 @@ impl rdma_cm_param {
     /// # Safety
     /// It is of an event with this number that has not been acknowledged, of an id for datagrams or not.
     pub unsafe fn from_c(raw: &Self, event: u32, datagram: bool) -> CmParam {
+        if event == RDMA_CM_EVENT_USER {
+            // SAFETY: an event of a program has this one.
+            return CmParam::Arg(unsafe { raw.arg });
+        }
         let is_group = matches!(
             event,
             RDMA_CM_EVENT_MULTICAST_JOIN | RDMA_CM_EVENT_MULTICAST_ERROR
@@ -313,6 +326,7 @@ impl rdma_cm_param {
                     ..rdma_ud_param::to_c(data)
                 }
             }
+            CmParam::Arg(arg) => made.arg = *arg,
             _ => {}
         }
         made
@@ -425,6 +439,7 @@ mod tests {
             (CmParam::Conn(conn), RDMA_CM_EVENT_ESTABLISHED, false),
             (CmParam::Ud(ud), RDMA_CM_EVENT_ESTABLISHED, true),
             (CmParam::Ud(group), RDMA_CM_EVENT_MULTICAST_JOIN, true),
+            (CmParam::Arg(u64::MAX), RDMA_CM_EVENT_USER, false),
         ] {
             let raw = rdma_cm_param::to_c(&param);
             // SAFETY: the private data is that of `param`.

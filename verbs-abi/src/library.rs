@@ -283,4 +283,5 @@ library! { Librdmacm in LIBRDMACM {
 } later {
     rdma_init_qp_attr(id: *mut rdma_cm_id, attr: *mut ibv_qp_attr, mask: *mut c_int) -> c_int;
     rdma_establish(id: *mut rdma_cm_id) -> c_int;
+    rdma_write_cm_event(id: *mut rdma_cm_id, event: u32, status: c_int, arg: u64) -> c_int;
 } }

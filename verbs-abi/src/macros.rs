@@ -93,27 +93,27 @@ macro_rules! constants {
 
         #[cfg(test)]
         pub(crate) fn values() -> Vec<$crate::witness::Row> {
-            let mut rows = Vec::new();
-            $( $( constants!(@$kind rows $of $name); )* )*
-            rows
+            [$( $( constants!(@$kind $of $name), )* )*].into_iter().flatten().collect()
         }
     };
-    (@flags $rows:ident $of:ident $name:ident) => {{
+    (@flags $of:ident $name:ident) => {{
         let row = $crate::witness::Row::value(stringify!($name), $name);
         #[cfg(feature = "witness")]
         let row = row.and_bindings(rdma_sys::$of::$name.0);
-        $rows.push(row);
+        Some(row)
     }};
-    (@numbers $rows:ident $of:ident $name:ident) => {{
+    (@numbers $of:ident $name:ident) => {{
         let row = $crate::witness::Row::value(stringify!($name), $name);
         #[cfg(feature = "witness")]
         let row = row.and_bindings(rdma_sys::$of::$name as i64);
-        $rows.push(row);
+        Some(row)
     }};
-    (@unseen $rows:ident $of:ident $name:ident) => {
-        $rows.push($crate::witness::Row::value(stringify!($name), $name));
+    (@unseen $of:ident $name:ident) => {
+        Some($crate::witness::Row::value(stringify!($name), $name))
     };
-    (@macros $rows:ident $of:ident $name:ident) => {};
+    (@macros $of:ident $name:ident) => {
+        None
+    };
 }
 
 /// An operation that is there or not.

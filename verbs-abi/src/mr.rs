@@ -18,6 +18,19 @@ structures! {
         rkey: u32,
     }
 
+    /// Which of the fields behind `comp_mask` are there it says itself.
+    ibv_mr_init_attr [72] (grows) {
+        length = (length): usize,
+        access = (access): c_int,
+        comp_mask = (comp_mask): u64,
+        iova = (iova): u64,
+        addr = (addr): *mut c_void,
+        fd = (fd): c_int,
+        fd_offset = (fd_offset): u64,
+        dmah = (dmah): *mut c_void,
+        buf = (buf): *mut ibv_buf,
+    }
+
     ibv_sge { addr: u64, length: u32, lkey: u32 }
 
     ibv_alloc_dm_attr { length: usize, log_align_req: u32, comp_mask: u32 }
@@ -31,7 +44,26 @@ structures! {
     }
 }
 
+/// A buffer of `ibv_alloc_buf`, which only libraries of drivers look into.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs, reason = "the fields are those of C")]
+pub struct ibv_buf {
+    pub addr: *mut c_void,
+    pub size: usize,
+    pub pd: *mut ibv_pd,
+    pub dmabuf_fd: c_int,
+}
+
 constants! {
+    unseen ibv_mr_init_attr_mask: u64 {
+        IBV_REG_MR_MASK_IOVA = 1 << 0,
+        IBV_REG_MR_MASK_ADDR = 1 << 1,
+        IBV_REG_MR_MASK_FD = 1 << 2,
+        IBV_REG_MR_MASK_FD_OFFSET = 1 << 3,
+        IBV_REG_MR_MASK_DMAH = 1 << 4,
+        IBV_REG_MR_MASK_BUF = 1 << 5,
+    }
     flags ibv_rereg_mr_flags: c_int {
         IBV_REREG_MR_CHANGE_TRANSLATION = 1 << 0,
         IBV_REREG_MR_CHANGE_PD = 1 << 1,

@@ -26,4 +26,7 @@ constants! {
         IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS = 1 << 0,
         IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT = 1 << 1,
     }
+    unseen ibv_parent_domain_init_attr_mask: u32 {
+        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC = 1 << 2,
+    }
 }

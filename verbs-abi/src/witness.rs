@@ -28,8 +28,12 @@ impl Row {
         Self::new(format!("offset {structure}.{member}"), ours as i64)
     }
 
-    pub(crate) fn value(constant: &str, ours: impl Into<i64>) -> Self {
-        Self::new(format!("value {constant}"), ours.into())
+    pub(crate) fn value(constant: &str, ours: impl TryInto<i64>) -> Self {
+        let ours = ours
+            .try_into()
+            .ok()
+            .expect("an enumerator is at most an int");
+        Self::new(format!("value {constant}"), ours)
     }
 
     fn new(fact: String, ours: i64) -> Self {

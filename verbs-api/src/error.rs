@@ -126,6 +126,7 @@ verbs! {
     CmLeaveMulticast = "rdma_leave_multicast";
     CmGetEvent = "rdma_get_cm_event";
     CmAckEvent = "rdma_ack_cm_event";
+    CmWriteEvent = "rdma_write_cm_event";
     CmChannelFd = "event_channel_fd";
 }
 

@@ -51,6 +51,7 @@ impl Cm for Checked {
         fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()>;
         fn join_multicast(&self, id: CmId, group: SocketAddr, context: u64) -> Result<()>;
         fn leave_multicast(&self, id: CmId, group: SocketAddr) -> Result<()>;
+        fn write_event(&self, id: CmId, event: CmEventType, status: i32, arg: u64) -> Result<()>;
     }
 
     #[cfg(unix)]

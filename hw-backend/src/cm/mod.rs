@@ -28,7 +28,7 @@ use verbs_abi::{
     RDMA_OPTION_ID, address_to_c, library, option_to_c, rdma_cm_id, rdma_conn_param,
     rdma_event_channel, token,
 };
-use verbs_api::cm::{Cm, CmEvent, CmIdAttr, CmOption, ConnParam, PortSpace};
+use verbs_api::cm::{Cm, CmEvent, CmEventType, CmIdAttr, CmOption, ConnParam, PortSpace};
 use verbs_api::{
     AsyncEventType, Cause, CmChannel, CmId, Context, Error, ErrorKind, Object, Pd as PdHandle,
     Qp as QpHandle, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
@@ -230,6 +230,14 @@ impl Cm for Hw {
         // SAFETY: the id is live.
         self.manager()
             .on_id(verb, id, |id| unsafe { establish(id) })
+    }
+
+    fn write_event(&self, id: CmId, event: CmEventType, status: i32, arg: u64) -> Result<()> {
+        let verb = Verb::CmWriteEvent;
+        let write = library::rdma_write_cm_event().map_err(missing(verb))?;
+        // SAFETY: the id is live.
+        let write = |id| unsafe { write(id, event.into(), status, arg) };
+        self.manager().on_id(verb, id, write)
     }
 
     fn notify(&self, id: CmId, event: AsyncEventType) -> Result<()> {

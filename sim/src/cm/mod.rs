@@ -309,6 +309,23 @@ impl Manager {
         Ok(event)
     }
 
+    /// `rdma_write_cm_event`
+    pub(crate) fn write_event(
+        &mut self,
+        id: CmId,
+        event: CmEventType,
+        status: i32,
+        arg: u64,
+    ) -> Result<()> {
+        let verb = Verb::CmWriteEvent;
+        let index = self.ids.find(verb, id)?;
+        if !matches!(event, CmEventType::User | CmEventType::AddrinfoResolved) {
+            return Err(invalid(verb, "event", "is not one that programs write"));
+        }
+        self.raise_with(index, event, status, CmParam::Arg(arg));
+        Ok(())
+    }
+
     /// `rdma_ack_cm_event`
     pub(crate) fn ack_cm_event(&mut self, event: &CmEvent) -> Result<()> {
         let owner = self.channels.acknowledge(event)?;

@@ -41,6 +41,12 @@ c_enum! {
         AddrChange = 14, "ADDR_CHANGE";
         /// Nothing of an ended connection is under way any more.
         TimewaitExit = 15, "TIMEWAIT_EXIT";
+        /// Names and services are resolved (`rdma_resolve_addrinfo`).
+        AddrinfoResolved = 16, "ADDRINFO_RESOLVED";
+        /// They are not.
+        AddrinfoError = 17, "ADDRINFO_ERROR";
+        /// The program has written the event itself ([`Cm::write_event`](super::Cm::write_event)).
+        User = 18, "USER";
     }
 }
 
@@ -105,13 +111,15 @@ pub enum CmParam {
     Conn(ConnData),
     /// About datagrams.
     Ud(UdData),
+    /// The program's own value, in an event that it has written ([`Cm::write_event`](super::Cm::write_event)).
+    Arg(u64),
 }
 
 impl CmParam {
     /// The program's own bytes of the peer, padded where the transport pads them; none if there are none.
     pub fn private_data(&self) -> &[u8] {
         match self {
-            Self::None => &[],
+            Self::None | Self::Arg(_) => &[],
             Self::Conn(data) => &data.private_data,
             Self::Ud(data) => &data.private_data,
         }

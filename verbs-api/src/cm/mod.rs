@@ -206,6 +206,14 @@ pub trait Cm: Send + Sync {
     /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring an event any more.
     fn get_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent>;
 
+    /// Queues an event on the channel of an id (`rdma_write_cm_event`), in any state: a program wakes a thread that
+    /// waits there. The event has this `status`, and `arg` as its [`CmParam::Arg`].
+    ///
+    /// # Errors
+    /// `Invalid` for other events than [`CmEventType::User`] and, of the C library itself,
+    /// [`CmEventType::AddrinfoResolved`]; `NotSupported` by a librdmacm older than 1.4.
+    fn write_event(&self, id: CmId, event: CmEventType, status: i32, arg: u64) -> Result<()>;
+
     /// Acknowledges an event (`rdma_ack_cm_event`).
     ///
     /// # Errors

@@ -10,7 +10,9 @@ use std::fmt::Display;
 #[cfg(feature = "fd")]
 use std::os::fd::OwnedFd;
 
-use verbs_api::cm::{Cm, CmChannel, CmEvent, CmId, CmIdAttr, CmOption, ConnParam, PortSpace};
+use verbs_api::cm::{
+    Cm, CmChannel, CmEvent, CmEventType, CmId, CmIdAttr, CmOption, ConnParam, PortSpace,
+};
 use verbs_api::lab::TraceEvent;
 use verbs_api::{
     AsyncEventType, Context, Pd, Qp, QpAttr, QpAttrMask, QpInit, QpState, Result, Verb, Wait,
@@ -383,6 +385,14 @@ impl Cm for Sim {
             manager.get_cm_event(channel)
         })?;
         Ok(Library(self).process(event))
+    }
+
+    #[track_caller]
+    fn write_event(&self, id: CmId, event: CmEventType, status: i32, arg: u64) -> Result<()> {
+        let say = || format!("{id}, {event}, {status}, {arg:#x}");
+        self.managed(Verb::CmWriteEvent, Some(id), say, |manager, _| {
+            manager.write_event(id, event, status, arg)
+        })
     }
 
     #[track_caller]
