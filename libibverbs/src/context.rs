@@ -413,6 +413,11 @@ fn query(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr, size: us
     })
 }
 
+/// The lanes of each port.
+const LANES: u64 = 4;
+/// How fast each lane is, in Gbit/s.
+const LANE_GBITS: u64 = 25;
+
 fn port_attr(attr: &PortAttr) -> ibv_port_attr {
     let (disabled, link_up) = (3, 5);
     let infiniband = attr.link_layer == LinkLayer::InfiniBand;
@@ -424,7 +429,7 @@ fn port_attr(attr: &PortAttr) -> ibv_port_attr {
     ibv_port_attr {
         port_cap_flags: IBV_PORT_CM_SUP | ip_based_gids,
         max_vl_num: 1,
-        // 4 lanes of 25 Gbit/s each.
+        // As C encodes `LANES` and `LANE_GBITS`.
         active_width: 2,
         active_speed: 32,
         phys_state: if attr.state == PortState::Active {
@@ -434,6 +439,45 @@ fn port_attr(attr: &PortAttr) -> ibv_port_attr {
         },
         ..ibv_port_attr::to_c(attr)
     }
+}
+
+/// In units of 100 Mbit/s.
+pub(crate) extern "C" fn query_port_speed(
+    context: *mut ibv_context,
+    port: u32,
+    speed: *mut u64,
+) -> c_int {
+    status("ibv_query_port_speed", context, || {
+        let context = context_of(context)?;
+        present(speed)?;
+        engine().sim.query_port(context, port_num(port)?)?;
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { speed.write(LANES * LANE_GBITS * 10) };
+        Ok(())
+    })
+}
+
+/// A port as newer functions take it.
+fn port_num(port: u32) -> Result<u8> {
+    u8::try_from(port).map_err(|_| {
+        let what = format!("port_num is {port}, and no device has so many ports");
+        Refusal::new(libc::EINVAL, what)
+    })
+}
+
+/// A device has no completion counters, so all limits are 0.
+pub(crate) extern "C" fn query_comp_cntr_caps(
+    context: *mut ibv_context,
+    caps: *mut u64,
+    size: usize,
+) -> c_int {
+    status("ibv_query_comp_cntr_caps", context, || {
+        context_of(context)?;
+        present(caps)?;
+        // SAFETY: the program's, so large (C's contract).
+        unsafe { caps.cast::<u8>().write_bytes(0, size) };
+        Ok(())
+    })
 }
 
 pub(crate) extern "C" fn query_gid(
@@ -497,11 +541,7 @@ pub(crate) extern "C" fn query_gid_ex(
         let context = context_of(context)?;
         present(entry)?;
         known_bits("flags", flags, 0)?;
-        let port_num = u8::try_from(port).map_err(|_| {
-            let what = format!("port_num is {port}, and no device has so many ports");
-            Refusal::new(libc::EINVAL, what)
-        })?;
-        let found = engine().sim.query_gid_ex(context, port_num, index)?;
+        let found = engine().sim.query_gid_ex(context, port_num(port)?, index)?;
         // SAFETY: the program's, so large (C's contract).
         unsafe { put(entry, size, &gid_entry(&found)) };
         Ok(())

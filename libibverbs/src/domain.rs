@@ -9,8 +9,9 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use verbs_abi::{
-    IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, ibv_context,
-    ibv_parent_domain_init_attr, ibv_pd, ibv_td, ibv_td_init_attr,
+    IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS, IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC,
+    IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, ibv_context, ibv_parent_domain_init_attr, ibv_pd,
+    ibv_td, ibv_td_init_attr,
 };
 use verbs_api::Verbs;
 use verbs_sim::Class;
@@ -141,10 +142,11 @@ pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     })
 }
 
-/// Functions that give memory for queues, and what they are called with. The queues of these devices are
-/// not in the program's memory, so nobody calls them.
-const ALLOCATORS_AND_CONTEXT: u32 =
-    IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+/// What a parent domain may have, all without an effect: functions that allocate memory for queues, which are not in
+/// the program's memory here, and buffers that a confidential guest shares with its host.
+const KNOWN: u32 = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS
+    | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT
+    | IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC;
 
 pub(crate) extern "C" fn alloc_parent_domain(
     context: *mut ibv_context,
@@ -168,7 +170,7 @@ pub(crate) extern "C" fn alloc_parent_domain(
             let what = "the thread domain is of another context";
             return Err(Refusal::of(Class::OtherParent, libc::EINVAL, what));
         }
-        let unknown = comp_mask & !ALLOCATORS_AND_CONTEXT;
+        let unknown = comp_mask & !KNOWN;
         if unknown != 0 {
             let what = format!("comp_mask has {unknown:#x}, which is not known here");
             return Err(Refusal::new(libc::EINVAL, what));

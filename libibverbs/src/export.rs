@@ -106,6 +106,22 @@ macro_rules! private {
             ibv_cmd_free_dmah = unsupported;
             ibv_cmd_create_cq_ex2 = unsupported;
             ibv_cmd_reg_mr_ex = unsupported;
+            ibv_cmd_create_comp_cntr = unsupported;
+            ibv_cmd_destroy_comp_cntr = unsupported;
+            ibv_cmd_export_dmabuf_fd = unsupported;
+            ibv_cmd_inc_comp_cntr = unsupported;
+            ibv_cmd_inc_err_comp_cntr = unsupported;
+            ibv_cmd_qp_attach_comp_cntr = unsupported;
+            ibv_cmd_query_comp_cntr_caps = unsupported;
+            ibv_cmd_query_port_speed = unsupported;
+            ibv_cmd_read_comp_cntr = unsupported;
+            ibv_cmd_read_err_comp_cntr = unsupported;
+            ibv_cmd_set_comp_cntr = unsupported;
+            ibv_cmd_set_err_comp_cntr = unsupported;
+            ibv_dmabuf_heap_alloc = none;
+            ibv_dmabuf_heap_cc_shared_init = none;
+            ibv_dmabuf_heap_destroy = nothing;
+            ibv_dmabuf_heap_free = nothing;
             ibv_wr_opcode_str = none;
         }
     };
@@ -118,9 +134,11 @@ use crate::absent::{none, nothing, unsupported};
 use crate::caller::jump;
 use crate::cm::{
     address, addrinfo, channel, connect, device, event as cm_event, group, id, qp as cm_qp,
-    rsocket, sync,
+    resolved, rsocket, sync,
 };
-use crate::{absent, ah, batch, context, cq, dm, domain, event, import, qp, region, srq, text};
+use crate::{
+    absent, ah, batch, buffer, context, cq, dm, domain, event, import, qp, region, srq, text,
+};
 
 export! {
     "IBVERBS_1.0" {
@@ -182,7 +200,6 @@ export! {
         mbps_to_ibv_rate = text::mbps_to_rate;
         ibv_resolve_eth_l2_from_gid = absent::resolve_eth_l2_from_gid;
         ibv_copy_ah_attr_from_kern = nothing;
-        ibv_register_driver = nothing;
     }
     "IBVERBS_1.5" {
         ibv_get_pkey_index = context::get_pkey_index;
@@ -203,8 +220,8 @@ export! {
         ibv_import_device = import::import_device;
         ibv_import_mr = import::import_mr;
         ibv_import_pd = import::import_pd;
-        ibv_query_ece = qp::query_ece;
-        ibv_set_ece = qp::set_ece;
+        ibv_query_ece = absent::query_ece;
+        ibv_set_ece = absent::set_ece;
         ibv_unimport_mr = import::unimport_mr;
         ibv_unimport_pd = import::unimport_pd;
     }
@@ -213,7 +230,7 @@ export! {
         _ibv_query_gid_table = context::query_gid_table;
     }
     "IBVERBS_1.12" {
-        ibv_reg_dmabuf_mr = region::reg_dmabuf_mr;
+        ibv_reg_dmabuf_mr = absent::reg_dmabuf_mr;
     }
     "IBVERBS_1.13" {
         ibv_import_dm = dm::import_dm;
@@ -226,22 +243,31 @@ export! {
     "IBVERBS_1.15" {
         ibv_alloc_dmah = absent::alloc_dmah;
         ibv_dealloc_dmah = absent::dealloc_dmah;
-        ibv_reg_mr_ex = absent::reg_mr_ex;
+        ibv_reg_mr_ex = region::reg_mr_ex;
+    }
+    "IBVERBS_1.16" {
+        ibv_dm_export_dmabuf_fd = absent::dm_export_dmabuf_fd;
+        ibv_query_port_speed = context::query_port_speed;
+    }
+    "IBVERBS_1.17" {
+        ibv_alloc_buf = buffer::alloc_buf;
+        ibv_free_buf = buffer::free_buf;
+        ibv_reg_buf_mr = buffer::reg_buf_mr;
+    }
+    "IBVERBS_1.18" {
+        _ibv_query_comp_cntr_caps = context::query_comp_cntr_caps;
+        ibv_create_comp_cntr = absent::create_comp_cntr;
+        ibv_destroy_comp_cntr = absent::destroy_comp_cntr;
+        ibv_export_buf_dmabuf_fd = buffer::export_buf_dmabuf_fd;
+        ibv_inc_comp_cntr = absent::inc_comp_cntr;
+        ibv_inc_err_comp_cntr = absent::inc_err_comp_cntr;
+        ibv_qp_attach_comp_cntr = absent::qp_attach_comp_cntr;
+        ibv_read_comp_cntr = absent::read_comp_cntr;
+        ibv_read_err_comp_cntr = absent::read_err_comp_cntr;
+        ibv_set_comp_cntr = absent::set_comp_cntr;
+        ibv_set_err_comp_cntr = absent::set_err_comp_cntr;
     }
 }
-
-/// What came after release 60: buffers of dma-bufs, which no device here has. Which version has which
-/// name is not known here, so each has all.
-macro_rules! newest {
-    ($( $version:literal )*) => { $(
-        symbol!("@", $version, ibv_alloc_buf, absent::alloc_buf);
-        symbol!("@", $version, ibv_free_buf, absent::free_buf);
-        symbol!("@", $version, ibv_reg_buf_mr, absent::reg_buf_mr);
-        symbol!("@", $version, ibv_dm_export_dmabuf_fd, absent::dm_export_dmabuf_fd);
-    )* };
-}
-
-newest! { "IBVERBS_1.16" "IBVERBS_1.17" "IBVERBS_1.18" }
 
 // librdmacm.
 export! {
@@ -283,7 +309,7 @@ export! {
         rdma_set_option = address::set_option;
         raccept = rsocket::minus_one;
         rbind = rsocket::minus_one;
-        rclose = rsocket::minus_one;
+        rclose = rsocket::close;
         rconnect = rsocket::minus_one;
         rfcntl = rsocket::minus_one;
         rgetpeername = rsocket::minus_one;
@@ -319,12 +345,25 @@ export! {
         rdma_reject_ece = connect::reject_ece;
         rdma_set_local_ece = connect::set_local_ece;
     }
+    "RDMACM_1.4" {
+        rdma_query_addrinfo = resolved::query_addrinfo;
+        rdma_resolve_addrinfo = resolved::resolve_addrinfo;
+        rdma_write_cm_event = cm_event::write_cm_event;
+    }
+    "RDMACM_1.5" {
+        repoll_create = rsocket::repoll_create;
+        repoll_ctl = rsocket::repoll_ctl;
+        repoll_wait = rsocket::repoll_wait;
+    }
 }
 
-private!("@@", "IBVERBS_PRIVATE_34", verbs_register_driver_34);
+// No program is linked with it any more.
+symbol!("@", "IBVERBS_1.1", ibv_register_driver, nothing);
+
+private!("@", "IBVERBS_PRIVATE_34", verbs_register_driver_34);
 private!("@", "IBVERBS_PRIVATE_57", verbs_register_driver_57);
 private!("@", "IBVERBS_PRIVATE_59", verbs_register_driver_59);
-private!("@", "IBVERBS_PRIVATE_65", verbs_register_driver_65);
+private!("@@", "IBVERBS_PRIVATE_65", verbs_register_driver_65);
 
 /// By this `verbsim exec` tells the drop-in from other libraries, and from one that was built empty.
 #[unsafe(no_mangle)]

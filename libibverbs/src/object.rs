@@ -8,6 +8,7 @@ use verbs_sim::Class;
 
 use crate::ah::Ah;
 use crate::arena::{Arena, Found, Held};
+use crate::buffer::Buffer;
 use crate::cm::channel::EventChannel;
 use crate::cm::id::Id;
 use crate::context::OpenDevice;
@@ -66,6 +67,7 @@ pub(crate) type ArenaOf<K> = Arena<CObject<K>>;
 #[derive(Default)]
 pub(crate) struct Objects {
     pub(crate) ahs: ArenaOf<Ah>,
+    pub(crate) buffers: ArenaOf<Buffer>,
     pub(crate) channels: ArenaOf<Channel>,
     pub(crate) contexts: ArenaOf<OpenDevice>,
     pub(crate) cqs: ArenaOf<Cq>,
@@ -334,12 +336,19 @@ pub(crate) trait Object: Copy {
     /// The context of the object, if it is of one, and its name in findings, or nothing. `None` if
     /// it is not an object.
     fn named(self) -> Option<(Option<Context>, String)>;
+
+    /// Refuses a pointer that names no object.
+    fn check(self) -> Result<()>;
 }
 
 /// A call that is about no object.
 impl Object for () {
     fn named(self) -> Option<(Option<Context>, String)> {
         None
+    }
+
+    fn check(self) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -351,12 +360,17 @@ macro_rules! objects {
                 let context = $object.handle.context();
                 Some((Some(context).filter(|of| of.generation() > 0), $name))
             }
+
+            fn check(self) -> Result<()> {
+                CObject::<$kind>::find(self.cast()).map(drop)
+            }
         }
     )* };
 }
 
 objects! {
     ibv_ah: Ah, |ah| ah.handle.to_string();
+    ibv_buf: Buffer, |_buffer| "the buffer".to_owned();
     ibv_comp_channel: Channel, |channel| channel.handle.to_string();
     // Its device stands before the finding.
     ibv_context: OpenDevice, |_context| String::new();

@@ -1,6 +1,6 @@
 //! Queue pairs: making, changing and removing them; multicast.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::ptr::null_mut;
 
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ use crate::cq_ex;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::object::{CObject, Finding, Holding, kinds};
-use crate::result::{Refusal, Result, not_null, or_zero, pointer, present, status};
+use crate::result::{Result, not_null, or_zero, pointer, present, status};
 use crate::srq::Srq;
 
 kinds! {
@@ -241,19 +241,6 @@ fn read_gid(gid: *const ibv_gid) -> Result<Gid> {
     not_null(gid)?;
     // SAFETY: the program's, valid for the call, aligned as it may be (C's contract).
     Ok(Gid(unsafe { gid.read_unaligned() }.raw))
-}
-
-/// Enhanced connection establishment is for NICs of one vendor among each other.
-pub(crate) extern "C" fn query_ece(qp: *mut ibv_qp, _ece: *mut c_void) -> c_int {
-    status("ibv_query_ece", qp, || {
-        CObject::<Qp>::find(qp)?;
-        let what = "no device here has enhanced connection establishment";
-        Err(Refusal::unsupported(what))
-    })
-}
-
-pub(crate) extern "C" fn set_ece(qp: *mut ibv_qp, ece: *mut c_void) -> c_int {
-    query_ece(qp, ece)
 }
 
 /// Nothing is promised of the order in which bytes arrive.

@@ -4,18 +4,21 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use verbs_abi::{
-    IBV_REREG_MR_CHANGE_ACCESS, IBV_REREG_MR_CHANGE_PD, IBV_REREG_MR_CHANGE_TRANSLATION,
-    IBV_REREG_MR_ERR_CMD, IBV_REREG_MR_ERR_INPUT, ibv_mr, ibv_pd,
+    IBV_REG_MR_MASK_ADDR, IBV_REG_MR_MASK_BUF, IBV_REG_MR_MASK_FD, IBV_REG_MR_MASK_FD_OFFSET,
+    IBV_REG_MR_MASK_IOVA, IBV_REREG_MR_CHANGE_ACCESS, IBV_REREG_MR_CHANGE_PD,
+    IBV_REREG_MR_CHANGE_TRANSLATION, IBV_REREG_MR_ERR_CMD, IBV_REREG_MR_ERR_INPUT, ibv_mr,
+    ibv_mr_init_attr, ibv_pd,
 };
 use verbs_api::sync::Mutex;
 use verbs_api::{Access, Capabilities, Handle, MrChange, Verbs};
 
+use crate::buffer;
 use crate::dm::Dm;
 use crate::domain::Pd;
 use crate::engine::{engine, unobserved};
 use crate::mapped::missing;
 use crate::object::{CObject, Finding, Holding, kinds};
-use crate::result::{Refusal, Result, pointer, status};
+use crate::result::{Refusal, Result, pointer, present, status};
 
 kinds! {
     /// Memory regions.
@@ -77,7 +80,43 @@ pub(crate) extern "C" fn reg_mr_iova2(
     })
 }
 
-fn register(
+/// Registers what the attributes name. Of a file there are no regions here, and there are no DMA handles.
+pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr {
+    const FILE: u64 = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
+    const MEMORY: u64 = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_BUF;
+    pointer("ibv_reg_mr_ex", pd, || {
+        let found = CObject::<Pd>::find(pd)?;
+        present(attr)?;
+        // SAFETY: the program's, valid for the call. It knows the fields that the mask names (C's contract).
+        let (length, access, mask) = unsafe { ((*attr).length, (*attr).access, (*attr).comp_mask) };
+        let has = |bits| mask & bits != 0;
+        if mask & !(FILE | MEMORY) != 0 {
+            let what = format!("comp_mask is {mask:#x}: no device here has more than memory");
+            return Err(Refusal::unsupported(what));
+        }
+        if has(IBV_REG_MR_MASK_ADDR) == has(FILE) {
+            let what = format!("comp_mask is {mask:#x}: a region is of an address or of a file");
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        if has(FILE) {
+            return Err(Refusal::unsupported(
+                "no device here has regions of a dma-buf",
+            ));
+        }
+        // SAFETY: the mask names it.
+        let addr = unsafe { (*attr).addr };
+        if has(IBV_REG_MR_MASK_BUF) {
+            // SAFETY: the mask names it.
+            buffer::check_part(&found, unsafe { (*attr).buf }, addr, length)?;
+        }
+        // SAFETY: the mask names it.
+        let iova = has(IBV_REG_MR_MASK_IOVA).then(|| unsafe { (*attr).iova });
+        let iova = iova.filter(|iova| *iova != addr as u64);
+        register(pd, addr, length, iova, access as c_uint)
+    })
+}
+
+pub(crate) fn register(
     pd: *mut ibv_pd,
     addr: *mut c_void,
     length: usize,
@@ -269,20 +308,5 @@ pub(crate) extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
         }
         first.retire();
         Ok(())
-    })
-}
-
-pub(crate) extern "C" fn reg_dmabuf_mr(
-    pd: *mut ibv_pd,
-    _offset: u64,
-    _length: usize,
-    _iova: u64,
-    _fd: c_int,
-    _access: c_int,
-) -> *mut ibv_mr {
-    pointer("ibv_reg_dmabuf_mr", pd, || {
-        CObject::<Pd>::find(pd)?;
-        let what = "no device here has regions of a dma-buf";
-        Err(Refusal::unsupported(what))
     })
 }

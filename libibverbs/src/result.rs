@@ -385,7 +385,7 @@ fn name_of<T>() -> String {
     let path = std::any::type_name::<T>();
     match path.rsplit("::").next().unwrap_or(path) {
         "u8" | "c_void" => "byte".to_owned(),
-        "u16" | "u32" | "i32" => "number".to_owned(),
+        "u16" | "u32" | "u64" | "i32" => "number".to_owned(),
         "Sge" => "struct ibv_sge".to_owned(),
         name => format!("struct {name}"),
     }

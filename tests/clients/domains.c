@@ -96,7 +96,7 @@ int main(void)
     CHECK(!parent_of(a.context, (struct ibv_pd *)td, NULL) && errno == EINVAL);
     init.comp_mask = 1;
     CHECK(!ibv_alloc_td(a.context, &init) && errno == EINVAL);
-    struct ibv_parent_domain_init_attr newer = {.pd = pd, .comp_mask = 1 << 2};
+    struct ibv_parent_domain_init_attr newer = {.pd = pd, .comp_mask = 1 << 3};
     CHECK(!ibv_alloc_parent_domain(a.context, &newer) && errno == EINVAL);
     parent->handle ^= 0x10000;
     CHECK(!ibv_reg_mr(parent, a.memory, LENGTH, 0) && errno == ENOENT);

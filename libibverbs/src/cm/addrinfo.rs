@@ -1,11 +1,12 @@
 //! Names of hosts and services: `rdma_getaddrinfo`, over that of the system.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 
 use libc::{addrinfo, sockaddr, socklen_t};
 use verbs_abi::{
-    RAI_FAMILY, RAI_NUMERICHOST, RAI_PASSIVE, RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP,
+    RAI_FAMILY, RAI_NUMERICHOST, RAI_PASSIVE, RAI_SA, RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP,
     rdma_addrinfo,
 };
 
@@ -22,37 +23,75 @@ pub(crate) extern "C" fn getaddrinfo(
 ) -> c_int {
     or_minus_one("rdma_getaddrinfo", (), || {
         present(found)?;
-        if !hints.is_null() {
-            present(hints)?;
-        }
-        // SAFETY: the program's, valid for the call, or null (C's contract).
-        let hints = unsafe { hints.as_ref() };
-        if node.is_null() && service.is_null() && hints.is_none() {
-            let what = "node, service and hints are all NULL";
-            return Err(Refusal::new(libc::EINVAL, what));
-        }
-        let info = begun(hints)?;
-        if !node.is_null() || !service.is_null() {
-            // SAFETY: the names are the program's (C's contract); the other is ours.
-            let failed = unsafe { look_up(node, service, hints, info) };
-            if failed != 0 {
-                freeaddrinfo(info);
-                return Ok(failed);
+        Ok(match resolve(node, service, hints)? {
+            Ok(info) => {
+                // SAFETY: the program's, to be written (C's contract).
+                unsafe { found.write(info.into_raw()) };
+                0
             }
-        }
-        // SAFETY: ours, and the program's to be written (C's contract).
-        unsafe {
-            if let Some(hints) = hints {
-                copy_hints(hints, &mut *info)?;
-            }
-            found.write(info);
-        }
-        Ok(0)
+            Err(failed) => failed,
+        })
     })
 }
 
+/// A list of `rdma_getaddrinfo`, which is freed with this.
+pub(super) struct List(*mut rdma_addrinfo);
+
+// SAFETY: nothing else has the list.
+unsafe impl Send for List {}
+
+impl List {
+    /// The program frees it from now on.
+    pub(super) fn into_raw(self) -> *mut rdma_addrinfo {
+        let list = ManuallyDrop::new(self);
+        list.0
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: it is a list of this file.
+        unsafe { free(self.0) }
+    }
+}
+
+/// Resolves names. The inner error is what `getaddrinfo` returns when it fails.
+pub(super) fn resolve(
+    node: *const c_char,
+    service: *const c_char,
+    hints: *const rdma_addrinfo,
+) -> Result<std::result::Result<List, c_int>> {
+    if !hints.is_null() {
+        present(hints)?;
+    }
+    // SAFETY: the program's, valid for the call, or null (C's contract).
+    let hints = unsafe { hints.as_ref() };
+    if node.is_null() && service.is_null() && hints.is_none() {
+        let what = "node, service and hints are all NULL";
+        return Err(Refusal::new(libc::EINVAL, what));
+    }
+    if hints.is_some_and(|hints| hints.ai_flags & RAI_SA != 0) {
+        let what =
+            "ai_flags has RAI_SA, and no fabric here has services in its subnet administration";
+        return Err(Refusal::unsupported(what));
+    }
+    let list = begun(hints)?;
+    if !node.is_null() || !service.is_null() {
+        // SAFETY: the names are the program's (C's contract); the other is ours.
+        let failed = unsafe { look_up(node, service, hints, list.0) };
+        if failed != 0 {
+            return Ok(Err(failed));
+        }
+    }
+    if let Some(hints) = hints {
+        // SAFETY: the hints are the program's (C's contract); the other is ours.
+        unsafe { copy_hints(hints, &mut *list.0) }?;
+    }
+    Ok(Ok(list))
+}
+
 /// An empty one, for what is asked for.
-fn begun(hints: Option<&rdma_addrinfo>) -> Result<*mut rdma_addrinfo> {
+fn begun(hints: Option<&rdma_addrinfo>) -> Result<List> {
     // SAFETY: the size is above zero; zero bytes are a value of it.
     let info: *mut rdma_addrinfo = unsafe { libc::calloc(1, size_of::<rdma_addrinfo>()) }.cast();
     if info.is_null() {
@@ -66,7 +105,7 @@ fn begun(hints: Option<&rdma_addrinfo>) -> Result<*mut rdma_addrinfo> {
         info.ai_qp_type = hints.ai_qp_type;
         info.ai_port_space = hints.ai_port_space;
     }
-    Ok(info)
+    Ok(List(info))
 }
 
 /// # Safety
@@ -188,26 +227,33 @@ unsafe fn copy(addr: *const sockaddr, length: socklen_t) -> *mut sockaddr {
     }
 }
 
-pub(crate) extern "C" fn freeaddrinfo(mut info: *mut rdma_addrinfo) {
+pub(crate) extern "C" fn freeaddrinfo(info: *mut rdma_addrinfo) {
     silent("rdma_freeaddrinfo", (), || {
-        while !info.is_null() {
-            // SAFETY: one of `getaddrinfo`, whose parts are each of `malloc` or null (C's contract).
-            unsafe {
-                let next = (*info).ai_next;
-                for part in [
-                    (*info).ai_src_addr.cast::<c_void>(),
-                    (*info).ai_dst_addr.cast(),
-                    (*info).ai_src_canonname.cast(),
-                    (*info).ai_dst_canonname.cast(),
-                    (*info).ai_route,
-                    (*info).ai_connect,
-                    info.cast(),
-                ] {
-                    libc::free(part);
-                }
-                info = next;
-            }
-        }
+        // SAFETY: one of `getaddrinfo` (C's contract).
+        unsafe { free(info) };
         Ok(())
     });
+}
+
+/// # Safety
+/// It is a list of this file, or null. Its parts are each of `malloc` or null.
+unsafe fn free(mut info: *mut rdma_addrinfo) {
+    while !info.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let next = (*info).ai_next;
+            for part in [
+                (*info).ai_src_addr.cast::<c_void>(),
+                (*info).ai_dst_addr.cast(),
+                (*info).ai_src_canonname.cast(),
+                (*info).ai_dst_canonname.cast(),
+                (*info).ai_route,
+                (*info).ai_connect,
+                info.cast(),
+            ] {
+                libc::free(part);
+            }
+            info = next;
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
 
-use verbs_abi::{rdma_cm_event, rdma_cm_id, rdma_cm_param, rdma_event_channel};
+use verbs_abi::{RDMA_CM_EVENT_USER, rdma_cm_event, rdma_cm_id, rdma_cm_param, rdma_event_channel};
 use verbs_api::cm::{CmEvent, CmEventType};
 use verbs_api::{Verb, Wait};
 use verbs_sim::{Class, Sleeping};
@@ -154,6 +154,26 @@ impl CObject<Id> {
     }
 }
 
+/// Queues an event of the program's own.
+pub(crate) extern "C" fn write_cm_event(
+    id: *mut rdma_cm_id,
+    event: u32,
+    status: c_int,
+    arg: u64,
+) -> c_int {
+    or_minus_one("rdma_write_cm_event", id, || {
+        let id = CObject::<Id>::find(id)?;
+        if event != RDMA_CM_EVENT_USER {
+            let event = CmEventType::from(event);
+            let what = format!("the event is {event}, and programs may only write USER");
+            return Err(Refusal::new(libc::EINVAL, what));
+        }
+        cm()?.write_event(id.handle, CmEventType::User, status, arg)?;
+        Ok(0)
+    })
+}
+
+/// Events of a program have no name, as in librdmacm.
 pub(crate) extern "C" fn event_str(event: u32) -> *const c_char {
     let name = match CmEventType::from(event) {
         CmEventType::AddrResolved => c"RDMA_CM_EVENT_ADDR_RESOLVED",
@@ -172,6 +192,8 @@ pub(crate) extern "C" fn event_str(event: u32) -> *const c_char {
         CmEventType::MulticastError => c"RDMA_CM_EVENT_MULTICAST_ERROR",
         CmEventType::AddrChange => c"RDMA_CM_EVENT_ADDR_CHANGE",
         CmEventType::TimewaitExit => c"RDMA_CM_EVENT_TIMEWAIT_EXIT",
+        CmEventType::AddrinfoResolved => c"RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+        CmEventType::AddrinfoError => c"RDMA_CM_EVENT_ADDRINFO_ERROR",
         _ => c"UNKNOWN EVENT",
     };
     name.as_ptr()

@@ -11,6 +11,7 @@ use verbs_api::{Mtu, QpAttrMask, QpType, Verbs, Wait};
 use super::channel::{self, EventChannel};
 use super::device::{context_of_ids, pd_of_ids};
 use super::qp::MadeCqs;
+use super::resolved::Resolving;
 use super::sync::Endpoint;
 use super::{cm, unobserved_cm};
 use crate::engine::{engine, unobserved};
@@ -33,6 +34,7 @@ pub(crate) struct WithPath {
 #[derive(Default)]
 pub(crate) struct More {
     pub(super) own: Mutex<Own>,
+    pub(super) resolving: Mutex<Resolving>,
 }
 
 /// What was made for an id.
@@ -152,6 +154,7 @@ impl CObject<Id> {
         cm()?.destroy_id(self.handle, Wait::Forever)?;
         engine().cm.ids.lock().remove(&self.handle);
         let own = self.more.own.lock().channel.take();
+        drop(std::mem::take(&mut *self.more.resolving.lock()));
         self.retire();
         own.map_or(Ok(()), |channel| channel.close())
     }

@@ -11,7 +11,7 @@
 //! | `qp` | queue pairs of ids, with the CQs and SRQs that come with them |
 //! | `device` | contexts that ids have |
 //! | `sync` | ids without a channel, which wait for their events; endpoints |
-//! | `addrinfo` | names of hosts |
+//! | `addrinfo`, `resolved` | names of hosts; those that an id resolves with an event |
 //! | `rsocket` | what is not there |
 
 pub(crate) mod address;
@@ -23,6 +23,7 @@ pub(crate) mod event;
 pub(crate) mod group;
 pub(crate) mod id;
 pub(crate) mod qp;
+pub(crate) mod resolved;
 pub(crate) mod rsocket;
 pub(crate) mod sync;
 

@@ -1,11 +1,18 @@
 //! Sockets over RDMA (`rsocket`), which this library has by name only: programs that do not use them are linked with
 //! them all the same.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::Once;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{LazyLock, Once};
+
+use verbs_api::sync::Mutex;
 
 use crate::output;
-use crate::result::set_errno;
+use crate::result::{last_errno, set_errno};
+
+/// Descriptors of `repoll_create` that were not closed.
+static REPOLLS: LazyLock<Mutex<BTreeMap<RawFd, OwnedFd>>> = LazyLock::new(Mutex::default);
 
 fn say() {
     static SAID: Once = Once::new();
@@ -47,4 +54,60 @@ pub(crate) extern "C" fn select(
 ) -> c_int {
     // SAFETY: as above.
     unsafe { libc::select(count, read, write, except, timeout) }
+}
+
+/// Gives an epoll descriptor, which [`close`] closes.
+pub(crate) extern "C" fn repoll_create(flags: c_int) -> c_int {
+    // SAFETY: it only makes a descriptor.
+    let fd = unsafe { libc::epoll_create1(flags & libc::O_CLOEXEC) };
+    if fd >= 0 {
+        // SAFETY: just made.
+        let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+        REPOLLS.lock().insert(fd, owned);
+    }
+    fd
+}
+
+/// Returns an errno value, as librdmacm does.
+pub(crate) extern "C" fn repoll_ctl(
+    repoll: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *mut libc::epoll_event,
+) -> c_int {
+    let Some(epoll) = epoll_of(repoll) else {
+        return libc::EINVAL;
+    };
+    // SAFETY: as the program asks (C's contract).
+    match unsafe { libc::epoll_ctl(epoll, operation, fd, event) } {
+        0 => 0,
+        _ => last_errno(),
+    }
+}
+
+pub(crate) extern "C" fn repoll_wait(
+    repoll: c_int,
+    events: *mut libc::epoll_event,
+    most: c_int,
+    timeout: c_int,
+) -> c_int {
+    let Some(epoll) = epoll_of(repoll) else {
+        set_errno(libc::EINVAL);
+        return -1;
+    };
+    // SAFETY: as the program asks (C's contract).
+    unsafe { libc::epoll_wait(epoll, events, most, timeout) }
+}
+
+fn epoll_of(repoll: c_int) -> Option<RawFd> {
+    REPOLLS.lock().get(&repoll).map(AsRawFd::as_raw_fd)
+}
+
+/// Only descriptors of [`repoll_create`] can be open.
+pub(crate) extern "C" fn close(fd: c_int) -> c_int {
+    let closed = REPOLLS.lock().remove(&fd);
+    match closed {
+        Some(_) => 0,
+        None => minus_one(),
+    }
 }

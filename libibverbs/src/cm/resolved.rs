@@ -1,0 +1,105 @@
+//! Names that an id resolves with an event: `rdma_resolve_addrinfo` and `rdma_query_addrinfo`.
+//!
+//! As in librdmacm, the system's resolver is asked within the call, and the event follows at once.
+
+use std::ffi::{c_char, c_int};
+
+use verbs_abi::{rdma_addrinfo, rdma_cm_id};
+use verbs_api::Verb;
+use verbs_api::cm::CmEventType;
+
+use super::addrinfo::{self, List};
+use super::cm;
+use super::id::Id;
+use crate::object::CObject;
+use crate::result::{Refusal, Result, last_errno, or_minus_one, present};
+
+/// How far the names of an id are resolved.
+#[derive(Default)]
+pub(super) enum Resolving {
+    /// Nothing was resolved, or the program has the result.
+    #[default]
+    Nothing,
+    Begun,
+    Ended(List),
+}
+
+pub(crate) extern "C" fn resolve_addrinfo(
+    id: *mut rdma_cm_id,
+    node: *const c_char,
+    service: *const c_char,
+    hints: *const rdma_addrinfo,
+) -> c_int {
+    or_minus_one("rdma_resolve_addrinfo", id, || {
+        let id = CObject::<Id>::find(id)?.hold();
+        if !id.begin_to_resolve() {
+            let what = "it resolves names already, or the result was not queried";
+            return Err(Refusal::new(libc::EBUSY, what));
+        }
+        id.resolve(node, service, hints).inspect_err(|_| {
+            *id.more.resolving.lock() = Resolving::Nothing;
+        })?;
+        id.complete(Verb::CmWriteEvent)?;
+        Ok(0)
+    })
+}
+
+/// The program frees the list.
+pub(crate) extern "C" fn query_addrinfo(
+    id: *mut rdma_cm_id,
+    info: *mut *mut rdma_addrinfo,
+) -> c_int {
+    or_minus_one("rdma_query_addrinfo", id, || {
+        let id = CObject::<Id>::find(id)?;
+        present(info)?;
+        let mut resolving = id.more.resolving.lock();
+        let list = match std::mem::take(&mut *resolving) {
+            Resolving::Ended(list) => list,
+            other => {
+                *resolving = other;
+                let what = "it has resolved no names, or the result was queried before";
+                return Err(Refusal::new(libc::ENOENT, what));
+            }
+        };
+        // SAFETY: the program's, to be written (C's contract).
+        unsafe { info.write(list.into_raw()) };
+        Ok(0)
+    })
+}
+
+impl CObject<Id> {
+    /// Whether no other call resolves names, and no result waits to be queried.
+    fn begin_to_resolve(&self) -> bool {
+        let mut resolving = self.more.resolving.lock();
+        let is_idle = matches!(*resolving, Resolving::Nothing);
+        if is_idle {
+            *resolving = Resolving::Begun;
+        }
+        is_idle
+    }
+
+    /// Resolves names, and queues the event.
+    fn resolve(
+        &self,
+        node: *const c_char,
+        service: *const c_char,
+        hints: *const rdma_addrinfo,
+    ) -> Result<()> {
+        let found = addrinfo::resolve(node, service, hints)?;
+        let list = found.map_err(|failed| Refusal::expected(errno_of(failed)))?;
+        // Another thread may read the event before the call that queues it is over.
+        *self.more.resolving.lock() = Resolving::Ended(list);
+        cm()?.write_event(self.handle, CmEventType::AddrinfoResolved, 0, 0)?;
+        Ok(())
+    }
+}
+
+/// What a failure of `getaddrinfo` is as an errno value, which librdmacm does not say.
+fn errno_of(failed: c_int) -> c_int {
+    match failed {
+        libc::EAI_SYSTEM => last_errno(),
+        libc::EAI_MEMORY => libc::ENOMEM,
+        libc::EAI_AGAIN => libc::EAGAIN,
+        _ => libc::ENOENT,
+    }
+}

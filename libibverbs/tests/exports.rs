@@ -1,0 +1,77 @@
+//! The drop-in has the whole ABI of the newest rdma-core, whose names are in `verbs-abi/rdma-core/facts.txt`.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use object::elf::STB_GLOBAL;
+use object::read::elf::{ElfFile64, Sym};
+
+const FACTS: &str = include_str!("../../verbs-abi/rdma-core/facts.txt");
+
+/// What a library exports, as linkers write it: `name@@version` where programs are linked with this version, and
+/// `name@version` where only older programs ask for it.
+fn exports(file: &[u8]) -> BTreeSet<String> {
+    let file = ElfFile64::<object::Endianness>::parse(file).unwrap();
+    let (endian, sections) = (file.endian(), file.elf_section_table());
+    let symbols = file.elf_dynamic_symbol_table();
+    let versions = sections.versions(endian, file.data()).unwrap().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let mut found = BTreeSet::new();
+    for (index, symbol) in symbols.enumerate() {
+        let is_defined = !symbol.is_undefined(endian) && symbol.st_bind() == STB_GLOBAL;
+        let version = versions.version_index(endian, index);
+        if let (true, Some(of)) = (is_defined, versions.version(version.into()).unwrap()) {
+            let name = text(symbols.symbol_name(endian, symbol).unwrap());
+            let at = if version.is_hidden() { "@" } else { "@@" };
+            found.insert(format!("{name}{at}{}", text(of.name())));
+        }
+    }
+    found
+}
+
+/// The names of the facts that the drop-in is to have. It lacks those that are only there for programs of libibverbs
+/// 1.0, whose structures were others: all have a name of today too.
+fn expected() -> BTreeSet<String> {
+    let names = FACTS
+        .lines()
+        .filter_map(|line| line.strip_prefix("export "));
+    let names: BTreeSet<&str> = names.filter_map(|of| Some(of.split_once(' ')?.1)).collect();
+    let is_old = |name: &&&str| {
+        let base = name
+            .strip_suffix("@IBVERBS_1.0")
+            .filter(|base| !base.ends_with('@'));
+        base.is_some_and(|base| names.contains(format!("{base}@@IBVERBS_1.1").as_str()))
+    };
+    names
+        .iter()
+        .filter(|name| !is_old(name))
+        .map(ToString::to_string)
+        .collect()
+}
+
+/// Versions of the private names that earlier releases had, for drivers' libraries that were linked with one of them.
+const EARLIER: [&str; 3] = [
+    "@IBVERBS_PRIVATE_34",
+    "@IBVERBS_PRIVATE_57",
+    "@IBVERBS_PRIVATE_59",
+];
+
+#[test]
+#[ignore = "VERBSIM_LIBRARY names the drop-in"]
+fn the_drop_in_exports_what_the_newest_release_exports() {
+    let library = std::env::var_os("VERBSIM_LIBRARY").expect("VERBSIM_LIBRARY names the drop-in");
+    let ours = exports(&fs::read(library).unwrap());
+    let theirs = expected();
+    assert!(theirs.len() > 250, "{} names were read", theirs.len());
+    let missing: Vec<_> = theirs.difference(&ours).collect();
+    let is_earlier = |name: &&&String| EARLIER.iter().any(|of| name.ends_with(of));
+    let more: Vec<_> = ours
+        .difference(&theirs)
+        .filter(|name| !is_earlier(&name))
+        .collect();
+    assert!(
+        missing.is_empty() && more.is_empty(),
+        "missing: {missing:#?}, more: {more:#?}"
+    );
+}
