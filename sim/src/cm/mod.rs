@@ -38,8 +38,6 @@ use verbs_api::lab::TraceEvent;
 use verbs_api::site::Site;
 use verbs_api::{Context, Handle, Object, Pd, Result, Verb};
 use verbs_roce::mad::CmMad;
-#[cfg(feature = "network")]
-use verbs_roce::mad::CmMessage;
 
 use crate::device::{check_acknowledged, invalid};
 use crate::rng::{Purpose, Random};
@@ -127,19 +125,6 @@ impl Manager {
     #[cfg(feature = "network")]
     pub(crate) fn expecting(&self) -> u32 {
         self.ids.listening + self.numbers.count()
-    }
-
-    /// Whether a message to an address that several processes share is for another of them.
-    #[cfg(feature = "network")]
-    pub(crate) fn is_for_other(&self, message: &CmMessage) -> bool {
-        match address_of(message) {
-            None => false,
-            Some(Address::Connection(number)) => self.numbers.is_of_other(number),
-            Some(Address::Service(service_id)) => {
-                let of = verbs_roce::mad::service_port(service_id);
-                !of.is_some_and(|(ps, port)| self.ids.listens(PortSpace::from(u32::from(ps)), port))
-            }
-        }
     }
 
     /// `rdma_create_id`

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 #[cfg(feature = "network")]
+use verbs_api::cm::PortSpace;
+#[cfg(feature = "network")]
 use verbs_roce::mad::CmMessage;
 
 use super::conn::Conn;
 use super::host::Peer;
+#[cfg(feature = "network")]
+use super::ids::Ids;
 use crate::address::{gid_of, ip_of};
 use crate::rng::Random;
 
@@ -51,6 +55,20 @@ impl Numbers {
             };
             if ours != 0 && !self.ours.contains_key(&ours) {
                 return ours;
+            }
+        }
+    }
+
+    /// Whether a message to an address that several processes share is for another of them than
+    /// that of these ids.
+    #[cfg(feature = "network")]
+    pub(crate) fn is_for_other(&self, ids: &Ids, message: &CmMessage) -> bool {
+        match address_of(message) {
+            None => false,
+            Some(Address::Connection(number)) => self.is_of_other(number),
+            Some(Address::Service(service_id)) => {
+                let of = verbs_roce::mad::service_port(service_id);
+                !of.is_some_and(|(ps, port)| ids.listens(PortSpace::from(u32::from(ps)), port))
             }
         }
     }

@@ -144,13 +144,16 @@ fn send(fabric: &mut Fabric, outgoing: &Outgoing) {
         return;
     };
     #[cfg(feature = "network")]
-    let route = match device.ports.is_shared() && fabric.managed.manager.is_for_other(&mad.message)
-    {
-        true => Route {
-            to: Some(PortId::OUTSIDE),
-            ..route
-        },
-        false => route,
+    let route = {
+        let Manager { numbers, ids, .. } = &fabric.managed.manager;
+        if device.ports.is_shared() && numbers.is_for_other(ids, &mad.message) {
+            Route {
+                to: Some(PortId::OUTSIDE),
+                ..route
+            }
+        } else {
+            route
+        }
     };
     if device.base.dead {
         return;
