@@ -23,6 +23,9 @@ from tests import base, test_device, utils  # noqa: E402
 # other reason is a failure.
 WHY = [
     ("", "mlx5|efa|cuda", "a vendor's device"),
+    ("CC_DMA_BOUNCE", "buf", "a confidential guest"),
+    ("DMA Handle|ODP", "dmah", "DMA handles"),
+    ("PHC", "phc_timestamp", "a PTP clock"),
     ("Extended CQ", "tag_matching", "tag matching"),
     ("ODP|huge pages|XRCD", "odp", "on-demand paging"),
     ("huge pages", "", "huge pages of the machine"),
