@@ -1,9 +1,9 @@
 //! Functions of libibverbs that no device here can do anything for.
 //!
-//! They are exported because programs, and the libraries of vendors that programs are linked with, import them.
-//! Public functions fail with `EOPNOTSUPP`. What is inline in `verbs.h` finds the functions here in the context.
-//! Private functions are those by which libibverbs and its drivers call each other; a driver of another vendor is
-//! never called, except that it registers itself.
+//! They are exported because programs, and the libraries of vendors that programs are linked with,
+//! import them. Public functions fail with `EOPNOTSUPP`. What is inline in `verbs.h` finds the
+//! functions here in the context. Private functions are those by which libibverbs and its drivers
+//! call each other; a driver of another vendor is never called, except that it registers itself.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;

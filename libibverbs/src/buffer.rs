@@ -1,7 +1,7 @@
 //! Buffers that the library allocates for a program (`ibv_alloc_buf`).
 //!
-//! A driver may have them in memory of its own kind. Here they are pages of the process, as with every driver that
-//! has no such kind, and a region of one is a region of the program's memory.
+//! A driver may have them in memory of its own kind. Here they are pages of the process, as with
+//! every driver that has no such kind, and a region of one is a region of the program's memory.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;

@@ -142,8 +142,9 @@ pub(crate) extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     })
 }
 
-/// What a parent domain may have, all without an effect: functions that allocate memory for queues, which are not in
-/// the program's memory here, and buffers that a confidential guest shares with its host.
+/// What a parent domain may have, all without an effect: functions that allocate memory for queues,
+/// which are not in the program's memory here, and buffers that a confidential guest shares with
+/// its host.
 const KNOWN: u32 = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS
     | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT
     | IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC;

@@ -6,19 +6,21 @@
 //! crate `verbs-settings` says how the devices are set up.
 //!
 //! # What is supported
-//! What the simulator has, by the functions of libibverbs and the operations of its contexts: devices,
-//! ports and their tables, protection domains, regions, buffers, windows, completion queues and channels, iterations
-//! over extended queues (`ibv_start_poll`), moderation, queue pairs and batches on them (`ibv_wr_*`),
-//! shared receive queues, XRC, address handles, multicast, asynchronous events. Besides, without the
-//! engine: parent and thread domains, device memory, and imports of what the process has already.
-//! All functions of librdmacm 1.5 but rsockets. Descriptors of channels and contexts work with `poll`, `epoll`
-//! and `O_NONBLOCK`. One engine serves the process, in real time: writes of peers arrive while a program looks at its
-//! memory only.
+//! What the simulator has, by the functions of libibverbs and the operations of its contexts:
+//! devices, ports and their tables, protection domains, regions, buffers, windows, completion
+//! queues and channels, iterations over extended queues (`ibv_start_poll`), moderation, queue pairs
+//! and batches on them (`ibv_wr_*`), shared receive queues, XRC, address handles, multicast,
+//! asynchronous events. Besides, without the engine: parent and thread domains, device memory, and
+//! imports of what the process has already. All functions of librdmacm 1.5 but rsockets.
+//! Descriptors of channels and contexts work with `poll`, `epoll` and `O_NONBLOCK`. One engine
+//! serves the process, in real time: writes of peers arrive while a program looks at its memory
+//! only.
 //!
 //! # What is rejected
-//! `EOPNOTSUPP`: matching of tags, segmented sends, atomic writes, flushes, raw packets, flow steering,
-//! work queues, counters, on-demand paging, dma-bufs, DMA handles, rate limits, enhanced connection establishment, imports from another process. A driver's profile also rejects what that driver
-//! lacks: `rxe` and `siw` have no XRC and no device memory.
+//! `EOPNOTSUPP`: matching of tags, segmented sends, atomic writes, flushes, raw packets, flow
+//! steering, work queues, counters, on-demand paging, dma-bufs, DMA handles, rate limits, enhanced
+//! connection establishment, imports from another process. A driver's profile also rejects what
+//! that driver lacks: `rxe` and `siw` have no XRC and no device memory.
 //!
 //! # Divergence from libibverbs
 //! - A pointer to no object, or to a destroyed one, is `EINVAL` where C would crash. When 4,096

@@ -80,14 +80,16 @@ pub(crate) extern "C" fn reg_mr_iova2(
     })
 }
 
-/// Registers what the attributes name. Of a file there are no regions here, and there are no DMA handles.
+/// Registers what the attributes name. Of a file there are no regions here, and there are no DMA
+/// handles.
 pub(crate) extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr {
     const FILE: u64 = IBV_REG_MR_MASK_FD | IBV_REG_MR_MASK_FD_OFFSET;
     const MEMORY: u64 = IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_BUF;
     pointer("ibv_reg_mr_ex", pd, || {
         let found = CObject::<Pd>::find(pd)?;
         present(attr)?;
-        // SAFETY: the program's, valid for the call. It knows the fields that the mask names (C's contract).
+        // SAFETY: the program's, valid for the call. It knows the fields that the mask names (C's
+        // contract).
         let (length, access, mask) = unsafe { ((*attr).length, (*attr).access, (*attr).comp_mask) };
         let has = |bits| mask & bits != 0;
         if mask & !(FILE | MEMORY) != 0 {

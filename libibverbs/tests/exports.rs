@@ -1,4 +1,5 @@
-//! The drop-in has the whole ABI of the newest rdma-core, whose names are in `verbs-abi/rdma-core/facts.txt`.
+//! The drop-in has the whole ABI of the newest rdma-core, whose names are in
+//! `verbs-abi/rdma-core/facts.txt`.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use std::collections::BTreeSet;
@@ -9,8 +10,8 @@ use object::read::elf::{ElfFile64, Sym};
 
 const FACTS: &str = include_str!("../../verbs-abi/rdma-core/facts.txt");
 
-/// What a library exports, as linkers write it: `name@@version` where programs are linked with this version, and
-/// `name@version` where only older programs ask for it.
+/// What a library exports, as linkers write it: `name@@version` where programs are linked with this
+/// version, and `name@version` where only older programs ask for it.
 fn exports(file: &[u8]) -> BTreeSet<String> {
     let file = ElfFile64::<object::Endianness>::parse(file).unwrap();
     let (endian, sections) = (file.endian(), file.elf_section_table());
@@ -30,8 +31,8 @@ fn exports(file: &[u8]) -> BTreeSet<String> {
     found
 }
 
-/// The names of the facts that the drop-in is to have. It lacks those that are only there for programs of libibverbs
-/// 1.0, whose structures were others: all have a name of today too.
+/// The names of the facts that the drop-in is to have. It lacks those that are only there for
+/// programs of libibverbs 1.0, whose structures were others: all have a name of today too.
 fn expected() -> BTreeSet<String> {
     let names = FACTS
         .lines()
@@ -50,7 +51,8 @@ fn expected() -> BTreeSet<String> {
         .collect()
 }
 
-/// Versions of the private names that earlier releases had, for drivers' libraries that were linked with one of them.
+/// Versions of the private names that earlier releases had, for drivers' libraries that were linked
+/// with one of them.
 const EARLIER: [&str; 3] = [
     "@IBVERBS_PRIVATE_34",
     "@IBVERBS_PRIVATE_57",

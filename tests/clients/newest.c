@@ -1,5 +1,6 @@
-/* What came to libibverbs and librdmacm after the headers of this machine: buffers, regions by attributes, speeds,
- * names that an id resolves, events of a program's own, and sets of descriptors. */
+/* What came to libibverbs and librdmacm after the headers of this machine: buffers, regions by
+ * attributes, speeds, names that an id resolves, events of a program's own, and sets of
+ * descriptors. */
 #define _GNU_SOURCE
 #include "bench.h"
 

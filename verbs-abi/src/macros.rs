@@ -5,9 +5,9 @@
 /// All are plain: numbers, pointers, optional functions, unions and arrays of these. So each can be
 /// copied, and has a default, which is zero. A size in brackets is the one of x86_64.
 ///
-/// The witness compares size and members with those of the headers. A member that has another name there
-/// says so behind `=`; one in brackets is not in the bindings, or is newer than some headers. What `(grows)` is larger in newer headers,
-/// and `(grows before FIELD)` is larger at its start.
+/// The witness compares size and members with those of the headers. A member that has another name
+/// there says so behind `=`; one in brackets is not in the bindings, or is newer than some headers.
+/// What `(grows)` is larger in newer headers, and `(grows before FIELD)` is larger at its start.
 macro_rules! structures {
     ($(
         $(#[$meta:meta])*
@@ -82,8 +82,9 @@ macro_rules! structures {
     };
 }
 
-/// Declares constants of C, by the enumeration that has them. The witness compares their values. The
-/// bindings have `flags` as numbers in a type of their own, and lack what is `unseen`. In C `macros` are no enumeration.
+/// Declares constants of C, by the enumeration that has them. The witness compares their values.
+/// The bindings have `flags` as numbers in a type of their own, and lack what is `unseen`. In C
+/// `macros` are no enumeration.
 macro_rules! constants {
     ($( $kind:ident $of:ident: $type:ty { $( $name:ident = $value:expr ),* $(,)? } )*) => {
         $( $(

@@ -111,7 +111,8 @@ pub enum CmParam {
     Conn(ConnData),
     /// About datagrams.
     Ud(UdData),
-    /// The program's own value, in an event that it has written ([`Cm::write_event`](super::Cm::write_event)).
+    /// The program's own value, in an event that it has written
+    /// ([`Cm::write_event`](super::Cm::write_event)).
     Arg(u64),
 }
 

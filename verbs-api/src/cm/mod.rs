@@ -206,8 +206,9 @@ pub trait Cm: Send + Sync {
     /// `WouldBlock`, `TimedOut`; in the simulator `Stalled` if nothing can bring an event any more.
     fn get_cm_event(&self, channel: CmChannel, wait: Wait) -> Result<CmEvent>;
 
-    /// Queues an event on the channel of an id (`rdma_write_cm_event`), in any state: a program wakes a thread that
-    /// waits there. The event has this `status`, and `arg` as its [`CmParam::Arg`].
+    /// Queues an event on the channel of an id (`rdma_write_cm_event`), in any state: a program
+    /// wakes a thread that waits there. The event has this `status`, and `arg` as its
+    /// [`CmParam::Arg`].
     ///
     /// # Errors
     /// `Invalid` for other events than [`CmEventType::User`] and, of the C library itself,
