@@ -474,7 +474,7 @@ pub(crate) extern "C" fn query_comp_cntr_caps(
     status("ibv_query_comp_cntr_caps", context, || {
         context_of(context)?;
         present(caps)?;
-        // SAFETY: the program's, so large (C's contract).
+        // SAFETY: the program's, with room for `size` bytes (C's contract).
         unsafe { caps.cast::<u8>().write_bytes(0, size) };
         Ok(())
     })

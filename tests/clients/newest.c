@@ -132,7 +132,7 @@ static void buffers(void)
     CHECK(refused(reg_buf_mr(a.pd, buf, bytes, size, IBV_ACCESS_REMOTE_WRITE)) == EINVAL);
     CHECK(refused(alloc_buf(a.pd, LENGTH, NULL)) == EINVAL);
     CHECK(refused(alloc_buf(NULL, LENGTH, &buf)) == EINVAL);
-#ifndef __SANITIZE_ADDRESS__ /* It ends a program that asks for so much. */
+#ifndef __SANITIZE_ADDRESS__ /* It ends a program that asks for this much. */
     CHECK(refused(alloc_buf(a.pd, SIZE_MAX / 2, &buf)) == ENOMEM);
 #endif
     CHECK(export_buf(buf) == -1 && errno == ENODATA);

@@ -83,8 +83,8 @@ macro_rules! structures {
 }
 
 /// Declares constants of C, by the enumeration that has them. The witness compares their values.
-/// The bindings have `flags` as numbers in a type of their own, and lack what is `unseen`. In C
-/// `macros` are no enumeration.
+/// The bindings have `flags` as numbers in a type of their own, and lack what is `unseen`. In C,
+/// `macros` are not enumerators.
 macro_rules! constants {
     ($( $kind:ident $of:ident: $type:ty { $( $name:ident = $value:expr ),* $(,)? } )*) => {
         $( $(

@@ -59,7 +59,7 @@ impl Numbers {
         }
     }
 
-    /// Whether a message to an address that several processes share is for another of them than
+    /// Whether a message to an address that several processes share is for a process other than
     /// that of these ids.
     #[cfg(feature = "network")]
     pub(crate) fn is_for_other(&self, ids: &Ids, message: &CmMessage) -> bool {
